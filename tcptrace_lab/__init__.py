@@ -1,11 +1,11 @@
-"""tcptrace-lab: where did the time of a slow TCP transfer go, and what must be changed? Answers from packet captures.
+"""tcptrace-lab: find out where the time of a slow TCP transfer goes, and what to change. The input is a packet capture.
 
-The road, in the order in which to read the package: capture file → packets (the Rust engine, `_core`) → segments and
-connections (`segments`) → findings (`findings`) → `analysis` → `json_output`, `export`, `report` → the commands (`cli`).
-Every arrow is one function from tables to a table; imports point one way. `schema` says what each column means, `errors`
-what can go wrong.
+Read the package in the order in which the data flow: capture file → packets (the Rust engine, `_core`) → segments and connections
+(`segments`) → findings (`findings`) → `analysis` → `json_output`, `export`, `report` → the commands (`cli`). Each arrow is one
+function that turns tables into a table. Imports point one way, from the commands down to the engine. `schema` defines every column,
+`errors` every exception.
 
-The public names are those of `__all__`. They are imported when first used, so that importing the package costs nothing.
+`__all__` lists the public names. Each is imported on first use, so that importing the package is cheap.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _HOME = {
     "compare": "comparison",
     "read": "segments",
 }
-"""Public name → the module that defines it. What is not listed is a module itself."""
+"""Public name → the module that defines it. A public name that is missing here is itself a module."""
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401  (a module's attribute can be anything)
@@ -46,5 +46,5 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401  (a module's attribute can be
 
 
 def __dir__() -> list[str]:
-    """The public names, for completion."""
+    """List the public names, for completion."""
     return sorted({*globals(), *__all__})

@@ -1,4 +1,4 @@
-"""`python -m tcptrace_lab`: the command `tcptrace-lab`."""
+"""`python -m tcptrace_lab` runs the command `tcptrace-lab`."""
 
 from __future__ import annotations
 

@@ -29,9 +29,9 @@ class CaptureInfo(TypedDict):
     resolution_ns: int
     kernel_drops: int | None
     bytes_read: int
-    """Bytes taken from the files so far, as they stand there: packed where they are."""
+    """Bytes read from the files so far; compressed bytes if a file is compressed."""
     bytes_total: int | None
-    """What the files held when they were opened; None if one of them is no regular file."""
+    """Total size of the files when they were opened; None if one of them is not a regular file."""
 
 @type_check_only
 class Problem(TypedDict):
@@ -43,22 +43,23 @@ class Problem(TypedDict):
     loses_data: bool
 
 _KnownConnection: TypeAlias = tuple[int, tuple[str, int], tuple[str, int], tuple[int, int]]
-"""A connection known from a pass before: number, one end, the other end, first and last frame."""
+"""A connection known from an earlier pass: number, address and port of both endpoints, first and last frame."""
 
 _Worth: TypeAlias = tuple[int, int, float, bool, bool]
-"""From when on a cause is worth a finding: its code, nanoseconds, share of the direction's life; whether only in the client's direction,
-and only in directions with data."""
+"""When a cause is worth a finding: its code, least time in nanoseconds, least share of the direction's active time, whether only the
+client's direction counts, and whether only directions with data count."""
 
 @final
 class ArrowStream:
-    """A stream of record batches, consumed once through the Arrow C stream interface."""
+    """A stream of record batches, which can be read once through the Arrow C stream interface."""
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> Any: ...
 
 @final
 class Engine:
     """One pass over one capture (one file, several merged by time, or stdin as "-").
 
-    Nothing is computed that nobody wants: without `summaries`, `wait_ns`, `smss_bytes`, `ledger` and `worth`, a pass takes half the time.
+    The engine computes only what is requested: without `summaries`, `wait_ns`, `smss_bytes`, `ledger` and `worth`, a pass takes half the
+    time.
     """
 
     def __new__(
@@ -75,54 +76,62 @@ class Engine:
         waits_memory_bytes: int = ...,
         threads: int | None = ...,
     ) -> Self:
-        """Open the files, and start to read.
+        """Open the files and start to read.
 
-        `ledger` are the columns of `schema.WAITS` that every interval is wanted with. With `worth`, which says what time is worth a finding
-        (`tcptrace_lab.reread.Worth`), accounts and notes come with `pull`, and what findings are made of is kept of the `most` largest
-        costs. What waits of live connections take beyond `waits_memory_bytes` (64 MB) of memory goes to a nameless file in `TMPDIR`.
-        Where no columns of segments are wanted, connections are divided over so many `threads` (as many as there are processors); what
-        comes does not depend on it.
+        Args:
+            paths: the files of one capture.
+            batch_rows: rows per batch.
+            columns: requested columns of `schema.SEGMENTS`; None: all; empty: no segment rows.
+            only: connections of an earlier pass whose segments are requested; None: all.
+            datagrams: whether to read UDP too.
+            summaries: whether to return connections and flows.
+            ledger: requested columns of `schema.WAITS`; None: no ledger.
+            worth: what time is worth a finding (`tcptrace_lab.reread.Worth`). With it, `pull` returns accounts and notes, and the evidence
+                for findings is kept. None: waits are not classified for findings.
+            most: number of costs, largest first, whose evidence is kept.
+            waits_memory_bytes: memory for the waits of open connections (64 MB). More goes to an unnamed file in `TMPDIR`.
+            threads: threads that share the connections if no segment columns are requested; default: one per processor. The result does
+                not depend on it.
         """
     def drain(self) -> int:
-        """Run all segment batches through and drop them; the number of rows."""
+        """Read and discard all batches. Return the number of segment and datagram rows."""
     def segments(self, max_rows: int | None = None) -> ArrowStream:
-        """The next segment rows: at least `max_rows` (rounded up to whole batches) or all that remain; empty at the end."""
+        """Return the next segment rows: at least `max_rows` (rounded up to whole batches) or all that remain; empty at the end."""
     def pull(self, max_rows: int) -> tuple[ArrowStream, ArrowStream, ArrowStream, ArrowStream, ArrowStream, ArrowStream, ArrowStream]:
-        """The next rows of segments, datagrams, connections, flows, accounts, ledger and notes.
+        """Return the next rows of segments, datagrams, connections, flows, accounts, ledger and notes.
 
-        The rows together at least `max_rows` (a connection counts as 16), or fewer when four times as many segments went by, or all that
-        remain; all empty, and `segments_seen` as before, at the end. Connections and flows come when they are over, behind their last
-        segment or datagram, and the rest at the end; not in the order of their numbers.
+        Together they are at least `max_rows` rows (a connection counts as 16), or fewer after four times as many segments were read, or all
+        that remain. At the end all are empty, and `segments_seen` is unchanged. Connections and flows come when they are over, after their
+        last segment or datagram, and the rest at the end; not in the order of their numbers.
 
-        Accounts (`schema.ACCOUNTS`), ledger (`schema.LEDGER`: all rows of one connection before those of another, the client's direction
-        first, in order of time) and notes come behind their connection. Notes are what messages have to know of departures, by
-        `conn frame`: `stall_cause` (null if TCP did not hold it so long), `caused_ns` (for how long TCP held it), `brief` (Nagle's
-        algorithm held it, for less than a stall), `paused` (the application paused before it) and `is_resent`. A departure without
-        any of these has no row.
+        Accounts (`schema.ACCOUNTS`), ledger (`schema.LEDGER`: grouped by connection, the client's direction first, in time order) and
+        notes come after their connection. Notes are the facts about departures that messages need, by `conn frame`: `stall_cause` (null
+        if TCP did not delay it that long), `caused_ns` (how long TCP delayed it), `brief` (Nagle's algorithm delayed it, for less than a
+        stall), `paused` (the application paused before it) and `is_resent`. A departure without any of these has no row.
 
         Raises:
-            OSError: there is no room for temporary files.
+            OSError: no room for temporary files.
         """
     def connections(self) -> ArrowStream:
-        """All connections that were not pulled; in no order. Reads the rest of the capture first."""
+        """Return all connections that were not pulled, in no defined order. Reads the rest of the capture first."""
     def kinds(self) -> ArrowStream:
-        """Each cause of each direction that has a cost worth a finding (`schema.KINDS_OF_WAITS`); the capture was read to its end."""
+        """Return each cause of each direction that has a cost worth a finding (`schema.KINDS_OF_WAITS`). Reads to the end first."""
     def waits(self) -> ArrowStream:
-        """The longest waits of these directions (`schema.LONGEST`), likewise."""
+        """Return the longest waits of the directions of `kinds` (`schema.LONGEST`). Reads the rest of the capture first."""
     def locks(self) -> ArrowStream:
-        """Throughput deadlocks among them (`schema.LOCKS`), likewise."""
+        """Return throughput deadlocks in the directions of `kinds` (`schema.LOCKS`). Reads the rest of the capture first."""
     def directions(self) -> ArrowStream:
-        """Where these directions were captured (`schema.PLACES`), likewise."""
+        """Return capture point and RTT of all directions of these connections (`schema.PLACES`). Reads the rest of the capture first."""
     def revisions(self) -> ArrowStream:
-        """What later segments showed of earlier ones (`tcptrace_lab.revisions`), in that order. Reads the rest of the capture first."""
+        """Return what later segments prove about earlier ones (`tcptrace_lab.revisions`), in that order. Reads to the end first."""
     def flows(self) -> ArrowStream:
-        """All UDP flows that were not pulled, with `datagrams=True`: who they are between. Reads the rest of the capture first."""
+        """Return the endpoints of all UDP flows that were not pulled (with `datagrams=True`). Reads the rest of the capture first."""
     def segments_seen(self) -> int:
-        """How many segments there were so far, wanted or not."""
+        """Return the number of segments read so far, requested or not."""
     def info(self) -> CaptureInfo:
-        """What was read. Until the segments are exhausted only what the files' headers told, and how much of the files was read."""
+        """Return facts about the capture. Before the end of the capture: only those in the file headers, and how much was read."""
     def problems(self) -> list[Problem]:
-        """What was survived so far; final once the segments are exhausted."""
+        """Return the problems that were survived so far; final at the end of the capture."""
 
 class EngineError(Exception):
     """Nothing could be read. `kind` is one of io, not_a_capture, unsupported, cut, damaged."""
@@ -134,9 +143,9 @@ class EngineError(Exception):
     frame: int | None
 
 def unpack(source: str, target: str) -> str | None:
-    """Write what the compressed file `source` holds into `target`; what ended that early, if anything did.
+    """Decompress the file `source` into `target`. Return what ended the decompression early, or None.
 
     Raises:
-        EngineError: `source` cannot be opened, or is not compressed in a way that is known.
+        EngineError: `source` cannot be opened, or its compression is unknown.
         OSError: `target` cannot be written.
     """

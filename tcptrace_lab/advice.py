@@ -1,7 +1,7 @@
-"""The ledger → findings: what costs time, most expensive first, with its proof and its remedy.
+"""Ledger → findings: what costs time, most expensive first, with evidence and remedy.
 
-A cause of one direction becomes a finding where it holds a share of that direction's active time worth a line. The words are the rules'
-(`rules.rule.Advice`); here they get this capture's numbers.
+A cause in one direction becomes a finding if its share of the direction's active time is large enough. The rules supply the words
+(`rules.rule.Advice`); this module fills in the numbers of the capture.
 """
 
 from __future__ import annotations
@@ -38,21 +38,22 @@ if TYPE_CHECKING:
     from tcptrace_lab.rules import Advice, Rule
 
 MOST = 50
-"""Findings made of one capture, the most expensive ones."""
+"""Largest number of findings for one capture: the most expensive ones."""
 
 EVIDENCE_WAITS = 10
-"""Waits whose frames are named as evidence, the longest: the ends of each, and what else proves it (`rules.proof`)."""
+"""Number of waits, longest first, whose frames are listed as evidence: the ends of each, and the frames that its proof names
+(`rules.proof`)."""
 
 LONGEST, LONG_PART = 300, 1000
-"""Waits that are kept of each direction: the longest, if they are a thousandth of its life or more."""
+"""Largest number of waits kept per direction: the longest, if each is at least a thousandth of the connection's life."""
 
 Way: TypeAlias = tuple[int, bool]
-"""A direction: its connection, and whether the client is its sender."""
+"""A direction: number of the connection, and whether the client is the sender."""
 
 _KIND = ("conn", "from_client", "cause")
 
 RECEIVERS_OWN = frozenset({"receiver-window", "zero-window"})
-"""Causes that slow down what drains a queue, too, so that its rate then bounds nothing."""
+"""Causes at the receiver that also slow down the draining of a queue. The drain rate is then no bound for the path."""
 
 _OF_SENDER = (
     "unique_bytes",
@@ -66,7 +67,7 @@ _OF_SENDER = (
     "small_held_over_full",
 )
 _OF_RECEIVER = ("max_window_bytes", "data_segments", "syn_options", "syn_ttl")
-"""What words need of the sender of a direction, and of its receiver: columns of `schema.CONNECTIONS` without their side."""
+"""Columns of `schema.CONNECTIONS` that the texts need, without endpoint prefix: of a direction's sender, and of its receiver."""
 
 _HANDSHAKE = (
     *("syn_to_synack_ns", "synack_to_ack_ns"),
@@ -75,22 +76,22 @@ _HANDSHAKE = (
 
 _WAY = ("conn", "from_client")
 _RATES = ("reached_share", "bound_bps", "bound_by", "drain_bps", "read_bps", "line_bound_bps")
-"""What words need of `schema.RATES`."""
+"""Columns of `schema.RATES` that the texts need."""
 
 _WINDOW = ("flight_before_bytes", "usable_window_before_bytes")
-"""In flight, and the room beside it: the window that the sender knew of."""
+"""Columns whose sum is the receive window that the sender knew: bytes in flight, and the usable window."""
 
 _OF_READER = frozenset({Case.SLOW_READER})
 
 _OF_LOSS = frozenset({"timeout", "loss-recovery"})
-"""Causes of which segments that are too large for the path may be to blame."""
+"""Causes that segments too large for the path may explain."""
 
 PROVED_BY = 3
-"""This many waits of one kind prove a cause that a single wait is only consistent with (docs/how-it-decides.md, 2.4)."""
+"""So many waits of one kind prove a cause that a single wait only supports as consistent (docs/how-it-decides.md, 2.4)."""
 
 
 class Cost(NamedTuple):
-    """Time that one cause holds of one direction's life."""
+    """Time that one cause takes in one direction."""
 
     conn: int
     from_client: bool
@@ -105,12 +106,12 @@ class Cost(NamedTuple):
 
     @property
     def share(self) -> float:
-        """Of the active time, 0 to 1."""
+        """Share of the active time, 0 to 1."""
         return self.ns / self.active_ns
 
 
 class _Sum(NamedTuple):
-    """The time of a cause in one direction of a connection, and what is said of it where it is worth a finding."""
+    """One column of `schema.ACCOUNTS`: the time of a cause in one direction, with the advice for a finding."""
 
     side: str
     from_client: bool
@@ -119,13 +120,13 @@ class _Sum(NamedTuple):
 
 
 class Advised(NamedTuple):
-    """What is found in a capture.
+    """All findings of a capture, with their waits.
 
     Attributes:
-        findings: most expensive first; those that cost bytes and no time last.
-        longest: rows of `schema.LEDGER` of the connections that lose time: the longest of each direction, in order of time.
-        stalls: rows of `schema.STALLS` of the same connections, likewise.
-        rates: rows of `schema.RATES` of the same connections.
+        findings: most expensive first; those that cost bytes but no time come last.
+        longest: rows of `schema.LEDGER` of the connections that lose time: the longest of each direction, in time order.
+        stalls: rows of `schema.STALLS` of these connections: the longest of each direction, in time order.
+        rates: rows of `schema.RATES` of these connections.
     """
 
     findings: tuple[Finding, ...]
@@ -137,13 +138,13 @@ class Advised(NamedTuple):
 def findings(
     accounts: pl.LazyFrame, segments: pl.LazyFrame, connections: pl.LazyFrame, details: Callable[[Iterable[int]], Judged]
 ) -> Advised:
-    """Tell what costs time in a capture.
+    """Find what costs time in a capture.
 
     Args:
         accounts: rows of `schema.ACCOUNTS`.
-        segments: rows of `schema.SEGMENTS`; read again, of connections with findings that need it.
+        segments: rows of `schema.SEGMENTS`; read again for connections whose findings need it.
         connections: rows of `schema.CONNECTIONS`.
-        details: gives what findings on some connections are made of (`Tables.details`).
+        details: returns the evidence for findings on some connections (`Tables.details`).
     """
     advising = _advising()
     failed = attempts.groups(connections)
@@ -183,7 +184,7 @@ def findings(
 
 
 def _advising() -> dict[str, Rule]:
-    """Causes that are worth a finding, and the rule that tells of each."""
+    """Return the causes that are worth a finding, each with its rule."""
     for where, rule in rules.others().items():
         if rule.advice is not None and rule.advice.finding not in FINDING_IDS:
             remedy = f"use one of {', '.join(FINDING_IDS)}"
@@ -192,12 +193,12 @@ def _advising() -> dict[str, Rule]:
 
 
 def _of_sides() -> Iterator[str]:
-    """The columns of both sides that words need."""
+    """Yield the columns of both endpoints that the texts need."""
     return (f"{side}_{name}" for side in SIDES for name in dict.fromkeys((*_OF_SENDER, *_OF_RECEIVER)))
 
 
 def _known(rows: pl.DataFrame, places: pl.DataFrame, of_rates: pl.DataFrame) -> dict[Way, dict[str, Any]]:
-    """What words need of each direction: its place, its rates (rows of `schema.RATES`), and what its connection says of it."""
+    """Return what the texts need about each direction: its capture point, its rates (`schema.RATES`), and values of its connection."""
     paces = {_way(row): row for row in of_rates[[*_WAY, *_RATES]].iter_rows(named=True)}
     of_connection = {row["conn"]: row for row in rows.iter_rows(named=True)}
     unknown = dict.fromkeys(_RATES)
@@ -216,10 +217,10 @@ def _kind(row: Mapping[str, Any]) -> tuple[int, bool, str]:
 
 
 def _own(connection: Mapping[str, Any], direction: Mapping[str, Any]) -> dict[str, Any]:
-    """A direction with what its connection says of it: the special cases that hold, and the time that its data need.
+    """Return a direction with values of its connection, the special cases that hold, and the time that its data need on the path.
 
-    `answered`: the other side sent data at least half as often as small segments waited for an ACK, as with questions and answers;
-    `numbered`: its sender numbers its packets one by one.
+    `answered`: the peer sent data at least half as often as small segments waited for an ACK, as in a request-response dialogue.
+    `numbered`: the sender numbers its packets one by one (IP ID).
     """
     side = next(side for side, from_client in SIDES.items() if from_client == direction["from_client"])
     (other,) = SIDES.keys() - {side}
@@ -234,7 +235,7 @@ def _own(connection: Mapping[str, Any], direction: Mapping[str, Any]) -> dict[st
 
 
 def _late(costs: Iterable[Cost]) -> dict[tuple[int, bool], tuple[int, int]]:
-    """Of each direction, the time that waits for late ACKs cost, and its active time."""
+    """Return, per direction, the time that waits for late ACKs cost, and the active time."""
     late: dict[tuple[int, bool], tuple[int, int]] = {}
     for cost in costs:
         if cost.cause in deadlock.CAUSES:
@@ -244,7 +245,7 @@ def _late(costs: Iterable[Cost]) -> dict[tuple[int, bool], tuple[int, int]]:
 
 
 def _evidence(waits: pl.DataFrame, kinds: Collection[tuple[int, bool, str]]) -> dict[tuple[int, bool, str], list[dict[str, Any]]]:
-    """The longest waits of each of these kinds, rows of `schema.LONGEST`, the longest first."""
+    """Return the longest waits of each of these kinds (rows of `schema.LONGEST`), longest first."""
     found: dict[tuple[int, bool, str], list[dict[str, Any]]] = {}
     for row in waits.filter(pl.col("place_in_cause") < EVIDENCE_WAITS).sort("place_in_cause").iter_rows(named=True):
         if _kind(row) in kinds:
@@ -253,9 +254,9 @@ def _evidence(waits: pl.DataFrame, kinds: Collection[tuple[int, bool, str]]) -> 
 
 
 def _longest(waits: pl.DataFrame, connections: pl.DataFrame, kinds: Collection[tuple[int, bool, str]]) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The longest waits of each direction, and those that are evidence: rows of `schema.LEDGER`; and the longest of its stalls.
+    """Return the longest waits and the evidence waits of each direction (rows of `schema.LEDGER`), and its longest stalls.
 
-    Both in order of time; the client's direction before the server's.
+    Both tables are in time order, with the client's direction before the server's.
     """
     types = schema.LEDGER.polars_schema()
     named = pl.DataFrame(list(kinds), {name: types[name] for name in _KIND}, orient="row").with_columns(named=pl.lit(value=True))
@@ -271,7 +272,7 @@ def _longest(waits: pl.DataFrame, connections: pl.DataFrame, kinds: Collection[t
 
 
 def _largest(accounts: pl.LazyFrame, connections: pl.LazyFrame, advising: Mapping[str, Rule]) -> list[Cost]:
-    """What is worth a finding, the largest first."""
+    """Return the costs that are worth a finding, largest first."""
     carried = {f"{side}_carried": pl.col(f"{side}_payload_bytes") > 0 for side in SIDES}
     life_ns = pl.col("last_ts_ns") - pl.col("first_ts_ns")
     life = connections.select("conn", **carried, failed=attempts.FAILED, life_ns=life_ns)
@@ -293,7 +294,7 @@ def _largest(accounts: pl.LazyFrame, connections: pl.LazyFrame, advising: Mappin
 
 
 def _costs(row: Mapping[str, Any], asked: Mapping[str, _Sum]) -> Iterator[Cost]:
-    """What is worth a finding of one connection, whose times are known; of these sums, by their columns."""
+    """Yield the costs of one connection that are worth a finding. `row` holds its times; `asked` maps their columns to the sums."""
     for column, (side, from_client, cause, advice) in asked.items():
         ns = row[column]
         if ns < advice.worth_ns or (advice.of_data_alone and not row[f"{side}_carried"]) or (cause == attempts.CAUSE and row["failed"]):
@@ -304,7 +305,7 @@ def _costs(row: Mapping[str, Any], asked: Mapping[str, _Sum]) -> Iterator[Cost]:
 
 
 def _sum_column(side: str, cause: str) -> str:
-    """The column of `schema.ACCOUNTS` with the time of a cause."""
+    """Return the name of the column of `schema.ACCOUNTS` with the time of a cause."""
     return f"{side}_{cause.replace('-', '_')}_ns"
 
 
@@ -346,7 +347,7 @@ def _finding(cost: Cost, rule: Rule, kind: Mapping[str, Any], waits: Sequence[Ma
 
 
 def _gain(cost: Cost, savable_ns: int | None) -> str:
-    """What a remedy can bring, in words."""
+    """Return, as a phrase, how much a remedy can save."""
     of = f"of {numbers.duration(cost.active_ns)}"
     if savable_ns is None or cost.ns <= savable_ns:
         return f"at most {numbers.duration(cost.ns)} {of}: upper bound if this is fixed"
@@ -354,30 +355,30 @@ def _gain(cost: Cost, savable_ns: int | None) -> str:
 
 
 def _frames(waits: Iterable[Mapping[str, Any]]) -> tuple[int, ...]:
-    """Those at the ends of some waits."""
+    """Return the frames at the ends of these waits."""
     ends = {wait[name] for wait in waits for name in ("frame_before", "frame_after")}
     return tuple(sorted(ends - {None}))
 
 
 def _answer(cost: Cost, direction: Mapping[str, Any]) -> tuple[int, ...]:
-    """The frame of the server's first SYN-ACK, of the handshake: it ends no wait of the client's."""
+    """Return the frame of the server's first SYN-ACK for a handshake finding: no wait of the client ends with it."""
     told = cost.cause == attempts.CAUSE and direction["server_first_departure_is_syn"]
     return (direction["server_first_departure_frame"],) if told else ()
 
 
 def _shown(waits: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """Those of some waits that are long enough to be told with what was true at the sender then."""
+    """Yield the waits that are long enough to be described with the sender's state at that time."""
     return (wait for wait in waits if (wait["wait_ns"] or 0) >= stalls.LEAST_STALL_NS)
 
 
 def _frames_beside(waits: Iterable[Mapping[str, Any]], rule: Rule) -> Iterator[int]:
-    """Those that the rule's proof names beside the ends of the waits, as far as they are known."""
+    """Yield the known frames that the rule's proof names, apart from the ends of the waits."""
     columns = [value.frame for value in rule.proof if value.frame]
     return (wait[name] for wait in _shown(waits) for name in columns if wait[name] is not None)
 
 
 def _windows(waits: Iterable[Mapping[str, Any]]) -> list[int]:
-    """The windows that the sender knew of in some waits, as far as they are known."""
+    """Return the receive windows that the sender knew during these waits, where known."""
     known = (wait for wait in _shown(waits) if all(wait[name] is not None for name in _WINDOW))
     return [sum(wait[name] for name in _WINDOW) for wait in known]
 
@@ -389,7 +390,10 @@ def _severity(cost: Cost, rule: Rule) -> Severity:
 
 
 def _confidence(rule: Rule, sure_waits: int, direction: Mapping[str, Any]) -> Confidence:
-    """By the waits that nothing else explains as well: what proves the cause proves it of those that others explain, too."""
+    """Return the confidence from the waits that have no other explanation.
+
+    If these waits prove the cause, the ambiguous waits count as proved too.
+    """
     if rule.proved_by_repetition and sure_waits >= PROVED_BY:
         return Confidence.PROVED
     if rule.doubt is None or sure_waits:

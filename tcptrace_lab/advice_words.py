@@ -1,4 +1,4 @@
-"""What the `{…}` in an advice become: this capture's numbers, in words (`rules.rule.Advice`)."""
+"""Values of the `{…}` placeholders of an advice: the numbers of this capture, formatted (`rules.rule.Advice`)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tcptrace_lab import path_mtu
 
 SMALLER_SHARE = 0.8
-"""A window of less than this part of the largest is told beside it (a heuristic)."""
+"""A window smaller than this share of the largest one is stated in addition to it (a heuristic)."""
 
 UNTOLD = "unknown"
 
@@ -23,7 +23,7 @@ class Words(dict[str, str]):
     """Name → words."""
 
     def __missing__(self, name: str) -> str:
-        """Asked for others, it says that the rule cannot be used."""
+        """Raise RuleUnusable: the rule uses an unknown placeholder."""
         raise RuleUnusable(f"a finding has no placeholder {{{name}}}: use one of {', '.join(self)}", remedy="fix the rule")
 
 
@@ -36,15 +36,15 @@ def of(
     windows: Sequence[int],
     large: path_mtu.TooLarge | None,
 ) -> Words:
-    """All words about one cause of one direction.
+    """Return all placeholder values for one cause in one direction.
 
     Args:
-        cost_ns: time that it holds.
-        share: of the direction's life.
-        kind: `waits` and `median_ns` of its waits.
-        direction: the facts of the direction (`directions`), its rates (`rates.table`), and what its connection tells of it.
-        windows: of the receiver, in bytes, as the sender knew them in the longest waits.
-        large: segments that are too large for the path, if these are to blame.
+        cost_ns: time that the cause takes.
+        share: share of the direction's active time, 0 to 1.
+        kind: `waits` and `median_ns` of the cause's waits.
+        direction: facts about the direction (`directions`), its rates (`rates.table`), and values of its connection.
+        windows: receive windows in bytes, as the sender knew them during the longest waits.
+        large: segments that are too large for the path, if they are to blame.
     """
     waits: int = kind["waits"]
     resent: int = direction["retransmitted_segments"] or 0
@@ -67,7 +67,7 @@ def of(
 
 
 def _window(windows: Sequence[int], most_bytes: int | None) -> str:
-    """How large the receiver's window was: at most, and in the longest waits, if that is less: a receiver may open it step by step."""
+    """Return the size of the receive window: its maximum, and its median during the longest waits if that is smaller (windows may grow)."""
     ordered = sorted(windows)
     then_bytes = round((ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2) if ordered else None  # the median
     if most_bytes is None:
@@ -81,11 +81,11 @@ def _window(windows: Sequence[int], most_bytes: int | None) -> str:
 
 
 def _round_trips(direction: Mapping[str, Any]) -> str:
-    """The shortest and the longest round trip: `2.1 ms to 106 ms`."""
+    """Return the range of the RTT, such as `2.1 ms to 106 ms`."""
     least_ns, seen_ns = direction["rtt_whole_ns"], direction["rtt_max_ns"]
     if not least_ns:
         return UNTOLD
-    # A sample is the way from the capture point to the receiver and back; the sender's own part is known by its quickest answer alone.
+    # An RTT sample covers the path from the capture point to the receiver and back. Only the minimum of the sender's part is known.
     most_ns = None if seen_ns is None else seen_ns + (0 if direction["near_sender"] else direction["to_sender_ns"])
     least = f"at least {numbers.duration(least_ns)}"
     return least if most_ns is None or most_ns <= least_ns else f"{numbers.duration(least_ns)} to {numbers.duration(most_ns)}"

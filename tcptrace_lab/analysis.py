@@ -1,4 +1,4 @@
-"""The road from a path to an Analysis: read, summarise, judge. Nothing else."""
+"""`analyze`: paths of a capture → `Analysis`. This module only calls the steps: read, summarise, judge."""
 
 from __future__ import annotations
 
@@ -42,35 +42,35 @@ if TYPE_CHECKING:
     from tcptrace_lab.size_groups import GroupSizes
 
 MOST_OF_SELECTED = 4_096
-"""Costs of which all is kept that findings are made of where only some connections are wanted: those of a stream cannot be read again."""
+"""Number of costs whose evidence is kept when only some connections are wanted: a capture that comes from a pipe cannot be read again."""
 
 SUFFIXES = (".gz", ".zst", ".lz4", ".xz", ".pcap", ".pcapng", ".cap", ".trace", ".dmp")
-"""Endings of file names that say what a capture is, not which."""
+"""File name suffixes that name a format or a compression. `capture_name` removes them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """What is known about a capture.
+    """The result of `analyze` for one capture.
 
     Attributes:
-        name: the capture's name: its file's without folder and endings.
-        capture: what was captured, as under `capture` in the JSON.
+        name: name of the capture: its file name without folder and suffixes.
+        capture: facts about the capture, as under `capture` in the JSON.
         connections: rows of `schema.CONNECTIONS`, by `conn`. This table and the next five are lazy, because they may be larger than memory
             (see `Tables`).
         segments: rows of `schema.SEGMENTS` of these connections, in capture order.
-        ledger: rows of `schema.LEDGER` of these connections, beside which there may be other columns: every interval (see `Tables`).
-        together: gives rows of `segments` and `ledger` in one pass, where that is not the same as two queries (see `Tables`).
+        ledger: rows of `schema.LEDGER` of these connections: every interval. Further columns may follow (see `Tables`).
+        together: yields rows of `segments` and `ledger` in one pass over the files; None where the tables are kept (see `Tables`).
         notes: rows of `schema.NOTES` of these connections.
-        flows: rows of `schema.FLOWS`, by `flow`; none where one connection was asked for.
+        flows: rows of `schema.FLOWS`, by `flow`; empty if connections were selected.
         accounts: rows of `schema.ACCOUNTS`, by `conn`: the sums of each connection's ledger.
         findings: where the time went, most expensive first.
         longest_waits: rows of `schema.LEDGER` of the connections with findings: the longest of each direction.
-        stalls: rows of `schema.STALLS` of the same connections: the longest of each direction.
-        rates: rows of `schema.RATES` of the same connections.
-        message_sizes: times of messages by their size, of the groups of connections that were worth a look, the most expensive first.
-        transactions: rows of `schema.TRANSACTIONS`: of HTTP/1 and FTP.
-        problems: what was survived in reading the capture.
-        loss: what of the capture could not be used, if anything.
+        stalls: rows of `schema.STALLS` of the connections with findings: the longest of each direction.
+        rates: rows of `schema.RATES` of the connections with findings.
+        message_sizes: message times by message size, for the groups of connections that lose enough time, most expensive first.
+        transactions: rows of `schema.TRANSACTIONS`: HTTP/1 and FTP transactions.
+        problems: errors in the capture that the engine survived.
+        loss: what part of the capture could not be used; None if all of it was.
     """
 
     name: str
@@ -92,11 +92,11 @@ class Analysis:
     loss: ReadInPart | None = None
 
     def write_json(self, stream: IO[bytes], progress: Callable[[int], None] | None = None) -> None:
-        """Write the JSON document (UTF-8, with a newline at its end) some connections and flows at a time.
+        """Write the JSON document, a batch of connections and flows at a time. It is UTF-8 and ends with a newline.
 
         Args:
-            stream: takes the bytes.
-            progress: called now and then with the number of connections written so far.
+            stream: receives the bytes.
+            progress: called at intervals with the number of connections written so far.
         """
         sizes = [group.to_dict() for group in self.message_sizes]
         told = verdict.of(self).to_dict()
@@ -105,30 +105,30 @@ class Analysis:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The same document as a dict. With very many connections, `write_json` needs less memory."""
+        """Return the JSON document as a dict. With very many connections, `write_json` needs less memory."""
         document = io.BytesIO()
         self.write_json(document)
         data: dict[str, Any] = json.loads(document.getvalue())
         return data
 
     def figure(self, name: str, connection: int = 0, *, from_client: bool | None = None) -> Figure:
-        """One figure of the report as an object of Plotly, to be shown in a notebook, changed or saved.
+        """Return one figure of the report as a Plotly object, to show in a notebook, change or save.
 
         Args:
-            name: `time-sequence`, `flight` (bytes in flight against the window), `rtt` or `throughput`; those that the report has.
-            connection: its number.
-            from_client: whose data; None for the direction with most.
+            name: `time-sequence`, `flight` (bytes in flight and the receive window), `rtt` or `throughput`: the figures of the report.
+            connection: its number (`conn`).
+            from_client: True for data from the client, False for data from the server; None for the direction with more data.
 
         Raises:
             UsageError: there is no such connection or figure.
         """
-        from tcptrace_lab.report import notebook  # noqa: PLC0415  (the one import against the road, see pyproject.toml)
+        from tcptrace_lab.report import notebook  # noqa: PLC0415  (the one import against the layer order, see pyproject.toml)
 
         return notebook.figure(self, name, connection, from_client=from_client)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: verdict, where the time went, connections and findings; no script, and no request."""
-        from tcptrace_lab.report import notebook  # noqa: PLC0415  (the same)
+        """Return the HTML that a notebook shows: verdict, where the time went, connections and findings. No script, no network request."""
+        from tcptrace_lab.report import notebook  # noqa: PLC0415  (against the layer order, as in `figure`)
 
         return notebook.html(self)
 
@@ -147,21 +147,21 @@ def analyze(
     """Analyze a capture.
 
     Args:
-        paths: a file, or several that are one capture and are merged by time; `-` is standard input.
-        connection: keep only this one, by its number (`conn`), and no UDP.
-        where: keep only those for which this is true, and no UDP: an SQL expression over the columns of `schema.CONNECTIONS` and
-            `schema.ACCOUNTS`; null is not true.
-        spill_rows: as for `read`.
-        reread_bytes: as for `read`.
-        proofs: as for `read`; of the ledger of the result alone.
-        progress: as for `read`.
-        say: as for `read`.
+        paths: a file, or several files that are one capture and are merged by time; `-` is standard input.
+        connection: keep only the connection with this number (`conn`), and no UDP.
+        where: keep only the connections for which this SQL expression is true, and no UDP. It may use the columns of `schema.CONNECTIONS`
+            and `schema.ACCOUNTS`; null counts as false.
+        spill_rows: see `read`.
+        reread_bytes: see `read`.
+        proofs: see `read`; affects only the ledger of the result.
+        progress: see `read`.
+        say: see `read`.
 
     Raises:
-        UsageError: there is no such connection, or no path, or `where` is wrong.
+        UsageError: no such connection, no path, or `where` is invalid.
         CaptureUnreadable: nothing could be read.
-        MissingTool: as for `read`.
-        OutputUnwritable: temporary files have no room.
+        MissingTool: see `read`.
+        OutputUnwritable: no room for temporary files.
     """
     condition = None if where is None else Where(where)
     names = [os.fspath(paths)] if isinstance(paths, (str, os.PathLike)) else [os.fspath(path) for path in paths]
@@ -218,29 +218,29 @@ def analyze(
 
 
 def _flow_figures() -> FlowWatcher:
-    from tcptrace_lab.flows import FlowFigures  # noqa: PLC0415  (NumPy, which a capture without UDP need not pay for)
+    from tcptrace_lab.flows import FlowFigures  # noqa: PLC0415  (imports NumPy, which a capture without UDP does not need)
 
     return FlowFigures()
 
 
 def _slow_sizes(tables: Tables) -> tuple[tuple[GroupSizes, ...], tuple[Finding, ...]]:
-    """The groups of messages that were worth a look, and the findings in them."""
+    """Return the groups of messages that lose enough time, and the findings on them."""
     chosen = size_choice.chosen(tables.accounts, tables.connections)
     if chosen.is_empty():
         return (), ()
-    from tcptrace_lab import size_findings, size_groups  # noqa: PLC0415  (NumPy, and the models' size rules)
+    from tcptrace_lab import size_findings, size_groups  # noqa: PLC0415  (imports NumPy and the size rules of the models)
 
     groups = size_groups.found(chosen, tables.segments, tables.connections, tables.notes, tables.info["resolution_ns"])
     return groups, size_findings.findings(groups)
 
 
 def _by_cost(found: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Most expensive first; those without a cost in time last."""
+    """Sort findings, most expensive first. Findings without a cost in time come last."""
     return tuple(sorted(found, key=lambda finding: -1 if finding.cost_ns is None else finding.cost_ns, reverse=True))
 
 
 def capture_name(paths: list[str]) -> str:
-    """`/tmp/slow.pcap.gz` → `slow`; of several, the first and how many more."""
+    """`/tmp/slow.pcap.gz` → `slow`. For several files: the name of the first, and the number of further files."""
     path = PurePath("stdin" if paths[0] == "-" else paths[0])
     while path.suffix.lower() in SUFFIXES:
         path = path.with_suffix("")

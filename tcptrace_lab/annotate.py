@@ -1,7 +1,7 @@
-"""An analysis → a pcapng copy of its capture, in which the frames that prove something say what.
+"""Analysis → a pcapng copy of its capture with comments on the frames that are evidence.
 
-What the engine reads itself as pcap or pcapng is copied by `pcapng_copy`, unpacked first if need be. All other formats are made pcapng by
-Wireshark's `editcap`, which gives frames the same numbers.
+`pcapng_copy` copies pcap and pcapng, after decompression if needed. Wireshark's `editcap` converts all other formats to pcapng, with the
+same frame numbers.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from tcptrace_lab.analysis import Analysis
 
 PLAIN_PCAP = frozenset({"pcap", "gzip pcap", "zstd pcap", "lz4 pcap", "xz pcap"})
-"""What the engine calls pcap with records of the usual form; variants have other names."""
+"""The engine's names for pcap with standard records; variants have other names."""
 
 
 def comments(analysis: Analysis) -> dict[int, list[str]]:
-    """Frame number → what is said of it: the findings that it is evidence of, and the stall that it ended."""
+    """Return the comments by frame number: the findings that the frame is evidence for, and the stall that it ends."""
     said: dict[int, list[str]] = {}
     for finding in analysis.findings:
         for frame in finding.evidence_frames:
@@ -39,7 +39,7 @@ def comments(analysis: Analysis) -> dict[int, list[str]]:
 
 
 def _wait(parts: pl.DataFrame) -> str:
-    """`waited 43.6 ms: nagle-delayed-ack (consistent; 64 bytes in flight, …), since frame 10`; what a wait consists of, in order."""
+    """`waited 43.6 ms: nagle-delayed-ack (consistent; 64 bytes in flight, …), since frame 10`: the parts of a wait, in order."""
     told = [
         f"{numbers.duration(row['end_ns'] - row['start_ns'])}: {row['cause']} ({row['confidence']}{_because(row)})"
         for row in parts.iter_rows(named=True)
@@ -60,24 +60,26 @@ class Spooled:
     """A capture that can be read twice.
 
     Attributes:
-        path: what to open.
-        name: what the caller called it.
+        path: the path to open.
+        name: the path that the caller gave.
     """
 
     path: str
     name: str
 
     def told(self, words: str) -> str:
-        """`words` about the file, with the name that the caller knows."""
+        """Replace the path in a message by the name that the caller gave."""
         return words if self.path == self.name else words.replace(self.path, place(self.name, None, None))
 
 
 @contextlib.contextmanager
 def readable_twice(path: str) -> Iterator[Spooled]:
-    """The capture `path`; a stream (standard input, a FIFO) goes to a temporary file for the time of the block.
+    """Provide the capture `path` as a file that can be read twice.
+
+    A stream (standard input, a FIFO) goes to a temporary file that exists until the block ends.
 
     Raises:
-        OutputUnwritable: there is no room for it.
+        OutputUnwritable: no room for the temporary file.
         CaptureUnreadable: the stream cannot be opened.
     """
     try:
@@ -99,17 +101,17 @@ def write(capture: Spooled, analysis: Analysis, target: IO[bytes]) -> int:
 
     Args:
         capture: the file that was analyzed.
-        analysis: what was found in it.
-        target: takes the pcapng file.
+        analysis: its analysis.
+        target: receives the pcapng file.
 
     Returns:
-        How many frames could not be given their comments (see `pcapng_copy.copy_pcapng`).
+        Number of frames whose comments could not be written (see `pcapng_copy.copy_pcapng`).
 
     Raises:
-        CaptureUnreadable: the file is not what it was when it was analyzed.
-        MissingTool: Wireshark's editcap is needed for the file's format and is not installed.
-        OutputUnwritable: temporary files have no room.
-        OSError: `target` refuses.
+        CaptureUnreadable: the file has changed since it was analyzed.
+        MissingTool: the format needs Wireshark's editcap, which is not installed.
+        OutputUnwritable: no room for temporary files.
+        OSError: `target` cannot be written.
     """
     said, packets = comments(analysis), analysis.capture["packets"]
     with unpacked.plain(capture.path) as path:

@@ -1,7 +1,7 @@
-"""Attempts to connect that came to nothing: those of one client at one port of one server are one finding.
+"""Failed connection attempts: those of one client to one port of one server are one finding.
 
-A client that nobody answers, or that is refused, tries again, mostly with a new connection each time; so does one whose connections are
-reset before they carry anything. Told one by one, they would bury everything else.
+A client that gets no answer, or is refused, tries again, usually with a new connection each time. So does a client whose connections are
+reset before they carry data. As one finding each, they would hide everything else.
 """
 
 from __future__ import annotations
@@ -21,25 +21,24 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MOST = 20
-"""Groups told of, those with most time, then with most attempts."""
+"""Largest number of groups reported: those with most time, then with most attempts."""
 
 LEAST_TIMES = 3
-"""Attempts that took hardly any time are reported if there are at least this many: as many of one kind are no chance
-(docs/how-it-decides.md, 2.4)."""
+"""Attempts that took hardly any time are reported from this number on: three of a kind are no coincidence (docs/how-it-decides.md, 2.4)."""
 
 EVIDENCE_ATTEMPTS = 9
-"""Attempts whose first and last frame are named, beside the longest wait of the first one."""
+"""Number of attempts whose first and last frame are listed, in addition to the longest wait of the first one."""
 
 CAUSE = "handshake"
-"""What the ledger calls their time."""
+"""The ledger's cause for their time."""
 
 FAILED = cases.unanswered(pl.col) | refused(pl.col)
-"""True for the rows of `schema.CONNECTIONS` that never were open."""
+"""True for rows of `schema.CONNECTIONS` that never opened."""
 
 _opened = (pl.col("client_syn_segments") > 0) & (pl.col("server_syn_segments") > 0)
 _resets = pl.sum_horizontal(*(pl.col(f"{side}_rst_segments") for side in SIDES)) > 0
 RESET = _opened & _resets & (pl.sum_horizontal(*(pl.col(f"{side}_payload_bytes") for side in SIDES)) == 0)
-"""True for those that were open, carried nothing, and were reset."""
+"""True for connections that opened, carried no data, and were reset."""
 
 _GROUP = ("client_addr", "server_addr", "server_port", "kind")
 _FRAMES = ("first_frame", "last_frame")
@@ -47,7 +46,7 @@ _WORTH_NS = handshake.RULE.advice.worth_ns if handshake.RULE.advice else 0
 
 
 class Words(NamedTuple):
-    """What is said of a kind of failure. `{…}` become a group's numbers."""
+    """Text for one kind of failure. The `{…}` become a group's numbers."""
 
     alone: str
     together: str
@@ -90,17 +89,19 @@ WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Attempts of one kind, of one client at one port of one server.
+    """Failed attempts of one kind, of one client to one port of one server.
 
     Attributes:
         kind: a key of `WORDS`.
-        conn: the first of them.
-        count: how many they are.
-        syns: SYNs that the client sent in all of them.
-        ns: time in which at least one of them was going on.
-        span_ns: from the begin of the first to the end of the last.
-        by_server: whether the server sent a RST in one of them.
-        frames: of the first of them, each one's first and last frame.
+        client: address of the client.
+        server: address and port of the server.
+        conn: the first attempt.
+        count: number of attempts.
+        syns: number of SYNs that the client sent in all of them.
+        ns: time in which at least one attempt was in progress.
+        span_ns: from the start of the first attempt to the end of the last.
+        by_server: whether the server sent a RST in any of them.
+        frames: first and last frame of each of the first `EVIDENCE_ATTEMPTS` attempts.
     """
 
     kind: str
@@ -116,10 +117,10 @@ class Group:
 
 
 def groups(connections: pl.LazyFrame) -> list[Group]:
-    """The groups that are worth a finding.
+    """Return the groups that are worth a finding.
 
     Args:
-        connections: rows of `schema.CONNECTIONS`; some columns of those that failed are held in memory.
+        connections: rows of `schema.CONNECTIONS`; some columns of failed connections are held in memory.
     """
     col = pl.col
     kind = (
@@ -172,7 +173,12 @@ def _group(row: dict[str, Any]) -> Group:
 
 
 def finding(group: Group, waits: Sequence[int]) -> Finding:
-    """What is said of a group. `waits` are the frames around the longest waits of its first connection, of several attempts around one."""
+    """Return the finding on a group.
+
+    Args:
+        group: the failed attempts.
+        waits: frames around the longest waits of the first attempt; if there are several attempts, around one wait only.
+    """
     words, alone = WORDS[group.kind], group.count == 1
     again = group.syns - group.count
     times = numbers.times(again)

@@ -1,7 +1,7 @@
-"""What is concluded of the two ends of each connection, as columns and in words.
+"""Conclusions about the two endpoints of each connection, as columns and as text.
 
-All in one: where it was captured, how far it can be believed, how each side acknowledges, whether Nagle's algorithm holds its small
-segments, and which stack it may be.
+They cover the capture point, the capture quality, how each endpoint acknowledges, whether Nagle's algorithm delays its small segments, and
+which stack it may be.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ _PLACE_UNKNOWN = {
 
 
 def beside(connections: Frame, resolution_ns: int) -> Frame:
-    """Rows of `schema.CONNECTIONS` with all columns of `vantage`, `trust`, `policy` and `fingerprint`.
+    """Add the columns of `vantage`, `trust`, `policy` and `fingerprint` to rows of `schema.CONNECTIONS`.
 
     Args:
         connections: the rows.
-        resolution_ns: of the capture's clock.
+        resolution_ns: resolution of the capture's clock.
     """
     placed = vantage.beside(connections, resolution_ns)
     return policy.beside(placed.with_columns(**trust.connection_columns(), **fingerprint.columns()))
 
 
 def of_rows(connections: pl.DataFrame, resolution_ns: int) -> pl.DataFrame:
-    """Add the columns of `beside` to rows in memory; its steps see only the columns that they need."""
+    """Add the columns of `beside` to rows in memory. Only the columns that its steps need pass through them."""
     asked = _asked(resolution_ns)
     concluded = beside(connections[asked], resolution_ns)
     return connections.hstack(concluded[[name for name in concluded.columns if name not in asked]])
@@ -48,26 +48,26 @@ def of_rows(connections: pl.DataFrame, resolution_ns: int) -> pl.DataFrame:
 
 @cache
 def _asked(resolution_ns: int) -> list[str]:
-    """The columns of `schema.CONNECTIONS` that `beside` looks at."""
+    """Return the columns of `schema.CONNECTIONS` that `beside` needs."""
     steps = (*vantage.steps(resolution_ns), trust.connection_columns(), fingerprint.columns(), *policy.steps())
     named = {name for step in steps for value in step.values() for name in value.meta.root_names()}
     return [name for name in CONNECTIONS.names if name in named]
 
 
 def refused(of: Callable[[str], Any]) -> Any:  # noqa: ANN401  (what `of` gives)
-    """Whether a SYN was answered by RST: no program listened there, or a firewall said no (RFC 9293, 3.5.2).
+    """Whether a RST answered the SYN: no application listens on the port, or a firewall refuses the connection (RFC 9293, 3.5.2).
 
     Args:
-        of: gives a column of `schema.CONNECTIONS` by its name: as an expression (`polars.col`), or of one row.
+        of: returns a column of `schema.CONNECTIONS` by name: an expression (`polars.col`), or the value in one row.
 
     Returns:
-        As `of` gives it: an expression, or a truth.
+        An expression or a bool, depending on `of`.
     """
     return (of("client_syn_segments") > 0) & (of("server_syn_segments") == 0) & (of("server_rst_segments") > 0)
 
 
 def words(row: Mapping[str, Any]) -> list[str]:
-    """A row of `schema.CONNECTIONS` with the columns of `beside` in sentences: where, then what is known of each side."""
+    """Describe a row of `schema.CONNECTIONS` with the columns of `beside` in phrases: the capture point, then each endpoint."""
     told = [*(["refused (RST in answer to its SYN)"] if refused(row.__getitem__) else []), place(row)]
     if row["trust_reasons"]:
         told.append("capture limits: " + "; ".join(trust.CAUSES[name] for name in row["trust_reasons"]))
@@ -79,14 +79,14 @@ def words(row: Mapping[str, Any]) -> list[str]:
 
 
 def place(row: Mapping[str, Any]) -> str:
-    """Where it was captured."""
+    """Return the capture point as a phrase."""
     if row["vantage"] in _PLACES:
         return f"captured {_PLACES[row['vantage']]} ({row['vantage_confidence']})"
     return _PLACE_UNKNOWN[row["vantage_known_by"]]
 
 
 def acking(row: Mapping[str, Any], side: str) -> str:
-    """How `side` acknowledges, with the numbers of ACKs that tell; empty if nothing is known."""
+    """Return how `side` acknowledges, with the number of ACKs that show it; empty if unknown."""
     told = []
     if row[f"{side}_ack_policy"] != "unknown":
         told.append(f"{policy.POLICIES[row[f'{side}_ack_policy']]} ({row[f'{side}_ack_policy_samples']:,} ACKs)")
@@ -99,7 +99,7 @@ def acking(row: Mapping[str, Any], side: str) -> str:
 
 
 def nagle(row: Mapping[str, Any], side: str) -> str:
-    """Whether Nagle's algorithm holds `side`'s small segments, and what shows it; empty if that is unknown."""
+    """Return whether Nagle's algorithm delays `side`'s small segments, with the evidence; empty if unknown."""
     state, confidence, frame = (row[f"{side}_{name}"] for name in ("nagle", "nagle_confidence", "nagle_frame"))
     if state == "unknown":
         return ""
@@ -114,6 +114,6 @@ def nagle(row: Mapping[str, Any], side: str) -> str:
 
 
 def stack(row: Mapping[str, Any], side: str) -> str:
-    """Which stack `side` may be; empty without a guess."""
+    """Return which stack `side` may have; empty without a guess."""
     family = row[f"{side}_stack_guess"]
     return f"possibly {family}, from its SYN" if family else ""

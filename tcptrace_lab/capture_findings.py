@@ -1,6 +1,6 @@
-"""What is wrong with a capture itself, as findings: what it lacks, holds twice or out of order, and how its clock ran.
+"""Findings on the capture itself: what is missing, duplicated or out of order, and whether its clock is reliable.
 
-They say in words what `trust` found, and what to do better next time. None costs the transfer any time.
+They describe what `trust` found, and how to capture better. None of them costs the transfer time.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 EVIDENCE_FRAMES = 20
 MOST = 20
-"""Connections in which frames are looked for, those with most of a fault."""
+"""Largest number of connections searched for evidence frames: those with most of a fault."""
 
 
 _CONCLUDED = frozenset({"drops_suspected", "duplicates", "super_segments"})
-"""Reasons that are concluded from segments, and so want frames; the others are told by the capture's own form."""
+"""Faults that are inferred from segments and therefore need evidence frames. The file itself shows the others."""
 
 
 class Fault(NamedTuple):
@@ -31,14 +31,14 @@ class Fault(NamedTuple):
 
     Attributes:
         finding: one of `findings.FINDING_IDS`.
-        reasons: names of `trust.Reason`s that it puts into words.
-        title: one line, before the reasons' own words.
-        mechanism: what it does to the verdicts.
+        reasons: names of the `trust.Reason`s that it covers.
+        title: one line, before the descriptions of the reasons.
+        mechanism: effect on the verdicts.
         refuted_by: what would show that the capture is not at fault.
         remedy: how to capture better, best first.
-        source: where that comes from.
-        counted: the column of each side that counts it; None where none does.
-        shown_by: true for segments that show it, over rows of `schema.SEGMENTS`.
+        source: source of the rule.
+        counted: the column of each endpoint that counts it; None if there is none.
+        shown_by: condition over rows of `schema.SEGMENTS` that is true for evidence.
     """
 
     finding: str
@@ -124,11 +124,11 @@ FAULTS = (
 
 
 def findings(verdict: trust.Trust, segments: pl.LazyFrame, connections: pl.LazyFrame) -> tuple[Finding, ...]:
-    """One finding for each kind of fault, those first that leave least to believe.
+    """Return one finding per kind of fault, most severe first.
 
     Args:
-        verdict: on the capture.
-        segments: rows of `schema.SEGMENTS`; read once, of a few connections, if any show such a fault.
+        verdict: quality of the capture.
+        segments: rows of `schema.SEGMENTS`; read once, for a few connections, if a fault needs evidence frames.
         connections: rows of `schema.CONNECTIONS`.
     """
     found = [(fault, reasons) for fault in FAULTS if (reasons := [one for one in verdict.reasons if one.name in fault.reasons])]
@@ -157,15 +157,15 @@ def _finding(fault: Fault, reasons: Sequence[trust.Reason], verdict: trust.Trust
 
 
 def _severity(reasons: Sequence[trust.Reason], verdict: trust.Trust) -> Severity:
-    """By what is left of the verdicts' confidence, as far as this fault is to blame."""
+    """Return the severity, by the share of the confidence that this fault leaves."""
     left = min(reason.factor for reason in reasons)
-    if any(reason.factor == 1.0 for reason in reasons):  # a fault of connections: weighed by their bytes
+    if any(reason.factor == 1.0 for reason in reasons):  # a fault of connections: weighted by their bytes
         left = min(left, verdict.factor_of_connections)
     return Severity.INFO if left >= trust.GOOD else Severity.LOW if left >= trust.FAIR else Severity.MEDIUM
 
 
 def _frames(faults: Sequence[Fault], segments: pl.LazyFrame, connections: pl.LazyFrame) -> dict[str, tuple[int, ...]]:
-    """The first frames that show each fault, in the connections that have most of it."""
+    """Return the first frames that show each fault, in the connections that have most of it."""
     shown = [(fault.title, fault.shown_by, fault.counted) for fault in faults if fault.shown_by is not None and fault.counted]
     if not shown:
         return {}

@@ -1,8 +1,8 @@
-"""Captures of formats that the engine does not read (snoop, Network Monitor, …), read through Wireshark's `editcap`.
+"""Captures in formats that the engine does not read (snoop, Network Monitor, …), converted by Wireshark's `editcap`.
 
-The engine is asked first. What it refuses for its format is given to editcap, which writes it as pcapng to a pipe; the engine reads
-that while it is written, and frames have the numbers that Wireshark gives them. A stream (standard input, a FIFO) goes to a temporary
-file first, and so does what is packed in a way that Wireshark does not open: most of these formats cannot be read from a pipe.
+The engine tries first. If it refuses a file because of its format, editcap writes the file as pcapng to a pipe, and the engine reads the
+pipe at the same time. Frame numbers are Wireshark's. A stream (standard input, a FIFO) goes to a temporary file first, because most of
+these formats cannot be read from a pipe. So does a file whose compression Wireshark does not support.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from tcptrace_lab._core import CaptureInfo, Problem
 
 KNOWN, UNKNOWN = "unsupported", "not_a_capture"
-"""Kinds of the engine's errors with which editcap may help: a format that the engine knows by name, and one that it does not."""
+"""Kinds of engine errors where editcap may help: a format that the engine recognises but cannot read, and an unknown format."""
 
 PCAPNG_MAGIC = b"\n\r\r\n"
-"""The type of the block that begins a pcapng file."""
+"""Block type of the first block of a pcapng file."""
 
 FORMAT_WORDS = {
     "5views": "InfoVista 5View",
@@ -48,15 +48,15 @@ FORMAT_WORDS = {
     "snoop": "Sun snoop",
     "visual": "Visual Networks",
 }
-"""Wireshark's short names of formats → what people call them. Others are called by their short names."""
+"""Wireshark's short format names → common names. A format that is not listed is shown by its short name."""
 
 
 class Read(Protocol):
-    """What was made of a capture."""
+    """What was made of a capture: any result with `info`."""
 
     @property
     def info(self) -> CaptureInfo:
-        """What the engine said of it."""
+        """Facts about the capture from the engine."""
 
 
 Result = TypeVar("Result", bound=Read)
@@ -64,7 +64,17 @@ Result = TypeVar("Result", bound=Read)
 
 @dataclass(slots=True)
 class Foreign:
-    """A file that is converted: its name as the caller gave it, what the engine said of it, its format as Wireshark calls it."""
+    """A file to convert.
+
+    Attributes:
+        path: its name as the caller gave it.
+        file: the file that editcap reads.
+        refusal: the engine's error.
+        format: Wireshark's name of the format.
+        packing: what ended its decompression early; None if nothing did.
+        announced: whether the conversion was announced.
+        as_ethernet: whether editcap is told that the link type is Ethernet.
+    """
 
     path: str
     file: editcap.File
@@ -75,9 +85,9 @@ class Foreign:
     as_ethernet: bool = False
 
     def start(self, running: contextlib.ExitStack) -> editcap.Conversion:
-        """A conversion that gives something, to go on until `running` is closed. Raises CaptureUnreadable where there is none.
+        """Start a conversion that lasts until `running` is closed. Raises CaptureUnreadable if it gives no output.
 
-        Some formats tell the link type for each packet and not for the file, which editcap refuses to write unless it is told one.
+        Some formats state the link type per packet and not per file. editcap then needs to be told the link type.
         """
         conversion = running.enter_context(editcap.converted(self.file, as_ethernet=self.as_ethernet))
         something = conversion.gives_anything()
@@ -89,7 +99,7 @@ class Foreign:
         return conversion
 
     def announce(self, say: Callable[[str], None] | None) -> None:
-        """Tell once what is done with it."""
+        """Announce the conversion once."""
         if say is not None and not self.announced:
             say(f"{place(self.path, None, None)}: {FORMAT_WORDS.get(self.format, self.format)}, read through Wireshark's {editcap.EDITCAP}")
         self.announced = True
@@ -97,13 +107,13 @@ class Foreign:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A capture as the engine is given it.
+    """A capture in the form that the engine reads.
 
     Attributes:
-        names: what the engine opens: a file, or the pipe from its conversion.
+        names: what the engine opens: a file, or the pipe of its conversion.
         paths: the same files as the caller named them.
-        conversions: index of a file → its conversion, which goes on while the source is read.
-        streams: index of a file → the stream that it is.
+        conversions: index of a file → its conversion, which runs while the source is read.
+        streams: index of a file → its stream.
     """
 
     names: list[str]
@@ -112,25 +122,25 @@ class Source:
     streams: Mapping[int, streams.Stream] = field(default_factory=dict)
 
     def info(self, engine: Engine) -> CaptureInfo:
-        """What the engine says of the capture, with the formats that the files had before they were converted."""
+        """Return the engine's facts about the capture, with the formats that the files had before conversion."""
         info = engine.info()
         if self.conversions:
             own = [index for index in range(len(self.names)) if index not in self.conversions]
             formats = info["format"].split(", ") if own else []
             if not any(_may_be_pcapng(self.paths[index]) for index in own):
-                formats = [name for name in formats if name != "pcapng"]  # that was what the conversions made
+                formats = [name for name in formats if name != "pcapng"]  # the conversions are pcapng
             formats += [foreign.format for _, (foreign, _) in sorted(self.conversions.items())]
             info["format"] = ", ".join(dict.fromkeys(formats))
         return info
 
     def problems(self, engine: Engine) -> tuple[Problem, ...]:
-        """What engine and conversions survived, each with the caller's path; what is found in packets is not told by file."""
+        """Return the problems that engine and conversions survived, with the caller's paths. Problems in packets name all files."""
         places = {name: index for index, name in enumerate(self.names)}
         problems = engine.problems()
         for problem in problems:
             index = places.get(problem["path"])
             if index in self.conversions:
-                problem["offset"] = None  # it counts the bytes of a conversion, which nobody has
+                problem["offset"] = None  # an offset in the conversion, which the user does not have
             problem["path"] = ", ".join(self.paths) if index is None else self.paths[index]
         for index, stream in self.streams.items():
             if stream.fault is not None:
@@ -149,17 +159,17 @@ def _lost(path: str, what: str) -> Problem:
 
 
 def read_through(paths: Sequence[str], say: Callable[[str], None] | None, read: Callable[[Source], Result]) -> Result:
-    """Read a capture; where the engine refuses a file for its format, read that through editcap.
+    """Read a capture; convert the files that the engine refuses because of their format.
 
     Args:
         paths: the files, `-` for standard input.
-        say: is told in a line which file is converted, from which format.
+        say: called with one line for each converted file, with its format.
         read: reads a source to its end. It is called again if the engine refuses a file, which happens before the first row.
 
     Raises:
-        CaptureUnreadable: nothing could be read (NotACapture where Wireshark does not help either).
-        MissingTool: Wireshark knows the format and is not installed.
-        OutputUnwritable: the temporary files have no room.
+        CaptureUnreadable: nothing could be read (NotACapture if Wireshark does not know the format either).
+        MissingTool: the format needs Wireshark, which is not installed.
+        OutputUnwritable: no room for the temporary files.
     """
     with contextlib.ExitStack() as kept:
         files = _Files(list(paths), kept)
@@ -177,7 +187,7 @@ def read_through(paths: Sequence[str], say: Callable[[str], None] | None, read: 
 
 
 class _Files:
-    """The files of a capture: those that are converted, and the streams, of which the beginning is kept for the case that one is."""
+    """The files of a capture: those to convert, and streams, whose beginning is kept in case they must be converted."""
 
     def __init__(self, paths: list[str], kept: contextlib.ExitStack) -> None:
         self._paths = paths
@@ -186,27 +196,27 @@ class _Files:
         self._streams: dict[int, streams.Stream] = {}
         for index, path in enumerate(paths):
             if path == streams.STDIN and path in paths[:index]:
-                continue  # the engine refuses that
+                continue  # the engine reports this error
             stream = streams.opened(path)
             if stream is not None:
                 kept.callback(stream.close)
                 self._streams[index] = stream
 
     def source(self, running: contextlib.ExitStack, say: Callable[[str], None] | None) -> Source:
-        """What the engine is to read. Conversions go on until `running` is closed."""
+        """Return what the engine reads next. Conversions run until `running` is closed."""
         names, conversions = list(self._paths), {}
         for index, stream in self._streams.items():
             if index not in self._foreign:
                 names[index] = stream.begin()
         for index, foreign in self._foreign.items():
             conversion = foreign.start(running)
-            if conversion.is_running():  # a short one may turn out to hold nothing
+            if conversion.is_running():  # a conversion that has ended may have no packets: `check` decides
                 foreign.announce(say)
             names[index], conversions[index] = conversion.name, (foreign, conversion)
         return Source(names, self._paths, conversions, self._streams)
 
     def check(self, info: CaptureInfo, source: Source, say: Callable[[str], None] | None) -> None:
-        """Without a single frame, a file is a capture only if its first bytes say so, and if editcap has nothing to complain of."""
+        """Reject a file without frames if its format is unknown to the engine, or if editcap reports an error."""
         for foreign, conversion in source.conversions.values():
             complaint = conversion.complaint()
             if info["packets"] == 0 and (complaint or foreign.refusal.kind == UNKNOWN):
@@ -214,19 +224,19 @@ class _Files:
             foreign.announce(say)
 
     def give_away(self, refusal: EngineError, source: Source) -> None:
-        """Have the file that the engine refused converted, and others like it. Raises what the user is told where that cannot be."""
+        """Convert the file that the engine refused, and others that it would refuse. Raises the user's error where that is impossible."""
         index = source.names.index(refusal.path) if refusal.path in source.names else None
         if index is not None:
             refusal.path = self._paths[index]
         if index is None or index in self._foreign:
-            raise from_engine(refusal) from refusal  # no question of format
+            raise from_engine(refusal) from refusal  # the format is not the reason
         self._convert(index, refusal)
         for other, path in enumerate(self._paths):
             if other not in self._foreign and other not in self._streams:
                 self._probe(other, path)
 
     def _probe(self, index: int, path: str) -> None:
-        """Ask the engine for one file alone: of several, only the first that it refuses is told."""
+        """Open one file with the engine: for several files, the engine reports only the first that it refuses."""
         try:
             Engine([path])
         except EngineError as refusal:
@@ -244,7 +254,7 @@ class _Files:
         path = self._paths[index]
         stream = self._streams.get(index)
         file = editcap.File(path) if stream is None else self._spooled(stream)
-        if _is_empty(file):  # for Wireshark that is ERF without records
+        if _is_empty(file):  # Wireshark takes an empty file for ERF without records
             raise error from refusal
         form, packing = editcap.format_of(file), None
         if form == editcap.UNKNOWN and refusal.kind == KNOWN and streams.is_compressed(file.argument):
@@ -255,13 +265,13 @@ class _Files:
         self._foreign[index] = Foreign(path, file, refusal, form or "a format without a name", packing)
 
     def _spooled(self, stream: streams.Stream) -> editcap.File:
-        """A stream in a temporary file without a name."""
+        """Copy a stream to a temporary file without a name."""
         with self._temporary() as file:
             stream.rest_into(file)
         return editcap.File(descriptor=file.fileno())
 
     def _unpacked(self, packed: editcap.File) -> tuple[editcap.File, str | None]:
-        """A packed file, unpacked in a temporary one; and what ended that early, if anything did."""
+        """Decompress a file to a temporary file. Also return what ended the decompression early, or None."""
         with self._temporary() as file:
             try:
                 fault = unpack(packed.argument, f"/dev/fd/{file.fileno()}")
@@ -271,9 +281,9 @@ class _Files:
 
     @contextlib.contextmanager
     def _temporary(self) -> Iterator[IO[bytes]]:
-        """A temporary file without a name to be written in the block, kept until all is read. Raises OutputUnwritable."""
+        """Provide a temporary file without a name, to write in the block. It exists until all is read. Raises OutputUnwritable."""
         try:
-            file: IO[bytes] = tempfile.TemporaryFile(prefix="tcptrace-lab-")  # noqa: SIM115  (closed with the rest of `kept`)
+            file: IO[bytes] = tempfile.TemporaryFile(prefix="tcptrace-lab-")  # noqa: SIM115  (`kept` closes it)
             self._kept.callback(file.close)
             yield file
             file.flush()
@@ -283,7 +293,7 @@ class _Files:
 
 
 def _may_be_pcapng(path: str) -> bool:
-    """Whether the file begins like pcapng, or is a stream of which nobody knows it any more."""
+    """Whether the file starts like pcapng, or is a stream whose start is no longer available."""
     if path == streams.STDIN or not os.path.isfile(path):  # noqa: PTH113  (names as the user gave them)
         return True
     with open(path, "rb") as file:  # noqa: PTH123
@@ -297,7 +307,7 @@ def _is_empty(file: editcap.File) -> bool:
 
 
 def _refused(refusal: EngineError, why: str) -> CaptureUnreadable:
-    """What the engine says of a file, and why Wireshark does not help."""
+    """Combine the engine's error with the reason why Wireshark does not help."""
     error = from_engine(refusal)
     if refusal.kind == UNKNOWN:
         return NotACapture(error.what, where=error.where, remedy=f"{error.remedy} (Wireshark {why})")

@@ -1,7 +1,7 @@
-"""A capture, or several as one → its UDP tables `datagrams` and `flows`, without its TCP.
+"""Capture files → the UDP tables `datagrams` and `flows`, without TCP.
 
-Rows are kept as those of `segments` are: in memory up to a bound; beyond it a plain file is read again, and of what cannot be
-read twice they are kept in temporary files. (`analyze` reads UDP beside TCP in one pass and keeps no datagrams.)
+Rows are kept like those of `segments`: in memory up to a bound. Beyond it, a query reads a plain file again; rows of input that cannot be
+read twice go to temporary files. (`analyze` reads UDP and TCP in one pass and keeps no datagrams.)
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class Datagrams:
 
     Attributes:
         datagrams: rows of `schema.DATAGRAMS` in capture order; lazy, because they may be larger than memory (see `Tables.segments`).
-        flows: rows of `schema.FLOWS` by `flow`; lazy, too.
-        info: what was captured, as the files and the engine say.
-        problems: what the engine survived, each kind once, with its count and the place of the first.
+        flows: rows of `schema.FLOWS` by `flow`; also lazy.
+        info: facts about the capture, from the files and the engine.
+        problems: what the engine survived: each kind of problem once, with its count and the place of the first.
     """
 
     datagrams: pl.LazyFrame
@@ -46,7 +46,7 @@ class Datagrams:
 
     @property
     def loss(self) -> ReadInPart | None:
-        """What of the capture was lost, for a caller who cannot live with a part and raises it; None if nothing was."""
+        """The loss as an exception, for a caller that must not go on with part of a capture; None if nothing was lost."""
         return loss_of(self.info, self.problems)
 
 
@@ -61,18 +61,18 @@ def read_datagrams(
     """Read the UDP of a capture into tables.
 
     Args:
-        paths: a file, or several that are merged by time; `-` is standard input.
-        spill_rows: datagram rows kept in memory; a capture with more is kept in temporary files (`TMPDIR` says where). So are
-            flows beyond a thirty-second of it.
-        reread_bytes: size from which uncompressed captures are read again by every query instead.
-        progress: told now and then how many datagrams were read, and what share of the files (None where their size is not known).
-        say: as for `segments.read`.
+        paths: a file, or several files that are merged by time; `-` is standard input.
+        spill_rows: datagram rows kept in memory. Those of a larger capture go to temporary files (in `TMPDIR`). The bound for flows is a
+            thirty-second of this.
+        reread_bytes: uncompressed captures of at least this size are not kept: each query reads them again.
+        progress: called at intervals with the number of datagrams read and the share of the files (None where their size is unknown).
+        say: see `segments.read`.
 
     Raises:
         CaptureUnreadable: nothing could be read (NotACapture where there is nothing to read).
-        MissingTool: a file has a format that Wireshark reads, and it is not installed.
-        UsageError: no path at all.
-        OutputUnwritable: the temporary files have no room.
+        MissingTool: a file has a format that needs Wireshark, and Wireshark is not installed.
+        UsageError: no path was given.
+        OutputUnwritable: no room for the temporary files.
     """
 
     def tables(source: Source) -> Datagrams:

@@ -1,12 +1,12 @@
-"""Throughput deadlock: a sender and a receiver that wait for each other until the delayed-ACK timer lets them go, round after round.
+"""Throughput deadlock: in round after round, sender and receiver wait for each other until the delayed-ACK timer expires.
 
-The receiver holds its ACK until A = min(2M, ⌈0.35 R⌉) bytes have come (half of R in 4.4BSD); the sender holds what it has queued until
-it is H = min(M, W/2) or everything is acknowledged. With a send buffer S < H + A both may wait: u < A bytes are in flight, q < H are
-queued, and the program is blocked. M is a full segment, R the receive buffer, W the largest window; a capture shows R only as W.
+The receiver delays its ACK until A = min(2M, ⌈0.35 R⌉) bytes have arrived (half of R in 4.4BSD). The sender delays its queued data until
+they reach H = min(M, W/2) bytes or all data is ACKed. With a send buffer S < H + A both may wait: u < A bytes are in flight, q < H are
+queued, and the application is blocked. M is a full segment, R the receive buffer, W the largest window; a capture shows R only as W.
 
-A lock is proved by its rounds, which the engine finds (`rust/src/ledger/`): three or more waits in a row, each ended by a late ACK of
-everything, with the same u (or two in turn, as what is left of one write makes the next round longer), u bytes sent from one to the next,
-and no data of the other side between. Where an earlier ACK takes part of a round's bytes, u is not known and no lock is told.
+The rounds prove a deadlock. The engine finds them (`rust/src/ledger/`): three or more consecutive waits, each ended by a late ACK of
+everything, with equal u (or two values in turn, because the rest of one write makes the next round longer), u bytes sent from one to the
+next, and no data from the peer between. If an earlier ACK covers part of a round's bytes, u is unknown and no deadlock is reported.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 FINDING = "throughput-deadlock"
 
 CAUSES = frozenset({"nagle-delayed-ack", "delayed-ack"})
-"""What the ledger calls the waits of a lock."""
+"""The ledger's causes for the waits of a deadlock."""
 
 LOST_TO = "a throughput deadlock (the sender waits for an ACK, the receiver for more data)"
 CURE = "a larger send buffer on {sender}, or " + at_once.CURE
-"""What it is and what mends it, in the verdict's words (`rules.Rule.lost_to`, `rules.Advice.cure`)."""
+"""Cause and cure in the words of the verdict (`rules.Rule.lost_to`, `rules.Advice.cure`)."""
 
 LEAST_SHARE = 0.5
-"""A lock takes the place of the direction's other findings on late ACKs if it holds so much of their time (a heuristic)."""
+"""A deadlock replaces the direction's other findings on late ACKs if it takes at least this share of their time (a heuristic)."""
 
 SOURCE = (
     "Comer & Lin, TCP buffering and performance over an ATM network; Moldeklev & Gunningberg 1995; SunOS 4.1.3 netinet/tcp_output.c; "
@@ -43,21 +43,21 @@ SOURCE = (
 
 
 class Lock(NamedTuple):
-    """Locked rounds of one direction.
+    """The deadlocked rounds of one direction.
 
     Attributes:
-        flight_bytes: u, in flight in each round; the larger of two.
-        least_flight_bytes: the smaller of two, else the same.
-        queued_bytes: q, most that left with the ACK that ended a round; 0 where it was no small segment, so that nothing but the buffer
-            can have held it.
-        least_buffer_bytes: u and q of one round: the send buffer is not smaller.
+        flight_bytes: u, in flight in each round; the larger one if two values alternate.
+        least_flight_bytes: the smaller one if two values alternate, else equal to `flight_bytes`.
+        queued_bytes: q, the most that was sent after the ACK that ended a round; 0 if that was no small segment, so that only a full buffer
+            can have delayed it.
+        least_buffer_bytes: u and q of one round: a lower bound of the send buffer.
         smss_bytes: M.
-        window_bytes: W, taken for R.
-        rounds: how many.
-        ns: time that their waits took.
-        median_ns: of one wait.
-        nagle: all that left with the ACKs were small segments behind small ones.
-        may_fill_buffer: hardly more was ever in flight, so that a buffer without room for more explains the rounds as well.
+        window_bytes: W, taken as R.
+        rounds: number of rounds.
+        ns: total time of their waits.
+        median_ns: median wait.
+        nagle: whether all that was sent after these ACKs were small segments behind small ones.
+        may_fill_buffer: whether hardly more was ever in flight, so that a full send buffer explains the rounds equally well.
         frames: the ends of the first rounds' waits, and the late ACKs.
     """
 
@@ -76,18 +76,18 @@ class Lock(NamedTuple):
 
     @property
     def ack_bytes(self) -> int:
-        """A: what the receiver waits for; by 4.4BSD's rule where u is too much for SunOS's."""
+        """A: bytes that the receiver waits for. By 4.4BSD's rule if u is too large for the rule of SunOS."""
         ours = ack_bytes(self.smss_bytes, self.window_bytes, SUNOS_PERCENT)
         return ours if self.flight_bytes < ours else ack_bytes(self.smss_bytes, self.window_bytes, BSD44_PERCENT)
 
     @property
     def hold_bytes(self) -> int:
-        """H: what the sender waits for; 0 where nothing was held."""
+        """H: bytes that the sender waits for; 0 if nothing was queued."""
         return hold_bytes(self.smss_bytes, self.window_bytes) if self.queued_bytes else 0
 
     @property
     def unacked_words(self) -> str:
-        """`8,192`, or `12,288 and 16,384` in turn."""
+        """`8,192`, or `12,288 and 16,384` if two values alternate."""
         both = (self.least_flight_bytes, self.flight_bytes)
         return " and ".join(f"{size_bytes:,}" for size_bytes in dict.fromkeys(both))
 
@@ -100,15 +100,15 @@ class Lock(NamedTuple):
 def findings(
     late: Mapping[tuple[int, bool], tuple[int, int]], locked: pl.DataFrame, receivers: Mapping[tuple[int, bool], str | None]
 ) -> dict[tuple[int, bool], Finding]:
-    """The locks among some directions.
+    """Return the findings on deadlocks in some directions.
 
     Args:
-        late: `conn, from_client` → nanoseconds that the ledger has under `CAUSES`, and the direction's life.
+        late: `conn, from_client` → time in nanoseconds that the ledger has under `CAUSES`, and the direction's active time.
         locked: rows of `schema.LOCKS`, at least those of these directions.
-        receivers: `conn, from_client` → the family of the receiver's stack (`fingerprint`).
+        receivers: `conn, from_client` → family of the receiver's stack (`fingerprint`).
 
     Returns:
-        `conn, from_client` → the finding that takes the place of those on `CAUSES`.
+        `conn, from_client` → the finding that replaces those on `CAUSES`.
     """
     known = locks(locked) if late else {}
     return {
@@ -119,7 +119,7 @@ def findings(
 
 
 def locks(rows: pl.DataFrame) -> dict[tuple[int, bool], Lock]:
-    """The lock of each direction that has one, by rows of `schema.LOCKS`."""
+    """Return the deadlock of each direction that has one, from rows of `schema.LOCKS`."""
     return {(row["conn"], row["from_client"]): _lock(row) for row in rows.iter_rows(named=True)}
 
 
@@ -196,7 +196,7 @@ def _remedy(lock: Lock, receiver: str | None) -> tuple[str, ...]:
     more = f"by at most {needed - lock.least_buffer_bytes:,}"
     if lock.queued_bytes and lock.may_fill_buffer:
         more += f", or {needed - lock.flight_bytes:,} if it holds no more than is in flight"
-    unused = BSD44_CLUSTER_BYTES - 1  # `sosend`: a write that does not fit waits for a cluster of room; 4.4BSD's are the largest
+    unused = BSD44_CLUSTER_BYTES - 1  # `sosend`: a write that does not fit waits for the room of a cluster; 4.4BSD has the largest
     buffer = (
         f"raise the send buffer (SO_SNDBUF) to at least {needed:,} bytes, {more} (BSD sockets may leave up to {unused:,} bytes unused); "
         f"three full segments plus that reserve, {3 * lock.smss_bytes + unused:,} bytes, are always enough"

@@ -1,6 +1,6 @@
-"""Numbers by key, for keys that are numbered from 0 without gaps: arrays that grow with the keys, and nothing else.
+"""Arrays of numbers by key, for keys from 0 without gaps. They grow with the keys.
 
-`Places` makes such keys for whatever comes and goes.
+`Places` makes such keys for numbers that come and go.
 """
 
 from __future__ import annotations
@@ -13,29 +13,29 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
 GROWTH = 1.125
-"""Room is made for this many times the keys: adding keys one by one costs little, and little is left unused."""
+"""Factor by which capacity exceeds the number of keys: adding keys one by one stays cheap, and little memory is unused."""
 
 
 class Dense:
-    """One number for each key; `initial` for keys not yet seen."""
+    """One number per key; `initial` for keys not yet seen."""
 
     def __init__(self, initial: int, dtype: DTypeLike = np.int64) -> None:
-        """No keys yet."""
+        """Start without keys."""
         self._initial = initial
         self._values: NDArray[Any] = np.empty(0, dtype)
 
     def at(self, keys: NDArray[np.int64]) -> NDArray[Any]:
-        """The numbers of some keys."""
+        """Return the numbers of some keys."""
         self._reach(keys)
         return self._values[keys]
 
     def set(self, keys: NDArray[np.int64], values: NDArray[Any]) -> None:
-        """Put the numbers of some keys, each once."""
+        """Set the numbers of some keys. Each key occurs once."""
         self._reach(keys)
         self._values[keys] = values
 
     def keep(self, kept: NDArray[np.int64]) -> None:
-        """Forget all but the numbers of some keys, sorted and each once; their keys are from now on 0, 1, and so on."""
+        """Keep only the numbers of some keys, which are sorted and unique. They become keys 0, 1, and so on."""
         self._values = self.at(kept).copy()
 
     def _reach(self, keys: NDArray[np.int64]) -> None:
@@ -49,15 +49,15 @@ class Dense:
 
 
 class Sums(Dense):
-    """Sums of integers that are not negative. They take 32 bits each, and 64 from when one of them could be larger."""
+    """Sums of non-negative integers. They take 32 bits each, and 64 as soon as the total of all could exceed that."""
 
     def __init__(self) -> None:
-        """No keys yet."""
+        """Start without keys."""
         super().__init__(0, np.uint32)
         self._total = 0
 
     def add(self, keys: NDArray[np.int64], values: NDArray[np.int64]) -> None:
-        """Add to the sums of some keys, each once."""
+        """Add to the sums of some keys. Each key occurs once."""
         self._reach(keys)
         self._total += int(values.sum(dtype=np.int64))
         if self._total > np.iinfo(self._values.dtype).max:
@@ -66,16 +66,16 @@ class Sums(Dense):
 
 
 class Places:
-    """Places, numbered from 0 without gaps, for numbers that come in any order and go again."""
+    """Dense indexes (from 0, without gaps) for numbers that come in any order and may be dropped."""
 
     def __init__(self) -> None:
-        """No numbers yet."""
+        """Start without numbers."""
         self.numbers: NDArray[np.int64] = np.empty(0, np.int64)
-        """Those that are there, sorted."""
+        """The current numbers, sorted."""
         self._places: NDArray[np.int64] = np.empty(0, np.int64)
 
     def of(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The places of some numbers; those that are new get one each, behind all others."""
+        """Return the indexes of some numbers. New numbers get the next free indexes."""
         new = np.setdiff1d(numbers, self.numbers)
         if new.size:
             at = np.searchsorted(self.numbers, new)
@@ -84,7 +84,7 @@ class Places:
         return self._places[np.searchsorted(self.numbers, numbers)]
 
     def drop(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Forget some numbers. Gives the places that stay, sorted; in this order their numbers now have the places 0, 1, and so on."""
+        """Drop some numbers. Return the old indexes of the rest, sorted; in this order the rest now has indexes 0, 1, and so on."""
         stay = ~np.isin(self.numbers, numbers)
         kept = np.sort(self._places[stay])
         self._places = np.searchsorted(kept, self._places[stay])

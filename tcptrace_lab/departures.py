@@ -1,4 +1,4 @@
-"""Why each segment left no sooner: the ledger, with one row for each departure."""
+"""Why each segment was not sent earlier: the ledger summed up to one row per departure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def departures(ledger: pl.LazyFrame) -> pl.LazyFrame:
     """Sum up the intervals of each wait.
 
     Args:
-        ledger: rows of `schema.LEDGER`, those of a direction in the order of time.
+        ledger: rows of `schema.LEDGER`; those of a direction are in time order.
 
     Returns:
         Rows of `schema.DEPARTURES`, in the order of the ledger. `conn` and `frame` are those of the departure in `schema.SEGMENTS`.

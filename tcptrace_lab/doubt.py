@@ -1,4 +1,4 @@
-"""Findings are as sure as the capture that they rest on: their confidence, lowered by how far it can be believed, and the reason said."""
+"""Confidence of findings: lowered according to the quality of the capture, with the reason."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _LADDER = (Confidence.PROVED, Confidence.CONSISTENT, Confidence.POSSIBLE)
 
 
 def lowered(findings: Sequence[Finding], verdict: trust.Trust, connections: pl.LazyFrame) -> tuple[Finding, ...]:
-    """The findings, each with the confidence that what it rests on leaves it.
+    """Return the findings, each with its confidence lowered by the capture faults that affect it.
 
-    What touches the whole capture counts for all; of the faults of connections, a finding on one minds only its own.
+    Faults of the whole capture affect all findings. A finding on one connection is otherwise affected only by faults of that connection.
 
     Args:
-        findings: as the rules make them.
-        verdict: on the capture.
+        findings: the findings of the rules.
+        verdict: quality of the capture.
         connections: rows of `schema.CONNECTIONS`, at least those that the findings name.
     """
     named = sorted({finding.conn for finding in findings if finding.conn is not None})
@@ -41,21 +41,21 @@ def lowered(findings: Sequence[Finding], verdict: trust.Trust, connections: pl.L
 
 
 def _faults(connections: pl.LazyFrame, named: Sequence[int]) -> dict[int, tuple[float, list[str]]]:
-    """The factor of each of these connections, and the names of its faults."""
+    """Return the factor of each of these connections, and the names of its faults."""
     own = connections.filter(pl.col("conn").is_in(named)).select("conn", **trust.connection_columns()).collect()
     return {conn: (factor, reasons) for conn, factor, reasons in own.iter_rows()}
 
 
 def as_sure(waits: pl.DataFrame, findings: Sequence[Finding]) -> pl.DataFrame:
-    """The waits, each as sure as the finding that tells of it: what many of a kind prove, they prove of each.
+    """Give each wait the confidence of the finding that covers it: what many waits of a kind prove, they prove of each.
 
     Args:
         waits: rows of `schema.LEDGER`.
-        findings: as `lowered` gives them.
+        findings: result of `lowered`.
     """
     told = {
         (finding.conn, finding.from_client, cause): str(finding.confidence)
-        for finding in reversed(findings)  # of several on one kind of wait, the first tells
+        for finding in reversed(findings)  # if several findings cover one kind of wait, the first counts
         for cause in finding.causes
         if finding.conn is not None and finding.from_client is not None and finding.is_of_waits
     }

@@ -1,6 +1,6 @@
-"""Wireshark's `captype`, `capinfos` and `editcap`, run on one file: what format it has, and its packets as pcapng on a pipe.
+"""Wireshark's `captype`, `capinfos` and `editcap` on one file: its format, and its packets as pcapng on a pipe.
 
-Programs are started with argument lists, read nothing from our standard input, and never outlive what they were started for.
+The tools are started with argument lists, read nothing from standard input, and always end before their caller.
 """
 
 from __future__ import annotations
@@ -22,34 +22,34 @@ if TYPE_CHECKING:
 EDITCAP, CAPTYPE, CAPINFOS = "editcap", "captype", "capinfos"
 
 UNKNOWN = "unknown"
-"""What captype says of a format that Wireshark does not know."""
+"""captype's output for a format that Wireshark does not know."""
 
 ETHERNET = frozenset({"Ethernet", "Ethernet with nettl headers"})
-"""What capinfos calls packets that are Ethernet frames (the headers of nettl are not part of them)."""
+"""capinfos' names for packets that are Ethernet frames (nettl headers are not part of the frames)."""
 
 NO_PROGRESS_S = 60.0
-"""A program that gives nothing for so long, while it is waited for, is ended. A heuristic: Wireshark's tools read a gigabyte in some
-seconds, and begin to write when they have read a frame."""
+"""A tool that produces nothing for this long, while its output is awaited, is stopped. A heuristic: Wireshark's tools read a gigabyte in
+seconds, and start to write after the first frame."""
 
 BEGUN_BYTES = 4_096
-"""Output with which it is clear that there are frames: the blocks before them are smaller. It fits into every pipe."""
+"""Output of this size contains frames, because the blocks before them are smaller. It fits into every pipe."""
 
 WORDS_BYTES = 4_096
-"""What is kept of a program's words; they are a line or two."""
+"""Bytes kept of a tool's messages, which are a line or two."""
 
 REASON_CHARACTERS = 300
-"""What is told of them."""
+"""Characters shown of these messages."""
 
 ROOT_WARNING = "Running as user "
-"""Begins a line that the tools print when root runs them; it is not about the file."""
+"""Start of a line that the tools print when root runs them; it is not about the file."""
 
 
 class File(NamedTuple):
-    """A file for a program.
+    """A file for a tool.
 
     Attributes:
-        path: its name, or None for a file without one.
-        descriptor: where it is open if it has no name.
+        path: its name; None for a file without a name.
+        descriptor: its open descriptor if it has no name.
     """
 
     path: str | None = None
@@ -57,33 +57,33 @@ class File(NamedTuple):
 
     @property
     def argument(self) -> str:
-        """Its name as an argument, which is never taken for an option or for standard input."""
+        """Its name as an argument, in a form that is never read as an option or as standard input."""
         return f"/dev/fd/{self.descriptor}" if self.path is None else os.path.join(os.curdir, self.path)  # noqa: PTH118  (keeps the dot)
 
     def rewind(self) -> None:
-        """Let the next program begin at its start, where opening a descriptor shares its position (not on Linux)."""
+        """Seek to the start for the next tool: on systems other than Linux, opening a descriptor shares its position."""
         if self.path is None:
             os.lseek(self.descriptor, 0, os.SEEK_SET)
 
     @property
     def inherited(self) -> tuple[int, ...]:
-        """Descriptors that the program needs."""
+        """Descriptors that the tool inherits."""
         return (self.descriptor,) if self.path is None else ()
 
 
 def is_installed() -> bool:
-    """Whether there is an editcap."""
+    """Whether editcap is installed."""
     return shutil.which(EDITCAP) is not None
 
 
 def format_of(file: File) -> str | None:
-    """The format of `file` as Wireshark calls it, `UNKNOWN` if it does not know it; None if captype is not there or has no answer."""
+    """Return Wireshark's name of the format, or `UNKNOWN`; None if captype is not installed or fails."""
     answer = _answer(CAPTYPE, file)
     return None if answer is None else answer.removeprefix(f"{file.argument}: ").strip() or None
 
 
 def is_all_ethernet(file: File) -> bool:
-    """Whether `file` holds Ethernet frames and nothing else. Reads all of it."""
+    """Whether `file` contains only Ethernet frames. Reads all of it."""
     answer = _answer(CAPINFOS, file, "-E")
     if answer is None:
         return False
@@ -94,7 +94,7 @@ def is_all_ethernet(file: File) -> bool:
 
 
 def _answer(tool: str, file: File, *options: str) -> str | None:
-    """What a tool says of a file; None if it is not there, fails, or takes too long."""
+    """Return a tool's output for a file; None if the tool is not installed, fails, or takes too long."""
     program = shutil.which(tool)
     if program is None:
         return None
@@ -110,14 +110,19 @@ def _answer(tool: str, file: File, *options: str) -> str | None:
 
 
 class Conversion:
-    """One run of editcap. A thread passes its output on to a pipe, and ends it when none comes any more.
+    """One run of editcap. A thread copies its output to a pipe, and ends the run when no more output comes.
 
-    The thread never waits for the reader of the pipe alone: `finish` ends it at any time. Once the reader has seen the end of the
-    pipe, editcap has ended and `complaint` says how.
+    The thread never blocks on the pipe's reader alone: `finish` ends it at any time. Once the reader has seen the end of the pipe, editcap
+    has ended and `complaint` tells how.
     """
 
     def __init__(self, file: File, *, as_ethernet: bool = False) -> None:
-        """Start it; `as_ethernet` if the file holds Ethernet frames but does not say so as a whole. OSError: there is no editcap."""
+        """Start editcap. Raises OSError if it is not installed.
+
+        Args:
+            file: the file to convert.
+            as_ethernet: the file contains only Ethernet frames but does not declare it.
+        """
         self._argument = file.argument
         self._words = b""
         self._passed_bytes = 0
@@ -139,24 +144,24 @@ class Conversion:
 
     @property
     def name(self) -> str:
-        """The pipe, as a path to open; until `close`."""
+        """The pipe as a path to open; valid until `close`."""
         return f"/dev/fd/{self._reader}"
 
     def gives_anything(self) -> bool:
-        """Wait until there are frames, or the end; whether there is any output."""
+        """Wait until there are frames or the output ends; return whether there is any output."""
         self._begun.wait()
         return self._passed_bytes > 0
 
     def fails_at_once(self) -> bool:
-        """Whether it has complained before it is clear that there are frames; to be asked after `gives_anything`."""
+        """Whether it reported an error before it produced frames. Call it after `gives_anything`."""
         return self._passed_bytes < BEGUN_BYTES and self.complaint() is not None
 
     def is_running(self) -> bool:
-        """Whether there may be more output."""
+        """Whether more output may come."""
         return self._thread.is_alive()
 
     def complaint(self) -> str | None:
-        """Why it did not give the whole file, in words that follow its name; None if it did. Ends it if it still runs."""
+        """Return why it did not convert the whole file, as a phrase that follows its name; None if it did. Ends it if it still runs."""
         self.finish()
         if self._stalled:
             return f"produced no output for {NO_PROGRESS_S:g} s and was stopped"
@@ -175,17 +180,17 @@ class Conversion:
             self._thread.join()
 
     def close(self) -> None:
-        """End it if it still runs, and give the pipe up."""
+        """End it if it still runs, and close the pipe."""
         self.finish()
         for descriptor in (self._reader, self._stop_reader, self._stop_writer):
             os.close(descriptor)
 
     def _words_are_an_error(self) -> bool:
-        """It exits with 0 when a file is damaged behind its first frame."""
+        """Whether it printed an error. editcap exits with 0 even if a file is damaged after its first frame."""
         return any(line.startswith(f"{EDITCAP}: ".encode()) for line in self._words.splitlines())
 
     def _run(self) -> None:
-        """The thread: everything that editcap writes, and its end."""
+        """Run in the thread: copy all output, then wait for the end of editcap."""
         process = self._process
         try:
             self._pass_on()
@@ -194,7 +199,7 @@ class Conversion:
         except subprocess.TimeoutExpired:
             self._stalled = True
         finally:
-            process.kill()  # nothing happens to one that has ended
+            process.kill()  # has no effect after the process ended
             process.wait()
             for stream in (process.stdout, process.stderr):
                 if stream is not None:
@@ -203,7 +208,7 @@ class Conversion:
             self._begun.set()
 
     def _pass_on(self) -> None:
-        """Copies output and keeps words until both end, nothing comes any more, or nothing more is wanted."""
+        """Copy output and keep messages until both end, nothing more comes, or the reader needs no more."""
         assert self._process.stdout is not None  # noqa: S101  (both are pipes)
         assert self._process.stderr is not None  # noqa: S101
         output, words = self._process.stdout.fileno(), self._process.stderr.fileno()
@@ -232,7 +237,7 @@ class Conversion:
                     return
 
     def _write(self, data: bytes) -> bool:
-        """Into the pipe, however long its reader takes; False if nothing more is wanted."""
+        """Write to the pipe, however slowly it is read. Return False if the reader needs no more."""
         self._passed_bytes += len(data)
         if self._passed_bytes >= BEGUN_BYTES:
             self._begun.set()
@@ -241,7 +246,7 @@ class Conversion:
 
 @contextlib.contextmanager
 def converted(file: File, *, as_ethernet: bool = False) -> Iterator[Conversion]:
-    """A conversion that does not outlive the block."""
+    """Provide a conversion that ends with the block."""
     conversion = Conversion(file, as_ethernet=as_ethernet)
     try:
         yield conversion
@@ -250,7 +255,7 @@ def converted(file: File, *, as_ethernet: bool = False) -> Iterator[Conversion]:
 
 
 def _reason(words: str, argument: str) -> str:
-    """What a program said of a file, on one line, without its own name and the file's."""
+    """Return a tool's message on one line, without its own name and the file's."""
     lines = [line.removeprefix(f"{EDITCAP}: ") for line in words.splitlines() if not line.startswith(ROOT_WARNING)]
     line = " ".join(" ".join(lines).split()).replace(f'The file "{argument}"', "it")
     line = "".join(character if character.isprintable() else "?" for character in line).rstrip(".")

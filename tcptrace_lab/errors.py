@@ -1,22 +1,22 @@
-"""What can go wrong, told once: each error with what happened, where, what to do, and the exit code of the command.
+"""All exceptions of this package: each says what happened, where, and what to do, and has the exit code of the command.
 
     TcptraceLabError
-    ├── UsageError             2   the command or call cannot be right: an option, a connection that is not there
-    │   ├── OutputUnwritable   2   a result, or the temporary space behind it, cannot be written where it should go
+    ├── UsageError             2   the command or call is wrong: an option, a connection that does not exist
+    │   ├── OutputUnwritable   2   a result or its temporary files cannot be written
     │   └── RuleUnusable       2   a rule that another package adds cannot be used
-    ├── CaptureUnreadable      3   the operating system refuses the file, or its contents stop before the first packet
-    │   ├── NotACapture        3   not a capture at all, or of a format that neither the engine nor Wireshark reads
-    │   └── CaptureInsufficient 3  readable, but it does not show what the command needs of it
-    ├── ReadInPart             4   results were made, but something of the capture could not be used
-    ├── MissingTool            5   a program that is needed is not installed
-    └── LabFailed              5   an experiment could not be made: no rights, or what it needs of the kernel or of a program failed
+    ├── CaptureUnreadable      3   the operating system refuses the file, or the file ends before the first packet
+    │   ├── NotACapture        3   not a capture, or in a format that neither the engine nor Wireshark reads
+    │   └── CaptureInsufficient 3  readable, but it does not contain what the command needs
+    ├── ReadInPart             4   there are results, but part of the capture could not be used
+    ├── MissingTool            5   a required external tool is not installed
+    └── LabFailed              5   an experiment could not run: no privileges, or the kernel or a tool failed
 
-`read` and `analyze` raise the first two kinds. They never raise ReadInPart: what could be read is given out, and `loss` beside it
-holds the error; the command says so and exits with 4, and a program that cannot live with a part raises it.
+`read` and `analyze` raise UsageError, CaptureUnreadable, MissingTool and their subclasses. They never raise ReadInPart: they return what
+could be read, and `loss` in the result holds the error. The command reports it and exits with 4; a caller that must not go on with part of
+a capture raises it.
 
-Exit codes beyond these: 0 done, 1 a finding at or above `--fail-on`, and three that the design leaves open: 70 a defect of
-this program (EX_SOFTWARE of BSD's sysexits.h), 130 interrupted and 141 the reader of our output went away (128 + SIGINT,
-128 + SIGPIPE, as shells report them).
+Other exit codes: 0 success, 1 a finding at or above `--fail-on`, 70 a defect of this software (EX_SOFTWARE of BSD's sysexits.h),
+130 interrupted, and 141 the reader of our output has gone (128 + SIGINT, 128 + SIGPIPE, as shells report them).
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ EXIT_BROKEN_PIPE = 141
 
 
 class TcptraceLabError(Exception):
-    """Root of all errors that this package raises on purpose.
+    """Base of all exceptions that this package raises on purpose.
 
     Attributes:
         what: what happened; a sentence fragment without the place.
-        where: the file, and the byte and frame in it where they are known; may be empty.
+        where: the file, with byte offset and frame where known; may be empty.
         remedy: what to do about it; may be empty.
-        exit_code: what the command exits with.
+        exit_code: exit code of the command.
     """
 
     exit_code: ClassVar[int] = EXIT_DEFECT
@@ -61,17 +61,17 @@ class TcptraceLabError(Exception):
 
 
 class UsageError(TcptraceLabError):
-    """The command or call cannot be right."""
+    """The command or call is wrong."""
 
     exit_code = EXIT_USAGE
 
 
 class OutputUnwritable(UsageError):
-    """A result, or the temporary space behind it, cannot be written where it should go."""
+    """A result or its temporary files cannot be written."""
 
     @classmethod
     def from_os(cls, error: OSError, path: str | os.PathLike[str], remedy: str) -> OutputUnwritable:
-        """The operating system's refusal to write `path`."""
+        """Make the exception from the operating system's refusal to write `path`."""
         return cls(f"cannot write: {error.strerror or error}", where=os.fspath(path), remedy=remedy)
 
 
@@ -80,39 +80,39 @@ class RuleUnusable(UsageError):
 
 
 class CaptureUnreadable(TcptraceLabError):
-    """The operating system refuses the file, or its contents stop before the first packet."""
+    """The operating system refuses the file, or the file ends before the first packet."""
 
     exit_code = EXIT_UNREADABLE
 
 
 class NotACapture(CaptureUnreadable):
-    """Not a capture at all, or of a format that neither the engine nor Wireshark reads."""
+    """The file is not a capture, or in a format that neither the engine nor Wireshark reads."""
 
 
 class CaptureInsufficient(CaptureUnreadable):
-    """The capture can be read, but does not show what the command needs: one direction, no data, no model that fits it."""
+    """The capture is readable but does not contain what the command needs: one direction only, no data, no model that fits."""
 
 
 class ReadInPart(TcptraceLabError):
-    """Results were made, but something of the capture could not be used."""
+    """There are results, but part of the capture could not be used."""
 
     exit_code = EXIT_READ_IN_PART
 
 
 class MissingTool(TcptraceLabError):
-    """A program that is needed is not installed."""
+    """A required external tool is not installed."""
 
     exit_code = EXIT_MISSING_TOOL
 
 
 class LabFailed(TcptraceLabError):
-    """An experiment could not be made: no rights, or what it needs of the kernel or of a program failed."""
+    """An experiment could not run: no privileges, or the kernel or a tool failed."""
 
     exit_code = EXIT_MISSING_TOOL
 
 
 class EngineFailure(Protocol):
-    """What `_core.EngineError` carries (told here as a shape: this module imports nothing of ours)."""
+    """The attributes of `_core.EngineError`. A protocol, so that this module imports nothing of the package."""
 
     kind: str
     what: str
@@ -128,27 +128,27 @@ _BY_KIND: dict[str, tuple[type[CaptureUnreadable], str]] = {
     "cut": (CaptureUnreadable, "copy or capture it again: the file ends before its first packet"),
     "damaged": (CaptureUnreadable, "copy or capture it again: the file is damaged before its first packet"),
 }
-"""Kind of an engine error → class and what to do."""
+"""Kind of an engine error → exception class and remedy."""
 
 _OS_NUMBER = re.compile(r" ?\(os error (\d+)\)")
-"""What Rust's std::io::Error adds to the operating system's words."""
+"""The suffix that Rust's std::io::Error adds to the operating system's message."""
 
 _FOOTER_REFUSED = "Invalid thrift: transport error"
-"""All that Polars says when the last bytes of a Parquet file cannot be written."""
+"""Polars' only message when the last bytes of a Parquet file cannot be written."""
 
 
 def from_engine(error: EngineFailure) -> CaptureUnreadable:
-    """The one place where an error of the engine becomes an error of this package."""
+    """Convert an error of the engine to an exception of this package. No other place does this."""
     kind, remedy = _BY_KIND.get(error.kind, (CaptureUnreadable, ""))
     what = _OS_NUMBER.sub("", error.what).removeprefix("is ")  # the engine says "<file> is not a capture"
     return kind(what, where=place(error.path, error.frame, error.offset), remedy=remedy)
 
 
 def as_os_error(error: Exception) -> OSError | None:
-    """The operating system's refusal behind `error`, if that is what it is.
+    """Return the operating system's error behind `error`; None if there is none.
 
-    Polars hands such errors on as text, as OSError without a number or as an error of its own; the number in the text is the
-    only thing that stays. A broken pipe comes back as BrokenPipeError.
+    Polars passes such errors on as text, either as OSError without errno or as an error of its own; only the number in the text remains. A
+    broken pipe is returned as BrokenPipeError.
     """
     if isinstance(error, OSError) and error.errno is not None:
         return error
@@ -159,7 +159,7 @@ def as_os_error(error: Exception) -> OSError | None:
 
 
 def place(path: str, frame: int | None, offset: int | None) -> str:
-    """`path, frame 7, byte 1024`: a place in a capture, as far as it is known. Offsets count the decompressed stream."""
+    """`path, frame 7, byte 1024`: a place in a capture, as far as known. Offsets count decompressed bytes."""
     name = "standard input" if path == "-" else path
     numbers = [f"{word} {number}" for word, number in (("frame", frame), ("byte", offset)) if number is not None]
     return ", ".join([name, *numbers] if name else numbers)

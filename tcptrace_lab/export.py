@@ -1,7 +1,7 @@
-"""The tables in other formats: Parquet, CSV, Arrow IPC, NDJSON; streamed, so the table may be larger than memory.
+"""Export of tables as Parquet, CSV, Arrow IPC or NDJSON. Rows are streamed, so a table may be larger than memory.
 
-Parquet, Arrow and NDJSON keep lists and tell null from empty. CSV has neither: a list becomes its numbers with blanks between them,
-`sack_blocks` as `left:right` with blanks between (not `left-right`: offsets can be negative), and null is an empty field.
+Parquet, Arrow and NDJSON support lists and distinguish null from empty. CSV does not: a list becomes its numbers separated by blanks,
+`sack_blocks` becomes `left:right` pairs separated by blanks (not `left-right`: offsets can be negative), and null is an empty field.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 _JUDGED = frozenset({TableName.LEDGER, TableName.DEPARTURES, TableName.STALLS, TableName.ACCOUNTS, TableName.MESSAGES})
-"""Tables for which somebody has to ask why senders waited."""
+"""Tables for which the engine must classify waits."""
 
 
 def read_table(
@@ -35,7 +35,7 @@ def read_table(
     progress: Progress | None = None,
     say: Callable[[str], None] | None = None,
 ) -> tuple[pl.LazyFrame, ReadInPart | None]:
-    """One table of a capture, and what was lost of it, if anything; errors and arguments as those of `read` and `read_datagrams`."""
+    """Return one table of a capture, and what part of the capture was lost. Arguments and errors as for `read` and `read_datagrams`."""
     if table.is_udp:
         udp = read_datagrams(paths, progress=progress, say=say)
         return udp.datagrams if table is TableName.DATAGRAMS else udp.flows, udp.loss
@@ -44,7 +44,7 @@ def read_table(
     return _tcp_rows(others.overridden(tcp) if judged else tcp, table, names_of(paths)), tcp.loss
 
 
-def _tcp_rows(tcp: Tables, table: TableName, names: list[str]) -> pl.LazyFrame:  # noqa: PLR0911  (one for each table)
+def _tcp_rows(tcp: Tables, table: TableName, names: list[str]) -> pl.LazyFrame:  # noqa: PLR0911  (one return per table)
     match table:
         case TableName.SEGMENTS:
             return tcp.segments
@@ -72,13 +72,13 @@ def export(rows: pl.LazyFrame, table: TableName, form: Format, stream: IO[bytes]
     """Write one table.
 
     Args:
-        rows: what it holds.
-        table: which one it is.
+        rows: the rows.
+        table: name of the table.
         form: the format.
-        stream: takes the bytes; it need not be seekable.
+        stream: receives the bytes; it need not be seekable.
 
     Raises:
-        OSError: the stream refuses.
+        OSError: the stream cannot be written.
     """
     match form:
         case Format.PARQUET:
@@ -94,7 +94,7 @@ def export(rows: pl.LazyFrame, table: TableName, form: Format, stream: IO[bytes]
 
 
 def _text(name: str) -> pl.Expr:
-    """A list as text: [1, 5, 9, 12] → `1 5 9 12`, or as SACK blocks `1:5 9:12`."""
+    """Convert a list to text: [1, 5, 9, 12] → `1 5 9 12`, or as SACK blocks `1:5 9:12`."""
     position = pl.int_range(pl.len())
     between = pl.when((position % 2 == 1) & pl.lit(name == "sack_blocks")).then(pl.lit(":")).otherwise(pl.lit(" "))
     separator = pl.when(position == 0).then(pl.lit("")).otherwise(between)

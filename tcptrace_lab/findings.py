@@ -1,6 +1,6 @@
-"""What a finding is. A finding says where the time of a connection went, what proves it, and what to change.
+"""`Finding`: where the time of a connection goes, the evidence, and what to change.
 
-Findings are ordered most expensive first. Their ids are fixed: they are used in the JSON, in reports and by `--fail-on`.
+Findings are ordered most expensive first. Their ids are stable: the JSON, the reports and `--fail-on` use them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ FINDING_IDS = (
 
 
 class Severity(IntEnum):
-    """How much a finding matters; ordered, so that `--fail-on` can compare."""
+    """How much a finding matters. The values are ordered, so that `--fail-on` can compare them."""
 
     INFO = 0
     LOW = 1
@@ -55,43 +55,43 @@ class Severity(IntEnum):
 
     @classmethod
     def named(cls, name: str) -> Severity:
-        """The severity called `name` (`info`, `low`, `medium`, `high`); KeyError if there is none."""
+        """Return the severity called `name` (`info`, `low`, `medium`, `high`). Raises KeyError if there is none."""
         return cls[name.upper()]
 
     def __str__(self) -> str:
-        """The name as JSON and people write it."""
+        """The name in lower case, as in JSON and on screen."""
         return self.name.lower()
 
 
 SEVERITIES = ((0.5, Severity.HIGH), (0.2, Severity.MEDIUM), (0.0, Severity.LOW))
-"""Share of the life from which a fault is so severe."""
+"""Least share of a direction's active time → severity of a fault that costs it."""
 
 
 def severity_of(share: float) -> Severity:
-    """How severe a fault is that costs this share (0 to 1) of a direction's life."""
+    """Return the severity of a fault that costs this share (0 to 1) of a direction's active time."""
     return next(severity for least, severity in SEVERITIES if share >= least)
 
 
 def gain_ns(findings: Sequence[Finding]) -> int | None:
-    """What mending all of some findings of one direction can save at most; None where none costs time."""
+    """Return the most that fixing all these findings of one direction can save; None if none of them costs time."""
     costs = [finding.cost_ns for finding in findings if finding.cost_ns is not None]
     bounds = [finding.savable_ns for finding in findings if finding.savable_ns is not None]
     return min(sum(costs), *bounds) if costs and bounds else sum(costs) if costs else None
 
 
 def mendable_first(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings as people read them: what nobody can mend in TCP (`INFO`) behind the rest, else in their order."""
+    """Sort findings for reading: those that TCP settings cannot fix (`INFO`) last, otherwise in their order."""
     return sorted(findings, key=lambda finding: finding.severity == Severity.INFO)
 
 
 class ModelledGain(NamedTuple):
-    """What a remedy brings by models of the stacks that first made the connection again (`replay.gains`).
+    """The gain of a remedy, computed by models of the TCP stacks that first reproduce the connection (`replay.gains`).
 
     Attributes:
         changes: what was changed, as options of `replay whatif`.
-        saved_ns: of the connection's life; below 0: it took longer.
-        least_ns, most_ns: over all models that fit nearly as well, and their error.
-        model_error: by how much they missed the life of the connection as it was: 0.02 is 2 % longer.
+        saved_ns: time saved of the connection's life; negative if it took longer.
+        least_ns, most_ns: range of `saved_ns` over all models that fit nearly as well, including their error.
+        model_error: relative error of the models on the unchanged connection's life: 0.02 means 2 % too long.
     """
 
     changes: str
@@ -101,7 +101,7 @@ class ModelledGain(NamedTuple):
     model_error: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for the published JSON."""
+        """The gain under the keys of the published JSON."""
         return {
             "changes": self.changes,
             "saved_s": self.saved_ns / NS_PER_S,
@@ -118,25 +118,25 @@ class Finding:
     Attributes:
         id: one of FINDING_IDS.
         severity: how much it matters.
-        confidence: how sure it is.
-        conn: the connection; None where it concerns the capture as a whole.
-        from_client: the direction, by its sender; None where it concerns both or none.
-        cost_ns: time lost to it; None where it costs no time by itself.
-        cost_share: that time as a share (0 to 1) of the direction's life; None likewise.
+        confidence: how certain it is.
+        conn: the connection; None if the finding is about the whole capture.
+        from_client: the direction, by its sender; None if the finding is about both directions or none.
+        cost_ns: time lost; None if it costs no time by itself.
+        cost_share: time lost as a share (0 to 1) of the direction's active time; None if it costs no time by itself.
         title: one line.
-        mechanism: how the time is lost, for people.
-        evidence_frames: frame numbers that show it.
-        limits: what the capture cannot tell about it; empty where nothing is in doubt.
+        mechanism: how the time is lost, in sentences.
+        evidence_frames: numbers of the frames that show it.
+        limits: what the capture does not show about it; empty if nothing is in doubt.
         remedy: what to change, best first.
-        predicted_gain: what the remedy is expected to bring; None where nobody computed it.
-        source: where the rule comes from.
-        causes: what the ledger calls the waits that it is about; none where it is about no waits.
-        modelled: what `predicted_gain` tells, where models reckoned it; None: it is the rule's own bound, or there is none.
-        savable_ns: time that all remedies of its direction together can save at most, because the path takes the rest for the data
-            (`rates.on_path_ns`); None where that is not known.
-        connections: how many it is about, `conn` being the first of them; more than one where what failed alike is told together.
-        cases: special cases that it tells of, beside those that the connection's row shows.
-        is_of_waits: it is as sure of the cause of each of its waits as it is of itself.
+        predicted_gain: the expected gain of the remedy; None if it was not computed.
+        source: source of the rule.
+        causes: the ledger's causes of the waits that the finding covers; empty if it covers no waits.
+        modelled: the models' result that `predicted_gain` quotes; None if `predicted_gain` is the rule's own bound, or None.
+        savable_ns: the most that all remedies for this direction together can save, because the path needs the rest for the data
+            (`rates.on_path_ns`); None if unknown.
+        connections: number of connections that the finding covers; `conn` is the first. More than one if equal failures are grouped.
+        cases: special cases that the finding mentions, beyond those that the connection's row shows.
+        is_of_waits: whether the cause of each of its waits is as certain as the finding.
     """
 
     id: str
@@ -162,12 +162,12 @@ class Finding:
 
     @property
     def gain_ns(self) -> int | None:
-        """Time that goes if its cause does: what it costs, as far as the path lets it go; None where it costs no time."""
+        """Upper bound of the time saved if the cause is fixed: the cost, limited by what the path needs; None if it costs no time."""
         return gain_ns((self,))
 
     @property
     def wireshark_filter(self) -> str:
-        """`frame.number in {3,5..7}`: a display filter that shows the evidence; empty without any."""
+        """Wireshark display filter for the evidence, such as `frame.number in {3,5..7}`; empty if there is none."""
         runs: list[list[int]] = []
         for frame in sorted(set(self.evidence_frames)):
             if runs and frame == runs[-1][1] + 1:

@@ -1,7 +1,7 @@
-"""Which family of TCP stacks a side may be, by the marks of its SYN. **A guess**: settings, middleboxes and tunnels change the marks.
+"""Which family of TCP stacks an endpoint may have, from its SYN. **A guess**: settings, middleboxes and tunnels change the SYN.
 
-What counts is the order of the options, which is fixed in a stack's code and known of the common ones, and the time to live that packets
-start with. A SYN-ACK echoes only options that were offered, so that an answer often tells less than a first SYN.
+The guess uses the order of the TCP options, which is fixed in a stack's code and known for common stacks, and the initial TTL. A SYN-ACK
+echoes only options that were offered, so it often shows less than a first SYN.
 """
 
 from __future__ import annotations
@@ -31,24 +31,22 @@ SIGNATURES: Mapping[tuple[str, int], str] = {
     ("mss,nop,wscale,nop,nop,TS,nop,nop,sackOK", 128): "Windows",
     ("sackOK,TS,mss,nop,wscale", 64): "Solaris",
 }
-"""(options of the SYN in order, initial time to live) → family.
+"""(options of the SYN in order, initial TTL) → family.
 
-From the stacks themselves: `tcp_options_write` (Linux), `tcp_addoptions` (FreeBSD), `tcp_output` (XNU, OpenBSD); Windows and Solaris as
-captures show them.
-"""
+Sources: `tcp_options_write` (Linux), `tcp_addoptions` (FreeBSD), `tcp_output` (XNU, OpenBSD); Windows and Solaris from captures."""
 
 INITIAL_TTLS = (64, 128, 255)
-"""Hop counts that stacks start with: the least of them that is no less than the one captured is taken for the start."""
+"""Initial TTLs of common stacks. The smallest one that is not below the captured TTL is taken as the initial TTL."""
 
 
 @cache
 def columns() -> Mapping[str, pl.Expr]:
-    """Expressions over rows of `schema.CONNECTIONS`: `client_stack_guess`, `server_stack_guess`: a family, null without a known mark."""
+    """Return expressions over `schema.CONNECTIONS`: `client_stack_guess` and `server_stack_guess`, a family or null."""
     return {f"{side}_stack_guess": _guess(side) for side in SIDES}
 
 
 def family(options: str | None, ttl: int | None) -> str | None:
-    """The same of one SYN: its options in order, and the time to live that it was captured with."""
+    """Return the family for one SYN, from its options in order and its captured TTL; None if unknown."""
     start = None if ttl is None else next((start for start in INITIAL_TTLS if ttl <= start), None)
     return None if options is None or start is None else SIGNATURES.get((options, start))
 

@@ -1,8 +1,8 @@
-"""UDP datagrams → what each flow did: amounts, sizes, pace, losses where something tells, and how long answers took.
+"""UDP datagrams → figures of each flow: amounts, sizes, pace, losses where they can be detected, and response times.
 
-Datagrams are taken in as they go by, in capture order and any number at a time. What is kept is a few numbers for each
-direction, counts of times in narrow buckets (see `rtt`), and which sizes there were; and all that only until the flow is over: memory grows
-with the flows that there are at a time, not with the capture.
+Datagrams are added in capture order, any number at a time. For each direction of a flow, only a few numbers are kept, with counts of times
+in narrow buckets (see `rtt`) and the set of sizes, and only until the flow ends: memory grows with the concurrent flows, not with the
+capture.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SLICE_ROWS = 65_536
-"""Datagrams worked on at a time: about 20 MB."""
+"""Datagrams processed at a time: about 20 MB."""
 
 PART_FLOWS = 65_536
-"""Flows whose figures are made at a time."""
+"""Flows whose figures are computed at a time."""
 
 MOST_SIZES = 8_000_000
-"""Pairs of direction and size (8 bytes each) that are told apart at a time; where there are more, sizes are not counted from then on."""
+"""Largest number of pairs of direction and size (8 bytes each) kept at a time. Beyond it, sizes are no longer counted."""
 
 BITS_PER_BYTE = 8
 
 _VARIATION_DECIMALS = 6
-"""The sums behind the variation are floats; beyond this, an even pace would show their rounding."""
+"""The variation is computed from sums of floats. More decimals would show their rounding for an even pace."""
 
 _UNKNOWN, _ENDLESS = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 _SIDES = len(schema.SIDES)
@@ -44,10 +44,10 @@ _SIZE_BITS = 32
 
 
 def flow_figures(datagrams: pl.LazyFrame) -> pl.DataFrame:
-    """Sum up rows of `schema.DATAGRAMS`, in capture order; all, or some of them.
+    """Sum up rows of `schema.DATAGRAMS`, which are in capture order.
 
     Returns:
-        One row per flow that has datagrams among them: the columns of `schema.FLOWS` but for addresses and ports.
+        One row per flow in these datagrams: the columns of `schema.FLOWS` except addresses and ports.
     """
     figures = FlowFigures()
     for rows in datagrams.select(FlowFigures.columns).collect_batches(maintain_order=True):
@@ -56,15 +56,15 @@ def flow_figures(datagrams: pl.LazyFrame) -> pl.DataFrame:
 
 
 class FlowFigures:
-    """Sums up rows of `schema.DATAGRAMS` as they go by (a `segments.FlowWatcher`).
+    """Sums up rows of `schema.DATAGRAMS` as they are read (a `segments.FlowWatcher`).
 
-    Each flow has a place, and each direction of it a key: client even, server odd.
+    Each flow has an index, and each of its directions a key: even for the client, odd for the server.
     """
 
     columns = ("flow", "from_client", "ts_ns", "payload_bytes", "fragments", "since_previous_ns", "since_other_ns", "ip_id")
 
     def __init__(self) -> None:
-        """Nothing seen."""
+        """Start without datagrams."""
         self._places = Places()
         self._sums = {name: Sums() for name in ("datagrams", "payload_bytes", "fragmented_datagrams", "gaps", "gap_ns", "echo_samples")}
         self._squares = Dense(0, np.float64)
@@ -75,7 +75,7 @@ class FlowFigures:
         self._sizes = _Sizes()
 
     def add(self, rows: pl.DataFrame) -> None:
-        """Take in some rows."""
+        """Add some rows."""
         for part in rows.select(self.columns).iter_slices(SLICE_ROWS):
             place = pl.Series("place", self._places.of(part["flow"].to_numpy().astype(np.int64)))
             sorted_rows = part.with_columns(place).select(**_prepared()).sort("key", maintain_order=True)
@@ -84,7 +84,7 @@ class FlowFigures:
             self._add({name: sorted_rows[name].to_numpy() for name in sorted_rows.columns})
 
     def _add(self, values: dict[str, NDArray[np.int64]]) -> None:
-        """Take in columns as `_prepared` makes them, sorted by key."""
+        """Add columns made by `_prepared`, sorted by key."""
         key = values["key"]
         starts = np.flatnonzero(np.diff(key, prepend=-1))
         keys = key[starts]
@@ -109,15 +109,15 @@ class FlowFigures:
         self._sizes.add(values["direction"], values["payload_bytes"])
 
     def table(self) -> pl.DataFrame:
-        """The figures of all flows that are known: the columns of `schema.FLOWS` but for addresses and ports, by `flow`."""
+        """Return the figures of all known flows: the columns of `schema.FLOWS` except addresses and ports, by `flow`."""
         flows = self._places.numbers
         return self._figures(pl.DataFrame({"flow": flows}, schema={"flow": pl.UInt32}), self._times.quantiles(), self._sizes.counts(flows))
 
     def take(self, flows: pl.DataFrame) -> pl.DataFrame:
-        """The figures of some flows, which are forgotten.
+        """Return the figures of some flows and forget them.
 
         Args:
-            flows: who they are between: the first columns of `schema.FLOWS`.
+            flows: their endpoints: the first columns of `schema.FLOWS`.
 
         Returns:
             Rows of `schema.FLOWS` for those that had datagrams.
@@ -134,7 +134,7 @@ class FlowFigures:
         return figures
 
     def _figures(self, flows: pl.DataFrame, times: pl.DataFrame, sizes: NDArray[np.int64]) -> pl.DataFrame:
-        """The rows of some flows with datagrams; `times` as `RttSamples` gives them, `sizes` how many each direction of each flow has."""
+        """Return the rows of some flows. `times` comes from `rtt.Samples`; `sizes` counts the sizes of each direction of each flow."""
         numbers = flows["flow"].to_numpy().astype(np.int64)
         places = self._places.of(numbers)
         parts = []
@@ -148,7 +148,7 @@ class FlowFigures:
     def _part(
         self, flows: pl.DataFrame, keys: NDArray[np.int64], quantiles: dict[str, NDArray[np.int64]], sizes: NDArray[np.int64]
     ) -> pl.DataFrame:
-        """The rows of a few flows, of whose clients these are the keys."""
+        """Return the rows of a few flows; `keys` are the keys of their client directions."""
         parts = [flows, self._echo(keys + 1, quantiles)]
         for place, side in enumerate(schema.SIDES):
             own = {name: values[:, place] for name, values in quantiles.items()} | {"distinct_sizes": sizes[:, place]}
@@ -156,7 +156,7 @@ class FlowFigures:
         return pl.concat(parts, how="horizontal").filter(pl.col("client_datagrams") + pl.col("server_datagrams") > 0)
 
     def _echo(self, keys: NDArray[np.int64], quantiles: dict[str, NDArray[np.int64]]) -> pl.DataFrame:
-        """The columns `echo_*`: what the server's datagrams say of their flow."""
+        """Return the columns `echo_*`, which the server's datagrams give."""
         columns = {
             "echo_samples": self._sums["echo_samples"].at(keys).astype(np.int64),
             "echo_min_ns": self._least["echo_ns"].at(keys),
@@ -167,7 +167,7 @@ class FlowFigures:
         return pl.DataFrame(columns).select(_known(name) for name in columns)
 
     def _direction(self, keys: NDArray[np.int64], own: dict[str, NDArray[np.int64]]) -> pl.DataFrame:
-        """The figures of one direction of each flow, without its prefix; `own` holds those that are not sums or extremes."""
+        """Return the figures of one direction of each flow, without prefix; `own` holds those that are not sums or extremes."""
         columns = {
             **{name: sums.at(keys).astype(np.int64) for name, sums in self._sums.items()},
             "gap_squares": self._squares.at(keys),
@@ -183,7 +183,7 @@ class FlowFigures:
 
 
 def _quantiles(flows: NDArray[np.int64], times: pl.DataFrame) -> dict[str, NDArray[np.int64]]:
-    """`gap_p50_ns`, … of both directions of some flows, a row each; `_UNKNOWN` where there are no samples."""
+    """Return `gap_p50_ns` and so on for both directions of some flows, one row per flow; `_UNKNOWN` without samples."""
     order = np.argsort(flows)
     number = times["conn"].to_numpy()
     direction, kind = number // _KINDS, number % _KINDS
@@ -199,10 +199,10 @@ def _quantiles(flows: NDArray[np.int64], times: pl.DataFrame) -> dict[str, NDArr
 
 
 def _prepared() -> dict[str, pl.Expr]:
-    """What is summed up, by name: integers, `_UNKNOWN` for null.
+    """Return the columns to sum up, as integers with `_UNKNOWN` for null.
 
-    A gap over which the clock went back is none. An answer is the server's first datagram after one of the client's: it is
-    further from the server's own last one than from the client's.
+    A gap during which the clock ran backwards does not count. An answer is the server's first datagram after one from the client: more time
+    has passed since the server's last datagram than since the client's.
     """
     own_ns, other_ns = pl.col("since_previous_ns"), pl.col("since_other_ns")
     answer = ~pl.col("from_client") & (other_ns >= 0) & (own_ns.is_null() | (own_ns > other_ns))
@@ -219,14 +219,14 @@ def _prepared() -> dict[str, pl.Expr]:
 
 
 def _as_samples(rows: pl.DataFrame, name: str, kind: int) -> tuple[pl.Series, pl.Series, pl.Series]:
-    """The times `name` as `Samples` takes them: each direction has two kinds of them, and so two numbers."""
+    """Return the times `name` in the form that `Samples` takes. Each direction has two kinds of times, and so two numbers."""
     number = pl.col("direction") * _KINDS + kind
     known = rows.filter(pl.col(name) != _UNKNOWN).select(number=number, from_client=pl.lit(value=True), time_ns=name)
     return known["number"], known["from_client"], known["time_ns"]
 
 
 def _figures() -> list[pl.Expr]:
-    """The figures that follow from sums, extremes and quantiles, each named by its column."""
+    """Return the figures that follow from sums, extremes and quantiles, named by their columns."""
     active_ns = _known("last_ts_ns") - _known("first_ts_ns")
     mean_gap_ns = pl.col("gap_ns") / pl.col("gaps")
     variance = pl.col("gap_squares") / pl.col("gaps") - mean_gap_ns**2
@@ -253,7 +253,7 @@ def _figures() -> list[pl.Expr]:
 
 
 def _known(name: str) -> pl.Expr:
-    """The column, null where it holds no value."""
+    """Return the column, with null where it has no value."""
     return pl.when(pl.col(name).is_between(_UNKNOWN, _ENDLESS, closed="none")).then(name)
 
 
@@ -263,7 +263,7 @@ def _loss_known_by() -> pl.Expr:
 
 
 class _Sizes:
-    """Which sizes the datagrams of each direction have, up to `MOST_SIZES` at a time."""
+    """The set of datagram sizes of each direction, up to `MOST_SIZES` pairs at a time."""
 
     def __init__(self) -> None:
         self._pairs = [np.empty(0, np.int64)]
@@ -272,7 +272,7 @@ class _Sizes:
         self._too_many = False
 
     def add(self, direction: NDArray[np.int64], size: NDArray[np.int64]) -> None:
-        """Note the sizes of some datagrams; a direction's number is that of its flow, doubled, and 1 more for the server's."""
+        """Add the sizes of some datagrams. A direction's number is twice that of its flow, plus 1 for the server's."""
         if self._too_many:
             return
         self._pairs.append(np.unique(direction << _SIZE_BITS | size))
@@ -281,7 +281,7 @@ class _Sizes:
             self._merge()
 
     def counts(self, flows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """How many each direction of some flows has, the client's and the server's in turn; `_UNKNOWN` if there were too many to count."""
+        """Count the sizes of each direction of some flows, client and server in turn; `_UNKNOWN` if there were too many."""
         self._merge()
         if self._too_many:
             return np.full(flows.size * _SIDES, _UNKNOWN)
@@ -290,7 +290,7 @@ class _Sizes:
         return np.searchsorted(self._pairs[0], (directions + 1) << _SIZE_BITS) - low
 
     def take(self, flows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """As `counts`; and they are forgotten."""
+        """Return `counts` and forget these flows."""
         counts = self.counts(flows)
         pairs = self._pairs[0]
         self._pairs = [pairs[~np.isin(pairs >> _SIZE_BITS >> 1, flows)]]

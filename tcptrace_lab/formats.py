@@ -1,4 +1,4 @@
-"""What tables can be exported, and to which formats. Apart from `export`, so that the command's help needs no Polars."""
+"""Tables and formats for export. Separate from `export`, so that the help of the command needs no Polars."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Format(StrEnum):
-    """A format that tables can be exported to."""
+    """An export format."""
 
     PARQUET = "parquet"
     CSV = "csv"
@@ -17,12 +17,12 @@ class Format(StrEnum):
 
     @property
     def is_text(self) -> bool:
-        """True if it can be looked at in a terminal."""
+        """Whether a terminal can show it."""
         return self in {Format.CSV, Format.NDJSON, Format.TCPTRACE}
 
     @property
     def is_table(self) -> bool:
-        """True if it holds the rows of a table; the others are what tcptrace makes of a capture."""
+        """Whether it holds the rows of a table. The others are output in tcptrace's formats."""
         return self not in {Format.TCPTRACE, Format.XPLOT}
 
 
@@ -43,5 +43,5 @@ class TableName(StrEnum):
 
     @property
     def is_udp(self) -> bool:
-        """True if it is a table of UDP."""
+        """Whether it is a UDP table."""
         return self in {TableName.DATAGRAMS, TableName.FLOWS}

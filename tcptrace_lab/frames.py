@@ -1,7 +1,7 @@
-"""The bytes of some frames of a capture, by their numbers: a second look at a file, for what the engine's tables do not hold.
+"""The bytes of chosen frames of a capture, by frame number: a second reading, for data that the engine's tables do not hold.
 
-Plain pcap and pcapng, and what the engine unpacks. Frames have the numbers that the engine gives them, over several files merged by time,
-too. What cannot be read twice (a stream), or only through another program, has no second look.
+It reads plain pcap and pcapng, and what the engine decompresses. Frame numbers are the engine's, also over several files merged by time.
+Input that cannot be read twice (a stream), or that needs a converter, is not supported.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ if TYPE_CHECKING:
 
 BUFFER_BYTES = 1 << 20
 MOST_UNPACKED_BYTES = 1 << 30
-"""What is unpacked a second time; larger captures are looked at once."""
+"""Largest compressed file that is decompressed a second time. Larger captures are read only once."""
 MOST_FRAME_BYTES = 1 << 20
-"""More than any link carries: a record that says more is damaged, and the look ends."""
+"""More than any link carries. A record with a greater length is damaged, and reading stops there."""
 
 _SIMPLE_HEAD_BYTES = 12
 _OPTION_RESOLUTION = 9
 
 
 class Frame(NamedTuple):
-    """Time (for the merging of files only; in picoseconds, without overflow), and bytes as captured; empty if they are not wanted."""
+    """Time (in ps, without overflow; only used to merge files) and captured bytes, which are empty if not requested."""
 
     at: int
     data: bytes
@@ -54,11 +54,11 @@ class Frame(NamedTuple):
 
 @contextmanager
 def readable(names: Sequence[str], most_unpacked_bytes: int | None = None) -> Iterator[list[str] | None]:
-    """Paths under which the files can be read now, unpacked if need be while the block lasts; None where one of them cannot.
+    """Provide the paths under which the files can be read now, decompressed if needed until the block ends; None if one cannot be read.
 
     Args:
         names: the files.
-        most_unpacked_bytes: larger ones are not unpacked; None: `MOST_UNPACKED_BYTES`.
+        most_unpacked_bytes: larger compressed files are not decompressed; None: `MOST_UNPACKED_BYTES`.
     """
     most_bytes = MOST_UNPACKED_BYTES if most_unpacked_bytes is None else most_unpacked_bytes
     with ExitStack() as stack:
@@ -80,12 +80,12 @@ def _readable(name: str, stack: ExitStack, most_bytes: int) -> str | None:
 
 
 def look(paths: Sequence[str], numbers: Sequence[int], most_frames: int) -> Iterator[tuple[int, bytes]]:
-    """(number, bytes) of these frames, in order; ends early behind `most_frames`, and where a file is damaged.
+    """Yield (number, bytes) of these frames, in order. Ends early after `most_frames`, and where a file is damaged.
 
     Args:
         paths: the files of one capture.
-        numbers: of the wanted frames, ascending.
-        most_frames: frames that are gone by at most.
+        numbers: numbers of the requested frames, ascending.
+        most_frames: largest number of frames to pass.
     """
     wanted = set(numbers)
     last = min(numbers[-1], most_frames) if numbers else 0
@@ -101,7 +101,7 @@ def look(paths: Sequence[str], numbers: Sequence[int], most_frames: int) -> Iter
 
 
 def _frames(file: IO[bytes], wanted: set[int] | None) -> Iterator[Frame]:
-    """All frames of a file; the bytes of those that are not wanted are skipped. None wants all."""
+    """Yield all frames of a file. The bytes of frames outside `wanted` are skipped; None requests all."""
     head = file.read(PCAP_HEADER_BYTES)
     file.seek(0)
     if is_plain_pcap(head):
@@ -167,7 +167,7 @@ def _packet(order: str, kind: int, block: bytes, clocks: Sequence[int]) -> Frame
 
 
 def _scale(order: str, block: bytes) -> int:
-    """Picoseconds of one tick of an interface's clock (`if_tsresol`); powers of two are rounded, which only merging would notice."""
+    """Return the picoseconds of one tick of an interface's clock (`if_tsresol`). Powers of two are rounded, which only affects merging."""
     at = 16
     while at + 4 <= len(block) - 4:
         code, size = struct.unpack_from(f"{order}HH", block, at)

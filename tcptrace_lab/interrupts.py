@@ -1,13 +1,13 @@
-"""An interrupt (Ctrl-C, SIGINT) ends the program at once and quietly, wherever it is.
+"""An interrupt (Ctrl-C, SIGINT) ends the process at once and without a traceback, wherever it is.
 
-Python's way is an exception, raised between any two steps of the main thread: also while a thread is just being started, in a callback
-of a library that takes it for a defect, or where the way out then waits for a pipe that stays silent. A command needs no way out: the
-system frees memory, descriptors and nameless files. What it does not free is made by `making`, or told to `undoing`.
+Python raises KeyboardInterrupt between any two steps of the main thread: while a thread is being started, in a callback of a library that
+takes the exception for a defect, or where the cleanup then waits for a silent pipe. A command needs no cleanup: the system frees memory,
+descriptors and unnamed files. What the system does not free is created with `making` or registered with `undoing`.
 
-The main thread ends the program as soon as it is at a step of Python. Where it waits in compiled code (for the first bytes of a pipe,
-for a query), a thread does it instead.
+The main thread ends the process at its next Python step. While it is in compiled code (waiting for a pipe, running a query), a watcher
+thread ends the process instead.
 
-Only the console script asks for this (`end_the_program`). Programs that use the package get KeyboardInterrupt, and nothing here has an
+Only the console script turns this on (`end_the_program`). Code that uses the package gets KeyboardInterrupt, and nothing here has an
 effect.
 """
 
@@ -30,23 +30,23 @@ if TYPE_CHECKING:
 Made = TypeVar("Made")
 
 PATIENCE_S = 0.3
-"""So long the main thread may take to come back from compiled code."""
+"""Time that the main thread may need to return from compiled code."""
 
 _undo: list[Callable[[], object]] = []
-"""What is to be done before the program ends, the last first."""
+"""Actions to run before the process ends, the last first."""
 
 _waiting = 0
-"""How many things are being made: until they are there, and known here, the program does not end."""
+"""Number of things that are being created. The process does not end before they exist and are registered here."""
 
 _raised_s = -math.inf
-"""When an interrupt became a KeyboardInterrupt (`time.monotonic`)."""
+"""Time of the last interrupt that became a KeyboardInterrupt (`time.monotonic`)."""
 
 _came = False
-"""Whether an interrupt came meanwhile."""
+"""Whether an interrupt has arrived."""
 
 
 def end_the_program() -> None:
-    """From now on an interrupt ends the program; unless whoever started it has interrupts ignored."""
+    """From now on an interrupt ends the process, unless the parent process has set interrupts to be ignored."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupted)
         reader, writer = os.pipe()
@@ -57,7 +57,7 @@ def end_the_program() -> None:
 
 @contextlib.contextmanager
 def undoing(action: Callable[[], object]) -> Iterator[None]:
-    """While the block runs, an interrupt does `action` before it ends the program: in any thread, whatever the main one is doing."""
+    """While the block runs, an interrupt runs `action`, in any thread, before it ends the process."""
     _undo.append(action)
     try:
         yield
@@ -67,8 +67,8 @@ def undoing(action: Callable[[], object]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def making(make: Callable[[], Made], undo: Callable[[Made], object]) -> Iterator[Made]:
-    """Something that outlives the process, and how it is undone by an interrupt: while it is made, or the block runs."""
-    global _waiting  # noqa: PLW0603  (signals are the process's own)
+    """Create something that outlives the process. An interrupt undoes it, during its creation and while the block runs."""
+    global _waiting  # noqa: PLW0603  (signals belong to the process)
     with contextlib.ExitStack() as ending:
         _waiting += 1
         try:
@@ -83,9 +83,9 @@ def making(make: Callable[[], Made], undo: Callable[[Made], object]) -> Iterator
 
 @contextlib.contextmanager
 def raised() -> Iterator[None]:
-    """While the block runs, SIGINT, SIGTERM and SIGHUP raise KeyboardInterrupt: the block has a way out, or a use for it.
+    """While the block runs, SIGINT, SIGTERM and SIGHUP raise KeyboardInterrupt, for a block that cleans up or handles it.
 
-    In the main thread; in others it does nothing.
+    Works in the main thread; in other threads it has no effect.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -103,9 +103,9 @@ def raised() -> Iterator[None]:
 
 @contextlib.contextmanager
 def noted() -> Iterator[threading.Event]:
-    """While the block runs, SIGINT, SIGTERM and SIGHUP set an event, and nothing else: the block ends itself when it has seen it.
+    """While the block runs, SIGINT, SIGTERM and SIGHUP only set an event. The block checks the event and ends itself.
 
-    In the main thread; in others nothing sets it.
+    Works in the main thread; in other threads nothing sets the event.
     """
     event = threading.Event()
     if threading.current_thread() is not threading.main_thread():
@@ -126,7 +126,7 @@ def noted() -> Iterator[threading.Event]:
 
 
 def _heeded(number: signal.Signals) -> bool:
-    """Whether it would do something: nohup(1) has SIGHUP ignored, a shell SIGINT in what it starts in the background."""
+    """Whether the signal is not ignored. nohup(1) ignores SIGHUP; a shell ignores SIGINT for background jobs."""
     return signal.getsignal(number) is not signal.SIG_IGN
 
 
@@ -144,7 +144,7 @@ def _interrupted(_signal: int, _frame: FrameType | None) -> None:
 
 
 def _watch(reader: int) -> None:
-    """The thread. Every signal writes its number at once, also while the main thread cannot look."""
+    """Run in the watcher thread. Each signal writes its number to the pipe at once, even while the main thread cannot handle it."""
     while True:
         while signal.SIGINT not in os.read(reader, 1):
             pass
@@ -158,6 +158,6 @@ def _watch(reader: int) -> None:
 
 def _end() -> None:
     for action in reversed(_undo):
-        with contextlib.suppress(Exception):  # the program ends, whatever it is
+        with contextlib.suppress(Exception):  # the process ends in any case
             action()
     os._exit(EXIT_INTERRUPTED)

@@ -1,12 +1,12 @@
-"""IPv4 identifications of one sender's datagrams → how many are missing and how many came late, where that can be told.
+"""IPv4 identifications (IP ID) of one sender's datagrams → how many are missing and how many came late, where this can be decided.
 
-The identification need only be unique while fragments are reassembled (RFC 6864), so hosts choose it in several ways: as a counter
-for each flow (a connected socket of Linux), as one counter for all that they send, at random, or 0. What a direction's
-datagrams do is judged from the steps between them, each taken as the shortest way round the 65,536 numbers:
+The IP ID need only be unique while fragments are reassembled (RFC 6864), so hosts choose it differently: a counter per flow (a connected
+socket of Linux), one counter for all that they send, random values, or 0. The steps between the IP IDs of a direction decide; each step is
+taken in the shorter direction around the 65,536 values:
 
 - nearly all steps are small and forward → a counter: a datagram behind a later one was reordered;
-- a number that comes again is a copy, and no step;
-- nearly all steps are 1 → a counter of this flow alone: a number that is left out is a datagram that is missing.
+- a repeated value is a copy, and not a step;
+- nearly all steps are 1 → a counter of this flow alone: a value that is left out is a missing datagram.
 """
 
 from __future__ import annotations
@@ -22,47 +22,47 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SMALL_STEP = 1_000
-"""Largest step of a counter: larger ones are random to Nmap's OS detection (Nmap Network Scanning, TCP/IP fingerprinting, test TI)."""
+"""Largest step of a counter. Nmap's OS detection takes larger steps for random (Nmap Network Scanning, TCP/IP fingerprinting, test TI)."""
 
 COUNTER_SHARE = 0.95
-"""Share of steps from 1 to `SMALL_STEP` that makes a counter. A heuristic of ours: of random steps, 1.5 % are such."""
+"""Share of steps from 1 to `SMALL_STEP` from which the IP ID is a counter. A heuristic of ours: 1.5 % of random steps are such."""
 
 OWN_COUNTER_SHARE = 0.90
-"""Share of steps of 1 that makes a counter of this flow alone. A heuristic of ours: with more gaps, they could be other flows' numbers."""
+"""Share of steps of 1 from which the counter is this flow's own. A heuristic of ours: with more gaps, other flows may use the values."""
 
 LEAST_STEPS = 10
-"""Steps that it takes to judge by shares. A heuristic of ours: the fewest of which one in ten can be another."""
+"""Least number of steps to judge by shares. A heuristic of ours: the smallest number of which one in ten may differ."""
 
 REPLAY_NUMBERS = 64
-"""A datagram whose number is one of the last so many, and was there before, is a copy: captured twice, or doubled by the network. It is
-neither late nor counted. (RFC 4303, 3.4.3, tells replayed packets so, and takes 64.)"""
+"""A datagram whose IP ID is among the last 64 values and was seen before is a copy: captured twice, or duplicated by the network. It is
+neither late nor counted. (RFC 4303, 3.4.3, detects replayed packets like this, with 64 values.)"""
 
 NONE = -1
-"""Stands for no identification."""
+"""No IP ID."""
 
 _HALF, _RING = 1 << 15, 1 << 16
 _GROUP_STRIDE = 1 << 34
-"""Farther than the steps of one part can lead: a part has fewer than 2^18 rows, and a step is at most 2^15."""
+"""More than the steps of one batch can add up to: a batch has fewer than 2^18 rows, and a step is at most 2^15."""
 
 _BEFORE_ALL = -(1 << 62)
 
 
 class IpIds:
-    """Follows the identifications of many directions at once, each numbered by its `key`; memory grows with the keys only."""
+    """Tracks the IP IDs of many directions, each identified by its `key`. Memory grows only with the keys."""
 
     def __init__(self) -> None:
-        """Nothing seen."""
+        """Start without datagrams."""
         self._last = Dense(NONE, np.int32)
         self._seen = Dense(0, np.uint64)
         self._place, self._lowest, self._highest = (Dense(0) for _ in range(3))
         self._steps, self._ones, self._forward, self._late, self._repeated = (Sums() for _ in range(5))
 
     def add(self, key: NDArray[np.int64], ip_id: NDArray[np.int32]) -> None:
-        """Take in some datagrams.
+        """Add some datagrams.
 
         Args:
-            key: the direction of each; sorted, and within a direction in the order of the capture. Fewer than 2^18.
-            ip_id: its identification, or `NONE`.
+            key: direction of each datagram, sorted; within a direction in capture order. Fewer than 2^18.
+            ip_id: IP ID of each datagram, or `NONE`.
         """
         known = ip_id != NONE
         key, ip_id = key[known], ip_id[known]
@@ -84,7 +84,7 @@ class IpIds:
     def _ways(
         self, ip_id: NDArray[np.int32], starts: NDArray[np.int64], group: NDArray[np.int64], keys: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """How far each datagram's number is from where its direction stood before this part."""
+        """Return how far each datagram's value is from where its direction was before this batch."""
         before = np.roll(ip_id, 1)
         before[starts] = self._last.at(keys)
         step = np.where(before != NONE, (ip_id - before + _HALF) % _RING - _HALF, 0).astype(np.int64)
@@ -100,7 +100,7 @@ class IpIds:
         keys: NDArray[np.int64],
         reached: NDArray[np.int64],
     ) -> NDArray[np.bool_]:
-        """True for a number that was there before, among the last `REPLAY_NUMBERS` up to the highest (the window of RFC 4303, 3.4.3)."""
+        """Whether each value was seen before, among the last `REPLAY_NUMBERS` up to the highest (the window of RFC 4303, 3.4.3)."""
         near = (way <= highest_before) & (highest_before - way < REPLAY_NUMBERS)
         if not near.any():
             return near
@@ -113,7 +113,7 @@ class IpIds:
         return seen
 
     def _note(self, way: NDArray[np.int64], starts: NDArray[np.int64], keys: NDArray[np.int64], reached: NDArray[np.int64]) -> None:
-        """Keep which of the last numbers were there, and the lowest and the highest of all."""
+        """Record which of the last values were seen, and the lowest and highest of all."""
         stood = self._place.at(keys)
         highest = np.maximum(reached, np.maximum.reduceat(way, starts))
         below = np.repeat(highest, np.diff(starts, append=way.size)) - way
@@ -127,13 +127,13 @@ class IpIds:
         self._highest.set(keys, np.maximum(self._highest.at(keys), stood + np.maximum.reduceat(way, starts)))
 
     def _count(self, key: NDArray[np.int64], ip_id: NDArray[np.int32], way: NDArray[np.int64], highest_before: NDArray[np.int64]) -> None:
-        """Count the steps between datagrams of which none is a copy."""
+        """Count the steps between datagrams, none of which is a copy."""
         starts = np.flatnonzero(np.diff(key, prepend=-1))
         keys = key[starts]
         stepped = np.ones(key.size, dtype=np.bool_)
         stepped[starts] = self._last.at(keys) != NONE
         step = np.diff(way, prepend=0)
-        step[starts] = way[starts]  # from where the direction stood
+        step[starts] = way[starts]  # from the direction's last value
         self._late.add(keys, np.add.reduceat(stepped & (way < highest_before), starts, dtype=np.int64))
         for counts, counted in (
             (self._steps, stepped),
@@ -153,7 +153,7 @@ class IpIds:
             dense.keep(kept)
 
     def verdicts(self, keys: NDArray[np.int64]) -> pl.DataFrame:
-        """`missing_datagrams reordered_datagrams` of some keys; null where not known."""
+        """Return `missing_datagrams reordered_datagrams` for some keys; null where unknown."""
         counts: dict[str, Dense] = {
             "steps": self._steps,
             "ones": self._ones,
@@ -176,9 +176,9 @@ class IpIds:
 def _highest_before(
     way: NDArray[np.int64], group: NDArray[np.int64], starts: NDArray[np.int64], reached: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """How far each row's direction had come before the row; `reached` is how far before the first of this part."""
+    """Return the highest value of each row's direction before the row. `reached` is the highest value before this batch."""
     lift = group * _GROUP_STRIDE
-    lifted = np.maximum.accumulate(way + lift) - lift  # a direction's rows stand above all those of the one before
+    lifted = np.maximum.accumulate(way + lift) - lift  # lifts a direction's rows above those of the direction before
     before = np.roll(lifted, 1)
     before[starts] = _BEFORE_ALL
     return np.maximum(before, reached[group])

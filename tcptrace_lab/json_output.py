@@ -1,7 +1,7 @@
-"""The published JSON of an analysis (`analysis.schema.json` beside this file), written some connections and flows at a time.
+"""The published JSON of an analysis (`analysis.schema.json` beside this file), written in batches of connections and flows.
 
-One Polars expression says what a connection looks like in JSON, and one what a UDP flow does; Polars turns them into text a slice of rows
-at a time, so a capture with a million of them needs no million dicts. Unknown is null.
+One Polars expression defines a connection in JSON, and one a UDP flow. Polars converts a slice of rows at a time to text, so a capture with
+a million connections needs no million dicts. Unknown is null.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 1
 
 SLICE_CONNECTIONS = 4_096
-"""Connections, or UDP flows, turned into text at a time: about 10 MB."""
+"""Connections or UDP flows converted to text at a time: about 10 MB."""
 
 NS_PER_MS = 1e6
 _S_DECIMALS, _MS_DECIMALS = 9, 6
-"""To the nanosecond. Polars divides by a constant by multiplying with its inverse; rounding takes the error away again."""
+"""Decimals for nanosecond resolution. Polars divides by a constant by multiplying with its inverse; rounding removes the error."""
 
 BITS_PER_BYTE = 8
 
@@ -89,12 +89,12 @@ _BEHAVIOUR = (
 
 
 def capture_object(path: str, tables: Tables, verdict: trust.Trust) -> dict[str, Any]:
-    """The `capture` of the JSON.
+    """Return the object `capture` of the JSON.
 
     Args:
-        path: what was read, as the caller named it; bytes that are not UTF-8 are spelled out.
-        tables: what the engine made of it.
-        verdict: whether it can be believed.
+        path: the path as the caller gave it; bytes that are not UTF-8 are escaped.
+        tables: the tables of the capture.
+        verdict: quality of the capture.
     """
     info = tables.info
     first_ns, last_ns = info["first_ts_ns"], info["last_ts_ns"]
@@ -116,7 +116,7 @@ def capture_object(path: str, tables: Tables, verdict: trust.Trust) -> dict[str,
 
 
 def _as_unicode(path: str) -> str:
-    r"""A name whose bytes are not UTF-8 with those bytes spelled out, because JSON is Unicode: `latin-\xe9.pcap`."""
+    r"""Escape the bytes of a name that are not UTF-8, because JSON is Unicode: `latin-\xe9.pcap`."""
     return os.fsencode(path).decode(errors="backslashreplace")
 
 
@@ -140,16 +140,16 @@ def write(
     """Write one JSON document and a newline.
 
     Args:
-        stream: takes the bytes (UTF-8).
-        capture: as `capture_object` makes it.
+        stream: receives the bytes (UTF-8).
+        capture: result of `capture_object`.
         connections: rows of `schema.CONNECTIONS`.
         accounts: rows of `schema.ACCOUNTS`.
         flows: rows of `schema.FLOWS`.
         findings: most expensive first.
-        message_sizes: objects as `size_groups` makes them.
-        verdict: as `Verdict.to_dict` makes it; null without.
+        message_sizes: results of `GroupSizes.to_dict`.
+        verdict: result of `Verdict.to_dict`; None is written as null.
         transactions: rows of `schema.TRANSACTIONS`.
-        progress: called now and then with the number of connections written so far.
+        progress: called at intervals with the number of connections written so far.
     """
     stream.write(f'{{"schema_version": {SCHEMA_VERSION},\n"capture": {json.dumps(capture)},\n"verdict": '.encode())
     stream.write(json.dumps(verdict).encode() + b',\n"connections": [')
@@ -168,7 +168,7 @@ def write(
 
 
 def _write_items(stream: IO[bytes], items: Iterable[pl.DataFrame], progress: Callable[[int], None] | None = None) -> None:
-    """The rows as items of a JSON list, one a line, with commas between them."""
+    """Write rows as items of a JSON list, one per line, separated by commas."""
     separator, written = b"\n", 0
     for batch in items:
         for rows in batch.iter_slices(SLICE_CONNECTIONS):
@@ -182,7 +182,7 @@ def _write_items(stream: IO[bytes], items: Iterable[pl.DataFrame], progress: Cal
 
 
 def _connections(rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows of `schema.CONNECTIONS` and `schema.ACCOUNTS` as their objects, a column for each key."""
+    """Convert rows of `schema.CONNECTIONS` and `schema.ACCOUNTS` to their objects, one column per key."""
     for side in SIDES:
         rows = rates.beside(rows, side)
     return rows.lazy().select(_connection()).collect()
@@ -190,7 +190,7 @@ def _connections(rows: pl.DataFrame) -> pl.DataFrame:
 
 @cache
 def _connection() -> list[pl.Expr]:
-    """One connection: each expression is named by its key."""
+    """The object of one connection: each expression has the name of its key."""
     handshake = {
         "seen": pl.col("syn_to_synack_ns").is_not_null(),
         "syn_to_synack_s": _seconds(pl.col("syn_to_synack_ns")),
@@ -220,7 +220,7 @@ def _connection() -> list[pl.Expr]:
 
 
 def _direction(side: str) -> pl.Expr:
-    """One direction, by its sender."""
+    """The object of one direction, by its sender."""
     sent_ns = pl.col(f"{side}_last_data_ts_ns") - pl.col(f"{side}_first_data_ts_ns")
     rate_bps = pl.col(f"{side}_unique_bytes") * BITS_PER_BYTE / (sent_ns / NS_PER_S)
     rtt_columns = {"min": "rtt_min_ns", "mean": "rtt_mean_ns", "p50": "rtt_p50_ns", "p95": "rtt_p95_ns", "max": "rtt_max_ns"}
@@ -254,7 +254,7 @@ def _direction(side: str) -> pl.Expr:
 
 
 def _rates(side: str) -> pl.Expr:
-    """How fast both ends are, and what that bounds."""
+    """The object for the rates of both endpoints and the bound that follows."""
     reckoned = {name: pl.col(rates.named(side, name)) for name in (*_RATES, "round_trip_ns", *_BUFFERS)}
     rounded = {name: reckoned[name].round(_RATE_DECIMALS) for name in _RATES_BPS}
     fields = {
@@ -266,7 +266,7 @@ def _rates(side: str) -> pl.Expr:
 
 
 def _sender_rtt_min(side: str) -> pl.Expr:
-    """The smallest round trip as the sender itself measures it, wherever the capture was taken."""
+    """The object for the minimum RTT as the sender measures it, independent of the capture point."""
     likely_ns = pl.col("to_client_ns") + pl.col("to_server_ns")
     return _object(
         {
@@ -278,14 +278,14 @@ def _sender_rtt_min(side: str) -> pl.Expr:
 
 
 def _resent(side: str) -> pl.Expr:
-    """How much the sender resent in truth, whatever of it was captured."""
+    """The object for what the sender actually retransmitted, including what the capture does not show."""
     segments_least, segments_most = upstream.resent_segments(side)
     bytes_least, bytes_most = upstream.resent_bytes(side)
     return _object({"segments_least": segments_least, "segments_most": segments_most, "bytes_least": bytes_least, "bytes_most": bytes_most})
 
 
 def _delayed_ack(acker: str) -> pl.Expr:
-    """How `acker`, who receives a direction's data, acknowledges them."""
+    """The object for how `acker`, the receiver of the direction, acknowledges."""
     lag_ms = {name: _milliseconds(pl.col(f"{acker}_ack_lag_{name}_ns")) for name in ("min", "mean", "p50", "p95", "max")}
     fields = {
         "policy": pl.col(f"{acker}_ack_policy"),
@@ -304,7 +304,7 @@ def _delayed_ack(acker: str) -> pl.Expr:
 
 @cache
 def _transaction() -> list[pl.Expr]:
-    """One transaction: each expression is named by its key."""
+    """The object of one transaction: each expression has the name of its key."""
     same = ("index", "protocol", "method", "target", "status", "state")
     fields = {
         "connection": pl.col("conn"),
@@ -320,7 +320,7 @@ def _transaction() -> list[pl.Expr]:
 
 @cache
 def _flow() -> list[pl.Expr]:
-    """One UDP flow: each expression is named by its key."""
+    """The object of one UDP flow: each expression has the name of its key."""
     echo_ms = {name: _milliseconds(pl.col(f"echo_{name}_ns")) for name in ("min", "p50", "p95", "max")}
     fields = {
         "id": pl.col("flow"),
@@ -333,7 +333,7 @@ def _flow() -> list[pl.Expr]:
 
 
 def _flow_direction(side: str) -> pl.Expr:
-    """One direction of a UDP flow, by its sender."""
+    """The object of one direction of a UDP flow, by its sender."""
     own = {name: pl.col(f"{side}_{name}") for name in FLOW_DIRECTION_NAMES}
     sizes = {name: own[f"{name}_payload_bytes"] for name in ("min", "mean", "max")}
     gap_ms = {name: _milliseconds(own[f"gap_{name}_ns"]) for name in ("p50", "p95", "max")}
@@ -352,7 +352,7 @@ def _endpoints() -> dict[str, pl.Expr]:
 
 
 def _life_s() -> pl.Expr:
-    """A direction lives from its connection's first segment to the last; unknown where the clock went back between them."""
+    """The life of a direction, from the first to the last segment of its connection; null if the clock ran backwards between them."""
     life_ns = pl.col("last_ts_ns") - pl.col("first_ts_ns")
     return _seconds(pl.when(life_ns >= 0).then(life_ns))
 

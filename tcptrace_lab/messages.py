@@ -1,14 +1,14 @@
-"""Segments → application messages: runs of bytes one way, each with its time, its stalls, its acknowledgement and its answer.
+"""Segments → application messages: runs of bytes in one direction, each with its duration, its stalls, its ACK and its answer.
 
-A message ends where the direction turns: the next bytes of this side acknowledge data of the other, and all of it. It ends, too, where the
-program paused (`GAP_NS`, or two round trips; the engine notes it: time that TCP held back is no pause). PSH behind a segment below the MSS
-ends a write, not a message: a program that writes a message in pieces would make one of each.
+A message ends where the direction of the dialogue changes: the next bytes of this endpoint acknowledge data of the peer, and all of it. It
+also ends where the application pauses for `GAP_NS` or two RTTs, whichever is longer. The engine marks these pauses; time in which TCP
+delayed the data is no pause. PSH on a segment below the MSS ends a write, not a message: an application may write one message in pieces.
 
-Where bytes leave while some of the other side are on their way (pipelined requests, full duplex) there is no turn, and what a message was
-cannot be known: both sides' runs, and those right behind them, are kept, `state` says `overlapping`, and nothing is concluded from them.
-Bytes that were sent before the capture began or that it misses have states of their own.
+If bytes are sent while data of the peer are in flight (pipelined requests, full duplex), message boundaries are unknown. The runs of both
+directions and those right after them are kept with `state` `overlapping`, and nothing is concluded from them. Messages whose start precedes
+the capture, or with bytes that the capture misses, have states of their own.
 
-One pass over the segments, some of them at a time; what is kept is the last message of each direction, and those not yet acknowledged.
+The segments are read once, in batches. Kept in memory: the last message of each direction, and messages not yet acknowledged.
 """
 
 from __future__ import annotations
@@ -25,38 +25,41 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 GAP_NS = 10 * NS_PER_MS
-"""A pause of the program ends a message from this length on, or from two round trips if these are longer. It is the stall on a LAN of
-docs/how-it-decides.md, 2.3 (a heuristic), and the engine's `paused` of `schema.NOTES`."""
+"""A pause of the application of at least this length ends a message; two RTTs count instead if they are longer. It is the stall on a LAN of
+docs/how-it-decides.md, 2.3 (a heuristic), and the engine's `paused` in `schema.NOTES`."""
 
 BATCH_ROWS = 131_072
-"""Segments that are looked at together: about 30 MB with what the ledger says of them."""
+"""Segments per batch: about 30 MB together with their notes."""
 
 KEPT_MESSAGES = 262_144
 """Messages kept in memory before they go to temporary files: about 40 MB."""
 
 RANGE_CONNECTIONS = 131_072
-"""Connections gone through together: their last messages are kept, about 200 bytes each."""
+"""Connections processed together. Their last messages stay in memory, about 200 bytes each."""
 
 MOST_WRITES = 64
-"""Writes that are listed of one message: the first ones."""
+"""Number of writes listed per message: the first ones."""
 
 UNACKED_MESSAGES = 64
-"""A message so far behind its direction's last is given out without its acknowledgement: it will not come."""
+"""A message this many messages before the last of its direction is output without an ACK time: no ACK is expected any more."""
 
 WAY = ("conn", "from_client")
 _KEY = (*WAY, "index")
 
 
 def messages(segments: pl.LazyFrame, notes: pl.LazyFrame, count: int) -> pl.LazyFrame:
-    """The messages of some connections.
+    """Return the messages of some connections.
 
     Args:
-        segments: rows of `schema.SEGMENTS` of these, in capture order.
-        notes: rows of `schema.NOTES` of these: what the engine says of departures; those of some connections at a time are held in memory.
-        count: one more than the greatest number of a connection.
+        segments: rows of `schema.SEGMENTS` of these connections, in capture order.
+        notes: rows of `schema.NOTES` of these connections: the engine's notes on departures. A range of connections at a time is in memory.
+        count: one more than the greatest connection number.
 
     Returns:
-        Rows of `schema.MESSAGES`, those of a direction in the order of time. Raises OutputUnwritable where temporary files have no room.
+        Rows of `schema.MESSAGES`; those of a direction are in time order.
+
+    Raises:
+        OutputUnwritable: no room for temporary files.
     """
     rows = Spill(schema.MESSAGES.polars_schema(), KEPT_MESSAGES)
     for first in range(0, count, RANGE_CONNECTIONS):
@@ -68,7 +71,7 @@ def messages(segments: pl.LazyFrame, notes: pl.LazyFrame, count: int) -> pl.Lazy
 
 
 def _found(segments: pl.LazyFrame, notes: pl.LazyFrame) -> Iterator[pl.DataFrame]:
-    """Finished rows of `schema.MESSAGES`, as they come."""
+    """Yield rows of `schema.MESSAGES` as they become final."""
     open_rows, ends = _NO_MESSAGES, _NO_ENDS
     noted = notes.drop("conn").collect()
     wanted = _col("wait_ns").is_not_null() | (_col("payload_bytes") > 0) | (_col("acked_bytes") > 0)
@@ -111,10 +114,10 @@ _PARTIAL = {
     "bytes_missing": pl.Boolean(),
     "resent": pl.Boolean(),
 }
-"""What is known of a message that may go on."""
+"""Columns of a message that may still grow."""
 
 _ENDS = {"conn": pl.UInt32(), "client_end": pl.Int64(), "server_end": pl.Int64()}
-"""How far the two streams of a connection have come."""
+"""The highest stream offset so far in both directions of a connection."""
 
 _NO_MESSAGES, _NO_ENDS = pl.DataFrame(schema=_PARTIAL), pl.DataFrame(schema=_ENDS)
 
@@ -122,7 +125,7 @@ _col = pl.col
 _STREAM_END = _col("seq") + _col("payload_bytes")
 _NEW = (_col("kind") == "new") & (_col("payload_bytes") > 0)
 _BRINGS = (_col("payload_bytes") > 0) & _col("kind").is_in(["capture_duplicate", "network_duplicate", "keepalive", "link_damaged"]).not_()
-"""Segments with data that belong to a message."""
+"""Segments whose data belong to a message."""
 
 
 _LOOKED_AT = (
@@ -138,26 +141,30 @@ _LOOKED_AT = (
     "acked_unseen_bytes",
     "smss_bytes",
 )
-"""Columns of the segments: departures, and the ACKs of the other side between them."""
+"""Columns that messages need: of segments with data, and of the peer's ACKs between them."""
 
 _FLAGS = ("brief", "paused", "is_resent")
 
 
 def _beside(rows: pl.DataFrame, known: pl.DataFrame, *on: str) -> pl.DataFrame:
-    """The rows with what is known of each; of the first rows of a capture that is nothing."""
+    """Join what is known to each row. Where nothing is known yet, the columns are null."""
     if known.is_empty():
         return rows.with_columns(pl.lit(None, dtype).alias(name) for name, dtype in known.schema.items() if name not in on)
     return rows.join(known, on=on, how="left", maintain_order="left")
 
 
 def _with_notes(rows: pl.DataFrame, noted: pl.DataFrame) -> pl.DataFrame:
-    """The segments with what the engine noted of them; of most it is nothing."""
+    """Join the engine's notes to the segments. Most segments have none."""
     both = _beside(rows, noted, "frame")
     return both.with_columns(_col("frame").cast(pl.Int64), _col("stall_cause").cast(pl.String), _col(_FLAGS).fill_null(value=False))
 
 
 def _with_other_end(rows: pl.DataFrame, ends: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The rows with how far both streams had come before each, `own_end` and `other_end` (null before any); and the ends after the last."""
+    """Add the end of both streams before each row: `own_end` and `other_end` (null before any data).
+
+    Returns:
+        The rows, and the stream ends after the last row.
+    """
     brings = _BRINGS & _col("seq").is_not_null()
     known = _beside(rows, ends, "conn")
     sides = {}
@@ -178,7 +185,7 @@ def _with_other_end(rows: pl.DataFrame, ends: pl.DataFrame) -> tuple[pl.DataFram
 
 
 def _numbered(rows: pl.DataFrame, open_rows: pl.DataFrame) -> pl.DataFrame:
-    """The segments with data with the `index` of their message in their direction, from 0 on."""
+    """Add the `index` of the message that each segment with data belongs to, counted from 0 in its direction."""
     last = open_rows.sort("index").group_by(WAY).agg(last_index=_col("index").last(), last_heard=_col("heard").last())
     rows = _beside(rows, last, *WAY).with_columns(
         heard=pl.when(_NEW).then(pl.min_horizontal("ack", "other_end").fill_null(0)),
@@ -199,7 +206,10 @@ def _numbered(rows: pl.DataFrame, open_rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _answered(rows: pl.DataFrame, open_rows: pl.DataFrame) -> pl.DataFrame:
-    """What the other side sent behind each message: `_KEY`, `answer_ts` of the first, and `overlapped`: some came without having it all."""
+    """Return what the peer sent after each message: `_KEY`, `answer_ts` and `overlapped`.
+
+    `answer_ts` is the time of the first segment. `overlapped`: some of it was sent before the peer had the whole message.
+    """
     last = open_rows.group_by("conn", ~_col("from_client")).agg(_col("index").max().alias("other_last"))
     rows = _beside(rows, last, *WAY)
     client = pl.when("from_client").then("index").forward_fill().over("conn")
@@ -212,7 +222,7 @@ def _answered(rows: pl.DataFrame, open_rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _partials(rows: pl.DataFrame) -> pl.DataFrame:
-    """What these rows tell of each message."""
+    """Return what these rows contribute to each message."""
     full, payload = _col("smss_bytes"), _col("payload_bytes")
     is_small = (full > 0) & (payload % full != 0)
     inside = ~_col("starts")
@@ -248,7 +258,7 @@ _PSH = 8
 
 
 def _merged(open_rows: pl.DataFrame, partial: pl.DataFrame, answered: pl.DataFrame) -> pl.DataFrame:
-    """The open messages with what was learned, and the new ones."""
+    """Merge the open messages with what the batch contributes, and add the new ones."""
     fresh = _typed(partial, _PARTIAL)
     merged = fresh if open_rows.is_empty() else _grown(pl.concat([open_rows, fresh]))
     told = _beside(merged, answered, *_KEY).sort(_KEY)
@@ -260,13 +270,13 @@ def _merged(open_rows: pl.DataFrame, partial: pl.DataFrame, answered: pl.DataFra
 
 
 def _typed(rows: pl.DataFrame, types: Mapping[str, pl.DataType]) -> pl.DataFrame:
-    """These columns, each of its type."""
+    """Select these columns and cast each to its type."""
     own = rows[list(types)]
     return own.with_columns(column.cast(types[column.name]) for column in own if column.dtype != types[column.name])
 
 
 def _grown(both: pl.DataFrame) -> pl.DataFrame:
-    """One row of each message, of what was known and what was learned."""
+    """Combine the two parts of each message, known and new, into one row."""
     grown = _col("end_offset").last() > _col("end_offset").first()
     return both.group_by(_KEY, maintain_order=True).agg(
         _col("start_offset").min(),
@@ -290,7 +300,7 @@ def _grown(both: pl.DataFrame) -> pl.DataFrame:
 
 
 def _acknowledged(found: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
-    """The messages with the time of the first ACK of their last byte, if it is among the rows or was known."""
+    """Add the time of the first ACK that covers the last byte of each message, if it is among the rows or already known."""
     advancing = rows.filter(_col("acked_bytes") > 0)
     found = _with_unseen(found, advancing.filter(_col("acked_unseen_bytes") > 0))
     acks = advancing.select("conn", ~_col("from_client"), _col("ack").alias("end_offset"), ack_ts_ns="ts_ns")
@@ -301,7 +311,7 @@ def _acknowledged(found: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_unseen(found: pl.DataFrame, acks: pl.DataFrame) -> pl.DataFrame:
-    """The messages; those are marked of which an ACK covers bytes that the capture never showed."""
+    """Mark the messages with bytes that were ACKed but are missing from the capture."""
     if acks.is_empty():
         return found
     covered = acks.select("conn", ~_col("from_client"), covered_to="ack", covered_from=_col("ack") - _col("acked_bytes"))
@@ -318,7 +328,7 @@ def _with_unseen(found: pl.DataFrame, acks: pl.DataFrame) -> pl.DataFrame:
 
 
 def _settled(found: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The messages of which no more will be learned, and the others."""
+    """Split the messages into those that are final and those that may change."""
     behind = _col("index").max().over(WAY) - _col("index")
     done = (behind > UNACKED_MESSAGES) | ((behind > 0) & _col("acked_ts_ns").is_not_null())
     settled = found.select(done).to_series()
@@ -326,7 +336,7 @@ def _settled(found: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def _finished(found: pl.DataFrame) -> pl.DataFrame:
-    """Rows of `schema.MESSAGES`."""
+    """Return final messages as rows of `schema.MESSAGES`."""
     state = (
         pl.when(_col("overlapping") | _col("after_overlap").fill_null(value=False))
         .then(pl.lit("overlapping"))

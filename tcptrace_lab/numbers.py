@@ -1,6 +1,6 @@
-"""Numbers as people say them: ms, kB, Mb/s. Each value is shown short and can be had exactly.
+"""Numbers formatted for people: ms, kB, Mb/s. Each value has a short form and an exact form.
 
-Decimal prefixes throughout (1 kB = 1,000 bytes), so that 1 MB/s is 8 Mb/s. Unknown is shown as a dash, never as 0.
+All prefixes are decimal (1 kB = 1,000 bytes), so 1 MB/s is 8 Mb/s. Unknown is a dash, never 0.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 UNKNOWN = "\u2013"
-"""A dash."""
+"""A dash, for unknown values."""
 
 NS_PER_S = 1_000_000_000
 NS_PER_MS = 1_000_000
 _SECONDS_PER_MINUTE = 60
 _WORDY_SECONDS = 600
-"""From ten minutes on, durations are said in hours, minutes and seconds."""
+"""From ten minutes on, durations are in hours, minutes and seconds."""
 
 _PREFIXES = ("", "k", "M", "G", "T")
 _THOUSAND = 1000
 _SIGNIFICANT = 3
 _WHOLE_PERCENT = 0.0995
-"""From here on shares are said in whole percents."""
+"""From this share on, percentages are whole numbers."""
 
 
 def _short(value: float) -> str:
@@ -62,7 +62,7 @@ def rate(value_bps: float | None) -> str:
 
 
 def share(value: float | None) -> str:
-    """0.661 → 66 %; small ones keep a decimal."""
+    """0.661 → 66%. Small shares keep one decimal: 0.012 → 1.2%."""
     if value is None:
         return UNKNOWN
     return f"{value:.0%}" if value >= _WHOLE_PERCENT else f"{value:.1%}"
@@ -115,10 +115,10 @@ def utc(value_ns: int | None) -> str:
     return f"{moment:%Y-%m-%d %H:%M:%S}.{fraction:09d} UTC"
 
 
-def said(value: Any, kind: str) -> tuple[str, str]:  # noqa: ANN401  (the kind says what it is)
-    """How a value is shown, and the exact value for its tooltip ("" where the text is exact).
+def said(value: Any, kind: str) -> tuple[str, str]:  # noqa: ANN401  (`kind` determines the type)
+    """Return the short form of a value, and its exact form for a tooltip ("" if the short form is exact).
 
-    Exact numbers come first in their text and without signs of grouping, so that a table can be sorted by them.
+    The exact form starts with the number, without thousands separators, so that a table can sort by it.
     """
     if value is None:
         return UNKNOWN, "unknown"
@@ -135,7 +135,7 @@ _WORDS: dict[str, Callable[[Any], tuple[str, str]]] = {
     "ratio": lambda value: (_short(value), f"{value}"),
     "utc": lambda value: (utc(value), f"{exact_seconds(value)} s since 1970"),
 }
-"""Kind of value → how it is shown, and exactly. Any other kind is text."""
+"""Kind of value → its short and exact form. Any other kind is text."""
 
 
 def counted(count: int, thing: str) -> str:

@@ -1,8 +1,8 @@
-"""Super-segments of offload, split into the segments that they are on the wire.
+"""Super-segments (offload) split into the segments that they are on the wire.
 
-A capture at a sender with TSO or GSO shows data before the card splits them, one at a receiver with GRO or LRO after they were joined.
-What counts segments, or looks at the last one's size, must see what the path saw: ⌈length / MSS⌉ segments, only the last of which may be
-smaller.
+A capture at a sender with TSO or GSO shows data before the network card splits them; one at a receiver with GRO or LRO shows them merged.
+Code that counts segments, or uses the size of the last one, needs what the path carried: ⌈length / MSS⌉ segments, of which only the last
+may be smaller.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ import polars as pl
 from tcptrace_lab import schema
 
 _AT_THE_END = 0x01 | 0x08
-"""FIN and PSH: of a split segment only the last has them (as Linux's `tcp_gso_segment` does it)."""
+"""FIN and PSH: only the last piece of a split segment has them (Linux: `tcp_gso_segment`)."""
 
 
 def split(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
-    """Segments as on the wire.
+    """Return the segments as on the wire.
 
-    Their times are those of the super-segment: when its pieces left the card is not in the capture.
+    Their times are those of the super-segment: the capture does not show when the pieces were sent.
 
     Args:
         segments: rows of `schema.SEGMENTS`, all columns.
         connections: rows of `schema.CONNECTIONS`; at least `conn client_full_segment_bytes`.
 
     Returns:
-        The same columns and order, a row for each piece, and `piece` (from 0) and `pieces`. What only one segment can have (what it
-        acknowledges for the first time, its ACK lag, its round trip) stays with the first piece; the others follow it in its burst.
-        Segments of connections without a known MSS stay whole.
+        These columns in this order, one row per piece, with `piece` (from 0) and `pieces`. Values that only one segment can have (newly
+        acknowledged bytes, ACK lag, RTT) stay with the first piece; the others follow it as a burst. Segments of connections without a
+        known MSS stay whole.
     """
-    full = connections.select("conn", _full="client_full_segment_bytes")  # the smaller MSS of both SYNs: the same for both sides
+    full = connections.select("conn", _full="client_full_segment_bytes")  # the smaller MSS of both SYNs, equal for both directions
     size, payload = pl.col("_full"), pl.col("payload_bytes")
     pieces = pl.when(payload > size).then((payload + size - 1) // size).otherwise(1)
     offset = pl.col("piece") * size

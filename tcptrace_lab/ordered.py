@@ -1,8 +1,8 @@
-"""Rows that come out of order and may outgrow memory → one lazy frame, by number.
+"""Rows that arrive out of order and may exceed memory → one lazy frame, sorted by number.
 
-Connections and flows are handed out when they are over, so a long one comes behind thousands of later ones. Up to a bound they are
-kept and sorted at the end. Beyond it they go to temporary files in parts, each sorted; a query goes through the numbers in ranges
-and reads of each file only what is in the range. What comes late stands in few parts, so nearly everything is read once.
+The engine returns connections and flows when they are over, so a long one comes after thousands of later ones. Up to a bound they are kept
+and sorted at the end. Beyond it they go to temporary files in sorted parts. A query takes ranges of numbers in turn and reads from each
+file only what is in the range. Late rows are in few parts, so nearly everything is read once.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 RANGE_ROWS = 8_192
-"""Numbers in a range, and rows of a part that are decoded together: about 16 MB of connections (a row has some 2 KB)."""
+"""Numbers per range, and rows of a part that are decoded together: about 16 MB of connections (a row takes about 2 KB)."""
 
 TESTED_NUMBERS = 128 * RANGE_ROWS
-"""Numbers that are held against a query's tests at a time: 4 MB."""
+"""Numbers that are tested against a query's predicate at a time: 4 MB."""
 
 
 class _Part(NamedTuple):
-    """One sorted file, and the least and the greatest number in it."""
+    """One sorted file, with its lowest and highest number."""
 
     rows: pl.LazyFrame
     low: int
@@ -36,7 +36,7 @@ class _Part(NamedTuple):
 
 
 class Ordered:
-    """Collects frames of one schema, then gives all their rows as one lazy frame, in the order of a column of distinct numbers."""
+    """Collects frames with one schema, then returns all rows as one lazy frame, sorted by a column of distinct numbers."""
 
     def __init__(
         self,
@@ -45,13 +45,13 @@ class Ordered:
         part_rows: int,
         complete: Callable[[pl.DataFrame], pl.DataFrame] | None = None,
     ) -> None:
-        """Nothing yet.
+        """Start without rows.
 
         Args:
-            schema: columns and types of the rows that are given out.
-            number: name of the column that orders them.
-            part_rows: rows that are kept in memory; beyond it so many go to a file at a time.
-            complete: makes rows of `schema` of many added ones at a time, if they are not such already.
+            schema: columns and types of the resulting rows.
+            number: name of the column to sort by.
+            part_rows: rows kept in memory. Beyond it, this many go to a file at a time.
+            complete: converts added rows to rows of `schema`, many at a time; None if they have this schema already.
         """
         self._schema = dict(schema)
         self._number = number
@@ -63,7 +63,7 @@ class Ordered:
         self._bounds: list[tuple[int, int]] = []
 
     def add(self, frame: pl.DataFrame) -> None:
-        """Take over the rows of `frame`. Raises OutputUnwritable as `Files.add` does."""
+        """Add the rows of `frame`. Raises OutputUnwritable as `Files.add` does."""
         if frame.is_empty():
             return
         self._held.append(frame)
@@ -72,7 +72,7 @@ class Ordered:
             self._write_held()
 
     def finish(self) -> pl.LazyFrame:
-        """All rows. Raises OutputUnwritable as `add` does."""
+        """Return all rows. Raises OutputUnwritable as `add` does."""
         if not self._files.some:
             held = self._sorted() if self._held else _no_rows(tuple(self._schema.items()))
             self._held = []
@@ -95,7 +95,7 @@ class Ordered:
         self._held, self._held_rows = [], 0
         self._bounds.append((rows.item(0, self._number), rows.item(-1, self._number)))
         self._files.add(rows)
-        memory.give_back()  # what the engine kept of these until they were over, for one
+        memory.give_back()  # returns, among others, the memory of these connections in the engine
 
 
 @cache
@@ -104,7 +104,7 @@ def _no_rows(columns: tuple[tuple[str, pl.DataType], ...]) -> pl.DataFrame:
 
 
 def _lazy(parts: list[_Part], schema: Mapping[str, pl.DataType], number: str) -> pl.LazyFrame:
-    """A lazy frame over all parts, by `number`, that reads them anew each time it is collected."""
+    """Return a lazy frame over all parts, sorted by `number`. Each collect reads the files."""
     highest = max(part.high for part in parts)
 
     def rows(
@@ -121,7 +121,7 @@ def _lazy(parts: list[_Part], schema: Mapping[str, pl.DataType], number: str) ->
 
 
 def _ranges(highest: int, number: str, dtype: pl.DataType, tests: list[pl.Expr]) -> Iterator[tuple[int, int]]:
-    """The ranges of numbers up to `highest`; where there are tests, those that hold numbers which pass, as narrow as these allow."""
+    """Yield the ranges of numbers up to `highest`; with tests, only ranges with numbers that pass, as narrow as possible."""
     for start in range(0, highest + 1, TESTED_NUMBERS):
         numbers = pl.int_range(start, min(start + TESTED_NUMBERS, highest + 1), dtype=pl.Int64, eager=True)
         passing = pl.DataFrame({number: numbers.cast(dtype)}).filter(*tests, True)[number].cast(pl.Int64)  # noqa: FBT003
@@ -130,7 +130,7 @@ def _ranges(highest: int, number: str, dtype: pl.DataType, tests: list[pl.Expr])
 
 
 def _range(parts: list[_Part], number: str, bounds: tuple[int, int], predicate: pl.Expr | None, columns: list[str] | None) -> pl.DataFrame:
-    """The rows with numbers within `bounds` that pass `predicate`, sorted."""
+    """Return the rows with numbers within `bounds` that pass `predicate`, sorted."""
     low, high = bounds
     inside = pl.col(number).is_between(low, high)
     scans = [part.rows.filter(inside) for part in parts if part.low <= high and part.high >= low]
@@ -145,9 +145,9 @@ def _range(parts: list[_Part], number: str, bounds: tuple[int, int], predicate: 
 
 
 def beside(left: pl.LazyFrame, right: pl.LazyFrame, number: str) -> Iterator[pl.DataFrame]:
-    """A left join of two tables that are both in the order of `number`, a bounded number of rows at a time, in that order.
+    """Left join of two tables that are both sorted by `number`, in batches of bounded size, in that order.
 
-    (Polars' own join would hold one of them in memory.)
+    (Polars' own join would hold one of the tables in memory.)
     """
     for rows in left.collect_batches(chunk_size=RANGE_ROWS, maintain_order=True):
         if rows.height:

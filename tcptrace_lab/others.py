@@ -1,8 +1,8 @@
-"""Rules of others: waits whose cause another package knows better than the engine.
+"""Rules of other packages: they may replace the cause that the engine gave to a wait.
 
-The engine is asked for every interval of the ledger, each with the numbers that describe its wait. Where a rule holds, the interval has the
-rule's cause; sums and the details of findings are made anew from all intervals. That costs several times what the engine takes, and
-nothing where no rule is installed. What the engine says beside the ledger stays: throughput deadlocks, and what held messages back.
+The engine returns every interval of the ledger with the numbers that describe its wait. If a rule holds, the interval gets the rule's
+cause, and the sums and the evidence for findings are computed again from all intervals. This costs several times the engine's time, and
+nothing if no such rule is installed. Other results of the engine stay: throughput deadlocks, and what delayed messages.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _WAY = _CAUSE[:2]
 
 
 def overridden(tables: Tables) -> Tables:
-    """A capture's tables with the causes that the rules of others give; unchanged where there are none.
+    """Return the tables with the causes that the rules of other packages give; unchanged if there are no such rules.
 
     Raises:
-        RuleUnusable: a rule looks at what waits do not have.
+        RuleUnusable: a rule uses a column that waits do not have.
     """
     found = rules.others()
     if not found:
@@ -44,7 +44,7 @@ def overridden(tables: Tables) -> Tables:
 
 
 def _with_causes(ledger: pl.LazyFrame, found: Mapping[str, Rule]) -> pl.LazyFrame:
-    """The intervals, each with the cause and the confidence of the first rule that holds, if one does."""
+    """Give each interval the cause and the confidence of the first rule that holds."""
     cause, confidence = pl.col("cause"), pl.col("confidence")
     for where, rule in reversed(tuple(found.items())):
         if rule.holds is None:
@@ -60,7 +60,7 @@ def _with_causes(ledger: pl.LazyFrame, found: Mapping[str, Rule]) -> pl.LazyFram
 
 
 def _accounts(ledger: pl.LazyFrame, accounts: pl.LazyFrame) -> pl.LazyFrame:
-    """Rows of `schema.ACCOUNTS` of these intervals, for the connections that `accounts` has; null where it is."""
+    """Return rows of `schema.ACCOUNTS` for these intervals and the connections of `accounts`; null where `accounts` has null."""
     length = pl.col("end_ns") - pl.col("start_ns")
     sums = ledger.group_by(_CAUSE).agg(ns=length.sum()).collect()
     side = pl.when("from_client").then(pl.lit("client")).otherwise(pl.lit("server"))
@@ -73,7 +73,7 @@ def _accounts(ledger: pl.LazyFrame, accounts: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _judged(waits: pl.DataFrame, by_engine: Judged) -> Judged:
-    """What findings on some connections are made of; deadlocks and places as the engine has them."""
+    """Return the evidence for findings on some connections. Deadlocks and capture points are the engine's."""
     conns = waits["conn"].unique()
     ns = pl.col("end_ns") - pl.col("start_ns")
     kinds = waits.group_by(_CAUSE).agg(

@@ -1,4 +1,4 @@
-"""Where results are written: a file that appears whole or not at all, or standard output."""
+"""Output of results: to a file that appears complete or not at all, or to standard output."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 STDOUT = "-"
-"""Stands for standard output where a path is expected."""
+"""Standard output, where a path is expected."""
 
 REPORTS = Path("reports")
-"""Where results go by default, from the current directory."""
+"""Default folder for results, relative to the current directory."""
 
 _ELSEWHERE = "choose another place"
 
 
 def check(path: str, inputs: Iterable[str]) -> None:
-    """Refuse what cannot be right before any work is done: a directory, a folder that is not there, one of the inputs.
+    """Reject an impossible output path before any work is done: a directory, a missing folder, or one of the inputs.
 
     Raises:
         UsageError: it is the capture itself.
@@ -48,16 +48,16 @@ def check(path: str, inputs: Iterable[str]) -> None:
 
 
 def check_all(paths: Mapping[str, str | None], inputs: Iterable[str], files_only: Iterable[str] = ()) -> None:
-    """`check` several results of one command: none may be another's place, and one at most can go to standard output.
+    """`check` several results of one command. They must differ, and at most one may be standard output.
 
     Args:
-        paths: option → where it puts its result; None where it was not given.
-        inputs: as for `check`.
+        paths: option → path of its result; None if the option was not given.
+        inputs: see `check`.
         files_only: options whose results cannot go to standard output.
 
     Raises:
-        UsageError: two results would go to one place, or one cannot go to standard output.
-        OutputUnwritable: one cannot be written.
+        UsageError: two results have one path, or a result cannot go to standard output.
+        OutputUnwritable: a path cannot be written.
     """
     given = {option: path for option, path in paths.items() if path is not None}
     inputs = list(inputs)
@@ -74,11 +74,11 @@ def check_all(paths: Mapping[str, str | None], inputs: Iterable[str], files_only
 
 
 def check_folder(path: str) -> None:
-    """Refuse what cannot become a folder of results before any work is done.
+    """Reject an impossible result folder before any work is done.
 
     Raises:
         UsageError: it is standard output.
-        OutputUnwritable: it cannot be made or written.
+        OutputUnwritable: it cannot be created or written.
     """
     if path == STDOUT:
         raise UsageError("there are several output files", remedy="name a folder with -o")
@@ -92,7 +92,7 @@ def check_folder(path: str) -> None:
 
 
 def reports() -> Path:
-    """The folder of `REPORTS`, made if need be. Raises OutputUnwritable."""
+    """Return the folder `REPORTS`, created if needed. Raises OutputUnwritable."""
     try:
         REPORTS.mkdir(exist_ok=True)
     except OSError as error:
@@ -101,13 +101,13 @@ def reports() -> Path:
 
 
 def now() -> str:
-    """The time in a file's name, to the millisecond, so that two commands that begin at once do not take the same."""
+    """Return the current time for a file name, in ms, so that two commands started together differ."""
     milliseconds = time.time_ns() // 1_000_000
     return f"{time.strftime('%Y%m%d-%H%M%S', time.localtime(milliseconds // 1_000))}-{milliseconds % 1_000:03}"
 
 
 def make_folder(path: str) -> None:
-    """Make the folder `path`, if it is not there. Raises OutputUnwritable."""
+    """Create the folder `path` if it does not exist. Raises OutputUnwritable."""
     try:
         Path(path).mkdir(exist_ok=True)
     except OSError as error:
@@ -116,13 +116,13 @@ def make_folder(path: str) -> None:
 
 @contextlib.contextmanager
 def opened(path: str) -> Iterator[IO[bytes]]:
-    """A stream of bytes that becomes the file `path` when the block ends well; with an error, whatever stood there stays.
+    """Provide a byte stream that becomes the file `path` when the block succeeds. After an error, the previous file stays.
 
-    `-` is standard output. Devices and pipes are written as they are.
+    `-` is standard output. Devices and pipes are written directly.
 
     Raises:
-        OutputUnwritable: no room, no rights.
-        BrokenPipeError: nobody reads our output any more.
+        OutputUnwritable: no room or no permission.
+        BrokenPipeError: the reader of our output has gone.
     """
     try:
         if path == STDOUT:
@@ -143,19 +143,19 @@ def opened(path: str) -> Iterator[IO[bytes]]:
 
 
 def _nobody_reads(descriptor: int) -> bool:
-    """True for a pipe whose reader is gone (POLLERR; see pipe(7))."""
+    """Whether it is a pipe whose reader has gone (POLLERR; see pipe(7))."""
     poll = select.poll()
     poll.register(descriptor, 0)
     return any(event & select.POLLERR for _, event in poll.poll(0))
 
 
 def refused(error: OSError, path: str) -> OutputUnwritable:
-    """The error to raise where the operating system refuses to write `path`."""
+    """Return the exception for the operating system's refusal to write `path`."""
     return OutputUnwritable.from_os(error, "standard output" if path == STDOUT else path, _ELSEWHERE)
 
 
 def _replaced(path: Path) -> Iterator[IO[bytes]]:
-    """A temporary file beside `path` that takes its place."""
+    """Yield a temporary file beside `path`, which then replaces `path`."""
     umask = os.umask(0)
     os.umask(umask)
 
@@ -167,7 +167,7 @@ def _replaced(path: Path) -> Iterator[IO[bytes]]:
         try:
             yield stream
             stream.flush()
-            temporary.chmod(0o666 & ~umask)  # as open() would have made it
+            temporary.chmod(0o666 & ~umask)  # the permissions that open() would set
             temporary.replace(path)
         except BaseException:
             temporary.unlink(missing_ok=True)

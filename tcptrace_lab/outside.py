@@ -1,4 +1,4 @@
-"""Text from outside (file names, addresses, words of other programs), made safe for where it is shown: a terminal, or Markdown."""
+"""Escaping of text from outside (file names, addresses, messages of other tools) for a terminal or for Markdown."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import re
 import unicodedata
 
 _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
-"""Unicode categories that can move the cursor, turn the writing direction, or are no characters at all."""
+"""Unicode categories that can move the cursor, change the writing direction, or are not characters."""
 
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~&!])")
-"""What Markdown may take for its own (GitHub Flavored Markdown, 2.4, and its tables)."""
+"""Characters that Markdown may interpret (GitHub Flavored Markdown, 2.4, and its tables)."""
 
 _LIST = re.compile(r"^(\s*)([-+]|\d+[.)])(?=\s|$)")
-"""What begins a list."""
+"""Markers that start a list item."""
 
 _LINK = re.compile(r"(?i)\b(https?|ftp|mailto|xmpp):|\b(www)\.")
-"""What GitHub makes a link of where it stands by itself (6.9)."""
+"""Prefixes that GitHub turns into a link without markup (6.9)."""
 
 _MENTION = re.compile(r"@(?=\w)")
 _NOTHING = "<!-- -->"
-"""An empty comment: shown as nothing, and parts a word that GitHub would make a link of."""
+"""An empty comment: invisible, but it splits a word that GitHub would turn into a link."""
 
 BAR = "\\|"
 
@@ -27,21 +27,21 @@ _BACKTICKS = re.compile(r"`+")
 
 
 def printable(text: str) -> str:
-    """`text` on one line, safe for a terminal: what is not visible is written as an escape."""
+    """Return `text` on one line, safe for a terminal: invisible characters become escapes."""
     return "".join(
         character.encode("unicode_escape").decode() if unicodedata.category(character) in _HIDDEN else character for character in text
     )
 
 
 def markdown(text: str) -> str:
-    """`text` as Markdown that shows it as it is: no markup, no link, no mention of anybody."""
+    """Escape `text` so that Markdown shows it literally: no markup, no link, no mention."""
     escaped = _LIST.sub(r"\1\\\2", _MARKUP.sub(r"\\\1", printable(text)))
     escaped = _LINK.sub(lambda found: f"{found[1] or found[2]}{_NOTHING}{':' if found[1] else '.'}", escaped)
     return _MENTION.sub(f"@{_NOTHING}", escaped)
 
 
 def markdown_code(text: str, *, in_table: bool = False) -> str:
-    """`text` as a code span, with more backticks around it than are in it; bars end a table's cell even there, unless they are escaped."""
+    """Return `text` as a code span. The fence has more backticks than any run inside. In a table, bars are escaped even there."""
     shown = printable(text) or " "
     fence = "`" * (max(map(len, _BACKTICKS.findall(shown)), default=0) + 1)
     pad = " " if shown.startswith("`") or shown.endswith("`") else ""

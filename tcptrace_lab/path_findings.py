@@ -1,7 +1,7 @@
-"""What the path does to a transfer beside losing segments: it changes their order, lets the sender resend for nothing, and queues them.
+"""Findings on the path other than loss: reordering, spurious retransmits and standing queues.
 
-All are told from what connections count; for the frames that show it, the segments of a few connections are read. None has a cost in time
-of its own: what the sender waited for is in the ledger.
+The counts of connections show them; the segments of a few connections are read for evidence frames. None has a time cost of its own: the
+ledger counts what the sender waited for.
 """
 
 from __future__ import annotations
@@ -22,21 +22,22 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
 MOST = 20
-"""Directions told of, for each kind of trouble."""
+"""Largest number of directions reported per kind."""
 
 EVIDENCE_FRAMES = 20
 
 LEAST_TIMES = 3
-"""Fewest segments reordered, or spuriously resent, that are reported: as many of one kind are no chance (docs/how-it-decides.md, 2.4)."""
+"""Least number of reordered segments or spurious retransmits that are reported: three of a kind are no coincidence
+(docs/how-it-decides.md, 2.4)."""
 
 NOTICED_SHARE = 0.01
-"""Share of the data segments from which changed order and needless resends are a fault, if a small one (a heuristic)."""
+"""Share of the data segments from which reordering and spurious retransmits are a fault of low severity (a heuristic)."""
 
 QUEUE_NS, QUEUE_TIMES = 50_000_000, 2
-"""A queue is worth a line if it adds so much to the round trip, and makes it so many times its least (heuristics)."""
+"""A queue is reported if it adds at least this much to the RTT, and the median RTT is at least so many times the base RTT (heuristics)."""
 
 HARMFUL_QUEUE_NS = 150_000_000
-"""Delay one way that people in a conversation do not mind (ITU-T G.114); a queue alone should not take it all."""
+"""One-way delay that a conversation tolerates (ITU-T G.114). A queue alone should not use all of it."""
 
 _QUEUE = "queue"
 
@@ -45,15 +46,16 @@ _TIMES = ("rtt_samples", "rtt_min_ns", "rtt_p50_ns", "rtt_p95_ns", "drained_acks
 
 
 def findings(segments: pl.LazyFrame, connections: pl.LazyFrame, told: Collection[Finding] = ()) -> tuple[Finding, ...]:
-    """Reordering, needless resends and standing queues.
+    """Return the findings on reordering, spurious retransmits and standing queues.
 
     Args:
-        segments: rows of `schema.SEGMENTS`; read once, of the directions found, if any were resent for nothing or out of order.
+        segments: rows of `schema.SEGMENTS`; read once, for the directions found.
         connections: rows of `schema.CONNECTIONS`; read once.
-        told: what is known already: needless resends that cost time are not told twice, nor is a small buffer that does a remedy.
+        told: findings already reported. Spurious retransmits that cost time are not reported twice, and the remedy for a queue does not ask
+            for a smaller buffer if the send buffer is already the limit.
 
     Returns:
-        Findings without a cost in time, at most `MOST` of each kind.
+        Findings without a time cost, at most `MOST` of each kind.
     """
     rows = _suspects(connections)
     costly, small = ({(one.conn, one.from_client) for one in told if one.id == name} for name in (needless.FINDING, send_buffer.FINDING))
@@ -73,7 +75,7 @@ def findings(segments: pl.LazyFrame, connections: pl.LazyFrame, told: Collection
 
 
 def _suspects(connections: pl.LazyFrame) -> list[dict[str, Any]]:
-    """Directions with any of the three, a dict of `_COUNTS` and `_TIMES` each, and `queue_ns`: 0 where none is worth a line."""
+    """Return the directions with any of the three, each a dict of `_COUNTS`, `_TIMES` and `queue_ns` (0 if too small to report)."""
     asked, kinds = _asked(), (*_COUNTS[:2], "queue_ns")
     odd = pl.any_horizontal(pl.col(f"{side}_{kind}") > 0 for side in SIDES for kind in kinds)
     found: list[dict[str, Any]] = []
@@ -89,7 +91,7 @@ def _suspects(connections: pl.LazyFrame) -> list[dict[str, Any]]:
 
 @cache
 def _asked() -> Mapping[str, pl.Expr]:
-    """What is asked of both sides of a connection; a count is 0 where it is too small to be told."""
+    """Columns to read for both directions of a connection. A count is 0 if it is too small to report."""
     asked: dict[str, pl.Expr] = {}
     for side in SIDES:
         col = {name: pl.col(f"{side}_{name}") for name in (*_COUNTS, *_TIMES)}
@@ -107,14 +109,17 @@ def _most(rows: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
 
 
 def _frames(segments: pl.LazyFrame, rows: list[dict[str, Any]]) -> dict[tuple[int, bool, str], dict[str, Any]]:
-    """By direction and kind: the first frames, and the least sure of their verdicts; of queues, the ACKs that waited longest."""
+    """Return, by direction and kind, the first frames and the lowest confidence of their verdicts.
+
+    For queues, the frames are the ACKs with the longest RTT.
+    """
     if not rows:
         return {}
     col, conns = pl.col, sorted({row["conn"] for row in rows})
     kind = col("kind").cast(pl.String)
     odd = kind.is_in(["out_of_order", "spurious"])
     what = pl.when(odd).then(kind).otherwise(pl.lit(_QUEUE))
-    sender = pl.when(odd).then("from_client").otherwise(~col("from_client"))  # an ACK tells of the other side's segments
+    sender = pl.when(odd).then("from_client").otherwise(~col("from_client"))  # an ACK measures the RTT of the peer's segments
     found = (
         segments.filter(col("conn").is_in(conns) & (odd | (col("rtt_ns") >= QUEUE_NS)))
         .group_by("conn", sender.alias("sender"), what.alias("what"))
@@ -135,7 +140,7 @@ def _evidence(shown: Mapping[str, Any]) -> tuple[int, ...]:
 
 
 def _confidence(shown: Mapping[str, Any]) -> Confidence:
-    """As sure as the least sure of the frames."""
+    """Return the lowest confidence of the frames."""
     return Confidence(CONFIDENCES[shown["sure"]]) if shown else Confidence.POSSIBLE
 
 
@@ -179,7 +184,7 @@ _WHY = {
     "tail_probe": "their ACK arrived after the tail-loss probe timer expired",
     "handshake": "the answer to the SYN was late",
 }
-"""What made a sender resend (`schema.RESENT_BY`), in words."""
+"""Cause of a retransmit (`schema.RESENT_BY`) → text."""
 
 
 def _needless(row: Mapping[str, Any], shown: Mapping[str, Any]) -> Finding:

@@ -1,8 +1,8 @@
-"""Segments that are too large for the path: they are lost, however often they are sent, and smaller ones get through.
+"""Segments that are too large for the path: they are lost however often they are sent, and smaller ones get through.
 
-A router that cannot forward a packet says so by ICMP (fragmentation needed, packet too big). Where that message is dropped, the sender
-learns nothing, and sends the same segment again until it gives up, or tries a smaller one (RFC 4821). ICMP is not looked at here: what the
-segments themselves show is enough, and does not depend on where the message was lost.
+A router that cannot forward a packet reports this by ICMP (fragmentation needed, packet too big). If that message is dropped, the sender
+learns nothing, and retransmits the segment until it gives up or tries a smaller one (RFC 4821). ICMP is not analyzed: the segments are
+evidence enough, wherever the message was lost.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ LEAST_SENT = 3
 """A segment lost this many times in a row, while smaller ones got through, was not lost by chance (docs/how-it-decides.md, 2.4)."""
 
 ANY_PATH_BYTES = 536
-"""Every path is taken to carry segments of so much data (RFC 9293, 3.7.1: the default MSS)."""
+"""Segments with up to this much data are assumed to pass every path (RFC 9293, 3.7.1: the default MSS)."""
 
 _WAY = ("conn", "from_client")
 
 
 class TooLarge(NamedTuple):
-    """What one direction shows.
+    """Evidence in one direction.
 
     Attributes:
         lost_bytes: payload of the segments that never got through.
-        passed_bytes: the largest payload that did.
-        sent: how often the first of them was sent, at that size.
-        mended: whether the same bytes got through in smaller segments.
+        passed_bytes: largest payload that got through.
+        sent: number of times that the first of the lost segments was sent at that size.
+        mended: whether the lost bytes got through in smaller segments.
     """
 
     lost_bytes: int
@@ -42,16 +42,16 @@ class TooLarge(NamedTuple):
 
     @property
     def confidence(self) -> Confidence:
-        """A path that broke just then would look alike, until a smaller segment passes."""
+        """Consistent if smaller segments carried the bytes; until then a path that failed at that moment looks the same."""
         return Confidence.CONSISTENT if self.mended else Confidence.POSSIBLE
 
 
 def found(segments: pl.LazyFrame, ways: Collection[tuple[int, bool]]) -> dict[tuple[int, bool], TooLarge]:
-    """The directions among `ways` whose large segments do not get through.
+    """Return the directions among `ways` whose large segments do not get through.
 
     Args:
-        segments: rows of `schema.SEGMENTS`; read twice if any of these directions sent one segment three times, once if not.
-        ways: connection and direction of those that lost time to losses.
+        segments: rows of `schema.SEGMENTS`. Read once, and twice more for each direction that sent one segment three times.
+        ways: connection and direction of those that lost time to packet loss.
     """
     if not ways:
         return {}
@@ -79,7 +79,7 @@ def found(segments: pl.LazyFrame, ways: Collection[tuple[int, bool]]) -> dict[tu
 
 
 def _of(segments: pl.LazyFrame, conn: int, stuck: dict[str, int], *, from_client: bool) -> TooLarge | None:
-    """Whether what got through was smaller than what did not: sent before it and acknowledged, or behind it, or instead of it."""
+    """Return the evidence if smaller segments got through: sent before and acknowledged, sent after, or in place of the lost one."""
     col = pl.col
     own, other = col("from_client") == from_client, col("from_client") != from_client
     size, end = pl.min_horizontal("payload_bytes", "smss_bytes"), col("seq") + col("payload_bytes")

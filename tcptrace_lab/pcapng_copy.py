@@ -1,10 +1,10 @@
-"""A pcapng copy of a capture in which some packets have comments.
+"""A pcapng copy of a capture, with comments on some packets.
 
-Made of bytes and not with dpkt, which has times as floating-point seconds and knows one interface: a copy is worth something only if it
-is one. Blocks of a pcapng file are passed on as they stand, with their interfaces, options and byte order; those of packets with comments
-get further options. Records of a pcap file become blocks with the same times, lengths and bytes.
+The copy is made from bytes and not with dpkt, which stores times as floating-point seconds and knows one interface only: a copy must be
+exact. Blocks of a pcapng file are copied unchanged, with their interfaces, options and byte order; packets with comments get further
+options. Records of a pcap file become blocks with the same times, lengths and bytes.
 
-Formats: draft-ietf-opsawg-pcapng, draft-ietf-opsawg-pcap. Packets have the numbers that the engine (and Wireshark) gives them.
+Formats: draft-ietf-opsawg-pcapng, draft-ietf-opsawg-pcap. Frame numbers are those of the engine and of Wireshark.
 """
 
 from __future__ import annotations
@@ -19,47 +19,47 @@ if TYPE_CHECKING:
 
 SECTION, INTERFACE, PACKET, SIMPLE_PACKET, ENHANCED_PACKET = 0x0A0D0D0A, 1, 2, 3, 6
 NUMBERED = frozenset({PACKET, SIMPLE_PACKET, ENHANCED_PACKET, 9, 0x0BAD, 0x40000BAD, 0x204, 0x216, 0x221})
-"""Blocks that count as frames: packets, systemd's journal, custom blocks, sysdig's events (the engine's `capture::pcapng`)."""
+"""Block types that count as frames: packets, systemd's journal, custom blocks, sysdig's events (the engine's `capture::pcapng`)."""
 
 BYTE_ORDER_MAGIC = 0x1A2B3C4D
 UNKNOWN_LENGTH = 0xFFFF_FFFF_FFFF_FFFF
-"""The length of a section that is longer than its header says, now that there are comments."""
+"""Section length "unknown": comments make the section longer than its header says."""
 
 MIN_BLOCK_BYTES, MIN_SECTION_BYTES = 12, 28
 MAX_BLOCK_BYTES = (128 << 20) + (128 << 10)
-"""What Wireshark and the engine believe; one block at a time is held."""
+"""Largest block that Wireshark and the engine accept; one block at a time is in memory."""
 
 OPTION_END, OPTION_COMMENT, OPTION_FLAGS, OPTION_RESOLUTION = 0, 1, 2, 9
 MOST_OPTION_BYTES = 0xFFFF
 
 PACKET_HEAD_BYTES = 28
-"""Bytes before the data of a packet, in enhanced and obsolete blocks."""
+"""Bytes before the packet data, in enhanced and obsolete packet blocks."""
 
 PCAP_UNITS = {0xA1B2C3D4: 6, 0xA1B23C4D: 9}
-"""Magic of a pcap file → digits of its fractions of a second."""
+"""Magic number of a pcap file → decimal digits of its fractions of a second."""
 
 PCAP_HEADER_BYTES, RECORD_HEADER_BYTES = 24, 16
 FCS_KNOWN, FCS_SHIFT, FCS_UNIT_BYTES = 0x0400_0000, 28, 2
-"""In the header's last word, beside the link type: whether the length of the frame check sequence is known, and that."""
+"""Fields in the last word of the header, beside the link type: whether the FCS length is known, and that length."""
 
 _FLAGS_FCS_SHIFT = 5
-"""Place of the length of the frame check sequence, in bytes, among the flags of a packet (`epb_flags`)."""
+"""Position of the FCS length (bytes) in the flags of a packet (`epb_flags`)."""
 
 
 def copy_pcapng(source: IO[bytes], target: IO[bytes], comments: Mapping[int, Sequence[str]], packets: int) -> int:
-    """Copy the first `packets` numbered blocks of a pcapng file, and what stands between and behind them.
+    """Copy the first `packets` numbered blocks of a pcapng file, and the blocks between and after them.
 
     Args:
         source: the file, from its start.
-        target: takes the copy.
+        target: receives the copy.
         comments: frame number → comments.
-        packets: how many the file has; what comes later in a file that grows is left out.
+        packets: number of frames; later frames of a file that has grown are left out.
 
     Returns:
-        How many frames could not be given their comments: simple packet blocks have no room for any.
+        Number of frames whose comments could not be written: simple packet blocks have no options.
 
     Raises:
-        CaptureUnreadable: there are fewer.
+        CaptureUnreadable: the file has fewer frames.
     """
     order, frame, without = "<", 0, 0
     while True:
@@ -75,7 +75,7 @@ def copy_pcapng(source: IO[bytes], target: IO[bytes], comments: Mapping[int, Seq
             break
         block = head + source.read(block_bytes - MIN_BLOCK_BYTES)
         if len(block) < block_bytes or _padded(struct.unpack_from(f"{order}I", block, block_bytes - 4)[0]) != block_bytes:
-            break  # cut or damaged: the engine ended here, too
+            break  # cut or damaged: the engine stopped here too
         frame += numbered
         if kind == SECTION and block_bytes >= MIN_SECTION_BYTES:
             block = block[:16] + struct.pack("<Q", UNKNOWN_LENGTH) + block[24:]
@@ -91,12 +91,15 @@ def copy_pcapng(source: IO[bytes], target: IO[bytes], comments: Mapping[int, Seq
 
 
 def _padded(length: int) -> int:
-    """The next multiple of four: what data take in a block, and what Wireshark makes of a block's length that is none."""
+    """Return the next multiple of four.
+
+    It is the padded size of data in a block, and Wireshark's reading of a block length that is not a multiple of four.
+    """
     return length + -length % 4
 
 
 def _with_comments(order: str, block: bytes, comments: Sequence[str]) -> bytes:
-    """A packet's block with comments before its other options."""
+    """Return a packet block with comments before its other options."""
     (captured,) = struct.unpack_from(f"{order}I", block, 20)
     end = PACKET_HEAD_BYTES + _padded(captured)
     options = block[end:-4] or _option(order, OPTION_END, b"")
@@ -118,7 +121,7 @@ def _block(order: str, kind: int, body: bytes) -> bytes:
 
 
 def is_plain_pcap(head: bytes) -> bool:
-    """Whether a file that begins with these 24 bytes is pcap with the header of today (version 2.4)."""
+    """Whether a file that starts with these 24 bytes is pcap with the current header (version 2.4)."""
     order = _pcap_order(head)
     return order is not None and len(head) >= PCAP_HEADER_BYTES and struct.unpack_from(f"{order}HH", head, 4) == (2, 4)
 
@@ -128,7 +131,10 @@ def _pcap_order(head: bytes) -> str | None:
 
 
 def copy_pcap(source: IO[bytes], target: IO[bytes], comments: Mapping[int, Sequence[str]], packets: int) -> int:
-    """Write the first `packets` records of a pcap file (see `is_plain_pcap`) as pcapng of the same byte order; as `copy_pcapng`."""
+    """Write the first `packets` records of a pcap file (see `is_plain_pcap`) as pcapng of the same byte order.
+
+    Arguments, result and errors are those of `copy_pcapng`; every frame can have comments.
+    """
     header = source.read(PCAP_HEADER_BYTES)
     order = _pcap_order(header) or "<"
     magic, snaplen, network = struct.unpack(f"{order}I12xII", header)

@@ -1,7 +1,7 @@
-"""How each side of a connection acknowledges, and whether Nagle's algorithm holds its small segments.
+"""How each endpoint of a connection acknowledges, and whether Nagle's algorithm delays its small segments.
 
-Judged from what the engine counted (`schema.CONNECTIONS`): expressions, so that millions of connections cost no more than a query. What
-the counts do not settle is `unknown`: a guess would be taken for a measurement.
+The input is what the engine counted (`schema.CONNECTIONS`), the output are expressions, so millions of connections cost one query. Cases
+that the counts do not decide are `unknown`: a guess would be mistaken for a measurement.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ DELAY_CLASS_MS = 2
 """Width of the classes of `ack_delays`."""
 
 LEAST_ACKS = 5
-"""ACKs without which nothing is said of how many segments each covers (a heuristic)."""
+"""Least number of ACKs to judge how many segments each covers (a heuristic)."""
 
 LEAST_DELAYED = 3
-"""Delayed ACKs without which no timer is named (docs/how-it-decides.md, 2.4)."""
+"""Least number of delayed ACKs to name a timer (docs/how-it-decides.md, 2.4)."""
 
 FIXED_SPREAD_MS = 20
-"""A timer with a fixed time gives delays that differ by no more: its ticks (Linux 4 or 10 ms) and the path's jitter (a heuristic)."""
+"""Largest spread of the delays of a fixed timer: its ticks (Linux 4 or 10 ms) and the path's jitter (a heuristic)."""
 
 HEARTBEAT_MS = 200
-"""Period of the timer of BSD and its kin (`tcp_fasttimo`): delays are anything up to it, and end at one phase of it."""
+"""Period of the timer of BSD and its descendants (`tcp_fasttimo`): delays are between 0 and this, and end at one phase of it."""
 
 HEARTBEAT_CHANCE = 0.001
-"""A heartbeat is taken for one if chance would put as many delayed ACKs so close to one phase less often than this (Rayleigh's test)."""
+"""A heartbeat is assumed if chance would concentrate the delayed ACKs this much at one phase less often than this (Rayleigh's test)."""
 
 
 class Timer(NamedTuple):
-    """A delayed-ACK timer that stacks use: its time, where the median delay lies that shows it, and whose it is.
+    """A delayed-ACK timer of known stacks: its time, the range of the median delay that shows it, and the stacks.
 
-    `soonest_to_ms`: where a tenth of the delays lies at most, if another stack's timer looks alike but for that.
+    `soonest_to_ms`: upper bound of the 10th percentile of the delays, if this distinguishes it from another stack's timer.
     """
 
     timer_ms: int
@@ -55,8 +55,8 @@ TIMERS = (
     Timer(100, 95, 115, "FreeBSD before 2020, Solaris on other networks"),
     Timer(200, 190, 215, "Windows, Linux at most (TCP_DELACK_MAX)", soonest_to_ms=206),
 )
-"""The bands of docs/how-it-decides.md, 2.5. Delays of 40 and 50 ms are told apart by the median. `soonest_to_ms` excludes lwIP: its
-heartbeat of 250 ms (`TCP_TMR_INTERVAL`) ends all delays at 210 ms if a dialogue of 40 ms keeps step; those of a fixed timer vary."""
+"""The bands of docs/how-it-decides.md, 2.5. The median distinguishes delays of 40 and 50 ms. `soonest_to_ms` excludes lwIP: its heartbeat
+of 250 ms (`TCP_TMR_INTERVAL`) ends all delays at 210 ms if a dialogue of 40 ms keeps step with it; those of a fixed timer vary."""
 
 POLICIES = {
     "per-segment": "ACKs every segment",
@@ -69,38 +69,38 @@ POLICIES = {
     "timer": "ACKs by its timer",
     "unknown": "follows an unknown ACK policy",
 }
-"""Value of `ack_policy` → what the side does."""
+"""Value of `ack_policy` → description."""
 
 _EARLY = 0.8
-"""Share of ACKs that cover one segment from which each is taken to be acknowledged at once; below, they are the first few that some stacks
-acknowledge at once on every connection (Linux: 16), the program's, and tails (a heuristic)."""
+"""Share of ACKs that cover one segment, from which the endpoint is taken to acknowledge every segment. Below it, they are the first ACKs of
+a connection, which some stacks send at once (Linux: 16), those that the application causes, and those of tails (a heuristic)."""
 _MOST = 0.5
-"""Share of ACKs that shows what the rule is (a heuristic)."""
+"""Share of ACKs that shows the rule (a heuristic)."""
 
 _HELD_SHARE = 0.25
-"""Holds count for Nagle's algorithm if they are more than this share of the chances: coincidence gives at most a sixteenth."""
+"""Waits count as Nagle's algorithm if they are more than this share of the opportunities: coincidence gives at most a sixteenth."""
 PROVING_HOLDS = 3
 CONSISTENT_HOLDS = 2
 
 
 Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
 _Count = TypeVar("_Count", int, pl.Expr)
-"""A number of a connection, or the column of all of them."""
+"""A count of one connection, or the column of all connections."""
 
 
 def beside(connections: Frame) -> Frame:
-    """Rows of `schema.CONNECTIONS` with the verdicts on both sides.
+    """Add the verdicts on both endpoints to rows of `schema.CONNECTIONS`.
 
-    Some columns at a time, each from those that are there by then: as one expression each, which Polars does not take apart, the quantiles
-    of the delays would be worked out fifty times.
+    The columns are added in steps that build on each other. Polars does not share common subexpressions: as one expression each, the
+    columns would compute the quantiles of the delays fifty times.
 
     Returns:
-        The rows, and for each side, by its prefix (`client_`, `server_`):
-        `ack_policy`: a key of `POLICIES`: how this side acknowledges; `ack_policy_samples`: the ACKs that tell;
-        `ack_timer_ms`: its delayed-ACK timer, one of `TIMERS` or 200 with a heartbeat; null if unknown;
+        The rows, with these columns for each endpoint, prefixed by `client_` or `server_`:
+        `ack_policy`: a key of `POLICIES`: how this endpoint acknowledges; `ack_policy_samples`: the number of ACKs that show it;
+        `ack_timer_ms`: its delayed-ACK timer, one of `TIMERS`, or 200 for a heartbeat; null if unknown;
         `ack_timer_kind`: `fixed`, `heartbeat`, or null;
-        `ack_delay_from_ms`, `ack_delay_to_ms`: where the middle 80 % of its delayed ACKs lie; null without;
-        `nagle`: `on`, `off` or `unknown`; `nagle_confidence`: `proved` or `consistent`, null if unknown; `nagle_frame`: first proof.
+        `ack_delay_from_ms`, `ack_delay_to_ms`: range of the middle 80 % of its delayed ACKs; null without any;
+        `nagle`: `on`, `off` or `unknown`; `nagle_confidence`: `proved` or `consistent`, null if unknown; `nagle_frame`: first evidence.
     """
     for made in steps():
         connections = connections.with_columns(**made)
@@ -109,7 +109,7 @@ def beside(connections: Frame) -> Frame:
 
 @cache
 def steps() -> tuple[Mapping[str, pl.Expr], ...]:
-    """The columns of `beside`, and those on the way to them, in steps that look at those before."""
+    """The columns of `beside` and their intermediate columns, in steps that build on each other."""
     steps = ((_classes,), (_delays,), (_fixed, _beats, _counts, _nagle), (_timer, _threshold), (_policy,))
     return tuple(
         {f"{side}_{name}": expression for side in SIDES for step in each for name, expression in step(side).items()} for each in steps
@@ -117,7 +117,7 @@ def steps() -> tuple[Mapping[str, pl.Expr], ...]:
 
 
 def heartbeats(connections: pl.LazyFrame) -> pl.LazyFrame:
-    """Whether the ACKs for what a direction sends keep to a heartbeat (`ack_timer_kind` of `beside`): `conn from_client beats`."""
+    """Return whether the ACKs for a direction's data follow a heartbeat (`ack_timer_kind` of `beside`): `conn from_client beats`."""
     counted = ("delayed_acks", "ack_delays", "heartbeat_concentration")
     rows = pl.concat(
         connections.select("conn", from_client=pl.lit(not of_client), **{f"acking_{name}": f"{side}_{name}" for name in counted})
@@ -133,11 +133,14 @@ _CLASSES, _MEDIAN, _FIXED, _BEATS = "ack_delay_classes", "ack_delay_median_ms", 
 _ACKS, _ONE, _TWO, _MORE, _RULE = "acks_not_delayed", "acks_of_one", "acks_of_two", "acks_of_more", "ack_threshold"
 _BY_BYTES = ("per-2-mss", "buffer-35", "buffer-50")
 _ON_THE_WAY = (_CLASSES, _MEDIAN, _FIXED, _BEATS, _ACKS, _ONE, _TWO, _MORE, _RULE, *_BY_BYTES)
-"""Columns on the way to those of `beside`."""
+"""Intermediate columns of `beside`."""
 
 
 def _counts(side: str) -> dict[str, pl.Expr]:
-    """ACKs by the segments that they cover, and the rules by bytes that explain which amounts went at once and which waited."""
+    """Return the counts of ACKs by segments covered, and the byte rules that fit.
+
+    A byte rule fits if it explains which amounts were ACKed at once and which were delayed.
+    """
     (other,) = SIDES.keys() - {side}
     delayed, several = pl.col(f"{side}_delayed_acks"), pl.col(f"{side}_delayed_acks_of_several")
     covering = pl.col(f"{side}_acks_by_segments").list
@@ -154,18 +157,18 @@ def _counts(side: str) -> dict[str, pl.Expr]:
 
 
 def _threshold(side: str) -> dict[str, pl.Expr]:
-    """The rule by bytes that alone fits; null if none or several do. And ACKs that cover more than two segments."""
+    """Return the byte rule if exactly one fits, else null; and the number of ACKs that cover more than two segments."""
     (other,) = SIDES.keys() - {side}
     waited, went = pl.col(f"{side}_delayed_ack_max_bytes"), pl.col(f"{side}_prompt_ack_min_bytes")
     mss, fits = pl.col(f"{other}_full_segment_bytes"), {name: pl.col(f"{side}_{name}") for name in _BY_BYTES}
     alone = pl.sum_horizontal(*fits.values()) + ((waited < mss) & (mss <= went)).fill_null(value=False) == 1
     rule = pl.when(alone).then(pl.coalesce(*(pl.when(fit).then(pl.lit(name)) for name, fit in fits.items())))
-    # Delayed ACKs of several segments are counted as of two or of more: both understate `per-2`, never overstate it.
+    # Delayed ACKs of several segments count as covering two or more: this may understate `per-2`, but never overstates it.
     return {_RULE: rule, _MORE: pl.col(f"{side}_{_ACKS}") - pl.col(f"{side}_{_ONE}") - pl.col(f"{side}_{_TWO}")}
 
 
 def _policy(side: str) -> dict[str, pl.Expr]:
-    """What lets an ACK go, where no timer does."""
+    """Return what triggers an ACK, apart from a timer."""
     own = {name: pl.col(f"{side}_{name}") for name in (_ACKS, _ONE, _TWO, _MORE, _RULE, "delayed_acks", "prompt_small_pairs")}
     acks, one, two, more, threshold, delayed, pairs = own.values()
     enough = acks >= LEAST_ACKS
@@ -188,14 +191,14 @@ def _policy(side: str) -> dict[str, pl.Expr]:
 
 
 def _classes(side: str) -> dict[str, pl.Expr]:
-    """The classes of this side's delayed ACKs in which the shares of `_SHARES` lie, as one list: one look at the counts."""
+    """Return the classes in which the quantiles `_SHARES` of this endpoint's ACK delays lie, as one list, so the counts are read once."""
     counts = pl.element()
     low, middle, high = ((counts.cum_sum() < counts.sum() * share).sum() for share in _SHARES)
     return {_CLASSES: pl.col(f"{side}_ack_delays").list.eval(low.append(middle).append(high))}
 
 
 def _delays(side: str) -> dict[str, pl.Expr]:
-    """Where the delays of this side's delayed ACKs lie."""
+    """Return the range of this endpoint's ACK delays."""
     low, median, high = (pl.col(f"{side}_{_CLASSES}").list.get(place).cast(pl.Int64) for place in range(len(_SHARES)))
     return {
         "ack_delay_from_ms": low * DELAY_CLASS_MS,
@@ -205,7 +208,7 @@ def _delays(side: str) -> dict[str, pl.Expr]:
 
 
 def _fixed(side: str) -> dict[str, pl.Expr]:
-    """The fixed timer in whose band the delays lie."""
+    """Return the fixed timer whose band contains the delays."""
     from_ms, median_ms, to_ms = (pl.col(f"{side}_{name}") for name in ("ack_delay_from_ms", _MEDIAN, "ack_delay_to_ms"))
 
     def shows(timer: Timer) -> pl.Expr:
@@ -216,7 +219,7 @@ def _fixed(side: str) -> dict[str, pl.Expr]:
 
 
 def _beats(side: str) -> dict[str, pl.Expr]:
-    """Whether the delays keep to a heartbeat."""
+    """Return whether the delays follow a heartbeat."""
     delayed, delays = pl.col(f"{side}_delayed_acks"), pl.col(f"{side}_ack_delays")
     from_ms, to_ms = pl.col(f"{side}_ack_delay_from_ms"), pl.col(f"{side}_ack_delay_to_ms")
     longest_ms = (delays.list.len().cast(pl.Int64) - 1) * DELAY_CLASS_MS
@@ -233,24 +236,25 @@ def _timer(side: str) -> dict[str, pl.Expr]:
 
 
 def holds(of: Callable[[str], _Count]) -> _Count:
-    """How many small segments of a side waited as if Nagle's algorithm held them; `of` gives a column of the side."""
+    """Return how many small segments of an endpoint waited as if Nagle's algorithm delayed them; `of` returns a column of the endpoint."""
     return of("nagle_holds") + of("nagle_holds_over_full")
 
 
 def sure_holds(of: Callable[[str], _Count]) -> _Count:
-    """Those of them that no full send buffer explains as well."""
+    """Return how many of these waits a full send buffer does not explain equally well."""
     return holds(of) - of("nagle_holds_in_doubt")
 
 
 def all_in_doubt(of: Callable[[str], int]) -> bool:
-    """Whether there are some, and a full send buffer explains every one of them as well."""
+    """Whether there are such waits, and a full send buffer explains every one of them equally well."""
     return holds(of) > 0 and sure_holds(of) == 0
 
 
 def _nagle(side: str) -> dict[str, pl.Expr]:
-    """One small segment behind another that is not acknowledged proves that nothing holds small segments; one hold may be chance.
+    """Return the verdict on Nagle's algorithm.
 
-    Holds behind flights that may have filled the send buffer prove nothing: what is not in it yet waits for the ACK of all as well.
+    A small segment sent behind an unacknowledged small one proves that it is off. A single wait may be chance. Waits behind flights that
+    may have filled the send buffer prove nothing: data that is not yet in the buffer also waits for the ACK of everything.
     """
 
     def own(name: str) -> pl.Expr:

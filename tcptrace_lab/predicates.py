@@ -1,4 +1,4 @@
-"""What a query asks for, taken apart, so that a source of rows can leave out early what nobody wants."""
+"""Parts of a query (predicate, limit), so that a source of rows can skip early what the query does not need."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 
 def conjuncts(predicate: pl.Expr | None) -> list[pl.Expr]:
-    """`a & b & c` → `a`, `b`, `c`; anything else as it is, and nothing for None."""
+    """`a & b & c` → `a`, `b`, `c`. Any other predicate is returned as one part; None gives no parts."""
     if predicate is None:
         return []
     inputs = predicate.meta.pop()
-    if len(inputs) == 2:  # noqa: PLR2004  (two operands, and `and` is the operator if joining them by it makes the same)
+    if len(inputs) == 2:  # noqa: PLR2004  (two operands; the operator is `and` if joining them by it gives the predicate)
         left, right = inputs
         if (left & right).meta.eq(predicate) or (right & left).meta.eq(predicate):
             return [*conjuncts(left), *conjuncts(right)]
@@ -23,7 +23,7 @@ def conjuncts(predicate: pl.Expr | None) -> list[pl.Expr]:
 
 
 def limited(frames: Iterable[pl.DataFrame], limit: int | None) -> Iterator[pl.DataFrame]:
-    """The first `limit` rows of them, all for None; no more frames are asked for than that takes."""
+    """Yield the first `limit` rows of the frames (None: all). No further frames are requested."""
     left = limit
     for frame in frames:
         yield frame if left is None else frame.head(left)

@@ -1,6 +1,7 @@
-"""What a stack's rules predict, as one plain dictionary: the sizes that stall, whether a stream can lock, and both over a grid of buffers.
+"""Prediction from a stack's rules, as one dictionary: the sizes that stall, whether a stream can deadlock, and both for a grid of buffers.
 
-What the caller does not say is taken from a capture if there is one; what neither tells is assumed where a stack has a default, and said.
+Parameters that the caller omits come from a capture, if there is one. What is still unknown gets the stack's default, which the result
+states.
 """
 
 from __future__ import annotations
@@ -36,15 +37,16 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 1
 
 MOST_BUFFERS = 32
-"""Sizes of buffers along one side of a grid: a thousand cells of some 10 to 30 ms."""
+"""Largest number of buffer sizes along one axis of the grid: a thousand cells of 10 to 30 ms each."""
 
 LINUX_BUFFER_BYTES = 4 << 20
-"""Assumed for Linux where no buffer is named: its windows grow to megabytes (tcp_rmem, 6 MiB), and the rules do not look at them before."""
+"""Assumed buffer for Linux if none is given. Its windows grow to megabytes (tcp_rmem, 6 MiB), and below that the rules do not depend on
+them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What the caller says; None and "" where nothing is said."""
+    """Parameters from the caller; None and "" mean not given."""
 
     stack: str = ""
     mss_bytes: int | None = None
@@ -56,12 +58,12 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What captures tell: the parameters of one direction between a client and a server, and which of its sizes were slow.
+    """What captures show: the parameters of one direction between a client and a server, and its slow message sizes.
 
     Attributes:
-        parameters: of its stacks.
-        name: of the pair and the direction.
-        messages: how many were looked at: those that are known whole.
+        parameters: parameters of the direction.
+        name: name of the pair and the direction.
+        messages: number of messages analyzed: the completely captured ones.
         measured: the slow ranges among them.
     """
 
@@ -71,7 +73,7 @@ class Known:
     measured: tuple[SlowRange, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """As in the document; the ranges are null where there are too few messages to tell."""
+        """The object in the document. Its ranges are null if there are too few messages."""
         ranges = [size_groups.measured_object(one) for one in self.measured] if self.messages >= LEAST_MESSAGES else None
         return {"name": self.name, "messages": self.messages, "ranges": ranges}
 
@@ -82,17 +84,17 @@ def from_captures(
     progress: Progress | None = None,
     say: Callable[[str], None] | None = None,
 ) -> Known:
-    """What captures tell of the pair of hosts whose connection has most data in the first of them, of the direction with most data.
+    """Return what captures show about the hosts of the largest connection in the first capture, in the direction with more data.
 
     Args:
-        captures: the files of each, as for `read`. Each is read by itself, so that connections of one are never taken for those of
-            another, whatever their addresses and times; the messages of all are looked at together.
-        connection: a number; only this connection. Of one capture.
-        progress: as for `read`.
-        say: as for `read`; also told of a capture that has nothing of the pair.
+        captures: the files of each capture, as for `read`. Each capture is read separately, so connections of different captures are never
+            mixed up, whatever their addresses and times. The messages of all are analyzed together.
+        connection: use only the connection with this number. Only for one capture.
+        progress: see `read`.
+        say: see `read`; also called for a capture without traffic between these hosts.
 
     Raises:
-        UsageError: there is no such connection; and as `read` does.
+        UsageError: there is no such connection; other errors as for `read`.
     """
     pair: pl.DataFrame | None = None
     connections: list[pl.DataFrame] = []
@@ -119,7 +121,7 @@ _CARRIED = pl.col("client_payload_bytes") + pl.col("server_payload_bytes")
 
 
 def _pair(tables: Tables, connection: int | None, paths: Sequence[str]) -> pl.DataFrame:
-    """The two hosts and the server's port of one connection, or of the one with most data."""
+    """Return the hosts and the server's port of one connection, or of the one with most data."""
     rows = tables.connections if connection is None else tables.connections.filter(pl.col("conn") == connection)
     found = rows.select(*PAIR, "conn", bytes=_CARRIED).sort("bytes", "conn", descending=[True, False]).head(1).collect()
     if found.is_empty():
@@ -128,7 +130,7 @@ def _pair(tables: Tables, connection: int | None, paths: Sequence[str]) -> pl.Da
 
 
 def _of_pair(tables: Tables, pair: pl.DataFrame, connection: int | None) -> pl.DataFrame:
-    """The connections of a pair with the columns of `behaviour`, or one of them; those with most data, as far as they can be looked at."""
+    """Return the connections of a pair, or one of them, with the columns of `behaviour`: those with most data, up to the limits."""
     rows = tables.connections.join(pair.lazy(), on=list(PAIR), how="semi")
     if connection is not None:
         rows = rows.filter(pl.col("conn") == connection)
@@ -149,10 +151,10 @@ def _known(connections: pl.DataFrame, messages: pl.DataFrame) -> Known:
 
 
 def completed(asked: Asked, known: Parameters | None = None) -> tuple[Stack, Settings, list[str]]:
-    """All that a prediction needs, and what had to be assumed for it.
+    """Return all parameters of a prediction, and descriptions of those that were assumed.
 
     Raises:
-        UsageError: something is missing, or no stack has it.
+        UsageError: a parameter is missing, or no stack has it.
     """
     told = {} if known is None else known.assumed
     assumed = [words for name, words in told.items() if not getattr(asked, name) and name != "send_buffer_bytes"]
@@ -201,18 +203,18 @@ def document(
     grid: Sequence[int] = (),
     known: Known | None = None,
 ) -> dict[str, Any]:
-    """The prediction.
+    """Return the prediction.
 
     Args:
-        stack: whose rules.
-        settings: what they are asked with.
-        assumed: what of it is not known, in words.
-        sizes: the first and the last size of message.
-        grid: sizes of send and receive buffers, each tried with each.
-        known: what captures tell.
+        stack: the stack.
+        settings: its parameters.
+        assumed: descriptions of the assumed parameters.
+        sizes: smallest and largest message size.
+        grid: buffer sizes; every pair of send and receive buffer is tried.
+        known: what captures show.
 
     Raises:
-        UsageError: messages would be in too many pieces, or the grid is too large.
+        UsageError: messages would have too many pieces, or the grid is too large.
     """
     if len(grid) > MOST_BUFFERS:
         raise UsageError(f"a grid of {len(grid)} × {len(grid)} buffers", remedy=f"take steps that make {MOST_BUFFERS} or fewer")
@@ -245,7 +247,7 @@ def document(
 
 
 def _rounded(asked: Settings, used: Settings) -> list[str]:
-    """What the stack makes of the sizes that it rounds, in words."""
+    """Describe the sizes that the stack rounds."""
     names = {"mss_bytes": "the MSS", "send_buffer_bytes": "the send buffer", "receive_buffer_bytes": "the receive buffer"}
     sizes = ((words, getattr(asked, name), getattr(used, name)) for name, words in names.items())
     return [f"{words} of {before:,} bytes is {after:,} in force" for words, before, after in sizes if before != after]
@@ -285,7 +287,7 @@ def _lock(stack: Stack, settings: Settings) -> dict[str, Any] | None:
 
 
 def lock_words(found: Mapping[str, Any] | None) -> str:
-    """Whether a stream can lock, and why."""
+    """Describe whether a stream can deadlock, and why."""
     if found is None:
         return "streams do not deadlock: a blocked sender pushes queued data"
     send, needed, unused = found["send_buffer_bytes"], found["needed_bytes"], found["unused_bytes"]
@@ -302,5 +304,5 @@ def lock_words(found: Mapping[str, Any] | None) -> str:
 
 
 def grid_sign(cell: Mapping[str, Any]) -> str:
-    """What stands behind the share of a cell of the grid."""
+    """Return the mark behind the share in a cell of the grid."""
     return "!" if cell["deadlock_possible"] else "?" if cell["deadlock_possible_if_unused"] else ""

@@ -1,4 +1,4 @@
-"""Sizes, rates and times as people write them on a command line: 16K, 1.5M, 10ms."""
+"""Sizes, rates and times in command-line notation: 16K, 1.5M, 10ms."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Final
 from tcptrace_lab.errors import UsageError
 
 _SIZES: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-"""Sizes of buffers and messages are powers of two, as in the studies and in what `setsockopt` is asked for."""
+"""Buffer and message sizes use powers of two, as in the studies and in `setsockopt` calls."""
 
 _RATES: Final = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
-"""Rates of lines are powers of ten (IEEE 802.3, ITU-T G.707)."""
+"""Link rates use powers of ten (IEEE 802.3, ITU-T G.707)."""
 
 _TIMES: Final = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "": 10**9}
 

@@ -1,10 +1,10 @@
-"""How fast the two ends of each direction are, what that bounds, and how much of it was reached.
+"""How fast the two ends of each direction are, the bound that follows, and how much of it was reached.
 
-Abrams and Chen ("A New View on What Limits TCP/IP Throughput in Local Area Networks", 1991) bound a transfer by the rates of its hosts:
-λ at which the sender can put data out, μ at which the receiver can take them in. No flow control can do better than min(λ, μ), and a
-sender that stands still shows how much worse it does. The engine adds up the stretches of a capture that show these rates
-(`schema.CONNECTIONS`: `burst_*`, `drained_*`, `read_*`); here they are divided, row by row. What the capture cannot show is null: λ away
-from the sender, where the path spaces the segments, and the queues of the path at the receiver, whose ACKs do not wait in them.
+Abrams and Chen ("A New View on What Limits TCP/IP Throughput in Local Area Networks", 1991) bound a transfer by the rates of its hosts: λ,
+at which the sender can send, and μ, at which the receiver can receive. No flow control exceeds min(λ, μ); idle time of the sender shows how
+far below it stays. The engine sums the periods of a capture that show these rates (`schema.CONNECTIONS`: `burst_*`, `drained_*`, `read_*`);
+this module divides bytes by time, row by row. What the capture cannot show is null: λ away from the sender, where the path spaces the
+segments, and queues in the path at the receiver, because its ACKs do not wait in them.
 """
 
 from __future__ import annotations
@@ -24,52 +24,52 @@ if TYPE_CHECKING:
     from tcptrace_lab.vantage import Frame
 
 LEAST_SAMPLES = 10
-"""A rate of fewer stretches is not told (a heuristic)."""
+"""Least number of samples for a rate (a heuristic)."""
 
 LEAST_TOLD_NS, LEAST_TOLD_BYTES = 1_000_000, 2048
-"""Buffers are worth a word from such a round trip on, and of such a size: a shorter one any buffer fills, and no stack has smaller ones
+"""Least RTT and least size for which buffers are mentioned. With a shorter RTT any buffer suffices, and no stack has smaller buffers
 (4.2BSD's default)."""
 
 ALIKE_SHARE = 0.8
-"""Bursts of segments of one size: on average they are at least this share of the largest (a heuristic). A rate of small and large ones
-together, as of a dialogue before a bulk, is that of neither."""
+"""Burst segments count as equal in size if their average is at least this share of the largest (a heuristic). A rate over small and large
+segments together, as in a dialogue before a bulk transfer, describes neither."""
 
 NEARLY_ALL_SHARE = 0.995
-"""From here on a share would be written as all of it."""
+"""From this share on, rounding would print 100%."""
 
 BITS_PER_BYTE = 8
 _BPS = float(BITS_PER_BYTE * NS_PER_S)
 
 EQUAL_RATES = 1e-6
-"""A λ/μ so close to 1 is 1: the formula of M/M/1/K for any other would divide nothing by nothing."""
+"""A λ/μ this close to 1 is treated as 1: the general M/M/1/K formula would divide zero by zero."""
 
 PLATEAU_ROUNDS, PLATEAU_SHARE, BELOW_WINDOW_SHARE = 5, 0.8, 0.9
-"""Flights that did not grow for so many round trips stand on a plateau, if none was larger than by the rest of the first share (a program
-that writes in large pieces fills its buffer now more, now less); one closer to the largest window than the last share is the window's
-(docs/how-it-decides.md, 4.12)."""
+"""Flights are on a plateau if they did not grow for so many RTTs and none was much larger: the level is at least the first share of the
+largest flight (an application that writes in large pieces does not always fill its buffer). A level above the second share of the largest
+window is the window's (docs/how-it-decides.md, 4.12)."""
 
 CLOCKED_PART = 4
-"""Of a sender whose buffer is full, at least so many times more segments leave at once with an ACK than at another time (a heuristic):
-a program that keeps its own pace answers no ACKs."""
+"""If the send buffer is full, more than this many times more segments leave at once with an ACK than at other times (a heuristic): an
+application that sends at its own pace does not follow the ACKs."""
 
 LINE_RATES_BPS = {
     "ethernet": (10_000_000, 100_000_000, 1_000_000_000, 2_500_000_000, 5_000_000_000, 10_000_000_000, 25_000_000_000, 40_000_000_000),
     "atm": (25_600_000, 100_000_000, 149_760_000, 599_040_000),
 }
-"""Rates of lines: IEEE 802.3; ATM Forum's 25.6 Mb/s and TAXI-100, and what OC-3c and OC-12c carry of cells (ANSI T1.105)."""
+"""Link rates: IEEE 802.3; ATM Forum's 25.6 Mb/s and TAXI-100, and the cell rates of OC-3c and OC-12c (ANSI T1.105)."""
 
 LINE_SHARE = 0.01
 LINE_SAMPLES = 50
 FULL_SHARE = 0.98
-"""A rate is a line's if it differs from it by no more than the first share, rests on so many samples, and the segments were full but for
-the last share (heuristics; the line's own clock is exact to 0.01 %)."""
+"""A rate is a link's rate if it differs by at most `LINE_SHARE`, has at least `LINE_SAMPLES` samples, and the segments were full to at
+least `FULL_SHARE` (heuristics; a link's own clock is exact to 0.01 %)."""
 
 
 def beside(connections: Frame, side: str) -> Frame:
-    """Rows of `schema.CONNECTIONS` with the columns of `schema.RATES` about what `side` sends, under the names of `named`.
+    """Add the columns of `schema.RATES` for the data that `side` sends, named by `named`, to rows of `schema.CONNECTIONS`.
 
-    Some at a time, each from columns that are there by then: as one expression each, which Polars does not take apart, what all of
-    them share would be worked out a hundred times.
+    The columns are added in steps that build on each other. Polars does not share common subexpressions: as one expression each, the
+    columns would compute them a hundred times.
     """
     for step in _steps(side):
         connections = connections.with_columns(**{named(side, name): value for name, value in step.items()})
@@ -77,13 +77,13 @@ def beside(connections: Frame, side: str) -> Frame:
 
 
 def named(side: str, name: str) -> str:
-    """The column that `beside` makes for one of `schema.RATES`."""
+    """Return the name that `beside` gives to a column of `schema.RATES`."""
     return f"{side}_rates_{name}"
 
 
 @cache
 def _steps(side: str) -> tuple[Mapping[str, pl.Expr], ...]:
-    """The columns of `schema.RATES`, and those on the way to them, in steps that look at those before."""
+    """The columns of `schema.RATES` and their intermediate columns, in steps that build on each other."""
     other = vantage.OTHER_SIDE[side]
     col = {name: pl.col(f"{side}_{name}") for name in schema.DIRECTION_NAMES}
     window = pl.col(f"{other}_max_window_bytes")
@@ -103,7 +103,7 @@ def _steps(side: str) -> tuple[Mapping[str, pl.Expr], ...]:
         },
         {
             "ratio": own("send_bps") / own("receive_bps"),
-            # What an ACK lets go, or what leaves alone, is in no burst, and takes its time all the same.
+            # Segments that an ACK releases, and single segments, are in no burst, but they take time too.
             "idle_share": (1 - pl.max_horizontal(own("burst_share"), own("average_bps") / own("send_bps"))).clip(0, 1),
             "line_bps": pl.coalesce(_line_rate(own("drained_on_line_bps")), _line_rate(own("burst_on_line_bps"))),
         },
@@ -112,7 +112,7 @@ def _steps(side: str) -> tuple[Mapping[str, pl.Expr], ...]:
         {
             "bound_by": pl.when(own("bound_bps") == own("receive_bps"))
             .then(pl.lit("receive"))
-            .when(own("bound_bps") >= (1 - LINE_SHARE) * own("line_bound_bps"))  # λ may be the line's own rate, as exactly as it is told
+            .when(own("bound_bps") >= (1 - LINE_SHARE) * own("line_bound_bps"))  # λ may be the link's rate, within its tolerance
             .then(pl.lit("line"))
             .when(own("bound_bps") == own("send_bps"))
             .then(pl.lit("send")),
@@ -126,7 +126,7 @@ def _steps(side: str) -> tuple[Mapping[str, pl.Expr], ...]:
 
 
 def _known(col: Mapping[str, pl.Expr], to_sender: pl.Expr, to_receiver: pl.Expr) -> Mapping[str, pl.Expr]:
-    """Whether the capture was taken at the sender, how long data came, and whether its bursts were of segments of one size."""
+    """Whether the capture point is near the sender, how long data came, and whether burst segments have equal size."""
     largest = pl.min_horizontal(col["max_segment_bytes"], col["full_segment_bytes"])
     return {
         "near": (vantage.is_near(to_sender, to_receiver) & to_receiver.is_not_null()).fill_null(value=False),
@@ -136,13 +136,13 @@ def _known(col: Mapping[str, pl.Expr], to_sender: pl.Expr, to_receiver: pl.Expr)
 
 
 def _measured(other: str, col: Mapping[str, pl.Expr], own: Callable[[str], pl.Expr]) -> Mapping[str, pl.Expr]:
-    """What the columns of a connection tell by themselves."""
+    """The columns that follow directly from those of a connection."""
     near, span_ns = own("near"), own("span_ns")
     sent_bps = pl.when(span_ns > 0).then(col["unique_bytes"] * _BPS / span_ns)
     return {
         "round_trip_ns": own("to_receiver_ns") + pl.when(near).then(0).otherwise(own("to_sender_ns")),
         "sent_bps": sent_bps,
-        "average_bps": sent_bps * (1 - 1 / col["data_segments"]),  # the first segment took no part of the time
+        "average_bps": sent_bps * (1 - 1 / col["data_segments"]),  # the time starts with the first segment, so its bytes do not count
         "burst_bps": pl.when(own("alike")).then(_rate(col["burst_bytes"], col["burst_ns"], col["burst_departures"])),
         "send_samples": col["burst_departures"],
         "drain_bps": _rate(col["drained_bytes"], col["drained_ns"], col["drained_acks"]),
@@ -155,7 +155,7 @@ def _measured(other: str, col: Mapping[str, pl.Expr], own: Callable[[str], pl.Ex
 
 
 def table(connections: Frame) -> Frame:
-    """Rows of `schema.RATES`, for the directions with data, by `conn`.
+    """Return rows of `schema.RATES` for the directions with data, by `conn`.
 
     Args:
         connections: rows of `schema.CONNECTIONS`, by `conn`.
@@ -166,7 +166,7 @@ def table(connections: Frame) -> Frame:
 
 @cache
 def _ends(side: str) -> list[pl.Expr]:
-    """What the rates of the data that `side` sends are made of, its columns named `sender_` and those of the other side `receiver_`."""
+    """The columns that the rates of `side`'s data need, with the prefixes `sender_` (`side`) and `receiver_` (its peer)."""
     ends = {"sender": side, "receiver": vantage.OTHER_SIDE[side]}
     needed = sorted({name for step in _steps("sender") for value in step.values() for name in value.meta.root_names()})
     told = [pl.col("conn"), pl.lit(SIDES[side]).alias("from_client")]
@@ -185,20 +185,23 @@ def _table() -> list[pl.Expr]:
 
 
 def on_path_ns(row: Mapping[str, Any], sent_bytes: int) -> int | None:
-    """Time that so many bytes take where a queue drained, or on the line, by a row of `schema.RATES`; None where neither is known."""
+    """Return the time in ns that so many bytes take at the drain rate or on the link, whichever is slower; None if neither is known.
+
+    `row` has the columns of `schema.RATES`.
+    """
     known = [row[name] for name in ("drain_bps", "line_bound_bps") if row[name] is not None]
     return round(sent_bytes * _BPS / min(known)) if known else None
 
 
 def window_full_share(ratio: pl.Expr, places: pl.Expr) -> pl.Expr:
-    """P(full) of M/M/1/K, (1 - r) r^K / (1 - r^(K+1)): how often a segment finds all K `places` of the receiver's buffer taken.
+    """P(full) of M/M/1/K, (1 - r) r^K / (1 - r^(K+1)): the share of segments that find all K `places` of the receive buffer taken.
 
     Args:
         ratio: r = λ/μ.
         places: K.
     """
     below = (1 - ratio) * ratio**places / (1 - ratio ** (places + 1))
-    turned = 1 / ratio  # the same, without the powers that overflow above 1
+    turned = 1 / ratio  # an equal form, whose powers do not overflow above 1
     above = (1 - turned) / (1 - turned ** (places + 1))
     return pl.when((ratio - 1).abs() < EQUAL_RATES).then(1 / (places + 1)).when(ratio < 1).then(below).otherwise(above)
 
@@ -212,14 +215,14 @@ def _bytes_in(rate_bps: pl.Expr, time_ns: pl.Expr) -> pl.Expr:
 
 
 def _on_line(side: str, rate_bps: pl.Expr, samples: pl.Expr) -> pl.Expr:
-    """What a rate of payload makes on the line, with headers; null where the segments were not full."""
+    """Convert a rate of payload to a rate on the link, with headers; null unless the segments were full."""
     full_bytes = pl.col(f"{side}_virtual_data_segments") * pl.col(f"{side}_full_segment_bytes")
     full = pl.col(f"{side}_payload_bytes") >= FULL_SHARE * full_bytes
     return pl.when(full & (samples >= LINE_SAMPLES)).then(rate_bps / pl.col(f"{side}_best_payload_share"))
 
 
 def _line_rate(on_line_bps: pl.Expr) -> pl.Expr:
-    """The rate of a line that a rate of full segments is as exactly as this bound of headers says."""
+    """Return the exact payload rate if the rate on the link is within `LINE_SHARE` of a known link rate, else null."""
     line = pl.col("line").cast(pl.String)
     of_line = {
         name: pl.coalesce(pl.when((on_line_bps - known_bps).abs() <= LINE_SHARE * known_bps).then(float(known_bps)) for known_bps in known)
@@ -229,10 +232,10 @@ def _line_rate(on_line_bps: pl.Expr) -> pl.Expr:
 
 
 def _send_buffer(col: Mapping[str, pl.Expr], window: pl.Expr, near: pl.Expr) -> pl.Expr:
-    """The plateau of the flights, where it is the sender's: a send buffer, or a congestion window that something clamps.
+    """Return the level of a plateau that the sender causes: a send buffer, or a clamped congestion window. Null without one.
 
-    Away from the sender, and without timestamps, flights must have pauses between them: where most segments come one by one, each a round
-    trip behind some ACK, as much comes in each round trip as the path takes, whatever is in flight (`rules.network`).
+    Away from the sender and without timestamps, the flights must be separated by pauses. If most segments come one by one, each one RTT
+    after some ACK, each RTT brings what the path carries, whatever is in flight (`rules.network`).
     """
     level, full = col["level_flight_bytes"], col["full_segment_bytes"]
     in_flights = near | col["tick_ns"].is_not_null() | (2 * col["clocked_departures"] < col["data_segments"])
@@ -249,14 +252,14 @@ def _send_buffer(col: Mapping[str, pl.Expr], window: pl.Expr, near: pl.Expr) -> 
 
 
 def reached(row: Mapping[str, Any]) -> str:
-    """`94% of the bound of 19.1 Mb/s`, of a row of `schema.RATES`; empty if the bound is not known, or from the sender alone."""
+    """`94% of the bound of 19.1 Mb/s`, from a row of `schema.RATES`; empty if the bound is unknown or only the sender's."""
     if row["reached_share"] is None or row["bound_by"] == "send":
         return ""
     return f"{numbers.share(row['reached_share'])} of the bound of {numbers.rate(row['bound_bps'])}"
 
 
 def sentence(row: Mapping[str, Any]) -> str:
-    """All of it about one direction, a row of `schema.RATES`; empty if nothing is known."""
+    """Describe one direction (a row of `schema.RATES`) as text; empty if nothing is known."""
     told = [*_rates(row)]
     if reached(row):
         told.append(f"{reached(row)} was reached")

@@ -1,8 +1,8 @@
-"""A capture too large to keep: its rows as a lazy frame that reads the files again, each time it is collected.
+"""Lazy tables of a capture that is too large to keep: each query reads the files again.
 
-Reading a plain capture again costs less than writing its segments to disk and reading those: measured on 10 M segments (1 GB of
-capture, 1.6 GB of rows), 1.6 s of CPU time for a dozen columns against 4 s for writing Parquet alone. Only the columns that a
-query needs are made, and nothing is left behind.
+For a plain capture this costs less than writing segments to disk and reading them back. Measured on 10 M segments (1 GB of capture,
+1.6 GB of rows): 1.6 s of CPU time for a dozen columns, against 4 s for writing Parquet alone. The engine makes only the columns that a
+query needs, and no temporary file remains.
 """
 
 from __future__ import annotations
@@ -31,59 +31,59 @@ if TYPE_CHECKING:
     KnownConnection = tuple[int, tuple[str, int], tuple[str, int], tuple[int, int]]
 
 Worth: TypeAlias = "tuple[int, int, float, bool, bool]"
-"""When the time of a cause in one direction is worth a finding: the cause's place in `schema.CAUSES`, from so many nanoseconds on, from
-this share of the direction's life on, of the client's direction alone, of directions with data alone."""
+"""When the time of a cause in one direction is worth a finding: index of the cause in `schema.CAUSES`, least time in nanoseconds, least
+share of the direction's active time, whether only the client's direction counts, whether only directions with data count."""
 
 PULL_ROWS = 65_536
-"""Rows taken from the engine at a time, if they have few columns. The next are made meanwhile."""
+"""Rows taken from the engine at a time, if they have few columns. The engine makes the next rows meanwhile."""
 
 PULL_VALUES = 1_048_576
-"""Values (rows times columns) taken from the engine at a time for a query, but for at least one batch: about 8 MB. Of what a query is given
-slowly (`collect_batches`), Polars holds six times as much on its way, and twelve times where the query wants columns in another order."""
+"""Values (rows times columns) taken from the engine at a time for a query, about 8 MB; never less than one batch. When a query consumes
+slowly (`collect_batches`), Polars buffers six times as much, and twelve times if the query reorders columns."""
 
 BATCH_ROWS = 16_384
-"""Rows of one batch of the engine: Polars takes a third more time for batches that are four times smaller."""
+"""Rows per batch of the engine. With batches a quarter of this size, Polars takes a third more time."""
 
 TOGETHER_WAITS_BYTES = 16_000_000
-"""Memory for waits where segments come of the same pass, a quarter of what the engine takes otherwise: what segments need comes on top."""
+"""Memory for waits when segments come in the same pass. It is a quarter of the engine's default, because segments need memory too."""
 
 MOST_ONLY = 10_000
-"""Connections that the engine is told to look for; where more are wanted, it gives all, and Polars picks."""
+"""Number of connections up to which the engine filters by connection. If more are wanted, it returns all, and Polars filters."""
 
 Together: TypeAlias = "Callable[[Sequence[int], Sequence[str], Sequence[str]], Iterator[tuple[pl.DataFrame, pl.DataFrame]]]"
-"""Is asked for connections, columns of `schema.SEGMENTS` and columns of `schema.WAITS`; gives some rows of both at a time, in one pass:
-segments in frame order, and the ledger of each connection behind its segments."""
+"""Takes connections, columns of `schema.SEGMENTS` and columns of `schema.WAITS`. Yields batches of both tables in one pass: segments in
+frame order, and the ledger of a connection after its segments."""
 
 Progress: TypeAlias = "Callable[[int, float | None], None]"
-"""Is told now and then how many rows were read, and what share of the files (0 to 1; None where their size is not known)."""
+"""Called at intervals with the number of rows read and the share of the files (0 to 1; None where their size is unknown)."""
 
 _ALL = 1 << 20
-"""So many costs are kept where connections were chosen before: all that they can have."""
+"""Bound on the number of kept costs when the connections are already chosen: higher than they can reach, so all are kept."""
 
 _KNOWN = ("conn", "client_addr", "client_port", "server_addr", "server_port", "first_frame", "last_frame")
 
 
 def share_read(engine: Engine) -> float | None:
-    """What share of its files an engine has read, 0 to 1; None where one of them is no regular file, or all are empty."""
+    """Return what share of its files an engine has read, 0 to 1; None if one of them is not a regular file, or all are empty."""
     info = engine.info()
     return min(info["bytes_read"] / info["bytes_total"], 1.0) if info["bytes_total"] else None
 
 
 def frame(stream: ArrowStream, table: schema.Table) -> pl.DataFrame:
-    """The engine's columns, uncopied, with its category codes named. Columns may be missing; their order is the engine's."""
-    data: Any = stream  # Polars knows the interface by its method, its type hints do not
+    """Return the engine's columns without copying, with category codes as names. Columns may be missing; the order is the engine's."""
+    data: Any = stream  # Polars accepts the Arrow stream interface, but its type hints lack it
     codes = pl.DataFrame(data)
     return codes.with_columns(_named(table, tuple(codes.columns))) if codes.height else table.no_rows(tuple(codes.columns))
 
 
 @cache
 def _named(table: schema.Table, columns: tuple[str, ...]) -> list[pl.Expr]:
-    """Category codes as categories."""
+    """Expressions that turn category codes into categories."""
     return [pl.col(column.name).cat.to(column.polars_type()) for column in table if column.values and column.name in columns]
 
 
 def pulled(engine: Engine, columns: int) -> Iterator[pl.DataFrame]:
-    """The segment rows, of so many columns, that remain in `engine`, some at a time."""
+    """Yield the segment rows that remain in `engine`, in batches; `columns` is their number of columns."""
     most = min(PULL_ROWS, max(PULL_VALUES // columns // BATCH_ROWS, 1) * BATCH_ROWS)
     while True:
         rows = frame(engine.segments(most), schema.SEGMENTS)
@@ -93,11 +93,11 @@ def pulled(engine: Engine, columns: int) -> Iterator[pl.DataFrame]:
 
 
 class Pulled(NamedTuple):
-    """Rows of each table that the engine gave at a time.
+    """One batch of rows of each table, as the engine returns them.
 
-    Those of connections and flows come when they are over, behind their segments and datagrams, and in no order. Flows lack the columns
-    that are made in Python. `share` is what share of the files was read by then (see `share_read`), and `seen` how many segments, wanted
-    or not. `accounts`, `ledger` (columns of `schema.WAITS`) and `notes` come with their connection, where the engine was asked for them.
+    Connections and flows come when they are over, after their segments and datagrams, in no defined order. Flows lack the columns that
+    Python computes. `share` is the share of the files read by then (see `share_read`); `seen` counts all segments, requested or not.
+    `accounts`, `ledger` (columns of `schema.WAITS`) and `notes` come with their connection, if the engine was asked for them.
     """
 
     share: float | None
@@ -111,7 +111,7 @@ class Pulled(NamedTuple):
     notes: pl.DataFrame
 
     def goes_on(self, before: Pulled | None) -> bool:
-        """False behind the end: nothing came since `before`."""
+        """Whether anything came since `before`; False at the end of the capture."""
         tables = (self.segments, self.datagrams, self.connections, self.flows, self.accounts, self.ledger, self.notes)
         return self.seen > (0 if before is None else before.seen) or not all(table.is_empty() for table in tables)
 
@@ -128,7 +128,7 @@ _PULLED = (
 
 
 def pulled_all(engine: Engine) -> Iterator[Pulled]:
-    """All that remains in `engine`, some at a time. While the caller looks at rows, a thread has the engine make the next ones.
+    """Yield all that remains in `engine`, in batches. A thread makes the next batch while the caller uses the current one.
 
     Raises OutputUnwritable where temporary files have no room.
     """
@@ -151,7 +151,7 @@ def pulled_all(engine: Engine) -> Iterator[Pulled]:
 
 
 class Judged(NamedTuple):
-    """What findings are made of: of the connections that lose time worth a finding, and of those whose handshake failed.
+    """The evidence for findings, for connections that lose time worth a finding and for those whose handshake failed.
 
     Attributes:
         kinds: rows of `schema.KINDS_OF_WAITS`.
@@ -166,18 +166,18 @@ class Judged(NamedTuple):
     places: pl.DataFrame
 
     def with_more(self, more: Judged) -> Judged:
-        """This and what `more` says of other connections."""
+        """Return this evidence together with that for other connections."""
         return Judged(*(pl.concat([getattr(self, name), getattr(more, name)]) for name in self._fields))
 
 
 def nothing_judged() -> Judged:
-    """What is said of no connections."""
+    """Return evidence for no connections: empty tables."""
     tables = (schema.KINDS_OF_WAITS, schema.LONGEST, schema.LOCKS, schema.PLACES)
     return Judged(*(table.no_rows() for table in tables))
 
 
 def judged(engine: Engine) -> Judged:
-    """What the engine says at the end of a pass in which it was told what is worth a finding."""
+    """Return the evidence at the end of a pass of an engine that was given `worth`."""
     return Judged(
         frame(engine.kinds(), schema.KINDS_OF_WAITS),
         frame(engine.waits(), schema.LONGEST),
@@ -187,41 +187,42 @@ def judged(engine: Engine) -> Judged:
 
 
 def datagram_engine(names: list[str], *, flows: bool) -> Engine:
-    """An engine that gives the datagrams of a capture, its flows if wanted, and no TCP. Raises EngineError where nothing can be read."""
+    """Return an engine for the UDP datagrams of a capture, and its flows if wanted. Raises EngineError where nothing can be read."""
     return Engine(names, BATCH_ROWS, columns=["frame"], only=[], summaries=flows, datagrams=True)
 
 
 def pulled_datagrams(engine: Engine) -> Iterator[pl.DataFrame]:
-    """The datagram rows that remain in `engine`, some at a time."""
+    """Yield the datagram rows that remain in `engine`, in batches."""
     return (rows.datagrams for rows in pulled_all(engine))
 
 
 class Files:
-    """Regular files that can be read again, and how they looked when they were read first."""
+    """Regular files that can be read again, and their state (`stat`) at the first reading."""
 
     def __init__(self, names: Sequence[str]) -> None:
-        """Remember how `names` look now. Raises OSError where one cannot be looked at."""
+        """Record the state of the files. Raises OSError where `stat` fails."""
         self._names = list(names)
         self._looks = [os.stat(name) for name in self._names]  # noqa: PTH116  (names as the user gave them)
 
     @property
     def regular(self) -> bool:
-        """True if none is a pipe, a device or a directory."""
+        """Whether all are regular files: no pipe, device or directory."""
         return all(stat.S_ISREG(look.st_mode) for look in self._looks)
 
     @property
     def size_bytes(self) -> int:
-        """Of all together."""
+        """Total size of the files."""
         return sum(look.st_size for look in self._looks)
 
     def compressed(self) -> bool:
-        """True if one of them is: reading it again would mean decompressing it again. Raises OSError where one cannot be opened."""
+        """Whether one of them is compressed: reading it again means decompressing it again. Raises OSError where one cannot be opened."""
         return any(is_compressed(name) for name in self._names)
 
     def segments(self, last_frame: int, connections: pl.LazyFrame, revisions: Revisions) -> pl.LazyFrame:
-        """The rows of `schema.SEGMENTS` up to `last_frame`, read anew for each query; `connections` are all that the files hold.
+        """Return the rows of `schema.SEGMENTS` up to `last_frame`; each query reads the files.
 
-        A query raises CaptureUnreadable if the files have changed since. A single file may have grown: what is new in it is left out.
+        `connections` are all connections of the files. A query raises CaptureUnreadable if the files have changed. A single file may have
+        grown: the new frames are left out.
         """
 
         def pull(query: _Query) -> Iterator[pl.DataFrame]:
@@ -230,10 +231,10 @@ class Files:
         return self._again(schema.SEGMENTS, last_frame, pull)
 
     def ledger(self, connections: pl.LazyFrame) -> pl.LazyFrame:
-        """The rows of `schema.WAITS`, read and judged anew for each query, in the order in which their connections end.
+        """Return the rows of `schema.WAITS`, in the order in which their connections end. Each query reads and classifies again.
 
-        A query raises CaptureUnreadable as one of `segments` does. What is new in a file that has grown is left out, where it holds few
-        enough connections for the engine to be told of all.
+        A query raises CaptureUnreadable if the files have changed. A single file may have grown: the new connections are left out if the
+        file held at most `MOST_ONLY`.
         """
 
         def pull(query: _Query) -> Iterator[pl.DataFrame]:
@@ -242,7 +243,10 @@ class Files:
         return self._again(schema.WAITS, None, pull)
 
     def together(self, last_frame: int, connections: pl.LazyFrame, revisions: Revisions) -> Together:
-        """Gives rows of `segments` and of `ledger` from one reading. It raises CaptureUnreadable as a query does."""
+        """Return a function that yields rows of `segments` and `ledger` from one reading.
+
+        The function raises CaptureUnreadable if the files have changed.
+        """
 
         def rows(conns: Sequence[int], columns: Sequence[str], waits: Sequence[str]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
             self._check_unchanged()
@@ -265,7 +269,7 @@ class Files:
         return rows
 
     def judged(self, connections: pl.LazyFrame, conns: Sequence[int], worth: Sequence[Worth]) -> Judged:
-        """What findings on some connections are made of. Raises CaptureUnreadable as a query of `ledger` does."""
+        """Return the evidence for findings on some connections. Raises CaptureUnreadable if the files have changed."""
         self._check_unchanged()
         only = known_connections(connections, pl.col("conn").is_in(conns))
         try:
@@ -277,11 +281,11 @@ class Files:
         return judged(engine)
 
     def datagrams(self, last_frame: int) -> pl.LazyFrame:
-        """The rows of `schema.DATAGRAMS`, as `segments` gives those of `schema.SEGMENTS`."""
+        """Return the rows of `schema.DATAGRAMS` up to `last_frame`; each query reads the files. Errors are those of `segments`."""
         return self._again(schema.DATAGRAMS, last_frame, lambda _: pulled_datagrams(datagram_engine(self._names, flows=False)))
 
     def _again(self, table: schema.Table, last_frame: int | None, pull: Callable[[_Query], Iterator[pl.DataFrame]]) -> pl.LazyFrame:
-        """A lazy frame of `table` that takes its rows from `pull` each time it is collected; up to a frame, if one is given."""
+        """Return a lazy frame of `table` that calls `pull` at each collect, and ends at `last_frame` if that is given."""
 
         def rows(
             columns: list[str] | None,
@@ -311,14 +315,14 @@ class Files:
 
 
 class _Query(NamedTuple):
-    """What Polars asks of a source: columns (None: all), a predicate, and how many rows at most."""
+    """What Polars asks of a source: columns (None: all), a predicate, and a maximum number of rows."""
 
     columns: list[str] | None
     predicate: pl.Expr | None
     limit: int | None
 
     def answer(self, pull: Callable[[_Query], Iterator[pl.DataFrame]], last_frame: int | None) -> Iterator[pl.DataFrame]:
-        """The answer, some rows at a time, from the rows that `pull` gives."""
+        """Yield the answer in batches, from the rows that `pull` yields."""
         try:
             all_rows = pull(self)
         except EngineError as error:
@@ -326,7 +330,7 @@ class _Query(NamedTuple):
         yield from limited(self._wanted(all_rows, last_frame), self.limit)
 
     def _wanted(self, all_rows: Iterator[pl.DataFrame], last_frame: int | None) -> Iterator[pl.DataFrame]:
-        """What is asked for of them, up to a frame behind which the file has grown."""
+        """Apply predicate and columns to each batch, and stop after `last_frame`, because the file may have grown."""
         for pulled_rows in all_rows:
             rows = pulled_rows if last_frame is None else _up_to(last_frame, pulled_rows)
             grown = rows.height < pulled_rows.height
@@ -339,12 +343,12 @@ class _Query(NamedTuple):
                 return
 
     def segments(self, names: list[str], connections: pl.LazyFrame) -> Iterator[pl.DataFrame]:
-        """The segments which the query needs. Raises EngineError where nothing can be read."""
+        """Yield the segments that the query needs. Raises EngineError where nothing can be read."""
         columns = self._engine_columns(schema.SEGMENTS, "frame")
         return pulled(Engine(names, BATCH_ROWS, columns=columns, only=self._only(connections), summaries=False), len(columns))
 
     def ledger(self, names: list[str], connections: pl.LazyFrame) -> Iterator[pl.DataFrame]:
-        """The intervals of the ledger which the query needs. Raises EngineError where nothing can be read."""
+        """Yield the intervals of the ledger that the query needs. Raises EngineError where nothing can be read."""
         columns = self._engine_columns(schema.WAITS)
         only = known_connections(connections, *self._of_connections())
         engine = Engine(names, BATCH_ROWS, columns=[], only=only, summaries=False, ledger=columns)
@@ -357,22 +361,22 @@ class _Query(NamedTuple):
         return sorted({*self.columns, *tested, *also})
 
     def _only(self, connections: pl.LazyFrame) -> list[KnownConnection] | None:
-        """The connections that can pass the predicate, where parts of it look at nothing else: the engine skips all others early."""
+        """Return the connections that pass the parts of the predicate on `conn` alone, so that the engine skips all others; None: all."""
         tests = self._of_connections()
         return known_connections(connections, *tests) if tests else None
 
     def _of_connections(self) -> list[pl.Expr]:
-        """The parts of the predicate that look at nothing but the connection."""
+        """Return the parts of the predicate that use only `conn`."""
         return [part for part in conjuncts(self.predicate) if set(part.meta.root_names()) == {"conn"}]
 
 
 def _up_to(last_frame: int, rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows, in frame order, without those of frames that came into the file since it was read first."""
+    """Drop frames after `last_frame`, which came into the file after the first reading. `rows` are in frame order."""
     return rows if rows.is_empty() or rows.item(-1, "frame") <= last_frame else rows.filter(pl.col("frame") <= last_frame)
 
 
 def known_connections(connections: pl.LazyFrame, *tests: pl.Expr) -> list[KnownConnection] | None:
-    """The connections that pass some tests, as the engine is told to look for them; None: they are too many for that."""
+    """Return the connections that pass the tests, in the form that the engine filters by; None if there are more than `MOST_ONLY`."""
     wanted = connections.filter(*tests).select(_KNOWN).head(MOST_ONLY + 1).collect()
     if wanted.height > MOST_ONLY:
         return None

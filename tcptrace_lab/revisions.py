@@ -1,9 +1,9 @@
-"""What later segments show of earlier ones, put into the rows of the earlier ones.
+"""Revisions: what later segments prove about earlier ones, applied to the rows of the earlier ones.
 
-The engine judges a segment by what came before it. A D-SACK, a timestamp echo, an ACK that comes too soon, or the original behind its
-resend may prove a verdict wrong when its row has left already. The engine remembers such revisions (up to a bound that it tells of), and
-whoever gives out the rows of segments applies them: to the columns of `REVISED`, and only where a query asks for one of these.
-Watchers of the first pass see the rows unrevised; the counters of `connections` are right either way.
+The engine classifies a segment by what came before it. A D-SACK, a timestamp echo, an ACK that comes too soon, or the original behind its
+retransmit may disprove the classification after its row was returned. The engine records such revisions up to a bound (reaching it is
+reported). The sources of segment rows apply them to the columns of `REVISED`, if a query asks for one of these. Watchers of the first pass
+see the rows unrevised; the counters of `connections` are correct in any case.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ REVISED = ("kind", "evidence", "evidence_frame", "confidence")
 
 
 class Revisions:
-    """The last word on each frame that there is one on."""
+    """The final values for each frame that was revised."""
 
     def __init__(self, revisions: pl.DataFrame) -> None:
-        """Of `frame` and the columns of `REVISED`; of several for one frame the last counts."""
+        """Take `frame` and the columns of `REVISED`. If a frame has several revisions, the last counts."""
         self._last = revisions if revisions.is_empty() else revisions.unique("frame", keep="last").sort("frame")
 
     def touched(self, columns: Iterable[str]) -> set[str]:
-        """Those of these columns of segments that `of` changes, and what it needs for that."""
+        """Return which of these segment columns `of` changes, and the columns that it needs for that."""
         changed = set(REVISED).intersection(columns)
         return {"frame", *changed} if changed and not self._last.is_empty() else set()
 
     def of(self, segments: pl.DataFrame) -> pl.DataFrame:
-        """Some rows of segments, revised.
+        """Return some segment rows, revised.
 
-        Whoever makes the rows of a query applies it to them: as a step of the query, it would have Polars hold some thirty batches on
-        their way to one who takes them one by one.
+        A source applies it to its rows. As a step of the query, it would make Polars buffer some thirty batches before a consumer that
+        takes them one by one.
         """
         changed = self.touched(segments.columns) - {"frame"}
         return segments.with_columns(self._replaced(name, segments["frame"], segments[name]) for name in changed)
 
     def lazily(self, segments: pl.LazyFrame) -> pl.LazyFrame:
-        """All rows of segments, revised as they are asked for."""
+        """Return all segment rows, revised when they are collected."""
         changed = self.touched(segments.collect_schema().names()) - {"frame"}
         return segments.with_columns(
             pl.struct("frame", name)
@@ -57,7 +57,7 @@ class Revisions:
         return self._replaced(name, *(rows.struct.field(field) for field in rows.struct.fields))
 
     def _replaced(self, name: str, frames: pl.Series, column: pl.Series) -> pl.Series:
-        """The column of this name of the rows of these frames, with the last word on each."""
+        """Return the column `name` for the rows of these frames, with the revised values."""
         revised, values = self._last["frame"], self._last[name]
         if not frames.is_between(revised[0], revised[-1]).any():
             return column

@@ -1,9 +1,9 @@
-"""A capture, or several as one → its tables `segments` and `connections`.
+"""Capture files → the tables `segments` and `connections`.
 
-The engine is called here, and in `reread` for captures that are too large to keep. Segments stay in memory up to a bound.
-Beyond it, a plain file is simply read again when a query wants its segments; what cannot be read twice (a pipe) or only
-slowly (a compressed or converted file) is kept in temporary files instead. `datagrams` does the same for UDP. Connections are kept
-likewise as they end, in memory up to a bound and beyond it in temporary files.
+This module runs the Rust engine; `reread` runs it again for captures that are too large to keep. Segments stay in memory up to a bound.
+Beyond it, a query reads a plain file again. Input that cannot be read twice (a pipe), or only slowly (a compressed or converted file), is
+kept in temporary files instead. `datagrams` does this for UDP. Connections are kept as they end: in memory up to a bound, then in
+temporary files.
 """
 
 from __future__ import annotations
@@ -31,63 +31,65 @@ if TYPE_CHECKING:
     from tcptrace_lab.reread import Progress, Together, Worth
 
 SPILL_ROWS = 262_144
-"""Segment rows kept in memory, about 40 MB. The promise behind both bounds: 300 MB in all for a capture of 100 MB, 1.5 GB for any."""
+"""Segment rows kept in memory: about 40 MB. Both bounds keep total memory below 300 MB for a capture of 100 MB, and below 1.5 GB for
+any."""
 
 ROWS_PER_CONNECTION = 32
-"""A row of `schema.CONNECTIONS` or `schema.FLOWS` is kept in place of so many of segments. One of a connection takes some 2 KB, about as
-much as 14 of a segment, and twice that while some are sorted and written."""
+"""One row of `schema.CONNECTIONS` or `schema.FLOWS` counts as this many segment rows. A connection row takes about 2 KB, as much as 14
+segment rows, and twice that while rows are sorted and written."""
 
 REREAD_BYTES = 32_000_000
-"""Size from which plain captures are read again rather than kept: about as many segments as `SPILL_ROWS`."""
+"""Plain captures of at least this size are read again and not kept. So many bytes hold about `SPILL_ROWS` segments."""
 
 MOST_COSTS = 50
-"""Costs worth a finding of which all is kept that a finding is made of, where all connections are looked at."""
+"""Number of costs worth a finding whose evidence is kept, when all connections are analyzed."""
 
 _PARTIAL = "the results cover what could be read"
 
 
 class Watcher(Protocol):
-    """Sees the rows of a table go by while a capture is read, so that no second pass is needed.
+    """Receives the rows of a table while the capture is read, so that no second pass is needed.
 
-    Segments have the kind that they had at first sight: what later segments prove of them (`revisions`) is not known yet.
+    Segments carry the kind that the engine gave them at first sight. Later segments may change it (`revisions`).
     """
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that it needs."""
+        """The columns that the watcher needs."""
 
     def add(self, rows: pl.DataFrame) -> None:
-        """The next rows, in capture order, with at least these columns."""
+        """Take the next rows, in capture order. They have at least `columns`."""
 
 
 class FlowWatcher(Watcher, Protocol):
-    """Sees UDP datagrams go by, and says what it made of a flow when that is over."""
+    """Receives UDP datagrams while the capture is read, and returns the figures of a flow when the flow is over."""
 
     def take(self, flows: pl.DataFrame) -> pl.DataFrame:
-        """Rows of `schema.FLOWS` for some flows, given its first columns (who they are between); these flows do not come again."""
+        """Return rows of `schema.FLOWS` for flows that are over, given the first columns of these rows (the endpoints)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """What the engine makes of a capture. The tables are lazy, because each may be larger than memory.
+    """The tables that the engine makes of a capture. They are lazy, because each may be larger than memory.
 
     Attributes:
-        segments: rows of `schema.SEGMENTS` in capture order. Each query on a large capture is a pass over its files: select columns,
-            and collect once what belongs together.
-        connections: rows of `schema.CONNECTIONS` by `conn`, each once. A capture may hold millions of them at 2 KB each: collect few rows
-            or few columns, or go through `connections.collect_batches(maintain_order=True)`; their number is `info["connections"]`.
-        info: what was captured, as the files and the engine say.
-        problems: what the engine survived, each kind once, with its count and the place of the first.
+        segments: rows of `schema.SEGMENTS` in capture order. On a large capture each query is a pass over its files: select columns, and
+            collect together what belongs together.
+        connections: rows of `schema.CONNECTIONS` by `conn`, one per connection. A capture may hold millions of connections at 2 KB each:
+            collect few rows or few columns, or use `connections.collect_batches(maintain_order=True)`. `info["connections"]` is their
+            number.
+        info: facts about the capture, from the files and the engine.
+        problems: what the engine survived: each kind of problem once, with its count and the place of the first.
         flows: rows of `schema.FLOWS` by `flow`; None unless UDP was watched.
-        accounts: rows of `schema.ACCOUNTS` by `conn`, one for each connection. It and the next three have no rows unless the capture was
-            read with `worth`.
-        ledger: every interval of every direction: rows of `schema.WAITS`, or of `schema.LEDGER` where it was read without `proofs`. Those
-            of a connection stand together, in the order in which connections end; the client's before the server's, those of a direction
-            in the order of time. On a large capture each query is a pass over its files, as one on `segments` is.
-        together: gives rows of `segments` and `ledger` in one pass over a large capture; None where the two are kept.
-        notes: rows of `schema.NOTES`, those of a connection together.
-        judged: what findings are made of: of the connections with most time worth a finding.
-        again: the same of other connections, by their numbers, for which the files are read again; None where they cannot be.
+        accounts: rows of `schema.ACCOUNTS` by `conn`, one per connection. This table, `ledger`, `notes` and `judged` are empty unless the
+            capture was read with `worth`.
+        ledger: every interval of every direction: rows of `schema.WAITS`, or of `schema.LEDGER` if it was read without `proofs`.
+            Connections are in the order in which they end. Within a connection the client's direction comes first; a direction is in time
+            order. On a large capture each query is a pass over its files.
+        together: yields rows of `segments` and `ledger` in one pass over a large capture; None where both tables are kept.
+        notes: rows of `schema.NOTES`, grouped by connection.
+        judged: the evidence for findings, for the connections with most time worth a finding.
+        again: reads the files again and returns the evidence for other connections, given their numbers; None where that is impossible.
     """
 
     segments: pl.LazyFrame
@@ -103,31 +105,31 @@ class Tables:
     again: Callable[[Sequence[int]], Judged] | None = None
 
     def of(self, wanted: pl.Expr) -> Tables:
-        """The rows of some connections, for which an expression over `conn` is true."""
+        """Keep only the connections for which an expression over `conn` is true."""
         names = ("segments", "connections", "accounts", "ledger", "notes")
         return replace(self, **{name: getattr(self, name).filter(wanted) for name in names})
 
     def details(self, conns: Iterable[int]) -> Judged:
-        """What findings on these connections are made of, with what is at hand of others.
+        """Return the evidence for findings on these connections; evidence already kept for others may come with it.
 
-        Nothing of those that had too little time to be among `judged`, where the files cannot be read again.
+        If the files cannot be read again, connections outside `judged` have no evidence.
         """
         missing = sorted(set(conns).difference(self.judged.places["conn"].to_list()))
         return self.judged.with_more(self.again(missing)) if missing and self.again is not None else self.judged
 
     @property
     def complete(self) -> bool:
-        """True if nothing of the capture was lost on the way into the tables."""
+        """Whether all of the capture is in the tables."""
         return self.loss is None
 
     @property
     def loss(self) -> ReadInPart | None:
-        """What was lost, for a caller who cannot live with a part and raises it; None if `complete`."""
+        """The loss as an exception, for a caller that must not go on with part of a capture; None if `complete`."""
         return loss_of(self.info, self.problems)
 
 
 def loss_of(info: CaptureInfo, problems: Sequence[Problem]) -> ReadInPart | None:
-    """What of a capture did not come into its tables; None if nothing was lost."""
+    """Return what part of a capture is missing from its tables; None if nothing is."""
     lost = [problem for problem in problems if problem["loses_data"]]
     if not lost:
         return None if info["complete"] else ReadInPart("the capture could not be read completely", remedy=_PARTIAL)
@@ -152,23 +154,23 @@ def read(
     """Read a capture into tables.
 
     Args:
-        paths: a file, or several that are merged by time; `-` is standard input.
-        spill_rows: segment rows kept in memory; a capture with more is kept in temporary files (`TMPDIR` says where). So are
-            connections and flows beyond a thirty-second of it.
-        reread_bytes: size from which uncompressed captures are read again by every query instead.
-        watchers: see all segments go by, rows of `schema.SEGMENTS`.
-        udp: makes the one that sees all UDP datagrams go by, rows of `schema.DATAGRAMS`; called if there are any.
-        worth: what time is worth a finding (`rules.worth`); may be empty. None: nobody asks why senders waited, and that is not judged.
-        most: so many costs worth a finding are kept with all that findings are made of, the largest.
-        proofs: whether each interval of the ledger is kept with what proves it (`schema.WAITS`), which takes five times the memory.
-        progress: told now and then how many segments were read, and what share of the files (None where their size is not known).
-        say: is told in a line of a file that is read through another program, because of its format.
+        paths: a file, or several files that are merged by time; `-` is standard input.
+        spill_rows: segment rows kept in memory. Segments of a larger capture go to temporary files (in `TMPDIR`). The bound for connections
+            and flows is a thirty-second of this.
+        reread_bytes: uncompressed captures of at least this size are not kept: each query reads them again.
+        watchers: receive all segments, as rows of `schema.SEGMENTS`.
+        udp: makes the watcher of all UDP datagrams (rows of `schema.DATAGRAMS`). It is called only if there are any.
+        worth: what time is worth a finding (`rules.worth`); may be empty. With None the engine does not classify waits.
+        most: number of costs, largest first, whose evidence is kept.
+        proofs: whether each interval of the ledger keeps its proof (`schema.WAITS`); that takes five times the memory.
+        progress: called at intervals with the number of segments read and the share of the files (None where their size is unknown).
+        say: called with one line for each file that an external converter reads, because of its format.
 
     Raises:
         CaptureUnreadable: nothing could be read (NotACapture where there is nothing to read).
-        MissingTool: a file has a format that Wireshark reads, and it is not installed.
-        UsageError: no path at all.
-        OutputUnwritable: the temporary files have no room.
+        MissingTool: a file has a format that needs Wireshark, and Wireshark is not installed.
+        UsageError: no path was given.
+        OutputUnwritable: no room for the temporary files.
     """
 
     def tables(source: Source) -> Tables:
@@ -180,7 +182,7 @@ def read(
 
 
 def names_of(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
-    """One path or several as names. Raises UsageError without any."""
+    """Return one path or several as a list of names. Raises UsageError if there is none."""
     names = [os.fspath(paths)] if isinstance(paths, (str, os.PathLike)) else [os.fspath(path) for path in paths]
     if not names:
         raise UsageError("no capture given", remedy="give at least one file")
@@ -188,16 +190,16 @@ def names_of(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -
 
 
 def rereadable(names: list[str], reread_bytes: int, *, compressed: bool = False) -> Files | None:
-    """The files, if they can be read again and are that large; compressed ones only if that does not matter."""
+    """Return the files if they can be read again and are large enough, else None. Compressed files need `compressed=True`."""
     try:
         files = Files(names)
         return files if files.regular and files.size_bytes >= reread_bytes and (compressed or not files.compressed()) else None
     except OSError:
-        return None  # standard input, or what the engine will complain of
+        return None  # standard input, or a file that the engine will reject
 
 
 class _Sorting:
-    """Hands the engine's rows to those who watch, and keeps connections and flows as they end."""
+    """Passes the engine's rows to the watchers, and keeps connections and flows as they end."""
 
     def __init__(
         self,
@@ -224,17 +226,17 @@ class _Sorting:
 
     @property
     def columns(self) -> list[str]:
-        """The columns of segments that are wanted, of those that are not kept."""
+        """The segment columns that the watchers need."""
         return sorted({name for watcher in self._watchers for name in ("frame", *watcher.columns)})
 
     def engine(self, names: list[str], columns: Sequence[str], *, with_ledger: bool) -> Engine:
-        """One that gives what is wanted, with these columns of segments, and with the ledger, if anybody asks why senders waited."""
+        """Return an engine that makes these segment columns and, if requested and `worth` is not None, the ledger."""
         ledger = self._intervals.names if with_ledger and self._worth is not None else None
         datagrams = self._udp is not None
         return Engine(names, BATCH_ROWS, columns=columns, datagrams=datagrams, ledger=ledger, worth=self._worth, most=self._most)
 
     def read(self, source: Source, engine: Engine, keep: Callable[[pl.DataFrame], None] | None = None) -> Tables:
-        """Read all; the rows of segments that the engine gives go to `keep`, too, if it is there. Gives all tables but segments."""
+        """Read the whole capture and return all tables except `segments`. `keep`, if given, receives the engine's segment rows."""
         for rows in pulled_all(engine):
             if not rows.segments.is_empty():
                 if keep is not None:
@@ -267,7 +269,7 @@ class _Sorting:
         )
 
     def _again(self, source: Source, connections: pl.LazyFrame) -> Callable[[Sequence[int]], Judged] | None:
-        """Judges chosen connections again."""
+        """Return a function that judges chosen connections in another pass; None where the files cannot be read again."""
         worth, files = self._worth, rereadable(source.names, 0, compressed=True)
         return None if worth is None or files is None else lambda conns: files.judged(connections, conns, worth)
 
@@ -277,7 +279,7 @@ class _Sorting:
 
 
 def _keep(source: Source, spill_rows: int, sorting: _Sorting) -> Tables:
-    """Read a capture and keep all of it."""
+    """Read a capture and keep its segments."""
     engine = sorting.engine(source.names, schema.SEGMENTS.names, with_ledger=True)
     spill = Spill(schema.SEGMENTS.polars_schema(), spill_rows)
     tables = sorting.read(source, engine, spill.add)
@@ -285,7 +287,7 @@ def _keep(source: Source, spill_rows: int, sorting: _Sorting) -> Tables:
 
 
 def _pass_by(source: Source, files: Files, sorting: _Sorting) -> Tables:
-    """Read a capture that can be read again: its segments and its ledger are not kept, and nobody but watchers needs them now."""
+    """Read a capture that can be read again. Its segments and ledger are not kept: a later query reads the files again."""
     engine = sorting.engine(source.names, sorting.columns, with_ledger=False)
     tables = sorting.read(source, engine)
     all_rows = (engine.info()["packets"], tables.connections, _revisions(engine))
@@ -293,5 +295,5 @@ def _pass_by(source: Source, files: Files, sorting: _Sorting) -> Tables:
 
 
 def _revisions(engine: Engine) -> Revisions:
-    """What later segments showed of earlier ones; `engine` has read all."""
+    """Return the changes that later segments make to the kinds of earlier ones. `engine` has read the whole capture."""
     return Revisions(frame(engine.revisions(), schema.SEGMENTS))

@@ -1,7 +1,7 @@
-"""Which connections are worth a look for slow message sizes.
+"""Which connections to search for slow message sizes.
 
-To look costs a pass over their segments. So only those are looked at that alternate (data in both directions) and in which something was
-held back for as long as one stall, the most expensive first, up to a number of segments.
+The search reads their segments once more. It is limited to dialogues (data in both directions) in which something was delayed for at least
+one stall: the most expensive first, up to a number of segments.
 """
 
 from __future__ import annotations
@@ -12,28 +12,28 @@ from tcptrace_lab.schema import SIDES
 from tcptrace_lab.stalls import LEAST_STALL_NS
 
 LEAST_MESSAGES = 20
-"""Messages without which nothing is said (a heuristic)."""
+"""Least number of messages for a conclusion (a heuristic)."""
 
 SIZE_CAUSES = ("nagle", "nagle-delayed-ack", "delayed-ack", "send-buffer", "receiver-window")
-"""Causes of stalls that come from how a size falls into segments and buffers; losses, timeouts and slow readers come at any size."""
+"""Causes of stalls that depend on how a size divides into segments and buffers. Losses, timeouts and slow readers occur at any size."""
 
 MOST_SEGMENTS = 2_000_000
-"""Segments that are read for all groups together: some ten seconds."""
+"""Segments read for all groups together: about ten seconds."""
 
 MOST_GROUPS = 16
-"""Groups that are looked at, those with most time held back."""
+"""Largest number of groups analyzed: those with most delayed time."""
 
 MOST_CONNECTIONS = 4_096
-"""Connections of all groups together."""
+"""Largest number of connections in all groups together."""
 
 PAIR = ("client_addr", "server_addr", "server_port")
 
 _HELD_NS = pl.max_horizontal(*(pl.sum_horizontal(*(f"{side}_{cause.replace('-', '_')}_ns" for cause in SIZE_CAUSES)) for side in SIDES))
-"""The time that these causes held back in the direction that they held back more."""
+"""Time that these causes took in the direction where they took more."""
 
 
 def chosen(accounts: pl.LazyFrame, connections: pl.LazyFrame) -> pl.DataFrame:
-    """`conn` and `group` of the connections that are worth a look.
+    """Return `conn` and `group` of the connections to search.
 
     Args:
         accounts: rows of `schema.ACCOUNTS`.

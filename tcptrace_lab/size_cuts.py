@@ -1,17 +1,17 @@
-"""Where the share of stalled messages changes over size: messages in the order of their size, cut into parts.
+"""Where the share of stalled messages changes over size: messages sorted by size, cut into parts.
 
-What a stack's rules do knows no chance: where hardly a message is on the wrong side of the cuts (stalled in a part where most did not, or
-the reverse), they are drawn at a small price. Where chance is in it (a timer that happens to run out at once lets a message of a slow size
-go; a receiver acknowledges at once for a while), three descriptions are weighed by their length in nats (Rissanen's two-part code: what
-remains to be told of the messages, and of the description itself: half the logarithm of their number for each share, and the logarithm of
-the number of ways to place the cuts):
+The rules of a stack are deterministic. If hardly any message is on the wrong side of the cuts (stalled in a part where most did not, or the
+reverse), cuts cost little. If chance is involved (a timer that happens to expire lets a message of a slow size pass; a receiver
+acknowledges at once for a while), three descriptions compete by length in nats (Rissanen's two-part code). The length covers the messages
+given the description, and the description itself: half the logarithm of the number of messages for each share, and the logarithm of the
+number of ways to place the cuts.
 
-- **two shares**: one of all normal parts and one of all slow ones, which alternate. One timer makes all ranges slow, so all have its share;
-  and a range of few messages is seen by what the others tell.
-- **own shares**: every part has a share of its own; then each cut must pay for itself.
-- **a trend**: the share grows or falls with size, or with its logarithm (logistic): no cut tells of anything.
+- **two shares**: one for all normal parts and one for all slow parts, which alternate. One timer makes all ranges slow, so all have its
+  share, and the others support a range with few messages.
+- **own shares**: every part has a share of its own; each cut must then pay for itself.
+- **a trend**: the share grows or falls with size, or with its logarithm (logistic); there are no cuts.
 
-The shortest is taken.
+The shortest description is used.
 """
 
 from __future__ import annotations
@@ -24,30 +24,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 PENALTY_NATS = 2.0
-"""What a change point must gain in log-likelihood: four stalled messages between normal ones pay for both ends of their range."""
+"""Least gain in log-likelihood of a change point: four stalled messages between normal ones pay for both ends of their range."""
 
 STRAY_SHARE = 0.01
-"""Messages on the wrong side above which stalls have a chance in them, and a change point of parts with own shares must gain twice the
-logarithm of the number of messages (four times what Schwarz' criterion asks of one more parameter)."""
+"""Share of messages on the wrong side above which chance is involved in stalls. A change point between parts with own shares must then gain
+twice the logarithm of the number of messages (four times what Schwarz' criterion requires for one more parameter)."""
 
 MOST_BLOCKS = 2_000
-"""Sizes, or neighbouring ones with the same share, among which change points are looked for: time grows with the square, 0.1 s here."""
+"""Sizes, or neighbouring sizes with one share, among which change points are searched. Time grows with the square: 0.1 s for this
+number."""
 
 LEAST_IN_PART = 3
 """Fewest messages of a part if there are two shares: one or two that stalled, or did not, may be chance (docs/how-it-decides.md, 2.4)."""
 
 FIRST_SHARES = ((0.02, 0.98), (0.02, 0.6), (0.2, 0.9))
-"""Normal and slow share from which the search for two shares begins: it ends at the nearest optimum, and the best of these is taken."""
+"""Normal and slow shares from which the search for two shares starts. It ends at the nearest optimum; the best of these is used."""
 
 MOST_ROUNDS = 30
-"""Rounds of that search; some five are needed."""
+"""Most rounds of that search; about five are needed."""
 
 TREND_ROUNDS = 25
-"""Newton's steps to a trend; some eight are needed."""
+"""Newton steps to a trend; about eight are needed."""
 
 STEEPEST = 3.8
-"""Slope of a trend, in logits for each standard deviation of the sizes: its middle (shares from 0.1 to 0.9) takes a third of the sizes or
-more, if they are spread evenly. What changes sooner is a cut (a heuristic)."""
+"""Largest slope of a trend, in logits per standard deviation of the sizes: its middle (shares from 0.1 to 0.9) covers a third of the sizes
+or more, if they are evenly spread. Faster changes are cuts (a heuristic)."""
 
 Counts = NDArray[np.float64]
 
@@ -57,10 +58,10 @@ class Blocks:
     """Neighbouring messages between which no cut can pay: of one size, or of neighbouring sizes that all stalled or all did not.
 
     Attributes:
-        edges: positions where blocks begin, and the end of the last.
-        hits: stalled messages of each.
-        counts: messages of each.
-        sizes: how many different sizes all blocks together have.
+        edges: positions where blocks start, and the end of the last one.
+        hits: number of stalled messages per block.
+        counts: number of messages per block.
+        sizes: number of different sizes in all blocks together.
     """
 
     edges: NDArray[np.int64]
@@ -70,7 +71,7 @@ class Blocks:
 
     @classmethod
     def of(cls, sizes: NDArray[np.int64], stalled: NDArray[np.bool_]) -> Blocks:
-        """The blocks of messages in the order of their size; `MOST_BLOCKS` at most."""
+        """Return the blocks of messages sorted by size; at most `MOST_BLOCKS`."""
         starts = np.flatnonzero(np.diff(sizes, prepend=sizes[0] - 1))
         edges = np.append(starts, sizes.size)
         share = np.add.reduceat(stalled.astype(np.int64), starts) / np.diff(edges)
@@ -85,7 +86,7 @@ class Blocks:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Neighbouring messages, by their positions, and the share of stalled ones that the description gives them."""
+    """Neighbouring messages, by position, and the share of stalled ones that the description assigns to them."""
 
     start: int
     stop: int
@@ -93,11 +94,11 @@ class Part:
 
 
 def parts(sizes: NDArray[np.int64], stalled: NDArray[np.bool_]) -> list[Part]:
-    """The messages cut where the share of stalled ones changes.
+    """Cut the messages where the share of stalled ones changes.
 
     Args:
         sizes: bytes of each message, ascending; at least one.
-        stalled: whether TCP held it back for long.
+        stalled: whether TCP delayed the message for long.
     """
     blocks = Blocks.of(sizes, stalled)
     clean = _own_shares(blocks, PENALTY_NATS)
@@ -133,7 +134,7 @@ def _own_shares(blocks: Blocks, penalty: float) -> list[Part]:
 
 
 def _log_likelihood(hits: Counts, counts: Counts) -> Counts:
-    """Of so many stalled among so many, at their own share."""
+    """Return the log-likelihood of `hits` stalled messages among `counts`, at their own share."""
     share = hits / counts
     misses = counts - hits
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -142,27 +143,27 @@ def _log_likelihood(hits: Counts, counts: Counts) -> Counts:
 
 
 def _own_nats(own: list[Part], messages: int, sizes: int) -> float:
-    """Length of the description by parts with a share of their own."""
+    """Return the length of the description by parts with own shares."""
     counts = np.array([part.stop - part.start for part in own], np.float64)
     told = -float(_log_likelihood(counts * np.array([part.share for part in own]), counts).sum())
     return told + _placing_nats(sizes, len(own) - 1) + len(own) * math.log(messages) / 2
 
 
 def _placing_nats(sizes: int, cuts: int, least: float = 1.0) -> float:
-    """Logarithm of the number of ways to place so many cuts between so many sizes, with `least` sizes or more between two cuts."""
+    """Return the logarithm of the number of ways to place the cuts between the sizes, with at least `least` sizes between two cuts."""
     places = max(sizes - 1 - (least - 1) * max(cuts - 1, 0), cuts)
     return math.lgamma(places + 1) - math.lgamma(cuts + 1) - math.lgamma(places - cuts + 1)
 
 
 def _two_shares(blocks: Blocks) -> tuple[list[Part], float]:
-    """Parts that are normal and slow in turn, and the length of that description."""
+    """Return parts that are normal and slow in turn, and the length of that description."""
     slow, shares, nats = min((_nearest(blocks, first) for first in FIRST_SHARES), key=lambda one: one[2])
     ends = [0, *(np.flatnonzero(slow[1:] != slow[:-1]) + 1), slow.size]
     return [Part(int(blocks.edges[start]), int(blocks.edges[end]), shares[int(slow[start])]) for start, end in pairwise(ends)], nats
 
 
 def _nearest(blocks: Blocks, shares: tuple[float, float]) -> tuple[NDArray[np.bool_], tuple[float, float], float]:
-    """The best states near some shares: states given shares and the price of a cut, and these given the states, in turn.
+    """Return the best states near the given shares: alternately the states for given shares and cut price, and the shares for given states.
 
     Returns:
         Which blocks are slow; the normal and the slow share; the length of this description.
@@ -186,15 +187,15 @@ def _nearest(blocks: Blocks, shares: tuple[float, float]) -> tuple[NDArray[np.bo
 
 
 def _share(blocks: Blocks, chosen: NDArray[np.bool_]) -> float:
-    """Of stalled messages in some blocks, never 0 or 1 (Krichevsky and Trofimov's estimate)."""
+    """Return the share of stalled messages in some blocks, never 0 or 1 (Krichevsky and Trofimov's estimate)."""
     return (float(blocks.hits[chosen].sum()) + 0.5) / (float(blocks.counts[chosen].sum()) + 1)
 
 
 def cheapest(told: Counts, counts: Counts, price: float) -> NDArray[np.bool_]:
-    """The states, one for each block, for which what is told and the price of each change are least (Viterbi 1967).
+    """Return the state of each block that minimises the length of the messages plus the price of each change (Viterbi 1967).
 
-    A state is left only after `LEAST_IN_PART` messages; so what is followed is each state with the messages that it still lacks. Only the
-    first part and the last may be shorter: it goes on beyond the sizes seen.
+    A state lasts for at least `LEAST_IN_PART` messages, so the search tracks each state with the number of messages that it still needs.
+    The first and the last part may be shorter, because they may continue beyond the sizes seen.
     """
     kinds = [(slow, lacking) for slow in (False, True) for lacking in range(LEAST_IN_PART)]
     place = {kind: number for number, kind in enumerate(kinds)}
@@ -219,7 +220,7 @@ def cheapest(told: Counts, counts: Counts, price: float) -> NDArray[np.bool_]:
 
 
 def _trend_nats(sizes: NDArray[np.int64], stalled: NDArray[np.bool_]) -> float:
-    """Length of the description by one share, or by one that follows the size or its logarithm."""
+    """Return the length of the description by one share, or by a share that follows the size or its logarithm."""
     count, hits = float(sizes.size), float(stalled.sum())
     flat = -float(_log_likelihood(np.array([hits]), np.array([count]))[0]) + math.log(count) / 2
     by_size = (_logistic_nats(x, stalled) for x in (sizes.astype(np.float64), np.log1p(sizes.clip(0))))
@@ -227,7 +228,10 @@ def _trend_nats(sizes: NDArray[np.int64], stalled: NDArray[np.bool_]) -> float:
 
 
 def _logistic_nats(x: Counts, stalled: NDArray[np.bool_]) -> float:
-    """What a logistic curve leaves to be told, by Newton's method with a ridge that keeps a clean threshold finite."""
+    """Return the negative log-likelihood of a logistic curve.
+
+    Newton's method fits it, with a ridge that keeps a clean threshold finite.
+    """
     spread = float(x.std()) or 1.0
     design = np.stack([np.ones(x.size), (x - x.mean()) / spread])
     weights, hit = np.zeros(2), stalled.astype(np.float64)

@@ -1,4 +1,4 @@
-"""Slow ranges of message sizes → findings: which sizes, why, what they cost, and what to change."""
+"""Slow ranges of message sizes → findings: which sizes stall, why, what they cost, and what to change."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 FINDING = "anomalous-message-sizes"
 
 NAMED_RANGES = 4
-"""Ranges that the title names."""
+"""Number of ranges that the title lists."""
 
 HELD_CAUSES = frozenset({"nagle", "nagle-delayed-ack", "delayed-ack"})
-"""Causes for which a message's last piece waits for the ACK of the one before."""
+"""Causes where the last piece of a message waits for the ACK of the piece before."""
 
 SOURCE = "Liu, Cheng, Bhargava, Zhao 1995; Moldeklev & Gunningberg 1995; RFC 896; RFC 1122, 4.2.3.2 and 4.2.3.4; Linux tcp_nagle_check"
 
 
 def findings(groups: Iterable[GroupSizes]) -> tuple[Finding, ...]:
-    """One finding for each direction of a group in which sizes are slow."""
+    """Return one finding per direction of a group with slow sizes."""
     return tuple(_finding(group) for group in groups if group.measured)
 
 
@@ -56,7 +56,7 @@ def _finding(group: GroupSizes) -> Finding:
 
 
 def _confidence(group: GroupSizes) -> Confidence:
-    """What stalled in one stretch of time may have done so whatever its size: then time explains as much as size."""
+    """Return the confidence. If the messages of a range were all sent in one period, time explains the stalls as well as size."""
     if min(group.visits) == 1:
         return Confidence.POSSIBLE
     return Confidence.PROVED if all(map(_is_proved, group.measured)) else Confidence.CONSISTENT

@@ -1,7 +1,7 @@
-"""Slow sizes: what is found in the messages of the chosen connections, and what the stack's rules predict.
+"""Slow message sizes of the chosen connections, and what the stack's rules predict.
 
-Messages of one direction between a client and a server (its address and port) go together, over however many connections, and over several
-captures if they are analyzed as one. `size_choice` says which connections are worth a look.
+A group is the messages of one direction between a client and a server (address and port), over any number of connections, and over several
+captures if they are analyzed together. `size_choice` selects the connections.
 """
 
 from __future__ import annotations
@@ -26,34 +26,35 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 DRAWN_MESSAGES = 3_000
-"""Messages of one direction of a group that a figure shows: all that stalled, if there is room, and of the rest evenly many."""
+"""Messages of one direction of a group in a figure: all that stalled, if there is room, and an even selection of the rest."""
 
 CLEAR_SHARE = 0.8
-"""Share of the messages in several writes whose first write is one size, from which that is taken for the copy size (a heuristic)."""
+"""If the first write has one size in at least this share of the messages with several writes, that size is the copy size (a heuristic)."""
 
 MOST_JOINED = 0.5
-"""Share of the messages in which TCP joined pieces, above which the first piece tells nothing of the others (a heuristic)."""
+"""Share of messages with pieces that TCP merged, above which the first piece says nothing about the others (a heuristic)."""
 
 SHARES = {"buffer-35": "sunos4", "buffer-50": "bsd4.4"}
-"""Share of its buffer that lets a receiver's ACK go → whose rule that is (`STACKS`)."""
+"""ACK rule of a receiver that acknowledges by a share of its buffer → its stack (`STACKS`)."""
 
 PIECES = {STACKS[stack].copy_bytes: stack for stack in SHARES.values()}
-"""Where two full segments are less than either share, the sender's pieces tell these two stacks apart, if the ACKs have their heartbeat."""
+"""Copy size of a sender → stack. If two full segments are less than either share of the buffer, it distinguishes these two stacks, provided
+that the ACKs follow their heartbeat."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """What a prediction needs, as far as the capture tells; None is unknown.
+    """Parameters of a prediction, as far as the capture shows them; None is unknown.
 
     Attributes:
         mss_bytes: data of a full segment.
-        send_buffer_bytes: of the sender.
-        receive_buffer_bytes: the largest window of the receiver is taken for it.
+        send_buffer_bytes: send buffer of the sender.
+        receive_buffer_bytes: receive buffer, taken as the largest window of the receiver.
         copy_bytes: the size of most first writes.
         stack: a key of `STACKS`.
-        nodelay: the sender is proved not to hold small segments.
-        assumed: parameter → why it was taken for that, in words, where the capture does not prove it.
-        seen: what the capture shows of the two stacks, in words.
+        nodelay: whether it is proved that the sender does not delay small segments.
+        assumed: parameter → why it was assumed, where the capture does not prove it.
+        seen: what the capture shows about the two stacks.
     """
 
     mss_bytes: int | None
@@ -66,14 +67,14 @@ class Parameters:
     seen: str = ""
 
     def settings(self) -> Settings | None:
-        """For `predicted_ranges`; None where too little is known."""
+        """Return the settings for `predicted_ranges`; None if too little is known."""
         if self.mss_bytes is None or self.receive_buffer_bytes is None or self.copy_bytes is None:
             return None
         sizes = (self.mss_bytes, self.send_buffer_bytes or self.receive_buffer_bytes, self.receive_buffer_bytes, self.copy_bytes)
         return Settings(*sizes, nodelay=self.nodelay) if min(sizes) > 0 else None
 
     def to_dict(self) -> dict[str, Any]:
-        """As in the JSON."""
+        """The object in the JSON."""
         return {
             "mss_bytes": self.mss_bytes,
             "send_buffer_bytes": self.send_buffer_bytes,
@@ -93,16 +94,16 @@ class GroupSizes:
         name: `client → server:port`, with the client's port if it is one connection.
         conn: the connection if it is one, else None.
         from_client: the direction.
-        messages: how many were looked at: those that are known whole.
-        life_ns: of all its connections together.
+        messages: number of messages analyzed: the completely captured ones.
+        life_ns: sum of the lives of its connections.
         measured: the slow ranges.
-        causes: the cause of most stalls in each of them.
-        predicted: what the stack's rules say; empty where too little is known.
-        parameters: what they were asked with.
+        causes: the most frequent cause of stalls in each slow range.
+        predicted: ranges that the stack's rules predict; empty if too little is known.
+        parameters: parameters of the prediction.
         drawn: `payload_bytes transfer_ns stalled first_frame` of messages for a figure.
-        frames: ends of the first stalls of each range.
-        receiver: the family of the receiver's stack, by its SYNs; None where they tell of none, or of several.
-        visits: how often the messages, in their order in time, came to each of the slow ranges from other sizes.
+        frames: frames at the ends of the first stalls in each range.
+        receiver: family of the receiver's stack, from its SYNs; None if they show none, or several.
+        visits: for each slow range, how often the messages in time order entered it from other sizes.
     """
 
     name: str
@@ -132,7 +133,7 @@ class GroupSizes:
 
 
 def measured_object(one: SlowRange) -> dict[str, Any]:
-    """A slow range as in the JSON."""
+    """Return a slow range as an object of the JSON."""
     return {
         "from_bytes": one.from_bytes,
         "to_bytes": one.to_bytes,
@@ -151,17 +152,17 @@ def measured_object(one: SlowRange) -> dict[str, Any]:
 def found(
     chosen: pl.DataFrame, segments: pl.LazyFrame, connections: pl.LazyFrame, notes: pl.LazyFrame, resolution_ns: int
 ) -> tuple[GroupSizes, ...]:
-    """The groups of a capture that were worth a look.
+    """Return the groups of a capture.
 
     Args:
-        chosen: their connections, as `size_choice.chosen` gives them; at least one.
-        segments: rows of `schema.SEGMENTS`; read once, of the chosen connections.
+        chosen: their connections, from `size_choice.chosen`; at least one.
+        segments: rows of `schema.SEGMENTS`; read once, for the chosen connections.
         connections: rows of `schema.CONNECTIONS`.
         notes: rows of `schema.NOTES`.
-        resolution_ns: of the capture's clock.
+        resolution_ns: resolution of the capture's clock.
 
     Returns:
-        One for each direction of a group with enough messages, those with most time in slow ranges first.
+        One per direction of a group with enough messages, those with most time in slow ranges first.
     """
     here = pl.col("conn").is_in(chosen["conn"].to_list())
     some = behaviour.of_rows(connections.filter(here).collect(), resolution_ns)
@@ -176,7 +177,7 @@ def _by_group(chosen: pl.DataFrame) -> Iterator[list[int]]:
 
 
 def _group(told: pl.DataFrame, connections: pl.DataFrame, members: list[int]) -> Iterator[GroupSizes]:
-    """Both directions of a group, each if it has enough messages."""
+    """Yield both directions of a group, each if it has enough messages."""
     own = connections.filter(pl.col("conn").is_in(members))
     for side, from_client in SIDES.items():
         rows = told.filter(pl.col("conn").is_in(members) & (pl.col("from_client") == from_client))
@@ -213,11 +214,11 @@ _FRAME = pl.when(_STALLED).then("stall_frame").otherwise("briefly_held_frame")
 
 
 def slow_sizes(rows: pl.DataFrame) -> tuple[tuple[SlowRange, ...], NDArray[np.bool_]]:
-    """The slow ranges among messages of one direction, and which of them stalled.
+    """Return the slow ranges among messages of one direction, and which messages stalled.
 
-    A receiver's timer that comes soon lets a message go before its wait is a stall, and where the timers of both hosts are in step, it
-    always does. So messages that Nagle's rule held for a late ACK count as well, unless stalls alone stand together more by size and show
-    ranges: then the others are what hosts and path vary by.
+    If the receiver's timer expires soon, a message continues before its wait is long enough for a stall; if the timers of both hosts are in
+    step, it always does. So messages that Nagle's algorithm delayed until a late ACK count as stalled too. The exception: stalls alone
+    cluster more by size and show ranges; then the shorter waits are normal variation of hosts and path.
 
     Args:
         rows: messages with the columns of `whole_messages`.
@@ -235,12 +236,12 @@ def slow_sizes(rows: pl.DataFrame) -> tuple[tuple[SlowRange, ...], NDArray[np.bo
 
 
 def whole_messages(segments: pl.LazyFrame, notes: pl.LazyFrame, connections: pl.DataFrame) -> pl.DataFrame:
-    """The messages of some connections that are known from their first byte to their last, with what sizes are judged by.
+    """Return the completely captured messages of some connections, with the columns that size analysis needs.
 
     Args:
         segments: rows of `schema.SEGMENTS` of these connections.
         notes: rows of `schema.NOTES` of these connections.
-        connections: their rows of `schema.CONNECTIONS` at least one.
+        connections: their rows of `schema.CONNECTIONS`; at least one.
     """
     rows = messages.messages(segments, notes, (_largest(connections["conn"]) or 0) + 1)
     known = rows.filter((pl.col("state") == "whole") & pl.col("transfer_ns").is_not_null())
@@ -263,12 +264,12 @@ def _drawn(rows: pl.DataFrame, stalled: NDArray[np.bool_]) -> pl.DataFrame:
 
 
 def inferred(connections: pl.DataFrame, rows: pl.DataFrame, side: str) -> Parameters:
-    """What the capture tells of the parameters of one direction.
+    """Return the parameters of one direction that the capture shows.
 
     Args:
         connections: rows of `schema.CONNECTIONS` with the columns of `behaviour`.
         rows: messages of this direction, at least `writes_inferred` and `stall_cause`.
-        side: who sends.
+        side: the sender.
     """
     (other,) = SIDES.keys() - {side}
     full = connections[f"{side}_full_segment_bytes"].drop_nulls().mode().sort()
@@ -303,10 +304,10 @@ def _largest(values: pl.Series) -> int | None:
 
 
 def _copy(writes: pl.Series) -> int | None:
-    """The size of the pieces in which messages were written; None if they seem to have another first piece than the rest, as a header.
+    """Return the size of the pieces in which messages were written; None if the first piece seems to differ, such as a header.
 
-    Later pieces are longer than the first where TCP joined them while it held them. Where most are, a short first piece may as well be a
-    header before a body written at once, unless it is one that a stack itself makes.
+    Later pieces are longer than the first if TCP merged them while it delayed them. If that holds for most messages, a short first piece
+    may also be a header before a body that was written at once, unless its size is one that a stack itself produces.
     """
     copy = _clear(writes.list.first())
     joined = (writes.list.slice(1).list.max() > writes.list.first()).mean()
@@ -314,7 +315,7 @@ def _copy(writes: pl.Series) -> int | None:
 
 
 def _clear(values: pl.Series) -> int | None:
-    """The value that nearly all have."""
+    """Return the value that nearly all have; None if there is none."""
     if values.len() < LEAST_IN_RANGE:
         return None
     counts = values.value_counts(sort=True)
@@ -322,12 +323,12 @@ def _clear(values: pl.Series) -> int | None:
 
 
 def _families(connections: pl.DataFrame, side: str) -> list[str]:
-    """Those of the stacks of `side`, by its SYNs."""
+    """Return the stack families of `side`, from its SYNs."""
     return connections[f"{side}_stack_guess"].drop_nulls().unique().sort().to_list()
 
 
 def _stack(connections: pl.DataFrame, side: str, other: str, copy_bytes: int | None) -> tuple[str | None, str]:
-    """The stack whose rules hold, by the sender's SYN or by what lets the receiver's ACKs go; and what shows it, or does not."""
+    """Return the stack whose rules apply, by the sender's SYN or by the receiver's ACK policy, and the evidence for or against it."""
     guesses = _families(connections, side)
     if guesses == ["Linux"]:
         return "linux", "the sender is Linux, by the options of its SYN"
@@ -347,7 +348,7 @@ def _stack(connections: pl.DataFrame, side: str, other: str, copy_bytes: int | N
 
 
 def predicted(parameters: Parameters, largest_bytes: int) -> tuple[Range, ...]:
-    """The sizes up to the largest one seen that stall by the stack's rules; none where too little is known."""
+    """Return the sizes, up to the largest one seen, that stall by the stack's rules; empty if too little is known."""
     settings = parameters.settings()
     if settings is None or parameters.stack is None:
         return ()

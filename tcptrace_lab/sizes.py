@@ -1,19 +1,19 @@
-"""Messages → sizes that are slow: ranges of message sizes in which TCP holds messages back, and in their neighbours it does not.
+"""Messages → slow sizes: ranges of message sizes in which TCP delays messages, while neighbouring sizes are normal.
 
-The test, in its steps; all thresholds are named below:
+The steps of the test; all thresholds are constants below:
 
-1. Messages in the order of their size: are those that stalled closer together than chance would put them (Wald and Wolfowitz' runs test)?
-   Stalls that come at any size are not the sizes' doing. (Which waits count as stalls may be asked in several ways: `by_clarity`.)
-2. Change points: the sizes are cut where the share of stalled messages changes (`size_cuts`). Cuts cost little if they leave hardly a
-   message on the wrong side (a stack's rules know no chance). Where they do not, the shorter description decides: all normal sizes have one
-   share of stalls and all slow ones another, or every part has a share of its own, or the share follows the size and there is no cut.
-3. A range is slow if a quarter of its messages or more stalled, three at least, and that is no chance beside what normal sizes do; and the
-   median time of the stalled is longer than what their size lets one expect (a line through all messages' times without the waits in which
-   TCP held them back, Theil and Sen) by more than both 95 % intervals. (Not all need stall: receivers acknowledge at once for a while.)
-4. A slow range that goes on to the largest (or smallest) size seen must begin at once, beside normal sizes and not far from them: a share
-   that grows with size is a trend, and between sizes far apart it may grow. (Where another range ends, too, no trend explains both.)
+1. Messages sorted by size: are the stalled ones closer together than by chance (Wald and Wolfowitz' runs test)? Stalls that occur at any
+   size do not depend on size. (There are several definitions of a stall: `by_clarity`.)
+2. Change points: the sizes are cut where the share of stalled messages changes (`size_cuts`). Cuts cost little if they leave hardly any
+   message on the wrong side (the rules of a stack are deterministic). Otherwise the shortest description decides: all normal sizes have
+   one share of stalls and all slow ones another, or every part has its own share, or the share follows the size and there is no cut.
+3. A range is slow if at least a quarter of its messages stalled, at least three, and chance does not explain that compared with normal
+   sizes. Also, the median time of the stalled ones must exceed the time expected for their size (a Theil-Sen line through all times
+   without the waits that TCP caused) by more than both 95 % intervals. (Not all need stall: receivers acknowledge at once for a while.)
+4. A slow range that extends to the largest (or smallest) size seen must start abruptly, beside normal sizes and close to them: a share
+   that grows with size is a trend, and between distant sizes it may grow. (If another range has two ends, no trend explains both.)
 
-Time is that from a message's first segment to its last, so the thinking of programs before and behind it is not in it.
+Times are from the first to the last segment of a message, so pauses of the applications before and after it do not count.
 """
 
 from __future__ import annotations
@@ -36,59 +36,60 @@ if TYPE_CHECKING:
     from tcptrace_lab.size_cuts import Part
 
 LEAST_IN_RANGE = 3
-"""Messages of a range that stalled: three prove it (docs/how-it-decides.md, 2.4)."""
+"""Least number of stalled messages in a range: three prove it (docs/how-it-decides.md, 2.4)."""
 
 LEAST_NORMAL = 3
-"""Messages outside of slow ranges without which nothing is normal, as many as prove a stall. Whether so few are chance, the tests say."""
+"""Least number of messages outside slow ranges: as many as prove a stall. The tests decide whether so few are chance."""
 
 RUNS_Z = -3.0
-"""Normal deviate of the number of runs from which stalls are said to depend on size: one chance in 740."""
+"""Normal deviate of the number of runs at or below which stalls depend on size: one chance in 740."""
 
 FEW_OF_A_KIND = 10
-"""With fewer messages that stalled, or did not, the number of runs is far from normal, and its own distribution is summed."""
+"""With fewer stalled or fewer other messages, the number of runs is far from normal, and its exact distribution is summed."""
 
 SLOW_SHARE, NORMAL_SHARE = 0.25, 0.1
-"""Share of stalled messages from which a range is slow, and up to which it is normal (heuristics)."""
+"""Share of stalled messages from which a range is slow, and share up to which it is normal (heuristics)."""
 
 ALIKE_PART = 0.5
-"""A slow part beside a slower one belongs to its range if its share is this part of the other's or more; else what it is, is not known."""
+"""A slow part beside a slower one belongs to its range if its share is at least this part of the other's. Otherwise it is not
+classified."""
 
 CHANCE = 0.001
-"""A range's share is no chance if what the normal messages show would give it less often than this (`predictive_tail`)."""
+"""A range's share is no chance if the normal messages would give it less often than this (`predictive_tail`)."""
 
 EDGE_QUARTER, EDGE_SHARE = 0.25, 0.9
-"""A range with normal sizes on one side only must have at that edge, in this part of its messages, so much of its whole share."""
+"""A range with normal sizes on one side only needs, in this part of its messages at that edge, at least this part of its total share."""
 
 EDGE_GAP = 1 / 3
-"""Between it and the normal size beside it there is less than this part of all sizes, or of their logarithms: a trend takes as much from
+"""Largest gap between such a range and the next normal size, as a part of all sizes or of their logarithms. A trend takes as much from
 shares of 0.1 to 0.9 (`size_cuts.STEEPEST`)."""
 
 EXCESS_PART = 2
-"""The stalled messages' median exceeds what is normal by this part of the shortest wait that counts as a stall, or more (a heuristic)."""
+"""The median excess of the stalled messages must exceed the shortest wait that counts as a stall, divided by this (a heuristic)."""
 
 Z_95 = 1.959964
 """Normal deviate of two-sided 95 % intervals."""
 
 TREND_MESSAGES = 400
-"""Messages through which the line of times without stalls is drawn: every pair of them is looked at."""
+"""Messages used for the line of times without stalls: it compares every pair of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class SlowRange:
-    """Message sizes that are slow. Intervals are of 95 %.
+    """A range of slow message sizes. Intervals are 95 % intervals.
 
     Attributes:
-        from_bytes, to_bytes: the smallest and the largest size seen in it.
-        least_from_bytes, most_to_bytes: it may be as wide as this: up to the next normal size seen; None where there is none.
-        messages: how many it has.
-        stalled_share: of them, those that stalled.
-        stalled_share_interval: Wilson's.
-        median_ns: of the time from first to last segment.
-        median_interval_ns: by order statistics.
-        stalled_median_ns: of those that stalled.
-        normal_median_ns: what messages of these sizes take if they do not stall.
-        cost_ns: time beyond that, of all that stalled.
-        rows: positions of its stalled messages in what was given.
+        from_bytes, to_bytes: smallest and largest size seen in it.
+        least_from_bytes, most_to_bytes: its widest possible extent, up to the next normal size seen; None where there is none.
+        messages: number of messages.
+        stalled_share: share of stalled messages.
+        stalled_share_interval: Wilson's interval.
+        median_ns: median time from first to last segment.
+        median_interval_ns: interval by order statistics.
+        stalled_median_ns: median time of the stalled messages.
+        normal_median_ns: expected time of messages of these sizes without a stall.
+        cost_ns: time beyond the expected time, summed over the stalled messages.
+        rows: positions of its stalled messages in the input.
     """
 
     from_bytes: int
@@ -107,17 +108,17 @@ class SlowRange:
 
     @property
     def has_ends(self) -> bool:
-        """Whether there are normal sizes on both sides of it."""
+        """Whether it has normal sizes on both sides."""
         return self.least_from_bytes is not None and self.most_to_bytes is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Which messages stalled, if a wait of so much is a stall.
+    """Which messages stalled, for one definition of a stall.
 
     Attributes:
-        stalled: whether TCP held the message back for long.
-        least_ns: the shortest wait that counts, on a LAN.
+        stalled: whether TCP delayed the message for long.
+        least_ns: shortest wait that counts as a stall, on a LAN.
     """
 
     stalled: NDArray[np.bool_]
@@ -125,22 +126,22 @@ class Look:
 
 
 def by_clarity(sizes: NDArray[np.int64], *looks: Look) -> list[Look]:
-    """The looks at some messages, that first in which stalls stand together most by size; equals as they come."""
+    """Sort the looks at some messages: first the one whose stalls cluster most by size; ties stay in their order."""
     order = np.argsort(sizes, kind="stable")
     return sorted(looks, key=lambda look: runs_z(look.stalled[order]))
 
 
 def slow_ranges(sizes: NDArray[np.int64], times_ns: NDArray[np.int64], held_ns: NDArray[np.int64], look: Look) -> tuple[SlowRange, ...]:
-    """The slow ranges among some messages.
+    """Return the slow ranges among some messages.
 
     Args:
         sizes: bytes of each message.
-        times_ns: from its first segment to its last.
-        held_ns: of that, waits in which TCP held it back.
+        times_ns: time from its first segment to its last.
+        held_ns: the part of that time in which TCP delayed it.
         look: which of them stalled.
 
     Returns:
-        Ranges, ascending; none where there is nothing to tell or not enough to tell it by.
+        Ranges, ascending; empty if there are none, or too few messages.
     """
     count, hits = int(sizes.size), int(look.stalled.sum())
     if count < LEAST_MESSAGES or hits < LEAST_IN_RANGE or count - hits < LEAST_NORMAL:
@@ -164,7 +165,7 @@ def slow_ranges(sizes: NDArray[np.int64], times_ns: NDArray[np.int64], held_ns: 
 
 @dataclass(frozen=True, slots=True)
 class _Ordered:
-    """Messages by size."""
+    """Messages sorted by size."""
 
     sizes: NDArray[np.int64]
     times_ns: NDArray[np.int64]
@@ -174,7 +175,7 @@ class _Ordered:
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """The time by size of a message that is not held: a line by Theil and Sen, and how far its median may be off (95 %)."""
+    """Expected time of a message without a stall, by size: a Theil-Sen line, and the error of its median (95 %)."""
 
     at_zero_ns: float
     per_byte_ns: float
@@ -182,7 +183,7 @@ class Trend:
 
     @classmethod
     def through(cls, sizes: NDArray[np.int64], times_ns: NDArray[np.int64]) -> Trend:
-        """The line through some messages, evenly chosen by size where there are many."""
+        """Return the line through some messages; if there are many, through an even selection by size."""
         chosen = np.unique(np.linspace(0, sizes.size - 1, min(sizes.size, TREND_MESSAGES)).astype(np.int64))
         x, y = sizes[chosen].astype(np.float64), times_ns[chosen].astype(np.float64)
         low, high = np.triu_indices(x.size, 1)
@@ -195,12 +196,12 @@ class Trend:
         return cls(middle, slope, max(highest - middle, middle - lowest))
 
     def at(self, size_bytes: float) -> float:
-        """Nanoseconds; never less than none."""
+        """Return the expected time in nanoseconds, at least 0."""
         return max(self.at_zero_ns + self.per_byte_ns * size_bytes, 0.0)
 
 
 def runs_z(stalled: NDArray[np.bool_]) -> float:
-    """How many runs of like messages there are, as a normal deviate from what chance would make: far below 0 where like stand together."""
+    """Return the number of runs of equal messages as a normal deviate from chance: far below 0 if equal messages cluster."""
     ones = int(stalled.sum())
     zeros = int(stalled.size) - ones
     if not ones or not zeros:
@@ -216,7 +217,10 @@ def runs_z(stalled: NDArray[np.bool_]) -> float:
 
 
 def _so_few_runs(runs: int, ones: int, zeros: int) -> float:
-    """How likely chance makes so many runs or fewer (Wald and Wolfowitz 1940): each kind makes as many, or one of them one more."""
+    """Return the probability of at most this many runs by chance (Wald and Wolfowitz 1940).
+
+    Both kinds have equally many runs, or one kind has one more.
+    """
 
     def ways(parts_of_ones: int, parts_of_zeros: int) -> int:
         return math.comb(ones - 1, parts_of_ones - 1) * math.comb(zeros - 1, parts_of_zeros - 1)
@@ -225,7 +229,7 @@ def _so_few_runs(runs: int, ones: int, zeros: int) -> float:
 
 
 def wilson(hits: int, count: int) -> tuple[float, float]:
-    """Wilson's 95 % interval of a share."""
+    """Return Wilson's 95 % interval of a share."""
     share, square = hits / count, Z_95 * Z_95
     centre = (share + square / (2 * count)) / (1 + square / count)
     half = Z_95 / (1 + square / count) * math.sqrt(share * (1 - share) / count + square / (4 * count * count))
@@ -233,7 +237,7 @@ def wilson(hits: int, count: int) -> tuple[float, float]:
 
 
 def median_interval(ascending: NDArray[np.float64]) -> tuple[float, float]:
-    """95 % interval of the median by order statistics (the binomial distribution by its normal approximation)."""
+    """Return the 95 % interval of the median by order statistics (the binomial distribution in its normal approximation)."""
     count = ascending.size
     half = Z_95 * math.sqrt(count) / 2
     low = max(math.floor(count / 2 - half), 0)
@@ -242,7 +246,7 @@ def median_interval(ascending: NDArray[np.float64]) -> tuple[float, float]:
 
 
 def _joined(parts: list[Part]) -> Iterator[slice]:
-    """Neighbouring slow parts as one, if their shares are alike."""
+    """Join neighbouring slow parts with similar shares."""
     begun: slice | None = None
     before = 0.0
     for part in parts:
@@ -259,7 +263,10 @@ def _joined(parts: list[Part]) -> Iterator[slice]:
 def _judged(
     ordered: _Ordered, part: slice, normal: list[Part], seen: tuple[int, int], trend: Trend, order: NDArray[np.int64]
 ) -> SlowRange | None:
-    """The slow part as a range; None if chance explains it. `seen`: how many of how many normal messages stalled."""
+    """Return the slow part as a range; None if chance explains it.
+
+    `seen`: the number of stalled messages among the normal ones, and the number of normal ones.
+    """
     count, hits = part.stop - part.start, int(ordered.stalled[part].sum())
     if hits < LEAST_IN_RANGE or predictive_tail(hits, count, *seen) > CHANCE:
         return None
@@ -288,9 +295,9 @@ def _judged(
 
 
 def predictive_tail(hits: int, count: int, seen_hits: int, seen: int) -> float:
-    """How likely at least so many of some messages stall, if they stall as those seen before: the share is not known, only its samples.
+    """Return the probability that at least `hits` of `count` messages stall if they behave like those seen, whose share is only estimated.
 
-    The beta-binomial distribution that follows from Jeffreys' prior.
+    It is the beta-binomial distribution that follows from Jeffreys' prior.
     """
     a, b = seen_hits + 0.5, seen - seen_hits + 0.5
 
@@ -306,7 +313,7 @@ def _log_beta(a: float, b: float) -> float:
 
 
 def _begins_at_once(ordered: _Ordered, part: slice, normal: list[Part], *, no_trend: bool) -> bool:
-    """Whether a range with normal sizes on one side only has an edge there, a sharp one if a trend is possible."""
+    """Whether a range with normal sizes on one side only has an edge there; if a trend is possible, the edge must be sharp."""
     beside_below = any(one.stop == part.start for one in normal)
     if not beside_below and not any(one.start == part.stop for one in normal):
         return False

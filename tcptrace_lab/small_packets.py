@@ -1,7 +1,7 @@
-"""Small-packet trouble, with what it costs in segments and bytes.
+"""Findings on small packets, with their cost in segments and bytes.
 
-There are streams of tinygrams, messages cut where a buffer ends, and segments cut to silly windows. All are told from what connections
-count; only for silly windows the segments of a few suspects are read. None has a cost in time of its own: what waits is in the ledger.
+They cover streams of tinygrams, messages cut where a buffer ends, and segments cut to silly windows. The counts of connections show them;
+only for silly windows are the segments of a few suspects read. None has a time cost of its own: the ledger counts the waits.
 """
 
 from __future__ import annotations
@@ -20,35 +20,35 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 MOST = 20
-"""Connections told of, those with most segments."""
+"""Largest number of connections reported: those with most segments."""
 
 LEAST_SEGMENTS = 20
-"""Segments with data below which nothing is said (a heuristic)."""
+"""Least number of data segments for a finding (a heuristic)."""
 
 TINY_PART = 8
-"""A mean of this part of a full segment, or less, proves that most segments are below a quarter of one: were half of them larger, the mean
-would be."""
+"""If the mean size is at most a full segment divided by this, most segments are below a quarter of a full one: if half of them were larger,
+the mean would be larger."""
 
 BEHIND_SHARE = 0.5
-"""More than this share of a stream's segments left behind another small one in flight, so that most could have left together. Messages of
-two pieces, each answered, have a half and are no stream (a heuristic)."""
+"""In a stream, more than this share of the segments are sent while an earlier small one is in flight, so most could have been combined.
+Messages of two pieces, each answered, have a share of a half and are no stream (a heuristic)."""
 
 LEAST_HEADER_BYTES = 40
-"""IPv4 and TCP without options (RFC 791, RFC 9293), where the line's own headers are not known."""
+"""IPv4 and TCP headers without options (RFC 791, RFC 9293), if the link's headers are unknown."""
 
 LOW_SHARE = 0.2
-"""Share of the bytes that are headers from which tinygrams are a fault, if a small one."""
+"""Share of header bytes from which tinygrams are a fault of low severity."""
 
 CUT_TIMES = 3
-"""This many segments that fill a silly window to the byte, or messages that are cut alike, are no chance (docs/how-it-decides.md, 2.4)."""
+"""This many segments that fill a silly window exactly, or messages cut alike, are no coincidence (docs/how-it-decides.md, 2.4)."""
 
 CUT_SHARE = 0.1
-"""Share of the segments with data from which cut ones are a fault, if a small one (a heuristic)."""
+"""Share of the data segments from which cut ones are a fault of low severity (a heuristic)."""
 
 EVIDENCE_FRAMES = 20
 
 _SUSPECT_PART = 0.75
-"""Silly windows make segments small: a mean above this part of a full one does not show any worth a line (a heuristic)."""
+"""Silly windows make segments small: a mean size above this part of a full segment shows none that matter (a heuristic)."""
 
 _CUTS = ("cut_messages", "cut_pieces", "cut_at_bytes", "cut_waited_ns", "cut_frame")
 _FIGURES = (
@@ -63,14 +63,14 @@ _FIGURES = (
 
 
 def findings(segments: pl.LazyFrame, connections: pl.LazyFrame) -> tuple[Finding, ...]:
-    """Tinygrams, cut messages and silly windows of a capture.
+    """Return the findings on tinygrams, cut messages and silly windows.
 
     Args:
-        segments: rows of `schema.SEGMENTS`; read once, of suspects of silly windows, if there are any.
+        segments: rows of `schema.SEGMENTS`; read once, for suspects of silly windows, if there are any.
         connections: rows of `schema.CONNECTIONS`; read once.
 
     Returns:
-        Findings without a cost in time, on at most `MOST` connections.
+        Findings without a time cost, on at most `MOST` connections.
     """
     directions = _directions(connections)
     tiny = (_tinygram(row) for row in directions if row["tiny"])
@@ -99,7 +99,7 @@ def _suspect(side: str, other: str) -> pl.Expr:
 
 @cache
 def _tests() -> tuple[Mapping[str, pl.Expr], Mapping[str, pl.Expr]]:
-    """What is asked of each side of a connection, and what is told of it."""
+    """Return the tests for each endpoint of a connection, and the figures to report."""
     tests: dict[str, pl.Expr] = {}
     figures: dict[str, pl.Expr] = {}
     for side in SIDES:
@@ -114,7 +114,7 @@ def _tests() -> tuple[Mapping[str, pl.Expr], Mapping[str, pl.Expr]]:
 
 
 def _directions(connections: pl.LazyFrame) -> list[dict[str, Any]]:
-    """The directions that are `tiny`, `cut` or `suspect`, most segments first; a test that cannot be made is not passed."""
+    """Return the directions that are `tiny`, `cut` or `suspect`, most segments first. A test with unknown values counts as false."""
     tests, figures = _tests()
     rows = (
         connections.select("conn", **tests, **figures)

@@ -1,7 +1,7 @@
-"""Rows that may outgrow memory: kept as they are up to a bound, beyond it as Parquet in temporary files.
+"""Rows that may exceed memory: kept in memory up to a bound, then as Parquet in temporary files.
 
-The files have no names. Each is created unlinked, and the lazy frame that scans it owns the open file. So the operating
-system frees the space when the last frame that refers to it goes, and also when the process is killed.
+The files have no names. Each is created unlinked, and the lazy frame that scans it owns the open file. The operating system frees the space
+when the last frame that refers to it is gone, and also when the process is killed.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ ROW_GROUP_ROWS = 131_072
 """Rows that are decoded together when a file is read: about 20 MB of segment rows."""
 
 COMPRESSION: Literal["lz4"] = "lz4"
-"""Measured per million segment rows (158 MB), CPU time: lz4 0.42 s and 77 MB, none 0.4 s and 123 MB, zstd-1 0.5 s and 53 MB, which
-reads slower."""
+"""Measured CPU time and size per million segment rows (158 MB): lz4 0.42 s and 77 MB, none 0.4 s and 123 MB, zstd-1 0.5 s and 53 MB; zstd-1
+is slower to read."""
 
 
 def parquet(row_group_rows: int) -> Callable[[pl.DataFrame, IO[bytes]], None]:
-    """Writes a frame as Parquet, so many rows of which are decoded together when it is read."""
+    """Return a function that writes a frame as Parquet, with this many rows per row group."""
 
     def write(frame: pl.DataFrame, file: IO[bytes]) -> None:
         frame.lazy().sink_parquet(file, compression=COMPRESSION, row_group_size=row_group_rows)
@@ -40,14 +40,13 @@ def parquet(row_group_rows: int) -> Callable[[pl.DataFrame, IO[bytes]], None]:
 
 
 class Files:
-    """Frames in nameless temporary files, each in its own.
+    """Frames in unnamed temporary files, one file per frame.
 
-    Writing goes on in a thread beside the one that adds; `add` waits while the frame before is not yet written, so that at
-    most two frames are in memory.
+    A thread writes while the caller continues. `add` waits until the frame before is written, so at most two frames are in memory.
     """
 
     def __init__(self, write: Callable[[pl.DataFrame, IO[bytes]], None]) -> None:
-        """No files yet; `write` puts a frame into one (`parquet`)."""
+        """Start without files; `write` writes a frame into one (`parquet`)."""
         self._write_frame = write
         self._files: list[IO[bytes]] = []
         self._writer: ThreadPoolExecutor | None = None
@@ -55,11 +54,11 @@ class Files:
 
     @property
     def some(self) -> bool:
-        """True once there are any."""
+        """Whether there are any files."""
         return self._writer is not None
 
     def add(self, frame: pl.DataFrame) -> None:
-        """Write one frame. Raises OutputUnwritable where the temporary space is full or missing, for this frame or the one before."""
+        """Write one frame. Raises OutputUnwritable if the temporary space is full or missing, for this frame or the one before."""
         self._wait()
         if self._writer is None:
             self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="spill")
@@ -67,7 +66,7 @@ class Files:
         self._pending = self._writer.submit(self._write, frame)
 
     def finish(self) -> list[IO[bytes]]:
-        """The files, in the order of adding; whoever takes them closes them. Raises OutputUnwritable as `add` does."""
+        """Return the files, in the order of adding; the caller closes them. Raises OutputUnwritable as `add` does."""
         self._wait()
         if self._writer is not None:
             self._writer.shutdown()
@@ -76,7 +75,7 @@ class Files:
 
     def _write(self, frame: pl.DataFrame) -> None:
         try:
-            file: IO[bytes] = tempfile.TemporaryFile(prefix="tcptrace-lab-")  # noqa: SIM115  (closed by whom it is given to)
+            file: IO[bytes] = tempfile.TemporaryFile(prefix="tcptrace-lab-")  # noqa: SIM115  (the caller of `finish` closes it)
             self._files.append(file)
             self._write_frame(frame, file)
             file.flush()
@@ -95,7 +94,7 @@ class Files:
 
 
 class Spill:
-    """Collects frames of one schema, then gives all their rows as one lazy frame, in the order of adding."""
+    """Collects frames with one schema, then returns all rows as one lazy frame, in the order of adding."""
 
     def __init__(self, schema: Mapping[str, pl.DataType], spill_rows: int) -> None:
         """Keep up to `spill_rows` rows in memory."""
@@ -106,7 +105,7 @@ class Spill:
         self._files = Files(self._write)
 
     def add(self, frame: pl.DataFrame) -> None:
-        """Take over the rows of `frame`. Raises OutputUnwritable as `Files.add` does."""
+        """Add the rows of `frame`. Raises OutputUnwritable as `Files.add` does."""
         if frame.is_empty():
             return
         self._held.append(frame)
@@ -116,7 +115,7 @@ class Spill:
             self._held, self._held_rows = [], 0
 
     def finish(self, revisions: Revisions = NONE) -> pl.LazyFrame:
-        """All rows; those of segments, revised. Raises OutputUnwritable as `add` does."""
+        """Return all rows; segment rows with their revisions applied. Raises OutputUnwritable as `add` does."""
         files = self._files.finish()
         if not files:
             held = [revisions.of(frame) for frame in self._held] or [pl.DataFrame(schema=self._schema)]
@@ -138,9 +137,9 @@ class Spill:
 
 
 def close(files: list[IO[bytes]]) -> None:
-    """Close and forget them."""
+    """Close all files and empty the list."""
     for file in files:
-        with contextlib.suppress(OSError):  # a full disk refuses even the closing, and was told of
+        with contextlib.suppress(OSError):  # on a full disk even closing fails; the error was already raised
             file.close()
     files.clear()
 
@@ -153,7 +152,7 @@ def _place() -> str:
 
 
 def _allow_many_files() -> None:
-    """Raise the soft limit of open files to the hard one: one file per part, and the usual 1,024 would end at half a billion rows."""
+    """Raise the soft limit of open files to the hard one. Each part is a file; the usual 1,024 would end at half a billion rows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -1,8 +1,8 @@
-"""The ledger → stalls: its intervals that are longer than a wait needs to be, each with what proves its cause.
+"""Ledger → stalls: the intervals that are unusually long, each with the proof of its cause.
 
-A stall is an interval of at least `threshold_ns` (`schema.WAITS`): two round trips, or 10 ms on a LAN, but at most a round trip plus the
-minimum retransmission timeout of Linux (docs/how-it-decides.md, 2.3). Its proof is what was true at the sender then: the values that the
-rule of its cause names, the frames around it, and the timer that a late ACK points to.
+A stall is an interval of at least `threshold_ns` (`schema.WAITS`): two RTTs, or 10 ms on a LAN, but at most one RTT plus the minimum
+retransmission timeout of Linux (docs/how-it-decides.md, 2.3). Its proof is the sender's state at that time: the values that the rule of its
+cause names, the frames around it, and the timer that a late ACK suggests.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 DELAYED = ("nagle-delayed-ack", "delayed-ack")
-"""Causes that a delayed ACK ends."""
+"""Causes where a delayed ACK ends the wait."""
 
 ACK_TIMERS = {40: "ack-40ms", 50: "ack-50ms", 100: "ack-100ms", 200: "ack-200ms"}
 """`policy.TIMERS` → `schema.STALL_TIMERS`."""
 
 LEAST_STALL_NS = 10 * NS_PER_MS
-"""No shorter wait is a stall."""
+"""Shortest stall."""
 
 CAUSAL_NS = NS_PER_MS
-"""An event within this time of another may be its effect (docs/how-it-decides.md, 2.2)."""
+"""An event within this time after another may be its effect (docs/how-it-decides.md, 2.2)."""
 
 HEARTBEAT_NS = 215 * NS_PER_MS
-"""A heartbeat of 200 ms delays no ACK longer (and a path adds a little: `policy.TIMERS`)."""
+"""Longest ACK delay of a heartbeat of 200 ms, with a margin for the path (`policy.TIMERS`)."""
 
 IS_STALL = pl.col("end_ns") - pl.col("start_ns") >= pl.col("threshold_ns")
 """True for the rows of `schema.WAITS` that are stalls."""
@@ -40,14 +40,14 @@ _WAY = ("conn", "from_client")
 
 
 def stalls(ledger: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
-    """The stalls among some intervals. They are held in memory.
+    """Return the stalls among some intervals. They are held in memory.
 
     Args:
         ledger: rows of `schema.WAITS`; read once.
         connections: rows of `schema.CONNECTIONS`, at least those of the intervals.
 
     Returns:
-        Rows of `schema.STALLS`, by connection; the client's before the server's, those of a direction in order of time.
+        Rows of `schema.STALLS`, by connection, the client's direction before the server's, in time order.
     """
     wanted = (*(name for name in schema.STALLS.names if name != "timer"), "kind")
     rows = ledger.select(wanted).filter(IS_STALL)
@@ -58,7 +58,7 @@ def stalls(ledger: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
 
 @cache
 def _timer() -> pl.Expr:
-    """`timer`: the timer that ended the wait, if one did: which one follows from the cause, or from how late the ACK was."""
+    """`timer`: the timer that ended the wait, if one did. The cause or the delay of the ACK determines which."""
     cause, late = pl.col("cause").cast(pl.String), pl.col("ack_late_ns")
     delayed = cause.is_in(DELAYED)
     beats = delayed & pl.col("beats") & (late < HEARTBEAT_NS)
@@ -80,5 +80,8 @@ def _timer() -> pl.Expr:
 
 
 def proof(row: Mapping[str, Any]) -> str:
-    """What its rule names, of a row of `schema.STALLS`: `1,024 bytes in flight, ACK in frame 12 came 43.2 ms late, …`; may be empty."""
+    """Return the proof that the rule names, from a row of `schema.STALLS`; may be empty.
+
+    Example: `1,024 bytes in flight, ACK in frame 12 came 43.2 ms late, …`.
+    """
     return ", ".join(words for value in rules.of_cause(row["cause"]).proof if (words := value.told(row)))

@@ -1,7 +1,7 @@
-"""Streams (standard input, pipes, FIFOs), which can be read only once: given to the engine so that it can be asked a second time.
+"""Streams (standard input, pipes, FIFOs), which can be read only once, made available to the engine a second time.
 
-The engine looks at the first bytes of all files before it reads any of them to its end. Where it refuses one, the others have been begun,
-and the refused one is needed from its start by another program. So what a stream gives first is kept.
+The engine reads the first bytes of all files before it reads any of them to its end. If it refuses one, it has already read from the
+others, and a converter needs the refused one from its start. So the first bytes of a stream are kept.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from tcptrace_lab.errors import CaptureUnreadable
 STDIN = "-"
 
 CHUNK_BYTES = 1 << 16
-"""Bytes passed on at a time: what a pipe of Linux holds."""
+"""Bytes copied at a time: the capacity of a Linux pipe."""
 
 KEPT_BYTES = 4 << 20
-"""What is kept of a stream. The engine takes a block (256 KiB) of each file before it refuses one, and what a pipe holds is on its way."""
+"""Bytes kept of a stream. The engine reads a block (256 KiB) of each file before it refuses one, and a pipe may hold more."""
 
 
 COMPRESSION_MAGICS = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18", b"\xfd7zXZ\x00")
-"""What gzip (RFC 1952), zstd (RFC 8878), lz4 and xz files begin with: those that the engine unpacks."""
+"""First bytes of gzip (RFC 1952), zstd (RFC 8878), lz4 and xz files, which the engine decompresses."""
 
 
 def is_compressed(path: str) -> bool:
-    """Whether a file is, by its first bytes. OSError: it cannot be opened."""
+    """Whether the first bytes of a file are those of a compressed one. Raises OSError if it cannot be opened."""
     with open(path, "rb") as file:  # noqa: PTH123  (names as the user gave them)
         return file.read(max(map(len, COMPRESSION_MAGICS))).startswith(COMPRESSION_MAGICS)
 
@@ -41,30 +41,33 @@ _TOO_LATE = CaptureUnreadable(
 
 
 class Stream(Protocol):
-    """A stream that can be begun anew, as long as little of it was read."""
+    """A stream that can be restarted as long as little of it has been read."""
 
     @property
     def fault(self) -> str | None:
-        """What ended it before its time; None if nothing did, up to now."""
+        """What ended it early; None if nothing did so far."""
 
     def begin(self) -> str:
-        """A path for the engine, on which all comes from the start. CaptureUnreadable: too much was read."""
+        """Return a path on which the engine reads it from the start. Raises CaptureUnreadable if too much has been read."""
 
     def rest_into(self, file: IO[bytes]) -> None:
-        """Write all of it to `file`. CaptureUnreadable: too much was read. OSError: there is no room."""
+        """Write all of it to `file`. Raises CaptureUnreadable if too much has been read, OSError if there is no room."""
 
     def close(self) -> None:
-        """Give it up."""
+        """Close it."""
 
 
 def opened(path: str) -> Stream | None:
-    """The stream `path`; None for what can be read again, or not at all. A FIFO waits for its writer. OSError: it cannot be opened."""
+    """Return the stream `path`; None for a path that can be read again, or cannot be read.
+
+    Waits for the writer of a FIFO. Raises OSError if the FIFO cannot be opened.
+    """
     if path == STDIN:
         with contextlib.suppress(OSError):
             mode = os.fstat(0).st_mode
             if not stat.S_ISDIR(mode):
                 return Redirected(os.dup(0)) if stat.S_ISREG(mode) else Passed(os.dup(0))
-        return None  # closed, or a directory: the engine will say so
+        return None  # closed, or a directory: the engine reports it
     with contextlib.suppress(OSError):
         if stat.S_ISFIFO(os.stat(path).st_mode):  # noqa: PTH116  (names as the user gave them)
             return Passed(os.open(path, os.O_RDONLY))
@@ -72,39 +75,39 @@ def opened(path: str) -> Stream | None:
 
 
 class Redirected:
-    """Standard input that is a regular file: it can be read again."""
+    """Standard input from a regular file: it can be read again."""
 
     def __init__(self, descriptor: int) -> None:
-        """`descriptor` is closed in the end."""
+        """Take over `descriptor`; `close` closes it."""
         self._descriptor = descriptor
         self._start = os.lseek(descriptor, 0, os.SEEK_CUR)
 
     @property
     def fault(self) -> str | None:
-        """None: the engine meets what is wrong with it."""
+        """None: the engine reports errors of the file itself."""
         return None
 
     def begin(self) -> str:
-        """Standard input itself, whose position is shared."""
+        """Return standard input, rewound to its start position."""
         os.lseek(self._descriptor, self._start, os.SEEK_SET)
         return STDIN
 
     def rest_into(self, file: IO[bytes]) -> None:
-        """Write all of it to `file`. OSError: there is no room."""
+        """Write all of it to `file`. Raises OSError if there is no room."""
         self.begin()
         with open(self._descriptor, "rb", buffering=0, closefd=False) as stream:
             shutil.copyfileobj(stream, file, CHUNK_BYTES)
 
     def close(self) -> None:
-        """Give it up."""
+        """Close it."""
         os.close(self._descriptor)
 
 
 class Passed:
-    """A pipe, passed on to another one by a thread, which keeps what comes first."""
+    """A pipe that a thread copies to another pipe. The thread keeps the first bytes."""
 
     def __init__(self, descriptor: int) -> None:
-        """`descriptor` is closed in the end."""
+        """Take over `descriptor`; `close` closes it."""
         self._descriptor = descriptor
         self._kept: bytearray | None = bytearray()
         self._ended = False
@@ -114,7 +117,7 @@ class Passed:
         self._stop_reader, self._stop_writer = os.pipe()
 
     def begin(self) -> str:
-        """A pipe of ours. CaptureUnreadable: too much was read."""
+        """Return the path of a new pipe. Raises CaptureUnreadable if too much has been read."""
         self._stop()
         if self._kept is None:
             raise _TOO_LATE
@@ -122,11 +125,11 @@ class Passed:
         os.set_blocking(writer, False)
         thread = threading.Thread(target=self._run, args=(writer, bytes(self._kept)), name="stream", daemon=True)
         thread.start()
-        self._thread = thread  # not before: an exception may come in between, and what has not begun cannot be waited for
+        self._thread = thread  # only now: after an exception, `_stop` must not join a thread that has not started
         return f"/dev/fd/{self._reader}"
 
     def rest_into(self, file: IO[bytes]) -> None:
-        """Write all of it to `file`. CaptureUnreadable: too much was read. OSError: there is no room."""
+        """Write all of it to `file`. Raises CaptureUnreadable if too much has been read, OSError if there is no room."""
         self._stop()
         if self._kept is None:
             raise _TOO_LATE
@@ -135,13 +138,13 @@ class Passed:
             file.write(data)
 
     def close(self) -> None:
-        """Give it up."""
+        """Close it."""
         self._stop()
         for descriptor in (self._descriptor, self._stop_reader, self._stop_writer):
             os.close(descriptor)
 
     def _stop(self) -> None:
-        """End the thread, wherever it waits."""
+        """End the thread, even while it waits."""
         if self._thread is None:
             return
         os.write(self._stop_writer, b"\0")
@@ -151,11 +154,11 @@ class Passed:
         self._thread = None
 
     def _run(self, writer: int, kept: bytes) -> None:
-        """The thread: what was kept, then what comes."""
+        """Run in the thread: write the kept bytes, then copy the rest."""
         try:
             if written(writer, kept, self._stop_reader):
                 self._pass_on(writer)
-        except OSError as error:  # of the stream: a terminal that is gone, a connection that was reset
+        except OSError as error:  # an error of the stream: a terminal that has gone, a connection that was reset
             self._ended, self.fault = True, error.strerror or str(error)
         finally:
             os.close(writer)
@@ -179,7 +182,7 @@ class Passed:
 
 
 def written(writer: int, data: bytes, stop_reader: int) -> bool:
-    """Write `data` into a pipe that does not block, however long its reader takes; False if that goes away, or `stop_reader` is ready."""
+    """Write `data` to a non-blocking pipe, however slowly it is read. Return False if its reader has gone or `stop_reader` is readable."""
     waiting = select.poll()
     waiting.register(writer, select.POLLOUT)
     waiting.register(stop_reader, select.POLLIN)

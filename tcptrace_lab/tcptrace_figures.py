@@ -1,8 +1,7 @@
-"""tcptrace's names of things → ours: the 70 figures of each direction that its long listing (`tcptrace -lrW`) prints.
+"""tcptrace's names → our columns: the 70 figures per direction of its long listing (`tcptrace -lrW`).
 
-The one home of this mapping: the export that prints such a listing uses it, and so does the test that compares every figure with
-tcptrace's own. Where tcptrace 6.6.7 means something else by a name, or computes it wrongly, ours is kept as `schema` defines it, and the
-figure says what tcptrace does instead (`differs`).
+This mapping is defined only here. The export of the listing uses it, and the test that compares every figure with tcptrace. Where tcptrace
+6.6.7 means something else by a name, or computes it wrongly, our figure follows `schema`, and `differs` says what tcptrace does instead.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ Value = Number | str
 
 
 class Direction:
-    """The figures of one direction of a connection, and of the other one."""
+    """The figures of one direction of a connection, with access to the opposite direction."""
 
     def __init__(self, connection: Mapping[str, Any], side: str) -> None:
-        """`connection` is a row of `schema.CONNECTIONS`, `side` the sender: `client` or `server`."""
+        """Take a row of `schema.CONNECTIONS` (`connection`) and the sender, `client` or `server` (`side`)."""
         self.connection = connection
         self.side = side
 
-    def __getitem__(self, name: str) -> Any:  # noqa: ANN401  (a column holds what its type says)
+    def __getitem__(self, name: str) -> Any:  # noqa: ANN401  (the type depends on the column)
         """The column `name` of this direction."""
         return self.connection[f"{self.side}_{name}"]
 
@@ -40,13 +39,13 @@ class Direction:
 
     @property
     def duration_ns(self) -> int | None:
-        """From the connection's first segment to its last; None without times."""
+        """Time from the connection's first segment to its last; None without timestamps."""
         first, last = self.connection["first_ts_ns"], self.connection["last_ts_ns"]
         return None if first is None or last is None else int(last - first)
 
     @property
     def data_ns(self) -> int | None:
-        """From the first segment with data to the last; None without."""
+        """Time from the first data segment to the last; None without data."""
         first, last = self["first_data_ts_ns"], self["last_data_ts_ns"]
         return None if first is None or last is None else int(last - first)
 
@@ -59,9 +58,9 @@ class Figure:
         name: tcptrace's name in its comma-separated output, without `_a2b` and `_b2a`.
         label: its name in the long listing.
         value: the figure, in the unit that tcptrace prints; None if unknown.
-        columns: the columns it is made of, as named in a direction.
-        unit: what the listing prints behind it.
-        form: how it is printed.
+        columns: the columns that it is computed from, without endpoint prefix.
+        unit: the unit that the listing prints after it.
+        form: its format.
         differs: what tcptrace 6.6.7 does where its figure is not ours; empty if there is no reason to differ.
     """
 
@@ -74,7 +73,7 @@ class Figure:
     differs: str = ""
 
     def text(self, direction: Direction) -> str:
-        """The figure as the listing prints it, without blanks; `NA` if unknown."""
+        """Return the figure as the listing prints it, without blanks; `NA` if unknown."""
         value = self.value(direction)
         if value is None:
             return "NA"
@@ -82,12 +81,12 @@ class Figure:
 
 
 def _column(label: str, column: str, unit: str = "", *, differs: str = "", name: str = "") -> Figure:
-    """A figure that is a column."""
+    """Return a figure that is one column."""
     return Figure(name or label.replace(" ", "_"), label, lambda direction: direction[column], (column,), unit, differs=differs)
 
 
 def _time(label: str, column: str, *, differs: str = "", name: str = "") -> Figure:
-    """A figure that is a column in nanoseconds, printed in milliseconds."""
+    """Return a figure that is one column in nanoseconds, printed in milliseconds."""
     return Figure(name or label.replace(" ", "_"), label, lambda direction: _ms(direction[column]), (column,), "ms", "8.1f", differs)
 
 
@@ -95,7 +94,7 @@ def _ms(nanoseconds: int | None) -> float | None:
     return None if nanoseconds is None else nanoseconds / 1e6
 
 
-def _yes(flag: bool | None) -> str:  # noqa: FBT001  (a predicate's answer, in words)
+def _yes(flag: bool | None) -> str:  # noqa: FBT001  (converts a bool to text)
     return "Y" if flag else "N"
 
 
@@ -110,7 +109,7 @@ def _copies(direction: Direction) -> int:
 
 
 def _data_time_s(direction: Direction) -> float | None:
-    """None without data, and where the clock went back."""
+    """Time from first to last data in seconds; None without data, and if the clock ran backwards."""
     data_ns = direction.data_ns
     return None if data_ns is None or data_ns < 0 else data_ns / NS_PER_S
 

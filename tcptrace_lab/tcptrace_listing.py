@@ -1,7 +1,7 @@
-"""Connections → text as tcptrace's long listing (`tcptrace -lrW`) has it.
+"""Connections → text in the form of tcptrace's long listing (`tcptrace -lrW`).
 
-The labels and columns are the same, so that what searches such text finds its figures. The figures are ours: what is not known is `NA`,
-and `tcptrace_figures` says where tcptrace means something else.
+Labels and layout are tcptrace's, so that tools that search such text find its figures. The figures are ours: unknown is `NA`, and
+`tcptrace_figures` documents where tcptrace differs.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ RULE = "=" * 32
 NS_PER_US = 1_000
 
 SLICE_CONNECTIONS = 4_096
-"""Connections in memory as Python objects at a time: some 40 MB."""
+"""Connections in memory as Python objects at a time: about 40 MB."""
 
 _SPACED = {"RTT samples", "RTT from 3WHS", "RTT full_sz smpls", "post-loss acks"}
-"""Labels that have an empty line before them."""
+"""Labels after an empty line."""
 
 _AMBIGUOUS = (
     "\t  The next 5 figures are of ACKs that end on a segment sent several times;\n\t  their times begin with its last transmission.\n"
@@ -36,7 +36,7 @@ _DUPLICATES = "       ** these packets came twice; no figure but this one counts
 
 
 def _any(column: str) -> Callable[[Direction], bool]:
-    """Whether a direction has something else than 0, False or null there."""
+    """Return a condition: whether a direction has a value other than 0, False or null in this column."""
     return lambda direction: bool(direction[column])
 
 
@@ -53,11 +53,11 @@ _SHOWN_IF: Mapping[str, Callable[[Direction], bool]] = {
     "hardware dups": lambda direction: bool(direction["capture_duplicates"] or direction["network_duplicates"]),
     **dict.fromkeys(("ambiguous acks", "RTT min (last)", "RTT max (last)", "RTT avg (last)", "RTT sdv (last)"), _any("rtt_resent_samples")),
 }
-"""Label → it is listed if this holds for one of the directions; others always are."""
+"""Label → condition. It is listed if the condition holds for one of the directions; all other labels are always listed."""
 
 
 def host_letters(number: int) -> str:
-    """Tcptrace's name of a host: a, b, …, z, aa, ab, … for 0, 1, …; two hosts for each connection, in its order."""
+    """Return tcptrace's name of a host: a, b, …, z, aa, ab, … for 0, 1, …; each connection has two hosts."""
     letters = ""
     number += 1
     while number:
@@ -67,21 +67,21 @@ def host_letters(number: int) -> str:
 
 
 def hosts(conn: int) -> tuple[str, str]:
-    """The names of client and server of a connection."""
+    """Return the names of client and server of a connection."""
     return host_letters(2 * conn), host_letters(2 * conn + 1)
 
 
 def write_listing(connections: pl.LazyFrame, info: CaptureInfo, name: str, stream: IO[bytes]) -> None:
-    """Write the long listing of all connections, some at a time.
+    """Write the long listing of all connections, in batches.
 
     Args:
         connections: rows of `schema.CONNECTIONS`.
-        info: what was captured.
+        info: facts about the capture.
         name: the capture's name, as the user gave it.
-        stream: takes the text (UTF-8).
+        stream: receives the text (UTF-8).
 
     Raises:
-        OSError: the stream refuses.
+        OSError: the stream cannot be written.
     """
     stream.write(_head(info).encode())
     for position, connection in enumerate(_rows(connections)):
@@ -104,7 +104,7 @@ def _head(info: CaptureInfo) -> str:
 
 
 def listing(connection: Mapping[str, Any], name: str) -> str:
-    """The long listing of one connection, a row of `schema.CONNECTIONS`; `name` is that of the capture."""
+    """Return the long listing of one connection (a row of `schema.CONNECTIONS`); `name` is that of the capture."""
     a, b = hosts(connection["conn"])
     directions = Direction(connection, "client"), Direction(connection, "server")
     lines = [
@@ -123,7 +123,7 @@ def listing(connection: Mapping[str, Any], name: str) -> str:
 
 
 def _line(figure: Figure, directions: tuple[Direction, Direction]) -> str:
-    """One figure of both directions, with what stands around it; empty if it is not listed."""
+    """Return one figure of both directions, with the text around it; empty if it is not listed."""
     shown_if = _SHOWN_IF.get(figure.label)
     if shown_if is not None and not any(shown_if(direction) for direction in directions):
         return ""
@@ -146,7 +146,7 @@ def _complete(directions: tuple[Direction, Direction]) -> str:
 
 
 def _moment(ts_ns: int | None) -> str:
-    """In local time, as tcptrace has it: `Sat Oct 20 19:12:57.956084 2012`."""
+    """Return the local time in tcptrace's format: `Sat Oct 20 19:12:57.956084 2012`."""
     if ts_ns is None:
         return "NA"
     seconds, fraction_ns = divmod(ts_ns, NS_PER_S)

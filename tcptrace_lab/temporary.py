@@ -1,9 +1,9 @@
-"""Temporary folders that do not outlive their process for long, however it ends.
+"""Temporary folders that are removed soon after their process ends, however it ends.
 
-A block ends with its folder, and so does an interrupt (`interrupts`). A process that is killed can do nothing: what it leaves is removed by
-the next one that makes such a folder. Whether a folder is still needed, its lock tells: a file in it, locked (flock(2)) as long as the
-process lives that made it, or one that was forked from it. In the file stands the folder's name, so that a copy that somebody made to keep
-is nobody's to remove, nor is anything else whose name happens to begin the same.
+The end of the block removes the folder, and so does an interrupt (`interrupts`). A killed process cannot clean up: the next process that
+creates such a folder removes what it left. A lock shows whether a folder is in use: a file in it, locked (flock(2)) while the process that
+created it, or a fork of it, is alive. The lock file contains the folder's name. So a copy of the folder that a user keeps is never removed,
+nor is any other folder whose name starts alike.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PREFIX = "tcptrace-lab-"
-"""How the names of the folders begin."""
+"""Start of the folders' names."""
 
 LOCK = ".tcptrace-lab-lock"
-"""The file in each that its process holds locked."""
+"""The lock file in each folder."""
 
 _NAME_BYTES = 255
-"""A file name is no longer (NAME_MAX of Linux, limits.h)."""
+"""Longest file name (NAME_MAX of Linux, limits.h)."""
 
 _cleared = False
-"""Whether this process has looked for what others left: once is enough."""
+"""Whether this process has already removed the folders of dead processes."""
 
 
 class _Held(NamedTuple):
@@ -45,17 +45,17 @@ class _Held(NamedTuple):
                 _empty(descriptor)
             finally:
                 os.close(descriptor)
-        os.close(self.lock)  # sooner than the folder goes: NFS keeps the name of an open file
+        os.close(self.lock)  # before the folder is removed: NFS keeps the name of an open file
         with contextlib.suppress(OSError):
             os.rmdir(self.path)  # noqa: PTH106
 
 
 @contextlib.contextmanager
 def folder() -> Iterator[str]:
-    """The path of a folder that goes with the block, with the program, or with the next one that makes one.
+    """Provide the path of a new folder. The end of the block removes it, or an interrupt, or the next process that creates one.
 
     Raises:
-        OutputUnwritable: it cannot be made.
+        OutputUnwritable: it cannot be created.
     """
     with interrupts.making(_made, _Held.remove) as held:
         try:
@@ -66,7 +66,7 @@ def folder() -> Iterator[str]:
 
 @contextlib.contextmanager
 def room() -> Iterator[None]:
-    """Temporary files are written in the block, and nothing else. Raises OutputUnwritable where they have no room."""
+    """Convert an OSError in the block to OutputUnwritable. The block must do nothing but write temporary files."""
     try:
         yield
     except OSError as error:
@@ -77,8 +77,8 @@ _REMEDY = "set TMPDIR to a directory with room"
 
 
 def _made() -> _Held:
-    global _cleared  # noqa: PLW0603  (it is the process's own)
-    import tempfile  # noqa: PLC0415  (10 ms that the start of the program need not pay)
+    global _cleared  # noqa: PLW0603  (one per process)
+    import tempfile  # noqa: PLC0415  (saves 10 ms at start)
 
     where = "temporary files"
     try:
@@ -97,12 +97,12 @@ def _made() -> _Held:
 
 
 def _locked(path: str) -> int:
-    """A descriptor that holds the lock of a new folder. Raises OSError, and leaves nothing then."""
+    """Return a descriptor that holds the lock of a new folder. After an OSError, no lock file remains."""
     import fcntl  # noqa: PLC0415  (see `_made`)
 
     lock = os.open(os.path.join(path, LOCK), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)  # noqa: PTH118
     try:
-        # Until the name stands in it, nobody removes the folder: another that has the lock lets it go at once.
+        # Until the lock file contains the name, no process removes the folder: one that gets the lock releases it at once.
         fcntl.flock(lock, fcntl.LOCK_EX)
         os.write(lock, os.path.basename(path).encode())  # noqa: PTH119
     except OSError:
@@ -113,7 +113,10 @@ def _locked(path: str) -> int:
 
 
 def clear(parent: str) -> None:
-    """Remove from `parent` the folders of this user whose processes are gone; nothing else, and no folder that cannot be judged."""
+    """Remove this user's folders in `parent` whose processes have ended.
+
+    Nothing else is removed, and no folder without a valid lock file.
+    """
     with contextlib.suppress(OSError), os.scandir(parent) as entries:
         for entry in entries:
             if entry.name.startswith(PREFIX) and entry.is_dir(follow_symlinks=False):
@@ -133,7 +136,7 @@ def _clear_one(path: str) -> None:
         opened.callback(os.close, lock)
         if not stat.S_ISREG(os.fstat(lock).st_mode):
             return
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # BlockingIOError: its process lives
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # BlockingIOError: its process is alive
         if os.read(lock, _NAME_BYTES) != os.path.basename(path).encode():  # noqa: PTH119
             return
         _empty(descriptor)
@@ -141,7 +144,7 @@ def _clear_one(path: str) -> None:
 
 
 def _empty(descriptor: int) -> None:
-    """Remove what is in an open folder; its lock last, so that what cannot be removed now, or is removed half, can be tried again."""
+    """Remove the contents of an open folder; its lock file last, so that a later process can retry after a partial removal."""
     import shutil  # noqa: PLC0415  (see `_made`)
 
     with os.scandir(descriptor) as entries:

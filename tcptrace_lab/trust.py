@@ -1,8 +1,8 @@
-"""Can this capture be believed? Asked before any finding; what speaks against it lowers the confidence of all that is said later.
+"""Capture quality: how reliable the capture is. It is judged before any finding, and lowers the confidence of all findings.
 
-Some causes touch all of a capture (its clock, packets that the kernel dropped), others only some connections. Each cause has a factor
-between 0 and 1: what is left of a verdict's confidence. Factors multiply; those of connections are weighed by their bytes for the whole.
-The factors are judgements, not measurements: they order captures and set how far a confidence is lowered (`steps_down`).
+Some faults affect the whole capture (its clock, packets that the kernel dropped), others only some connections. Each fault has a factor
+between 0 and 1: the share of a verdict's confidence that remains. Factors multiply; those of connections are weighted by bytes for the
+whole capture. The factors are judgements, not measurements: they rank captures and decide how far a confidence is lowered (`steps_down`).
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
     from tcptrace_lab._core import CaptureInfo
 
 GOOD, FAIR = 0.8, 0.5
-"""Least factors of a capture that can be believed, and of one that can be believed in part."""
+"""Least factors for good and for limited capture quality."""
 
 COARSE_NS = 1_000_000
-"""A clock that ticks no finer hides what hosts and local networks do: causes act within 1 ms (docs/how-it-decides.md, 2.2)."""
+"""A clock this coarse or coarser hides host and LAN delays: causes act within 1 ms (docs/how-it-decides.md, 2.2)."""
 
 FEW = 0.001
-"""A share of lost packets or bytes up to which nearly all verdicts are those of a whole capture."""
+"""Share of lost packets or bytes up to which nearly all verdicts are those of a complete capture."""
 MANY = 0.01
-"""A share beyond which most connections of some length are hit."""
+"""Share of lost packets beyond which most longer connections are affected."""
 
 DEFAULT_MSS_BYTES = 1460
-"""Size in which missing bytes are counted where no SYN tells: an Ethernet's full segment."""
+"""Segment size by which missing bytes are counted if no full segment size is known: that of Ethernet."""
 
 
 class Cause(NamedTuple):
-    """What can speak against a connection: the factor that is left, when it does, and in words."""
+    """One fault of a connection's capture: its name, the factor that remains, its condition, and its description."""
 
     name: str
     factor: float
@@ -51,7 +51,7 @@ def _both(name: str) -> pl.Expr:
 
 
 def _missing() -> pl.Expr:
-    """Bytes of both streams that were acknowledged and never seen."""
+    """Bytes of both directions that were ACKed but are missing from the capture."""
     return _both("not_captured_bytes")
 
 
@@ -79,10 +79,10 @@ def _causes() -> tuple[Cause, ...]:
 
 @cache
 def connection_columns() -> Mapping[str, pl.Expr]:
-    """How far each connection can be believed, as expressions over rows of `schema.CONNECTIONS`.
+    """Capture quality of each connection, as expressions over rows of `schema.CONNECTIONS`.
 
     Returns:
-        `trust_factor`: what is left of a verdict's confidence by this connection's own faults, between 0 and 1;
+        `trust_factor`: the share of a verdict's confidence that this connection's faults leave, between 0 and 1;
         `trust_reasons`: names of these faults (`CAUSES`), a list.
     """
     causes = _causes()
@@ -98,11 +98,11 @@ def _factor(causes: tuple[Cause, ...]) -> pl.Expr:
 
 
 CAUSES: Mapping[str, str] = {cause.name: cause.words for cause in _causes()}
-"""What can speak against a connection: name → words."""
+"""Faults of a connection's capture: name → description."""
 
 
 class Reason(NamedTuple):
-    """What speaks against a capture: its name, the factor that it leaves (1: worth knowing, harmless), and words."""
+    """One fault of a capture: its name, the factor that remains (1: worth stating, harmless), and its description."""
 
     name: str
     factor: float
@@ -111,13 +111,13 @@ class Reason(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """The verdict on a capture.
+    """The quality of a capture.
 
     Attributes:
-        factor_of_capture: what the faults of the whole leave of a verdict's confidence, between 0 and 1.
-        factor_of_connections: what the connections' own faults leave, weighed by their bytes.
-        reasons: what speaks against it, and what is worth knowing.
-        counts: what was counted, by name: `drops_suspected` (segments that were acknowledged and are not in the capture), `duplicates`,
+        factor_of_capture: the share of a verdict's confidence that faults of the whole capture leave, between 0 and 1.
+        factor_of_connections: the share that faults of connections leave, weighted by bytes.
+        reasons: the faults, and harmless facts worth stating.
+        counts: counts by name: `drops_suspected` (segments that were ACKed but are missing from the capture), `duplicates`,
             `late_segments`, `super_segments`, `one_direction`, `start_missing` (connections).
     """
 
@@ -128,21 +128,21 @@ class Trust:
 
     @property
     def factor(self) -> float:
-        """What both leave."""
+        """The product of both factors."""
         return self.factor_of_capture * self.factor_of_connections
 
     @property
     def verdict(self) -> str:
-        """`good`, `fair` (believed in part) or `poor`."""
+        """`good`, `fair` (limited) or `poor`."""
         return "good" if self.factor >= GOOD else "fair" if self.factor >= FAIR else "poor"
 
     @property
     def words(self) -> str:
-        """One line for people."""
+        """One line of text."""
         return _line(self.verdict, {reason.name: reason.words for reason in self.reasons})
 
     def to_dict(self, info: CaptureInfo) -> dict[str, Any]:
-        """As under `capture.trust` in the JSON."""
+        """The object `capture.trust` of the JSON."""
         return {
             "verdict": self.verdict,
             "factor": round(self.factor, 3),
@@ -170,7 +170,7 @@ _HEADS = {
 
 
 def line(told: Mapping[str, Any]) -> str:
-    """The same line, from `capture.trust` of the JSON."""
+    """Return the line of text from `capture.trust` of the JSON (see `Trust.words`)."""
     return _line(told["verdict"], {reason["name"]: reason["words"] for reason in told["reasons"]})
 
 
@@ -182,16 +182,16 @@ def _line(verdict: str, words: Mapping[str, str]) -> str:
 
 
 def steps_down(factor: float) -> int:
-    """By how many steps (proved → consistent → possible) a finding lowers its confidence where this factor is left."""
+    """Return by how many steps (proved → consistent → possible) this factor lowers the confidence of a finding."""
     return 0 if factor >= GOOD else 1 if factor >= FAIR else 2
 
 
 def judge(info: CaptureInfo, connections: pl.LazyFrame, *, complete: bool) -> Trust:
-    """The verdict on a capture.
+    """Judge the quality of a capture.
 
     Args:
-        info: what the engine says of it.
-        connections: rows of `schema.CONNECTIONS`, all of the capture; one query.
+        info: facts about the capture from the engine.
+        connections: rows of `schema.CONNECTIONS`, all of the capture; queried once.
         complete: whether all of the capture could be read.
     """
     counts = _counted(connections)
@@ -224,7 +224,7 @@ def _counts() -> Mapping[str, pl.Expr]:
 
 
 def _of_capture(info: CaptureInfo, *, complete: bool) -> list[Reason]:
-    """What touches all of it."""
+    """Return the faults of the whole capture."""
     found = []
     if not info["packets"]:
         found.append(Reason(EMPTY, 0.0, "no packets"))
@@ -254,7 +254,7 @@ def _of_capture(info: CaptureInfo, *, complete: bool) -> list[Reason]:
 
 
 def _of_connections(counts: Mapping[str, int], connections: int) -> list[Reason]:
-    """What touches some connections, in words; their factors are in the weighed mean already."""
+    """Return the faults of connections. Their factor here is 1, because `factor_of_connections` already counts them."""
     words = (
         (
             "drops_suspected",

@@ -1,4 +1,4 @@
-"""Compressed captures as plain files, for those that read a file otherwise than through the engine."""
+"""Compressed captures as plain files, for code that does not read them through the engine."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def plain(path: str) -> Iterator[str]:
-    """The file itself, or what it holds packed, as far as that goes: in a temporary folder while the block lasts.
+    """Provide the path of a plain file until the block ends.
+
+    It is the file itself or, for a compressed file, a temporary file with its decompressed contents, as far as they are readable.
 
     Raises:
-        CaptureUnreadable: it cannot be opened, or unpacked.
-        OutputUnwritable: there is no room to unpack it.
+        CaptureUnreadable: it cannot be opened or decompressed.
+        OutputUnwritable: no room for the decompressed file.
     """
     try:
         packed = is_compressed(path)
@@ -32,7 +34,7 @@ def plain(path: str) -> Iterator[str]:
         yield path
         return
     with temporary.folder() as folder:
-        target = Path(folder, "capture")  # a name, for editcap and tshark have no descriptors of ours
+        target = Path(folder, "capture")  # a named file: editcap and tshark do not inherit our descriptors
         with temporary.room():
             target.touch()
             try:

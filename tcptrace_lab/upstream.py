@@ -1,9 +1,9 @@
-"""How much a side resent in truth, told from any place on the path: also where it was lost before it could be captured.
+"""How much a sender actually retransmitted, from any capture point: also where the loss occurs before the capture point.
 
-What the capture shows of it is the least. The most follows from two counts: segments that were sent and are not in the capture
-(`missing_segments`, by IP identifications), each of which was or was not a resend; and resends that were captured, of which those that
-filled a hole stand for a first copy that is among the missing, too, and are taken off again. At the sender nothing is missing, so that
-both are equal; behind the loss they are equal where nothing but data is missing, as in a transfer one way.
+The captured retransmits are the lower bound. The upper bound follows from two counts: segments that were sent but are missing from the
+capture (`missing_segments`, by IP ID), each of which may be a retransmit; and captured retransmits that filled a hole, whose original is
+among the missing segments and is subtracted. At the sender nothing is missing, so both bounds are equal. Behind the loss they are equal if
+only data segments are missing, as in a one-directional transfer.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import polars as pl
 
 
 def resent_segments(side: str) -> tuple[pl.Expr, pl.Expr]:
-    """The least and the most segments that `side` resent; the most is null where the missing ones are not known."""
+    """Return the least and the most segments that `side` retransmitted. The most is null if the missing segments are unknown."""
     least, longest = pl.col(f"{side}_retransmitted_segments"), pl.col(f"{side}_max_segment_bytes")
     filling = (pl.col(f"{side}_retransmitted_bytes") - _seen_again_bytes(side)).clip(0)
     fillers = pl.when(longest > 0).then((filling + longest - 1) // longest).otherwise(0)
@@ -21,7 +21,7 @@ def resent_segments(side: str) -> tuple[pl.Expr, pl.Expr]:
 
 
 def resent_bytes(side: str) -> tuple[pl.Expr, pl.Expr]:
-    """The least and the most bytes of data that `side` resent; the most is null where the missing segments are not known."""
+    """Return the least and the most data bytes that `side` retransmitted. The most is null if the missing segments are unknown."""
     least = pl.col(f"{side}_retransmitted_bytes")
     most = _seen_again_bytes(side) + pl.col(f"{side}_missing_segments") * pl.col(f"{side}_max_segment_bytes")
     return least, pl.when(most.is_not_null()).then(pl.max_horizontal(least, most))

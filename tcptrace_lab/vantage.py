@@ -1,10 +1,10 @@
-"""Where on the path was a connection captured, and when did its ends send and receive what the capture saw?
+"""Capture point: where on the path a connection was captured, and when its endpoints sent and received what the capture shows.
 
-What passes the capture point on its way to a side is answered after the way there and back. The shortest such time, over all answers
-that *prove* the arrival of what they answer, is that side's **turnaround**: near 0 at the side's own end, a whole round trip at the other.
-Four kinds of answer prove it: the handshake, ACKs of data (by Karn's rule), echoed TCP timestamps, and data beyond the window that had
-been offered before. That data follows an ACK soon proves nothing: it may have been on its way. And what a side sends of its own accord
-bounds its turnaround only from above: a program that writes once a second echoes a second late, however near it is.
+A packet that passes the capture point is answered after the path to the endpoint and back. The shortest such time, over all answers that
+*prove* the arrival of what they answer, is the endpoint's **turnaround**: near 0 at this endpoint, a full RTT at the other. Four kinds of
+answer prove arrival: the handshake, ACKs of data (Karn's rule), echoed TCP timestamps, and data beyond the window that was offered before.
+Data soon after an ACK prove nothing: they may have been on the way already. What an endpoint sends on its own bounds its turnaround only
+from above: an application that writes once a second echoes a second late, however near it is.
 """
 
 from __future__ import annotations
@@ -21,41 +21,41 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 NEAR_SHARE = 0.1
-"""The capture was taken at a side whose turnaround is less than this share of the sum of both (docs/how-it-decides.md, 2.1)."""
+"""The capture point is at an endpoint whose turnaround is less than this share of the sum of both (docs/how-it-decides.md, 2.1)."""
 
 NO_DISTANCE_NS = 50_000
-"""Below this a round trip is the hosts' own time, and which end is near means nothing."""
+"""An RTT below this is host processing time; which endpoint is near is then meaningless."""
 
 HOST_NS = 500_000
-"""Hosts answer within this time (a heuristic: interrupt, softirq and scheduling of common ones, virtual ones too). Shorter turnarounds tell
-of the host and not of the path, so that nothing is in the middle of them."""
+"""Hosts answer within this time (a heuristic: interrupt, softirq and scheduling of common and virtual hosts). Shorter turnarounds measure
+the host and not the path, so they do not show a capture point in the middle."""
 
 LEAST_PATH_NS = 100_000
-"""A sum of turnarounds below this tells nothing of the place: both ends answer about as soon (a heuristic)."""
+"""A sum of turnarounds below this does not show the capture point: both endpoints answer about equally fast (a heuristic)."""
 
 LEAST_TICKS = 2
-"""The clock must be able to tell the turnarounds apart."""
+"""The sum of turnarounds must be at least this many ticks of the capture's clock."""
 
 LONGEST_PATH_NS = 1_500_000_000
-"""No way there and back takes longer (a heuristic: over two geostationary satellites it takes 1.1 s)."""
+"""Upper bound of any RTT without queues (a heuristic: two geostationary satellite hops take 1.1 s)."""
 
 VANTAGES = ("client", "server", "middle", "unknown")
 
 _LOOPBACK_ADDRESS = r"^(127\.|::1$|::ffff:127\.)"
 
 OTHER_SIDE = {"client": "server", "server": "client", "sender": "receiver", "receiver": "sender"}
-"""The other end of a connection, and of one of its directions (rows of `schema.CONNECTIONS` with its two ends named so)."""
+"""The other endpoint of a connection, and of a direction (rows of `schema.CONNECTIONS` whose endpoints are named sender and receiver)."""
 
 Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
 
 
 @cache
 def turnaround(side: str) -> pl.Expr:
-    """`side`'s turnaround in nanoseconds: an upper bound of the way from the capture point to it and back. Null without proof.
+    """Return `side`'s turnaround in ns: an upper bound for the path from the capture point to `side` and back. Null without proof.
 
-    Of a side that was never asked anything (no handshake, no data that it acknowledges) only the echoes in what it sends by itself tell,
-    and these are as late as its program is. Where no router lies before it, and one before the other side, it is 0. One answer alone that
-    took longer than any path tells nothing: the ACK that its host sent at once was lost or is not in the capture.
+    If `side` never had to answer (no handshake, no data that it ACKs), only echoed timestamps in its own data bound the turnaround, and
+    these are as late as its application. If no router lies before it, and one before its peer, the turnaround is 0. A single answer that
+    took longer than any path does not count: the immediate ACK was lost or is missing from the capture.
     """
     other = OTHER_SIDE[side]
     answered = pl.min_horizontal(f"{side}_reaction_min_ns", f"{other}_rtt_min_ns")
@@ -65,49 +65,50 @@ def turnaround(side: str) -> pl.Expr:
 
 
 def is_near(way: pl.Expr, other: pl.Expr) -> pl.Expr:
-    """Whether the capture was taken at an end, or is not known not to be: by the turnarounds of that end and of the other one."""
+    """Whether the capture point is at an endpoint, by its turnaround and that of its peer. Null where a turnaround is unknown."""
     return (way < NO_DISTANCE_NS) | (way < NEAR_SHARE * (way + other))
 
 
 @cache
 def unasked(side: str) -> pl.Expr:
-    """Whether nothing was captured that `side`, in a host of its own, had to answer.
+    """Whether the capture shows nothing that `side` had to answer, and `side` is on a host of its own.
 
-    What it sends by itself bounds the way to it, but its program may have been late and not the path.
+    What it sends on its own only bounds its turnaround: its application may have been late, and not the path.
     """
     return pl.col(f"{OTHER_SIDE[side]}_rtt_min_ns").is_null() & ~loopback()
 
 
 @cache
 def _on_the_link(side: str) -> pl.Expr:
-    """Whether `side`'s packets came with a time to live that stacks start with; null without any."""
+    """Whether `side`'s packets have an initial TTL, so no router lies before the capture point; null if it sent none."""
     return pl.col(f"{side}_ttl").is_in(INITIAL_TTLS)
 
 
 @cache
 def loopback() -> pl.Expr:
-    """Whether both ends are one host: each packet is captured where it leaves and where it arrives, at one instant."""
+    """Whether both endpoints are one host: each packet is captured where it leaves and where it arrives, at one instant."""
     same = pl.col("client_addr") == pl.col("server_addr")
     return same | (pl.col("client_addr").str.contains(_LOOPBACK_ADDRESS) & pl.col("server_addr").str.contains(_LOOPBACK_ADDRESS))
 
 
 def beside(connections: Frame, resolution_ns: int = 1) -> Frame:
-    """Rows of `schema.CONNECTIONS` with what is known of the place of each.
+    """Add the capture point of each connection to rows of `schema.CONNECTIONS`.
 
-    Made in steps, each from columns that are there by then: as one expression each, the turnarounds would be worked out dozens of times.
+    The columns are added in steps that build on each other: as one expression each, they would compute the turnarounds dozens of times.
 
     Args:
         connections: the rows.
-        resolution_ns: of the capture's clock.
+        resolution_ns: resolution of the capture's clock.
 
     Returns:
-        The rows, and beside them:
-        `vantage`: client, server, middle, or unknown, as of loopback;
-        `vantage_confidence`: null if unknown; `proved`: the handshake alone says that it is at a side; `consistent`: at a side by other
-        answers, or in the middle by the handshake (both hosts may just be slow); `possible`: the handshake contradicts, or in the middle
-        by ACKs that may all have been delayed;
-        `vantage_known_by`: `handshake`, `answers` (ACKs, echoes and windows only), `loopback`, `short` (both ends answer too soon to be
-        told apart), `one_side` (only one side's answers were captured), `nothing`;
+        The rows, with these columns:
+        `vantage`: client, server, middle, or unknown (as for loopback);
+        `vantage_confidence`: null if unknown; `proved`: the handshake alone shows that it is at an endpoint; `consistent`: at an endpoint
+        by other answers, or in the middle by the handshake (both hosts may just be slow); `possible`: the handshake contradicts, or in the
+        middle by ACKs that may all have been delayed;
+        `vantage_known_by`: `handshake`, `answers` (only ACKs, echoed timestamps and windows), `loopback`, `short` (both endpoints answer
+            too
+        fast to distinguish), `one_side` (answers of one endpoint only), `nothing`;
         `to_client_ns`, `to_server_ns`: the turnarounds.
     """
     for step in steps(resolution_ns):
@@ -116,12 +117,12 @@ def beside(connections: Frame, resolution_ns: int = 1) -> Frame:
 
 
 _BY_ALL, _BY_HANDSHAKE, _LOOPBACK = "vantage_by_all", "vantage_by_handshake", "vantage_loopback"
-"""Columns on the way to those of `beside`."""
+"""Intermediate columns of `beside`."""
 
 
 @cache
 def steps(resolution_ns: int) -> tuple[Mapping[str, pl.Expr], ...]:
-    """The columns of `beside`, and those on the way to them, in steps that look at those before."""
+    """The columns of `beside` and their intermediate columns, in steps that build on each other."""
     to_client, to_server, by_all, by_handshake = (pl.col(name) for name in ("to_client_ns", "to_server_ns", _BY_ALL, _BY_HANDSHAKE))
     has_handshake = pl.col("synack_to_ack_ns").is_not_null() & pl.col("syn_to_synack_ns").is_not_null()
     at_side = by_all != "middle"
@@ -161,7 +162,7 @@ def steps(resolution_ns: int) -> tuple[Mapping[str, pl.Expr], ...]:
 
 
 def _place(to_client: pl.Expr, to_server: pl.Expr, resolution_ns: int) -> pl.Expr:
-    """The place by two turnarounds."""
+    """Return the capture point that two turnarounds show."""
     total = to_client + to_server
     least = max(LEAST_PATH_NS, LEAST_TICKS * resolution_ns)
     return (
@@ -178,17 +179,17 @@ def _place(to_client: pl.Expr, to_server: pl.Expr, resolution_ns: int) -> pl.Exp
 
 
 def shifted(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
-    """Segments with the times at which their two ends saw them, so that a rule says the same wherever the capture was taken.
+    """Add the times at which the endpoints sent and received each segment, so that a rule is independent of the capture point.
 
-    A segment left its sender half of the sender's turnaround before it was captured, and reached its receiver half of the receiver's
-    turnaround after it: estimates, which take the way there and back for equally long, and the shortest turnaround for the way alone.
+    A segment left its sender half of the sender's turnaround before its capture, and reached its receiver half of the receiver's turnaround
+    after it. These are estimates: they assume equal delay in both directions, and no queue or host delay in the shortest turnaround.
 
     Args:
         segments: rows of `schema.SEGMENTS`; at least `conn from_client ts_ns`.
         connections: rows of `schema.CONNECTIONS`.
 
     Returns:
-        `segments`, in their order, and `sender_ts_ns receiver_ts_ns` (nanoseconds since 1970; null where the turnaround is unknown).
+        `segments`, in their order, with `sender_ts_ns receiver_ts_ns` (nanoseconds since 1970; null where the turnaround is unknown).
     """
     ends = connections.select("conn", *(turnaround(side).alias(f"_to_{side}_ns") for side in SIDES))
     to_client, to_server = pl.col("_to_client_ns"), pl.col("_to_server_ns")

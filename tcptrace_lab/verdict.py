@@ -1,9 +1,8 @@
-"""The verdict on a capture: one sentence that says where the time went, and what would save how much of it.
+"""The verdict on a capture: one sentence that says where the time went, and how much which change would save.
 
-It speaks of one direction of one connection: of the one with the most expensive fault, or, where nothing is at fault, of the one that
-carries most data. A share is always that of this direction's life. Certainty has three grades: *X took 91%* (proved),
-*most likely X took 59%* (consistent), *possibly X took 40%* (possible). The words of a cause are its rule's (`Rule.lost_to`,
-`Advice.cure`).
+It describes one direction of one connection: the one with the most expensive fault or, without a fault, the one that carries most data. A
+share is always a share of this direction's active time. Three fixed phrases state the confidence: *X took 91%* (proved), *most likely X
+took 59%* (consistent), *possibly X took 40%* (possible). The rule of a cause supplies its words (`Rule.lost_to`, `Advice.cure`).
 """
 
 from __future__ import annotations
@@ -26,25 +25,25 @@ if TYPE_CHECKING:
     from tcptrace_lab.findings import Finding
 
 OF_LOSSES: Final = frozenset({"loss-recovery", "congestion-window", "timeout"})
-"""Causes that go together: one loss is repaired, by whatever means, and then slows the sender down."""
+"""Causes that belong together: a loss is repaired, and then the reduced congestion window slows the sender down."""
 
 OF_READER: Final = advice.RECEIVERS_OWN
-"""Causes that are one fault, where the receiving program reads slowly: its window is closed, or has too little room."""
+"""Causes that are one fault if the receiving application reads slowly: its window is zero or too small."""
 
 LOST_TO_READER: Final = Clause("small or zero receive window: the application on {receiver} was reading slowly")
 LOST_TO_LOSSES: Final = "packet loss (loss recovery and a reduced congestion window)"
 LOST_TO_NO_LOSSES: Final = "spurious retransmits (needless recovery and a reduced congestion window)"
-"""What several of them together are; where nothing was lost."""
+"""Phrases for several of these causes together; the last is for retransmits without any loss."""
 
 WORTH_SAVING: Final = 0.01
-"""Of a life: below this nobody notices (a heuristic)."""
+"""Least share of the active time that is worth saving (a heuristic)."""
 
 _GRADES: Final = {Confidence.PROVED: "", Confidence.CONSISTENT: "most likely ", Confidence.POSSIBLE: "possibly "}
 _DOUBT: Final = (Confidence.PROVED, Confidence.CONSISTENT, Confidence.POSSIBLE)
 
 
 class Analysed(Protocol):
-    """What a verdict needs of an `Analysis`."""
+    """The parts of an `Analysis` that a verdict needs."""
 
     @property
     def capture(self) -> Mapping[str, Any]:
@@ -52,11 +51,11 @@ class Analysed(Protocol):
 
     @property
     def connections(self) -> pl.LazyFrame:
-        """`schema.CONNECTIONS`."""
+        """Rows of `schema.CONNECTIONS`."""
 
     @property
     def accounts(self) -> pl.LazyFrame:
-        """`schema.ACCOUNTS`."""
+        """Rows of `schema.ACCOUNTS`."""
 
     @property
     def findings(self) -> Sequence[Any]:
@@ -65,15 +64,15 @@ class Analysed(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is said of a capture.
+    """The verdict on a capture.
 
     Attributes:
         sentence: one sentence, with a full stop.
-        conn, from_client: the direction that it speaks of; None where it speaks of none.
-        cost_ns: what the fault that it tells of costs in that direction; None where it tells of none.
-        life_ns: how long that direction lived; None where it speaks of none.
-        active_ns: how much of that it was not idle.
-        findings: those that it rests on.
+        conn, from_client: the direction that it describes; None if it describes none.
+        cost_ns: cost of the fault in that direction; None without a fault.
+        life_ns: duration of that direction; None if it describes none.
+        active_ns: the part of `life_ns` in which the direction was not idle; None if it describes none.
+        findings: the findings that it is based on.
     """
 
     sentence: str
@@ -98,7 +97,7 @@ class Verdict:
 
 
 class _Way(NamedTuple):
-    """One direction: its connection's row, its time by cause, and the findings on it."""
+    """One direction: the row of its connection, its time by cause, and its findings."""
 
     row: Mapping[str, Any]
     from_client: bool
@@ -115,13 +114,13 @@ class _Way(NamedTuple):
 
     @property
     def time(self) -> str:
-        """`45 s`, or `45 s active time (65 s idle)`: what shares are shares of."""
+        """`45 s`, or `45 s active time (65 s idle)`: the time that shares refer to."""
         idle_ns, active = self.ns.get("idle", 0), numbers.duration(self.active_ns)
         return f"{active} active time ({numbers.duration(idle_ns)} idle)" if idle_ns else active
 
     @property
     def most(self) -> str:
-        """The cause with most time; losses count as one."""
+        """The cause with most time. The causes of a loss count as one."""
         own = {cause: ns for cause, ns in self.ns.items() if cause not in {*OF_LOSSES, "idle"}}
         lost = {cause: ns for cause, ns in self.ns.items() if cause in OF_LOSSES}
         best = max(own, key=lambda cause: own[cause], default="idle")
@@ -129,19 +128,19 @@ class _Way(NamedTuple):
 
     @property
     def sure(self) -> Confidence:
-        """How sure it is that most went to that cause: as its finding is, or, where it has none, as its waits are."""
+        """Confidence that this cause took most time: that of its finding, or else that of its waits."""
         told = [one.confidence for one in self.findings if one.causes == {self.most}]
         return max(told, key=_DOUBT.index, default=self.sure_of(self.most))
 
     def sure_of(self, cause: str) -> Confidence:
-        """How sure the waits for a cause are."""
+        """Return the confidence of the waits with this cause."""
         rule = rules.of_cause(cause)
         doubted = rule.doubt is not None and rule.doubt.of_all is not None and rule.doubt.of_all(self._own)
         return Confidence.POSSIBLE if doubted else rule.confidence
 
     @property
     def curable(self) -> str | None:
-        """The cause with most time of those that have a cure and no finding, if it is worth telling and in no doubt."""
+        """The cause with most time among those with a `cure` but no advice, if it is large enough and not just possible."""
         worth = [cause for cause, ns in self.ns.items() if ns >= max(WORTH_NS, WORTH_SHARE * self.active_ns) and rules.of_cause(cause).cure]
         return max((cause for cause in worth if self.sure_of(cause) != Confidence.POSSIBLE), key=lambda cause: self.ns[cause], default=None)
 
@@ -149,15 +148,15 @@ class _Way(NamedTuple):
         return int(self.row[f"{'client' if self.from_client else 'server'}_{name}"])
 
     def named(self, words: str) -> str:
-        """`words` with the addresses of both hosts, and which of client and server they are."""
+        """Fill in the addresses of both hosts, and which is client and which is server."""
         sender, receiver = ("client", "server") if self.from_client else ("server", "client")
         words = words.replace("{sending}", sender).replace("{receiving}", receiver)
         return words.replace("{sender}", self.row[f"{sender}_addr"]).replace("{receiver}", self.row[f"{receiver}_addr"])
 
     def took(self, lost_to: str, ns: int, sure: Confidence, where: str) -> str:
-        """`X took 91% of 531 ms`, or as the clause that `lost_to` is: `the application was not sending for 91% of 531 ms`."""
+        """`X took 91% of 531 ms`, or for a `Clause`: `the application was not sending for 91% of 531 ms`."""
         verb = "for" if isinstance(lost_to, Clause) else "took"
-        words = f"{_GRADES[sure]}{lost_to}"  # before the addresses: these have no capitals
+        words = f"{_GRADES[sure]}{lost_to}"  # capitalise before the addresses are filled in: they keep their case
         return f"{self.named(words[:1].upper() + words[1:])} {verb} {numbers.share(ns / self.active_ns)} of {self.time}{where}"
 
     @property
@@ -166,12 +165,12 @@ class _Way(NamedTuple):
 
 
 def sentence(analysis: Analysed) -> str:
-    """The sentence alone."""
+    """Return the sentence of the verdict."""
     return of(analysis).sentence
 
 
 def of(analysis: Analysed) -> Verdict:
-    """The verdict on a capture; a few rows of its tables are read."""
+    """Return the verdict on a capture. It reads a few rows of the tables."""
     faults = [one for one in analysis.findings if one.severity != Severity.INFO and one.cost_ns and one.causes and one.conn is not None]
     if faults:
         together = _together(faults)
@@ -183,7 +182,7 @@ def of(analysis: Analysed) -> Verdict:
 
 
 def _together(faults: Sequence[Finding]) -> tuple[Finding, ...]:
-    """The findings of one direction that tell of the fault which costs the whole capture most, the most expensive first."""
+    """Return the findings on the most expensive fault of the capture, in the direction where it costs most. Most expensive first."""
     total = _totals(faults)
     family = max(total, key=lambda each: total[each])
     ways: dict[tuple[int | None, bool | None], list[Finding]] = {}
@@ -194,7 +193,7 @@ def _together(faults: Sequence[Finding]) -> tuple[Finding, ...]:
 
 
 def _totals(faults: Iterable[Finding]) -> dict[frozenset[str], int]:
-    """What each family of faults costs, in the order of the first of each."""
+    """Return the cost of each family of faults, in the order in which the families first appear."""
     total: dict[frozenset[str], int] = {}
     for fault in faults:
         total[_family(fault)] = total.get(_family(fault), 0) + (fault.cost_ns or 0)
@@ -212,14 +211,14 @@ def _cost_ns(faults: Iterable[Finding]) -> int:
 
 
 def _as_much(faults: Sequence[Finding], told: Finding) -> str:
-    """Another fault that costs the whole capture as much: which of them is told first is their order in the list of findings, no more."""
+    """Name another fault that costs the whole capture as much. Only the order of findings decides which of the two comes first."""
     total = _totals(faults)
     other = next((one for one in faults if _family(one) != _family(told) and total[_family(one)] == total[_family(told)]), None)
     return f"; another problem costs as much: {other.title}" if other else ""
 
 
 def _of_fault(analysis: Analysed, faults: tuple[Finding, ...], as_much: str) -> Verdict:
-    """`as_much` names another that is as expensive, if there is one."""
+    """Return the verdict on a fault. `as_much` names another fault of equal cost, or is empty."""
     first = faults[0]
     if first.connections > 1:
         more = _more(analysis, _family(first), first) + as_much
@@ -240,7 +239,7 @@ def _of_fault(analysis: Analysed, faults: tuple[Finding, ...], as_much: str) -> 
 
 
 def _saving(ns: int, active_ns: int) -> str:
-    """How much, where the rest of the time is what the path needs for the data."""
+    """Return how much a cure saves; the path needs the rest of the time for the data."""
     return f"up to {numbers.duration(ns)}" if ns >= WORTH_SAVING * active_ns else "almost nothing: the path needs this time for the data"
 
 
@@ -250,7 +249,7 @@ def _fixable(way: _Way, ns: int, lost_to: str) -> str:
 
 
 def _most(way: _Way, where: str) -> str:
-    """What took most of the direction's time."""
+    """Return the phrase for the cause that took most of the direction's time."""
     rule = rules.of_cause(way.most)
     if way.most == "idle":
         return f"All of {numbers.duration(way.ns['idle'])}{where} was idle"
@@ -261,7 +260,7 @@ def _most(way: _Way, where: str) -> str:
 
 
 def _words(faults: tuple[Finding, ...], way: _Way) -> tuple[str, str]:
-    """What took the time, not yet with the hosts' addresses (`_Way.named`), and what fixes it."""
+    """Return what took the time (addresses not yet filled in, see `_Way.named`), and what fixes it."""
     first = faults[0]
     if first.id == deadlock.FINDING:
         return deadlock.LOST_TO, way.named(deadlock.CURE)
@@ -272,7 +271,7 @@ def _words(faults: tuple[Finding, ...], way: _Way) -> tuple[str, str]:
 
 
 def _of_several(faults: tuple[Finding, ...], way: _Way, rule: rules.Rule) -> str:
-    """What the findings of one family are together."""
+    """Return the phrase for several findings of one family."""
     if _family(faults[0]) == OF_READER:
         return LOST_TO_READER
     if Case.TOO_LARGE in faults[0].cases:
@@ -281,7 +280,7 @@ def _of_several(faults: tuple[Finding, ...], way: _Way, rule: rules.Rule) -> str
 
 
 def _where(analysis: Analysed, way: _Way) -> str:
-    """Which connection, where there are several."""
+    """Return the phrase that names the connection, if the capture has several."""
     if analysis.capture["connections"] <= 1:
         return ""
     ends = " → ".join(way.row[f"{side}_addr"] for side in (list(SIDES) if way.from_client else reversed(list(SIDES))))
@@ -289,7 +288,7 @@ def _where(analysis: Analysed, way: _Way) -> str:
 
 
 def _more(analysis: Analysed, family: frozenset[str], first: Finding) -> str:
-    """How many other connections lose how much in the same way, as far as that is worth a finding."""
+    """Return how many other connections lose how much time to this family of faults, counting only findings."""
     others = [
         one
         for one in analysis.findings
@@ -302,7 +301,7 @@ def _more(analysis: Analysed, family: frozenset[str], first: Finding) -> str:
 
 
 def _of_largest(analysis: Analysed) -> Verdict:
-    """Nothing is at fault: what took most time of the direction with most data."""
+    """Return the verdict without a fault: what took most time in the direction with most data."""
     capture = analysis.capture
     if not capture["connections"]:
         return Verdict("This capture contains no TCP connection.")
@@ -310,7 +309,7 @@ def _of_largest(analysis: Analysed) -> Verdict:
         return Verdict("This capture has no timestamps, so it cannot show where the time went.")
     payload = pl.sum_horizontal(*(f"{side}_payload_bytes" for side in SIDES))
     most = analysis.connections.select("conn", payload=payload).top_k(1, by=["payload", "conn"], reverse=[False, True])
-    chosen = most.collect()["conn"].to_list()  # first, because all columns of all of them are 2 KB each
+    chosen = most.collect()["conn"].to_list()  # select the connection first: a full row takes 2 KB
     rows = analysis.connections.filter(pl.col("conn").is_in(chosen)).collect()
     if rows.is_empty() or not sum(rows[f"{side}_payload_bytes"][0] or 0 for side in SIDES):
         return _without_data(analysis)
@@ -318,7 +317,7 @@ def _of_largest(analysis: Analysed) -> Verdict:
     account = _account(analysis, row["conn"])
     ways = [_way(analysis, row, account, from_client=from_client) for from_client in SIDES.values()]
     way = max(ways, key=lambda each: row["client_payload_bytes" if each.from_client else "server_payload_bytes"])
-    if way.ns and way.most == "peer":  # what the other side did with that time is the answer
+    if way.ns and way.most == "peer":  # the peer's direction shows how the peer spent that time
         way = next(each for each in ways if each is not way)
     if not way.life_ns:
         return Verdict("This capture covers no time in which a sender could wait.")
@@ -328,7 +327,7 @@ def _of_largest(analysis: Analysed) -> Verdict:
 
 
 def _mended(row: Mapping[str, Any], way: _Way, ways: Sequence[_Way], told: Sequence[Finding]) -> str:
-    """What is to be done where no finding tells of a fault: in the direction that is told of, or else in the other one."""
+    """Return what to do if no finding is a fault: in the described direction, or else in the other one."""
     if _begun_late(row, way):
         return "start the capture before the connection opens"
     rule = rules.of_cause(way.most)
@@ -359,7 +358,7 @@ def _without_data(analysis: Analysed) -> Verdict:
 
 
 def _account(analysis: Analysed, conn: int) -> Mapping[str, Any]:
-    """Its row of `schema.ACCOUNTS`; empty where it has none."""
+    """Return the connection's row of `schema.ACCOUNTS`; empty if it has none."""
     rows = analysis.accounts.filter(pl.col("conn") == conn).collect()
     return rows.row(0, named=True) if rows.height else {}
 

@@ -1,6 +1,6 @@
-"""`--where`: which connections are wanted, as an SQL expression over what is known of each of them.
+"""`--where`: selection of connections by an SQL expression over their columns.
 
-The columns are those of `schema.CONNECTIONS` and `schema.ACCOUNTS`. As in SQL, what is unknown (null) is not wanted.
+The columns are those of `schema.CONNECTIONS` and `schema.ACCOUNTS`. As in SQL, a null condition does not select.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NO_SUCH_VALUE = "a column never has that value"
 _QUERY = "subqueries are not allowed"
 
 _SUBQUERY = "_POLARS_"
-"""How the columns begin that Polars makes of a query within the expression."""
+"""Prefix of the columns that Polars makes for a subquery."""
 
 _UNKNOWN_FUNCTION = re.compile(r"unsupported function '(\w+)'")
 
@@ -29,13 +29,13 @@ _EXAMPLE = 'for example "client_retransmitted_segments > 0 and server_port = 443
 
 
 class Where:
-    """A condition that is known to make sense before anything is read."""
+    """A condition that is checked before anything is read."""
 
     def __init__(self, text: str) -> None:
-        """Understand `text`.
+        """Parse and check `text`.
 
         Raises:
-            UsageError: it is no SQL expression, names a column that is not there, or is neither true nor false.
+            UsageError: it is not an SQL expression, names an unknown column, or is not boolean.
         """
         self._text = text
         try:
@@ -57,14 +57,14 @@ class Where:
             raise _wrong(text, "it must be true or false", _EXAMPLE)
 
     def chosen(self, connections: pl.LazyFrame, accounts: pl.LazyFrame | None) -> pl.Series:
-        """The numbers of the connections for which it is true.
+        """Return the numbers of the connections for which the condition is true.
 
         Args:
             connections: rows of `schema.CONNECTIONS`.
-            accounts: rows of `schema.ACCOUNTS`; they may be left out unless `needs_accounts`.
+            accounts: rows of `schema.ACCOUNTS`; may be None unless `needs_accounts`.
 
         Raises:
-            UsageError: it cannot be worked out, as where a text is compared with a number.
+            UsageError: it cannot be evaluated, for example because it compares text with a number.
         """
         rows = connections if accounts is None else connections.join(accounts, on="conn", how="left")
         try:
@@ -83,12 +83,12 @@ def _like(name: str) -> str:
 
 
 def _not_understood(error: PolarsError) -> str:
-    """What is wrong, without the words of the parser: they are about its insides."""
+    """Describe the error without the parser's message, which is about its internals."""
     unknown = _UNKNOWN_FUNCTION.search(str(error))
     return f"no function {unknown[1]}" if unknown else "not an SQL expression"
 
 
 def _not_worked_out(error: PolarsError) -> str:
-    """Likewise."""
+    """Describe why the expression cannot be evaluated, without Polars' message."""
     said = str(error)
     return _QUERY if "subplan" in said.lower() else _NO_SUCH_VALUE if "enum" in said.lower() else _MIXED

@@ -1,8 +1,8 @@
-"""What people are told of each cause of waiting: one file per cause.
+"""Rules: the texts for each cause of waiting, one module per cause.
 
-Which cause a wait has is decided in the engine (`rust/src/ledger/`). Others add rules by the entry point `tcptrace_lab.rules`: a `Rule`
-that says of which waits it holds (docs/rules.md, `tcptrace_lab.others`). Its cause is one of `schema.CAUSES`: every instant has one of
-these, whoever tells it. Where it has an advice, its words are those told of that cause.
+The engine decides which cause a wait has (`rust/src/ledger/`). Other packages add rules by the entry point `tcptrace_lab.rules`: a `Rule`
+with a condition on waits (docs/rules.md, `tcptrace_lab.others`). Its cause is one of `schema.CAUSES`: every instant has one of these,
+whoever decides it. If such a rule has an advice, its texts replace ours for that cause.
 """
 
 from __future__ import annotations
@@ -66,18 +66,18 @@ _RULES = (
 )
 
 OURS: Mapping[str, Rule] = {rule.cause: rule for rule in _RULES}
-"""Cause → its rule, of all of `schema.CAUSES`."""
+"""Cause → our rule, for all of `schema.CAUSES`."""
 
 
 @cache
 def others() -> Mapping[str, Rule]:
-    """The rules of others, in the order of their entry points' names: what they are told as where they cannot be used → the rule.
+    """Return the rules of other packages, in the order of their entry points' names: name for error messages → rule.
 
     Raises:
-        RuleUnusable: an entry point gives no rule, or one for a cause that there is not.
+        RuleUnusable: an entry point does not give a rule, or gives one for an unknown cause.
     """
     if not any(ENTRY_POINT in (package.read_text("entry_points.txt") or "") for package in distributions()):
-        return {}  # looked at as text: to read the entry points of all packages as such takes twice as long
+        return {}  # searched as text: parsing the entry points of all packages takes twice as long
     points = sorted(entry_points(group=ENTRY_POINT), key=lambda point: point.name)
     return {f"entry point {point.name} = {point.value}": _loaded(point) for point in points}
 
@@ -86,7 +86,7 @@ def _loaded(point: EntryPoint) -> Rule:
     where = f"entry point {point.name} = {point.value}"
     try:
         rule = point.load()
-    except Exception as error:  # whatever a module of others raises
+    except Exception as error:  # another package's module may raise anything
         raise RuleUnusable(f"a rule cannot be loaded: {type(error).__name__}: {error}", where=where, remedy=_REMEDY) from error
     if not isinstance(rule, Rule):
         raise RuleUnusable(f"{type(rule).__name__} is not a tcptrace_lab.rules.Rule", where=where, remedy=_REMEDY)
@@ -99,22 +99,22 @@ def _loaded(point: EntryPoint) -> Rule:
 
 @cache
 def of_cause(cause: str) -> Rule:
-    """The rule whose words are told of a cause: the first of others that has an advice, else ours."""
+    """Return the rule that supplies the texts of a cause: the first of other packages that has an advice, else ours."""
     theirs = (rule for rule in others().values() if rule.cause == cause and rule.advice is not None)
     return next(theirs, OURS[cause])
 
 
 @cache
 def advising() -> Mapping[str, Advice]:
-    """Causes that are worth a finding, and the advice on each."""
+    """Return the causes that are worth a finding, each with its advice."""
     told = {cause: of_cause(cause).advice for cause in CAUSES}
     return {cause: advice for cause, advice in told.items() if advice is not None}
 
 
 @cache
 def worth() -> tuple[tuple[int, int, float, bool, bool], ...]:
-    """When the time of each of these causes is worth a finding, as the engine is told it (`reread.Worth`)."""
-    if others():  # the engine does not know which causes their waits will have
+    """Return when the time of each of these causes is worth a finding, in the engine's form (`reread.Worth`)."""
+    if others():  # the engine does not know the causes that these rules give
         return tuple((place, 1, 0.0, False, False) for place in range(len(CAUSES)))
     places = {cause: place for place, cause in enumerate(CAUSES)}
     return tuple(

@@ -1,4 +1,4 @@
-"""The sender's program had nothing to send."""
+"""application: the sending application had no data to send."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a receiver is made to acknowledge at once: no option does so in all stacks, and the marks of a SYN hint at the receiver's."""
+"""How to make a receiver acknowledge at once. No option does this in all stacks; the receiver's SYN suggests which stack it is."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 PLACE: Final = "{at_once}"
-"""Stands for `words` in the remedy of a rule (`Advice.remedy`)."""
+"""Placeholder for `words` in the remedy of a rule (`Advice.remedy`)."""
 
 CURE: Final = "disabling delayed ACKs on {receiver},"
-"""As the subject of "… would help", whatever its stack."""
+"""Subject of "… would help", for any stack."""
 
 SWITCHES: Final[Mapping[str, str]] = {
     "Linux": "TCP_QUICKACK, set again after every read",
@@ -21,16 +21,16 @@ SWITCHES: Final[Mapping[str, str]] = {
     "OpenBSD": "sysctl net.inet.tcp.ackonpush=1, for the last segment of a write",
     "Solaris": "tcp_deferred_acks_max of 1, and tcp_local_dacks_max on the same network",
 }
-"""Family, as `fingerprint` names it → its switch. tcp(7) of Linux; `mstcpip.h` and KB 328890 (Windows); tcp(4) of FreeBSD, and
-`tcp_delack_enabled` of XNU; sysctl(2) of OpenBSD; the tunable parameters of Solaris: its sockets have no such option, nor have those of
-macOS, FreeBSD and OpenBSD."""
+"""Stack family (`fingerprint`) → its setting. Sources: tcp(7) of Linux; `mstcpip.h` and KB 328890 (Windows); tcp(4) of FreeBSD, and
+`tcp_delack_enabled` of XNU; sysctl(2) of OpenBSD; the tunable parameters of Solaris. Sockets of Solaris, macOS, FreeBSD and OpenBSD have no
+such option."""
 
 NAMED: Final = ("Linux", "Windows", "FreeBSD")
-"""What is said where the family is not known: the stacks that most receivers have."""
+"""Families that are listed if the receiver's is unknown: the stacks of most receivers."""
 
 
 def words(family: str | None) -> str:
-    """The remedy for a receiver of this family, by its SYN; None: not known, and a switch is said to be its family's alone."""
+    """Return the remedy for a receiver of this family (from its SYN). With None it lists the settings of common families."""
     if family is None:
         switch = "; ".join(f"{name}: {SWITCHES[name]}" for name in NAMED)
     else:

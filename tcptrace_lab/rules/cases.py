@@ -1,4 +1,4 @@
-"""Special cases of a direction, in which what holds it up is told in other words than usual."""
+"""Special cases of a direction, for which a cause has other texts than usual."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 SLOW_ANSWER_TIMES = 2
-"""A SYN's answer that took more round trips of the same path than this was late itself, and one that came sooner after a second SYN than
-this part of a round trip answers the first (a heuristic): queues may double a round trip."""
+"""An answer to a SYN that took more than this many base RTTs was itself late. If a second SYN was sent and the answer came within a base
+RTT divided by this, it answers the first SYN (a heuristic): queues may double an RTT."""
 
 COLUMNS = (
     *(
@@ -34,20 +34,20 @@ COLUMNS = (
     "client_rtt_min_ns",
     *(f"{side}_rtt_samples" for side in SIDES),
 )
-"""What they are known by, of `schema.CONNECTIONS`."""
+"""Columns of `schema.CONNECTIONS` that determine the special cases."""
 
 
 def unanswered(of: Callable[[str], Any]) -> Any:  # noqa: ANN401  (what `of` gives)
-    """Whether the client's SYN is all there is; as `behaviour.refused`.
+    """Whether the capture shows nothing but the client's SYNs (and RSTs). `of` is as for `behaviour.refused`.
 
-    A client that goes on was answered, and the capture does not hold the answers.
+    A client that sends more was answered; the answers are missing from the capture.
     """
     asked = of("client_syn_segments")
     return (asked > 0) & (of("server_segments") == 0) & (of("client_segments") <= asked + of("client_rst_segments"))
 
 
 def of(row: Mapping[str, Any], side: str) -> frozenset[Case]:
-    """The cases that hold for what `side` (`client` or `server`) sends, by a row with `COLUMNS`."""
+    """Return the cases that hold for the data that `side` (`client` or `server`) sends. `row` has `COLUMNS`."""
     resent = row[f"{side}_retransmitted_segments"]
     holds = {
         Case.SLOW_READER: _reads_slowly(row, side),
@@ -57,7 +57,7 @@ def of(row: Mapping[str, Any], side: str) -> frozenset[Case]:
 
 
 def _reads_slowly(row: Mapping[str, Any], side: str) -> bool:
-    """Whether what `side` sends stays unread for a time worth telling: a program that is woken by it empties its buffer at once."""
+    """Whether data from `side` stays unread for a significant time. An application that is woken by data empties its buffer at once."""
     unread_ns, life_ns = row[f"{side}_read_ns"] or 0, (row["last_ts_ns"] or 0) - (row["first_ts_ns"] or 0)
     return (row[f"{side}_read_windows"] or 0) >= rates.LEAST_SAMPLES and unread_ns >= WORTH_SHARE * life_ns
 
@@ -67,9 +67,9 @@ def _of_handshake(row: Mapping[str, Any]) -> dict[Case, bool]:
     once = asked == 1 and answered == 1
     answer_ns, least_ns = row["syn_to_synack_ns"], row["client_rtt_min_ns"]
     acked_ns = row["synack_to_ack_ns"]
-    behind = once and None not in (answer_ns, acked_ns) and SLOW_ANSWER_TIMES * answer_ns < acked_ns  # what took the time came later
-    slow_ack = behind and row["server_rtt_samples"] <= 1  # the SYN-ACK's own is one
-    known = once and answer_ns is not None and least_ns is not None and row["client_rtt_samples"] > 1  # the SYN's own is one
+    behind = once and None not in (answer_ns, acked_ns) and SLOW_ANSWER_TIMES * answer_ns < acked_ns  # the delay came after the SYN-ACK
+    slow_ack = behind and row["server_rtt_samples"] <= 1  # one sample is the SYN-ACK's
+    known = once and answer_ns is not None and least_ns is not None and row["client_rtt_samples"] > 1  # one sample is the SYN's
     late = known and not behind and answer_ns > SLOW_ANSWER_TIMES * least_ns
     asked_early = asked > 1 and None not in (answer_ns, least_ns) and SLOW_ANSWER_TIMES * answer_ns < least_ns
     return {

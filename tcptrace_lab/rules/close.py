@@ -1,4 +1,4 @@
-"""After the FIN. One that is sent again, when all data of both sides were delivered, holds back no byte, however long its timer runs."""
+"""close: after the FIN. A FIN retransmitted after all data was delivered delays no byte, however long its timer is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The congestion window, still small after a loss."""
+"""congestion-window: the congestion window is still small after a loss."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sender waits for a delayed ACK, and Nagle's rule is not why."""
+"""delayed-ack: the sender waits for a delayed ACK, but not because of Nagle's algorithm."""
 
 from __future__ import annotations
 

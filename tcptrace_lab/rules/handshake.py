@@ -1,7 +1,7 @@
-"""The three-way handshake, its repetitions included.
+"""handshake: the three-way handshake, including its retransmits.
 
-Which segment was sent again tells which way something went missing; where none was, the round trips of the data tell whether the answer
-came late or the path is long. Attempts that never became a connection are told together (`attempts`).
+The retransmitted segment shows in which direction a segment was lost. Without retransmits, the RTTs of the data show whether the answer was
+late or the path is long. Attempts that never became a connection are grouped (`attempts`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A long silence in which nobody owed anything."""
+"""idle: a long pause in which neither application owed data."""
 
 from __future__ import annotations
 

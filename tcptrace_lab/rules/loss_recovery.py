@@ -1,4 +1,4 @@
-"""Something was lost, or taken for lost, and is being repaired."""
+"""loss-recovery: a segment was lost, or taken for lost, and is being repaired."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nagle's rule holds a small segment for a round trip, and nobody delays."""
+"""nagle: Nagle's algorithm delays a small segment for one RTT; the receiver does not delay its ACK."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nagle's rule at the sender waits for an ACK that the receiver delays."""
+"""nagle-delayed-ack: Nagle's algorithm at the sender waits for an ACK that the receiver delays."""
 
 from __future__ import annotations
 

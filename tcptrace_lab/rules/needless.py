@@ -1,4 +1,4 @@
-"""What is said wherever segments were sent again although nothing was lost."""
+"""Texts for spurious retransmits: segments that were retransmitted although nothing was lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The path's own rate, or the queue before it, spaces the bytes."""
+"""network: data in transit, or spaced by the path's own rate or by a queue at its bottleneck."""
 
 from __future__ import annotations
 

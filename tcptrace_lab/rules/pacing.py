@@ -1,4 +1,4 @@
-"""The sender spaces what it could send."""
+"""pacing: the sender spaces segments that it could send at once."""
 
 from __future__ import annotations
 

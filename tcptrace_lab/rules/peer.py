@@ -1,4 +1,4 @@
-"""This side waits for the other side's message."""
+"""peer: this endpoint waits for a message of its peer."""
 
 from __future__ import annotations
 

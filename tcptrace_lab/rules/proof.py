@@ -1,6 +1,6 @@
-"""What a proof consists of: the values at the sender that a rule names (`Rule.proof`), in words, and the frames that show them.
+"""Values of a proof: the sender's state that a rule names (`Rule.proof`), as text, and the frames that show it.
 
-Each is told of a row of `schema.STALLS`, and left out where it is not known.
+Each value comes from a row of `schema.STALLS`, and is omitted if unknown.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ class Value(NamedTuple):
     """One value of a proof.
 
     Attributes:
-        told: a row of `schema.STALLS` → its words; None where it is not known.
-        frame: the column of the row with a frame that shows it, beside those at the ends of the wait; empty: these show it.
+        told: row of `schema.STALLS` → text; None if unknown.
+        frame: column of the row with a further frame that shows it; empty if the frames at the ends of the wait show it.
     """
 
     told: Callable[[Mapping[str, Any]], str | None]

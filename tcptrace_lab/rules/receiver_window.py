@@ -1,4 +1,4 @@
-"""The receiver's window has no room for the next segment."""
+"""receiver-window: the receive window has no room for the next segment."""
 
 from __future__ import annotations
 

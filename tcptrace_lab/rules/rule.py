@@ -1,4 +1,4 @@
-"""What a rule is: a cause, how sure it is, what refutes it, and what people are told of it. The engine says when it holds."""
+"""`Rule`: a cause, its confidence, what would disprove it, and its texts. The engine decides when it holds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Confidence(StrEnum):
-    """How sure a verdict is: proved, consistent with what was seen, or only possible."""
+    """How certain a verdict is: proved, consistent with the capture, or only possible."""
 
     PROVED = "proved"
     CONSISTENT = "consistent"
@@ -23,7 +23,7 @@ class Confidence(StrEnum):
 
 
 class Case(StrEnum):
-    """A special case of a direction, in which a cause is told in other words (`cases` says when)."""
+    """A special case of a direction, for which a cause has other texts (`cases` determines it)."""
 
     UNANSWERED = "unanswered"
     REFUSED = "refused"
@@ -38,14 +38,14 @@ class Case(StrEnum):
 
 
 class Clause(str):
-    """A `Rule.lost_to` that is a sentence of its own: it holds *for* a share of the time, where any other *took* the share."""
+    """A `Rule.lost_to` that is a clause: it holds *for* a share of the time. Any other `lost_to` is a subject that *took* the share."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Instead:
-    """What an advice, and its rule, say otherwise in a special case; None where they say the same."""
+    """The texts of an advice and its rule that change in a special case; None means unchanged."""
 
     finding: str | None = None
     title: str | None = None
@@ -59,27 +59,27 @@ class Instead:
 
 
 WORTH_SHARE, WORTH_NS = 0.05, 10_000_000
-"""A cause is worth a finding from this share of a direction's life and from this time on: a twentieth, and the 10 ms of a stall on a LAN
+"""Least share of a direction's active time and least time for a finding: a twentieth, and the 10 ms of a stall on a LAN
 (docs/how-it-decides.md, 2.3)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What a finding says where a cause costs time. `{…}` in `title` and `mechanism` become this capture's numbers.
+    """Texts of a finding on a cause. `{…}` in `title`, `mechanism` and `remedy` become the numbers of the capture.
 
     Attributes:
         finding: one of `findings.FINDING_IDS`.
         title: one line.
         mechanism: how the time is lost, in two sentences.
-        limits: what a capture cannot tell about it.
-        remedy: what to change, best first; `at_once.PLACE` in it becomes what the receiver's stack is told.
-        cure: the best of it as the subject of "… saves up to 25 s" (of a fault) or "… would help", in the singular; `{sender}` and
-            `{receiver}` become their addresses. Empty where the capture does not tell whose.
-        worth_share, worth_ns: from this share of a direction's life on, and from this time, it is worth a finding.
-        of_client_alone: it is told of the client's direction only, because both directions spend the same time on it.
-        is_a_fault: false where the time is the program's or the path's own, so that there is nothing to mend in TCP.
-        instead: what is said otherwise in special cases; the first that holds counts.
-        of_data_alone: it is not told of a direction that carried no data.
+        limits: what a capture does not show about it.
+        remedy: what to change, best first; `at_once.PLACE` in it becomes the setting of the receiver's stack.
+        cure: the best remedy as the subject of "… saves up to 25 s" (for a fault) or "… would help", in the singular; `{sender}` and
+            `{receiver}` become addresses. Empty if the capture does not show whose.
+        worth_share, worth_ns: least share of a direction's active time, and least time, for a finding.
+        of_client_alone: whether only the client's direction gets a finding, because both directions spend this time together.
+        is_a_fault: false if the time is the application's or the path's, so that there is nothing to fix in TCP.
+        instead: other texts for special cases; the first case that holds counts.
+        of_data_alone: whether only directions with data get a finding.
     """
 
     finding: str
@@ -97,15 +97,15 @@ class Advice:
 
 
 class Doubt(NamedTuple):
-    """What is said where the waits of a cause might as well have been another's: the engine calls them only possible.
+    """Texts for waits that another cause explains equally well. The engine classifies such waits as possible.
 
     Attributes:
-        consistent_if: `answered` or `numbered` (`advice`): a fact of the direction with which the other explanation is the less likely
-            one, so that a finding on such waits alone is consistent; empty: it is possible.
-        limits: what the capture cannot tell of them, in a sentence; empty where the rule has no advice.
-        remedy: what to change if it was the other's.
-        of_all: of a rule without advice, and so without a finding: whether all waits of a direction are in doubt, where the argument
-            gives a count of its side (`schema.CONNECTIONS`).
+        consistent_if: `answered` or `numbered` (`advice`): a fact of the direction that makes the other explanation less likely, so that a
+            finding on such waits alone is consistent; empty: it is possible.
+        limits: what the capture does not show about them, as a sentence; empty if the rule has no advice.
+        remedy: what to change if the other cause applies.
+        of_all: for a rule without advice, and so without a finding: whether all waits of a direction are in doubt. Its argument returns a
+            count of the sender (`schema.CONNECTIONS`).
     """
 
     consistent_if: str = ""
@@ -120,19 +120,20 @@ class Rule:
 
     Attributes:
         cause: one of `schema.CAUSES`.
-        lost_to: what it is, as the subject of "… took 50% of 3 s" (a `Clause`: of "… for 50% of 3 s"); `{sender}` and `{receiver}` become
-            their addresses, `{sending}` and `{receiving}` which of client and server they are.
-        colour, pattern: of its bars and bands in reports (`#rrggbb`, and one of Plotly's patterns, empty for none); of our rules alone.
-        confidence: how sure one such wait is, where nothing else explains it as well.
-        proof: what is told of one such wait, and which frames show it beside its ends (`rules.proof`).
+        lost_to: the cause as the subject of "… took 50% of 3 s" (a `Clause`: of "… for 50% of 3 s"); `{sender}` and `{receiver}` become
+            addresses, `{sending}` and `{receiving}` become client or server.
+        colour, pattern: style of its bars and bands in reports (`#rrggbb`, and one of Plotly's patterns, empty for none); only for our
+            rules.
+        confidence: confidence of one such wait, if nothing else explains it equally well.
+        proof: values reported for one such wait, and further frames that show them (`rules.proof`).
         refuted_by: what would disprove it, as in "Would be disproved by: …".
-        source: where the rule comes from.
-        proved_by_repetition: three such waits in one direction prove what one is only consistent with.
-        doubt: what is said where something else explains the wait as well; None if nothing does.
-        advice: what a finding says; None where the cause is not worth one.
-        cure: of a rule without advice what would mend it, as `Advice.cure`: said where nothing is at fault.
-        holds: of a rule of others alone: true for the waits that are its own, whatever the engine says of them; an expression over
-            `schema.WAITS` (docs/rules.md).
+        source: source of the rule.
+        proved_by_repetition: whether three such waits in one direction prove the cause, while one is only consistent with it.
+        doubt: texts for waits that something else explains equally well; None if nothing does.
+        advice: texts of a finding; None if the cause is not worth one.
+        cure: for a rule without advice, what would help, in the form of `Advice.cure`; used if there is no fault.
+        holds: only for rules of other packages: condition over `schema.WAITS` (an expression) that is true for the waits of this rule,
+            whatever cause the engine gave them (docs/rules.md).
     """
 
     cause: str
@@ -150,7 +151,7 @@ class Rule:
     holds: pl.Expr | None = None
 
     def told(self, cases: Collection[Case]) -> Rule:
-        """The rule with the words for these cases."""
+        """Return the rule with the texts for these cases."""
         instead = next((words for case, words in self.advice.instead.items() if case in cases), None) if self.advice else None
         if instead is None or self.advice is None:
             return self

@@ -1,4 +1,4 @@
-"""The send buffer is full of unacknowledged bytes."""
+"""send-buffer: the send buffer is full of unacknowledged bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slow start: flights still double."""
+"""slow-start: flights still double every RTT."""
 
 from __future__ import annotations
 

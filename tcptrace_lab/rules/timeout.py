@@ -1,4 +1,4 @@
-"""The retransmission timer."""
+"""timeout: the sender waits for its retransmission timer (RTO)."""
 
 from __future__ import annotations
 

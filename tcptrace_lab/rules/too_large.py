@@ -1,4 +1,4 @@
-"""Words for segments that are too large for the path (`path_mtu` says when they are)."""
+"""Texts for segments that are too large for the path (`path_mtu` detects them)."""
 
 from __future__ import annotations
 

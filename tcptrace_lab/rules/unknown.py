@@ -1,4 +1,4 @@
-"""The capture does not tell."""
+"""unknown: the capture does not show the cause."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The receiver's window is closed."""
+"""zero-window: the receive window is zero."""
 
 from __future__ import annotations
 

@@ -1,17 +1,17 @@
 """Every column of every table: its type, unit, one-line meaning and limits.
 
-One declaration feeds the documentation, the tooltips, the axis labels and the exports. Nothing else in the package
-repeats what a column means. Conventions, for all tables:
+One declaration feeds the documentation, the tooltips, the axis labels and the exports. Nothing else in the package repeats what a column
+means. Conventions for all tables:
 
-- times are integer nanoseconds (`*_ns`), sizes are bytes (`*_bytes`), both Int64 so that sums and differences of them
-  neither wrap nor overflow;
+- times are integer nanoseconds (`*_ns`), sizes are bytes (`*_bytes`); both are Int64, so that sums and differences neither wrap nor
+  overflow;
 - unknown is null, never 0;
-- stream offsets (`seq`, `ack`, `sack_blocks`) are relative and unwrapped past 4 GiB: SYN = 0 and the first byte = 1, as
-  in Wireshark. They are signed: in a capture that starts in mid-stream, bytes from before its first segment have
-  offsets below 1, where Wireshark shows numbers near 2^32;
+- stream offsets (`seq`, `ack`, `sack_blocks`) are relative and continue past 4 GiB without wrapping: SYN = 0 and the first byte = 1, as in
+  Wireshark. They are signed: in a capture that starts in mid-stream, bytes from before its first segment have offsets below 1, where
+  Wireshark shows numbers near 2^32;
 - `frame` is 1-based and equals Wireshark's frame number.
 
-One module a table, or a part of one; names are taken from here.
+Each table, or part of a table, has its own module; import names from here.
 """
 
 from __future__ import annotations
@@ -113,4 +113,5 @@ __all__ = [
 ]
 
 TABLES: Mapping[str, Table] = {table.name: table for table in (SEGMENTS, CONNECTIONS, LEDGER, DEPARTURES, STALLS, ACCOUNTS, MESSAGES, TRANSACTIONS, RATES, DATAGRAMS, FLOWS)}
-"""All tables that are made of a capture, by name; those of an archive are `ARCHIVE_TABLES`, and what the engine says beyond these is in `judged`."""
+"""All tables made of one capture, by name. Those of an archive are `ARCHIVE_TABLES`; `judged` has further tables that the engine
+returns."""

@@ -1,8 +1,8 @@
-"""The tables of an archive: what is kept of thousands of captures, as Parquet that Polars, DuckDB and pandas read.
+"""The tables of an archive: results of thousands of captures, as Parquet that Polars, DuckDB and pandas read.
 
-Each has `capture` in front, the name under which `captures` tells of it; connections are numbered in their capture. Categories are strings here,
-so that any reader has their names. The tables lie in `tables/TABLE/month=YYYY-MM/`: the month in which the capture began (UTC), `unknown`
-where it stores no time or could not be read. Any change of a column's name, type or meaning changes `STORE_VERSION`.
+Each table starts with `capture`, the key of the table `captures`; connections are numbered within their capture. Categories are strings
+here, so that any reader shows their names. The files are in `tables/TABLE/month=YYYY-MM/`: the month in which the capture starts (UTC),
+`unknown` if it has no timestamps or could not be read. Any change of a column's name, type or meaning changes `STORE_VERSION`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 STORE_VERSION = 2
-"""Of the layout and the tables of an archive."""
+"""Version of the layout and the tables of an archive."""
 
 MONTH = "month"
-"""The partition, a column of every table when read with Hive partitioning."""
+"""The partition column, present in every table when read with Hive partitioning."""
 
 _CAPTURE = Column("capture", "String", Unit.NONE, "Capture: the first 20 digits of the SHA-256 of its contents")
 _CONN = Column("conn", "UInt32", Unit.NONE, "Connection, numbered from 0 in its capture", "null for the capture as a whole")
@@ -34,11 +34,11 @@ CAPTURE_STATES = {
     "failed": "not readable because of its contents; another attempt would fail again",
     "lost": "not read this time: the worker was lost, or the file was unreachable; the next run tries again",
 }
-"""What became of a capture."""
+"""Result of reading a capture."""
 
 
 def _stored(columns: Iterable[Column]) -> Iterator[Column]:
-    """Columns of another table as an archive has them."""
+    """Yield the columns of another table as an archive stores them."""
     yield _CAPTURE
     for column in columns:
         yield replace(column, dtype="String") if column.dtype == "Enum" else column
@@ -150,7 +150,7 @@ PROBLEMS = table(
 )
 
 PART_TABLES: tuple[Table, ...] = (STORED_CONNECTIONS, LEDGER_TOTALS, STORED_STALLS, STORED_MESSAGES, STORED_FINDINGS, PROBLEMS)
-"""Those that are made of one capture at a time."""
+"""The tables that are made of one capture at a time."""
 
 ARCHIVE_TABLES = {each.name: each for each in (FILES, CAPTURES, *PART_TABLES)}
 """All tables of an archive, by name."""

@@ -1,4 +1,4 @@
-"""Columns of `connections`: how one side behaves, and what held its departures back."""
+"""Columns of `connections`: how an endpoint behaves, and what delayed its departures."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ BEHAVIOUR = (
     Column("ttl", "UInt8", Unit.NONE, "Largest time to live or hop limit of this host's segments, without RSTs", "64, 128 or 255 if there is no router between this host and the capture point; null without any"),
     Column("window_scale_at_least", "UInt8", Unit.NONE, "Smallest window shift that explains what the peer had in flight", "wrong if a window shrank; null if the scale is known, or no shift is needed"),
 )
-"""What the whole connection shows of how one side behaves, named by that side."""
+"""How an endpoint behaves over the whole connection; columns are named by that endpoint."""
 
 WAITS = (
     Column("first_departure_ts_ns", "Int64", Unit.NS, "Time of the first segment with data, SYN or FIN", "null without one"),
@@ -96,4 +96,4 @@ WAITS = (
     Column("ending_payload_bytes", "Int64", Unit.BYTES, "Data in the last segment with data, SYN or FIN", "null without one"),
     Column("ending_peer_payload_bytes", "Int64", Unit.BYTES, "Data in the last of the peer after it", "null without any"),
 )
-"""What held back the departures of one direction: its first and last, and what only all of them tell."""
+"""What delayed the departures of one direction: the first and the last, and what only all of them show."""

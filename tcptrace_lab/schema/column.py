@@ -1,4 +1,4 @@
-"""Columns and tables: what a declaration says."""
+"""`Column` and `Table`: the declaration of a table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Unit(StrEnum):
-    """What a number counts."""
+    """Unit of a number."""
 
     NONE = ""
     NS = "ns"
@@ -32,11 +32,11 @@ class Column:
     """One column of one table.
 
     Attributes:
-        name: the column's name.
+        name: name of the column.
         dtype: name of a Polars type, `List(Int64)`, or `Enum` with `values`.
-        unit: what the numbers count.
-        meaning: one line, for people.
-        limits: what the column cannot tell; empty where it has no limits worth a line.
+        unit: unit of the numbers.
+        meaning: one line of text.
+        limits: what the column does not show; empty if it has no limits worth stating.
         values: the categories of an `Enum`, in the order of their codes.
     """
 
@@ -48,14 +48,14 @@ class Column:
     values: tuple[str, ...] = ()
 
     def polars_type(self) -> pl.DataType:
-        """The Polars type of this column."""
+        """Return the Polars type of this column."""
         return _polars_type(self.dtype, self.values)
 
 
 
 @cache
 def _polars_type(dtype: str, values: tuple[str, ...]) -> pl.DataType:
-    import polars as pl  # noqa: PLC0415  (Polars takes a tenth of a second to import; `--help` needs only the words)
+    import polars as pl  # noqa: PLC0415  (importing Polars takes 0.1 s; `--help` needs only the texts)
 
     if dtype == "Enum":
         return pl.Enum(values)
@@ -75,11 +75,11 @@ class Table:
     columns: tuple[Column, ...]
 
     def __iter__(self) -> Iterator[Column]:
-        """The columns, in order."""
+        """Iterate over the columns, in order."""
         return iter(self.columns)
 
     def __getitem__(self, name: str) -> Column:
-        """The column called `name`; KeyError if there is none."""
+        """Return the column called `name`. Raises KeyError if there is none."""
         for column in self.columns:
             if column.name == name:
                 return column
@@ -91,11 +91,11 @@ class Table:
         return tuple(column.name for column in self.columns)
 
     def polars_schema(self) -> dict[str, pl.DataType]:
-        """Column name → Polars type, in order."""
+        """Return column name → Polars type, in order."""
         return {column.name: column.polars_type() for column in self.columns}
 
     def no_rows(self, names: tuple[str, ...] | None = None) -> pl.DataFrame:
-        """A frame of these columns (None: all) without rows: a clone, because making it takes 5 µs a column."""
+        """Return an empty frame with these columns (None: all). It is a clone, because making a frame takes 5 µs per column."""
         return _no_rows(self, self.names if names is None else names).clone()
 
 
@@ -109,6 +109,6 @@ def _no_rows(table: Table, names: tuple[str, ...]) -> pl.DataFrame:
 
 
 def table(name: str, row: str, columns: Iterable[Column]) -> Table:
-    """A table of these columns."""
+    """Return a table of these columns."""
     return Table(name, row, tuple(columns))
 

@@ -1,4 +1,4 @@
-"""The table `connections`: what is known of a whole connection, and each figure of a direction twice."""
+"""The table `connections`: columns for the whole connection, and each figure of a direction twice."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ SIDES: Mapping[str, bool] = {"client": True, "server": False}
 
 
 def sided(side: str, direction: tuple[Column, ...] = (*DIRECTION, *MORE_STATISTICS, *BEHAVIOUR, *WAITS, *PACE)) -> Iterator[Column]:
-    """Columns of one direction, with the side that sends before their names."""
+    """Yield the columns of one direction, with its sender (`client` or `server`) as prefix."""
     for column in direction:
         yield Column(f"{side}_{column.name}", column.dtype, column.unit, f"{column.meaning} (by the {side})", column.limits, column.values)
 
 
 STATISTICS = (*DIRECTION, *MORE_STATISTICS)
-"""The columns of one direction that count and measure, without the side before their names; the others judge."""
+"""Columns of one direction that count and measure, without prefix. The others are conclusions."""
 
 MORE_STATISTICS_NAMES = tuple(column.name for column in MORE_STATISTICS)
-"""Those of them that the JSON has in an object of their own."""
+"""The columns that the JSON has in the object `statistics`."""
 
 DIRECTION_NAMES = tuple(column.name for column in (*DIRECTION, *MORE_STATISTICS, *BEHAVIOUR, *WAITS, *PACE))
 
@@ -38,10 +38,10 @@ _QUANTILES = (
     Column("ack_lag_p50_ns", "Int64", Unit.NS, "Median time from the oldest data covered by an ACK without data to that ACK", "samples as for ack_lag_min_ns; nearest rank, to within 0.1%; null without samples"),
     Column("ack_lag_p95_ns", "Int64", Unit.NS, "95th percentile of these times", "as ack_lag_p50_ns"),
 )
-"""How the times of one direction are spread."""
+"""Quantiles of the times of one direction."""
 
 SPREADS = (*_QUANTILES, *(column for column in BEHAVIOUR if column.name.startswith("ack_lag_")))
-"""How round trips and the lags of ACKs are spread: in the report's table of figures beside `STATISTICS`."""
+"""Spread of RTTs and ACK lags, shown with `STATISTICS` in the report's table of figures."""
 
 CONNECTIONS = table(
     "connections",

@@ -46,7 +46,7 @@ _FLOW_DIRECTION = (
     Column("reordered_datagrams", "Int64", Unit.DATAGRAMS, "Datagrams captured after later ones (RFC 4737, 3.3)", "known only where the sender's IPv4 identifications advance as a counter, even one for all its traffic; a datagram that the capture has twice (mirror port, Linux \"any\") is counted twice in all figures, and a copy that comes behind a later datagram as reordered"),
     Column("loss_known_by", "Enum", Unit.NONE, "How the number of missing datagrams is known", "null: unknown; IPv6 has no identification, and Linux sends 0 on unconnected sockets", LOSS_KNOWN_BY),
 )
-"""The figures of one direction of a flow, named by its sender."""
+"""Figures of one direction of a flow; columns are named by its sender."""
 
 FLOW_DIRECTION_NAMES = tuple(column.name for column in _FLOW_DIRECTION)
 

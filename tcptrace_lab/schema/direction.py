@@ -1,4 +1,4 @@
-"""Columns of `connections`: what one direction carried."""
+"""Columns of `connections`: amounts and counts of one direction."""
 
 from __future__ import annotations
 
@@ -81,4 +81,4 @@ DIRECTION = (
     Column("first_data_ts_ns", "Int64", Unit.NS, "Time of the first segment with data", "null without data"),
     Column("last_data_ts_ns", "Int64", Unit.NS, "Time of the last segment with data", "null without data"),
 )
-"""The figures of one direction, named by its sender."""
+"""Figures of one direction; columns are named by its sender."""

@@ -1,4 +1,4 @@
-"""What the engine says of waits beyond the tables that are exported: every interval with its proof, and what findings are made of."""
+"""Tables on waits that the engine returns but that are not exported: every interval with its proof, and the evidence for findings."""
 
 from __future__ import annotations
 

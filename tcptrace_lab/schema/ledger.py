@@ -26,7 +26,7 @@ CAUSES = {
     "close": "after the FIN",
     "unknown": "the capture does not show the cause",
 }
-"""Every answer to "why is the next byte of this direction not leaving now?", and what it means."""
+"""Every answer to "why is the next byte of this direction not sent now?", with its meaning."""
 
 LEDGER = table(
     "ledger",
@@ -81,7 +81,7 @@ STALL_TIMERS = {
     "tail-probe": "tail-loss probe timer",
     "persist": "persist timer (window probe)",
 }
-"""Timers that end stalls, and what they are."""
+"""Timers that end stalls, with their descriptions."""
 
 STALLS = table(
     "stalls",

@@ -1,4 +1,4 @@
-"""The table `messages`."""
+"""The table `messages`: one application message per row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns of `connections`: how fast both ends of one direction are."""
+"""Columns of `connections`: rates of both endpoints of one direction."""
 
 from __future__ import annotations
 
@@ -31,4 +31,4 @@ PACE = (
     Column("cut_at_bytes", "Int64", Unit.BYTES, "Offset of the first cut in these messages", "null unless all are cut at the same place"),
     Column("cut_frame", "Int64", Unit.FRAME, "Last segment of the first of them", "null without any"),
 )
-"""How fast one side sends in bursts and its receiver drains, as sums of bytes and time (`rates` divides them), and what its buffers cut."""
+"""Bytes and time of a sender's bursts and of its receiver's draining, as sums (`rates` divides them), and messages that buffers cut."""

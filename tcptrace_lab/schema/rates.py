@@ -1,4 +1,4 @@
-"""The table `rates`."""
+"""The table `rates`: rates and bounds of one direction per row."""
 
 from __future__ import annotations
 

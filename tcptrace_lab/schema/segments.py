@@ -1,4 +1,4 @@
-"""The table `segments`."""
+"""The table `segments`: one TCP segment per row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns of `connections`: more figures of one direction."""
+"""Columns of `connections`: further figures of one direction."""
 
 from __future__ import annotations
 
@@ -71,4 +71,4 @@ MORE_STATISTICS = (
     Column("resend_wait_max_ns", "Int64", Unit.NS, "Longest time from a segment's last transmission to the next", _WAIT),
     Column("resend_wait_stdev_ns", "Int64", Unit.NS, "Standard deviation of the times from a segment's last transmission to the next", "null below two"),
 )
-"""More of them: with those above all that tcptrace's long listing has, Wireshark's conversations, and round trips three ways."""
+"""Further figures. With `DIRECTION` they cover tcptrace's long listing, Wireshark's conversations, and three kinds of RTT."""

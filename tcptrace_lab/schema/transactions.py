@@ -1,4 +1,4 @@
-"""The table `transactions`."""
+"""The table `transactions`: one HTTP/1 or FTP transaction per row."""
 
 from __future__ import annotations
 

@@ -13,14 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import tcptrace_lab
-from tcptrace_lab import advice, numbers, rules
+from tcptrace_lab import causes
+from tcptrace_lab.causes import Confidence
 from tcptrace_lab.errors import TcptraceLabError
-from tcptrace_lab.rules import Confidence
+from tcptrace_lab.findings import cause_findings
+from tcptrace_lab.text import numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tcptrace_lab.findings import Finding
+    from tcptrace_lab.findings.finding import Finding
 
 _UNANSWERED = "stands, as time: the SYN came {n} times at 1 s, then doubling, and nobody answered; the handshake never ended"
 _SERVER_FULL = "stands: SYN at 0, 1.05 and 3.1 s with new IP IDs, answered 0.5 ms after the third (a full accept queue)"
@@ -133,7 +135,7 @@ HEAD = """# Proved findings, read a second time
 
 Every finding called `proved` on the shared captures about their connections (at most 50 of a capture that cost time), with what its
 frames show in tshark (`-T fields`: number, time, `tcp.seq`, `tcp.len`, `tcp.ack`, `tcp.window_size`, flags and `ip.id`), read by hand.
-`python benchmarks/proved_findings.py CAPTURES` prints it; `tests/test_proved_findings.py` has tshark check again what a machine can.
+`python benchmarks/proved_findings.py CAPTURES` prints it; `tests/findings/test_proved_findings.py` has tshark check what a machine can.
 
 Fourteen did not stand and are no findings any more: timers of 300 s, of a month and of 15 years (a made capture; two captures in one file),
 a lost SYN where a FIN had the SYN's number, a loss where everything had been acknowledged (an injected segment), a window that the sender
@@ -150,8 +152,8 @@ NOT_CAPTURES = {".md", ".tsv", ".json", ".txt"}
 def proved(capture: Path) -> Iterator[Finding]:
     """The proved findings on one capture; none where it cannot be read."""
     try:
-        tables = tcptrace_lab.read(capture, worth=rules.worth())
-        found = advice.findings(tables.accounts, tables.segments, tables.connections, tables.details).findings
+        tables = tcptrace_lab.read(capture, worth=causes.worth())
+        found = cause_findings.findings(tables.accounts, tables.segments, tables.connections, tables.details).findings
     except TcptraceLabError:
         return
     yield from (finding for finding in found if finding.confidence is Confidence.PROVED)

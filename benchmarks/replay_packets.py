@@ -25,15 +25,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tcptrace_lab.lab.capture import capturing
+from tcptrace_lab.lab.capturing.capture import capturing
 from tcptrace_lab.lab.experiment import REAL_TIME_PRIORITY
-from tcptrace_lab.lab.network import INTERFACE, Medium
+from tcptrace_lab.lab.networks.network import INTERFACE, Medium
 from tcptrace_lab.replay.packets.frames import frames
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tcptrace_lab.lab.network import Network
+    from tcptrace_lab.lab.networks.network import Network
 
 CAPTURES: Final = Path(__file__).resolve().parent.parent / "captures"
 TIMED: Final = ("ethernet-nagle-on.pcapng", "ethernet-application-limited.pcapng", "atm9180-loss.pcap")

@@ -1,8 +1,9 @@
 """The transfers that `whatif.py` foretells: those of known cause, more of the same kinds, and ones drawn widely.
 
-The wide drawing spans what the kinds of `tcptrace_lab/lab/transfers.py` keep fixed: MTUs from 576 to 65,535, delays from none to 100 ms,
-sizes of calls that have nothing to do with the MTU, two to four writes of a question and answers of any size, programs that think, Nagle's
-algorithm on and off where buffers hold the transfer, one cause behind another in one connection, and changes by a factor of 1.5 to 4.
+The wide drawing spans what the kinds of `tcptrace_lab/lab/known_causes/transfers.py` keep fixed: MTUs from 576 to 65,535, delays from none
+to 100 ms, sizes of calls that have nothing to do with the MTU, two to four writes of a question and answers of any size, programs that
+think, Nagle's algorithm on and off where buffers hold the transfer, one cause behind another in one connection, and changes by a factor of
+1.5 to 4.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ import random
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, cast
 
-from tcptrace_lab.lab.programs import BoundedBulk, Bulk, Exchanges, Mixture
-from tcptrace_lab.lab.transfers import TRANSFERS, drawn, nagle, send_buffer, window
+from tcptrace_lab.lab.hosts.programs import BoundedBulk, Bulk, Exchanges, Mixture
+from tcptrace_lab.lab.known_causes.transfers import TRANSFERS, drawn, nagle, send_buffer, window
 from tcptrace_lab.replay.changes import Changes
 
 if TYPE_CHECKING:

@@ -6,9 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from tcptrace_lab.lab.experiment import Experiment
-from tcptrace_lab.lab.network import LOOPBACK_MTU_BYTES, Medium
-from tcptrace_lab.lab.path import PathModel
-from tcptrace_lab.lab.programs import (
+from tcptrace_lab.lab.hosts.programs import (
     BoundedBulk,
     Bulk,
     Exchanges,
@@ -19,12 +17,14 @@ from tcptrace_lab.lab.programs import (
     SlowReader,
     TwoWay,
 )
-from tcptrace_lab.lab.sockets import SocketOptions
+from tcptrace_lab.lab.hosts.sockets import SocketOptions
+from tcptrace_lab.lab.networks.network import LOOPBACK_MTU_BYTES, Medium
+from tcptrace_lab.lab.networks.path import PathModel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tcptrace_lab.lab.programs import Program
+    from tcptrace_lab.lab.hosts.programs import Program
 
 # 14 bytes of Ethernet, 20 of IPv4 or 40 of IPv6, up to 60 of TCP.
 SNAPLEN_BYTES = 96

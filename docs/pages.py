@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from tcptrace_lab import analyze, cli, numbers, rules, schema, stalls
-from tcptrace_lab.outside import markdown, markdown_code
+from tcptrace_lab import analyze, causes, cli, schema
+from tcptrace_lab.ledger import stalls
 from tcptrace_lab.report.markdown_table import table
+from tcptrace_lab.text import numbers
+from tcptrace_lab.text.escape import markdown, markdown_code
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -99,10 +101,10 @@ EXAMPLES = {
 }
 """Finding → where it is seen."""
 
-_OF_CAPTURE = "None of these captures has this problem; `tests/test_path_findings.py` has an exchange with it."
+_OF_CAPTURE = "None of these captures has this problem; `tests/findings/test_path_findings.py` has an exchange with it."
 
 WITHOUT_EXAMPLE = {
-    "silly-window": "Neither this kernel nor a modelled stack sends such segments; `tests/test_small_packets.py` has the exchange.",
+    "silly-window": "Neither this kernel nor a modelled stack sends such segments; `tests/findings/test_small_packets.py` has the exchange.",
     **dict.fromkeys(("capture-incomplete", "capture-duplicates", "offload", "clock"), _OF_CAPTURE),
 }
 """Findings that no capture here shows, and where they are shown."""
@@ -180,8 +182,8 @@ def _proof(found: Finding, analysis: Analysis) -> str:
 
 
 def _rule_file(found: Finding) -> str:
-    names = [rule.cause.replace("-", "_") for rule in rules.OURS.values() if rule.advice is not None and {rule.cause} == found.causes]
-    return "".join(f"[{name}.py](../tcptrace_lab/rules/{name}.py); " for name in names)
+    names = [rule.cause.replace("-", "_") for rule in causes.OURS.values() if rule.advice is not None and {rule.cause} == found.causes]
+    return "".join(f"[{name}.py](../tcptrace_lab/causes/{name}.py); " for name in names)
 
 
 _COLUMNS_HEAD = """# Columns
@@ -252,9 +254,9 @@ def main() -> None:
         (ROOT / "docs" / name).write_text(make(), encoding="utf-8")
         sys.stdout.write(f"docs/{name}\n")
     for name in SCHEMAS:
-        path = ROOT / "tcptrace_lab" / name
+        path = ROOT / "tcptrace_lab" / "outputs" / "schemas" / name
         path.write_text(with_causes(path.read_text(encoding="utf-8")), encoding="utf-8")
-        sys.stdout.write(f"tcptrace_lab/{name}\n")
+        sys.stdout.write(f"tcptrace_lab/outputs/schemas/{name}\n")
 
 
 if __name__ == "__main__":

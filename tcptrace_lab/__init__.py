@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from tcptrace_lab.analysis import Analysis, analyze
     from tcptrace_lab.archive.run import batch
     from tcptrace_lab.comparison import compare
-    from tcptrace_lab.findings import Finding
-    from tcptrace_lab.segments import read
+    from tcptrace_lab.engine.segments import read
+    from tcptrace_lab.findings.finding import Finding
 
 __all__ = ["Analysis", "Finding", "analyze", "batch", "compare", "errors", "read"]
 
@@ -27,9 +27,9 @@ _HOME = {
     "Analysis": "analysis",
     "analyze": "analysis",
     "batch": "archive.run",
-    "Finding": "findings",
+    "Finding": "findings.finding",
     "compare": "comparison",
-    "read": "segments",
+    "read": "engine.segments",
 }
 """Public name → the module that defines it. A public name that is missing here is itself a module."""
 

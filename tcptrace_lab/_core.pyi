@@ -86,7 +86,8 @@ class Engine:
             datagrams: whether to read UDP too.
             summaries: whether to return connections and flows.
             ledger: requested columns of `schema.WAITS`; None: no ledger.
-            worth: what time is worth a finding (`tcptrace_lab.reread.Worth`). With it, `pull` returns accounts and notes, and the evidence
+            worth: what time is worth a finding (`tcptrace_lab.engine.reread.Worth`). With it, `pull` returns accounts and notes, and the
+            evidence
                 for findings is kept. None: waits are not classified for findings.
             most: number of costs, largest first, whose evidence is kept.
             waits_memory_bytes: memory for the waits of open connections (64 MB). More goes to an unnamed file in `TMPDIR`.
@@ -123,7 +124,7 @@ class Engine:
     def directions(self) -> ArrowStream:
         """Return capture point and RTT of all directions of these connections (`schema.PLACES`). Reads the rest of the capture first."""
     def revisions(self) -> ArrowStream:
-        """Return what later segments prove about earlier ones (`tcptrace_lab.revisions`), in that order. Reads to the end first."""
+        """Return what later segments prove about earlier ones (`engine.revisions`), in that order. Reads to the end first."""
     def flows(self) -> ArrowStream:
         """Return the endpoints of all UDP flows that were not pulled (with `datagrams=True`). Reads the rest of the capture first."""
     def segments_seen(self) -> int:

@@ -11,23 +11,16 @@ from typing import IO, TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab import (
-    advice,
-    capture_findings,
-    doubt,
-    json_output,
-    memory,
-    others,
-    rules,
-    schema,
-    size_choice,
-    transactions,
-    trust,
-    verdict,
-)
+from tcptrace_lab import causes, schema, transactions, verdict
+from tcptrace_lab.connections import capture_quality
+from tcptrace_lab.connections.where import Where
+from tcptrace_lab.engine import memory
+from tcptrace_lab.engine.segments import MOST_COSTS, REREAD_BYTES, SPILL_ROWS, read
 from tcptrace_lab.errors import UsageError
-from tcptrace_lab.segments import MOST_COSTS, REREAD_BYTES, SPILL_ROWS, read
-from tcptrace_lab.where import Where
+from tcptrace_lab.findings import capture_findings, cause_findings, confidence
+from tcptrace_lab.ledger import other_rules
+from tcptrace_lab.messages import size_choice
+from tcptrace_lab.outputs import json_output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -35,11 +28,11 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
     from tcptrace_lab._core import Problem
+    from tcptrace_lab.engine.reread import Progress, Together
+    from tcptrace_lab.engine.segments import FlowWatcher, Tables
     from tcptrace_lab.errors import ReadInPart
-    from tcptrace_lab.findings import Finding
-    from tcptrace_lab.reread import Progress, Together
-    from tcptrace_lab.segments import FlowWatcher, Tables
-    from tcptrace_lab.size_groups import GroupSizes
+    from tcptrace_lab.findings.finding import Finding
+    from tcptrace_lab.messages.size_groups import GroupSizes
 
 MOST_OF_SELECTED = 4_096
 """Number of costs whose evidence is kept when only some connections are wanted: a capture that comes from a pipe cannot be read again."""
@@ -171,15 +164,15 @@ def analyze(
         spill_rows=spill_rows,
         reread_bytes=reread_bytes,
         udp=_flow_figures,
-        worth=rules.worth(),
-        proofs=proofs or bool(rules.others()),
-        most=MOST_OF_SELECTED if selected or rules.others() else MOST_COSTS,
+        worth=causes.worth(),
+        proofs=proofs or bool(causes.others()),
+        most=MOST_OF_SELECTED if selected or causes.others() else MOST_COSTS,
         progress=progress,
         say=say,
     )
-    tables = others.overridden(found)
+    tables = other_rules.overridden(found)
     memory.give_back()
-    believed = trust.judge(tables.info, tables.connections, complete=tables.complete)
+    believed = capture_quality.judge(tables.info, tables.connections, complete=tables.complete)
     flows = schema.FLOWS.no_rows().lazy() if tables.flows is None or selected else tables.flows
     count = tables.info["connections"]
     if connection is not None:
@@ -192,9 +185,9 @@ def analyze(
         if say is not None:
             say(f"{len(chosen):,} of {count:,} connections kept: {where}")
     connections, segments, sums = tables.connections, tables.segments, tables.accounts
-    advised = advice.findings(sums, segments, connections, tables.details)
+    advised = cause_findings.findings(sums, segments, connections, tables.details)
     sizes, of_sizes = _slow_sizes(tables)
-    findings = doubt.lowered(_by_cost((*advised.findings, *of_sizes)), believed, connections)
+    findings = confidence.lowered(_by_cost((*advised.findings, *of_sizes)), believed, connections)
     of_capture = capture_findings.findings(believed, segments, connections)
     return Analysis(
         name=capture_name(names),
@@ -207,8 +200,8 @@ def analyze(
         flows=flows,
         accounts=sums,
         findings=(*findings, *of_capture),
-        longest_waits=doubt.as_sure(advised.longest, findings),
-        stalls=doubt.as_sure(advised.stalls, findings),
+        longest_waits=confidence.as_sure(advised.longest, findings),
+        stalls=confidence.as_sure(advised.stalls, findings),
         rates=advised.rates,
         message_sizes=sizes,
         transactions=transactions.found(names, segments, connections),
@@ -218,7 +211,7 @@ def analyze(
 
 
 def _flow_figures() -> FlowWatcher:
-    from tcptrace_lab.flows import FlowFigures  # noqa: PLC0415  (imports NumPy, which a capture without UDP does not need)
+    from tcptrace_lab.udp.flows import FlowFigures  # noqa: PLC0415  (imports NumPy, which a capture without UDP does not need)
 
     return FlowFigures()
 
@@ -228,7 +221,8 @@ def _slow_sizes(tables: Tables) -> tuple[tuple[GroupSizes, ...], tuple[Finding, 
     chosen = size_choice.chosen(tables.accounts, tables.connections)
     if chosen.is_empty():
         return (), ()
-    from tcptrace_lab import size_findings, size_groups  # noqa: PLC0415  (imports NumPy and the size rules of the models)
+    from tcptrace_lab.findings import size_findings  # noqa: PLC0415  (imports NumPy and the size rules of the models)
+    from tcptrace_lab.messages import size_groups  # noqa: PLC0415  (imports NumPy and the size rules of the models)
 
     groups = size_groups.found(chosen, tables.segments, tables.connections, tables.notes, tables.info["resolution_ns"])
     return groups, size_findings.findings(groups)

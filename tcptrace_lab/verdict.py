@@ -12,22 +12,25 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import polars as pl
 
-from tcptrace_lab import advice, deadlock, numbers, rules
-from tcptrace_lab.behaviour import refused
-from tcptrace_lab.findings import Severity, gain_ns
-from tcptrace_lab.rules import Confidence, cases
-from tcptrace_lab.rules.rule import WORTH_NS, WORTH_SHARE, Case, Clause
+from tcptrace_lab import causes
+from tcptrace_lab.causes import Confidence
+from tcptrace_lab.causes.rule import WORTH_NS, WORTH_SHARE, Case, Clause
+from tcptrace_lab.causes.words import cases
+from tcptrace_lab.connections.behaviour import refused
+from tcptrace_lab.findings import cause_findings, deadlock
+from tcptrace_lab.findings.finding import Severity, gain_ns
 from tcptrace_lab.schema import CAUSES, SIDES
+from tcptrace_lab.text import numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from tcptrace_lab.findings import Finding
+    from tcptrace_lab.findings.finding import Finding
 
 OF_LOSSES: Final = frozenset({"loss-recovery", "congestion-window", "timeout"})
 """Causes that belong together: a loss is repaired, and then the reduced congestion window slows the sender down."""
 
-OF_READER: Final = advice.RECEIVERS_OWN
+OF_READER: Final = cause_findings.RECEIVERS_OWN
 """Causes that are one fault if the receiving application reads slowly: its window is zero or too small."""
 
 LOST_TO_READER: Final = Clause("small or zero receive window: the application on {receiver} was reading slowly")
@@ -134,14 +137,16 @@ class _Way(NamedTuple):
 
     def sure_of(self, cause: str) -> Confidence:
         """Return the confidence of the waits with this cause."""
-        rule = rules.of_cause(cause)
+        rule = causes.of_cause(cause)
         doubted = rule.doubt is not None and rule.doubt.of_all is not None and rule.doubt.of_all(self._own)
         return Confidence.POSSIBLE if doubted else rule.confidence
 
     @property
     def curable(self) -> str | None:
         """The cause with most time among those with a `cure` but no advice, if it is large enough and not just possible."""
-        worth = [cause for cause, ns in self.ns.items() if ns >= max(WORTH_NS, WORTH_SHARE * self.active_ns) and rules.of_cause(cause).cure]
+        worth = [
+            cause for cause, ns in self.ns.items() if ns >= max(WORTH_NS, WORTH_SHARE * self.active_ns) and causes.of_cause(cause).cure
+        ]
         return max((cause for cause in worth if self.sure_of(cause) != Confidence.POSSIBLE), key=lambda cause: self.ns[cause], default=None)
 
     def _own(self, name: str) -> int:
@@ -250,7 +255,7 @@ def _fixable(way: _Way, ns: int, lost_to: str) -> str:
 
 def _most(way: _Way, where: str) -> str:
     """Return the phrase for the cause that took most of the direction's time."""
-    rule = rules.of_cause(way.most)
+    rule = causes.of_cause(way.most)
     if way.most == "idle":
         return f"All of {numbers.duration(way.ns['idle'])}{where} was idle"
     ns = way.ns[way.most]
@@ -265,12 +270,12 @@ def _words(faults: tuple[Finding, ...], way: _Way) -> tuple[str, str]:
     if first.id == deadlock.FINDING:
         return deadlock.LOST_TO, way.named(deadlock.CURE)
     (cause,) = first.causes
-    rule = rules.of_cause(cause).told(way.cases | first.cases)
+    rule = causes.of_cause(cause).told(way.cases | first.cases)
     lost_to = _of_several(faults, way, rule) if len(faults) > 1 else rule.lost_to or CAUSES[cause]
     return lost_to, way.named(rule.advice.cure) if rule.advice else ""
 
 
-def _of_several(faults: tuple[Finding, ...], way: _Way, rule: rules.Rule) -> str:
+def _of_several(faults: tuple[Finding, ...], way: _Way, rule: causes.Rule) -> str:
     """Return the phrase for several findings of one family."""
     if _family(faults[0]) == OF_READER:
         return LOST_TO_READER
@@ -330,12 +335,12 @@ def _mended(row: Mapping[str, Any], way: _Way, ways: Sequence[_Way], told: Seque
     """Return what to do if no finding is a fault: in the described direction, or else in the other one."""
     if _begun_late(row, way):
         return "start the capture before the connection opens"
-    rule = rules.of_cause(way.most)
+    rule = causes.of_cause(way.most)
     if rule.cure and way.sure != Confidence.POSSIBLE:
         return f"{way.named(rule.cure)} would help"
     for each in sorted(ways, key=lambda each: each is not way):
         if each.curable:
-            curable = rules.of_cause(each.curable)
+            curable = causes.of_cause(each.curable)
             return f"{_fixable(each, each.ns[each.curable], curable.lost_to)}; {each.named(curable.cure)} would help"
     cure = rule.advice.cure if told and rule.advice else ""
     return "no TCP problem found" + (f"; {way.named(cure)} would help" if cure else "")
@@ -370,5 +375,5 @@ def _way(analysis: Analysed, row: Mapping[str, Any], account: Mapping[str, Any],
 
 
 def _is_a_fault(cause: str) -> bool:
-    advice = rules.of_cause(cause).advice
+    advice = causes.of_cause(cause).advice
     return advice is not None and advice.is_a_fault

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-import atm_captures
-import needs
 import pytest
+
+from tests.support import needs
+from tests.support.framing import atm_captures
+from tests.support.places import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-    from tcptrace_lab.atm import AtmForm
+    from tcptrace_lab.capture.atm import AtmForm
 
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
 IN_CI = os.environ.get("CI", "").lower() not in {"", "0", "false"}
 
-TESTS = Path(__file__).parent
+TESTS = ROOT / "tests"
 
 SLOW = {
     "test_annotate.py",

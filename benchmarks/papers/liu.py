@@ -105,7 +105,7 @@ def round_trips(size: int, count: int, *, every_ns: int, phase_ns: int = 0, serv
 
 def without(part: str) -> Stack:
     """SunOS 4.1 without one of its rules: `copy` (4 KB at a time), `half` (of the window is enough) or `segments` (two bring an ACK)."""
-    from tcptrace_lab.stacks import bsd  # noqa: PLC0415 - only the ablations look inside
+    from tcptrace_lab.stacks.families import bsd  # noqa: PLC0415 - only the ablations look inside
 
     if part == "copy":
         return replace(SUNOS, socket=lambda tcp: bsd.SunOsSocket(tcp, chunk_bytes=BUFFER_BYTES))

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from roundtrip.seen import own, seen
+from tcptrace_lab.engine.segments import read
 from tcptrace_lab.schema import CAUSES
-from tcptrace_lab.segments import read
 from tcptrace_lab.simulation import At, write_capture
 from tcptrace_lab.stacks import simulate
 

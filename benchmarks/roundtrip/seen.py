@@ -33,11 +33,11 @@ from bisect import bisect_right
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from tcptrace_lab import vantage
+from tcptrace_lab.connections import vantage
+from tcptrace_lab.ledger.stalls import CAUSAL_NS
 from tcptrace_lab.stacks.endpoint import SYN_OPTION_BYTES
 from tcptrace_lab.stacks.packet import FIN, PSH, SYN
 from tcptrace_lab.stacks.path import IP_TCP_HEADER_BYTES
-from tcptrace_lab.stalls import CAUSAL_NS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -24,8 +24,8 @@ from seed_segments import SCENARIOS
 from seed_waits import LEDGER, SENDER
 
 ROOT = Path(__file__).parents[2]
-sys.path.append(str(ROOT / "tests"))
-from links import FRAMINGS, exchange_in  # noqa: E402 – the framings of the tests are seeds, too
+sys.path.append(str(ROOT))
+from tests.support.framing.links import FRAMINGS, exchange_in  # noqa: E402 – the framings of the tests are seeds, too
 
 MAX_SEED_BYTES = 4096
 SEEDS = Path(__file__).parent / "seeds"

@@ -1,4 +1,4 @@
-//! Turns rows into batches of Arrow columns. Column names and order are those of `schema.py`, which a test
+//! Turns rows into batches of Arrow columns. Column names and order are those of `tcptrace_lab/schema/`, which a test
 //! checks.
 
 mod behaviour;

@@ -13,8 +13,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tcptrace_lab import temporary
 from tcptrace_lab.errors import MissingTool, OutputUnwritable
+from tcptrace_lab.process import temporary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -226,3 +226,13 @@ class Remote:
         """See `Place`."""
         with self._writing(name), contextlib.suppress(FileNotFoundError):
             self._system.rm_file(self._at(name))
+
+
+def part_name(settings: str, capture: str) -> str:
+    """Where the part of a capture is."""
+    return f"parts/{settings}/{capture[:2]}/{capture}.part"
+
+
+def report_name(capture: str) -> str:
+    """Where the report of a capture is."""
+    return f"reports/{capture}.html"

@@ -11,25 +11,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from tcptrace_lab import interrupts
-from tcptrace_lab.archive import fingerprint, lock, registry
-from tcptrace_lab.archive.place import TMP, Folder, at, is_url
+from tcptrace_lab.archive import fingerprint, registry
+from tcptrace_lab.archive.place import TMP, Folder, at, is_url, part_name
 from tcptrace_lab.archive.registry import Registry
-from tcptrace_lab.archive.task import Analyze, Done, Hash, Hashed, part_name
-from tcptrace_lab.archive.walk import walk
-from tcptrace_lab.archive.workers import MEMORY_BYTES, Pool
+from tcptrace_lab.archive.sources.walk import walk
+from tcptrace_lab.archive.work import lock
+from tcptrace_lab.archive.work.task import Analyze, Done, Hash, Hashed
+from tcptrace_lab.archive.work.workers import MEMORY_BYTES, Pool
+from tcptrace_lab.process import interrupts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     import polars as pl
 
-    from tcptrace_lab.archive.cluster import Cluster
+    from tcptrace_lab.archive.index.regressions import Comparison
     from tcptrace_lab.archive.place import Place
-    from tcptrace_lab.archive.regressions import Comparison
-    from tcptrace_lab.archive.task import Result, Task
-    from tcptrace_lab.archive.walk import Found
-    from tcptrace_lab.findings import Severity
+    from tcptrace_lab.archive.sources.walk import Found
+    from tcptrace_lab.archive.work.cluster import Cluster
+    from tcptrace_lab.archive.work.task import Result, Task
+    from tcptrace_lab.findings.finding import Severity
 
 SAVE_S = 5.0
 """Time between savings of the registry."""
@@ -96,7 +97,7 @@ class Batch:
     @property
     def worst(self) -> Severity | None:
         """The worst severity: of what became slower than in the baseline if there is one, else of the findings of this run's captures."""
-        from tcptrace_lab.findings import Severity  # noqa: PLC0415  (Polars)
+        from tcptrace_lab.findings.finding import Severity  # noqa: PLC0415  (Polars)
 
         if self.comparison is not None:
             return self.comparison.worst
@@ -126,7 +127,7 @@ class Means:
     def workers(self) -> Pool | Cluster:
         """They; a context manager."""
         if self.scheduler is not None:
-            from tcptrace_lab.archive.cluster import Cluster  # noqa: PLC0415  (only then is Dask needed)
+            from tcptrace_lab.archive.work.cluster import Cluster  # noqa: PLC0415  (only then is Dask needed)
 
             return Cluster(self.scheduler)
         return Pool(self.jobs or os.cpu_count() or 1, self.memory_bytes)
@@ -295,7 +296,8 @@ class Run:
 
     def finish(self, baseline: str | None = None) -> pl.DataFrame:
         """Build the tables and the index; the rows of `captures`."""
-        from tcptrace_lab.archive import page, tables  # noqa: PLC0415  (Polars: what only hashes need not pay for it)
+        from tcptrace_lab.archive.dataset import tables  # noqa: PLC0415  (Polars: what only hashes need not pay for it)
+        from tcptrace_lab.archive.index import page  # noqa: PLC0415  (Polars: what only hashes need not pay for it)
 
         for name, known in self.registry.captures.items():
             if part_name(self._settings, name) in self._there:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tcptrace_lab.archive import fingerprint, lock, page, registry, tables
-from tcptrace_lab.archive.place import TMP, at, is_url
+from tcptrace_lab.archive import fingerprint, registry
+from tcptrace_lab.archive.dataset import tables
+from tcptrace_lab.archive.index import page
+from tcptrace_lab.archive.place import TMP, at, is_url, part_name, report_name
 from tcptrace_lab.archive.registry import Registry
 from tcptrace_lab.archive.run import tidy
-from tcptrace_lab.archive.task import part_name, report_name
+from tcptrace_lab.archive.work import lock
 
 if TYPE_CHECKING:
     from tcptrace_lab.archive.place import Place

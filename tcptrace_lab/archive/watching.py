@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcptrace_lab import interrupts
-from tcptrace_lab.archive import lock, registry, run
-from tcptrace_lab.archive.closed import Closed
+from tcptrace_lab.archive import registry, run
 from tcptrace_lab.archive.place import at, is_url
 from tcptrace_lab.archive.run import Means
-from tcptrace_lab.archive.walk import Found, walk
+from tcptrace_lab.archive.sources.closed import Closed
+from tcptrace_lab.archive.sources.walk import Found, walk
+from tcptrace_lab.archive.work import lock
 from tcptrace_lab.errors import CaptureUnreadable, UsageError
+from tcptrace_lab.process import interrupts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -10,7 +10,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
-from tcptrace_lab import interrupts, memory
+from tcptrace_lab.engine import memory
+from tcptrace_lab.process import interrupts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

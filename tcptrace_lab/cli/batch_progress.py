@@ -7,7 +7,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from tcptrace_lab.archive.task import Done
+from tcptrace_lab.archive.work.task import Done
 from tcptrace_lab.cli.terminal import say
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rich.progress import Progress
 
-    from tcptrace_lab.archive.task import Result
+    from tcptrace_lab.archive.work.task import Result
 
 LINE_S = 10.0
 """Time between plain lines."""
@@ -58,7 +58,7 @@ class Shown:
     @property
     def text(self) -> str:
         """Done, failed, rate and time left, in words."""
-        from tcptrace_lab.numbers import NS_PER_S, duration, size  # noqa: PLC0415
+        from tcptrace_lab.text.numbers import NS_PER_S, duration, size  # noqa: PLC0415
 
         passed_s = max(time.monotonic() - self._began, 1e-6)
         rate = self._count / passed_s

@@ -81,7 +81,7 @@ def app(names: Iterable[str] = (*COMMANDS, *GROUPS)) -> typer.Typer:
     )
     program.callback()(_program)
     for name in names:
-        module = import_module(f"tcptrace_lab.cli.{name}")
+        module = import_module(f"tcptrace_lab.cli.commands.{name}")
         if name in GROUPS:
             program.add_typer(module.app, name=name)
         else:

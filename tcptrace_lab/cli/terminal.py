@@ -1,6 +1,6 @@
 """What people see: one-line errors, notes, progress, tables. All of it goes to stderr; stdout is for results.
 
-Text from outside is shown with its control characters spelled out (`outside.printable`), so that no capture or file name can drive the
+Text from outside is shown with its control characters spelled out (`escape.printable`), so that no capture or file name can drive the
 terminal.
 """
 
@@ -13,8 +13,8 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from tcptrace_lab import interrupts
-from tcptrace_lab.outside import printable
+from tcptrace_lab.process import interrupts
+from tcptrace_lab.text.escape import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -129,7 +129,7 @@ class Activity:
 
 def _rate(per_s: float) -> str:
     """1,234,567 a second → 1.23 M/s."""
-    from tcptrace_lab import numbers  # noqa: PLC0415  (only who waits needs it)
+    from tcptrace_lab.text import numbers  # noqa: PLC0415  (only who waits needs it)
 
     return numbers.rate(per_s).replace("b/s", "/s")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tcptrace_lab.comparison.figures import FIGURES, WAYS
 from tcptrace_lab.comparison.student import CONFIDENCE_LEVEL
 from tcptrace_lab.comparison.words import group_name, headline
-from tcptrace_lab.numbers import NS_PER_S
+from tcptrace_lab.text.numbers import NS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

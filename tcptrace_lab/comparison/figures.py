@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from tcptrace_lab.numbers import NS_PER_S
 from tcptrace_lab.schema import SIDES
+from tcptrace_lab.text.numbers import NS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

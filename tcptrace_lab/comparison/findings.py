@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from tcptrace_lab.comparison.match import Lane
     from tcptrace_lab.comparison.run import Found, Run
-    from tcptrace_lab.findings import Finding, Severity
+    from tcptrace_lab.findings.finding import Finding, Severity
 
 CAME, WENT, STAYED, ABSENT = "came", "went", "stayed", "absent"
 
@@ -38,7 +38,7 @@ class Kind:
     """One kind of finding through all groups.
 
     Attributes:
-        id: one of `findings.FINDING_IDS`.
+        id: one of `finding.FINDING_IDS`.
         server_ports: of its service; empty where it concerns the capture.
         way: the sender's side; None where it concerns both or none.
         groups: one for each.

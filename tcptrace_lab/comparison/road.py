@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tcptrace_lab import memory
 from tcptrace_lab.analysis import Analysis, analyze
 from tcptrace_lab.comparison import judge
 from tcptrace_lab.comparison.document import document
@@ -16,12 +15,13 @@ from tcptrace_lab.comparison.findings import Kind, kinds
 from tcptrace_lab.comparison.match import Lane, Unmatched, match
 from tcptrace_lab.comparison.run import Run, of_analysis
 from tcptrace_lab.comparison.words import figure_name, letter, service_name
+from tcptrace_lab.engine import memory
 from tcptrace_lab.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tcptrace_lab.reread import Progress
+    from tcptrace_lab.engine.reread import Progress
 
 Capture = str | os.PathLike[str] | Analysis
 Group = Capture | Iterable[Capture]

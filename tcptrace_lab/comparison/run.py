@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from tcptrace_lab import messages, vantage, verdict
+from tcptrace_lab import verdict
 from tcptrace_lab.comparison.figures import ANSWER_TIME, FIGURES, MESSAGE_TIME, Level, of_connections
 from tcptrace_lab.comparison.student import LEAST_SAMPLES, Sample
+from tcptrace_lab.connections import vantage
+from tcptrace_lab.messages import messages
 from tcptrace_lab.schema import CAUSES, SIDES
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tcptrace_lab.analysis import Analysis
-    from tcptrace_lab.findings import Finding
+    from tcptrace_lab.findings.finding import Finding
 
 MOST_SERVICES = 100
 """Services that are compared: those with most payload."""

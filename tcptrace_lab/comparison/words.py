@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from tcptrace_lab import numbers
 from tcptrace_lab.comparison.figures import CONNECTION_TIME, FIGURES, Level
 from tcptrace_lab.comparison.judge import Method, Verdict
+from tcptrace_lab.text import numbers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,18 +7,18 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from tcptrace_lab.lab.capture import capturing
-from tcptrace_lab.lab.sockets import Meeting, SocketOptions
+from tcptrace_lab.lab.capturing.capture import capturing
+from tcptrace_lab.lab.hosts.sockets import Meeting, SocketOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from tcptrace_lab.lab.network import Medium, Network, Point
-    from tcptrace_lab.lab.programs import Program
-    from tcptrace_lab.lab.relay import Relay
-    from tcptrace_lab.lab.witness import Witness
+    from tcptrace_lab.lab.hosts.programs import Program
+    from tcptrace_lab.lab.hosts.witness import Witness
+    from tcptrace_lab.lab.networks.network import Medium, Network, Point
+    from tcptrace_lab.lab.networks.relay import Relay
 
 # Ethernet, IPv6 and the longest TCP header, and hardly any payload.
 SNAPLEN_BYTES = 128

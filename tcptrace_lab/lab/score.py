@@ -17,18 +17,18 @@ from typing import TYPE_CHECKING, Any, Self
 import polars as pl
 
 from tcptrace_lab import schema
+from tcptrace_lab.engine.segments import read
 from tcptrace_lab.errors import TcptraceLabError
-from tcptrace_lab.lab import truth
 from tcptrace_lab.lab.experiment import Experiment, Outcome, run
+from tcptrace_lab.lab.networks import truth
+from tcptrace_lab.lab.networks.truth import Truth
 from tcptrace_lab.lab.trials import TRIALS
-from tcptrace_lab.lab.truth import Truth
-from tcptrace_lab.segments import read
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from tcptrace_lab.analysis import Analysis
-    from tcptrace_lab.segments import Tables
+    from tcptrace_lab.engine.segments import Tables
 
 SAID = {
     **dict.fromkeys(schema.RESENT, Truth.RESENT),

@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tcptrace_lab.lab.experiment import Experiment
-from tcptrace_lab.lab.network import Medium
-from tcptrace_lab.lab.path import PathModel
-from tcptrace_lab.lab.programs import Bulk, Exchanges, TwoWay
-from tcptrace_lab.lab.sockets import SocketOptions
+from tcptrace_lab.lab.hosts.programs import Bulk, Exchanges, TwoWay
+from tcptrace_lab.lab.hosts.sockets import SocketOptions
+from tcptrace_lab.lab.networks.network import Medium
+from tcptrace_lab.lab.networks.path import PathModel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

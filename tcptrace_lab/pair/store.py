@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from tcptrace_lab.engine.spill import Spill
 from tcptrace_lab.errors import UsageError
-from tcptrace_lab.spill import Spill
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

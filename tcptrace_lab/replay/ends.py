@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from tcptrace_lab.errors import LabFailed, UsageError
-from tcptrace_lab.numbers import NS_PER_S
 from tcptrace_lab.replay.schedule import Heard
 from tcptrace_lab.stacks.setting import Close, Flush, Read, Think, Write
+from tcptrace_lab.text.numbers import NS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable

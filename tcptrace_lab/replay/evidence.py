@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import polars as pl
 
-from tcptrace_lab import behaviour, messages
+from tcptrace_lab.connections import behaviour
+from tcptrace_lab.connections.vantage import loopback
+from tcptrace_lab.engine.segments import read
 from tcptrace_lab.errors import CaptureInsufficient, UsageError
-from tcptrace_lab.numbers import counted
-from tcptrace_lab.segments import read
-from tcptrace_lab.vantage import loopback
+from tcptrace_lab.messages import messages
+from tcptrace_lab.text.numbers import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tcptrace_lab.reread import Progress
+    from tcptrace_lab.engine.reread import Progress
 
 MOST_SEGMENTS = 2_000_000
 """Of the one connection, held in memory: about 1 GB with its messages; a replay of more would take hours."""

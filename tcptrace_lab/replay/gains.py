@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tcptrace_lab import numbers
 from tcptrace_lab.errors import TcptraceLabError
-from tcptrace_lab.findings import ModelledGain, Severity
-from tcptrace_lab.numbers import NS_PER_S
+from tcptrace_lab.findings.finding import ModelledGain, Severity
 from tcptrace_lab.replay.changes import cure
 from tcptrace_lab.replay.evidence import of_tables
 from tcptrace_lab.replay.laid import DIRECTIONS, FAMILIES, Figures
 from tcptrace_lab.replay.reconstruct import reconstruct
 from tcptrace_lab.replay.whatif import predict
+from tcptrace_lab.text import numbers
+from tcptrace_lab.text.numbers import NS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tcptrace_lab.analysis import Analysis
-    from tcptrace_lab.findings import Finding
+    from tcptrace_lab.findings.finding import Finding
     from tcptrace_lab.replay.evidence import Evidence
     from tcptrace_lab.replay.whatif import Prediction
 

@@ -9,7 +9,7 @@ from tcptrace_lab.errors import CaptureInsufficient
 from tcptrace_lab.replay.reconstruct import IP_TCP_BYTES
 from tcptrace_lab.replay.schedule import Heard
 from tcptrace_lab.stacks import STACKS, Host, Link, Setting
-from tcptrace_lab.stacks.linux import FIRST_MSS_BYTES
+from tcptrace_lab.stacks.families.linux import FIRST_MSS_BYTES
 from tcptrace_lab.stacks.setting import Write
 
 if TYPE_CHECKING:

@@ -12,19 +12,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tcptrace_lab.errors import LabFailed
-from tcptrace_lab.lab.capture import capturing
+from tcptrace_lab.lab.capturing.capture import capturing
 from tcptrace_lab.lab.experiment import SNAPLEN_BYTES, in_real_time
-from tcptrace_lab.lab.network import LOOPBACK_MTU_BYTES, Kind, Medium
-from tcptrace_lab.lab.path import BITS_PER_BYTE, PathModel
-from tcptrace_lab.lab.transfers import LARGEST_TAP
-from tcptrace_lab.numbers import NS_PER_S
+from tcptrace_lab.lab.known_causes.transfers import LARGEST_TAP
+from tcptrace_lab.lab.networks.network import LOOPBACK_MTU_BYTES, Kind, Medium
+from tcptrace_lab.lab.networks.path import BITS_PER_BYTE, PathModel
 from tcptrace_lab.replay.ends import Done, connect, prepared, serve
 from tcptrace_lab.replay.schedule import End
+from tcptrace_lab.text.numbers import NS_PER_S
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tcptrace_lab.lab.network import Network
+    from tcptrace_lab.lab.networks.network import Network
     from tcptrace_lab.replay.schedule import Between, Schedule, Way
 
 NEAR_NS: Final = 1_000_000

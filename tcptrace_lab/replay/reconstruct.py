@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from tcptrace_lab import messages
+from tcptrace_lab.connections.rates import PLATEAU_ROUNDS
 from tcptrace_lab.errors import CaptureInsufficient
-from tcptrace_lab.rates import PLATEAU_ROUNDS
+from tcptrace_lab.messages import messages
 from tcptrace_lab.replay.changes import LEAST_IPV4_MTU
 from tcptrace_lab.replay.evidence import WINDOW_CAUSES
 from tcptrace_lab.replay.losses import loss_share, lost_packets

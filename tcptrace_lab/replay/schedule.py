@@ -10,20 +10,19 @@ task is a list of steps:
     {"await_read_bytes": 300}                    until the other task of this end has read so many in all
     {"close": true}                              write no more
 
-`tcptrace_lab/schedule.schema.json` is the JSON Schema of the whole.
+`tcptrace_lab/outputs/schemas/schedule.schema.json` is the JSON Schema of the whole.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from pathlib import Path
+from importlib import resources
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from tcptrace_lab import errors
 from tcptrace_lab.errors import UsageError
-from tcptrace_lab.numbers import NS_PER_S
 from tcptrace_lab.stacks.setting import Close, Flush, Read, Think, Write
+from tcptrace_lab.text.numbers import NS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -180,7 +179,9 @@ class Schedule:
 
 def schema() -> dict[str, Any]:
     """The JSON Schema of the file."""
-    found: dict[str, Any] = json.loads(Path(errors.__file__).with_name("schedule.schema.json").read_text(encoding="utf-8"))
+    found: dict[str, Any] = json.loads(
+        resources.files("tcptrace_lab").joinpath("outputs/schemas/schedule.schema.json").read_text(encoding="utf-8")
+    )
     return found
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tcptrace_lab import temporary
+from tcptrace_lab.process import temporary
 from tcptrace_lab.replay.laid import Figures, Laid, figures, lay
 from tcptrace_lab.replay.private import play
 

@@ -13,9 +13,8 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from tcptrace_lab import temporary
 from tcptrace_lab.errors import CaptureInsufficient
-from tcptrace_lab.numbers import NS_PER_S
+from tcptrace_lab.process import temporary
 from tcptrace_lab.replay import fits
 from tcptrace_lab.replay.changes import Changes
 from tcptrace_lab.replay.laid import DIRECTIONS, FAMILIES, Figures, figures
@@ -24,6 +23,7 @@ from tcptrace_lab.simulation import write_capture
 from tcptrace_lab.stacks import simulate
 from tcptrace_lab.stacks.events import TooManyEvents
 from tcptrace_lab.stacks.setting import Think
+from tcptrace_lab.text.numbers import NS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

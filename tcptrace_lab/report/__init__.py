@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcptrace_lab.output import opened
+from tcptrace_lab.process.output import opened
 from tcptrace_lab.report.choose import ALONE, AMONG_MANY
 from tcptrace_lab.report.data import data
 from tcptrace_lab.report.render import render, shared_scripts

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import polars as pl
 
 from tcptrace_lab import schema
-from tcptrace_lab.report import thin
+from tcptrace_lab.report.figures import thin
+from tcptrace_lab.report.figures.series import Request
 from tcptrace_lab.report.largest import Ranking, largest
-from tcptrace_lab.report.series import Request
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

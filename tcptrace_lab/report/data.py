@@ -11,15 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab import numbers, trust, verdict
-from tcptrace_lab.findings import mendable_first
-from tcptrace_lab.report import choose, drawn, sizes, spent, table, transactions, udp, windows, zoom
+from tcptrace_lab import verdict
+from tcptrace_lab.connections import capture_quality
+from tcptrace_lab.findings.finding import mendable_first
+from tcptrace_lab.report import choose
+from tcptrace_lab.report.figures import windows
+from tcptrace_lab.report.parts import drawn, sizes, spent, table, transactions, udp, zoom
 from tcptrace_lab.schema import SIDES
+from tcptrace_lab.text import numbers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tcptrace_lab.findings import Finding
+    from tcptrace_lab.findings.finding import Finding
     from tcptrace_lab.pair import Pair
     from tcptrace_lab.report.shape import Analysed, Headline, PairSection, ReportData, Value
 
@@ -74,7 +78,7 @@ def data(analysis: Analysed, pair: Pair | None = None, room: choose.Room = choos
 
 
 def _pair(pair: Pair) -> PairSection:
-    from tcptrace_lab.report.pair import section  # noqa: PLC0415  (NumPy, which the report of one capture need not pay for)
+    from tcptrace_lab.report.parts.pair import section  # noqa: PLC0415  (NumPy, which the report of one capture need not pay for)
 
     return section(pair)
 
@@ -94,7 +98,7 @@ def _headline(analysis: Analysed) -> Headline:
     return {
         "sentence": said.sentence,
         "trust": told["verdict"],
-        "trust_words": trust.line(told),
+        "trust_words": capture_quality.line(told),
         "ends": ends,
         "bar": bars[0] if bars else None,
     }

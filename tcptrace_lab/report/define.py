@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcptrace_lab import rules, schema
-from tcptrace_lab.findings import SEVERITIES
-from tcptrace_lab.numbers import share
-from tcptrace_lab.report import statistics
+from tcptrace_lab import schema
+from tcptrace_lab.causes import of_cause
+from tcptrace_lab.findings.finding import SEVERITIES
+from tcptrace_lab.report.parts import statistics
+from tcptrace_lab.text.numbers import share
 
 if TYPE_CHECKING:
     from tcptrace_lab.report.shape import Definition
@@ -22,7 +23,7 @@ CONFIDENCES = {
 
 def words() -> dict[str, list[Definition]]:
     """Heading → words."""
-    told = {cause: rules.of_cause(cause) for cause in schema.CAUSES}
+    told = {cause: of_cause(cause) for cause in schema.CAUSES}
     causes: list[Definition] = [_word(cause, means, told[cause].refuted_by, told[cause].source) for cause, means in schema.CAUSES.items()]
     return {
         "Why a direction did not send its next byte": causes,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tcptrace_lab import numbers
-from tcptrace_lab.output import opened
-from tcptrace_lab.report import plots
+from tcptrace_lab.process.output import opened
+from tcptrace_lab.report.figures import plots
 from tcptrace_lab.report.render import page
+from tcptrace_lab.text import numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

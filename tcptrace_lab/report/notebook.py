@@ -6,16 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab import numbers, trust, verdict
+from tcptrace_lab import verdict
+from tcptrace_lab.connections import capture_quality
 from tcptrace_lab.errors import UsageError
-from tcptrace_lab.findings import mendable_first
-from tcptrace_lab.report import drawn, plots, spent
+from tcptrace_lab.findings.finding import mendable_first
 from tcptrace_lab.report.choose import PAYLOAD
+from tcptrace_lab.report.figures import plots
 from tcptrace_lab.report.largest import Ranking, largest
+from tcptrace_lab.report.parts import drawn, spent
+from tcptrace_lab.report.parts.table import endpoint
+from tcptrace_lab.report.parts.table import row as table_row
 from tcptrace_lab.report.render import fragment
-from tcptrace_lab.report.table import endpoint
-from tcptrace_lab.report.table import row as table_row
 from tcptrace_lab.schema import SIDES
+from tcptrace_lab.text import numbers
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -40,7 +43,7 @@ def html(analysis: Analysis) -> str:
         "notebook.html.j2",
         path=analysis.capture["path"],
         verdict=told.sentence,
-        trust=trust.line(analysis.capture["trust"]),
+        trust=capture_quality.line(analysis.capture["trust"]),
         conn=conn,
         bars=spent.bars(accounts[0] if accounts else None),
         rows=[_row(row) for row in rows.iter_rows(named=True)],

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tcptrace_lab.output import opened
-from tcptrace_lab.prediction import grid_sign, lock_words
-from tcptrace_lab.report import plots, sizes
+from tcptrace_lab.messages.prediction import grid_sign, lock_words
+from tcptrace_lab.process.output import opened
+from tcptrace_lab.report.figures import plots
+from tcptrace_lab.report.parts import sizes
 from tcptrace_lab.report.render import page
 
 if TYPE_CHECKING:

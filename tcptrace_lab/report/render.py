@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from tcptrace_lab import numbers
 from tcptrace_lab.report import define
 from tcptrace_lab.report.compiled import Compiled
+from tcptrace_lab.report.figures.plots import CAUSE_COLOURS, CAUSE_PATTERNS
 from tcptrace_lab.report.pack import Packing
-from tcptrace_lab.report.plots import CAUSE_COLOURS, CAUSE_PATTERNS
-from tcptrace_lab.report.table import HTML_ROWS, cells
+from tcptrace_lab.report.parts.table import HTML_ROWS, cells
+from tcptrace_lab.text import numbers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,9 +9,9 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from tcptrace_lab.report.plots import Figure as PlotlyFigure
-    from tcptrace_lab.reread import Together
-    from tcptrace_lab.size_groups import GroupSizes
+    from tcptrace_lab.engine.reread import Together
+    from tcptrace_lab.messages.size_groups import GroupSizes
+    from tcptrace_lab.report.figures.plots import Figure as PlotlyFigure
 
 
 class Analysed(Protocol):

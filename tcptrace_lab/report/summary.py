@@ -10,20 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab import numbers, trust, verdict
-from tcptrace_lab.findings import mendable_first
-from tcptrace_lab.outside import markdown, markdown_code
+from tcptrace_lab import verdict
+from tcptrace_lab.connections import capture_quality
+from tcptrace_lab.findings.finding import mendable_first
 from tcptrace_lab.report.choose import PAYLOAD
 from tcptrace_lab.report.largest import Ranking, largest
 from tcptrace_lab.report.markdown_table import table
-from tcptrace_lab.report.table import endpoint
-from tcptrace_lab.report.table import row as table_row
+from tcptrace_lab.report.parts.table import endpoint
+from tcptrace_lab.report.parts.table import row as table_row
+from tcptrace_lab.text import numbers
+from tcptrace_lab.text.escape import markdown, markdown_code
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from tcptrace_lab.analysis import Analysis
-    from tcptrace_lab.findings import Finding
+    from tcptrace_lab.findings.finding import Finding
 
 CONNECTIONS = 10
 """Connections in the table, those with most payload."""
@@ -45,7 +47,7 @@ def _blocks(analysis: Analysis) -> Iterator[str]:
     capture = analysis.capture
     yield f"## TCP: {markdown_code(str(capture['path']))}\n"
     yield f"**{markdown(verdict.sentence(analysis))}**\n"
-    yield f"{_counts(capture)}; {markdown(trust.line(capture['trust']))}.\n"
+    yield f"{_counts(capture)}; {markdown(capture_quality.line(capture['trust']))}.\n"
     for problem in capture["problems"][:PROBLEMS]:
         place = "" if problem["frame"] is None else f" (frame {problem['frame']})"
         yield f"- Not read correctly: {markdown(problem['what'])}{place}"

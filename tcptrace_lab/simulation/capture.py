@@ -7,8 +7,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tcptrace_lab import temporary
-from tcptrace_lab.atm import AtmForm, convert
+from tcptrace_lab.capture.atm import AtmForm, convert
+from tcptrace_lab.process import temporary
 from tcptrace_lab.simulation.frames import frames
 
 if TYPE_CHECKING:

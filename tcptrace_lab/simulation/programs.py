@@ -21,8 +21,8 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from tcptrace_lab.errors import UsageError
-from tcptrace_lab.quantities import duration_ns, size_bytes
 from tcptrace_lab.stacks import Close, Mark, Read, Repeat, Set, Think, WaitUntil, Write
+from tcptrace_lab.text.quantities import duration_ns, size_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable

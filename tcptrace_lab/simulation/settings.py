@@ -29,10 +29,10 @@ import difflib
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tcptrace_lab.errors import UsageError
-from tcptrace_lab.quantities import duration_ns, rate_bps, size_bytes
 from tcptrace_lab.simulation.programs import program
 from tcptrace_lab.stacks import STACKS, Costs, Host, Link, Setting, Stack
 from tcptrace_lab.stacks.path import FRAMINGS
+from tcptrace_lab.text.quantities import duration_ns, rate_bps, size_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

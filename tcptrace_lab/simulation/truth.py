@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
-from tcptrace_lab.numbers import NS_PER_S
 from tcptrace_lab.simulation.capture import BASE_NS
 from tcptrace_lab.simulation.frames import CLIENT, SERVER
+from tcptrace_lab.text.numbers import NS_PER_S
 
 if TYPE_CHECKING:
     from tcptrace_lab.simulation.frames import End

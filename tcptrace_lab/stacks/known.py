@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from tcptrace_lab.stacks import bsd, linux, mddos, modern, rounding
+from tcptrace_lab.stacks import rounding
 from tcptrace_lab.stacks.events import NS_PER_MS, NS_PER_S
+from tcptrace_lab.stacks.families import bsd, linux, mddos, modern
 from tcptrace_lab.stacks.stack import Stack
 
 SUNOS4 = Stack(

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from tcptrace_lab import schema
-from tcptrace_lab.frames import readable
-from tcptrace_lab.schema import SIDES
+from tcptrace_lab.capture.frames import readable
+from tcptrace_lab.transactions.transaction import COLUMNS
 from tcptrace_lab.transactions.words import mentioned
 
 if TYPE_CHECKING:
@@ -33,13 +33,6 @@ MOST_CONNECTIONS = 10_000
 MOST_UNPACKED_BYTES = 1 << 25
 """Of compressed files without a connection to a usual port: larger ones are not unpacked a second time only to see what is spoken."""
 
-
-COLUMNS = (
-    "conn",
-    *(f"{side}_{name}" for side in SIDES for name in ("addr", "port", "unique_bytes", "first_data_ts_ns", "last_data_ts_ns")),
-    *("first_ts_ns", "last_ts_ns", "syn_to_synack_ns", "synack_to_ack_ns", "closed_by"),
-)
-"""Columns of a connection that are looked at."""
 
 _CARRIED = (pl.col("client_payload_bytes") > 0) | (pl.col("server_payload_bytes") > 0)
 _USUAL = pl.col("server_port").is_in([*FTP_PORTS, *HTTP_PORTS])

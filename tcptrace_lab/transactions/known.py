@@ -8,8 +8,9 @@ import polars as pl
 
 from tcptrace_lab import schema
 from tcptrace_lab.schema import SIDES
-from tcptrace_lab.transactions import COLUMNS, ftp, http
+from tcptrace_lab.transactions import ftp, http
 from tcptrace_lab.transactions.payloads import pieces, wanted
+from tcptrace_lab.transactions.transaction import COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence

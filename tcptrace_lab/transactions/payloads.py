@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from tcptrace_lab.frames import look
+from tcptrace_lab.capture.frames import look
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from tcptrace_lab.schema import SIDES
+
 MOST_TARGET = 256
 """Characters that are kept of what is asked for."""
 
@@ -63,3 +65,11 @@ def _between(from_ns: int | None, to_ns: int | None) -> int | None:
 def text(data: bytes) -> str:
     """Bytes from outside as text of bounded length; Latin-1 gives every byte a character."""
     return data[:MOST_TARGET].decode("latin-1")
+
+
+COLUMNS = (
+    "conn",
+    *(f"{side}_{name}" for side in SIDES for name in ("addr", "port", "unique_bytes", "first_data_ts_ns", "last_data_ts_ns")),
+    *("first_ts_ns", "last_ts_ns", "syn_to_synack_ns", "synack_to_ack_ns", "closed_by"),
+)
+"""Columns of a connection that are looked at."""

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab.numbers import counted
 from tcptrace_lab.schema import RESENT
+from tcptrace_lab.text.numbers import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab.tcptrace_figures import FIGURES, Direction
+from tcptrace_lab.outputs.tcptrace_figures import FIGURES, Direction
 from tcptrace_lab.verify.differences import Difference, by_item, explained
 from tcptrace_lab.verify.ostermann import COLUMNS, Reckoning, follows
 from tcptrace_lab.verify.reckoned import figure as reckoned_figure
@@ -21,8 +21,8 @@ from tcptrace_lab.verify.reckoned import figure as reckoned_figure
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from tcptrace_lab.segments import Tables
-    from tcptrace_lab.tcptrace_figures import Figure
+    from tcptrace_lab.engine.segments import Tables
+    from tcptrace_lab.outputs.tcptrace_figures import Figure
     from tcptrace_lab.verify.differences import Account, Rule
     from tcptrace_lab.verify.ostermann import Tally
     from tcptrace_lab.verify.tcptrace import Listed

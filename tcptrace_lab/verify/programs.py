@@ -16,8 +16,8 @@ import threading
 import time
 from typing import IO, TYPE_CHECKING
 
-from tcptrace_lab import interrupts, temporary
 from tcptrace_lab.errors import MissingTool
+from tcptrace_lab.process import interrupts, temporary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from tcptrace_lab.segments import read
+from tcptrace_lab.engine.segments import read
 from tcptrace_lab.verify import programs, tcptrace, tshark
 from tcptrace_lab.verify.checksums import Checksums
 from tcptrace_lab.verify.connections import Connections
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     import polars as pl
 
     from tcptrace_lab._core import Problem
+    from tcptrace_lab.engine.segments import Tables
     from tcptrace_lab.errors import ReadInPart
-    from tcptrace_lab.segments import Tables
     from tcptrace_lab.verify.tcptrace import Listed
 
 TOOLS = ("tshark", "tcptrace")

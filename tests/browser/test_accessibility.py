@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from fetch_axe import PLACE
 
 from tcptrace_lab import analyze, compare, report
-from tcptrace_lab.report.compared import write_page
+from tcptrace_lab.comparison.page import write_page
+from tests.browser.fetch_axe import PLACE
+from tests.support.places import CAPTURES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
-    from visits import Visit
+    from tests.support.pages.visits import Visit
 
     Open = Callable[..., Visit]
 
-pytest_plugins = ("visits",)
+pytest_plugins = ("tests.support.pages.visits",)
 
-CAPTURES = Path(__file__).parents[2] / "captures"
 SERIOUS = {"serious", "critical"}
 
 AXE = """async () => (await axe.run(document, {resultTypes: ['violations']})).violations

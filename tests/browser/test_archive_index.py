@@ -4,25 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import archives
-import packets
 import polars as pl
 import pytest
 
-from tcptrace_lab.archive import page, query
-from tcptrace_lab.archive.overview import overview
-from tcptrace_lab.archive.tables import table_types
+from tcptrace_lab.archive.dataset import query
+from tcptrace_lab.archive.dataset.tables import table_types
+from tcptrace_lab.archive.index import page
+from tcptrace_lab.archive.index.overview import overview
 from tcptrace_lab.schema import ARCHIVE_TABLES, MONTH
+from tests.support import packets
+from tests.support.captures import archives
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from visits import Visit
+    from tests.support.pages.visits import Visit
 
     Open = Callable[..., Visit]
 
-pytest_plugins = ("visits",)
+pytest_plugins = ("tests.support.pages.visits",)
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)><b>\"'"
 

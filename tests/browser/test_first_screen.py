@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from report_frames import Exchange, analysis, lossy_upload
 from scapy.layers.inet import IP, TCP
 from scapy.layers.l2 import Ether
 from scapy.utils import PcapNgWriter
 
 from tcptrace_lab import analyze, report
+from tests.support.pages.report_frames import Exchange, analysis, lossy_upload
+from tests.support.places import CAPTURES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from visits import Visit
+    from pathlib import Path
 
     from tcptrace_lab.report.shape import ReportData
+    from tests.support.pages.visits import Visit
 
     Open = Callable[..., Visit]
 
-pytest_plugins = ("visits",)
+pytest_plugins = ("tests.support.pages.visits",)
 
-CAPTURES = Path(__file__).parents[2] / "captures"
 
 KNOWN = {
     # capture: words of the verdict, the bar's largest part, the first finding (what each was made to show: captures/README.md)

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from report_frames import MS, Exchange, HandMade, analysis, lossy_upload
 
 from tcptrace_lab import analyze, report
+from tests.support.pages.report_frames import MS, Exchange, HandMade, analysis, lossy_upload
+from tests.support.places import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from visits import Visit
+    from pathlib import Path
 
     from tcptrace_lab import Analysis
+    from tests.support.pages.visits import Visit
 
     Open = Callable[..., Visit]
 
-pytest_plugins = ("visits",)
+pytest_plugins = ("tests.support.pages.visits",)
 
-CAPTURES = sorted(path for path in Path(__file__).parents[2].joinpath("captures").iterdir() if ".pcap" in path.name)
-NAGLE = Path(__file__).parents[2] / "captures" / "ethernet-nagle-on.pcapng"
+CAPTURES = sorted(path for path in ROOT.joinpath("captures").iterdir() if ".pcap" in path.name)
+NAGLE = ROOT / "captures" / "ethernet-nagle-on.pcapng"
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)><b>\"'"
 
 

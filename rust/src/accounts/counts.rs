@@ -8,9 +8,9 @@ use crate::connection::{Kind, Novelty, Placed};
 use crate::nullable::Nullable;
 use crate::wire::{Segment, TcpFlags};
 
-/// The counts of one direction; `schema.py` defines each.
+/// The counts of one direction; `tcptrace_lab/schema/` defines each.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[allow(missing_docs)] // each is defined in `schema.py`
+#[allow(missing_docs)] // each is defined in `tcptrace_lab/schema/`
 pub struct Counts {
     pub payload_bytes: u64,
     pub unique_bytes: u64,

@@ -13,7 +13,7 @@ const ETHERNET_AROUND_BYTES: u64 = 24;
 /// The shortest Ethernet frame without its frame check sequence (IEEE 802.3, 4.4.2).
 const MIN_ETHERNET_BYTES: u64 = 60;
 
-/// Kinds of line whose overhead is known, in the order of `LINES` in `schema.py`.
+/// Kinds of line whose overhead is known, in the order of `LINES` in `tcptrace_lab/schema/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Line {

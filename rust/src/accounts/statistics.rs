@@ -13,9 +13,9 @@ use crate::connection::{Acknowledged, Direction, FAST_RETRANSMIT_DUPLICATE_ACKS,
 use crate::nullable::Nullable;
 use crate::wire::{Segment, TcpFlags};
 
-/// The figures of one direction; `schema.py` defines each.
+/// The figures of one direction; `tcptrace_lab/schema/` defines each.
 #[derive(Clone, Copy, Debug, Default)]
-#[allow(missing_docs)] // each is defined in `schema.py`
+#[allow(missing_docs)] // each is defined in `tcptrace_lab/schema/`
 pub struct StatisticsFigures {
     pub usual: Usual,
     pub rare: Rare,
@@ -23,7 +23,7 @@ pub struct StatisticsFigures {
 
 /// Figures that nearly every direction has.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[allow(missing_docs)] // each is defined in `schema.py`
+#[allow(missing_docs)] // each is defined in `tcptrace_lab/schema/`
 pub struct Usual {
     pub frame_bytes: u64,
     pub cut_bytes: u64,
@@ -61,7 +61,7 @@ pub struct Usual {
 
 /// Figures of losses, retransmissions, urgent data and other rare events.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[allow(missing_docs)] // each is defined in `schema.py`
+#[allow(missing_docs)] // each is defined in `tcptrace_lab/schema/`
 pub struct Rare {
     pub urgent_segments: u64,
     pub urgent_bytes: u64,

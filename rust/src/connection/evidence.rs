@@ -1,11 +1,11 @@
-//! The evidence, confidence and cause columns beside a segment's kind. `schema.py` holds their meanings for
+//! The evidence, confidence and cause columns beside a segment's kind. `tcptrace_lab/schema/` holds their meanings for
 //! users.
 
 use serde::{Deserialize, Serialize};
 
 use super::kind::Kind;
 
-/// What a segment's kind is derived from, in the order of `EVIDENCE` in `schema.py`.
+/// What a segment's kind is derived from, in the order of `EVIDENCE` in `tcptrace_lab/schema/`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Evidence {
@@ -50,7 +50,7 @@ pub enum Evidence {
     None,
 }
 
-/// How certain a verdict is, in the order of `CONFIDENCES` in `schema.py`.
+/// How certain a verdict is, in the order of `CONFIDENCES` in `tcptrace_lab/schema/`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Confidence {
@@ -63,7 +63,7 @@ pub enum Confidence {
     Possible,
 }
 
-/// What triggered a retransmission, in the order of `RESENT_BY` in `schema.py`.
+/// What triggered a retransmission, in the order of `RESENT_BY` in `tcptrace_lab/schema/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum ResentBy {
@@ -97,7 +97,7 @@ impl ResentBy {
     }
 }
 
-/// What a RST means to the host that receives it, in the order of `RESET_KINDS` in `schema.py`.
+/// What a RST means to the host that receives it, in the order of `RESET_KINDS` in `tcptrace_lab/schema/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ResetKind {
@@ -115,7 +115,7 @@ pub enum ResetKind {
     Unknown,
 }
 
-/// A step of TCP Fast Open (RFC 7413), in the order of `TFO` in `schema.py`.
+/// A step of TCP Fast Open (RFC 7413), in the order of `TFO` in `tcptrace_lab/schema/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Tfo {
@@ -133,7 +133,7 @@ pub enum Tfo {
     DataRefused,
 }
 
-/// What the ECN flags of a segment mean (RFC 3168, 6.1), in the order of `ECN_SIGNALS` in `schema.py`.
+/// What the ECN flags of a segment mean (RFC 3168, 6.1), in the order of `ECN_SIGNALS` in `tcptrace_lab/schema/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum EcnSignal {
@@ -153,7 +153,7 @@ pub enum EcnSignal {
 
 /// What a segment is, and the evidence for it.
 #[derive(Clone, Copy, Debug, Default)]
-#[allow(missing_docs)] // each is defined in `schema.py`
+#[allow(missing_docs)] // each is defined in `tcptrace_lab/schema/`
 pub struct Verdict {
     pub kind: Kind,
     pub evidence: Evidence,

@@ -3,9 +3,9 @@
 use crate::nullable::Nullable;
 
 /// The figures of one direction that classification needs, or that only anomalies change.
-/// [`crate::accounts::Counts`] holds the others. `schema.py` defines each.
+/// [`crate::accounts::Counts`] holds the others. `tcptrace_lab/schema/` defines each.
 #[derive(Clone, Copy, Debug, Default)]
-#[allow(missing_docs)] // each is defined in `schema.py`
+#[allow(missing_docs)] // each is defined in `tcptrace_lab/schema/`
 pub struct DirectionFigures {
     pub segments: u64,
     pub data_segments: u64,

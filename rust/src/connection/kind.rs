@@ -1,6 +1,6 @@
 //! The kind of a segment, and what released it.
 
-/// What a segment is, in the order of `KINDS` in `schema.py`.
+/// What a segment is, in the order of `KINDS` in `tcptrace_lab/schema/`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
@@ -66,7 +66,7 @@ impl Kind {
     }
 }
 
-/// What released a data segment, in the order of `RELEASED_BY` in `schema.py`.
+/// What released a data segment, in the order of `RELEASED_BY` in `tcptrace_lab/schema/`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ReleasedBy {

@@ -9,7 +9,7 @@ pub const MAX_REVISIONS: usize = 1 << 20;
 
 /// A better verdict on an earlier frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)] // each is defined in `schema.py`
+#[allow(missing_docs)] // each is defined in `tcptrace_lab/schema/`
 pub struct Revision {
     pub frame: u64,
     pub evidence_frame: u64,

@@ -10,9 +10,9 @@ use hashbrown::HashTable;
 use crate::nullable::Nullable;
 use crate::wire::{Datagram, FlowKey};
 
-/// One row of the datagrams table; `schema.py` defines each column.
+/// One row of the datagrams table; `tcptrace_lab/schema/` defines each column.
 #[derive(Clone, Copy, Debug, Default)]
-#[allow(missing_docs)] // each is defined in `schema.py`
+#[allow(missing_docs)] // each is defined in `tcptrace_lab/schema/`
 pub struct DatagramRow {
     pub frame: u64,
     pub ts_ns: Nullable,
@@ -28,9 +28,9 @@ pub struct DatagramRow {
     pub path: u16,
 }
 
-/// One row of the flows table; `schema.py` defines each column.
+/// One row of the flows table; `tcptrace_lab/schema/` defines each column.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)] // each is defined in `schema.py`
+#[allow(missing_docs)] // each is defined in `tcptrace_lab/schema/`
 pub struct FlowRow {
     pub flow: u32,
     pub client: (IpAddr, u16),

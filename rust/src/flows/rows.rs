@@ -11,9 +11,9 @@ use crate::nullable::Nullable;
 use crate::sender::{DirectionTotals, Wait};
 use crate::wire::{AtmFacts, Ecn, Segment, TcpFlags};
 
-/// One row of the segments table; `schema.py` defines each column.
+/// One row of the segments table; `tcptrace_lab/schema/` defines each column.
 #[derive(Clone, Debug, Default)]
-#[allow(missing_docs)] // each is defined in `schema.py`
+#[allow(missing_docs)] // each is defined in `tcptrace_lab/schema/`
 pub struct SegmentRow {
     pub frame: u64,
     pub ts_ns: Nullable,
@@ -134,7 +134,7 @@ impl SegmentSink for Vec<SegmentRow> {
     }
 }
 
-/// How the client was distinguished from the server, in the order of `CLIENT_KNOWN_BY` in `schema.py`.
+/// How the client was distinguished from the server, in the order of `CLIENT_KNOWN_BY` in `tcptrace_lab/schema/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ClientKnownBy {
@@ -150,7 +150,7 @@ pub enum ClientKnownBy {
     First,
 }
 
-/// What ended a connection, in the order of `CLOSED_BY` in `schema.py`.
+/// What ended a connection, in the order of `CLOSED_BY` in `tcptrace_lab/schema/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ClosedBy {
@@ -168,9 +168,9 @@ pub enum ClosedBy {
     Idle,
 }
 
-/// One row of the connections table; `schema.py` defines each column.
+/// One row of the connections table; `tcptrace_lab/schema/` defines each column.
 #[derive(Clone, Debug)]
-#[allow(missing_docs)] // each is defined in `schema.py`
+#[allow(missing_docs)] // each is defined in `tcptrace_lab/schema/`
 pub struct ConnectionRow {
     pub conn: u32,
     pub client: (IpAddr, u16),

@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
+from tcptrace_lab.engine.segments import read
 from tcptrace_lab.lab.kernel_ledger.causes import said
 from tcptrace_lab.lab.kernel_ledger.events import TRANSMIT
 from tcptrace_lab.lab.kernel_ledger.ledger import LEDGER, write_ledger
 from tcptrace_lab.lab.kernel_ledger.lives import SEQ_SPACE
 from tcptrace_lab.lab.kernel_ledger.trace import EVENTS
 from tcptrace_lab.lab.kernel_ledger.turns import QUEUE, joined, within
-from tcptrace_lab.lab.network import CLIENT_IPV4, CLIENT_IPV6
-from tcptrace_lab.segments import read
+from tcptrace_lab.lab.networks.network import CLIENT_IPV4, CLIENT_IPV6
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from tcptrace_lab.engine.segments import Tables
     from tcptrace_lab.lab.kernel_ledger.causes import Said
     from tcptrace_lab.lab.kernel_ledger.turns import Spans
-    from tcptrace_lab.segments import Tables
 
 SENDER, RECEIVER = "sender", "receiver"
 IDLE = "idle"

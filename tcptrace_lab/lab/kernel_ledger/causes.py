@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tcptrace_lab.lab.kernel_ledger import gates, turns
 from tcptrace_lab.lab.kernel_ledger.ledger import DISORDER, GROWING
-from tcptrace_lab.numbers import NS_PER_S
+from tcptrace_lab.text.numbers import NS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

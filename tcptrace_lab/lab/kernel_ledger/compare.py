@@ -7,7 +7,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from tcptrace_lab.lab.kernel_ledger.agreement import RECEIVER, SENDER, clock_ns, pieces
-from tcptrace_lab.numbers import NS_PER_MS, NS_PER_S
+from tcptrace_lab.text.numbers import NS_PER_MS, NS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab.lab import transfers
 from tcptrace_lab.lab.experiment import Experiment, run
+from tcptrace_lab.lab.hosts.programs import BoundedBulk, Bulk, Exchanges, Mixture, PeriodicWriter, SlowReader
+from tcptrace_lab.lab.hosts.sockets import SocketOptions
 from tcptrace_lab.lab.kernel_ledger.ledger import write_ledger
 from tcptrace_lab.lab.kernel_ledger.programs import PYTHON, SSH, SSHD, Real, nginx_settings, ssh_keys
 from tcptrace_lab.lab.kernel_ledger.trace import COSTS, tracing
-from tcptrace_lab.lab.network import Medium
-from tcptrace_lab.lab.path import PathModel
-from tcptrace_lab.lab.programs import BoundedBulk, Bulk, Exchanges, Mixture, PeriodicWriter, SlowReader
-from tcptrace_lab.lab.sockets import SocketOptions
-from tcptrace_lab.lab.transfers import path
+from tcptrace_lab.lab.known_causes import transfers
+from tcptrace_lab.lab.known_causes.transfers import path
+from tcptrace_lab.lab.networks.network import Medium
+from tcptrace_lab.lab.networks.path import PathModel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from tcptrace_lab.lab.programs import OneConnection
+    from tcptrace_lab.lab.hosts.programs import OneConnection
 
 TEN_MBPS, FIFTY_MBPS = 10_000_000, 50_000_000
 

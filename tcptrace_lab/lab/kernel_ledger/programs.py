@@ -14,15 +14,15 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from tcptrace_lab.errors import LabFailed, MissingTool
-from tcptrace_lab.lab.capture import capturing
+from tcptrace_lab.lab.capturing.capture import capturing
 from tcptrace_lab.lab.experiment import SNAPLEN_BYTES, in_real_time
-from tcptrace_lab.lab.network import SERVER_IPV4
+from tcptrace_lab.lab.networks.network import SERVER_IPV4
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from contextlib import AbstractContextManager
 
-    from tcptrace_lab.lab.network import Medium, Namespace, Network
+    from tcptrace_lab.lab.networks.network import Medium, Namespace, Network
 
 PORT = 8_000
 SUBNET = "192.0.2.0/24"

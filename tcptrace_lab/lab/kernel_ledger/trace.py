@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tcptrace_lab.lab.network import Network
+    from tcptrace_lab.lab.networks.network import Network
 
 EVENTS, COSTS = "kernel-events.parquet", "kernel-tracer.json"
 PATIENCE_S = 20.0

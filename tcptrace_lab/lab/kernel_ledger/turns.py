@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tcptrace_lab.lab.kernel_ledger.events import RECEIVED, TRANSMIT, WRITE
 from tcptrace_lab.lab.kernel_ledger.lives import SEQ_SPACE, ahead
-from tcptrace_lab.numbers import NS_PER_MS, NS_PER_S
+from tcptrace_lab.text.numbers import NS_PER_MS, NS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tcptrace_lab.lab.kernel_ledger.events import ASKED_QUEUE, READ, RECEIVED, RETRANSMIT, SETTLED, STATE, TRANSMIT, WRITE, WRITTEN
 from tcptrace_lab.lab.kernel_ledger.gates import CA_RECOVERY, NOTHING, OWN_BOUND, TAIL_PROBE, TIMEOUT, TIMERS, closed
 from tcptrace_lab.lab.kernel_ledger.lives import ahead
-from tcptrace_lab.numbers import NS_PER_MS
+from tcptrace_lab.text.numbers import NS_PER_MS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from shutil import which
 from typing import TYPE_CHECKING, Any, Final
 
-from tcptrace_lab import unpacked
+from tcptrace_lab.capture import unpacked
 from tcptrace_lab.errors import CaptureInsufficient, CaptureUnreadable, MissingTool, NotACapture, UsageError, place
 
 if TYPE_CHECKING:

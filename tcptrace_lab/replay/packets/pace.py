@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from tcptrace_lab.errors import UsageError
-from tcptrace_lab.numbers import NS_PER_S
-from tcptrace_lab.quantities import rate_bps
+from tcptrace_lab.text.numbers import NS_PER_S
+from tcptrace_lab.text.quantities import rate_bps
 
 LEAST_SPIN_NS: Final = 60_000
 """So long before a frame is due the processor is kept: waking from a sleep takes some 50 µs (measured)."""

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tcptrace_lab.errors import CaptureInsufficient, LabFailed, UsageError
 from tcptrace_lab.lab.experiment import in_real_time
-from tcptrace_lab.numbers import NS_PER_S
 from tcptrace_lab.replay.packets.burst import MOST, Burst
 from tcptrace_lab.replay.packets.frames import Rewrite, destination, frames, ip_of, rewritten
 from tcptrace_lab.replay.packets.guard import ARPHRD_NONE, Destinations, checked
 from tcptrace_lab.replay.packets.pace import Pace, sleep_until
 from tcptrace_lab.replay.packets.ready import Ready, ready, timed
+from tcptrace_lab.text.numbers import NS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

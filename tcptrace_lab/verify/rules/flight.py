@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcptrace_lab.numbers import counted
+from tcptrace_lab.text.numbers import counted
 from tcptrace_lab.verify.differences import Rule
 from tcptrace_lab.verify.rules.words import offset_of
 from tcptrace_lab.verify.wireshark import FIN, MAX_UNACKED, SEQ_SPACE, SYN

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcptrace_lab.numbers import counted
 from tcptrace_lab.schema import SIDES
+from tcptrace_lab.text.numbers import counted
 from tcptrace_lab.verify.differences import Rule
 from tcptrace_lab.verify.rules.words import span
 from tcptrace_lab.verify.tshark import ANALYSIS, SCALE_UNKNOWN

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcptrace_lab.numbers import counted
-from tcptrace_lab.tcptrace_figures import FIGURES
+from tcptrace_lab.outputs.tcptrace_figures import FIGURES
+from tcptrace_lab.text.numbers import counted
 from tcptrace_lab.verify.differences import Rule
 from tcptrace_lab.verify.figures import HALF_A_STEP, STEPS, FigureCase, as_number
 from tcptrace_lab.verify.ostermann import SIZE_SHARE
@@ -14,7 +14,7 @@ from tcptrace_lab.verify.rules.reading import strange
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tcptrace_lab.tcptrace_figures import Direction
+    from tcptrace_lab.outputs.tcptrace_figures import Direction
 
 SOURCE = "tcptrace's manual, and what version 6.6.7 prints"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcptrace_lab.numbers import counted
+from tcptrace_lab.text.numbers import counted
 from tcptrace_lab.verify.differences import Rule
 from tcptrace_lab.verify.figures import FigureCase, as_number
 from tcptrace_lab.verify.rules.listing import SOURCE, by_its_rules, named

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tcptrace_lab.numbers import counted
+from tcptrace_lab.text.numbers import counted
 from tcptrace_lab.verify.differences import Rule
 from tcptrace_lab.verify.figures import FigureCase, as_number
 from tcptrace_lab.verify.ostermann import MAX_SHIFT

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcptrace_lab.numbers import counted
 from tcptrace_lab.schema import RESENT
+from tcptrace_lab.text.numbers import counted
 from tcptrace_lab.verify.differences import Rule
 from tcptrace_lab.verify.rules.words import kind, offset_of, proof, span
 from tcptrace_lab.verify.tshark import ANALYSIS

@@ -24,10 +24,10 @@ const HEARTBEAT_NS: i64 = 200_000_000;
 /// Upper bounds of all classes of segments per ACK except the last.
 const SEGMENT_CLASSES: [u32; 5] = [1, 2, 3, 4, 8];
 
-/// The accumulators; `schema.py` defines each. Only ACKs without data count, because the application decides
+/// The accumulators; `tcptrace_lab/schema/` defines each. Only ACKs without data count, because the application decides
 /// when an ACK with data is sent.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[allow(missing_docs)] // each is defined in `schema.py`
+#[allow(missing_docs)] // each is defined in `tcptrace_lab/schema/`
 pub struct Acking {
     /// ACKs by the number of segments that they cover: 1, 2, 3, 4, 5 to 8, more.
     pub by_segments: [u32; SEGMENT_CLASSES.len() + 1],

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::wire::{Segment, TcpFlags};
 
 /// Minimum number of steps from packet to packet for a judgement by shares (a heuristic, as for datagrams in
-/// `ip_ids.py`).
+/// `tcptrace_lab/udp/ip_ids.py`).
 const LEAST_STEPS: u32 = 10;
 /// This many of ten numbers must be present; otherwise the counter may count other traffic too (a heuristic).
 const THERE_OF_TEN: i64 = 9;

@@ -2,7 +2,7 @@
 //! capture point is), how they acknowledge, whether Nagle's algorithm delays small segments, what their SYN
 //! offers.
 //!
-//! The accumulators have a fixed size and take one call per segment. `vantage.py`, `policy.py` and `trust.py`
+//! The accumulators have a fixed size and take one call per segment. `tcptrace_lab/connections/vantage.py`, `tcptrace_lab/connections/ack_policy.py` and `tcptrace_lab/connections/capture_quality.py`
 //! draw the conclusions.
 
 mod acking;
@@ -32,7 +32,7 @@ use crate::wire::TcpFlags;
 
 /// The accumulators of one direction, named after its sender.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[allow(missing_docs)] // each is defined in `schema.py`
+#[allow(missing_docs)] // each is defined in `tcptrace_lab/schema/`
 pub struct Behaviour {
     pub reaction: Reaction,
     pub sending: Sending,

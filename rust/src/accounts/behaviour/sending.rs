@@ -25,9 +25,9 @@ pub(crate) const NEVER_HELD: u16 = TcpFlags::FIN | TcpFlags::SYN | TcpFlags::URG
 /// heuristic).
 const MIN_HOLD_NS: i64 = 2_000_000;
 
-/// The accumulators; `schema.py` defines each.
+/// The accumulators; `tcptrace_lab/schema/` defines each.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[allow(missing_docs)] // each is defined in `schema.py`
+#[allow(missing_docs)] // each is defined in `tcptrace_lab/schema/`
 pub struct Sending {
     pub super_segments: u32,
     /// Segments on the wire beyond the captured ones, because super-segments were split.
@@ -53,7 +53,7 @@ pub struct Sending {
 
 /// Evidence for and against Nagle's algorithm.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[allow(missing_docs)] // each is defined in `schema.py`
+#[allow(missing_docs)] // each is defined in `tcptrace_lab/schema/`
 pub struct Nagle {
     pub small_in_flight: Count,
     pub small_over_full: Count,

@@ -24,7 +24,7 @@ const WAIT_NS: i64 = 10_000_000;
 
 /// Messages of one direction that were cut, and the time that this cost.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[allow(missing_docs)] // each is defined in `schema.py`
+#[allow(missing_docs)] // each is defined in `tcptrace_lab/schema/`
 pub struct Cuts {
     /// Number of messages that left in such pieces.
     pub messages: u32,

@@ -3,7 +3,7 @@
 //!
 //! Abrams and Chen ("A New View on What Limits TCP/IP Throughput in Local Area Networks", 1991) call these
 //! rates λ and μ and measure them on hosts that do nothing else. A capture shows them only in stretches. This
-//! module sums these stretches as bytes and time; `rates.py` draws the conclusions.
+//! module sums these stretches as bytes and time; `tcptrace_lab/connections/rates.py` draws the conclusions.
 
 mod cuts;
 mod drain;
@@ -38,7 +38,7 @@ const ROOM_PARTS: (i64, i64) = (9, 10);
 
 /// The sums of one direction, named after the sender of its data.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[allow(missing_docs)] // each is defined in `schema.py`
+#[allow(missing_docs)] // each is defined in `tcptrace_lab/schema/`
 pub struct Rates {
     /// Segments that left without being limited, and the time since the departure before each.
     pub burst: Passed,

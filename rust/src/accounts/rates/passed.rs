@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// The number of bytes in several stretches, and the total time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[allow(missing_docs)] // each is defined in `schema.py`
+#[allow(missing_docs)] // each is defined in `tcptrace_lab/schema/`
 pub struct Passed {
     pub bytes: i64,
     pub ns: i64,

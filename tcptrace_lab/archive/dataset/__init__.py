@@ -1,0 +1,1 @@
+"""The tables of an archive: written, asked, and listed."""

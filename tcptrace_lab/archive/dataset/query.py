@@ -1,0 +1,65 @@
+"""SQL over the tables of an archive, through Polars: each table is there by its name."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from tcptrace_lab.archive import registry
+from tcptrace_lab.archive.dataset.tables import table_types
+from tcptrace_lab.archive.place import at
+from tcptrace_lab.errors import UsageError
+from tcptrace_lab.schema import ARCHIVE_TABLES, MONTH
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from tcptrace_lab.archive.place import Place
+
+
+@contextlib.contextmanager
+def opened(root: str) -> Iterator[dict[str, pl.LazyFrame]]:
+    """The tables of an archive by name, for as long as the block runs, each with its columns and `month`.
+
+    Raises:
+        UsageError: it is no archive, or one of another version.
+        MissingTool: a URL needs a package that is not installed.
+    """
+    place = at(root)
+    registry.check(place, must_exist=True)
+    with contextlib.ExitStack() as stack:
+        yield {name: _scanned(place, name, stack) for name in ARCHIVE_TABLES}
+
+
+def _scanned(place: Place, name: str, stack: contextlib.ExitStack) -> pl.LazyFrame:
+    """One table; behind a URL, its files are fetched."""
+    types = table_types(ARCHIVE_TABLES[name])
+    months: dict[str, list[Path]] = {}
+    for file in place.names(f"tables/{name}"):
+        month = next((part.removeprefix(f"{MONTH}=") for part in Path(file).parts if part.startswith(f"{MONTH}=")), "unknown")
+        months.setdefault(month, []).append(stack.enter_context(place.local(file)))
+    frames = [pl.scan_parquet(paths, schema=types).with_columns(pl.lit(month).alias(MONTH)) for month, paths in sorted(months.items())]
+    return pl.concat(frames) if frames else pl.LazyFrame(schema={**types, MONTH: pl.String()})
+
+
+def run(tables: Mapping[str, pl.LazyFrame], sql: str) -> pl.DataFrame:
+    """The rows that a SELECT gives.
+
+    Raises:
+        UsageError: it is wrong; the message says what there is instead.
+    """
+    with pl.SQLContext(dict(tables)) as context:
+        try:
+            return context.execute(sql, eager=False).collect(engine="streaming")
+        except (pl.exceptions.PolarsError, TypeError, ValueError) as error:
+            raise UsageError(
+                _words(error), where=" ".join(sql.split()), remedy=f"tables: {', '.join(tables)}; docs/archives.md has examples"
+            ) from error
+
+
+def _words(error: Exception) -> str:
+    """What Polars says, on one line and without its plan."""
+    return " ".join(str(error).split("\n\n")[0].split()) or type(error).__name__

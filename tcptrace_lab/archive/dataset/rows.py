@@ -1,0 +1,170 @@
+"""An analysis → the rows that an archive keeps of it, some at a time."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from tcptrace_lab import causes
+from tcptrace_lab.engine.ordered import beside
+from tcptrace_lab.findings.finding import Severity
+from tcptrace_lab.ledger import stalls
+from tcptrace_lab.messages import messages
+from tcptrace_lab.schema import CAUSES, PART_TABLES, SIDES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from tcptrace_lab.analysis import Analysis
+    from tcptrace_lab.findings.finding import Finding
+
+_BATCH_ROWS = 16_384
+
+_WAY = ("conn", "from_client")
+
+
+def tables(analysis: Analysis, paths: Sequence[str]) -> dict[str, Iterator[pl.DataFrame]]:
+    """Frames of each table of `schema.PART_TABLES`, without their `capture`; paths of problems are told by their place among `paths`."""
+    count = analysis.capture["connections"]
+    return {
+        "connections": _batches(analysis.connections),
+        "ledger_totals": _totals(analysis),
+        "stalls": _batches(stalls.stalls(analysis.ledger, analysis.connections)),
+        "messages": _batches(messages.messages(analysis.segments, analysis.notes, count)),
+        "findings": iter([_findings(analysis.findings)]),
+        "problems": iter([_problems(analysis, paths)]),
+    }
+
+
+def _batches(rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:
+    return rows.collect_batches(chunk_size=_BATCH_ROWS, maintain_order=True)
+
+
+@cache
+def _faults(*, once: bool = False) -> tuple[str, ...]:
+    """Causes whose time can be mended; only those that both directions spend together, if `once`: then the client's counts."""
+    told = {cause: causes.of_cause(cause).advice for cause in CAUSES}
+    return tuple(
+        cause for cause, advice in told.items() if advice is not None and advice.is_a_fault and (advice.of_client_alone or not once)
+    )
+
+
+@cache
+def _lost(side: str) -> tuple[str, ...]:
+    """The columns of `schema.ACCOUNTS` with what a direction lost to these causes; what both spend together is the client's."""
+    return tuple(_account(side, cause) for cause in _faults() if SIDES[side] or cause not in _faults(once=True))
+
+
+def _account(side: str, cause: str) -> str:
+    """The column of `schema.ACCOUNTS` for a cause."""
+    return f"{side}_{cause.replace('-', '_')}_ns"
+
+
+_ACCOUNTS = {_account(side, cause): cause for side in SIDES for cause in CAUSES}
+
+
+def _totals(analysis: Analysis) -> Iterator[pl.DataFrame]:
+    """Rows of `ledger_totals`."""
+    of_client = pl.col("account").str.starts_with("client_")
+    is_fault = pl.col("account").is_in([name for side in SIDES for name in _lost(side)])
+    life = analysis.connections.select("conn", life_ns=pl.col("last_ts_ns") - pl.col("first_ts_ns"))
+    for batch in beside(analysis.accounts, life, "conn"):
+        long = batch.unpivot(list(_ACCOUNTS), index=["conn", "life_ns"], variable_name="account", value_name="cause_ns")
+        held = long.filter(pl.col("cause_ns") > 0)
+        told = held.with_columns(from_client=of_client, cause=pl.col("account").replace_strict(_ACCOUNTS), is_fault=is_fault)
+        yield told.sort("conn", "from_client", "cause", descending=[False, True, False])
+
+
+def _findings(findings: Sequence[Finding]) -> pl.DataFrame:
+    """Rows of `findings`."""
+    told = [
+        {
+            "rank": rank,
+            "id": each.id,
+            "severity": str(each.severity),
+            "confidence": str(each.confidence),
+            "conn": each.conn,
+            "from_client": each.from_client,
+            "cost_ns": each.cost_ns,
+            "cost_share": each.cost_share,
+            "title": each.title,
+            "mechanism": each.mechanism,
+            "evidence_frames": list(each.evidence_frames),
+            "limits": each.limits,
+            "remedy": "\n".join(each.remedy),
+            "predicted_gain": each.predicted_gain,
+            "source": each.source,
+        }
+        for rank, each in enumerate(findings)
+    ]
+    return pl.DataFrame(told, schema=_types("findings"), orient="row")
+
+
+def _problems(analysis: Analysis, paths: Sequence[str]) -> pl.DataFrame:
+    """Rows of `problems`, with places for paths."""
+    places = {path: str(number) for number, path in enumerate(paths)}
+    told = [
+        {
+            "path": places.get(each["path"]),
+            "what": _named_by_place(each["what"], places),
+            "frame": each["frame"],
+            "offset": each["offset"],
+            "count": each["count"],
+            "loses_data": each["loses_data"],
+        }
+        for each in analysis.problems
+    ]
+    return pl.DataFrame(told, schema=_types("problems"), orient="row")
+
+
+def _named_by_place(words: str, places: Mapping[str, str]) -> str:
+    """A problem's words, without the folder that its file happened to be in."""
+    for path in places:
+        words = words.replace(path, path.rpartition("/")[2])
+    return words
+
+
+def _types(table: str) -> dict[str, pl.DataType]:
+    (found,) = (each for each in PART_TABLES if each.name == table)
+    return {name: dtype for name, dtype in found.polars_schema().items() if name != "capture"}
+
+
+def capture_row(analysis: Analysis, sentence: str) -> dict[str, Any]:
+    """What the capture itself tells of its row of `schema.CAPTURES`; the sentence is its verdict's."""
+    capture, told = analysis.capture, analysis.capture["trust"]
+    life_ns, lost_ns, payload_bytes = _sums(analysis)
+    severities = [finding.severity for finding in analysis.findings]
+    return {
+        "format": capture["format"],
+        "link_types": ", ".join(link["name"] for link in capture["link_types"]),
+        **{name: capture[name] for name in ("packets", "tcp_segments", "udp_datagrams", "connections", "first_ts_ns", "last_ts_ns")},
+        "life_ns": life_ns,
+        "lost_ns": lost_ns,
+        "payload_bytes": payload_bytes,
+        "verdict": sentence,
+        "findings": len(severities),
+        "worst_severity": str(Severity(max(severities))) if severities else None,
+        "trust": told["verdict"] if told["verdict"] in _TRUSTED else None,
+        "trust_factor": told["factor"] if told["verdict"] in _TRUSTED else None,
+        **{name: told[name] for name in ("drops_suspected", "duplicates", "clock_steps", "resolution_ns")},
+    }
+
+
+_TRUSTED = ("good", "fair", "poor")
+
+
+def _sums(analysis: Analysis) -> tuple[int, int, int]:
+    """Lives of the directions that carried data or lost time, that time, and the bytes of all."""
+    life_ns = lost_ns = payload_bytes = 0
+    sent = {side: f"{side}_unique_bytes" for side in SIDES}
+    told = analysis.connections.select("conn", life_ns=pl.col("last_ts_ns") - pl.col("first_ts_ns"), **sent)
+    for batch in beside(analysis.accounts, told, "conn"):
+        lost = batch.select(**{side: pl.sum_horizontal(_lost(side)) for side in SIDES})
+        for side in SIDES:
+            counts = (batch[side].fill_null(0) > 0) | (lost[side] > 0)
+            life_ns += int(batch["life_ns"].filter(counts).sum())
+            lost_ns += int(lost[side].sum())
+            payload_bytes += int(batch[side].sum())
+    return life_ns, lost_ns, payload_bytes

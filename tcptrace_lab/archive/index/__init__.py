@@ -1,0 +1,1 @@
+"""The index of an archive: an overview, outliers, regressions, and the page."""

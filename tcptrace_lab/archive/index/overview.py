@@ -1,0 +1,276 @@
+"""The tables of an archive → what the index says, as one plain dictionary. Numbers stay numbers; tables are lists of columns.
+
+Everything follows from the tables: the same archive gives the same index, whenever it is made.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from tcptrace_lab.archive.index.outliers import LEAST, METRICS, outliers
+from tcptrace_lab.archive.index.transfers import PAIR, transfers
+from tcptrace_lab.schema import CAUSES
+from tcptrace_lab.text.numbers import NS_PER_S
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tcptrace_lab.archive.index.regressions import Comparison
+
+WORST = 2_000
+"""Transfers that the index lists: those that lost most time. `archive query` has all."""
+
+PAIRS = 2_000
+"""Pairs of hosts that it lists: those that lost most time."""
+
+SPARKED = 300
+"""Of them, those whose time is drawn."""
+
+PROBLEMS = 1_000
+
+BUCKETS = 72
+"""Columns of a trend at most."""
+
+_MINUTE_NS = 60 * NS_PER_S
+_HOUR_NS, _DAY_NS = 60 * _MINUTE_NS, 24 * 60 * _MINUTE_NS
+WIDTHS_NS = (
+    NS_PER_S,
+    10 * NS_PER_S,
+    _MINUTE_NS,
+    5 * _MINUTE_NS,
+    15 * _MINUTE_NS,
+    _HOUR_NS,
+    6 * _HOUR_NS,
+    _DAY_NS,
+    7 * _DAY_NS,
+    28 * _DAY_NS,
+    364 * _DAY_NS,
+)
+"""Widths of these columns; the finest that leaves few enough is taken."""
+
+_WAY = ("capture", "conn", "from_client")
+
+
+def overview(tables: Mapping[str, pl.LazyFrame], comparison: Comparison | None) -> dict[str, Any]:
+    """Everything that the index says.
+
+    Args:
+        tables: of the archive (`query.opened`).
+        comparison: with another archive, if that was asked for.
+    """
+    captures = tables["captures"].sort("first_ts_ns", "path", "capture", nulls_last=True).collect()
+    all_ways = transfers(tables).collect()
+    places = captures.select("capture", at=pl.int_range(pl.len(), dtype=pl.Int64))
+    ways = all_ways.join(places, on="capture", how="left", maintain_order="left")
+    width_ns, origin_ns = _buckets(captures)
+    return {
+        "totals": _totals(tables, captures, ways),
+        "captures": _captures(captures),
+        "causes": _causes(tables),
+        "findings": _findings(tables, places),
+        "trend": _trend(tables, captures, width_ns, origin_ns),
+        "transfers": _columns(_worst(ways)),
+        "pairs": _pairs(ways, width_ns, origin_ns),
+        "outliers": _outliers(ways),
+        "problems": _problems(tables, places),
+        "comparison": None if comparison is None else _comparison(comparison),
+        "words": {"causes": dict(CAUSES), "metrics": {name: words for name, (words, _) in METRICS.items()}, "least_outliers": LEAST},
+    }
+
+
+def _columns(frame: pl.DataFrame) -> dict[str, list[Any]]:
+    return {name: column.to_list() for name, column in zip(frame.columns, frame.get_columns(), strict=True)}
+
+
+def _totals(tables: Mapping[str, pl.LazyFrame], captures: pl.DataFrame, ways: pl.DataFrame) -> dict[str, Any]:
+    states = dict(sorted(captures.group_by("state").len().iter_rows()))
+    files = dict(sorted(tables["files"].group_by("state").len().collect().iter_rows()))
+    times = captures.select(pl.col("first_ts_ns").min().alias("first"), pl.col("last_ts_ns").max().alias("last")).row(0)
+    sums = captures.select(pl.col("packets", "connections", "file_bytes", "life_ns", "lost_ns", "payload_bytes").fill_null(0).sum()).row(
+        0, named=True
+    )
+    pairs = ways.select(PAIR).unique().height
+    return {
+        "states": states,
+        "files": files,
+        "first_ts_ns": times[0],
+        "last_ts_ns": times[1],
+        "pairs": pairs,
+        "transfers": ways.height,
+        **sums,
+    }
+
+
+def _captures(captures: pl.DataFrame) -> dict[str, list[Any]]:
+    shown = captures.select(
+        "name",
+        "path",
+        "state",
+        "reason",
+        "first_ts_ns",
+        (pl.col("last_ts_ns") - pl.col("first_ts_ns")).alias("duration_ns"),
+        "packets",
+        "connections",
+        "file_bytes",
+        "life_ns",
+        "lost_ns",
+        "worst_severity",
+        "trust",
+        "verdict",
+        "report",
+    )
+    return _columns(shown)
+
+
+def _causes(tables: Mapping[str, pl.LazyFrame]) -> dict[str, list[Any]]:
+    """What holds the time of all directions with data, the causes that can be mended first."""
+    found = (
+        tables["ledger_totals"]
+        .group_by("cause", "is_fault")
+        .agg(ns=pl.col("cause_ns").sum(), captures=pl.col("capture").n_unique(), connections=pl.struct("capture", "conn").n_unique())
+        .sort("is_fault", "ns", "cause", descending=[True, True, False])
+    )
+    return _columns(found.collect())
+
+
+def _findings(tables: Mapping[str, pl.LazyFrame], places: pl.DataFrame) -> dict[str, list[Any]]:
+    """Findings by what they are, with the most expensive of each."""
+    found = (
+        tables["findings"]
+        .sort("id", "cost_ns", "capture", "rank", descending=[False, True, False, False], nulls_last=True)
+        .group_by("id", maintain_order=True)
+        .agg(
+            pl.len().alias("findings"),
+            pl.col("capture").n_unique().alias("captures"),
+            pl.col("cost_ns").sum(),
+            *((pl.col("severity") == severity).sum().alias(severity) for severity in ("high", "medium", "low", "info")),
+            (pl.col("confidence") == "proved").sum().alias("proved"),
+            pl.first("capture").alias("capture"),
+            pl.first("conn"),
+            pl.first("title"),
+            pl.first("remedy"),
+        )
+        .with_columns(is_info=pl.col("info") == pl.col("findings"))
+        .sort("is_info", "cost_ns", "id", descending=[False, True, False])
+        .collect()
+    )
+    shown = found.join(places, on="capture", how="left", maintain_order="left").with_columns(pl.col("remedy").str.split("\n").list.first())
+    return _columns(shown.drop("capture"))
+
+
+def _buckets(captures: pl.DataFrame) -> tuple[int, int]:
+    """Width and origin of the columns of trends."""
+    first, last = captures["first_ts_ns"].min(), captures["first_ts_ns"].max()
+    if not isinstance(first, int) or not isinstance(last, int):
+        return WIDTHS_NS[0], 0
+    width = next((width for width in WIDTHS_NS if last // width - first // width < BUCKETS), WIDTHS_NS[-1])
+    return width, first // width * width
+
+
+def _bucket(width_ns: int, origin_ns: int) -> pl.Expr:
+    return ((pl.col("first_ts_ns") - origin_ns) // width_ns).cast(pl.Int64)
+
+
+def _trend(tables: Mapping[str, pl.LazyFrame], captures: pl.DataFrame, width_ns: int, origin_ns: int) -> dict[str, Any]:
+    """Captures, life and time lost by cause, over time."""
+    timed = captures.filter(pl.col("first_ts_ns").is_not_null()).with_columns(bucket=_bucket(width_ns, origin_ns))
+    if timed.is_empty():
+        return {"width_ns": width_ns, "origin_ns": origin_ns, "buckets": 0, "captures": [], "life_ns": [], "causes": {}}
+    count = min(int(timed.select(pl.col("bucket").max()).item()) + 1, BUCKETS)
+    whole = pl.DataFrame({"bucket": range(count)}, schema={"bucket": pl.Int64})
+    sums = whole.join(timed.group_by("bucket").agg(captures=pl.len(), life_ns=pl.col("life_ns").sum()), on="bucket", how="left").sort(
+        "bucket"
+    )
+    lost = tables["ledger_totals"].filter("is_fault").group_by("capture", "cause").agg(pl.col("cause_ns").sum()).collect()
+    by_cause = lost.join(timed.select("capture", "bucket"), on="capture").group_by("cause", "bucket").agg(pl.col("cause_ns").sum())
+    causes = {}
+    for cause in by_cause.group_by("cause").agg(pl.col("cause_ns").sum()).sort("cause_ns", "cause", descending=[True, False])["cause"]:
+        own = whole.join(by_cause.filter(pl.col("cause") == cause), on="bucket", how="left").sort("bucket")
+        causes[cause] = own["cause_ns"].fill_null(0).to_list()
+    return {
+        "width_ns": width_ns,
+        "origin_ns": origin_ns,
+        "buckets": count,
+        "captures": sums["captures"].fill_null(0).to_list(),
+        "life_ns": sums["life_ns"].fill_null(0).to_list(),
+        "causes": causes,
+    }
+
+
+def _worst(ways: pl.DataFrame) -> pl.DataFrame:
+    most = ways.filter(pl.col("lost_ns") > 0).sort("lost_ns", *_WAY, descending=[True, False, False, True]).head(WORST)
+    return most.drop("capture", "data_segments", "syn_ns")
+
+
+def _pairs(ways: pl.DataFrame, width_ns: int, origin_ns: int) -> dict[str, Any]:
+    """Whom connections are between, those that lost most first; for some, the share lost over time."""
+    by_cause = ways.filter(pl.col("cause").is_not_null()).group_by(*PAIR, "cause").agg(ns=pl.col("lost_ns").sum())
+    main = by_cause.sort("ns", "cause").group_by(PAIR, maintain_order=True).agg(pl.last("cause"))
+    found = (
+        ways.group_by(PAIR)
+        .agg(
+            connections=pl.struct("capture", "conn").n_unique(),
+            captures=pl.col("capture").n_unique(),
+            payload_bytes=pl.col("payload_bytes").sum(),
+            life_ns=pl.col("life_ns").sum(),
+            lost_ns=pl.col("lost_ns").sum(),
+            rate_bps=pl.col("rate_bps").median(),
+            rtt_ns=pl.col("rtt_ns").median().round().cast(pl.Int64),
+            first_ts_ns=pl.col("first_ts_ns").min(),
+            last_ts_ns=pl.col("first_ts_ns").max(),
+        )
+        .join(main, on=PAIR, how="left")
+        .sort("lost_ns", *PAIR, descending=[True, False, False, False])
+    )
+    shown = found.head(PAIRS)
+    sparked = ways.join(shown.head(SPARKED).select(*PAIR, pair=pl.int_range(pl.len(), dtype=pl.Int64)), on=PAIR)
+    shares = (
+        sparked.filter(pl.col("first_ts_ns").is_not_null())
+        .group_by("pair", bucket=_bucket(width_ns, origin_ns))
+        .agg(share=(pl.col("lost_ns").sum() / pl.col("life_ns").sum() * 100).round().cast(pl.Int64, strict=False))
+        .sort("pair", "bucket")
+        .group_by("pair", maintain_order=True)
+        .agg("bucket", "share")
+    )
+    return {
+        **_columns(shown),
+        "total": found.height,
+        "sparks": {str(pair): [buckets, values] for pair, buckets, values in shares.iter_rows()},
+    }
+
+
+def _outliers(ways: pl.DataFrame) -> dict[str, Any]:
+    found = outliers(ways)
+    names = ways.select(*_WAY, "at", *PAIR, "cause", "first_ts_ns")
+    told = found.join(names, on=_WAY, how="left", maintain_order="left")
+    groups = ways.group_by(*PAIR, "from_client").len()
+    return {**_columns(told.drop("capture")), "groups": groups.height, "large_groups": groups.filter(pl.col("len") >= LEAST).height}
+
+
+def _problems(tables: Mapping[str, pl.LazyFrame], places: pl.DataFrame) -> dict[str, Any]:
+    told = tables["problems"].sort("loses_data", "path", "what", "capture", descending=[True, False, False, False]).collect()
+    shown = told.head(PROBLEMS).join(places, on="capture", how="left", maintain_order="left")
+    return {**_columns(shown.select("at", "path", "what", "frame", "count", "loses_data")), "total": told.height}
+
+
+def _comparison(comparison: Comparison) -> dict[str, Any]:
+    rows = [
+        {
+            "client": change.client,
+            "server": change.server,
+            "port": change.port,
+            "from_client": change.from_client,
+            "metric": change.metric,
+            "before": change.before,
+            "now": change.now,
+            "n_before": change.n_before,
+            "n_now": change.n_now,
+            "ratio": change.ratio,
+            "p": change.p,
+            "severity": str(change.severity),
+        }
+        for change in comparison.changes
+    ]
+    return {"baseline": comparison.baseline, "words": comparison.words, "changes": rows}

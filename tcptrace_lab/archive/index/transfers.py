@@ -1,0 +1,67 @@
+"""What the index and comparisons look at: every direction as one transfer, with what held it, if it carried data or lost time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from tcptrace_lab.schema import SIDES
+from tcptrace_lab.text.numbers import NS_PER_S
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PAIR = ("client_addr", "server_addr", "server_port")
+"""Whom a connection is between: the client's port changes from one to the next."""
+
+LEAST_SEGMENTS = 10
+"""Data segments from which a direction's rate says something (a heuristic: an initial window of RFC 6928)."""
+
+BITS_PER_BYTE = 8
+
+_KEY = ("capture", "conn", "from_client")
+
+
+def transfers(tables: Mapping[str, pl.LazyFrame]) -> pl.LazyFrame:
+    """The directions of all connections of an archive that carried data, or lost time without (as an attempt that nobody answers).
+
+    Args:
+        tables: of the archive (`query.opened`).
+
+    Returns:
+        `capture conn from_client client_addr server_addr server_port client_port first_ts_ns life_ns payload_bytes data_segments rate_bps
+        (null below ten data segments) rtt_ns (median) syn_ns (of the handshake) resent_share lost_ns cause (that holds most of it)`, in the
+        order of the first three.
+    """
+    connections = tables["connections"]
+    sides = [connections.select(_side(side, from_client=from_client)) for side, from_client in SIDES.items()]
+    lost = (
+        tables["ledger_totals"]
+        .filter(pl.col("is_fault"))
+        .sort(*_KEY, "cause_ns", "cause")
+        .group_by(_KEY, maintain_order=True)
+        .agg(lost_ns=pl.col("cause_ns").sum(), cause=pl.col("cause").last(), cause_ns=pl.col("cause_ns").last())
+    )
+    told = pl.concat(sides).join(lost, on=_KEY, how="left").with_columns(pl.col("lost_ns", "cause_ns").fill_null(0))
+    return told.filter((pl.col("payload_bytes") > 0) | (pl.col("lost_ns") > 0)).sort(_KEY)
+
+
+def _side(side: str, *, from_client: bool) -> list[pl.Expr]:
+    sent_ns = pl.col(f"{side}_last_data_ts_ns") - pl.col(f"{side}_first_data_ts_ns")
+    rate_bps = pl.col(f"{side}_unique_bytes") * BITS_PER_BYTE / (sent_ns / NS_PER_S)
+    told = (sent_ns > 0) & (pl.col(f"{side}_data_segments") >= LEAST_SEGMENTS)
+    return [
+        pl.col("capture", "conn"),
+        pl.lit(from_client).alias("from_client"),
+        pl.col(*PAIR, "client_port", "first_ts_ns"),
+        (pl.col("last_ts_ns") - pl.col("first_ts_ns")).alias("life_ns"),
+        pl.col(f"{side}_unique_bytes").alias("payload_bytes"),
+        pl.col(f"{side}_data_segments").alias("data_segments"),
+        pl.when(told).then(rate_bps).alias("rate_bps"),
+        pl.col(f"{side}_rtt_p50_ns").alias("rtt_ns"),
+        pl.col("syn_to_synack_ns").alias("syn_ns"),
+        pl.when(pl.col(f"{side}_payload_bytes") > 0)
+        .then(pl.col(f"{side}_retransmitted_bytes") / pl.col(f"{side}_payload_bytes"))
+        .alias("resent_share"),
+    ]

@@ -1,0 +1,1 @@
+"""Which files make which captures, and whether they are complete."""

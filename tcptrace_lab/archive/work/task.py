@@ -1,0 +1,192 @@
+"""One capture → its report and its part. This is what workers do, here or on another machine; nothing else is sent to them.
+
+What a capture holds decides what is made of it: a file that is no capture gives a part that says so, and is not tried again. What the
+machine decides (a file out of reach, a tool that is missing) gives none, and the next run tries again. Where the archive itself cannot be
+written, OutputUnwritable goes through to the run, which ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tcptrace_lab.archive import fingerprint, place
+from tcptrace_lab.archive.dataset import part
+from tcptrace_lab.archive.place import part_name, report_name
+from tcptrace_lab.errors import CaptureUnreadable, MissingTool, OutputUnwritable, TcptraceLabError
+from tcptrace_lab.process import temporary
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tcptrace_lab.analysis import Analysis
+
+PASSING = ("No such file", "Permission denied", "Input/output error", "Stale", "Too many open files")
+"""Words of the operating system that speak of the machine, not of the capture."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hash:
+    """A file whose contents are to be hashed."""
+
+    path: str
+
+    def run(self) -> Hashed:
+        """Hash it."""
+        try:
+            looks = fingerprint.looks(self.path)
+            digest, size_bytes = fingerprint.contents(self.path)
+        except TcptraceLabError as error:
+            return Hashed(self.path, reason=error.what)
+        return Hashed(self.path, digest, size_bytes, looks if looks == fingerprint.looks(self.path) else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Hashed:
+    """What became of it: `looks` are those of the file before and after, None if they differ or tell nothing."""
+
+    path: str
+    sha256: str = ""
+    size_bytes: int = 0
+    looks: list[int | str] | None = None
+    reason: str = ""
+
+    @property
+    def done(self) -> bool:
+        """Whether it could be read."""
+        return bool(self.sha256)
+
+
+@dataclass(frozen=True, slots=True)
+class Analyze:
+    """A capture to analyze.
+
+    Attributes:
+        capture: its name (`fingerprint.capture_of`).
+        paths: its files, here or behind URLs.
+        digests: SHA-256 of their contents, when they were hashed.
+        looks: how they looked then (`fingerprint.looks`); empty where that tells nothing.
+        size_bytes: of all of them.
+        settings: what results depend on beside the capture; a worker with another program refuses.
+        root: the archive.
+        reports: whether to write a report, too.
+    """
+
+    capture: str
+    paths: tuple[str, ...]
+    digests: tuple[str, ...]
+    looks: tuple[tuple[int | str, ...], ...]
+    size_bytes: int
+    settings: str
+    root: str
+    reports: bool = True
+
+    def run(self) -> Done:
+        """Analyze it, and write what is made of it."""
+        if fingerprint.settings(reports=self.reports) != self.settings:
+            return self.lost(f"the worker runs another program: {fingerprint.program_version()}")
+        start = time.perf_counter()
+        target = place.at(self.root)
+        try:
+            with _here(self.paths) as paths:
+                state, reason = _analyzed(self, paths, target)
+        except (MissingTool, ConnectionError, FileNotFoundError, TimeoutError) as error:
+            return self.lost(str(error))
+        except OutputUnwritable:
+            raise
+        except CaptureUnreadable as error:
+            if any(word in error.what for word in PASSING):
+                return self.lost(error.what)
+            state, reason = "failed", error.what
+            _write(target, self, _failed(reason), {})
+        return Done(self.capture, state, reason, self.size_bytes, time.perf_counter() - start)
+
+    def lost(self, reason: str) -> Done:
+        """What becomes of it when nothing could be made of it this time."""
+        return Done(self.capture, "lost", reason, self.size_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What became of a capture: its state (`schema.CAPTURE_STATES`) with the reason, its size, and the time it took a worker."""
+
+    capture: str
+    state: str
+    reason: str
+    size_bytes: int
+    seconds: float = 0.0
+
+
+Task = Hash | Analyze
+Result = Hashed | Done
+
+
+@contextlib.contextmanager
+def _here(paths: tuple[str, ...]) -> Iterator[list[str]]:
+    """The files as local ones; those behind URLs are fetched, and go when the block ends."""
+    with contextlib.ExitStack() as stack:
+        folder: Path | None = None
+        found = []
+        for number, path in enumerate(paths):
+            if place.is_url(path):
+                folder = folder or Path(stack.enter_context(temporary.folder()))
+                local = folder / f"{number}-{Path(path).name}"
+                place.file_system(path).get_file(path, str(local))
+                found.append(str(local))
+            else:
+                found.append(path)
+        yield found
+
+
+def _analyzed(task: Analyze, paths: list[str], target: place.Place) -> tuple[str, str]:
+    """Analyze and write; the state and the reason."""
+    from tcptrace_lab import verdict  # noqa: PLC0415
+    from tcptrace_lab.analysis import analyze, capture_name  # noqa: PLC0415  (Polars: what only tells of a task need not pay for it)
+    from tcptrace_lab.archive.dataset import rows  # noqa: PLC0415
+
+    analysis = analyze(paths, proofs=True)  # the archive keeps all stalls
+    if not all(map(_is_still, paths, task.paths, task.digests, task.looks)):
+        raise FileNotFoundError("the file changed while it was read")
+    name = capture_name(list(task.paths))
+    sentence = _write_report(analysis, name, target, task.capture) if task.reports else verdict.sentence(analysis)
+    state = "whole" if analysis.loss is None else "part"
+    reason = "" if analysis.loss is None else analysis.loss.what
+    told = rows.capture_row(analysis, sentence) | {"state": state, "reason": reason or None}
+    _write(target, task, told | {"report": report_name(task.capture) if task.reports else None}, rows.tables(analysis, paths))
+    return state, reason
+
+
+def _is_still(path: str, source: str, digest: str, looks: tuple[int | str, ...]) -> bool:
+    """Whether a file still has the contents that were hashed: it looks as it did then, or they are hashed again."""
+    now = None if path != source else fingerprint.looks(path)
+    return (now is not None and tuple(now) == looks) or fingerprint.contents(path)[0] == digest
+
+
+def _write_report(analysis: Analysis, name: str, target: place.Place, capture: str) -> str:
+    """Write the report; the sentence of the verdict that it tells."""
+    from dataclasses import replace  # noqa: PLC0415
+
+    from tcptrace_lab import report  # noqa: PLC0415  (the figures' library is the slowest import of all)
+
+    told = report.data(replace(analysis, name=name), room=report.AMONG_MANY)
+    target.write(report_name(capture), report.render(told, scripts="shared").encode())
+    return told["headline"]["sentence"]
+
+
+def _failed(reason: str) -> dict[str, Any]:
+    return {"state": "failed", "reason": reason}
+
+
+def _write(target: place.Place, task: Analyze, capture: dict[str, Any], tables: dict[str, Any]) -> None:
+    with target.scratch() as folder:
+        path = folder / "part"
+        try:
+            part.write(path, capture | {"program": fingerprint.program_version()}, tables)
+        except OSError as error:
+            raise OutputUnwritable.from_os(
+                error, f"{task.root}/{part_name(task.settings, task.capture)}", "free disk space, and run it again"
+            ) from error
+        target.take(part_name(task.settings, task.capture), path)

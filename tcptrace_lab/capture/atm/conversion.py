@@ -1,0 +1,158 @@
+"""Any TCP capture rewritten as one taken on an ATM line, down to the cells and to cells that the line lost.
+
+A caution about cells: the lines that are modelled carry OC-3c's 149.76 Mb/s. Where the original was faster, the cells of a PDU begin before
+the PDU in front of them ended: their times step back, as the times of no real line do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tcptrace_lab.capture.atm.aal5 import atm_cells
+from tcptrace_lab.capture.atm.cost import CELL_BYTES, OC3C_LINE_BPS
+from tcptrace_lab.capture.atm.forms import ERF_TYPE_ATM, AtmForm, layout, routed
+from tcptrace_lab.capture.atm.records import erf_record, writer
+from tcptrace_lab.capture.atm.source import frames, header_bytes, ip_packet
+from tcptrace_lab.errors import CaptureUnreadable, UsageError, place
+from tcptrace_lab.text.numbers import NS_PER_S
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator
+    from pathlib import Path
+    from typing import BinaryIO
+
+    from tcptrace_lab.capture.atm.source import Frame
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """What `convert` did.
+
+    Attributes:
+        packets: IP packets written.
+        skipped: frames of the source that hold no IP packet, left out.
+        padded: packets that the source's snap length had cut, filled with zeros.
+        cells: cells that the line carried, lost ones included; None for forms that are not cells.
+    """
+
+    packets: int
+    skipped: int
+    padded: int
+    cells: int | None
+
+
+def convert(
+    source: Path,
+    target: Path,
+    form: str,
+    *,
+    vpi: int = 0,
+    vci: int = 32,
+    lose_cells: Collection[int] = (),
+    pad_cut: bool = True,
+) -> Converted:
+    """Write the IP packets of the capture `source` as a capture of `form` to `target`; times are kept to the nanosecond.
+
+    Args:
+        source: pcap or pcapng, uncompressed; link types Ethernet (with VLAN tags), NULL, LOOP, RAW, IPV4, IPV6, SLL, SLL2. Frames that
+            hold no IP packet are left out.
+        target: becomes a pcap file with nanosecond times, or a file of ERF records.
+        form: an `AtmForm` or its value.
+        vpi: the virtual path, 0 to 255, of both directions; without effect on forms that do not tell it.
+        vci: the virtual channel, 0 to 65,535, likewise.
+        lose_cells: cells that the line lost, counted from 0 over all cells of the file: their records are left out. For forms of
+            cells alone.
+        pad_cut: fill what the snap length cut with zeros up to the length in the IP header, so that all lengths (and the number of
+            cells) are those of the line, while checksums inside are not. If False, a cut frame is refused.
+
+    Raises:
+        UsageError: a call that cannot be right: an unknown form or link type, a channel out of range, cells that are not there to
+            lose, a packet or time that the form cannot hold, a cut frame that may not be filled, or cannot: its headers are cut.
+        CaptureUnreadable: `source` is not a capture of the two formats (NotACapture), or is damaged or cut inside a record.
+        OSError: a file cannot be opened, read or written. What was written until an error is removed.
+    """
+    kind = _form(form)
+    if lose_cells and not kind.is_cells:
+        raise UsageError(f"the form {kind} has no cells to lose", remedy=f"use {AtmForm.ERF_CELLS} or {AtmForm.ERF_FILE_CELLS}")
+    if target.exists() and target.samefile(source):
+        raise UsageError("source and target are one file", where=str(target))
+    conversion = _Conversion(str(source), kind, (vpi, vci), frozenset(lose_cells), pad_cut=pad_cut)
+    with source.open("rb") as reading, target.open("wb") as writing:
+        try:
+            return conversion.run(reading, writer(kind, writing))
+        except BaseException:
+            target.unlink()
+            raise
+
+
+def _form(form: str) -> AtmForm:
+    try:
+        return AtmForm(form)
+    except ValueError:
+        raise UsageError(f"there is no form {form!r}", remedy="use one of " + ", ".join(AtmForm)) from None
+
+
+class _Conversion:
+    """One run of `convert`. Inside, a packet that cannot be converted is a ValueError; here it learns its place."""
+
+    def __init__(self, source: str, form: AtmForm, channel: tuple[int, int], lost: frozenset[int], *, pad_cut: bool) -> None:
+        self._source = source
+        self._form = form
+        self._layout = layout(form)
+        self._channel = channel
+        self._lost = lost
+        self._pad_cut = pad_cut
+        self._frame = self._packets = self._skipped = self._padded = self._cells = 0
+
+    def run(self, reading: BinaryIO, write: Callable[[int, bytes], None]) -> Converted:
+        try:
+            for frame in frames(reading):
+                self._frame += 1
+                packet = self._packet(frame)
+                if packet is None:
+                    self._skipped += 1
+                    continue
+                self._packets += 1
+                for ts_ns, record in self._records(frame.ts_ns, packet):
+                    write(ts_ns, record)
+        except ValueError as error:
+            raise UsageError(str(error), where=place(self._source, self._frame, None)) from error
+        except CaptureUnreadable as error:
+            error.where = self._source
+            raise
+        if any(not 0 <= index < self._cells for index in self._lost):
+            raise UsageError(f"there are only the cells 0 to {self._cells - 1} to lose", where=self._source)
+        return Converted(self._packets, self._skipped, self._padded, self._cells if self._form.is_cells else None)
+
+    def _packet(self, frame: Frame) -> bytes | None:
+        """The IP packet in `frame`, whole; None if there is none."""
+        found = ip_packet(frame)
+        if found is None:
+            return None
+        packet, wire_bytes = found
+        if len(packet) < wire_bytes:
+            if not self._pad_cut:
+                raise ValueError(f"the snap length cut {wire_bytes - len(packet)} bytes off the packet, and padding is not allowed")
+            if len(packet) < header_bytes(packet):
+                raise ValueError("the snap length cut the packet's headers, which zeros cannot stand for")
+            self._padded += 1
+        return packet.ljust(wire_bytes, b"\0")
+
+    def _records(self, ts_ns: int, packet: bytes) -> Iterator[tuple[int, bytes]]:
+        """The frames or ERF records of a packet, with their times."""
+        if self._form.is_cells:
+            yield from self._cell_records(ts_ns, packet)
+            return
+        body = self._layout.body(packet, *self._channel)
+        yield ts_ns, body if self._layout.erf_type is None else erf_record(ts_ns, self._layout.erf_type, body)
+
+    def _cell_records(self, ts_ns: int, packet: bytes) -> Iterator[tuple[int, bytes]]:
+        """The PDU's last cell bears the packet's time; those before it lie back to back at OC-3c's rate."""
+        pdu_cells = atm_cells(routed(packet), *self._channel)
+        for behind, cell in zip(range(len(pdu_cells) - 1, -1, -1), pdu_cells, strict=True):
+            index = self._cells
+            self._cells += 1
+            if index not in self._lost:
+                cell_ts_ns = ts_ns - behind * CELL_BYTES * 8 * NS_PER_S // OC3C_LINE_BPS
+                yield cell_ts_ns, erf_record(cell_ts_ns, ERF_TYPE_ATM, cell)

@@ -1,0 +1,314 @@
+"""Captures in formats that the engine does not read (snoop, Network Monitor, …), converted by Wireshark's `editcap`.
+
+The engine tries first. If it refuses a file because of its format, editcap writes the file as pcapng to a pipe, and the engine reads the
+pipe at the same time. Frame numbers are Wireshark's. A stream (standard input, a FIFO) goes to a temporary file first, because most of
+these formats cannot be read from a pipe. So does a file whose compression Wireshark does not support.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from dataclasses import dataclass, field
+from typing import IO, TYPE_CHECKING, Protocol, TypeVar
+
+from tcptrace_lab._core import Engine, EngineError, unpack
+from tcptrace_lab.capture import editcap, streams
+from tcptrace_lab.errors import CaptureUnreadable, MissingTool, NotACapture, OutputUnwritable, from_engine, place
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from tcptrace_lab._core import CaptureInfo, Problem
+
+KNOWN, UNKNOWN = "unsupported", "not_a_capture"
+"""Kinds of engine errors where editcap may help: a format that the engine recognises but cannot read, and an unknown format."""
+
+PCAPNG_MAGIC = b"\n\r\r\n"
+"""Block type of the first block of a pcapng file."""
+
+FORMAT_WORDS = {
+    "5views": "InfoVista 5View",
+    "btsnoop": "Bluetooth btsnoop",
+    "commview-ncf": "CommView",
+    "commview-ncfx": "CommView",
+    "erf": "Endace ERF",
+    "iptrace_1": "AIX iptrace",
+    "iptrace_2": "AIX iptrace",
+    "lanalyzer": "Novell LANalyzer",
+    "netmon1": "Microsoft Network Monitor 1",
+    "netmon2": "Microsoft Network Monitor 2",
+    "nettl": "HP-UX nettl",
+    "ngsniffer": "Sniffer (DOS)",
+    "ngwsniffer_1_1": "NetXRay",
+    "ngwsniffer_2_0": "Sniffer (Windows)",
+    "observer": "Network Instruments Observer",
+    "rf5": "Tektronix K12",
+    "snoop": "Sun snoop",
+    "visual": "Visual Networks",
+}
+"""Wireshark's short format names → common names. A format that is not listed is shown by its short name."""
+
+
+class Read(Protocol):
+    """What was made of a capture: any result with `info`."""
+
+    @property
+    def info(self) -> CaptureInfo:
+        """Facts about the capture from the engine."""
+
+
+Result = TypeVar("Result", bound=Read)
+
+
+@dataclass(slots=True)
+class Foreign:
+    """A file to convert.
+
+    Attributes:
+        path: its name as the caller gave it.
+        file: the file that editcap reads.
+        refusal: the engine's error.
+        format: Wireshark's name of the format.
+        packing: what ended its decompression early; None if nothing did.
+        announced: whether the conversion was announced.
+        as_ethernet: whether editcap is told that the link type is Ethernet.
+    """
+
+    path: str
+    file: editcap.File
+    refusal: EngineError
+    format: str
+    packing: str | None = None
+    announced: bool = False
+    as_ethernet: bool = False
+
+    def start(self, running: contextlib.ExitStack) -> editcap.Conversion:
+        """Start a conversion that lasts until `running` is closed. Raises CaptureUnreadable if it gives no output.
+
+        Some formats state the link type per packet and not per file. editcap then needs to be told the link type.
+        """
+        conversion = running.enter_context(editcap.converted(self.file, as_ethernet=self.as_ethernet))
+        something = conversion.gives_anything()
+        if conversion.fails_at_once() and not self.as_ethernet and editcap.is_all_ethernet(self.file):
+            self.as_ethernet = True
+            return self.start(running)
+        if not something:
+            raise _refused(self.refusal, conversion.complaint() or "produced no output")
+        return conversion
+
+    def announce(self, say: Callable[[str], None] | None) -> None:
+        """Announce the conversion once."""
+        if say is not None and not self.announced:
+            say(f"{place(self.path, None, None)}: {FORMAT_WORDS.get(self.format, self.format)}, read through Wireshark's {editcap.EDITCAP}")
+        self.announced = True
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A capture in the form that the engine reads.
+
+    Attributes:
+        names: what the engine opens: a file, or the pipe of its conversion.
+        paths: the same files as the caller named them.
+        conversions: index of a file → its conversion, which runs while the source is read.
+        streams: index of a file → its stream.
+    """
+
+    names: list[str]
+    paths: list[str]
+    conversions: Mapping[int, tuple[Foreign, editcap.Conversion]] = field(default_factory=dict)
+    streams: Mapping[int, streams.Stream] = field(default_factory=dict)
+
+    def info(self, engine: Engine) -> CaptureInfo:
+        """Return the engine's facts about the capture, with the formats that the files had before conversion."""
+        info = engine.info()
+        if self.conversions:
+            own = [index for index in range(len(self.names)) if index not in self.conversions]
+            formats = info["format"].split(", ") if own else []
+            if not any(_may_be_pcapng(self.paths[index]) for index in own):
+                formats = [name for name in formats if name != "pcapng"]  # the conversions are pcapng
+            formats += [foreign.format for _, (foreign, _) in sorted(self.conversions.items())]
+            info["format"] = ", ".join(dict.fromkeys(formats))
+        return info
+
+    def problems(self, engine: Engine) -> tuple[Problem, ...]:
+        """Return the problems that engine and conversions survived, with the caller's paths. Problems in packets name all files."""
+        places = {name: index for index, name in enumerate(self.names)}
+        problems = engine.problems()
+        for problem in problems:
+            index = places.get(problem["path"])
+            if index in self.conversions:
+                problem["offset"] = None  # an offset in the conversion, which the user does not have
+            problem["path"] = ", ".join(self.paths) if index is None else self.paths[index]
+        for index, stream in self.streams.items():
+            if stream.fault is not None:
+                problems.append(_lost(self.paths[index], f"{stream.fault}; everything before it was read"))
+        for foreign, conversion in self.conversions.values():
+            complaint = conversion.complaint()
+            if foreign.packing is not None:
+                problems.append(_lost(foreign.path, f"{foreign.packing}; everything before it was read"))
+            if complaint:
+                problems.append(_lost(foreign.path, f"Wireshark's {editcap.EDITCAP} {complaint}; everything that it converted was read"))
+        return tuple(problems)
+
+
+def _lost(path: str, what: str) -> Problem:
+    return {"what": what, "path": path, "frame": None, "offset": None, "count": 1, "loses_data": True}
+
+
+def read_through(paths: Sequence[str], say: Callable[[str], None] | None, read: Callable[[Source], Result]) -> Result:
+    """Read a capture; convert the files that the engine refuses because of their format.
+
+    Args:
+        paths: the files, `-` for standard input.
+        say: called with one line for each converted file, with its format.
+        read: reads a source to its end. It is called again if the engine refuses a file, which happens before the first row.
+
+    Raises:
+        CaptureUnreadable: nothing could be read (NotACapture if Wireshark does not know the format either).
+        MissingTool: the format needs Wireshark, which is not installed.
+        OutputUnwritable: no room for the temporary files.
+    """
+    with contextlib.ExitStack() as kept:
+        files = _Files(list(paths), kept)
+        while True:
+            with contextlib.ExitStack() as running:
+                source = files.source(running, say)
+                try:
+                    result = read(source)
+                except EngineError as error:
+                    refusal = error
+                else:
+                    files.check(result.info, source, say)
+                    return result
+            files.give_away(refusal, source)
+
+
+class _Files:
+    """The files of a capture: those to convert, and streams, whose beginning is kept in case they must be converted."""
+
+    def __init__(self, paths: list[str], kept: contextlib.ExitStack) -> None:
+        self._paths = paths
+        self._kept = kept
+        self._foreign: dict[int, Foreign] = {}
+        self._streams: dict[int, streams.Stream] = {}
+        for index, path in enumerate(paths):
+            if path == streams.STDIN and path in paths[:index]:
+                continue  # the engine reports this error
+            stream = streams.opened(path)
+            if stream is not None:
+                kept.callback(stream.close)
+                self._streams[index] = stream
+
+    def source(self, running: contextlib.ExitStack, say: Callable[[str], None] | None) -> Source:
+        """Return what the engine reads next. Conversions run until `running` is closed."""
+        names, conversions = list(self._paths), {}
+        for index, stream in self._streams.items():
+            if index not in self._foreign:
+                names[index] = stream.begin()
+        for index, foreign in self._foreign.items():
+            conversion = foreign.start(running)
+            if conversion.is_running():  # a conversion that has ended may have no packets: `check` decides
+                foreign.announce(say)
+            names[index], conversions[index] = conversion.name, (foreign, conversion)
+        return Source(names, self._paths, conversions, self._streams)
+
+    def check(self, info: CaptureInfo, source: Source, say: Callable[[str], None] | None) -> None:
+        """Reject a file without frames if its format is unknown to the engine, or if editcap reports an error."""
+        for foreign, conversion in source.conversions.values():
+            complaint = conversion.complaint()
+            if info["packets"] == 0 and (complaint or foreign.refusal.kind == UNKNOWN):
+                raise _refused(foreign.refusal, complaint or "finds no packets in it")
+            foreign.announce(say)
+
+    def give_away(self, refusal: EngineError, source: Source) -> None:
+        """Convert the file that the engine refused, and others that it would refuse. Raises the user's error where that is impossible."""
+        index = source.names.index(refusal.path) if refusal.path in source.names else None
+        if index is not None:
+            refusal.path = self._paths[index]
+        if index is None or index in self._foreign:
+            raise from_engine(refusal) from refusal  # the format is not the reason
+        self._convert(index, refusal)
+        for other, path in enumerate(self._paths):
+            if other not in self._foreign and other not in self._streams:
+                self._probe(other, path)
+
+    def _probe(self, index: int, path: str) -> None:
+        """Open one file with the engine: for several files, the engine reports only the first that it refuses."""
+        try:
+            Engine([path])
+        except EngineError as refusal:
+            self._convert(index, refusal)
+
+    def _convert(self, index: int, refusal: EngineError) -> None:
+        error = from_engine(refusal)
+        if refusal.kind not in {KNOWN, UNKNOWN}:
+            raise error from refusal
+        if not editcap.is_installed():
+            if refusal.kind == UNKNOWN:
+                raise error from refusal
+            remedy = f"Wireshark's {editcap.EDITCAP} can convert it, but is not installed (Debian: apt-get install wireshark-common)"
+            raise MissingTool(error.what, where=error.where, remedy=remedy) from refusal
+        path = self._paths[index]
+        stream = self._streams.get(index)
+        file = editcap.File(path) if stream is None else self._spooled(stream)
+        if _is_empty(file):  # Wireshark takes an empty file for ERF without records
+            raise error from refusal
+        form, packing = editcap.format_of(file), None
+        if form == editcap.UNKNOWN and refusal.kind == KNOWN and streams.is_compressed(file.argument):
+            file, packing = self._unpacked(file)
+            form = editcap.format_of(file)
+        if form == editcap.UNKNOWN:
+            raise _refused(refusal, "does not know its format either")
+        self._foreign[index] = Foreign(path, file, refusal, form or "a format without a name", packing)
+
+    def _spooled(self, stream: streams.Stream) -> editcap.File:
+        """Copy a stream to a temporary file without a name."""
+        with self._temporary() as file:
+            stream.rest_into(file)
+        return editcap.File(descriptor=file.fileno())
+
+    def _unpacked(self, packed: editcap.File) -> tuple[editcap.File, str | None]:
+        """Decompress a file to a temporary file. Also return what ended the decompression early, or None."""
+        with self._temporary() as file:
+            try:
+                fault = unpack(packed.argument, f"/dev/fd/{file.fileno()}")
+            except EngineError as error:
+                raise from_engine(error) from error
+        return editcap.File(descriptor=file.fileno()), fault
+
+    @contextlib.contextmanager
+    def _temporary(self) -> Iterator[IO[bytes]]:
+        """Provide a temporary file without a name, to write in the block. It exists until all is read. Raises OutputUnwritable."""
+        try:
+            file: IO[bytes] = tempfile.TemporaryFile(prefix="tcptrace-lab-")  # noqa: SIM115  (`kept` closes it)
+            self._kept.callback(file.close)
+            yield file
+            file.flush()
+            file.seek(0)
+        except OSError as error:
+            raise OutputUnwritable.from_os(error, "temporary files", "set TMPDIR to a directory with room") from error
+
+
+def _may_be_pcapng(path: str) -> bool:
+    """Whether the file starts like pcapng, or is a stream whose start is no longer available."""
+    if path == streams.STDIN or not os.path.isfile(path):  # noqa: PTH113  (names as the user gave them)
+        return True
+    with open(path, "rb") as file:  # noqa: PTH123
+        return file.read(len(PCAPNG_MAGIC)) == PCAPNG_MAGIC
+
+
+def _is_empty(file: editcap.File) -> bool:
+    with contextlib.suppress(OSError):
+        return os.stat(file.argument).st_size == 0  # noqa: PTH116
+    return True
+
+
+def _refused(refusal: EngineError, why: str) -> CaptureUnreadable:
+    """Combine the engine's error with the reason why Wireshark does not help."""
+    error = from_engine(refusal)
+    if refusal.kind == UNKNOWN:
+        return NotACapture(error.what, where=error.where, remedy=f"{error.remedy} (Wireshark {why})")
+    return CaptureUnreadable(error.what, where=error.where, remedy=f"Wireshark's {editcap.EDITCAP} {why}")

@@ -1,0 +1,262 @@
+"""Wireshark's `captype`, `capinfos` and `editcap` on one file: its format, and its packets as pcapng on a pipe.
+
+The tools are started with argument lists, read nothing from standard input, and always end before their caller.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import shutil
+import subprocess
+import threading
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+from tcptrace_lab.capture.streams import CHUNK_BYTES, written
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+EDITCAP, CAPTYPE, CAPINFOS = "editcap", "captype", "capinfos"
+
+UNKNOWN = "unknown"
+"""captype's output for a format that Wireshark does not know."""
+
+ETHERNET = frozenset({"Ethernet", "Ethernet with nettl headers"})
+"""capinfos' names for packets that are Ethernet frames (nettl headers are not part of the frames)."""
+
+NO_PROGRESS_S = 60.0
+"""A tool that produces nothing for this long, while its output is awaited, is stopped. A heuristic: Wireshark's tools read a gigabyte in
+seconds, and start to write after the first frame."""
+
+BEGUN_BYTES = 4_096
+"""Output of this size contains frames, because the blocks before them are smaller. It fits into every pipe."""
+
+WORDS_BYTES = 4_096
+"""Bytes kept of a tool's messages, which are a line or two."""
+
+REASON_CHARACTERS = 300
+"""Characters shown of these messages."""
+
+ROOT_WARNING = "Running as user "
+"""Start of a line that the tools print when root runs them; it is not about the file."""
+
+
+class File(NamedTuple):
+    """A file for a tool.
+
+    Attributes:
+        path: its name; None for a file without a name.
+        descriptor: its open descriptor if it has no name.
+    """
+
+    path: str | None = None
+    descriptor: int = -1
+
+    @property
+    def argument(self) -> str:
+        """Its name as an argument, in a form that is never read as an option or as standard input."""
+        return f"/dev/fd/{self.descriptor}" if self.path is None else os.path.join(os.curdir, self.path)  # noqa: PTH118  (keeps the dot)
+
+    def rewind(self) -> None:
+        """Seek to the start for the next tool: on systems other than Linux, opening a descriptor shares its position."""
+        if self.path is None:
+            os.lseek(self.descriptor, 0, os.SEEK_SET)
+
+    @property
+    def inherited(self) -> tuple[int, ...]:
+        """Descriptors that the tool inherits."""
+        return (self.descriptor,) if self.path is None else ()
+
+
+def is_installed() -> bool:
+    """Whether editcap is installed."""
+    return shutil.which(EDITCAP) is not None
+
+
+def format_of(file: File) -> str | None:
+    """Return Wireshark's name of the format, or `UNKNOWN`; None if captype is not installed or fails."""
+    answer = _answer(CAPTYPE, file)
+    return None if answer is None else answer.removeprefix(f"{file.argument}: ").strip() or None
+
+
+def is_all_ethernet(file: File) -> bool:
+    """Whether `file` contains only Ethernet frames. Reads all of it."""
+    answer = _answer(CAPINFOS, file, "-E")
+    if answer is None:
+        return False
+    _, told, of_file = answer.partition("File encapsulation:")
+    first, *of_packets = of_file.splitlines() or [""]
+    kinds = {line.rpartition("(")[0].strip() for line in of_packets if line.startswith(" ")} or {first.strip()}
+    return bool(told) and kinds <= ETHERNET
+
+
+def _answer(tool: str, file: File, *options: str) -> str | None:
+    """Return a tool's output for a file; None if the tool is not installed, fails, or takes too long."""
+    program = shutil.which(tool)
+    if program is None:
+        return None
+    file.rewind()
+    command = [program, *options, file.argument]
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, pass_fds=file.inherited, timeout=NO_PROGRESS_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return os.fsdecode(done.stdout) if done.returncode == 0 else None
+
+
+class Conversion:
+    """One run of editcap. A thread copies its output to a pipe, and ends the run when no more output comes.
+
+    The thread never blocks on the pipe's reader alone: `finish` ends it at any time. Once the reader has seen the end of the pipe, editcap
+    has ended and `complaint` tells how.
+    """
+
+    def __init__(self, file: File, *, as_ethernet: bool = False) -> None:
+        """Start editcap. Raises OSError if it is not installed.
+
+        Args:
+            file: the file to convert.
+            as_ethernet: the file contains only Ethernet frames but does not declare it.
+        """
+        self._argument = file.argument
+        self._words = b""
+        self._passed_bytes = 0
+        self._stalled = self._stopped = False
+        self._begun = threading.Event()
+        file.rewind()
+        self._process = subprocess.Popen(
+            [shutil.which(EDITCAP) or EDITCAP, "-F", "pcapng", *(("-T", "ether") if as_ethernet else ()), file.argument, "-"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            pass_fds=file.inherited,
+        )
+        self._reader, self._writer = os.pipe()
+        self._stop_reader, self._stop_writer = os.pipe()
+        os.set_blocking(self._writer, False)
+        self._thread = threading.Thread(target=self._run, name=EDITCAP, daemon=True)
+        self._thread.start()
+
+    @property
+    def name(self) -> str:
+        """The pipe as a path to open; valid until `close`."""
+        return f"/dev/fd/{self._reader}"
+
+    def gives_anything(self) -> bool:
+        """Wait until there are frames or the output ends; return whether there is any output."""
+        self._begun.wait()
+        return self._passed_bytes > 0
+
+    def fails_at_once(self) -> bool:
+        """Whether it reported an error before it produced frames. Call it after `gives_anything`."""
+        return self._passed_bytes < BEGUN_BYTES and self.complaint() is not None
+
+    def is_running(self) -> bool:
+        """Whether more output may come."""
+        return self._thread.is_alive()
+
+    def complaint(self) -> str | None:
+        """Return why it did not convert the whole file, as a phrase that follows its name; None if it did. Ends it if it still runs."""
+        self.finish()
+        if self._stalled:
+            return f"produced no output for {NO_PROGRESS_S:g} s and was stopped"
+        reason = _reason(os.fsdecode(self._words), self._argument)
+        code = self._process.returncode
+        if reason and (code != 0 or self._words_are_an_error()):
+            return f"says: {reason}"
+        if code == 0 or self._stopped:
+            return None
+        return f"ended with {f'signal {-code}' if code < 0 else f'exit code {code}'}"
+
+    def finish(self) -> None:
+        """End it if it still runs."""
+        if self._thread.is_alive():
+            os.write(self._stop_writer, b"\0")
+            self._thread.join()
+
+    def close(self) -> None:
+        """End it if it still runs, and close the pipe."""
+        self.finish()
+        for descriptor in (self._reader, self._stop_reader, self._stop_writer):
+            os.close(descriptor)
+
+    def _words_are_an_error(self) -> bool:
+        """Whether it printed an error. editcap exits with 0 even if a file is damaged after its first frame."""
+        return any(line.startswith(f"{EDITCAP}: ".encode()) for line in self._words.splitlines())
+
+    def _run(self) -> None:
+        """Run in the thread: copy all output, then wait for the end of editcap."""
+        process = self._process
+        try:
+            self._pass_on()
+            if not (self._stalled or self._stopped):
+                process.wait(NO_PROGRESS_S)
+        except subprocess.TimeoutExpired:
+            self._stalled = True
+        finally:
+            process.kill()  # has no effect after the process ended
+            process.wait()
+            for stream in (process.stdout, process.stderr):
+                if stream is not None:
+                    stream.close()
+            os.close(self._writer)
+            self._begun.set()
+
+    def _pass_on(self) -> None:
+        """Copy output and keep messages until both end, nothing more comes, or the reader needs no more."""
+        assert self._process.stdout is not None  # noqa: S101  (both are pipes)
+        assert self._process.stderr is not None  # noqa: S101
+        output, words = self._process.stdout.fileno(), self._process.stderr.fileno()
+        open_ends = {output, words}
+        waiting = select.poll()
+        for descriptor in (output, words, self._stop_reader):
+            waiting.register(descriptor, select.POLLIN)
+        patience_ends = time.monotonic() + NO_PROGRESS_S
+        while open_ends:
+            ready = [descriptor for descriptor, _ in waiting.poll(max(0.0, patience_ends - time.monotonic()) * 1000)]
+            self._stopped = self._stop_reader in ready
+            self._stalled = not ready
+            if self._stopped or self._stalled:
+                return
+            for descriptor in ready:
+                data = os.read(descriptor, CHUNK_BYTES)
+                if not data:
+                    waiting.unregister(descriptor)
+                    open_ends.remove(descriptor)
+                elif descriptor == words:
+                    self._words = (self._words + data)[:WORDS_BYTES]
+                elif self._write(data):
+                    patience_ends = time.monotonic() + NO_PROGRESS_S
+                else:
+                    self._stopped = True
+                    return
+
+    def _write(self, data: bytes) -> bool:
+        """Write to the pipe, however slowly it is read. Return False if the reader needs no more."""
+        self._passed_bytes += len(data)
+        if self._passed_bytes >= BEGUN_BYTES:
+            self._begun.set()
+        return written(self._writer, data, self._stop_reader)
+
+
+@contextlib.contextmanager
+def converted(file: File, *, as_ethernet: bool = False) -> Iterator[Conversion]:
+    """Provide a conversion that ends with the block."""
+    conversion = Conversion(file, as_ethernet=as_ethernet)
+    try:
+        yield conversion
+    finally:
+        conversion.close()
+
+
+def _reason(words: str, argument: str) -> str:
+    """Return a tool's message on one line, without its own name and the file's."""
+    lines = [line.removeprefix(f"{EDITCAP}: ") for line in words.splitlines() if not line.startswith(ROOT_WARNING)]
+    line = " ".join(" ".join(lines).split()).replace(f'The file "{argument}"', "it")
+    line = "".join(character if character.isprintable() else "?" for character in line).rstrip(".")
+    return line if len(line) <= REASON_CHARACTERS else f"{line[:REASON_CHARACTERS]}…"

@@ -1,0 +1,123 @@
+"""Rules: the texts for each cause of waiting, one module per cause.
+
+The engine decides which cause a wait has (`rust/src/ledger/`). Other packages add rules by the entry point `tcptrace_lab.rules`: a `Rule`
+with a condition on waits (docs/rules.md, `tcptrace_lab.ledger.other_rules`). Its cause is one of `schema.CAUSES`: every instant has one of
+these, whoever decides it. If such a rule has an advice, its texts replace ours for that cause.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.metadata import EntryPoint, distributions, entry_points
+from typing import TYPE_CHECKING
+
+from tcptrace_lab.causes import (
+    application,
+    close,
+    congestion_window,
+    delayed_ack,
+    handshake,
+    idle,
+    loss_recovery,
+    nagle,
+    nagle_delayed_ack,
+    network,
+    pacing,
+    peer,
+    receiver_window,
+    send_buffer,
+    slow_start,
+    timeout,
+    unknown,
+    zero_window,
+)
+from tcptrace_lab.causes.rule import Advice, Confidence, Doubt, Rule
+from tcptrace_lab.causes.words import proof
+from tcptrace_lab.errors import RuleUnusable
+from tcptrace_lab.schema import CAUSES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["OURS", "Advice", "Confidence", "Doubt", "Rule", "advising", "of_cause", "others", "proof", "worth"]
+
+ENTRY_POINT = "tcptrace_lab.rules"
+_REMEDY = "fix the rule, or uninstall its package"
+
+_RULES = (
+    application.RULE,
+    close.RULE,
+    congestion_window.RULE,
+    delayed_ack.RULE,
+    handshake.RULE,
+    idle.RULE,
+    loss_recovery.RULE,
+    nagle.RULE,
+    nagle_delayed_ack.RULE,
+    network.RULE,
+    pacing.RULE,
+    peer.RULE,
+    receiver_window.RULE,
+    send_buffer.RULE,
+    slow_start.RULE,
+    timeout.RULE,
+    unknown.RULE,
+    zero_window.RULE,
+)
+
+OURS: Mapping[str, Rule] = {rule.cause: rule for rule in _RULES}
+"""Cause → our rule, for all of `schema.CAUSES`."""
+
+
+@cache
+def others() -> Mapping[str, Rule]:
+    """Return the rules of other packages, in the order of their entry points' names: name for error messages → rule.
+
+    Raises:
+        RuleUnusable: an entry point does not give a rule, or gives one for an unknown cause.
+    """
+    if not any(ENTRY_POINT in (package.read_text("entry_points.txt") or "") for package in distributions()):
+        return {}  # searched as text: parsing the entry points of all packages takes twice as long
+    points = sorted(entry_points(group=ENTRY_POINT), key=lambda point: point.name)
+    return {f"entry point {point.name} = {point.value}": _loaded(point) for point in points}
+
+
+def _loaded(point: EntryPoint) -> Rule:
+    where = f"entry point {point.name} = {point.value}"
+    try:
+        rule = point.load()
+    except Exception as error:  # another package's module may raise anything
+        raise RuleUnusable(f"a rule cannot be loaded: {type(error).__name__}: {error}", where=where, remedy=_REMEDY) from error
+    if not isinstance(rule, Rule):
+        raise RuleUnusable(f"{type(rule).__name__} is not a tcptrace_lab.causes.Rule", where=where, remedy=_REMEDY)
+    if rule.cause not in CAUSES:
+        raise RuleUnusable(f"unknown cause {rule.cause!r}: use one of {', '.join(CAUSES)}", where=where, remedy=_REMEDY)
+    if rule.holds is None:
+        raise RuleUnusable("the rule has no condition (holds)", where=where, remedy=_REMEDY)
+    return rule
+
+
+@cache
+def of_cause(cause: str) -> Rule:
+    """Return the rule that supplies the texts of a cause: the first of other packages that has an advice, else ours."""
+    theirs = (rule for rule in others().values() if rule.cause == cause and rule.advice is not None)
+    return next(theirs, OURS[cause])
+
+
+@cache
+def advising() -> Mapping[str, Advice]:
+    """Return the causes that are worth a finding, each with its advice."""
+    told = {cause: of_cause(cause).advice for cause in CAUSES}
+    return {cause: advice for cause, advice in told.items() if advice is not None}
+
+
+@cache
+def worth() -> tuple[tuple[int, int, float, bool, bool], ...]:
+    """Return when the time of each of these causes is worth a finding, in the engine's form (`reread.Worth`)."""
+    if others():  # the engine does not know the causes that these rules give
+        return tuple((place, 1, 0.0, False, False) for place in range(len(CAUSES)))
+    places = {cause: place for place, cause in enumerate(CAUSES)}
+    return tuple(
+        (places[cause], advice.worth_ns, advice.worth_share, advice.of_client_alone, advice.of_data_alone)
+        for cause, advice in advising().items()
+    )

@@ -1,0 +1,30 @@
+"""application: the sending application had no data to send."""
+
+from __future__ import annotations
+
+from tcptrace_lab.causes.rule import Advice, Clause, Confidence, Rule
+from tcptrace_lab.causes.words import proof
+
+RULE = Rule(
+    cause="application",
+    colour="#b9bfc7",
+    pattern="",
+    lost_to=Clause("the application on {sender} ({sending}) was not sending"),
+    confidence=Confidence.CONSISTENT,
+    proof=(proof.IN_FLIGHT, proof.ACK, proof.TIMER),
+    refuted_by="a segment released by an ACK, by a timer, or by a window that opens",
+    source="Siekkinen et al. 2005 (application-limited periods)",
+    advice=Advice(
+        finding="application-limited",
+        title="The application was not sending for {cost}",
+        mechanism=(
+            "All data was ACKed and the window was open, but nothing was sent, {times} (median {median}). "
+            "TCP was waiting for the application, not the application for TCP."
+        ),
+        limits="The capture does not show what the application was doing: computing, reading a disk, sleeping, or waiting for a user. "
+        "If the capture point is away from the sender, two other cases look the same: segments that queued before the capture point, and "
+        "segments that were lost before it with no later segment to reveal the loss.",
+        remedy=("check the application at the times of the evidence, with a profiler or its log",),
+        is_a_fault=False,
+    ),
+)

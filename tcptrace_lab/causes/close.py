@@ -1,0 +1,17 @@
+"""close: after the FIN. A FIN retransmitted after all data was delivered delays no byte, however long its timer is."""
+
+from __future__ import annotations
+
+from tcptrace_lab.causes.rule import Confidence, Rule
+from tcptrace_lab.causes.words import proof
+
+RULE = Rule(
+    cause="close",
+    colour="#8a929c",
+    pattern="-",
+    lost_to="closing the connection (after the first FIN)",
+    confidence=Confidence.PROVED,
+    proof=(proof.IN_FLIGHT,),
+    refuted_by="data of either direction after the FIN",
+    source="RFC 9293, 3.6",
+)

@@ -1,0 +1,32 @@
+"""delayed-ack: the sender waits for a delayed ACK, but not because of Nagle's algorithm."""
+
+from __future__ import annotations
+
+from tcptrace_lab.causes.rule import Advice, Confidence, Rule
+from tcptrace_lab.causes.words import at_once, proof
+
+RULE = Rule(
+    cause="delayed-ack",
+    colour="#8e5bb5",
+    pattern="|",
+    lost_to="waiting for delayed ACKs",
+    confidence=Confidence.CONSISTENT,
+    proof=(proof.IN_FLIGHT, proof.LATE_ACK, proof.TIMER),
+    refuted_by="an RTT that is as long without a delayed ACK; an ACK that carries data; an ACK that does not cover data "
+    "sent long before it",
+    source="RFC 5681, 4.2",
+    advice=Advice(
+        finding="delayed-ack",
+        title="Delayed ACKs cost {cost} in {waits} (median {median})",
+        mechanism=(
+            "The sender has sent all that it may send and waits for an ACK. "
+            "The receiver delays this ACK because too little data has arrived to send it at once: median delay {median}, RTT {rtt}."
+        ),
+        limits="The capture does not show whether the congestion window or the send buffer was full.",
+        cure="a larger send buffer on {sender}, or " + at_once.CURE,
+        remedy=(
+            "raise the send buffer (SO_SNDBUF) to at least three segments, so that later data does not wait for this ACK",
+            at_once.PLACE,
+        ),
+    ),
+)

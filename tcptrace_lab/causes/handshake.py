@@ -1,0 +1,94 @@
+"""handshake: the three-way handshake, including its retransmits.
+
+The retransmitted segment shows in which direction a segment was lost. Without retransmits, the RTTs of the data show whether the answer was
+late or the path is long. Attempts that never became a connection are grouped (`attempts`).
+"""
+
+from __future__ import annotations
+
+from tcptrace_lab.causes.rule import Advice, Case, Confidence, Instead, Rule
+from tcptrace_lab.causes.words import proof
+
+_REUSE = "reuse connections"
+_QUEUE = "check the server's listen queues (Linux, nstat: TcpExtListenOverflows, TcpExtListenDrops); raise the backlog if they overflow"
+
+RULE = Rule(
+    cause="handshake",
+    colour="#5b6c8f",
+    pattern="|",
+    lost_to="opening the connection",
+    confidence=Confidence.PROVED,
+    proof=(proof.ACK,),
+    refuted_by="a segment without SYN",
+    source="RFC 9293, 3.5; RFC 6298, 2.1 (the first timeout is one second)",
+    advice=Advice(
+        finding="handshake-slow",
+        title="The answer to the SYN took {cost}",
+        mechanism="No SYN was retransmitted: the answer to the first one came after {answer}. No data can be sent before.",
+        limits="The capture does not show whether the server or the path was slow: it contains no other round trip to compare with.",
+        cure="a faster answer to the SYN",
+        remedy=("measure the RTT (ping): if it is much shorter, the server is slow to answer", _REUSE),
+        instead={
+            Case.UNANSWERED: Instead(cure="", lost_to="a connection attempt without an answer"),
+            Case.REFUSED: Instead(cure="", lost_to="a connection attempt that was refused"),
+            Case.ANSWER_RESENT: Instead(
+                title="Opening the connection took {cost}: the SYN-ACK was sent {answers}",
+                mechanism=(
+                    "The server retransmitted its SYN-ACK. Either the first SYN-ACK did not reach the client, or the client's ACK did not "
+                    "reach the server, or the server's accept queue was full. Each retransmit waits for a timer, initially 1 s."
+                ),
+                limits="Only a capture at the client shows which of the two was lost: there the first SYN-ACK is seen or not.",
+                cure="delivery of the first SYN-ACK",
+                remedy=("find what drops the SYN-ACK or its ACK: a firewall that sees only one direction, a lossy path", _QUEUE, _REUSE),
+            ),
+            Case.SYN_RESENT: Instead(
+                title="Opening the connection took {cost}: the SYN was sent {syns}",
+                mechanism=(
+                    "No answer came for {unanswered}, until the SYN was retransmitted; the last SYN was answered after {answer}. "
+                    "A SYN is retransmitted by a timer, initially 1 s, and no data can be sent before the answer."
+                ),
+                limits="The capture does not show whether the SYN was lost, its answer was lost before the capture "
+                "point, or the server ignored it.",
+                cure="an answer to the first SYN",
+                remedy=("find what drops the first SYN or its answer: a firewall, a rate limit, a lossy path", _QUEUE, _REUSE),
+            ),
+            Case.SLOW_ANSWER: Instead(
+                title="The server answered the SYN after {answer}; the RTT is {rtt}",
+                mechanism=(
+                    "No SYN was retransmitted, so none was lost: the answer itself was late, while later data had an RTT of {rtt}. "
+                    "No data can be sent before the answer."
+                ),
+                limits="A proxy, a load balancer or a firewall in front of the server looks like the server itself.",
+                cure="a faster answer to the SYN",
+                remedy=(
+                    (
+                        "find what answers late: an overloaded or sleeping host, a proxy that connects to its backend "
+                        "first, a radio that wakes up"
+                    ),
+                    _REUSE,
+                ),
+            ),
+            Case.SLOW_ACK: Instead(
+                title="Opening the connection took {cost}: the SYN-ACK was ACKed after {acked}",
+                mechanism=(
+                    "The server answered the SYN after {answer}, and nothing was retransmitted: the time passed between the capture point "
+                    "and the client. The server cannot accept data before."
+                ),
+                limits="The capture does not show whether the client or the path to it was slow: nothing else on that path was as slow.",
+                cure="reusing connections",
+                remedy=("measure the RTT to the client (ping): if it is much shorter, the client is slow", _REUSE),
+                is_a_fault=False,
+            ),
+            Case.LONG_PATH: Instead(
+                title="Opening the connection took {cost}: one RTT of a long path",
+                mechanism=("Nothing was lost: later data had a similar RTT, at least {rtt}. The handshake costs each connection one RTT."),
+                limits="A server that is always slow looks the same.",
+                cure="reusing connections",
+                remedy=(_REUSE, "send data with the SYN (TCP Fast Open, RFC 7413)", "move the server closer to the client"),
+                is_a_fault=False,
+            ),
+        },
+        worth_ns=500_000_000,
+        of_client_alone=True,
+    ),
+)

@@ -1,0 +1,17 @@
+"""idle: a long pause in which neither application owed data."""
+
+from __future__ import annotations
+
+from tcptrace_lab.causes.rule import Confidence, Rule
+from tcptrace_lab.causes.words import proof
+
+RULE = Rule(
+    cause="idle",
+    colour="#eceef1",
+    pattern="",
+    lost_to="idle time (no data due)",
+    confidence=Confidence.CONSISTENT,
+    proof=(proof.IN_FLIGHT, proof.ACK),
+    refuted_by="an open request, or pauses as long throughout the transfer",
+    source="a heuristic: all data is ACKed, no request is open, and the pause is longer than 1 s and than ten usual pauses",
+)

@@ -1,0 +1,61 @@
+"""loss-recovery: a segment was lost, or taken for lost, and is being repaired."""
+
+from __future__ import annotations
+
+from tcptrace_lab.causes.rule import Advice, Case, Confidence, Doubt, Instead, Rule
+from tcptrace_lab.causes.words import proof, too_large
+from tcptrace_lab.causes.words.needless import CURE, FINDING, LIMITS, REFUTED_BY, REMEDY
+
+RULE = Rule(
+    cause="loss-recovery",
+    colour="#e8743b",
+    pattern="x",
+    lost_to="loss recovery",
+    confidence=Confidence.PROVED,
+    doubt=Doubt(
+        consistent_if="numbered",
+        limits="Losses before the capture point are inferred from the sender's IP IDs: packets to other hosts leave the same gaps. A "
+        "tail-loss probe tests for a loss; by itself it shows none.",
+    ),
+    proof=(proof.IN_FLIGHT, proof.ACK, proof.TIMER),
+    refuted_by="ACKs that covered the retransmitted data before it was retransmitted",
+    source="RFC 5681, 3.2; RFC 6675; RFC 8985",
+    advice=Advice(
+        finding="loss",
+        title="Loss recovery took {cost} in {waits}",
+        mechanism=(
+            "The sender retransmitted {resent}. Until the retransmits are ACKed, at least one RTT ({rtt}) later, it sends little new data; "
+            "afterwards it continues with a smaller congestion window."
+        ),
+        limits="A capture at one point does not show where on the path the segments were lost.",
+        cure="a path without packet loss",
+        remedy=(
+            "find and fix the packet loss: cable, duplex mismatch, wireless, policer, full queue",
+            "for a full queue: pace the sender, or use a queue discipline that marks packets (ECN)",
+        ),
+        instead={
+            Case.TOO_LARGE: Instead(
+                title="Loss recovery took {cost} in {waits}: segments of {lost_bytes} do not pass the path",
+                mechanism=too_large.MECHANISM,
+                limits=too_large.LIMITS,
+                remedy=too_large.REMEDY,
+                cure=too_large.CURE,
+                lost_to=too_large.LOST_TO,
+            ),
+            Case.NEEDLESS: Instead(
+                finding=FINDING,
+                title="Recovery of segments that were not lost took {cost} in {waits}",
+                mechanism=(
+                    "The sender retransmitted {resent}, but the originals had arrived: either they were reordered, "
+                    "or their ACKs were late. "
+                    "Until this became clear, the sender took them for lost and sent little new data."
+                ),
+                limits=LIMITS,
+                refuted_by=REFUTED_BY,
+                remedy=REMEDY,
+                cure=CURE,
+                lost_to="recovery of segments that were not lost",
+            ),
+        },
+    ),
+)

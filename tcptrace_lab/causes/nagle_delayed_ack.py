@@ -1,0 +1,42 @@
+"""nagle-delayed-ack: Nagle's algorithm at the sender waits for an ACK that the receiver delays."""
+
+from __future__ import annotations
+
+from tcptrace_lab.causes.rule import Advice, Confidence, Doubt, Rule
+from tcptrace_lab.causes.words import at_once, proof
+
+RULE = Rule(
+    cause="nagle-delayed-ack",
+    colour="#c2185b",
+    pattern="/",
+    lost_to="Nagle's algorithm waiting for delayed ACKs",
+    confidence=Confidence.CONSISTENT,
+    proof=(proof.IN_FLIGHT, proof.HELD_SEGMENT, proof.LATE_ACK, proof.TIMER),
+    refuted_by="a small segment sent while an earlier small one is in flight; a full segment released by the ACK; an ACK that carries data",
+    proved_by_repetition=True,
+    doubt=Doubt(
+        consistent_if="answered",
+        limits=(
+            "If hardly more data was ever in flight, a full send buffer looks the same, and TCP_NODELAY does not help. "
+            "If later small segments are sent without waiting, the application may have written just when the ACK arrived."
+        ),
+        remedy=("if TCP_NODELAY is set already: raise the send buffer (SO_SNDBUF)",),
+    ),
+    source="RFC 896; RFC 1122, 4.2.3.2",
+    advice=Advice(
+        finding="nagle-delayed-ack",
+        title="Nagle's algorithm and delayed ACKs cost {cost} in {waits} (median {median})",
+        mechanism=(
+            "The application writes a message in pieces. The sender's TCP delays the last small piece until earlier data is ACKed, "
+            "and the receiver delays that ACK because it waits for more data: median delay {median}, RTT {rtt}."
+        ),
+        limits="No kernel counter confirms this. That the application had already written the delayed bytes is inferred from "
+        "when they were sent.",
+        cure="TCP_NODELAY on {sender}, or writing each message with one call,",
+        remedy=(
+            "write each message with one call (writev, a buffer, TCP_CORK)",
+            "set TCP_NODELAY at the sender",
+            at_once.PLACE,
+        ),
+    ),
+)

@@ -1,0 +1,35 @@
+"""network: data in transit, or spaced by the path's own rate or by a queue at its bottleneck."""
+
+from __future__ import annotations
+
+from tcptrace_lab.causes.rule import Advice, Confidence, Doubt, Rule
+from tcptrace_lab.causes.words import proof
+
+RULE = Rule(
+    cause="network",
+    colour="#7fbf9a",
+    pattern="",
+    lost_to="the network (bytes in transit, or a queue draining at the rate of the path)",
+    confidence=Confidence.CONSISTENT,
+    doubt=Doubt(
+        limits="Without timestamps, a pacing sender looks the same as a slow path or a shaper on the sending host.",
+        remedy=("if the sender paces its segments (BBR, or a rate limit in the application): raise its rate",),
+    ),
+    proof=(proof.IN_FLIGHT, proof.ACK, proof.TIMER),
+    refuted_by="an RTT at its minimum while the sender waits",
+    source="RFC 6349, 3.3 (round trips under load); Gettys & Nichols 2011 (bufferbloat)",
+    advice=Advice(
+        finding="network-limited",
+        title="The network limited the transfer for {share} of the time{reached}",
+        mechanism=("Data was in transit, or drained through the path at its rate. The RTT was {round_trips}."),
+        limits="The capture does not show which hop is the bottleneck.",
+        cure="a faster or shorter path, or fewer bytes or round trips,",
+        remedy=(
+            "for bulk data: a faster path, or fewer bytes (compression, caching)",
+            "for many small exchanges: a closer server, or fewer round trips (reuse connections, send several requests together)",
+        ),
+        worth_share=0.3,
+        is_a_fault=False,
+        of_data_alone=True,
+    ),
+)

@@ -1,0 +1,17 @@
+"""peer: this endpoint waits for a message of its peer."""
+
+from __future__ import annotations
+
+from tcptrace_lab.causes.rule import Confidence, Rule
+from tcptrace_lab.causes.words import proof
+
+RULE = Rule(
+    cause="peer",
+    colour="#d3d8de",
+    pattern=".",
+    lost_to="waiting for messages from {receiver}",
+    confidence=Confidence.CONSISTENT,
+    proof=(proof.ACK,),
+    refuted_by="no data from the peer before this sender continues",
+    source="the ledger of the other direction shows what the peer was waiting for",
+)

@@ -1,0 +1,161 @@
+"""`Rule`: a cause, its confidence, what would disprove it, and its texts. The engine decides when it holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    import polars as pl
+
+    from tcptrace_lab.causes.words.proof import Value
+
+
+class Confidence(StrEnum):
+    """How certain a verdict is: proved, consistent with the capture, or only possible."""
+
+    PROVED = "proved"
+    CONSISTENT = "consistent"
+    POSSIBLE = "possible"
+
+
+class Case(StrEnum):
+    """A special case of a direction, for which a cause has other texts (`cases` determines it)."""
+
+    UNANSWERED = "unanswered"
+    REFUSED = "refused"
+    ANSWER_RESENT = "answer-resent"
+    SYN_RESENT = "syn-resent"
+    SLOW_ANSWER = "slow-answer"
+    SLOW_ACK = "slow-ack"
+    LONG_PATH = "long-path"
+    TOO_LARGE = "too-large"
+    NEEDLESS = "needless"
+    SLOW_READER = "slow-reader"
+
+
+class Clause(str):
+    """A `Rule.lost_to` that is a clause: it holds *for* a share of the time. Any other `lost_to` is a subject that *took* the share."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Instead:
+    """The texts of an advice and its rule that change in a special case; None means unchanged."""
+
+    finding: str | None = None
+    title: str | None = None
+    mechanism: str | None = None
+    limits: str | None = None
+    remedy: tuple[str, ...] | None = None
+    cure: str | None = None
+    lost_to: str | None = None
+    refuted_by: str | None = None
+    is_a_fault: bool | None = None
+
+
+WORTH_SHARE, WORTH_NS = 0.05, 10_000_000
+"""Least share of a direction's active time and least time for a finding: a twentieth, and the 10 ms of a stall on a LAN
+(docs/how-it-decides.md, 2.3)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """Texts of a finding on a cause. `{…}` in `title`, `mechanism` and `remedy` become the numbers of the capture.
+
+    Attributes:
+        finding: one of `finding.FINDING_IDS`.
+        title: one line.
+        mechanism: how the time is lost, in two sentences.
+        limits: what a capture does not show about it.
+        remedy: what to change, best first; `at_once.PLACE` in it becomes the setting of the receiver's stack.
+        cure: the best remedy as the subject of "… saves up to 25 s" (for a fault) or "… would help", in the singular; `{sender}` and
+            `{receiver}` become addresses. Empty if the capture does not show whose.
+        worth_share, worth_ns: least share of a direction's active time, and least time, for a finding.
+        of_client_alone: whether only the client's direction gets a finding, because both directions spend this time together.
+        is_a_fault: false if the time is the application's or the path's, so that there is nothing to fix in TCP.
+        instead: other texts for special cases; the first case that holds counts.
+        of_data_alone: whether only directions with data get a finding.
+    """
+
+    finding: str
+    title: str
+    mechanism: str
+    limits: str
+    remedy: tuple[str, ...]
+    cure: str = ""
+    worth_share: float = WORTH_SHARE
+    worth_ns: int = WORTH_NS
+    of_client_alone: bool = False
+    is_a_fault: bool = True
+    of_data_alone: bool = False
+    instead: Mapping[Case, Instead] = field(default_factory=dict)
+
+
+class Doubt(NamedTuple):
+    """Texts for waits that another cause explains equally well. The engine classifies such waits as possible.
+
+    Attributes:
+        consistent_if: `answered` or `numbered` (`cause_findings`): a fact of the direction that makes the other explanation less likely, so
+        that a
+            finding on such waits alone is consistent; empty: it is possible.
+        limits: what the capture does not show about them, as a sentence; empty if the rule has no advice.
+        remedy: what to change if the other cause applies.
+        of_all: for a rule without advice, and so without a finding: whether all waits of a direction are in doubt. Its argument returns a
+            count of the sender (`schema.CONNECTIONS`).
+    """
+
+    consistent_if: str = ""
+    limits: str = ""
+    remedy: tuple[str, ...] = ()
+    of_all: Callable[[Callable[[str], int]], bool] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One cause of waiting.
+
+    Attributes:
+        cause: one of `schema.CAUSES`.
+        lost_to: the cause as the subject of "… took 50% of 3 s" (a `Clause`: of "… for 50% of 3 s"); `{sender}` and `{receiver}` become
+            addresses, `{sending}` and `{receiving}` become client or server.
+        colour, pattern: style of its bars and bands in reports (`#rrggbb`, and one of Plotly's patterns, empty for none); only for our
+            rules.
+        confidence: confidence of one such wait, if nothing else explains it equally well.
+        proof: values reported for one such wait, and further frames that show them (`causes.words.proof`).
+        refuted_by: what would disprove it, as in "Would be disproved by: …".
+        source: source of the rule.
+        proved_by_repetition: whether three such waits in one direction prove the cause, while one is only consistent with it.
+        doubt: texts for waits that something else explains equally well; None if nothing does.
+        advice: texts of a finding; None if the cause is not worth one.
+        cure: for a rule without advice, what would help, in the form of `Advice.cure`; used if there is no fault.
+        holds: only for rules of other packages: condition over `schema.WAITS` (an expression) that is true for the waits of this rule,
+            whatever cause the engine gave them (docs/rules.md).
+    """
+
+    cause: str
+    confidence: Confidence
+    proof: tuple[Value, ...]
+    refuted_by: str
+    source: str
+    lost_to: str = ""
+    colour: str = ""
+    pattern: str = ""
+    proved_by_repetition: bool = False
+    doubt: Doubt | None = None
+    advice: Advice | None = None
+    cure: str = ""
+    holds: pl.Expr | None = None
+
+    def told(self, cases: Collection[Case]) -> Rule:
+        """Return the rule with the texts for these cases."""
+        instead = next((words for case, words in self.advice.instead.items() if case in cases), None) if self.advice else None
+        if instead is None or self.advice is None:
+            return self
+        other: dict[str, Any] = {each.name: value for each in fields(instead) if (value := getattr(instead, each.name)) is not None}
+        own = {name: other.pop(name) for name in ("lost_to", "refuted_by") if name in other}
+        return replace(self, **own, advice=replace(self.advice, **other))

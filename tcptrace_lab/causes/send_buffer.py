@@ -1,0 +1,37 @@
+"""send-buffer: the send buffer is full of unacknowledged bytes."""
+
+from __future__ import annotations
+
+from tcptrace_lab.causes.rule import Advice, Confidence, Doubt, Rule
+from tcptrace_lab.causes.words import proof
+
+FINDING = "send-buffer-limited"
+
+RULE = Rule(
+    cause="send-buffer",
+    colour="#b27800",
+    pattern="x",
+    lost_to="a full send buffer on {sender}",
+    confidence=Confidence.CONSISTENT,
+    doubt=Doubt(
+        limits="One small segment per RTT may also be data that the application wrote meanwhile and Nagle's algorithm delayed.",
+        remedy=("if the application writes no faster: set TCP_NODELAY",),
+    ),
+    proof=(proof.IN_FLIGHT, proof.ROOM, proof.ACK),
+    refuted_by="flights that still grow; an earlier loss; an application that sends late after each ACK",
+    source="Abrams & Chen 1991; Siekkinen et al. 2005 (limitation by the transport layer)",
+    advice=Advice(
+        finding=FINDING,
+        title="The send buffer (about {plateau}) limited the sender for {cost}",
+        mechanism=(
+            "At most {plateau} was in flight although the receive window had room for more, and the sender answered each ACK at once. "
+            "The sender fills its send buffer and is then idle for the rest of the RTT ({rtt})."
+        ),
+        limits="A capture alone cannot distinguish a send buffer from a clamped congestion window.",
+        cure="a larger send buffer on {sender}",
+        remedy=(
+            "raise the send buffer (SO_SNDBUF; Linux: net.ipv4.tcp_wmem) to at least bandwidth × RTT, or leave its size to the kernel",
+            "write larger pieces, so that the application refills the buffer while it drains",
+        ),
+    ),
+)

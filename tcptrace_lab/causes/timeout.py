@@ -1,0 +1,60 @@
+"""timeout: the sender waits for its retransmission timer (RTO)."""
+
+from __future__ import annotations
+
+from tcptrace_lab.causes.rule import Advice, Case, Confidence, Doubt, Instead, Rule
+from tcptrace_lab.causes.words import proof, too_large
+from tcptrace_lab.causes.words.needless import CURE, FINDING, LIMITS, REFUTED_BY, REMEDY
+
+RULE = Rule(
+    cause="timeout",
+    colour="#b3261e",
+    pattern="-",
+    lost_to="waiting for retransmission timeouts (RTO)",
+    confidence=Confidence.PROVED,
+    doubt=Doubt(
+        limits="Without SACK and timestamps, an ACK that the receiver delays for longer than the RTO looks the same.",
+        remedy=("if nothing is lost: write each message with one call, or set TCP_NODELAY, so that no ACK is delayed",),
+    ),
+    proof=(proof.IN_FLIGHT, proof.TIMER),
+    refuted_by="ACKs or other segments within the RTO before the retransmit",
+    source="RFC 6298; Linux net/ipv4/tcp_timer.c (at least 200 ms)",
+    advice=Advice(
+        finding="timeout",
+        title="Retransmission timeouts (RTO) cost {cost} in {waits}",
+        mechanism=(
+            "A segment or its ACK was lost, and too few ACKs came back to reveal the loss earlier: the sender was idle until its timer "
+            "expired, and then until the retransmit was ACKed (median {median}, RTT {rtt}). Each timeout doubles the next."
+        ),
+        limits="A capture at one point does not show where on the path the segment was lost.",
+        cure="a path without packet loss",
+        remedy=(
+            "find and fix the packet loss",
+            "use SACK and tail-loss probes (RFC 8985) at the sender",
+            "avoid many tiny exchanges: no later segment reveals the loss of the last one",
+        ),
+        instead={
+            Case.TOO_LARGE: Instead(
+                title="Retransmission timeouts (RTO) cost {cost} in {waits}: segments of {lost_bytes} do not pass the path",
+                mechanism=too_large.MECHANISM,
+                limits=too_large.LIMITS,
+                remedy=too_large.REMEDY,
+                cure=too_large.CURE,
+                lost_to=too_large.LOST_TO,
+            ),
+            Case.NEEDLESS: Instead(
+                finding=FINDING,
+                title="Spurious retransmission timeouts (RTO) cost {cost} in {waits}: the originals had arrived",
+                mechanism=(
+                    "The ACKs came later than the sender's RTO, or not at all, so the sender retransmitted data that had arrived "
+                    "(median wait {median}). Each timeout doubles the next."
+                ),
+                limits=LIMITS,
+                refuted_by=REFUTED_BY,
+                remedy=("if the ACKs do not arrive at all: find what drops them", *REMEDY),
+                cure=CURE,
+                lost_to="spurious retransmission timeouts (RTO)",
+            ),
+        },
+    ),
+)

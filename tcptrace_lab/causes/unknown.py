@@ -1,0 +1,17 @@
+"""unknown: the capture does not show the cause."""
+
+from __future__ import annotations
+
+from tcptrace_lab.causes.rule import Confidence, Rule
+from tcptrace_lab.causes.words import proof
+
+RULE = Rule(
+    cause="unknown",
+    colour="#5a5f66",
+    pattern="+",
+    lost_to="unknown causes",
+    confidence=Confidence.POSSIBLE,
+    proof=(proof.IN_FLIGHT, proof.ACK, proof.TIMER),
+    refuted_by="nothing: no cause was found",
+    source="several rules explain the wait equally well, or none does",
+)

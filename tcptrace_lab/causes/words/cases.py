@@ -1,0 +1,83 @@
+"""Special cases of a direction, for which a cause has other texts than usual."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tcptrace_lab.causes.rule import WORTH_SHARE, Case
+from tcptrace_lab.connections import rates
+from tcptrace_lab.connections.behaviour import refused
+from tcptrace_lab.schema import SIDES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+SLOW_ANSWER_TIMES = 2
+"""An answer to a SYN that took more than this many base RTTs was itself late. If a second SYN was sent and the answer came within a base
+RTT divided by this, it answers the first SYN (a heuristic): queues may double an RTT."""
+
+COLUMNS = (
+    *(
+        f"{side}_{name}"
+        for side in SIDES
+        for name in (
+            "segments",
+            "syn_segments",
+            "rst_segments",
+            "retransmitted_segments",
+            "spurious_retransmissions",
+            "read_windows",
+            "read_ns",
+        )
+    ),
+    *("first_ts_ns", "last_ts_ns", "syn_to_synack_ns", "synack_to_ack_ns"),
+    "client_rtt_min_ns",
+    *(f"{side}_rtt_samples" for side in SIDES),
+)
+"""Columns of `schema.CONNECTIONS` that determine the special cases."""
+
+
+def unanswered(of: Callable[[str], Any]) -> Any:  # noqa: ANN401  (what `of` gives)
+    """Whether the capture shows nothing but the client's SYNs (and RSTs). `of` is as for `behaviour.refused`.
+
+    A client that sends more was answered; the answers are missing from the capture.
+    """
+    asked = of("client_syn_segments")
+    return (asked > 0) & (of("server_segments") == 0) & (of("client_segments") <= asked + of("client_rst_segments"))
+
+
+def of(row: Mapping[str, Any], side: str) -> frozenset[Case]:
+    """Return the cases that hold for the data that `side` (`client` or `server`) sends. `row` has `COLUMNS`."""
+    resent = row[f"{side}_retransmitted_segments"]
+    holds = {
+        Case.SLOW_READER: _reads_slowly(row, side),
+        Case.NEEDLESS: bool(resent) and row[f"{side}_spurious_retransmissions"] == resent,
+    } | _of_handshake(row)
+    return frozenset(case for case, it_does in holds.items() if it_does)
+
+
+def _reads_slowly(row: Mapping[str, Any], side: str) -> bool:
+    """Whether data from `side` stays unread for a significant time. An application that is woken by data empties its buffer at once."""
+    unread_ns, life_ns = row[f"{side}_read_ns"] or 0, (row["last_ts_ns"] or 0) - (row["first_ts_ns"] or 0)
+    return (row[f"{side}_read_windows"] or 0) >= rates.LEAST_SAMPLES and unread_ns >= WORTH_SHARE * life_ns
+
+
+def _of_handshake(row: Mapping[str, Any]) -> dict[Case, bool]:
+    asked, answered = row["client_syn_segments"], row["server_syn_segments"]
+    once = asked == 1 and answered == 1
+    answer_ns, least_ns = row["syn_to_synack_ns"], row["client_rtt_min_ns"]
+    acked_ns = row["synack_to_ack_ns"]
+    behind = once and None not in (answer_ns, acked_ns) and SLOW_ANSWER_TIMES * answer_ns < acked_ns  # the delay came after the SYN-ACK
+    slow_ack = behind and row["server_rtt_samples"] <= 1  # one sample is the SYN-ACK's
+    known = once and answer_ns is not None and least_ns is not None and row["client_rtt_samples"] > 1  # one sample is the SYN's
+    late = known and not behind and answer_ns > SLOW_ANSWER_TIMES * least_ns
+    asked_early = asked > 1 and None not in (answer_ns, least_ns) and SLOW_ANSWER_TIMES * answer_ns < least_ns
+    return {
+        Case.UNANSWERED: unanswered(row.__getitem__),
+        Case.REFUSED: refused(row.__getitem__),
+        Case.ANSWER_RESENT: answered > 1,
+        Case.SYN_RESENT: asked > 1 and not asked_early,
+        Case.SLOW_ANSWER: late,
+        Case.SLOW_ACK: slow_ack,
+        Case.LONG_PATH: ((known or behind) and not late and not slow_ack) or asked_early,
+    }

@@ -1,0 +1,60 @@
+"""Values of a proof: the sender's state that a rule names (`Rule.proof`), as text, and the frames that show it.
+
+Each value comes from a row of `schema.STALLS`, and is omitted if unknown.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tcptrace_lab.schema import STALL_TIMERS
+from tcptrace_lab.text import numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+
+class Value(NamedTuple):
+    """One value of a proof.
+
+    Attributes:
+        told: row of `schema.STALLS` → text; None if unknown.
+        frame: column of the row with a further frame that shows it; empty if the frames at the ends of the wait show it.
+    """
+
+    told: Callable[[Mapping[str, Any]], str | None]
+    frame: str = ""
+
+
+def _in_flight(row: Mapping[str, Any]) -> str | None:
+    return f"{row['flight_before_bytes']:,} bytes in flight" if row["flight_before_bytes"] else None
+
+
+def _room(row: Mapping[str, Any]) -> str | None:
+    return None if row["usable_window_before_bytes"] is None else f"{max(row['usable_window_before_bytes'], 0):,} bytes free in the window"
+
+
+def _held_segment(row: Mapping[str, Any]) -> str | None:
+    known = row["payload_bytes"] is not None and row["smss_bytes"] is not None
+    return f"a delayed segment of {row['payload_bytes']:,} bytes (full: {row['smss_bytes']:,})" if known else None
+
+
+def _ack(row: Mapping[str, Any]) -> str | None:
+    return None if row["ack_frame"] is None else f"ACK in frame {row['ack_frame']:,}"
+
+
+def _late_ack(row: Mapping[str, Any]) -> str | None:
+    ack, late_ns = _ack(row), row["ack_late_ns"]
+    return ack if ack is None or late_ns is None else f"{ack} came {numbers.duration(late_ns)} late"
+
+
+def _timer(row: Mapping[str, Any]) -> str | None:
+    return None if row["timer"] is None else f"ended by the {STALL_TIMERS[row['timer']]}"
+
+
+IN_FLIGHT = Value(_in_flight)
+ROOM = Value(_room)
+HELD_SEGMENT = Value(_held_segment)
+ACK = Value(_ack, "ack_frame")
+LATE_ACK = Value(_late_ack, "ack_frame")
+TIMER = Value(_timer)

@@ -1,0 +1,1 @@
+"""One file per command, each with its options and one call."""

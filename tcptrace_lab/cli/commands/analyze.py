@@ -1,0 +1,179 @@
+"""`tcptrace-lab analyze`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tcptrace_lab.cli.commands.pair import check_two, compare
+from tcptrace_lab.cli.options import Debug, Files, Json, Markdown, Quiet, Where
+from tcptrace_lab.cli.terminal import activity, say
+from tcptrace_lab.engine import memory
+from tcptrace_lab.errors import EXIT_DONE, EXIT_FINDING, UsageError, place
+from tcptrace_lab.process import output
+
+if TYPE_CHECKING:
+    from tcptrace_lab.analysis import Analysis
+    from tcptrace_lab.cli.terminal import Activity
+    from tcptrace_lab.pair import Pair
+
+NOTES = 10
+"""Problems of a capture that are told on stderr; the JSON has them all."""
+
+
+class SeverityName(StrEnum):
+    """What `--fail-on` takes."""
+
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+    INFO = "info"
+
+
+Report = Annotated[
+    str | None,
+    typer.Option("-o", "--output", metavar="REPORT.html", help="File for the report.", show_default="reports/<capture's name>.html"),
+]
+PairOption = Annotated[
+    bool,
+    typer.Option(
+        "--pair", help="The two FILEs are captures of the same transfers at two capture points: show what the path between them did."
+    ),
+]
+Multiqc = Annotated[
+    str | None, typer.Option("--multiqc", metavar="FOLDER", help="Also write custom content for MultiQC into this folder (*_mqc.json).")
+]
+Connection = Annotated[int | None, typer.Option("--connection", metavar="N", min=0, help="Analyze only the connection with this number.")]
+WhatIf = Annotated[
+    bool,
+    typer.Option(
+        "--whatif", help="Compute the gain of each remedy with models of the stacks, as replay whatif does (at most 30 seconds longer)."
+    ),
+]
+FailOn = Annotated[
+    SeverityName | None,
+    typer.Option("--fail-on", help="Exit with 1 if a finding has at least this severity; with --pair, a finding in the first capture."),
+]
+
+
+def analyze(
+    files: Files,
+    report: Report = None,
+    json_path: Json = None,
+    markdown: Markdown = None,
+    multiqc: Multiqc = None,
+    connection: Connection = None,
+    where: Where = None,
+    pair: PairOption = False,
+    whatif: WhatIf = False,
+    fail_on: FailOn = None,
+    quiet: Quiet = False,
+    _debug: Debug = False,
+) -> int:
+    """Analyze the TCP connections of a capture: verdict, findings, a table, JSON, and a report with figures over time.
+
+    Several FILEs are one capture, merged by time. With --pair, two FILEs are compared packet by packet: loss, one-way delays and
+    reordering between them, also in the JSON and the report. Text and tables go to stderr; stdout has only what an option writes to -.
+    """
+    if pair:
+        check_two(files)
+        if markdown is not None or multiqc is not None:
+            raise UsageError("--markdown and --multiqc need exactly one capture", remedy="leave --pair out, or take --json and -o")
+    output.check_all({"-o": report, "--json": json_path, "--markdown": markdown}, files, ("-o",))
+    if multiqc is not None:
+        output.check_folder(multiqc)
+    with activity("reading", quiet=quiet) as shown, memory.at_hand(files):
+        from tcptrace_lab.analysis import analyze as analyze_paths  # noqa: PLC0415  (Polars: a tenth of a second that `--help` need not pay)
+
+        words = None if quiet else say
+        named = files[:1] if pair else files
+        analysis = analyze_paths(named, connection=connection, where=where, progress=shown.segments, say=words)
+        beside = analyze_paths(files[1:], progress=shown.segments, say=words) if pair else None
+        if whatif:
+            analysis = _modelled(analysis, shown, quiet=quiet)
+        between = compare(analysis, beside, shown, where) if beside else None
+        if json_path is not None:
+            shown.doing("writing the JSON")
+            with output.opened(json_path) as stream:
+                if between is None:
+                    analysis.write_json(stream, shown.connections)
+                else:
+                    between.write_json(stream)
+        _write_summaries(analysis, markdown, multiqc)
+        shown.doing("writing the report")
+        written = _write_report(analysis, report, between)
+    if not quiet:
+        _tell(analysis, written, between)
+    if beside is not None and beside.loss is not None and analysis.loss is None:
+        raise beside.loss
+    return _exit_code(analysis, fail_on)
+
+
+def _modelled(analysis: Analysis, shown: Activity, *, quiet: bool) -> Analysis:
+    """With gains by models where they fit; what did not is said."""
+    from tcptrace_lab.replay.gains import modelled  # noqa: PLC0415
+
+    analysis, refused = modelled(analysis, doing=shown.doing)
+    if not quiet:
+        for words in refused:
+            say(f"note: the upper bound of the rule is kept: {words}")
+    return analysis
+
+
+def _write_summaries(analysis: Analysis, markdown: str | None, multiqc: str | None) -> None:
+    if markdown is not None:
+        from tcptrace_lab.report import summary  # noqa: PLC0415
+
+        with output.opened(markdown) as stream:
+            stream.write(summary.text(analysis).encode())
+    if multiqc is not None:
+        from tcptrace_lab.report import multiqc as sections  # noqa: PLC0415
+
+        output.make_folder(multiqc)
+        sections.write(analysis, multiqc)
+
+
+def _write_report(analysis: Analysis, report: str | None, between: Pair | None) -> str:
+    from tcptrace_lab.report import write_report  # noqa: PLC0415  (the figures' library is the slowest import of all)
+
+    path = str(output.reports() / f"{analysis.name}.html") if report is None else report
+    output.check(path, ())
+    try:
+        write_report(analysis, path, between)
+    except OSError as error:
+        raise output.refused(error, path) from error
+    return path
+
+
+def _tell(analysis: Analysis, report: str, between: Pair | None) -> None:
+    from tcptrace_lab.cli.tables import connections, pair  # noqa: PLC0415  (Rich and Polars)
+
+    if between is None:
+        connections.show(analysis)
+    else:
+        pair.show(between)
+        connections.show_findings_of_first(analysis)
+    lost = [problem for problem in analysis.problems if problem["loses_data"]]
+    told_at_the_end = lost if len(lost) == 1 and lost[0]["count"] == 1 else []  # by the line that explains the exit code
+    problems = [problem for problem in analysis.problems if problem not in told_at_the_end]
+    for problem in problems[:NOTES]:
+        times = f" ({problem['count']:,} times)" if problem["count"] > 1 else ""
+        say(f"note: {problem['what']}{times}: {place(problem['path'], problem['frame'], problem['offset'])}")
+    if len(problems) > NOTES:
+        say(f"note: {len(problems) - NOTES} more kinds of problem are in --json")
+    say(f"report written: {report}")
+
+
+def _exit_code(analysis: Analysis, fail_on: SeverityName | None) -> int:
+    """A finding that was asked for outweighs a capture read in part, which stderr tells of in any case."""
+    from tcptrace_lab.findings.finding import Severity  # noqa: PLC0415
+
+    met = fail_on is not None and any(finding.severity >= Severity.named(fail_on) for finding in analysis.findings)
+    if analysis.loss is None:
+        return EXIT_FINDING if met else EXIT_DONE
+    if not met:
+        raise analysis.loss
+    say(str(analysis.loss))
+    return EXIT_FINDING

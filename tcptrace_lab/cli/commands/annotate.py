@@ -1,0 +1,69 @@
+"""`tcptrace-lab annotate`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tcptrace_lab.cli.options import Debug, Quiet
+from tcptrace_lab.cli.terminal import activity, say
+from tcptrace_lab.errors import EXIT_DONE, CaptureUnreadable, ReadInPart, UsageError
+from tcptrace_lab.process import output
+
+if TYPE_CHECKING:
+    from tcptrace_lab.analysis import Analysis
+
+File = Annotated[str, typer.Argument(metavar="FILE", help="A capture, as for analyze; - is standard input.", show_default=False)]
+Output = Annotated[
+    str | None,
+    typer.Option(
+        "-o", "--output", metavar="OUT.pcapng|-", help="File for the copy.", show_default="reports/<capture's name>-annotated.pcapng"
+    ),
+]
+
+
+def annotate(file: File, path: Output = None, quiet: Quiet = False, _debug: Debug = False) -> int:
+    """Write a pcapng copy of a capture for Wireshark, with the findings as packet comments.
+
+    Frames that prove a finding get its id and title; frames that end a long wait get its duration and cause. On stderr, each finding has
+    a display filter for its frames.
+    """
+    if path is not None:
+        output.check(path, [file])
+    if path == output.STDOUT and sys.stdout.isatty():
+        raise UsageError("cannot write pcapng to a terminal", remedy="name a file with -o")
+    with activity("reading", quiet=quiet) as shown:
+        from tcptrace_lab.analysis import analyze, capture_name  # noqa: PLC0415
+        from tcptrace_lab.outputs import annotate as copies  # noqa: PLC0415  (Polars: a tenth of a second that `--help` need not pay)
+
+        with copies.readable_twice(file) as capture:
+            try:
+                analysis = analyze(capture.path, progress=shown.segments, say=None if quiet else say)
+            except CaptureUnreadable as error:
+                error.where = capture.told(error.where)
+                raise
+            target = path or str(output.reports() / f"{capture_name([file])}-annotated.pcapng")
+            output.check(target, [file])
+            shown.doing("writing the copy")
+            with output.opened(target) as stream:
+                without = copies.write(capture, analysis, stream)
+    if not quiet:
+        _tell(analysis, target, without)
+    if analysis.loss is not None:
+        raise ReadInPart(analysis.loss.what, where=capture.told(analysis.loss.where), remedy=analysis.loss.remedy)
+    return EXIT_DONE
+
+
+def _tell(analysis: Analysis, target: str, without: int) -> None:
+    for finding in analysis.findings:
+        where = "" if finding.conn is None else f", connection {finding.conn}"
+        say(f"{finding.severity}, {finding.id}{where}: {finding.wireshark_filter}")
+    if not analysis.findings:
+        say("nothing to comment on")
+    if without:
+        say(f"note: {without:,} frame{'s' if without > 1 else ''} without comments, because simple packet blocks cannot hold comments")
+    if target != output.STDOUT:
+        say(f"copy written: {Path(target)}")

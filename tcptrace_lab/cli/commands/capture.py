@@ -1,0 +1,122 @@
+"""`tcptrace-lab capture`."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tcptrace_lab.cli.commands.analyze import FailOn, Report, analyze
+from tcptrace_lab.cli.options import Debug, Json, Markdown, Quiet, Where
+from tcptrace_lab.cli.terminal import activity, say
+from tcptrace_lab.errors import EXIT_DONE, UsageError
+from tcptrace_lab.process import output
+from tcptrace_lab.text.escape import printable
+from tcptrace_lab.text.quantities import size_bytes
+
+if TYPE_CHECKING:
+    from tcptrace_lab.lab.capturing.live import Interface, Ring
+
+_RING = re.compile(r"\s*(\d{1,6})\s*[x×*]\s*(.+)")
+SMALLEST_RING_FILE_BYTES = 1_000
+"""dumpcap counts a ring's files in units of 1,000 bytes."""
+
+Listed = Annotated[bool, typer.Option("--list", help="Only list the interfaces.")]
+Interfaces = Annotated[
+    list[str] | None,
+    typer.Option(
+        "-i", "--interface", metavar="NAME", help="Interface to capture on; may be repeated. Default: the first that is not loopback."
+    ),
+]
+Filter = Annotated[
+    str, typer.Option("--filter", metavar="EXPR", help='Capture filter, such as "tcp port 80" (pcap-filter).', show_default=False)
+]
+RingOption = Annotated[
+    str, typer.Option("--ring", metavar="FILES×SIZE", help="Keep only the last files, such as 5x100M.", show_default=False)
+]
+Duration = Annotated[int | None, typer.Option("--duration", metavar="SECONDS", min=1, help="Stop after this time.", show_default=False)]
+Packets = Annotated[int | None, typer.Option("--packets", metavar="N", min=1, help="Stop after this many packets.", show_default=False)]
+Snaplen = Annotated[
+    int | None, typer.Option("--snaplen", metavar="BYTES", min=64, max=262_144, help="Bytes to keep of each packet.", show_default="all")
+]
+Write = Annotated[
+    str | None,
+    typer.Option("-w", "--write", metavar="CAPTURE.pcapng", help="File for the packets.", show_default="reports/<interface>-<time>.pcapng"),
+]
+
+
+def capture(
+    listed: Listed = False,
+    interfaces: Interfaces = None,
+    capture_filter: Filter = "",
+    ring: RingOption = "",
+    duration_s: Duration = None,
+    packets: Packets = None,
+    snaplen_bytes: Snaplen = None,
+    write: Write = None,
+    report: Report = None,
+    json_path: Json = None,
+    markdown: Markdown = None,
+    where: Where = None,
+    fail_on: FailOn = None,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> int:
+    """Capture live through Wireshark's dumpcap, then analyze what was captured.
+
+    The capture stops after --duration or --packets, or on Ctrl-C. Then it is analyzed; the capture file is kept.
+    """
+    from tcptrace_lab.lab.capturing import live  # noqa: PLC0415  (it starts programs; help does not)
+
+    if listed:
+        _tell(live.interfaces())
+        return EXIT_DONE
+    request = live.Request(interfaces or (), capture_filter, duration_s, packets, snaplen_bytes, _ring(ring) if ring else None)
+    target = Path(write) if write is not None else _default_path(request.interfaces)
+    output.check_all({"-w": str(target), "-o": report, "--json": json_path, "--markdown": markdown}, (), ("-w", "-o"))
+    with activity("capturing; Ctrl-C stops it", quiet=quiet) as shown:
+        recorded = live.record(
+            request,
+            target,
+            lambda count: shown.doing(f"{count:,} packets captured; Ctrl-C stops it"),
+            None if quiet else lambda: _begin(target, is_ring=request.ring is not None),
+        )
+    if not quiet:
+        say(live.summary(recorded))
+    files = [str(path) for path in recorded.files]
+    return analyze(files, report, json_path, markdown, where=where, fail_on=fail_on, quiet=quiet, _debug=debug)
+
+
+def _begin(target: Path, *, is_ring: bool) -> None:
+    """Say where the packets go, and how it ends."""
+    say("Ctrl-C stops it and starts the analysis")
+    say(f"capturing to {target.with_name(f'{target.stem}_*{target.suffix}') if is_ring else target}")
+
+
+def _ring(text: str) -> Ring:
+    from tcptrace_lab.lab.capturing.live import Ring  # noqa: PLC0415
+
+    match = _RING.fullmatch(text)
+    if match is None:
+        raise UsageError(f"not a file ring: {text!r}", remedy="write it as 5x100M")
+    ring = Ring(int(match[1]), size_bytes(match[2]))
+    if ring.files < 1 or ring.file_bytes < SMALLEST_RING_FILE_BYTES:
+        raise UsageError(f"file ring too small: {text!r}", remedy="use at least 1 file of at least 1000 bytes")
+    return ring
+
+
+def _default_path(interfaces: object) -> Path:
+    names = [str(name) for name in interfaces] if isinstance(interfaces, (list, tuple)) else []
+    name = "-".join(re.sub(r"[^\w.]+", "_", name) for name in names) or "capture"
+    return output.reports() / f"{name}-{output.now()}.pcapng"
+
+
+def _tell(interfaces: list[Interface]) -> None:
+    """On standard output: it is what was asked for."""
+    width = max((len(one.name) for one in interfaces), default=0)
+    for one in interfaces:
+        words = [word for word in (one.title, *one.addresses) if word]
+        sys.stdout.write(f"{printable(one.name):<{width}}  {printable(', '.join(words))}".rstrip() + "\n")

@@ -1,0 +1,99 @@
+"""`tcptrace-lab export`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tcptrace_lab.cli.options import Debug, Files, Quiet
+from tcptrace_lab.cli.terminal import activity, say
+from tcptrace_lab.errors import EXIT_DONE, UsageError
+from tcptrace_lab.outputs.formats import Format, TableName
+from tcptrace_lab.process import output
+from tcptrace_lab.text.escape import printable
+
+if TYPE_CHECKING:
+    from tcptrace_lab.errors import ReadInPart
+
+Form = Annotated[Format, typer.Option("--format", help="Format of the output.")]
+Table = Annotated[
+    TableName | None,
+    typer.Option(
+        "--table",
+        metavar="NAME",
+        help="One row per TCP segment (segments, the default), connection (connections), interval of a direction with its cause "
+        "(ledger), sent segment with its wait and cause (departures), long interval with its evidence (stalls), connection with its time "
+        "by cause (accounts), application message (messages), HTTP or FTP transaction (transactions), direction with its rates (rates), "
+        "UDP datagram (datagrams) or UDP flow (flows).",
+        show_default=False,
+    ),
+]
+Output = Annotated[str, typer.Option("-o", "--output", metavar="PATH|-", help="Output file; - is standard output. For xplot, a folder.")]
+
+
+def export(
+    files: Files,
+    form: Form = Format.PARQUET,
+    table: Table = None,
+    path: Output = output.STDOUT,
+    quiet: Quiet = False,
+    _debug: Debug = False,
+) -> int:
+    """Write a table of a capture as Parquet, CSV, Arrow IPC or NDJSON; or, as tcptrace does, a long listing or graphs for xplot.
+
+    Several FILEs are one capture, merged by time. In CSV, null is an empty field, and SACK blocks are text: left:right left:right.
+    """
+    if form.is_table:
+        return _export_table(files, form, table or TableName.SEGMENTS, path, quiet=quiet)
+    if table is not None:
+        raise UsageError(f"{form} is not a table format", remedy="leave --table out")
+    return _export_graphs(files, path, quiet=quiet) if form is Format.XPLOT else _export_listing(files, path, quiet=quiet)
+
+
+def _export_table(files: list[str], form: Format, table: TableName, path: str, *, quiet: bool) -> int:
+    output.check(path, files)
+    if path == output.STDOUT and not form.is_text and sys.stdout.isatty():
+        raise UsageError(f"cannot write {form} to a terminal", remedy="name a file with -o, or choose --format csv")
+    with activity("reading", quiet=quiet) as shown:
+        from tcptrace_lab.outputs.export import export as export_table  # noqa: PLC0415  (Polars: a tenth of a second that `--help` need not pay)
+        from tcptrace_lab.outputs.export import read_table  # noqa: PLC0415
+
+        progress = shown.datagrams if table.is_udp else shown.segments
+        rows, loss = read_table(files, table, progress=progress, say=None if quiet else say)
+        shown.doing(f"writing {table}")
+        with output.opened(path) as stream:
+            export_table(rows, table, form, stream)
+    return _done(loss)
+
+
+def _export_listing(files: list[str], path: str, *, quiet: bool) -> int:
+    output.check(path, files)
+    with activity("reading", quiet=quiet) as shown:
+        from tcptrace_lab.engine.segments import read  # noqa: PLC0415
+        from tcptrace_lab.outputs.tcptrace_listing import write_listing  # noqa: PLC0415
+
+        tables = read(files, progress=shown.segments, say=None if quiet else say)
+        shown.doing("writing the listing")
+        with output.opened(path) as stream:
+            write_listing(tables.connections, tables.info, printable(" ".join(files)), stream)
+    return _done(tables.loss)
+
+
+def _export_graphs(files: list[str], path: str, *, quiet: bool) -> int:
+    output.check_folder(path)
+    with activity("reading", quiet=quiet) as shown:
+        from tcptrace_lab.engine.segments import read  # noqa: PLC0415
+        from tcptrace_lab.outputs.xplot import write  # noqa: PLC0415
+
+        tables = read(files, progress=shown.segments, say=None if quiet else say)
+        shown.doing("drawing graphs")
+        write(tables.segments, tables.connections, path)
+    return _done(tables.loss)
+
+
+def _done(loss: ReadInPart | None) -> int:
+    if loss is not None:
+        raise loss
+    return EXIT_DONE

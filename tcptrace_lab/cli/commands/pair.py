@@ -1,0 +1,44 @@
+"""What `tcptrace-lab analyze --pair` does besides analysing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tcptrace_lab.errors import UsageError
+from tcptrace_lab.process.output import STDOUT
+
+if TYPE_CHECKING:
+    from tcptrace_lab.analysis import Analysis
+    from tcptrace_lab.cli.terminal import Activity
+    from tcptrace_lab.pair import Pair
+
+CAPTURES = 2
+
+
+def check_two(files: list[str]) -> None:
+    """Refuse anything but two captures.
+
+    Raises:
+        UsageError: fewer or more, or the same one twice.
+    """
+    if len(files) != CAPTURES:
+        raise UsageError(f"--pair needs two captures, not {len(files)}", remedy="name one of each place")
+    first, second = files
+    same_file = STDOUT not in files and Path(first).exists() and Path(second).exists() and Path(first).samefile(second)
+    if first == second or same_file:
+        raise UsageError("both captures are the same file", where=first, remedy="name one of each place")
+
+
+def compare(first: Analysis, second: Analysis, shown: Activity, where: str | None = None) -> Pair:
+    """Lay the two side by side; see `pair.pair_captures`.
+
+    Raises:
+        UsageError: they have no connection in common, or `where` kept none of the first.
+    """
+    from tcptrace_lab.pair import pair_captures  # noqa: PLC0415  (NumPy and Polars)
+
+    if where is not None and first.connections.head(1).select("conn").collect().is_empty():
+        raise UsageError("--where matches no connection of the first capture, so there is nothing to compare", where=where)
+    shown.doing("matching packets")
+    return pair_captures(first, second)

@@ -1,0 +1,226 @@
+"""`tcptrace-lab replay transfer`."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tcptrace_lab.cli.commands.replay import options
+from tcptrace_lab.cli.options import Debug, Quiet
+from tcptrace_lab.cli.terminal import activity, say
+from tcptrace_lab.errors import EXIT_DONE, UsageError
+from tcptrace_lab.process import interrupts, output
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tcptrace_lab.cli.terminal import Activity
+    from tcptrace_lab.replay.changes import Changes
+    from tcptrace_lab.replay.ends import Done
+    from tcptrace_lab.replay.evidence import Evidence
+    from tcptrace_lab.replay.laid import Figures, Laid
+    from tcptrace_lab.replay.schedule import End, Schedule
+
+ScheduleOut = Annotated[
+    str | None, typer.Option("--schedule", metavar="PATH|-", help="Write the schedule, without a replay.", show_default=False)
+]
+Serve = Annotated[str, typer.Option(metavar="ADDRESS:PORT", help="Play only the server: listen here.", show_default=False)]
+Connect = Annotated[str, typer.Option(metavar="ADDRESS:PORT", help="Play only the client: connect there.", show_default=False)]
+Cure = Annotated[bool, typer.Option("--cure", help="Also try the remedies that the findings name.")]
+OnlyChanged = Annotated[bool, typer.Option("--only-changed", help="Do not replay the unchanged transfer.")]
+Folder = Annotated[
+    str,
+    typer.Option(
+        "-o", "--output", metavar="DIR", help="Keep the captures in this folder, with a page that compares them.", show_default=False
+    ),
+]
+At = Annotated[str, typer.Option(help="Capture point: client or server.")]
+Timeout = Annotated[float | None, typer.Option(metavar="SECONDS", min=0.001, help="Abort a transfer after this time.", show_default=False)]
+
+PAGE = "compared.html"
+"""Name of the page beside the captures."""
+
+
+def transfer(
+    capture: options.Capture = "",
+    connection: options.Connection = None,
+    from_schedule: options.FromSchedule = "",
+    schedule_path: ScheduleOut = None,
+    serve: Serve = "",
+    connect: Connect = "",
+    cure: Cure = False,
+    only_changed: OnlyChanged = False,
+    nodelay: options.NoDelay = False,
+    cork: options.Cork = False,
+    quickack: options.QuickAck = False,
+    send_buffer: options.SendBuffer = "",
+    receive_buffer: options.ReceiveBuffer = "",
+    congestion: options.Congestion = "",
+    eager_reader: options.EagerReader = False,
+    no_thinking: options.NoThinking = False,
+    lossless: options.Lossless = False,
+    delay: options.Delay = "",
+    rate: options.Rate = "",
+    loss: options.Loss = None,
+    mtu: options.Mtu = "",
+    folder: Folder = "",
+    at: At = "client",
+    json_path: options.Json = None,
+    timeout: Timeout = None,
+    quiet: Quiet = False,
+    _debug: Debug = False,
+) -> int:
+    """Replay a transfer over real sockets: the writes, reads and pauses of its applications, over a similar path.
+
+    Both ends run in private network namespaces (root), or one end runs here (--serve or --connect). The replay is captured, analyzed and
+    compared with the original: did the stall come back, and did the changes fix it?
+    """
+    changed = options.changes(
+        nodelay=nodelay, cork=cork, quickack=quickack, send_buffer=send_buffer, receive_buffer=receive_buffer, congestion=congestion,
+        eager_reader=eager_reader, no_thinking=no_thinking, lossless=lossless, delay=delay, rate=rate, loss=loss, mtu=mtu,
+    )  # fmt: skip
+    _check(capture, from_schedule, serve, connect, at, timeout, alone=[cure, bool(folder), json_path, only_changed])
+    for path in (schedule_path, json_path):
+        if path is not None:
+            output.check(path, [name for name in (capture, from_schedule) if name])
+    if folder:
+        output.check_folder(folder)
+    with activity("reading", quiet=quiet) as shown, interrupts.raised():
+        evidence, schedule = _schedule(capture, connection, from_schedule, shown, quiet=quiet)
+        if schedule_path is not None:
+            with output.opened(schedule_path) as stream:
+                stream.write(changed.applied(schedule).to_json())
+            if not quiet and schedule_path != output.STDOUT:
+                say(f"schedule written: {schedule_path}")
+            return EXIT_DONE
+        if serve or connect:
+            shown.doing("playing one end")
+            return _one_end(changed.applied(schedule), serve, connect, timeout, quiet=quiet)
+        return _both_ends(
+            evidence, schedule, changed, shown, cure=cure, plain=not only_changed, folder=folder, at=at, json_path=json_path,
+            timeout=timeout, quiet=quiet,
+        )  # fmt: skip
+
+
+def _check(capture: str, from_schedule: str, serve: str, connect: str, at: str, timeout: float | None, alone: list[object]) -> None:
+    if bool(capture) == bool(from_schedule):
+        raise UsageError("name a capture, or a schedule with --from-schedule", remedy="one of both")
+    if capture:
+        options.check_capture(capture)
+    if serve and connect:
+        raise UsageError("--serve and --connect exclude each other", remedy="give one of them, or neither to run both ends here")
+    if at not in {"client", "server"}:
+        raise UsageError(f"--at: {at!r} is not an end", remedy="use client or server")
+    if (serve or connect) and any(alone):
+        raise UsageError("one end alone neither captures nor compares", remedy="leave out --cure, --json, -o")
+    if timeout is not None and timeout > 1e6:  # noqa: PLR2004  (11 days; beyond it select refuses)
+        raise UsageError(f"--timeout: {timeout:g} s is too long")
+
+
+def _schedule(
+    capture: str, connection: int | None, from_schedule: str, shown: Activity, *, quiet: bool
+) -> tuple[Evidence | None, Schedule]:
+    if from_schedule:
+        from tcptrace_lab.replay.schedule import read_schedule  # noqa: PLC0415
+
+        return None, read_schedule(from_schedule)
+    from tcptrace_lab.replay.evidence import gather  # noqa: PLC0415
+    from tcptrace_lab.replay.reconstruct import reconstruct  # noqa: PLC0415
+
+    evidence = gather([capture], connection, progress=shown.segments, say=None if quiet else say)
+    schedule = reconstruct(evidence)
+    if not quiet:
+        for doubt in schedule.doubts:
+            say(f"unknown: {doubt}")
+    return evidence, schedule
+
+
+def _one_end(schedule: Schedule, serve: str, connect: str, timeout: float | None, *, quiet: bool) -> int:
+    from tcptrace_lab.replay import ends  # noqa: PLC0415
+    from tcptrace_lab.replay.private import patience_s  # noqa: PLC0415
+
+    limit_s = timeout or patience_s(schedule)
+    if serve:
+        done = ends.serve(schedule.server, options.address(serve, "--serve"), limit_s, _telling(quiet=quiet), timeout)
+    else:
+        done = ends.connect(schedule.client, options.address(connect, "--connect"), limit_s)
+    if not quiet:
+        say(_told(done, schedule.server if serve else schedule.client))
+    return EXIT_DONE
+
+
+def _telling(*, quiet: bool) -> Callable[[tuple[str, int]], None]:
+    def tell(address: tuple[str, int]) -> None:
+        if not quiet:
+            say(f"listening at {address[0]} port {address[1]}")
+
+    return tell
+
+
+def _told(done: Done, end: End) -> str:
+    return f"{done.written_bytes:,} of {end.written_bytes:,} bytes written, {done.read_bytes:,} read, in {done.took_ns / 1e9:.3f} s"
+
+
+def _both_ends(
+    evidence: Evidence | None,
+    schedule: Schedule,
+    changed: Changes,
+    shown: Activity,
+    *,
+    cure: bool,
+    plain: bool,
+    folder: str,
+    at: str,
+    json_path: str | None,
+    timeout: float | None,
+    quiet: bool,
+) -> int:
+    from pathlib import Path  # noqa: PLC0415
+
+    from tcptrace_lab.replay.changes import cure as known_cure  # noqa: PLC0415
+    from tcptrace_lab.replay.laid import stall  # noqa: PLC0415
+    from tcptrace_lab.replay.transfer import Order, own_figures, transfer  # noqa: PLC0415
+
+    original: Figures | None = None
+    if evidence is not None:
+        original = own_figures([evidence.capture], evidence.conn)
+    if cure:
+        told = stall(original) if original is not None else None
+        if told is None:
+            raise UsageError("no fixable cause in this transfer", remedy="give the changes to try, such as --nodelay")
+        changed = known_cure(schedule, told.family)
+    if folder:
+        Path(folder).mkdir(exist_ok=True)
+    order = Order(schedule, changed, plain, Path(folder) if folder else None, timeout, at)
+    laid = transfer(order, original, shown.doing)
+    if json_path is not None:
+        with output.opened(json_path) as stream:
+            stream.write(json.dumps(laid.to_dict(), indent=1, ensure_ascii=False).encode() + b"\n")
+    written = _page(laid, None if evidence is None else evidence.conn, Path(folder), shown) if folder else None
+    if not quiet:
+        from tcptrace_lab.cli.tables.laid import show  # noqa: PLC0415
+
+        shown.end()
+        show(laid)
+        if written is not None:
+            say(f"report written: {written}")
+    return EXIT_DONE
+
+
+def _page(laid: Laid, connection: int | None, folder: Path, shown: Activity) -> Path | None:
+    """Compare all as `compare` does, and write its page beside the captures; None where one transfer stands alone."""
+    from tcptrace_lab.analysis import analyze  # noqa: PLC0415
+    from tcptrace_lab.cli.tables.laid import verdict  # noqa: PLC0415
+    from tcptrace_lab.comparison import compare, words  # noqa: PLC0415
+    from tcptrace_lab.comparison.page import write_page  # noqa: PLC0415
+
+    if not laid.replays:
+        return None
+    shown.doing("comparing")
+    analyses = [analyze(laid.original.capture, connection=connection), *(analyze(one.capture) for one in laid.replays)]
+    names = "; ".join(f"{words.letter(place)}: {one.name}" for place, one in enumerate((laid.original, *laid.replays)))
+    write_page(compare(*analyses), str(folder / PAGE), [f"{names}.", *verdict(laid)])
+    return folder / PAGE

@@ -1,0 +1,97 @@
+"""`tcptrace-lab replay whatif`."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from tcptrace_lab.cli.commands.replay import options
+from tcptrace_lab.cli.options import Debug, Quiet
+from tcptrace_lab.cli.terminal import activity, say
+from tcptrace_lab.errors import EXIT_DONE, UsageError
+from tcptrace_lab.process import interrupts, output
+from tcptrace_lab.text.numbers import duration_s
+
+if TYPE_CHECKING:
+    from tcptrace_lab.replay.changes import Changes
+    from tcptrace_lab.replay.schedule import Schedule
+    from tcptrace_lab.replay.whatif import Foretold
+
+
+def whatif(
+    capture: options.Capture = "",
+    connection: options.Connection = None,
+    nodelay: options.NoDelay = False,
+    quickack: options.QuickAck = False,
+    send_buffer: options.SendBuffer = "",
+    receive_buffer: options.ReceiveBuffer = "",
+    eager_reader: options.EagerReader = False,
+    no_thinking: options.NoThinking = False,
+    lossless: options.Lossless = False,
+    delay: options.Delay = "",
+    rate: options.Rate = "",
+    json_path: options.Json = None,
+    quiet: Quiet = False,
+    _debug: Debug = False,
+) -> int:
+    """Predict the effect of changes on a transfer, with models of both TCP stacks that must first reproduce the original.
+
+    The output lists each change alone and all together, the largest saving first, with a range. If no model fits, there is no prediction.
+    Without options for changes, the remedies that the findings name are used.
+    """
+    changed = options.changes(
+        nodelay=nodelay, quickack=quickack, send_buffer=send_buffer, receive_buffer=receive_buffer, eager_reader=eager_reader,
+        no_thinking=no_thinking, lossless=lossless, delay=delay, rate=rate,
+    )  # fmt: skip
+    options.check_capture(capture)
+    if json_path is not None:
+        output.check(json_path, [capture])
+    with activity("reading", quiet=quiet) as shown, interrupts.raised():
+        from tcptrace_lab.replay.evidence import gather  # noqa: PLC0415
+        from tcptrace_lab.replay.reconstruct import reconstruct  # noqa: PLC0415
+        from tcptrace_lab.replay.whatif import predict  # noqa: PLC0415
+
+        evidence = gather([capture], connection, progress=shown.segments, say=None if quiet else say)
+        schedule = reconstruct(evidence)
+        shown.doing("fitting the model")
+        asked = _alone_and_together(changed or _cure(capture, evidence.conn, schedule))
+        foretold = predict(evidence, schedule, asked)
+    if json_path is not None:
+        with output.opened(json_path) as stream:
+            stream.write(json.dumps(foretold.to_dict(), indent=1, ensure_ascii=False).encode() + b"\n")
+    if not quiet:
+        _show(foretold)
+    return EXIT_DONE
+
+
+def _alone_and_together(changed: Changes) -> list[Changes]:
+    each = list(changed.one_by_one())
+    return each if len(each) == 1 else [*each, changed]
+
+
+def _cure(capture: str, conn: int, schedule: Schedule) -> Changes:
+    from tcptrace_lab.replay.changes import cure  # noqa: PLC0415
+    from tcptrace_lab.replay.laid import figures, stall  # noqa: PLC0415
+
+    told = stall(figures("original", [capture], conn))
+    if told is None:
+        raise UsageError("no fixable cause in this transfer", remedy="give the changes to try, such as --nodelay")
+    return cure(schedule, told.family)
+
+
+def _show(foretold: Foretold) -> None:
+    from rich.text import Text  # noqa: PLC0415
+
+    from tcptrace_lab.cli.console import console, plain_table  # noqa: PLC0415
+
+    out, table, fitted = console(), plain_table(), foretold.fitted
+    original, modelled = (duration_s(one.duration_s) for one in (fitted.original, fitted.modelled))
+    out.print(Text(f"The original took {original}; the model ({fitted.fit.stack}) {modelled}, {fitted.duration_error:+.1%}."))
+    out.print(Text(f"It assigns {fitted.ledger_error:.1%} of the time to other causes than the ledger of the capture."))
+    for heading in ("with", "predicted", "range", "saves"):
+        table.add_column(heading, justify="left" if heading == "with" else "right", overflow="fold")
+    for one in foretold.predictions:
+        saved = duration_s(abs(one.saved_s))
+        spread = f"{duration_s(one.low_s)} to {duration_s(one.high_s)}"
+        table.add_row(one.changes.words(), duration_s(one.duration_s), spread, saved if one.saved_s >= 0 else f"−{saved}")
+    out.print(table)

@@ -1,0 +1,173 @@
+"""`tcptrace-lab simulate`."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tcptrace_lab.cli.options import Debug, Quiet
+from tcptrace_lab.cli.terminal import activity, say
+from tcptrace_lab.errors import EXIT_DONE, UsageError
+from tcptrace_lab.process import output
+
+if TYPE_CHECKING:
+    from tcptrace_lab.simulation import At, Medium
+    from tcptrace_lab.stacks import Run
+
+File = Annotated[
+    str, typer.Argument(metavar="[SETTING.toml]", help="File with all settings of the run; options override it.", show_default=False)
+]
+Client = Annotated[
+    str,
+    typer.Option(help='What the client does: "10 * (write 8K/4K; read 1; think 20ms)"; default: writes 1M.', show_default=False),
+]
+Server = Annotated[str, typer.Option(help="What the server does; default: reads until the client closes.", show_default=False)]
+StackName = Annotated[str, typer.Option("--stack", help="Stack of both hosts, as in predict; default: linux.", show_default=False)]
+ClientStack = Annotated[str, typer.Option(help="Stack of the client.", show_default=False)]
+ServerStack = Annotated[str, typer.Option(help="Stack of the server.", show_default=False)]
+Mss = Annotated[str, typer.Option(help="Largest payload of a segment; default: 1460.", show_default=False)]
+SendBuffer = Annotated[str, typer.Option(help="Send buffer of both hosts; default: that of the stack.", show_default=False)]
+ReceiveBuffer = Annotated[str, typer.Option(help="Receive buffer of both hosts.", show_default=False)]
+NoDelay = Annotated[bool, typer.Option("--nodelay", help="Both applications switch Nagle's algorithm off.")]
+Phase = Annotated[str, typer.Option(help="Time of the first tick of periodic timers.", show_default=False)]
+Warm = Annotated[bool, typer.Option("--warm", help="Start with a large congestion window, as late in a long connection.")]
+Rate = Annotated[str, typer.Option(help="Line rate in both directions, such as 10M; default: no limit.", show_default=False)]
+Delay = Annotated[str, typer.Option(help="One-way delay from end to end; default: 0.", show_default=False)]
+Framing = Annotated[str, typer.Option(help="Framing on the line: ethernet, atm or bare.", show_default=False)]
+Loss = Annotated[float, typer.Option(help="Loss probability of packets from the client.", show_default=False)]
+Lose = Annotated[str, typer.Option(help="Lost packets from the client, counted from 0: 5,6,9.", show_default=False)]
+Seed = Annotated[int, typer.Option(help="Random seed of the losses.", show_default=False)]
+Until = Annotated[str, typer.Option(help="Latest end of the run; default: 3600s.", show_default=False)]
+Place = Annotated[str, typer.Option("--at", help="Capture point: client or server.")]
+Link = Annotated[
+    str,
+    typer.Option("--link", help="Frames of the capture: ethernet, loopback, raw, or a form of ATM such as rfc1483-llc, sunatm, erf-cells."),
+]
+Output = Annotated[
+    str, typer.Option("-o", "--output", metavar="PATH|-", help="File for the capture; - is standard output.", show_default=False)
+]
+Truth = Annotated[str, typer.Option("--truth", metavar="PATH|-", help="Also write the ledger of the model as JSON.", show_default=False)]
+
+
+def simulate(
+    path: Output,
+    file: File = "",
+    client: Client = "",
+    server: Server = "",
+    stack: StackName = "",
+    client_stack: ClientStack = "",
+    server_stack: ServerStack = "",
+    mss: Mss = "",
+    send_buffer: SendBuffer = "",
+    receive_buffer: ReceiveBuffer = "",
+    nodelay: NoDelay = False,
+    phase: Phase = "",
+    warm: Warm = False,
+    rate: Rate = "",
+    delay: Delay = "",
+    framing: Framing = "",
+    loss: Loss = 0.0,
+    lose: Lose = "",
+    seed: Seed = 0,
+    until: Until = "",
+    at: Place = "client",
+    link: Link = "ethernet",
+    truth: Truth = "",
+    quiet: Quiet = False,
+    _debug: Debug = False,
+) -> int:
+    """Simulate two TCP stacks and write the packets that a capture at one of them would have."""
+    hosts = {
+        "send_buffer": send_buffer,
+        "receive_buffer": receive_buffer,
+        "nodelay": nodelay,
+        "phase": phase,
+    }
+    way = {"rate": rate, "delay": delay, "framing": framing}
+    asked = {
+        "client": hosts | {"program": client, "stack": client_stack or stack},
+        "server": hosts | {"program": server, "stack": server_stack or stack},
+        "forward": way | {"loss": loss, "lose": _numbers(lose), "seed": seed},
+        "backward": way,
+        "mss_bytes": mss,
+        "open_window": warm,
+        "until": until,
+    }
+    for place in (path, truth or path):
+        output.check(place, [file] if file else [])
+    with activity("reading the setting", quiet=quiet) as shown:
+        from tcptrace_lab.simulation import declared, truth_document, write_capture  # noqa: PLC0415
+        from tcptrace_lab.stacks import simulate as run_model  # noqa: PLC0415
+        from tcptrace_lab.stacks.events import TooManyEvents  # noqa: PLC0415
+
+        setting = declared(_merged(_read(file), _said(asked)))
+        where, medium = _choices(at, link)
+        shown.doing("simulating")
+        try:
+            run = run_model(setting, truth=bool(truth))
+        except TooManyEvents as error:
+            raise UsageError(f"too much for the model: {error}", remedy="let the applications do less, or end earlier (--until)") from error
+        shown.doing("writing the capture")
+        with output.opened(path) as stream:
+            count = write_capture(run, setting, stream, at=where, medium=medium)
+        if truth:
+            with output.opened(truth) as stream:
+                stream.write(json.dumps(truth_document(run, setting), indent=1).encode() + b"\n")
+    if not quiet:
+        say(f"{count:,} packets{_unfinished(run)}")
+    return EXIT_DONE
+
+
+def _unfinished(run: Run) -> str:
+    waiting = [name for name, side in (("the client's", run.client), ("the server's", run.server)) if not side.done]
+    return f"; {' and '.join(waiting)} application had not ended" if waiting else ""
+
+
+def _numbers(text: str) -> list[int]:
+    if not text:
+        return []
+    try:
+        return [int(word) for word in text.split(",")]
+    except ValueError:
+        raise UsageError(f"--lose: {text!r} is not a list of packets", remedy="write it as 5,6,9") from None
+
+
+def _choices(at: str, link: str) -> tuple[At, Medium]:
+    from tcptrace_lab.simulation import At, Medium  # noqa: PLC0415
+
+    for value, kind in ((at, At), (link, Medium)):
+        if value not in list(kind):
+            raise UsageError(f"{value!r} is not allowed", remedy=f"use {', '.join(kind)}")
+    return At(at), Medium(link)
+
+
+def _read(file: str) -> dict[str, Any]:
+    """The mapping in a file of TOML; nothing for no file."""
+    if not file:
+        return {}
+    import tomllib  # noqa: PLC0415
+    from pathlib import Path  # noqa: PLC0415
+
+    try:
+        return tomllib.loads(Path(file).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"the setting cannot be read: {error.strerror}", where=file) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"the setting is not TOML: {error}", where=file) from error
+
+
+def _said(options: dict[str, Any]) -> dict[str, Any]:
+    """Options that were given: what is empty or off was not."""
+    found = {key: _said(value) if isinstance(value, dict) else value for key, value in options.items()}
+    return {key: value for key, value in found.items() if value}
+
+
+def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    """Both, key by key; what is above wins."""
+    merged = dict(below)
+    for key, value in above.items():
+        old = merged.get(key)
+        merged[key] = _merged(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
+    return merged

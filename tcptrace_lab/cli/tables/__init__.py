@@ -1,0 +1,1 @@
+"""Tables for people, in 80 columns."""

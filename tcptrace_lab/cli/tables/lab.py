@@ -1,0 +1,44 @@
+"""The points of an experiment as a table in the terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+from tcptrace_lab.report.lab import said
+from tcptrace_lab.text.escape import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MOST_POINTS = 40
+"""The report has them all."""
+
+_SHOWN = ("throughput", "latency", "lost")
+
+
+def show(results: Mapping[str, Any]) -> None:
+    """Write it to stderr."""
+    Console(stderr=True, highlight=False).print(table(results))
+
+
+def table(results: Mapping[str, Any]) -> Table:
+    """Each point with its means ± half of their 95 % intervals, and what took most of its time."""
+    points = results["points"]
+    measured = [name for name in _SHOWN if any(name in point["measures"] for point in points)]
+    left = len(points) - MOST_POINTS
+    shown = Table("point", *measured, "most time", box=None, caption=f"and {left} more points: see the report" if left > 0 else None)
+    for point in points[:MOST_POINTS]:
+        cells = [_mean(point["measures"].get(name), results["measures"][name]["kind"]) for name in measured]
+        cause = max(point["causes"].items(), key=lambda item: item[1], default=("", 0.0))
+        failed = f" ({sum(point['failures'].values())} of {point['runs']} failed)" if point["failures"] else ""
+        shown.add_row(printable(point["label"]) + failed, *cells, f"{cause[0]} {cause[1]:.0%}" if cause[0] else "")
+    return shown
+
+
+def _mean(measure: Mapping[str, Any] | None, kind: str) -> str:
+    if measure is None:
+        return "–"
+    return said(measure["mean"], kind) + ("" if measure["ci95"] is None else f" ±{said(measure['ci95'], kind)}")

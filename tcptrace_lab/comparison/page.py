@@ -1,0 +1,184 @@
+"""A comparison as a page: the verdict, each service's figures with their intervals drawn, where the time went, and the findings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tcptrace_lab.comparison import words
+from tcptrace_lab.process.output import opened
+from tcptrace_lab.report.figures.plots import BLUE, GREEN, PURPLE, RED
+from tcptrace_lab.report.render import page
+from tcptrace_lab.schema import CAUSES, SIDES
+from tcptrace_lab.text import numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tcptrace_lab.comparison import Comparison
+    from tcptrace_lab.comparison.judge import Compared
+    from tcptrace_lab.comparison.student import Sample
+
+SERVICES = 50
+"""Services that are shown, those with most data; the JSON has them all."""
+
+OPEN_SERVICES = 3
+"""Those with most data stand open, the others are folded."""
+
+LISTED = 50
+"""Connections that are laid side by side, one by one."""
+
+_COLOURS = (BLUE, RED, GREEN, PURPLE)
+_LEAST_SHARE = 0.005
+"""Of a bar: less has no room for its name."""
+
+
+def write_page(comparison: Comparison, path: str, said: Sequence[str] = ()) -> None:
+    """Write the page to `path`, whole or not at all.
+
+    Args:
+        comparison: what is told.
+        path: where.
+        said: sentences below the heading: what is known of the captures beside what they show.
+
+    Raises:
+        OutputUnwritable: no room, no rights.
+    """
+    text = page("compared.html.j2", figures=False, compared=data(comparison) | {"said": list(said)})
+    with opened(path) as stream:
+        stream.write(text.encode("utf-8"))
+
+
+def data(comparison: Comparison) -> dict[str, Any]:
+    """What the page says, as a plain dictionary."""
+    later = range(1, len(comparison.groups))
+    return {
+        "headlines": [words.headline(comparison, group) for group in later],
+        "groups": [
+            {
+                "letter": words.letter(place),
+                "colour": _colour(place),
+                "captures": [{"path": str(run.capture["path"]), "verdict": run.verdict} for run in runs],
+            }
+            for place, runs in enumerate(comparison.groups)
+        ],
+        "notes": words.notes(comparison),
+        "services": [_service(comparison, place) for place in range(min(len(comparison.lanes), SERVICES))],
+        "services_total": len(comparison.lanes),
+        "open": OPEN_SERVICES,
+        "findings": [
+            {
+                "name": words.kind_name(kind),
+                "groups": [words.in_group_words(group, len(runs)) for group, runs in zip(kind.groups, comparison.groups, strict=True)],
+                "states": list(kind.states),
+                "title": next(group.finding.title for group in kind.groups if group.finding is not None),
+            }
+            for kind in comparison.findings
+        ],
+        "methods": [f"{words.letter(group)} against A: {' '.join(words.method(comparison, group))}" for group in later],
+    }
+
+
+def _colour(group: int) -> str:
+    return _COLOURS[group % len(_COLOURS)]
+
+
+def _service(comparison: Comparison, place: int) -> dict[str, Any]:
+    lane = comparison.lanes[place]
+    return {
+        "name": words.service_name(lane),
+        "connections": list(words.connections_of(lane)),
+        "figures": [_row(one) for one in comparison.figures[place] if any(sample.mean for sample in one.samples)],
+        "ledger": [_row(one) for one in comparison.ledger[place]],
+        "bars": _bars(comparison, place),
+        "in_step": _in_step(comparison, place),
+    }
+
+
+def _row(one: Compared) -> dict[str, Any]:
+    kind = words.kind_of(one)
+    shares = one.shares or (None,) * len(one.samples)
+    return {
+        "name": words.figure_name(one),
+        "cells": [
+            {"text": words.cell(sample, kind) + ("" if share is None else f" ({numbers.share(share)})"), "exact": _exact(sample, kind)}
+            for sample, share in zip(one.samples, shares, strict=True)
+        ],
+        "changes": [
+            {"text": words.change_words(change, kind), "verdict": words.verdict_words(change), "kind": str(change.verdict)}
+            for change in one.changes
+        ],
+        "strip": _strip(one),
+        "sampled": words.sampled_words(one),
+    }
+
+
+def _exact(sample: Sample, kind: str) -> str:
+    if sample.mean is None:
+        return "unknown"
+    unit, scale = {"duration": ("s", 1e9), "rate": ("b/s", 1.0), "share": ("", 1.0)}[kind]
+    interval = "" if sample.interval is None else " from {:.9g} to {:.9g}".format(*(end / scale for end in sample.interval))
+    return f"{sample.mean / scale:.9g} {unit}{interval}, {sample.count} samples"
+
+
+def _strip(one: Compared) -> list[dict[str, Any]]:
+    """Each group's mean and interval on one scale from 0 to 100, for a small drawing; nothing where no group has any."""
+    ends = [end for sample in one.samples if sample.mean is not None for end in (sample.interval or (sample.mean, sample.mean))]
+    least, most = min(0.0, *ends, 0.0), max(0.0, *ends, 0.0)
+    if most == least:
+        return []
+    scale = 100 / (most - least)
+    marks = []
+    for place, sample in enumerate(one.samples):
+        if sample.mean is not None:
+            low, high = sample.interval or (sample.mean, sample.mean)
+            mean, low, high = ((value - least) * scale for value in (sample.mean, low, high))
+            marks.append({"group": place, "mean": mean, "low": low, "high": high, "colour": _colour(place)})
+    return marks
+
+
+def _bars(comparison: Comparison, place: int) -> list[dict[str, Any]]:
+    """One bar of causes for each group, by direction, as long as the mean life of a connection beside the longest."""
+    told: list[dict[str, Any]] = []
+    for side in SIDES:
+        causes = [one for one in comparison.ledger[place] if isinstance(one.key, tuple) and one.key[0] == side]
+        means = [[(one.key[1], one.samples[group].mean or 0) for one in causes] for group in range(len(comparison.groups))]  # type: ignore[index]
+        longest = max((sum(ns for _, ns in parts) for parts in means), default=0)
+        if not longest:
+            continue
+        told.append({"way": words.ARROWS[side], "bars": []})
+        for group, parts in enumerate(means):
+            life_ns = sum(ns for _, ns in parts)
+            if not life_ns:
+                continue
+            told[-1]["bars"].append(
+                {
+                    "letter": words.letter(group),
+                    "life": numbers.duration(round(life_ns)),
+                    "width": 100 * life_ns / longest,
+                    "parts": [_part(cause, ns, life_ns) for cause, ns in sorted(parts, key=lambda part: -part[1]) if ns > 0],
+                }
+            )
+    return told
+
+
+def _part(cause: str, ns: float, life_ns: float) -> dict[str, Any]:
+    share = ns / life_ns
+    return {"cause": cause, "means": CAUSES[cause], "share": share, "time": numbers.duration(round(ns)), "named": share >= _LEAST_SHARE}
+
+
+def _in_step(comparison: Comparison, place: int) -> list[dict[str, Any]]:
+    """The connections of each capture side by side, by their order."""
+    lane = comparison.lanes[place]
+    if not lane.in_step:
+        return []
+    services = [service for group in lane.services for service in group if service is not None]
+    return [
+        {
+            "number": order + 1,
+            "connections": [
+                {"conn": listed.conn, "client": f"{listed.client[0]}:{listed.client[1]}", "time": numbers.duration(listed.duration_ns)}
+                for listed in (service.listed[order] for service in services)
+            ],
+        }
+        for order in range(min(len(services[0].listed), LISTED))
+    ]

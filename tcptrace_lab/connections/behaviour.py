@@ -1,0 +1,119 @@
+"""Conclusions about the two endpoints of each connection, as columns and as text.
+
+They cover the capture point, the capture quality, how each endpoint acknowledges, whether Nagle's algorithm delays its small segments, and
+which stack it may be.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from tcptrace_lab.connections import ack_policy, capture_quality, fingerprint, vantage
+from tcptrace_lab.schema import CONNECTIONS, SIDES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    import polars as pl
+
+    from tcptrace_lab.connections.ack_policy import Frame
+
+_PLACES = {"client": "at the client", "server": "at the server", "middle": "in the middle of the path"}
+_PLACE_UNKNOWN = {
+    "loopback": "captured within one host (loopback)",
+    "short": "capture point unknown (both ends answer within microseconds)",
+    "one_side": "capture point unknown (the capture has answers of one end only)",
+    "nothing": "capture point unknown (the capture has no answers)",
+}
+
+
+def beside(connections: Frame, resolution_ns: int) -> Frame:
+    """Add the columns of `vantage`, `capture_quality`, `ack_policy` and `fingerprint` to rows of `schema.CONNECTIONS`.
+
+    Args:
+        connections: the rows.
+        resolution_ns: resolution of the capture's clock.
+    """
+    placed = vantage.beside(connections, resolution_ns)
+    return ack_policy.beside(placed.with_columns(**capture_quality.connection_columns(), **fingerprint.columns()))
+
+
+def of_rows(connections: pl.DataFrame, resolution_ns: int) -> pl.DataFrame:
+    """Add the columns of `beside` to rows in memory. Only the columns that its steps need pass through them."""
+    asked = _asked(resolution_ns)
+    concluded = beside(connections[asked], resolution_ns)
+    return connections.hstack(concluded[[name for name in concluded.columns if name not in asked]])
+
+
+@cache
+def _asked(resolution_ns: int) -> list[str]:
+    """Return the columns of `schema.CONNECTIONS` that `beside` needs."""
+    steps = (*vantage.steps(resolution_ns), capture_quality.connection_columns(), fingerprint.columns(), *ack_policy.steps())
+    named = {name for step in steps for value in step.values() for name in value.meta.root_names()}
+    return [name for name in CONNECTIONS.names if name in named]
+
+
+def refused(of: Callable[[str], Any]) -> Any:  # noqa: ANN401  (what `of` gives)
+    """Whether a RST answered the SYN: no application listens on the port, or a firewall refuses the connection (RFC 9293, 3.5.2).
+
+    Args:
+        of: returns a column of `schema.CONNECTIONS` by name: an expression (`polars.col`), or the value in one row.
+
+    Returns:
+        An expression or a bool, depending on `of`.
+    """
+    return (of("client_syn_segments") > 0) & (of("server_syn_segments") == 0) & (of("server_rst_segments") > 0)
+
+
+def words(row: Mapping[str, Any]) -> list[str]:
+    """Describe a row of `schema.CONNECTIONS` with the columns of `beside` in phrases: the capture point, then each endpoint."""
+    told = [*(["refused (RST in answer to its SYN)"] if refused(row.__getitem__) else []), place(row)]
+    if row["trust_reasons"]:
+        told.append("capture limits: " + "; ".join(capture_quality.CAUSES[name] for name in row["trust_reasons"]))
+    for side in SIDES:
+        known = [said for said in (acking(row, side), nagle(row, side), stack(row, side)) if said]
+        if known:
+            told.append(f"{side}: " + "; ".join(known))
+    return told
+
+
+def place(row: Mapping[str, Any]) -> str:
+    """Return the capture point as a phrase."""
+    if row["vantage"] in _PLACES:
+        return f"captured {_PLACES[row['vantage']]} ({row['vantage_confidence']})"
+    return _PLACE_UNKNOWN[row["vantage_known_by"]]
+
+
+def acking(row: Mapping[str, Any], side: str) -> str:
+    """Return how `side` acknowledges, with the number of ACKs that show it; empty if unknown."""
+    told = []
+    if row[f"{side}_ack_policy"] != "unknown":
+        told.append(f"{ack_policy.POLICIES[row[f'{side}_ack_policy']]} ({row[f'{side}_ack_policy_samples']:,} ACKs)")
+    timer_ms, count = row[f"{side}_ack_timer_ms"], row[f"{side}_delayed_acks"]
+    if timer_ms is not None:
+        seen = f"{count:,} delayed ACKs after {row[f'{side}_ack_delay_from_ms']} to {row[f'{side}_ack_delay_to_ms']} ms"
+        kind = "heartbeat of 200 ms" if row[f"{side}_ack_timer_kind"] == "heartbeat" else f"delayed-ACK timer of {timer_ms:g} ms"
+        told.append(f"{kind} ({seen})")
+    return ", ".join(told)
+
+
+def nagle(row: Mapping[str, Any], side: str) -> str:
+    """Return whether Nagle's algorithm delays `side`'s small segments, with the evidence; empty if unknown."""
+    state, confidence, frame = (row[f"{side}_{name}"] for name in ("nagle", "nagle_confidence", "nagle_frame"))
+    if state == "unknown":
+        return ""
+    held = ack_policy.holds(lambda name: row[f"{side}_{name}"])
+    if state == "off":
+        times, what = row[f"{side}_small_in_flight"], "sent while an earlier one was not ACKed"
+    else:
+        times, what = held, "sent as soon as the ACK arrived"
+    both = f"; {held:,} others were sent as soon as the ACK arrived: the setting may have changed during the connection"
+    switched = both if state == "off" and held >= ack_policy.PROVING_HOLDS else ""
+    return f"Nagle {state} ({confidence}: {times:,} small segment{'' if times == 1 else 's'} {what}, first in frame {frame:,}{switched})"
+
+
+def stack(row: Mapping[str, Any], side: str) -> str:
+    """Return which stack `side` may have; empty without a guess."""
+    family = row[f"{side}_stack_guess"]
+    return f"possibly {family}, from its SYN" if family else ""

@@ -1,0 +1,275 @@
+"""Capture quality: how reliable the capture is. It is judged before any finding, and lowers the confidence of all findings.
+
+Some faults affect the whole capture (its clock, packets that the kernel dropped), others only some connections. Each fault has a factor
+between 0 and 1: the share of a verdict's confidence that remains. Factors multiply; those of connections are weighted by bytes for the
+whole capture. The factors are judgements, not measurements: they rank captures and decide how far a confidence is lowered (`steps_down`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import polars as pl
+
+from tcptrace_lab.schema import SIDES
+from tcptrace_lab.text import numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tcptrace_lab._core import CaptureInfo
+
+GOOD, FAIR = 0.8, 0.5
+"""Least factors for good and for limited capture quality."""
+
+COARSE_NS = 1_000_000
+"""A clock this coarse or coarser hides host and LAN delays: causes act within 1 ms (docs/how-it-decides.md, 2.2)."""
+
+FEW = 0.001
+"""Share of lost packets or bytes up to which nearly all verdicts are those of a complete capture."""
+MANY = 0.01
+"""Share of lost packets beyond which most longer connections are affected."""
+
+DEFAULT_MSS_BYTES = 1460
+"""Segment size by which missing bytes are counted if no full segment size is known: that of Ethernet."""
+
+
+class Cause(NamedTuple):
+    """One fault of a connection's capture: its name, the factor that remains, its condition, and its description."""
+
+    name: str
+    factor: float
+    holds: pl.Expr
+    words: str
+
+
+def _both(name: str) -> pl.Expr:
+    return pl.sum_horizontal(*(pl.col(f"{side}_{name}") for side in SIDES))
+
+
+def _missing() -> pl.Expr:
+    """Bytes of both directions that were ACKed but are missing from the capture."""
+    return _both("not_captured_bytes")
+
+
+@cache
+def _causes() -> tuple[Cause, ...]:
+    sent = _both("unique_bytes")
+    has_data = _both("data_segments") > 0
+    silent = pl.any_horizontal(*(pl.col(f"{side}_segments") == 0 for side in SIDES))
+    few = _missing() <= FEW * sent
+    return (
+        Cause("one_direction", 0.5, silent & has_data, "only one direction was captured"),
+        Cause("start_missing", 0.9, _both("syn_segments") == 0, "its start is missing from the capture"),
+        Cause("not_captured", 0.9, (_missing() > 0) & few, "a few of its bytes are missing from the capture"),
+        Cause("much_not_captured", 0.5, (_missing() > 0) & ~few, "many of its bytes are missing from the capture"),
+        Cause("reordered", 0.8, _both("late_segments") > 0, "the capture has segments after their ACKs"),
+        Cause("duplicated", 0.9, _both("capture_duplicates") > 0, "the capture has segments twice"),
+        Cause(
+            "offload",
+            0.9,
+            _both("super_segments") > 0,
+            "the network card merged segments, or had not split them yet (offload)",
+        ),
+    )
+
+
+@cache
+def connection_columns() -> Mapping[str, pl.Expr]:
+    """Capture quality of each connection, as expressions over rows of `schema.CONNECTIONS`.
+
+    Returns:
+        `trust_factor`: the share of a verdict's confidence that this connection's faults leave, between 0 and 1;
+        `trust_reasons`: names of these faults (`CAUSES`), a list.
+    """
+    causes = _causes()
+    names = pl.concat_list(*(pl.when(cause.holds).then(pl.lit(cause.name)) for cause in causes)).list.drop_nulls()
+    return {"trust_factor": _factor(causes), "trust_reasons": names}
+
+
+def _factor(causes: tuple[Cause, ...]) -> pl.Expr:
+    product: pl.Expr = pl.lit(1.0)
+    for cause in causes:
+        product *= pl.when(cause.holds).then(cause.factor).otherwise(1.0)
+    return product
+
+
+CAUSES: Mapping[str, str] = {cause.name: cause.words for cause in _causes()}
+"""Faults of a connection's capture: name → description."""
+
+
+class Reason(NamedTuple):
+    """One fault of a capture: its name, the factor that remains (1: worth stating, harmless), and its description."""
+
+    name: str
+    factor: float
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """The quality of a capture.
+
+    Attributes:
+        factor_of_capture: the share of a verdict's confidence that faults of the whole capture leave, between 0 and 1.
+        factor_of_connections: the share that faults of connections leave, weighted by bytes.
+        reasons: the faults, and harmless facts worth stating.
+        counts: counts by name: `drops_suspected` (segments that were ACKed but are missing from the capture), `duplicates`,
+            `late_segments`, `super_segments`, `one_direction`, `start_missing` (connections).
+    """
+
+    factor_of_capture: float
+    factor_of_connections: float
+    reasons: tuple[Reason, ...]
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def factor(self) -> float:
+        """The product of both factors."""
+        return self.factor_of_capture * self.factor_of_connections
+
+    @property
+    def verdict(self) -> str:
+        """`good`, `fair` (limited) or `poor`."""
+        return "good" if self.factor >= GOOD else "fair" if self.factor >= FAIR else "poor"
+
+    @property
+    def words(self) -> str:
+        """One line of text."""
+        return _line(self.verdict, {reason.name: reason.words for reason in self.reasons})
+
+    def to_dict(self, info: CaptureInfo) -> dict[str, Any]:
+        """The object `capture.trust` of the JSON."""
+        return {
+            "verdict": self.verdict,
+            "factor": round(self.factor, 3),
+            "reasons": [{"name": reason.name, "factor": reason.factor, "words": reason.words} for reason in self.reasons],
+            "drops_suspected": self.counts["drops_suspected"],
+            "kernel_drops": info["kernel_drops"],
+            "duplicates": self.counts["duplicates"],
+            "offload": self.counts["super_segments"] > 0,
+            "late_segments": self.counts["late_segments"],
+            "one_direction_connections": self.counts["one_direction"],
+            "start_missing_connections": self.counts["start_missing"],
+            "snaplen_cut": info["snaplen_cut"],
+            "clock_steps": info["clock_steps"],
+            "resolution_ns": info["resolution_ns"],
+        }
+
+
+EMPTY, IN_PART = "empty", "read_in_part"
+
+_HEADS = {
+    "good": "good",
+    "fair": "limited",
+    "poor": "poor",
+}
+
+
+def line(told: Mapping[str, Any]) -> str:
+    """Return the line of text from `capture.trust` of the JSON (see `Trust.words`)."""
+    return _line(told["verdict"], {reason["name"]: reason["words"] for reason in told["reasons"]})
+
+
+def _line(verdict: str, words: Mapping[str, str]) -> str:
+    if EMPTY in words:
+        return f"capture quality: {words[EMPTY]}"
+    head = f"capture quality{' of the part that was read' if IN_PART in words else ''}: {_HEADS[verdict]}"
+    return head + ("; " + "; ".join(words.values()) if words else "")
+
+
+def steps_down(factor: float) -> int:
+    """Return by how many steps (proved → consistent → possible) this factor lowers the confidence of a finding."""
+    return 0 if factor >= GOOD else 1 if factor >= FAIR else 2
+
+
+def judge(info: CaptureInfo, connections: pl.LazyFrame, *, complete: bool) -> Trust:
+    """Judge the quality of a capture.
+
+    Args:
+        info: facts about the capture from the engine.
+        connections: rows of `schema.CONNECTIONS`, all of the capture; queried once.
+        complete: whether all of the capture could be read.
+    """
+    counts = _counted(connections)
+    weight, believed = counts.pop("weight"), counts.pop("believed")
+    own = believed / weight if weight else 1.0
+    reasons = [*_of_capture(info, complete=complete), *_of_connections(counts, info["connections"])]
+    whole = math.prod(reason.factor for reason in reasons)
+    return Trust(whole, own, tuple(reasons), {name: int(count) for name, count in counts.items()})
+
+
+def _counted(connections: pl.LazyFrame) -> dict[str, Any]:
+    return connections.select(**_counts()).collect().row(0, named=True)
+
+
+@cache
+def _counts() -> Mapping[str, pl.Expr]:
+    weight = _both("payload_bytes")
+    full = pl.min_horizontal(*(pl.col(f"{side}_full_segment_bytes") for side in SIDES)).fill_null(DEFAULT_MSS_BYTES)
+    by_name = {cause.name: cause.holds for cause in _causes()}
+    return {
+        "weight": weight.sum().cast(pl.Float64),
+        "believed": (weight * _factor(_causes())).sum(),
+        "drops_suspected": ((_missing() + full - 1) // full).sum(),
+        "duplicates": _both("capture_duplicates").sum(),
+        "late_segments": _both("late_segments").sum(),
+        "super_segments": _both("super_segments").sum(),
+        "one_direction": by_name["one_direction"].sum(),
+        "start_missing": by_name["start_missing"].sum(),
+    }
+
+
+def _of_capture(info: CaptureInfo, *, complete: bool) -> list[Reason]:
+    """Return the faults of the whole capture."""
+    found = []
+    if not info["packets"]:
+        found.append(Reason(EMPTY, 0.0, "no packets"))
+    packets = max(info["packets"], 1)
+    if info["kernel_drops"]:
+        share = info["kernel_drops"] / (packets + info["kernel_drops"])
+        factor = 0.9 if share <= FEW else 0.7 if share <= MANY else 0.4
+        found.append(Reason("kernel_drops", factor, f"{numbers.counted(info['kernel_drops'], 'packet')} dropped during capture"))
+    if info["first_ts_ns"] is None and info["packets"]:
+        found.append(Reason("no_times", 0.1, "no timestamps"))
+    elif info["resolution_ns"] >= COARSE_NS:
+        found.append(Reason("coarse_clock", 0.7, f"timestamp resolution {info['resolution_ns'] / 1e6:g} ms"))
+    if info["clock_steps"]:
+        factor = 0.9 if info["clock_steps"] <= FEW * packets else 0.7
+        found.append(
+            Reason(
+                "clock_steps",
+                factor,
+                f"{numbers.counted(info['clock_steps'], 'timestamp')} {'runs' if info['clock_steps'] == 1 else 'run'} backwards",
+            )
+        )
+    if info["snaplen_cut"]:
+        found.append(Reason("snaplen", 1.0, f"{numbers.counted(info['snaplen_cut'], 'packet')} truncated by snaplen (headers complete)"))
+    if not complete:
+        found.append(Reason(IN_PART, 0.8, "the file could not be read completely"))
+    return found
+
+
+def _of_connections(counts: Mapping[str, int], connections: int) -> list[Reason]:
+    """Return the faults of connections. Their factor here is 1, because `factor_of_connections` already counts them."""
+    words = (
+        (
+            "drops_suspected",
+            "segment",
+            "was ACKed but is missing from the capture (estimate)",
+            "were ACKed but are missing from the capture (estimate)",
+        ),
+        ("duplicates", "segment", "was captured twice", "were captured twice"),
+        ("late_segments", "segment", "was captured after its ACK", "were captured after their ACKs"),
+        ("super_segments", "segment", "is longer than the MSS (offload)", "are longer than the MSS (offload)"),
+        ("one_direction", "connection", f"of {connections:,} has one direction only", f"of {connections:,} have one direction only"),
+        ("start_missing", "connection", f"of {connections:,} lacks its start", f"of {connections:,} lack their start"),
+    )
+    return [
+        Reason(name, 1.0, f"{numbers.counted(counts[name], thing)} {one if counts[name] == 1 else several}")
+        for name, thing, one, several in words
+        if counts[name]
+    ]

@@ -1,0 +1,156 @@
+"""Rows that arrive out of order and may exceed memory → one lazy frame, sorted by number.
+
+The engine returns connections and flows when they are over, so a long one comes after thousands of later ones. Up to a bound they are kept
+and sorted at the end. Beyond it they go to temporary files in sorted parts. A query takes ranges of numbers in turn and reads from each
+file only what is in the range. Late rows are in few parts, so nearly everything is read once.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+import polars as pl
+from polars.io.plugins import register_io_source
+
+from tcptrace_lab.engine import memory
+from tcptrace_lab.engine.predicates import conjuncts, limited
+from tcptrace_lab.engine.spill import Files, close, parquet
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+RANGE_ROWS = 8_192
+"""Numbers per range, and rows of a part that are decoded together: about 16 MB of connections (a row takes about 2 KB)."""
+
+TESTED_NUMBERS = 128 * RANGE_ROWS
+"""Numbers that are tested against a query's predicate at a time: 4 MB."""
+
+
+class _Part(NamedTuple):
+    """One sorted file, with its lowest and highest number."""
+
+    rows: pl.LazyFrame
+    low: int
+    high: int
+
+
+class Ordered:
+    """Collects frames with one schema, then returns all rows as one lazy frame, sorted by a column of distinct numbers."""
+
+    def __init__(
+        self,
+        schema: Mapping[str, pl.DataType],
+        number: str,
+        part_rows: int,
+        complete: Callable[[pl.DataFrame], pl.DataFrame] | None = None,
+    ) -> None:
+        """Start without rows.
+
+        Args:
+            schema: columns and types of the resulting rows.
+            number: name of the column to sort by.
+            part_rows: rows kept in memory. Beyond it, this many go to a file at a time.
+            complete: converts added rows to rows of `schema`, many at a time; None if they have this schema already.
+        """
+        self._schema = dict(schema)
+        self._number = number
+        self._part_rows = part_rows
+        self._complete = complete
+        self._held: list[pl.DataFrame] = []
+        self._held_rows = 0
+        self._files = Files(parquet(RANGE_ROWS))
+        self._bounds: list[tuple[int, int]] = []
+
+    def add(self, frame: pl.DataFrame) -> None:
+        """Add the rows of `frame`. Raises OutputUnwritable as `Files.add` does."""
+        if frame.is_empty():
+            return
+        self._held.append(frame)
+        self._held_rows += frame.height
+        if self._held_rows > self._part_rows:
+            self._write_held()
+
+    def finish(self) -> pl.LazyFrame:
+        """Return all rows. Raises OutputUnwritable as `add` does."""
+        if not self._files.some:
+            held = self._sorted() if self._held else _no_rows(tuple(self._schema.items()))
+            self._held = []
+            return held.lazy()
+        if self._held:
+            self._write_held()
+        files = self._files.finish()
+        bounds = zip(files, self._bounds, strict=True)
+        parts = [_Part(pl.scan_parquet([file], schema=self._schema), low, high) for file, (low, high) in bounds]
+        close(files)  # the scans hold them open
+        return _lazy(parts, self._schema, self._number)
+
+    def _sorted(self) -> pl.DataFrame:
+        rows = pl.concat(self._held)
+        complete = rows if self._complete is None else self._complete(rows)
+        return complete[list(self._schema)].sort(self._number)
+
+    def _write_held(self) -> None:
+        rows = self._sorted()
+        self._held, self._held_rows = [], 0
+        self._bounds.append((rows.item(0, self._number), rows.item(-1, self._number)))
+        self._files.add(rows)
+        memory.give_back()  # returns, among others, the memory of these connections in the engine
+
+
+@cache
+def _no_rows(columns: tuple[tuple[str, pl.DataType], ...]) -> pl.DataFrame:
+    return pl.DataFrame(schema=dict(columns))
+
+
+def _lazy(parts: list[_Part], schema: Mapping[str, pl.DataType], number: str) -> pl.LazyFrame:
+    """Return a lazy frame over all parts, sorted by `number`. Each collect reads the files."""
+    highest = max(part.high for part in parts)
+
+    def rows(
+        columns: list[str] | None,
+        predicate: pl.Expr | None,
+        limit: int | None,
+        batch_rows: int | None,  # noqa: ARG001  (Polars' own idea of a batch)
+    ) -> Iterator[pl.DataFrame]:
+        on_number = [part for part in conjuncts(predicate) if set(part.meta.root_names()) == {number}]
+        ranges = _ranges(highest, number, schema[number], on_number)
+        return limited((_range(parts, number, bounds, predicate, columns) for bounds in ranges), limit)
+
+    return register_io_source(rows, schema=schema, is_pure=True)
+
+
+def _ranges(highest: int, number: str, dtype: pl.DataType, tests: list[pl.Expr]) -> Iterator[tuple[int, int]]:
+    """Yield the ranges of numbers up to `highest`; with tests, only ranges with numbers that pass, as narrow as possible."""
+    for start in range(0, highest + 1, TESTED_NUMBERS):
+        numbers = pl.int_range(start, min(start + TESTED_NUMBERS, highest + 1), dtype=pl.Int64, eager=True)
+        passing = pl.DataFrame({number: numbers.cast(dtype)}).filter(*tests, True)[number].cast(pl.Int64)  # noqa: FBT003
+        spans = pl.DataFrame({"number": passing}).group_by(pl.col("number") // RANGE_ROWS).agg(low=pl.min("number"), high=pl.max("number"))
+        yield from spans.sort("low").select("low", "high").iter_rows()
+
+
+def _range(parts: list[_Part], number: str, bounds: tuple[int, int], predicate: pl.Expr | None, columns: list[str] | None) -> pl.DataFrame:
+    """Return the rows with numbers within `bounds` that pass `predicate`, sorted."""
+    low, high = bounds
+    inside = pl.col(number).is_between(low, high)
+    scans = [part.rows.filter(inside) for part in parts if part.low <= high and part.high >= low]
+    if not scans:
+        scans = [parts[0].rows.clear()]
+    query = pl.concat(scans)
+    if predicate is not None:
+        query = query.filter(predicate)
+    if columns is None:
+        return query.sort(number).collect()
+    return query.select({*columns, number}).sort(number).select(columns).collect()
+
+
+def beside(left: pl.LazyFrame, right: pl.LazyFrame, number: str) -> Iterator[pl.DataFrame]:
+    """Left join of two tables that are both sorted by `number`, in batches of bounded size, in that order.
+
+    (Polars' own join would hold one of the tables in memory.)
+    """
+    for rows in left.collect_batches(chunk_size=RANGE_ROWS, maintain_order=True):
+        if rows.height:
+            bounds = rows.item(0, number), rows.item(-1, number)
+            own = right.filter(pl.col(number).is_between(*bounds)).collect()
+            yield rows.join(own, on=number, how="left", maintain_order="left")

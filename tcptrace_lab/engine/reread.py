@@ -1,0 +1,387 @@
+"""Lazy tables of a capture that is too large to keep: each query reads the files again.
+
+For a plain capture this costs less than writing segments to disk and reading them back. Measured on 10 M segments (1 GB of capture,
+1.6 GB of rows): 1.6 s of CPU time for a dozen columns, against 4 s for writing Parquet alone. The engine makes only the columns that a
+query needs, and no temporary file remains.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import polars as pl
+from polars.io.plugins import register_io_source
+
+from tcptrace_lab import schema
+from tcptrace_lab._core import Engine, EngineError
+from tcptrace_lab.capture.streams import is_compressed
+from tcptrace_lab.engine.predicates import conjuncts, limited
+from tcptrace_lab.errors import CaptureUnreadable, from_engine
+from tcptrace_lab.process import temporary
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from tcptrace_lab._core import ArrowStream
+    from tcptrace_lab.engine.revisions import Revisions
+
+    KnownConnection = tuple[int, tuple[str, int], tuple[str, int], tuple[int, int]]
+
+Worth: TypeAlias = "tuple[int, int, float, bool, bool]"
+"""When the time of a cause in one direction is worth a finding: index of the cause in `schema.CAUSES`, least time in nanoseconds, least
+share of the direction's active time, whether only the client's direction counts, whether only directions with data count."""
+
+PULL_ROWS = 65_536
+"""Rows taken from the engine at a time, if they have few columns. The engine makes the next rows meanwhile."""
+
+PULL_VALUES = 1_048_576
+"""Values (rows times columns) taken from the engine at a time for a query, about 8 MB; never less than one batch. When a query consumes
+slowly (`collect_batches`), Polars buffers six times as much, and twelve times if the query reorders columns."""
+
+BATCH_ROWS = 16_384
+"""Rows per batch of the engine. With batches a quarter of this size, Polars takes a third more time."""
+
+TOGETHER_WAITS_BYTES = 16_000_000
+"""Memory for waits when segments come in the same pass. It is a quarter of the engine's default, because segments need memory too."""
+
+MOST_ONLY = 10_000
+"""Number of connections up to which the engine filters by connection. If more are wanted, it returns all, and Polars filters."""
+
+Together: TypeAlias = "Callable[[Sequence[int], Sequence[str], Sequence[str]], Iterator[tuple[pl.DataFrame, pl.DataFrame]]]"
+"""Takes connections, columns of `schema.SEGMENTS` and columns of `schema.WAITS`. Yields batches of both tables in one pass: segments in
+frame order, and the ledger of a connection after its segments."""
+
+Progress: TypeAlias = "Callable[[int, float | None], None]"
+"""Called at intervals with the number of rows read and the share of the files (0 to 1; None where their size is unknown)."""
+
+_ALL = 1 << 20
+"""Bound on the number of kept costs when the connections are already chosen: higher than they can reach, so all are kept."""
+
+_KNOWN = ("conn", "client_addr", "client_port", "server_addr", "server_port", "first_frame", "last_frame")
+
+
+def share_read(engine: Engine) -> float | None:
+    """Return what share of its files an engine has read, 0 to 1; None if one of them is not a regular file, or all are empty."""
+    info = engine.info()
+    return min(info["bytes_read"] / info["bytes_total"], 1.0) if info["bytes_total"] else None
+
+
+def frame(stream: ArrowStream, table: schema.Table) -> pl.DataFrame:
+    """Return the engine's columns without copying, with category codes as names. Columns may be missing; the order is the engine's."""
+    data: Any = stream  # Polars accepts the Arrow stream interface, but its type hints lack it
+    codes = pl.DataFrame(data)
+    return codes.with_columns(_named(table, tuple(codes.columns))) if codes.height else table.no_rows(tuple(codes.columns))
+
+
+@cache
+def _named(table: schema.Table, columns: tuple[str, ...]) -> list[pl.Expr]:
+    """Expressions that turn category codes into categories."""
+    return [pl.col(column.name).cat.to(column.polars_type()) for column in table if column.values and column.name in columns]
+
+
+def pulled(engine: Engine, columns: int) -> Iterator[pl.DataFrame]:
+    """Yield the segment rows that remain in `engine`, in batches; `columns` is their number of columns."""
+    most = min(PULL_ROWS, max(PULL_VALUES // columns // BATCH_ROWS, 1) * BATCH_ROWS)
+    while True:
+        rows = frame(engine.segments(most), schema.SEGMENTS)
+        if rows.is_empty():
+            return
+        yield rows
+
+
+class Pulled(NamedTuple):
+    """One batch of rows of each table, as the engine returns them.
+
+    Connections and flows come when they are over, after their segments and datagrams, in no defined order. Flows lack the columns that
+    Python computes. `share` is the share of the files read by then (see `share_read`); `seen` counts all segments, requested or not.
+    `accounts`, `ledger` (columns of `schema.WAITS`) and `notes` come with their connection, if the engine was asked for them.
+    """
+
+    share: float | None
+    seen: int
+    segments: pl.DataFrame
+    datagrams: pl.DataFrame
+    connections: pl.DataFrame
+    flows: pl.DataFrame
+    accounts: pl.DataFrame
+    ledger: pl.DataFrame
+    notes: pl.DataFrame
+
+    def goes_on(self, before: Pulled | None) -> bool:
+        """Whether anything came since `before`; False at the end of the capture."""
+        tables = (self.segments, self.datagrams, self.connections, self.flows, self.accounts, self.ledger, self.notes)
+        return self.seen > (0 if before is None else before.seen) or not all(table.is_empty() for table in tables)
+
+
+_PULLED = (
+    schema.SEGMENTS,
+    schema.DATAGRAMS,
+    schema.CONNECTIONS,
+    schema.FLOWS,
+    schema.ACCOUNTS,
+    schema.WAITS,
+    schema.NOTES,
+)
+
+
+def pulled_all(engine: Engine) -> Iterator[Pulled]:
+    """Yield all that remains in `engine`, in batches. A thread makes the next batch while the caller uses the current one.
+
+    Raises OutputUnwritable where temporary files have no room.
+    """
+
+    def pull() -> Pulled:
+        tables = map(frame, engine.pull(PULL_ROWS), _PULLED)
+        return Pulled(share_read(engine), engine.segments_seen(), *tables)
+
+    before = None
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="pull") as ahead:
+        coming = ahead.submit(pull)
+        while True:
+            with temporary.room():
+                rows = coming.result()
+            if not rows.goes_on(before):
+                return
+            coming = ahead.submit(pull)
+            before = rows
+            yield rows
+
+
+class Judged(NamedTuple):
+    """The evidence for findings, for connections that lose time worth a finding and for those whose handshake failed.
+
+    Attributes:
+        kinds: rows of `schema.KINDS_OF_WAITS`.
+        waits: rows of `schema.LONGEST`: the longest of each direction, of each of its causes, and of its stalls.
+        locks: rows of `schema.LOCKS`.
+        places: rows of `schema.PLACES`: all directions of these connections.
+    """
+
+    kinds: pl.DataFrame
+    waits: pl.DataFrame
+    locks: pl.DataFrame
+    places: pl.DataFrame
+
+    def with_more(self, more: Judged) -> Judged:
+        """Return this evidence together with that for other connections."""
+        return Judged(*(pl.concat([getattr(self, name), getattr(more, name)]) for name in self._fields))
+
+
+def nothing_judged() -> Judged:
+    """Return evidence for no connections: empty tables."""
+    tables = (schema.KINDS_OF_WAITS, schema.LONGEST, schema.LOCKS, schema.PLACES)
+    return Judged(*(table.no_rows() for table in tables))
+
+
+def judged(engine: Engine) -> Judged:
+    """Return the evidence at the end of a pass of an engine that was given `worth`."""
+    return Judged(
+        frame(engine.kinds(), schema.KINDS_OF_WAITS),
+        frame(engine.waits(), schema.LONGEST),
+        frame(engine.locks(), schema.LOCKS),
+        frame(engine.directions(), schema.PLACES),
+    )
+
+
+def datagram_engine(names: list[str], *, flows: bool) -> Engine:
+    """Return an engine for the UDP datagrams of a capture, and its flows if wanted. Raises EngineError where nothing can be read."""
+    return Engine(names, BATCH_ROWS, columns=["frame"], only=[], summaries=flows, datagrams=True)
+
+
+def pulled_datagrams(engine: Engine) -> Iterator[pl.DataFrame]:
+    """Yield the datagram rows that remain in `engine`, in batches."""
+    return (rows.datagrams for rows in pulled_all(engine))
+
+
+class Files:
+    """Regular files that can be read again, and their state (`stat`) at the first reading."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        """Record the state of the files. Raises OSError where `stat` fails."""
+        self._names = list(names)
+        self._looks = [os.stat(name) for name in self._names]  # noqa: PTH116  (names as the user gave them)
+
+    @property
+    def regular(self) -> bool:
+        """Whether all are regular files: no pipe, device or directory."""
+        return all(stat.S_ISREG(look.st_mode) for look in self._looks)
+
+    @property
+    def size_bytes(self) -> int:
+        """Total size of the files."""
+        return sum(look.st_size for look in self._looks)
+
+    def compressed(self) -> bool:
+        """Whether one of them is compressed: reading it again means decompressing it again. Raises OSError where one cannot be opened."""
+        return any(is_compressed(name) for name in self._names)
+
+    def segments(self, last_frame: int, connections: pl.LazyFrame, revisions: Revisions) -> pl.LazyFrame:
+        """Return the rows of `schema.SEGMENTS` up to `last_frame`; each query reads the files.
+
+        `connections` are all connections of the files. A query raises CaptureUnreadable if the files have changed. A single file may have
+        grown: the new frames are left out.
+        """
+
+        def pull(query: _Query) -> Iterator[pl.DataFrame]:
+            return map(revisions.of, query.segments(self._names, connections))
+
+        return self._again(schema.SEGMENTS, last_frame, pull)
+
+    def ledger(self, connections: pl.LazyFrame) -> pl.LazyFrame:
+        """Return the rows of `schema.WAITS`, in the order in which their connections end. Each query reads and classifies again.
+
+        A query raises CaptureUnreadable if the files have changed. A single file may have grown: the new connections are left out if the
+        file held at most `MOST_ONLY`.
+        """
+
+        def pull(query: _Query) -> Iterator[pl.DataFrame]:
+            return query.ledger(self._names, connections)
+
+        return self._again(schema.WAITS, None, pull)
+
+    def together(self, last_frame: int, connections: pl.LazyFrame, revisions: Revisions) -> Together:
+        """Return a function that yields rows of `segments` and `ledger` from one reading.
+
+        The function raises CaptureUnreadable if the files have changed.
+        """
+
+        def rows(conns: Sequence[int], columns: Sequence[str], waits: Sequence[str]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
+            self._check_unchanged()
+            only = known_connections(connections, pl.col("conn").is_in(conns))
+            try:
+                engine = Engine(
+                    self._names,
+                    BATCH_ROWS,
+                    columns=columns,
+                    only=only,
+                    summaries=False,
+                    ledger=waits,
+                    waits_memory_bytes=TOGETHER_WAITS_BYTES,
+                )
+                for pulled_rows in pulled_all(engine):
+                    yield revisions.of(_up_to(last_frame, pulled_rows.segments)), pulled_rows.ledger
+            except EngineError as error:
+                raise from_engine(error) from error
+
+        return rows
+
+    def judged(self, connections: pl.LazyFrame, conns: Sequence[int], worth: Sequence[Worth]) -> Judged:
+        """Return the evidence for findings on some connections. Raises CaptureUnreadable if the files have changed."""
+        self._check_unchanged()
+        only = known_connections(connections, pl.col("conn").is_in(conns))
+        try:
+            engine = Engine(self._names, BATCH_ROWS, columns=[], only=only, summaries=False, worth=worth, most=_ALL)
+            for _ in pulled_all(engine):
+                pass
+        except EngineError as error:
+            raise from_engine(error) from error
+        return judged(engine)
+
+    def datagrams(self, last_frame: int) -> pl.LazyFrame:
+        """Return the rows of `schema.DATAGRAMS` up to `last_frame`; each query reads the files. Errors are those of `segments`."""
+        return self._again(schema.DATAGRAMS, last_frame, lambda _: pulled_datagrams(datagram_engine(self._names, flows=False)))
+
+    def _again(self, table: schema.Table, last_frame: int | None, pull: Callable[[_Query], Iterator[pl.DataFrame]]) -> pl.LazyFrame:
+        """Return a lazy frame of `table` that calls `pull` at each collect, and ends at `last_frame` if that is given."""
+
+        def rows(
+            columns: list[str] | None,
+            predicate: pl.Expr | None,
+            limit: int | None,
+            batch_rows: int | None,  # noqa: ARG001  (Polars' own idea of a batch)
+        ) -> Iterator[pl.DataFrame]:
+            self._check_unchanged()
+            query = _Query(columns, predicate, limit)
+            return query.answer(pull, last_frame)
+
+        return register_io_source(rows, schema=table.polars_schema(), is_pure=True)
+
+    def _check_unchanged(self) -> None:
+        for name, before in zip(self._names, self._looks, strict=True):
+            try:
+                now = os.stat(name)  # noqa: PTH116
+            except OSError as error:
+                raise CaptureUnreadable(
+                    f"the file disappeared while it was read: {error.strerror}", where=name, remedy="keep the file until the end"
+                ) from error
+            same = (now.st_dev, now.st_ino) == (before.st_dev, before.st_ino)
+            untouched = (now.st_size, now.st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+            only_grown = len(self._names) == 1 and now.st_size > before.st_size
+            if not same or not (untouched or only_grown):
+                raise CaptureUnreadable("changed while it was read", where=name, remedy="wait until it is complete, or analyze a copy")
+
+
+class _Query(NamedTuple):
+    """What Polars asks of a source: columns (None: all), a predicate, and a maximum number of rows."""
+
+    columns: list[str] | None
+    predicate: pl.Expr | None
+    limit: int | None
+
+    def answer(self, pull: Callable[[_Query], Iterator[pl.DataFrame]], last_frame: int | None) -> Iterator[pl.DataFrame]:
+        """Yield the answer in batches, from the rows that `pull` yields."""
+        try:
+            all_rows = pull(self)
+        except EngineError as error:
+            raise from_engine(error) from error
+        yield from limited(self._wanted(all_rows, last_frame), self.limit)
+
+    def _wanted(self, all_rows: Iterator[pl.DataFrame], last_frame: int | None) -> Iterator[pl.DataFrame]:
+        """Apply predicate and columns to each batch, and stop after `last_frame`, because the file may have grown."""
+        for pulled_rows in all_rows:
+            rows = pulled_rows if last_frame is None else _up_to(last_frame, pulled_rows)
+            grown = rows.height < pulled_rows.height
+            if self.predicate is not None:
+                rows = rows.filter(self.predicate)
+            if self.columns is not None:
+                rows = rows.select(self.columns)
+            yield rows
+            if grown:
+                return
+
+    def segments(self, names: list[str], connections: pl.LazyFrame) -> Iterator[pl.DataFrame]:
+        """Yield the segments that the query needs. Raises EngineError where nothing can be read."""
+        columns = self._engine_columns(schema.SEGMENTS, "frame")
+        return pulled(Engine(names, BATCH_ROWS, columns=columns, only=self._only(connections), summaries=False), len(columns))
+
+    def ledger(self, names: list[str], connections: pl.LazyFrame) -> Iterator[pl.DataFrame]:
+        """Yield the intervals of the ledger that the query needs. Raises EngineError where nothing can be read."""
+        columns = self._engine_columns(schema.WAITS)
+        only = known_connections(connections, *self._of_connections())
+        engine = Engine(names, BATCH_ROWS, columns=[], only=only, summaries=False, ledger=columns)
+        return (rows.ledger for rows in pulled_all(engine) if not rows.ledger.is_empty())
+
+    def _engine_columns(self, table: schema.Table, *also: str) -> list[str]:
+        if self.columns is None:
+            return list(table.names)
+        tested = () if self.predicate is None else self.predicate.meta.root_names()
+        return sorted({*self.columns, *tested, *also})
+
+    def _only(self, connections: pl.LazyFrame) -> list[KnownConnection] | None:
+        """Return the connections that pass the parts of the predicate on `conn` alone, so that the engine skips all others; None: all."""
+        tests = self._of_connections()
+        return known_connections(connections, *tests) if tests else None
+
+    def _of_connections(self) -> list[pl.Expr]:
+        """Return the parts of the predicate that use only `conn`."""
+        return [part for part in conjuncts(self.predicate) if set(part.meta.root_names()) == {"conn"}]
+
+
+def _up_to(last_frame: int, rows: pl.DataFrame) -> pl.DataFrame:
+    """Drop frames after `last_frame`, which came into the file after the first reading. `rows` are in frame order."""
+    return rows if rows.is_empty() or rows.item(-1, "frame") <= last_frame else rows.filter(pl.col("frame") <= last_frame)
+
+
+def known_connections(connections: pl.LazyFrame, *tests: pl.Expr) -> list[KnownConnection] | None:
+    """Return the connections that pass the tests, in the form that the engine filters by; None if there are more than `MOST_ONLY`."""
+    wanted = connections.filter(*tests).select(_KNOWN).head(MOST_ONLY + 1).collect()
+    if wanted.height > MOST_ONLY:
+        return None
+    return [
+        (conn, (client, client_port), (server, server_port), (first_frame, last_frame))
+        for conn, client, client_port, server, server_port, first_frame, last_frame in wanted.iter_rows()
+    ]

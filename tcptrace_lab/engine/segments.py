@@ -1,0 +1,299 @@
+"""Capture files → the tables `segments` and `connections`.
+
+This module runs the Rust engine; `reread` runs it again for captures that are too large to keep. Segments stay in memory up to a bound.
+Beyond it, a query reads a plain file again. Input that cannot be read twice (a pipe), or only slowly (a compressed or converted file), is
+kept in temporary files instead. `datagrams` does this for UDP. Connections are kept as they end: in memory up to a bound, then in
+temporary files.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import TYPE_CHECKING, Protocol
+
+from tcptrace_lab import schema
+from tcptrace_lab._core import Engine
+from tcptrace_lab.capture.convert import Source, read_through
+from tcptrace_lab.engine.ordered import Ordered
+from tcptrace_lab.engine.reread import BATCH_ROWS, Files, Judged, frame, judged, nothing_judged, pulled_all
+from tcptrace_lab.engine.revisions import Revisions
+from tcptrace_lab.engine.spill import Spill
+from tcptrace_lab.errors import ReadInPart, UsageError, place
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    import polars as pl
+
+    from tcptrace_lab._core import CaptureInfo, Problem
+    from tcptrace_lab.engine.reread import Progress, Together, Worth
+
+SPILL_ROWS = 262_144
+"""Segment rows kept in memory: about 40 MB. Both bounds keep total memory below 300 MB for a capture of 100 MB, and below 1.5 GB for
+any."""
+
+ROWS_PER_CONNECTION = 32
+"""One row of `schema.CONNECTIONS` or `schema.FLOWS` counts as this many segment rows. A connection row takes about 2 KB, as much as 14
+segment rows, and twice that while rows are sorted and written."""
+
+REREAD_BYTES = 32_000_000
+"""Plain captures of at least this size are read again and not kept. So many bytes hold about `SPILL_ROWS` segments."""
+
+MOST_COSTS = 50
+"""Number of costs worth a finding whose evidence is kept, when all connections are analyzed."""
+
+_PARTIAL = "the results cover what could be read"
+
+
+class Watcher(Protocol):
+    """Receives the rows of a table while the capture is read, so that no second pass is needed.
+
+    Segments carry the kind that the engine gave them at first sight. Later segments may change it (`revisions`).
+    """
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the watcher needs."""
+
+    def add(self, rows: pl.DataFrame) -> None:
+        """Take the next rows, in capture order. They have at least `columns`."""
+
+
+class FlowWatcher(Watcher, Protocol):
+    """Receives UDP datagrams while the capture is read, and returns the figures of a flow when the flow is over."""
+
+    def take(self, flows: pl.DataFrame) -> pl.DataFrame:
+        """Return rows of `schema.FLOWS` for flows that are over, given the first columns of these rows (the endpoints)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The tables that the engine makes of a capture. They are lazy, because each may be larger than memory.
+
+    Attributes:
+        segments: rows of `schema.SEGMENTS` in capture order. On a large capture each query is a pass over its files: select columns, and
+            collect together what belongs together.
+        connections: rows of `schema.CONNECTIONS` by `conn`, one per connection. A capture may hold millions of connections at 2 KB each:
+            collect few rows or few columns, or use `connections.collect_batches(maintain_order=True)`. `info["connections"]` is their
+            number.
+        info: facts about the capture, from the files and the engine.
+        problems: what the engine survived: each kind of problem once, with its count and the place of the first.
+        flows: rows of `schema.FLOWS` by `flow`; None unless UDP was watched.
+        accounts: rows of `schema.ACCOUNTS` by `conn`, one per connection. This table, `ledger`, `notes` and `judged` are empty unless the
+            capture was read with `worth`.
+        ledger: every interval of every direction: rows of `schema.WAITS`, or of `schema.LEDGER` if it was read without `proofs`.
+            Connections are in the order in which they end. Within a connection the client's direction comes first; a direction is in time
+            order. On a large capture each query is a pass over its files.
+        together: yields rows of `segments` and `ledger` in one pass over a large capture; None where both tables are kept.
+        notes: rows of `schema.NOTES`, grouped by connection.
+        judged: the evidence for findings, for the connections with most time worth a finding.
+        again: reads the files again and returns the evidence for other connections, given their numbers; None where that is impossible.
+    """
+
+    segments: pl.LazyFrame
+    connections: pl.LazyFrame
+    info: CaptureInfo
+    problems: tuple[Problem, ...]
+    flows: pl.LazyFrame | None = None
+    accounts: pl.LazyFrame = field(default_factory=lambda: schema.ACCOUNTS.no_rows().lazy())
+    ledger: pl.LazyFrame = field(default_factory=lambda: schema.WAITS.no_rows().lazy())
+    together: Together | None = None
+    notes: pl.LazyFrame = field(default_factory=lambda: schema.NOTES.no_rows().lazy())
+    judged: Judged = field(default_factory=nothing_judged)
+    again: Callable[[Sequence[int]], Judged] | None = None
+
+    def of(self, wanted: pl.Expr) -> Tables:
+        """Keep only the connections for which an expression over `conn` is true."""
+        names = ("segments", "connections", "accounts", "ledger", "notes")
+        return replace(self, **{name: getattr(self, name).filter(wanted) for name in names})
+
+    def details(self, conns: Iterable[int]) -> Judged:
+        """Return the evidence for findings on these connections; evidence already kept for others may come with it.
+
+        If the files cannot be read again, connections outside `judged` have no evidence.
+        """
+        missing = sorted(set(conns).difference(self.judged.places["conn"].to_list()))
+        return self.judged.with_more(self.again(missing)) if missing and self.again is not None else self.judged
+
+    @property
+    def complete(self) -> bool:
+        """Whether all of the capture is in the tables."""
+        return self.loss is None
+
+    @property
+    def loss(self) -> ReadInPart | None:
+        """The loss as an exception, for a caller that must not go on with part of a capture; None if `complete`."""
+        return loss_of(self.info, self.problems)
+
+
+def loss_of(info: CaptureInfo, problems: Sequence[Problem]) -> ReadInPart | None:
+    """Return what part of a capture is missing from its tables; None if nothing is."""
+    lost = [problem for problem in problems if problem["loses_data"]]
+    if not lost:
+        return None if info["complete"] else ReadInPart("the capture could not be read completely", remedy=_PARTIAL)
+    first, more = lost[0], len(lost) - 1
+    what = first["what"] + (f" (first of {more + 1} kinds of loss)" if more else "")
+    return ReadInPart(what, where=place(first["path"], first["frame"], first["offset"]), remedy=_PARTIAL)
+
+
+def read(
+    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    *,
+    spill_rows: int = SPILL_ROWS,
+    reread_bytes: int = REREAD_BYTES,
+    watchers: Sequence[Watcher] = (),
+    udp: Callable[[], FlowWatcher] | None = None,
+    worth: Sequence[Worth] | None = None,
+    most: int = MOST_COSTS,
+    proofs: bool = True,
+    progress: Progress | None = None,
+    say: Callable[[str], None] | None = None,
+) -> Tables:
+    """Read a capture into tables.
+
+    Args:
+        paths: a file, or several files that are merged by time; `-` is standard input.
+        spill_rows: segment rows kept in memory. Segments of a larger capture go to temporary files (in `TMPDIR`). The bound for connections
+            and flows is a thirty-second of this.
+        reread_bytes: uncompressed captures of at least this size are not kept: each query reads them again.
+        watchers: receive all segments, as rows of `schema.SEGMENTS`.
+        udp: makes the watcher of all UDP datagrams (rows of `schema.DATAGRAMS`). It is called only if there are any.
+        worth: what time is worth a finding (`causes.worth`); may be empty. With None the engine does not classify waits.
+        most: number of costs, largest first, whose evidence is kept.
+        proofs: whether each interval of the ledger keeps its proof (`schema.WAITS`); that takes five times the memory.
+        progress: called at intervals with the number of segments read and the share of the files (None where their size is unknown).
+        say: called with one line for each file that an external converter reads, because of its format.
+
+    Raises:
+        CaptureUnreadable: nothing could be read (NotACapture where there is nothing to read).
+        MissingTool: a file has a format that needs Wireshark, and Wireshark is not installed.
+        UsageError: no path was given.
+        OutputUnwritable: no room for the temporary files.
+    """
+
+    def tables(source: Source) -> Tables:
+        sorting = _Sorting(spill_rows, watchers, udp, worth, most, schema.WAITS if proofs else schema.LEDGER, progress)
+        files = rereadable(source.names, reread_bytes)
+        return _keep(source, spill_rows, sorting) if files is None else _pass_by(source, files, sorting)
+
+    return read_through(names_of(paths), say, tables)
+
+
+def names_of(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
+    """Return one path or several as a list of names. Raises UsageError if there is none."""
+    names = [os.fspath(paths)] if isinstance(paths, (str, os.PathLike)) else [os.fspath(path) for path in paths]
+    if not names:
+        raise UsageError("no capture given", remedy="give at least one file")
+    return names
+
+
+def rereadable(names: list[str], reread_bytes: int, *, compressed: bool = False) -> Files | None:
+    """Return the files if they can be read again and are large enough, else None. Compressed files need `compressed=True`."""
+    try:
+        files = Files(names)
+        return files if files.regular and files.size_bytes >= reread_bytes and (compressed or not files.compressed()) else None
+    except OSError:
+        return None  # standard input, or a file that the engine will reject
+
+
+class _Sorting:
+    """Passes the engine's rows to the watchers, and keeps connections and flows as they end."""
+
+    def __init__(
+        self,
+        spill_rows: int,
+        watchers: Sequence[Watcher],
+        udp: Callable[[], FlowWatcher] | None,
+        worth: Sequence[Worth] | None,
+        most: int,
+        intervals: schema.Table,
+        progress: Progress | None,
+    ) -> None:
+        self._watchers = watchers
+        self._udp = None if udp is None else cache(udp)
+        self._worth = worth
+        self._most = most
+        self._progress = progress
+        part_rows = spill_rows // ROWS_PER_CONNECTION
+        self._connections = Ordered(schema.CONNECTIONS.polars_schema(), "conn", part_rows)
+        self._flows = None if udp is None else Ordered(schema.FLOWS.polars_schema(), "flow", part_rows, self._flow_figures)
+        self._accounts = Ordered(schema.ACCOUNTS.polars_schema(), "conn", part_rows)
+        self._notes = Spill(schema.NOTES.polars_schema(), spill_rows)
+        self._intervals = intervals
+        self._ledger = Spill(intervals.polars_schema(), spill_rows)
+
+    @property
+    def columns(self) -> list[str]:
+        """The segment columns that the watchers need."""
+        return sorted({name for watcher in self._watchers for name in ("frame", *watcher.columns)})
+
+    def engine(self, names: list[str], columns: Sequence[str], *, with_ledger: bool) -> Engine:
+        """Return an engine that makes these segment columns and, if requested and `worth` is not None, the ledger."""
+        ledger = self._intervals.names if with_ledger and self._worth is not None else None
+        datagrams = self._udp is not None
+        return Engine(names, BATCH_ROWS, columns=columns, datagrams=datagrams, ledger=ledger, worth=self._worth, most=self._most)
+
+    def read(self, source: Source, engine: Engine, keep: Callable[[pl.DataFrame], None] | None = None) -> Tables:
+        """Read the whole capture and return all tables except `segments`. `keep`, if given, receives the engine's segment rows."""
+        for rows in pulled_all(engine):
+            if not rows.segments.is_empty():
+                if keep is not None:
+                    keep(rows.segments)
+                for watcher in self._watchers:
+                    watcher.add(rows.segments)
+            if self._udp is not None and not rows.datagrams.is_empty():
+                self._udp().add(rows.datagrams)
+            self._connections.add(rows.connections)
+            self._accounts.add(rows.accounts)
+            if not rows.ledger.is_empty():
+                self._ledger.add(rows.ledger)
+            self._notes.add(rows.notes)
+            if self._flows is not None:
+                self._flows.add(rows.flows)
+            if self._progress is not None:
+                self._progress(rows.seen, rows.share)
+        connections = self._connections.finish()
+        return Tables(
+            segments=schema.SEGMENTS.no_rows().lazy(),
+            connections=connections,
+            info=source.info(engine),
+            problems=source.problems(engine),
+            flows=None if self._flows is None else self._flows.finish(),
+            accounts=self._accounts.finish(),
+            ledger=self._ledger.finish(),
+            notes=self._notes.finish(),
+            judged=nothing_judged() if self._worth is None else judged(engine),
+            again=self._again(source, connections),
+        )
+
+    def _again(self, source: Source, connections: pl.LazyFrame) -> Callable[[Sequence[int]], Judged] | None:
+        """Return a function that judges chosen connections in another pass; None where the files cannot be read again."""
+        worth, files = self._worth, rereadable(source.names, 0, compressed=True)
+        return None if worth is None or files is None else lambda conns: files.judged(connections, conns, worth)
+
+    def _flow_figures(self, flows: pl.DataFrame) -> pl.DataFrame:
+        assert self._udp is not None  # noqa: S101  (there are no flows unless UDP is watched)
+        return self._udp().take(flows)
+
+
+def _keep(source: Source, spill_rows: int, sorting: _Sorting) -> Tables:
+    """Read a capture and keep its segments."""
+    engine = sorting.engine(source.names, schema.SEGMENTS.names, with_ledger=True)
+    spill = Spill(schema.SEGMENTS.polars_schema(), spill_rows)
+    tables = sorting.read(source, engine, spill.add)
+    return replace(tables, segments=spill.finish(_revisions(engine)))
+
+
+def _pass_by(source: Source, files: Files, sorting: _Sorting) -> Tables:
+    """Read a capture that can be read again. Its segments and ledger are not kept: a later query reads the files again."""
+    engine = sorting.engine(source.names, sorting.columns, with_ledger=False)
+    tables = sorting.read(source, engine)
+    all_rows = (engine.info()["packets"], tables.connections, _revisions(engine))
+    return replace(tables, segments=files.segments(*all_rows), ledger=files.ledger(tables.connections), together=files.together(*all_rows))
+
+
+def _revisions(engine: Engine) -> Revisions:
+    """Return the changes that later segments make to the kinds of earlier ones. `engine` has read the whole capture."""
+    return Revisions(frame(engine.revisions(), schema.SEGMENTS))

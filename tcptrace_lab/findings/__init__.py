@@ -1,0 +1,1 @@
+"""Findings: what costs time, what proves it, and what to change."""

@@ -1,0 +1,184 @@
+"""Findings on the capture itself: what is missing, duplicated or out of order, and whether its clock is reliable.
+
+They describe what `capture_quality` found, and how to capture better. None of them costs the transfer time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import polars as pl
+
+from tcptrace_lab.causes import Confidence
+from tcptrace_lab.connections import capture_quality
+from tcptrace_lab.findings.finding import Finding, Severity
+from tcptrace_lab.schema import SIDES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+EVIDENCE_FRAMES = 20
+MOST = 20
+"""Largest number of connections searched for evidence frames: those with most of a fault."""
+
+
+_CONCLUDED = frozenset({"drops_suspected", "duplicates", "super_segments"})
+"""Faults that are inferred from segments and therefore need evidence frames. The file itself shows the others."""
+
+
+class Fault(NamedTuple):
+    """One kind of fault of a capture.
+
+    Attributes:
+        finding: one of `finding.FINDING_IDS`.
+        reasons: names of the `capture_quality.Reason`s that it covers.
+        title: one line, before the descriptions of the reasons.
+        mechanism: effect on the verdicts.
+        refuted_by: what would show that the capture is not at fault.
+        remedy: how to capture better, best first.
+        source: source of the rule.
+        counted: the column of each endpoint that counts it; None if there is none.
+        shown_by: condition over rows of `schema.SEGMENTS` that is true for evidence.
+    """
+
+    finding: str
+    reasons: tuple[str, ...]
+    title: str
+    mechanism: str
+    refuted_by: str
+    remedy: tuple[str, ...]
+    source: str
+    counted: str | None = None
+    shown_by: pl.Expr | None = None
+
+
+FAULTS = (
+    Fault(
+        finding="capture-incomplete",
+        reasons=("kernel_drops", capture_quality.IN_PART, "drops_suspected"),
+        title="The capture is incomplete",
+        mechanism="Missing packets cannot be analysed: a gap in the capture looks like silence.",
+        refuted_by="the same segments missing from a capture taken elsewhere",
+        remedy=(
+            "use a smaller snaplen (128) and a larger buffer (dumpcap -B 64), on a host with no other load",
+            "write to a fast disk, and capture with dumpcap only",
+        ),
+        source="RFC 9293, 3.8 (what is acknowledged was sent); pcapng, isb_ifdrop",
+        counted="not_captured_bytes",
+        shown_by=pl.col("acked_unseen_bytes") > 0,
+    ),
+    Fault(
+        finding="capture-incomplete",
+        reasons=("one_direction", "start_missing"),
+        title="Some connections are captured only in part",
+        mechanism=(
+            "Without the handshake, the window scale, the TCP options and the client are unknown. Without one direction, nothing shows "
+            "what arrived."
+        ),
+        refuted_by="a capture taken elsewhere with nothing more of these connections",
+        remedy=(
+            "start the capture before the connection, and capture both directions: both links of a bond, both directions of a SPAN port",
+        ),
+        source="RFC 7323, 2.2 (only SYNs carry the scale)",
+    ),
+    Fault(
+        finding="capture-duplicates",
+        reasons=("duplicates",),
+        title="The capture contains duplicate packets",
+        mechanism="Duplicates are distinguished from retransmits by the fields that they share, and counted only as duplicates.",
+        refuted_by="duplicates that differ in IP ID, TTL or timestamps, or answers of the receiver to both",
+        remedy=("capture on one interface, not on “any”, and mirror only one direction of a port", "remove the duplicates: editcap -d"),
+        source="docs/how-it-decides.md, 2.6 (duplicates from SPAN ports and “any”)",
+        counted="capture_duplicates",
+        shown_by=pl.col("kind").cast(pl.String) == "capture_duplicate",
+    ),
+    Fault(
+        finding="offload",
+        reasons=("super_segments",),
+        title="The capture shows segments that were never on the wire: the network card splits or merges them (offload)",
+        mechanism="Each is counted as the segments on the wire that it stands for. When each of these was sent, and which "
+        "were lost, is unknown.",
+        refuted_by="a path MTU that carries such segments",
+        remedy=(
+            "for an exact capture, switch offload off while capturing: ethtool -K eth0 tso off gso off gro off lro off",
+            "capture on another machine: a tap or mirror port",
+        ),
+        source="Linux Documentation/networking/segmentation-offloads.rst",
+        counted="super_segments",
+        shown_by=pl.col("payload_bytes") > pl.col("smss_bytes"),
+    ),
+    Fault(
+        finding="clock",
+        reasons=("no_times", "coarse_clock", "clock_steps"),
+        title="The timestamps of the capture are unreliable",
+        mechanism="Events that are shorter than the resolution of the clock, or happen while it is set, have no "
+        "reliable order or duration.",
+        refuted_by="RTTs and TCP timestamps that agree with the clock",
+        remedy=(
+            "let the kernel or the network card timestamp packets (dumpcap --time-stamp-type), and do not set the clock while capturing",
+            "merge captures of several interfaces only if the same clock timestamped them",
+        ),
+        source="docs/how-it-decides.md, 2.6 (clock steps, resolution)",
+    ),
+)
+
+
+def findings(verdict: capture_quality.Trust, segments: pl.LazyFrame, connections: pl.LazyFrame) -> tuple[Finding, ...]:
+    """Return one finding per kind of fault, most severe first.
+
+    Args:
+        verdict: quality of the capture.
+        segments: rows of `schema.SEGMENTS`; read once, for a few connections, if a fault needs evidence frames.
+        connections: rows of `schema.CONNECTIONS`.
+    """
+    found = [(fault, reasons) for fault in FAULTS if (reasons := [one for one in verdict.reasons if one.name in fault.reasons])]
+    frames = _frames([fault for fault, _ in found], segments, connections)
+    made = [_finding(fault, reasons, verdict, frames.get(fault.title, ())) for fault, reasons in found]
+    return tuple(sorted(made, key=lambda one: -one.severity))
+
+
+def _finding(fault: Fault, reasons: Sequence[capture_quality.Reason], verdict: capture_quality.Trust, frames: tuple[int, ...]) -> Finding:
+    return Finding(
+        id=fault.finding,
+        severity=_severity(reasons, verdict),
+        confidence=Confidence.CONSISTENT if not frames and _CONCLUDED & {reason.name for reason in reasons} else Confidence.PROVED,
+        conn=None,
+        from_client=None,
+        cost_ns=None,
+        cost_share=None,
+        title=f"{fault.title}: {'; '.join(reason.words for reason in reasons)}",
+        mechanism=fault.mechanism,
+        evidence_frames=frames,
+        limits=f"Would be disproved by: {fault.refuted_by}.",
+        remedy=fault.remedy,
+        predicted_gain=None,
+        source=fault.source,
+    )
+
+
+def _severity(reasons: Sequence[capture_quality.Reason], verdict: capture_quality.Trust) -> Severity:
+    """Return the severity, by the share of the confidence that this fault leaves."""
+    left = min(reason.factor for reason in reasons)
+    if any(reason.factor == 1.0 for reason in reasons):  # a fault of connections: weighted by their bytes
+        left = min(left, verdict.factor_of_connections)
+    return Severity.INFO if left >= capture_quality.GOOD else Severity.LOW if left >= capture_quality.FAIR else Severity.MEDIUM
+
+
+def _frames(faults: Sequence[Fault], segments: pl.LazyFrame, connections: pl.LazyFrame) -> dict[str, tuple[int, ...]]:
+    """Return the first frames that show each fault, in the connections that have most of it."""
+    shown = [(fault.title, fault.shown_by, fault.counted) for fault in faults if fault.shown_by is not None and fault.counted]
+    if not shown:
+        return {}
+    count = {name: pl.sum_horizontal(*(pl.col(f"{side}_{counted}") for side in SIDES)) for name, _, counted in shown}
+    most = [
+        connections.filter(each > 0).select("conn", by=each).top_k(MOST, by=["by", "conn"], reverse=[False, True]).select("conn")
+        for each in count.values()
+    ]
+    conns = pl.concat(pl.collect_all(most)).to_series().unique()
+    if conns.is_empty():
+        return {}
+    listed = segments.filter(pl.col("conn").is_in(conns.implode()) & pl.any_horizontal(*(shows for _, shows, _ in shown))).select(
+        **{name: pl.when(shows).then("frame").bottom_k(EVIDENCE_FRAMES) for name, shows, _ in shown}
+    )
+    first = listed.select(pl.all().implode()).collect()
+    return {name: tuple(sorted(frame for frame in first[name][0] if frame is not None)) for name, _, _ in shown}

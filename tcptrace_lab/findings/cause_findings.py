@@ -1,0 +1,392 @@
+"""Ledger → findings: what costs time, most expensive first, with evidence and remedy.
+
+A cause in one direction becomes a finding if its share of the direction's active time is large enough. The rules supply the words
+(`causes.rule.Advice`); this module fills in the numbers of the capture.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import polars as pl
+
+from tcptrace_lab import causes, schema
+from tcptrace_lab.causes.rule import Case, Confidence
+from tcptrace_lab.causes.words import cases
+from tcptrace_lab.connections import fingerprint, rates
+from tcptrace_lab.engine.ordered import beside
+from tcptrace_lab.errors import RuleUnusable
+from tcptrace_lab.findings import advice_words, attempts, deadlock, path_findings, path_mtu, small_packets
+from tcptrace_lab.findings.finding import FINDING_IDS, Finding, Severity, severity_of
+from tcptrace_lab.ledger import stalls
+from tcptrace_lab.schema import SIDES
+from tcptrace_lab.text import numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+
+    from tcptrace_lab.causes import Advice, Rule
+    from tcptrace_lab.engine.reread import Judged
+
+MOST = 50
+"""Largest number of findings for one capture: the most expensive ones."""
+
+EVIDENCE_WAITS = 10
+"""Number of waits, longest first, whose frames are listed as evidence: the ends of each, and the frames that its proof names
+(`causes.words.proof`)."""
+
+LONGEST, LONG_PART = 300, 1000
+"""Largest number of waits kept per direction: the longest, if each is at least a thousandth of the connection's life."""
+
+Way: TypeAlias = tuple[int, bool]
+"""A direction: number of the connection, and whether the client is the sender."""
+
+_KIND = ("conn", "from_client", "cause")
+
+RECEIVERS_OWN = frozenset({"receiver-window", "zero-window"})
+"""Causes at the receiver that also slow down the draining of a queue. The drain rate is then no bound for the path."""
+
+_OF_SENDER = (
+    "unique_bytes",
+    "max_resends",
+    "retransmitted_segments",
+    "max_in_flight_bytes",
+    "level_flight_bytes",
+    "rtt_max_ns",
+    "missing_segments",
+    "small_held_run",
+    "small_held_over_full",
+)
+_OF_RECEIVER = ("max_window_bytes", "data_segments", "syn_options", "syn_ttl")
+"""Columns of `schema.CONNECTIONS` that the texts need, without endpoint prefix: of a direction's sender, and of its receiver."""
+
+_HANDSHAKE = (
+    *("syn_to_synack_ns", "synack_to_ack_ns"),
+    *("client_syn_segments", "server_syn_segments", "server_first_departure_frame", "server_first_departure_is_syn"),
+)
+
+_WAY = ("conn", "from_client")
+_RATES = ("reached_share", "bound_bps", "bound_by", "drain_bps", "read_bps", "line_bound_bps")
+"""Columns of `schema.RATES` that the texts need."""
+
+_WINDOW = ("flight_before_bytes", "usable_window_before_bytes")
+"""Columns whose sum is the receive window that the sender knew: bytes in flight, and the usable window."""
+
+_OF_READER = frozenset({Case.SLOW_READER})
+
+_OF_LOSS = frozenset({"timeout", "loss-recovery"})
+"""Causes that segments too large for the path may explain."""
+
+PROVED_BY = 3
+"""So many waits of one kind prove a cause that a single wait only supports as consistent (docs/how-it-decides.md, 2.4)."""
+
+
+class Cost(NamedTuple):
+    """Time that one cause takes in one direction."""
+
+    conn: int
+    from_client: bool
+    cause: str
+    ns: int
+    active_ns: int
+
+    @property
+    def kind(self) -> tuple[int, bool, str]:
+        """Direction and cause."""
+        return self.conn, self.from_client, self.cause
+
+    @property
+    def share(self) -> float:
+        """Share of the active time, 0 to 1."""
+        return self.ns / self.active_ns
+
+
+class _Sum(NamedTuple):
+    """One column of `schema.ACCOUNTS`: the time of a cause in one direction, with the advice for a finding."""
+
+    side: str
+    from_client: bool
+    cause: str
+    advice: Advice
+
+
+class Advised(NamedTuple):
+    """All findings of a capture, with their waits.
+
+    Attributes:
+        findings: most expensive first; those that cost bytes but no time come last.
+        longest: rows of `schema.LEDGER` of the connections that lose time: the longest of each direction, in time order.
+        stalls: rows of `schema.STALLS` of these connections: the longest of each direction, in time order.
+        rates: rows of `schema.RATES` of these connections.
+    """
+
+    findings: tuple[Finding, ...]
+    longest: pl.DataFrame
+    stalls: pl.DataFrame
+    rates: pl.DataFrame
+
+
+def findings(
+    accounts: pl.LazyFrame, segments: pl.LazyFrame, connections: pl.LazyFrame, details: Callable[[Iterable[int]], Judged]
+) -> Advised:
+    """Find what costs time in a capture.
+
+    Args:
+        accounts: rows of `schema.ACCOUNTS`.
+        segments: rows of `schema.SEGMENTS`; read again for connections whose findings need it.
+        connections: rows of `schema.CONNECTIONS`.
+        details: returns the evidence for findings on some connections (`Tables.details`).
+    """
+    advising = _advising()
+    failed = attempts.groups(connections)
+    costs = _largest(accounts, connections, advising)
+    small = small_packets.findings(segments, connections)
+    if not costs and not failed:
+        none = (kept.no_rows() for kept in (schema.LEDGER, schema.STALLS, schema.RATES))
+        return Advised((*path_findings.findings(segments, connections), *small), *none)
+    conns = sorted({*(cost.conn for cost in costs), *(group.conn for group in failed)})
+    asked = dict.fromkeys((*cases.COLUMNS, *_HANDSHAKE, *_of_sides()))
+    here = pl.col("conn").is_in(conns)
+    some = connections.filter(here).collect()
+    judged = details(conns)
+    of_rates = rates.table(some)
+    known = _known(some[["conn", *asked]], judged.places.filter(here), of_rates)
+    costs = [cost for cost in costs if (cost.conn, cost.from_client) in known]
+    ways = {(cost.conn, cost.from_client, cost.cause) for cost in costs} | {(group.conn, True, attempts.CAUSE) for group in failed}
+    longest = judged.waits.filter(here)
+    waits = _evidence(longest, ways)
+    again = {(cost.conn, cost.from_client) for cost in costs if cost.cause in _OF_LOSS}
+    again = {way for way in again if known[way]["max_resends"] >= path_mtu.LEAST_SENT - 1}
+    for way, large in path_mtu.found(segments, again).items():
+        known[way] |= {"too_large": large, "cases": known[way]["cases"] | {Case.TOO_LARGE}}
+    locked = deadlock.findings(_late(costs), judged.locks, {way: direction["receiver_stack"] for way, direction in known.items()})
+    kinds = {_kind(row): row for row in judged.kinds.iter_rows(named=True)}
+    made = [
+        _finding(cost, advising[cost.cause], kinds[cost.kind], waits.get(cost.kind, ()), known[cost.conn, cost.from_client])
+        for cost in costs
+        if cost.cause not in deadlock.CAUSES or (cost.conn, cost.from_client) not in locked
+    ]
+    for group in failed:
+        own = waits.get((group.conn, True, attempts.CAUSE), ())
+        made.append(attempts.finding(group, _frames(own if group.count == 1 else own[:1])))
+    costly = sorted([*made, *locked.values()], key=lambda finding: -(finding.cost_ns or 0))
+    told = (*costly, *path_findings.findings(segments, connections, costly), *small)
+    return Advised(told, *_longest(longest, some, ways), of_rates)
+
+
+def _advising() -> dict[str, Rule]:
+    """Return the causes that are worth a finding, each with its rule."""
+    for where, rule in causes.others().items():
+        if rule.advice is not None and rule.advice.finding not in FINDING_IDS:
+            remedy = f"use one of {', '.join(FINDING_IDS)}"
+            raise RuleUnusable(f"unknown finding {rule.advice.finding!r}", where=where, remedy=remedy)
+    return {cause: causes.of_cause(cause) for cause in causes.advising()}
+
+
+def _of_sides() -> Iterator[str]:
+    """Yield the columns of both endpoints that the texts need."""
+    return (f"{side}_{name}" for side in SIDES for name in dict.fromkeys((*_OF_SENDER, *_OF_RECEIVER)))
+
+
+def _known(rows: pl.DataFrame, places: pl.DataFrame, of_rates: pl.DataFrame) -> dict[Way, dict[str, Any]]:
+    """Return what the texts need about each direction: its capture point, its rates (`schema.RATES`), and values of its connection."""
+    paces = {_way(row): row for row in of_rates[[*_WAY, *_RATES]].iter_rows(named=True)}
+    of_connection = {row["conn"]: row for row in rows.iter_rows(named=True)}
+    unknown = dict.fromkeys(_RATES)
+    return {
+        _way(place): _own(of_connection[place["conn"]], place | {name: paces.get(_way(place), unknown)[name] for name in _RATES})
+        for place in places.iter_rows(named=True)
+    }
+
+
+def _way(row: Mapping[str, Any]) -> Way:
+    return row["conn"], row["from_client"]
+
+
+def _kind(row: Mapping[str, Any]) -> tuple[int, bool, str]:
+    return row["conn"], row["from_client"], row["cause"]
+
+
+def _own(connection: Mapping[str, Any], direction: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a direction with values of its connection, the special cases that hold, and the time that its data need on the path.
+
+    `answered`: the peer sent data at least half as often as small segments waited for an ACK, as in a request-response dialogue.
+    `numbered`: the sender numbers its packets one by one (IP ID).
+    """
+    side = next(side for side, from_client in SIDES.items() if from_client == direction["from_client"])
+    (other,) = SIDES.keys() - {side}
+    told = {name: connection[name] for name in _HANDSHAKE}
+    told |= {name: connection[f"{side}_{name}"] for name in _OF_SENDER} | {"max_window_bytes": connection[f"{other}_max_window_bytes"]}
+    told["max_resends"] = told["max_resends"] or 0
+    told["numbered"] = told["missing_segments"] is not None
+    told["answered"] = 2 * connection[f"{other}_data_segments"] >= told["small_held_run"] + told["small_held_over_full"]
+    told["receiver_stack"] = fingerprint.family(connection[f"{other}_syn_options"], connection[f"{other}_syn_ttl"])
+    on_path_ns = rates.on_path_ns(direction, connection[f"{side}_unique_bytes"])
+    return {**direction, **told, "cases": cases.of(connection, side), "on_path_ns": on_path_ns}
+
+
+def _late(costs: Iterable[Cost]) -> dict[tuple[int, bool], tuple[int, int]]:
+    """Return, per direction, the time that waits for late ACKs cost, and the active time."""
+    late: dict[tuple[int, bool], tuple[int, int]] = {}
+    for cost in costs:
+        if cost.cause in deadlock.CAUSES:
+            way = cost.conn, cost.from_client
+            late[way] = late.get(way, (0, 0))[0] + cost.ns, cost.active_ns
+    return late
+
+
+def _evidence(waits: pl.DataFrame, kinds: Collection[tuple[int, bool, str]]) -> dict[tuple[int, bool, str], list[dict[str, Any]]]:
+    """Return the longest waits of each of these kinds (rows of `schema.LONGEST`), longest first."""
+    found: dict[tuple[int, bool, str], list[dict[str, Any]]] = {}
+    for row in waits.filter(pl.col("place_in_cause") < EVIDENCE_WAITS).sort("place_in_cause").iter_rows(named=True):
+        if _kind(row) in kinds:
+            found.setdefault(_kind(row), []).append(row)
+    return found
+
+
+def _longest(waits: pl.DataFrame, connections: pl.DataFrame, kinds: Collection[tuple[int, bool, str]]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the longest waits and the evidence waits of each direction (rows of `schema.LEDGER`), and its longest stalls.
+
+    Both tables are in time order, with the client's direction before the server's.
+    """
+    types = schema.LEDGER.polars_schema()
+    named = pl.DataFrame(list(kinds), {name: types[name] for name in _KIND}, orient="row").with_columns(named=pl.lit(value=True))
+    lives = connections.select("conn", life_ns=pl.col("last_ts_ns").fill_null(0) - pl.col("first_ts_ns").fill_null(0))
+    told = waits.join(named, on=_KIND, how="left", maintain_order="left").join(lives, on="conn", how="left", maintain_order="left")
+    proves = pl.col("named") & (pl.col("place_in_cause") < EVIDENCE_WAITS)
+    among = (pl.col("place") < LONGEST) & ((pl.col("end_ns") - pl.col("start_ns")) * LONG_PART >= pl.col("life_ns"))
+    kept = told.select((proves | among).fill_null(value=False)).to_series()
+    longest = waits[list(schema.LEDGER.names)].filter(kept)
+    stalled = waits.filter(waits["place_in_stalls"] < LONGEST)
+    told = schema.STALLS.no_rows() if stalled.is_empty() else stalls.stalls(stalled.lazy(), connections.lazy()).collect()
+    return longest.sort("conn", "from_client", "start_ns", descending=[False, True, False]), told
+
+
+def _largest(accounts: pl.LazyFrame, connections: pl.LazyFrame, advising: Mapping[str, Rule]) -> list[Cost]:
+    """Return the costs that are worth a finding, largest first."""
+    carried = {f"{side}_carried": pl.col(f"{side}_payload_bytes") > 0 for side in SIDES}
+    life_ns = pl.col("last_ts_ns") - pl.col("first_ts_ns")
+    life = connections.select("conn", **carried, failed=attempts.FAILED, life_ns=life_ns)
+    most_ns = pl.max_horizontal(_sum_column(side, cause) for side in SIDES for cause in advising)
+    least_ns = min(_advice(rule).worth_ns for rule in advising.values())
+    sums = [_Sum(side, from_client, cause, _advice(rule)) for side, from_client in SIDES.items() for cause, rule in advising.items()]
+    asked = {_sum_column(one.side, one.cause): one for one in sums if one.from_client or not one.advice.of_client_alone}
+    best: list[Cost] = []
+    for batch in beside(accounts, life, "conn"):
+        for some in batch.with_columns(most_ns=most_ns).sort("most_ns", descending=True, nulls_last=True).iter_slices(MOST):
+            rows = some.filter(pl.col("most_ns") >= least_ns)
+            if rows.is_empty():
+                break
+            costs = (cost for row in rows.iter_rows(named=True) for cost in _costs(row, asked))
+            best = sorted([*best, *costs], key=lambda cost: (-cost.ns, cost.conn, not cost.from_client))[:MOST]
+            if len(best) == MOST:
+                least_ns = max(least_ns, best[-1].ns)
+    return best
+
+
+def _costs(row: Mapping[str, Any], asked: Mapping[str, _Sum]) -> Iterator[Cost]:
+    """Yield the costs of one connection that are worth a finding. `row` holds its times; `asked` maps their columns to the sums."""
+    for column, (side, from_client, cause, advice) in asked.items():
+        ns = row[column]
+        if ns < advice.worth_ns or (advice.of_data_alone and not row[f"{side}_carried"]) or (cause == attempts.CAUSE and row["failed"]):
+            continue
+        active_ns = row["life_ns"] - row[f"{side}_idle_ns"]
+        if ns >= advice.worth_share * active_ns:
+            yield Cost(row["conn"], from_client, cause, ns, active_ns)
+
+
+def _sum_column(side: str, cause: str) -> str:
+    """Return the name of the column of `schema.ACCOUNTS` with the time of a cause."""
+    return f"{side}_{cause.replace('-', '_')}_ns"
+
+
+def _advice(rule: Rule) -> Advice:
+    if rule.advice is None:
+        raise ValueError(f"the rule for {rule.cause} has no advice")
+    return rule.advice
+
+
+def _finding(cost: Cost, rule: Rule, kind: Mapping[str, Any], waits: Sequence[Mapping[str, Any]], direction: Mapping[str, Any]) -> Finding:
+    rule = rule.told(direction["cases"])
+    advice = _advice(rule)
+    least_ns = None if cost.cause in RECEIVERS_OWN else direction["on_path_ns"]
+    savable_ns = None if least_ns is None else max(cost.active_ns - least_ns, 0)
+    large: path_mtu.TooLarge | None = direction.get("too_large") if cost.cause in _OF_LOSS else None
+    words = advice_words.of(cost.ns, cost.share, kind=kind, direction=direction, windows=_windows(waits), large=large)
+    confidence = _confidence(rule, kind["sure_waits"], direction)
+    doubt = rule.doubt if confidence is not Confidence.PROVED and kind["sure_waits"] < kind["waits"] else None
+    return Finding(
+        id=advice.finding,
+        severity=_severity(cost, rule),
+        confidence=confidence if large is None else large.confidence,
+        conn=cost.conn,
+        from_client=cost.from_client,
+        cost_ns=cost.ns,
+        cost_share=cost.share,
+        title=advice.title.format_map(words),
+        mechanism=advice.mechanism.format_map(words),
+        evidence_frames=tuple(sorted({*_frames(waits), *_frames_beside(waits, rule), *_answer(cost, direction)})),
+        limits=f"{' '.join([advice.limits, *([doubt.limits] if doubt else [])])} Would be disproved by: {rule.refuted_by}.",
+        remedy=tuple(one.format_map(words) for one in (*advice.remedy, *(doubt.remedy if doubt else ()))),
+        predicted_gain=_gain(cost, savable_ns) if advice.is_a_fault else None,
+        source=rule.source,
+        causes=frozenset({cost.cause}),
+        cases=frozenset({Case.TOO_LARGE} if large else ())
+        | (_OF_READER & direction["cases"] if cost.cause in RECEIVERS_OWN else frozenset()),
+        savable_ns=savable_ns,
+    )
+
+
+def _gain(cost: Cost, savable_ns: int | None) -> str:
+    """Return, as a phrase, how much a remedy can save."""
+    of = f"of {numbers.duration(cost.active_ns)}"
+    if savable_ns is None or cost.ns <= savable_ns:
+        return f"at most {numbers.duration(cost.ns)} {of}: upper bound if this is fixed"
+    return f"at most {numbers.duration(savable_ns)} {of}: the path needs the rest for the data"
+
+
+def _frames(waits: Iterable[Mapping[str, Any]]) -> tuple[int, ...]:
+    """Return the frames at the ends of these waits."""
+    ends = {wait[name] for wait in waits for name in ("frame_before", "frame_after")}
+    return tuple(sorted(ends - {None}))
+
+
+def _answer(cost: Cost, direction: Mapping[str, Any]) -> tuple[int, ...]:
+    """Return the frame of the server's first SYN-ACK for a handshake finding: no wait of the client ends with it."""
+    told = cost.cause == attempts.CAUSE and direction["server_first_departure_is_syn"]
+    return (direction["server_first_departure_frame"],) if told else ()
+
+
+def _shown(waits: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """Yield the waits that are long enough to be described with the sender's state at that time."""
+    return (wait for wait in waits if (wait["wait_ns"] or 0) >= stalls.LEAST_STALL_NS)
+
+
+def _frames_beside(waits: Iterable[Mapping[str, Any]], rule: Rule) -> Iterator[int]:
+    """Yield the known frames that the rule's proof names, apart from the ends of the waits."""
+    columns = [value.frame for value in rule.proof if value.frame]
+    return (wait[name] for wait in _shown(waits) for name in columns if wait[name] is not None)
+
+
+def _windows(waits: Iterable[Mapping[str, Any]]) -> list[int]:
+    """Return the receive windows that the sender knew during these waits, where known."""
+    known = (wait for wait in _shown(waits) if all(wait[name] is not None for name in _WINDOW))
+    return [sum(wait[name] for name in _WINDOW) for wait in known]
+
+
+def _severity(cost: Cost, rule: Rule) -> Severity:
+    if not _advice(rule).is_a_fault:
+        return Severity.INFO
+    return severity_of(cost.share)
+
+
+def _confidence(rule: Rule, sure_waits: int, direction: Mapping[str, Any]) -> Confidence:
+    """Return the confidence from the waits that have no other explanation.
+
+    If these waits prove the cause, the ambiguous waits count as proved too.
+    """
+    if rule.proved_by_repetition and sure_waits >= PROVED_BY:
+        return Confidence.PROVED
+    if rule.doubt is None or sure_waits:
+        return rule.confidence
+    return Confidence.CONSISTENT if rule.doubt.consistent_if and direction[rule.doubt.consistent_if] else Confidence.POSSIBLE

@@ -1,0 +1,213 @@
+"""Throughput deadlock: in round after round, sender and receiver wait for each other until the delayed-ACK timer expires.
+
+The receiver delays its ACK until A = min(2M, ⌈0.35 R⌉) bytes have arrived (half of R in 4.4BSD). The sender delays its queued data until
+they reach H = min(M, W/2) bytes or all data is ACKed. With a send buffer S < H + A both may wait: u < A bytes are in flight, q < H are
+queued, and the application is blocked. M is a full segment, R the receive buffer, W the largest window; a capture shows R only as W.
+
+The rounds prove a deadlock. The engine finds them (`rust/src/ledger/`): three or more consecutive waits, each ended by a late ACK of
+everything, with equal u (or two values in turn, because the rest of one write makes the next round longer), u bytes sent from one to the
+next, and no data from the peer between. If an earlier ACK covers part of a round's bytes, u is unknown and no deadlock is reported.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tcptrace_lab.causes import Confidence
+from tcptrace_lab.causes.words import at_once
+from tcptrace_lab.findings.finding import Finding, severity_of
+from tcptrace_lab.stacks.rounding import BSD44_CLUSTER_BYTES
+from tcptrace_lab.stacks.thresholds import BSD44_PERCENT, SUNOS_PERCENT, ack_bytes, hold_bytes
+from tcptrace_lab.text import numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import polars as pl
+
+FINDING = "throughput-deadlock"
+
+CAUSES = frozenset({"nagle-delayed-ack", "delayed-ack"})
+"""The ledger's causes for the waits of a deadlock."""
+
+LOST_TO = "a throughput deadlock (the sender waits for an ACK, the receiver for more data)"
+CURE = "a larger send buffer on {sender}, or " + at_once.CURE
+"""Cause and cure in the words of the verdict (`causes.Rule.lost_to`, `causes.Advice.cure`)."""
+
+LEAST_SHARE = 0.5
+"""A deadlock replaces the direction's other findings on late ACKs if it takes at least this share of their time (a heuristic)."""
+
+SOURCE = (
+    "Comer & Lin, TCP buffering and performance over an ATM network; Moldeklev & Gunningberg 1995; SunOS 4.1.3 netinet/tcp_output.c; "
+    "RFC 896; RFC 1122, 4.2.3.2 and 4.2.3.4"
+)
+
+
+class Lock(NamedTuple):
+    """The deadlocked rounds of one direction.
+
+    Attributes:
+        flight_bytes: u, in flight in each round; the larger one if two values alternate.
+        least_flight_bytes: the smaller one if two values alternate, else equal to `flight_bytes`.
+        queued_bytes: q, the most that was sent after the ACK that ended a round; 0 if that was no small segment, so that only a full buffer
+            can have delayed it.
+        least_buffer_bytes: u and q of one round: a lower bound of the send buffer.
+        smss_bytes: M.
+        window_bytes: W, taken as R.
+        rounds: number of rounds.
+        ns: total time of their waits.
+        median_ns: median wait.
+        nagle: whether all that was sent after these ACKs were small segments behind small ones.
+        may_fill_buffer: whether hardly more was ever in flight, so that a full send buffer explains the rounds equally well.
+        frames: the ends of the first rounds' waits, and the late ACKs.
+    """
+
+    flight_bytes: int
+    least_flight_bytes: int
+    queued_bytes: int
+    least_buffer_bytes: int
+    smss_bytes: int
+    window_bytes: int
+    rounds: int
+    ns: int
+    median_ns: int
+    nagle: bool
+    may_fill_buffer: bool
+    frames: tuple[int, ...]
+
+    @property
+    def ack_bytes(self) -> int:
+        """A: bytes that the receiver waits for. By 4.4BSD's rule if u is too large for the rule of SunOS."""
+        ours = ack_bytes(self.smss_bytes, self.window_bytes, SUNOS_PERCENT)
+        return ours if self.flight_bytes < ours else ack_bytes(self.smss_bytes, self.window_bytes, BSD44_PERCENT)
+
+    @property
+    def hold_bytes(self) -> int:
+        """H: bytes that the sender waits for; 0 if nothing was queued."""
+        return hold_bytes(self.smss_bytes, self.window_bytes) if self.queued_bytes else 0
+
+    @property
+    def unacked_words(self) -> str:
+        """`8,192`, or `12,288 and 16,384` if two values alternate."""
+        both = (self.least_flight_bytes, self.flight_bytes)
+        return " and ".join(f"{size_bytes:,}" for size_bytes in dict.fromkeys(both))
+
+    @property
+    def rate_bps(self) -> float:
+        """Bits per second: u per wait."""
+        return (self.least_flight_bytes + self.flight_bytes) / 2 * 8 * numbers.NS_PER_S / self.median_ns
+
+
+def findings(
+    late: Mapping[tuple[int, bool], tuple[int, int]], locked: pl.DataFrame, receivers: Mapping[tuple[int, bool], str | None]
+) -> dict[tuple[int, bool], Finding]:
+    """Return the findings on deadlocks in some directions.
+
+    Args:
+        late: `conn, from_client` → time in nanoseconds that the ledger has under `CAUSES`, and the direction's active time.
+        locked: rows of `schema.LOCKS`, at least those of these directions.
+        receivers: `conn, from_client` → family of the receiver's stack (`fingerprint`).
+
+    Returns:
+        `conn, from_client` → the finding that replaces those on `CAUSES`.
+    """
+    known = locks(locked) if late else {}
+    return {
+        way: _finding(way, known[way], ns, life_ns, receivers[way])
+        for way, (ns, life_ns) in late.items()
+        if way in known and known[way].ns >= LEAST_SHARE * ns
+    }
+
+
+def locks(rows: pl.DataFrame) -> dict[tuple[int, bool], Lock]:
+    """Return the deadlock of each direction that has one, from rows of `schema.LOCKS`."""
+    return {(row["conn"], row["from_client"]): _lock(row) for row in rows.iter_rows(named=True)}
+
+
+def _lock(row: Mapping[str, Any]) -> Lock:
+    own = {name: value for name, value in row.items() if name not in {"conn", "from_client"}}
+    return Lock(**own | {"frames": tuple(row["frames"])})
+
+
+def _finding(way: tuple[int, bool], lock: Lock, late_ns: int, life_ns: int, receiver: str | None) -> Finding:
+    share = lock.ns / life_ns
+    rest = late_ns - lock.ns
+    return Finding(
+        id=FINDING,
+        severity=severity_of(share),
+        confidence=Confidence.PROVED if lock.nagle else Confidence.CONSISTENT,
+        conn=way[0],
+        from_client=way[1],
+        cost_ns=lock.ns,
+        cost_share=share,
+        title=(
+            f"Throughput deadlock: {lock.rounds:,} rounds of {lock.unacked_words} bytes cost {numbers.duration(lock.ns)} "
+            f"(median wait {numbers.duration(lock.median_ns)})"
+        ),
+        mechanism=_mechanism(lock),
+        evidence_frames=lock.frames,
+        limits=_limits(lock, rest),
+        remedy=_remedy(lock, receiver),
+        predicted_gain=f"at most {numbers.duration(lock.ns)} of {numbers.duration(life_ns)}: upper bound if this is fixed",
+        source=SOURCE,
+        causes=CAUSES,
+        is_of_waits=not lock.may_fill_buffer,
+    )
+
+
+def _mechanism(lock: Lock) -> str:
+    receiver = (
+        f"The receiver delays its ACK until it has {lock.ack_bytes:,} bytes, but only {lock.unacked_words} bytes are in flight. Its "
+        f"delayed-ACK timer ends each round, which limits the rate to {numbers.rate(lock.rate_bps)}."
+    )
+    if not lock.queued_bytes:
+        return f"{receiver} The sender cannot send more: its send buffer is smaller than that and full."
+    held = (
+        f"delays {lock.queued_bytes:,} queued bytes until they are {lock.hold_bytes:,} bytes or all data is ACKed, "
+        f"and its send buffer (at least {lock.least_buffer_bytes:,} bytes) is below the {lock.hold_bytes + lock.ack_bytes:,} bytes "
+        "that would prevent this"
+    )
+    if not lock.may_fill_buffer:
+        return f"{receiver} The sender {held}."
+    return f"{receiver} Either the send buffer has no room for more than is in flight, or the sender {held}."
+
+
+def _limits(lock: Lock, rest_ns: int) -> str:
+    either = lock.queued_bytes > 0 and lock.may_fill_buffer
+    known = "in flight" if either else "in flight and queued"
+    said = [
+        f"The receive buffer is assumed to be the largest window; of the send buffer it is only known that it holds what was {known}.",
+        (
+            "Would be disproved by: data from the receiver between the rounds; rounds of different size; an application "
+            "that writes exactly "
+            "this much and waits."
+        ),
+    ]
+    if not lock.nagle:
+        said.insert(1, "The capture does not show whether a send buffer or a clamped congestion window limited the sender.")
+    if either:
+        said.insert(1, "The capture does not show which of the two it is: hardly more data was ever in flight.")
+    if rest_ns > 0:
+        said.append(f"Other waits for late ACKs in this direction ({numbers.duration(rest_ns)}) are not included.")
+    return " ".join(said)
+
+
+def _remedy(lock: Lock, receiver: str | None) -> tuple[str, ...]:
+    needed = lock.hold_bytes + lock.ack_bytes
+    more = f"by at most {needed - lock.least_buffer_bytes:,}"
+    if lock.queued_bytes and lock.may_fill_buffer:
+        more += f", or {needed - lock.flight_bytes:,} if it holds no more than is in flight"
+    unused = BSD44_CLUSTER_BYTES - 1  # `sosend`: a write that does not fit waits for the room of a cluster; 4.4BSD has the largest
+    buffer = (
+        f"raise the send buffer (SO_SNDBUF) to at least {needed:,} bytes, {more} (BSD sockets may leave up to {unused:,} bytes unused); "
+        f"three full segments plus that reserve, {3 * lock.smss_bytes + unused:,} bytes, are always enough"
+    )
+    quick, smaller = at_once.words(receiver), "reduce the receive buffer, so that the receiver ACKs earlier"
+    if not lock.queued_bytes:
+        return buffer, quick, smaller
+    nodelay = "set TCP_NODELAY at the sender"
+    if lock.may_fill_buffer:
+        nodelay += ", which helps only if bytes are queued behind those in flight, not if the send buffer has no room for them"
+    if lock.least_buffer_bytes < lock.ack_bytes:
+        nodelay += f"; alone it may not be enough: {lock.least_buffer_bytes:,} bytes are below the {lock.ack_bytes:,} that trigger an ACK"
+    return buffer, nodelay, quick, smaller

@@ -1,0 +1,199 @@
+"""`Finding`: where the time of a connection goes, the evidence, and what to change.
+
+Findings are ordered most expensive first. Their ids are stable: the JSON, the reports and `--fail-on` use them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tcptrace_lab.text.numbers import NS_PER_S
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tcptrace_lab.causes import Confidence
+    from tcptrace_lab.causes.rule import Case
+
+
+FINDING_IDS = (
+    "nagle-delayed-ack",
+    "throughput-deadlock",
+    "delayed-ack",
+    "send-buffer-limited",
+    "receiver-window-limited",
+    "zero-window",
+    "application-limited",
+    "slow-start-limited",
+    "loss",
+    "timeout",
+    "reordering",
+    "spurious-retransmission",
+    "bufferbloat",
+    "network-limited",
+    "anomalous-message-sizes",
+    "tinygrams",
+    "silly-window",
+    "handshake-slow",
+    "capture-incomplete",
+    "capture-duplicates",
+    "offload",
+    "clock",
+)
+"""Every id that a finding can have."""
+
+
+class Severity(IntEnum):
+    """How much a finding matters. The values are ordered, so that `--fail-on` can compare them."""
+
+    INFO = 0
+    LOW = 1
+    MEDIUM = 2
+    HIGH = 3
+
+    @classmethod
+    def named(cls, name: str) -> Severity:
+        """Return the severity called `name` (`info`, `low`, `medium`, `high`). Raises KeyError if there is none."""
+        return cls[name.upper()]
+
+    def __str__(self) -> str:
+        """The name in lower case, as in JSON and on screen."""
+        return self.name.lower()
+
+
+SEVERITIES = ((0.5, Severity.HIGH), (0.2, Severity.MEDIUM), (0.0, Severity.LOW))
+"""Least share of a direction's active time → severity of a fault that costs it."""
+
+
+def severity_of(share: float) -> Severity:
+    """Return the severity of a fault that costs this share (0 to 1) of a direction's active time."""
+    return next(severity for least, severity in SEVERITIES if share >= least)
+
+
+def gain_ns(findings: Sequence[Finding]) -> int | None:
+    """Return the most that fixing all these findings of one direction can save; None if none of them costs time."""
+    costs = [finding.cost_ns for finding in findings if finding.cost_ns is not None]
+    bounds = [finding.savable_ns for finding in findings if finding.savable_ns is not None]
+    return min(sum(costs), *bounds) if costs and bounds else sum(costs) if costs else None
+
+
+def mendable_first(findings: Sequence[Finding]) -> list[Finding]:
+    """Sort findings for reading: those that TCP settings cannot fix (`INFO`) last, otherwise in their order."""
+    return sorted(findings, key=lambda finding: finding.severity == Severity.INFO)
+
+
+class ModelledGain(NamedTuple):
+    """The gain of a remedy, computed by models of the TCP stacks that first reproduce the connection (`replay.gains`).
+
+    Attributes:
+        changes: what was changed, as options of `replay whatif`.
+        saved_ns: time saved of the connection's life; negative if it took longer.
+        least_ns, most_ns: range of `saved_ns` over all models that fit nearly as well, including their error.
+        model_error: relative error of the models on the unchanged connection's life: 0.02 means 2 % too long.
+    """
+
+    changes: str
+    saved_ns: int
+    least_ns: int
+    most_ns: int
+    model_error: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """The gain under the keys of the published JSON."""
+        return {
+            "changes": self.changes,
+            "saved_s": self.saved_ns / NS_PER_S,
+            "least_s": self.least_ns / NS_PER_S,
+            "most_s": self.most_ns / NS_PER_S,
+            "model_error": self.model_error,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One cause of lost time.
+
+    Attributes:
+        id: one of FINDING_IDS.
+        severity: how much it matters.
+        confidence: how certain it is.
+        conn: the connection; None if the finding is about the whole capture.
+        from_client: the direction, by its sender; None if the finding is about both directions or none.
+        cost_ns: time lost; None if it costs no time by itself.
+        cost_share: time lost as a share (0 to 1) of the direction's active time; None if it costs no time by itself.
+        title: one line.
+        mechanism: how the time is lost, in sentences.
+        evidence_frames: numbers of the frames that show it.
+        limits: what the capture does not show about it; empty if nothing is in doubt.
+        remedy: what to change, best first.
+        predicted_gain: the expected gain of the remedy; None if it was not computed.
+        source: source of the rule.
+        causes: the ledger's causes of the waits that the finding covers; empty if it covers no waits.
+        modelled: the models' result that `predicted_gain` quotes; None if `predicted_gain` is the rule's own bound, or None.
+        savable_ns: the most that all remedies for this direction together can save, because the path needs the rest for the data
+            (`rates.on_path_ns`); None if unknown.
+        connections: number of connections that the finding covers; `conn` is the first. More than one if equal failures are grouped.
+        cases: special cases that the finding mentions, beyond those that the connection's row shows.
+        is_of_waits: whether the cause of each of its waits is as certain as the finding.
+    """
+
+    id: str
+    severity: Severity
+    confidence: Confidence
+    conn: int | None
+    from_client: bool | None
+    cost_ns: int | None
+    cost_share: float | None
+    title: str
+    mechanism: str
+    evidence_frames: tuple[int, ...]
+    limits: str
+    remedy: tuple[str, ...]
+    predicted_gain: str | None
+    source: str
+    causes: frozenset[str] = frozenset()
+    savable_ns: int | None = None
+    modelled: ModelledGain | None = None
+    connections: int = 1
+    cases: frozenset[Case] = frozenset()
+    is_of_waits: bool = True
+
+    @property
+    def gain_ns(self) -> int | None:
+        """Upper bound of the time saved if the cause is fixed: the cost, limited by what the path needs; None if it costs no time."""
+        return gain_ns((self,))
+
+    @property
+    def wireshark_filter(self) -> str:
+        """Wireshark display filter for the evidence, such as `frame.number in {3,5..7}`; empty if there is none."""
+        runs: list[list[int]] = []
+        for frame in sorted(set(self.evidence_frames)):
+            if runs and frame == runs[-1][1] + 1:
+                runs[-1][1] = frame
+            else:
+                runs.append([frame, frame])
+        listed = ",".join(f"{first}" if first == last else f"{first}..{last}" for first, last in runs)
+        return f"frame.number in {{{listed}}}" if listed else ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The finding under the keys of the published JSON (`analysis.schema.json`)."""
+        return {
+            "id": self.id,
+            "severity": str(self.severity),
+            "confidence": str(self.confidence),
+            "connection": self.conn,
+            "from_client": self.from_client,
+            "cost_s": None if self.cost_ns is None else self.cost_ns / NS_PER_S,
+            "cost_share": self.cost_share,
+            "title": self.title,
+            "mechanism": self.mechanism,
+            "evidence": {"frames": list(self.evidence_frames)},
+            "limits": self.limits,
+            "remedy": list(self.remedy),
+            "predicted_gain": self.predicted_gain,
+            "predicted_gain_by": None if self.predicted_gain is None else "rule" if self.modelled is None else "model",
+            "modelled_gain": None if self.modelled is None else self.modelled.to_dict(),
+            "source": self.source,
+        }

@@ -1,0 +1,237 @@
+"""Findings on the path other than loss: reordering, spurious retransmits and standing queues.
+
+The counts of connections show them; the segments of a few connections are read for evidence frames. None has a time cost of its own: the
+ledger counts what the sender waited for.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from tcptrace_lab.causes import Confidence, send_buffer
+from tcptrace_lab.causes.words import needless
+from tcptrace_lab.connections.rates import BITS_PER_BYTE, LEAST_SAMPLES
+from tcptrace_lab.findings.finding import Finding, Severity
+from tcptrace_lab.schema import SIDES
+from tcptrace_lab.schema.words import CONFIDENCES
+from tcptrace_lab.text import numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+MOST = 20
+"""Largest number of directions reported per kind."""
+
+EVIDENCE_FRAMES = 20
+
+LEAST_TIMES = 3
+"""Least number of reordered segments or spurious retransmits that are reported: three of a kind are no coincidence
+(docs/how-it-decides.md, 2.4)."""
+
+NOTICED_SHARE = 0.01
+"""Share of the data segments from which reordering and spurious retransmits are a fault of low severity (a heuristic)."""
+
+QUEUE_NS, QUEUE_TIMES = 50_000_000, 2
+"""A queue is reported if it adds at least this much to the RTT, and the median RTT is at least so many times the base RTT (heuristics)."""
+
+HARMFUL_QUEUE_NS = 150_000_000
+"""One-way delay that a conversation tolerates (ITU-T G.114). A queue alone should not use all of it."""
+
+_QUEUE = "queue"
+
+_COUNTS = ("out_of_order_segments", "spurious_retransmissions", "data_segments", "retransmitted_segments")
+_TIMES = ("rtt_samples", "rtt_min_ns", "rtt_p50_ns", "rtt_p95_ns", "drained_acks", "drained_bytes", "drained_ns")
+
+
+def findings(segments: pl.LazyFrame, connections: pl.LazyFrame, told: Collection[Finding] = ()) -> tuple[Finding, ...]:
+    """Return the findings on reordering, spurious retransmits and standing queues.
+
+    Args:
+        segments: rows of `schema.SEGMENTS`; read once, for the directions found.
+        connections: rows of `schema.CONNECTIONS`; read once.
+        told: findings already reported. Spurious retransmits that cost time are not reported twice, and the remedy for a queue does not ask
+            for a smaller buffer if the send buffer is already the limit.
+
+    Returns:
+        Findings without a time cost, at most `MOST` of each kind.
+    """
+    rows = _suspects(connections)
+    costly, small = ({(one.conn, one.from_client) for one in told if one.id == name} for name in (needless.FINDING, send_buffer.FINDING))
+    late = _most(rows, "out_of_order_segments")
+    again = [row for row in _most(rows, "spurious_retransmissions") if (row["conn"], row["from_client"]) not in costly]
+    queued = _most(rows, "queue_ns")
+    frames = _frames(segments, [*late, *again, *queued])
+
+    def shown(row: Mapping[str, Any], what: str) -> Mapping[str, Any]:
+        return frames.get((row["conn"], row["from_client"], what), {})
+
+    return (
+        *(_reordering(row, shown(row, "out_of_order")) for row in late),
+        *(_needless(row, shown(row, "spurious")) for row in again),
+        *(_queue(row, shown(row, _QUEUE), small_buffer=(row["conn"], row["from_client"]) in small) for row in queued),
+    )
+
+
+def _suspects(connections: pl.LazyFrame) -> list[dict[str, Any]]:
+    """Return the directions with any of the three, each a dict of `_COUNTS`, `_TIMES` and `queue_ns` (0 if too small to report)."""
+    asked, kinds = _asked(), (*_COUNTS[:2], "queue_ns")
+    odd = pl.any_horizontal(pl.col(f"{side}_{kind}") > 0 for side in SIDES for kind in kinds)
+    found: list[dict[str, Any]] = []
+    for batch in connections.select("conn", **asked).filter(odd).collect_batches(maintain_order=True):
+        for row in batch.iter_rows(named=True):
+            for side, from_client in SIDES.items():
+                own = {name: row[f"{side}_{name}"] for name in (*_COUNTS, *_TIMES, "queue_ns")}
+                found.append({"conn": row["conn"], "from_client": from_client, **own})
+        best = [_most(found, kind) for kind in kinds]
+        found = list({(row["conn"], row["from_client"]): row for each in best for row in each}.values())
+    return found
+
+
+@cache
+def _asked() -> Mapping[str, pl.Expr]:
+    """Columns to read for both directions of a connection. A count is 0 if it is too small to report."""
+    asked: dict[str, pl.Expr] = {}
+    for side in SIDES:
+        col = {name: pl.col(f"{side}_{name}") for name in (*_COUNTS, *_TIMES)}
+        added = col["rtt_p50_ns"] - col["rtt_min_ns"]
+        stands = (added >= QUEUE_NS) & (col["rtt_p50_ns"] >= QUEUE_TIMES * col["rtt_min_ns"]) & (col["drained_acks"] >= LEAST_SAMPLES)
+        col |= {name: pl.when(col[name] >= LEAST_TIMES).then(col[name]).otherwise(0) for name in _COUNTS[:2]}
+        col["queue_ns"] = pl.when(stands.fill_null(value=False)).then(added).otherwise(0)
+        asked |= {f"{side}_{name}": value for name, value in col.items()}
+    return asked
+
+
+def _most(rows: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
+    found = [row for row in rows if row[name]]
+    return sorted(found, key=lambda row: (-row[name], row["conn"], not row["from_client"]))[:MOST]
+
+
+def _frames(segments: pl.LazyFrame, rows: list[dict[str, Any]]) -> dict[tuple[int, bool, str], dict[str, Any]]:
+    """Return, by direction and kind, the first frames and the lowest confidence of their verdicts.
+
+    For queues, the frames are the ACKs with the longest RTT.
+    """
+    if not rows:
+        return {}
+    col, conns = pl.col, sorted({row["conn"] for row in rows})
+    kind = col("kind").cast(pl.String)
+    odd = kind.is_in(["out_of_order", "spurious"])
+    what = pl.when(odd).then(kind).otherwise(pl.lit(_QUEUE))
+    sender = pl.when(odd).then("from_client").otherwise(~col("from_client"))  # an ACK measures the RTT of the peer's segments
+    found = (
+        segments.filter(col("conn").is_in(conns) & (odd | (col("rtt_ns") >= QUEUE_NS)))
+        .group_by("conn", sender.alias("sender"), what.alias("what"))
+        .agg(
+            frames=col("frame").bottom_k(EVIDENCE_FRAMES // 2),
+            others=col("evidence_frame").bottom_k_by("frame", EVIDENCE_FRAMES // 2),
+            slowest=col("frame").top_k_by([col("rtt_ns").fill_null(0), "frame"], EVIDENCE_FRAMES // 2, reverse=[False, True]),
+            sure=col("confidence").cast(pl.String).replace_strict({name: place for place, name in enumerate(CONFIDENCES)}).max(),
+            by=col("resent_by").cast(pl.String).unique().drop_nulls(),
+        )
+        .collect()
+    )
+    return {(row["conn"], row["sender"], row["what"]): row for row in found.iter_rows(named=True)}
+
+
+def _evidence(shown: Mapping[str, Any]) -> tuple[int, ...]:
+    return tuple(sorted({frame for frame in (*shown.get("frames", ()), *shown.get("others", ())) if frame is not None}))
+
+
+def _confidence(shown: Mapping[str, Any]) -> Confidence:
+    """Return the lowest confidence of the frames."""
+    return Confidence(CONFIDENCES[shown["sure"]]) if shown else Confidence.POSSIBLE
+
+
+def _severity(count: int, of: int) -> Severity:
+    return Severity.LOW if count >= NOTICED_SHARE * of else Severity.INFO
+
+
+def _reordering(row: Mapping[str, Any], shown: Mapping[str, Any]) -> Finding:
+    late, sent = row["out_of_order_segments"], row["data_segments"]
+    return Finding(
+        id="reordering",
+        severity=_severity(late, sent),
+        confidence=_confidence(shown),
+        conn=row["conn"],
+        from_client=row["from_client"],
+        cost_ns=None,
+        cost_share=None,
+        title=f"{late:,} of {sent:,} segments arrived out of order: the path reorders them",
+        mechanism=(
+            "The receiver answers each out-of-order segment with a duplicate ACK. After three of them, or after SACK blocks, the sender "
+            "takes the late segment for lost, retransmits it and slows down."
+        ),
+        evidence_frames=_evidence(shown),
+        limits=(
+            "The capture shows only what overtook a segment before the capture point. Would be disproved by: late segments that are new "
+            "transmissions (another IP ID or timestamp)."
+        ),
+        remedy=(
+            "find what spreads one connection over several paths: per-packet bonding or load balancing, parallel queues, wireless",
+            *needless.REMEDY[1:],
+        ),
+        predicted_gain=None,
+        source="RFC 4737; RFC 8985, 3.3; RFC 5681, 3.2",
+    )
+
+
+_WHY = {
+    "fast": "duplicate ACKs or SACK blocks made them look lost: later segments had overtaken them",
+    "recovery": "the sender took them for part of a loss that it was recovering from",
+    "timeout": "their ACK arrived after the retransmission timer expired",
+    "tail_probe": "their ACK arrived after the tail-loss probe timer expired",
+    "handshake": "the answer to the SYN was late",
+}
+"""Cause of a retransmit (`schema.RESENT_BY`) → text."""
+
+
+def _needless(row: Mapping[str, Any], shown: Mapping[str, Any]) -> Finding:
+    count, resent = row["spurious_retransmissions"], row["retransmitted_segments"]
+    why = "; or ".join(_WHY[by] for by in sorted(shown.get("by", ())) if by in _WHY)
+    return Finding(
+        id=needless.FINDING,
+        severity=_severity(count, row["data_segments"]),
+        confidence=_confidence(shown),
+        conn=row["conn"],
+        from_client=row["from_client"],
+        cost_ns=None,
+        cost_share=None,
+        title=f"{count:,} of {resent:,} retransmit{'s were' if resent != 1 else ' was'} spurious: the original had arrived",
+        mechanism=f"The sender retransmitted the segments because {why or 'it took them for lost'}.",
+        evidence_frames=_evidence(shown),
+        limits=f"{needless.LIMITS} Would be disproved by: no D-SACK, no echo of the original's timestamp, an ACK later than one RTT.",
+        remedy=needless.REMEDY,
+        predicted_gain=None,
+        source="RFC 2883; RFC 3522; RFC 3708",
+    )
+
+
+def _queue(row: Mapping[str, Any], shown: Mapping[str, Any], *, small_buffer: bool) -> Finding:
+    added, least, typical = row["queue_ns"], row["rtt_min_ns"], row["rtt_p50_ns"]
+    drain = row["drained_bytes"] / row["drained_ns"]  # bytes per ns
+    window = (
+        f"limit the window to about {numbers.size(round(drain * least))}, which fills the path without a queue: a smaller buffer, or BBR"
+    )
+    return Finding(
+        id="bufferbloat",
+        severity=Severity.MEDIUM if added >= HARMFUL_QUEUE_NS else Severity.LOW,
+        confidence=Confidence.CONSISTENT,
+        conn=row["conn"],
+        from_client=row["from_client"],
+        cost_ns=None,
+        cost_share=None,
+        title=f"Bufferbloat: median RTT {numbers.duration(typical)}, base RTT {numbers.duration(least)}",
+        mechanism=(
+            f"Half of {row['rtt_samples']:,} RTT samples are {numbers.duration(typical)} or more, while a queue drained at "
+            f"{numbers.rate(drain * BITS_PER_BYTE * 1e9)}: about {numbers.size(round(drain * added))} wait in it. This transfer loses "
+            "little by that, but all other traffic in the same queue waits as long."
+        ),
+        evidence_frames=tuple(sorted(shown.get("slowest", ()))),
+        limits="A receiving host that is slow to ACK looks the same. Would be disproved by: an RTT near its base while the queue drains.",
+        remedy=("manage the queue at the bottleneck (fq_codel, CAKE), or let it mark packets (ECN)", *([] if small_buffer else [window])),
+        predicted_gain=None,
+        source="Gettys & Nichols 2011; RFC 8289; RFC 8290; ITU-T G.114",
+    )

@@ -1,0 +1,107 @@
+"""Segments that are too large for the path: they are lost however often they are sent, and smaller ones get through.
+
+A router that cannot forward a packet reports this by ICMP (fragmentation needed, packet too big). If that message is dropped, the sender
+learns nothing, and retransmits the segment until it gives up or tries a smaller one (RFC 4821). ICMP is not analyzed: the segments are
+evidence enough, wherever the message was lost.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import polars as pl
+
+from tcptrace_lab.causes import Confidence
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+LEAST_SENT = 3
+"""A segment lost this many times in a row, while smaller ones got through, was not lost by chance (docs/how-it-decides.md, 2.4)."""
+
+ANY_PATH_BYTES = 536
+"""Segments with up to this much data are assumed to pass every path (RFC 9293, 3.7.1: the default MSS)."""
+
+_WAY = ("conn", "from_client")
+
+
+class TooLarge(NamedTuple):
+    """Evidence in one direction.
+
+    Attributes:
+        lost_bytes: payload of the segments that never got through.
+        passed_bytes: largest payload that got through.
+        sent: number of times that the first of the lost segments was sent at that size.
+        mended: whether the lost bytes got through in smaller segments.
+    """
+
+    lost_bytes: int
+    passed_bytes: int
+    sent: int
+    mended: bool
+
+    @property
+    def confidence(self) -> Confidence:
+        """Consistent if smaller segments carried the bytes; until then a path that failed at that moment looks the same."""
+        return Confidence.CONSISTENT if self.mended else Confidence.POSSIBLE
+
+
+def found(segments: pl.LazyFrame, ways: Collection[tuple[int, bool]]) -> dict[tuple[int, bool], TooLarge]:
+    """Return the directions among `ways` whose large segments do not get through.
+
+    Args:
+        segments: rows of `schema.SEGMENTS`. Read once, and twice more for each direction that sent one segment three times.
+        ways: connection and direction of those that lost time to packet loss.
+    """
+    if not ways:
+        return {}
+    col = pl.col
+    here = segments.filter(col("conn").is_in(sorted({conn for conn, _ in ways})))
+    size = pl.min_horizontal("payload_bytes", "smss_bytes")
+    again = (
+        here.filter(col("resent_by").is_not_null() & (col("payload_bytes") > 0))
+        .group_by(*_WAY, "seq")
+        .agg(
+            lost_bytes=size.max(),
+            large=(size == size.max()).sum(),
+            last_frame=col("frame").max(),
+        )
+        .filter((col("large") >= LEAST_SENT - 1) & (col("lost_bytes") > ANY_PATH_BYTES))
+        .sort(*_WAY, "seq")
+        .collect()
+    )
+    told = {}
+    for conn, from_client in ways:
+        stuck = again.filter((col("conn") == conn) & (col("from_client") == from_client)).head(1)
+        if not stuck.is_empty() and (one := _of(segments, conn, stuck.row(0, named=True), from_client=from_client)) is not None:
+            told[conn, from_client] = one
+    return told
+
+
+def _of(segments: pl.LazyFrame, conn: int, stuck: dict[str, int], *, from_client: bool) -> TooLarge | None:
+    """Return the evidence if smaller segments got through: sent before and acknowledged, sent after, or in place of the lost one."""
+    col = pl.col
+    own, other = col("from_client") == from_client, col("from_client") != from_client
+    size, end = pl.min_horizontal("payload_bytes", "smss_bytes"), col("seq") + col("payload_bytes")
+    data = own & (col("payload_bytes") > 0)
+    here = segments.filter(col("conn") == conn)
+    acked, first_frame, heard = (
+        here.select(
+            col("ack").filter(other).max(),
+            first=col("frame").filter(data & (col("seq") == stuck["seq"]) & col("resent_by").is_not_null()).min(),
+            heard=col("frame").filter(other).max(),
+        )
+        .collect()
+        .row(0)
+    )
+    if acked is None or first_frame is None:
+        return None
+    before = data & (end <= stuck["seq"])
+    behind = data & (col("frame") >= stuck["last_frame"]) & (end <= acked)
+    at_stuck = data & (col("seq") == stuck["seq"]) & (size == stuck["lost_bytes"])
+    passed, sent = here.select(size.filter(before | behind).max().alias("passed"), at_stuck.sum().alias("sent")).collect().row(0)
+    mended = acked > stuck["seq"]
+    alive = heard > first_frame
+    if not passed or passed >= stuck["lost_bytes"] or sent < LEAST_SENT or not alive:
+        return None
+    return TooLarge(stuck["lost_bytes"], passed, sent, mended)

@@ -1,0 +1,124 @@
+"""Slow ranges of message sizes → findings: which sizes stall, why, what they cost, and what to change."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tcptrace_lab.causes import Confidence
+from tcptrace_lab.causes.words import at_once
+from tcptrace_lab.findings.finding import Finding, severity_of
+from tcptrace_lab.messages.sizes import NORMAL_SHARE
+from tcptrace_lab.text import numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tcptrace_lab.messages.size_groups import GroupSizes
+    from tcptrace_lab.messages.sizes import SlowRange
+
+FINDING = "anomalous-message-sizes"
+
+NAMED_RANGES = 4
+"""Number of ranges that the title lists."""
+
+HELD_CAUSES = frozenset({"nagle", "nagle-delayed-ack", "delayed-ack"})
+"""Causes where the last piece of a message waits for the ACK of the piece before."""
+
+SOURCE = "Liu, Cheng, Bhargava, Zhao 1995; Moldeklev & Gunningberg 1995; RFC 896; RFC 1122, 4.2.3.2 and 4.2.3.4; Linux tcp_nagle_check"
+
+
+def findings(groups: Iterable[GroupSizes]) -> tuple[Finding, ...]:
+    """Return one finding per direction of a group with slow sizes."""
+    return tuple(_finding(group) for group in groups if group.measured)
+
+
+def _finding(group: GroupSizes) -> Finding:
+    cost = sum(one.cost_ns for one in group.measured)
+    share = min(cost / group.life_ns, 1.0) if group.life_ns > 0 else 0.0
+    excess = max(group.measured, key=lambda one: one.cost_ns)
+    way = "client → server" if group.from_client else "server → client"
+    return Finding(
+        id=FINDING,
+        severity=severity_of(share),
+        confidence=_confidence(group),
+        conn=group.conn,
+        from_client=group.from_client,
+        cost_ns=cost,
+        cost_share=share,
+        title=f"Messages of {_listed(group.measured)} stall for {numbers.duration(excess.stalled_median_ns - excess.normal_median_ns)}; "
+        "other sizes do not",
+        mechanism=f"{group.name}, {way}: {_mechanism(group)}",
+        evidence_frames=group.frames,
+        limits=_limits(group),
+        remedy=_remedy(group),
+        predicted_gain=f"at most {numbers.duration(cost)} of {numbers.duration(group.life_ns)} (lifetime of all connections in the group)",
+        source=SOURCE,
+    )
+
+
+def _confidence(group: GroupSizes) -> Confidence:
+    """Return the confidence. If the messages of a range were all sent in one period, time explains the stalls as well as size."""
+    if min(group.visits) == 1:
+        return Confidence.POSSIBLE
+    return Confidence.PROVED if all(map(_is_proved, group.measured)) else Confidence.CONSISTENT
+
+
+def _is_proved(one: SlowRange) -> bool:
+    return one.has_ends and one.stalled_share_interval[0] > NORMAL_SHARE
+
+
+def _listed(ranges: tuple[SlowRange, ...]) -> str:
+    named = [f"{one.from_bytes:,} to {one.to_bytes:,}" for one in ranges[:NAMED_RANGES]]
+    more = len(ranges) - len(named)
+    return " and ".join([", ".join(named[:-1]), named[-1]] if len(named) > 1 else named) + (
+        f" bytes (and {more} more ranges)" if more else " bytes"
+    )
+
+
+def _mechanism(group: GroupSizes) -> str:
+    told = [
+        f"{numbers.share(one.stalled_share)} of the {one.messages:,} messages of {one.from_bytes:,} to {one.to_bytes:,} bytes stalled "
+        f"({cause}; median {numbers.duration(one.stalled_median_ns)}, normally {numbers.duration(one.normal_median_ns)})"
+        for one, cause in zip(group.measured[:NAMED_RANGES], group.causes, strict=False)
+    ]
+    words = "; ".join(told) + "."
+    if HELD_CAUSES & set(group.causes):
+        words += (
+            " A size stalls if its last segment is too small to be sent before the previous one is ACKed, and the previous one is too "
+            "small for the receiver to ACK it at once."
+        )
+    if group.predicted:
+        fits = sum(
+            any(one.from_bytes <= slow.to_bytes and slow.from_bytes <= one.to_bytes for one in group.predicted) for slow in group.measured
+        )
+        words += f" The model of the stack predicts {fits} of {len(group.measured)} ranges."
+    return words
+
+
+def _limits(group: GroupSizes) -> str:
+    said = ["Only sizes that were sent are known: each range may extend up to the next normal size."]
+    if not all(one.has_ends for one in group.measured):
+        said.append("A range at the smallest or largest size sent has no normal size beyond it.")
+    if min(group.visits) == 1:
+        said.append(
+            "All sizes of a range were sent in one period, so the stall may depend on the time instead of the size. A "
+            "second pass, or sizes "
+            "in random order, would decide it."
+        )
+    said.append("Would be disproved by: messages of these sizes that do not stall; equal stalls at all sizes.")
+    return " ".join(said)
+
+
+def _remedy(group: GroupSizes) -> tuple[str, ...]:
+    if not HELD_CAUSES & set(group.causes):
+        return (
+            "raise the buffers (SO_SNDBUF, SO_RCVBUF) to hold a whole message and the amount that triggers an ACK",
+            at_once.words(group.receiver),
+        )
+    return (
+        "write each message with one call (one buffer, writev, MSG_MORE or TCP_CORK), so that only its last segment is small",
+        "set TCP_NODELAY at the sender",
+        at_once.words(group.receiver),
+        "raise the send buffer to at least three full segments",
+        "send other sizes",
+    )

@@ -1,0 +1,273 @@
+"""Findings on small packets, with their cost in segments and bytes.
+
+They cover streams of tinygrams, messages cut where a buffer ends, and segments cut to silly windows. The counts of connections show them;
+only for silly windows are the segments of a few suspects read. None has a time cost of its own: the ledger counts the waits.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from tcptrace_lab.causes import Confidence
+from tcptrace_lab.findings.finding import Finding, Severity
+from tcptrace_lab.schema import SIDES
+from tcptrace_lab.text import numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+MOST = 20
+"""Largest number of connections reported: those with most segments."""
+
+LEAST_SEGMENTS = 20
+"""Least number of data segments for a finding (a heuristic)."""
+
+TINY_PART = 8
+"""If the mean size is at most a full segment divided by this, most segments are below a quarter of a full one: if half of them were larger,
+the mean would be larger."""
+
+BEHIND_SHARE = 0.5
+"""In a stream, more than this share of the segments are sent while an earlier small one is in flight, so most could have been combined.
+Messages of two pieces, each answered, have a share of a half and are no stream (a heuristic)."""
+
+LEAST_HEADER_BYTES = 40
+"""IPv4 and TCP headers without options (RFC 791, RFC 9293), if the link's headers are unknown."""
+
+LOW_SHARE = 0.2
+"""Share of header bytes from which tinygrams are a fault of low severity."""
+
+CUT_TIMES = 3
+"""This many segments that fill a silly window exactly, or messages cut alike, are no coincidence (docs/how-it-decides.md, 2.4)."""
+
+CUT_SHARE = 0.1
+"""Share of the data segments from which cut ones are a fault of low severity (a heuristic)."""
+
+EVIDENCE_FRAMES = 20
+
+_SUSPECT_PART = 0.75
+"""Silly windows make segments small: a mean size above this part of a full segment shows none that matter (a heuristic)."""
+
+_CUTS = ("cut_messages", "cut_pieces", "cut_at_bytes", "cut_waited_ns", "cut_frame")
+_FIGURES = (
+    *_CUTS,
+    "data_segments",
+    "virtual_data_segments",
+    "payload_bytes",
+    "full_segment_bytes",
+    "header_bytes",
+    "small_in_flight_frame",
+)
+
+
+def findings(segments: pl.LazyFrame, connections: pl.LazyFrame) -> tuple[Finding, ...]:
+    """Return the findings on tinygrams, cut messages and silly windows.
+
+    Args:
+        segments: rows of `schema.SEGMENTS`; read once, for suspects of silly windows, if there are any.
+        connections: rows of `schema.CONNECTIONS`; read once.
+
+    Returns:
+        Findings without a time cost, on at most `MOST` connections.
+    """
+    directions = _directions(connections)
+    tiny = (_tinygram(row) for row in directions if row["tiny"])
+    cut = (_cut_message(row) for row in directions if row["cut"] and not row["tiny"])
+    return (*tiny, *cut, *_silly_windows(segments, [row for row in directions if row["suspect"]]))
+
+
+def _tiny(side: str) -> pl.Expr:
+    count, full = pl.col(f"{side}_virtual_data_segments"), pl.col(f"{side}_full_segment_bytes")
+    small = TINY_PART * pl.col(f"{side}_payload_bytes") <= count * full
+    return small & (count >= LEAST_SEGMENTS) & (pl.col(f"{side}_small_behind_small") > BEHIND_SHARE * count)
+
+
+def _cut(side: str) -> pl.Expr:
+    pieces = pl.col(f"{side}_cut_pieces")
+    alike = pl.col(f"{side}_cut_at_bytes").is_not_null() & pl.col(f"{side}_full_segment_bytes").is_not_null()
+    return alike & (pl.col(f"{side}_cut_messages") >= CUT_TIMES) & (pieces >= CUT_SHARE * pl.col(f"{side}_virtual_data_segments"))
+
+
+def _suspect(side: str, other: str) -> pl.Expr:
+    count, full = pl.col(f"{side}_virtual_data_segments"), pl.col(f"{side}_full_segment_bytes")
+    silly = pl.min_horizontal(full, pl.col(f"{other}_max_window_bytes") // 2)
+    small = pl.col(f"{side}_payload_bytes") <= _SUSPECT_PART * count * full
+    return small & (count >= LEAST_SEGMENTS) & (pl.col(f"{other}_min_window_bytes") < silly)
+
+
+@cache
+def _tests() -> tuple[Mapping[str, pl.Expr], Mapping[str, pl.Expr]]:
+    """Return the tests for each endpoint of a connection, and the figures to report."""
+    tests: dict[str, pl.Expr] = {}
+    figures: dict[str, pl.Expr] = {}
+    for side in SIDES:
+        (other,) = SIDES.keys() - {side}
+        tests[f"{side}_tiny"] = _tiny(side).fill_null(value=False)
+        tests[f"{side}_cut"] = _cut(side).fill_null(value=False)
+        tests[f"{side}_suspect"] = _suspect(side, other).fill_null(value=False)
+        figures[f"{side}_acks"] = pl.col(f"{other}_pure_acks")
+        figures[f"{side}_window_bytes"] = pl.col(f"{other}_max_window_bytes")
+        figures |= {f"{side}_{name}": pl.col(f"{side}_{name}") for name in _FIGURES}
+    return tests, figures
+
+
+def _directions(connections: pl.LazyFrame) -> list[dict[str, Any]]:
+    """Return the directions that are `tiny`, `cut` or `suspect`, most segments first. A test with unknown values counts as false."""
+    tests, figures = _tests()
+    rows = (
+        connections.select("conn", **tests, **figures)
+        .filter(pl.any_horizontal(*tests))
+        .top_k(MOST, by=[pl.max_horizontal(*(f"{side}_data_segments" for side in SIDES)), "conn"], reverse=[False, True])
+        .collect()
+    )
+    sides = [
+        {"conn": row["conn"], "from_client": from_client}
+        | {name.removeprefix(f"{side}_"): value for name, value in row.items() if name.startswith(f"{side}_")}
+        for row in rows.iter_rows(named=True)
+        for side, from_client in SIDES.items()
+    ]
+    return sorted(sides, key=lambda row: (-row["data_segments"], row["conn"], not row["from_client"]))
+
+
+def _tinygram(row: Mapping[str, Any]) -> Finding:
+    count, payload, full = row["virtual_data_segments"], row["payload_bytes"], row["full_segment_bytes"]
+    header = row["header_bytes"] or LEAST_HEADER_BYTES
+    share = count * header / (count * header + payload)
+    known = "" if row["header_bytes"] else "at least "
+    return Finding(
+        id="tinygrams",
+        severity=Severity.LOW if share >= LOW_SHARE else Severity.INFO,
+        confidence=Confidence.PROVED,
+        conn=row["conn"],
+        from_client=row["from_client"],
+        cost_ns=None,
+        cost_share=None,
+        title=f"{count:,} small segments ({payload / count:.0f} B on average) would fit in "
+        f"{numbers.counted(_full(payload, full), 'full one')}",
+        mechanism=(
+            "Small segments are sent while earlier small ones are in flight, so Nagle's algorithm is off and each small write is sent "
+            f"at once. Headers ({header} bytes each) are {known}{numbers.share(share)} of the bytes; "
+            f"{row['acks']:,} ACKs without data came back."
+        ),
+        evidence_frames=() if row["small_in_flight_frame"] is None else (row["small_in_flight_frame"],),
+        limits="An application that must not wait, such as a terminal or a game, may need this. Would be disproved by: larger "
+        "segments on the wire.",
+        remedy=(
+            "write larger pieces (a buffer, writev, TCP_CORK)",
+            "keep Nagle's algorithm on where the application does not wait for answers",
+        ),
+        predicted_gain=None,
+        source="Mosher (small packets); RFC 896; RFC 1122, 4.2.3.4",
+    )
+
+
+def _cut_message(row: Mapping[str, Any]) -> Finding:
+    messages, pieces, header = row["cut_messages"], row["cut_pieces"], row["header_bytes"] or LEAST_HEADER_BYTES
+    waited = numbers.duration(row["cut_waited_ns"])
+    at_bytes, full = row["cut_at_bytes"], row["full_segment_bytes"]
+    is_full = at_bytes % full == 0
+    where = "which leaves an eighth of a segment or less" if is_full else "at the end of a buffer, not of a full segment"
+    first = f"Full segments of {full:,} bytes" if is_full else f"A segment of less than {full:,} bytes"
+    return Finding(
+        id="tinygrams",
+        severity=Severity.LOW if row["cut_waited_ns"] else Severity.INFO,
+        confidence=Confidence.CONSISTENT,
+        conn=row["conn"],
+        from_client=row["from_client"],
+        cost_ns=None,
+        cost_share=None,
+        title=f"{messages:,} messages are cut at {at_bytes:,} bytes, {where}",
+        mechanism=(
+            f"{first} end{'' if is_full else 's'} there, and the rest of the message follows in another segment. This costs "
+            f"at most {pieces:,} of {row['data_segments']:,} segments, {pieces * header:,} bytes of headers ({header} each), "
+            "and the work of both hosts for each segment."
+            + (
+                f" The rest waited for the ACK of the earlier data, {waited} in total; the ledger counts that time."
+                if row["cut_waited_ns"]
+                else ""
+            )
+        ),
+        evidence_frames=() if row["cut_frame"] is None else (row["cut_frame"],),
+        limits=(
+            "A socket that passes on 1,024 or 4,096 bytes at a time looks the same as an application that writes such pieces. "
+            "Would be disproved by: messages that are not cut there, or whose cut depends on the segment size."
+        ),
+        remedy=(
+            "write messages that fit the buffer: at most its size, or a multiple of it",
+            "raise the send buffer (SO_SNDBUF) above the message size",
+            "write each message with one call (a buffer, writev, TCP_CORK)",
+        ),
+        predicted_gain=None,
+        source="Mosher 1985 (1,025 bytes over a buffer of 2,048); SunOS 4.1.3 os/uipc_socket.c (sosend: four clusters of 1,024 bytes)",
+    )
+
+
+def _full(payload_bytes: int, full_bytes: int) -> int:
+    return -(-payload_bytes // full_bytes)
+
+
+def _silly_windows(segments: pl.LazyFrame, suspects: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
+    if not suspects:
+        return
+    limits = pl.LazyFrame(
+        {
+            "conn": [row["conn"] for row in suspects],
+            "from_client": [row["from_client"] for row in suspects],
+            "silly_bytes": [min(row["full_segment_bytes"], row["window_bytes"] // 2) for row in suspects],
+        },
+        schema={"conn": pl.UInt32, "from_client": pl.Boolean, "silly_bytes": pl.Int64},
+    )
+    col = pl.col
+    filled = (col("payload_bytes") == col("usable_window_bytes")) & (col("payload_bytes") > 0) & (col("kind") == "new")
+    cut = (
+        segments.filter(col("conn").is_in(sorted({row["conn"] for row in suspects})) & filled)
+        .join(limits, on=["conn", "from_client"])
+        .filter(col("payload_bytes") < col("silly_bytes"))
+        .group_by("conn", "from_client")
+        .agg(
+            cut=pl.len(),
+            cut_bytes=col("payload_bytes").sum(),
+            least=col("payload_bytes").min(),
+            frames=col("frame").bottom_k(EVIDENCE_FRAMES),
+        )
+        .filter(col("cut") >= CUT_TIMES)
+        .collect()
+    )
+    counted = {(row["conn"], row["from_client"]): row for row in cut.iter_rows(named=True)}
+    for row in suspects:
+        way = row["conn"], row["from_client"]
+        if way in counted:
+            yield _silly_window(row, counted[way])
+
+
+def _silly_window(row: Mapping[str, Any], cut: Mapping[str, Any]) -> Finding:
+    full, window = row["full_segment_bytes"], row["window_bytes"]
+    header = row["header_bytes"] or LEAST_HEADER_BYTES
+    needed = _full(cut["cut_bytes"], full)
+    return Finding(
+        id="silly-window",
+        severity=Severity.LOW if cut["cut"] >= CUT_SHARE * row["data_segments"] else Severity.INFO,
+        confidence=Confidence.PROVED,
+        conn=row["conn"],
+        from_client=row["from_client"],
+        cost_ns=None,
+        cost_share=None,
+        title=f"{cut['cut']:,} of {row['data_segments']:,} segments are cut to silly windows, down to {cut['least']:,} bytes",
+        mechanism=(
+            f"The window had room for less than a full segment ({full:,} bytes) and less than half of the largest window ({window:,}); the "
+            f"sender filled it to the byte. These {cut['cut_bytes']:,} bytes would fit in {numbers.counted(needed, 'full segment')}; "
+            f"the headers of the other segments ({header} bytes each) add {(cut['cut'] - needed) * header:,} bytes."
+        ),
+        evidence_frames=tuple(sorted(cut["frames"])),
+        limits="Away from the sender, the capture misses some of these segments. Would be disproved by: segments that leave "
+        "room in the window.",
+        remedy=(
+            "let the receiver open its window by at least a full segment or half of its buffer (RFC 9293, 3.8.6.2.2)",
+            "let the receiving application read more per call, and raise the receive buffer",
+            "let the sender wait for a full segment or half of the largest window (RFC 9293, 3.8.6.2.1)",
+        ),
+        predicted_gain=None,
+        source="RFC 813; RFC 1122, 4.2.3.3 and 4.2.3.4; RFC 9293, 3.8.6.2",
+    )

@@ -1,0 +1,1 @@
+"""dumpcap, started and ended."""

@@ -1,0 +1,153 @@
+"""One dumpcap at one interface of a network: stopped when the connections' ends are in its file.
+
+Frames reach the file some time after they passed the interface, so the end is looked for in the file itself.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import time
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import dpkt
+
+from tcptrace_lab.lab.capturing.dumpcap import PATIENCE_S, CaptureError, Dumpcap, require, running
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tcptrace_lab.lab.networks.network import Point
+
+END_TIMEOUT_S = 10.0
+POLL_INTERVAL_S = 0.05
+# dumpcap stops by itself after this long, should this program be killed in a way that leaves it behind.
+LIFETIME_S = 60
+BUFFER_MIB = 16
+MOST_WORDS = 400  # of dumpcap's last ones, that are told
+TAIL_BYTES = 1 << 20  # where what was captured last is looked for
+IP_OFFSET_BYTES = {1: 14, 12: 0, 101: 0, 113: 16, 276: 20}  # by link type: Ethernet, RAW (two numbers), Linux SLL, SLL2
+IPV4, IPV6_HEADER_BYTES = 4, 40
+BOTH_ENDS = 2
+FIN, RST, ACK = 0x01, 0x04, 0x10
+
+
+@dataclass(slots=True)
+class Capture:
+    """A running dumpcap and its file."""
+
+    path: Path
+    dumpcap: Dumpcap
+    dropped: int = field(default=0)
+
+    def await_end(self, connections: int) -> None:
+        """Wait until the file holds the close of so many connections."""
+        deadline_s = time.monotonic() + END_TIMEOUT_S
+        while ended_connections(self.path) < connections:
+            if time.monotonic() > deadline_s:
+                raise CaptureError(f"{self.path.name}: {connections} ends of connections are not in the file after {END_TIMEOUT_S:.0f} s")
+            self._await_more()
+
+    def shows(self, token: bytes, within_s: float) -> bool:
+        """Whether the file's end holds these bytes, or comes to hold them in so short a time."""
+        deadline_s = time.monotonic() + within_s
+        while True:
+            with self.path.open("rb") as file:
+                file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))
+                if token in file.read():
+                    return True
+            if time.monotonic() > deadline_s:
+                return False
+            self._await_more()
+
+    def _await_more(self) -> None:
+        """Give dumpcap time to write. Raises CaptureError where it has ended: what is not in the file by now never comes."""
+        if self.dumpcap.process.poll() is not None:
+            self.dumpcap.read_until(lambda: False, PATIENCE_S)
+            words = " ".join(self.dumpcap.words.partition("Packets captured:")[0].split())[-MOST_WORDS:]
+            raise CaptureError(f"dumpcap ended too soon: {words}", where=str(self.path), remedy="look whether there is room")
+        time.sleep(POLL_INTERVAL_S)
+
+    def stop(self) -> None:
+        """End dumpcap and hold it to what it says about drops."""
+        self.dumpcap.stop()
+        counts = self.dumpcap.received_and_dropped
+        if counts is None:
+            raise CaptureError(f"{self.path.name}: dumpcap said {self.dumpcap.words.strip()!r}")
+        self.dropped = counts[1]
+
+
+@contextmanager
+def capturing(
+    point: Point,
+    path: Path,
+    *,
+    snaplen_bytes: int,
+    link_type: str | None = None,
+    capture_filter: str = "tcp",
+    lifetime_s: int = LIFETIME_S,
+    drops_allowed: bool = False,
+) -> Iterator[Capture]:
+    """Capture at a point of a network; pcap when the file is called `.pcap`, else pcapng with nanoseconds.
+
+    Raises:
+        MissingTool: there is no dumpcap or no setpriv.
+        CaptureError: dumpcap does not start, or frames were dropped and may not be.
+    """
+    require()
+    command = ["-q", "-i", point.interface, "-f", capture_filter, "-s", str(snaplen_bytes)]
+    command += ["-B", str(BUFFER_MIB), "-a", f"duration:{lifetime_s}", "-w", str(path)]
+    command += ["-P"] if path.suffix == ".pcap" else []
+    command += ["-y", link_type] if link_type else []
+    with ExitStack() as stack:
+        with point.space.entered():
+            dumpcap = stack.enter_context(running(command, path.name))
+        capture = Capture(path, dumpcap)
+        dumpcap.await_start()
+        yield capture
+        capture.stop()
+    if capture.dropped and not drops_allowed:
+        raise CaptureError(f"{path.name}: dumpcap dropped {capture.dropped} frames; make it again on a quieter machine")
+
+
+def ended_connections(path: Path) -> int:
+    """How many connections have ended in a capture that may still grow: both FINs acknowledged, or a reset.
+
+    A connection that reuses the ports of an ended one counts again.
+    """
+    ended = 0
+    fins: dict[frozenset[tuple[bytes, int]], set[tuple[bytes, int]]] = {}
+    for packet in _packets(path):
+        source, destination, flags = packet
+        key = frozenset((source, destination))
+        seen = fins.setdefault(key, set())
+        if flags & RST or (len(seen) == BOTH_ENDS and flags & ACK and not flags & FIN):
+            ended += 1
+            del fins[key]
+        elif flags & FIN:
+            seen.add(source)
+    return ended
+
+
+def _packets(path: Path) -> Iterator[tuple[tuple[bytes, int], tuple[bytes, int], int]]:
+    """(source, destination, flags) of every TCP segment that is wholly in the file by now."""
+    try:
+        with path.open("rb") as file:
+            reader = dpkt.pcap.UniversalReader(file)
+            offset = IP_OFFSET_BYTES[reader.datalink()]
+            for _, frame in reader:
+                yield _endpoints(frame[offset:])
+    except (ValueError, struct.error, dpkt.UnpackError):
+        return  # the last block is not complete yet
+
+
+def _endpoints(packet: bytes) -> tuple[tuple[bytes, int], tuple[bytes, int], int]:
+    if packet[0] >> 4 == IPV4:
+        header_bytes, source, destination = (packet[0] & 0xF) * 4, packet[12:16], packet[16:20]
+    else:
+        header_bytes, source, destination = IPV6_HEADER_BYTES, packet[8:24], packet[24:40]
+    source_port, destination_port = struct.unpack_from("!HH", packet, header_bytes)
+    return (source, source_port), (destination, destination_port), packet[header_bytes + 13]

@@ -1,0 +1,186 @@
+"""A capture of what passes this machine's own interfaces now: `tcptrace-lab capture`."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tcptrace_lab.errors import LabFailed, OutputUnwritable, UsageError
+from tcptrace_lab.lab.capturing.dumpcap import CaptureError, Dumpcap, require, running
+from tcptrace_lab.process import interrupts
+from tcptrace_lab.text.numbers import count
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable, Sequence
+
+KB = 1_000
+"""dumpcap(1): the size of a file of a ring is given in units of 1,000 bytes."""
+
+LIST_TIMEOUT_S = 10.0
+
+_LOOPBACK = "loopback"
+_TOLD = re.compile(r"^Packets(?: captured)?: (\d+)", re.MULTILINE)
+_FILE = re.compile(r"(?:^|Packets: \d+ )File: (.*)$", re.MULTILINE)
+_RIGHTS = re.compile(r"permission", re.IGNORECASE)
+_NOT_NAMED = re.compile(r"no device named|no such device|no interface|isn't a valid|invalid|not up", re.IGNORECASE)
+_LAST_WORDS = 200
+"""Of all that dumpcap said, so many characters hold its last count."""
+_NOISE = re.compile(r"^Capturing on |^File: |^Packets|^dumpcap: cap_set_proc|^$")
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """What can be captured from: its name, what people call it, its addresses."""
+
+    name: str
+    title: str
+    addresses: tuple[str, ...]
+    is_loopback: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Ring:
+    """A ring of files: how many, and after how many bytes the next one begins."""
+
+    files: int
+    file_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is captured, and when it ends; None: nothing ends it but Ctrl-C.
+
+    Attributes:
+        interfaces: by name; none for dumpcap's choice, the first that is not loopback.
+        capture_filter: in the language of pcap-filter(7).
+        snaplen_bytes: what is kept of each packet; None: all.
+    """
+
+    interfaces: Sequence[str] = ()
+    capture_filter: str = ""
+    duration_s: int | None = None
+    packets: int | None = None
+    snaplen_bytes: int | None = None
+    ring: Ring | None = None
+
+    def arguments(self, path: Path) -> list[str]:
+        """Of dumpcap, with `path` as the file; options before the first -i hold for all interfaces."""
+        words = ["-f", self.capture_filter] if self.capture_filter else []
+        words += ["-s", str(self.snaplen_bytes)] if self.snaplen_bytes else []
+        words += [word for name in self.interfaces for word in ("-i", name)]
+        words += ["-a", f"duration:{self.duration_s}"] if self.duration_s else []
+        words += ["-c", str(self.packets)] if self.packets else []
+        if self.ring:
+            words += ["-b", f"files:{self.ring.files}", "-b", f"filesize:{self.ring.file_bytes // KB}"]
+        return [*words, "-w", str(path), *(["-P"] if path.suffix == ".pcap" else [])]
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What came of it: the files that are left, in order; frames that dumpcap received and lost, null where it did not say."""
+
+    files: tuple[Path, ...]
+    received: int | None
+    dropped: int | None
+
+
+def interfaces() -> list[Interface]:
+    """What dumpcap can capture from.
+
+    Raises:
+        MissingTool: there is no dumpcap.
+        LabFailed: it does not say.
+    """
+    require(("dumpcap",))
+    try:
+        done = subprocess.run(["dumpcap", "-D", "-M"], capture_output=True, text=True, check=False, timeout=LIST_TIMEOUT_S)  # noqa: S607
+    except subprocess.TimeoutExpired as error:
+        raise LabFailed(f"dumpcap lists no interfaces within {LIST_TIMEOUT_S:.0f} s") from error
+    if done.returncode:
+        raise LabFailed(f"dumpcap lists no interfaces: {_one_line(done.stderr)}")
+    return [_interface(line) for line in done.stdout.splitlines() if line]
+
+
+def _interface(line: str) -> Interface:
+    """`1. eth0 ⇥ vendor ⇥ title ⇥ kind ⇥ addresses ⇥ loopback or network ⇥ …`, as Wireshark's capture_interface_list writes it."""
+    fields = [*line.split("\t"), "", "", "", "", "", ""]
+    addresses = tuple(address for address in fields[4].split(",") if address)
+    return Interface(fields[0].partition(". ")[2], fields[2] or fields[1], addresses, fields[5] == _LOOPBACK)
+
+
+def record(
+    request: Request, path: Path, progress: Callable[[int], None] | None = None, begun: Callable[[], None] | None = None
+) -> Recorded:
+    """Capture until the request's end, or until SIGINT (Ctrl-C) or SIGTERM; what was captured is in the files then.
+
+    Args:
+        request: what to capture.
+        path: the file; of a ring, the files have a number and a time before the ending.
+        progress: is told now and then how many packets there are.
+        begun: is called once frames are kept.
+
+    Raises:
+        MissingTool: there is no dumpcap.
+        UsageError: no such interface, or the filter is wrong.
+        LabFailed: no rights, or no file.
+    """
+    with interrupts.noted() as interrupted, running(request.arguments(path), str(path)) as dumpcap:
+        try:
+            dumpcap.await_start(interrupted.is_set)
+            if not dumpcap.opened:
+                raise KeyboardInterrupt
+            if begun is not None:
+                begun()
+            _follow(dumpcap, progress, interrupted)
+        except CaptureError as error:
+            raise _explained(dumpcap, request, path) from error
+        if dumpcap.process.poll() is None:
+            dumpcap.stop()
+    counts = dumpcap.received_and_dropped or (None, None)
+    files = tuple(file for name in dict.fromkeys(_FILE.findall(dumpcap.words.replace("\r", "\n"))) if (file := Path(name)).exists())
+    if not files:
+        raise LabFailed("dumpcap left no file", where=str(path), remedy="look whether there is room")
+    return Recorded(files, *counts)
+
+
+def _follow(dumpcap: Dumpcap, progress: Callable[[int], None] | None, interrupted: threading.Event) -> None:
+    """Until it ends by itself, or is to end."""
+
+    def told() -> bool:
+        if progress is not None and (numbers := _TOLD.findall(dumpcap.words[-_LAST_WORDS:].replace("\r", "\n"))):
+            progress(int(numbers[-1]))
+        return interrupted.is_set()
+
+    dumpcap.read_until(told, None)
+
+
+def _explained(dumpcap: Dumpcap, request: Request, path: Path) -> LabFailed | UsageError:
+    words = _one_line(dumpcap.words)
+    where = ", ".join(request.interfaces) or "dumpcap's first interface"
+    if "could not be opened" in words and str(path) in words:
+        return OutputUnwritable(f"dumpcap cannot write: {words}", where=str(path), remedy="name a file where it may write")
+    if _RIGHTS.search(words):
+        return LabFailed("no rights to capture", where=where, remedy="run it as root, or give dumpcap the right (setcap)")
+    if _NOT_NAMED.search(words):
+        return UsageError(
+            f"dumpcap refuses: {words}", where=where, remedy="--list shows the interfaces; filters are those of pcap-filter(7)"
+        )
+    return LabFailed(f"dumpcap failed: {words}", where=where)
+
+
+def _one_line(words: str) -> str:
+    """What it complains of: the first lines that are no news, as one."""
+    lines = [line.strip().removeprefix("dumpcap: ") for line in words.replace("\r", "\n").splitlines() if not _NOISE.search(line.strip())]
+    return " ".join(lines[:2])[:240].rstrip(".") or "it says nothing"
+
+
+def summary(recorded: Recorded) -> str:
+    """One line about it."""
+    received = "an unknown number of packets" if recorded.received is None else f"{count(recorded.received)} packets"
+    lost = f", {count(recorded.dropped)} more were dropped" if recorded.dropped else ""
+    where = f"{recorded.files[0]}" + (f" and {len(recorded.files) - 1} more files" if len(recorded.files) > 1 else "")
+    return f"{received} captured{lost}: {where}"

@@ -1,0 +1,48 @@
+"""Busy hosts: compute-bound processes that share the processors with the programs, as in Abrams and Chen's experiments."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from tcptrace_lab.lab.capturing.dumpcap import require
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_COMPUTE = "while True: pass"
+_READY = "print(flush=True)\n"
+
+
+@contextmanager
+def loaded(per_processor: int) -> Iterator[list[int]]:
+    """Keep each processor that we may use busy with so many processes while the block lasts; they end with us, however we end.
+
+    Yields their process ids, once all of them compute.
+
+    Raises:
+        MissingTool: there is no setpriv.
+    """
+    if per_processor:
+        require(("setpriv",))
+    processes: list[subprocess.Popen[bytes]] = []
+    try:
+        for processor in sorted(os.sched_getaffinity(0)):
+            for _ in range(per_processor):
+                code = f"import os\nos.sched_setaffinity(0, {{{processor}}})\n{_READY}{_COMPUTE}"
+                command = ["setpriv", "--pdeathsig", "KILL", sys.executable, "-I", "-S", "-c", code]
+                processes.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE))
+        for process in processes:
+            assert process.stdout is not None  # noqa: S101  (it is a pipe)
+            process.stdout.readline()
+        yield [process.pid for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+        for process in processes:
+            process.wait()
+            if process.stdout is not None:
+                process.stdout.close()

@@ -1,0 +1,182 @@
+"""What really holds a sender, told by its own kernel while it sends, by its program and by the path: nothing of it comes from a capture.
+
+TCP_INFO of the sending socket is read every millisecond. From one reading to the next the sender is in the state that the reading shows:
+
+    bytes not sent, and the window has no room for the next segment      receiver's window
+    the same, and it has room for less than Linux waits for              receiver's window (as the kernel's own count has it)
+    bytes not sent, and the kernel repairs a loss                        loss
+    bytes not sent, and a full segment of them or the window of segments  congestion window: slow start before a loss first cut it, loss
+    is used up                                                           after it; but the network's, if its bottleneck is busy
+    bytes not sent, fewer than a segment, and some in flight             Nagle's rule
+    nothing not sent, some in flight, and the program keeps to a bound   send buffer
+    nothing not sent, and the server sleeps before it answers            peer: it has read all, and may not have acknowledged it yet
+    nothing in flight, and the client sleeps                             application
+
+Anything else is a moment in which bytes are on their way. Linux only; reno and cubic (a paced sender is held by nothing that shows).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from bisect import bisect_right
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tcptrace_lab.lab.hosts import tcp_info
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Iterator, Sequence
+
+    from tcptrace_lab.lab.hosts.sockets import Pair
+    from tcptrace_lab.lab.networks.path import PathLog
+
+PERIOD_S = 0.001
+REPAIRING = ("Recovery", "Loss")
+TSO_WIN_DIVISOR = 3  # Linux: net.ipv4.tcp_tso_win_divisor
+LEAST_TSO_SEGMENTS = 2  # Linux: net.ipv4.tcp_min_tso_segs
+TSO_RTT_LOG = 9  # Linux: net.ipv4.tcp_tso_rtt_log
+PACING_SHIFT = 10  # Linux: sk_pacing_shift, net/core/sock.c: what is paced in a millisecond goes in one piece
+LARGEST_TSO_BYTES = 65_536 - 321  # Linux: GSO_LEGACY_MAX_SIZE less MAX_TCP_HEADER and 1, sk_setup_caps
+NO_THRESHOLD = 0x7FFFFFFF  # Linux: TCP_INFINITE_SSTHRESH
+
+WINDOW, LOSS, SLOW_START, NETWORK, NAGLE, SEND_BUFFER = "receiver-window", "loss", "slow-start", "network", "nagle", "send-buffer"
+APPLICATION, PEER, ON_THE_WAY = "application", "peer", ""
+
+Spans = list[tuple[int, int]]
+
+
+@dataclass(slots=True)
+class Witness:
+    """Readings of one connection: (monotonic ns, raw TCP_INFO), and what its programs did.
+
+    Attributes:
+        ahead_ns: the clock of captures is ahead of the monotonic one by so much.
+    """
+
+    pair: Pair
+    ahead_ns: int = 0
+    readings: list[tuple[int, bytes]] = field(default_factory=list)
+
+    def truth(self, start_ns: int, end_ns: int, *, nodelay: bool, forward: PathLog | None) -> dict[str, int]:
+        """Nanoseconds that each state lasted.
+
+        Args:
+            start_ns: from this time of a capture on.
+            end_ns: up to this one.
+            nodelay: Nagle's rule was off all the time, so that it held nothing.
+            forward: log of the path that the data took, if there is one with a bottleneck.
+        """
+        spent = {what: _joined([(start, end) for name, start, end in self.pair.spent if name == what]) for what in _SPENT}
+        busy = _busy(forward) if forward is not None else []
+        sums: dict[str, int] = {}
+        for (before_ns, _), (now_ns, raw) in zip(self.readings, self.readings[1:], strict=False):
+            lasted = min(now_ns + self.ahead_ns, end_ns) - max(before_ns + self.ahead_ns, start_ns)
+            if lasted <= 0:
+                continue
+            state = _state(tcp_info.decode(raw), {what: _within(spans, now_ns) for what, spans in spent.items()}, nodelay=nodelay)
+            if state in {SLOW_START, LOSS, SEND_BUFFER, ON_THE_WAY} and _within(busy, now_ns):
+                state = NETWORK
+            sums[state] = sums.get(state, 0) + lasted
+        return sums
+
+
+_SPENT = (APPLICATION, PEER, "blocked")
+
+
+def _state(info: dict[str, Any], doing: dict[str, bool], *, nodelay: bool) -> str:
+    in_flight = info["tcpi_bytes_sent"] - info["tcpi_bytes_retrans"] - max(info["tcpi_bytes_acked"] - 1, 0)  # the SYN counts as a byte
+    if info["tcpi_notsent_bytes"]:
+        return _held(info, in_flight, nodelay=nodelay)
+    if info["tcpi_ca_state"] in REPAIRING:
+        return LOSS
+    if in_flight > 0 and doing["blocked"]:
+        return SEND_BUFFER
+    if doing[PEER]:
+        return PEER
+    return APPLICATION if in_flight <= 0 and doing[APPLICATION] else ON_THE_WAY
+
+
+def _held(info: dict[str, Any], in_flight: int, *, nodelay: bool) -> str:
+    """What holds the bytes that are not sent."""
+    waiting, full = info["tcpi_notsent_bytes"], info["tcpi_snd_mss"]
+    if info["tcpi_snd_wnd"] - in_flight < min(full, waiting):
+        return WINDOW
+    if info["tcpi_ca_state"] in REPAIRING:
+        return LOSS
+    if in_flight > 0 and _deferred(info, in_flight):
+        return WINDOW
+    if waiting >= full or info["tcpi_unacked"] >= info["tcpi_snd_cwnd"]:
+        return LOSS if _reduced(info) else SLOW_START
+    return NAGLE if in_flight > 0 and not nodelay else ON_THE_WAY
+
+
+def _reduced(info: dict[str, Any]) -> bool:
+    """Whether a loss has reduced the congestion window, which sets the threshold of slow start.
+
+    What was sent again for nothing, as by a probe of the tail, reduces nothing; and after a pause the window begins anew as it did at
+    first (RFC 5681, 4.1).
+    """
+    return bool(info["tcpi_total_retrans"]) and bool(info["tcpi_snd_ssthresh"] < NO_THRESHOLD)
+
+
+def _deferred(info: dict[str, Any], in_flight: int) -> bool:
+    """Whether Linux lets what it could send wait for more room in the window, of which there is less than in the congestion window.
+
+    `tcp_tso_should_defer` (net/ipv4/tcp_output.c), which counts it as `rwnd_limited`; but for the last bytes that it has, which it keeps
+    for the same reason and counts as nobody's.
+    """
+    full = info["tcpi_snd_mss"]
+    room, congestion = info["tcpi_snd_wnd"] - in_flight, (info["tcpi_snd_cwnd"] - info["tcpi_unacked"]) * full
+    whole = min(info["tcpi_snd_wnd"], info["tcpi_snd_cwnd"] * full)
+    return bool(room <= congestion and room < _one_piece(info) * full and TSO_WIN_DIVISOR * room < whole)
+
+
+def _one_piece(info: dict[str, Any]) -> int:
+    """How many segments Linux hands down in one piece at most (`tcp_tso_autosize`): where so many fit, it waits for no more."""
+    shift = min(info["tcpi_min_rtt"] >> TSO_RTT_LOG, LARGEST_TSO_BYTES.bit_length())
+    paced = (info["tcpi_pacing_rate"] >> PACING_SHIFT) + (LARGEST_TSO_BYTES >> shift)
+    segments: int = min(paced, LARGEST_TSO_BYTES) // info["tcpi_snd_mss"]
+    return max(segments, LEAST_TSO_SEGMENTS)
+
+
+@contextmanager
+def witnessing(pair: Pair) -> Iterator[Witness]:
+    """Read the client's TCP_INFO while the block lasts."""
+    witness, stop = Witness(pair, time.time_ns() - time.monotonic_ns()), threading.Event()
+    thread = threading.Thread(target=_watch, args=(pair.client, witness.readings, stop), name="witness", daemon=True)
+    thread.start()
+    try:
+        yield witness
+    finally:
+        stop.set()
+        thread.join()
+
+
+def _watch(client: socket.socket, readings: list[tuple[int, bytes]], stop: threading.Event) -> None:
+    while not stop.wait(PERIOD_S):
+        readings.append((time.monotonic_ns(), tcp_info.raw(client)))
+
+
+def _busy(log: PathLog) -> Spans:
+    """When the bottleneck had more than the packet that it was sending: each packet waits from its arrival to its turn."""
+    delay_ns = min((entry.due_ns - entry.arrived_ns for entry in log.entries if entry.due_ns is not None), default=0)
+    waits = [(entry.arrived_ns, entry.due_ns - delay_ns) for entry in log.entries if entry.due_ns is not None]
+    return _joined([(start, end) for start, end in waits if end > start])
+
+
+def _joined(spans: Sequence[tuple[int, int]]) -> Spans:
+    joined: Spans = []
+    for start, end in sorted(spans):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(joined[-1][1], end)
+        else:
+            joined.append((start, end))
+    return joined
+
+
+def _within(spans: Spans, moment_ns: int) -> bool:
+    at = bisect_right(spans, (moment_ns, moment_ns)) - 1
+    return at >= 0 and spans[at][0] <= moment_ns < spans[at][1]

@@ -1,0 +1,1 @@
+"""Transfers whose causes of waiting are known."""

@@ -1,0 +1,275 @@
+"""Private networks: anonymous namespaces joined by loopback, a veth pair or the relay. Nothing leaves them, nothing has to be cleaned up.
+
+    client eth0 ═══ eth0 server                                               veth
+    client eth0 ── relay ── eth0 server                                       tap, tun
+    client eth0 ═══ near ∥ wire ── relay ── wire ∥ near ═══ eth0 server       tap with offloads (∥ is a bridge in a namespace of its own)
+
+A namespace is held by a file descriptor and by nothing else: when the block ends, or the process dies in whatever way, the kernel
+takes the namespace and its interfaces down. The addresses are those that RFC 5737 and RFC 3849 set aside for documentation.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import os
+import shutil
+import struct
+import subprocess
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from tcptrace_lab.errors import LabFailed, MissingTool
+from tcptrace_lab.lab.networks.path import PathModel
+from tcptrace_lab.lab.networks.relay import Relay
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+Kind = Literal["lo", "veth", "tap", "tun"]
+
+CLONE_NEWNET = 0x40000000  # linux/sched.h
+TUNSETIFF = 0x400454CA  # linux/if_tun.h
+IFF_TUN, IFF_TAP, IFF_NO_PI = 0x0001, 0x0002, 0x1000  # linux/if_tun.h
+LOOPBACK_MTU_BYTES = 65_536  # the kernel's default for lo
+INTERFACE = "eth0"
+# In the namespace of a bridge: the side of the end, and the side of the relay.
+NEAR_INTERFACE, WIRE_INTERFACE, BRIDGE = "near", "wire", "bridge"
+CLIENT_IPV4, SERVER_IPV4 = "192.0.2.1", "192.0.2.2"
+CLIENT_IPV6, SERVER_IPV6 = "2001:db8::1", "2001:db8::2"
+CLIENT_MAC, SERVER_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"
+# Everything that would let the card or the driver cut, join or check segments; with all of it off a frame captured is a frame on the wire.
+OFFLOADS = ("tx", "rx", "sg", "tso", "gso", "gro")
+
+AS_ROOT = "run it as root: it builds network namespaces"
+# A path that does nothing.
+STRAIGHT = PathModel()
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class NetworkError(LabFailed):
+    """A network could not be built."""
+
+
+class Namespace:
+    """An anonymous network namespace; `entered` moves the calling thread into it."""
+
+    def __init__(self) -> None:
+        home_fd = _open_own_namespace()
+        try:
+            _check(_libc.unshare(CLONE_NEWNET), "unshare(CLONE_NEWNET)")
+            self._fd = _open_own_namespace()
+            _check(_libc.setns(home_fd, CLONE_NEWNET), "setns")
+        finally:
+            os.close(home_fd)
+
+    @property
+    def path(self) -> str:
+        """A path by which other programs can open this namespace while we live."""
+        return f"/proc/{os.getpid()}/fd/{self._fd}"
+
+    def close(self) -> None:
+        """Let the namespace go."""
+        os.close(self._fd)
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """Sockets, devices and children made by this thread inside the block belong to the namespace."""
+        home_fd = _open_own_namespace()
+        try:
+            _check(_libc.setns(self._fd, CLONE_NEWNET), "setns")
+            try:
+                yield
+            finally:
+                _check(_libc.setns(home_fd, CLONE_NEWNET), "setns")
+        finally:
+            os.close(home_fd)
+
+    def run(self, *command: str) -> None:
+        """Run a command inside; raise `NetworkError` with its own words when it fails."""
+        if shutil.which(command[0]) is None:
+            raise MissingTool("not installed", where=command[0], remedy="install iproute2 and ethtool")
+        with self.entered():
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            words = done.stderr.strip() or done.stdout.strip()
+            raise NetworkError(f"{' '.join(command)}: {words}", remedy=AS_ROOT if os.strerror(errno.EPERM) in words else "")
+
+    def sysctl(self, name: str, value: int | str) -> None:
+        """Set a kernel setting of this namespace, e.g. `net.ipv4.tcp_timestamps`."""
+        with self.entered():
+            Path("/proc/sys", name.replace(".", "/")).write_text(str(value))
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Where frames can be captured."""
+
+    space: Namespace
+    interface: str
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """Two ends that can talk: a namespace, an address and an interface each. On loopback both ends are one.
+
+    Attributes:
+        points: name of a vantage → where it is: `client`, `server`, and `client-wire` and `server-wire` beside ends with offloads, where
+            the packets are as on the wire.
+    """
+
+    client: Namespace
+    server: Namespace
+    client_address: str
+    server_address: str
+    interface: str
+    points: Mapping[str, Point]
+    relay: Relay | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Medium:
+    """What a network is made of.
+
+    Attributes:
+        kind: `lo`; `veth` (a pair of Ethernet interfaces); `tap` (Ethernet through the relay); `tun` (raw IP through the relay).
+        mtu_bytes: the largest IP packet.
+        offloads: leave segmentation, receive joining and checksums to the (virtual) card; veth and tap only.
+        ipv6: use IPv6; it is switched off otherwise, to keep the neighbour discovery out.
+        forward, backward: the relay's paths from client to server and back.
+        sysctls: kernel settings of both ends.
+    """
+
+    kind: Kind
+    mtu_bytes: int
+    offloads: bool = False
+    ipv6: bool = False
+    forward: PathModel = STRAIGHT
+    backward: PathModel = STRAIGHT
+    sysctls: tuple[tuple[str, int | str], ...] = ()
+
+    @contextmanager
+    def network(self) -> Iterator[Network]:
+        """Build the network, and take it down when the block ends, however it ends.
+
+        Raises:
+            NetworkError: no rights, or the kernel or a program refuses a part of it.
+        """
+        with ExitStack() as stack:
+            client = _namespace(stack)
+            if self.kind == "lo":
+                self._prepare(client)
+                address, point = "::1" if self.ipv6 else "127.0.0.1", Point(client, "lo")
+                yield Network(client, client, address, address, "lo", {"client": point, "server": point})
+                return
+            server = _namespace(stack)
+            points = {"client": Point(client, INTERFACE), "server": Point(server, INTERFACE)}
+            relay = None
+            if self.kind == "veth":
+                _join(points["client"], points["server"])
+            else:
+                wires = points
+                if self.kind == "tap" and self.offloads:
+                    wires = {end: self._bridged(_namespace(stack), points[end]) for end in points}
+                near_fd, far_fd = (self._open_wire(stack, wires[end]) for end in ("client", "server"))
+                relay = Relay(near_fd, far_fd, forward=self.forward, backward=self.backward)
+                if wires is not points:
+                    points |= {f"{end}-wire": wire for end, wire in wires.items()}
+            self._prepare(client)
+            self._prepare(server)
+            self._address(client, CLIENT_IPV4, CLIENT_IPV6, CLIENT_MAC)
+            self._address(server, SERVER_IPV4, SERVER_IPV6, SERVER_MAC)
+            self._introduce(client, SERVER_IPV4, SERVER_IPV6, SERVER_MAC)
+            self._introduce(server, CLIENT_IPV4, CLIENT_IPV6, CLIENT_MAC)
+            if relay is not None:
+                stack.enter_context(relay.running())
+            addresses = (CLIENT_IPV6, SERVER_IPV6) if self.ipv6 else (CLIENT_IPV4, SERVER_IPV4)
+            yield Network(client, server, *addresses, INTERFACE, points, relay)
+
+    def _bridged(self, space: Namespace, end: Point) -> Point:
+        """Put a bridge behind an end; the kernel cuts what the end's card was left to cut when it leaves for the point returned."""
+        space.sysctl("net.ipv6.conf.all.disable_ipv6", 1)
+        space.sysctl("net.ipv6.conf.default.disable_ipv6", 1)
+        _join(Point(space, NEAR_INTERFACE), end)
+        space.run("ip", "link", "add", BRIDGE, "type", "bridge", "stp_state", "0", "forward_delay", "0", "mcast_snooping", "0")
+        return Point(space, WIRE_INTERFACE)
+
+    def _open_wire(self, stack: ExitStack, wire: Point) -> int:
+        """The relay's descriptor of a TUN or TAP interface made at `wire`, joined to the bridge if there is one."""
+        fd = _open_tun(wire, "tap" if self.kind == "tap" else "tun")
+        stack.callback(os.close, fd)
+        if wire.interface == WIRE_INTERFACE:
+            for interface in (NEAR_INTERFACE, WIRE_INTERFACE):
+                wire.space.run("ip", "link", "set", interface, "mtu", str(self.mtu_bytes), "master", BRIDGE, "up")
+            wire.space.run("ip", "link", "set", BRIDGE, "up")
+        return fd
+
+    def _prepare(self, end: Namespace) -> None:
+        """Kernel settings first: IPv6 must be off before an interface comes up, or it starts to talk."""
+        end.sysctl("net.ipv6.conf.all.disable_ipv6", 0 if self.ipv6 else 1)
+        end.sysctl("net.ipv6.conf.default.disable_ipv6", 0 if self.ipv6 else 1)
+        for name, value in self.sysctls:
+            end.sysctl(name, value)
+        end.run("ip", "link", "set", "lo", "up")
+
+    def _address(self, end: Namespace, ipv4: str, ipv6: str, mac: str) -> None:
+        if self.kind != "tun":
+            end.run("ip", "link", "set", INTERFACE, "address", mac)
+        end.run("ip", "link", "set", INTERFACE, "mtu", str(self.mtu_bytes))
+        if self.kind == "veth" or self.offloads:
+            setting = "on" if self.offloads else "off"
+            end.run("ethtool", "-K", INTERFACE, *(word for offload in OFFLOADS for word in (offload, setting)))
+        end.run("ip", "link", "set", INTERFACE, "up")
+        if self.ipv6:
+            end.run("ip", "address", "add", f"{ipv6}/64", "dev", INTERFACE, "nodad")
+        else:
+            end.run("ip", "address", "add", f"{ipv4}/24", "dev", INTERFACE)
+
+    def _introduce(self, end: Namespace, ipv4: str, ipv6: str, mac: str) -> None:
+        """Tell one end where the other is, so that no address resolution delays the first segment or counts as a frame."""
+        if self.kind != "tun":
+            neighbour = ipv6 if self.ipv6 else ipv4
+            end.run("ip", "neighbour", "add", neighbour, "lladdr", mac, "dev", INTERFACE, "nud", "permanent")
+
+
+def _namespace(stack: ExitStack) -> Namespace:
+    """A namespace that lives as long as `stack`."""
+    space = Namespace()
+    stack.callback(space.close)
+    return space
+
+
+def _join(one: Point, other: Point) -> None:
+    """A veth pair: one interface at each point."""
+    one.space.run("ip", "link", "add", one.interface, "type", "veth", "peer", "name", other.interface, "netns", other.space.path)
+
+
+def _open_tun(point: Point, kind: Literal["tap", "tun"]) -> int:
+    """Make a TUN or TAP interface at a point; the descriptor reads and writes its frames."""
+    flags = (IFF_TAP if kind == "tap" else IFF_TUN) | IFF_NO_PI
+    with point.space.entered():
+        try:
+            fd = os.open("/dev/net/tun", os.O_RDWR | os.O_CLOEXEC)
+        except OSError as error:
+            raise NetworkError(f"cannot open a {kind} interface: {error.strerror}", where="/dev/net/tun") from error
+    try:
+        fcntl.ioctl(fd, TUNSETIFF, struct.pack("16sH22x", point.interface.encode(), flags))
+    except OSError as error:
+        os.close(fd)
+        remedy = AS_ROOT if error.errno == errno.EPERM else ""
+        raise NetworkError(f"cannot make a {kind} interface: {error.strerror}", remedy=remedy) from error
+    return fd
+
+
+def _open_own_namespace() -> int:
+    return os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+
+
+def _check(result: int, what: str) -> None:
+    if result:
+        number = ctypes.get_errno()
+        raise NetworkError(f"{what}: {os.strerror(number)}", remedy=AS_ROOT if number == errno.EPERM else "")

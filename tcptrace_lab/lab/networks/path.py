@@ -1,0 +1,216 @@
+"""One direction of a network, as a model and as a log: what the path does to each packet, and what it did.
+
+What happens to a packet depends only on its index in its direction (0 is the first, usually the SYN) and on the path's seed, never on
+time; so a run can be repeated. Everything is written down: the log is the truth that verdicts from captures are held against.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from tcptrace_lab.text.numbers import NS_PER_S
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+BITS_PER_BYTE = 8
+# What the log keeps of a frame: Ethernet, IPv6 and the longest TCP header (14 + 40 + 60 bytes), and some more.
+HEAD_BYTES = 128
+
+
+class Fate(StrEnum):
+    """What the path did to a packet."""
+
+    FORWARDED = "forwarded"
+    LOST = "lost"
+    QUEUE_FULL = "queue-full"
+    DUPLICATED = "duplicated"
+    HELD_BACK = "held-back"
+
+
+@dataclass(frozen=True, slots=True)
+class PathModel:
+    """One direction of the network.
+
+    The random draws are one per packet, kind and seed, so that a packet's fate depends neither on time nor on the other kinds. A packet
+    that is named by its index, and one that meets several fates, gets the first of: lost, duplicated, held back.
+
+    Attributes:
+        delay_s: propagation delay of each packet, in seconds.
+        rate_bps: rate of the bottleneck in bits per second, all headers of the frame included; None is infinitely fast.
+        queue_bytes: packets that find this much waiting for the bottleneck are dropped; None is an endless queue.
+        lost: indexes of the packets that are lost.
+        loss_rate: share of the other packets that is lost, drawn from `seed`.
+        seed: seed of the random draws.
+        duplicated: indexes of the packets that are delivered twice.
+        held_back_s: extra delay by index of packet, in seconds; later packets overtake it.
+        duplicate_rate: share of the other packets that is delivered twice.
+        hold_rate: share of the other packets that is held back.
+        hold_s: how long those are held back: drawn evenly between the two, in seconds.
+        spared: the first so many packets meet no random fate (the handshake, say).
+    """
+
+    delay_s: float = 0.0
+    rate_bps: int | None = None
+    queue_bytes: int | None = None
+    lost: frozenset[int] = frozenset()
+    loss_rate: float = 0.0
+    seed: int = 0
+    duplicated: frozenset[int] = frozenset()
+    held_back_s: Mapping[int, float] = field(default_factory=dict)
+    duplicate_rate: float = 0.0
+    hold_rate: float = 0.0
+    hold_s: tuple[float, float] = (0.0, 0.0)
+    spared: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse what no path can do."""
+        if self.delay_s < 0 or any(extra_s < 0 for extra_s in (*self.held_back_s.values(), *self.hold_s)):
+            raise ValueError("a delay cannot be negative")
+        if self.hold_s[0] > self.hold_s[1]:
+            raise ValueError(f"the shortest hold must not exceed the longest, got {self.hold_s}")
+        if self.rate_bps is not None and self.rate_bps <= 0:
+            raise ValueError(f"the rate must be above 0 bit/s, got {self.rate_bps}")
+        for name, share in (("loss", self.loss_rate), ("duplicate", self.duplicate_rate), ("hold", self.hold_rate)):
+            if not 0.0 <= share <= 1.0:
+                raise ValueError(f"the {name} rate must lie between 0 and 1, got {share}")
+
+    def describe(self) -> dict[str, object]:
+        """The settings that differ from an ideal path, ready for JSON."""
+        settings: dict[str, object] = {"delay_s": self.delay_s}
+        if self.rate_bps is not None:
+            settings["rate_bps"] = self.rate_bps
+        if self.queue_bytes is not None:
+            settings["queue_bytes"] = self.queue_bytes
+        if self.loss_rate or self.duplicate_rate or self.hold_rate:
+            settings |= {"loss_rate": self.loss_rate, "seed": self.seed}
+        if self.duplicate_rate:
+            settings["duplicate_rate"] = self.duplicate_rate
+        if self.hold_rate:
+            settings |= {"hold_rate": self.hold_rate, "hold_s": list(self.hold_s)}
+        if self.spared:
+            settings["spared"] = self.spared
+        if self.lost:
+            settings["lost_indexes"] = sorted(self.lost)
+        if self.duplicated:
+            settings["duplicated_indexes"] = sorted(self.duplicated)
+        if self.held_back_s:
+            settings["held_back_s"] = {str(index): extra_s for index, extra_s in sorted(self.held_back_s.items())}
+        return settings
+
+
+@dataclass(frozen=True, slots=True)
+class LogEntry:
+    """One packet that entered the path.
+
+    Attributes:
+        index: its place in its direction, from 0.
+        arrived_ns: when it entered, on the monotonic clock.
+        frame_bytes: its length with the link header.
+        fate: what became of it.
+        due_ns: when it was to leave; None: never.
+        head: its first bytes (up to `HEAD_BYTES`), for `heads.tcp_head`.
+    """
+
+    index: int
+    arrived_ns: int
+    frame_bytes: int
+    fate: Fate
+    due_ns: int | None
+    head: bytes = b""
+
+
+@dataclass(slots=True)
+class PathLog:
+    """Every packet of one direction in order of arrival, and every copy that left in order of leaving.
+
+    Attributes:
+        entries: the packets that entered.
+        delivered: (index of the packet, when it left on the monotonic clock in ns); a packet that was duplicated is there twice.
+    """
+
+    entries: list[LogEntry] = field(default_factory=list)
+    delivered: list[tuple[int, int]] = field(default_factory=list)
+
+    def indexes(self, fate: Fate) -> list[int]:
+        """Indexes of the packets that met this fate."""
+        return [entry.index for entry in self.entries if entry.fate is fate]
+
+    def describe(self) -> dict[str, object]:
+        """Number of packets, and the indexes of those that were not simply forwarded, ready for JSON."""
+        summary: dict[str, object] = {"frames": len(self.entries)}
+        for fate, key in (
+            (Fate.LOST, "lost_indexes"),
+            (Fate.QUEUE_FULL, "queue_full_indexes"),
+            (Fate.DUPLICATED, "duplicated_indexes"),
+            (Fate.HELD_BACK, "held_back_indexes"),
+        ):
+            summary[key] = self.indexes(fate)
+        return summary
+
+
+class Direction:
+    """The state of one direction: which packets wait for the bottleneck, and what happened so far."""
+
+    def __init__(self, path: PathModel) -> None:
+        self.path = path
+        self.log = PathLog()
+        # Repeatable draws are the point. Loss has the plain seed, so that a seed's losses stay what they were when more kinds came.
+        self._losses = random.Random(path.seed)  # noqa: S311
+        self._copies = random.Random(f"duplicate {path.seed}")  # noqa: S311
+        self._holds = random.Random(f"hold {path.seed}")  # noqa: S311
+        self._bottleneck_free_ns = 0
+        self._waiting: deque[tuple[int, int]] = deque()  # (when its last bit has left the queue, bytes)
+        self._waiting_bytes = 0
+
+    def accept(self, frame_bytes: int, now_ns: int, head: bytes = b"") -> list[int]:
+        """Decide the fate of the next packet; return the times (ns) at which copies of it are to be delivered."""
+        path = self.path
+        index = len(self.log.entries)
+        loses, copies, held_s = self._draw(index)
+        if loses:
+            return self._record(index, now_ns, frame_bytes, Fate.LOST, [], head)
+        departure_ns = self._through_bottleneck(frame_bytes, now_ns)
+        if departure_ns is None:
+            return self._record(index, now_ns, frame_bytes, Fate.QUEUE_FULL, [], head)
+        due_ns = departure_ns + round(path.delay_s * NS_PER_S)
+        if copies:
+            return self._record(index, now_ns, frame_bytes, Fate.DUPLICATED, [due_ns, due_ns], head)
+        if held_s is not None:
+            return self._record(index, now_ns, frame_bytes, Fate.HELD_BACK, [due_ns + round(held_s * NS_PER_S)], head)
+        return self._record(index, now_ns, frame_bytes, Fate.FORWARDED, [due_ns], head)
+
+    def _draw(self, index: int) -> tuple[bool, bool, float | None]:
+        """(lost?, duplicated?, held back for so many seconds) of the next packet."""
+        path = self.path
+        loss, copy, hold, length = self._losses.random(), self._copies.random(), self._holds.random(), self._holds.random()
+        at_random = index >= path.spared
+        held_s = path.held_back_s.get(index)
+        if held_s is None and at_random and hold < path.hold_rate:
+            shortest_s, longest_s = path.hold_s
+            held_s = shortest_s + length * (longest_s - shortest_s)
+        loses = index in path.lost or (at_random and loss < path.loss_rate)
+        return loses, index in path.duplicated or (at_random and copy < path.duplicate_rate), held_s
+
+    def _record(self, index: int, now_ns: int, frame_bytes: int, fate: Fate, due: list[int], head: bytes) -> list[int]:
+        self.log.entries.append(LogEntry(index, now_ns, frame_bytes, fate, due[0] if due else None, head))
+        return due
+
+    def _through_bottleneck(self, frame_bytes: int, now_ns: int) -> int | None:
+        """When the packet's last bit leaves the bottleneck, or None when its queue is full."""
+        path = self.path
+        if path.rate_bps is None:
+            return now_ns
+        while self._waiting and self._waiting[0][0] <= now_ns:
+            self._waiting_bytes -= self._waiting.popleft()[1]
+        if path.queue_bytes is not None and self._waiting_bytes + frame_bytes > path.queue_bytes:
+            return None
+        transmission_ns = frame_bytes * BITS_PER_BYTE * NS_PER_S // path.rate_bps
+        self._bottleneck_free_ns = max(now_ns, self._bottleneck_free_ns) + transmission_ns
+        self._waiting.append((self._bottleneck_free_ns, frame_bytes))
+        self._waiting_bytes += frame_bytes
+        return self._bottleneck_free_ns

@@ -1,0 +1,134 @@
+"""A user-space network path between two interfaces: delay, rate, queue, loss, duplication and reordering.
+
+The relay reads frames from two file descriptors (TUN or TAP queues, or anything else that hands out one frame per read),
+passes each through the `PathModel` of its direction and writes it to the other descriptor when it is due. It is one loop around
+`select`: it sleeps until a frame arrives or the next one is due, and never spins.
+
+    relay = Relay(client_fd, server_fd, forward=PathModel(delay_s=0.010, lost=frozenset({40})), backward=PathModel(delay_s=0.010))
+    with relay.running():
+        ...                                     # traffic
+    relay.forward_log.indexes(Fate.LOST)        # [40]
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+import select
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from tcptrace_lab.lab.networks.path import HEAD_BYTES, Direction, PathLog, PathModel
+from tcptrace_lab.text.numbers import NS_PER_S
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# The largest frame a TUN or TAP queue hands out without offloads: an IPv4 packet (65,535 bytes) behind an Ethernet header.
+MAX_FRAME_BYTES = 65_535 + 14
+# Frames read from one side before the other side and the clock are looked at again; a choice, no source.
+READ_BATCH_FRAMES = 64
+# How long `running` waits for the loop to end once it was told to; it ends at once unless it is stuck in a write.
+STOP_TIMEOUT_S = 5.0
+
+
+class Relay:
+    """Carries frames between two descriptors, each direction through its own `PathModel`.
+
+    Args:
+        near_fd, far_fd: descriptors that read and write one whole frame at a time. They are set to non-blocking and stay the caller's.
+        forward: the path from `near_fd` to `far_fd`.
+        backward: the path from `far_fd` to `near_fd`.
+    """
+
+    def __init__(self, near_fd: int, far_fd: int, *, forward: PathModel, backward: PathModel) -> None:
+        self._near_fd = near_fd
+        self._far_fd = far_fd
+        self._forward = Direction(forward)
+        self._backward = Direction(backward)
+        # (due, serial: keeps the order of equals, descriptor, frame, log of its direction, index)
+        self._due: list[tuple[int, int, int, bytes, PathLog, int]] = []
+        self._serial = 0
+
+    @property
+    def forward_log(self) -> PathLog:
+        """What happened to the frames from near to far."""
+        return self._forward.log
+
+    @property
+    def backward_log(self) -> PathLog:
+        """What happened to the frames from far to near."""
+        return self._backward.log
+
+    def describe(self) -> dict[str, object]:
+        """Settings and log of both directions, ready for JSON."""
+        return {
+            "forward": self._forward.path.describe() | {"log": self.forward_log.describe()},
+            "backward": self._backward.path.describe() | {"log": self.backward_log.describe()},
+        }
+
+    @contextmanager
+    def running(self) -> Iterator[Relay]:
+        """Run the relay in a thread for as long as the block lasts; an error of the loop is raised when the block ends."""
+        stop_read_fd, stop_write_fd = os.pipe()
+        errors: list[Exception] = []
+
+        def loop() -> None:
+            try:
+                self.run(stop_read_fd)
+            except Exception as error:  # noqa: BLE001  (handed to the thread that waits)
+                errors.append(error)
+
+        thread = threading.Thread(target=loop, name="relay", daemon=True)
+        thread.start()
+        try:
+            yield self
+        finally:
+            os.write(stop_write_fd, b"x")
+            thread.join(STOP_TIMEOUT_S)
+            if not thread.is_alive():
+                os.close(stop_read_fd)
+                os.close(stop_write_fd)
+        if errors:
+            raise errors[0]
+
+    def run(self, stop_fd: int) -> None:
+        """Relay frames until `stop_fd` is readable. Frames that are still on their way then are dropped.
+
+        Raises:
+            OSError: an interface vanished.
+        """
+        outgoing = {self._near_fd: (self._forward, self._far_fd), self._far_fd: (self._backward, self._near_fd)}
+        for fd in outgoing:
+            os.set_blocking(fd, False)
+        watched = [*outgoing, stop_fd]
+        while True:
+            timeout_s = None
+            if self._due:
+                timeout_s = max(0, self._due[0][0] - time.monotonic_ns()) / NS_PER_S
+            readable, _, _ = select.select(watched, [], [], timeout_s)
+            if stop_fd in readable:
+                return
+            for fd in readable:
+                self._take_in(fd, *outgoing[fd])
+            self._deliver()
+
+    def _take_in(self, fd: int, direction: Direction, out_fd: int) -> None:
+        for _ in range(READ_BATCH_FRAMES):
+            try:
+                frame = os.read(fd, MAX_FRAME_BYTES)
+            except BlockingIOError:
+                return
+            index = len(direction.log.entries)
+            for due_ns in direction.accept(len(frame), time.monotonic_ns(), frame[:HEAD_BYTES]):
+                heapq.heappush(self._due, (due_ns, self._serial, out_fd, frame, direction.log, index))
+                self._serial += 1
+
+    def _deliver(self) -> None:
+        now_ns = time.monotonic_ns()
+        while self._due and self._due[0][0] <= now_ns:
+            _, _, fd, frame, log, index = heapq.heappop(self._due)
+            os.write(fd, frame)
+            log.delivered.append((index, time.monotonic_ns()))

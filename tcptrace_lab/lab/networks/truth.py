@@ -1,0 +1,215 @@
+"""The path's log → what each packet was in truth, for a capture before the path and for one behind it.
+
+The log knows each packet that entered, which copies of it left, and in which order. A capture at the sender holds the packets that
+entered, one at the receiver the copies that left, both in that order; `match` lays a capture's rows beside them and refuses to go on where
+they differ. One thing is not the path's doing and still decides whether a resend was needed: a receiver with timestamps throws an
+original away that arrives behind a resend of something earlier (PAWS, RFC 7323, 5.3: its timestamp is older). That is reckoned from
+the log, too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from tcptrace_lab.lab.networks.heads import SYN, TcpHead, tcp_head
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from tcptrace_lab.lab.networks.path import PathLog
+
+SEQ_SPACE = 1 << 32
+PAWS_TICKS = 1  # Linux's TCP_PAWS_WINDOW (include/net/tcp.h): so much older is not thrown away
+
+
+class Truth(StrEnum):
+    """What a packet that takes sequence numbers was."""
+
+    NEW = "new"
+    RESENT = "resent"  # sent again, and its bytes had not arrived and did not arrive otherwise
+    NEEDLESS = "needless"  # sent again although an earlier packet brought, or was still to bring, its bytes
+    REORDERED = "reordered"  # sent for the first time, overtaken on the path
+    COPIED = "copied"  # the path's second copy of one packet
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One packet at one end of the path.
+
+    Attributes:
+        index: its place among all packets that entered the path.
+        head: what its headers say.
+        truth: what it was; None for segments that take no sequence numbers (pure ACKs).
+        otherwise: what else one may call it, seen from here: a packet sent again that came before the one it repeats is needless; one
+            that repeats what nothing had jumped over (a lost tail) shows no loss behind the path, and is new there.
+    """
+
+    index: int
+    head: TcpHead
+    truth: Truth | None
+    otherwise: Truth | None = None
+
+
+class Bytes:
+    """A set of sequence numbers, as disjoint ranges in order."""
+
+    def __init__(self) -> None:
+        self._ranges: list[tuple[int, int]] = []
+
+    @property
+    def end(self) -> int:
+        """One behind the highest; 0 if there is none."""
+        return self._ranges[-1][1] if self._ranges else 0
+
+    @property
+    def first_missing(self) -> int:
+        """The lowest number from 0 on that is not in it."""
+        return self._ranges[0][1] if self._ranges and self._ranges[0][0] <= 0 else 0
+
+    def covers(self, left: int, right: int) -> bool:
+        """Whether all numbers from `left` to `right` (exclusive) are in it."""
+        return any(low <= left and right <= high for low, high in self._ranges)
+
+    def add(self, left: int, right: int) -> None:
+        """Put the numbers from `left` to `right` (exclusive) in."""
+        apart = [(low, high) for low, high in self._ranges if high < left or low > right]
+        joined = [(low, high) for low, high in self._ranges if high >= left and low <= right]
+        self._ranges = sorted([*apart, (min([left, *(low for low, _ in joined)]), max([right, *(high for _, high in joined)]))])
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """A packet that entered: its stream (ports and SYN), its place in it, and whether its first number had been sent before."""
+
+    index: int
+    head: TcpHead
+    stream: tuple[int, int, int]
+    left: int
+    right: int
+    again: bool
+
+
+def at_sender(log: PathLog, *, ethernet: bool = True) -> list[Event]:
+    """The packets that entered the path, in order."""
+    sent = _sent(log, ethernet=ethernet)
+    arrived = _accepted(log, sent)
+    events = []
+    reached: dict[tuple[int, int, int], Bytes] = {}
+    for packet in sent:
+        there = reached.setdefault(packet.stream, Bytes())
+        needless = packet.again and there.covers(packet.left, packet.right)
+        truth = Truth.NEEDLESS if needless else Truth.RESENT if packet.again else Truth.NEW
+        events.append(Event(packet.index, packet.head, truth if packet.right > packet.left else None))
+        if packet.index in arrived and packet.right > packet.left:
+            there.add(packet.left, packet.right)
+    return events
+
+
+def at_receiver(log: PathLog, *, ethernet: bool = True) -> list[Event]:
+    """The copies that left the path, in order."""
+    sent = _sent(log, ethernet=ethernet)
+    by_index = {packet.index: packet for packet in sent}
+    accepted = _accepted(log, sent)
+    in_the_end = {event.index: event.truth for event in at_sender(log, ethernet=ethernet)}
+    events: list[Event] = []
+    here: dict[tuple[int, int, int], Bytes] = {}
+    reached: dict[tuple[int, int, int], int] = {}
+    seen: set[int] = set()
+    for index, _ in log.delivered:
+        packet = by_index.get(index)
+        if packet is None:
+            continue  # not TCP
+        there = here.setdefault(packet.stream, Bytes())
+        if packet.right == packet.left:
+            events.append(Event(index, packet.head, None))
+        elif index in seen:
+            events.append(Event(index, packet.head, Truth.COPIED))
+        elif not packet.again:
+            events.append(Event(index, packet.head, Truth.REORDERED if reached.get(packet.stream, 0) > packet.left else Truth.NEW))
+        elif there.covers(packet.left, packet.right):
+            events.append(Event(index, packet.head, Truth.NEEDLESS))
+        else:
+            tail = in_the_end[index] is Truth.RESENT and reached.get(packet.stream, 0) <= packet.left
+            events.append(Event(index, packet.head, Truth.RESENT, Truth.NEW if tail else in_the_end[index]))
+        seen.add(index)
+        reached[packet.stream] = max(reached.get(packet.stream, 0), packet.right)
+        if packet.right > packet.left and index in accepted:
+            there.add(packet.left, packet.right)
+    return events
+
+
+def match(events: Sequence[Event], rows: Iterable[dict[str, Any]]) -> list[tuple[Event, dict[str, Any]]]:
+    """Lay the rows of one direction of a capture (`seq` as on the wire, `payload_bytes`, `flags`, `ip_id`) beside the events.
+
+    The capture may end before the path's log does.
+
+    Raises:
+        ValueError: the capture holds another packet than the log.
+    """
+    pairs = []
+    for place, (event, row) in enumerate(zip(events, rows, strict=False)):
+        head = event.head
+        if (head.seq, head.payload_bytes, head.flags, head.ip_id) != (
+            row["wire_seq"],
+            row["payload_bytes"],
+            row["flags"] & 0xFF,
+            row["ip_id"],
+        ):
+            raise ValueError(f"packet {place} of the capture (frame {row['frame']}) is not packet {event.index} of the log: {row} {head}")
+        pairs.append((event, row))
+    return pairs
+
+
+def _accepted(log: PathLog, sent: Sequence[_Sent]) -> set[int]:
+    """The packets that arrived, but for those that PAWS threw away together with bytes that the receiver lacked.
+
+    It throws away what has an older timestamp than it remembers, and remembers that of what starts at or before its last ACK (while
+    something is missing, where it is missing) and does not end before it (Linux: `tcp_sequence`).
+    """
+    by_index = {packet.index: packet for packet in sent}
+    recent: dict[tuple[int, int, int], int] = {}
+    have: dict[tuple[int, int, int], Bytes] = {}
+    accepted = set()
+    for index, _ in log.delivered:
+        packet = by_index.get(index)
+        if packet is None:
+            continue
+        tsval, last = packet.head.tsval, recent.get(packet.stream)
+        there = have.setdefault(packet.stream, Bytes())
+        old = tsval is not None and last is not None and PAWS_TICKS < (last - tsval) % SEQ_SPACE < SEQ_SPACE // 2
+        if old and not there.covers(packet.left, packet.right):
+            continue
+        accepted.add(index)
+        if tsval is not None and packet.left <= there.first_missing <= packet.right:
+            recent[packet.stream] = tsval
+        if packet.right > packet.left:
+            there.add(packet.left, packet.right)
+    return accepted
+
+
+def _sent(log: PathLog, *, ethernet: bool) -> list[_Sent]:
+    """The TCP packets that entered, placed in their streams (SYN = 0)."""
+    first: dict[tuple[int, int], int] = {}
+    reached: dict[tuple[int, int], Bytes] = {}
+    sent = []
+    for entry in log.entries:
+        head = tcp_head(entry.head, ethernet=ethernet)
+        if head is None:
+            continue
+        ports = (head.source_port, head.target_port)
+        if head.flags & SYN and first.get(ports) != head.seq:  # the ports' first use, or their next one
+            first[ports], reached[ports] = head.seq, Bytes()
+        before = reached.setdefault(ports, Bytes())
+        left = _unwrapped(head.seq - first.setdefault(ports, head.seq), before.end)
+        right = left + head.occupied
+        sent.append(_Sent(entry.index, head, (*ports, first[ports]), left, right, left < before.end and right > left))
+        if right > left:
+            before.add(left, right)
+    return sent
+
+
+def _unwrapped(offset: int, near: int) -> int:
+    """The offset, modulo 2^32, that is nearest to `near`."""
+    return near + (offset - near + SEQ_SPACE // 2) % SEQ_SPACE - SEQ_SPACE // 2

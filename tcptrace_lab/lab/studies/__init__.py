@@ -1,0 +1,1 @@
+"""Declared experiments: read, performed, and summed up."""

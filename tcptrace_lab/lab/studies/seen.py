@@ -1,0 +1,90 @@
+"""What our own analysis of the captures says of each transfer, found by the port of its client."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tcptrace_lab.analysis import analyze
+from tcptrace_lab.schema import CAUSES, SIDES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from tcptrace_lab.lab.studies.study import Run
+
+CAUSE, CAUSE_AT_RECEIVER = "cause", "cause_at_receiver"
+"""Beginnings of the columns with the ledger of the sender's direction, by the capture at the sender and by the one at the receiver."""
+
+FIGURES = ("segments", "resent_segments", "seen_bytes", "seen_throughput_bps", "findings")
+"""Other columns, all of the sender's direction, by the capture at the sender."""
+
+
+def seen(captures: Mapping[str, Path], runs: Sequence[Run]) -> dict[int, dict[str, Any]]:
+    """Number of a run → what is seen of it; the direction with more data counts, and its sender's capture.
+
+    Args:
+        captures: `client` and `server` → the file captured there.
+        runs: those that were captured in them.
+    """
+    ports = {run.measured.port: run.number for run in runs if run.measured is not None}
+    told = {vantage: dict(_told(path, ports)) for vantage, path in captures.items()}
+    found: dict[int, dict[str, Any]] = {}
+    for number in ports.values():
+        by_client, by_server = told["client"].get(number), told["server"].get(number)
+        if by_client is None or by_server is None:
+            continue
+        here, there = (by_client, by_server) if by_client["sender_at"] == "client" else (by_server, by_client)
+        ledgers = {CAUSE: here["ledger"], CAUSE_AT_RECEIVER: there["ledger"]}
+        causes = {column(what, cause): ns for what, ledger in ledgers.items() for cause, ns in ledger.items()}
+        found[number] = {name: here[name] for name in FIGURES} | causes
+    return found
+
+
+def column(what: str, cause: str) -> str:
+    """Name of a cause's column."""
+    return f"{what}_{cause.replace('-', '_')}_ns"
+
+
+def _told(path: Path, ports: Mapping[int, int]) -> Iterable[tuple[int, dict[str, Any]]]:
+    """(number of a run, what one capture says of it)."""
+    analysis = analyze([path])
+    findings: dict[int | None, list[str]] = {}
+    for finding in analysis.findings:
+        findings.setdefault(finding.conn, []).append(finding.id)
+    accounts = {row["conn"]: row for row in analysis.accounts.collect().iter_rows(named=True)}
+    for row in analysis.connections.collect().iter_rows(named=True):
+        number = next((ports[row[f"{side}_port"]] for side in SIDES if row[f"{side}_port"] in ports), None)
+        if number is not None:
+            yield number, _connection(row, accounts[row["conn"]]) | {"findings": sorted(set(findings.get(row["conn"], [])))}
+    for row in analysis.flows.collect().iter_rows(named=True):
+        if row["client_port"] in ports:
+            yield ports[row["client_port"]], _flow(row)
+
+
+def _connection(row: Mapping[str, Any], account: Mapping[str, Any]) -> dict[str, Any]:
+    """One TCP connection. The end that opened it may be the lab's server: FTP's data connections without PASV."""
+    sender = max(SIDES, key=lambda side: row[f"{side}_unique_bytes"] or 0)
+    first_ns, last_ns = row[f"{sender}_first_data_ts_ns"], row[f"{sender}_last_data_ts_ns"]
+    lasted_ns = None if first_ns is None or last_ns is None else last_ns - first_ns
+    return {
+        "sender_at": sender,
+        "segments": row[f"{sender}_data_segments"],
+        "resent_segments": row[f"{sender}_retransmitted_segments"],
+        "seen_bytes": row[f"{sender}_unique_bytes"],
+        "seen_throughput_bps": row[f"{sender}_unique_bytes"] * 8e9 / lasted_ns if lasted_ns else None,
+        "ledger": {cause: account[f"{sender}_{cause.replace('-', '_')}_ns"] for cause in CAUSES},
+    }
+
+
+def _flow(row: Mapping[str, Any]) -> dict[str, Any]:
+    """One UDP flow: nothing holds datagrams back, so there is no ledger."""
+    return {
+        "sender_at": "client",
+        "segments": row["client_datagrams"],
+        "resent_segments": 0,
+        "seen_bytes": row["client_payload_bytes"],
+        "seen_throughput_bps": row["client_rate_bps"],
+        "ledger": {},
+        "findings": [],
+    }

@@ -1,0 +1,1 @@
+"""The ledger's rows: departures, stalls, and the rules of other packages."""

@@ -1,0 +1,1 @@
+"""Application messages, the sizes that are slow, and what the rules of stacks predict."""

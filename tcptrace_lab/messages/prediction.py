@@ -1,0 +1,309 @@
+"""Prediction from a stack's rules, as one dictionary: the sizes that stall, whether a stream can deadlock, and both for a grid of buffers.
+
+Parameters that the caller omits come from a capture, if there is one. What is still unknown gets the stack's default, which the result
+states.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from tcptrace_lab.connections import behaviour
+from tcptrace_lab.engine.segments import read
+from tcptrace_lab.errors import UsageError
+from tcptrace_lab.messages import size_groups
+from tcptrace_lab.messages.size_choice import LEAST_MESSAGES, MOST_CONNECTIONS, MOST_SEGMENTS, PAIR
+from tcptrace_lab.schema import SIDES
+from tcptrace_lab.stacks.ranges import (
+    STACKS,
+    Settings,
+    Stack,
+    Stalls,
+    deadlock,
+    predicted_ranges,
+    stalled_share,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from tcptrace_lab.engine.reread import Progress
+    from tcptrace_lab.engine.segments import Tables
+    from tcptrace_lab.messages.size_groups import Parameters
+    from tcptrace_lab.messages.sizes import SlowRange
+
+SCHEMA_VERSION = 1
+
+MOST_BUFFERS = 32
+"""Largest number of buffer sizes along one axis of the grid: a thousand cells of 10 to 30 ms each."""
+
+LINUX_BUFFER_BYTES = 4 << 20
+"""Assumed buffer for Linux if none is given. Its windows grow to megabytes (tcp_rmem, 6 MiB), and below that the rules do not depend on
+them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Parameters from the caller; None and "" mean not given."""
+
+    stack: str = ""
+    mss_bytes: int | None = None
+    send_buffer_bytes: int | None = None
+    receive_buffer_bytes: int | None = None
+    copy_bytes: int | None = None
+    nodelay: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What captures show: the parameters of one direction between a client and a server, and its slow message sizes.
+
+    Attributes:
+        parameters: parameters of the direction.
+        name: name of the pair and the direction.
+        messages: number of messages analyzed: the completely captured ones.
+        measured: the slow ranges among them.
+    """
+
+    parameters: Parameters
+    name: str
+    messages: int
+    measured: tuple[SlowRange, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object in the document. Its ranges are null if there are too few messages."""
+        ranges = [size_groups.measured_object(one) for one in self.measured] if self.messages >= LEAST_MESSAGES else None
+        return {"name": self.name, "messages": self.messages, "ranges": ranges}
+
+
+def from_captures(
+    captures: Sequence[Sequence[str]],
+    connection: int | None = None,
+    progress: Progress | None = None,
+    say: Callable[[str], None] | None = None,
+) -> Known:
+    """Return what captures show about the hosts of the largest connection in the first capture, in the direction with more data.
+
+    Args:
+        captures: the files of each capture, as for `read`. Each capture is read separately, so connections of different captures are never
+            mixed up, whatever their addresses and times. The messages of all are analyzed together.
+        connection: use only the connection with this number. Only for one capture.
+        progress: see `read`.
+        say: see `read`; also called for a capture without traffic between these hosts.
+
+    Raises:
+        UsageError: there is no such connection; other errors as for `read`.
+    """
+    pair: pl.DataFrame | None = None
+    connections: list[pl.DataFrame] = []
+    messages: list[pl.DataFrame] = []
+    count = 0
+    for paths in captures:
+        tables = read(paths, worth=(), progress=progress, say=say)
+        if pair is None:
+            pair = _pair(tables, connection, paths)
+        own = _of_pair(tables, pair, connection)
+        if own.is_empty():
+            if say is not None:
+                say(f"{', '.join(paths)}: nothing between these hosts")
+            continue
+        here = pl.col("conn").is_in(own["conn"].to_list())
+        apart = pl.col("conn") + count
+        messages.append(size_groups.whole_messages(tables.segments.filter(here), tables.notes.filter(here), own).with_columns(apart))
+        connections.append(own.with_columns(apart))
+        count += tables.info["connections"]
+    return _known(pl.concat(connections), pl.concat(messages))
+
+
+_CARRIED = pl.col("client_payload_bytes") + pl.col("server_payload_bytes")
+
+
+def _pair(tables: Tables, connection: int | None, paths: Sequence[str]) -> pl.DataFrame:
+    """Return the hosts and the server's port of one connection, or of the one with most data."""
+    rows = tables.connections if connection is None else tables.connections.filter(pl.col("conn") == connection)
+    found = rows.select(*PAIR, "conn", bytes=_CARRIED).sort("bytes", "conn", descending=[True, False]).head(1).collect()
+    if found.is_empty():
+        raise UsageError("no such connection", where=", ".join(paths), remedy="tcptrace-lab analyze lists them")
+    return found.select(PAIR)
+
+
+def _of_pair(tables: Tables, pair: pl.DataFrame, connection: int | None) -> pl.DataFrame:
+    """Return the connections of a pair, or one of them, with the columns of `behaviour`: those with most data, up to the limits."""
+    rows = tables.connections.join(pair.lazy(), on=list(PAIR), how="semi")
+    if connection is not None:
+        rows = rows.filter(pl.col("conn") == connection)
+    found = rows.sort(_CARRIED, "conn", descending=[True, False]).head(MOST_CONNECTIONS).collect()
+    size = (pl.col("client_segments") + pl.col("server_segments")).cum_sum()
+    within = (size <= MOST_SEGMENTS) | (pl.int_range(pl.len()) == 0)
+    return behaviour.of_rows(found.filter(within).sort("conn"), tables.info["resolution_ns"])
+
+
+def _known(connections: pl.DataFrame, messages: pl.DataFrame) -> Known:
+    side = max(SIDES, key=lambda name: int(connections[f"{name}_payload_bytes"].sum()))
+    sent = messages.filter(pl.col("from_client") == SIDES[side])
+    row = connections.row(0, named=True)
+    server = f"{row['server_addr']}:{row['server_port']}"
+    name = f"{row['client_addr']} → {server}" if side == "client" else f"{server} → {row['client_addr']}"
+    measured = size_groups.slow_sizes(sent)[0]
+    return Known(size_groups.inferred(connections, sent, side), name, sent.height, measured)
+
+
+def completed(asked: Asked, known: Parameters | None = None) -> tuple[Stack, Settings, list[str]]:
+    """Return all parameters of a prediction, and descriptions of those that were assumed.
+
+    Raises:
+        UsageError: a parameter is missing, or no stack has it.
+    """
+    told = {} if known is None else known.assumed
+    assumed = [words for name, words in told.items() if not getattr(asked, name) and name != "send_buffer_bytes"]
+    key = asked.stack or (known.stack if known is not None else None)
+    if not key and known is not None:
+        raise UsageError(f"the capture does not show the stack: {known.seen}", remedy=f"give one with --stack: {', '.join(STACKS)}")
+    if not key:
+        raise UsageError("the stack is unknown", remedy=f"give one with --stack: {', '.join(STACKS)}")
+    if key not in STACKS:
+        raise UsageError(f"no rules for the stack {key!r}", remedy=f"--stack takes {', '.join(STACKS)}")
+    stack = STACKS[key]
+
+    def value(name: str) -> int | None:
+        said: int | None = getattr(asked, name)
+        return said if said is not None or known is None else getattr(known, name)
+
+    mss, receive, send, copy = (value(name) for name in ("mss_bytes", "receive_buffer_bytes", "send_buffer_bytes", "copy_bytes"))
+    if mss is None:
+        raise UsageError("the MSS is unknown", remedy="give it with --mss, such as 1460")
+    if receive is None:
+        receive = _assumed_buffer(stack, "receive", assumed)
+    if send is None:
+        send = receive
+        assumed.append(f"the send buffer is as large as the receive buffer, {receive:,} bytes")
+    if copy is None:
+        copy = stack.copy_bytes
+        assumed.append(f"{copy:,} bytes are copied to TCP at a time ({stack.title}, if the application writes more at once)")
+    try:
+        return stack, Settings(mss, send, receive, copy, asked.nodelay or (known is not None and known.nodelay)), assumed
+    except ValueError as error:
+        raise UsageError(str(error), remedy="give sizes of one byte or more") from error
+
+
+def _assumed_buffer(stack: Stack, which: str, assumed: list[str]) -> int:
+    if stack.ack_percent is not None:
+        raise UsageError(f"the {which} buffer is unknown", remedy=f"give it with --{which}-buffer, such as 16K")
+    assumed.append(f"the {which} buffer is {LINUX_BUFFER_BYTES:,} bytes")
+    return LINUX_BUFFER_BYTES
+
+
+def document(
+    stack: Stack,
+    settings: Settings,
+    assumed: Sequence[str],
+    sizes: tuple[int, int],
+    grid: Sequence[int] = (),
+    known: Known | None = None,
+) -> dict[str, Any]:
+    """Return the prediction.
+
+    Args:
+        stack: the stack.
+        settings: its parameters.
+        assumed: descriptions of the assumed parameters.
+        sizes: smallest and largest message size.
+        grid: buffer sizes; every pair of send and receive buffer is tried.
+        known: what captures show.
+
+    Raises:
+        UsageError: messages would have too many pieces, or the grid is too large.
+    """
+    if len(grid) > MOST_BUFFERS:
+        raise UsageError(f"a grid of {len(grid)} × {len(grid)} buffers", remedy=f"take steps that make {MOST_BUFFERS} or fewer")
+    first, last = sizes
+    used = stack.in_force(settings)
+    try:
+        ranges = predicted_ranges(stack, settings, first, last)
+        cells = list(_cells(stack, settings, sizes, grid))
+    except ValueError as error:
+        raise UsageError(str(error), remedy="ask for smaller messages (--sizes) or larger pieces") from error
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "stack": {"name": stack.key, "title": stack.title, "source": stack.source},
+        "parameters": {
+            "mss_bytes": used.mss_bytes,
+            "send_buffer_bytes": used.send_buffer_bytes,
+            "receive_buffer_bytes": used.receive_buffer_bytes,
+            "copy_bytes": used.copy_bytes,
+            "nodelay": used.nodelay,
+        },
+        "rounded": _rounded(settings, used),
+        "assumed": list(assumed),
+        "sizes": {"from_bytes": first, "to_bytes": last},
+        "ranges": [{"from_bytes": one.from_bytes, "to_bytes": one.to_bytes, "stalls": str(one.stalls)} for one in ranges],
+        "stalled_share": stalled_share(ranges, first, last),
+        "measured": None if known is None else known.to_dict(),
+        "deadlock": _lock(stack, settings),
+        "grid": cells,
+    }
+
+
+def _rounded(asked: Settings, used: Settings) -> list[str]:
+    """Describe the sizes that the stack rounds."""
+    names = {"mss_bytes": "the MSS", "send_buffer_bytes": "the send buffer", "receive_buffer_bytes": "the receive buffer"}
+    sizes = ((words, getattr(asked, name), getattr(used, name)) for name, words in names.items())
+    return [f"{words} of {before:,} bytes is {after:,} in force" for words, before, after in sizes if before != after]
+
+
+def _cells(stack: Stack, settings: Settings, sizes: tuple[int, int], grid: Sequence[int]) -> Iterator[dict[str, Any]]:
+    first, last = sizes
+    for send in grid:
+        for receive in grid:
+            own = Settings(settings.mss_bytes, send, receive, settings.copy_bytes, settings.nodelay)
+            ranges = predicted_ranges(stack, own, first, last)
+            some = sum(one.to_bytes - one.from_bytes + 1 for one in ranges if one.stalls is Stalls.BY_TIMING)
+            lock = deadlock(stack, own)
+            yield {
+                "send_buffer_bytes": send,
+                "receive_buffer_bytes": receive,
+                "stalled_share": stalled_share(ranges, first, last),
+                "timing_dependent_share": some / (last - first + 1),
+                "deadlock_possible": None if lock is None else lock.possible,
+                "deadlock_possible_if_unused": None if lock is None else lock.possible_if_unused,
+            }
+
+
+def _lock(stack: Stack, settings: Settings) -> dict[str, Any] | None:
+    lock = deadlock(stack, settings)
+    if lock is None:
+        return None
+    return {
+        "possible": lock.possible,
+        "possible_if_unused": lock.possible_if_unused,
+        "hold_bytes": lock.hold_bytes,
+        "ack_bytes": lock.ack_bytes,
+        "needed_bytes": lock.needed_bytes,
+        "send_buffer_bytes": lock.send_buffer_bytes,
+        "unused_bytes": lock.unused_bytes,
+    }
+
+
+def lock_words(found: Mapping[str, Any] | None) -> str:
+    """Describe whether a stream can deadlock, and why."""
+    if found is None:
+        return "streams do not deadlock: a blocked sender pushes queued data"
+    send, needed, unused = found["send_buffer_bytes"], found["needed_bytes"], found["unused_bytes"]
+    waits = f"{found['hold_bytes']:,} that the sender waits for + {found['ack_bytes']:,} that the receiver waits for"
+    if send < needed:
+        return f"a stream can deadlock: send buffer {send:,} < {waits}"
+    enough = f"send buffer {send:,} ≥ {waits}"
+    if found["possible"]:
+        return f"a stream can deadlock: {enough}, but these writes leave some of it unused"
+    if found["possible_if_unused"]:
+        spare = send - needed
+        return f"a stream can deadlock if its writes leave more than {spare:,} bytes unused (up to {unused:,} may stay so): {enough}"
+    return f"no stream can deadlock: {enough}" + (f", and up to {unused:,} that may stay unused" if unused else "")
+
+
+def grid_sign(cell: Mapping[str, Any]) -> str:
+    """Return the mark behind the share in a cell of the grid."""
+    return "!" if cell["deadlock_possible"] else "?" if cell["deadlock_possible_if_unused"] else ""

@@ -1,0 +1,329 @@
+"""Messages → slow sizes: ranges of message sizes in which TCP delays messages, while neighbouring sizes are normal.
+
+The steps of the test; all thresholds are constants below:
+
+1. Messages sorted by size: are the stalled ones closer together than by chance (Wald and Wolfowitz' runs test)? Stalls that occur at any
+   size do not depend on size. (There are several definitions of a stall: `by_clarity`.)
+2. Change points: the sizes are cut where the share of stalled messages changes (`size_cuts`). Cuts cost little if they leave hardly any
+   message on the wrong side (the rules of a stack are deterministic). Otherwise the shortest description decides: all normal sizes have
+   one share of stalls and all slow ones another, or every part has its own share, or the share follows the size and there is no cut.
+3. A range is slow if at least a quarter of its messages stalled, at least three, and chance does not explain that compared with normal
+   sizes. Also, the median time of the stalled ones must exceed the time expected for their size (a Theil-Sen line through all times
+   without the waits that TCP caused) by more than both 95 % intervals. (Not all need stall: receivers acknowledge at once for a while.)
+4. A slow range that extends to the largest (or smallest) size seen must start abruptly, beside normal sizes and close to them: a share
+   that grows with size is a trend, and between distant sizes it may grow. (If another range has two ends, no trend explains both.)
+
+Times are from the first to the last segment of a message, so pauses of the applications before and after it do not count.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tcptrace_lab.messages import size_cuts
+from tcptrace_lab.messages.size_choice import LEAST_MESSAGES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from tcptrace_lab.messages.size_cuts import Part
+
+LEAST_IN_RANGE = 3
+"""Least number of stalled messages in a range: three prove it (docs/how-it-decides.md, 2.4)."""
+
+LEAST_NORMAL = 3
+"""Least number of messages outside slow ranges: as many as prove a stall. The tests decide whether so few are chance."""
+
+RUNS_Z = -3.0
+"""Normal deviate of the number of runs at or below which stalls depend on size: one chance in 740."""
+
+FEW_OF_A_KIND = 10
+"""With fewer stalled or fewer other messages, the number of runs is far from normal, and its exact distribution is summed."""
+
+SLOW_SHARE, NORMAL_SHARE = 0.25, 0.1
+"""Share of stalled messages from which a range is slow, and share up to which it is normal (heuristics)."""
+
+ALIKE_PART = 0.5
+"""A slow part beside a slower one belongs to its range if its share is at least this part of the other's. Otherwise it is not
+classified."""
+
+CHANCE = 0.001
+"""A range's share is no chance if the normal messages would give it less often than this (`predictive_tail`)."""
+
+EDGE_QUARTER, EDGE_SHARE = 0.25, 0.9
+"""A range with normal sizes on one side only needs, in this part of its messages at that edge, at least this part of its total share."""
+
+EDGE_GAP = 1 / 3
+"""Largest gap between such a range and the next normal size, as a part of all sizes or of their logarithms. A trend takes as much from
+shares of 0.1 to 0.9 (`size_cuts.STEEPEST`)."""
+
+EXCESS_PART = 2
+"""The median excess of the stalled messages must exceed the shortest wait that counts as a stall, divided by this (a heuristic)."""
+
+Z_95 = 1.959964
+"""Normal deviate of two-sided 95 % intervals."""
+
+TREND_MESSAGES = 400
+"""Messages used for the line of times without stalls: it compares every pair of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlowRange:
+    """A range of slow message sizes. Intervals are 95 % intervals.
+
+    Attributes:
+        from_bytes, to_bytes: smallest and largest size seen in it.
+        least_from_bytes, most_to_bytes: its widest possible extent, up to the next normal size seen; None where there is none.
+        messages: number of messages.
+        stalled_share: share of stalled messages.
+        stalled_share_interval: Wilson's interval.
+        median_ns: median time from first to last segment.
+        median_interval_ns: interval by order statistics.
+        stalled_median_ns: median time of the stalled messages.
+        normal_median_ns: expected time of messages of these sizes without a stall.
+        cost_ns: time beyond the expected time, summed over the stalled messages.
+        rows: positions of its stalled messages in the input.
+    """
+
+    from_bytes: int
+    to_bytes: int
+    least_from_bytes: int | None
+    most_to_bytes: int | None
+    messages: int
+    stalled_share: float
+    stalled_share_interval: tuple[float, float]
+    median_ns: int
+    median_interval_ns: tuple[int, int]
+    stalled_median_ns: int
+    normal_median_ns: int
+    cost_ns: int
+    rows: tuple[int, ...]
+
+    @property
+    def has_ends(self) -> bool:
+        """Whether it has normal sizes on both sides."""
+        return self.least_from_bytes is not None and self.most_to_bytes is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Which messages stalled, for one definition of a stall.
+
+    Attributes:
+        stalled: whether TCP delayed the message for long.
+        least_ns: shortest wait that counts as a stall, on a LAN.
+    """
+
+    stalled: NDArray[np.bool_]
+    least_ns: int
+
+
+def by_clarity(sizes: NDArray[np.int64], *looks: Look) -> list[Look]:
+    """Sort the looks at some messages: first the one whose stalls cluster most by size; ties stay in their order."""
+    order = np.argsort(sizes, kind="stable")
+    return sorted(looks, key=lambda look: runs_z(look.stalled[order]))
+
+
+def slow_ranges(sizes: NDArray[np.int64], times_ns: NDArray[np.int64], held_ns: NDArray[np.int64], look: Look) -> tuple[SlowRange, ...]:
+    """Return the slow ranges among some messages.
+
+    Args:
+        sizes: bytes of each message.
+        times_ns: time from its first segment to its last.
+        held_ns: the part of that time in which TCP delayed it.
+        look: which of them stalled.
+
+    Returns:
+        Ranges, ascending; empty if there are none, or too few messages.
+    """
+    count, hits = int(sizes.size), int(look.stalled.sum())
+    if count < LEAST_MESSAGES or hits < LEAST_IN_RANGE or count - hits < LEAST_NORMAL:
+        return ()
+    order = np.argsort(sizes, kind="stable")
+    ordered = _Ordered(sizes[order], times_ns[order], look.stalled[order], look.least_ns)
+    if runs_z(ordered.stalled) > RUNS_Z:
+        return ()
+    parts = size_cuts.parts(ordered.sizes, ordered.stalled)
+    normal = [part for part in parts if part.share <= NORMAL_SHARE]
+    usual = np.concatenate([np.arange(part.start, part.stop) for part in normal] or [np.arange(0)])
+    if usual.size < LEAST_NORMAL:
+        return ()
+    seen = int(ordered.stalled[usual].sum()), usual.size
+    trend = Trend.through(ordered.sizes, (times_ns - held_ns)[order])
+    judged = [(part, _judged(ordered, part, normal, seen, trend, order)) for part in _joined(parts)]
+    found = [(part, one) for part, one in judged if one is not None]
+    no_trend = any(one.has_ends for _, one in found)
+    return tuple(one for part, one in found if one.has_ends or _begins_at_once(ordered, part, normal, no_trend=no_trend))
+
+
+@dataclass(frozen=True, slots=True)
+class _Ordered:
+    """Messages sorted by size."""
+
+    sizes: NDArray[np.int64]
+    times_ns: NDArray[np.int64]
+    stalled: NDArray[np.bool_]
+    least_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """Expected time of a message without a stall, by size: a Theil-Sen line, and the error of its median (95 %)."""
+
+    at_zero_ns: float
+    per_byte_ns: float
+    error_ns: float
+
+    @classmethod
+    def through(cls, sizes: NDArray[np.int64], times_ns: NDArray[np.int64]) -> Trend:
+        """Return the line through some messages; if there are many, through an even selection by size."""
+        chosen = np.unique(np.linspace(0, sizes.size - 1, min(sizes.size, TREND_MESSAGES)).astype(np.int64))
+        x, y = sizes[chosen].astype(np.float64), times_ns[chosen].astype(np.float64)
+        low, high = np.triu_indices(x.size, 1)
+        apart = x[high] != x[low]
+        slopes = (y[high] - y[low])[apart] / (x[high] - x[low])[apart]
+        slope = float(np.median(slopes)) if slopes.size else 0.0
+        rest = np.sort(y - slope * x)
+        lowest, highest = median_interval(rest)
+        middle = float(np.median(rest))
+        return cls(middle, slope, max(highest - middle, middle - lowest))
+
+    def at(self, size_bytes: float) -> float:
+        """Return the expected time in nanoseconds, at least 0."""
+        return max(self.at_zero_ns + self.per_byte_ns * size_bytes, 0.0)
+
+
+def runs_z(stalled: NDArray[np.bool_]) -> float:
+    """Return the number of runs of equal messages as a normal deviate from chance: far below 0 if equal messages cluster."""
+    ones = int(stalled.sum())
+    zeros = int(stalled.size) - ones
+    if not ones or not zeros:
+        return 0.0
+    runs = int(np.count_nonzero(stalled[1:] != stalled[:-1])) + 1
+    if min(ones, zeros) < FEW_OF_A_KIND:
+        return NormalDist().inv_cdf(min(_so_few_runs(runs, ones, zeros), 0.5))
+    both = 2 * ones * zeros
+    count = ones + zeros
+    expected = both / count + 1
+    deviation = math.sqrt(both * (both - count) / (count * count * (count - 1)))
+    return (runs - expected) / deviation
+
+
+def _so_few_runs(runs: int, ones: int, zeros: int) -> float:
+    """Return the probability of at most this many runs by chance (Wald and Wolfowitz 1940).
+
+    Both kinds have equally many runs, or one kind has one more.
+    """
+
+    def ways(parts_of_ones: int, parts_of_zeros: int) -> int:
+        return math.comb(ones - 1, parts_of_ones - 1) * math.comb(zeros - 1, parts_of_zeros - 1)
+
+    return sum(ways(n // 2, n - n // 2) + ways(n - n // 2, n // 2) for n in range(2, runs + 1)) / math.comb(ones + zeros, ones)
+
+
+def wilson(hits: int, count: int) -> tuple[float, float]:
+    """Return Wilson's 95 % interval of a share."""
+    share, square = hits / count, Z_95 * Z_95
+    centre = (share + square / (2 * count)) / (1 + square / count)
+    half = Z_95 / (1 + square / count) * math.sqrt(share * (1 - share) / count + square / (4 * count * count))
+    return max(centre - half, 0.0), min(centre + half, 1.0)
+
+
+def median_interval(ascending: NDArray[np.float64]) -> tuple[float, float]:
+    """Return the 95 % interval of the median by order statistics (the binomial distribution in its normal approximation)."""
+    count = ascending.size
+    half = Z_95 * math.sqrt(count) / 2
+    low = max(math.floor(count / 2 - half), 0)
+    high = min(math.ceil(count / 2 + half), count - 1)
+    return float(ascending[low]), float(ascending[high])
+
+
+def _joined(parts: list[Part]) -> Iterator[slice]:
+    """Join neighbouring slow parts with similar shares."""
+    begun: slice | None = None
+    before = 0.0
+    for part in parts:
+        goes_on = min(part.share, before) >= ALIKE_PART * max(part.share, before)
+        if begun is not None and not (part.share >= SLOW_SHARE and goes_on):
+            yield begun
+            begun = None
+        if part.share >= SLOW_SHARE:
+            begun, before = slice(part.start if begun is None else begun.start, part.stop), part.share
+    if begun is not None:
+        yield begun
+
+
+def _judged(
+    ordered: _Ordered, part: slice, normal: list[Part], seen: tuple[int, int], trend: Trend, order: NDArray[np.int64]
+) -> SlowRange | None:
+    """Return the slow part as a range; None if chance explains it.
+
+    `seen`: the number of stalled messages among the normal ones, and the number of normal ones.
+    """
+    count, hits = part.stop - part.start, int(ordered.stalled[part].sum())
+    if hits < LEAST_IN_RANGE or predictive_tail(hits, count, *seen) > CHANCE:
+        return None
+    below, above = [one for one in normal if one.stop <= part.start], [one for one in normal if one.start >= part.stop]
+    held = np.flatnonzero(ordered.stalled[part]) + part.start
+    expected = np.array([trend.at(float(size)) for size in ordered.sizes[held]])
+    excess = np.sort(ordered.times_ns[held] - expected)
+    if median_interval(excess)[0] <= trend.error_ns or float(np.median(excess)) * EXCESS_PART <= ordered.least_ns:
+        return None
+    low_ns, high_ns = median_interval(np.sort(ordered.times_ns[part].astype(np.float64)))
+    return SlowRange(
+        from_bytes=int(ordered.sizes[part.start]),
+        to_bytes=int(ordered.sizes[part.stop - 1]),
+        least_from_bytes=int(ordered.sizes[below[-1].stop - 1]) + 1 if below else None,
+        most_to_bytes=int(ordered.sizes[above[0].start]) - 1 if above else None,
+        messages=count,
+        stalled_share=hits / count,
+        stalled_share_interval=wilson(hits, count),
+        median_ns=round(float(np.median(ordered.times_ns[part]))),
+        median_interval_ns=(round(low_ns), round(high_ns)),
+        stalled_median_ns=round(float(np.median(ordered.times_ns[held]))),
+        normal_median_ns=round(trend.at(float(np.median(ordered.sizes[part])))),
+        cost_ns=round(float(excess.clip(0).sum())),
+        rows=tuple(order[held].tolist()),
+    )
+
+
+def predictive_tail(hits: int, count: int, seen_hits: int, seen: int) -> float:
+    """Return the probability that at least `hits` of `count` messages stall if they behave like those seen, whose share is only estimated.
+
+    It is the beta-binomial distribution that follows from Jeffreys' prior.
+    """
+    a, b = seen_hits + 0.5, seen - seen_hits + 0.5
+
+    def nats(k: int) -> float:
+        ways = math.lgamma(count + 1) - math.lgamma(k + 1) - math.lgamma(count - k + 1)
+        return ways + _log_beta(a + k, b + count - k) - _log_beta(a, b)
+
+    return min(math.fsum(math.exp(nats(k)) for k in range(hits, count + 1)), 1.0)
+
+
+def _log_beta(a: float, b: float) -> float:
+    return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
+
+
+def _begins_at_once(ordered: _Ordered, part: slice, normal: list[Part], *, no_trend: bool) -> bool:
+    """Whether a range with normal sizes on one side only has an edge there; if a trend is possible, the edge must be sharp."""
+    beside_below = any(one.stop == part.start for one in normal)
+    if not beside_below and not any(one.start == part.stop for one in normal):
+        return False
+    inside = part.start if beside_below else part.stop
+    for scale in (ordered.sizes, np.log1p(ordered.sizes.clip(0))):
+        if scale[inside] - scale[inside - 1] >= EDGE_GAP * (scale[-1] - scale[0]):
+            return False
+    if no_trend:
+        return True
+    stalled = ordered.stalled[part]
+    quarter = max(LEAST_IN_RANGE, math.ceil(EDGE_QUARTER * stalled.size))
+    edge = stalled[:quarter] if beside_below else stalled[-quarter:]
+    return float(edge.mean()) >= EDGE_SHARE * float(stalled.mean())

@@ -1,0 +1,149 @@
+"""Analysis → a pcapng copy of its capture with comments on the frames that are evidence.
+
+`pcapng_copy` copies pcap and pcapng, after decompression if needed. Wireshark's `editcap` converts all other formats to pcapng, with the
+same frame numbers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import polars as pl
+
+from tcptrace_lab.capture import editcap, pcapng_copy, streams, unpacked
+from tcptrace_lab.capture.convert import PCAPNG_MAGIC
+from tcptrace_lab.errors import CaptureUnreadable, MissingTool, place
+from tcptrace_lab.ledger import stalls
+from tcptrace_lab.process import temporary
+from tcptrace_lab.text import numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from tcptrace_lab.analysis import Analysis
+
+PLAIN_PCAP = frozenset({"pcap", "gzip pcap", "zstd pcap", "lz4 pcap", "xz pcap"})
+"""The engine's names for pcap with standard records; variants have other names."""
+
+
+def comments(analysis: Analysis) -> dict[int, list[str]]:
+    """Return the comments by frame number: the findings that the frame is evidence for, and the stall that it ends."""
+    said: dict[int, list[str]] = {}
+    for finding in analysis.findings:
+        for frame in finding.evidence_frames:
+            said.setdefault(frame, []).append(f"{finding.id} ({finding.severity}, {finding.confidence}): {finding.title}")
+    waits = analysis.stalls.filter(pl.col("frame_after").is_not_null()).sort("conn", "from_client", "start_ns")
+    for (frame,), parts in waits.group_by("frame_after", maintain_order=True):
+        said.setdefault(frame, []).append(_wait(parts))
+    return said
+
+
+def _wait(parts: pl.DataFrame) -> str:
+    """`waited 43.6 ms: nagle-delayed-ack (consistent; 64 bytes in flight, …), since frame 10`: the parts of a wait, in order."""
+    told = [
+        f"{numbers.duration(row['end_ns'] - row['start_ns'])}: {row['cause']} ({row['confidence']}{_because(row)})"
+        for row in parts.iter_rows(named=True)
+    ]
+    before = parts.item(0, "frame_before")
+    return f"waited {', then '.join(told)}" + (
+        f", since frame {before}" if before is not None else ", since the first frame of the connection"
+    )
+
+
+def _because(row: Mapping[str, Any]) -> str:
+    proof = stalls.proof(row)
+    return f"; {proof}" if proof else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Spooled:
+    """A capture that can be read twice.
+
+    Attributes:
+        path: the path to open.
+        name: the path that the caller gave.
+    """
+
+    path: str
+    name: str
+
+    def told(self, words: str) -> str:
+        """Replace the path in a message by the name that the caller gave."""
+        return words if self.path == self.name else words.replace(self.path, place(self.name, None, None))
+
+
+@contextlib.contextmanager
+def readable_twice(path: str) -> Iterator[Spooled]:
+    """Provide the capture `path` as a file that can be read twice.
+
+    A stream (standard input, a FIFO) goes to a temporary file that exists until the block ends.
+
+    Raises:
+        OutputUnwritable: no room for the temporary file.
+        CaptureUnreadable: the stream cannot be opened.
+    """
+    try:
+        stream = streams.opened(path)
+    except OSError as error:
+        raise CaptureUnreadable(error.strerror or str(error), where=path, remedy="give a file that exists and is readable") from error
+    if stream is None:
+        yield Spooled(path, path)
+        return
+    with contextlib.closing(stream), temporary.folder() as folder:
+        spooled = Path(folder, "capture")
+        with temporary.room(), spooled.open("wb") as file:
+            stream.rest_into(file)
+        yield Spooled(str(spooled), path)
+
+
+def write(capture: Spooled, analysis: Analysis, target: IO[bytes]) -> int:
+    """Write the annotated copy.
+
+    Args:
+        capture: the file that was analyzed.
+        analysis: its analysis.
+        target: receives the pcapng file.
+
+    Returns:
+        Number of frames whose comments could not be written (see `pcapng_copy.copy_pcapng`).
+
+    Raises:
+        CaptureUnreadable: the file has changed since it was analyzed.
+        MissingTool: the format needs Wireshark's editcap, which is not installed.
+        OutputUnwritable: no room for temporary files.
+        OSError: `target` cannot be written.
+    """
+    said, packets = comments(analysis), analysis.capture["packets"]
+    with unpacked.plain(capture.path) as path:
+        with open(path, "rb") as source:  # noqa: PTH123  (names as the user gave them)
+            head = source.read(pcapng_copy.PCAP_HEADER_BYTES)
+            source.seek(0)
+            if head.startswith(PCAPNG_MAGIC):
+                return pcapng_copy.copy_pcapng(source, target, said, packets)
+            if pcapng_copy.is_plain_pcap(head) and analysis.capture["format"] in PLAIN_PCAP:
+                return pcapng_copy.copy_pcap(source, target, said, packets)
+        return _through_editcap(editcap.File(path), capture, target, said, packets)
+
+
+def _through_editcap(
+    file: editcap.File, capture: Spooled, target: IO[bytes], said: Mapping[int, list[str]], packets: int, *, as_ethernet: bool = False
+) -> int:
+    if not editcap.is_installed():
+        remedy = (
+            f"Wireshark's {editcap.EDITCAP} is needed to convert it to pcapng, but is not installed "
+            "(Debian: apt-get install wireshark-common)"
+        )
+        raise MissingTool("not a pcap or pcapng file", where=place(capture.name, None, None), remedy=remedy)
+    with editcap.converted(file, as_ethernet=as_ethernet) as conversion:
+        if conversion.gives_anything() and not conversion.fails_at_once():
+            with open(conversion.name, "rb") as source:  # noqa: PTH123
+                return pcapng_copy.copy_pcapng(source, target, said, packets)
+        complaint = conversion.complaint() or "gives nothing"
+    if not as_ethernet and editcap.is_all_ethernet(file):
+        return _through_editcap(file, capture, target, said, packets, as_ethernet=True)
+    raise CaptureUnreadable(
+        "cannot be converted to pcapng", where=place(capture.name, None, None), remedy=f"Wireshark's {editcap.EDITCAP} {complaint}"
+    )

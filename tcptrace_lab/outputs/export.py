@@ -1,0 +1,104 @@
+"""Export of tables as Parquet, CSV, Arrow IPC or NDJSON. Rows are streamed, so a table may be larger than memory.
+
+Parquet, Arrow and NDJSON support lists and distinguish null from empty. CSV does not: a list becomes its numbers separated by blanks,
+`sack_blocks` becomes `left:right` pairs separated by blanks (not `left-right`: offsets can be negative), and null is an empty field.
+"""
+
+from __future__ import annotations
+
+from typing import IO, TYPE_CHECKING
+
+import polars as pl
+
+from tcptrace_lab import schema, transactions
+from tcptrace_lab.connections import rates
+from tcptrace_lab.engine.segments import names_of, read
+from tcptrace_lab.ledger import other_rules, stalls
+from tcptrace_lab.ledger.departures import departures
+from tcptrace_lab.messages import messages
+from tcptrace_lab.outputs.formats import Format, TableName
+from tcptrace_lab.udp.datagrams import read_datagrams
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Sequence
+
+    from tcptrace_lab.engine.reread import Progress
+    from tcptrace_lab.engine.segments import Tables
+    from tcptrace_lab.errors import ReadInPart
+
+
+_JUDGED = frozenset({TableName.LEDGER, TableName.DEPARTURES, TableName.STALLS, TableName.ACCOUNTS, TableName.MESSAGES})
+"""Tables for which the engine must classify waits."""
+
+
+def read_table(
+    paths: Sequence[str | os.PathLike[str]],
+    table: TableName,
+    progress: Progress | None = None,
+    say: Callable[[str], None] | None = None,
+) -> tuple[pl.LazyFrame, ReadInPart | None]:
+    """Return one table of a capture, and what part of the capture was lost. Arguments and errors as for `read` and `read_datagrams`."""
+    if table.is_udp:
+        udp = read_datagrams(paths, progress=progress, say=say)
+        return udp.datagrams if table is TableName.DATAGRAMS else udp.flows, udp.loss
+    judged = table in _JUDGED
+    tcp = read(paths, worth=() if judged else None, progress=progress, say=say)
+    return _tcp_rows(other_rules.overridden(tcp) if judged else tcp, table, names_of(paths)), tcp.loss
+
+
+def _tcp_rows(tcp: Tables, table: TableName, names: list[str]) -> pl.LazyFrame:  # noqa: PLR0911  (one return per table)
+    match table:
+        case TableName.SEGMENTS:
+            return tcp.segments
+        case TableName.CONNECTIONS:
+            return tcp.connections
+        case TableName.LEDGER:
+            return tcp.ledger.select(schema.LEDGER.names)
+        case TableName.DEPARTURES:
+            return departures(tcp.ledger)
+        case TableName.STALLS:
+            return stalls.stalls(tcp.ledger, tcp.connections)
+        case TableName.ACCOUNTS:
+            return tcp.accounts
+        case TableName.MESSAGES:
+            return messages.messages(tcp.segments, tcp.notes, tcp.info["connections"])
+        case TableName.TRANSACTIONS:
+            return transactions.found(names, tcp.segments, tcp.connections).lazy()
+        case TableName.RATES:
+            return rates.table(tcp.connections)
+        case _:
+            raise ValueError(table)
+
+
+def export(rows: pl.LazyFrame, table: TableName, form: Format, stream: IO[bytes]) -> None:
+    """Write one table.
+
+    Args:
+        rows: the rows.
+        table: name of the table.
+        form: the format.
+        stream: receives the bytes; it need not be seekable.
+
+    Raises:
+        OSError: the stream cannot be written.
+    """
+    match form:
+        case Format.PARQUET:
+            rows.sink_parquet(stream)
+        case Format.ARROW:
+            rows.sink_ipc(stream)
+        case Format.NDJSON:
+            rows.sink_ndjson(stream)
+        case Format.CSV:
+            rows.with_columns(_text(column.name) for column in schema.TABLES[table] if column.dtype == "List(Int64)").sink_csv(stream)
+        case _:
+            raise ValueError(form)
+
+
+def _text(name: str) -> pl.Expr:
+    """Convert a list to text: [1, 5, 9, 12] → `1 5 9 12`, or as SACK blocks `1:5 9:12`."""
+    position = pl.int_range(pl.len())
+    between = pl.when((position % 2 == 1) & pl.lit(name == "sack_blocks")).then(pl.lit(":")).otherwise(pl.lit(" "))
+    separator = pl.when(position == 0).then(pl.lit("")).otherwise(between)
+    return pl.col(name).list.eval(separator + pl.element().cast(pl.String)).list.join("").alias(name)

@@ -1,0 +1,98 @@
+"""Segments → the files of their graphs, in a folder, named as tcptrace names them: `a2b_tsg.xpl`, `b2a_tsg.xpl`, `c2d_…`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from tcptrace_lab.outputs.tcptrace_listing import hosts
+from tcptrace_lab.outputs.xplot.graphs import Graphs
+from tcptrace_lab.process.output import refused
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+COLUMNS = ("ts_ns", "seq", "ack", "payload_bytes", "flags", "window_bytes", "sack_blocks", "kind", "ce", "rtt_ns")
+"""What the graphs need of a segment, in this order."""
+
+_CONNECTION = ("conn", "client_addr", "client_port", "server_addr", "server_port", "first_ts_ns", "last_frame", "client_isn", "server_isn")
+
+SLICE_SEGMENTS = 65_536
+"""Segments drawn at a time: some 100 MB of text and objects."""
+
+
+class _Open:
+    """A connection whose end has not come yet."""
+
+    def __init__(self, row: dict[str, Any], folder: Path) -> None:
+        client, server = (f"{row[f'{side}_addr']}:{row[f'{side}_port']}" for side in ("client", "server"))
+        a, b = hosts(row["conn"])
+        begin_ns = row["first_ts_ns"] or 0
+        self.last_frame = row["last_frame"]
+        self.client = Graphs(f"{client}_==>_{server}", row["client_isn"] or 0, begin_ns)
+        self.server = Graphs(f"{server}_==>_{client}", row["server_isn"] or 0, begin_ns)
+        self._names = {f"{a}2{b}": self.client, f"{b}2{a}": self.server}
+        self._folder = folder
+        self._begun = False
+
+    def write(self) -> None:
+        """Append what was drawn since the last time."""
+        for name, graphs in self._names.items():
+            for end, plot in graphs.plots().items():
+                with (self._folder / f"{name}_{end}.xpl").open("a" if self._begun else "w", encoding="utf-8") as file:
+                    file.write(plot.take())
+        self._begun = True
+
+    def end(self) -> None:
+        """Write the rest."""
+        self.client.end()
+        self.server.end()
+        self.write()
+
+
+def write(segments: pl.LazyFrame, connections: pl.LazyFrame, folder: str) -> None:
+    """Draw all connections; segments without a time are left out.
+
+    Args:
+        segments: rows of `schema.SEGMENTS`, in capture order.
+        connections: rows of `schema.CONNECTIONS`.
+        folder: where the files go; it is made if it is not there.
+
+    Raises:
+        OutputUnwritable: the folder or a file cannot be written.
+    """
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        _draw(segments, connections.select(_CONNECTION).collect(), Path(folder))
+    except OSError as error:
+        raise refused(error, folder) from error
+
+
+def _draw(segments: pl.LazyFrame, connections: pl.DataFrame, folder: Path) -> None:
+    place = {conn: position for position, conn in enumerate(connections["conn"])}
+    is_open: dict[int, _Open] = {}
+    drawn = segments.filter(pl.col("ts_ns").is_not_null()).select("frame", "conn", "from_client", *COLUMNS)
+    for batch in drawn.collect_batches(maintain_order=True, chunk_size=SLICE_SEGMENTS):
+        touched: set[int] = set()
+        for _, conn, from_client, *segment in batch.iter_rows():
+            if conn not in is_open:
+                is_open[conn] = _Open(connections.row(place[conn], named=True), folder)
+            touched.add(conn)
+            graphs = is_open[conn]
+            sender, receiver = (graphs.client, graphs.server) if from_client else (graphs.server, graphs.client)
+            sender.sent(tuple(segment))
+            receiver.heard(tuple(segment))
+        for conn in touched:
+            is_open[conn].write()
+        if not batch.is_empty():
+            _close(is_open, int(batch["frame"][-1]))
+    _close(is_open, None)
+
+
+def _close(is_open: dict[int, _Open], last_frame: int | None) -> None:
+    """End the connections that are over at `last_frame`; all of them if it is None."""
+    over: Iterable[int] = [conn for conn, one in is_open.items() if last_frame is None or one.last_frame <= last_frame]
+    for conn in over:
+        is_open.pop(conn).end()

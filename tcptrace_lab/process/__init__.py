@@ -1,0 +1,1 @@
+"""This process: interrupts, temporary folders, and files that appear whole or not at all."""

@@ -1,0 +1,174 @@
+"""Output of results: to a file that appears complete or not at all, or to standard output."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from tcptrace_lab.errors import OutputUnwritable, UsageError, as_os_error
+from tcptrace_lab.process import interrupts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+STDOUT = "-"
+"""Standard output, where a path is expected."""
+
+REPORTS = Path("reports")
+"""Default folder for results, relative to the current directory."""
+
+_ELSEWHERE = "choose another place"
+
+
+def check(path: str, inputs: Iterable[str]) -> None:
+    """Reject an impossible output path before any work is done: a directory, a missing folder, or one of the inputs.
+
+    Raises:
+        UsageError: it is the capture itself.
+        OutputUnwritable: it cannot be written.
+    """
+    if path == STDOUT:
+        return
+    target = Path(path)
+    if target.is_dir():
+        raise OutputUnwritable("the output is a directory", where=path, remedy="name a file in it")
+    if not target.parent.is_dir():
+        raise OutputUnwritable("no such directory", where=str(target.parent), remedy="create it first, or choose another place")
+    for name in inputs:
+        if name != STDOUT and target.exists() and Path(name).exists() and target.samefile(name):
+            raise UsageError("the output would overwrite the capture", where=path, remedy=_ELSEWHERE)
+    if not os.access(target if target.exists() else target.parent, os.W_OK):
+        raise OutputUnwritable("no permission to write", where=path, remedy=_ELSEWHERE)
+
+
+def check_all(paths: Mapping[str, str | None], inputs: Iterable[str], files_only: Iterable[str] = ()) -> None:
+    """`check` several results of one command. They must differ, and at most one may be standard output.
+
+    Args:
+        paths: option → path of its result; None if the option was not given.
+        inputs: see `check`.
+        files_only: options whose results cannot go to standard output.
+
+    Raises:
+        UsageError: two results have one path, or a result cannot go to standard output.
+        OutputUnwritable: a path cannot be written.
+    """
+    given = {option: path for option, path in paths.items() if path is not None}
+    inputs = list(inputs)
+    for option in files_only:
+        if given.get(option) == STDOUT:
+            raise UsageError(f"{option} cannot write to standard output", remedy="name a file")
+    taken: dict[str, str] = {}
+    for option, path in given.items():
+        check(path, inputs)
+        place = STDOUT if path == STDOUT else str(Path(path).resolve())
+        if place in taken:
+            raise UsageError(f"{taken[place]} and {option} cannot write to the same place", where=path, remedy="name two")
+        taken[place] = option
+
+
+def check_folder(path: str) -> None:
+    """Reject an impossible result folder before any work is done.
+
+    Raises:
+        UsageError: it is standard output.
+        OutputUnwritable: it cannot be created or written.
+    """
+    if path == STDOUT:
+        raise UsageError("there are several output files", remedy="name a folder with -o")
+    target = Path(path)
+    if target.exists() and not target.is_dir():
+        raise OutputUnwritable("the output is not a directory", where=path, remedy="name a folder")
+    if not target.exists() and not target.parent.is_dir():
+        raise OutputUnwritable("no such directory", where=str(target.parent), remedy="create it first, or choose another place")
+    if not os.access(target if target.exists() else target.parent, os.W_OK):
+        raise OutputUnwritable("no permission to write", where=path, remedy=_ELSEWHERE)
+
+
+def reports() -> Path:
+    """Return the folder `REPORTS`, created if needed. Raises OutputUnwritable."""
+    try:
+        REPORTS.mkdir(exist_ok=True)
+    except OSError as error:
+        raise refused(error, str(REPORTS)) from error
+    return REPORTS
+
+
+def now() -> str:
+    """Return the current time for a file name, in ms, so that two commands started together differ."""
+    milliseconds = time.time_ns() // 1_000_000
+    return f"{time.strftime('%Y%m%d-%H%M%S', time.localtime(milliseconds // 1_000))}-{milliseconds % 1_000:03}"
+
+
+def make_folder(path: str) -> None:
+    """Create the folder `path` if it does not exist. Raises OutputUnwritable."""
+    try:
+        Path(path).mkdir(exist_ok=True)
+    except OSError as error:
+        raise refused(error, path) from error
+
+
+@contextlib.contextmanager
+def opened(path: str) -> Iterator[IO[bytes]]:
+    """Provide a byte stream that becomes the file `path` when the block succeeds. After an error, the previous file stays.
+
+    `-` is standard output. Devices and pipes are written directly.
+
+    Raises:
+        OutputUnwritable: no room or no permission.
+        BrokenPipeError: the reader of our output has gone.
+    """
+    try:
+        if path == STDOUT:
+            yield sys.stdout.buffer
+            sys.stdout.buffer.flush()
+        elif Path(path).exists() and not Path(path).is_file():
+            with open(path, "wb") as stream:  # noqa: PTH123  (a path as the user gave it)
+                yield stream
+        else:
+            yield from _replaced(Path(path))
+    except Exception as error:
+        refusal = as_os_error(error)
+        if refusal is None:
+            raise
+        if isinstance(refusal, BrokenPipeError) or (path == STDOUT and _nobody_reads(sys.stdout.fileno())):
+            raise BrokenPipeError from error
+        raise refused(refusal, path) from error
+
+
+def _nobody_reads(descriptor: int) -> bool:
+    """Whether it is a pipe whose reader has gone (POLLERR; see pipe(7))."""
+    poll = select.poll()
+    poll.register(descriptor, 0)
+    return any(event & select.POLLERR for _, event in poll.poll(0))
+
+
+def refused(error: OSError, path: str) -> OutputUnwritable:
+    """Return the exception for the operating system's refusal to write `path`."""
+    return OutputUnwritable.from_os(error, "standard output" if path == STDOUT else path, _ELSEWHERE)
+
+
+def _replaced(path: Path) -> Iterator[IO[bytes]]:
+    """Yield a temporary file beside `path`, which then replaces `path`."""
+    umask = os.umask(0)
+    os.umask(umask)
+
+    def make() -> tempfile._TemporaryFileWrapper[bytes]:
+        return tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name[:64]}.", delete=False)
+
+    with interrupts.making(make, lambda made: Path(made.name).unlink(missing_ok=True)) as stream, stream:
+        temporary = Path(stream.name)
+        try:
+            yield stream
+            stream.flush()
+            temporary.chmod(0o666 & ~umask)  # the permissions that open() would set
+            temporary.replace(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise

@@ -1,0 +1,1 @@
+"""Minimal reproducers: the smallest schedule that still shows a stall, as scripts and programs."""

@@ -1,0 +1,277 @@
+"""`replay script`: from a capture to a minimal reproducer of what held it most.
+
+Analysis → what held it (`laid.stall`) and its finding → schedule → model that makes it again (`whatif.fit`) → the smallest schedule that
+still shows it (`shrink`) → a program (`reproducer`), a packetdrill script (`drill`), or a proof over real sockets (`prove`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from tcptrace_lab.analysis import analyze
+from tcptrace_lab.errors import CaptureInsufficient, UsageError
+from tcptrace_lab.process import temporary
+from tcptrace_lab.replay.changes import Changes, cure
+from tcptrace_lab.replay.laid import CURED_LEFT, DIRECTIONS, figures, of_document, stall
+from tcptrace_lab.replay.private import play
+from tcptrace_lab.replay.reconstruct import reconstruct
+from tcptrace_lab.replay.reproducers import drill, reproducer, showing
+from tcptrace_lab.replay.reproducers.showing import Expected, Oracle, oracle
+from tcptrace_lab.replay.reproducers.shrink import MOST_S, Shrunk, Size, shrink
+from tcptrace_lab.replay.whatif import fit
+from tcptrace_lab.text.numbers import NS_PER_S, counted, duration_s
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from tcptrace_lab.replay.evidence import Evidence
+    from tcptrace_lab.replay.laid import Figures, Stall
+    from tcptrace_lab.replay.schedule import Schedule
+
+MOST_FRAMES: Final = 10
+"""Of a finding's frames, so many are named in the heading."""
+
+UNSHRUNK: Final = "--whole writes what the programs did, not shrunk"
+BLOCK_BYTES: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Reproducer:
+    """What brings a stall back.
+
+    Attributes:
+        evidence: of the connection.
+        stall: what held it.
+        finding: of `analyze`, about that; None: there is none.
+        cure: what takes it away.
+        whole: what the programs did.
+        shrunk: the smallest that shows it; None: not shrunk.
+        oracle: says that it does; None: not shrunk.
+        expected: how long it takes with the stall and without.
+        digest: SHA-256 of the capture's file.
+    """
+
+    evidence: Evidence
+    stall: Stall
+    finding: Mapping[str, Any] | None
+    cure: Changes
+    whole: Schedule
+    shrunk: Shrunk | None
+    oracle: Oracle | None
+    expected: Expected
+    digest: str
+
+    @property
+    def schedule(self) -> Schedule:
+        """What is performed."""
+        return self.whole if self.shrunk is None else self.shrunk.schedule
+
+    def program(self) -> str:
+        """The Python program."""
+        return reproducer.program(self.schedule, self.expected, self.cure.words(), [*self._heading(), *self._outcome()])
+
+    def packetdrill(self) -> str:
+        """The packetdrill script.
+
+        Raises:
+            CaptureInsufficient: it was not shrunk, or the model shows the stall on no path that a script can play.
+        """
+        if self.oracle is None:
+            raise CaptureInsufficient(
+                "a packetdrill script is made from the model's run, and none was fitted",
+                where=self.evidence.capture,
+                remedy="leave out --whole, or use --kind python",
+            )
+        words = [
+            *self._heading(),
+            "",
+            f"The kernel under test is the {_side(self.stall)}'s: it is held as below, or the script fails. It passes: the stall is there.",
+            f"With {self.cure.words()} it would not be held"
+            + ("; write [1] for [0] behind TCP_NODELAY, and the script fails." if self.cure.nodelay else "."),
+        ]
+        return drill.script(self.schedule, self.oracle, tuple(reproducer.comments(words, "")), self.whole.path)
+
+    def _heading(self) -> list[str]:
+        conn = self.evidence.conn
+        said = [f"From: {self.evidence.capture}, connection {conn}", f"SHA-256: {self.digest}"]
+        if self.finding is not None:
+            frames = self.finding["evidence"]["frames"][:MOST_FRAMES]
+            said.append(f"Finding: {self.finding['id']} ({self.finding['confidence']}): {self.finding['title']}")
+            said += [f"Frames: frame.number in {{{','.join(map(str, frames))}}}"] if frames else []
+        said.append(f"Original: {self.held_words()}.")
+        said.append(self.cut_words())
+        return said
+
+    def held_words(self) -> str:
+        """What held it there."""
+        held, life = duration_s(self.stall.seconds), duration_s(self.evidence.life_ns / NS_PER_S)
+        return f"{self.stall.family} took {held} of {life} at the {_side(self.stall)}"
+
+    def _outcome(self) -> list[str]:
+        expected = self.expected
+        said = [
+            "",
+            f"Unchanged: stall of {duration_s(expected.held_s)}, {duration_s(expected.with_s)} in total; exit status 1.",
+            f"With {self.cure.words()}: {duration_s(expected.without_s)} in total; exit status 0.",
+        ]
+        return said + [f"Unknown: {doubt}." for doubt in self.whole.doubts]
+
+    def cut_words(self) -> str:
+        """What was cut."""
+        if self.shrunk is None:
+            size = Size.of(self.whole)
+            writes, written, paused = counted(size.writes, "write"), counted(size.written_bytes, "byte"), counted(size.pauses, "pause")
+            return f"Not shrunk: {writes} of {written} in total, {paused}."
+        before, after = self.shrunk.before, self.shrunk.after
+        words = (
+            f"Shrunk from {counted(before.writes, 'write')} of {counted(before.written_bytes, 'byte')} in total to {after.writes:,} of "
+            f"{after.written_bytes:,}, from {counted(before.pauses, 'pause')} to {after.pauses:,}, over {self.path_words()}"
+        )
+        minimal = "; cannot be shrunk further" if self.shrunk.is_minimal else "; the search was stopped early"
+        return f"{words}{minimal} ({self.shrunk.runs:,} runs of the model)."
+
+    def path_words(self) -> str:
+        """Over what it is performed."""
+        path = self.schedule.path
+        if not showing.has_delay(self.schedule):
+            return "loopback" if path.loopback else f"loopback with an MTU of {path.mtu_bytes:,}"
+        return f"a path of {duration_s(path.round_trip_ns / NS_PER_S)} there and back and an MTU of {path.mtu_bytes:,}"
+
+
+def _side(held: Stall) -> str:
+    return "client" if DIRECTIONS[held.direction] else "server"
+
+
+def reproduce(evidence: Evidence, *, whole: bool = False, most_s: float = MOST_S, doing: Callable[[str], None] | None = None) -> Reproducer:
+    """Find what held a connection, and the smallest schedule that shows it.
+
+    Args:
+        evidence: of the connection.
+        whole: do not shrink; then no model is needed.
+        most_s: time for shrinking; it ends then with what it has.
+        doing: is told what goes on.
+
+    Raises:
+        CaptureInsufficient: nothing held it, or nothing that can be cured, or no model fits.
+    """
+    tell = doing or (lambda _words: None)
+    document = analyze([evidence.capture], connection=evidence.conn).to_dict()
+    original = of_document("original", evidence.capture, document)
+    held = stall(original)
+    if held is None:
+        raise CaptureInsufficient(f"connection {evidence.conn} has no stall to reproduce", where=evidence.capture)
+    schedule = reconstruct(evidence)
+    try:
+        change = cure(schedule, held.family)
+    except UsageError:
+        raise CaptureInsufficient(
+            f"the main cause in connection {evidence.conn} is {held.family}: normal TCP behaviour, not a stall to reproduce",
+            where=evidence.capture,
+        ) from None
+    finding = _finding(document, held)
+    digest = _digest(evidence.capture)
+    if whole:
+        return Reproducer(evidence, held, finding, change, schedule, None, None, _as_captured(original, held, schedule), digest)
+    if held.family == "loss":
+        raise CaptureInsufficient(
+            f"packet loss stalled connection {evidence.conn}, and the model does not recover from it as Linux does (RACK, "
+            "tail-loss probes)",
+            where=evidence.capture,
+            remedy=UNSHRUNK,
+        )
+    question = _question(evidence, schedule, original, held, change, tell)
+    tell("shrinking")
+    small = shrink(schedule, question, most_s=most_s)
+    if not question.is_seen(small.schedule):
+        question.must_be_seen = True
+        small = shrink(schedule, question, most_s=most_s)
+    expected = question.expected(small.schedule)
+    assert expected is not None  # noqa: S101  (the shrunk schedule shows the stall)
+    return Reproducer(evidence, held, finding, change, schedule, small, question, expected, digest)
+
+
+def _question(
+    evidence: Evidence, schedule: Schedule, original: Figures, held: Stall, change: Changes, tell: Callable[[str], None]
+) -> Oracle:
+    tell("fitting the model")
+    try:
+        return oracle(schedule, fit(evidence, schedule, original).alike, held, change)
+    except CaptureInsufficient as error:
+        raise CaptureInsufficient(error.what, where=error.where, remedy=UNSHRUNK) from None
+
+
+def _as_captured(original: Figures, held: Stall, schedule: Schedule) -> Expected:
+    """Without a model: as long as it took, and that without the stall."""
+    took_s = original.duration_s
+    return Expected(held.seconds, took_s, max(0.0, took_s - held.seconds), 0.0, 0.0, schedule.path.round_trip_ns / NS_PER_S)
+
+
+_FINDINGS: Final = {
+    "nagle": ("nagle-delayed-ack", "throughput-deadlock", "delayed-ack"),
+    "window": ("receiver-window-limited", "zero-window"),
+    "send-buffer": ("send-buffer-limited",),
+    "loss": ("loss", "timeout"),
+    "application": ("application-limited",),
+}
+"""Family of causes (`laid.FAMILIES`) → the findings that are about it."""
+
+
+def _finding(document: Mapping[str, Any], held: Stall) -> Mapping[str, Any] | None:
+    """The most expensive finding about what held it."""
+    about: list[dict[str, Any]] = [
+        finding
+        for finding in document["findings"]
+        if finding["id"] in _FINDINGS.get(held.family, ()) and finding["from_client"] == DIRECTIONS[held.direction]
+    ]
+    return max(about, key=lambda finding: finding["cost_s"] or 0.0, default=None)
+
+
+def _digest(path: str) -> str:
+    made = hashlib.sha256()
+    with open(path, "rb") as file:  # noqa: PTH123  (a path as the user gave it)
+        while block := file.read(BLOCK_BYTES):
+            made.update(block)
+    return made.hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What became of it over real sockets, captured and analyzed.
+
+    Attributes:
+        held_s, cured_held_s: how long the stall's causes held its sender, as it is and with the cure.
+        took_s, cured_s: the connection.
+        needed_s: so long it has to be held at least.
+    """
+
+    held_s: float
+    cured_held_s: float
+    took_s: float
+    cured_s: float
+    needed_s: float
+
+    @property
+    def holds(self) -> bool:
+        """The stall is there, and the cure takes it away."""
+        return self.held_s >= self.needed_s and self.cured_held_s <= CURED_LEFT * self.held_s
+
+
+def prove(made: Reproducer) -> Proof:
+    """Perform it in private namespaces, as it is and with the cure.
+
+    Raises:
+        LabFailed, MissingTool, UsageError: as `private.play`.
+    """
+    needed_s = made.expected.held_s * CURED_LEFT if made.oracle is None else made.oracle.need_ns / NS_PER_S
+    found: list[tuple[float, float]] = []
+    for schedule in (made.schedule, made.cure.applied(made.schedule)):
+        with temporary.folder() as folder:
+            capture = Path(folder, "proof.pcapng")
+            play(schedule, capture)
+            seen = figures("proof", [str(capture)])
+            found.append((seen.held_s(made.stall.family, made.stall.direction), seen.duration_s))
+    (held_s, took_s), (cured_held_s, cured_s) = found
+    return Proof(held_s, cured_held_s, took_s, cured_s, needed_s)

@@ -1,0 +1,390 @@
+"""Series → Plotly figures, as plain dictionaries (`plotly.graph_objects.Figure(figure)` accepts each of them).
+
+Built by hand because importing `plotly.graph_objects` and validating costs more than the rest of a small report. The figures
+carry no colours of the page (text, grid, background): the page's script adds those, light or dark. Trace colours
+have a contrast of at least 3 : 1 against both, come from a palette that colour-blind readers can tell apart, and never
+stand alone: every mark also has a symbol, every line a name.
+
+What the axes mean is said in `schema`; titles and notes here are put together from its columns.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import polars as pl
+
+from tcptrace_lab import causes, schema
+from tcptrace_lab.text import numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tcptrace_lab.report.figures.series import Direction
+    from tcptrace_lab.report.shape import Band
+
+Figure = dict[str, Any]
+
+BLUE, GREEN, AMBER, RED, PURPLE, GREY = "#1f78b4", "#0a8f6c", "#b27800", "#d5451b", "#8e5bb5", "#7a7f87"
+"""After Okabe and Ito (Color Universal Design, 2008), darkened or lightened until they serve on white and on black."""
+
+
+class Mark(NamedTuple):
+    """How one of `series.MARKS` looks."""
+
+    label: str
+    symbol: str
+    colour: str
+    size: int = 8
+
+
+MARKS = {
+    "retransmit": Mark("retransmission", "x-thin-open", RED, 9),
+    "fast_retransmit": Mark("fast retransmission", "triangle-up", RED),
+    "rto_retransmit": Mark("retransmission after timeout", "diamond", RED, 9),
+    "tail_probe": Mark("tail-loss probe", "triangle-right", RED),
+    "spurious": Mark("spurious retransmission", "x-open", RED),
+    "recovery_retransmit": Mark("retransmission in recovery", "triangle-up-open", RED),
+    "syn_retransmit": Mark("SYN retransmission", "triangle-down", RED, 9),
+    "out_of_order": Mark("out of order", "square-open", PURPLE),
+    "network_duplicate": Mark("duplicated by the network", "hash", PURPLE),
+    "capture_duplicate": Mark("captured twice", "hash-open", GREY),
+    "keepalive": Mark("keepalive", "star-open", AMBER),
+    "zero_window_probe": Mark("zero-window probe", "cross-open", AMBER),
+    "reset": Mark("RST by the sender", "hexagram", RED, 12),
+    "syn": Mark("SYN", "triangle-down-open", BLUE, 9),
+    "fin": Mark("FIN", "triangle-left-open", BLUE, 9),
+    "zero_window": Mark("zero window", "circle-x-open", AMBER, 10),
+    "peer_reset": Mark("RST by the receiver", "hexagram-open", RED, 12),
+    "duplicate_ack": Mark("duplicate ACK", "line-ew-open", GREEN, 7),
+}
+
+_FEW_POINTS = 400
+"""Up to here single points are drawn larger, and strokes of data get ends."""
+
+_NS_PER_US, _US_PER_S = 1000, 1_000_000
+_FINE_CLOCK_NS = _NS_PER_US
+"""Captures whose clock is finer than this get nine decimals, others six."""
+
+_MERGED_HOVER = (
+    "%{customdata[2]:,} segments, %{customdata[3]:,} bytes<br>frames %{customdata[0]} to %{customdata[1]}<br>%{x:.6f} s, offset %{y:,}"
+)
+_SINGLE_HOVER = "frame %{customdata[0]}, %{customdata[3]:,} bytes<br>%{x:.6f} s, offset %{y:,}"
+_MARK_HOVER = "frame %{customdata[0]}, %{customdata[1]:,} bytes<br>%{x:.6f} s, offset %{y:,}"
+_BYTES_HOVER = "%{y:,} bytes<br>%{x:.6f} s, frame %{customdata}"
+_TIME_HOVER = "%{y:.4s}s<br>%{x:.6f} s, frame %{customdata}"
+_RATE_HOVER = "%{y:.4s}b/s<br>from %{x:.6f} s"
+
+
+class Frame(NamedTuple):
+    """What all figures of one connection share: the time axis.
+
+    Attributes:
+        duration_ns: the axis runs from the first segment of the connection to its last.
+        resolution_ns: of the capture's clock; times are written no finer.
+    """
+
+    duration_ns: int
+    resolution_ns: int
+
+    def seconds(self, t_ns: pl.Series) -> list[float]:
+        """Nanoseconds since the start of the connection as seconds, rounded to the clock."""
+        if self.resolution_ns < _FINE_CLOCK_NS:
+            return [time_ns / numbers.NS_PER_S for time_ns in t_ns.to_list()]
+        return [round(time_ns / _NS_PER_US) / _US_PER_S for time_ns in t_ns.to_list()]
+
+    def axis(self) -> dict[str, Any]:
+        """The time axis."""
+        whole_s = max(self.duration_ns, 1000) / numbers.NS_PER_S
+        margin_s = whole_s * 0.015
+        short = whole_s < 1
+        return {
+            "title": {"text": "seconds since the connection's first segment"},
+            "range": [-margin_s, whole_s + margin_s],
+            "tickformat": "~s" if short else "",
+            "ticksuffix": "s" if short else "",
+        }
+
+
+CAUSE_COLOURS = {cause: causes.OURS[cause].colour for cause in schema.CAUSES}
+"""One colour for each cause, here and in the bars: pale where nothing in TCP holds anything back."""
+
+CAUSE_PATTERNS = {cause: causes.OURS[cause].pattern for cause in schema.CAUSES}
+"""One pattern for each cause (Plotly's names), so that colour never stands alone: colours that are hard to tell apart have different
+patterns."""
+
+_BAND_HEIGHT = 0.035
+"""Of the figure's height."""
+
+_SHADE = 0.16
+"""Opacity of a band over the whole height."""
+
+
+def ledger(bands: Sequence[Band]) -> list[dict[str, Any]]:
+    """A strip of bars, one trace for each cause, on a second axis that the page puts along the foot of each figure."""
+    return [_strip(cause, [band for band in bands if band["cause"] == cause]) for cause in dict.fromkeys(band["cause"] for band in bands)]
+
+
+def _strip(cause: str, bands: Sequence[Band]) -> dict[str, Any]:
+    lengths_ns = [band["end_ns"] - band["start_ns"] for band in bands]
+    pattern = {"shape": CAUSE_PATTERNS[cause], "fgcolor": "rgba(255,255,255,0.35)", "fillmode": "overlay", "size": 6, "solidity": 0.25}
+    return {
+        "type": "bar",
+        "name": cause,
+        "x": [round(band["start_ns"] / numbers.NS_PER_S, 9) for band in bands],
+        "width": [round(length_ns / numbers.NS_PER_S, 9) for length_ns in lengths_ns],
+        "y": [1] * len(bands),
+        "offset": 0,
+        "yaxis": "y2",
+        "marker": {"color": CAUSE_COLOURS[cause], "pattern": pattern, "line": {"width": 0}},
+        "customdata": [numbers.duration(length_ns) for length_ns in lengths_ns],
+        "hovertemplate": f"<b>{cause}</b> for %{{customdata}}<br>from %{{x:.6f}} s<br>{schema.CAUSES[cause]}<extra></extra>",
+        "showlegend": False,
+    }
+
+
+STRIP = 0.055
+"""Height of that strip, of a figure's (`report.js` has the same)."""
+
+
+def on_foot(figure: Figure, strip: Sequence[dict[str, Any]]) -> Figure:
+    """A figure with the strip of `ledger` along its foot, as a reader sees it outside a page of ours."""
+    if not strip:
+        return figure
+    layout = figure["layout"]
+    axes = {
+        "xaxis": {**layout["xaxis"], "anchor": "y2"},
+        "yaxis": {**layout["yaxis"], "domain": [STRIP * 1.6, 1]},
+        "yaxis2": {"domain": [0, STRIP], "range": [0, 1], "fixedrange": True, "visible": False},
+    }
+    return {"data": [*figure["data"], *strip], "layout": {**layout, **axes, "barmode": "overlay"}}
+
+
+def time_sequence(direction: Direction, frame: Frame, bands: Sequence[Band] = ()) -> Figure:
+    """Data segments from their first to their last byte, the other side's ACK line and window, and every oddity marked.
+
+    Args:
+        direction: what is drawn.
+        frame: the time axis.
+        bands: what the longest waits waited for, along the lower edge.
+    """
+    traces = [
+        _line(direction.lines["window_edge"], frame, "window (right edge)", AMBER, dash="dot", backdrop=1.5),
+        _line(direction.lines["acked"], frame, "acknowledged", GREEN),
+        _bursts(direction, frame),
+        *(_mark(name, direction, frame) for name in direction.marks),
+    ]
+    figure = _figure(traces, frame, {"title": {"text": schema.Unit.OFFSET.value}, "tickformat": "~s", "ticksuffix": "B"})
+    figure["layout"]["shapes"] = [_band(band) for band in bands]
+    return figure
+
+
+def _band(band: Band) -> dict[str, Any]:
+    span = {"x0": band["start_ns"] / numbers.NS_PER_S, "x1": band["end_ns"] / numbers.NS_PER_S, "y0": 0, "y1": _BAND_HEIGHT}
+    look = {"fillcolor": CAUSE_COLOURS[band["cause"]], "line": {"width": 0}, "layer": "above"}
+    return {"type": "rect", "xref": "x", "yref": "paper", **span, **look}
+
+
+def shade(band: Band) -> dict[str, Any]:
+    """A band over the whole height, through which all else is seen."""
+    return {**_band(band), "y1": 1, "opacity": _SHADE, "layer": "below"}
+
+
+def rings(rows: pl.DataFrame, frame: Frame) -> dict[str, Any]:
+    """A ring around each of these segments: rows of `tracked.Tracker`."""
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": "frames that prove the finding",
+        "marker": {"symbol": "circle-open", "size": 15, "color": PURPLE, "line": {"width": 2, "color": PURPLE}},
+        "x": frame.seconds(rows["t_ns"]),
+        "y": rows.select(_offset()).to_series().to_list(),
+        "customdata": list(zip(rows["frame"].to_list(), rows["payload_bytes"].to_list(), strict=True)),
+        "hovertemplate": f"proves the finding<br>{_MARK_HOVER}",
+    }
+
+
+def named_frame(number: int, x: float, y: int) -> dict[str, Any]:
+    """The number of a frame, written beside its ring."""
+    look = {"showarrow": False, "xanchor": "right", "xshift": -7, "yshift": 12, "font": {"size": 11}}
+    return {"x": x, "y": y, "text": f"frame {number}", **look}
+
+
+def _offset() -> pl.Expr:
+    """Where a segment stands on the sequence axis: the sender's at its last byte, the receiver's at what it acknowledges."""
+    sent = pl.when(pl.col("mine")).then(pl.col("seq") + pl.col("payload_bytes")).otherwise(pl.col("ack"))
+    return pl.coalesce(sent, "acked", "sent", pl.lit(0))
+
+
+def flight(direction: Direction, frame: Frame) -> Figure:
+    """Bytes on their way against the window offered at that time."""
+    traces = [
+        _line(direction.lines["offered"], frame, "window offered", AMBER, dash="dot", backdrop=3.0),
+        _line(direction.lines["flight"], frame, "bytes in flight", BLUE),
+    ]
+    return _figure(traces, frame, {"title": {"text": "bytes in flight"}, "tickformat": "~s", "ticksuffix": "B", "rangemode": "tozero"})
+
+
+def round_trips(direction: Direction, frame: Frame) -> Figure:
+    """Round-trip samples by Karn's rule, and behind them the age of what each ACK acknowledges."""
+    traces = [
+        _samples(direction.lines["ack_lag"], frame, "ACK lag", {"symbol": "circle-open", "color": GREY, "opacity": 0.5}, larger=3),
+        _samples(direction.lines["rtt"], frame, "round-trip time", {"symbol": "circle", "color": BLUE}),
+    ]
+    return _figure(traces, frame, {"title": {"text": "round-trip time"}, "tickformat": "~s", "ticksuffix": "s", "rangemode": "tozero"})
+
+
+def segment_sizes(direction: Direction, frame: Frame, full_bytes: int | None) -> Figure:
+    """The payload of each data segment; a dotted line where a full one stands, if that is known."""
+    points = direction.lines["payload"]
+    if points.is_empty():
+        return _figure([], frame, {})
+    size = 5 if points.height <= _FEW_POINTS else 3
+    trace = {
+        "type": "scatter",
+        "mode": "markers",
+        "name": "payload of a segment",
+        "marker": {"symbol": "circle", "color": BLUE, "size": size},
+        "x": frame.seconds(points["t_ns"]),
+        "y": points["y"].to_list(),
+        "customdata": points["frame"].to_list(),
+        "hovertemplate": _BYTES_HOVER,
+    }
+    ends = [0.0, max(frame.duration_ns, 1000) / numbers.NS_PER_S]
+    full = {
+        "type": "scatter",
+        "mode": "lines",
+        "name": f"full segment, {full_bytes:,} bytes" if full_bytes else "",
+        "line": {"color": AMBER, "width": 1.5, "dash": "dot"},
+        "x": ends,
+        "y": [full_bytes, full_bytes],
+        "hoverinfo": "skip",
+    }
+    axis = {"title": {"text": "payload of a segment"}, "tickformat": "~s", "ticksuffix": "B", "rangemode": "tozero"}
+    return _figure([full if full_bytes else None, trace], frame, axis)
+
+
+def throughput(directions: dict[str, Direction], frame: Frame, bin_ns: int) -> Figure:
+    """New payload per bin in each direction, as a rate. Keys are the traces' names."""
+    looks = ((BLUE, "solid"), (PURPLE, "dash"))
+    traces = [
+        _rate(name, direction, frame, bin_ns, colour, dash)
+        for (name, direction), (colour, dash) in zip(directions.items(), looks, strict=False)
+    ]
+    title = f"new payload per {numbers.duration(bin_ns)}"
+    return _figure(traces, frame, {"title": {"text": title}, "tickformat": "~s", "ticksuffix": "b/s", "rangemode": "tozero"})
+
+
+def _figure(traces: Sequence[dict[str, Any] | None], frame: Frame, y_axis: dict[str, Any]) -> Figure:
+    return {
+        "data": [trace for trace in traces if trace],
+        "layout": {"xaxis": frame.axis(), "yaxis": y_axis, "hovermode": "closest", "dragmode": "zoom"},
+    }
+
+
+def _line(
+    points: pl.DataFrame, frame: Frame, name: str, colour: str, dash: str = "solid", backdrop: float | None = None
+) -> dict[str, Any] | None:
+    """A value that holds until the next one.
+
+    A backdrop may not press the rest of the figure flat: the page shows it only up to `backdrop` times the height of the rest.
+    """
+    if points.is_empty():
+        return None
+    return {
+        **({"meta": {"backdrop": backdrop}} if backdrop else {}),
+        "type": "scatter",
+        "mode": "lines",
+        "name": name,
+        "line": {"shape": "hv", "color": colour, "width": 1.5, "dash": dash},
+        "x": frame.seconds(points["t_ns"]),
+        "y": points["y"].to_list(),
+        "customdata": points["frame"].to_list(),
+        "hovertemplate": _BYTES_HOVER,
+    }
+
+
+def _samples(points: pl.DataFrame, frame: Frame, name: str, marker: dict[str, Any], larger: int = 0) -> dict[str, Any] | None:
+    if points.is_empty():
+        return None
+    size = (5 if points.height <= _FEW_POINTS else 3) + larger
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": name,
+        "marker": {**marker, "size": size},
+        "x": frame.seconds(points["t_ns"]),
+        "y": (points["y"].cast(float) / numbers.NS_PER_S).to_list(),
+        "customdata": points["frame"].to_list(),
+        "hovertemplate": _TIME_HOVER,
+    }
+
+
+def _bursts(direction: Direction, frame: Frame) -> dict[str, Any] | None:
+    """Each segment a vertical stroke from its first to its last byte; each run of segments a stroke from its start to its end."""
+    bursts = direction.bursts
+    if bursts.is_empty():
+        return None
+    details = list(zip(*(bursts[name].to_list() for name in ("frame", "frame_end", "segments", "payload_bytes")), strict=True))
+    return {
+        "type": "scatter",
+        "mode": "lines+markers" if bursts.height <= _FEW_POINTS else "lines",
+        "marker": {"symbol": "line-ew-open", "size": 6, "color": BLUE},
+        "name": "data (runs of segments)" if direction.merged else "data",
+        "connectgaps": False,
+        "line": {"color": BLUE, "width": 2 if direction.merged or bursts.height <= _FEW_POINTS else 3},
+        "x": _strokes(frame.seconds(bursts["t_ns"]), frame.seconds(bursts["t_end_ns"])),
+        "y": _strokes(bursts["low"].to_list(), bursts["high"].to_list()),
+        "customdata": _strokes(details, details),
+        "hovertemplate": _MERGED_HOVER if direction.merged else _SINGLE_HOVER,
+    }
+
+
+def _strokes(starts: list[Any], ends: list[Any]) -> list[Any]:
+    """Start, end, nothing; start, end, nothing; and so on."""
+    return [value for start, end in zip(starts, ends, strict=True) for value in (start, end, None)]
+
+
+def _mark(name: str, direction: Direction, frame: Frame) -> dict[str, Any]:
+    """A symbol at the segment's first byte, and a stroke over the bytes it carries."""
+    mark, points, count = MARKS[name], direction.marks[name], direction.mark_counts[name]
+    shown = f"{count:,}" if count == points.height else f"{points.height:,} of {count:,}"
+    payload = points["payload_bytes"].to_list()
+    trace: dict[str, Any] = {
+        "type": "scatter",
+        "mode": "markers",
+        "name": f"{mark.label} ({shown})",
+        "marker": {"symbol": mark.symbol, "color": mark.colour, "size": mark.size, "line": {"width": 1.5, "color": mark.colour}},
+        "x": frame.seconds(points["t_ns"]),
+        "y": points["low"].to_list(),
+        "customdata": list(zip(points["frame"].to_list(), payload, strict=True)),
+        "hovertemplate": f"{mark.label}<br>{_MARK_HOVER}",
+    }
+    if any(payload) and name not in {"zero_window", "duplicate_ack", "fin"}:
+        trace["error_y"] = {
+            "type": "data",
+            "symmetric": False,
+            "array": payload,
+            "arrayminus": [0] * len(payload),
+            "color": mark.colour,
+            "thickness": 1.5,
+            "width": 0,
+        }
+    return trace
+
+
+def _rate(name: str, direction: Direction, frame: Frame, bin_ns: int, colour: str, dash: str) -> dict[str, Any]:
+    """Every bin from the first segment to the last, empty ones too."""
+    bins = max(frame.duration_ns, 0) // bin_ns + 1
+    totals = [0] * (bins + 1)
+    for t_ns, unique_bytes in direction.throughput.iter_rows():
+        totals[min(max(t_ns // bin_ns, 0), bins - 1)] += unique_bytes
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": name,
+        "line": {"shape": "hv", "color": colour, "width": 1.5, "dash": dash},
+        "x": [place * bin_ns / numbers.NS_PER_S for place in range(bins + 1)],
+        "y": [round(total * 8 * (numbers.NS_PER_S / bin_ns)) for total in totals],
+        "hovertemplate": f"{_RATE_HOVER}, {numbers.duration(bin_ns)} long",
+    }

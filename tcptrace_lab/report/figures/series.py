@@ -1,0 +1,443 @@
+"""Segments → what the figures of the chosen connections are drawn from, in one pass with bounded memory.
+
+The tables of segments and of intervals may be larger than memory. They are read once, for all chosen connections and windows together;
+each slice is reduced to a bounded number of points before the next one is taken. Exact counts are kept of
+whatever is thinned out, so that the page can say what it leaves away.
+
+A *direction* is named by its sender: `from_client=True` is the data of the client and the ACKs of the server for it.
+All times are nanoseconds since the connection's first segment.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+import polars as pl
+
+from tcptrace_lab import schema
+from tcptrace_lab.report.figures import thin
+from tcptrace_lab.report.figures.holes import Holes
+from tcptrace_lab.report.figures.tracked import FIN, RST, SYN, Tracker, has
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tcptrace_lab.report.figures.windows import Window
+    from tcptrace_lab.report.shape import Analysed
+
+SLICE_ROWS = 262_144
+"""Rows worked on together, about 20 MB: what is asked of a few thousand rows costs as much as of a few hundred."""
+
+HELD_POINTS = 20_000
+"""Points of one series held between two slices; several times what is drawn in the end, so that reducing twice costs nothing visible."""
+
+COLUMNS = ("frame", "ts_ns", "conn", "from_client", "seq", "ack", "payload_bytes", "flags", "window_bytes", "kind", "ack_lag_ns", "rtt_ns")
+"""The columns of `schema.SEGMENTS` that the figures need."""
+
+WAIT_COLUMNS = ("conn", "from_client", "start_ns", "end_ns", "cause")
+"""And those of `schema.LEDGER`."""
+
+SENDER_MARKS = (*schema.RESENT, "out_of_order", "network_duplicate", "capture_duplicate", "keepalive", "zero_window_probe", "reset")
+"""Kinds of the sender's segments that get a mark of their own; all of them are counted, and drawn up to the budget."""
+
+MARKS = (*SENDER_MARKS, "syn", "fin", "zero_window", "peer_reset", "duplicate_ack")
+"""Every mark of a time-sequence figure. `zero_window`, `peer_reset` and `duplicate_ack` are the receiver's."""
+
+_FILLING_KINDS = (*schema.RESENT, "out_of_order")
+
+_AGAIN_KINDS = (*_FILLING_KINDS, "keepalive", "zero_window_probe", "network_duplicate", "capture_duplicate")
+"""Kinds whose bytes count as new only where they go beyond all that was sent, or fill a hole."""
+
+
+class Request(NamedTuple):
+    """A connection to be drawn, and how many points it may take.
+
+    Attributes:
+        conn, first_frame, last_frame, first_ts_ns, duration_ns: as in `schema.CONNECTIONS`.
+        data_segments: segments with data, by direction (`from_client`); directions without data are left out.
+        line_points: points for each line, by direction.
+        mark_points: marks in the time-sequence figure, by direction.
+    """
+
+    conn: int
+    first_frame: int
+    last_frame: int
+    first_ts_ns: int
+    duration_ns: int
+    data_segments: dict[bool, int]
+    line_points: dict[bool, int]
+    mark_points: dict[bool, int]
+
+    @property
+    def bin_ns(self) -> int:
+        """Width of a throughput bin."""
+        return bin_width_ns(self.duration_ns, max(self.data_segments.values(), default=0))
+
+
+@dataclass(slots=True)
+class Direction:
+    """What one direction's figures are drawn from. Frames are sorted by frame number.
+
+    Attributes:
+        bursts: `t_ns t_end_ns low high segments payload_bytes frame frame_end`: data segments, or runs of them where there are
+            more than fit; offsets from `low` to `high` (exclusive).
+        lines: `acked window_edge flight offered rtt ack_lag payload`, each `t_ns y frame`.
+        marks: by name of `MARKS`: `t_ns low payload_bytes frame`.
+        mark_counts: how many there were of each, drawn or not.
+        line_counts: the same for lines, in changes or samples.
+        throughput: `t_ns unique_bytes` per bin, empty bins left out.
+    """
+
+    bursts: pl.DataFrame
+    merged: bool
+    lines: dict[str, pl.DataFrame]
+    line_counts: dict[str, int]
+    marks: dict[str, pl.DataFrame]
+    mark_counts: dict[str, int]
+    throughput: pl.DataFrame
+
+
+def read(analysis: Analysed, requests: Sequence[Request], windows: Sequence[Window] = ()) -> dict[int, dict[bool, Direction]]:
+    """Read the series of all requested connections, by `conn` and direction.
+
+    Args:
+        analysis: whose segments and ledger are read.
+        requests: connections, each at most once.
+        windows: pick their rows as these go by.
+    """
+    ways: dict[int, dict[bool, _Way]] = {request.conn: {} for request in requests}
+    for request in requests:
+        for side in request.data_segments:
+            ways[request.conn][side] = _Way(Tracker(request.first_ts_ns, from_client=side), _Collector(request, from_client=side), [])
+    for window in windows:
+        conn, side, first_ts_ns = window.place[:3]
+        ways.setdefault(conn, {}).setdefault(side, _Way(Tracker(first_ts_ns, from_client=side), None, [])).windows.append(window)
+    for segments, waits in _slices(_passing(analysis, sorted(ways), with_ledger=bool(windows))):
+        parts = _by_connection(segments)
+        del segments  # the parts are copies
+        while parts:
+            part = parts.pop(0)
+            for way in ways[part.item(0, "conn")].values():
+                way.take(part)
+        for conn, own in _runs(waits):
+            for way in ways[conn].values():
+                for window in way.windows:
+                    window.wait(own)
+    return {
+        request.conn: {side: way.collector.finish() for side, way in ways[request.conn].items() if way.collector is not None}
+        for request in requests
+    }
+
+
+def of_rows(rows: pl.DataFrame, *, from_client: bool) -> Direction:
+    """What a time-sequence figure of a few rows of one connection shows, as `Tracker` gives them, with nothing left away."""
+    frames, begin_ns, span_ns = rows["frame"], rows["ts_ns"][0] - rows["t_ns"][0], rows["t_ns"][-1] - rows["t_ns"][0]
+    side = {from_client: rows.height * len(MARKS)}
+    collector = _Collector(
+        Request(rows["conn"][0], frames[0], frames[-1], begin_ns, max(span_ns, 0), side, side, side),
+        from_client=from_client,
+        only_sequence=True,
+    )
+    collector.add(rows)
+    return collector.finish()
+
+
+def bin_width_ns(duration_ns: int, data_segments: int) -> int:
+    """A round bin width (1, 2 or 5 times a power of ten, ns): between 20 and 200 bins, and about four data segments in each."""
+    bins = min(max(data_segments // 4, 20), 200)
+    wanted_ns = max(duration_ns / bins, 1.0)
+    decade = 1
+    while decade * 10 <= wanted_ns:
+        decade *= 10
+    return next(decade * step for step in (1, 2, 5, 10) if decade * step >= wanted_ns)
+
+
+def _passing(analysis: Analysed, conns: Sequence[int], *, with_ledger: bool) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
+    """Segments and intervals of the ledger of these connections, a bounded number at a time, and in one pass over a large capture.
+
+    Segments come in frame order, intervals behind all segments of their connection.
+    """
+    columns = [name for name in schema.SEGMENTS.names if name in COLUMNS]  # in the order of the source, see `reread.PULL_VALUES`
+    timed, own = pl.col("ts_ns").is_not_null(), pl.col("conn").is_in(conns)
+    if not conns:
+        return
+    if with_ledger and analysis.together is not None:
+        for segments, waits in analysis.together(conns, columns, WAIT_COLUMNS):
+            yield segments.filter(timed) if segments["ts_ns"].null_count() else segments, waits
+        return
+    none_of_segments, none_of_waits = schema.SEGMENTS.no_rows(tuple(columns)), schema.LEDGER.no_rows(WAIT_COLUMNS)
+    for batch in analysis.segments.filter(own & timed).select(columns).collect_batches(maintain_order=True):
+        for piece in batch.iter_slices(SLICE_ROWS):
+            yield piece, none_of_waits
+    if with_ledger:
+        for batch in analysis.ledger.filter(own).select(WAIT_COLUMNS).collect_batches(maintain_order=True):
+            yield none_of_segments, batch
+
+
+def _slices(passing: Iterator[tuple[pl.DataFrame, pl.DataFrame]]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
+    """Some of what passes as one."""
+    held: list[tuple[pl.DataFrame, pl.DataFrame]] = []
+    for both in passing:
+        held.append(both)
+        del both  # what is still named stays in memory until the next comes
+        if sum(segments.height + waits.height for segments, waits in held) >= SLICE_ROWS:
+            yield _taken(held)
+    if held:
+        yield _taken(held)
+
+
+def _taken(held: list[tuple[pl.DataFrame, pl.DataFrame]]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """All that is held, as one; it is held no more."""
+    segments, waits = (pl.concat(rows) for rows in zip(*held, strict=True))
+    held.clear()
+    return segments, waits
+
+
+def _by_connection(rows: pl.DataFrame) -> list[pl.DataFrame]:
+    """The rows of each connection."""
+    return [rows] if rows["conn"].n_unique() == 1 else rows.partition_by("conn", maintain_order=True)
+
+
+def _runs(waits: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
+    """The intervals of each connection, which stand together."""
+    begin = 0
+    for length, conn in waits["conn"].rle().struct.unnest().iter_rows():
+        yield conn, waits.slice(begin, length)
+        begin += length
+
+
+@dataclass(slots=True)
+class _Line:
+    """A line that never holds more than about `HELD_POINTS` points."""
+
+    parts: list[pl.DataFrame] = field(default_factory=list)
+    count: int = 0
+
+    def add(self, part: pl.DataFrame) -> None:
+        self.count += part.height
+        self.parts.append(part)
+        if sum(piece.height for piece in self.parts) > 2 * HELD_POINTS:
+            self.parts = [self.take(HELD_POINTS)]
+
+    def take(self, keep: int) -> pl.DataFrame:
+        if not self.parts:
+            return pl.DataFrame(schema={"t_ns": pl.Int64, "y": pl.Int64, "frame": pl.UInt64})
+        whole = pl.concat(self.parts)
+        return thin.line(whole, "t_ns", "y", keep)
+
+
+@dataclass(slots=True)
+class _Marks:
+    """Marks of one name, never more than about `HELD_POINTS`."""
+
+    parts: list[pl.DataFrame] = field(default_factory=list)
+    count: int = 0
+
+    def add(self, part: pl.DataFrame) -> None:
+        if part.height:
+            self.count += part.height
+            self.parts.append(part)
+            if sum(piece.height for piece in self.parts) > 2 * HELD_POINTS:
+                self.parts = [self.take(HELD_POINTS)]
+
+    def take(self, keep: int) -> pl.DataFrame:
+        whole = pl.concat(self.parts)
+        return whole if whole.height <= keep else whole[thin.even(whole.height, keep)]
+
+
+class _Collector:
+    """One direction, slice after slice."""
+
+    def __init__(self, request: Request, *, from_client: bool, only_sequence: bool = False) -> None:
+        """For all figures, or only for the one of time and sequence."""
+        self.request = request
+        self.from_client = from_client
+        self.only_sequence = only_sequence
+        self.holes = Holes()
+        self.merged = request.data_segments[from_client] > request.line_points[from_client]
+        self.bursts: list[pl.DataFrame] = []
+        self.lines = {name: _Line() for name in _LINES}
+        self.marks = {name: _Marks() for name in MARKS}
+        self.bins: Counter[int] = Counter()
+
+    def add(self, rows: pl.DataFrame) -> None:
+        """Take the next rows of the connection, both directions, as `Tracker` gives them for this one."""
+        seen = rows.select(_SEQUENCE if self.only_sequence else _ALL)
+
+        def points(which: str, **columns: pl.Series) -> pl.DataFrame:
+            return pl.DataFrame({name: column.filter(seen[which]) for name, column in columns.items()})
+
+        t_ns, seq, payload_bytes, frame = (rows[name] for name in _SENT_SCHEMA)
+        self._add_bursts(points("sent", t_ns=t_ns, seq=seq, payload_bytes=payload_bytes, frame=frame))
+        for name, marks in self.marks.items():
+            if seen[name].any():
+                marks.add(points(name, t_ns=t_ns, low=seen[_MARK_OFFSETS[name]], payload_bytes=payload_bytes, frame=frame))
+        for name, source in _LINES.items():
+            if name in seen.columns:
+                self.lines[name].add(points(name, t_ns=t_ns, y=rows[source], frame=frame))
+        if not self.only_sequence:
+            unique = points("new", t_ns=t_ns, unique_bytes=seen["unique_bytes"])
+            changes = points("holes", place=seen["place"], seq=seq, payload_bytes=payload_bytes, sent_before=rows["sent_before"])
+            self._add_bins(unique, changes)
+
+    def _add_bins(self, unique: pl.DataFrame, changes: pl.DataFrame) -> None:
+        """Count the bytes of the sender's data segments that this capture sees for the first time.
+
+        Args:
+            unique: `t_ns unique_bytes` of each, apart from what fills holes.
+            changes: `place seq payload_bytes sent_before` of those of them that open or may fill one.
+        """
+        filled: dict[int, int] = {}
+        for place, seq, payload_bytes, sent_before in changes.iter_rows():
+            if seq > sent_before:
+                self.holes.open(sent_before, seq)
+            elif len(self.holes):
+                filled[place] = unique.item(place, "unique_bytes") + self.holes.fill(seq, min(seq + payload_bytes, sent_before))
+        if filled:
+            unique = unique.with_columns(unique["unique_bytes"].scatter(list(filled), list(filled.values())))
+        bins = unique.group_by(pl.col("t_ns") // self.request.bin_ns * self.request.bin_ns).agg(pl.col("unique_bytes").sum())
+        self.bins.update(dict(bins.iter_rows()))
+
+    def finish(self) -> Direction:
+        """The reduced series."""
+        bursts = pl.concat(self.bursts) if self.bursts else _bursts(pl.DataFrame(schema=_SENT_SCHEMA), 1, 1)
+        names = [name for name in MARKS if self.marks[name].count]
+        granted = thin.share([self.marks[name].count for name in names], self.request.mark_points[self.from_client])
+        keep = self.request.line_points[self.from_client]
+        return Direction(
+            bursts=bursts,
+            merged=self.merged,
+            lines={name: series.take(keep) for name, series in self.lines.items()},
+            line_counts={name: series.count for name, series in self.lines.items()},
+            marks={name: self.marks[name].take(budget) for name, budget in zip(names, granted, strict=True)},
+            mark_counts={name: self.marks[name].count for name in names},
+            throughput=pl.DataFrame(sorted((+self.bins).items()), {"t_ns": pl.Int64, "unique_bytes": pl.Int64}, orient="row"),
+        )
+
+    def _add_bursts(self, sent: pl.DataFrame) -> None:
+        points = max(self.request.line_points[self.from_client], 1)
+        run = -(-self.request.data_segments[self.from_client] // points)
+        self.bursts.append(_bursts(sent, run, max(self.request.duration_ns // points, 1)))
+
+
+class _Way(NamedTuple):
+    """Who takes the rows of one direction: what follows it, what all figures are drawn from, and places of findings."""
+
+    tracker: Tracker
+    collector: _Collector | None
+    windows: list[Window]
+
+    def take(self, part: pl.DataFrame) -> None:
+        """The next rows of the connection."""
+        if self.collector is None and all(window.is_full for window in self.windows):
+            return
+        rows = self.tracker.follow(part)
+        if self.collector is not None:
+            self.collector.add(rows)
+        for window in self.windows:
+            window.pick(rows)
+
+
+_MINE, _KIND = pl.col("mine"), pl.col("kind")
+_ORDINARY = _MINE & ~_KIND.is_in(SENDER_MARKS)
+_ALIVE = ~_MINE & ~has(RST)
+_DATA = _MINE & (pl.col("payload_bytes") > 0)
+_NEW = _DATA & ~has(RST)
+"""Rows whose bytes may be new."""
+
+_MARKED = {
+    **{name: _MINE & (pl.col("kind") == name) for name in SENDER_MARKS},
+    "syn": _ORDINARY & has(SYN),
+    "fin": _ORDINARY & has(FIN),
+    "zero_window": _ALIVE & (pl.col("window_bytes") == 0) & pl.col("ack").is_not_null(),
+    "peer_reset": ~_MINE & has(RST),
+    "duplicate_ack": _ALIVE & (pl.col("kind") == "duplicate_ack"),
+}
+"""Which rows get each of `MARKS`."""
+
+_MARK_OFFSETS = dict.fromkeys(SENDER_MARKS, "seq") | {
+    "reset": "stood",  # it may carry any sequence number; it is drawn where the stream stood
+    "syn": "seq",
+    "fin": "end",
+    "zero_window": "ack",
+    "peer_reset": "acknowledged",
+    "duplicate_ack": "ack",
+}
+"""And where on the sequence axis it stands: a column of `_SEQUENCE`."""
+
+_SENT_SCHEMA = {"t_ns": pl.Int64, "seq": pl.Int64, "payload_bytes": pl.Int64, "frame": pl.UInt64}
+
+
+def _bursts(sent: pl.DataFrame, run: int, silence_ns: int) -> pl.DataFrame:
+    """Data segments in runs of up to `run`; a run ends at a pause longer than `silence_ns`, so that no stroke hides one."""
+    t_ns, seq, payload_bytes, frame = (pl.col(name) for name in _SENT_SCHEMA)
+    bursts = sent.select(
+        t_ns,
+        t_ns.alias("t_end_ns"),
+        seq.alias("low"),
+        (seq + payload_bytes).alias("high"),
+        pl.lit(1, pl.Int64).alias("segments"),
+        payload_bytes,
+        frame,
+        frame.alias("frame_end"),
+    )
+    if run == 1:
+        return bursts
+    parted = (pl.int_range(pl.len()) % run == 0) | ((t_ns - t_ns.shift(1)) > silence_ns).fill_null(value=True)
+    reduced = (
+        pl.col("t_ns", "frame").first(),
+        pl.col("t_end_ns", "frame_end").last(),
+        pl.col("low").min(),
+        pl.col("high").max(),
+        pl.col("segments", "payload_bytes").sum(),
+    )
+    return bursts.group_by(parted.cum_sum().alias("run"), maintain_order=True).agg(reduced)[bursts.columns]
+
+
+def _changes(source: str) -> pl.Expr:
+    """Where a step line changes, and where it ends, so that it reaches the end."""
+    y = pl.col(source)
+    last = pl.int_range(pl.len()) == y.is_not_null().arg_true().last()
+    return y.is_not_null() & (y.ne_missing(y.forward_fill().shift(1)) | last)
+
+
+_LINES = {
+    "acked": "acked",
+    "window_edge": "edge",
+    "flight": "flight",
+    "offered": "offered",
+    "rtt": "rtt_ns",
+    "ack_lag": "ack_lag_ns",
+    "payload": "payload_bytes",
+}
+"""Each line, and its column of the rows."""
+
+_SEQ, _PAYLOAD, _SENT_BEFORE = pl.col("seq"), pl.col("payload_bytes"), pl.col("sent_before")
+_FRESH = (_SEQ + _PAYLOAD - pl.max_horizontal(_SEQ, _SENT_BEFORE)).clip(0, _PAYLOAD)
+_CHANGES_HOLES = (_SEQ > _SENT_BEFORE) | ((_SEQ < _SENT_BEFORE) & _KIND.is_in(_FILLING_KINDS))
+
+_SEQUENCE = [
+    (_ORDINARY & _DATA).alias("sent"),
+    *(_changes(_LINES[name]).alias(name) for name in ("acked", "window_edge")),
+    *(rows.alias(name) for name, rows in _MARKED.items()),
+    _SEQ,
+    pl.col("ack"),
+    (_SEQ + _PAYLOAD).alias("end"),
+    pl.coalesce("sent", pl.lit(0)).alias("stood"),
+    pl.coalesce("acked", "sent", pl.lit(0)).alias("acknowledged"),
+]
+"""Which rows a time-sequence figure has of each kind, and where its marks stand: one query instead of two dozen."""
+
+_ALL = [
+    *_SEQUENCE,
+    *(_changes(_LINES[name]).alias(name) for name in ("flight", "offered")),
+    *((~_MINE & pl.col(_LINES[name]).is_not_null()).alias(name) for name in ("rtt", "ack_lag")),
+    _DATA.alias("payload"),
+    _NEW.alias("new"),
+    pl.when(_KIND.is_in(_AGAIN_KINDS)).then(_FRESH).otherwise(_PAYLOAD).alias("unique_bytes"),
+    (_NEW & _CHANGES_HOLES).alias("holes"),
+    (_NEW.cum_sum() - 1).alias("place"),
+]
+"""`_SEQUENCE`, and what all other figures of a direction need."""

@@ -1,0 +1,1 @@
+"""The parts of a report's page, each as plain data."""

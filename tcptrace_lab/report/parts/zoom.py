@@ -1,0 +1,94 @@
+"""The figure of a finding: time and sequence around the frames that prove it, with every segment, and what each moment waited for."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from tcptrace_lab.report.figures import plots, series
+from tcptrace_lab.report.parts import spent
+from tcptrace_lab.schema import CAUSES, SIDES
+from tcptrace_lab.text.numbers import NS_PER_S
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tcptrace_lab.report.figures.windows import Kept, Place, Window
+    from tcptrace_lab.report.shape import Band, Zoom
+
+_BESIDE = 0.02
+"""Of the width, left free at either side."""
+
+_CLOCK_DECIMALS = 9
+
+_KEYS = {from_client: side for side, from_client in SIDES.items()}
+
+
+def zooms(windows: Sequence[Window | None], resolution_ns: int) -> list[Zoom | None]:
+    """The figures of windows whose rows have gone by; None where there is nothing to show.
+
+    Args:
+        windows: one for each finding, in their order; None where a finding has no place.
+        resolution_ns: of the capture's clock.
+    """
+    kept = [None if window is None else window.finish() for window in windows]
+    return [
+        None if window is None or one is None else _zoom(window.place, one, resolution_ns)
+        for window, one in zip(windows, kept, strict=True)
+    ]
+
+
+def _bands(place: Place, kept: Kept) -> list[Band]:
+    """What each moment that is shown waited for; the same cause twice in a row is one band."""
+    from_ns, to_ns = place.first_ts_ns + kept.from_ns, place.first_ts_ns + kept.to_ns
+    return [
+        {"start_ns": max(start, from_ns) - place.first_ts_ns, "end_ns": min(end, to_ns) - place.first_ts_ns, "cause": cause}
+        for start, end, cause in spent.joined(kept.waits)
+    ]
+
+
+def _zoom(place: Place, kept: Kept, resolution_ns: int) -> Zoom:
+    bands = _bands(place, kept)
+    direction = series.of_rows(kept.rows, from_client=place.from_client)
+    shown = kept.rows.filter(pl.col("t_ns").is_between(kept.from_ns, kept.to_ns))
+    proving = shown.filter(pl.col("frame").is_in(list(place.frames)))
+    frame = plots.Frame(kept.to_ns, resolution_ns)
+    figure = plots.time_sequence(direction, frame, bands)
+    rings = plots.rings(proving, frame)
+    figure["data"].append(rings)
+    figure["layout"]["shapes"] += [plots.shade(band) for band in bands if band["cause"] in place.causes]
+    figure["layout"]["xaxis"]["range"] = _range(kept)
+    ends = {place.first_frame, place.last_frame}
+    named = zip(proving["frame"], rings["x"], rings["y"], strict=True)
+    figure["layout"]["annotations"] = [plots.named_frame(*one) for one in named if one[0] in ends]
+    seen = {band["cause"] for band in bands}
+    return {
+        "conn": place.conn,
+        "side": _KEYS[place.from_client],
+        "from_ns": kept.from_ns,
+        "to_ns": kept.to_ns,
+        "times": _times(kept),
+        "segments": shown.height,
+        "first_frame": shown.item(0, "frame"),
+        "last_frame": shown.item(-1, "frame"),
+        "proving": proving.height,
+        "elsewhere": len(place.frames) - proving.height,
+        "omitted": kept.omitted,
+        "causes": [{"cause": cause, "means": CAUSES[cause]} for cause in CAUSES if cause in seen],
+        "shaded": sorted(seen & place.causes),
+        "figure": figure,
+    }
+
+
+def _times(kept: Kept) -> str:
+    """`2,260.296 s to 2,260.404 s`: as many digits as it takes to tell the two apart by a hundredth of what lies between them."""
+    width_s = max(kept.to_ns - kept.from_ns, 1) / NS_PER_S
+    decimals = min(max(2 - math.floor(math.log10(width_s)), 0), _CLOCK_DECIMALS)
+    return " to ".join(f"{time_ns / NS_PER_S:,.{decimals}f} s" for time_ns in (kept.from_ns, kept.to_ns))
+
+
+def _range(kept: Kept) -> list[float]:
+    beside_ns = max(kept.to_ns - kept.from_ns, 1000) * _BESIDE
+    return [(kept.from_ns - beside_ns) / NS_PER_S, (kept.to_ns + beside_ns) / NS_PER_S]

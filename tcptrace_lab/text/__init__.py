@@ -1,0 +1,1 @@
+"""Numbers and texts for people: written, read, and made safe to show."""

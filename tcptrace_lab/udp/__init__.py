@@ -1,0 +1,1 @@
+"""UDP: datagrams, and the flows that they make."""

@@ -1,0 +1,98 @@
+"""Capture files → the UDP tables `datagrams` and `flows`, without TCP.
+
+Rows are kept like those of `segments`: in memory up to a bound. Beyond it, a query reads a plain file again; rows of input that cannot be
+read twice go to temporary files. (`analyze` reads UDP and TCP in one pass and keeps no datagrams.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tcptrace_lab import schema
+from tcptrace_lab.capture.convert import Source, read_through
+from tcptrace_lab.engine.ordered import Ordered
+from tcptrace_lab.engine.reread import datagram_engine, pulled_all
+from tcptrace_lab.engine.segments import REREAD_BYTES, ROWS_PER_CONNECTION, SPILL_ROWS, loss_of, names_of, rereadable
+from tcptrace_lab.engine.spill import Spill
+from tcptrace_lab.udp.flows import FlowFigures
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterable
+
+    import polars as pl
+
+    from tcptrace_lab._core import CaptureInfo, Problem
+    from tcptrace_lab.engine.reread import Progress
+    from tcptrace_lab.errors import ReadInPart
+
+
+@dataclass(frozen=True, slots=True)
+class Datagrams:
+    """What the engine makes of the UDP in a capture.
+
+    Attributes:
+        datagrams: rows of `schema.DATAGRAMS` in capture order; lazy, because they may be larger than memory (see `Tables.segments`).
+        flows: rows of `schema.FLOWS` by `flow`; also lazy.
+        info: facts about the capture, from the files and the engine.
+        problems: what the engine survived: each kind of problem once, with its count and the place of the first.
+    """
+
+    datagrams: pl.LazyFrame
+    flows: pl.LazyFrame
+    info: CaptureInfo
+    problems: tuple[Problem, ...]
+
+    @property
+    def loss(self) -> ReadInPart | None:
+        """The loss as an exception, for a caller that must not go on with part of a capture; None if nothing was lost."""
+        return loss_of(self.info, self.problems)
+
+
+def read_datagrams(
+    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    *,
+    spill_rows: int = SPILL_ROWS,
+    reread_bytes: int = REREAD_BYTES,
+    progress: Progress | None = None,
+    say: Callable[[str], None] | None = None,
+) -> Datagrams:
+    """Read the UDP of a capture into tables.
+
+    Args:
+        paths: a file, or several files that are merged by time; `-` is standard input.
+        spill_rows: datagram rows kept in memory. Those of a larger capture go to temporary files (in `TMPDIR`). The bound for flows is a
+            thirty-second of this.
+        reread_bytes: uncompressed captures of at least this size are not kept: each query reads them again.
+        progress: called at intervals with the number of datagrams read and the share of the files (None where their size is unknown).
+        say: see `segments.read`.
+
+    Raises:
+        CaptureUnreadable: nothing could be read (NotACapture where there is nothing to read).
+        MissingTool: a file has a format that needs Wireshark, and Wireshark is not installed.
+        UsageError: no path was given.
+        OutputUnwritable: no room for the temporary files.
+    """
+
+    def tables(source: Source) -> Datagrams:
+        files = rereadable(source.names, reread_bytes)
+        figures = FlowFigures()
+        flows = Ordered(schema.FLOWS.polars_schema(), "flow", spill_rows // ROWS_PER_CONNECTION, figures.take)
+        spill = Spill(schema.DATAGRAMS.polars_schema(), spill_rows)
+        engine = datagram_engine(source.names, flows=True)
+        read = 0
+        for rows in pulled_all(engine):
+            if not rows.datagrams.is_empty():
+                figures.add(rows.datagrams)
+                if files is None:
+                    spill.add(rows.datagrams)
+            flows.add(rows.flows)
+            read += rows.datagrams.height
+            if progress is not None:
+                progress(read, rows.share)
+        info = source.info(engine)
+        datagrams = spill.finish() if files is None else files.datagrams(info["packets"])
+        return Datagrams(datagrams, flows.finish(), info, source.problems(engine))
+
+    return read_through(names_of(paths), say, tables)

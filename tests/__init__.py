@@ -1,0 +1,1 @@
+"""The tests, in folders by subject; what they share is in `support`."""

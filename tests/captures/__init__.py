@@ -1,0 +1,1 @@
+"""The captures of `captures/`, and those of others."""

@@ -1,0 +1,109 @@
+"""Every shared capture through `analyze`: what it exits with, and the counts of tshark that the index of the captures holds.
+
+The index counts what tshark's dissectors call TCP, wherever they find it. Where the command says otherwise, the reason is written here;
+an entry holds exactly, so one that is no longer needed makes its test fail.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import jsonschema
+import pytest
+
+from tcptrace_lab import errors
+from tcptrace_lab.cli import run
+from tcptrace_lab.errors import EXIT_DONE, EXIT_READ_IN_PART, EXIT_UNREADABLE
+from tests.support import needs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+FIGURES = {"packets": "packets", "tcp_segments": "tcp_packets", "connections": "tcp_streams"}
+"""Key of the JSON → column of the index."""
+
+NO_CAPTURES = {"INDEX.tsv", "README.md"}
+
+
+VALID = jsonschema.Draft202012Validator(json.loads((Path(errors.__file__).parent / "outputs/schemas/analysis.schema.json").read_text()))
+VALIDATED_CONNECTIONS = 30
+"""The JSON of captures with no more connections is held against its schema: 10 ms for each of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Otherwise:
+    """What the command counts in one capture, and why not as tshark does."""
+
+    reason: str
+    packets: int
+    tcp_segments: int
+    connections: int
+
+
+QUOTED = "Some TCP headers stand in ICMP errors: copies of what was sent before, which tshark counts, some of them as streams of their own."
+SAMPLED = "Some TCP headers are samples in an sFlow datagram: reports about packets elsewhere."
+NO_LINK_IN_TSHARK = "tshark 4.0 refuses the whole file for its link type."
+
+OTHERWISE: Mapping[str, Otherwise] = {
+    "Zious11-wirerust__dns-remoteshell.pcap": Otherwise(
+        "Half of the frames are copies of those beside them. A SYN that comes again after a RST opens a connection; tshark joins them.",
+        131,
+        118,
+        13,
+    ),
+    "seladb-PcapPlusPlus__tcp-reassembly.pcap": Otherwise(SAMPLED, 66, 65, 1),
+    "simsong-tcpflow__image2.pcap": Otherwise(QUOTED, 25, 23, 1),
+    "the-tcpdump-group-tcpdump__bigtcp-ipv6.pcap": Otherwise(
+        "BIG TCP: the IPv6 payload length is 0 and no hop-by-hop header tells the true one. The frame's length does; tshark 4.0 gives up.",
+        1,
+        1,
+        1,
+    ),
+    "the-tcpdump-group-tcpdump__brcm-tag.pcap": Otherwise(NO_LINK_IN_TSHARK, 23, 0, 0),
+    "the-tcpdump-group-tcpdump__dsa.pcap": Otherwise(NO_LINK_IN_TSHARK, 8, 0, 0),
+    "the-tcpdump-group-tcpdump__sflow_expanded.pcap": Otherwise(SAMPLED, 1, 0, 0),
+    "zeek-zeek__smtp.pcap": Otherwise(QUOTED, 125, 118, 6),
+}
+"""File of the index → what is counted in it instead."""
+
+
+@needs.shared_captures
+def test_the_index_names_all_captures() -> None:
+    files = {str(path.relative_to(needs.SHARED)) for path in needs.SHARED.rglob("*") if path.is_file() and path.name not in NO_CAPTURES}
+    assert files == set(needs.index())
+    assert len(files) > 300
+
+
+@needs.shared_captures
+def test_reasons_are_given_for_captures_that_are_there() -> None:
+    assert set(OTHERWISE) <= set(needs.index())
+
+
+@needs.shared_captures
+@pytest.mark.parametrize("name", needs.index())
+def test_every_capture_is_analyzed_and_counted_as_tshark_counts(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 0 or 4, and the error line that belongs to it; 3 only where tshark reads no packet either."""
+    needs.program("tshark")  # without it, formats that only Wireshark knows end with 5
+    row, told = needs.index()[name], tmp_path / "told.json"
+    code = run(["analyze", str(needs.SHARED / name), "--quiet", "--json", str(told), "-o", str(tmp_path / "report.html")])
+    words = capsys.readouterr().err.splitlines()
+    assert len(words) == (code != EXIT_DONE), words
+    if code == EXIT_UNREADABLE:
+        assert (int(row["packets"]), told.exists()) == (0, False)
+        return
+    assert code in {EXIT_DONE, EXIT_READ_IN_PART}
+    document = json.loads(told.read_bytes())
+    capture = document["capture"]
+    if len(document["connections"]) <= VALIDATED_CONNECTIONS:
+        VALID.validate(document)
+    assert capture["complete"] == (code == EXIT_DONE)
+    counted = {figure: capture[figure] for figure in FIGURES}
+    theirs = {figure: int(row[column]) for figure, column in FIGURES.items()}
+    otherwise = OTHERWISE.get(name)
+    if otherwise is None:
+        assert counted == theirs
+    else:
+        assert counted == {figure: getattr(otherwise, figure) for figure in FIGURES} != theirs

@@ -1,0 +1,137 @@
+"""Help, completion, man page and progress: what people see before and while a command works."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tcptrace_lab.cli import guide, man, terminal
+from tcptrace_lab.cli.program import app
+from tests.support import needs, packets, transfer
+from tests.support.command import PROGRAM, TIME_LIMIT_S, tcptrace_lab
+from tests.support.terminals import on_terminal
+
+COLUMNS = 80
+MAN_PAGE = Path("docs/wheel/data/share/man/man1/tcptrace-lab.1")
+
+COMMANDS = dict(guide.commands(app()))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_its_line_and_examples_that_fit(name: str) -> None:
+    told = guide.GUIDES[name]
+    assert told.examples
+    assert len(told.short) <= COLUMNS - len("  annotate  ")
+    for command, _ in told.examples:
+        assert "tcptrace-lab" in command
+        assert max(map(len, command.splitlines())) <= guide.WIDTH
+    shown = tcptrace_lab(*name.split(), "--help").stdout.decode()
+    lines = [" ".join(line.split()) for line in shown.splitlines()]
+    assert all(" ".join(line.split()) in lines for command, _ in told.examples for line in command.splitlines())
+    assert max(map(len, shown.splitlines())) <= COLUMNS
+
+
+def test_options_in_examples_are_options_of_the_command() -> None:
+    for name, told in guide.GUIDES.items():
+        if name not in COMMANDS:
+            continue
+        shown = tcptrace_lab(*name.split(), "--help").stdout.decode()
+        own = [part for command, _ in told.examples for part in command.split("|") if f"tcptrace-lab {name}" in part]
+        options = {word.strip('"') for part in own for word in part.split("&&")[0].split() if word.startswith("--")}
+        assert all(option in shown for option in options), (name, options)
+
+
+def completed(line: str, shell: str = "bash") -> list[str]:
+    """What the shell is offered behind `line`."""
+    words = line.split(" ")
+    asked = {
+        "bash": {"COMP_WORDS": "\n".join(words), "COMP_CWORD": str(len(words) - 1)},
+        "zsh": {"_TYPER_COMPLETE_ARGS": line},
+        "fish": {"_TYPER_COMPLETE_ARGS": line, "_TYPER_COMPLETE_FISH_ACTION": "get-args"},
+    }[shell]
+    environment = {**os.environ, **asked, "_TCPTRACE_LAB_COMPLETE": f"complete_{shell}"}
+    done = subprocess.run([PROGRAM], env=environment, capture_output=True, timeout=TIME_LIMIT_S, check=True)
+    assert done.stderr == b""
+    return done.stdout.decode().splitlines()
+
+
+def test_commands_options_and_values_are_completed() -> None:
+    assert completed("tcptrace-lab ana") == ["analyze"]
+    assert completed("tcptrace-lab analyze --mark") == ["--markdown"]
+    assert completed("tcptrace-lab analyze --fail-on ") == ["high", "medium", "low", "info"]
+    assert "analyze" in "\n".join(completed("tcptrace-lab ana", "zsh"))
+    assert completed("tcptrace-lab ana", "fish")[0].split("\t")[0] == "analyze"
+
+
+def test_bash_takes_the_script_that_is_shown_and_completes_with_it(tmp_path: Path) -> None:
+    script = tcptrace_lab("--show-completion", "bash").stdout.decode()
+    (tmp_path / "completion.sh").write_text(script)
+    asks = (
+        'source completion.sh; COMP_WORDS=(tcptrace-lab ver); COMP_CWORD=1; _tcptrace_lab_completion tcptrace-lab; echo "${COMPREPLY[@]}"'
+    )
+    environment = {**os.environ, "PATH": f"{PROGRAM.parent}:{os.environ['PATH']}"}
+    done = subprocess.run(["bash", "-c", asks], cwd=tmp_path, env=environment, capture_output=True, timeout=TIME_LIMIT_S, check=True)
+    assert (done.stdout, done.stderr) == (b"verify\n", b"")
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_other_shells_have_scripts_too(shell: str) -> None:
+    done = tcptrace_lab("--show-completion", shell)
+    assert done.returncode == 0
+    assert f"complete_{shell}" in done.stdout.decode()
+
+
+def test_the_man_page_is_that_of_the_help() -> None:
+    """`make man` renews it."""
+    assert MAN_PAGE.read_text(encoding="utf-8") == man.page()
+
+
+def test_the_man_page_is_clean_and_names_every_command() -> None:
+    done = subprocess.run(
+        [needs.program("groff"), "-man", "-ww", "-Kutf8", "-Tutf8", MAN_PAGE],
+        capture_output=True,
+        timeout=TIME_LIMIT_S,
+        env={**os.environ, "GROFF_NO_SGR": "1"},
+        check=True,
+    )
+    assert done.stderr == b""
+    overstruck = done.stdout.decode()
+    plain = "".join(letter for place, letter in enumerate(overstruck) if overstruck[place + 1 : place + 2] != "\b" and letter != "\b")
+    assert all(f"tcptrace-lab {name}" in " ".join(plain.split()) for name in COMMANDS)
+
+
+def test_pace_and_time_left_are_told_after_a_second() -> None:
+    """2,000,000 of 8,000,000 segments in 2 s: a million a second, and 6 s to go."""
+    seconds = iter([0.0, 0.0, 2.0, 2.0, 2.0])
+    shown = terminal.Activity("reading", clock=lambda: next(seconds))
+    shown.segments(2_000_000, 0.25)
+    assert shown.text == "2,000,000 segments read, 25%, 1 M/s, 6 s left"
+
+
+def test_the_file_is_named_where_there_are_several_and_its_name_cut() -> None:
+    shown = terminal.Activity("reading")
+    shown.next_file("a-very-long-name-of-a-capture.pcap")
+    shown.segments(1, None)
+    assert shown.text == "a-very-long-n…: 1 segments read"
+
+
+@pytest.mark.parametrize("environment", [{"TERM": "dumb"}, {"NO_COLOR": "1"}])
+def test_on_a_poor_terminal_nothing_is_coloured_or_moved(tmp_path: Path, environment: dict[str, str]) -> None:
+    path = packets.capture(tmp_path / "transfer.pcap", transfer.TEXT)
+    code, shown = on_terminal(["analyze", path.name], tmp_path, environment)
+    assert code == 0
+    colours = [part for part in shown.split("\x1b[")[1:] if any(part.startswith(f"{number}m") for number in range(30, 48))]
+    assert not colours
+    if environment.get("TERM") == "dumb":
+        assert "\x1b" not in shown
+
+
+def test_help_takes_nothing_that_costs() -> None:
+    heavy = "{'polars', 'plotly', 'numpy', 'rich', 'jinja2', 'tcptrace_lab._core'}"
+    script = f"import sys; from tcptrace_lab.cli import run; run(['--help']); sys.exit(str({heavy} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=TIME_LIMIT_S, check=False)
+    assert done.stderr == b"set()\n"

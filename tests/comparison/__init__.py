@@ -1,0 +1,1 @@
+"""Captures held against each other."""

@@ -1,0 +1,1 @@
+"""Kinds of segments, in exchanges written by hand."""

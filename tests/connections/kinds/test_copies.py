@@ -1,0 +1,158 @@
+"""Packets that are there twice: by the capture (SPAN ports, "any", two points of one path) or by the network."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+
+from tests.support import engine, needs, packets, transfer
+from tests.support.engine import column, read_text
+from tests.support.places import CAPTURES
+from tests.support.verdicts import HANDSHAKE, figures, judged, verdicts
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DUPLICATE_FIGURES = ("capture_duplicates", "network_duplicates")
+
+
+def test_a_packet_captured_twice_counts_once(tmp_path: Path) -> None:
+    """The same IPv4 identification makes it the same packet (RFC 6864, 4.1 for stacks that count): SYN, data, ACK, and again."""
+    read = read_text(
+        tmp_path,
+        """
+        0.0000 C > S S  0:0(0)        win 64240 <mss 1460, sackOK> {id 7}
+        +10us  C > S S  0:0(0)        win 64240 <mss 1460, sackOK> {id 7}
+        0.0100 S > C S. 0:0(0) ack 1  win 65160 <mss 1460, sackOK> {id 70}
+        +10us  S > C S. 0:0(0) ack 1  win 65160 <mss 1460, sackOK> {id 70}
+        0.0110 C > S .  1:1(0) ack 1  win 502 {id 8}
+        +10us  C > S .  1:1(0) ack 1  win 502 {id 8}
+        0.0200 C > S P. 1:1001 ack 1 win 502 {id 9}
+        +10us  C > S P. 1:1001 ack 1 win 502 {id 9}
+        0.0300 S > C .  1:1(0) ack 1001 win 500 {id 71}
+        +10us  S > C .  1:1(0) ack 1001 win 500 {id 71}
+        """,
+    )
+    assert column(read.segments, "kind") == [
+        *("new", "capture_duplicate") * 2,
+        *("ack", "capture_duplicate"),
+        *("new", "capture_duplicate"),
+        *("ack", "capture_duplicate"),
+    ]
+    assert verdicts(read, 8) == [("capture_duplicate", "ip_id", 7, "consistent")]
+    names = ("segments", "data_segments", "payload_bytes", "unique_bytes", "retransmitted_segments", "syn_segments", "pure_acks")
+    assert figures(read, "client", *names) == (3, 1, 1000, 1000, 0, 1, 1)
+    assert figures(read, "server", "segments", "duplicate_acks", "capture_duplicates") == (2, 0, 2)
+    assert column(read.segments, "rtt_ns", 3, 9) == [10_000_000, 10_000_000]
+    assert read.connections["syn_to_synack_ns"].to_list() == [10_000_000]
+
+
+def test_a_router_on_the_way_lowers_the_ttl_of_the_second_copy(tmp_path: Path) -> None:
+    """RFC 1812, 5.3.1: each router takes 1; the packet was seen in front of it and behind."""
+    text = f"{HANDSHAKE}\n0.0200 C > S P. 1:1001 ack 1 {{id 9}}\n0.0203 C > S P. 1:1001 ack 1 {{id 9, ttl 63}}"
+    assert judged(tmp_path, text, 5) == [("capture_duplicate", "path", 4, "proved")]
+
+
+def test_a_trunk_shows_the_second_copy_with_another_vlan(tmp_path: Path) -> None:
+    text = f"{HANDSHAKE}\n0.0200 C > S P. 1:1001 ack 1 {{id 9}}\n0.0203 C > S P. 1:1001 ack 1 {{id 9, vlan 20}}"
+    assert judged(tmp_path, text, 5) == [("capture_duplicate", "path", 4, "proved")]
+
+
+def test_without_identification_the_timestamp_tells_a_copy_from_a_resend(tmp_path: Path) -> None:
+    """Identification 0 with DF, or IPv6: the same bytes with the same timestamp within a quarter of the round trip, 2.7 ms."""
+    text = f"""{HANDSHAKE}
+        0.0200 C > S P. 1:1001 ack 1 <TS val 20 ecr 9> {{id 0}}
+        0.02%s C > S P. 1:1001 ack 1 <TS val %d ecr 9> {{id 0}}
+    """
+    assert judged(tmp_path, text % ("02", 20), 5) == [("capture_duplicate", "timestamp", 4, "consistent")]
+    assert judged(tmp_path, text % ("02", 21), 5)[0][0] == "retransmit"
+    assert judged(tmp_path, text % ("40", 20), 5)[0][0] == "retransmit"
+
+
+def test_duplicate_acks_of_a_stack_with_one_identification_for_all_are_no_copies(tmp_path: Path) -> None:
+    """RFC 6864, 4.1: DF makes the identification meaningless, and some stacks send a constant. Other tools take these for copies."""
+    text = f"""{HANDSHAKE.replace("win 65160 <mss 1460, sackOK, wscale 7>", "win 65160 <mss 1460, sackOK, wscale 7> {id 5}")}
+        0.0200 C > S . 1:1461    ack 1
+        0.0201 C > S . 1461:2921 ack 1
+        0.0202 C > S . 2921:4381 ack 1
+        0.0300 S > C . ack 1 win 509 {{id 5}}
+        0.0301 S > C . ack 1 win 509 {{id 5}}
+        0.0302 S > C . ack 1 win 509 {{id 5}}
+    """
+    read = read_text(tmp_path, text)
+    assert column(read.segments, "kind", 7, 8, 9) == ["window_update", "duplicate_ack", "duplicate_ack"]
+    assert figures(read, "server", *DUPLICATE_FIGURES) == (0, 0)
+
+
+def test_a_dsack_makes_it_the_network_that_delivered_a_packet_twice(tmp_path: Path) -> None:
+    """RFC 2883, 4.1: the receiver saw both, so the copy is not the capture's."""
+    read = read_text(
+        tmp_path,
+        f"""{HANDSHAKE}
+        0.0200 C > S . 1:1461    ack 1 {{id 50}}
+        0.0201 C > S . 1461:2921 ack 1 {{id 51}}
+        0.0202 C > S . 1461:2921 ack 1 {{id 51}}
+        0.0301 S > C . ack 2921 win 509
+        0.0302 S > C . ack 2921 win 509 <sack 1461:2921>
+        """,
+    )
+    assert verdicts(read, 6) == [("network_duplicate", "dsack", 8, "proved")]
+    assert figures(read, "client", *DUPLICATE_FIGURES, "retransmitted_segments", "payload_bytes") == (0, 1, 0, 2920)
+
+
+def test_the_same_packet_long_after_itself_was_kept_by_the_network(tmp_path: Path) -> None:
+    """80 ms later, 8 round trips: no capture holds a packet back for so long, and a resend would have a newer timestamp (RFC 7323, 3.2)."""
+    text = f"{HANDSHAKE}\n0.020 C > S P. 1:1001 ack 1 <%s> {{id 50}}\n0.100 C > S P. 1:1001 ack 1 <%s> {{id 50}}"
+    assert judged(tmp_path, text % ("TS val 20 ecr 9", "TS val 20 ecr 9"), 5) == [("network_duplicate", "ip_id", 4, "consistent")]
+    assert judged(tmp_path, text % ("TS val 20 ecr 9", "TS val 100 ecr 9"), 5)[0][0] == "tail_probe"
+
+
+def test_a_resend_with_the_identification_of_the_original_is_a_resend(tmp_path: Path) -> None:
+    """Some stacks resend the packet as it was; 310 ms later that was their timer (RFC 6298), not the network."""
+    text = f"{HANDSHAKE}\n0.020 C > S P. 1:1001 ack 1 {{id 50}}\n0.330 C > S P. 1:1001 ack 1 {{id 50}}"
+    assert judged(tmp_path, text, 5) == [("rto_retransmit", "silence", 4, "proved")]
+
+
+def test_two_points_of_a_slow_path_see_a_packet_far_apart(tmp_path: Path) -> None:
+    """50 ms between them, and other layers around it: still the same packet."""
+    text = f"{HANDSHAKE}\n0.020 C > S P. 1:1001 ack 1 {{id 50}}\n0.070 C > S P. 1:1001 ack 1 {{id 50, vlan 20}}"
+    assert judged(tmp_path, text, 5) == [("capture_duplicate", "path", 4, "proved")]
+
+
+def _captured_twice(path: Path, folder: Path) -> Path:
+    """The capture with every packet once more 2 µs later, as from an interface and the bridge behind it (Wireshark's tools)."""
+    later, twice = folder / "later.pcapng", folder / "twice.pcapng"
+    subprocess.run([needs.program("editcap"), "-t", "0.000002", path, later], check=True, capture_output=True)
+    subprocess.run([needs.program("mergecap"), "-w", twice, path, later], check=True, capture_output=True)
+    return twice
+
+
+def _kinds(read: engine.Read, *, copies: bool) -> list[str]:
+    """Of all copies, or of all others, in order."""
+    return read.segments.filter((pl.col("kind") == "capture_duplicate") == copies)["kind"].to_list()
+
+
+def _figures(read: engine.Read) -> list[dict[str, Any]]:
+    """Of each connection, but for frames, and for its end: the last copy comes 2 µs behind it."""
+    numbered = pl.selectors.contains("frame", "capture_duplicates", "last_ts_ns", "_ending_") & ~pl.selectors.contains("frame_bytes")
+    return read.connections.select(~numbered).to_dicts()
+
+
+def test_every_packet_captured_twice_leaves_every_figure_as_it_was(tmp_path: Path) -> None:
+    path = packets.capture(tmp_path / "once.pcap", transfer.TEXT)
+    once, twice = engine.read(path), engine.read(_captured_twice(path, tmp_path))
+    assert _kinds(twice, copies=True) == ["capture_duplicate"] * once.segments.height
+    assert _kinds(twice, copies=False) == once.segments["kind"].to_list()
+    assert _figures(twice) == _figures(once)
+
+
+@pytest.mark.parametrize("name", ["ethernet-loss", "ethernet-reordering-at-server", "ethernet-slow-reader", "ethernet-two-way"])
+def test_real_transfers_captured_twice_keep_their_figures(tmp_path: Path, name: str) -> None:
+    path = CAPTURES / f"{name}.pcapng"
+    once, twice = engine.read(path), engine.read(_captured_twice(path, tmp_path))
+    assert _kinds(twice, copies=True) == ["capture_duplicate"] * once.segments.height
+    assert _kinds(twice, copies=False) == once.segments["kind"].to_list()
+    assert _figures(twice) == _figures(once)

@@ -1,0 +1,236 @@
+"""Why bytes were sent again, in exchanges written by hand; expected values follow from the RFC named beside each test."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.engine import column, read_text
+from tests.support.verdicts import HANDSHAKE, WITHOUT_SACK, figures, judged, verdicts
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FLIGHT_OF_6 = """
+    0.0200 C > S . 1:1461    ack 1
+    0.0201 C > S . 1461:2921 ack 1
+    0.0202 C > S . 2921:4381 ack 1
+    0.0203 C > S . 4381:5841 ack 1
+    0.0204 C > S . 5841:7301 ack 1
+    0.0205 C > S . 7301:8761 ack 1
+"""
+"""Frames 4 to 9."""
+
+
+def test_the_third_duplicate_ack_brings_a_fast_retransmit_and_sack_the_rest_of_the_recovery(tmp_path: Path) -> None:
+    """RFC 6675, 5: the first and the third segment are lost. Frame 14 ends at a part of what was out: RFC 6582, 3.2, step 3."""
+    text = f"""{HANDSHAKE}{FLIGHT_OF_6}
+        0.0302 S > C . ack 1 win 509 <sack 1461:2921>
+        0.0303 S > C . ack 1 win 509 <sack 4381:5841, sack 1461:2921>
+        0.0304 S > C . ack 1 win 509 <sack 4381:7301, sack 1461:2921>
+        0.0305 C > S . 1:1461    ack 1
+        0.0405 S > C . ack 2921 win 509 <sack 4381:8761>
+        0.0406 C > S . 2921:4381 ack 1
+        0.0506 S > C . ack 8761 win 509
+    """
+    text = text.replace(", sack 1461", " 1461")
+    read = read_text(tmp_path, text)
+    assert verdicts(read, 10, 13, 14, 15, 16) == [
+        ("duplicate_ack", "sack", 2, "proved"),
+        ("fast_retransmit", "duplicate_acks", 12, "proved"),
+        ("partial_ack", "sequence", 13, "proved"),
+        ("recovery_retransmit", "sack", 14, "consistent"),
+        ("ack", "sequence", None, "proved"),
+    ]
+    assert column(read.segments, "resent_by", 13, 15) == ["fast", "recovery"]
+    assert column(read.segments, "transmission", 4, 13, 15) == [1, 2, 2]
+    assert figures(read, "client", "retransmitted_segments", "spurious_retransmissions") == (2, 0)
+
+
+def test_without_sack_a_partial_ack_brings_the_next_resend(tmp_path: Path) -> None:
+    """RFC 6582, 3.2, step 3 (NewReno)."""
+    text = f"""{WITHOUT_SACK}{FLIGHT_OF_6}
+        0.0302 S > C . ack 1 win 509
+        0.0303 S > C . ack 1 win 509
+        0.0304 S > C . ack 1 win 509
+        0.0305 S > C . ack 1 win 509
+        0.0305 C > S . 1:1461    ack 1
+        0.0405 S > C . ack 2921 win 509
+        0.0406 C > S . 2921:4381 ack 1
+        0.0506 S > C . ack 8761 win 509
+    """
+    assert judged(tmp_path, text, 14, 15, 16) == [
+        ("fast_retransmit", "duplicate_acks", 13, "proved"),
+        ("partial_ack", "sequence", 14, "proved"),
+        ("recovery_retransmit", "partial_ack", 15, "consistent"),
+    ]
+
+
+def test_early_retransmit_after_two_duplicate_acks_of_three_segments(tmp_path: Path) -> None:
+    """RFC 5827, 3.1: with three segments out, two duplicate ACKs are all that can come."""
+    text = f"""{HANDSHAKE}
+        0.0200 C > S . 1:1461    ack 1
+        0.0201 C > S . 1461:2921 ack 1
+        0.0202 C > S . 2921:4381 ack 1
+        0.0301 S > C . ack 1 win 509 <sack 1461:2921>
+        0.0302 S > C . ack 1 win 509 <sack 1461:4381>
+        0.0303 C > S . 1:1461    ack 1
+    """
+    assert judged(tmp_path, text, 9) == [("fast_retransmit", "sack", 8, "consistent")]
+
+
+def test_rack_resends_what_a_later_segment_overtook_by_a_quarter_round_trip(tmp_path: Path) -> None:
+    """RFC 8985, 6.2: one SACK of a later segment, then the reordering window of RTT/4, then the resend."""
+    text = f"""{HANDSHAKE}
+        0.0200 C > S . 1:1461    ack 1
+        0.0201 C > S . 1461:2921 ack 1
+        0.0301 S > C . ack 1 win 509 <sack 1461:2921>
+        0.0326 C > S . 1:1461    ack 1
+    """
+    assert judged(tmp_path, text, 7) == [("fast_retransmit", "sack", 6, "consistent")]
+
+
+def test_a_probe_resends_the_last_segment_and_the_timeout_the_first(tmp_path: Path) -> None:
+    """RFC 8985, 7.2 and 7.3: PTO = 2 SRTT = 20 ms, the highest sequence; RFC 6298, 5.4: the timeout resends the earliest."""
+    text = f"""{HANDSHAKE}
+        0.0200 C > S . 1:1461    ack 1
+        0.0201 C > S . 1461:2921 ack 1
+        0.0202 C > S . 2921:4381 ack 1
+        0.0430 C > S . 2921:4381 ack 1
+        0.2650 C > S . 1:1461    ack 1
+    """
+    read = read_text(tmp_path, text)
+    assert verdicts(read, 7, 8) == [
+        ("tail_probe", "probe_time", 6, "proved"),
+        ("rto_retransmit", "silence", 4, "proved"),
+    ]
+    assert column(read.segments, "released_by", 7, 8) == ["timer", "timer"]
+
+
+def test_a_probe_for_a_single_segment_waits_for_its_delayed_ack(tmp_path: Path) -> None:
+    """RFC 8985, 7.2: one segment out: PTO = 2 SRTT + WCDelAckT = 20 + 200 ms. The next silence is a timeout's."""
+    text = f"{HANDSHAKE}\n0.020 C > S P. 1:1001 ack 1\n0.244 C > S P. 1:1001 ack 1\n0.470 C > S P. 1:1001 ack 1"
+    assert judged(tmp_path, text, 5, 6) == [
+        ("tail_probe", "probe_time", 4, "consistent"),
+        ("rto_retransmit", "silence", 5, "proved"),
+    ]
+
+
+def test_timeouts_double(tmp_path: Path) -> None:
+    """RFC 6298, 5.5: 220 ms, 440 ms, 880 ms; without SACK there are no probes (RFC 8985, 3.1)."""
+    text = f"""{WITHOUT_SACK}
+        0.020 C > S P. 1:1001 ack 1
+        0.240 C > S P. 1:1001 ack 1
+        0.680 C > S P. 1:1001 ack 1
+        1.560 C > S P. 1:1001 ack 1
+    """
+    read = read_text(tmp_path, text)
+    assert verdicts(read, 5, 6, 7) == [("rto_retransmit", "silence", frame, "proved") for frame in (4, 5, 6)]
+    assert column(read.segments, "transmission", 4, 5, 6, 7) == [1, 2, 3, 4]
+
+
+def test_a_resend_after_a_second_is_a_timeout_also_where_probes_are_possible(tmp_path: Path) -> None:
+    """RFC 6298, 2.4: a timeout of at least 1 s, as older stacks keep it; a probe would have come after 220 ms."""
+    text = f"{HANDSHAKE}\n0.020 C > S P. 1:1001 ack 1\n1.020 C > S P. 1:1001 ack 1"
+    assert judged(tmp_path, text, 5) == [("rto_retransmit", "silence", 4, "proved")]
+
+
+def test_after_a_timeout_acks_bring_the_rest(tmp_path: Path) -> None:
+    """RFC 5681, 3.1 and 4.3: after a timeout the sender starts again from the first byte lost."""
+    text = f"""{WITHOUT_SACK}
+        0.0200 C > S . 1:1461    ack 1
+        0.0201 C > S . 1461:2921 ack 1
+        0.0202 C > S . 2921:4381 ack 1
+        0.2410 C > S . 1:1461    ack 1
+        0.2510 S > C . ack 1461 win 509
+        0.2511 C > S . 1461:2921 ack 1
+        0.2512 C > S . 2921:4381 ack 1
+    """
+    read = read_text(tmp_path, text)
+    assert column(read.segments, "kind", 7, 8, 9, 10) == ["rto_retransmit", "partial_ack", "recovery_retransmit", "recovery_retransmit"]
+    assert column(read.segments, "evidence_frame", 9, 10) == [8, 8]
+
+
+def test_a_timeout_is_no_verdict_sooner_than_any_timer(tmp_path: Path) -> None:
+    """120 ms of silence, 12 round trips: no duplicate ACK, no probe (no SACK), no timer in use is that short. Unknown."""
+    text = f"{WITHOUT_SACK}\n0.0200 C > S . 1:1461 ack 1\n0.0201 C > S . 1461:2921 ack 1\n0.1401 C > S . 1:1461 ack 1"
+    read = read_text(tmp_path, text)
+    assert verdicts(read, 6) == [("retransmit", "sequence", 4, "proved")]
+    assert column(read.segments, "resent_by", 6) == ["unknown"]
+
+
+def test_over_a_long_path_an_ack_that_comes_late_is_no_timeout(tmp_path: Path) -> None:
+    """600 ms of round trip: the third duplicate ACK comes after 600 ms of silence, and the resend follows it at once."""
+    text = """
+        0.000 C > S S  0:0(0)        win 64240 <mss 1460, sackOK>
+        0.600 S > C S. 0:0(0) ack 1  win 65160 <mss 1460, sackOK>
+        0.601 C > S . 1:1461    ack 1
+        0.602 C > S . 1461:2921 ack 1
+        0.603 C > S . 2921:4381 ack 1
+        0.604 C > S . 4381:5841 ack 1
+        1.202 S > C . ack 1 <sack 1461:2921>
+        1.203 S > C . ack 1 <sack 1461:4381>
+        1.204 S > C . ack 1 <sack 1461:5841>
+        1.2041 C > S . 1:1461   ack 1
+    """
+    assert judged(tmp_path, text, 10) == [("fast_retransmit", "duplicate_acks", 9, "proved")]
+
+
+@pytest.mark.parametrize("waits_s", [(1, 3), (3, 9)])
+def test_syn_and_syn_ack_sent_again(tmp_path: Path, waits_s: tuple[int, int]) -> None:
+    """RFC 6298, 2.1 and 5.7: 1 s at first, 3 s in older stacks."""
+    first, second = waits_s
+    text = f"""
+        0 C > S S 0:0(0) <mss 1460>
+        {first} C > S S 0:0(0) <mss 1460>
+        {second} C > S S 0:0(0) <mss 1460>
+        {second}.01 S > C S. 0:0(0) ack 1 <mss 1460>
+        {second + 1} S > C S. 0:0(0) ack 1 <mss 1460>
+        {second + 1}.001 C > S . ack 1
+    """
+    read = read_text(tmp_path, text)
+    assert verdicts(read, 1, 2, 3, 4, 5) == [
+        ("new", "sequence", None, "proved"),
+        ("syn_retransmit", "syn", 1, "proved"),
+        ("syn_retransmit", "syn", 2, "proved"),
+        ("new", "sequence", None, "proved"),
+        ("syn_retransmit", "syn", 4, "proved"),
+    ]
+    assert figures(read, "client", "retransmitted_segments", "retransmitted_bytes") == (2, 0)
+    assert column(read.segments, "transmission", 3) == [3]
+
+
+def test_fin_sent_again_by_its_timer(tmp_path: Path) -> None:
+    text = f"{WITHOUT_SACK}\n0.5 C > S F. 1:1(0) ack 1\n0.75 C > S F. 1:1(0) ack 1"
+    assert judged(tmp_path, text, 5) == [("rto_retransmit", "silence", 4, "proved")]
+
+
+def test_resent_although_the_other_side_has_reset_the_connection(tmp_path: Path) -> None:
+    """RFC 9293, 3.10.7.4: after the RST there is nobody to resend to; it may not have arrived."""
+    text = f"{HANDSHAKE}\n0.02 C > S P. 1:101 ack 1\n0.03 S > C R. ack 101 win 0\n0.25 C > S P. 1:101 ack 1"
+    assert judged(tmp_path, text, 6) == [("spurious", "acknowledged", 5, "proved")]
+    text = f"{HANDSHAKE}\n0.02 C > S P. 1:101 ack 1\n0.03 S > C R 1:1(0) win 0\n0.25 C > S P. 1:101 ack 1"
+    assert judged(tmp_path, text, 6) == [("retransmit", "reset", 5, "consistent")]
+
+
+def test_reneging_a_receiver_gives_up_what_it_had_reported(tmp_path: Path) -> None:
+    """RFC 2018, 8: 1461:4381 was reported; the ACK for 1:1461 stops at its left edge, and the sender has to send it again."""
+    text = f"""{HANDSHAKE}
+        0.0200 C > S . 1:1461    ack 1
+        0.0201 C > S . 1461:2921 ack 1
+        0.0202 C > S . 2921:4381 ack 1
+        0.0301 S > C . ack 1 win 509 <sack 1461:2921>
+        0.0302 S > C . ack 1 win 509 <sack 1461:4381>
+        0.0303 C > S . 1:1461    ack 1
+        0.0403 S > C . ack 1461 win 509
+        0.0404 C > S . 1461:2921 ack 1
+        0.0504 S > C . ack 2921 win 509
+        0.0505 C > S . 2921:4381 ack 1
+        0.0605 S > C . ack 4381 win 509
+    """
+    assert judged(tmp_path, text, 9, 11, 13) == [
+        ("fast_retransmit", "sack", 8, "consistent"),
+        ("recovery_retransmit", "reneging", 10, "consistent"),
+        ("recovery_retransmit", "reneging", 10, "consistent"),
+    ]

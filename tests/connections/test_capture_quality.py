@@ -1,0 +1,171 @@
+"""Can a capture be believed: each thing that speaks against one, and what it leaves of the confidence."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any
+
+import dpkt
+import pytest
+
+import tcptrace_lab
+from tcptrace_lab.connections import capture_quality
+from tests.support import packets
+from tests.support.judged import judged_text
+from tests.support.places import CAPTURES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TRANSFER = """
+    0.000 C > S S  0:0(0)        win 64240 <mss 1460>
+    0.010 S > C S. 0:0(0) ack 1  win 65160 <mss 1460>
+    0.010 C > S .         ack 1
+    0.020 C > S .  1:1461    ack 1
+    0.020 C > S .  1461:2921 ack 1
+    0.031 S > C .         ack 2921
+    0.040 C > S F. 2921:2921 ack 1
+    0.051 S > C F. 1:1       ack 2922
+    0.051 C > S .         ack 2
+"""
+
+
+INTERFACE_STATISTICS, ISB_IFDROP = 5, 5
+"""Block and option of pcapng (draft-ietf-opsawg-pcapng, 4.6)."""
+
+
+def trusted(path: Path) -> capture_quality.Trust:
+    tables = tcptrace_lab.read(path)
+    return capture_quality.judge(tables.info, tables.connections, complete=tables.complete)
+
+
+def trusted_text(folder: Path, text: str, **options: Any) -> capture_quality.Trust:
+    return trusted(packets.capture(folder / "exchange.pcap", text, **options))
+
+
+def names(found: capture_quality.Trust) -> list[str]:
+    return [reason.name for reason in found.reasons]
+
+
+def test_nothing_speaks_against_a_whole_capture(tmp_path: Path) -> None:
+    found = trusted_text(tmp_path, TRANSFER)
+    assert (found.verdict, found.factor, found.reasons) == ("good", 1, ())
+    assert found.words == "capture quality: good"
+    assert set(found.counts.values()) == {0}
+
+
+def test_a_segment_that_was_acknowledged_and_is_not_there_is_suspected_dropped(tmp_path: Path) -> None:
+    without = "\n".join(line for line in TRANSFER.splitlines() if "1:1461 " not in line)
+    found = trusted_text(tmp_path, without)
+    assert (found.counts["drops_suspected"], names(found), found.verdict) == (1, ["drops_suspected"], "fair")
+    assert judged_text(tmp_path, without)["trust_reasons"] == ["much_not_captured"]
+
+
+@pytest.mark.parametrize(("dropped", "factor"), [(0, None), (1, 0.9), (2, 0.7), (50, 0.4)])
+def test_packets_that_the_kernel_dropped_weigh_by_their_share(dropped: int, factor: float | None, tmp_path: Path) -> None:
+    """Of 1,000 captured: at most a thousandth of all, at most a hundredth, and more; 0 dropped is a number, and speaks for the capture."""
+    exchange = "\n".join(f"+0.1ms C > S . {1 + at}:{2 + at} ack 1\n+0.01ms S > C . ack {2 + at}" for at in range(500))
+    path = packets.capture(tmp_path / "exchange.pcapng", exchange)
+    option = struct.pack("<HHQHH", ISB_IFDROP, 8, dropped, 0, 0)
+    length = 24 + len(option)
+    path.write_bytes(path.read_bytes() + struct.pack("<5I", INTERFACE_STATISTICS, length, 0, 0, 0) + option + struct.pack("<I", length))
+    told = tcptrace_lab.analyze(path).capture["trust"]
+    assert told["kernel_drops"] == dropped
+    assert {reason["name"]: reason["factor"] for reason in told["reasons"]}.get("kernel_drops") == factor
+
+
+def test_one_direction_alone_is_half_a_capture(tmp_path: Path) -> None:
+    found = trusted_text(tmp_path, "\n".join(line for line in TRANSFER.splitlines() if "S > C" not in line))
+    assert (found.counts["one_direction"], found.factor, found.verdict) == (1, 0.5, "fair")
+
+
+def test_a_connection_without_a_beginning_is_told(tmp_path: Path) -> None:
+    found = trusted_text(tmp_path, "\n".join(TRANSFER.splitlines()[4:]))
+    assert (found.counts["start_missing"], found.factor, names(found)) == (1, 0.9, ["start_missing"])
+
+
+def test_faults_weigh_by_the_bytes_of_their_connections(tmp_path: Path) -> None:
+    """One direction of a second connection with 2,920 bytes, as many as the first has: half of all at 0.5 · 0.9."""
+    other = "host D 10.0.0.9:50000\n1 D > S . 1:1461 ack 1\n1 D > S . 1461:2921 ack 1"
+    assert trusted_text(tmp_path, f"{TRANSFER}\n{other}").factor == pytest.approx((1 + 0.45) / 2)
+
+
+def test_a_segment_behind_its_own_acknowledgment_shows_that_the_capture_mixed_up_the_order(tmp_path: Path) -> None:
+    lines = TRANSFER.strip().splitlines()
+    lines[3:6] = [lines[3].replace("0.020", "0.020"), lines[5], lines[4].replace("0.020", "0.032")]
+    found = trusted_text(tmp_path, "\n".join(lines))
+    assert (found.counts["late_segments"], found.factor, names(found)) == (1, 0.8, ["late_segments"])
+
+
+def test_a_clock_that_goes_back_and_one_that_ticks_coarsely_are_told(tmp_path: Path) -> None:
+    back = trusted_text(tmp_path, TRANSFER.replace("0.031 S > C", "0.019 S > C"))
+    assert (names(back), back.factor) == (["clock_steps"], 0.7)
+    path = tmp_path / "coarse.pcapng"
+    resolution = dpkt.pcapng.PcapngOptionLE(code=dpkt.pcapng.PCAPNG_OPT_IF_TSRESOL, data=b"\x02")
+    interface = dpkt.pcapng.InterfaceDescriptionBlockLE(linktype=1, opts=[resolution, dpkt.pcapng.PcapngOptionLE()])
+    blocks = [bytes(dpkt.pcapng.SectionHeaderBlockLE()), bytes(interface)]
+    blocks += [
+        bytes(dpkt.pcapng.EnhancedPacketBlockLE(ts_low=frame.ts_ns // 10**7 % 2**32, pkt_data=frame.data, pkt_len=len(frame.data)))
+        for frame in packets.frames(TRANSFER)
+    ]
+    path.write_bytes(b"".join(blocks))
+    coarse = trusted(path)
+    assert (names(coarse), coarse.factor) == (["coarse_clock"], 0.7)
+    assert "10 ms" in coarse.words
+
+
+def test_data_cut_short_is_told_and_does_no_harm(tmp_path: Path) -> None:
+    found = trusted_text(tmp_path, TRANSFER, snaplen_bytes=96)
+    assert (names(found), found.factor) == (["snaplen"], 1)
+    assert found.words.startswith("capture quality: good; ")
+
+
+def test_a_capture_cut_off_is_believed_less(tmp_path: Path) -> None:
+    whole = packets.capture(tmp_path / "whole.pcap", TRANSFER).read_bytes()
+    path = tmp_path / "cut.pcap"
+    path.write_bytes(whole[:-10])
+    assert "read_in_part" in names(trusted(path))
+    assert trusted(path).words == "capture quality of the part that was read: good; the file could not be read completely"
+
+
+def test_of_an_empty_capture_there_is_nothing_to_believe(tmp_path: Path) -> None:
+    found = trusted_text(tmp_path, "")
+    assert (names(found), found.verdict) == (["empty"], "poor")
+    assert found.words == "capture quality: no packets"
+
+
+def test_offload_and_duplicates_of_real_captures_are_counted() -> None:
+    offload = trusted(CAPTURES / "ethernet-offload-bulk.pcapng.gz")
+    assert (offload.counts["super_segments"], names(offload)) == (41, ["snaplen", "super_segments"])
+    assert trusted(CAPTURES / "ethernet-loss.pcapng").counts["drops_suspected"] == 0, "lost on the path, and resent"
+
+
+@pytest.mark.parametrize(("factor", "steps"), [(1.0, 0), (0.8, 0), (0.79, 1), (0.5, 1), (0.49, 2), (0.0, 2)])
+def test_confidence_is_lowered_by_what_is_left(factor: float, steps: int) -> None:
+    assert capture_quality.steps_down(factor) == steps
+
+
+def stalls(*, clock_ms: float = 0) -> str:
+    """Twelve small writes, each held for a delayed ACK of 100 ms; the clock goes back once by `clock_ms`."""
+    lines = [TRANSFER.split("0.020", maxsplit=1)[0], "0.5 C > S P. 1:101 ack 1"]
+    for number in range(12):
+        end = 101 + 100 * number
+        lines += [f"+100ms S > C . ack {end}", f"+0.1ms C > S P. {end}:{end + 100} ack 1"]
+    if clock_ms:
+        lines += [f"1 C > S . {1301}:{1301}(0) ack 1"]
+    return "\n".join(lines)
+
+
+def test_findings_are_less_sure_where_the_capture_is_and_say_why(tmp_path: Path) -> None:
+    """The same exchange, whole, and with a clock that goes back (0.7: one step down)."""
+    sure, doubted = (
+        tcptrace_lab.analyze(packets.capture(tmp_path / f"{name}.pcap", text)).findings
+        for name, text in (("whole", stalls()), ("stepped", stalls(clock_ms=1)))
+    )
+    assert sure
+    assert [*(finding.id for finding in sure), "clock"] == [finding.id for finding in doubted]
+    ladder = ["proved", "consistent", "possible"]
+    for before, after in zip(sure, doubted[:-1], strict=True):
+        assert ladder.index(after.confidence) == min(ladder.index(before.confidence) + 1, 2)
+        assert "because of the capture: 1 timestamp runs backwards" in after.limits
+        assert "because of the capture" not in before.limits

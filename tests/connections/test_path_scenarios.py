@@ -1,0 +1,38 @@
+"""What live paths did and captures showed, written down by hand: cases in which loss, reordering and copies are easily confused.
+
+Each comes from a transfer of `tcptrace_lab.lab.trials`; the path's log said what happened.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.support.engine import column, read_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HANDSHAKE = """
+    0.000 C > S  S   0:0(0)        win 64240 <mss 9140, sackOK, TS val 100 ecr 0, wscale 7> {id 7}
+    0.001 S > C  S.  0:0(0) ack 1  win 65160 <mss 9140, sackOK, TS val 900 ecr 100, wscale 7> {id 0}
+    0.041 C > S  .   1:1    ack 1  win 502 <TS val 140 ecr 900> {id 24}
+"""
+
+
+def test_late_original_is_out_of_order_though_its_numbers_resemble_those_of_another(tmp_path: Path) -> None:
+    """At the receiver: packet 27 comes behind packet 31, from which one bit of its sequence number and one of its identification differ.
+
+    RFC 4737, 3.3: it was overtaken. It fills a hole, so it is no copy of anything.
+    """
+    text = f"""{HANDSHAKE}
+    0.0811 C > S . 1:9129      ack 1 win 502 <TS val 180 ecr 900> {{id 25}}
+    0.0812 C > S . 9129:18257  ack 1 win 502 <TS val 180 ecr 900> {{id 26}}
+    0.0813 C > S . 27385:32769 ack 1 win 502 <TS val 180 ecr 900> {{id 28}}
+    0.0814 C > S . 32769:41897 ack 1 win 502 <TS val 180 ecr 900> {{id 29}}
+    0.0815 C > S . 41897:51025 ack 1 win 502 <TS val 180 ecr 900> {{id 30}}
+    0.0816 C > S . 51025:60153 ack 1 win 502 <TS val 180 ecr 900> {{id 31}}
+    0.1169 C > S . 18257:27385 ack 1 win 502 <TS val 180 ecr 900> {{id 27}}
+    """
+    read = read_text(tmp_path, text)
+    assert column(read.segments, "kind", 9, 10) == ["new", "out_of_order"]
+    assert read.connections["client_unique_bytes"].to_list() == [60_152]

@@ -1,0 +1,77 @@
+"""The same capture gives the same bytes, whatever threads do, and ties are broken by what people can look up: the connection's number."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+from tcptrace_lab import analyze
+from tcptrace_lab.findings import cause_findings
+from tcptrace_lab.ledger import stalls
+from tests.support import packets
+from tests.support.ledgers import judged
+from tests.support.places import CAPTURES, ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TIED = cause_findings.MOST + 10
+"""Connections that lose the same time: more than are told of."""
+
+
+@pytest.fixture(scope="module")
+def tied(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Connections each of which opens at its second SYN, a second after the first, asks once and ends: all alike to the nanosecond."""
+    lines = [f"host C{number} 10.0.1.{number + 1}:40000 isn 1000\nhost S{number} 10.0.0.2:80 isn 5000" for number in range(TIED)]
+    for at_s, text in (
+        (0.0, "C{n} > S{n} S 0:0(0) win 64240 <mss 1460>"),
+        (1.0, "C{n} > S{n} S 0:0(0) win 64240 <mss 1460>"),
+        (1.02, "S{n} > C{n} S. 0:0(0) ack 1 win 65160 <mss 1460>"),
+        (1.04, "C{n} > S{n} P. 1:101 ack 1 win 64240"),
+        (1.06, "S{n} > C{n} . ack 101 win 65160"),
+    ):
+        lines += [f"{at_s + number / 1000:.3f} {text.format(n=number)}" for number in range(TIED)]
+    return packets.capture(tmp_path_factory.mktemp("tied") / "tied.pcap", "\n".join(lines))
+
+
+_DIGESTS = "import sys; sys.path.insert(0, sys.argv[1]); from tests.support.digests import digests; print(digests(*sys.argv[2:]))"
+
+
+def test_another_process_with_other_threads_writes_the_same_bytes(tied: Path) -> None:
+    """Polars hashes with another seed in each process, and cuts tables at other rows with other threads."""
+    paths = [str(tied), str(CAPTURES / "ethernet-loss.pcapng")]
+    told = set()
+    for threads, rows in (("1", "100000"), ("4", "50")):
+        done = subprocess.run(
+            [sys.executable, "-c", _DIGESTS, str(ROOT), *paths],
+            env=os.environ | {"POLARS_MAX_THREADS": threads, "POLARS_IDEAL_MORSEL_SIZE": rows},
+            capture_output=True,
+            timeout=120,
+            check=True,
+        )
+        told.add(done.stdout)
+    assert len(told) == 1
+
+
+def test_of_connections_that_lose_the_same_time_the_first_are_told(tied: Path) -> None:
+    """Each lost the second until its SYN was sent again, and 40 ms until the answer had come: the capture is 20 ms from either side."""
+    slow = [(one.conn, one.cost_ns) for one in analyze(tied).findings if one.id == "handshake-slow"]
+    assert slow == [(number, 1_040_000_000) for number in range(cause_findings.MOST)]
+
+
+def test_stalls_come_by_connection_and_in_order_of_time(tied: Path) -> None:
+    """The wait of the client's second SYN, and the time of the server before its first departure, which the ledger itself has last."""
+    tables = judged(tied)
+    rows = stalls.stalls(tables.ledger, tables.connections).collect()
+    first = rows.filter(pl.col("conn") == 0)
+    assert [(row["from_client"], row["cause"], row["frame_after"]) for row in first.iter_rows(named=True)][:1] == [
+        (True, "handshake", TIED + 1)
+    ]
+    keys = rows.select("conn", ~pl.col("from_client"), "start_ns").rows()
+    assert keys == sorted(keys)
+    assert first["from_client"].to_list() == sorted(first["from_client"].to_list(), reverse=True)

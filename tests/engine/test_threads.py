@@ -1,0 +1,59 @@
+"""What the engine gives does not depend on the number of its threads: neither rows, nor their order, nor the numbers of connections."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import polars as pl
+import pytest
+
+from tcptrace_lab import _core, causes, schema
+from tcptrace_lab.engine import reread
+from tests.support.places import CAPTURES, ROOT
+
+STREAM = ROOT / "benchmarks" / "stream.py"
+
+MANY = {"short": 30_000, "syns": 150_000}
+"""Connections that end, and such as do not: both more than the engine follows at a time before it closes some."""
+
+
+@pytest.fixture(scope="module", params=["short", "syns", "several"])
+def paths(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """A capture of many connections, or several captures as one."""
+    if request.param not in MANY:
+        return [str(CAPTURES / name) for name in ("ethernet-loss.pcapng", "ethernet-two-way.pcapng", "ethernet-random-loss.pcapng")]
+    path = tmp_path_factory.mktemp("threads") / f"{request.param}.pcap"
+    with path.open("wb") as target:
+        subprocess.run([sys.executable, STREAM, request.param, str(MANY[request.param])], stdout=target, check=True)
+    return [str(path)]
+
+
+def tables(paths: list[str], threads: int, *, segments: bool = False) -> dict[str, pl.DataFrame]:
+    """All that the engine gives, with so many threads; rows of segments are made by one."""
+    columns = ["frame", "conn", "kind"] if segments else []
+    engine = _core.Engine(paths, columns=columns, ledger=schema.LEDGER.names, worth=causes.worth(), threads=threads)
+    pulled = list(reread.pulled_all(engine))
+    whole = ("segments", "connections", "accounts", "ledger", "notes")
+    found = {name: pl.concat([getattr(rows, name) for rows in pulled]) for name in whole}
+    found |= reread.judged(engine)._asdict()
+    found["revisions"] = reread.frame(engine.revisions(), schema.SEGMENTS)
+    return found
+
+
+def test_threads_change_nothing(paths: list[str]) -> None:
+    expected = tables(paths, 1)
+    assert all(expected[name].height for name in ("connections", "accounts"))
+    for threads in (2, 3, 8):
+        for name, table in tables(paths, threads).items():
+            assert table.equals(expected[name]), (threads, name)
+
+
+def test_connections_have_the_numbers_that_their_segments_have(paths: list[str]) -> None:
+    connections = tables(paths, 8)["connections"]
+    with_segments = tables(paths, 8, segments=True)
+    assert connections.equals(with_segments["connections"])
+    firsts = with_segments["segments"].group_by("conn").agg(first_frame=pl.col("frame").min()).sort("conn")
+    assert firsts["first_frame"].is_sorted()
+    assert firsts["conn"].to_list() == list(range(connections.height))
+    assert connections.sort("conn")["first_frame"].to_list() == firsts["first_frame"].to_list()

@@ -1,0 +1,165 @@
+"""What the path does beside losing segments, and what a capture itself lacks, as findings with their frames."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import dpkt.pcap
+import pytest
+
+import tcptrace_lab
+from tests.support import packets
+from tests.support.places import CAPTURES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tcptrace_lab.findings.finding import Finding
+
+
+OPENED = """
+    0.000 C > S  S   0:0(0)        win 65535 <mss 1460, sackOK>
+    0.020 S > C  S.  0:0(0) ack 1  win 65535 <mss 1460, sackOK>
+    0.020 C > S  .          ack 1  win 65535
+"""
+
+
+def found(path: Path, finding: str) -> list[Finding]:
+    return [one for one in tcptrace_lab.analyze(path).findings if one.id == finding]
+
+
+def overtaken(times: int) -> str:
+    """So many times, at the receiver: the second of two segments comes first, one IP ID after the one that it overtook."""
+    lines = []
+    for number in range(times):
+        at_s, seq, ip_id = 0.1 + number / 10, 1 + number * 2920, 100 + number * 2
+        lines += [
+            f"{at_s:.3f} C > S . {seq + 1460}:{seq + 2920} ack 1 {{id {ip_id + 1}}}",
+            f"{at_s:.3f} S > C . ack {seq} win 65535 <sack {seq + 1460}:{seq + 2920}>",
+            f"{at_s + 0.001:.3f} C > S . {seq}:{seq + 1460} ack 1 {{id {ip_id}}}",
+            f"{at_s + 0.001:.3f} S > C . ack {seq + 2920} win 65535",
+        ]
+    return "\n".join(lines)
+
+
+def test_segments_overtaken_three_times_are_reordering_with_both_frames(tmp_path: Path) -> None:
+    """Frames 6, 10 and 14 come behind 4, 8 and 12."""
+    (told,) = found(packets.capture(tmp_path / "late.pcap", OPENED + overtaken(3)), "reordering")
+    assert told.title.startswith("3 of 6 segments arrived out of order")
+    assert (told.conn, told.from_client, told.cost_ns) == (0, True, None)
+    assert told.evidence_frames == (4, 6, 8, 10, 12, 14)
+
+
+def test_segments_overtaken_twice_are_no_finding(tmp_path: Path) -> None:
+    assert found(packets.capture(tmp_path / "late.pcap", OPENED + overtaken(2)), "reordering") == []
+
+
+@pytest.mark.parametrize("name", ["ethernet-reordering", "ethernet-reordering-at-server"])
+def test_repairs_of_what_was_only_overtaken_are_not_told_as_losses(name: str) -> None:
+    """The relay that made the capture held three segments back, and lost none, by its own log."""
+    truth = json.loads((CAPTURES / f"{name}.json").read_text())
+    assert truth["relay"]["forward"]["log"]["lost_indexes"] == []
+    findings = tcptrace_lab.analyze(CAPTURES / f"{name}.pcapng").findings
+    assert not {one.id for one in findings} & {"loss", "timeout"}
+    (told,) = (one for one in findings if one.id == "spurious-retransmission")
+    assert "segments that were not lost" in told.title
+    assert told.cost_ns
+
+
+def test_repairs_of_true_losses_are_told_as_losses() -> None:
+    truth = json.loads((CAPTURES / "ethernet-loss.json").read_text())
+    assert truth["relay"]["forward"]["log"]["lost_indexes"]
+    ids = {one.id for one in tcptrace_lab.analyze(CAPTURES / "ethernet-loss.pcapng").findings}
+    assert "loss" in ids
+    assert "spurious-retransmission" not in ids
+
+
+def test_a_queue_before_a_narrow_link_is_bufferbloat_of_the_size_that_the_relay_had() -> None:
+    """The relay delays by 10 ms each way; what a round trip takes longer was spent in its queue."""
+    truth = json.loads((CAPTURES / "ethernet-bottleneck.json").read_text())["relay"]
+    delay_ms = 1000 * (truth["forward"]["delay_s"] + truth["backward"]["delay_s"])
+    (told,) = found(CAPTURES / "ethernet-bottleneck.pcapng", "bufferbloat")
+    assert delay_ms == pytest.approx(20)
+    assert told.title.endswith(", base RTT 20.4 ms")
+    assert len(told.evidence_frames) == 10
+
+
+def test_a_path_without_a_queue_shows_no_bufferbloat() -> None:
+    assert found(CAPTURES / "ethernet-small-receive-window.pcapng", "bufferbloat") == []
+
+
+def test_what_a_remedy_saves_is_no_more_than_the_path_leaves() -> None:
+    """A full queue drops: the repairs take their time, but the data need most of it on the path all the same."""
+    (told,) = found(CAPTURES / "ethernet-queue-overflow.pcapng", "loss")
+    truth = json.loads((CAPTURES / "ethernet-queue-overflow.json").read_text())
+    rate_bps, sent_bytes = truth["relay"]["forward"]["rate_bps"], truth["schedule"]["total_bytes"]
+    assert told.cost_ns is not None
+    assert told.cost_share
+    assert told.gain_ns is not None
+    life_ns = told.cost_ns / told.cost_share
+    assert told.gain_ns < told.cost_ns
+    assert told.gain_ns <= life_ns - sent_bytes * 8e9 / rate_bps
+
+
+def test_a_capture_that_holds_packets_twice_says_so_with_the_copies(tmp_path: Path) -> None:
+    """Each data segment is there twice, 20 µs apart: frames 5 and 8 repeat 4 and 7."""
+    lines = []
+    for number in range(2):
+        at_s, seq = 0.1 + number / 10, 1 + number * 100
+        sent = f"C > S P. {seq}:{seq + 100} ack 1 {{id {50 + number}}}"
+        lines += [f"{at_s:.5f} {sent}", f"{at_s + 2e-5:.5f} {sent}", f"{at_s + 0.02:.5f} S > C . ack {seq + 100} win 65535"]
+    (told,) = found(packets.capture(tmp_path / "span.pcap", OPENED + "\n".join(lines)), "capture-duplicates")
+    assert told.evidence_frames == (5, 8)
+    assert (told.conn, told.from_client, told.cost_ns) == (None, None, None)
+    assert "2 segments were captured twice" in told.title
+
+
+def test_acknowledged_bytes_that_are_not_there_make_a_capture_incomplete(tmp_path: Path) -> None:
+    """Bytes 101 to 200 were never captured; frame 6 acknowledges them."""
+    text = """
+    0.100 C > S P. 1:101 ack 1
+    0.120 S > C .  ack 101 win 65535
+    0.220 S > C .  ack 201 win 65535
+    0.300 C > S P. 201:301 ack 1
+    0.320 S > C .  ack 301 win 65535
+    """
+    (told,) = found(packets.capture(tmp_path / "holes.pcap", OPENED + text), "capture-incomplete")
+    assert 6 in told.evidence_frames
+    assert "1 segment was ACKed but is missing from the capture" in told.title
+
+
+def test_a_connection_without_its_beginning_or_its_other_half_is_a_part_of_one(tmp_path: Path) -> None:
+    """Neither SYN, nor anything from the server; nothing is known to be missing in between."""
+    text = "0.100 C > S P. 1:101 ack 1\n0.120 C > S P. 101:201 ack 1\n"
+    (told,) = found(packets.capture(tmp_path / "half.pcap", text), "capture-incomplete")
+    assert told.title.startswith("Some connections are captured only in part")
+    assert "1 connection of 1 has one direction only" in told.title
+    assert "1 connection of 1 lacks its start" in told.title
+    assert str(told.severity) == "medium"  # 0.5 for the direction, 0.9 for the beginning: below half is left of any verdict
+
+
+def test_super_segments_of_offload_are_told(tmp_path: Path) -> None:
+    text = """
+    0.100 C > S P. 1:14601 ack 1
+    0.120 S > C .  ack 14601 win 65535
+    """
+    (told,) = found(packets.capture(tmp_path / "tso.pcap", OPENED + text), "offload")
+    assert told.evidence_frames == (4,)
+
+
+def test_a_clock_that_goes_back_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "back.pcap"
+    whole = packets.capture(tmp_path / "whole.pcap", OPENED + "0.100 C > S P. 1:101 ack 1\n0.120 S > C . ack 101 win 65535")
+    with whole.open("rb") as stream, path.open("wb") as out:
+        frames = list(dpkt.pcap.Reader(stream))
+        writer = dpkt.pcap.Writer(out)
+        for number, (at_s, frame) in enumerate(frames):
+            writer.writepkt(frame, ts=float(at_s) - (5 if number >= 3 else 0))
+    (told,) = found(path, "clock")
+    assert "1 timestamp runs backwards" in told.title
+
+
+def test_a_faultless_capture_has_no_finding_about_itself() -> None:
+    ids = {one.id for one in tcptrace_lab.analyze(CAPTURES / "ethernet-nagle-on.pcapng").findings}
+    assert not ids & {"capture-incomplete", "capture-duplicates", "offload", "clock"}

@@ -1,0 +1,98 @@
+"""Segments that are too large for the path are told from plain loss: however often they come, none gets through, and smaller ones do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tcptrace_lab import analyze, verdict
+from tcptrace_lab.causes import Confidence
+from tests.support import packets
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tcptrace_lab import Analysis
+    from tcptrace_lab.findings.finding import Finding
+
+OPENED = """
+    0.000 C > S  S   0:0(0)        win 64240 <mss 1460>
+    0.020 S > C  S.  0:0(0) ack 1  win 65160 <mss 1460>
+    0.020 C > S  .          ack 1  win 64240
+    0.030 C > S  P.  1:201  ack 1
+    0.050 S > C  .          ack 201
+    0.060 C > S  .   201:1661   ack 1
+    0.060 C > S  .   1661:3121  ack 1
+"""
+"""A request of 200 bytes gets through, and two full segments behind it do not."""
+
+BLACK_HOLE = (
+    OPENED
+    + """
+    0.360 C > S  .   201:1661   ack 1
+    0.500 S > C  .          ack 201
+    0.960 C > S  .   201:1661   ack 1
+    2.160 C > S  .   201:1661   ack 1
+"""
+)
+
+
+def analyzed(tmp_path: Path, text: str) -> Analysis:
+    return analyze(packets.capture(tmp_path / "path.pcap", text))
+
+
+def timeouts(analysis: Analysis) -> Finding:
+    (told,) = [one for one in analysis.findings if one.id == "timeout"]
+    return told
+
+
+def test_a_smaller_segment_that_gets_through_shows_a_path_mtu_black_hole(tmp_path: Path) -> None:
+    """1,460 bytes four times; then the sender probes with 1,024 (as Linux does), which is acknowledged 20 ms later, and goes on with it.
+
+    Waits of 0.3, 0.6, 1.2 and 2.4 s for the timer.
+    """
+    analysis = analyzed(
+        tmp_path,
+        BLACK_HOLE
+        + """
+    4.560 C > S  .   201:1225   ack 1
+    4.580 S > C  .          ack 1225
+    4.581 C > S  .   1225:2249  ack 1
+    4.601 S > C  .          ack 2249
+    4.602 C > S  P.  2249:3121  ack 1
+    4.622 S > C  .          ack 3121
+    """,
+    )
+    told = timeouts(analysis)
+    assert told.title == "Retransmission timeouts (RTO) cost 4.5 s in 4 waits: segments of 1.46 kB do not pass the path"
+    assert (
+        "The sender sent the same bytes 4 times in segments of 1.46 kB, and none of them was ACKed; segments of up to 1.02 kB were"
+        in told.mechanism
+    )
+    assert told.remedy[0].startswith("let ICMP through")
+    assert told.confidence == Confidence.CONSISTENT
+    assert "segments that are too large for the path" in verdict.sentence(analysis)
+
+
+def test_a_hole_that_nothing_gets_through_is_only_possibly_one_of_size(tmp_path: Path) -> None:
+    told = timeouts(analyzed(tmp_path, BLACK_HOLE))
+    assert "segments of 1.46 kB do not pass the path" in told.title
+    assert told.confidence == Confidence.POSSIBLE
+
+
+def test_a_segment_that_gets_through_at_last_at_its_size_was_lost_by_chance(tmp_path: Path) -> None:
+    told = timeouts(analyzed(tmp_path, BLACK_HOLE + "2.180 S > C . ack 1661\n2.181 C > S . 1661:3121 ack 1\n2.201 S > C . ack 3121"))
+    assert "do not get through" not in told.title
+    assert told.confidence == Confidence.PROVED
+
+
+def test_full_segments_that_got_through_before_show_that_size_is_not_why(tmp_path: Path) -> None:
+    text = BLACK_HOLE.replace("1:201  ack 1", "1:1461 ack 1")
+    for old, new in (("201:1661", "1461:2921"), ("1661:3121", "2921:4381"), ("ack 201", "ack 1461")):
+        text = text.replace(old, new)
+    assert "do not get through" not in timeouts(analyzed(tmp_path, text)).title
+
+
+def test_a_host_that_falls_silent_shows_nothing_of_sizes(tmp_path: Path) -> None:
+    """Without the answer of 0.500 nothing comes from the other side any more."""
+    text = BLACK_HOLE.replace("    0.500 S > C  .          ack 201\n", "")
+    assert "do not get through" not in timeouts(analyzed(tmp_path, text)).title

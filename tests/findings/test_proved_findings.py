@@ -1,0 +1,286 @@
+"""What is called proved on the shared captures, read a second time by tshark's fields; by hand in `benchmarks/proved-findings.md`.
+
+Nothing of ours is used but the findings themselves: sequence numbers, windows, flags and times are tshark's.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tcptrace_lab.causes import Confidence
+from tests.support import needs
+from tests.support.ledgers import advised, judged
+from tests.support.peers import tshark
+from tests.support.places import ROOT
+
+if TYPE_CHECKING:
+    from tcptrace_lab.findings.finding import Finding
+
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+import proved_findings
+
+pytestmark = needs.shared_captures
+
+LIST = ROOT / "benchmarks" / "proved-findings.md"
+
+FIELDS = (
+    *("frame.number", "frame.time_epoch", "tcp.stream", "tcp.srcport", "tcp.seq", "tcp.len", "tcp.ack", "tcp.window_size", "tcp.flags"),
+    *("tcp.options.timestamp.tsval", "tcp.options.timestamp.tsecr"),
+)
+NS_PER_S = 1_000_000_000
+FIN, SYN, RST, ACK = 0x01, 0x02, 0x04, 0x10
+LEAST_TIMER_S, MOST_TIMER_S = 0.190, 128.0
+"""No stack's timer is shorter (Linux and Windows: 200 ms) or longer (Linux 120 s, BSD 64 s)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One TCP segment as tshark tells it."""
+
+    number: int
+    ts_ns: int
+    stream: int
+    port: int
+    seq: int
+    length: int
+    ack: int
+    window: int
+    flags: int
+    tsval: int | None
+    tsecr: int | None
+
+    @property
+    def end(self) -> int:
+        """Behind its last sequence number."""
+        return self.seq + self.length + bool(self.flags & SYN) + bool(self.flags & FIN)
+
+    @property
+    def departs(self) -> bool:
+        """It occupies sequence space."""
+        return self.end > self.seq
+
+
+@cache
+def frames(name: str) -> dict[int, list[Frame]]:
+    """Stream → its segments, those that an ICMP error quotes left out."""
+    command = [needs.program("tshark"), "-r", str(needs.SHARED / name), "-Y", "tcp && !icmp", "-T", "fields", "-E", "occurrence=f"]
+    command += ["-o", "tcp.relative_sequence_numbers:TRUE", *(word for field in FIELDS for word in ("-e", field))]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    streams: dict[int, list[Frame]] = defaultdict(list)
+    for line in done.stdout.splitlines():
+        number, time, stream, port, seq, length, ack, window, flags, tsval, tsecr = line.split("\t")
+        frame = Frame(
+            int(number),
+            tshark.time_ns(time) or 0,
+            int(stream),
+            int(port),
+            int(seq),
+            int(length),
+            int(ack or 0),
+            int(window),
+            int(flags, 16),
+            int(tsval) if tsval else None,
+            int(tsecr) if tsecr else None,
+        )
+        streams[frame.stream].append(frame)
+    return streams
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A finding and the segments of its connection, `sent` those of its sender; `named` those of every connection with a named frame."""
+
+    finding: Finding
+    sent: list[Frame]
+    heard: list[Frame]
+    named: list[list[Frame]]
+
+    @property
+    def evidence(self) -> list[Frame]:
+        """What the sender sent of the frames that are named."""
+        return [frame for frame in self.sent if frame.number in self.finding.evidence_frames]
+
+    @property
+    def round_trip_ns(self) -> int:
+        """From the capture to the sender and back, by its answer in the handshake, a tenth less; 0 where none was captured."""
+        asked = [frame for frame in self.heard if frame.flags & SYN]
+        answers = [frame for frame in self.sent if asked and frame.number > asked[0].number and frame.flags & ACK]
+        return (answers[0].ts_ns - asked[0].ts_ns) * 9 // 10 if answers else 0
+
+
+@cache
+def cases(name: str) -> list[Case]:
+    """The proved findings on one capture that cost time."""
+    tables = judged(needs.SHARED / name)
+    ports = {row["conn"]: row for row in tables.connections.select("conn", "client_port", "server_port").collect().iter_rows(named=True)}
+    found = []
+    for finding in advised(tables).findings:
+        if finding.confidence is not Confidence.PROVED:
+            continue
+        first, *_ = finding.evidence_frames
+        (stream,) = [every for every in frames(name).values() if first in {frame.number for frame in every}]
+        mine = ports[finding.conn]["client_port" if finding.from_client else "server_port"]
+        named = [every for every in frames(name).values() if any(one.number in finding.evidence_frames for one in every)]
+        found.append(Case(finding, [one for one in stream if one.port == mine], [one for one in stream if one.port != mine], named))
+    return found
+
+
+def listed() -> dict[str, list[tuple[str, str, str]]]:
+    """Capture → (connection and sender, finding, verdict) of each line of the reviewed list."""
+    lines: dict[str, list[tuple[str, str, str]]] = defaultdict(list)
+    for line in LIST.read_text(encoding="utf-8").splitlines():
+        if re.match(r"\| [^ ]+\.(pcap|cap)", line):
+            name, way, finding, _, _, verdict = (cell.strip() for cell in line.strip("|").split("|"))
+            lines[name].append((way, finding, verdict))
+    return lines
+
+
+NAMES = list(listed())
+
+
+@pytest.fixture(params=NAMES)
+def name(request: pytest.FixtureRequest) -> str:
+    value: str = request.param
+    return value
+
+
+def test_every_proved_finding_was_read_by_hand_and_stands(name: str) -> None:
+    found = [case.finding for case in cases(name)]
+    mine = sorted((f"{one.conn}, {'client' if one.from_client else 'server'}", one.id) for one in found)
+    assert mine == sorted((way, finding) for way, finding, _ in listed()[name])
+    assert all(verdict.startswith("stands") for _, _, verdict in listed()[name])
+
+
+def test_no_other_capture_has_a_proved_finding_that_nobody_read() -> None:
+    others = [path for path in proved_findings.captures(needs.SHARED) if str(path.relative_to(needs.SHARED)) not in NAMES]
+    unread = [(path.name, one.title) for path in others for one in proved_findings.proved(path)]
+    assert len(others) > len(NAMES)
+    assert unread == []
+
+
+def test_tshark_sees_what_each_proved_finding_says(name: str) -> None:
+    needs.tshark_4_0()
+    found = cases(name)
+    assert found
+    for case in found:
+        CHECKS[case.finding.id](case)
+
+
+def slow_handshake(case: Case) -> None:
+    """The SYN came again, or its answer late; the time from the first SYN to what ended the handshake is the cost."""
+    if case.finding.connections > 1:
+        (refused if case.heard else unanswered)(case)
+        return
+    syns = [frame for frame in case.sent if frame.flags & (SYN | ACK) == SYN]
+    answers = [frame for frame in case.heard if frame.flags & (SYN | ACK) == SYN | ACK]
+    last = max([syns[-1], *answers[:1]], key=lambda frame: frame.ts_ns)
+    assert len(syns) > 1 or answers[0].ts_ns - syns[0].ts_ns > NS_PER_S // 2
+    assert len({frame.seq for frame in syns}) == 1
+    took_s = (last.ts_ns - syns[0].ts_ns) / NS_PER_S
+    assert (case.finding.cost_ns or 0) / NS_PER_S == pytest.approx(took_s, rel=0.02)
+
+
+def refused(case: Case) -> None:
+    """So many times a SYN was answered by a RST; the time from each SYN to the last copy of its RST is the cost."""
+    attempts: list[tuple[int, int]] = []
+    for stream in case.named:
+        ended = True
+        for frame in stream:
+            assert frame.flags & (SYN | RST)
+            if frame.flags & RST:
+                attempts[-1] = attempts[-1][0], frame.ts_ns
+            elif ended:
+                attempts.append((frame.ts_ns, frame.ts_ns))
+            ended = bool(frame.flags & RST)
+    assert len(attempts) == case.finding.connections
+    assert case.finding.cost_ns == pytest.approx(sum(end - start for start, end in attempts), rel=1e-6)
+
+
+def unanswered(case: Case) -> None:
+    """So many connections hold nothing but SYNs; the time in which one of them was being tried is the cost."""
+    assert len(case.named) == case.finding.connections
+    assert all(frame.flags & (SYN | ACK) == SYN for stream in case.named for frame in stream)
+    reached, took_ns = 0, 0
+    for first, last in sorted((stream[0].ts_ns, stream[-1].ts_ns) for stream in case.named):
+        took_ns += max(last - max(first, reached), 0)
+        reached = max(reached, last)
+    assert case.finding.cost_ns == pytest.approx(took_ns, rel=1e-6)
+
+
+def timer(case: Case) -> None:
+    """Bytes that were sent before come again after a silence of their sender that a retransmission timer may have."""
+    reached, before, fired = 0, None, 0
+    for frame in case.sent:
+        if not frame.departs:
+            continue
+        silence_s = (frame.ts_ns - before.ts_ns) / NS_PER_S if before else 0.0
+        again = frame.seq < reached
+        fired += frame.number in case.finding.evidence_frames and again and LEAST_TIMER_S <= silence_s <= MOST_TIMER_S
+        reached, before = max(reached, frame.end), frame
+    assert fired >= 1
+    assert (case.finding.cost_ns or 0) >= LEAST_TIMER_S * NS_PER_S
+
+
+def loss(case: Case) -> None:
+    """Bytes that were sent before, and that no ACK had covered by then, come again."""
+    reached, repaired = 0, 0
+    stream = sorted([*case.sent, *case.heard], key=lambda frame: frame.number)
+    acked, mine = 0, {frame.number for frame in case.sent}
+    for frame in stream:
+        if frame.number not in mine:
+            acked = max(acked, frame.ack)
+        elif frame.length:
+            repaired += frame.seq < reached and frame.end > acked
+            reached = max(reached, frame.end)
+    assert repaired >= 1
+
+
+def full_window(case: Case) -> None:
+    """At a frame that is named the sender reached the edge of the window, to within two segments, by the ACKs that it can have had."""
+    longest = max(frame.length for frame in case.sent)
+    offers = [(frame.ts_ns + case.round_trip_ns, frame.ack + frame.window) for frame in case.heard if not frame.flags & SYN]
+    room = [
+        max((edge for since_ns, edge in offers if since_ns <= frame.ts_ns), default=frame.end + 2 * longest) - frame.end
+        for frame in case.evidence
+        if frame.length
+    ]
+    assert any(-longest <= left < 2 * longest for left in room)
+
+
+def closed_window(case: Case) -> None:
+    """The other side offered 0 bytes between the first and the last of the frames that are named."""
+    first, last = case.evidence[0].number, case.evidence[-1].number
+    assert any(frame.window == 0 for frame in case.heard if first < frame.number < last)
+
+
+def needless(case: Case) -> None:
+    """Bytes come again that an ACK had covered already, or whose later ACK echoes the timestamp of the first copy."""
+    idle = 0
+    for frame in case.evidence:
+        first = next((one for one in case.sent if one.number < frame.number and one.seq <= frame.seq < one.end), None)
+        if first is None:
+            continue
+        covered = any(one.ack >= frame.end for one in case.heard if first.number < one.number < frame.number)
+        answer = next((one for one in case.heard if one.number > frame.number and one.ack >= frame.end), None)
+        echoed = answer is not None and first.tsval != frame.tsval and answer.tsecr == first.tsval is not None
+        idle += covered or echoed
+    assert idle >= 1
+
+
+CHECKS = {
+    "handshake-slow": slow_handshake,
+    "timeout": timer,
+    "loss": loss,
+    "receiver-window-limited": full_window,
+    "spurious-retransmission": needless,
+    "zero-window": closed_window,
+}

@@ -1,0 +1,231 @@
+"""The verdict: one sentence about a capture, true to its numbers, its direction, and how sure they are."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+
+from tcptrace_lab import analyze, causes, schema, verdict
+from tcptrace_lab.causes import Confidence
+from tcptrace_lab.findings.finding import Finding, Severity
+from tests.support import packets
+from tests.support.pages.report_frames import MS, Exchange, HandMade, analysis
+from tests.support.places import CAPTURES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+KNOWN = {
+    # capture: what it was made to show (captures/README.md), and the program or host that has to change
+    "ethernet-nagle-on.pcapng": ("Nagle's algorithm waiting for delayed ACKs took 91%", "TCP_NODELAY on 192.0.2.1"),
+    "ethernet-small-receive-window.pcapng": ("A full receive window on 192.0.2.2 took 87%", "a larger receive buffer on 192.0.2.2"),
+    "ethernet-small-send-buffer.pcapng": ("Most likely a full send buffer on 192.0.2.1 took 71%", "a larger send buffer on 192.0.2.1"),
+    "ethernet-slow-reader.pcapng": ("Zero receive window: the application on 192.0.2.2 was not reading for 69%", "earlier reading"),
+    "ethernet-loss.pcapng": ("Most likely packet loss", "a path without packet loss"),
+    "ethernet-syn-loss.pcapng": ("Opening the connection took 91%", "an answer to the first SYN"),
+    "ethernet-application-limited.pcapng": (
+        "Most likely the application on 192.0.2.1 (client) was not sending for 76%",
+        "no TCP problem found",
+    ),
+    "ethernet-bottleneck.pcapng": ("Most likely the network", "a faster or shorter path, or fewer bytes or round trips, would help"),
+}
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_a_capture_of_known_cause_is_told_by_that_cause_and_who_can_mend_it(name: str) -> None:
+    said = verdict.sentence(analyze(CAPTURES / name))
+    assert all(words in said for words in KNOWN[name]), said
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "remedy"),
+    [
+        ("atm9180-slow-reader.pcapng", "The receiving application was reading slowly", "let the receiving application read faster"),
+        (
+            "ethernet-small-receive-window.pcapng",
+            "The receive window (at most 10.1 kB) limited",
+            "raise the receive buffer at the receiver",
+        ),
+    ],
+)
+def test_a_window_that_a_slow_reader_keeps_small_is_told_from_a_small_buffer(name: str, said: str, remedy: str) -> None:
+    """The reader of the first sleeps 0.7 s before each read (captures/README.md): a larger buffer makes it no faster."""
+    (found,) = (one for one in analyze(CAPTURES / name).findings if one.id == "receiver-window-limited")
+    assert found.title.startswith(said)
+    assert found.remedy[0].startswith(remedy)
+
+
+def test_a_slow_reader_is_one_fault_whether_its_window_is_closed_or_small() -> None:
+    """Both vanish if it reads faster, so that what that saves is the sum of both."""
+    analysis = analyze(CAPTURES / "atm9180-slow-reader.pcapng")
+    told = verdict.of(analysis)
+    costs = [one.cost_ns or 0 for one in analysis.findings if one.id in {"zero-window", "receiver-window-limited"}]
+    assert [one.id for one in told.findings] == ["zero-window", "receiver-window-limited"]
+    assert (len(costs), told.cost_ns) == (2, sum(costs))
+    assert told.sentence.startswith("Small or zero receive window: the application on 192.0.2.2 was reading slowly for 74%")
+    assert "; earlier reading saves up to" in told.sentence
+
+
+@pytest.mark.parametrize(
+    ("woken_ms", "said"), [(0.05, "The receive window (at most 11.6 kB)"), (15, "The receiving application was reading slowly")]
+)
+def test_a_reader_that_empties_its_buffer_as_soon_as_it_is_woken_is_not_slow(tmp_path: Path, woken_ms: float, said: str) -> None:
+    """Flights of eight segments fill a window of as many; the ACK offers 1,000 bytes, and soon or later the program has read the rest."""
+    full, lines = 1_448, []
+    for flight in range(15):
+        first, at_ms = 1 + 8 * full * flight, 60 + (20.1 + woken_ms) * flight
+        lines += [f"{at_ms + n / 100:.2f}ms C > S . {first + full * n}:{first + full * (n + 1)} ack 1" for n in range(8)]
+        acked = f"S > C . ack {first + 8 * full} win"
+        lines += [f"{at_ms + 20:.2f}ms {acked} 1000", f"{at_ms + 20 + woken_ms:.2f}ms {acked} {8 * full}"]
+    text = f"""
+        0ms  C > S S  0:0(0)        win 65535 <mss {full}, sackOK>
+        20ms S > C S. 0:0(0) ack 1  win {8 * full} <mss {full}, sackOK>
+        20ms C > S .         ack 1  win 65535
+        """ + "\n".join(lines)
+    (found,) = (one for one in analyze(packets.capture(tmp_path / "x.pcap", text)).findings if one.id == "receiver-window-limited")
+    assert found.title.startswith(said)
+
+
+def test_share_saving_and_life_are_those_of_the_ledger() -> None:
+    """527 ms of life, 477 ms of it held by Nagle's algorithm: eleven stalls of 44 ms less a round trip each."""
+    of_nagle = verdict.of(analyze(CAPTURES / "ethernet-nagle-on.pcapng"))
+    assert " took 91% of 527 ms; " in of_nagle.sentence
+    assert of_nagle.sentence.endswith("saves up to 477 ms.")
+    assert (of_nagle.conn, of_nagle.from_client) == (0, True)
+    assert of_nagle.cost_ns == pytest.approx(11 * 43.4 * MS, rel=0.01)
+
+
+def made(*, client: dict[str, int] | None = None, server: dict[str, int] | None = None, **of_second: int) -> HandMade:
+    """An upload of 1,000 bytes with these times (ms) by cause; with `of_second`, a second connection with these times of its client."""
+    first = Exchange().send(0, "C", 1, 1000, ack=1).send(10, "S", 1, ack=1001)
+    second = Exchange(conn=1, client="10.0.0.3", first_frame=3).send(0, "C", 1, 10, ack=1).send(10, "S", 1, ack=11)
+    found = analysis(first, *([second] if of_second else []))
+    rows = [_account(0, client or {}, server or {}), *([_account(1, of_second, {})] if of_second else [])]
+    return replace(found, accounts=pl.LazyFrame(rows, schema=schema.ACCOUNTS.polars_schema()))
+
+
+def _account(conn: int, client: dict[str, int], server: dict[str, int]) -> dict[str, int]:
+    row = dict.fromkeys(schema.ACCOUNTS.names, 0) | {"conn": conn}
+    row |= {f"client_{cause}_ns": ms * MS for cause, ms in client.items()}
+    return row | {f"server_{cause}_ns": ms * MS for cause, ms in server.items()}
+
+
+def fault(cause: str, cost_ms: int, **changes: Any) -> Finding:
+    like = Finding(
+        id=cause,
+        severity=Severity.LOW,
+        confidence=Confidence.PROVED,
+        conn=0,
+        from_client=True,
+        cost_ns=cost_ms * MS,
+        cost_share=None,
+        title=cause,
+        mechanism="",
+        evidence_frames=(),
+        limits="",
+        remedy=(),
+        predicted_gain=None,
+        source="",
+        causes=frozenset({cause}),
+    )
+    return replace(like, **changes)
+
+
+def test_what_nobody_can_mend_is_told_first_where_it_takes_more() -> None:
+    found = replace(made(client={"network": 800, "receiver_window": 200}), findings=(fault("receiver-window", 200),))
+    assert verdict.sentence(found) == (
+        "Most likely the network (bytes in transit, or a queue draining at the rate of the path) took 80% of 1 s; 20% is fixable: "
+        "a full receive window on 10.0.0.2; a larger receive buffer on 10.0.0.2 saves up to 200 ms."
+    )
+
+
+def test_repairs_and_what_follows_a_loss_are_one_story_as_sure_as_its_least_sure_part() -> None:
+    times = {"loss_recovery": 300, "congestion_window": 300, "network": 400}
+    findings = (fault("loss-recovery", 300), fault("congestion-window", 300, confidence=Confidence.CONSISTENT))
+    assert verdict.sentence(replace(made(client=times), findings=findings)) == (
+        "Most likely packet loss (loss recovery and a reduced congestion window) took 60% of 1 s; a path without packet loss saves up to "
+        "600 ms."
+    )
+
+
+def test_many_connections_with_one_fault_outweigh_one_with_another() -> None:
+    """300 + 300 ms of delayed ACKs against 400 ms of a small window in one connection."""
+    times = {"delayed_ack": 300, "receiver_window": 400, "network": 300}
+    findings = (fault("receiver-window", 400), fault("delayed-ack", 300), fault("delayed-ack", 299, conn=1))
+    said = verdict.sentence(replace(made(client=times, delayed_ack=299, network=1), findings=findings))
+    assert said.startswith("Waiting for delayed ACKs took 30% of 1 s in connection 0 (10.0.0.1 → 10.0.0.2);")
+    assert said.endswith("saves up to 300 ms; 1 more connection loses 299 ms for the same reason.")
+
+
+@pytest.mark.parametrize("order", [("timeout", "zero-window"), ("zero-window", "timeout")])
+def test_faults_that_cost_the_same_are_both_told_in_the_order_of_the_findings(order: tuple[str, str]) -> None:
+    """400 ms of one second each: the first is told, and that the other one costs as much."""
+    found = replace(made(client={"timeout": 400, "zero_window": 400, "network": 200}), findings=tuple(fault(cause, 400) for cause in order))
+    told = verdict.of(found)
+    assert told.findings[0].id == order[0]
+    assert re.search(" (took|for) 40% of 1 s; ", told.sentence)
+    assert told.sentence.endswith(f"saves up to 400 ms; another problem costs as much: {order[1]}.")
+
+
+def test_the_other_side_is_asked_where_this_one_only_waits_for_it() -> None:
+    found = made(client={"peer": 900, "network": 100}, server={"application": 890, "network": 110})
+    assert verdict.sentence(found).startswith("Most likely the application on 10.0.0.2 (server) was not sending for 89% of 1 s;")
+
+
+def test_what_is_only_possible_is_not_said_as_a_fact() -> None:
+    found = replace(made(client={"timeout": 1000}), findings=(fault("timeout", 1000, confidence=Confidence.POSSIBLE),))
+    assert verdict.sentence(found).startswith("Possibly waiting for retransmission timeouts (RTO) took 100% of 1 s;")
+
+
+def held_by_nagle(nagle_ms: int, in_doubt: int = 0, **others: int) -> HandMade:
+    """Seven small segments of the client, held so long."""
+    found = made(client={"nagle": nagle_ms, **others})
+    held = {"nagle_holds": 7, "nagle_holds_over_full": 0, "nagle_holds_in_doubt": in_doubt}
+    return replace(found, connections=found.connections.with_columns(**{f"client_{name}": pl.lit(count) for name, count in held.items()}))
+
+
+@pytest.mark.parametrize(("nagle_ms", "in_doubt", "told"), [(140, 0, True), (40, 0, False), (140, 7, False)])
+def test_what_nagle_holds_can_be_mended_though_more_went_to_a_program(nagle_ms: int, in_doubt: int, *, told: bool) -> None:
+    """From a twentieth of the time on, and where it is in no doubt."""
+    said = verdict.sentence(held_by_nagle(nagle_ms, in_doubt, application=1000 - nagle_ms))
+    mended = (
+        "; 14% is fixable: Nagle's algorithm (small segments delayed by one RTT); "
+        "TCP_NODELAY on 10.0.0.1, or writing each message with one call, would help."
+    )
+    assert said.endswith(mended if told else "; no TCP problem found.")
+
+
+def test_what_nagle_holds_without_a_delayed_ack_can_be_mended_too() -> None:
+    assert verdict.sentence(held_by_nagle(700, network=300)) == (
+        "Most likely Nagle's algorithm (small segments delayed by one RTT) took 70% of 1 s; "
+        "TCP_NODELAY on 10.0.0.1, or writing each message with one call, would help."
+    )
+
+
+def test_time_that_the_capture_does_not_tell_is_not_explained() -> None:
+    found = made(client={"unknown": 700, "network": 300})
+    assert verdict.sentence(found) == "The capture does not show what took 70% of 1 s; start the capture before the connection opens."
+    opened = replace(found, connections=found.connections.with_columns(client_syn_segments=pl.lit(1, pl.Int64)))
+    assert verdict.sentence(opened) == "The capture does not show what took 70% of 1 s; no TCP problem found."
+
+
+def test_a_capture_without_data_without_times_or_without_tcp_has_no_verdict_on_time() -> None:
+    silent = analysis(Exchange().send(0, "C", 1, ack=1).send(1, "S", 1, ack=1))
+    assert verdict.sentence(silent) == "No connection in this capture carried data."
+    assert verdict.sentence(analysis(connections=0)) == "This capture contains no TCP connection."
+    timeless = analysis(Exchange().send(0, "C", 1, 10, ack=1), first_ts_ns=None)
+    assert verdict.sentence(timeless) == "This capture has no timestamps, so it cannot show where the time went."
+
+
+def test_every_cause_has_words_and_every_fault_that_is_known_has_a_cure() -> None:
+    told = causes.OURS
+    assert set(told) == set(schema.CAUSES)
+    assert all(rule.lost_to for rule in told.values())
+    assert all(rule.advice.cure for rule in told.values() if rule.advice and rule.advice.is_a_fault)
+    assert all("{" in rule.advice.mechanism for rule in told.values() if rule.advice), "each tells its mechanism with the capture's numbers"
+    assert len({(rule.colour, rule.pattern) for rule in told.values()}) == len(told), "no two look alike"
+    assert all(re.fullmatch("#[0-9a-f]{6}", rule.colour) for rule in told.values())

@@ -1,0 +1,1 @@
+"""Live transfers and experiments."""

@@ -1,0 +1,1 @@
+"""The kernel's own ledger of a sender, by its trace events."""

@@ -1,0 +1,118 @@
+"""The relay that stands in for a network: fates by index and seed, delays and rates by hand calculation, and the loop over two sockets."""
+
+from __future__ import annotations
+
+import socket
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tcptrace_lab.lab.networks.path import Direction, Fate, PathModel
+from tcptrace_lab.lab.networks.relay import Relay
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MS_NS = 1_000_000
+TIMEOUT_S = 5.0
+
+
+def test_frame_is_delivered_after_the_delay() -> None:
+    assert Direction(PathModel(delay_s=0.010)).accept(1500, 7 * MS_NS) == [17 * MS_NS]
+
+
+def test_bottleneck_spaces_frames_by_their_transmission_time() -> None:
+    """1500 bytes at 12 Mb/s take 1 ms."""
+    direction = Direction(PathModel(delay_s=0.010, rate_bps=12_000_000))
+    assert [direction.accept(1500, 0) for _ in range(3)] == [[11 * MS_NS], [12 * MS_NS], [13 * MS_NS]]
+    assert direction.accept(1500, 100 * MS_NS) == [111 * MS_NS]
+
+
+def test_full_queue_drops_until_it_has_drained() -> None:
+    direction = Direction(PathModel(rate_bps=12_000_000, queue_bytes=3_000))
+    assert [len(direction.accept(1500, 0)) for _ in range(4)] == [1, 1, 0, 0]
+    assert len(direction.accept(1500, MS_NS)) == 1  # the first has left
+    assert direction.log.indexes(Fate.QUEUE_FULL) == [2, 3]
+
+
+def test_lost_duplicated_and_held_back_frames_are_those_named() -> None:
+    direction = Direction(PathModel(delay_s=0.001, lost=frozenset({1}), duplicated=frozenset({2}), held_back_s={3: 0.005}))
+    assert [direction.accept(100, 0) for _ in range(5)] == [[MS_NS], [], [MS_NS, MS_NS], [6 * MS_NS], [MS_NS]]
+    assert [entry.fate for entry in direction.log.entries] == [Fate.FORWARDED, Fate.LOST, Fate.DUPLICATED, Fate.HELD_BACK, Fate.FORWARDED]
+
+
+def test_random_loss_is_the_same_for_the_same_seed_whatever_the_time() -> None:
+    def lost(seed: int, spacing_ns: int) -> list[int]:
+        direction = Direction(PathModel(loss_rate=0.1, seed=seed))
+        for index in range(2_000):
+            direction.accept(100, index * spacing_ns)
+        return direction.log.indexes(Fate.LOST)
+
+    assert lost(7, 1) == lost(7, MS_NS) != lost(8, 1)
+    assert 150 <= len(lost(7, 1)) <= 250  # 200 expected, standard deviation 13
+
+
+@pytest.mark.parametrize("wrong", [{"delay_s": -1.0}, {"rate_bps": 0}, {"loss_rate": 1.5}, {"held_back_s": {0: -1.0}}])
+def test_impossible_paths_are_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=r"must|cannot"):
+        PathModel(**wrong)  # type: ignore[arg-type]
+
+
+@contextmanager
+def relayed(forward: PathModel) -> Iterator[tuple[socket.socket, socket.socket, Relay]]:
+    """Two sockets that keep frames apart, with the relay between them."""
+    near, near_inner = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    far, far_inner = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    with near, near_inner, far, far_inner:
+        near.settimeout(TIMEOUT_S)
+        far.settimeout(TIMEOUT_S)
+        relay = Relay(near_inner.fileno(), far_inner.fileno(), forward=forward, backward=PathModel())
+        with relay.running():
+            yield near, far, relay
+
+
+def test_relay_carries_frames_both_ways_late_once_twice_or_never() -> None:
+    with relayed(PathModel(delay_s=0.020, lost=frozenset({1}), duplicated=frozenset({2}), held_back_s={0: 0.030})) as (near, far, relay):
+        started_s = time.monotonic()
+        for frame in (b"held back", b"lost", b"twice", b"once"):
+            near.send(frame)
+        received = [(far.recv(100), time.monotonic() - started_s) for _ in range(4)]
+        far.send(b"back")
+        assert near.recv(100) == b"back"
+    assert [frame for frame, _ in received] == [b"twice", b"twice", b"once", b"held back"]
+    assert min(after_s for _, after_s in received) >= 0.020
+    assert received[-1][1] >= 0.050
+    assert relay.forward_log.describe() == {
+        "frames": 4,
+        "lost_indexes": [1],
+        "queue_full_indexes": [],
+        "duplicated_indexes": [2],
+        "held_back_indexes": [0],
+    }
+
+
+def test_relay_sleeps_while_nothing_is_due() -> None:
+    with relayed(PathModel(delay_s=0.2)) as (near, far, _):
+        used_s = time.process_time()
+        near.send(b"frame")
+        assert far.recv(100) == b"frame"
+        assert time.process_time() - used_s < 0.1
+
+
+def test_error_of_the_loop_reaches_the_block_that_runs_it() -> None:
+    near, near_inner = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    far, far_inner = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    with near, near_inner, far_inner:
+        far.close()
+        relay = Relay(near_inner.fileno(), far_inner.fileno(), forward=PathModel(), backward=PathModel())
+        near.send(b"to nobody")
+        with pytest.raises(OSError, match=r"refused|not connected|reset"):
+            run_until_first_frame(relay)
+
+
+def run_until_first_frame(relay: Relay) -> None:
+    with relay.running():
+        while not relay.forward_log.entries:
+            time.sleep(0.001)

@@ -1,0 +1,109 @@
+"""What a receiver that delays its ACKs is told fits its stack where a SYN hints at it, and names no option as if all stacks had it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tcptrace_lab import verdict
+from tcptrace_lab.analysis import analyze
+from tcptrace_lab.causes.words import at_once
+from tcptrace_lab.connections.fingerprint import SIGNATURES
+from tests.support import packets
+from tests.support.ledgers import advised, judged
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tcptrace_lab.findings.finding import Finding
+
+LINUX = "mss 1460, nop, nop, sackOK, nop, wscale 7"
+WINDOWS = "mss 1460, nop, wscale 8, nop, nop, sackOK"
+APPLE = "mss 1460, nop, wscale 6, nop, nop, TS val 1 ecr 1, sackOK, eol"
+ASKED = "mss 1460, sackOK, TS val 1 ecr 0, nop, wscale 7"
+
+
+def opened(client: str, server: str, *, at_client: bool = True) -> str:
+    """A handshake in which each side's SYN has these options and time to live, captured at the client or at the server."""
+    return f"""
+        0.0000 C > S S  0:0(0)       win 65535 <{client}
+        {"0.0010" if at_client else "0.0000"} S > C S. 0:0(0) ack 1 win 65535 <{server}
+        0.0010 C > S .         ack 1 win 65535
+        """
+
+
+def held(count: int = 5, *, client_sends: bool = True) -> str:
+    """Requests in two writes of 100 bytes, the second held until a late ACK, each answered with 50; or the other way round."""
+    sender, receiver = ("C", "S") if client_sends else ("S", "C")
+    lines, seq, got = [], 1, 1
+    for place in range(count):
+        at_ms = 100 * (place + 1)
+        lines += [
+            f"{at_ms}ms {sender} > {receiver} P. {seq}:{seq + 100} ack {got}",
+            f"{at_ms + 60}ms {receiver} > {sender} . ack {seq + 100}",
+            f"{at_ms + 60.1}ms {sender} > {receiver} P. {seq + 100}:{seq + 200} ack {got}",
+            f"{at_ms + 61.1}ms {receiver} > {sender} P. {got}:{got + 50} ack {seq + 200}",
+        ]
+        seq, got = seq + 200, got + 50
+    return "\n".join(lines)
+
+
+def found(path: Path) -> dict[str, Finding]:
+    return {one.id: one for one in advised(judged(path)).findings}
+
+
+TOLD = {
+    "linux": (f"{LINUX}> {{ttl 60}}", "(possibly Linux, from its SYN: TCP_QUICKACK, set again after every read)", "TcpAckFrequency"),
+    "windows": (f"{WINDOWS}> {{ttl 120}}", "(possibly Windows, from its SYN: SIO_TCP_SET_ACK_FREQUENCY of 1", "QUICKACK"),
+    "apple": (f"{APPLE}> {{ttl 60}}", "(possibly Apple, from its SYN: sysctl net.inet.tcp.delayed_ack=0)", "QUICKACK"),
+    "unknown": ("mss 1460>", "(Linux: TCP_QUICKACK, set again after every read; Windows: SIO_TCP_SET_ACK_FREQUENCY of 1", "perhaps"),
+}
+
+
+@pytest.mark.parametrize("family", TOLD)
+def test_a_receiver_is_told_the_switch_of_its_own_stack(tmp_path: Path, family: str) -> None:
+    """The sender's SYN, that of a Linux, says nothing of the receiver."""
+    server, switch, not_its_own = TOLD[family]
+    text = opened(f"{ASKED}> {{ttl 64}}", server) + held()
+    last = found(packets.capture(tmp_path / "exchange.pcap", text))["nagle-delayed-ack"].remedy[-1]
+    assert switch in last
+    assert not_its_own not in last
+
+
+def test_where_the_server_sends_the_client_is_the_receiver(tmp_path: Path) -> None:
+    text = opened(f"{WINDOWS}> {{ttl 128}}", f"{LINUX}> {{ttl 64}}", at_client=False) + held(client_sends=False)
+    assert "possibly Windows" in found(packets.capture(tmp_path / "exchange.pcap", text))["nagle-delayed-ack"].remedy[-1]
+
+
+def test_what_the_sender_can_do_is_told_first_and_holds_for_any_stack(tmp_path: Path) -> None:
+    text = opened(f"{LINUX}> {{ttl 64}}", f"{WINDOWS}> {{ttl 128}}") + held()
+    remedy = found(packets.capture(tmp_path / "exchange.pcap", text))["nagle-delayed-ack"].remedy
+    assert [one.split(" (")[0] for one in remedy] == [
+        "write each message with one call",
+        "set TCP_NODELAY at the sender",
+        "disable delayed ACKs at the receiver",
+    ]
+
+
+def test_a_lock_tells_the_receivers_switch_and_the_verdict_names_none(tmp_path: Path) -> None:
+    """Rounds of 1,460 + 1,000 bytes behind a window of 8,192 (A = min(2,920, 2,868) = 2,868): a full buffer of 2,460."""
+    lines, seq = [opened("mss 1460>", "mss 1460> {ttl 128}").replace("65535 <mss 1460> {ttl", "8192 <mss 1460> {ttl")], 1
+    for place in range(8):
+        at_ms = 100 + 200 * place
+        lines += [
+            f"{at_ms}ms C > S . {seq}:{seq + 1460} ack 1",
+            f"{at_ms}ms C > S P. {seq + 1460}:{seq + 2460} ack 1",
+            f"{at_ms + 199.9 if place else at_ms + 1}ms S > C . ack {seq + 2460} win 8192",
+        ]
+        seq += 2460
+    path = packets.capture(tmp_path / "exchange.pcap", "\n".join(lines))
+    assert any("disable delayed ACKs at the receiver (Linux: TCP_QUICKACK" in one for one in found(path)["throughput-deadlock"].remedy)
+    said = verdict.sentence(analyze(path))
+    assert "or disabling delayed ACKs on 10.0.0.2, saves" in said
+    assert "QUICKACK" not in said
+
+
+def test_every_family_that_a_syn_tells_has_a_switch_of_its_own_words() -> None:
+    assert set(SIGNATURES.values()) == set(at_once.SWITCHES)
+    assert set(at_once.NAMED) <= set(at_once.SWITCHES)

@@ -1,0 +1,94 @@
+"""Losses: what holds the next byte until a repair is acknowledged, and what does when the flights stand still behind one.
+
+The exchanges are written by hand, with a round trip of 20 ms at the sender; the times expected are differences of the times written. The
+sender is one whose SYN offers neither SACK nor timestamps.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tcptrace_lab.ledger import stalls
+from tests.support.ledgers import judged_text, lasted
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MSS = 1_460
+ROUND_MS = 20.1
+"""An ACK comes 20 ms after a flight, and lets the next go 0.1 ms later."""
+
+
+def opened(window: int = 60_000) -> str:
+    return f"""
+        0.0000 C > S S  0:0(0)        win 65535 <mss 1460>
+        0.0200 S > C S. 0:0(0) ack 1  win {window} <mss 1460>
+        0.0200 C > S .         ack 1  win 65535
+        """
+
+
+def flight(at_s: float, first: int, count: int) -> str:
+    """So many full segments, the first of which is the number `first` of the connection."""
+    starts = [1 + (first + place) * MSS for place in range(count)]
+    return "\n".join(f"{at_s:.4f} C > S . {start}:{start + MSS} ack 1" for start in starts)
+
+
+def acked(at_s: float, count: int, window: int = 60_000) -> str:
+    return f"{at_s:.4f} S > C . ack {1 + count * MSS} win {window}"
+
+
+def repaired_by_the_timer(acked_s: float = 1.08) -> str:
+    """Of two segments at 40 ms the first is lost, and sent again at 1.06 s; its ACK lets the third go 0.1 ms later."""
+    again = [flight(1.06, 0, 1), acked(acked_s, 2), flight(acked_s + 0.0001, 2, 1)]
+    return "\n".join([opened(), flight(0.04, 0, 2), acked(0.06, 0), *again])
+
+
+def repaired_fast(count: int, window: int = 60_000) -> str:
+    """The first of so many segments at 40 ms is lost, and sent again at 60.1 ms; the next leaves at 80.2 ms."""
+    duplicates = [acked(0.06, 0, window)] * 4
+    return "\n".join([opened(window), flight(0.04, 0, count), *duplicates, flight(0.0601, 0, 1), acked(0.0801, count, window)])
+
+
+def test_what_the_ack_of_a_resend_by_the_timer_lets_go_waited_for_the_timeout(tmp_path: Path) -> None:
+    """The congestion window has room for the resent segment alone (RFC 5681, 3.1)."""
+    assert lasted(tmp_path, repaired_by_the_timer())["timeout"] == pytest.approx(1_020 + 20.1, abs=0.1)
+
+
+def test_what_the_ack_of_a_fast_retransmit_lets_go_waited_for_the_repair(tmp_path: Path) -> None:
+    """From the first duplicate ACK on."""
+    told = lasted(tmp_path, "\n".join([repaired_fast(5), flight(0.0802, 5, 1)]))
+    assert told["loss-recovery"] == pytest.approx(80.2 - 60, abs=0.05)
+    assert "congestion-window" not in told
+
+
+def test_a_repair_that_ended_before_the_program_went_on_holds_nothing(tmp_path: Path) -> None:
+    told = lasted(tmp_path, "\n".join([repaired_fast(5), flight(0.3, 5, 1)]))
+    assert told["loss-recovery"] == pytest.approx(60.1 - 60, abs=0.05)
+
+
+def test_a_window_that_was_full_over_a_hole_holds_what_its_repair_lets_go(tmp_path: Path) -> None:
+    """Room for five segments, and five in flight, but for the time from the first duplicate ACK to the repair."""
+    told = lasted(tmp_path, "\n".join([repaired_fast(5, 5 * MSS), flight(0.0802, 5, 1)]))
+    assert told["receiver-window"] == pytest.approx(80.2 - 40 - 0.1, abs=0.05)
+
+
+def test_the_wait_for_the_ack_of_a_resend_is_no_timers(tmp_path: Path) -> None:
+    """That ACK comes 50 ms behind the resend: a stall, too, but one that no timer of the sender ended."""
+    found = judged_text(tmp_path, repaired_by_the_timer(acked_s=1.11))
+    told = stalls.stalls(found.ledger, found.connections).filter(from_client=True, cause="timeout").collect()
+    assert dict(told.select("frame_after", "timer").iter_rows()) == {7: "retransmission", 9: None}
+
+
+@pytest.mark.parametrize(("sizes", "by_buffer"), [([4] * 9, 2), ([4, 4, 5, 5, 6, 6, 7, 7, 8], 0)])
+def test_flights_that_stand_still_behind_a_loss_are_the_buffers(tmp_path: Path, sizes: list[int], by_buffer: int) -> None:
+    """Congestion avoidance adds a segment in two round trips at least (RFC 5681, 3.1): six equal flights and one more are not its own."""
+    lines, sent = [repaired_fast(5)], 5
+    for place, size in enumerate(sizes):
+        at_s = 0.0802 + place * ROUND_MS / 1000
+        lines += [flight(at_s, sent, size), acked(at_s + 0.02, sent + size)]
+        sent += size
+    told = lasted(tmp_path, "\n".join(lines))
+    assert told.get("send-buffer", 0.0) == pytest.approx(by_buffer * ROUND_MS, abs=0.1)
+    assert told["congestion-window"] == pytest.approx((8 - by_buffer) * ROUND_MS, abs=0.1)

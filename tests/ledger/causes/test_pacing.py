@@ -1,0 +1,82 @@
+"""Senders that let bursts of what they have go by a clock of their own (Linux: BBR, SO_MAX_PACING_RATE), told from what looks alike.
+
+The exchanges are written by hand; the times expected are differences of the times written. A segment carries 1,448 bytes, and a burst is
+two of them 10 µs apart, as Linux hands them down (`tcp_tso_autosize`), the second with PSH (`__tcp_transmit_skb`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.ledgers import lasted
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SIZE = 1_448
+FIRST_MS = 40.0
+
+
+def bursts(count: int, every_ms: float, acked_after_ms: float, *, tail: int = 0, options: str = ", sackOK") -> str:
+    """At the sender: a burst, and behind it a small segment of `tail` bytes, every so often; one ACK for each."""
+    whole = 2 * SIZE + tail
+    lines: list[tuple[float, str]] = []
+    for number in range(count):
+        at_ms, seq = FIRST_MS + number * every_ms, 1 + number * whole
+        lines.append((at_ms, f"C > S . {seq}:{seq + SIZE} ack 1"))
+        lines.append((at_ms + 0.01, f"C > S P. {seq + SIZE}:{seq + 2 * SIZE} ack 1"))
+        if tail:
+            lines.append((at_ms + 0.02, f"C > S P. {seq + 2 * SIZE}:{seq + whole} ack 1"))
+        lines.append((at_ms + acked_after_ms, f"S > C . ack {seq + whole} win 65535"))
+    later = [f"{at_ms:.3f}ms {line}" for at_ms, line in sorted(lines)]
+    return f"""
+        0ms   C > S S  0:0(0)        win 65535 <mss {SIZE}{options}>
+        {acked_after_ms:.3f}ms S > C S. 0:0(0) ack 1  win 65535 <mss {SIZE}{options}>
+        {acked_after_ms + 0.01:.3f}ms C > S .         ack 1  win 65535
+        """ + "\n".join(later)
+
+
+@pytest.mark.parametrize(("every_ms", "round_trip_ms"), [(9.46, 14.5), (4.5, 7.3), (20.0, 5.0)])
+def test_bursts_that_leave_evenly_by_themselves_are_spaced_by_their_sender(tmp_path: Path, every_ms: float, round_trip_ms: float) -> None:
+    """More than half a round trip apart, and more than a whole one: 39 gaps of one length, in which no ACK came just before the end."""
+    told = lasted(tmp_path, bursts(40, every_ms, round_trip_ms))
+    assert told["pacing"] == pytest.approx(39 * (every_ms - 0.01), abs=0.5)
+    assert "send-buffer" not in told
+
+
+@pytest.mark.parametrize(("late_ms", "paced"), [(0.5, True), (0.02, False)])
+def test_bursts_that_leave_some_time_behind_an_ack_and_without_a_pause_were_not_let_go_by_it(
+    tmp_path: Path, late_ms: float, *, paced: bool
+) -> None:
+    """Five gaps are a round trip and a bit, so that an ACK comes before each burst: half a millisecond, or as soon as ACKs let go.
+
+    Ten segments are slow start's own flight, that the first ACK lets go; the 40 bursts behind the first twenty leave in their places.
+    """
+    begun, all_of_it = (lasted(tmp_path, bursts(count, 4.0, 20.0 - late_ms)) for count in (20, 60))
+    assert (all_of_it["pacing"] - begun["pacing"] > 40 * 3.9) == paced
+
+
+def test_a_program_that_writes_at_its_own_pace_ends_its_writes_with_a_small_segment(tmp_path: Path) -> None:
+    """3,000 bytes every 20 ms on a path of 5 ms."""
+    told = lasted(tmp_path, bursts(40, 20.0, 5.0, tail=104))
+    assert told.get("pacing", 0) <= 40 * 0.02
+    assert told["application"] == pytest.approx(39 * (20.0 - 5.0), abs=40)
+
+
+def test_one_flight_in_each_round_trip_that_its_program_sends_late_is_at_no_pace(tmp_path: Path) -> None:
+    """Two segments in each 20 ms, 4 ms behind the ACK of the two before."""
+    assert "pacing" not in lasted(tmp_path, bursts(40, 20.0, 16.0))
+
+
+def test_a_stack_older_than_pacing_does_not_pace(tmp_path: Path) -> None:
+    assert "pacing" not in lasted(tmp_path, bursts(40, 9.46, 14.5, options=""))
+
+
+def test_where_data_arrives_and_nothing_tells_of_queues_the_path_may_have_spaced_bursts(tmp_path: Path) -> None:
+    """A token bucket lets them pass. Each is acknowledged at once; the sender hears of it half a round trip later."""
+    text = bursts(40, 9.46, 0.02).replace("0.030ms C > S .         ack 1", "14.500ms C > S .         ack 1")
+    told = lasted(tmp_path, text)
+    assert "pacing" not in told
+    assert told["network"] >= 39 * (9.46 - 0.01) - 0.5

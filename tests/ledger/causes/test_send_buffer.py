@@ -1,0 +1,466 @@
+"""Full send buffers told from windows, slow start and Nagle's rule: each exchange beside one that differs in what refutes it.
+
+The exchanges are written by hand, with a round trip of 20 ms at the sender; the times expected are differences of the times written. An old
+sender is one whose SYN offers neither SACK nor timestamps.
+"""
+
+from __future__ import annotations
+
+from operator import itemgetter
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tcptrace_lab import analyze
+from tests.support import packets
+from tests.support.ledgers import lasted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+MSS = 1_460
+ROUND_MS = 20.1
+"""An ACK comes 20 ms after the last segment of a flight, and lets the next go 0.1 ms later."""
+
+
+def opened(*, old: bool, window: int, mss: int = MSS) -> str:
+    """Until 40 ms; no window is scaled."""
+    options = f"<mss {mss}>" if old else f"<mss {mss}, sackOK>"
+    return f"""
+        0.0000 C > S S  0:0(0)        win 65535 {options}
+        0.0200 S > C S. 0:0(0) ack 1  win {window} {options}
+        0.0200 C > S .         ack 1  win 65535
+        """
+
+
+def flights(sizes: Sequence[Sequence[int]], window: int, seq: int = 1, from_s: float = 0.04) -> str:
+    """Flights of segments of these sizes, each let go by the ACK of all of the one before."""
+    lines = []
+    for place, flight in enumerate(sizes):
+        at_s = from_s + place * ROUND_MS / 1000
+        for size in flight:
+            lines.append(f"{at_s:.4f} C > S . {seq}:{seq + size} ack 1")
+            seq += size
+        lines.append(f"{at_s + 0.02:.4f} S > C . ack {seq} win {window}")
+    return "\n".join(lines)
+
+
+def full(count: int) -> list[int]:
+    return [MSS] * count
+
+
+@pytest.mark.parametrize(("pause_s", "held"), [(0.1, 2), (0.3, 1)])
+def test_a_flight_that_was_as_large_once_is_held_by_the_buffer(tmp_path: Path, pause_s: float, held: int) -> None:
+    """Flights of 1, 2, 4 and, behind a pause, 2, 4, 1 segments: the first 4 may still be in slow start, the second are not.
+
+    The first behind the pause are no more than the last before. Behind one longer than a retransmission timeout, the second 4
+    may be slow start's again (RFC 5681, 4.1).
+    """
+    begun = flights([full(1), full(2), full(4)], 65_535)
+    again = flights([full(2), full(4), full(1)], 65_535, seq=1 + 7 * MSS, from_s=0.1002 + pause_s)
+    told = lasted(tmp_path, f"{opened(old=True, window=65_535)}{begun}\n{again}")
+    assert told["send-buffer"] == pytest.approx(held * ROUND_MS, abs=0.1)
+
+
+LOW = [[MSS, 1300]] * 9
+"""2,760 bytes in flight, nine times: what a buffer of so much makes, in which the second segment is the rest."""
+
+
+def test_flights_below_two_segments_that_never_grow_are_a_full_buffers(tmp_path: Path) -> None:
+    """Slow start would add a segment with each ACK (RFC 5681, 3.1). The first is as large as all later ones: it filled the buffer, too."""
+    told = lasted(tmp_path, opened(old=True, window=16_384) + flights(LOW, 16_384))
+    assert told["send-buffer"] == pytest.approx(8 * ROUND_MS, abs=0.1)
+
+
+def test_a_program_that_goes_on_without_an_ack_has_filled_no_buffer(tmp_path: Path) -> None:
+    """One small segment leaves 10 ms after the flight before, with nothing but time to let it go."""
+    text = flights(LOW, 16_384)
+    last = 1 + 2760 * 9
+    at_s = 0.04 + 9 * ROUND_MS / 1000
+    late = f"{at_s:.4f} C > S . {last}:{last + 100} ack 1\n{at_s + 0.002:.4f} S > C . ack {last} win 16384\n"
+    late += f"{at_s + 0.01:.4f} C > S . {last + 100}:{last + 200} ack 1\n{at_s + 0.02:.4f} S > C . ack {last + 200} win 16384"
+    assert "send-buffer" not in lasted(tmp_path, opened(old=True, window=16_384) + text + "\n" + late)
+
+
+def test_low_flights_that_fill_the_window_are_the_windows(tmp_path: Path) -> None:
+    told = lasted(tmp_path, opened(old=True, window=2_760) + flights(LOW, 2_760))
+    assert told["receiver-window"] == pytest.approx(8 * ROUND_MS, abs=0.1)
+    assert "send-buffer" not in told
+
+
+def test_a_smaller_flight_behind_one_on_the_plateau_was_not_held_by_the_congestion_window(tmp_path: Path) -> None:
+    """Eight flights of five segments, then one of four: a program that writes large pieces fills its buffer now more, now less."""
+    told = lasted(tmp_path, opened(old=False, window=60_000) + flights([full(5)] * 8 + [full(4), full(1)], 60_000))
+    assert told["send-buffer"] == pytest.approx(9 * ROUND_MS, abs=0.1)
+
+
+def test_a_plateau_counts_as_such_below_a_top_that_was_reached_twice(tmp_path: Path) -> None:
+    """Two flights of 8,252 bytes, eight of 7,300, one of 5,840: none is a segment larger than the plateau of 7,300.
+
+    The second is no larger than the first, so that slow start holds the first alone.
+    """
+    text = flights([[*full(5), 952]] * 2 + [full(5)] * 8 + [full(4), full(1)], 60_000)
+    told = lasted(tmp_path, opened(old=False, window=60_000) + text)
+    assert told["send-buffer"] == pytest.approx(10 * ROUND_MS, abs=0.1)
+
+
+def test_flights_that_grow_later_did_not_stand_on_a_plateau_before(tmp_path: Path) -> None:
+    """The same, and then one of seven: what was smaller than five may have been the congestion window's."""
+    text = flights([full(5)] * 8 + [full(4), full(7), full(1)], 60_000)
+    told = lasted(tmp_path, opened(old=False, window=60_000) + text)
+    assert told["send-buffer"] == pytest.approx(8 * ROUND_MS, abs=0.1)
+    assert told["slow-start"] == pytest.approx(2 * ROUND_MS, abs=0.1)
+
+
+@pytest.mark.parametrize(("old", "last", "rounds"), [(True, 6, 9), (False, 6, 6), (False, 5, 10)])
+def test_equal_flights_below_the_plateau_refute_slow_start(tmp_path: Path, *, old: bool, last: int, rounds: int) -> None:
+    """Six flights of five segments, three of three, one more: those of three are no larger than the one before.
+
+    Newer senders leave slow start without a loss (RFC 9406): if the last flight is a segment larger than the plateau, theirs prove nothing.
+    """
+    text = flights([full(5)] * 6 + [full(3)] * 3 + [full(last), full(1)], 60_000)
+    told = lasted(tmp_path, opened(old=old, window=60_000) + text)
+    assert told["send-buffer"] == pytest.approx(rounds * ROUND_MS, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("old", "in_time_ms", "rest", "by_buffer_ms"), [(True, 20, 1, 15.0), (True, 30, 1, 0.0), (True, 20, 3, 15.0), (False, 20, 3, 0.0)]
+)
+def test_one_ack_that_comes_late_alone_shows_no_queue(
+    tmp_path: Path, in_time_ms: int, rest: int, by_buffer_ms: float, *, old: bool
+) -> None:
+    """Flights of five segments; the ACK of the last one, or three, comes 15 ms behind that of those before, in time or late themselves.
+
+    Of today's hosts adapters may have put the three together, behind a queue.
+    """
+    at_s, seq, most = 0.04 + 7 * ROUND_MS / 1000, 1 + 35 * MSS, 10 - rest
+    first_s, rest_s = at_s + in_time_ms / 1000, at_s + (in_time_ms + 15) / 1000
+    sent = [f"{first_s + 0.0001:.4f} C > S . {start}:{start + MSS} ack 1" for start in range(seq + 5 * MSS, seq + most * MSS, MSS)]
+    text = [flights([full(5)] * 7, 60_000), *(f"{at_s:.4f} C > S . {seq + n * MSS}:{seq + (n + 1) * MSS} ack 1" for n in range(5))]
+    text += [f"{first_s:.4f} S > C . ack {seq + (5 - rest) * MSS} win 60000", *sent, f"{rest_s:.4f} S > C . ack {seq + 5 * MSS} win 60000"]
+    begun = opened(old=old, window=60_000) + "\n".join(text)
+    after = f"{rest_s + 0.0001:.4f} C > S . {seq + most * MSS}:{seq + (most + 1) * MSS} ack 1"
+    before, told = (lasted(tmp_path, each) for each in (begun, f"{begun}\n{after}"))
+    assert told["send-buffer"] - before["send-buffer"] == pytest.approx(by_buffer_ms, abs=0.2)
+
+
+def drained(sizes: Sequence[int], *, acked_in_turn: bool, rounds: int = 9) -> str:
+    """Flights of segments that a narrow place lets pass in 40 ms each; each flight is let go by the last ACK of the one before."""
+    lines, seq = [], 1
+    for at_s in (0.04 + place * (0.0201 + 0.04 * len(sizes)) for place in range(rounds)):
+        for passed, size in enumerate(sizes, 1):
+            lines.append((at_s, f"C > S . {seq}:{seq + size} ack 1"))
+            seq += size
+            if acked_in_turn or passed == len(sizes):
+                lines.append((at_s + 0.02 + 0.04 * passed, f"S > C . ack {seq} win 65535"))
+    return "\n".join(f"{at_s:.4f} {line}" for at_s, line in sorted(lines, key=itemgetter(0)))
+
+
+def test_a_flight_that_is_acknowledged_bit_by_bit_went_through_a_queue_and_the_buffer_has_the_round_trip_behind_it(tmp_path: Path) -> None:
+    """Each of eight waits is 180.1 ms: the path carries four segments for 160 ms, and then nothing for 20: the buffer held no more."""
+    told = lasted(tmp_path, opened(old=False, window=65_535) + drained(full(4), acked_in_turn=True))
+    assert "delayed-ack" not in told
+    assert told["send-buffer"] == pytest.approx(8 * 20, abs=0.5)
+
+
+def test_an_ack_that_comes_a_timer_behind_its_neighbours_was_delayed_though_that_stood_in_a_queue(tmp_path: Path) -> None:
+    """Flights of five segments: four are acknowledged 15 ms late, and the last, by itself, 150 ms later: no queue grows like that."""
+    lines, seq = [], 1
+    for at_s in (0.04 + place * 0.1851 for place in range(9)):
+        lines += [f"{at_s:.4f} C > S . {seq + n * MSS}:{seq + (n + 1) * MSS} ack 1" for n in range(5)]
+        seq += 5 * MSS
+        lines += [f"{at_s + 0.035:.4f} S > C . ack {seq - MSS} win 60000", f"{at_s + 0.185:.4f} S > C . ack {seq} win 60000"]
+    told = lasted(tmp_path, opened(old=False, window=60_000) + "\n".join(lines))
+    assert told["delayed-ack"] == pytest.approx(8 * 185.1, rel=0.01)
+
+
+def test_a_small_buffer_that_leaves_the_path_idle_is_not_told_to_become_smaller_for_its_queues_sake(tmp_path: Path) -> None:
+    text = opened(old=False, window=65_535) + drained(full(4), acked_in_turn=True, rounds=20)
+    remedies = {one.id: " ".join(one.remedy) for one in analyze(packets.capture(tmp_path / "exchange.pcap", text)).findings}
+    assert "raise the send buffer" in remedies["send-buffer-limited"]
+    assert "smaller buffer" not in remedies["bufferbloat"]
+
+
+def test_a_flight_that_is_acknowledged_at_once_after_as_long_waited_for_a_delayed_ack(tmp_path: Path) -> None:
+    told = lasted(tmp_path, opened(old=False, window=65_535) + drained(full(4), acked_in_turn=False))
+    assert "send-buffer" not in told
+    assert told["delayed-ack"] == pytest.approx(8 * 180.1, rel=0.01)
+
+
+@pytest.mark.parametrize(("late_ms", "rounds"), [(3.0, 9), (4.5, 8)])
+def test_a_program_that_goes_on_four_milliseconds_behind_the_ack_was_not_woken_by_it(tmp_path: Path, late_ms: float, rounds: int) -> None:
+    """At the sender a wakeup takes no longer over a long path."""
+    at_s, seq = 0.04 + 8 * ROUND_MS / 1000 + (ROUND_MS + late_ms) / 1000, 1 + 45 * MSS
+    text = flights([full(5)] * 9, 60_000) + f"\n{at_s:.4f} C > S . {seq}:{seq + MSS} ack 1"
+    told = lasted(tmp_path, opened(old=False, window=60_000) + text)
+    assert told["send-buffer"] == pytest.approx(rounds * ROUND_MS + (late_ms if rounds == 9 else 0), abs=0.2)
+
+
+@pytest.mark.parametrize("old", [True, False])
+def test_flights_that_grow_through_a_later_plateau_do_not_stand_on_it(tmp_path: Path, *, old: bool) -> None:
+    """Flights of one, two, three, five segments: slow start. The six of three behind them stand on a plateau."""
+    text = flights([full(1), full(2), full(3), full(5), *[full(3)] * 6, full(1)], 60_000)
+    told = lasted(tmp_path, opened(old=old, window=60_000) + text)
+    assert told["slow-start"] == pytest.approx(4 * ROUND_MS, abs=0.1)
+    assert told["send-buffer"] == pytest.approx(6 * ROUND_MS, abs=0.1)
+
+
+@pytest.mark.parametrize(("old", "rounds"), [(True, 2), (False, 0)])
+def test_an_old_sender_whose_flight_did_not_grow_is_not_in_slow_start_however_few_they_are(
+    tmp_path: Path, *, old: bool, rounds: int
+) -> None:
+    """Three flights of three segments. The congestion window of newer ones may stand still without a loss (RFC 9406)."""
+    told = lasted(tmp_path, opened(old=old, window=60_000) + flights([full(3)] * 3 + [full(1)], 60_000))
+    assert told.get("send-buffer", 0.0) == pytest.approx(rounds * ROUND_MS, abs=0.1)
+    assert told["slow-start"] == pytest.approx((3 - rounds) * ROUND_MS, abs=0.1)
+
+
+@pytest.mark.parametrize(("size", "rounds"), [(1_300, 8), (MSS, 0)])
+def test_a_small_segment_does_not_wait_for_a_third_of_the_window(tmp_path: Path, size: int, rounds: int) -> None:
+    """Four segments in flight, and room for 1,600 bytes: Linux waits for more room only with more than one segment to send."""
+    window = 4 * size + 1_600
+    told = lasted(tmp_path, opened(old=False, window=window) + flights([[size] * 4] * 9, window))
+    assert told.get("send-buffer", 0.0) == pytest.approx(rounds * ROUND_MS, abs=0.1)
+
+
+@pytest.mark.parametrize("old", [True, False])
+def test_a_window_with_room_for_one_more_segment_holds_newer_senders_alone(tmp_path: Path, *, old: bool) -> None:
+    """Four segments in flight where five fit: Linux may wait for a third of the window (`tcp_tso_should_defer`), BSD sends what fits."""
+    told = lasted(tmp_path, opened(old=old, window=5 * MSS) + flights([full(4)] * 9, 5 * MSS))
+    assert told.get("send-buffer", 0.0) == pytest.approx(8 * ROUND_MS if old else 0.0, abs=0.1)
+
+
+def messages(tail: int, *, window: int, room_first: bool) -> str:
+    """Messages of three segments and a small one into a window of two; an ACK of one segment, or of both, 0.1 ms after it came."""
+    lines, seq, at_s = [], 1, 0.04
+    for _ in range(4):
+        for size in (MSS, MSS):
+            lines.append(f"{at_s:.4f} C > S . {seq}:{seq + size} ack 1")
+            seq += size
+        lines.append(f"{at_s + 0.02:.4f} S > C . ack {seq - MSS} win {window}")
+        lines.append(f"{at_s + 0.0201:.4f} C > S . {seq}:{seq + MSS} ack 1")
+        seq += MSS
+        if room_first:
+            lines.append(f"{at_s + 0.022:.4f} S > C . ack {seq - MSS} win {window}")
+        lines.append(f"{at_s + 0.0401:.4f} S > C . ack {seq} win {window}")
+        lines.append(f"{at_s + 0.0402:.4f} C > S P. {seq}:{seq + tail} ack 1")
+        seq += tail
+        lines.append(f"{at_s + 0.0602:.4f} S > C . ack {seq} win {window}")
+        at_s += 0.1
+    return "\n".join(lines)
+
+
+def test_a_small_segment_that_let_room_pass_was_held_by_nagle(tmp_path: Path) -> None:
+    """At 22 ms an ACK opens the window for a full segment; 500 bytes leave with the ACK of all, 18.1 ms later."""
+    window = 2 * MSS
+    told = lasted(tmp_path, opened(old=True, window=window) + messages(500, window=window, room_first=True))
+    assert told["nagle"] == pytest.approx(4 * ROUND_MS, abs=0.1)
+
+
+def test_a_small_segment_that_leaves_when_the_window_opens_was_the_windows(tmp_path: Path) -> None:
+    """The same without that ACK: the ACK of all is what opens the window."""
+    window = 2 * MSS
+    told = lasted(tmp_path, opened(old=True, window=window) + messages(500, window=window, room_first=False))
+    assert "nagle" not in told
+
+
+@pytest.mark.parametrize(("count", "held"), [(2, 1), (4, 0)])
+def test_a_tail_behind_fewer_bytes_than_any_send_buffer_has_was_held_by_nagle(tmp_path: Path, count: int, held: int) -> None:
+    """428 bytes wait twice for the ACK of full segments, the second time behind a flight that had flown before.
+
+    Two of 536 bytes leave room in the smallest buffer there is, 2,048 bytes; four of them may be all that fits.
+    """
+    turn = [[536] * count, [428]]
+    told = lasted(tmp_path, opened(old=True, window=65_535, mss=536) + flights([[536], *turn, *turn], 65_535))
+    assert told.get("nagle", 0.0) == pytest.approx(held * ROUND_MS, abs=0.1)
+
+
+def halves(window: int) -> str:
+    """Each 30.1 ms 600 bytes leave; 10 ms later 8,300 pass them, and the ACK of both lets the next 600 go 20.1 ms later. Six times."""
+    lines, seq, at_s = [], 1, 0.04
+    for _ in range(6):
+        for after_s, size in ((0.0, 600), (0.01, 8_300)):
+            lines.append(f"{at_s + after_s:.4f} C > S P. {seq}:{seq + size} ack 1")
+            seq += size
+        lines.append(f"{at_s + 0.03:.4f} S > C . ack {seq} win {window}")
+        at_s += 0.0301
+    return "\n".join(lines)
+
+
+def test_a_close_behind_half_of_the_largest_window_was_not_held_by_nagle(tmp_path: Path) -> None:
+    """The last of the 600 bytes carry the FIN: had they been there before, they had left before. That leaves three waits of four."""
+    head, sign, last = halves(16_384).rpartition("P. 44501:")
+    assert sign
+    told = lasted(tmp_path, opened(old=True, window=16_384, mss=9_148) + f"{head}FP. 44501:{last.splitlines()[0]}")
+    assert told["nagle"] == pytest.approx(3 * ROUND_MS, abs=0.1)
+
+
+@pytest.mark.parametrize(("window", "held"), [(16_384, 4), (32_768, 0)])
+def test_half_of_the_largest_window_passes_a_small_segment_and_nagle_holds_what_is_less(tmp_path: Path, window: int, held: int) -> None:
+    """8,300 bytes are less than a segment of 9,148 and more than half of 16,384 (BSD `tcp_output`), but not of 32,768.
+
+    Then passing shows that Nagle's rule is off. Of the first of the five waits it is not known yet that the flight does not grow.
+    """
+    told = lasted(tmp_path, opened(old=True, window=window, mss=9_148) + halves(window))
+    assert told.get("nagle", 0.0) == pytest.approx(held * ROUND_MS, abs=0.1)
+
+
+@pytest.mark.parametrize(("window", "told_ms"), [(8_192, 0.0), (16_384, ROUND_MS)])
+def test_half_of_the_largest_window_never_waits_for_nagle(tmp_path: Path, window: int, told_ms: float) -> None:
+    """4,100 bytes wait for the ACK of 512: of a window of 8,192 they are half, of one of 16,384 less."""
+    told = lasted(tmp_path, opened(old=True, window=window, mss=4_312) + flights([[512], [4_100]], window))
+    assert told.get("nagle", 0.0) == pytest.approx(told_ms, abs=0.1)
+
+
+@pytest.mark.parametrize(("longest", "held"), [(8_192, 6), (8_000, 0)])
+def test_whole_clusters_that_pass_a_small_segment_are_full_and_what_waits_behind_them_is_held_by_nagle(
+    tmp_path: Path, longest: int, held: int
+) -> None:
+    """8,192 bytes, four clusters, are what 4.4BSD makes of an MSS of 9,148 (`tcp_mss`); 8,000 are a small segment that passes another."""
+    lines, seq = [], 1
+    for place in range(7):
+        at_s = 0.04 + 0.1801 * place
+        for after_s, size in ((0.0, (2_048, 6_144)[place % 2]), (0.0005, longest)):
+            lines.append(f"{at_s + after_s:.4f} C > S P. {seq}:{seq + size} ack 1")
+            seq += size
+        lines.append(f"{at_s + 0.18:.4f} S > C . ack {seq} win 49152")
+    told = lasted(tmp_path, opened(old=True, window=49_152, mss=9_148) + "\n".join(lines))
+    assert told.get("nagle-delayed-ack", 0.0) == pytest.approx(held * 179.6, abs=1)
+
+
+def test_a_plateau_that_the_last_flight_passes_by_less_than_a_segment_is_the_highest(tmp_path: Path) -> None:
+    """2,920 and 2,460 bytes take turns, and 3,920 come at the end: slow start grows by whole segments (RFC 5681, 3.1)."""
+    sizes = [[MSS, MSS], [MSS, 1_000]] * 6 + [[MSS, MSS, 1_000]]
+    told = lasted(tmp_path, opened(old=False, window=30_000) + flights(sizes, 30_000))
+    assert told["send-buffer"] == pytest.approx(12 * ROUND_MS, abs=0.1)
+
+
+def test_a_program_that_writes_by_its_own_clock_fills_no_buffer_though_acks_come_while_it_writes(tmp_path: Path) -> None:
+    """Each 5 ms six segments leave, 0.1 ms apart, and ACKs of those 20 ms ago come between them.
+
+    4.45 ms later the program goes on: no later than one that a full buffer wakes. Of the 0.5 ms in which it writes nothing is said.
+    """
+    lines: list[tuple[float, str]] = []
+    for burst in range(40):
+        at_ms, seq = 40 + 5 * burst, 1 + 6 * MSS * burst
+        lines += ((at_ms + 0.1 * place, f"C > S . {seq + place * MSS}:{seq + (place + 1) * MSS} ack 1") for place in range(6))
+        lines += ((at_ms + 19.95 + 0.2 * pair, f"S > C . ack {seq + 2 * pair * MSS} win 65535") for pair in (1, 2, 3))
+    text = "\n".join(f"{at_ms / 1000:.5f} {what}" for at_ms, what in sorted(lines))
+    told = lasted(tmp_path, opened(old=True, window=65_535) + text)
+    assert told.get("send-buffer", 0.0) < 40 * 0.5
+
+
+@pytest.mark.parametrize(("old", "segments", "cause"), [(True, 11, "send-buffer"), (True, 10, "slow-start"), (False, 11, "slow-start")])
+def test_an_old_sender_that_begins_with_more_than_any_initial_window_knows_no_slow_start(
+    tmp_path: Path, *, old: bool, segments: int, cause: str
+) -> None:
+    """Ten segments are the largest initial window (RFC 6928); newer senders may know a larger one of an earlier connection."""
+    told = lasted(tmp_path, opened(old=old, window=65_535) + flights([full(segments)] * 2, 65_535))
+    assert told[cause] == pytest.approx(ROUND_MS, abs=0.1)
+
+
+def test_a_program_that_writes_small_segments_at_its_own_pace_is_let_go_by_no_ack_that_comes_just_before_one(tmp_path: Path) -> None:
+    """Each 20 ms 500 bytes leave, with a round trip of 80 ms; an ACK comes 2 ms before each fifth of them, and none before the others."""
+    sent = [(100 + 20 * n, f"C > S P. {1 + 500 * n}:{501 + 500 * n} ack 1") for n in range(50)]
+    acks = [(178 + 100 * n, f"S > C . ack {501 + 2500 * n} win 65535") for n in range(10)]
+    handshake = [
+        (0, f"C > S S 0:0(0) win 65535 <mss {MSS}>"),
+        (80, f"S > C S. 0:0(0) ack 1 win 65535 <mss {MSS}>"),
+        (80, "C > S . ack 1 win 65535"),
+    ]
+    told = lasted(
+        tmp_path, "\n".join(f"{at_ms / 1000:.4f} {line}" for at_ms, line in sorted([*handshake, *sent, *acks], key=lambda each: each[0]))
+    )
+    assert told.keys() <= {"handshake", "network", "application", "close"}
+
+
+def test_small_segments_that_pass_need_no_window_for_a_full_one(tmp_path: Path) -> None:
+    """Flights of five times 600 bytes, none held, leave room for 1,000 in the window: less than a full segment, or half of the window.
+
+    What the program writes would fit: the buffer of 3,000 bytes is what is full.
+    """
+    told = lasted(tmp_path, opened(old=True, window=4_000) + flights([[600] * 5] * 9, 4_000))
+    assert told["send-buffer"] == pytest.approx(8 * ROUND_MS, abs=0.1)
+    assert "receiver-window" not in told
+
+
+def writes_and_tails(writes: Sequence[Sequence[int]], tail: int, *, joined: bool) -> str:
+    """Each 100 ms segments that leave together, one by one or as a card gets them that cuts them itself, and a tail with the ACK of all."""
+    lines, seq = [opened(old=False, window=65_535)], 1
+    for at_ms, write in zip(range(100, 10_000, 100), writes, strict=False):
+        for size in [sum(write)] if joined else write:
+            lines.append(f"{at_ms}ms C > S P. {seq}:{seq + size} ack 1")
+            seq += size
+        lines.append(f"{at_ms + 20}ms S > C . ack {seq} win 65535")
+        lines.append(f"{at_ms + 20.1}ms C > S P. {seq}:{seq + tail} ack 1")
+        seq += tail
+        lines.append(f"{at_ms + 40.1}ms S > C . ack {seq} win 65535")
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("joined", [True, False])
+def test_the_small_tail_of_segments_that_a_card_cuts_holds_the_next_small_one_as_any_other(tmp_path: Path, *, joined: bool) -> None:
+    """Behind 3 x 1460 + 400 bytes Nagle's rule holds 100 more for a round trip: six times, behind a first write of whole segments."""
+    text = writes_and_tails([full(3), *[[*full(3), 400]] * 6], 100, joined=joined)
+    assert lasted(tmp_path, text)["nagle"] == pytest.approx(6 * ROUND_MS, abs=0.1)
+
+
+def test_segments_of_a_path_that_takes_less_than_the_mss_have_no_small_tail_where_a_card_cuts_them(tmp_path: Path) -> None:
+    """One or two of 1,400 bytes, and two more with their ACK: none was a full one of the MSS, and 2,800 are no full one with a tail."""
+    assert "nagle" not in lasted(tmp_path, writes_and_tails([[1400], *[[1400, 1400]] * 6], 2800, joined=True))
+
+
+def test_what_a_program_writes_as_soon_as_an_ack_comes_was_not_held_by_nagle(tmp_path: Path) -> None:
+    """Flights of 752 bytes and ten full segments, each let go by the ACK of all: the program had found the buffer full.
+
+    Had it only left the 752 bytes in it, for Nagle's rule to hold, they would have been followed by nothing.
+    """
+    told = lasted(tmp_path, opened(old=False, window=65_535) + flights([[752, *full(10)]] * 8, 65_535))
+    assert told["send-buffer"] == pytest.approx(7 * ROUND_MS, abs=0.1)
+    assert "nagle" not in told
+
+
+@pytest.mark.parametrize(("behind_us", "cause"), [(700, "application"), (20, "nagle")])
+def test_what_leaves_some_time_behind_an_ack_was_not_held_by_nagles_rule_of_a_host_that_takes_the_ack_and_lets_go(
+    tmp_path: Path, behind_us: int, cause: str
+) -> None:
+    """A hundred bytes every 3.4 ms, on a path that takes so much less: the program writes at its own pace, or the ACK lets each go."""
+    lines = [opened(old=False, window=60_000).replace("0.0200", f"{3_400 - behind_us}us")]
+    for place in range(20):
+        at_us, first = 40_000 + 3_400 * place, 1 + 100 * place
+        lines.append(f"{at_us}us C > S P. {first}:{first + 100} ack 1\n{at_us + 3_400 - behind_us}us S > C . ack {first + 100} win 60000")
+    begun, told = (lasted(tmp_path, "\n".join(lines[:count])) for count in (2, 21))
+    other = "nagle" if cause == "application" else "application"
+    assert told[cause] - begun.get(cause, 0) == pytest.approx(19 * (3.4 if cause == "nagle" else behind_us / 1000), abs=0.5)
+    assert told.get(other, 0) == pytest.approx(begun.get(other, 0), abs=0.1)
+
+
+@pytest.mark.parametrize(("segments", "held"), [(6, 1), (4, 0), (17, 0), (20, 1)])
+def test_a_flight_of_today_that_is_no_larger_than_the_one_before_is_not_slow_starts(tmp_path: Path, segments: int, held: int) -> None:
+    """Two flights of so many segments, then one.
+
+    Of four, BBR looks for the shortest round trip; from 16 on, slow start may have ended, and congestion avoidance adds a segment in each
+    round trip from 20 on.
+    """
+    told = lasted(tmp_path, opened(old=False, window=60_000) + flights([full(segments)] * 2 + [full(1)], 60_000))
+    assert told.get("send-buffer", 0) == pytest.approx(held * ROUND_MS, abs=0.1)
+
+
+@pytest.mark.parametrize(("last", "late_ms"), [(2, 0), (1, 3)])
+def test_an_ack_wakes_no_program_whose_buffer_had_room_for_more(tmp_path: Path, last: int, late_ms: float) -> None:
+    """Flights of two segments, one behind the other, and at last one of two or of one, whose ACK is answered after 3 ms.
+
+    With one in flight there is room for the second: the program had not written it yet. Nor does it write in the last 20 ms.
+    """
+    sent = [full(2)] * 8 + [full(last)]
+    seq, at_s = 1 + MSS * (16 + last), 0.04 + 8 * ROUND_MS / 1000 + 0.023
+    text = f"{flights(sent, 60_000)}\n{at_s:.4f} C > S . {seq}:{seq + MSS} ack 1\n{at_s + 0.02:.4f} S > C . ack {seq + MSS} win 60000"
+    assert lasted(tmp_path, opened(old=True, window=60_000) + text)["application"] == pytest.approx(late_ms + 20, abs=0.1)
+
+
+def test_half_of_a_window_smaller_than_two_segments_is_a_full_segment_of_linux(tmp_path: Path) -> None:
+    """Four times 1,000 bytes; 2,048, half of the window, and 952; four times 1,000 again: no small segment passes a small one."""
+    sent = [[1_000]] * 4 + [[2_048, 952]] + [[1_000]] * 4
+    told = lasted(tmp_path, opened(old=False, window=4_096, mss=9_000) + flights(sent, 4_096))
+    assert told["nagle"] == pytest.approx(7 * ROUND_MS, abs=0.1)

@@ -1,0 +1,56 @@
+"""A lone segment sent again when the timer ran out: lost, or acknowledged later than that by a receiver that delays its ACKs.
+
+Linux waits 200 ms at least, lwIP delays an ACK by up to 250 ms: seen with neither SACK nor timestamps, the copy lets the ACK go.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tcptrace_lab import analyze
+from tcptrace_lab.causes import Confidence
+from tests.support import packets
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tcptrace_lab.findings.finding import Finding
+
+
+def requests(options: str, timer_ms: int) -> str:
+    """Three requests; each is sent again when the timer ran out, and acknowledged, with the answer, 1 ms later."""
+    lines = [
+        f"0ms   C > S S  0:0(0)        win 64240 <mss 1460{options}>",
+        f"1ms   S > C S. 0:0(0) ack 1  win 65535 <mss 1460{options}>",
+        "1.1ms C > S .         ack 1  win 64240",
+    ]
+    at_ms, sent = 2, 1
+    for answer in range(3):
+        request = f"C > S P. {sent}:{sent + 100} ack {1 + 10 * answer}"
+        lines += [f"{at_ms}ms {request}", f"{at_ms + timer_ms}ms {request}"]
+        at_ms, sent = at_ms + timer_ms + 1, sent + 100
+        lines.append(f"{at_ms}ms S > C P. {1 + 10 * answer}:{11 + 10 * answer} ack {sent} win 65535")
+        at_ms += 1
+    return "\n".join(lines)
+
+
+def timeout(tmp_path: Path, text: str) -> Finding:
+    (found,) = (one for one in analyze([packets.capture(tmp_path / "exchange.pcap", text)]).findings if one.id == "timeout")
+    return found
+
+
+def test_without_sack_and_timestamps_a_delayed_ack_looks_like_a_loss(tmp_path: Path) -> None:
+    found = timeout(tmp_path, requests("", 201))
+    assert found.cost_ns == pytest.approx(3 * 201_000_000, abs=3_000_000)
+    assert found.confidence == Confidence.POSSIBLE
+    assert "an ACK that the receiver delays for longer than the RTO looks the same" in found.limits
+    assert any("if nothing is lost" in one for one in found.remedy)
+
+
+@pytest.mark.parametrize(("options", "timer_ms"), [(", sackOK", 300), ("", 1_500)], ids=["dsack-would-tell", "no-ack-is-delayed-so-long"])
+def test_a_loss_is_proved_where_the_ack_cannot_have_been_delayed_unseen(tmp_path: Path, options: str, timer_ms: int) -> None:
+    found = timeout(tmp_path, requests(options, timer_ms))
+    assert found.confidence == Confidence.PROVED
+    assert "looks the same" not in found.limits

@@ -1,0 +1,338 @@
+"""The ledger of a sender without timestamps that is captured at its receiver, where ACKs are seen a round trip before they act.
+
+So come captures of stacks that offer no timestamps (Windows, libslirp, lwIP, smoltcp), made where their data arrives. The exchanges are
+written by hand, with a round trip of 20 ms unless they say otherwise; the times expected are differences of the times written.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.ledgers import lasted
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MSS = 1_460
+
+
+def opened(answered_s: float = 0.0200, options: str = "") -> str:
+    return f"""
+        0.0000 C > S S  0:0(0)        win 64240 <mss {MSS}{options}>
+        0.0000 S > C S. 0:0(0) ack 1  win 65535 <mss {MSS}{options}>
+        {answered_s:.4f} C > S .      ack 1  win 64240
+        """
+
+
+def flights(sizes: list[int], first_s: float, every_s: float = 0.0200, full: int = MSS, window: int = 65_535, flags: str = ".") -> str:
+    """Flights of so many segments; each segment is acknowledged at once, and the ACKs let the next flight go."""
+    lines, sent = [], 1
+    for number, size in enumerate(sizes):
+        for place in range(size):
+            at_s = first_s + number * every_s + place * 0.000_010
+            lines.append(f"{at_s:.6f} C > S {flags} {sent}:{sent + full} ack 1")
+            lines.append(f"{at_s + 0.000_005:.6f} S > C . ack {sent + full} win {window}")
+            sent += full
+    return "\n".join(lines)
+
+
+def spread(segments: int, every_s: float, first_s: float) -> str:
+    return flights([1] * segments, first_s, every_s)
+
+
+def test_the_way_of_the_syn_ack_is_the_handshakes_and_what_the_program_took_then_its_own(tmp_path: Path) -> None:
+    told = lasted(tmp_path, opened() + "0.0320 C > S P. 1:101 ack 1\n 0.0321 S > C . ack 101 win 65535")
+    assert told["handshake"] == pytest.approx(20.0, abs=0.05)
+    assert told["application"] == pytest.approx(12.0, abs=0.15)  # and the last 0.1 ms, after its data was acknowledged
+
+
+def test_a_flight_that_leaves_room_for_one_segment_waited_for_the_window_that_flights_fill_as_their_sender_knew_it(tmp_path: Path) -> None:
+    """Two flights of six segments, then two of seven, which fill the window: none is seen whole here, where each ACK leaves at once.
+
+    Linux lets room for less than a third of the window wait (`tcp_tso_should_defer`). The first flight is slow start's: nothing tells what
+    it could have been.
+    """
+    text = opened().replace("win 65535", f"win {7 * MSS}") + flights([6, 6, 7, 7], 0.0400, window=7 * MSS)
+    told = lasted(tmp_path, text.replace(f"<mss {MSS}>", f"<mss {MSS}, sackOK>"))
+    assert told["receiver-window"] == pytest.approx(2 * 20, abs=0.3)
+    assert told["slow-start"] == pytest.approx(20, abs=0.3)
+
+
+def cut_window(room: int, sent: int) -> str:
+    """Four segments arrive; their ACKs leave less room than was offered before, and `sent` bytes come 220 ms later."""
+    return (
+        opened()
+        + f"""
+        0.0201 C > S . 1:1461     ack 1
+        0.0201 C > S . 1461:2921  ack 1
+        0.0202 S > C . ack 2921   win 3528
+        0.0401 C > S . 2921:4381  ack 1
+        0.0401 C > S . 4381:5841  ack 1
+        0.0402 S > C . ack 5841   win {room}
+        0.2602 C > S P. 5841:{5841 + sent} ack 1
+        0.2603 S > C . ack {5841 + sent}   win 0
+        0.3000 S > C . ack {5841 + sent}   win 32768
+        0.3200 C > S P. {5841 + sent}:{7301 + sent} ack 1
+        0.3201 S > C . ack {7301 + sent}   win 32768
+        """
+    )
+
+
+def test_what_fills_the_room_that_the_last_ack_left_was_forced_into_it_though_there_was_more_before(tmp_path: Path) -> None:
+    """The window had reached to 6,449, and the last ACK, by now known to the sender, ends it at 6,353: it has room for 512 bytes."""
+    told = lasted(tmp_path, cut_window(512, 512))
+    # And when they had left, it was full until their ACK could have come.
+    assert told["receiver-window"] == pytest.approx(220.1 + 20.1, abs=0.2)
+    assert told.get("application", 0) < 1
+
+
+def test_what_leaves_room_in_the_window_was_not_held_by_it(tmp_path: Path) -> None:
+    told = lasted(tmp_path, cut_window(512, 300))
+    assert told["application"] == pytest.approx(200.0, abs=2.5)
+
+
+def test_before_a_probe_the_window_was_closed_however_its_edge_had_moved(tmp_path: Path) -> None:
+    """The sender had gone beyond the edge, which the last ACK moves up to what was sent, and no further."""
+    told = lasted(
+        tmp_path,
+        opened()
+        + """
+        0.0201 C > S . 1:1461     ack 1
+        0.0201 C > S . 1461:2921  ack 1
+        0.0202 S > C . ack 1461   win 1000
+        0.0203 S > C . ack 2921   win 0
+        0.2403 C > S . 2920:2920(0) ack 1
+        0.2404 S > C . ack 2921   win 0
+        0.3000 S > C . ack 2921   win 32768
+        0.3200 C > S P. 2921:4381 ack 1
+        0.3201 S > C . ack 4381   win 32768
+        """,
+    )
+    assert told["zero-window"] + told.get("receiver-window", 0) == pytest.approx(299.9, abs=0.2)
+
+
+def test_what_comes_evenly_spread_over_the_round_trip_is_spaced_by_the_path(tmp_path: Path) -> None:
+    """One segment every 3 ms: in a round trip always seven, although a queue may hold any number more."""
+    told = lasted(tmp_path, opened() + flights([2, 4], 0.0201) + "\n" + shifted(spread(60, 0.003, 0.0601), 6))
+    assert told["network"] >= 0.9 * 59 * 3.0
+    assert "send-buffer" not in told
+
+
+def test_what_comes_in_flights_with_pauses_between_fills_a_buffer(tmp_path: Path) -> None:
+    told = lasted(tmp_path, opened() + flights([2, 4] + [7] * 12, 0.0201))
+    assert told["send-buffer"] >= 11 * 19.5
+    assert told.get("network", 0) < 25
+
+
+def test_single_segments_that_never_become_more_fill_a_buffer_and_are_not_in_slow_start(tmp_path: Path) -> None:
+    """One in each round trip, as of a small stack with a buffer of one segment: slow start would add one with each ACK (RFC 5681, 3.1)."""
+    told = lasted(tmp_path, opened() + flights([1] * 12, 0.0201))
+    assert told["send-buffer"] == pytest.approx(11 * 20.0, abs=0.5)
+    assert "slow-start" not in told
+
+
+def shifted(text: str, segments: int) -> str:
+    """The same so many segments further on in the stream."""
+    lines = []
+    for line in text.splitlines():
+        words = line.split()
+        words = [
+            ":".join(str(int(part) + segments * MSS) for part in word.split(":"))
+            if ":" in word
+            else str(int(word) + segments * MSS)
+            if words[place - 1] == "ack" and words[1] == "S"
+            else word
+            for place, word in enumerate(words)
+        ]
+        lines.append(" ".join(words))
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("answered_s", [0.0200, 0.0225, 0.0260])
+def test_a_handshake_that_took_longer_than_the_way_does_not_make_acks_come_too_late(tmp_path: Path, answered_s: float) -> None:
+    """The hosts had to find each other; from then on flights double every 20 ms, each let go by the ACKs of the one before."""
+    told = lasted(tmp_path, opened(answered_s) + flights([2, 4, 8, 16], answered_s + 0.0001))
+    assert told["slow-start"] == pytest.approx(3 * 20.0, abs=0.5)
+    assert told.get("application", 0) < 1
+
+
+def test_what_a_program_gives_halfway_to_the_round_trip_was_let_go_by_no_ack(tmp_path: Path) -> None:
+    """Every 13 ms, and the way takes 20: no ACK of the piece before can have arrived."""
+    told = lasted(tmp_path, opened() + flights([1] * 20, 0.0201, 0.013, full=500))
+    assert "slow-start" not in told
+    assert "send-buffer" not in told
+
+
+@pytest.mark.parametrize("options", ["", ", sackOK"])
+def test_segments_a_little_below_the_mss_that_fly_together_are_full_ones(tmp_path: Path, options: str) -> None:
+    """As of libslirp, which counts 20 bytes too much for the headers; Nagle's rule would let only one of them leave."""
+    told = lasted(tmp_path, opened(options=options) + flights([2, 4, 8, 16, 32], 0.0201, full=1_440))
+    assert told["slow-start"] == pytest.approx(4 * 20.0, abs=0.5)
+    assert "nagle" not in told
+
+
+def test_segments_a_little_below_the_mss_that_come_one_by_one_are_small_and_held(tmp_path: Path) -> None:
+    told = lasted(tmp_path, opened() + flights([1] * 8, 0.0201, full=1_440))
+    assert told.get("nagle", 0) + told.get("send-buffer", 0) == pytest.approx(7 * 20.0, abs=0.5)
+
+
+def test_causes_of_these_exchanges_sum_to_their_lives(tmp_path: Path) -> None:
+    told = lasted(tmp_path, opened(0.0225) + flights([2, 4, 8], 0.0226))
+    assert sum(told.values()) == pytest.approx(22.6 + 2 * 20.0 + 0.075, abs=0.001)
+
+
+def test_segments_of_one_write_that_come_a_round_trip_and_a_half_apart_are_spaced_by_the_path(tmp_path: Path) -> None:
+    """400 kbit/s: 1,538 bytes take 31 ms, more than the round trip, and a short one less. None but the last ends its write."""
+    told = lasted(
+        tmp_path,
+        opened()
+        + flights([1] * 20, 0.0201, 0.031)
+        + """
+        0.6195 C > S .  29201:29601 ack 1
+        0.6196 S > C .  ack 29601 win 65535
+        0.6505 C > S P. 29601:31061 ack 1
+        0.6506 S > C .  ack 31061 win 65535
+        """,
+    )
+    assert told["network"] == pytest.approx(19 * 31.0 + 10.3 + 31.0, abs=0.5)
+    assert told.get("application", 0) < 1.5
+
+
+def test_segments_as_far_apart_as_round_trips_are_spaced_by_the_path_where_a_shorter_one_came_sooner(tmp_path: Path) -> None:
+    """530 kbit/s: 1,538 bytes take 23.2 ms, as one for each round trip of 20 ms might; 478 take 7.2, and no ACK can have let them go."""
+    lines = [opened(), flights([1] * 2, 0.0201, 0.0232)]
+    for number in range(6):
+        sent, at_s = 2_921 + number * 3_320, 0.0665 + number * 0.0536
+        for size, flags, came_s in ((400, "P.", 0.0), (MSS, ".", 0.0232), (MSS, ".", 0.0464)):
+            lines.append(f"{at_s + came_s:.4f} C > S {flags} {sent}:{sent + size} ack 1")
+            sent += size
+            lines.append(f"{at_s + came_s + 0.0001:.4f} S > C . ack {sent} win 65535")
+    told = lasted(tmp_path, "\n".join(lines))
+    assert told["network"] >= 0.95 * (0.0464 + 5 * 0.0536) * 1000
+
+
+def test_writes_as_large_as_a_segment_that_come_as_regularly_are_their_programs(tmp_path: Path) -> None:
+    """Each ends its write (PSH): nothing says that its program had given the next one."""
+    told = lasted(tmp_path, opened() + flights([1] * 20, 0.0201, 0.031, flags="P."))
+    assert told["application"] >= 19 * (31.0 - 20.0 - 2.1)
+
+
+def test_segments_that_each_wait_for_an_ack_are_not_spaced_by_the_path(tmp_path: Path) -> None:
+    """One segment in each round trip: a path as slow would take longer than one that nothing is sent on."""
+    told = lasted(tmp_path, opened() + flights([1] * 20, 0.0201, 0.0202))
+    assert told.get("network", 0) < 20
+
+
+def test_small_segments_that_come_at_once_behind_each_other_are_not_held_by_nagle(tmp_path: Path) -> None:
+    """Each is acknowledged before the next comes, and that ACK has a whole way to go: its sender did not know of it."""
+    told = lasted(tmp_path, opened() + flights([8] * 6, 0.0201, full=787, flags="P."))
+    assert "nagle" not in told
+    assert "nagle-delayed-ack" not in told
+
+
+def test_small_segments_that_each_come_a_round_trip_behind_the_ack_before_are_held_by_nagle(tmp_path: Path) -> None:
+    told = lasted(tmp_path, opened() + flights([1] * 12, 0.0201, full=787, flags="P."))
+    assert told["nagle"] >= 10 * 19.9
+
+
+def test_at_the_receiver_the_time_until_its_answer_is_all_its_own(tmp_path: Path) -> None:
+    """It answers 8 ms behind each question, and the next question comes just a round trip of 2.2 ms behind the answer."""
+    questions = [0.0022 + number * 0.0102 for number in range(10)]
+    lines = [
+        f"""
+        {at_s:.4f} C > S P. {48 * number + 1}:{48 * number + 49} ack {number * 100 + 1}
+        {at_s + 0.0080:.4f} S > C P. {number * 100 + 1}:{number * 100 + 101} ack {48 * number + 49} win 65535"""
+        for number, at_s in enumerate(questions[:-1])
+    ]
+    told = lasted(tmp_path, opened(0.0022) + "".join(lines) + f"\n{questions[-1]:.4f} C > S P. 433:481 ack 901")
+    assert told["peer"] == pytest.approx(9 * 8.0, abs=0.7)
+    assert told["network"] == pytest.approx(9 * 2.2, abs=0.7)
+
+
+def repaired(*, overtaken: bool = False) -> str:
+    """Ten segments, of which the third is lost; its repair leaves its sender behind four new ones and is lost, too.
+
+    Two segments more follow the repair, and a second repair the next two. Two of the first flight may come in each other's place, as the
+    host's counted packets tell.
+    """
+    first = [0, 1, 4, 3, 5, 6, 7, 8, 9] if overtaken else [0, 1, *range(3, 10)]
+    lines, have = [opened(options=", sackOK")], set[int]()
+    for at_ms, numbers in ((40, first), (60, [10, 11, 12, 13]), (60.1, [14, 15]), (80.1, [16, 17, 2])):
+        for place, number in enumerate(numbers):
+            have.add(number)
+            asked = next(n for n in range(20) if n not in have)
+            sack = f" <sack {1 + MSS * (asked + 1)}:{1 + MSS * (max(have) + 1)}>" if asked < max(have) else ""
+            counted = 130 if number == 2 else 100 + number
+            lines += [
+                f"{at_ms + place / 100:.3f}ms C > S . {1 + MSS * number}:{1 + MSS * (number + 1)} ack 1 {{id {counted}}}",
+                f"{at_ms + place / 100 + 0.005:.3f}ms S > C . ack {1 + MSS * asked} win 65535{sack}",
+            ]
+    return "\n".join(lines)
+
+
+def test_a_sender_that_was_told_of_a_loss_repairs_it_though_the_repair_does_not_come(tmp_path: Path) -> None:
+    """Duplicate ACKs of 40.025 ms and later are at their sender for what comes from 60.025 on: from 60.03 to 80.12 that recovers."""
+    assert lasted(tmp_path, repaired())["loss-recovery"] == pytest.approx(80.12 - 60.03, abs=0.05)
+
+
+def test_where_segments_are_overtaken_a_few_duplicate_acks_are_no_sign_of_a_repair(tmp_path: Path) -> None:
+    """RFC 8985, 6.2: who has seen that waits longer than for three of them. The repair comes at 80.12 ms."""
+    assert lasted(tmp_path, repaired(overtaken=True)).get("loss-recovery", 0.0) < 0.1
+
+
+def test_a_program_that_is_silent_behind_a_loss_is_not_repairing_it(tmp_path: Path) -> None:
+    """All was acknowledged at 80.125 ms, and 5 s later more comes: a round trip of it was on the way."""
+    more = f"5080ms C > S . {1 + MSS * 18}:{1 + MSS * 19} ack 1\n5080.005ms S > C . ack {1 + MSS * 19} win 65535"
+    told = lasted(tmp_path, f"{repaired()}\n{more}")
+    assert told["loss-recovery"] == pytest.approx(80.12 - 60.03, abs=0.05)
+    assert told["application"] >= 4_900
+
+
+def pairs(count: int, round_trip_ms: int) -> str:
+    """Two segments every 4 ms, each pair acknowledged at once; their timestamps tell of the last ACK, which is heard a round trip later."""
+    size, every_ms = MSS - 12, 4
+    lines = [
+        f"0 C > S S 0:0(0) win 64240 <mss {MSS}, sackOK, TS val 0 ecr 0>",
+        f"0.01ms S > C S. 0:0(0) ack 1 win 65535 <mss {MSS}, sackOK, TS val 1000 ecr 0>",
+        f"{round_trip_ms}ms C > S . ack 1 win 64240 <TS val {round_trip_ms} ecr 1000>",
+    ]
+    for number in range(count):
+        came_ms, first = 40 + every_ms * number, 1 + 2 * size * number
+        heard = number - -(-round_trip_ms // every_ms)
+        echoed = 1040 + every_ms * heard if heard >= 0 else 1000
+        lines += [
+            f"{came_ms}ms C > S . {first}:{first + size} ack 1 <TS val {came_ms} ecr {echoed}>",
+            f"{came_ms}.005ms C > S . {first + size}:{first + 2 * size} ack 1 <TS val {came_ms} ecr {echoed}>",
+            f"{came_ms}.010ms S > C . ack {first + 2 * size} win 65535 <TS val {1000 + came_ms} ecr {came_ms}>",
+        ]
+    return "\n".join(lines)
+
+
+def test_what_leaves_some_time_after_the_ack_that_it_echoes_fills_no_buffer_but_is_spaced_by_its_sender(tmp_path: Path) -> None:
+    """Each pair echoes an ACK that had reached its sender 3 ms before, behind the first six, which none can have reached."""
+    told = lasted(tmp_path, pairs(60, round_trip_ms=21))
+    assert told["pacing"] >= (60 - 6 - 1) * 4 * 0.9
+    assert "send-buffer" not in told
+
+
+def test_what_leaves_with_the_ack_that_it_echoes_fills_a_buffer(tmp_path: Path) -> None:
+    """The same where the ACK of the pair five before comes just then."""
+    told = lasted(tmp_path, pairs(60, round_trip_ms=20))
+    assert told["send-buffer"] >= (60 - 5 - 5) * 4 * 0.9
+    assert told.get("pacing", 0) <= 5 * 4 + 1
+
+
+def test_behind_a_flight_of_which_the_capture_missed_a_part_that_was_acknowledged_the_wait_is_unknown(tmp_path: Path) -> None:
+    """Flights of four segments, of which the last two were not captured: what looks like a flight of two that never grows is none.
+
+    Each wait is 20 ms less the 10 µs between the two that were captured. What is lost before the capture point is not acknowledged.
+    """
+    lines = [opened()]
+    for number in range(8):
+        at_ms, first = 40 + 20 * number, 1 + 4 * MSS * number
+        lines += [f"{at_ms + place * 0.01:.2f}ms C > S . {first + place * MSS}:{first + (place + 1) * MSS} ack 1" for place in range(2)]
+        lines.append(f"{at_ms + 0.05:.2f}ms S > C . ack {first + 4 * MSS} win 65535")
+    told = lasted(tmp_path, "\n".join(lines))
+    assert told["unknown"] == pytest.approx(7 * 19.99, abs=0.1)

@@ -1,0 +1,208 @@
+"""What the ledger says of a connection that had begun before its capture: no handshake tells how far its ends are.
+
+A program writes 100 bytes each second, and the ACKs come 100 to 160 ms later. Nothing else is ever sent.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.judged import judged_text
+from tests.support.ledgers import NS_PER_MS, lasted
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_A_ROUTER_AWAY = 57
+
+
+def _once_a_second(client_ttl: int, server_ttl: int) -> str:
+    here, there = f"{{ttl {client_ttl}}}", f"{{ttl {server_ttl}}}"
+    return f"""
+        0.000 C > S P. 1:101   ack 1 <TS val 1000 ecr 50>   {here}
+        0.100 S > C .  ack 101       <TS val 60 ecr 1000>   {there}
+        1.000 C > S P. 101:201 ack 1 <TS val 1100 ecr 60>   {here}
+        1.150 S > C .  ack 201       <TS val 70 ecr 1100>   {there}
+        2.000 C > S P. 201:301 ack 1 <TS val 1200 ecr 70>   {here}
+        2.120 S > C .  ack 301       <TS val 80 ecr 1200>   {there}
+        3.000 C > S P. 301:401 ack 1 <TS val 1300 ecr 80>   {here}
+        3.160 S > C .  ack 401       <TS val 90 ecr 1300>   {there}
+        4.000 C > S P. 401:501 ack 1 <TS val 1400 ecr 90>   {here}
+        4.100 S > C .  ack 501       <TS val 100 ecr 1400>  {there}
+    """
+
+
+def test_a_program_that_writes_once_a_second_is_not_held_by_late_acks(tmp_path: Path) -> None:
+    """No router lies before the client, and some before the server: each second, one round trip of 100 ms, and then the program.
+
+    What was in flight when the capture began was no handshake.
+    """
+    told = lasted(tmp_path, _once_a_second(64, _A_ROUTER_AWAY))
+    assert told == {"network": pytest.approx(500), "application": pytest.approx(3600)}
+
+
+@pytest.mark.parametrize("ttls", [(64, 64), (_A_ROUTER_AWAY, _A_ROUTER_AWAY), (_A_ROUTER_AWAY, 64)])
+def test_where_nothing_tells_the_sender_far_from_its_program_late_the_cause_is_unknown(tmp_path: Path, ttls: tuple[int, int]) -> None:
+    """It may be 840 ms away (the soonest echo), and each write have waited for the ACK before; only the last round trip is one for sure."""
+    assert lasted(tmp_path, _once_a_second(*ttls)) == {"unknown": pytest.approx(4000), "network": pytest.approx(100)}
+
+
+def test_times_to_live_tell_the_end_where_it_was_captured(tmp_path: Path) -> None:
+    found = judged_text(tmp_path, _once_a_second(64, _A_ROUTER_AWAY))
+    assert (found["vantage"], found["vantage_known_by"], found["to_client_ns"]) == ("client", "answers", 0)
+
+
+def test_a_handshake_tells_more_than_times_to_live(tmp_path: Path) -> None:
+    """A tunnel delays the client's way by 300 ms and passes packets on unchanged: what the handshake measured is true."""
+    opened = """
+        0.000 C > S S  0:0(0)        win 64240 <mss 1460, TS val 900 ecr 0>
+        0.100 S > C S. 0:0(0) ack 1  win 65160 <mss 1460, TS val 50 ecr 900> {ttl 57}
+        0.400 C > S .         ack 1  win 64240 <TS val 940 ecr 50>
+    """
+    assert judged_text(tmp_path, opened)["to_client_ns"] == 300 * NS_PER_MS
+
+
+def test_a_flight_of_before_the_capture_is_no_recovery(tmp_path: Path) -> None:
+    """The ACKs still cover what was sent before: below the first byte that was captured, and nothing is ever sent again."""
+    told = lasted(
+        tmp_path,
+        """
+        0.0000 C > S . 1:1461     ack 1
+        0.0001 S > C . ack -28999
+        0.0002 C > S . 1461:2921  ack 1
+        0.0003 S > C . ack -27539
+        0.0004 C > S . 2921:4381  ack 1
+        0.0200 S > C . ack 1461
+        0.0201 C > S . 4381:5841  ack 1
+        0.0400 S > C . ack 5841
+        """,
+    )
+    assert "loss-recovery" not in told
+    assert sum(told.values()) == pytest.approx(40)
+
+
+def test_small_writes_each_held_for_a_late_ack_are_held_by_nagles_rule_without_a_known_mss_too(tmp_path: Path) -> None:
+    """A hundred bytes are less than any MSS of today: the second of two waits 43.6 ms for the ACK of the first, again and again."""
+    said = "\n".join(
+        f"""
+        {at:.4f} C > S P. {first}:{first + 100} ack {answer}
+        {at + 0.0436:.4f} S > C . ack {first + 100}
+        {at + 0.0437:.4f} C > S P. {first + 100}:{first + 200} ack {answer}
+        {at + 0.0438:.4f} S > C P. {answer}:{answer + 100} ack {first + 200}
+        {at + 0.0438:.4f} C > S . ack {answer + 100}
+        """
+        for at, first, answer in ((0.05 * turn, 1 + 200 * turn, 1 + 100 * turn) for turn in range(4))
+    )
+    # Of the first, too: whatever else was in flight, the piece before it was.
+    assert lasted(tmp_path, said)["nagle-delayed-ack"] == pytest.approx(4 * 43.7, rel=0.01)
+
+
+def test_what_held_a_sender_whose_window_is_not_known_is_unknown(tmp_path: Path) -> None:
+    """Flights of two segments, each let go by the ACK of the one before: by the window, of which no SYN tells the scale, or by a buffer."""
+    said = "\n".join(
+        f"""
+        {at:.4f} C > S . {first}:{first + 1460} ack 1 win 100
+        {at:.4f} C > S . {first + 1460}:{first + 2920} ack 1
+        {at + 0.02:.4f} S > C . ack {first + 2920} win 46
+        """
+        for at, first in ((0.0201 * turn, 1 + 2920 * turn) for turn in range(10))
+    )
+    # Nine waits of 20.1 ms, and the last way there and back.
+    assert lasted(tmp_path, said) == {"unknown": pytest.approx(9 * 20.1), "network": pytest.approx(20)}
+
+
+def test_two_silent_sides_do_not_wait_for_each_other(tmp_path: Path) -> None:
+    told = lasted(tmp_path, "0.000 C > S . 1:1 ack 1\n5.000 S > C . ack 1")
+    assert told == {"unknown": pytest.approx(5000)}
+
+
+@pytest.mark.parametrize(("written", "told_ms"), [(600, 245), (700, 0)])
+def test_a_small_segment_forced_into_a_window_of_unknown_scale_waited_for_the_window(tmp_path: Path, written: int, told_ms: float) -> None:
+    """300 in the header are 600 bytes by a scale of 1, and 700 by none: only 600 of more are what a timer forces into such a window."""
+    told = lasted(
+        tmp_path,
+        f"""
+        0.000 C > S .  1:1461           ack 1
+        0.020 S > C .                   ack 1461 win 300
+        0.245 C > S P. 1461:{1461 + written} ack 1
+        0.265 S > C .                   ack {1461 + written} win 0
+        """,
+    )
+    assert told.get("receiver-window", 0) == pytest.approx(told_ms)
+
+
+def test_a_closed_window_of_unknown_scale_that_has_opened_is_closed_no_more(tmp_path: Path) -> None:
+    """What came at once when it opened shows the sender near. 699 ms behind the ACK of that, its program closes."""
+    told = lasted(
+        tmp_path,
+        """
+        0.0000 C > S .  1:1461    ack 1
+        0.0010 S > C .            ack 1461 win 0
+        0.5000 S > C .            ack 1461 win 50
+        0.5001 C > S .  1461:2921 ack 1
+        0.5011 S > C .            ack 2921 win 50
+        1.2001 C > S F. 2921:2921 ack 1
+        1.2011 S > C .            ack 2922 win 50
+        """,
+    )
+    assert "zero-window" not in told
+    assert told["application"] == pytest.approx(699)
+
+
+def test_a_side_that_was_silent_since_before_the_capture_waits_only_for_what_comes(tmp_path: Path) -> None:
+    """Its own FIN may have been sent before: nothing tells that it waits for that of the other side."""
+    assert lasted(tmp_path, "0.000 S > C . 1:1461 ack 1\n0.010 C > S . ack 1461\n0.900 S > C F. 1461:1461 ack 1") == {
+        "unknown": pytest.approx(900)
+    }
+
+
+def test_what_of_a_wait_for_an_answer_was_the_way_is_not_known_without_a_handshake(tmp_path: Path) -> None:
+    """The one answer there is came 300 ms later, and its ACK with it: of the path, or of the other program."""
+    told = lasted(
+        tmp_path,
+        """
+        0.0000 C > S P. 1:101   ack 1
+        0.3000 S > C P. 1:101   ack 101
+        0.3001 C > S P. 101:201 ack 101
+        0.6001 S > C P. 101:201 ack 201
+        0.6002 C > S F. 201:201 ack 201
+        """,
+    )
+    assert "network" not in told
+
+
+def _begun_late(server_ends: str) -> str:
+    return f"""
+        0.000 S > C P. 1:101   ack 1
+        0.001 C > S .  ack 101
+        5.000 S > C {server_ends} ack 1
+        5.001 C > S .  ack 202
+    """
+
+
+def test_a_side_that_is_silent_while_the_other_closes_may_have_closed_before_the_capture(tmp_path: Path) -> None:
+    """It acknowledges the server's FIN, and sends none: it has sent it before the capture, or would have done so behind its end."""
+    assert lasted(tmp_path, _begun_late("FP. 101:201")) == {"unknown": pytest.approx(5001)}
+    assert lasted(tmp_path, _begun_late("P. 101:201"))["peer"] == pytest.approx(5000)
+
+
+def test_a_fin_that_a_timer_sends_again_has_nothing_before_it_that_is_missing_though_no_ack_was_captured(tmp_path: Path) -> None:
+    """RFC 6298, 5.4: a timer sends the oldest again that is not acknowledged. Each comes twice as long after the one before."""
+    fins = "\n".join(f"{at} C > S F. 1:1(0) ack 1 <TS val {1000 + int(1000 * at)} ecr 7>" for at in (0, 0.6, 1.8, 4.2, 9.0))
+    assert lasted(tmp_path, fins) == {"close": pytest.approx(9000)}
+
+
+def test_a_keepalive_at_the_captures_beginning_is_no_data_that_its_program_sent(tmp_path: Path) -> None:
+    """Each side repeats a byte, unpushed, to ask whether the other is there (RFC 9293, 3.8.4); what their programs wait for is not told."""
+    idle = """
+        0.000 C > S . 800:801(1) ack 5001
+        0.001 S > C . 5001:5001(0) ack 801
+        30.00 C > S . 800:801(1) ack 5001
+        30.01 S > C . 5001:5001(0) ack 801
+        30.02 S > C . 5000:5001(1) ack 801
+        30.03 C > S . 801:801(0) ack 5001
+        40.00 S > C R. 5001:5001(0) ack 801
+    """
+    assert lasted(tmp_path, idle) == {"unknown": pytest.approx(40_000)}

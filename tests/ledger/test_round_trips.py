@@ -1,0 +1,58 @@
+"""How long lines carry messages, told by single ones to and fro: their round trips beside a FIN that follows data at once.
+
+Messages of 1,000 bytes over Ethernets of 10 Mb/s and a path of 20 ms: a SYN takes 84 bytes on the line (67.2 µs), a message 1,078
+(862.4 µs), and no program takes any time. The exchanges are written by hand, captured at the client.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.ledgers import lasted
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SYN_US, MESSAGE_US, PATH_US = 67.2, 862.4, 20_000
+EXCHANGES = 5
+LONGER_MS = 2 * (MESSAGE_US - SYN_US) / 1000
+"""Of one exchange of messages than that of the SYNs."""
+
+
+def exchanges() -> tuple[str, float, int]:
+    """Each question leaves when the answer before has come. With the time of the last answer, in microseconds, and the bytes each way."""
+    at_us = PATH_US + 2 * SYN_US
+    lines = [
+        "0 C > S S 0:0(0) win 65535 <mss 1460>",
+        f"{at_us:.1f}us S > C S. 0:0(0) ack 1 win 65535 <mss 1460>",
+        f"{at_us:.1f}us C > S . ack 1 win 65535",
+    ]
+    for place in range(EXCHANGES):
+        first, end = 1 + place * 1000, 1001 + place * 1000
+        lines.append(f"{at_us:.1f}us C > S P. {first}:{end} ack {first}")
+        at_us += PATH_US + 2 * MESSAGE_US
+        lines.append(f"{at_us:.1f}us S > C P. {first}:{end} ack {end}")
+    return "\n".join(lines), at_us, 1 + EXCHANGES * 1000
+
+
+@pytest.mark.parametrize(("behind_us", "by_peer"), [(SYN_US, 0), (1_000, EXCHANGES)])
+def test_the_fin_behind_the_last_answer_tells_what_the_lines_took_of_each_exchange(tmp_path: Path, behind_us: float, by_peer: int) -> None:
+    """It comes as soon as its own 84 bytes take, at the rate at which messages took longer than the SYN; or 1 ms later."""
+    text, at_us, end = exchanges()
+    text += f"\n{at_us:.1f}us C > S F. {end}:{end} ack {end}\n{at_us + behind_us:.1f}us S > C F. {end}:{end} ack {end}"
+    told = lasted(tmp_path, text)
+    assert told.get("peer", 0) == pytest.approx(by_peer * LONGER_MS, abs=0.02)
+    assert told["network"] == pytest.approx(EXCHANGES * 21.7248 - by_peer * LONGER_MS, abs=0.02)
+
+
+@pytest.mark.parametrize(("behind_us", "by_peer"), [(MESSAGE_US, 0), (5_000, EXCHANGES - 1)])
+def test_the_fin_behind_the_last_question_tells_of_the_answers_line_too(tmp_path: Path, behind_us: float, by_peer: int) -> None:
+    """It leaves when the line is free again, and so tells of the own line; or 4.1 ms later, and tells nothing."""
+    text, at_us, end = exchanges()
+    *before, _ = text.splitlines()
+    asked_us = at_us - PATH_US - 2 * MESSAGE_US
+    after = f"{asked_us + behind_us:.1f}us C > S F. {end}:{end} ack {end - 1000}\n{at_us:.1f}us S > C P. {end - 1000}:{end} ack {end}"
+    told = lasted(tmp_path, "\n".join([*before, after]))
+    assert told.get("peer", 0) == pytest.approx(by_peer * LONGER_MS, abs=0.02)

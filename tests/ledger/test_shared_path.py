@@ -1,0 +1,435 @@
+"""The ledger of a connection that shares its path: the queue that others fill is not the receiver's timer, nor a program that is silent.
+
+The exchanges are written by hand, with a round trip of 20 ms before the others come; the times expected are differences of the times
+written, and each stands beside one that looks alike and is not.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.ledgers import lasted
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MSS = 1_460
+OPENED = f"""
+    0 C > S S  0:0(0)       win 64240 <mss {MSS}, sackOK, wscale 7>
+    20ms S > C S. 0:0(0) ack 1 win 65160 <mss {MSS}, sackOK, wscale 7>
+    20ms C > S . ack 1 win 502
+"""
+
+
+def data(at_ms: float, first: int, count: int) -> str:
+    """Full segments of the client, numbered from 0, a microsecond apart."""
+    return "\n".join(f"{at_ms + n / 1000:.3f}ms C > S . {1 + MSS * (first + n)}:{1 + MSS * (first + n + 1)} ack 1" for n in range(count))
+
+
+def acks(at_ms: float, first: int, count: int, apart_ms: float = 1.2) -> str:
+    """The server's ACK of each segment from `first` on."""
+    return "\n".join(f"{at_ms + n * apart_ms:.3f}ms S > C . ack {1 + MSS * (first + n + 1)} win 4000" for n in range(count))
+
+
+def test_an_ack_that_leaves_out_what_left_a_round_trip_before_stood_in_a_queue(tmp_path: Path) -> None:
+    """Ten segments; the ACK of the first comes after 74 ms, those of the others behind it: no timer acknowledges one of ten."""
+    told = lasted(tmp_path, "\n".join([OPENED, data(40, 0, 10), acks(114, 0, 1), data(114.01, 10, 2), acks(115.2, 1, 9)]))
+    assert told["network"] >= 74.0
+    assert "delayed-ack" not in told
+
+
+@pytest.mark.parametrize(("late_ms", "is_delayed"), [(0, True), (30, False)])
+def test_an_ack_that_is_late_behind_others_that_were_late_as_well_stood_in_a_queue(
+    tmp_path: Path, late_ms: float, *, is_delayed: bool
+) -> None:
+    """On a path of 100 ms the ACKs of ten segments let twenty go, that of the eleventh comes 40 ms later: delayed, if those took 100."""
+    text, at_ms = OPENED.replace("20ms", "100ms"), 300 + late_ms
+    train = [line for n in range(10) for line in (acks(at_ms + n / 100, n, 1), data(at_ms + n / 100 + 0.001, 11 + 2 * n, 2))]
+    told = lasted(tmp_path, "\n".join([text, data(200, 0, 11), *train, acks(at_ms + 40, 10, 1), data(at_ms + 40.01, 31, 1)]))
+    assert ("delayed-ack" in told) == is_delayed
+
+
+def test_an_ack_by_timer_while_what_it_leaves_out_was_still_under_way_is_a_delayed_one(tmp_path: Path) -> None:
+    """Of three segments the third waits 40 ms for its ACK; what the ACK of the others let go arrives after that, on a path of 100 ms."""
+    text = OPENED.replace("20ms", "100ms")
+    lines = [text, data(200, 0, 3), acks(300, 1, 1), data(300.01, 3, 2), acks(340, 2, 1), data(340.01, 5, 1), acks(400.1, 4, 1)]
+    told = lasted(tmp_path, "\n".join([*lines, acks(440.1, 5, 1)]))
+    assert told["delayed-ack"] == pytest.approx(40.0, abs=0.1)
+
+
+def probed(*, held_ms: float, lost: bool = False) -> str:
+    """Ten segments, and no ACK; after `held_ms` the eleventh leaves. The first sample of the round trip was 20 ms."""
+    probe, late = 40 + held_ms, 40 + held_ms + 15
+    again = [data(late + 5, 4, 1), acks(late + 25, 10, 1)]
+    answered = [acks(late, 0, 4), *again] if lost else [acks(late, 0, 11)]
+    return "\n".join([OPENED, data(40, 0, 10), data(probe, 10, 1), *answered])
+
+
+def test_a_probe_with_new_data_waits_for_the_queue_that_its_acks_stand_in(tmp_path: Path) -> None:
+    """2.4 round trips: twice 20 ms and two jiffies of 4 ms (RFC 8985, 7.2; Linux). The last 20 ms are the last segment's own."""
+    told = lasted(tmp_path, probed(held_ms=48))
+    assert told["network"] == pytest.approx(48.0 + 20.0, abs=0.1)
+
+
+@pytest.mark.parametrize(("held_ms", "lost"), [(33, False), (90, False), (48, True)])
+def test_what_leaves_at_another_time_or_beside_a_loss_is_no_such_probe(tmp_path: Path, held_ms: float, *, lost: bool) -> None:
+    """A program was silent, but for the round trip of what was on its way."""
+    told = lasted(tmp_path, probed(held_ms=held_ms, lost=lost))
+    assert told["network"] <= 20.0 + 20.1
+    assert told["application"] >= 20.0 + held_ms - 20.1
+
+
+def probed_behind_a_growing_queue(held_ms: float) -> str:
+    """The handshake took 20 ms, the first ACK of ten segments 100, so that 30 is the smoothed round trip (RFC 6298, 2.3), and lets two go.
+
+    After that only a D-SACK comes, which acknowledges nothing new, and after `held_ms` one more segment leaves.
+    """
+    probe = 140.02 + held_ms
+    dsack = f"170ms S > C . ack {1 + MSS} win 4000 <sack 1:{1 + MSS}>"
+    return "\n".join([OPENED, data(40, 0, 10), acks(140, 0, 1), data(140.02, 10, 2), dsack, data(probe, 12, 1), acks(probe + 5, 1, 12)])
+
+
+@pytest.mark.parametrize(("held_ms", "is_probe"), [(68, True), (130, False)])
+def test_a_probe_with_new_data_goes_by_the_smoothed_round_trip_and_no_empty_ack_puts_it_off(
+    tmp_path: Path, held_ms: float, *, is_probe: bool
+) -> None:
+    """Twice 30 ms and two jiffies of 4 ms. Not at 130 ms, though that is less than twice the last round trip."""
+    told = lasted(tmp_path, probed_behind_a_growing_queue(held_ms))
+    assert (told.get("application", 0) >= held_ms - 30) == (not is_probe)
+
+
+@pytest.mark.parametrize(("held_ms", "is_probe"), [(68, True), (50, False)])
+def test_a_probe_goes_by_the_round_trip_of_the_oldest_byte_of_each_ack(tmp_path: Path, held_ms: float, *, is_probe: bool) -> None:
+    """The handshake took 20 ms; the first ACK is for a segment of 100 ms before and one of 40 ms before: 30 is the smoothed round trip.
+
+    So the probe leaves after 68 ms; by the newest byte, and 22.5 ms, it would after 53. The program had been silent before, for 20 ms
+    behind the handshake and 60 behind its first segment, 20 of which that was on its way.
+    """
+    probe = 140.02 + held_ms
+    lines = [data(40, 0, 1), data(100, 1, 9), acks(140, 1, 1), data(140.02, 10, 2), data(probe, 12, 1), acks(probe + 10, 2, 11)]
+    told = lasted(tmp_path, "\n".join([OPENED, *lines]))
+    assert told["application"] == pytest.approx(20 + 60 - 20 + (0 if is_probe else held_ms - 20), abs=1)
+
+
+STAMPED = f"""
+    0 C > S S  0:0(0)       win 64240 <mss {MSS}, sackOK, wscale 7, TS val 1000 ecr 0>
+    20ms S > C S. 0:0(0) ack 1 win 65160 <mss {MSS}, sackOK, wscale 7, TS val 5000 ecr 1000>
+    20ms C > S . ack 1 win 502 <TS val 1020 ecr 5000>
+"""
+STAMPED_BYTES = MSS - 12
+
+
+def stamped(at_ms: int, *numbers: int) -> str:
+    """Full segments of the client, a microsecond apart, with the milliseconds of its clock."""
+    places = ((at_ms + n / 1000, 1 + STAMPED_BYTES * number) for n, number in enumerate(numbers))
+    return "\n".join(f"{ms:.3f}ms C > S . {at}:{at + STAMPED_BYTES} ack 1 win 502 <TS val {1000 + at_ms} ecr 5000>" for ms, at in places)
+
+
+def echoed(at_ms: float, behind: int, echo_ms: int, more: str = "", window: int = 4_000) -> str:
+    """An ACK of all before a segment, which echoes the client's clock of so many milliseconds."""
+    clock = 5000 + int(at_ms)
+    return f"{at_ms:.3f}ms S > C . ack {1 + STAMPED_BYTES * behind} win {window} <TS val {clock} ecr {1000 + echo_ms}{more}>"
+
+
+@pytest.mark.parametrize(("held_ms", "is_probe"), [(90, True), (70, False)])
+def test_of_what_was_sent_twice_a_timestamp_tells_the_round_trip_that_a_probe_goes_by(
+    tmp_path: Path, held_ms: int, *, is_probe: bool
+) -> None:
+    """The handshake took 20 ms. Of two segments the last was sent again for nothing; their ACKs take 100 and 110 ms, the next one 30.
+
+    By the echo the second sample counts, too: the smoothed round trip is 20, 30, 40, 38.8 ms, and a probe leaves after 86. Without it, it
+    would after 68. All but the shortest round trip would be the program's, as are 20 ms behind the handshake, and 30 of 50 before it
+    sends again.
+    """
+    dsack = f", sack {1 + STAMPED_BYTES}:{1 + 2 * STAMPED_BYTES}"
+    lines = [stamped(40, 0, 1), stamped(90, 1), echoed(140, 1, 40), stamped(140, 2, 3), echoed(150, 2, 40), stamped(150, 4, 5)]
+    lines += [echoed(160, 2, 40, dsack), echoed(170, 3, 140), stamped(170, 6, 7)]
+    lines += [stamped(170 + held_ms, 8), echoed(195 + held_ms, 9, 170)]
+    told = lasted(tmp_path, "\n".join([STAMPED, *lines]))
+    assert told.get("application", 0) == pytest.approx(20 + 30 + (0 if is_probe else held_ms - 20), abs=1)
+
+
+def timed_out(*, lost: bool, window: int = 4_000) -> str:
+    """Ten segments at 40 ms; at 340 the timer sends the first again, and 60 ms later ACKs come, 10 ms apart, that let two go each.
+
+    They are for the first copies, which were late; or the first of them is for the second copy, because the first was lost.
+    """
+    lines = [STAMPED.replace("65160", str(window)) if window < 4_000 else STAMPED, stamped(40, *range(10)), stamped(340, 0)]
+    for n in range(10):
+        lines += [echoed(400 + 10 * n, n + 1, 340 if lost else 40), stamped(400 + 10 * n, 10 + 2 * n, 11 + 2 * n)]
+    return "\n".join([*lines, echoed(500, 30, 490)])
+
+
+def test_behind_a_timeout_that_the_first_ack_shows_to_be_needless_the_path_spaces_the_bytes_as_before(tmp_path: Path) -> None:
+    """Nine waits of 10 ms for ACKs that stood in a queue: the sender goes on as if there had been no timeout (RFC 4015)."""
+    told = lasted(tmp_path, timed_out(lost=False))
+    assert "loss-recovery" not in told
+    assert told["network"] >= 9 * 10 - 0.1
+
+
+def test_behind_a_timeout_for_a_loss_the_sender_recovers(tmp_path: Path) -> None:
+    """From the first ACK, at 400 ms, to that of the last segment of the flight, at 490."""
+    assert lasted(tmp_path, timed_out(lost=True))["loss-recovery"] >= 80
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_what_a_timer_sends_again_for_nothing_behind_a_full_window_waited_for_the_window(tmp_path: Path, *, lost: bool) -> None:
+    """Four segments fill the window at 40 ms, and at 340 the first is sent again; the ACK at 400 is for its first copy or the second."""
+    size = 4 * STAMPED_BYTES
+    opening = f"mss {MSS}, sackOK, TS val"
+    text = f"""
+        0 C > S S  0:0(0)       win 64240 <{opening} 1000 ecr 0>
+        20ms S > C S. 0:0(0) ack 1 win {size} <{opening} 5000 ecr 1000>
+        20ms C > S . ack 1 win 502 <TS val 1020 ecr 5000>
+    """
+    lines = [stamped(40, 0, 1, 2, 3), stamped(340, 0), echoed(400, 4, 340 if lost else 40, window=size), stamped(400, 4)]
+    told = lasted(tmp_path, "\n".join([text, *lines, echoed(420, 5, 400, window=size)]))
+    assert ("timeout" in told) == lost
+    assert told.get("receiver-window", 0) == pytest.approx(0 if lost else 360, abs=0.1)
+
+
+@pytest.mark.parametrize(("segments", "drained_ms"), [(10, 150), (1, 20)])
+def test_while_what_was_sent_stands_in_a_queue_the_path_has_it_and_not_a_silent_program(
+    tmp_path: Path, segments: int, drained_ms: float
+) -> None:
+    """The ACK of ten segments comes 150 ms behind them, and more 360 ms behind them. That of one so late may be a receiver's that waited.
+
+    The path takes 20 ms, for which the program was silent behind the handshake, too.
+    """
+    answered = [acks(100, 0, segments, 10)] if segments > 1 else [acks(190, 0, 1)]
+    told = lasted(tmp_path, "\n".join([OPENED, data(40, 0, segments), *answered, data(400, segments, 1), acks(420, segments, 1)]))
+    assert told["application"] == pytest.approx(20 + 360 - drained_ms, abs=0.1)
+
+
+def test_slow_start_waits_no_longer_than_until_the_narrowest_place_has_carried_its_flight(tmp_path: Path) -> None:
+    """Segments take 1.2 ms each on a path of 20 ms: of the first round trip ten of them take 12. A flight of twenty keeps the path busy."""
+    lines = [OPENED, data(40, 0, 10)]
+    for n in range(10):
+        lines += [acks(60 + 1.2 * n, n, 1), data(60.01 + 1.2 * n, 10 + 2 * n, 2)]
+    told = lasted(tmp_path, "\n".join([*lines, acks(80.01, 10, 1), data(80.02, 30, 2), acks(81.21, 11, 21)]))
+    assert told["slow-start"] == pytest.approx(20 - 12, abs=0.1)
+
+
+def test_where_no_ack_is_known_to_have_let_it_go_a_segments_own_time_says_that_it_stood_in_a_queue(tmp_path: Path) -> None:
+    """At the receiver 2,800 segments come a millisecond apart that left 0.4 ms apart, so that 1,700 ACKs are on their way at the end."""
+    size = MSS - 12
+    lines = [
+        f"0 C > S S 0:0(0) win 64240 <mss {MSS}, sackOK, wscale 7, TS val 0 ecr 0>",
+        f"0.01ms S > C S. 0:0(0) ack 1 win 65160 <mss {MSS}, sackOK, wscale 7, TS val 1000 ecr 0>",
+        "20ms C > S . ack 1 win 502 <TS val 10 ecr 1000>",
+    ]
+    for n in range(2_800):
+        left_ms, came_ms = 30 + 2 * n // 5, 40 + n
+        heard = max(left_ms - 10, 0) if left_ms > 50 else 0
+        lines += [
+            f"{came_ms}ms C > S . {1 + size * n}:{1 + size * (n + 1)} ack 1 <TS val {left_ms} ecr {1000 + heard}>",
+            f"{came_ms}.01ms S > C . ack {1 + size * (n + 1)} win 65535 <TS val {1000 + came_ms} ecr {left_ms}>",
+        ]
+    end = 1 + size * 2_800
+    lines.append(f"6000ms C > S F. {end}:{end}(0) ack 1 <TS val 5990 ecr 3839>")
+    told = lasted(tmp_path, "\n".join(lines))
+    assert "pacing" not in told
+    assert told["network"] >= 2_799
+
+
+def at_receiver(*, queued: bool) -> str:
+    """Flights of four segments, 3 ms apart, that fill the window; from the second on they come 60 ms later than the path takes.
+
+    They stand in a queue: each left as soon as the ACK came that made room for it, and echoes it. Or their program wrote so late: then they
+    echo the last of these ACKs. Timestamps count milliseconds, the server's from 1000.
+    """
+    size, late_ms = MSS - 12, 60
+    lines = [
+        f"0 C > S S 0:0(0) win 64240 <mss {MSS}, sackOK, TS val 0 ecr 0>",
+        f"0.01ms S > C S. 0:0(0) ack 1 win {4 * size} <mss {MSS}, sackOK, TS val 1000 ecr 0>",
+        "20ms C > S . ack 1 win 64240 <TS val 20 ecr 1000>",
+    ]
+    for number in range(16):
+        flight, place = divmod(number, 4)
+        came_ms = 40 + flight * (20 + late_ms) + 3 * place
+        before_ms = came_ms - 20 - late_ms + (0 if queued else 9 - 3 * place)
+        left_ms, echoed = (came_ms - late_ms * queued, 1000 + before_ms) if flight else (came_ms, 1000)
+        lines += [
+            f"{came_ms}ms C > S . {1 + size * number}:{1 + size * (number + 1)} ack 1 <TS val {left_ms} ecr {echoed}>",
+            f"{came_ms}.01ms S > C . ack {1 + size * (number + 1)} win {4 * size} <TS val {1000 + came_ms} ecr {left_ms}>",
+        ]
+    return "\n".join(lines)
+
+
+def test_behind_a_queue_a_window_that_is_full_all_the_time_holds_its_sender_all_the_time(tmp_path: Path) -> None:
+    """From the second flight's last segment, at 129 ms, to the last flight's, at 289 ms; the first flight's own window may count, too."""
+    assert 160.0 - 1.0 <= lasted(tmp_path, at_receiver(queued=True))["receiver-window"] <= 240.0 + 4.0
+
+
+def test_a_program_that_writes_late_is_not_held_by_the_window_that_has_opened_meanwhile(tmp_path: Path) -> None:
+    """Three pauses of 80 ms less the 9 ms of a flight, and the round trip of 20 ms in each is not its own."""
+    told = lasted(tmp_path, at_receiver(queued=False))
+    assert told["application"] >= 3 * (80 - 9 - 20) - 3.0
+
+
+def test_behind_a_queue_what_a_timer_sends_again_while_the_window_is_full_waits_for_the_window(tmp_path: Path) -> None:
+    """Two flights of four segments fill the window; 300 ms behind the first comes its last again, and 100 ms behind that the second."""
+    size = MSS - 12
+    lines = [
+        f"0 C > S S 0:0(0) win 64240 <mss {MSS}, sackOK, TS val 0 ecr 0>",
+        f"0.01ms S > C S. 0:0(0) ack 1 win {4 * size} <mss {MSS}, sackOK, TS val 1000 ecr 0>",
+        "20ms C > S . ack 1 win 64240 <TS val 20 ecr 1000>",
+    ]
+    for came_ms, left_ms, echoed, numbers in ((40, 40, 1000, range(4)), (342, 58, 1000, (3,)), (442, 62, 1040, range(4, 8))):
+        for n in numbers:
+            lines += [
+                f"{came_ms}.{n}ms C > S . {1 + size * n}:{1 + size * (n + 1)} ack 1 <TS val {left_ms} ecr {echoed}>",
+                f"{came_ms}.{n}5ms S > C . ack {1 + size * max(n + 1, 4)} win {4 * size} <TS val {1000 + came_ms} ecr {left_ms}>",
+            ]
+    told = lasted(tmp_path, "\n".join(lines))
+    assert "timeout" not in told
+    assert told["receiver-window"] + told["network"] >= 442 - 40.3
+
+
+def test_by_how_much_a_queue_grew_between_two_flights_the_window_did_not_hold_its_sender(tmp_path: Path) -> None:
+    """At the receiver of flights that fill the window, a path of 100 ms: each stands in a queue that is 10 ms longer than the one before.
+
+    The sender waits for ACKs that come 100, 110, 120 and 130 ms behind its flights, and four times 10 ms more pass at the receiver.
+    """
+    lines = [
+        f"0 C > S S 0:0(0) win 64240 <mss {MSS}, sackOK, TS val 1000 ecr 0>",
+        f"0.01ms S > C S. 0:0(0) ack 1 win {4 * STAMPED_BYTES} <mss {MSS}, sackOK, TS val 5000 ecr 1000>",
+        "100ms C > S . ack 1 win 64240 <TS val 1050 ecr 5000>",
+    ]
+    came_ms, heard = 200, 0
+    for flight in range(5):
+        left_ms = (heard if flight else 100) + 50
+        for n in range(4 * flight, 4 * flight + 4):
+            at, us = 1 + STAMPED_BYTES * n, n - 4 * flight
+            end, answered = at + STAMPED_BYTES, f"TS val {5000 + came_ms} ecr {1000 + left_ms}"
+            lines.append(f"{came_ms}.{us:03}ms C > S . {at}:{end} ack 1 <TS val {1000 + left_ms} ecr {5000 + heard}>")
+            lines.append(f"{came_ms}.{us:03}5ms S > C . ack {end} win {4 * STAMPED_BYTES} <{answered}>")
+        heard, came_ms = came_ms, came_ms + 100 + 10 * (flight + 1)
+    told = lasted(tmp_path, "\n".join(lines))
+    assert told["receiver-window"] == pytest.approx(100 + 110 + 120 + 130, abs=0.1)
+
+
+QUESTIONS = 6
+
+
+def questions(*, queued_ms: int, thought_ms: int, slow_ppm: int = 0) -> str:
+    """Questions seen at the server, which thinks 100 ms before it answers all but the last.
+
+    A way takes 10 ms; all questions but the first stand in a queue as well, and the client thinks before it asks them. Its clock is
+    1,010 ms ahead of the capture's, and slow by so many of a million.
+    """
+    options = f"mss {MSS}, sackOK"
+    lines = [
+        f"0ms    C > S S  0:0(0) win 64240 <{options}, TS val 1000 ecr 0>",
+        f"0.05ms S > C S. 0:0(0) ack 1 win 65160 <{options}, TS val 5000 ecr 1000>",
+        "20ms   C > S .  ack 1 win 64240 <TS val 1020 ecr 5000>",
+    ]
+    sent_ms, arrived_ms = 10, 20
+    for n in range(QUESTIONS):
+        asked, answered = 1 + 200 * n, 1 + 400 * n
+        clock = 1010 + sent_ms - sent_ms * slow_ppm // 1_000_000
+        lines.append(f"{arrived_ms}ms C > S P. {asked}:{asked + 200} ack {answered} <TS val {clock} ecr {5000 + arrived_ms - 20}>")
+        told = f"win 65160 <TS val {5000 + arrived_ms} ecr {clock}>"
+        lines.append(f"{arrived_ms + 0.05}ms S > C . ack {asked + 200} {told}")
+        if n < QUESTIONS - 1:
+            lines.append(f"{arrived_ms + 100}ms S > C P. {answered}:{answered + 400} ack {asked + 200} {told}")
+        sent_ms = arrived_ms + 110 + thought_ms
+        arrived_ms = sent_ms + 10 + queued_ms
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize(("queued_ms", "thought_ms"), [(100, 0), (0, 100), (60, 40), (240, 0)])
+def test_questions_that_stood_in_a_queue_of_others_are_told_from_late_ones_by_their_own_clock(
+    tmp_path: Path, queued_ms: int, thought_ms: int
+) -> None:
+    """They come so much later than the path takes: their timestamps say when they left. The server's own time is the same in all cases.
+
+    Behind a clock that ticks milliseconds each time is right to within two of them; the first question came 20 ms behind the SYN-ACK, which
+    is the way there and back.
+    """
+    told = lasted(tmp_path, questions(queued_ms=queued_ms, thought_ms=thought_ms))
+    assert told["peer"] == pytest.approx(5 * 100, abs=5 * 2)
+    assert told["network"] == pytest.approx(5 * (20 + queued_ms), abs=5 * 2)
+    assert told["handshake"] == pytest.approx(20, abs=0.1)
+    assert told["application"] == pytest.approx(5 * thought_ms, abs=5 * 2)
+
+
+def test_a_clock_that_is_slow_is_no_queue(tmp_path: Path) -> None:
+    """80 in a million are 48 ms in each ten minutes that the client thinks, and 240 ms in all."""
+    told = lasted(tmp_path, questions(queued_ms=0, thought_ms=600_000, slow_ppm=80))
+    assert told["network"] == pytest.approx(5 * 20, abs=5 * 2)
+
+
+@pytest.mark.parametrize(("acked_by_answer", "by_network_ms"), [(False, 150), (True, 20)])
+def test_an_answer_behind_the_last_ack_of_what_stood_in_a_queue_was_awaited_from_that_ack_on(
+    tmp_path: Path, *, acked_by_answer: bool, by_network_ms: float
+) -> None:
+    """The ACK of ten segments comes 150 ms behind them, and the answer 300 ms behind them; or that ACK comes with the answer.
+
+    The path takes 20 ms. An ACK that comes with an answer may have waited for the program that gave it, and those before with it.
+    """
+    acked = acks(100, 0, 8 if acked_by_answer else 10, 10)
+    end = 1 + MSS * 10
+    rest = f"340ms S > C P. 1:101 ack {end} win 4000\n340.1ms C > S P. {end}:{end + 100} ack 101\n360.1ms S > C . ack {end + 100} win 4000"
+    told = lasted(tmp_path, "\n".join([OPENED, data(40, 0, 10), acked, rest]))
+    assert told["peer"] == pytest.approx(300 - by_network_ms, abs=0.2)
+
+
+@pytest.mark.parametrize(("ended_each", "by_network"), [(False, True), (True, False)])
+def test_without_timestamps_full_segments_of_one_write_that_no_ack_lets_go_are_spaced_by_their_host(
+    tmp_path: Path, *, ended_each: bool, by_network: bool
+) -> None:
+    """A shaper at the sender lets a segment pass every 4 ms; or the program writes one every 4 ms, and each write ends (PSH)."""
+    lines = [OPENED.replace("20ms", "0.02ms")]
+    for number in range(60):
+        at_ms, first = 10 + 4 * number, 1 + MSS * number
+        lines.append(f"{at_ms}ms C > S {'P.' if ended_each else '.'} {first}:{first + MSS} ack 1")
+        lines.append(f"{at_ms}.02ms S > C . ack {first + MSS} win 4000")
+    told = lasted(tmp_path, "\n".join(lines))
+    cause, other = ("network", "application") if by_network else ("application", "network")
+    assert told[cause] == pytest.approx(59 * 4, abs=12)
+    assert told[other] <= 12
+
+
+@pytest.mark.parametrize(("handed_down", "by_queue"), [(10, 8), (1, 0)])
+def test_what_was_stamped_before_the_segment_before_it_was_captured_stood_in_a_queue_of_its_own_host(
+    tmp_path: Path, handed_down: int, by_queue: int
+) -> None:
+    """A shaper at the sender lets a segment pass every 4 ms, and packets are captured behind it; the path itself takes 20 µs.
+
+    Linux hands down ten at a time, with one timestamp. The first of ten stood in no queue, and of the second a tick may be its clock's. Or
+    it is the program that gives one every 4 ms.
+    """
+    size, batches = MSS - 12, 12
+    lines = [
+        f"0 C > S S 0:0(0) win 64240 <mss {MSS}, sackOK, wscale 7, TS val 0 ecr 0>",
+        f"0.02ms S > C S. 0:0(0) ack 1 win 65160 <mss {MSS}, sackOK, wscale 7, TS val 1000 ecr 0>",
+        "0.03ms C > S . ack 1 win 502 <TS val 0 ecr 1000>",
+    ]
+    for number in range(10 * batches):
+        at_ms, first = 10 + 4 * number, 1 + size * number
+        stamp = at_ms - 4 * (number % handed_down)
+        lines.append(f"{at_ms}ms C > S . {first}:{first + size} ack 1 <TS val {stamp} ecr 1000>")
+        lines.append(f"{at_ms}.02ms S > C . ack {first + size} win 4000 <TS val {1000 + at_ms} ecr {stamp}>")
+    told = lasted(tmp_path, "\n".join(lines))
+    assert told["network"] == pytest.approx(batches * by_queue * 4, abs=3)
+
+
+def test_a_clock_that_runs_slow_shows_no_queue_of_its_own_host_where_it_echoes_what_came_since(tmp_path: Path) -> None:
+    """The client's clock loses a hundredth: behind 5 s its questions seem to have left 50 ms before. Each of 21 is answered after 5 ms."""
+    lines = [
+        f"0 C > S S 0:0(0) win 64240 <mss {MSS}, sackOK, wscale 7, TS val 0 ecr 0>",
+        f"0.02ms S > C S. 0:0(0) ack 1 win 65160 <mss {MSS}, sackOK, wscale 7, TS val 1000 ecr 0>",
+        "0.03ms C > S . ack 1 win 502 <TS val 0 ecr 1000>",
+    ]
+    echo = 1000
+    for number, at_ms in enumerate((10, *range(5_010, 5_110, 5))):
+        asked, end, stamp = 1 + 100 * number, 101 + 100 * number, at_ms * 99 // 100
+        lines.append(f"{at_ms}ms C > S P. {asked}:{end} ack {asked} <TS val {stamp} ecr {echo}>")
+        echo = 1000 + at_ms + 5
+        lines.append(f"{at_ms + 4}.99ms S > C P. {asked}:{end} ack {end} win 4000 <TS val {echo} ecr {stamp}>")
+    told = lasted(tmp_path, "\n".join(lines))
+    assert told["peer"] == pytest.approx(21 * 5, abs=1)
+    assert told["network"] <= 2

@@ -1,0 +1,271 @@
+"""Slow ranges among messages whose times are made up: those that were put in are found, and nothing else is."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations, groupby, pairwise, product
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tcptrace_lab.messages import size_cuts
+from tcptrace_lab.messages.sizes import Look, SlowRange, by_clarity, median_interval, predictive_tail, runs_z, slow_ranges, wilson
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+MS = 1_000_000
+K = 1024
+STALL_NS = 10 * MS
+
+
+def swept(step: int, last: int = 32 * K, times: int = 1) -> NDArray[np.int64]:
+    return np.repeat(np.arange(1, last, step), times)
+
+
+def within(sizes: NDArray[np.int64], *ranges: tuple[int, int]) -> NDArray[np.bool_]:
+    found = np.zeros(sizes.size, np.bool_)
+    for low, high in ranges:
+        found |= (sizes >= low) & (sizes <= high)
+    return found
+
+
+def told(sizes: NDArray[np.int64], stalled: NDArray[np.bool_], extra_ns: float = 40 * MS, per_byte_ns: float = 80) -> tuple[SlowRange, ...]:
+    """Times: a line through size, some jitter, and the stall."""
+    jitter = np.random.default_rng(1).exponential(50_000, sizes.size)
+    held_ns = (stalled * extra_ns).astype(np.int64)
+    return slow_ranges(sizes, (sizes * per_byte_ns + jitter).astype(np.int64) + held_ns, held_ns, Look(stalled, STALL_NS))
+
+
+@pytest.mark.parametrize("step", [97, 341])
+def test_ranges_with_three_messages_per_kilobyte_are_found(step: int) -> None:
+    """The ranges of TCP over ATM, with 3 and with 10 messages per KB; the edges are those of the sizes that were sent."""
+    put_in = [(4 * K + 1, 12 * K - 1), (16 * K + 1, 24 * K - 1), (28 * K + 1, 36 * K - 1)]
+    sizes = swept(step)
+    found = told(sizes, within(sizes, *put_in))
+    expected = [(int(inside.min()), int(inside.max())) for inside in (sizes[within(sizes, one)] for one in put_in)]
+    assert [(one.from_bytes, one.to_bytes) for one in found] == expected
+    for one, (low, high) in zip(found, put_in, strict=True):
+        assert one.least_from_bytes is not None
+        assert one.least_from_bytes <= low
+        assert one.most_to_bytes is None or one.most_to_bytes >= high
+        assert one.stalled_share == 1
+        assert one.median_ns - one.normal_median_ns == pytest.approx(40 * MS, rel=0.02)
+
+
+def test_narrow_bands_side_by_side_are_found_with_three_messages_per_kilobyte() -> None:
+    """Every second band of 1,460 bytes, as on Ethernet: four or five messages in each."""
+    put_in = [(5557 + 2920 * n, 7015 + 2920 * n) for n in range(8)]
+    sizes = swept(330, 30 * K)
+    found = told(sizes, within(sizes, *put_in))
+    assert len(found) == 8
+    for one, (low, high) in zip(found, put_in, strict=True):
+        assert low <= one.from_bytes <= one.to_bytes <= high
+
+
+def test_narrow_bands_are_found_where_a_tenth_of_their_messages_does_not_stall() -> None:
+    """A timer that runs out at once lets a message go: no band of four or five shows it alone, but all of them have one share."""
+    bands = [(5557 + 2920 * n, 7015 + 2920 * n) for n in range(8)]
+    sizes = swept(330, 30 * K)
+    shown = right = 0
+    for seed in range(20):
+        stalled = within(sizes, *bands) & (np.random.default_rng(seed).random(sizes.size) < 0.9)
+        found = told(sizes, stalled)
+        for low, high in bands:
+            inside = [one for one in found if low <= one.to_bytes and one.from_bytes <= high]
+            shown += int(stalled[within(sizes, (low, high))].sum()) >= 3
+            right += len(inside) == 1 and low <= inside[0].from_bytes <= inside[0].to_bytes <= high
+    assert shown > 140
+    assert right >= 0.9 * shown
+
+
+def test_bigger_is_slower_is_no_range() -> None:
+    sizes = swept(100)
+    times = (sizes * 20_000).astype(np.int64)  # up to 0.65 s
+    assert slow_ranges(sizes, times, np.zeros_like(times), Look(np.zeros(sizes.size, np.bool_), STALL_NS)) == ()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_stalls_that_grow_likelier_with_size_are_no_range(seed: int) -> None:
+    """As losses do: each byte has its chance."""
+    sizes = swept(100)
+    stalled = np.random.default_rng(seed).random(sizes.size) < sizes / sizes.max() * 0.95
+    assert told(sizes, stalled, 200 * MS) == ()
+
+
+@pytest.mark.parametrize("most", [0.5, 0.7, 1.0])
+def test_hardly_a_trend_over_few_sizes_is_taken_for_a_range(most: float) -> None:
+    """Three messages in each KB, as a sparse sweep has them: the share of stalls grows evenly from none to `most`."""
+    sizes = np.arange(150, 30_000, 330)
+    chance = most * (sizes - sizes[0]) / (sizes[-1] - sizes[0])
+    taken = [told(sizes, np.random.default_rng(seed).random(sizes.size) < chance, 100 * MS) != () for seed in range(100)]
+    assert sum(taken) <= 2
+
+
+@pytest.mark.parametrize("share", [0.02, 0.1, 0.3, 0.6])
+@pytest.mark.parametrize("seed", range(5))
+def test_stalls_at_any_size_are_no_range(share: float, seed: int) -> None:
+    sizes = swept(100)
+    assert told(sizes, np.random.default_rng(seed).random(sizes.size) < share) == ()
+
+
+def test_few_messages_tell_nothing() -> None:
+    sizes = np.array([100, 200, 300, 5000, 5100, 5200, 9000, 9100, 9200], np.int64)
+    assert told(sizes, within(sizes, (5000, 5200))) == ()
+
+
+def test_two_stalled_messages_of_one_size_are_no_range() -> None:
+    sizes = np.sort(np.append(swept(500), [5000, 5000]))
+    assert told(sizes, within(sizes, (5000, 5000))) == ()
+
+
+def test_a_threshold_above_which_all_stall_is_a_range_without_an_upper_end() -> None:
+    sizes = swept(200)
+    (one,) = told(sizes, within(sizes, (16 * K + 1, 64 * K)))
+    assert (one.to_bytes, one.most_to_bytes) == (sizes.max(), None)
+    assert one.least_from_bytes is not None
+    assert one.least_from_bytes <= 16 * K + 1 <= one.from_bytes
+
+
+def test_a_range_up_to_the_largest_size_is_found_beside_others_though_one_of_its_first_messages_does_not_stall() -> None:
+    """A timer that comes at once lets one message of twenty go: alone that may be a trend, behind ranges that end it is none."""
+    bands = [(4000, 8000), (12_000, 16_000), (20_000, 24_000), (28_000, 30_000)]
+    sizes = np.arange(150, 30_000, 330)
+    stalled = within(sizes, *bands) & ~within(sizes, (6000, 6200), (28_500, 28_600))
+    found = told(sizes, stalled)
+    assert [(one.from_bytes, one.to_bytes) for one in found] == [(4110, 7740), (12_030, 15_990), (20_280, 23_910), (28_200, 29_850)]
+    assert found[-1].most_to_bytes is None
+    assert told(sizes, stalled & (sizes > 28_000)) == ()
+
+
+def test_five_normal_sizes_are_enough_beside_many_that_all_stall() -> None:
+    """A stack that takes messages in pieces of 2 KB, and a receiver that acknowledges none of them at once: all above one piece stall."""
+    sizes = np.arange(480, 30_000, 330)
+    (one,) = told(sizes, within(sizes, (2049, 30_000)))
+    assert (one.least_from_bytes, one.from_bytes, one.to_bytes, one.most_to_bytes) == (1801, 2130, 29_850, None)
+    assert one.median_ns - one.normal_median_ns == pytest.approx(40 * MS, rel=0.02)
+
+
+def test_sizes_far_apart_do_not_show_where_a_range_begins() -> None:
+    """Answers of some hundred bytes and of a hundred thousand: those stall, but what is between may do so more and more."""
+    sizes = np.append(np.arange(100, 300, 20), np.arange(98_000, 99_000, 50))
+    assert told(sizes, within(sizes, (98_000, 99_000))) == ()
+
+
+def test_three_normal_messages_of_twenty_may_stand_at_one_end_by_chance() -> None:
+    """Of the 1,140 ways to choose three of twenty, two put them at one end: one chance in 570 is too much. Of forty it is one in 4,940."""
+    few, more = np.arange(1000, 3000, 100), np.arange(1000, 5000, 100)
+    assert told(few, few > 1200) == ()
+    assert [(one.from_bytes, one.to_bytes) for one in told(more, more > 1200)] == [(1300, 4900)]
+
+
+def test_sizes_that_stall_less_than_half_as_often_belong_to_no_range_beside_them() -> None:
+    """Above a range of which all stall, a third of the messages of any size does: what those are is not known."""
+    sizes = np.arange(150, 30_000, 110)
+    stalled = within(sizes, (4000, 12_000))
+    stalled |= (sizes > 12_000) & (np.arange(sizes.size) % 3 == 2)
+    assert [(one.from_bytes, one.to_bytes) for one in told(sizes, stalled)] == [(4000, 11_920)]
+
+
+def test_where_everything_stalls_nothing_is_slow_beside_its_neighbours() -> None:
+    sizes = swept(200)
+    assert told(sizes, np.ones(sizes.size, np.bool_)) == ()
+
+
+def test_a_range_of_which_most_but_not_all_stall_is_found_with_its_share() -> None:
+    sizes = swept(50)
+    stalled = within(sizes, (8000, 16000)) & (np.random.default_rng(7).random(sizes.size) < 0.8)
+    (one,) = told(sizes, stalled)
+    low, high = one.stalled_share_interval
+    assert low < 0.8 < high
+    assert [one.from_bytes, one.to_bytes] == pytest.approx([8000, 16000], abs=300)
+
+
+def test_stalls_that_cost_nothing_are_no_range() -> None:
+    """The times are what counts in the end."""
+    sizes = swept(200)
+    assert told(sizes, within(sizes, (8000, 12000)), extra_ns=2 * MS) == ()
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 70_000), st.integers(-(10**9), 10**12), st.booleans()), max_size=300))
+def test_any_messages_give_ranges_that_do_not_overlap(messages: list[tuple[int, int, bool]]) -> None:
+    sizes: NDArray[np.int64] = np.array([one[0] for one in messages], np.int64)
+    times: NDArray[np.int64] = np.array([one[1] for one in messages], np.int64)
+    stalled: NDArray[np.bool_] = np.array([one[2] for one in messages], np.bool_)
+    found = slow_ranges(sizes, times, times // 2, Look(stalled, STALL_NS))
+    for one in found:
+        assert one.from_bytes <= one.to_bytes
+        assert 0 <= one.stalled_share_interval[0] <= one.stalled_share <= one.stalled_share_interval[1] <= 1
+    for one, after in pairwise(found):
+        assert one.to_bytes < after.from_bytes
+
+
+def test_many_sizes_take_bounded_time() -> None:
+    """A message of every size from 1 to 64K, at random slow or not: as many blocks as there can be."""
+    sizes = np.arange(1, 64 * K)
+    assert told(sizes, np.random.default_rng(3).random(sizes.size) < 0.5) == ()
+
+
+def test_intervals_are_those_of_the_textbook() -> None:
+    """Wilson for 8 of 10: 0.490 to 0.943 (Newcombe 1998, method 3, by hand); median of 1 to 100: 40th to 61st value or one wider."""
+    assert list(wilson(8, 10)) == pytest.approx([0.4902, 0.9433], abs=1e-3)
+    low, high = median_interval(np.arange(1.0, 101.0))
+    assert low in {40, 41}
+    assert high in {60, 61}
+
+
+def test_runs_are_counted_as_wald_and_wolfowitz_do() -> None:
+    """11 stalled together of 25: 2 runs, 13.32 expected, deviation 2.41."""
+    together = np.array([True] * 11 + [False] * 14)
+    assert runs_z(together) == pytest.approx((2 - 13.32) / 2.413, abs=0.01)
+
+
+@pytest.mark.parametrize(("ones", "zeros"), [(3, 7), (5, 5), (1, 9)])
+def test_runs_of_few_messages_are_counted_one_arrangement_by_one(ones: int, zeros: int) -> None:
+    """The likelihood of a deviate that is below the mean is the share of all arrangements that have as few runs or fewer."""
+    count = ones + zeros
+    ways = [np.isin(np.arange(count), places) for places in combinations(range(count), ones)]
+    runs = [int((way[1:] != way[:-1]).sum()) + 1 for way in ways]
+    for way, own in zip(ways, runs, strict=True):
+        share = sum(other <= own for other in runs) / len(runs)
+        assert math.erfc(-runs_z(way) / math.sqrt(2)) / 2 == pytest.approx(min(share, 0.5))
+
+
+def test_the_look_comes_first_in_which_stalls_stand_together_by_size() -> None:
+    """Short waits that fill the gaps of a range tell more of sizes; those that come at any size are what hosts and path vary by."""
+    sizes = np.arange(150, 30_000, 330)
+    chance = np.random.default_rng(4).random(sizes.size)
+    in_range = within(sizes, (4097, 12_000))
+    long = Look(in_range & (chance < 0.7), STALL_NS)
+    for short, first_ns in ((in_range, MS), (long.stalled | (chance > 0.8), STALL_NS), (long.stalled, STALL_NS)):
+        assert by_clarity(sizes, long, Look(short, MS))[0].least_ns == first_ns
+
+
+def test_chance_is_reckoned_from_samples() -> None:
+    """3 of 3 after 0 of 10, from Jeffreys' prior: the third moment of Beta(1/2, 21/2), by hand; and all that can happen adds up to 1."""
+    assert predictive_tail(3, 3, 0, 10) == pytest.approx(0.5 * 1.5 * 2.5 / (11 * 12 * 13))
+    assert predictive_tail(0, 7, 2, 30) == pytest.approx(1)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.floats(0, 5), st.floats(0, 5), st.integers(1, 4)), min_size=1, max_size=9),
+    st.floats(0, 4),
+)
+def test_the_cheapest_states_are_those_that_trying_all_of_them_finds(blocks: list[tuple[float, float, int]], price: float) -> None:
+    """Every part but the first and the last has three messages."""
+
+    def cost(states: tuple[bool, ...]) -> float:
+        runs = [[place for place, _ in run] for _, run in groupby(enumerate(states), key=lambda one: one[1])]
+        if any(sum(blocks[place][2] for place in run) < size_cuts.LEAST_IN_PART for run in runs[1:-1]):
+            return math.inf
+        return sum(block[state] for block, state in zip(blocks, states, strict=True)) + price * (len(runs) - 1)
+
+    costs = np.array([[block[state] for block in blocks] for state in (0, 1)])
+    counts = np.array([float(block[2]) for block in blocks])
+    found = tuple(bool(state) for state in size_cuts.cheapest(costs, counts, price))
+    assert cost(found) == pytest.approx(min(cost(states) for states in product((False, True), repeat=len(blocks))))

@@ -1,0 +1,113 @@
+"""What a model foretells of a change: against captures of the same schedule with and without it, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tcptrace_lab.errors import CaptureInsufficient
+from tcptrace_lab.replay import whatif
+from tcptrace_lab.replay.changes import Changes
+from tcptrace_lab.replay.evidence import gather
+from tcptrace_lab.replay.model import capacity_bytes
+from tcptrace_lab.replay.reconstruct import reconstruct
+from tcptrace_lab.replay.whatif import MOST_LEDGER_ERROR, Foretold, predict
+from tests.support.command import only_line, tcptrace_lab
+from tests.support.places import CAPTURES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def foretold(name: str, *changes: Changes) -> Foretold:
+    evidence = gather([str(CAPTURES / name)])
+    return predict(evidence, reconstruct(evidence), changes)
+
+
+def life_s(name: str) -> float:
+    return gather([str(CAPTURES / name)]).life_ns / 1e9
+
+
+@pytest.mark.parametrize("medium", ["ethernet", "atm9180", "atm9188", "loopback"])
+def test_nodelay_takes_as_long_as_the_capture_of_the_same_schedule_with_it(medium: str) -> None:
+    found = foretold(f"{medium}-nagle-on.pcapng", Changes(nodelay=True))
+    (one,) = found.predictions
+    assert abs(found.fitted.duration_error) < 0.02
+    assert one.duration_s == pytest.approx(life_s(f"{medium}-nagle-off.pcapng"), rel=0.1)
+    assert one.low_s <= one.duration_s <= one.high_s
+    assert one.saved_s == pytest.approx(life_s(f"{medium}-nagle-on.pcapng") - one.duration_s)
+
+
+def test_twice_the_send_bound_takes_half_of_the_rounds() -> None:
+    found = foretold("ethernet-small-send-buffer.pcapng", Changes(send_buffer_bytes=32_768))
+    (one,) = found.predictions
+    # 200,000 bytes in rounds of 20.4 ms: 13 with 16,384 bytes, 7 with 32,768; the handshake, the program's begin and the end stay.
+    assert one.saved_s == pytest.approx(6 * 0.0204, rel=0.2)
+
+
+def test_changes_are_ranked_by_what_they_save_and_useless_ones_save_nothing() -> None:
+    nodelay, window = Changes(nodelay=True), Changes(receive_buffer_bytes=1 << 20)
+    found = foretold("ethernet-nagle-on.pcapng", window, nodelay)
+    assert [one.changes for one in found.predictions] == [nodelay, window]
+    assert found.predictions[1].saved_s == pytest.approx(0, abs=0.01)
+
+
+def test_a_model_that_takes_longer_with_a_larger_buffer_foretells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    capture, larger, smaller = "ethernet-small-send-buffer.pcapng", Changes(send_buffer_bytes=32_768), Changes(send_buffer_bytes=8_192)
+    (slower,) = foretold(capture, smaller).predictions
+    assert slower.saved_s < -0.1  # a smaller buffer may take longer
+    real, asked = whatif._duration_ns, {8_192, 32_768}  # noqa: SLF001  (no capture makes a model go wrong for sure)
+    monkeypatch.setattr(
+        whatif, "_duration_ns", lambda schedule, *rest: 10**10 if schedule.client.send_buffer_bytes in asked else real(schedule, *rest)
+    )
+    with pytest.raises(CaptureInsufficient, match="takes longer than before"):
+        foretold(capture, larger)
+    assert foretold(capture, smaller).predictions[0].duration_s == 10
+
+
+def test_a_transfer_that_no_model_makes_again_is_refused_with_by_how_much() -> None:
+    """No model's path reorders: an old stack takes about as long, by waits that the capture does not have."""
+    with pytest.raises(CaptureInsufficient) as refused:
+        foretold("ethernet-reordering-at-server.pcapng", Changes(nodelay=True))
+    words = r"no model fits connection 0: the nearest \(\w+\) gives (\d+)% of a direction's time to other causes"
+    said = re.fullmatch(words, refused.value.what)
+    assert said is not None, refused.value.what
+    assert int(said[1]) > 100 * MOST_LEDGER_ERROR
+
+
+def test_ends_that_send_at_once_are_refused() -> None:
+    with pytest.raises(CaptureInsufficient, match="both ends send at once"):
+        foretold("ethernet-two-way.pcapng", Changes(nodelay=True))
+
+
+@pytest.mark.parametrize(
+    ("asked", "mss", "least", "most"), [(8_192, 1_448, 10_136, 11_584), (16_384, 1_448, 20_272, 21_720), (65_536, 9_128, 82_152, 100_408)]
+)
+def test_a_receive_buffer_takes_what_linux_offered_of_it(asked: int, mss: int, least: int, most: int) -> None:
+    # The largest windows of ethernet-small-receive-window, ethernet-slow-reader and atm9180-slow-reader: whole segments, one or two less.
+    assert least <= capacity_bytes(asked, mss) < most
+
+
+def test_the_command_writes_what_it_says(tmp_path: Path) -> None:
+    document = tmp_path / "whatif.json"
+    done = tcptrace_lab(
+        "replay", "whatif", CAPTURES / "ethernet-nagle-on.pcapng", "--nodelay", "--receive-buffer", "1M", "--json", document
+    )
+    assert done.returncode == 0, done.stderr
+    assert max(map(len, done.stderr.decode().splitlines())) <= 80
+    told = json.loads(document.read_text())
+    assert [one["changes"] for one in told["predictions"]][-1] == "--receive-buffer 1048576"
+    assert {one["changes"] for one in told["predictions"]} == {
+        "--nodelay",
+        "--receive-buffer 1048576",
+        "--nodelay --receive-buffer 1048576",
+    }
+    assert told["fit"]["stack"] == "linux"
+
+
+def test_a_poor_fit_is_one_line_and_its_exit_code() -> None:
+    done = tcptrace_lab("replay", "whatif", CAPTURES / "ethernet-reordering-at-server.pcapng", "--nodelay", "-q")
+    assert (done.returncode, "no model fits" in only_line(done.stderr)) == (3, True)

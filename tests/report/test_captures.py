@@ -1,0 +1,43 @@
+"""The report's own arithmetic against the engine's, on every capture of the project."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+from tcptrace_lab import analyze, schema
+from tcptrace_lab.report import choose
+from tcptrace_lab.report.figures import series
+from tests.support.places import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CAPTURES = sorted(path for path in ROOT.joinpath("captures").iterdir() if ".pcap" in path.name)
+
+
+@pytest.mark.parametrize("capture", CAPTURES, ids=lambda path: path.name)
+def test_figures_add_up_to_the_table(capture: Path) -> None:
+    """Throughput sums to the unique bytes, flight peaks as in the table, every segment with data is drawn, every resent one marked."""
+    analysis = analyze(capture)
+    chosen = choose.chosen(analysis.connections).drawn
+    found = series.read(analysis, choose.requests(chosen))
+    drawn = [
+        (row, side, found[row["conn"]][schema.SIDES[side]])
+        for row in chosen.iter_rows(named=True)
+        for side in schema.SIDES
+        if row[f"{side}_data_segments"]
+    ]
+    assert drawn
+    for row, side, direction in drawn:
+        assert direction.throughput["unique_bytes"].sum() == row[f"{side}_unique_bytes"]
+        assert direction.lines["flight"]["y"].max() == row[f"{side}_max_in_flight_bytes"]
+        assert direction.line_counts["rtt"] == row[f"{side}_rtt_samples"]
+        assert sum(direction.mark_counts.get(kind, 0) for kind in schema.RESENT) == row[f"{side}_retransmitted_segments"]
+        marked_data = sum(
+            points.filter(pl.col("payload_bytes") > 0).height for name, points in direction.marks.items() if name in series.SENDER_MARKS
+        )
+        copies = row[f"{side}_capture_duplicates"] + row[f"{side}_network_duplicates"]
+        assert direction.bursts["segments"].sum() + marked_data == row[f"{side}_data_segments"] + copies

@@ -1,0 +1,39 @@
+"""Imports point one way, and only where rows and frames come from is the engine known."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.support.places import ROOT
+
+PACKAGE = ROOT / "tcptrace_lab"
+
+ENGINE = "tcptrace_lab._core"
+
+
+def test_the_layers_of_the_design_are_kept() -> None:
+    linter = Path(sys.executable).with_name("lint-imports")
+    done = subprocess.run([linter, "--no-cache"], cwd=PACKAGE.parent, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_engine_is_called_only_where_rows_and_frames_come_from() -> None:
+    callers = {path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py") if ENGINE in imported(ast.parse(path.read_text()))}
+    assert callers == {"engine/segments.py", "engine/reread.py", "capture/convert.py", "capture/unpacked.py"}
+
+
+def imported(tree: ast.AST) -> set[str]:
+    """Modules that are imported at run time: what stands under `if TYPE_CHECKING` does not count."""
+    found: set[str] = set()
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            continue
+        if isinstance(node, ast.ImportFrom):
+            found |= {str(node.module), *(f"{node.module}.{name.name}" for name in node.names)}
+        elif isinstance(node, ast.Import):
+            found |= {name.name for name in node.names}
+        found |= imported(node)
+    return found

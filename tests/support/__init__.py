@@ -1,0 +1,1 @@
+"""What tests share: exchanges written as text, commands, other programs, and captures."""

@@ -1,0 +1,209 @@
+"""Captures that were begun late or ended early: what their ledger says beside that of the whole capture over the same time.
+
+    python tests/support/captures/cuts.py CAPTURE...
+
+tells of each cut that names other causes than the whole, for all captures of at most `MOST_CONNECTIONS` connections.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from dataclasses import dataclass, replace
+from ipaddress import ip_address
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from tcptrace_lab.engine.segments import read
+from tests.support import needs
+from tests.support.captures import damage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+MOST_CONNECTIONS: Final = 40
+LEAST_FRAMES: Final = 8
+
+SHARE: Final = 0.05
+"""So much of a direction's life may a cut ledger name otherwise: borders between waits move with what is known of the way to the ends."""
+FLOOR_NS: Final = 2_000_000
+"""And so much in any case: what is left of a connection may be a few frames."""
+
+OF_SILENCE: Final = frozenset({"idle", "application", "peer"})
+"""Whether a silence is idle follows from the pauses of the whole transfer, and from who opened it: a cut may hold neither."""
+
+Direction: TypeAlias = tuple[int, bool]
+"""Connection, and whether it is the client's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """One interval of a ledger."""
+
+    start_ns: int
+    end_ns: int
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The ledger of one file, and which direction each frame belongs to."""
+
+    spans: Mapping[Direction, list[Span]]
+    directions: Mapping[int, Direction]
+
+    @property
+    def connections(self) -> int:
+        """How many there are."""
+        return len({conn for conn, _ in self.spans})
+
+
+@dataclass(frozen=True, slots=True)
+class Otherwise:
+    """One direction in which a cut ledger names other causes than the whole one."""
+
+    direction: Direction
+    life_ns: int
+    otherwise_ns: Mapping[tuple[str, str], int]
+    """(cause of the whole, cause of the cut) → for how long; not where the cut one says unknown."""
+
+    @property
+    def share(self) -> float:
+        """Of the life of the direction, 0 where all is allowed."""
+        told_ns = sum(self.otherwise_ns.values())
+        return told_ns / self.life_ns if told_ns > FLOOR_NS else 0.0
+
+
+def source(path: Path, folder: Path) -> tuple[int, list[damage.Packet]]:
+    """Link type and packets of a capture in any format of Wireshark's."""
+    plain = folder / f"{path.name}.nsecpcap"
+    subprocess.run([needs.program("editcap"), "-F", "nsecpcap", path, plain], check=True, capture_output=True)
+    return damage.read(plain)
+
+
+def told(path: Path, frames_before: int = 0) -> Told:
+    """What the ledger says of `path`, whose first frame had been so many behind the first."""
+    tables = read(path, worth=())
+    spans: dict[Direction, list[Span]] = defaultdict(list)
+    rows = tables.ledger.sort("start_ns", maintain_order=True).collect()
+    for conn, from_client, start_ns, end_ns, cause in rows.select("conn", "from_client", "start_ns", "end_ns", "cause").iter_rows():
+        spans[conn, from_client].append(Span(start_ns, end_ns, str(cause)))
+    frames = tables.segments.select("frame", "conn", "from_client").collect()
+    return Told(spans, {frame + frames_before: (conn, from_client) for frame, conn, from_client in frames.iter_rows()})
+
+
+def by_frames(part: tuple[float, float]) -> Callable[[list[damage.Packet]], slice]:
+    """A part of a capture, from one share of its frames to another."""
+    return lambda packets: slice(int(len(packets) * part[0]), int(len(packets) * part[1]))
+
+
+def by_time(part: tuple[float, float]) -> Callable[[list[damage.Packet]], slice]:
+    """A part of a capture, from one share of its time to another."""
+
+    def cut(packets: list[damage.Packet]) -> slice:
+        first_ns, last_ns = (of(packet.ts_ns for packet in packets) for of in (min, max))
+        from_ns, to_ns = (first_ns + (last_ns - first_ns) * share for share in part)
+        inside = [place for place, packet in enumerate(packets) if from_ns <= packet.ts_ns <= to_ns]
+        return slice(inside[0], inside[-1] + 1)
+
+    return cut
+
+
+CUTS: Final[Mapping[str, Callable[[list[damage.Packet]], slice]]] = {
+    "without the first quarter of its frames": by_frames((0.25, 1)),
+    "without the first half of its frames": by_frames((0.5, 1)),
+    "without the last quarter of its frames": by_frames((0, 0.75)),
+    "without the first quarter of its time": by_time((0.25, 1)),
+    "without the last quarter of its time": by_time((0, 0.75)),
+}
+
+
+def _beside(whole: Told, cut: Told) -> dict[Direction, Direction]:
+    """Direction of the cut capture → that of the whole one, by their frames."""
+    found: dict[Direction, Direction] = {}
+    for frame, (conn, from_client) in cut.directions.items():
+        of_whole, whole_client = whole.directions[frame]
+        found.setdefault((conn, from_client), (of_whole, whole_client))
+        found.setdefault((conn, not from_client), (of_whole, not whole_client))
+    return found
+
+
+def _common(one: list[Span], other: list[Span]) -> Iterator[tuple[int, str, str]]:
+    """(nanoseconds, cause in one, cause in the other) of the time that both tell of."""
+    here = there = 0
+    while here < len(one) and there < len(other):
+        a, b = one[here], other[there]
+        both_ns = min(a.end_ns, b.end_ns) - max(a.start_ns, b.start_ns)
+        if both_ns > 0:
+            yield both_ns, a.cause, b.cause
+        if a.end_ns <= b.end_ns:
+            here += 1
+        else:
+            there += 1
+
+
+def compared(whole: Told, cut: Told) -> Iterator[Otherwise]:
+    """What is left of each direction."""
+    for direction, of_whole in _beside(whole, cut).items():
+        life_ns, otherwise_ns = 0, Counter[tuple[str, str]]()
+        for both_ns, said, says in _common(whole.spans[of_whole], cut.spans[direction]):
+            life_ns += both_ns
+            in_silence = "idle" in {said, says} and {said, says} <= OF_SILENCE
+            if says not in {said, "unknown"} and not in_silence:
+                otherwise_ns[said, says] += both_ns
+        yield Otherwise(of_whole, life_ns, otherwise_ns)
+
+
+def otherwise(path: Path, folder: Path) -> dict[str, list[Otherwise]]:
+    """Cut → the directions that it names otherwise for longer than it may, the worst first."""
+    link_type, packets = source(path, folder)
+    whole = told(damage.write(folder / "whole.pcap", link_type, packets))
+    if len(packets) < LEAST_FRAMES or not 0 < whole.connections <= MOST_CONNECTIONS:
+        return {}
+    found = {}
+    for name, cut in CUTS.items():
+        part = cut(packets)
+        kept = told(damage.write(folder / "cut.pcap", link_type, packets[part]), part.start)
+        off = [one for one in compared(whole, kept) if one.share > SHARE]
+        if off:
+            found[name] = sorted(off, key=lambda one: one.share, reverse=True)
+    return found
+
+
+def only_connection(whole: Told, packets: list[damage.Packet], conn: int) -> list[damage.Packet]:
+    """The packets of one connection."""
+    return [packet for frame, packet in enumerate(packets, 1) if whole.directions.get(frame, (None, True))[0] == conn]
+
+
+def turned(path: Path, packets: list[damage.Packet]) -> list[damage.Packet]:
+    """Each host has the address of the other one; sums of headers stay right, because these two are in both."""
+    ends = read(path).connections.select("client_addr", "server_addr").unique(maintain_order=True).collect()
+    sides = [tuple(ip_address(end).packed for end in row) for row in ends.iter_rows()]
+    both = [(one, other) for a, b in sides for one, other in ((a, b), (b, a))]
+
+    def turn(packet: damage.Packet) -> damage.Packet:
+        way = next(((one, other) for one, other in both if one + other in packet.data), None)
+        return packet if way is None else replace(packet, data=packet.data.replace(way[0] + way[1], way[1] + way[0], 1))
+
+    return [turn(packet) for packet in packets]
+
+
+def main(paths: list[str]) -> None:
+    """Tell of each capture."""
+    with TemporaryDirectory() as folder:
+        for path in map(Path, paths):
+            try:
+                found = otherwise(path, Path(folder))
+            except (subprocess.CalledProcessError, OSError, KeyError) as error:
+                sys.stdout.write(f"{path.name}: not told, {error!r}\n")
+                continue
+            for name, off in found.items():
+                for one in off:
+                    said = ", ".join(f"{a} as {b} {ns / 1e6:.1f} ms" for (a, b), ns in Counter(one.otherwise_ns).most_common(3))
+                    sys.stdout.write(f"{one.share:6.1%} {path.name} {name}, {one.direction}: {said}\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

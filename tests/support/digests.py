@@ -1,0 +1,24 @@
+"""Digests of all that is written of captures."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+
+from tcptrace_lab import analyze
+from tcptrace_lab.outputs import export
+from tcptrace_lab.outputs.formats import Format, TableName
+
+
+def digests(*paths: str) -> list[str]:
+    """Of every table as NDJSON, and of the JSON document."""
+    found = []
+    for path in paths:
+        for table in TableName:
+            written = io.BytesIO()
+            export.export(export.read_table([path], table)[0], table, Format.NDJSON, written)
+            found.append(f"{table} {hashlib.sha256(written.getvalue()).hexdigest()}")
+        document = io.BytesIO()
+        analyze(path).write_json(document)
+        found.append(f"json {hashlib.sha256(document.getvalue()).hexdigest()}")
+    return found

@@ -1,0 +1,70 @@
+"""The engine as tests use it: one capture → its tables as Polars frames, and what the engine says of the file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from tcptrace_lab import _core, schema
+from tcptrace_lab.engine.revisions import REVISED, Revisions
+from tests.support import packets
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """All that the engine gives for one capture."""
+
+    segments: pl.DataFrame
+    connections: pl.DataFrame
+    info: _core.CaptureInfo
+    problems: list[_core.Problem]
+
+    @property
+    def loses_data(self) -> bool:
+        """True if something of the capture could not be used."""
+        return any(problem["loses_data"] for problem in self.problems)
+
+
+def read(*paths: Path) -> Read:
+    """Reads `paths` to their end.
+
+    Raises:
+        EngineError: nothing could be read.
+    """
+    engine = _core.Engine([str(path) for path in paths])
+    segments = _frame(engine.segments(), schema.SEGMENTS)
+    connections = _frame(engine.connections(), schema.CONNECTIONS).sort("conn")
+    segments = Revisions(_revisions(engine)).of(segments)
+    return Read(segments, connections, engine.info(), engine.problems())
+
+
+def read_text(folder: Path, text: str, *, link: str = "ethernet", snaplen_bytes: int = packets.SNAPLEN_BYTES) -> Read:
+    """Reads the exchange `text` (grammar of `packets`), written to a capture in `folder`."""
+    return read(packets.capture(folder / "exchange.pcap", text, link=link, snaplen_bytes=snaplen_bytes))
+
+
+def column(table: pl.DataFrame, name: str, *frames: int) -> list[Any]:
+    """The values of `name` in the rows of `frames`, in their order; of all rows if none are named."""
+    rows = {row["frame"]: row[name] for row in table.iter_rows(named=True)}
+    return [rows[frame] for frame in frames or rows]
+
+
+def _frame(stream: _core.ArrowStream, table: schema.Table) -> pl.DataFrame:
+    """The batches as one frame with the types of `table`."""
+    data: Any = stream  # Polars knows the interface by its method, its type hints do not
+    frame = pl.DataFrame(data).with_columns(pl.col(column.name).cat.to(column.polars_type()) for column in table if column.values)
+    assert frame.schema == pl.Schema(table.polars_schema())
+    return frame
+
+
+def _revisions(engine: _core.Engine) -> pl.DataFrame:
+    data: Any = engine.revisions()
+    codes = pl.DataFrame(data)
+    assert codes.columns == ["frame", *REVISED]
+    named = [name for name in REVISED if schema.SEGMENTS[name].values]
+    return codes.with_columns(pl.col(name).cat.to(schema.SEGMENTS[name].polars_type()) for name in named)

@@ -1,0 +1,1 @@
+"""Every way to carry IP, as bytes."""

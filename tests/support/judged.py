@@ -1,0 +1,37 @@
+"""A capture → one row of `schema.CONNECTIONS` with all that is concluded of it, as tests ask for it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import tcptrace_lab
+from tcptrace_lab.connections import behaviour
+from tests.support import packets
+from tests.support.places import CAPTURES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def judged(path: Path) -> dict[str, Any]:
+    """The only connection of the capture `path`."""
+    tables = tcptrace_lab.read(path)
+    (row,) = behaviour.beside(tables.connections, tables.info["resolution_ns"]).collect().to_dicts()
+    found: dict[str, Any] = row
+    return found
+
+
+def judged_text(folder: Path, text: str) -> dict[str, Any]:
+    """The only connection of the exchange `text` (grammar of `packets`)."""
+    return judged(packets.capture(folder / "exchange.pcap", text))
+
+
+def scenarios() -> dict[str, dict[str, Any]]:
+    """Name of a committed capture → what was done for it."""
+    return {path.stem: json.loads(path.read_text()) for path in sorted(CAPTURES.glob("*.json"))}
+
+
+def scenario(name: str) -> dict[str, Any]:
+    """What is concluded of the committed capture `name`."""
+    return judged(CAPTURES / scenarios()[name]["file"])

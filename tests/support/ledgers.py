@@ -1,0 +1,59 @@
+"""What the ledger says of an exchange that is written by hand, and what it costs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from tcptrace_lab import causes, schema
+from tcptrace_lab.engine.segments import Tables, read
+from tcptrace_lab.findings import cause_findings
+from tests.support import packets
+
+if TYPE_CHECKING:
+    import os
+    from pathlib import Path
+
+    from tcptrace_lab.findings.cause_findings import Advised
+
+NS_PER_MS = 1_000_000
+
+
+def judged(path: str | os.PathLike[str]) -> Tables:
+    """A capture, of which the engine was asked why senders waited."""
+    return read(path, worth=causes.worth())
+
+
+def judged_text(tmp_path: Path, text: str) -> Tables:
+    """The same of an exchange that is written by hand."""
+    return judged(packets.capture(tmp_path / "exchange.pcap", text))
+
+
+def advised(found: Tables) -> Advised:
+    """What costs time in it."""
+    return cause_findings.findings(found.accounts, found.segments, found.connections, found.details)
+
+
+def sums(found: Tables, *, from_client: bool) -> dict[str, int]:
+    """Nanoseconds of each cause that one direction of the first connection has time of."""
+    side = "client" if from_client else "server"
+    row = found.accounts.collect().row(0, named=True)
+    told = {cause: row[f"{side}_{cause.replace('-', '_')}_ns"] or 0 for cause in schema.CAUSES}
+    return {cause: ns for cause, ns in told.items() if ns}
+
+
+def parts(found: Tables, frame: int) -> list[tuple[str, int]]:
+    """The intervals of the wait that one departure ended: cause and nanoseconds, in order of time."""
+    own = found.ledger.filter(pl.col("frame_after") == frame).sort("start_ns").collect()
+    return [(cause, end - start) for cause, start, end in own.select("cause", "start_ns", "end_ns").iter_rows()]
+
+
+def lasted(tmp_path: Path, text: str) -> dict[str, float]:
+    """Milliseconds that the ledger of the client's direction gives to each cause."""
+    return {cause: ns / NS_PER_MS for cause, ns in sums(judged_text(tmp_path, text), from_client=True).items()}
+
+
+def lasted_of_server(tmp_path: Path, text: str) -> dict[str, float]:
+    """Milliseconds that the ledger of the server's direction gives to each cause."""
+    return {cause: ns / NS_PER_MS for cause, ns in sums(judged_text(tmp_path, text), from_client=False).items()}

@@ -1,0 +1,91 @@
+"""What some tests need and a machine may lack: root, programs, captures of others. Tests without it are not run, and pytest ends with why.
+
+The captures of others are those of the folder in the environment variable `CAPTURES`, or of `../shared/captures`. A test that reads one has
+the mark `shared_captures`. Where there is a folder, a capture that a test names must be in it.
+"""
+
+from __future__ import annotations
+
+import csv
+import functools
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.places import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from _pytest.mark import ParameterSet
+
+
+SHARED = Path(os.environ.get("CAPTURES") or ROOT.parent / "shared" / "captures").absolute()
+"""Captures that others made, with an `INDEX.tsv` of them."""
+
+shared_captures = pytest.mark.shared_captures
+"""The mark of tests that read captures of others."""
+
+PACKAGES = {"editcap": "wireshark-common", "capinfos": "wireshark-common", "mergecap": "wireshark-common", "xz": "xz-utils"}
+"""Program → Debian's package, where it has another name."""
+
+
+def each(paths: Iterable[Path]) -> list[ParameterSet]:
+    """Captures → parameters of a test, those of others with their mark."""
+    return [pytest.param(path, marks=shared_captures if path.is_relative_to(SHARED) else (), id=path.name) for path in paths]
+
+
+@functools.cache
+def index() -> dict[str, dict[str, str]]:
+    """Name of each capture of others → its row of the index; empty if there are none here."""
+    if why_no_captures():
+        return {}
+    with (SHARED / "INDEX.tsv").open(encoding="utf-8", newline="") as file:
+        return {row["file"]: row for row in csv.DictReader(file, delimiter="\t")}
+
+
+def why_no_captures() -> str | None:
+    """Why there are no captures of others; None if there are."""
+    return None if SHARED.is_dir() else f"no {os.path.relpath(SHARED, ROOT)}; CAPTURES=folder"
+
+
+@functools.cache
+def why_not_live() -> str | None:
+    """Why no transfers go over network namespaces of this machine; None if they do."""
+    if os.geteuid() != 0:
+        return "not root"
+    if subprocess.run(["unshare", "--net", "true"], capture_output=True, check=False).returncode != 0:
+        return "root may not make network namespaces here"
+    return None if shutil.which("dumpcap") else "dumpcap is not installed; Debian: apt-get install tshark"
+
+
+def root() -> None:
+    """Leave the test out unless root runs it."""
+    if os.geteuid() != 0:
+        pytest.skip("tests that mount or make captures (not root)")
+
+
+def program(name: str, *others: str) -> str:
+    """The path of a program, or of another that does as well. Without one the test is left out."""
+    path = next(filter(None, map(shutil.which, (name, *others))), None)
+    if path is None:
+        pytest.skip(f"tests with {name} (not installed; Debian: apt-get install {PACKAGES.get(name, name)})")
+    return path
+
+
+@functools.cache
+def _tshark_version() -> str:
+    """As `tshark --version` begins: "TShark (Wireshark) 4.0.17 (Git …"."""
+    said = subprocess.run([program("tshark"), "--version"], capture_output=True, text=True, check=True).stdout
+    return next(word.rstrip(".") for word in said.split() if word[:1].isdigit())
+
+
+def tshark_4_0() -> None:
+    """Leave the test out unless tshark is of the release whose rules `tcptrace_lab.verify` knows; others have other rules."""
+    program("tshark")
+    if not _tshark_version().startswith("4.0."):
+        pytest.skip(f"comparisons with tshark 4.0 ({_tshark_version()} is installed)")

@@ -1,0 +1,1 @@
+"""Reports: analyses written by hand, pages taken apart, and a browser."""

@@ -1,0 +1,99 @@
+"""A browser for the tests in this folder: Debian's Chromium, offline, with every message and request written down.
+
+A plugin of pytest: test modules name it in `pytest_plugins`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support import needs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from playwright.sync_api import Browser, BrowserContext, Dialog, Page
+
+PATIENCE_MS = 20_000
+"""How long a picture may take on a busy machine before a test gives up."""
+
+DRAWN = """[...document.querySelectorAll('.plot')].filter((plot) => plot.checkVisibility())
+    .every((plot) => plot.closest('figure').dataset.drawn === 'yes')"""
+
+
+@pytest.fixture(scope="session")
+def browser_type_launch_args(browser_type_launch_args: dict[str, Any]) -> dict[str, Any]:
+    """Playwright brings no browser of its own here."""
+    chromium = needs.program("chromium", "chromium-browser")
+    return {**browser_type_launch_args, "executable_path": chromium, "args": ["--no-sandbox"]}
+
+
+@dataclass
+class Visit:
+    """A report, opened; what the browser said meanwhile."""
+
+    page: Page
+    messages: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+    def refuse(self, dialog: Dialog) -> None:
+        """Note what a script asks, and close its window."""
+        self.messages.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
+    def until(self, condition: str, given: object = None) -> None:
+        """Wait until a JavaScript expression (in which `given` may occur) is true.
+
+        Looked at before each frame, in one evaluation: Playwright's own waiting evaluates strings, which the page's policy forbids.
+        """
+        script = f"""(given) => new Promise((resolve, reject) => {{
+            const start = performance.now();
+            const look = () => {{
+                if ({condition}) resolve();
+                else if (performance.now() - start > {PATIENCE_MS}) reject(new Error("it did not happen"));
+                else requestAnimationFrame(look);
+            }};
+            look();
+        }})"""
+        self.page.evaluate(script, given)
+
+    def draw_all(self) -> None:
+        """Scroll through the page until every figure that can be seen is drawn."""
+        for plot in self.page.locator(".plot:visible").all():
+            plot.scroll_into_view_if_needed()
+        self.until(DRAWN)
+
+    def axis(self, axis: str, side: str) -> list[list[float]]:
+        """The ranges of all drawn figures of one direction of the first connection."""
+        script = """([axis, side]) => [...document.querySelector('.connection').querySelectorAll('figure')]
+            .filter((figure) => [side, 'both'].includes(figure.dataset.by) && figure.dataset.drawn === 'yes')
+            .map((figure) => figure.querySelector('.plot')._fullLayout[axis].range)"""
+        ranges: list[list[float]] = self.page.evaluate(script, [axis, side])
+        return ranges
+
+
+@pytest.fixture
+def visit(browser: Browser, tmp_path: Path) -> Iterator[Any]:
+    """A function that opens a page, given as text, from a file."""
+    contexts: list[BrowserContext] = []
+
+    def open_page(html: str, **context_options: Any) -> Visit:
+        context = browser.new_context(offline=True, **context_options)
+        contexts.append(context)
+        visited = Visit(context.new_page())
+        visited.page.on("console", lambda message: visited.messages.append(f"{message.type}: {message.text}"))
+        visited.page.on("pageerror", lambda error: visited.messages.append(f"error: {error}"))
+        visited.page.on("dialog", visited.refuse)
+        visited.page.on("request", lambda request: visited.requests.append(request.url))
+        path = tmp_path / "report.html"
+        path.write_text(html, encoding="utf-8")
+        visited.page.goto(path.as_uri())
+        return visited
+
+    yield open_page
+    for context in contexts:
+        context.close()

@@ -1,0 +1,1 @@
+"""Other programs as a second opinion."""

@@ -1,0 +1,36 @@
+"""What `verify` says of an exchange."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tcptrace_lab.verify import verify
+from tcptrace_lab.verify.differences import UNEXPLAINED
+from tests.support import needs
+from tests.support.packets import capture
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tcptrace_lab.verify.differences import Difference
+
+HANDSHAKE = """
+    0.000 C > S  S   0:0(0)        win 64240 <mss 1460, sackOK, wscale 7>
+    0.010 S > C  S.  0:0(0) ack 1  win 65160 <mss 1460, sackOK, wscale 7>
+    0.011 C > S  .          ack 1  win 502
+"""
+"""Frames 1 to 3; the round trip is 11 ms to tshark."""
+
+
+def differences(folder: Path, text: str) -> dict[str, list[Difference]]:
+    """Explanation → its differences in the exchange `text`."""
+    needs.tshark_4_0()
+    done = verify(capture(folder / "exchange.pcap", text), ["tshark"])
+    assert done.refused == {}
+    assert done.account.differences.get(UNEXPLAINED, []) == []
+    return done.account.differences
+
+
+def told(folder: Path, text: str, rule: str) -> dict[tuple[int | None, str], str]:
+    """Of one rule: (frame, item) → words."""
+    return {(one.frame, one.item): one.words for one in differences(folder, text).get(rule, [])}

@@ -1,0 +1,73 @@
+"""Wireshark's tshark as tests use it: asked once in a session, its absence told. `tcptrace_lab.verify.tshark` reads what it says."""
+
+from __future__ import annotations
+
+import functools
+import subprocess
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from tcptrace_lab.verify import tshark
+from tcptrace_lab.verify.programs import Refused
+from tcptrace_lab.verify.tshark import PREFERENCES
+from tests.support import needs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+__all__ = ["PREFERENCES", "Opinion", "frames", "opinion", "time_ns"]
+
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """What tshark says of one capture.
+
+    Attributes:
+        packets: frames, TCP or not.
+        segments: one row per TCP segment with a complete fixed header.
+        cut_headers: frames whose TCP header the capture cut before its flags.
+    """
+
+    packets: int
+    segments: pl.DataFrame
+    cut_headers: tuple[int, ...]
+
+    @property
+    def connections(self) -> int:
+        """Number of distinct streams, as Wireshark counts them."""
+        highest = self.segments["conn"].max()
+        return 0 if highest is None else int(str(highest)) + 1
+
+
+@functools.cache
+def opinion(path: Path) -> Opinion:
+    """What tshark says of the capture `path`; asked once in a session.
+
+    Raises:
+        subprocess.CalledProcessError: tshark refuses the file. A cut file is no refusal: what was read is returned.
+    """
+    needs.program("tshark")
+    tally = tshark.Tally()
+    batches = [pl.DataFrame(schema=tshark.SCHEMA)]
+    try:
+        batches.extend(tshark.segments(str(path), tally))
+    except Refused as refusal:
+        if not tally.packets:
+            raise subprocess.CalledProcessError(1, "tshark", stderr=refusal.words) from refusal
+    return Opinion(tally.packets, pl.concat(batches), tuple(tally.cut_headers))
+
+
+def frames(path: Path, names: Sequence[str]) -> Iterator[Mapping[str, str]]:
+    """The fields `names` of each frame as tshark prints them: several values with commas between them."""
+    needs.program("tshark")
+    for line in tshark.fields(str(path), names):
+        yield dict(zip(names, line.split("\t"), strict=True))
+
+
+def time_ns(text: str) -> int | None:
+    """`frame.time_epoch` as nanoseconds; None without a time, or with one that 64 bits cannot hold."""
+    value: int | None = pl.DataFrame({"time": [text]}).select(tshark.nanoseconds("time")).item()
+    return value

@@ -1,0 +1,38 @@
+"""xplot's files, compared."""
+
+from __future__ import annotations
+
+import csv
+from typing import TYPE_CHECKING
+
+from tests.support.captures.real_captures import real
+from tests.support.peers.golden import GOLDEN
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+HARMLESS = {"same", "held", "one-byte", "open", "repeated", "reset", "syn-window", "closed-window", "zero-rtt"}
+"""Deviations of figures that leave no trace in these graphs."""
+
+
+OTHERWISE: Mapping[str, str] = {
+    "zeek-zeek__206_example_a.pcap": "Behind a second SYN tcptrace draws the other side's ACK back at the first number.",
+    "zeek-zeek__mixed-vlan-mpls.pcap": "tcptrace does not see the first connection, so its names are one further.",
+    "zeek-zeek__rdp-proprietary-encryption.pcap": "A resent segment, captured only once, fills a gap: out of order for tcptrace.",
+}
+"""Capture → why some graph of it is not the same."""
+
+
+def _reasons() -> Mapping[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    with GOLDEN.open(encoding="utf-8", newline="") as file:
+        for capture, reason, _ in csv.reader(file, delimiter="\t"):
+            found.setdefault(capture, set()).add(reason)
+    return found
+
+
+def drawn_alike() -> list[Path]:
+    """The captures of which both make the same connections and segments."""
+    reasons = _reasons()
+    return [path for path in real() if path.name in reasons and reasons[path.name] <= HARMLESS]

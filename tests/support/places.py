@@ -1,0 +1,8 @@
+"""Where things are: folders of this repository."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+CAPTURES = ROOT / "captures"

@@ -1,0 +1,33 @@
+"""Segments with the times at which both ends saw them."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from tcptrace_lab.connections.vantage import turnaround
+from tcptrace_lab.schema import SIDES
+
+
+def shifted(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
+    """Add the times at which the endpoints sent and received each segment, so that a rule is independent of the capture point.
+
+    A segment left its sender half of the sender's turnaround before its capture, and reached its receiver half of the receiver's turnaround
+    after it. These are estimates: they assume equal delay in both directions, and no queue or host delay in the shortest turnaround.
+
+    Args:
+        segments: rows of `schema.SEGMENTS`; at least `conn from_client ts_ns`.
+        connections: rows of `schema.CONNECTIONS`.
+
+    Returns:
+        `segments`, in their order, with `sender_ts_ns receiver_ts_ns` (nanoseconds since 1970; null where the turnaround is unknown).
+    """
+    ends = connections.select("conn", *(turnaround(side).alias(f"_to_{side}_ns") for side in SIDES))
+    to_client, to_server = pl.col("_to_client_ns"), pl.col("_to_server_ns")
+    from_client = pl.col("from_client")
+    to_sender = pl.when(from_client).then(to_client).otherwise(to_server)
+    to_receiver = pl.when(from_client).then(to_server).otherwise(to_client)
+    joined = segments.join(ends, on="conn", how="left", maintain_order="left")
+    return joined.with_columns(
+        sender_ts_ns=pl.col("ts_ns") - to_sender // 2,
+        receiver_ts_ns=pl.col("ts_ns") + to_receiver // 2,
+    ).drop("_to_client_ns", "_to_server_ns")

@@ -1,0 +1,46 @@
+"""Verdicts on segments as tests compare them, and handshakes to begin an exchange with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tests.support import engine
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HANDSHAKE = """
+    0.000 C > S S  0:0(0)        win 64240 <mss 1460, sackOK, wscale 7>
+    0.010 S > C S. 0:0(0) ack 1  win 65160 <mss 1460, sackOK, wscale 7>
+    0.011 C > S .         ack 1  win 502
+"""
+"""Frames 1 to 3, seen next to the client: a round trip of 10 ms, and 1 ms to the client and back."""
+
+WITHOUT_SACK = HANDSHAKE.replace("sackOK, ", "")
+
+AT_SERVER = """
+    0.0000 C > S S  0:0(0)        win 64240 <mss 1460, sackOK, wscale 7>
+    0.0001 S > C S. 0:0(0) ack 1  win 65160 <mss 1460, sackOK, wscale 7>
+    0.0201 C > S .         ack 1  win 502
+"""
+"""Frames 1 to 3, seen next to the server: 0.1 ms to it and back, 20 ms to the client and back."""
+
+Verdict = tuple[str, str, int | None, str]
+"""Kind, evidence, evidence frame, confidence."""
+
+
+def verdicts(read: engine.Read, *frames: int) -> list[Verdict]:
+    """The verdicts on `frames`, or on all."""
+    names = ("kind", "evidence", "evidence_frame", "confidence")
+    return list(zip(*(engine.column(read.segments, name, *frames) for name in names), strict=True))
+
+
+def judged(folder: Path, text: str, *frames: int) -> list[Verdict]:
+    """The verdicts on `frames` of the exchange `text`."""
+    return verdicts(engine.read_text(folder, text), *frames)
+
+
+def figures(read: engine.Read, side: str, *names: str) -> tuple[Any, ...]:
+    """Figures of one side of the first connection."""
+    row = read.connections.row(0, named=True)
+    return tuple(row[f"{side}_{name}"] for name in names)

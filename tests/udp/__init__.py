@@ -1,0 +1,1 @@
+"""Datagrams and flows."""

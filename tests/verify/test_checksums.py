@@ -1,0 +1,109 @@
+"""TCP checksums as `verify` tells them: segments that the path damaged, and those that a card has yet to fill in.
+
+tshark reckons the checksums; frames are damaged by a flipped bit in the last byte of their data.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import dpkt
+import jsonschema
+
+from tcptrace_lab import errors
+from tcptrace_lab.cli import run
+from tcptrace_lab.cli.tables.differences import headline
+from tcptrace_lab.verify import verify
+from tcptrace_lab.verify.output import write_json
+from tests.support import needs
+from tests.support.packets import capture
+
+if TYPE_CHECKING:
+    import pytest
+
+SCHEMA = json.loads((Path(errors.__file__).parent / "outputs/schemas/verify.schema.json").read_text())
+
+HANDSHAKE = """
+    0.000 C > S  S   0:0(0)        win 64240 <mss 1460, sackOK>
+    0.010 S > C  S.  0:0(0) ack 1  win 65160 <mss 1460, sackOK>
+    0.011 C > S  .          ack 1  win 64240
+"""
+
+LOSS = f"""{HANDSHAKE}
+    0.020 C > S P. 1:101    ack 1
+    0.030 S > C .  ack 101  win 65160
+    0.040 C > S P. 101:201  ack 1
+    1.240 C > S P. 101:201  ack 1
+    1.250 S > C .  ack 201  win 65160
+"""
+"""Frame 6 is thrown away by the server, and frame 7 is the timer's resend."""
+
+
+def damaged(path: Path, *frames: int) -> Path:
+    """`path` with a bit flipped in the last byte of some frames."""
+    with path.open("rb") as file:
+        packets = list(dpkt.pcap.Reader(file))
+    with path.open("wb") as file:
+        writer = dpkt.pcap.Writer(file)
+        for number, (time, data) in enumerate(packets, 1):
+            writer.writepkt(data[:-1] + bytes([data[-1] ^ 1]) if number in frames else data, time)
+    return path
+
+
+def told(path: Path) -> dict[str, Any]:
+    """What the JSON says of checksums."""
+    needs.program("tshark")
+    stream = io.BytesIO()
+    done = verify(path, ["tshark"])
+    assert done.unexplained == 0, headline(done)
+    write_json(done, stream)
+    document = json.loads(stream.getvalue())
+    jsonschema.Draft202012Validator(SCHEMA).validate(document)
+    checksums: dict[str, Any] = document["checksums"]
+    return checksums
+
+
+def test_right_checksums_are_counted_and_no_more(tmp_path: Path) -> None:
+    assert told(capture(tmp_path / "fine.pcap", LOSS)) == {"checked": 8, "bad": 0, "lost_by_corruption": 0, "directions": []}
+
+
+def test_segment_that_was_damaged_and_sent_again_is_a_loss_by_corruption(tmp_path: Path) -> None:
+    found = told(damaged(capture(tmp_path / "damaged.pcap", LOSS), 6))
+    assert (found["checked"], found["bad"], found["lost_by_corruption"]) == (8, 1, 1)
+    (direction,) = found["directions"]
+    assert (direction["connection"], direction["from_client"], direction["verdict"]) == (0, True, "corruption")
+    assert (direction["bad_data"], direction["resent"], direction["frames"]) == (1, 1, [7])
+
+
+def test_segments_that_arrive_with_wrong_checksums_are_the_cards(tmp_path: Path) -> None:
+    """Both of the client's segments with data are wrong, and acknowledged without a resend."""
+    text = f"""{HANDSHAKE}
+        0.020 C > S P. 1:101    ack 1
+        0.030 S > C .  ack 101  win 65160
+        0.040 C > S P. 101:201  ack 1
+        0.050 S > C .  ack 201  win 65160
+        """
+    found = told(damaged(capture(tmp_path / "offload.pcap", text), 4, 6))
+    assert (found["bad"], found["lost_by_corruption"]) == (2, 0)
+    assert [one["verdict"] for one in found["directions"]] == ["offload"]
+
+
+def test_resend_of_another_segment_does_not_make_a_wrong_checksum_corruption(tmp_path: Path) -> None:
+    """Frame 4 is wrong and arrives; frame 6 is lost, and right."""
+    found = told(damaged(capture(tmp_path / "both.pcap", LOSS), 4))
+    assert [(one["resent"], one["verdict"]) for one in found["directions"]] == [(0, "offload")]
+
+
+def test_cut_segments_are_not_checked(tmp_path: Path) -> None:
+    found = told(capture(tmp_path / "cut.pcap", LOSS, snaplen_bytes=96))
+    assert found["checked"] == 5, "those without data"
+
+
+def test_people_are_told_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    needs.program("tshark")
+    assert run(["verify", str(damaged(capture(tmp_path / "damaged.pcap", LOSS), 6)), "--without", "tcptrace"]) == 0
+    told_lines = " ".join(capsys.readouterr().err.split())
+    assert "TCP checksums: 1 of 8 are wrong; 1 segment with data came again after such damage" in told_lines

@@ -1,0 +1,352 @@
+"""What tcptrace is known to do otherwise: exchanges in which it really does, and the explanation with its numbers.
+
+tcptrace itself lists each exchange; a test fails if it prints something else than the rule says, or if anything is left unexplained.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tcptrace_lab.verify import verify
+from tcptrace_lab.verify.differences import UNEXPLAINED
+from tests.support import needs
+from tests.support.packets import capture
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tcptrace_lab.verify import Verification
+
+HANDSHAKE = """
+    0.000 C > S  S   0:0(0)        win 64240 <mss 1460, sackOK, wscale 7>
+    0.010 S > C  S.  0:0(0) ack 1  win 65160 <mss 1460, sackOK, wscale 7>
+    0.011 C > S  .          ack 1  win 502
+"""
+
+CLOSE = """
+    9.000 C > S F. ack 1
+    9.010 S > C F. ack 9000
+"""
+
+
+def held(folder: Path, text: str) -> Verification:
+    """The exchange `text` held against tcptrace; nothing is left unexplained."""
+    needs.program("tcptrace")
+    done = verify(capture(folder / "exchange.pcap", text), ["tcptrace"])
+    assert done.refused == {}
+    assert done.account.differences.get(UNEXPLAINED, []) == []
+    return done
+
+
+def told(folder: Path, text: str, rule: str) -> dict[tuple[str, bool | None], tuple[object, object, str]]:
+    """Of one rule: (figure, from client) → ours, tcptrace's, words."""
+    listed = held(folder, text).account.differences.get(rule, [])
+    return {(one.item, one.from_client): (one.ours, one.theirs, one.words) for one in listed}
+
+
+def test_figures_that_mean_the_same_are_equal(tmp_path: Path) -> None:
+    done = held(tmp_path, f"{HANDSHAKE}\n0.020 C > S P. 1:101 ack 1\n0.030 S > C . ack 101 win 500")
+    different = {item for (_, item), count in done.account.counts.items() if count.equal != count.compared}
+    assert not different & {
+        "total_packets",
+        "actual_data_bytes",
+        "unique_bytes_sent",
+        "RTT_samples",
+        "RTT_min",
+        "RTT_max",
+        "pure_acks_sent",
+    }
+
+
+def test_constant_identifications_are_hardware_duplicates_to_tcptrace(tmp_path: Path) -> None:
+    """RFC 6864, 4: the identification of a packet that is not fragmented may be anything, here 7. TCP timestamps tell a resend."""
+    handshake = HANDSHAKE.replace("wscale 7", "wscale 7, TS val 1 ecr 0")
+    text = f"""{handshake}
+        0.020 C > S P. 1:101 ack 1 <nop, nop, TS val 20 ecr 1> {{id 7}}
+        0.520 C > S P. 1:101 ack 1 <nop, nop, TS val 520 ecr 1> {{id 7}}
+        0.530 S > C . ack 101 win 500
+        """
+    found = told(tmp_path, text, "tcptrace-constant-ids")
+    ours, theirs, words = found["hardware_dups", True]
+    assert (ours, theirs) == (0, "1")
+    assert "1 packet with number and IP identification of one of the eight before" in words
+
+
+def test_a_packet_that_comes_again_and_again_is_remembered_once_by_tcptrace(tmp_path: Path) -> None:
+    """One that comes five times is one of the eight that it remembers: seven others between leave the first in it."""
+    others = "\n".join(f"0.03{at} C > S . ack 1 win {500 - at} {{id {20 + at}}}" for at in range(7))
+    text = f"""{HANDSHAKE}
+        0.020 C > S P. 1:101 ack 1 {{id 7}}
+        0.021 C > S P. 1:101 ack 1 {{id 7}}
+        0.022 C > S P. 1:101 ack 1 {{id 7}}
+        0.023 C > S P. 1:101 ack 1 {{id 7}}
+        {others}
+        0.040 C > S P. 1:101 ack 1 {{id 7}}
+    """
+    found = told(tmp_path, text, "tcptrace-constant-ids")
+    assert found["hardware_dups", True][1] == "4"
+
+
+def test_a_clock_that_goes_back_by_more_than_it_went_on_leaves_tcptrace_no_time(tmp_path: Path) -> None:
+    """From 2 s to 1.5 s: no time to divide by. Our first and last are those of the clock, 1 s apart: 100 bytes in 1 s."""
+    text = """
+        2.000 C > S  S   0:0(0)        win 64240
+        2.010 S > C  S.  0:0(0) ack 1  win 65160
+        2.020 C > S  .          ack 1  win 502
+        2.300 C > S  P.  1:101  ack 1  win 502
+        1.300 S > C  .   ack 101       win 500
+        1.500 C > S  F.  101:101(0) ack 1 win 502
+    """
+    found = told(tmp_path, text, "tcptrace-tells-no-rate")
+    assert found["throughput", True][:2] == (100.0, "NA")
+    assert found["wavg_owin", True][1] == "NA"
+    assert "last packet came 500,000 µs before the first" in found["wavg_owin", True][2]
+
+
+def test_what_is_outstanding_holds_for_no_time_where_the_clock_goes_back(tmp_path: Path) -> None:
+    """101 bytes from 1 s to 0.5 s count for nothing, the 101 from there to 2 s for 1.5 s: 1 · 1 + 151 over 4 s, cut."""
+    text = """
+        0.000 C > S  S   0:0(0)        win 64240
+        0.000 S > C  S.  0:0(0) ack 1  win 65160
+        0.000 C > S  .          ack 1  win 502
+        1.000 C > S  P.  1:101  ack 1  win 502
+        1.001 S > C  .   ack 101       win 500
+        0.500 C > S  P.  101:201 ack 1 win 502
+        2.000 C > S  P.  201:301 ack 1 win 502
+        4.000 S > C  .   ack 301       win 500
+        """
+    assert told(tmp_path, text, "tcptrace-outstanding")["wavg_owin", True][1] == str(int((1 * 1 + 101 * 1.5) / 4))
+
+
+def test_a_number_in_another_quarter_is_no_late_one_behind_it_to_tcptrace(tmp_path: Path) -> None:
+    """Frame 5 is 2^30 ahead, as one damaged bit makes it: what goes on where frame 4 ended lies below the highest number to us."""
+    text = f"""{HANDSHAKE}
+        0.020 C > S P. 1:101   ack 1
+        0.021 C > S P. {1 + (1 << 30)}:{101 + (1 << 30)} ack 1
+        0.022 C > S P. 101:201 ack 1
+        0.023 C > S P. 201:301 ack 1
+        0.030 S > C .  ack 301 win 500
+    """
+    words = told(tmp_path, text, "tcptrace-quarters")
+    assert words
+    assert all("its numbers lie in 2 quarters" in words for _, _, words in words.values())
+
+
+def test_data_of_a_header_longer_than_its_packet_is_less_than_nothing_to_tcptrace(tmp_path: Path) -> None:
+    """20 bytes of header that say they are 40: no pure ACK to tcptrace, for which its data has -20 bytes."""
+    text = f"{HANDSHAKE}\n0.020 C > S P. 1:101 ack 1\n0.030 S > C . ack 101 win 500 {{doff 10}}\n0.031 S > C . ack 101 win 501"
+    assert told(tmp_path, text, "tcptrace-believes-headers")["pure_acks_sent", False][:2] == (2, "1")
+
+
+def test_mean_size_is_a_byte_less_to_tcptrace(tmp_path: Path) -> None:
+    """100 bytes in 1 segment: 100 / 1.001, cut."""
+    found = told(tmp_path, f"{HANDSHAKE}\n0.020 C > S P. 1:101 ack 1\n0.030 S > C . ack 101 win 500", "tcptrace-mean-size")
+    assert found["avg_segm_size", True][:2] == (100, "99")
+
+
+def test_mss_above_32767_wraps_to_tcptrace(tmp_path: Path) -> None:
+    """65495 is the MSS of Linux on loopback: 65495 - 65536 + 2^32 = 4294967255."""
+    found = told(tmp_path, HANDSHAKE.replace("1460", "65495"), "tcptrace-wraps-mss")
+    assert found["mss_requested", True][:2] == (65495, "4294967255")
+
+
+def test_late_segment_and_resent_one(tmp_path: Path) -> None:
+    """What fills a gap is out of order to tcptrace, be it a resend after 800 ms: here of bytes lost before the capture point."""
+    text = f"""{HANDSHAKE}
+        0.020 C > S . 1:1001    ack 1 {{id 100}}
+        0.021 C > S . 2001:3001 ack 1 {{id 102}}
+        0.821 C > S . 1001:2001 ack 1 {{id 103}}
+        0.831 S > C . ack 3001  win 500
+        """
+    found = told(tmp_path, text, "tcptrace-resends")
+    ours, theirs, words = found["outoforder_pkts", True]
+    assert (ours, theirs) == (0, "1")
+    assert "by its rules 0 retransmitted segments, 1 out of order" in words
+
+
+def test_full_size_of_a_syn(tmp_path: Path) -> None:
+    """A SYN is one sequence number: to tcptrace 2^32 bytes, so that no sample of data is full-sized."""
+    found = told(tmp_path, f"{HANDSHAKE}\n0.020 C > S P. 1:101 ack 1\n0.045 S > C . ack 101 win 500", "tcptrace-full-size")
+    assert found["RTT_full_sz_max", True][1] == "10.0"
+    assert "4,294,967,296 bytes" in found["RTT_full_sz_max", True][2]
+
+
+def test_windows_without_handshake_are_taken_as_they_are(tmp_path: Path) -> None:
+    found = told(tmp_path, "0.0 C > S P. 1:101 ack 1 win 502\n0.1 S > C . ack 101 win 509", "tcptrace-takes-windows-as-they-are")
+    assert found["max_win_adv", True][:2] == (None, "502")
+
+
+def test_idle_time_goes_to_the_end_of_the_capture(tmp_path: Path) -> None:
+    """The first connection is not closed; the capture goes on with another one for 5 s."""
+    text = f"""{HANDSHAKE}
+        host D 10.0.0.3:40000 isn 7000
+        host T 10.0.0.2:80 isn 9000
+        5.011 D > T S 0:0(0)
+        """
+    found = told(tmp_path, text, "tcptrace-open-connections")
+    ours, theirs, words = found["idletime_max", True]
+    assert (ours, theirs) == (11.0, "5000.0")
+    assert "5,000.0 ms behind its last segment" in words
+
+
+def test_segments_in_a_tunnel_of_tags_are_not_read(tmp_path: Path) -> None:
+    done = held(tmp_path, "\n".join(f"{line} {{vlan 5/6/7}}" for line in HANDSHAKE.strip().splitlines()))
+    assert [(one.item, one.ours, one.theirs) for one in done.account.differences["tcptrace-follows-no-tunnels"]] == [("connections", 1, 0)]
+
+
+def test_probes_with_data_go_into_a_closed_window(tmp_path: Path) -> None:
+    """Bytes that were on their way when the window shut are probes to tcptrace."""
+    text = f"""{HANDSHAKE}
+        0.020 C > S . 1:1001    ack 1
+        0.030 S > C . ack 1001  win 0
+        0.031 C > S . 1001:2001 ack 1
+        0.041 S > C . ack 2001  win 500
+        """
+    found = told(tmp_path, text, "tcptrace-probes")
+    assert found["zwnd_probe_pkts", True][:2] == (0, "1")
+    assert found["unique_bytes_sent", True][:2] == (2000, "1000")
+
+
+def test_what_is_outstanding_is_a_byte_more_to_tcptrace(tmp_path: Path) -> None:
+    """100 bytes behind an ACK of the SYN: 101 - (1 - 1) to tcptrace. Its pure ACK before counts as 1, ours as nothing in flight."""
+    found = told(tmp_path, f"{HANDSHAKE}\n0.020 C > S P. 1:101 ack 1\n0.030 S > C . ack 101 win 500", "tcptrace-outstanding")
+    assert found["max_owin", True][:2] == (100, "101")
+    assert found["min_non-zero_owin", True][1] == "1"
+    assert "2 samples" in found["max_owin", True][2]
+
+
+def test_sample_of_what_is_outstanding_lasts_until_the_next(tmp_path: Path) -> None:
+    """101 bytes from 1 s to 3 s of 4 s, though acknowledged at once, and 1 byte too many before: (1 · 1 + 101 · 2) / 4, cut."""
+    text = """
+        0.000 C > S  S   0:0(0)        win 64240
+        0.000 S > C  S.  0:0(0) ack 1  win 65160
+        0.000 C > S  .          ack 1  win 502
+        1.000 C > S  P.  1:101  ack 1  win 502
+        1.001 S > C  .   ack 101       win 500
+        3.000 C > S  P.  101:201 ack 1 win 502
+        4.000 S > C  .   ack 201       win 500
+        """
+    assert told(tmp_path, text, "tcptrace-outstanding")["wavg_owin", True][1] == str(int((1 * 1 + 101 * 2) / 4))
+
+
+def test_repeated_acks_are_duplicates_to_tcptrace_with_nothing_outstanding(tmp_path: Path) -> None:
+    """RFC 5681, 2 asks for outstanding data. Three in a row are an event to tcptrace; data between begins the count anew."""
+    quiet = "\n".join(f"0.04{digit} S > C . ack 101 win 500" for digit in range(3))
+    text = f"{HANDSHAKE}\n0.020 C > S P. 1:101 ack 1\n0.030 S > C . ack 101 win 500\n{quiet}"
+    found = told(tmp_path, text, "tcptrace-repeated-acks")
+    assert found["duplicate_acks", True][:2] == (0, "3")
+    assert found["triple_dupacks", True][:2] == (0, "1")
+    parted = text.replace("0.041 S > C . ack 101 win 500", "0.041 S > C P. 1:11 ack 101 win 500")
+    assert ("triple_dupacks", True) not in told(tmp_path, parted, "tcptrace-repeated-acks")
+
+
+def test_acks_of_a_side_that_sent_but_its_syn_are_no_duplicates_to_tcptrace(tmp_path: Path) -> None:
+    text = f"{HANDSHAKE}\n0.012 C > S . ack 1 win 502\n0.013 C > S . ack 1 win 502"
+    found = held(tmp_path, text).account.counts
+    assert found["tcptrace", "duplicate_acks"].equal == 2
+
+
+def test_repeated_acks_of_unknown_windows_are_not_told_apart(tmp_path: Path) -> None:
+    """Without SYNs our windows are unknown; tcptrace takes 500 and 501 as they stand in the header, so that one ACK of two is left."""
+    text = """
+        0.000 C > S P. 1:101   ack 1   win 502
+        0.010 S > C .  ack 101         win 500
+        0.011 S > C .  ack 101         win 501
+        0.012 S > C .  ack 101         win 501
+        0.020 S > C P. 1:11    ack 101 win 501
+        """
+    ours, theirs, words = told(tmp_path, text, "tcptrace-repeated-acks-as-they-are")["duplicate_acks", True]
+    assert (ours, theirs) == (0, "1")
+    assert "of 2 by repeated ACKs" in words
+
+
+def test_first_flight_is_counted_in_mid_stream_too(tmp_path: Path) -> None:
+    found = told(tmp_path, "0.0 C > S P. 1:101 ack 1 win 502\n0.1 S > C . ack 101 win 509", "tcptrace-first-flight")
+    assert found["initial_window_bytes", True][:2] == (None, "100")
+    assert "no SYN of this side was captured" in found["initial_window_bytes", True][2]
+
+
+def test_stream_ends_at_the_last_segment_of_a_connection_with_a_reset(tmp_path: Path) -> None:
+    """FIN at 101, and a RST with number 102: 102 - 0 - 1 to tcptrace."""
+    text = f"""{HANDSHAKE}
+        0.020 C > S P. 1:101   ack 1
+        0.021 C > S F. 101:101 ack 1
+        0.030 S > C .  ack 102 win 500
+        0.040 C > S R. 102:102 ack 1
+        """
+    found = told(tmp_path, text, "tcptrace-stream")
+    assert found["ttl_stream_length", True][:2] == (100, "101")
+    assert found["missed_data", True][:2] == (0, "1")
+
+
+def test_scale_that_was_only_asked_for_is_shown_by_tcptrace(tmp_path: Path) -> None:
+    """A SYN that is refused: no segment without SYN comes but a RST, which tcptrace takes for one."""
+    text = "0.0 C > S S 0:0(0) win 64240 <mss 1460, wscale 7>\n1.0 C > S S 0:0(0) win 64240 <mss 1460, wscale 7>"
+    ours, theirs, _ = told(tmp_path, text, "tcptrace-scale")["adv_wind_scale", True]
+    assert (ours, theirs) == (None, "7")
+
+
+def test_a_segment_between_the_syns_makes_tcptrace_forget_the_scale(tmp_path: Path) -> None:
+    """The SYN-ACK came late: the ACK of it before it has no SYN, and the scale of the SYN is forgotten."""
+    text = """
+        0.000 C > S S  0:0(0)       win 64240 <mss 1460, nop, wscale 7>
+        0.011 C > S .  1:1(0) ack 1 win 502
+        0.012 S > C S. 0:0(0) ack 1 win 65160 <mss 1460, nop, wscale 7>
+        0.020 C > S .  1:1(0) ack 1 win 503
+        0.030 S > C .  1:1(0) ack 1 win 501
+    """
+    found = told(tmp_path, text, "tcptrace-wants-syns-first")
+    assert found["min_win_adv", True][:2] == (503 << 7, "503")
+
+
+def test_probes_are_counted_by_tcptrace_where_the_scale_is_unknown(tmp_path: Path) -> None:
+    """A window of 0 is one at any scale: what is sent into it is a probe to tcptrace, be it a flight that had left before."""
+    text = """
+        0.000 S > C . 1:1(0)    ack 1    win 0
+        0.001 C > S . 1:1461    ack 1    win 500
+        0.002 C > S . 1461:2921 ack 1    win 500
+        0.100 S > C . 1:1(0)    ack 2921 win 600
+    """
+    found = told(tmp_path, text, "tcptrace-probes")
+    assert found["zwnd_probe_pkts", True][1] == "2"
+    assert found["zwnd_probe_bytes", True][1] == "2920"
+
+
+def test_less_than_nothing_outstanding_for_seconds_overflows_in_tcptrace(tmp_path: Path) -> None:
+    """The ACK was captured before the data that it acknowledges: 1561 - 3000 is near 2^64, and held 1.96 s."""
+    text = f"""{HANDSHAKE}
+        0.020 S > C P. 1:1461    ack 1
+        5.030 C > S .  1:1(0)    ack 3001
+        5.040 S > C P. 1461:1561 ack 1
+        7.000 S > C P. 1561:3001 ack 1
+        9.000 C > S F. 1:1(0)    ack 3001
+    """
+    assert "more than its 64 bits hold" in told(tmp_path, text, "tcptrace-counts-below-0")["wavg_owin", False][2]
+
+
+def test_a_syn_again_tells_tcptrace_the_scale_that_it_had_forgotten(tmp_path: Path) -> None:
+    """Of three windows behind the SYN-ACK the first counts as 500, the others as 501 and 502 times 128."""
+    text = """
+        0.000 C > S S  0:0(0)       win 64240 <mss 1460, nop, wscale 7>
+        0.011 C > S .  1:1(0) ack 1 win 502
+        0.012 S > C S. 0:0(0) ack 1 win 65160 <mss 1460, nop, wscale 7>
+        0.020 C > S .  1:1(0) ack 1 win 500
+        0.021 C > S S  0:0(0)       win 0     <mss 1460, nop, wscale 7>
+        0.022 S > C .  1:1(0) ack 1 win 501
+        0.030 C > S .  1:1(0) ack 1 win 501
+        0.040 C > S .  1:1(0) ack 1 win 502
+    """
+    assert told(tmp_path, text, "tcptrace-windows")["min_win_adv", True][:2] == (500 << 7, "500")
+
+
+def test_the_byte_of_a_keepalive_that_comes_first_is_new_to_it(tmp_path: Path) -> None:
+    """It was sent before the capture began (RFC 9293, 3.8.4)."""
+    text = """
+        0.00 C > S . 800:801(1) ack 5001
+        0.02 S > C . 5001:5001(0) ack 801
+        1.00 C > S P. 801:901 ack 5001
+        1.02 S > C . 5001:5001(0) ack 901
+    """
+    found = told(tmp_path, text, "tcptrace-takes-the-byte-of-a-first-keepalive")
+    ours, theirs, _ = found["unique_bytes_sent", True]
+    assert (str(ours), str(theirs)) == ("100", "101")

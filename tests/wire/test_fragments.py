@@ -1,0 +1,200 @@
+"""IP fragments: put together as Linux does it, bounded, and what is missing is named.
+
+Linux' rules are those of `net/ipv4/inet_fragment.c`, `net/ipv4/ip_fragment.c` and `net/ipv6/reassembly.c`; what tshark does likewise is
+compared with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from scapy.layers.inet import IP
+from scapy.layers.l2 import GRE
+
+from tests.support import engine, packets
+from tests.support.captures.fragmented import DATA_FRAME, exchange, in_parts
+from tests.support.peers import tshark
+from tests.support.peers.comparison import differences
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+WHOLE_BYTES = 1400
+SECOND_NS = 10**9
+
+
+def capture(path: Path, parts: Callable[[list[bytes]], list[bytes]], *, v6: bool = False, step_ns: int = 1000) -> Path:
+    """The exchange with the segment of data in fragments, rearranged by `parts`, each `step_ns` after the one before."""
+    found: list[packets.Frame] = []
+    late_ns = 0
+    for number, frame in enumerate(exchange(v6)):
+        wanted = parts(in_parts(frame.data)) if number == DATA_FRAME else [frame.data]
+        for at, data in enumerate(wanted):
+            late_ns += step_ns if at else 0
+            found.append(packets.Frame(frame.ts_ns + late_ns, data, len(data)))
+    packets.write_pcap(path, found, link="raw")
+    return path
+
+
+def sizes(read: engine.Read) -> list[int]:
+    """Bytes of data in each segment."""
+    return read.segments["payload_bytes"].to_list()
+
+
+def problem_words(read: engine.Read) -> list[tuple[Any, ...]]:
+    """Where, how often, and whether data was lost."""
+    return [(problem["frame"], problem["count"], problem["loses_data"]) for problem in read.problems]
+
+
+ORDERS: dict[str, Callable[[list[bytes]], list[bytes]]] = {
+    "in-order": list,
+    "reversed": lambda parts: parts[::-1],
+    "last-first": lambda parts: [parts[-1], *parts[:-1]],
+    "each-twice": lambda parts: [copy for part in parts[:-1] for copy in (part, part)] + parts[-1:],
+}
+
+
+@pytest.mark.parametrize("v6", [False, True], ids=["ipv4", "ipv6"])
+@pytest.mark.parametrize("order", list(ORDERS))
+def test_fragments_in_any_order_are_one_segment(order: str, v6: bool, tmp_path: Path) -> None:  # noqa: FBT001
+    path = capture(tmp_path / "fragments.pcap", ORDERS[order], v6=v6)
+    read = engine.read(path)
+    assert sizes(read) == [0, 0, WHOLE_BYTES, 0]
+    assert differences(read.segments, tshark.opinion(path).segments) == {}
+    assert read.problems == []
+    assert set(read.segments["layers"]) == ({"ipv6/tcp", "ipv6/fragments/tcp"} if v6 else {"ip/tcp", "ip/fragments/tcp"})
+
+
+def test_the_segment_is_that_of_the_frame_that_completes_it(tmp_path: Path) -> None:
+    path = capture(tmp_path / "fragments.pcap", list)
+    assert engine.read(path).segments["frame"].to_list() == tshark.opinion(path).segments["frame"].to_list() == [1, 2, 6, 7]
+
+
+@pytest.mark.parametrize("v6", [False, True], ids=["ipv4", "ipv6"])
+@pytest.mark.parametrize("missing", [0, 1, -1], ids=["first", "middle", "last"])
+def test_a_missing_fragment_is_named_and_gives_no_segment(missing: int, v6: bool, tmp_path: Path) -> None:  # noqa: FBT001
+    def without(parts: list[bytes]) -> list[bytes]:
+        return [part for part in parts if part != parts[missing]]
+
+    path = capture(tmp_path / "fragments.pcap", without, v6=v6)
+    read = engine.read(path)
+    assert sizes(read) == [0, 0, 0]
+    assert problem_words(read) == [(3, 1, True)]
+    assert "fragments of an IP packet are missing" in read.problems[0]["what"]
+    assert not read.info["complete"]
+
+
+def overlapping(packet: bytes, start: int, end: int) -> bytes:
+    """A fragment of an IPv4 packet from byte to byte of its payload, others following."""
+    whole = IP(packet)
+    header = whole.copy()
+    header.remove_payload()
+    header.frag, header.flags = start // 8, "MF"
+    del header.len, header.chksum
+    return bytes(header / bytes(whole.payload)[start:end])
+
+
+def test_fragments_that_overlap_give_their_packet_up_and_are_named(tmp_path: Path) -> None:
+    """RFC 5722; Linux does so for IPv4, too, since 4.19. What comes of the packet afterwards waits in vain."""
+    whole = exchange()[DATA_FRAME].data
+    path = capture(tmp_path / "fragments.pcap", lambda parts: [parts[0], overlapping(whole, 200, 600), *parts[1:]])
+    read = engine.read(path)
+    assert sizes(read) == [0, 0, 0]
+    assert sorted(problem_words(read)) == [(3, 1, True), (5, 1, True)]
+    assert {"overlap" in problem["what"] for problem in read.problems} == {True, False}
+
+
+def test_a_fragment_within_what_came_is_ignored(tmp_path: Path) -> None:
+    """Linux' IPFRAG_DUP: it brings nothing new."""
+    whole = exchange()[DATA_FRAME].data
+    path = capture(tmp_path / "fragments.pcap", lambda parts: [*parts[:2], overlapping(whole, 200, 600), *parts[2:]])
+    read = engine.read(path)
+    assert sizes(read) == [0, 0, WHOLE_BYTES, 0]
+    assert read.problems == []
+
+
+@pytest.mark.parametrize(("v6", "patience_s"), [(False, 30), (True, 60)], ids=["ipv4", "ipv6"])
+def test_fragments_wait_as_long_as_in_linux(v6: bool, patience_s: int, tmp_path: Path) -> None:  # noqa: FBT001
+    """`ipfrag_time` and `ip6frag_time`, from the first fragment that came; there are four."""
+    in_time = capture(tmp_path / "in-time.pcap", list, v6=v6, step_ns=patience_s * SECOND_NS // 3)
+    assert sizes(engine.read(in_time)) == [0, 0, WHOLE_BYTES, 0]
+    too_late = engine.read(capture(tmp_path / "too-late.pcap", list, v6=v6, step_ns=patience_s * SECOND_NS // 3 + 1))
+    assert sizes(too_late) == [0, 0, 0]
+    assert problem_words(too_late) == [(3, 2, True)]  # what came in time, and what came too late
+
+
+def test_fragments_of_other_packets_are_kept_apart(tmp_path: Path) -> None:
+    """By identification, addresses and protocol (RFC 791, 3.2)."""
+
+    def mixed(parts: list[bytes]) -> list[bytes]:
+        other = [bytes(replace_fields(part, id=9)) for part in parts]
+        return [part for pair in zip(parts, other, strict=True) for part in pair][:-1]
+
+    read = engine.read(capture(tmp_path / "fragments.pcap", mixed))
+    assert sizes(read) == [0, 0, WHOLE_BYTES, 0]
+    assert problem_words(read) == [(4, 1, True)]
+
+
+def replace_fields(packet: bytes, **fields: int) -> IP:
+    """An IPv4 packet with other header fields."""
+    ip = IP(packet)
+    for name, value in fields.items():
+        setattr(ip, name, value)
+    del ip.chksum
+    return ip
+
+
+def test_a_cut_fragment_counts_with_its_full_length(tmp_path: Path) -> None:
+    """The TCP header stands in the first one; the snap length keeps no more than that of each."""
+    path = tmp_path / "fragments.pcap"
+    parts = [
+        frame for number, packet in enumerate(exchange()) for frame in (in_parts(packet.data) if number == DATA_FRAME else [packet.data])
+    ]
+    kept = [packets.Frame(packets.BASE_NS + number, part[:64], len(part)) for number, part in enumerate(parts)]
+    packets.write_pcap(path, kept, link="raw", snaplen_bytes=64)
+    read = engine.read(path)
+    assert sizes(read) == [0, 0, WHOLE_BYTES, 0]
+    assert read.segments["captured_payload_bytes"].to_list() == [0, 0, 24, 0]
+
+
+def tunnel(packet: bytes) -> bytes:
+    """GRE in IPv4."""
+    return bytes(IP(src="192.0.2.1", dst="192.0.2.2", id=77) / GRE(proto=0x0800) / packet)
+
+
+def test_fragments_of_a_tunnel_and_in_a_tunnel_are_one_segment(tmp_path: Path) -> None:
+    forms: dict[str, Callable[[bytes], list[bytes]]] = {
+        "tunnel-in-fragments": lambda packet: in_parts(tunnel(packet)),
+        "fragments-in-tunnel": lambda packet: [tunnel(part) for part in in_parts(packet)],
+        "both": lambda packet: [
+            bytes(replace_fields(outer, id=100 + number))
+            for number, part in enumerate(in_parts(packet))
+            for outer in in_parts(tunnel(part))
+        ],
+    }
+    for name, form in forms.items():
+        path = tmp_path / f"{name}.pcap"
+        frames = exchange()
+        parts = form(frames[DATA_FRAME].data)
+        sent = [*frames[:DATA_FRAME], *(replace(frames[DATA_FRAME], data=part, wire_bytes=len(part)) for part in parts), frames[-1]]
+        packets.write_pcap(path, sent, link="raw")
+        read = engine.read(path)
+        assert sizes(read) == [0, 0, WHOLE_BYTES, 0], name
+        assert differences(read.segments, tshark.opinion(path).segments) == {}, name
+        assert read.problems == [], name
+
+
+MOST_LAYERS = 24
+"""Headers that the engine takes off one frame; Ethernet, IP and TCP are three of them, and each VLAN type and tag are two."""
+
+
+def test_the_depth_of_headers_is_bounded_and_said(tmp_path: Path) -> None:
+    tags = (MOST_LAYERS - 4) // 2
+    for count, expected in ((tags, [100]), (tags + 1, []), (100, [])):
+        text = f"0 C > S P. 1:101 ack 1 {{vlan {'/'.join(['7'] * count)}}}"
+        read = engine.read_text(tmp_path, text)
+        assert sizes(read) == expected, count
+        assert ["nested" in problem["what"] for problem in read.problems] == ([] if expected else [True]), count

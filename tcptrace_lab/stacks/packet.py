@@ -1,4 +1,4 @@
-"""A segment on its way."""
+"""A simulated TCP segment."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ class Packet:
     """One segment. Sequence numbers are relative: SYN is 0, the first byte 1.
 
     Attributes:
-        from_client: its direction.
+        from_client: the direction: True from client to server.
         decided_ns: when its sender decided to send it.
-        sent_ns: when its first bit leaves the sender's host.
-        arrived_ns: when its last bit reaches the receiver's host; None: it is lost.
-        seq, ack, flags, window_bytes, payload_bytes: of its header; the window with its scale applied.
-        mss_bytes: option of a SYN, else None.
-        window_scale: option of a SYN, else None.
-        late_ack: its ACK had to wait, for a timer or for the program to read.
-        resent_for: what makes bytes that left before leave again: `timeout` or `loss-recovery`; empty: they are new.
+        sent_ns: when its first bit leaves the sending host.
+        arrived_ns: when its last bit reaches the receiving host; None: lost.
+        seq, ack, flags, window_bytes, payload_bytes: header fields; the window is scaled, in bytes.
+        mss_bytes: MSS option of a SYN, else None.
+        window_scale: window scale option of a SYN, else None.
+        late_ack: its ACK was delayed by a timer, or until the application read.
+        resent_for: cause of a retransmission: `timeout` or `loss-recovery`; empty: new data.
     """
 
     __slots__ = (

@@ -1,4 +1,4 @@
-"""What stacks make of an MSS and of a buffer before they use them."""
+"""How stacks round an MSS and a buffer size before they use them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ BSD44_CLUSTER_BYTES = 2048
 
 
 def same(size_bytes: int, _mss_bytes: int) -> int:
-    """A size as it was asked for."""
+    """No rounding."""
     return size_bytes
 
 

@@ -1,9 +1,10 @@
-"""Transactions of HTTP/1 and FTP in a capture, with the parts of their times: connection, waiting, request, thinking, transfer.
+"""HTTP/1 and FTP transactions in a capture, each with its time split into connection, waiting, request, thinking and transfer.
 
-Read in this order: `payloads` (the bytes of some connections, in order) · `transaction` (what is told of one) · `http` · `ftp` · `words`
-and `spoken` (who speaks which at an unusual port) · `known` (with what the connections tell). At the usual ports of both the port is
-believed until the first bytes say otherwise, so that a connection is understood whose beginning was not captured; at others the first
-bytes alone count.
+Read in this order: `payloads` (reassembled bytes of chosen connections) · `transaction` (the fields of one transaction) · `http` · `ftp`
+(the parsers) · `words` and `spoken` (detect the protocol on other ports) · `known` (joins the transactions with their connections).
+
+On a well-known port the port decides the protocol unless the first bytes contradict it, so a connection whose start was not captured is
+parsed too. On any other port only the first bytes decide.
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ class Changes:
 
 
 def _without_thoughts(task: Task, *, everywhere: bool) -> Task:
-    """A task without its pauses before reads, or without any."""
+    """Remove the pauses before reads from a task; `everywhere`: remove all pauses."""
     return tuple(
         step
         for number, step in enumerate(task)

@@ -165,7 +165,7 @@ def _short(step: Action) -> Action:
     return Think(min(step.for_ns, MOST_PAUSE_NS)) if isinstance(step, Think) else step
 
 
-# What happens
+# Events of the run
 
 
 def _instrumented(schedule: Schedule, fit: Fit, *, under_test: bool) -> Run:
@@ -201,7 +201,7 @@ def _name(step: Step) -> str:
 def _calls(run: Run, end: End, *, under_test: bool) -> Iterator[tuple[Event, int]]:
     """The application's calls, each with the bytes that it writes.
 
-    A write stands at its start, or, with a send buffer bound, when the bound allows it. A read stands at the arrival of its data.
+    A write appears at its start, or, with a send buffer bound, when the bound allows it. A read appears when its data has arrived.
     """
     marks = (run.client if under_test else run.server).marks
     descriptor = 3 if under_test else 4

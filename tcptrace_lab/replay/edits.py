@@ -69,7 +69,7 @@ def step_at(schedule: Schedule, place: Place) -> Action:
 class _Kept:
     """Maps byte offsets of one direction of the original schedule to the edited one."""
 
-    def __init__(self, task: Task, side: bool, changed: Mapping[Place, Action | None]) -> None:  # noqa: FBT001  (half of a place)
+    def __init__(self, task: Task, side: bool, changed: Mapping[Place, Action | None]) -> None:  # noqa: FBT001  (part of a Place)
         self._starts: list[int] = []
         self._before: list[int] = []
         self._sizes: list[int] = []
@@ -90,7 +90,7 @@ class _Kept:
         return self._before[at] + min(self._sizes[at], offset - self._starts[at]) if at >= 0 else 0
 
 
-def _edited(task: Task, side: bool, changed: Mapping[Place, Action | None], theirs: _Kept) -> Task:  # noqa: FBT001  (half of a place)
+def _edited(task: Task, side: bool, changed: Mapping[Place, Action | None], theirs: _Kept) -> Task:  # noqa: FBT001  (part of a Place)
     steps: list[Action] = []
     offset = 0
     for number, step in enumerate(task):

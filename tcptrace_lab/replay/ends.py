@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from tcptrace_lab.replay.schedule import Action, End, Task
 
-SIOCOUTQ, SIOCOUTQNSD = 0x5411, 0x894B  # linux/sockios.h: bytes not acknowledged; bytes not sent
+SIOCOUTQ, SIOCOUTQNSD = 0x5411, 0x894B  # linux/sockios.h: unacknowledged bytes; unsent bytes
 POLL_S: Final = 0.000_2
 """Interval between queries for unsent or unacknowledged bytes, for which the kernel has no event. It is short compared with an RTT."""
 

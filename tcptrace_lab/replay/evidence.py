@@ -33,19 +33,19 @@ class Judged(Protocol):
 
     @property
     def connections(self) -> pl.LazyFrame:
-        """`schema.CONNECTIONS`."""
+        """Rows of `schema.CONNECTIONS`."""
 
     @property
     def segments(self) -> pl.LazyFrame:
-        """`schema.SEGMENTS`."""
+        """Rows of `schema.SEGMENTS`."""
 
     @property
     def notes(self) -> pl.LazyFrame:
-        """`schema.NOTES`."""
+        """Rows of `schema.NOTES`."""
 
     @property
     def ledger(self) -> pl.LazyFrame:
-        """`schema.WAITS`."""
+        """Rows of `schema.WAITS`."""
 
 
 @dataclass(frozen=True, slots=True)

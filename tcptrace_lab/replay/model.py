@@ -71,10 +71,10 @@ class BoundedSocket:
         return self._tcp.unacked_room()
 
     def blocks(self, space: int, remaining: int, buffered: int) -> bool:
-        """The call does not fit, and something is unacknowledged."""
+        """The call does not fit, and some bytes are unacknowledged."""
         return buffered > 0 and remaining > space
 
-    def takes(self, space: int, remaining: int) -> tuple[int, int]:  # noqa: ARG002 - the protocol's
+    def takes(self, space: int, remaining: int) -> tuple[int, int]:  # noqa: ARG002 - required by the Protocol
         """The whole call."""
         return remaining, 1
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.replay.evidence import Evidence
 
 RST = 0x04
-"""Bit of the TCP header's flags (RFC 9293, 3.1)."""
+"""RST bit of the TCP header (RFC 9293, 3.1)."""
 
 LEAST_PAUSE_NS = 5_000_000
 """Shorter pauses count as the application's own work (a heuristic)."""

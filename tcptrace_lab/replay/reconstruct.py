@@ -75,7 +75,7 @@ IP_TCP_BYTES: Final = {False: 40, True: 60}
 """Whether IPv6 → bytes of the IP and TCP headers without options."""
 
 USUAL_CALLS: Final = 2
-"""A message with more writes than this may be written in calls of its most common size, if over half of its writes have that size."""
+"""A message with more writes than this is replayed in calls of one size, if more than half of its writes have that size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +236,7 @@ def _fin_ns(evidence: Evidence, *, from_client: bool) -> int | None:
     return int(fins[0]) if len(fins) else None
 
 
-# Ends that send at once
+# Ends that send at the same time
 
 
 def _at_once(evidence: Evidence, both: Sequence[Message], is_client: bool) -> tuple[Task, ...]:  # noqa: FBT001

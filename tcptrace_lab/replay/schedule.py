@@ -127,7 +127,7 @@ class Between:
 
     @property
     def loses(self) -> bool:
-        """Whether packets are lost."""
+        """Whether the path loses packets."""
         return any(way.lost or way.loss_share for way in self.ways)
 
     @property

@@ -100,7 +100,7 @@ def shrink(schedule: Schedule, oracle: Oracle, *, most_runs: int = MOST_RUNS, mo
     except _Enough:
         finished = False
     shown = search.shown or oracle.shows(schedule)
-    assert shown is not None  # noqa: S101  (the caller says so)
+    assert shown is not None  # noqa: S101  (the caller guarantees it)
     return Shrunk(search.best, shown, Size.of(schedule), Size.of(search.best), oracle.runs, finished)
 
 

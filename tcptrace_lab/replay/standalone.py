@@ -136,7 +136,7 @@ def changed(end: dict[str, Any], asked: argparse.Namespace) -> dict[str, Any]:
 
 
 def without_pauses(task: list[Step], *, everywhere: bool) -> list[Step]:
-    """A task without its pauses before reads, or without any."""
+    """Remove the pauses before reads from a task; `everywhere`: remove all pauses."""
     following = [*task[1:], {}]
     return [step for step, then in zip(task, following) if not ("think_s" in step and (everywhere or "read_bytes" in then))]
 
@@ -145,7 +145,7 @@ def without_pauses(task: list[Step], *, everywhere: bool) -> list[Step]:
 
 
 def prepared(end: dict[str, Any], host: str, *, near: bool) -> socket.socket:
-    """A socket with the options of one end, neither bound nor connected."""
+    """Create a socket with the options of one end; it is neither bound nor connected."""
     made = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
     made.settimeout(TIME_LIMIT_S)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -393,7 +393,7 @@ def serve(end: dict[str, Any], asked: argparse.Namespace) -> int:
             tell(playing.told)
 
 
-# What came of it
+# Results
 
 
 def judged(took: list[float], connecting: list[float], steps: list[Told], ends: list[dict[str, Any]]) -> int:
@@ -441,7 +441,7 @@ def failed(words: str) -> int:
     return NOT_DONE
 
 
-# A path of its own: two network namespaces, a tun interface in each, and a relay between them
+# A private path: two network namespaces, a tun interface in each, and a relay between them
 
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000  # linux/sched.h
 TUNSETIFF, IFF_TUN, IFF_NO_PI = 0x400454CA, 0x0001, 0x1000  # linux/if_tun.h

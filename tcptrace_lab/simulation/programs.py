@@ -4,13 +4,13 @@
 
     program  =  step *(";" step)
     step     =  TIMES "*" ( step / "(" program ")" ) / action
-    action   =  "write" SIZE ["/" CALL]     a message, in calls of so many bytes (all in one, if left out)
-             /  "read" [SIZE ["/" CALL]]    until so many bytes are there; without a size: until the peer closes
-             /  "think" TIME                do something else
-             /  "wait" TIME                 until this time of the run (an alarm)
+    action   =  "write" SIZE ["/" CALL]     write a message, in calls of CALL bytes (default: one call)
+             /  "read" [SIZE ["/" CALL]]    read SIZE bytes; without SIZE: read until the peer closes
+             /  "think" TIME                pause
+             /  "wait" TIME                 wait until this time of the run
              /  ("nodelay" / "cork" / "quickack") ("on" / "off")
-             /  "mark" NAME                 note the time under a name
-             /  "close"                     write no more
+             /  "mark" NAME                 record the time under a name
+             /  "close"                     shut down writing
 
 `quantities` defines how sizes and times are written. An application closes after its last step.
 """

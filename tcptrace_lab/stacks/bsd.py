@@ -48,7 +48,7 @@ class SunOsSocket:
         return taken, clusters + -(-rest // SMALL_MBUF_BYTES)
 
     def full(self) -> None:
-        """The program sleeps."""
+        """Nothing to do before the application sleeps."""
 
 
 class Bsd42Socket(SunOsSocket):
@@ -56,7 +56,7 @@ class Bsd42Socket(SunOsSocket):
 
     __slots__ = ()
 
-    def blocks(self, space: int, remaining: int, buffered: int) -> bool:  # noqa: ARG002 - the protocol's
+    def blocks(self, space: int, remaining: int, buffered: int) -> bool:  # noqa: ARG002 - required by the Protocol
         """Only if nothing is free."""
         return space <= 0
 
@@ -71,7 +71,7 @@ class Bsd44Socket(SunOsSocket):
 
     __slots__ = ()
 
-    def blocks(self, space: int, remaining: int, buffered: int) -> bool:  # noqa: ARG002 - the protocol's
+    def blocks(self, space: int, remaining: int, buffered: int) -> bool:  # noqa: ARG002 - required by the Protocol
         """The remaining bytes do not fit, and less than the low-water mark is free."""
         return space < remaining and space < min(BSD44_CLUSTER_BYTES, self._tcp.send_buffer)
 
@@ -97,7 +97,7 @@ class BsdSender:
     def __init__(self, _tcp: Endpoint | None = None, *, half: bool = True) -> None:
         self.half = half
 
-    def length(self, tcp: Endpoint, queued: int, usable: int, idle: bool) -> int:  # noqa: FBT001 - as in the sources
+    def length(self, tcp: Endpoint, queued: int, usable: int, idle: bool) -> int:  # noqa: FBT001 - as in the TCP sources
         """Nagle's algorithm and sender-side silly window avoidance. Data also leaves with an ACK that is due now."""
         mss = tcp.mss
         length = min(queued, usable, mss)
@@ -120,7 +120,7 @@ class Bsd42Sender(BsdSender):
 
     __slots__ = ()
 
-    def length(self, tcp: Endpoint, queued: int, usable: int, idle: bool) -> int:  # noqa: ARG002, FBT001 - the protocol's
+    def length(self, tcp: Endpoint, queued: int, usable: int, idle: bool) -> int:  # noqa: ARG002, FBT001 - required by the Protocol
         """A full segment, all queued bytes, or a quarter of the window."""
         length = min(queued, usable, tcp.mss)
         much = 4 * length >= tcp.snd_edge - tcp.snd_una
@@ -146,7 +146,7 @@ class BsdReceiver:
         self.segments = segments
         self.empty = empty
 
-    def arrived(self, tcp: Endpoint, length: int, pushed: bool) -> None:  # noqa: ARG002, FBT001 - the protocol's
+    def arrived(self, tcp: Endpoint, length: int, pushed: bool) -> None:  # noqa: ARG002, FBT001 - required by the Protocol
         """Delay the ACK until the next 200 ms tick."""
         tcp.delay_ack()
 

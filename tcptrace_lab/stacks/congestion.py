@@ -71,7 +71,7 @@ class Congestion:
             self._ends.append(end)
 
     def _passed(self, acked: int) -> int:
-        """Bytes that an ACK adds to window growth: those acknowledged, or a full MSS per acknowledged segment."""
+        """Bytes that an ACK counts as: those acknowledged, or a full MSS per acknowledged segment."""
         tcp, ends = self._tcp, self._ends
         if not self._by_segments:
             return acked

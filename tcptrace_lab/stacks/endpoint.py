@@ -94,7 +94,7 @@ class Endpoint:
         self.sender = stack.sender(self)
         self.receiver = stack.receiver(self)
 
-    # The socket's side
+    # Calls from the socket layer
 
     @property
     def queued(self) -> int:

@@ -22,13 +22,13 @@ JIFFY_NS = 4 * NS_PER_MS
 """Granularity of the delayed-ACK timer: one jiffy (CONFIG_HZ=250)."""
 
 LEAST_DELAY_NS = 40 * NS_PER_MS
-"""`TCP_DELACK_MIN` and `TCP_ATO_MIN`."""
+"""Minimum ACK delay: `TCP_DELACK_MIN` and `TCP_ATO_MIN`."""
 
 MOST_DELAY_NS = 200 * NS_PER_MS
-"""`TCP_DELACK_MAX`."""
+"""Maximum ACK delay: `TCP_DELACK_MAX`."""
 
 MOST_QUICK_ACKS = 16
-"""`TCP_MAX_QUICKACKS`."""
+"""Most quick ACKs in a row: `TCP_MAX_QUICKACKS`."""
 
 FIRST_MSS_BYTES = 536
 """The receiver's estimate of the sender's MSS before any data (`tcp_initialize_rcv_mss`)."""
@@ -59,7 +59,7 @@ class Socket:
         """Free bytes; unacknowledged data occupies the buffer."""
         return self._tcp.unacked_room()
 
-    def blocks(self, space: int, remaining: int, buffered: int) -> bool:  # noqa: ARG002 - the protocol's
+    def blocks(self, space: int, remaining: int, buffered: int) -> bool:  # noqa: ARG002 - required by the Protocol
         """Nothing is free; once asleep, less than a third of the buffer is free."""
         self._sleeps = space <= 0 or (self._sleeps and 3 * space < self._tcp.send_buffer)
         return self._sleeps
@@ -92,7 +92,7 @@ class Sender:
             self._full_bytes = min(tcp.mss, max(half, LEAST_FULL_BYTES))
         return self._full_bytes
 
-    def length(self, tcp: Endpoint, queued: int, usable: int, idle: bool) -> int:  # noqa: ARG002, FBT001 - the protocol's
+    def length(self, tcp: Endpoint, queued: int, usable: int, idle: bool) -> int:  # noqa: ARG002, FBT001 - required by the Protocol
         """A segment leaves only if it fits the windows as a whole."""
         full = self._full(tcp)
         length = min(queued, full)
@@ -123,10 +123,10 @@ class Receiver:
         self._interactive = False
         self._pushed = 0
         self._segment_bytes = min(tcp.mss, FIRST_MSS_BYTES)
-        self._told = 0  # rcv_wup: what the last segment acknowledged
+        self._told = 0  # RCV.NXT at the last ACK sent (rcv_wup)
         self._window_limit = min(tcp.receive_buffer, FIRST_WINDOW_BYTES)
 
-    def arrived(self, tcp: Endpoint, length: int, pushed: bool) -> None:  # noqa: ARG002, FBT001 - the protocol's
+    def arrived(self, tcp: Endpoint, length: int, pushed: bool) -> None:  # noqa: ARG002, FBT001 - required by the Protocol
         """Update the ACK timeout, then ACK at once or delay the ACK (`tcp_event_data_recv`, then `__tcp_ack_snd_check`)."""
         now_ns = tcp.clock.now_ns
         if length >= self._segment_bytes:
@@ -181,7 +181,7 @@ class Receiver:
             tcp.ack_now = True
             tcp.output()
 
-    def update_due(self, tcp: Endpoint) -> bool:  # noqa: ARG002 - the protocol's
+    def update_due(self, tcp: Endpoint) -> bool:  # noqa: ARG002 - required by the Protocol
         """Never: only `read` sends window updates."""
         return False
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.stacks.endpoint import Endpoint
 
 FLUSH_NS = 100 * NS_PER_MS
-"""The segment flush timer (assumed)."""
+"""How long a small segment waits to be filled: the segment flush timer (assumed)."""
 
 DELAYED_ACK_NS = 200 * NS_PER_MS
 """How long an ACK waits for a second segment (assumed)."""
@@ -44,7 +44,7 @@ class Socket:
         return min(space, remaining), 1
 
     def full(self) -> None:
-        """The program sleeps."""
+        """Nothing to do before the application sleeps."""
 
 
 class Sender:
@@ -55,7 +55,7 @@ class Sender:
     def __init__(self, _tcp: Endpoint) -> None:
         self._due_ns: int | None = None
 
-    def length(self, tcp: Endpoint, queued: int, usable: int, idle: bool) -> int:  # noqa: ARG002, FBT001 - the protocol's
+    def length(self, tcp: Endpoint, queued: int, usable: int, idle: bool) -> int:  # noqa: ARG002, FBT001 - required by the Protocol
         """A full segment, or the rest of the window if more is queued; after the flush timer, all that the window allows."""
         length = min(queued, usable, tcp.mss)
         if length <= 0:
@@ -70,7 +70,7 @@ class Sender:
         tcp.held = "nagle"
         return 0
 
-    def sent(self, tcp: Endpoint, length: int) -> None:  # noqa: ARG002 - the protocol's
+    def sent(self, tcp: Endpoint, length: int) -> None:  # noqa: ARG002 - required by the Protocol
         """Stop the flush timer: the data that remains starts a new one."""
         self._due_ns = None
 
@@ -87,7 +87,7 @@ class Receiver:
     def __init__(self, _tcp: Endpoint) -> None:
         self._segments = 0
 
-    def arrived(self, tcp: Endpoint, length: int, pushed: bool) -> None:  # noqa: ARG002, FBT001 - the protocol's
+    def arrived(self, tcp: Endpoint, length: int, pushed: bool) -> None:  # noqa: ARG002, FBT001 - required by the Protocol
         """Count the segment, and start the delayed-ACK timer."""
         self._segments += 1
         tcp.delay_ack(tcp.clock.now_ns + DELAYED_ACK_NS)
@@ -99,7 +99,7 @@ class Receiver:
             tcp.ack_now = True
             tcp.output()
 
-    def update_due(self, tcp: Endpoint) -> bool:  # noqa: ARG002 - the protocol's
+    def update_due(self, tcp: Endpoint) -> bool:  # noqa: ARG002 - required by the Protocol
         """Never: the window changes only with ACKs."""
         return False
 
@@ -107,7 +107,7 @@ class Receiver:
         """Free space, never shrinking the window (section 2.2.1)."""
         return max(tcp.receive_buffer - tcp.unread, tcp.advertised - tcp.rcv_nxt)
 
-    def sent(self, tcp: Endpoint, length: int) -> None:  # noqa: ARG002 - the protocol's
+    def sent(self, tcp: Endpoint, length: int) -> None:  # noqa: ARG002 - required by the Protocol
         """Reset the count: the segment carried an ACK."""
         self._segments = 0
 

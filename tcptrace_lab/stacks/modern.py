@@ -40,7 +40,7 @@ class FreeBsdSocket:
         """Free bytes; unacknowledged data occupies the buffer."""
         return self._tcp.unacked_room()
 
-    def blocks(self, space: int, remaining: int, buffered: int) -> bool:  # noqa: ARG002 - the protocol's
+    def blocks(self, space: int, remaining: int, buffered: int) -> bool:  # noqa: ARG002 - required by the Protocol
         """The remaining bytes do not fit, and less than the low-water mark is free."""
         return space < remaining and space < min(FREEBSD_LOW_WATER_BYTES, self._tcp.send_buffer)
 
@@ -49,7 +49,7 @@ class FreeBsdSocket:
         return min(space, remaining), 1
 
     def full(self) -> None:
-        """The program sleeps."""
+        """Nothing to do before the application sleeps."""
 
 
 class FreeBsdSender(BsdSender):
@@ -57,7 +57,7 @@ class FreeBsdSender(BsdSender):
 
     __slots__ = ()
 
-    def length(self, tcp: Endpoint, queued: int, usable: int, idle: bool) -> int:  # noqa: FBT001 - as in the sources
+    def length(self, tcp: Endpoint, queued: int, usable: int, idle: bool) -> int:  # noqa: FBT001 - as in the TCP sources
         """4.4BSD's rule, unless more data is about to follow."""
         waits = tcp.cork or tcp.more_to_come
         if waits and queued <= usable and queued < min(tcp.mss, tcp.max_window // 2) and not (tcp.resending or tcp.ack_now):
@@ -74,7 +74,7 @@ class FreeBsdReceiver(BsdReceiver):
     def __init__(self, _tcp: Endpoint | None = None) -> None:
         super().__init__(percent=50, empty=False)
 
-    def arrived(self, tcp: Endpoint, length: int, pushed: bool) -> None:  # noqa: ARG002, FBT001 - the protocol's
+    def arrived(self, tcp: Endpoint, length: int, pushed: bool) -> None:  # noqa: ARG002, FBT001 - required by the Protocol
         """ACK at once or start the 40 ms timer (`DELAY_ACK`)."""
         if tcp.ack_owed or length > tcp.mss or not tcp.window_told:
             tcp.ack_now = True
@@ -96,11 +96,11 @@ class SolarisSocket(FreeBsdSocket):
 
     __slots__ = ()
 
-    def blocks(self, space: int, remaining: int, buffered: int) -> bool:  # noqa: ARG002 - the protocol's
+    def blocks(self, space: int, remaining: int, buffered: int) -> bool:  # noqa: ARG002 - required by the Protocol
         """The queue has reached the mark."""
         return space <= 0
 
-    def takes(self, space: int, remaining: int) -> tuple[int, int]:  # noqa: ARG002 - the protocol's
+    def takes(self, space: int, remaining: int) -> tuple[int, int]:  # noqa: ARG002 - required by the Protocol
         """One segment at a time, whatever space is free."""
         return min(self._tcp.mss, remaining), 1
 
@@ -114,7 +114,7 @@ class SolarisReceiver(FreeBsdReceiver):
         super().__init__()
         self._unacked_bytes = 0
 
-    def arrived(self, tcp: Endpoint, length: int, pushed: bool) -> None:  # noqa: ARG002, FBT001 - the protocol's
+    def arrived(self, tcp: Endpoint, length: int, pushed: bool) -> None:  # noqa: ARG002, FBT001 - required by the Protocol
         """Count unacknowledged bytes; ACK at once after eight full segments."""
         self._unacked_bytes += length
         if self._unacked_bytes >= SOLARIS_SEGMENTS * tcp.mss:
@@ -122,6 +122,6 @@ class SolarisReceiver(FreeBsdReceiver):
         elif not tcp.ack_owed:
             tcp.delay_ack(tcp.clock.now_ns + SOLARIS_DELAY_NS)
 
-    def sent(self, tcp: Endpoint, length: int) -> None:  # noqa: ARG002 - the protocol's
+    def sent(self, tcp: Endpoint, length: int) -> None:  # noqa: ARG002 - required by the Protocol
         """Reset the count: the segment carried an ACK."""
         self._unacked_bytes = 0

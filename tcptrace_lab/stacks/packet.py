@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 FIN, SYN, PSH, ACK = 0x01, 0x02, 0x08, 0x10
-"""Bits of the TCP header's flags (RFC 9293, 3.1)."""
+"""Flag bits of the TCP header (RFC 9293, 3.1)."""
 
 
 class Packet:
@@ -52,7 +52,7 @@ class Packet:
         self.resent_for = ""
 
     def __repr__(self) -> str:
-        """Like a line of tcpdump."""
+        """The packet in the style of tcpdump."""
         names = "".join(letter for letter, bit in (("S", SYN), ("F", FIN), ("P", PSH), (".", ACK)) if self.flags & bit)
         way = "C > S" if self.from_client else "S > C"
         span = f"{self.seq}:{self.seq + self.payload_bytes}({self.payload_bytes})"

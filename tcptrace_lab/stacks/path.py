@@ -36,7 +36,7 @@ def ethernet(datagram_bytes: int) -> int:
 
 
 def atm(datagram_bytes: int) -> int:
-    """Bytes of the cells that carry a datagram over AAL5 with LLC/SNAP."""
+    """Bytes of the ATM cells that carry a datagram over AAL5 with LLC/SNAP."""
     return -(-(datagram_bytes + LLC_SNAP_BYTES + AAL5_TRAILER_BYTES) // CELL_PAYLOAD_BYTES) * CELL_BYTES
 
 

@@ -27,7 +27,7 @@ LARGEST_BYTES = 64 * KIB
 """Default upper bound of the examined message sizes."""
 
 CLUSTER_BYTES = 1024
-"""SunOS 4.1 and 4.3BSD: MCLBYTES."""
+"""Bytes of an mbuf cluster, SunOS 4.1 and 4.3BSD (MCLBYTES)."""
 SEND_CHUNK_BYTES = 4 * CLUSTER_BYTES
 """SunOS 4.1: most bytes that `sosend` passes to TCP at a time (os/uipc_socket.c)."""
 

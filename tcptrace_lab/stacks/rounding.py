@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 BSD44_CLUSTER_BYTES = 2048
-"""4.4BSD: MCLBYTES (sys/mbuf.h)."""
+"""Bytes of an mbuf cluster, 4.4BSD (MCLBYTES, sys/mbuf.h)."""
 
 
 def same(size_bytes: int, _mss_bytes: int) -> int:
@@ -22,5 +22,5 @@ def segments_up(size_bytes: int, mss_bytes: int) -> int:
 
 
 def segments_down(size_bytes: int, mss_bytes: int) -> int:
-    """IRIX 6.2, as Law saw it: a buffer is rounded down to whole segments."""
+    """IRIX 6.2: a buffer of a segment or more is rounded down to whole segments (observed by Law, 1998)."""
     return size_bytes if size_bytes < mss_bytes else size_bytes // mss_bytes * mss_bytes

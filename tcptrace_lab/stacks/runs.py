@@ -60,11 +60,11 @@ class Amount:
         return (self - other)._not_negative()
 
     def __gt__(self, other: int | Amount) -> bool:
-        """Whether it is more."""
+        """Whether it is greater than `other`."""
         return (self - other - 1)._not_negative()
 
     def __lt__(self, other: int | Amount) -> bool:
-        """Whether it is less."""
+        """Whether it is less than `other`."""
         return not self >= other
 
     def __le__(self, other: int | Amount) -> bool:
@@ -77,17 +77,17 @@ class Amount:
             return NotImplemented
         return (self - other)._zero()
 
-    __hash__ = None  # type: ignore[assignment]  # (equal amounts differ for other sizes)
+    __hash__ = None  # type: ignore[assignment]  # (amounts that are equal for one size differ for others)
 
     def _not_negative(self) -> bool:
         found, slope, sizes = self.value >= 0, self._slope, self._sizes
-        if slope > 0:  # true from here on
+        if slope > 0:  # true for all sizes from `edge` on
             edge = sizes.at - self.value // slope
             if found:
                 sizes.low = max(sizes.low, edge)
             else:
                 sizes.high = min(sizes.high, edge - 1)
-        elif slope < 0:  # true up to here
+        elif slope < 0:  # true for all sizes up to `edge`
             edge = sizes.at + self.value // -slope
             if found:
                 sizes.high = min(sizes.high, edge)

@@ -38,7 +38,7 @@ class Socket(Protocol):
 class Sender(Protocol):
     """When data may leave: Nagle's algorithm, sender-side silly window avoidance, and similar rules."""
 
-    def length(self, tcp: Endpoint, queued: int, usable: int, idle: bool) -> int:  # noqa: FBT001 - as in the sources
+    def length(self, tcp: Endpoint, queued: int, usable: int, idle: bool) -> int:  # noqa: FBT001 - as in the TCP sources
         """Bytes of the segment to send now; 0: none, and `tcp.held` names the cause.
 
         Args:
@@ -55,7 +55,7 @@ class Sender(Protocol):
 class Receiver(Protocol):
     """When to send an ACK, and which window to advertise."""
 
-    def arrived(self, tcp: Endpoint, length: int, pushed: bool) -> None:  # noqa: FBT001 - as in the sources
+    def arrived(self, tcp: Endpoint, length: int, pushed: bool) -> None:  # noqa: FBT001 - as in the TCP sources
         """Called for in-order data; requests an ACK at once (`tcp.ack_now`) or a delayed one (`tcp.delay_ack`)."""
 
     def read(self, tcp: Endpoint) -> None:

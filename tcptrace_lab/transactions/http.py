@@ -46,7 +46,7 @@ _ASKED = [("Host", "any"), ("Connection", "upgrade"), ("Upgrade", "any")]
 
 
 class Conversation:
-    """Both directions of one connection."""
+    """Both directions of one HTTP connection; `transactions` holds its transactions in order of appearance."""
 
     def __init__(self, conn: int) -> None:
         self._conn = conn
@@ -198,7 +198,7 @@ class _Direction:
         self._left = 0
         self._is_open = False
         self._in_body = False
-        self._lost = True  # until a segment begins a message
+        self._lost = True  # skip data until a segment begins a message
 
     def take(self, piece: Piece, handle: Handler, begins: re.Pattern[bytes]) -> None:
         """Process the next bytes."""
@@ -295,7 +295,7 @@ class _Direction:
         else:
             self.status = event.status_code
         fields = {bytes(name): bytes(value) for name, value in event.headers}
-        self.chunked = b"transfer-encoding" in fields  # h11 takes no other coding than chunked
+        self.chunked = b"transfer-encoding" in fields  # h11 accepts only the coding "chunked"
         length = fields.get(b"content-length")
         self.length = None if length is None or self.chunked else int(length)
         if isinstance(event, h11.Request) and self.length is None and not self.chunked:

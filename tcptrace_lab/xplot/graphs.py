@@ -206,7 +206,7 @@ class Graphs:
 
 
 class Flight:
-    """Data outstanding at each segment sent (red), its mean over segments (blue) and over time (green), and the window (yellow)."""
+    """Outstanding data at each segment sent (red), its mean over segments (blue) and over time (green), and the window (yellow)."""
 
     def __init__(self, plot: Plot, first_ts_ns: int) -> None:
         """Start with no outstanding data."""
@@ -250,7 +250,7 @@ class Flight:
 
 
 class Sizes:
-    """Payload of each segment (red) and the mean so far (blue)."""
+    """Payload of each segment (red), and the mean so far (blue)."""
 
     def __init__(self, plot: Plot) -> None:
         """Start without segments."""
@@ -267,7 +267,7 @@ class Sizes:
 
 
 class Rate:
-    """Rate of each segment (yellow dots), over ten of them (red), and since the connection began (blue)."""
+    """Throughput of each segment (yellow dots), over ten segments (red), and since the start of the connection (blue)."""
 
     def __init__(self, plot: Plot, first_ts_ns: int) -> None:
         """Start without segments."""

@@ -81,7 +81,7 @@ class _Timespec(ctypes.Structure):
 
 
 _libc = ctypes.CDLL(None, use_errno=True)
-_CLOCK_MONOTONIC, _TIMER_ABSTIME = 1, 1  # time.h of Linux
+_CLOCK_MONOTONIC, _TIMER_ABSTIME = 1, 1  # Linux time.h
 
 
 def sleep_until(at_ns: int) -> None:

@@ -150,7 +150,7 @@ def check(plan: Plan) -> tuple[int, int, int]:
         UsageError, CaptureInsufficient, NotACapture, MissingTool: the errors that sending would raise.
     """
     count = octets = due_ns = 0
-    for due_ns, octets, data in timed(_prepared(plan), plan.pace):  # noqa: B007  (the last one's)
+    for due_ns, octets, data in timed(_prepared(plan), plan.pace):  # noqa: B007  (the values of the last frame are used)
         count, octets = count + 1, octets + len(data)  # noqa: PLW2901
     return count, octets, due_ns
 

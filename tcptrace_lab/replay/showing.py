@@ -1,7 +1,9 @@
 """Decide whether a schedule still shows the stall, by the model that was fitted to the capture: fast and reproducible.
 
-A schedule shows the stall if two conditions hold. Its sender waits for the original's cause, about as long as one of the original's waits,
-and has data to send after that wait. And the cure that the finding recommends removes the wait and shortens the transfer.
+A schedule shows the stall if two conditions hold:
+
+- Its sender waits for the original's cause, about as long as one of the original's waits, and has data to send after that wait.
+- The cure that the finding recommends removes the wait and shortens the transfer.
 
 Both must hold for each fit that is nearly as good as the best one: a stall that depends on a single jiffy, or on one segment of a window,
 would not occur on a real kernel. With `must_be_seen`, `analyze` must also find the stall in a capture of the model's run. For example, a

@@ -1,7 +1,12 @@
 """Write a simulated run of `stacks` as a capture file that any tool reads, with the true causes of its waits as JSON.
 
-Read in this order: `settings` (the input of a run, from TOML or command options), `programs` (the text form of what an application does),
-`frames` (segments as IP packets), `capture` (the capture file, in any supported link type), `truth` (the ledger and counters as JSON).
+Read in this order:
+
+- `settings`: the input of a run, from TOML or command options;
+- `programs`: the text form of what an application does;
+- `frames`: segments as IP packets;
+- `capture`: the capture file, in any supported link type;
+- `truth`: the ledger and counters as JSON.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The input of a run as a mapping, from a TOML file or from command options. All keys are optional.
 
-mss_bytes = 9148            # of the path; or "9148"
-open_window = true          # no congestion window binds before a loss
+mss_bytes = 9148            # MSS that the path allows; or "9148"
+open_window = true          # the congestion window does not limit the sender before the first loss
 until = "60s"
 
 [client]                    # and [server]

@@ -1,8 +1,12 @@
 """What defines a TCP stack: its parameters, and the rules in which stacks differ.
 
-A `Stack` is data. Three small objects per connection hold its rules: a `Socket` (when a write blocks, and how many bytes one turn copies),
-a `Sender` (whether a segment may leave now) and a `Receiver` (when to send an ACK, and which window to advertise). `Endpoint` is the TCP
-that all stacks share.
+A `Stack` is data. Three small objects per connection hold its rules:
+
+- `Socket`: when a write blocks, and how many bytes one turn copies;
+- `Sender`: whether a segment may leave now;
+- `Receiver`: when to send an ACK, and which window to advertise.
+
+`Endpoint` is the TCP that all stacks share.
 """
 
 from __future__ import annotations

@@ -1,7 +1,12 @@
 """HTTP/1 and FTP transactions in a capture, each with its time split into connection, waiting, request, thinking and transfer.
 
-Read in this order: `payloads` (reassembled bytes of chosen connections) · `transaction` (the fields of one transaction) · `http` · `ftp`
-(the parsers) · `words` and `spoken` (detect the protocol on other ports) · `known` (joins the transactions with their connections).
+Read in this order:
+
+- `payloads`: reassembled bytes of chosen connections;
+- `transaction`: the fields of one transaction;
+- `http`, `ftp`: the parsers;
+- `words`, `spoken`: detect the protocol on other than well-known ports;
+- `known`: runs the parsers, and adds handshake times and FTP data connections.
 
 On a well-known port the port decides the protocol unless the first bytes contradict it, so a connection whose start was not captured is
 parsed too. On any other port only the first bytes decide.

@@ -1,9 +1,17 @@
-"""Make it happen again: the packets, the transfer, the transfer under another rule, and the smallest program that still shows it.
+"""Replay a captured connection: its frames, its application behaviour over real sockets, its simulation under other settings, a reproducer.
 
-Read in this order: `schedule` (what the applications of a connection did, as editable data) · `evidence` (what is taken from the capture) ·
-`reading` (pauses of a slow reader, from the windows that it offers) · `losses` (which packets the path lost) · `reconstruct` (capture →
-schedule) · `ends` (one end of a schedule, over a real socket) · `private` (both ends, in namespaces of their own) · `laid` (original and
-replays side by side). Beside them: `packets` (frames, back onto an interface), `whatif` (the schedule through a model of both stacks),
-`script` (a minimal reproducer: `showing` and `shrink` find the smallest schedule, `reproducer` and `drill` write it down; `standalone` is
-the program that is handed out).
+Replaying the application behaviour, in reading order:
+
+- `schedule`: what both applications did (writes, reads, pauses), as editable data;
+- `evidence`: what is taken from the capture; `reading`: pauses of a slow reader, from its advertised windows; `losses`: packets that the
+  path lost; `reconstruct`: capture → schedule;
+- `ends`: runs one end of a schedule over a real socket; `private`: runs both ends in network namespaces;
+- `laid`: compares the original with its replays.
+
+Other replays:
+
+- `packets`: sends the captured frames on an interface;
+- `whatif`: simulates the schedule with the models of `stacks`, also with changed settings;
+- `script`: writes a minimal reproducer. `showing` and `shrink` find the smallest schedule that still shows the problem, `reproducer` and
+  `drill` write it to files, and `standalone` is the script that users receive.
 """

@@ -1,4 +1,4 @@
-"""What may be changed of a schedule: the cures that people ask for, one by one, with their words."""
+"""Changes that can be applied to a schedule, with their command options, and the cure for each family of causes."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 LEAST_IPV4_MTU = 576
-"""Below it (RFC 791) Linux makes no TCP segments."""
+"""Minimum MTU for changes: with a smaller one (RFC 791) Linux sends no TCP segments."""
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What is changed; None and False change nothing.
+    """Changes to a schedule; None and False change nothing.
 
     Attributes:
-        nodelay, cork, quickack: of both ends' sockets.
-        send_buffer_bytes, receive_buffer_bytes: of both ends.
-        congestion: of both ends.
-        eager_reader: programs read at once, without pauses.
-        no_thinking: programs do not think between their writes either.
-        lossless: the path loses nothing.
-        delay_ns: of the path, one way.
-        rate_bps: of the path, both ways.
-        loss_share: of the path, from client to server.
-        mtu_bytes: of the path.
+        nodelay, cork, quickack: socket options to set at both ends.
+        send_buffer_bytes, receive_buffer_bytes: buffer sizes of both ends.
+        congestion: congestion control of both ends.
+        eager_reader: remove the pauses before reads.
+        no_thinking: remove all pauses.
+        lossless: remove all packet loss.
+        delay_ns: one-way delay of the path, in both directions.
+        rate_bps: rate of the path in bits per second, in both directions.
+        loss_share: loss probability from client to server.
+        mtu_bytes: MTU of the path.
     """
 
     nodelay: bool = False
@@ -49,7 +49,7 @@ class Changes:
     mtu_bytes: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what no path can be."""
+        """Reject impossible values (UsageError)."""
         if self.mtu_bytes is not None and not LEAST_IPV4_MTU <= self.mtu_bytes <= MOST_MTU:
             raise UsageError(f"--mtu: {self.mtu_bytes:,} is not between {LEAST_IPV4_MTU} and {MOST_MTU:,}")
         if self.loss_share is not None and not 0 <= self.loss_share < 1:
@@ -59,7 +59,7 @@ class Changes:
                 raise UsageError(f"--{name.removesuffix('_bytes').replace('_', '-')}: a buffer has a byte or more")
 
     def one_by_one(self) -> Iterator[Changes]:
-        """Each change alone."""
+        """Each change on its own."""
         for name, value in self._said():
             yield replace(Changes(), **{name: value})
 
@@ -74,7 +74,7 @@ class Changes:
         return next(self._said(), None) is not None
 
     def words(self) -> str:
-        """As options of the command."""
+        """The changes as command options."""
         return " ".join(_option(name, value) for name, value in self._said())
 
     def applied(self, schedule: Schedule) -> Schedule:
@@ -112,7 +112,7 @@ class Changes:
 
 
 def _without_thoughts(task: Task, *, everywhere: bool) -> Task:
-    """A task without its pauses before reads, or without any."""
+    """Remove the pauses before reads from a task; `everywhere`: remove all pauses."""
     return tuple(
         step
         for number, step in enumerate(task)
@@ -138,14 +138,14 @@ def _option(name: str, value: Any) -> str:  # noqa: ANN401  (of whatever type th
 
 
 AMPLE_BYTES = 4 << 20
-"""A buffer that holds nothing back on the paths of captures that people bring (100 Mb/s at 300 ms)."""
+"""A buffer that limits nothing on common paths (100 Mb/s with an RTT of 300 ms)."""
 
 
 def cure(schedule: Schedule, family: str) -> Changes:
-    """What the findings name as the remedy for a family of causes (`laid.FAMILIES`), as changes.
+    """The changes that cure a family of causes (`laid.FAMILIES`), as the findings recommend.
 
     Raises:
-        UsageError: there is none: nothing holds the transfer, or nothing that its ends could change.
+        UsageError: no cure is known for this family.
     """
     slow = any(end.window_bytes is not None and _pauses(end) for end in schedule.ends())
     found = {
@@ -161,6 +161,6 @@ def cure(schedule: Schedule, family: str) -> Changes:
 
 
 def _pauses(end: End) -> bool:
-    """Whether its program pauses before reads, beside what it writes."""
+    """Whether a task of this end that only reads pauses before reads."""
     tasks = [task for task in end.tasks if not any(isinstance(step, Write) for step in task)]
     return any(isinstance(one, Think) and isinstance(two, Read) for task in tasks for one, two in pairwise(task))

@@ -1,6 +1,6 @@
-"""One end of a schedule, over a real socket: it listens or connects, does its tasks, and closes in order.
+"""Run one end of a schedule over a real socket: listen or connect, run its tasks, and close.
 
-Both ends on one machine, in namespaces: `private`. Each on its own: the command's `--serve` and `--connect`.
+`private` runs both ends on one machine in network namespaces. The options `--serve` and `--connect` run the ends on separate machines.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ if TYPE_CHECKING:
 
     from tcptrace_lab.replay.schedule import Action, End, Task
 
-SIOCOUTQ, SIOCOUTQNSD = 0x5411, 0x894B  # linux/sockios.h: bytes not acknowledged; bytes not sent
+SIOCOUTQ, SIOCOUTQNSD = 0x5411, 0x894B  # linux/sockios.h: unacknowledged bytes; unsent bytes
 POLL_S: Final = 0.000_2
-"""How often the kernel is asked how much is not sent or not acknowledged; there is no event for it. Small against a round trip."""
+"""Interval between queries for unsent or unacknowledged bytes, for which the kernel has no event. It is short compared with an RTT."""
 
 READ_BYTES: Final = 1 << 18
 WRITE_BYTES: Final = 1 << 20
-"""Most that one call of Python's hands over; a larger write is several of them, with nothing between."""
+"""Most bytes per socket call; a larger write uses several calls in immediate succession."""
 
 _ZEROS: Final = memoryview(bytes(WRITE_BYTES))
 
 
 class EndFailed(LabFailed):
-    """A connection could not be made, or broke."""
+    """A connection could not be established, or broke."""
 
 
 @dataclass(slots=True)
 class Done:
-    """What one end did: bytes written and read, and how long the connection took, in nanoseconds."""
+    """Result of one end: bytes written and read, and the duration of the connection in nanoseconds."""
 
     written_bytes: int = 0
     read_bytes: int = 0
@@ -50,12 +50,13 @@ class Done:
 
 @dataclass(slots=True)
 class Playing:
-    """One end while it plays.
+    """One end during a replay.
 
     Attributes:
-        end: what it does.
-        connection: its socket.
-        deadline_s: on the monotonic clock: what takes longer is given up.
+        end: its tasks and options.
+        connection: its connected socket.
+        deadline_s: time of the monotonic clock at which the replay fails.
+        done: what it has done so far.
     """
 
     end: End
@@ -67,7 +68,7 @@ class Playing:
     _failed: list[BaseException] = field(default_factory=list)
 
     def play(self) -> Done:
-        """Do all tasks, then read what still comes, and close.
+        """Run all tasks, then shut down writing, and read until the other end closes.
 
         Raises:
             EndFailed: the connection broke, or the deadline passed.
@@ -111,7 +112,7 @@ class Playing:
             case Heard():
                 self._await(step.total_bytes)
             case Close():
-                with suppress(OSError):  # the other end was sooner
+                with suppress(OSError):  # the other end has closed already
                     self.connection.shutdown(socket.SHUT_WR)
 
     def _sleep(self, for_ns: int) -> None:
@@ -156,7 +157,7 @@ class Playing:
         while left:
             data = self.connection.recv(READ_BYTES if left < 0 else min(left, READ_BYTES))
             if self.end.quickack:
-                with suppress(OSError):  # the kernel forgets it; so it is set again each time (tcp(7))
+                with suppress(OSError):  # the option is not permanent, so it is set after each read (tcp(7))
                     self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
             with self._news:
                 self.done.read_bytes += len(data)
@@ -193,10 +194,10 @@ def _as_failure(error: BaseException) -> BaseException:
 
 
 def prepared(end: End, *, ipv6: bool, timeout_s: float) -> socket.socket:
-    """A socket with the options of an end, neither bound nor connected.
+    """Create a socket with the options of an end; it is neither bound nor connected.
 
     Raises:
-        UsageError: the kernel does not have the congestion control, or refuses an option.
+        UsageError: the kernel lacks the congestion control, or refuses an option.
     """
     made = socket.socket(socket.AF_INET6 if ipv6 else socket.AF_INET, socket.SOCK_STREAM)
     try:
@@ -233,7 +234,8 @@ def _options(end: End) -> list[tuple[str, int, int, int | bytes]]:
 
 
 _FORCED: Final = {socket.SO_SNDBUF: 32, socket.SO_RCVBUF: 33}
-"""SO_SNDBUFFORCE, SO_RCVBUFFORCE (asm-generic/socket.h): beyond net.core.wmem_max and rmem_max, for who may."""
+"""SO_SNDBUF → SO_SNDBUFFORCE, SO_RCVBUF → SO_RCVBUFFORCE (asm-generic/socket.h): they ignore net.core.wmem_max and rmem_max, but need
+CAP_NET_ADMIN."""
 
 
 def _forced(made: socket.socket, name: int, value: int | bytes) -> bool:
@@ -245,7 +247,7 @@ def _forced(made: socket.socket, name: int, value: int | bytes) -> bool:
 
 
 _MOST_INT: Final = (1 << 30) - 1
-"""The kernel doubles what it is asked for, in an int."""
+"""Largest buffer size to request: the kernel doubles it in an int."""
 
 
 def serve(
@@ -255,18 +257,18 @@ def serve(
     ready: Callable[[tuple[str, int]], None] | None = None,
     patience_s: float | None = None,
 ) -> Done:
-    """Listen, take one connection, and play the server's part.
+    """Listen, accept one connection, and run the server's end.
 
     Args:
-        end: the server.
-        address: where to listen; port 0: any.
-        timeout_s: for the whole; the wait for the client is not in it.
-        ready: is told where it listens.
-        patience_s: for the wait for the client; None: for ever.
+        end: the server's end of the schedule.
+        address: address and port to listen on; port 0: any free port.
+        timeout_s: limit for the replay, without the wait for the client.
+        ready: called with the address and port once the socket listens.
+        patience_s: limit for the wait for the client; None: no limit.
 
     Raises:
-        EndFailed: the address cannot be used, or the connection broke.
-        UsageError: as `prepared`.
+        EndFailed: the address cannot be used, no client connected in time, or the connection broke.
+        UsageError: the kernel refuses an option, as in `prepared`.
     """
     with prepared(end, ipv6=":" in address[0], timeout_s=timeout_s) as listener:
         try:
@@ -284,17 +286,17 @@ def serve(
 
 
 def connect(end: End, address: tuple[str, int], timeout_s: float, source: tuple[str, int] | None = None) -> Done:
-    """Connect, and play the client's part.
+    """Connect, and run the client's end.
 
     Args:
-        end: the client.
-        address: of the server.
-        timeout_s: for the whole.
-        source: address and port of this end, if it matters.
+        end: the client's end of the schedule.
+        address: address and port of the server.
+        timeout_s: limit for connecting, and for the replay.
+        source: local address and port; None: chosen by the kernel.
 
     Raises:
-        EndFailed: nobody listens there, or the connection broke.
-        UsageError: as `prepared`.
+        EndFailed: the server does not accept the connection, or the connection broke.
+        UsageError: the kernel refuses an option, as in `prepared`.
     """
     made = prepared(end, ipv6=":" in address[0], timeout_s=timeout_s)
     try:

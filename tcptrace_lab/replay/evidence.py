@@ -1,4 +1,4 @@
-"""What is taken from a capture to make one of its connections again: its own row, its segments, its messages and its ledger."""
+"""The data of one connection from which its schedule is reconstructed: its table row, segments, messages and ledger."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.engine.reread import Progress
 
 MOST_SEGMENTS = 2_000_000
-"""Of the one connection, held in memory: about 1 GB with its messages; a replay of more would take hours."""
+"""Most segments of the connection. With its messages they take about 1 GB of memory; replaying more would take hours."""
 
 WINDOW_CAUSES = ("receiver-window", "zero-window")
 
@@ -30,37 +30,37 @@ SEGMENT_COLUMNS = (
 
 
 class Judged(Protocol):
-    """The tables of a capture of which the engine was asked why senders waited: `Tables`, or an `Analysis`."""
+    """The tables of a capture with a ledger: `Tables`, or an `Analysis`."""
 
     @property
     def connections(self) -> pl.LazyFrame:
-        """`schema.CONNECTIONS`."""
+        """Rows of `schema.CONNECTIONS`."""
 
     @property
     def segments(self) -> pl.LazyFrame:
-        """`schema.SEGMENTS`."""
+        """Rows of `schema.SEGMENTS`."""
 
     @property
     def notes(self) -> pl.LazyFrame:
-        """`schema.NOTES`."""
+        """Rows of `schema.NOTES`."""
 
     @property
     def ledger(self) -> pl.LazyFrame:
-        """`schema.WAITS`."""
+        """Rows of `schema.WAITS`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One connection.
+    """The data of one connection.
 
     Attributes:
-        capture: name of the file.
-        conn: its number.
-        row: its row of `schema.CONNECTIONS`, with what `behaviour` tells of it, and `same_host`.
-        segments: `SEGMENT_COLUMNS` of its segments, in capture order.
-        messages: rows of `schema.MESSAGES`, by time.
-        ledger_ns: direction (True: the client's) → cause → nanoseconds.
-        window_ns: direction → (from, to) of each time that the receiver's window held it.
+        capture: name of the capture file.
+        conn: number of the connection.
+        row: its row of `schema.CONNECTIONS`, with the columns of `behaviour` and `same_host`.
+        segments: the columns `SEGMENT_COLUMNS` of its segments, in capture order.
+        messages: its rows of `schema.MESSAGES`, by time.
+        ledger_ns: direction (True: from the client) → cause → nanoseconds.
+        window_ns: direction → (start, end) in ns of each wait for the receive window.
     """
 
     capture: str
@@ -73,28 +73,28 @@ class Evidence:
 
     @property
     def life_ns(self) -> int:
-        """From its first frame to its last."""
+        """Time from the connection's first frame to its last."""
         return int(self.row["last_ts_ns"] - self.row["first_ts_ns"])
 
     @property
     def round_trip_ns(self) -> int:
-        """The shortest that both ways together took, capture point to both ends and back; 0 where nothing shows it."""
+        """Base RTT: the shortest round trips from the capture point to each end, added; 0 if unknown."""
         return int((self.row["to_client_ns"] or 0) + (self.row["to_server_ns"] or 0))
 
     def share(self, *causes: str, from_client: bool) -> float:
-        """Share of the connection's life that these causes hold of one direction."""
+        """Share of the connection's duration that these causes take in one direction."""
         return sum(self.ledger_ns[from_client].get(cause, 0) for cause in causes) / max(self.life_ns, 1)
 
 
 def gather(
     paths: Sequence[str], connection: int | None = None, *, progress: Progress | None = None, say: Callable[[str], None] | None = None
 ) -> Evidence:
-    """Read a capture and take one connection out of it: the one asked for, or the one with most data.
+    """Read a capture and extract one connection: the given one, or the one with most data.
 
     Raises:
-        UsageError: there is no such connection.
-        CaptureInsufficient: nothing can be made again of it: no connection with data, one direction only, no times, too many segments.
-        CaptureUnreadable: as `read` does.
+        UsageError: the capture has no such connection.
+        CaptureInsufficient: the connection cannot be replayed: no data, one direction only, no timestamps, or too many segments.
+        CaptureUnreadable: raised by `read`.
     """
     tables = read(paths, worth=(), progress=progress, say=say)
     where = ", ".join(paths)
@@ -103,16 +103,16 @@ def gather(
 
 
 def of_tables(tables: Judged, resolution_ns: int, conn: int, where: str) -> Evidence:
-    """Take one connection out of a capture that was read already.
+    """Extract one connection from a capture that has been read.
 
     Args:
-        tables: of the capture, or what was made of them; those of `conn` are among their rows.
-        resolution_ns: of the capture's clock.
-        conn: which.
+        tables: tables of the capture, or an analysis of it, with the rows of `conn`.
+        resolution_ns: resolution of the capture's timestamps.
+        conn: number of the connection.
         where: name of the capture.
 
     Raises:
-        CaptureInsufficient: as `gather`.
+        CaptureInsufficient: the connection cannot be replayed, as in `gather`.
     """
     own = tables.connections.filter(pl.col("conn") == conn).with_columns(same_host=loopback()).collect()
     own = behaviour.of_rows(own, resolution_ns)

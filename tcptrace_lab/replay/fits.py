@@ -1,4 +1,4 @@
-"""What a capture does not say outright, and is therefore tried in the models: `model.Fit`, stage by stage, the likely first."""
+"""Candidate values of what a capture does not show (`model.Fit`), in stages with the most likely first."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from tcptrace_lab.replay.schedule import End, Schedule
 
 PHASES_NS: Final = (0, 1_000_000, 2_000_000, 3_000_000)
-"""A jiffy of 4 ms in four steps: where its beats fall, no capture tells."""
+"""Candidate phases of the timer tick: a jiffy of 4 ms in four steps. A capture does not show the phase."""
 
 STACKS_TRIED: Final = ("linux", "freebsd", "solaris2.5", "bsd4.4", "sunos4")
 
 
 def usual(evidence: Evidence, schedule: Schedule, stack: str = "linux", phases: Sequence[int] = PHASES_NS) -> Iterator[Fit]:
-    """The least round trip and the usual one, the window as told and as used, the phases of the timers, and calls that do not show."""
+    """First stage: base or median RTT, window as advertised or as used, timer phases, and sizes of write calls that are not visible."""
     extra_ns = _usual_extra_ns(evidence)
     phases = phases if max(end.written_bytes for end in schedule.ends()) < MUCH_BYTES else phases[:1]
     unused, offs = sorted({0, _unused_bytes(evidence, schedule)}), _nodelays(evidence, schedule)
@@ -36,13 +36,13 @@ def usual(evidence: Evidence, schedule: Schedule, stack: str = "linux", phases: 
 
 
 def _nodelays(evidence: Evidence, schedule: Schedule) -> tuple[bool, ...]:
-    """Of a program that keeps to a bound, where NODELAY does not show, both."""
+    """Candidate settings of TCP_NODELAY: both if it is unknown and an end has a send buffer bound, otherwise only the schedule's."""
     unsure = any(evidence.row[f"{side}_nagle"] == "unknown" and evidence.row[f"{side}_data_segments"] for side in ("client", "server"))
     return (False, True) if unsure and any(end.bound_bytes for end in schedule.ends()) else (False,)
 
 
 def odd(evidence: Evidence, schedule: Schedule) -> Iterator[Fit]:
-    """Where none of them does: the window is a segment less than it says, or the calls of a program that keeps to a bound are others."""
+    """Second stage: a window smaller by one more segment, or other write calls of an application with a send buffer bound."""
     extra_ns = _usual_extra_ns(evidence)
     for end in schedule.ends():
         if end.window_bytes:
@@ -52,7 +52,7 @@ def odd(evidence: Evidence, schedule: Schedule) -> Iterator[Fit]:
 
 
 def _calls(end: End) -> list[int]:
-    """What is unacknowledged at the most, or goes out together, is a whole number of calls."""
+    """Candidate sizes of write calls: the send buffer bound, and the bytes that leave together, are whole numbers of calls."""
     if not end.bound_bytes:
         return []
     together = {step.call_bytes for task in end.tasks for step in task if isinstance(step, Write)} & set(range(end.bound_bytes))
@@ -68,23 +68,23 @@ def _calls(end: End) -> list[int]:
 
 
 MOST_CALLS, LEAST_CALL_BYTES = 16, 128
-"""So many, at the most, are tried, and none smaller: of those the model takes long."""
+"""Most calls per send buffer bound, and smallest call that is tried; simulating smaller calls takes long."""
 
 
 def other_stacks(evidence: Evidence, schedule: Schedule) -> Iterator[Fit]:
-    """The same of other stacks than Linux."""
+    """Third stage: the candidates of `usual` for stacks other than Linux, with one timer phase."""
     for stack in STACKS_TRIED[1:]:
         yield from usual(evidence, schedule, stack=stack, phases=PHASES_NS[:1])
 
 
 def mss_bytes(schedule: Schedule, stack: str) -> int:
-    """Data of a full segment."""
+    """Payload of a full segment."""
     path = schedule.path
     return path.mtu_bytes - IP_TCP_BYTES[path.ipv6] - (STACKS[stack].option_bytes if path.timestamps else 0)
 
 
 def _usual_extra_ns(evidence: Evidence) -> int:
-    """By how much the median round trip of full segments is longer than the least one, where their ACKs are not delayed."""
+    """Median RTT less minimum RTT, in ns; 0 if the median shows queueing or delayed ACKs."""
     row = evidence.row
     side = "client" if row["client_payload_bytes"] >= row["server_payload_bytes"] else "server"
     usual, least = row[f"{side}_rtt_p50_ns"], row[f"{side}_rtt_min_ns"]
@@ -92,13 +92,13 @@ def _usual_extra_ns(evidence: Evidence) -> int:
 
 
 MUCH_BYTES: Final = 2_000_000
-"""From so much data on, timers of ACKs matter less than the seconds that a model of them takes."""
+"""From this amount of data on, only one timer phase is tried: simulating takes seconds, and delayed-ACK timers matter little."""
 
 
 def _unused_bytes(evidence: Evidence, schedule: Schedule) -> int:
-    """What its sender never used of the window that held it: Linux tells less while segments are being read.
+    """Part of the receive window that the sender never used; 0 if unknown. Linux advertises less while segments are being read.
 
-    A window of which not half was used held nothing for long.
+    If less than half of a window was used, that window did not limit the sender.
     """
     for from_client, end in ((True, schedule.server), (False, schedule.client)):
         used = evidence.row[f"{'client' if from_client else 'server'}_max_in_flight_bytes"]

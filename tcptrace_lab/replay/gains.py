@@ -1,8 +1,9 @@
-"""What remedies bring, reckoned by models in place of the rules' bounds: `analyze --whatif`.
+"""`analyze --whatif`: predict with models how much time a remedy saves, instead of giving an upper bound.
 
-A rule knows what a cause costs, and that is a bound: what waits for nothing else may wait for something else then. Models of both stacks
-(`whatif`) make the connection again and run it with the remedy. They take seconds for a connection, do not fit every one, and so are asked
-for the most expensive ones only, as long as the time lasts; where they say nothing, the bound stays. A finding says which of both it has.
+A rule knows how long a cause took. That is only an upper bound of the gain, because without this cause the transfer may wait for another
+one. Models of both stacks (`whatif`) reproduce the connection and simulate it with the remedy. They take seconds per connection and do not
+fit every one. So only the most expensive connections are modelled, within a time limit; the others keep the upper bound. Each finding says
+which of the two it gives.
 """
 
 from __future__ import annotations
@@ -32,25 +33,28 @@ if TYPE_CHECKING:
     from tcptrace_lab.replay.whatif import Prediction
 
 MOST_S: Final = 30.0
-"""For all models of a capture together."""
+"""Time limit for all models of a capture together, in seconds."""
 
 MOST_CONNECTIONS: Final = 5
-"""That are modelled, those whose faults cost most."""
+"""Most connections that are modelled: those whose problems cost most."""
 
 MOST_SEGMENTS: Final = 20_000
-"""Of a connection that is modelled: about what models manage in the time (a run takes some 0.2 s for a thousand)."""
+"""Most segments of a modelled connection: about what the time limit allows (a run takes about 0.2 s per 1,000 segments)."""
 
 CURABLE: Final = ("nagle", "window", "send-buffer")
-"""Families of causes whose remedy models can reckon: not what programs spend, and no losses (below)."""
+"""Families of causes whose remedy can be modelled. Application time cannot, nor can packet loss (see `_gains`)."""
 
 
 def modelled(analysis: Analysis, *, most_s: float = MOST_S, doing: Callable[[str], None] | None = None) -> tuple[Analysis, tuple[str, ...]]:
-    """The analysis, with the gains of its faults by models where they fit, and in words what was refused.
+    """Replace upper bounds in the findings by modelled gains.
 
     Args:
-        analysis: of a capture.
-        most_s: what all models together may take.
-        doing: is told what goes on.
+        analysis: analysis of a capture.
+        most_s: time limit for all models together, in seconds.
+        doing: called with a progress message.
+
+    Returns:
+        The analysis with modelled gains where a model fits, and a sentence for each connection without one.
     """
     until_s = time.monotonic() + most_s
     told, refused = dict[int, ModelledGain](), list[str]()
@@ -81,7 +85,7 @@ def _family(finding: Finding) -> str | None:
 
 
 def _gains(analysis: Analysis, conn: int, places: Sequence[int], until_s: float) -> dict[int, ModelledGain]:
-    """Place of a finding of the connection → what its remedy brings. Raises TcptraceLabError where no model fits."""
+    """Index of each finding of the connection → modelled gain of its remedy. Raises TcptraceLabError if no model fits."""
     row = analysis.connections.filter(pl.col("conn") == conn).select("client_segments", "server_segments").collect()
     if (count := sum(row.row(0))) > MOST_SEGMENTS:
         raise TcptraceLabError(f"{count:,} segments are too many to model in the given time")
@@ -102,7 +106,7 @@ def _gain(one: Prediction, life_ns: int, error: float) -> ModelledGain:
 
 
 def _figures(evidence: Evidence) -> Figures:
-    """What the fit is held against, without analyzing the capture once more."""
+    """Key figures of the original, to which the model is fitted, without analyzing the capture again."""
     ledger_s = {way: {cause: ns / NS_PER_S for cause, ns in evidence.ledger_ns[side].items()} for way, side in DIRECTIONS.items()}
     return Figures("original", evidence.capture, evidence.life_ns / NS_PER_S, ledger_s)
 
@@ -113,7 +117,7 @@ def _lives(analysis: Analysis, conns: Sequence[int]) -> dict[int, int]:
 
 
 def _words(gain: ModelledGain, life_ns: int) -> str:
-    """What it brings, and how good the models are."""
+    """The gain as text, with its range and the error of the model."""
     missed = f"{abs(gain.model_error):.1%} {'more' if gain.model_error > 0 else 'less'}"
     by = f"with {gain.changes}, by models that take {missed} time than the original"
     if gain.saved_ns <= 0:

@@ -1,7 +1,7 @@
-"""A transfer and what became of it when it was made again, side by side: time, what held it, findings, and the answer to two questions.
+"""Compare an original transfer with its replays: durations, causes, findings, and the answers to two questions.
 
-Did the stall come back? Its time in the replay is within `RETURN_WITHIN` of the original's. Did the cure cure it? With the changes, no more
-than `CURED_LEFT` of it is left.
+- Is the stall reproduced? Yes, if its time in the unchanged replay differs from the original's by at most `RETURN_WITHIN`.
+- Do the changes cure it? Yes, if at most `CURED_LEFT` of its time remains.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LAID_VERSION: Final = 1
 RETURN_WITHIN: Final = 0.10
 CURED_LEFT: Final = 0.20
 LEAST_SHARE: Final = 0.05
-"""A family of causes that holds less of the transfer is no stall to bring back."""
+"""A family of causes with a smaller share of the transfer's duration is not a stall to reproduce."""
 
 DIRECTIONS: Final = {"client_to_server": True, "server_to_client": False}
 
@@ -31,19 +31,19 @@ FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
     "slow-start": ("slow-start",),
     "application": ("application",),
 }
-"""What one cure cures → the ledger's causes. The first that holds enough is the transfer's; a program's time comes last."""
+"""Family of causes with a common cure → causes of the ledger."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """One transfer.
+    """Key figures of one transfer.
 
     Attributes:
-        name: `original`, `replay`, or the changes.
-        capture: its file.
+        name: `original`, `replay`, or the changes as command options.
+        capture: name of its capture file.
         duration_s: from the first frame to the last.
         ledger_s: direction (as in the JSON of `analyze`) → cause → seconds.
-        findings: of the connection, as in that JSON, fewer keys.
+        findings: findings about the connection, with a part of the keys of that JSON.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Figures:
     findings: tuple[Mapping[str, Any], ...] = field(default=())
 
     def held_s(self, family: str, direction: str) -> float:
-        """Seconds that a family of causes holds of a direction."""
+        """Seconds that a family of causes takes in a direction."""
         return sum(self.ledger_s[direction].get(cause, 0.0) for cause in FAMILIES[family])
 
     def to_dict(self) -> dict[str, Any]:
@@ -68,16 +68,16 @@ class Figures:
 
 
 def figures(name: str, paths: Sequence[str], connection: int | None = None) -> Figures:
-    """Analyze a capture and take what is laid side by side of one connection (of the only one, if none is named).
+    """Analyze a capture and return the key figures of one connection; None: of the first connection.
 
     Raises:
-        CaptureInsufficient: the capture has no connection; and as `analyze` does.
+        CaptureInsufficient: the capture has no connection, or `analyze` raises it.
     """
     return of_document(name, ", ".join(paths), analyze(list(paths), connection=connection).to_dict())
 
 
 def of_document(name: str, where: str, document: Mapping[str, Any]) -> Figures:
-    """The same of what `analyze` said of one connection.
+    """Key figures of the first connection in the JSON document of `analyze`.
 
     Raises:
         CaptureInsufficient: the capture has no connection.
@@ -95,12 +95,12 @@ def of_document(name: str, where: str, document: Mapping[str, Any]) -> Figures:
 
 @dataclass(frozen=True, slots=True)
 class Stall:
-    """What held the original most.
+    """The main reason why the original was slow.
 
     Attributes:
-        family: a key of `FAMILIES`.
-        direction: a key of `DIRECTIONS`.
-        seconds: so long.
+        family: family of causes, a key of `FAMILIES`.
+        direction: the direction that waited, a key of `DIRECTIONS`.
+        seconds: how long it waited for these causes.
     """
 
     family: str
@@ -109,7 +109,10 @@ class Stall:
 
 
 def stall(original: Figures) -> Stall | None:
-    """The family of causes that held the original longest; what programs spent counts only where nothing of TCP did."""
+    """The family of causes that took longest in the original; None if no family took `LEAST_SHARE`.
+
+    The application's own time and slow start count only if no other family took that share.
+    """
     held = [Stall(family, way, original.held_s(family, way)) for family in FAMILIES for way in DIRECTIONS]
     worth = [one for one in held if one.seconds >= LEAST_SHARE * original.duration_s and one.seconds > 0]
     in_tcp = [one for one in worth if one.family not in {"application", "slow-start"}]
@@ -118,12 +121,12 @@ def stall(original: Figures) -> Stall | None:
 
 @dataclass(frozen=True, slots=True)
 class Laid:
-    """Original and replays.
+    """An original transfer and its replays.
 
     Attributes:
-        original: as captured.
-        replays: made again; the first without changes, if it was asked for.
-        stall: what held the original; None: nothing did.
+        original: the transfer as captured.
+        replays: its replays; first the one without changes, if it was requested.
+        stall: the stall of the original; None if it has none.
     """
 
     original: Figures
@@ -131,7 +134,7 @@ class Laid:
     stall: Stall | None
 
     def returned(self) -> bool | None:
-        """Whether the stall came back in the replay without changes; None without stall or replay."""
+        """Whether the replay without changes reproduces the stall; None if there is no stall or no such replay."""
         plain = next((one for one in self.replays if one.name == "replay"), None)
         if self.stall is None or plain is None:
             return None
@@ -139,7 +142,7 @@ class Laid:
         return abs(again_s - self.stall.seconds) <= RETURN_WITHIN * self.stall.seconds
 
     def cured(self, changed: Figures) -> bool | None:
-        """Whether the changes cured it; None without a stall."""
+        """Whether the changes cure the stall; None if there is no stall."""
         if self.stall is None:
             return None
         return changed.held_s(self.stall.family, self.stall.direction) <= CURED_LEFT * self.stall.seconds
@@ -173,5 +176,5 @@ class Laid:
 
 
 def lay(original: Figures, replays: Sequence[Figures]) -> Laid:
-    """Lay them side by side."""
+    """Compare an original with its replays."""
     return Laid(original, tuple(replays), stall(original))

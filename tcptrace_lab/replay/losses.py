@@ -1,4 +1,4 @@
-"""Which packets of a direction the path lost, counted as a relay counts them: from 0, every packet of the direction."""
+"""Find the packets that the path lost. A packet's index counts all packets of its direction from 0, as the relay counts them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from tcptrace_lab.replay.evidence import Evidence
 
 NEEDED = tuple(kind for kind in RESENT if kind != "spurious")
-"""Kinds of `schema.SEGMENTS` that say: what went before was lost."""
+"""Kinds of retransmissions in `schema.SEGMENTS` that show a loss: all but spurious ones."""
 
 
 def lost_packets(evidence: Evidence, *, from_client: bool) -> tuple[int, ...]:
-    """Indexes of the packets that were sent and had to be sent again: of each resend, the last packet before it with its first byte.
+    """Indices of the lost packets: for each necessary retransmission, the last earlier packet that starts with its first byte.
 
-    They are known where the capture was made before the path lost anything: at the sender, or where the loss shows no hole.
+    The result is complete only if the capture was made before the loss, as at the sender, so that the lost packets are in the capture.
     """
     own = evidence.segments.filter(pl.col("from_client") == from_client)
     lost: set[int] = set()
@@ -36,7 +36,7 @@ def lost_packets(evidence: Evidence, *, from_client: bool) -> tuple[int, ...]:
 
 
 def loss_share(evidence: Evidence, *, from_client: bool) -> float:
-    """Share of the data segments that were sent again for a reason: what is known where the losses themselves are not."""
+    """Share of data segments that were necessarily retransmitted: an estimate of the loss rate where the lost packets are unknown."""
     side = "client" if from_client else "server"
     row = evidence.row
     sent = row[f"{side}_data_segments"] or 0

@@ -1,4 +1,4 @@
-"""A schedule as a setting of the models: both hosts' stacks, buffers and programs, and the path between them."""
+"""Convert a schedule to the input of a simulation: both hosts' stacks, buffers and applications, and the path between them."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ if TYPE_CHECKING:
     from tcptrace_lab.stacks.stack import Stack
 
 AMPLE_BYTES: Final = 6 << 20
-"""A buffer that grows by itself: as far as Linux lets it (net.ipv4.tcp_rmem, the third figure)."""
+"""Size of an auto-tuned buffer: the maximum on Linux (third value of net.ipv4.tcp_rmem)."""
 
 SMALL_SEGMENT_MEMORY_BYTES: Final = 2304
-"""What Linux charges for an Ethernet segment (`truesize`); larger ones take whole pages and `HEAD_BYTES`."""
+"""Memory that Linux charges for an Ethernet-sized segment (`truesize`). A larger one takes whole pages and `HEAD_BYTES`."""
 
 PAGE_BYTES, HEAD_BYTES, FRAME_HEADER_BYTES = 4096, 768, 66
 SMALL_SEGMENT_BYTES: Final = 1460
 
 UNSCALED_BITS: Final = 16
-"""Of the window's field (RFC 9293, 3.1)."""
+"""Width of the window field (RFC 9293, 3.1)."""
 
 LONGEST_BYTES: Final = 65_535
-"""Of an IPv4 packet (RFC 791, 3.1), whatever the interface takes: Linux' loopback has an MTU of one more."""
+"""Largest IPv4 packet (RFC 791, 3.1). The MTU of Linux's loopback interface is larger by one."""
 
 SPARE_NS: Final = 5 * 10**9
-"""A model that runs so much longer than the original is stopped."""
+"""Allowance in the time limit of a run: twice the original's duration, twice the pauses, and this."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """What a capture does not say outright, and what is tried for it.
+    """Assumed values of what a capture does not show.
 
     Attributes:
-        stack: name in `STACKS`, of both ends.
-        extra_ns: added to the round trip that the capture showed at least.
-        phase_ns: of the hosts' timers.
-        less_bytes: of a receive buffer, what the sender never gets to use.
-        nodelay: of both ends, also where the capture does not show it.
-        call_bytes: of the writes of a program that keeps to a bound; 0: as the schedule has them.
+        stack: stack of both ends, a name in `STACKS`.
+        extra_ns: added to the base RTT of the schedule's path.
+        phase_ns: phase of the hosts' timer ticks.
+        less_bytes: part of the receive window that the sender never uses.
+        nodelay: TCP_NODELAY at both ends, in addition to the schedule's.
+        call_bytes: size of the write calls of an application with a send buffer bound; 0: as in the schedule.
     """
 
     stack: str = "linux"
@@ -59,7 +59,7 @@ class Fit:
 
 
 class BoundedSocket:
-    """A program that writes only while no more than the send buffer is unacknowledged, its call included."""
+    """The socket of an application that writes only if all unacknowledged bytes and its call fit the send buffer."""
 
     __slots__ = ("_tcp",)
 
@@ -67,26 +67,26 @@ class BoundedSocket:
         self._tcp = tcp
 
     def room(self) -> int:
-        """What is not acknowledged counts."""
+        """Free bytes; unacknowledged data occupies the buffer."""
         return self._tcp.unacked_room()
 
     def blocks(self, space: int, remaining: int, buffered: int) -> bool:
-        """The call does not fit, and something is unacknowledged."""
+        """The call does not fit, and some bytes are unacknowledged."""
         return buffered > 0 and remaining > space
 
-    def takes(self, space: int, remaining: int) -> tuple[int, int]:  # noqa: ARG002 - the protocol's
+    def takes(self, space: int, remaining: int) -> tuple[int, int]:  # noqa: ARG002 - required by the Protocol
         """The whole call."""
         return remaining, 1
 
     def full(self) -> None:
-        """The program waits by itself: nothing is pushed."""
+        """The application itself waits, so the kernel pushes nothing."""
 
 
 def setting(schedule: Schedule, fit: Fit) -> Setting:
-    """What is simulated.
+    """The simulation input for a schedule and a fit.
 
     Raises:
-        CaptureInsufficient: both ends send at once: a modelled host has one program.
+        CaptureInsufficient: both ends send at the same time, while a modelled host runs one task.
     """
     if not schedule.takes_turns:
         raise CaptureInsufficient(
@@ -130,7 +130,7 @@ def _host(end: End, path: Between, fit: Fit) -> Host:
 
 
 def _stack(stack: Stack, end: End, path: Between) -> Stack:
-    """The stack with what the connection used of it."""
+    """The stack, adjusted to the options that the connection uses."""
     if not path.timestamps:
         stack = replace(stack, option_bytes=0)
     if end.bound_bytes is not None:
@@ -139,10 +139,10 @@ def _stack(stack: Stack, end: End, path: Between) -> Stack:
 
 
 def capacity_bytes(asked_bytes: int, mss_bytes: int) -> int:
-    """Payload that a receive buffer of Linux takes: twice what was asked for, less the segments' own memory (`tcp_scaling_ratio`).
+    """Payload that a Linux receive buffer holds: twice the requested size, less the memory overhead of segments (`tcp_scaling_ratio`).
 
-    That share is worked out when a segment is larger than those before (`tcp_measure_rcv_mss`); it stays half where none is larger than
-    what is taken for granted.
+    Linux computes that ratio when a segment is larger than all earlier ones (`tcp_measure_rcv_mss`). If no segment exceeds the initial
+    estimate of 536 bytes, the ratio stays one half.
     """
     if mss_bytes <= FIRST_MSS_BYTES:
         return asked_bytes
@@ -152,7 +152,7 @@ def capacity_bytes(asked_bytes: int, mss_bytes: int) -> int:
 
 
 def _window(end: End, mss_bytes: int, less_bytes: int) -> int | None:
-    """The most that an end offers: what it was seen to offer, or what a buffer of that size would; less what is never used of it."""
+    """Largest usable window of an end: the observed one, or the one of its buffer size, less the unused part; None: auto-tuned."""
     if end.window_bytes is not None:
         return max(end.window_bytes - less_bytes, 1)
     if end.receive_buffer_bytes is None:
@@ -161,7 +161,7 @@ def _window(end: End, mss_bytes: int, less_bytes: int) -> int | None:
 
 
 def _scale(end: End, stack: Stack) -> int | None:
-    """Window scale that Linux takes for a buffer of a fixed size (`tcp_select_initial_window`)."""
+    """Window scale that Linux chooses for a buffer of fixed size (`tcp_select_initial_window`)."""
     if stack.window_scale is None or end.receive_buffer_bytes is None:
         return stack.window_scale
     return max(0, end.receive_buffer_bytes.bit_length() - UNSCALED_BITS)

@@ -1,6 +1,6 @@
-"""A schedule in private network namespaces: both ends, a path of the schedule's delay, rate, loss and MTU, and a capture of it.
+"""Run a schedule in private network namespaces and capture it. The path has the schedule's delay, rate, loss and MTU.
 
-Nothing leaves the machine, and nothing stays: the namespaces are held by this process alone, and dumpcap is told to go when it goes.
+No packet leaves the machine, and nothing remains afterwards: only this process holds the namespaces, and dumpcap ends with it.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from tcptrace_lab.replay.schedule import Between, Schedule, Way
 
 NEAR_NS: Final = 1_000_000
-"""Below this round trip the path is a pair of interfaces and no relay: the relay itself takes a tenth of it."""
+"""A path with a shorter RTT is a veth pair without the relay, because the relay alone adds a tenth of this time."""
 
 PORT, CLIENT_PORT = 5001, 40_001
 GRACE_S: Final = 15.0
 SLOWEST: Final = 3.0
-"""A replay may take so many times as long as the original, and `GRACE_S` more, before it is given up."""
+"""A replay fails after this many times the original's duration plus `GRACE_S`, plus an allowance for the path."""
 MOST_ROUNDS: Final = 20
-"""Round trips of slow start and of both handshakes: 2^15 initial windows are half a gigabyte."""
+"""Round trips allowed for slow start and for opening and closing: 2^15 initial windows are half a gigabyte."""
 
 _CALIBRATION_NS: Final = 1_000_000
 _CALIBRATIONS: Final = 8
@@ -43,10 +43,10 @@ _CALIBRATIONS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What came of a replay.
+    """Result of a replay.
 
     Attributes:
-        capture: the file, taken at the client's end.
+        capture: the capture file.
         client, server: what the ends did.
     """
 
@@ -56,18 +56,18 @@ class Played:
 
 
 def play(schedule: Schedule, capture: Path, *, timeout_s: float | None = None, at: str = "client") -> Played:
-    """Perform a schedule between two namespaces, and capture it.
+    """Run a schedule between two network namespaces, and capture it.
 
     Args:
-        schedule: what is done.
-        capture: file to make, pcapng.
-        timeout_s: for the transfer; None: three times the original and some seconds.
-        at: which end captures: `client` or `server`.
+        schedule: what both ends do, and the path.
+        capture: pcapng file to create.
+        timeout_s: limit for the transfer; None: `patience_s`.
+        at: the end at which to capture: `client` or `server`.
 
     Raises:
-        LabFailed: no rights, or what it needs of the kernel failed; EndFailed: the connection did.
+        LabFailed: missing rights, or a kernel feature failed; EndFailed: the connection failed.
         MissingTool: dumpcap, ip, ethtool or setpriv is not installed.
-        UsageError: the kernel refuses an option.
+        UsageError: the kernel refuses a socket option.
     """
     limit_s = timeout_s or patience_s(schedule)
     with in_real_time(), ExitStack() as stack:
@@ -81,14 +81,14 @@ def play(schedule: Schedule, capture: Path, *, timeout_s: float | None = None, a
 
 
 def expected_s(schedule: Schedule) -> float:
-    """How long it took where it comes from, or what its programs think; whichever is longer."""
+    """Expected duration: the original's, or the total pauses of the applications, whichever is longer."""
     thinking_s = sum(end.thinking_ns for end in schedule.ends()) / NS_PER_S
     said = schedule.source.get("duration_s", 0.0)
     return max(thinking_s, float(said) if isinstance(said, (int, float)) else 0.0)
 
 
 def patience_s(schedule: Schedule) -> float:
-    """After how long it is given up: a longer delay or a lower rate than the original's needs time, too."""
+    """Time limit of a replay. It allows for a longer delay and a lower rate than the original's."""
     path, ends = schedule.path, schedule.ends()
     rounds = MOST_ROUNDS + sum(len(task) for end in ends for task in end.tasks)
     waiting_s = rounds * sum(way.delay_ns for way in path.ways) / NS_PER_S
@@ -99,7 +99,7 @@ def patience_s(schedule: Schedule) -> float:
 
 
 def _both(schedule: Schedule, network: Network, limit_s: float) -> tuple[Done, Done]:
-    """Both ends, each in a thread of its own and in its own namespace."""
+    """Run both ends, each in its own network namespace: the server in a new thread, the client in this one."""
     listening = threading.Event()
     results: dict[str, Done] = {}
     failures: list[BaseException] = []
@@ -108,7 +108,7 @@ def _both(schedule: Schedule, network: Network, limit_s: float) -> tuple[Done, D
         try:
             with network.server.entered():
                 results["server"] = serve(schedule.server, (network.server_address, PORT), limit_s, lambda _: listening.set(), limit_s)
-        except BaseException as error:  # noqa: BLE001  (handed to the thread that waits)
+        except BaseException as error:  # noqa: BLE001  (raised in the main thread)
             failures.append(error)
         finally:
             listening.set()
@@ -131,7 +131,7 @@ def _both(schedule: Schedule, network: Network, limit_s: float) -> tuple[Done, D
 
 
 def medium(path: Between) -> Medium:
-    """What the path is made of here: loopback, a veth pair, or the relay between two tun or tap interfaces.
+    """Choose how to build the path: loopback, a veth pair, or the relay between two tun or tap interfaces.
 
     Raises:
         MissingTool, LabFailed: the relay cannot be calibrated.
@@ -159,7 +159,7 @@ _relay_ns: list[int] = []
 
 
 def relay_ns() -> int:
-    """What the relay itself adds to the delay of one way here, measured once: a capture's round trip has such a share in it already."""
+    """One-way delay in ns that the relay itself adds on this machine, measured once. It is subtracted from the delay of the path."""
     if not _relay_ns:
         path = PathModel(delay_s=_CALIBRATION_NS / NS_PER_S)
         with in_real_time(), Medium("tap", 1500, forward=path, backward=path).network() as network:
@@ -169,7 +169,7 @@ def relay_ns() -> int:
 
 
 def _handshake_ns(network: Network, number: int) -> int:
-    """How long a connect takes."""
+    """Duration of a `connect` call, in ns."""
     end = End(((),))
     with network.server.entered():
         listener = prepared(end, ipv6=False, timeout_s=GRACE_S)

@@ -1,8 +1,8 @@
-"""Pauses of a reading program, from the windows that its end offers.
+"""Find the pauses of a reading application from the windows that its end advertises.
 
-The right edge of the window (ACK + window) is what the program has read plus what the buffer holds when it is empty. While the program
-does not read, the edge stands still. When it reads again, a window update comes that acknowledges nothing new. So, at each such update, all
-but a buffer below the old edge had been read, and the pause began when the last of those bytes had arrived.
+The right edge of the window (ACK + window) is the number of bytes read plus the capacity of the receive buffer. While the application does
+not read, the edge does not move. When it reads again, a window update follows that acknowledges nothing new. So before such an update the
+application had read up to the old edge less the capacity, and its pause began when the last of those bytes had arrived.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ if TYPE_CHECKING:
     from tcptrace_lab.replay.evidence import Evidence
 
 RST = 0x04
-"""Bit of the TCP header's flags (RFC 9293, 3.1)."""
+"""RST bit of the TCP header (RFC 9293, 3.1)."""
 
 LEAST_PAUSE_NS = 5_000_000
-"""Shorter ones are a program's own work, not a pause (a heuristic)."""
+"""Shorter pauses count as the application's own work (a heuristic)."""
 
 LEAST_ROUNDS = 2
-"""A pause is longer than this many round trips; the path may have made a shorter one (docs/how-it-decides.md, 2.3)."""
+"""A pause takes at least this many round trips; the path may cause a shorter one (docs/how-it-decides.md, 2.3)."""
 
 LEAST_RISE = 8
-"""An update that opens the window by less than this part of the largest one is the kernel's rounding, not a read (a heuristic)."""
+"""An update that opens the window by less than 1/8 of the largest window is rounding by the kernel, not a read (a heuristic)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """The program had read so many bytes in all, and then did not read for so long."""
+    """A pause of the reading application: `read_bytes` were read in total before it, and it lasted `for_ns`."""
 
     read_bytes: int
     for_ns: int
 
 
 def pauses(evidence: Evidence, *, reader_is_client: bool) -> list[Pause]:
-    """The pauses of one end's program, in order; none where windows do not show any."""
+    """Pauses of the application at one end, in order; empty if the windows show none."""
     reader, sender = ("client", "server") if reader_is_client else ("server", "client")
     capacity = evidence.row[f"{reader}_max_window_bytes"]
     if not capacity or not evidence.row[f"{sender}_payload_bytes"]:
@@ -65,7 +65,7 @@ def pauses(evidence: Evidence, *, reader_is_client: bool) -> list[Pause]:
 
 
 def _updates(segments: pl.DataFrame, capacity: int, *, reader_is_client: bool) -> pl.DataFrame:
-    """`ts_ns old_edge` of each window update that shows a read."""
+    """`ts_ns` of each window update that shows a read, and the bytes before its old right edge."""
     mine = (pl.col("from_client") == reader_is_client) & pl.col("window_bytes").is_not_null() & (pl.col("flags") & RST == 0)
     edge = (pl.col("ack") + pl.col("window_bytes")).cum_max()
     told = segments.filter(mine).with_columns(edge=edge, old_edge=edge.shift(1), old_ack=pl.col("ack").shift(1))
@@ -76,6 +76,6 @@ def _updates(segments: pl.DataFrame, capacity: int, *, reader_is_client: bool) -
 
 
 def begin_ns(evidence: Evidence) -> int:
-    """When the client's first segment behind its SYN was captured: the programs may begin."""
+    """Capture time (ns) of the client's first segment after its SYN, when the applications can start."""
     later = evidence.segments.filter(pl.col("from_client") & (pl.col("flags") & SYN == 0))["ts_ns"]
     return int(later[0]) if len(later) else int(evidence.row["first_ts_ns"])

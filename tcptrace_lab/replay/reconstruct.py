@@ -1,11 +1,11 @@
-"""A connection of a capture → what its applications did.
+"""Reconstruct from a captured connection what its applications did.
 
-A program is told by its messages (`messages`): what it wrote, in which pieces as far as they show, and when. Where the ends take turns, an
-end reads the other's message and thinks for the time that its answer comes later than the way there and back allows. Behind a message of
-its own it thinks from the write's beginning on (the write of what leaves at once returns at once), or, behind one that took its time to
-leave, from the moment the last of it left. Where both ends send at once, each has a task that writes and one that reads.
+The messages of the connection (`messages`) show what an application wrote, when, and, where visible, in which write calls. If the ends take
+turns, an end reads the other's message and pauses for the part of its response time that the round trip does not explain. After a message
+of its own, its pause starts with that write, because the write of a message that leaves at once returns at once. If the message took longer
+to leave, the pause starts when its last byte left. If both ends send at the same time, each end has a task that writes and one that reads.
 
-What no capture tells is in the schedule's doubts: writes that TCP joined, options that were never put to the test.
+The schedule's `doubts` say what the capture does not show, such as whether TCP_NODELAY was set.
 """
 
 from __future__ import annotations
@@ -33,57 +33,57 @@ if TYPE_CHECKING:
     from tcptrace_lab.replay.evidence import Evidence
 
 SMALL_MESSAGE_BYTES: Final = 65_536
-"""A write of so much returns at once: it fits the send buffer that Linux gives a new connection (net.ipv4.tcp_wmem: 16 KiB of segments'
-memory at first, grown with the first window; a heuristic elsewhere)."""
+"""A write of up to this size returns at once, because it fits the send buffer of a new connection on Linux (net.ipv4.tcp_wmem: 16 KiB of
+segment memory at first, more with the first window). For other systems it is a heuristic."""
 
 LEAST_THINK_NS: Final = 20_000
-"""Shorter thoughts are left out: a program's own system calls take that long."""
+"""Shorter pauses are omitted: the application's system calls take that long."""
 
 PROMPT_NS: Final = 5_000_000
-"""A FIN so soon behind the ACK of everything was waiting for it (a heuristic)."""
+"""If the FIN follows the ACK of all data within this time, the application waited for that ACK before it closed (a heuristic)."""
 
 WINDOW_SHARE: Final = 0.05
-"""From this share of the life on, that the receiver's window holds the sender, its size is a part of the schedule."""
+"""If the receive window limits the sender for this share of the connection's duration, the window size becomes part of the schedule."""
 
 CUT_SHARE: Final = 0.05
-"""Likewise of the time that one message takes to leave: its segments end where the window does, not where writes did."""
+"""If the receive window limits the sender for this share of a message's sending time, the message's segments do not show its writes."""
 
 BOUND_SHARE: Final = 0.05
-"""Likewise for the send buffer."""
+"""If the send buffer limits the sender for this share of the connection's duration, its size becomes part of the schedule."""
 
 NETWORK_SHARE: Final = 0.2
-"""From this share on that bytes drain through the path, the path has a rate."""
+"""If the network is the cause for this share of the connection's duration, the path has a bottleneck rate."""
 
 QUEUED_TIMES: Final = 1.25
-"""A median round trip so much longer than the least one is not the path's jitter but a queue or delayed ACKs (a heuristic)."""
+"""If the median RTT exceeds the minimum RTT by this factor, queueing or delayed ACKs are the reason, not jitter (a heuristic)."""
 
 GROWN_BY: Final = 2
-"""A window that grows beyond so many times its first size belongs to a buffer that grows by itself: what Linux makes of a fixed one is less
-than twice what was asked for (`tcp_scaling_ratio`)."""
+"""A window that grows beyond its first size by this factor belongs to an auto-tuned buffer. On Linux, the window of a fixed buffer stays
+below twice the requested size (`tcp_scaling_ratio`)."""
 
 PACING_SHARE: Final = 0.2
-"""From this share on the sender paces: a congestion control as BBR."""
+"""If pacing is the cause for this share of the connection's duration, the sender uses a pacing congestion control such as BBR."""
 
 TUNNEL_MTU_BYTES: Final = 65_535
 LOOPBACK_MSS_FROM: Final = 60_000
-"""An MSS so large is that of a loopback interface, whatever the addresses, if the round trip is not too long for one."""
+"""An MSS of at least this size shows a loopback interface, whatever the addresses, if the base RTT is short enough for one."""
 
 LOOPBACK_MOST_NS: Final = 1_000_000
-"""Of a round trip: loopback takes some 20 µs, a busy machine ten times that (measured); more is a path, or a delay that was put there."""
+"""Longest base RTT over loopback. Usual are 20 µs, on a busy machine ten times that (measured); more shows a path or an added delay."""
 
 IP_TCP_BYTES: Final = {False: 40, True: 60}
-"""Headers without options, IPv4 and IPv6."""
+"""Whether IPv6 → bytes of the IP and TCP headers without options."""
 
 USUAL_CALLS: Final = 2
-"""A call size must be seen so many times to be taken for that of all calls."""
+"""A message with more writes than this is replayed in calls of one size, if more than half of its writes have that size."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What is used of a row of `schema.MESSAGES`.
+    """The used fields of a row of `schema.MESSAGES`.
 
     Attributes:
-        is_small: its write returned at once, as far as one can tell: it fits a send buffer, and left without delay.
+        is_small: its write probably returned at once: the message fits a send buffer and left without delay.
     """
 
     from_client: bool
@@ -97,10 +97,10 @@ class Message:
 
 
 def reconstruct(evidence: Evidence) -> Schedule:
-    """The schedule of a connection.
+    """Reconstruct the schedule of a connection.
 
     Raises:
-        CaptureInsufficient: it has more messages than a schedule has steps.
+        CaptureInsufficient: the connection has too many messages for a schedule.
     """
     both = _messages(evidence)
     if len(both) * 4 > MOST_STEPS:
@@ -126,7 +126,7 @@ def _messages(evidence: Evidence) -> list[Message]:
     prompt_ns = max(messages.GAP_NS, 2 * evidence.round_trip_ns)
     found = []
     for from_client, start, size, first_ns, last_ns, acked_ns, writes in evidence.messages.select(names).iter_rows():
-        # Where windows cut segments, a segment's end is no write's end.
+        # If the receive window limited the sender, the ends of segments do not show the ends of writes.
         seen = () if _cut(evidence.window_ns[from_client], first_ns, last_ns) else tuple(writes or ())
         is_small = size <= SMALL_MESSAGE_BYTES and last_ns - first_ns < prompt_ns
         found.append(Message(from_client, start, size, first_ns, last_ns, acked_ns, seen, is_small))
@@ -134,7 +134,7 @@ def _messages(evidence: Evidence) -> list[Message]:
 
 
 def _cut(held_ns: Sequence[tuple[int, int]], first_ns: int, last_ns: int) -> bool:
-    """Whether a window held the sender for enough of the time that a message took to leave."""
+    """Whether the receive window limited the sender for at least `CUT_SHARE` of a message's sending time."""
     since = max(bisect_right(held_ns, (first_ns, 0)) - 1, 0)
     within = sum(max(0, min(end, last_ns) - max(begin, first_ns)) for begin, end in held_ns[since : bisect_right(held_ns, (last_ns, 0))])
     return within > 0 and within >= CUT_SHARE * (last_ns - first_ns)
@@ -145,7 +145,7 @@ def _overlap(evidence: Evidence) -> bool:
 
 
 def _written(message: Message) -> Iterator[Action]:
-    """The writes of a message: as they show, or one size of call where nearly all show the same, or one write."""
+    """The writes of a message: one write in calls of the common size if most calls have it, the visible writes, or a single write."""
     writes = message.writes
     if sum(writes) != message.size_bytes or not writes:
         yield Write(message.size_bytes)
@@ -162,7 +162,7 @@ def _written(message: Message) -> Iterator[Action]:
 
 
 def _in_turn(evidence: Evidence, both: Sequence[Message], is_client: bool) -> Task:  # noqa: FBT001
-    """One task: read the other's messages, think, write one's own, close."""
+    """The task of an end that takes turns: read the other end's messages, pause, write its own, close."""
     side = "client" if is_client else "server"
     transit_ns = int(evidence.row[f"to_{side}_ns"] or 0)
     reader = _Reader(evidence, is_client=is_client)
@@ -185,7 +185,7 @@ def _in_turn(evidence: Evidence, both: Sequence[Message], is_client: bool) -> Ta
 
 
 def _behind(own: Message) -> list[Action]:
-    """What precedes a thought behind a message of one's own."""
+    """Steps between a message of this end and the pause after it: wait until a large message has left."""
     return [] if own.is_small else [Flush()]
 
 
@@ -194,14 +194,14 @@ def _thought(for_ns: int) -> list[Action]:
 
 
 class _Reader:
-    """Reads what the other end sends, with the pauses that the windows show."""
+    """Makes the steps that read the other end's messages, with the pauses that the windows show."""
 
     def __init__(self, evidence: Evidence, *, is_client: bool) -> None:
         self._pauses = pauses(evidence, reader_is_client=is_client)
         self._have = 0
 
     def steps(self, size_bytes: int) -> list[Action]:
-        """Read one message."""
+        """Steps that read the next message of `size_bytes`."""
         found: list[Action] = []
         end = self._have + size_bytes
         while self._pauses and self._pauses[0].read_bytes < end:
@@ -217,7 +217,7 @@ class _Reader:
 
 
 def _ending(evidence: Evidence, *, is_client: bool, own: Message | None, anchor_ns: int) -> list[Action]:
-    """How it closes: by itself, behind the ACK of all that it wrote, or when the other end has closed."""
+    """Steps that close this end: on its own, after the ACK of all that it wrote, or after the other end has closed."""
     closed_ns, other_ns = (_fin_ns(evidence, from_client=way) for way in (is_client, not is_client))
     transit_ns = int(evidence.row[f"to_{'client' if is_client else 'server'}_ns"] or 0)
     if closed_ns is None:
@@ -236,11 +236,11 @@ def _fin_ns(evidence: Evidence, *, from_client: bool) -> int | None:
     return int(fins[0]) if len(fins) else None
 
 
-# Ends that send at once
+# Ends that send at the same time
 
 
 def _at_once(evidence: Evidence, both: Sequence[Message], is_client: bool) -> tuple[Task, ...]:  # noqa: FBT001
-    """Two tasks: one writes, behind what it had read by then; the other reads."""
+    """The two tasks of an end that sends and receives at the same time: one writes, after the bytes that it had read by then; one reads."""
     side = "client" if is_client else "server"
     transit_ns = int(evidence.row[f"to_{side}_ns"] or 0)
     theirs = evidence.segments.filter((pl.col("from_client") != is_client) & (pl.col("payload_bytes") > 0)).select(
@@ -298,7 +298,7 @@ def _socket(evidence: Evidence, tasks: tuple[Task, ...], *, is_client: bool) -> 
 
 
 def _in_calls(task: Task, bound_bytes: int, full_bytes: int) -> Task:
-    """What a program wrote that kept to a bound: no call is beyond it; those that do not show are taken to be of a full segment."""
+    """Limit write calls to a send buffer bound: a call above it, whose real size is not visible, becomes calls of a full segment."""
     call = min(full_bytes, bound_bytes)
     return tuple(
         replace(step, call_bytes=call) if isinstance(step, Write) and (step.call_bytes or step.size_bytes) > bound_bytes else step
@@ -311,9 +311,10 @@ def _reading_of(tasks: tuple[Task, ...]) -> Task:
 
 
 def _asked(row: Any, side: str, other: str) -> int | None:  # noqa: ANN401  (a row of connections)
-    """What SO_RCVBUF was asked for; None where the kernel let the buffer grow by itself.
+    """The requested SO_RCVBUF; None if the kernel tuned the buffer automatically.
 
-    Linux offers it in its first segment, cut to whole segments of the MSS that it heard: of what it may have been, the power of two.
+    Linux advertises that size in its SYN, rounded down to whole segments of the peer's MSS. A power of two is preferred among the possible
+    sizes.
     """
     first, largest, mss = row[f"{side}_syn_window_bytes"], row[f"{side}_max_window_bytes"], row[f"{other}_mss_bytes"] or 1
     if not first:
@@ -358,7 +359,7 @@ def _handshake_lost(evidence: Evidence, *, from_client: bool) -> bool:
 
 
 def _rate_bps(evidence: Evidence, *, from_client: bool) -> int | None:
-    """The bottleneck's rate, where bytes are seen to drain through one: frames, as the relay counts them."""
+    """Bottleneck rate in bits per second, for whole frames as the relay counts them; None if the capture shows no bottleneck."""
     side = "client" if from_client else "server"
     row = evidence.row
     if evidence.share("network", from_client=from_client) < NETWORK_SHARE or not row[f"{side}_drained_ns"] or not _queued(row, side):
@@ -370,7 +371,7 @@ def _rate_bps(evidence: Evidence, *, from_client: bool) -> int | None:
 
 
 def _queued(row: Any, side: str) -> bool:  # noqa: ANN401  (a row of connections)
-    """Whether round trips grew: without a queue nothing drains, and what looks like a rate is a window a round trip."""
+    """Whether RTTs show a queue. Without one there is no bottleneck: the apparent rate is one window per round trip."""
     usual, least = row[f"{side}_rtt_p50_ns"], row[f"{side}_rtt_min_ns"]
     return usual is None or least is None or usual >= QUEUED_TIMES * least
 

@@ -1,16 +1,16 @@
-"""What the applications of one connection did, as data: a file that people read and edit, and that sockets and models perform.
+"""The schedule: what both applications of a connection did, as a file that users can edit and that sockets and models can execute.
 
-Each end has *tasks* that it does at the same time: one where the ends take turns, two (one writes, one reads) where both send at once. A
-task is a list of steps:
+Each end has one or two *tasks*, which run concurrently: one if the ends take turns, two (one writes, one reads) if both send at the same
+time. A task is a list of steps:
 
-    {"write_bytes": 8192, "call_bytes": 4096}    give the socket so much, in calls of so much (0 or absent: in one)
-    {"read_bytes": 100}                          take bytes until there were so many (0: until the other end closes)
-    {"think_s": 0.02}                            do something else
-    {"await": "sent"}                            until all that was written has left ("acknowledged": has been acknowledged)
-    {"await_read_bytes": 300}                    until the other task of this end has read so many in all
-    {"close": true}                              write no more
+    {"write_bytes": 8192, "call_bytes": 4096}    write this many bytes, in calls of `call_bytes` (0 or absent: one call)
+    {"read_bytes": 100}                          read this many bytes (0: until the other end closes)
+    {"think_s": 0.02}                            pause for this many seconds
+    {"await": "sent"}                            wait until all written bytes were sent ("acknowledged": were acknowledged)
+    {"await_read_bytes": 300}                    wait until the other task of this end has read this many bytes in total
+    {"close": true}                              shut down writing
 
-`tcptrace_lab/outputs/schemas/schedule.schema.json` is the JSON Schema of the whole.
+`tcptrace_lab/outputs/schemas/schedule.schema.json` is the JSON Schema of the file.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION: Final = 1
 MOST_STEPS: Final = 200_000
-"""Steps of one connection: some 20 MB of JSON; beyond it nobody edits, and a part of the capture tells the same."""
+"""Most steps of a schedule: about 20 MB of JSON, which is more than anyone edits. A part of the capture serves as well."""
 
 MOST_BYTES: Final = 1 << 40
 MOST_SECONDS: Final = 86_400.0
 LEAST_MTU, MOST_MTU = 68, 65_536
-"""RFC 791; what the kernel's loopback has."""
+"""Bounds of the MTU: the minimum of RFC 791, and the MTU of Linux's loopback interface."""
 
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """Do nothing before the other task of this end has read so many bytes in all."""
+    """Wait until the other task of this end has read this many bytes in total."""
 
     total_bytes: int
 
@@ -50,16 +50,16 @@ Task: TypeAlias = "tuple[Action, ...]"
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """One end: its socket and what its program does. None leaves what the kernel does by itself.
+    """One end: its socket options and what its application does. None keeps the kernel's default.
 
     Attributes:
-        tasks: what it does, at the same time.
+        tasks: lists of steps that run concurrently.
         nodelay, cork, quickack: TCP_NODELAY, TCP_CORK around the writes of a message, TCP_QUICKACK after every read.
-        send_buffer_bytes, receive_buffer_bytes: asked for SO_SNDBUF, SO_RCVBUF.
-        bound_bytes: the program writes only while no more than this is unacknowledged: the send buffer of a kernel whose SO_SNDBUF bounds
-            nothing (Linux).
-        window_bytes: most that is offered to the other end (TCP_WINDOW_CLAMP).
-        congestion: TCP_CONGESTION.
+        send_buffer_bytes, receive_buffer_bytes: requested SO_SNDBUF, SO_RCVBUF.
+        bound_bytes: the application writes only while at most this many bytes are unacknowledged. It emulates a send buffer on kernels
+            where SO_SNDBUF is not an exact limit (Linux).
+        window_bytes: largest window to advertise (TCP_WINDOW_CLAMP).
+        congestion: congestion control algorithm (TCP_CONGESTION).
     """
 
     tasks: tuple[Task, ...]
@@ -74,12 +74,12 @@ class End:
 
     @property
     def written_bytes(self) -> int:
-        """All that it writes."""
+        """Bytes that all its tasks write."""
         return sum(step.size_bytes for task in self.tasks for step in task if isinstance(step, Write))
 
     @property
     def thinking_ns(self) -> int:
-        """All that it thinks, in the task that thinks most."""
+        """Total pauses of the task that pauses longest."""
         return max((sum(step.for_ns for step in task if isinstance(step, Think)) for task in self.tasks), default=0)
 
 
@@ -88,10 +88,10 @@ class Way:
     """One direction of the path.
 
     Attributes:
-        delay_ns: from end to end.
-        rate_bps: of its bottleneck; None: it has none.
-        lost: indexes of the packets that are lost, counted from 0 (the SYN, or its answer).
-        loss_share: of the others, drawn at random.
+        delay_ns: one-way delay.
+        rate_bps: rate of its bottleneck, in bits per second; None: unlimited.
+        lost: indices of the packets that are lost; 0 is the SYN or the SYN/ACK.
+        loss_share: probability that any other packet is lost.
     """
 
     delay_ns: int = 0
@@ -102,13 +102,13 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """What lies between the ends.
+    """The path between the ends.
 
     Attributes:
-        forward, backward: from the client to the server, and back.
-        mtu_bytes: the largest IP packet.
-        loopback: both ends are one host.
-        ipv6, timestamps, sack: what the connection used.
+        forward, backward: from the client to the server, and from the server to the client.
+        mtu_bytes: largest IP packet.
+        loopback: both ends are on one host.
+        ipv6, timestamps, sack: whether the connection uses IPv6, TCP timestamps, SACK.
     """
 
     forward: Way = field(default_factory=Way)
@@ -121,29 +121,29 @@ class Between:
 
     @property
     def ways(self) -> tuple[Way, Way]:
-        """There, and back."""
+        """Both directions: forward, backward."""
         return self.forward, self.backward
 
     @property
     def loses(self) -> bool:
-        """Whether packets are lost."""
+        """Whether the path loses packets."""
         return any(way.lost or way.loss_share for way in self.ways)
 
     @property
     def round_trip_ns(self) -> int:
-        """Without queues."""
+        """Round-trip delay without queueing."""
         return self.forward.delay_ns + self.backward.delay_ns
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """What both ends of one connection do, and over what.
+    """What both ends of a connection do, and the path between them.
 
     Attributes:
         client, server: the ends; the client connects.
-        path: between them.
-        source: where it comes from: `capture`, `connection`, `duration_s`, or what people write there.
-        doubts: what the capture did not tell, in words.
+        path: the path between them.
+        source: origin: `capture`, `connection`, `duration_s`, or what a user writes there.
+        doubts: sentences about what the capture does not show.
     """
 
     client: End
@@ -154,11 +154,11 @@ class Schedule:
 
     @property
     def takes_turns(self) -> bool:
-        """Each end has one task."""
+        """Whether each end has one task, so that the ends take turns."""
         return len(self.client.tasks) == 1 and len(self.server.tasks) == 1
 
     def ends(self) -> tuple[End, End]:
-        """Client, server."""
+        """Both ends: client, server."""
         return self.client, self.server
 
     def to_dict(self) -> dict[str, Any]:
@@ -173,12 +173,12 @@ class Schedule:
         }
 
     def to_json(self) -> bytes:
-        """The file: one step a line."""
+        """The content of the schedule file, with one step per line."""
         return (_lines(self.to_dict()) + "\n").encode()
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema of the file."""
+    """The JSON Schema of the schedule file."""
     found: dict[str, Any] = json.loads(
         resources.files("tcptrace_lab").joinpath("outputs/schemas/schedule.schema.json").read_text(encoding="utf-8")
     )
@@ -186,10 +186,10 @@ def schema() -> dict[str, Any]:
 
 
 def read_schedule(path: str) -> Schedule:
-    """The schedule in a file.
+    """Read a schedule file.
 
     Raises:
-        UsageError: it cannot be read, or says what no schedule can; the place is named.
+        UsageError: the file cannot be read or is not a valid schedule; the message names the wrong place.
     """
     try:
         with open(path, encoding="utf-8") as file:  # noqa: PTH123  (a path as the user gave it)
@@ -205,7 +205,7 @@ def read_schedule(path: str) -> Schedule:
 
 
 def from_dict(data: object) -> Schedule:
-    """The schedule that a mapping says. Raises UsageError with the place of what is wrong."""
+    """Convert a mapping to a schedule. Raises UsageError, whose message names the wrong place."""
     table = _Reader("", data)
     if table.whole("schema_version", 0, 1 << 31) != SCHEMA_VERSION:
         raise UsageError(f"schema_version is not {SCHEMA_VERSION}")
@@ -267,7 +267,7 @@ def _way_dict(way: Way) -> dict[str, Any]:
 
 
 def _lines(data: Mapping[str, Any]) -> str:
-    """JSON with what is deep on one line, so that each step has its own."""
+    """JSON with innermost objects and lists on one line each, so that each step has its own line."""
 
     def text(value: object, depth: int) -> str:
         inner, outer = " " * (depth + 1), " " * depth
@@ -351,7 +351,7 @@ def _way(table: _Reader) -> Way:
 
 
 class _Reader:
-    """A mapping whose keys are taken one by one, so that what remains is what nobody knows."""
+    """A mapping whose keys are removed as they are read; keys that remain at `end` are unknown."""
 
     def __init__(self, place: str, data: object) -> None:
         if not isinstance(data, dict):
@@ -363,7 +363,7 @@ class _Reader:
         return iter(self._left)
 
     def has(self, key: str) -> bool:
-        """Whether it says something there; null says nothing."""
+        """Whether the key has a value other than null."""
         if self._left.get(key) is None:
             self._left.pop(key, None)
             return False

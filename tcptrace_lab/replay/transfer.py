@@ -1,4 +1,4 @@
-"""`replay transfer`: original, replay and cure, made and laid side by side."""
+"""`replay transfer`: run a schedule unchanged and with changes, and compare both with the original."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ PLAIN = "replay"
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What is made.
+    """The transfers to run.
 
     Attributes:
-        schedule: of the original.
-        changes: to be tried; none: only the replay as it was.
-        plain: also make it as it was.
-        folder: where the captures stay; None: nowhere.
-        timeout_s: of each transfer; None: by the original's time.
-        at: which end captures, `client` or `server`.
+        schedule: schedule of the original.
+        changes: changes to try; if empty, only the unchanged replay runs.
+        plain: also run the unchanged replay.
+        folder: folder in which the captures remain; None: they are deleted.
+        timeout_s: limit of each transfer; None: derived from the original's duration.
+        at: the end at which to capture, `client` or `server`.
     """
 
     schedule: Schedule
@@ -41,10 +41,10 @@ class Order:
 
 
 def transfer(order: Order, original: Figures | None, doing: Callable[[str], None] | None = None) -> Laid:
-    """Make the transfer again, as it was and with the changes, and lay all side by side; without an original, beside the first of them.
+    """Run the transfers, and compare them with the original; if `original` is None, compare with the first of them.
 
     Raises:
-        LabFailed, MissingTool, UsageError: as `private.play`.
+        LabFailed, MissingTool, UsageError: raised by `private.play`.
     """
     wanted: list[tuple[str, Schedule]] = [(PLAIN, order.schedule)] if order.plain or not order.changes else []
     if order.changes:
@@ -62,7 +62,7 @@ def _made(name: str, schedule: Schedule, folder: Path, order: Order, doing: Call
     try:
         play(schedule, capture, timeout_s=order.timeout_s, at=order.at)
     except BaseException:
-        capture.unlink(missing_ok=True)  # a part of a transfer, that nobody asked to keep
+        capture.unlink(missing_ok=True)  # the capture of an incomplete transfer
         raise
     return figures(name, [str(capture)])
 
@@ -73,5 +73,5 @@ def file_stem(name: str) -> str:
 
 
 def own_figures(paths: Sequence[str], conn: int) -> Figures:
-    """The original's."""
+    """Key figures of the original connection."""
     return figures("original", paths, conn)

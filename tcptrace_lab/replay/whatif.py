@@ -1,8 +1,8 @@
-"""`replay whatif`: would it have been faster? The schedule of a capture through models of both stacks, as it was and with each change.
+"""`replay whatif`: predict how long a transfer takes with changed settings, by simulating its schedule with models of both stacks.
 
-First the model has to make the original again: what a capture does not say outright (`model.Fit`) is tried, and the best is kept. Where
-even that differs too much in time, or in what held the transfer, nothing is foretold. Each change is then run under all fits that are
-nearly as good, so that a prediction has a range.
+First the model must reproduce the original. Several values are tried for what the capture does not show (`model.Fit`), and the best fit is
+kept. If even that fit differs too much in duration or in causes, there is no prediction. Each change is simulated with all fits that are
+nearly as good as the best one, so a prediction has a range.
 """
 
 from __future__ import annotations
@@ -35,28 +35,29 @@ if TYPE_CHECKING:
 WHATIF_VERSION: Final = 1
 
 MOST_DURATION_ERROR: Final = 0.10
-"""A model whose original takes so much more or less than the real one foretells nothing."""
+"""Largest accepted error of the modelled original's duration."""
 
 MOST_LEDGER_ERROR: Final = 0.25
-"""Nor one that gives so much of a direction's time to other causes than the capture's ledger (half the sum of differences of shares)."""
+"""Largest accepted share of a direction's time that the model assigns to other causes than the capture's ledger does (half the sum of the
+differences of shares)."""
 
 NEARLY: Final = 0.01
-"""Fits whose error is larger than the best one's by no more than this belong to the range."""
+"""Fits whose duration error exceeds the best fit's by at most this much are used for the range of a prediction."""
 
 LEAST_RANGE: Final = 0.01
-"""No range is narrower: what a real machine does besides differs that much from one run to the next (measured: README of `captures`)."""
+"""Every range extends at least this share to either side: runs on a real machine differ by that much (measured: README of `captures`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """How well the model makes the original again.
+    """How well the model reproduces the original.
 
     Attributes:
-        fit: the best.
-        alike: all that are nearly as good, the best first.
-        duration_error: of the model's time; 0.02: it took 2 % longer than the capture.
-        ledger_error: share of the time that it gives to other causes; of the direction where it is larger.
-        original: what the capture shows; `modelled`: what the model does.
+        fit: the best fit.
+        alike: all fits that are nearly as good, the best first.
+        duration_error: error of the modelled duration; 0.02: 2 % longer than the capture.
+        ledger_error: share of time that the model assigns to other causes, in the direction where it is larger.
+        original: key figures of the capture; `modelled`: of the model's run.
     """
 
     fit: Fit
@@ -69,13 +70,13 @@ class Fitted:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """One set of changes.
+    """The prediction for one set of changes.
 
     Attributes:
-        changes: what is changed.
-        duration_s: of the whole connection; `low_s`, `high_s`: over all fits that are nearly as good.
-        saved_s: beside the original as captured.
-        modelled: the figures of the best fit's run.
+        changes: the changes.
+        duration_s: predicted duration of the connection; `low_s`, `high_s`: bounds of its range.
+        saved_s: time saved compared with the captured original.
+        modelled: key figures of the best fit's run.
     """
 
     changes: Changes
@@ -88,7 +89,7 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class Foretold:
-    """The fit, and each prediction, most time saved first."""
+    """The fit and all predictions, the largest saving first."""
 
     fitted: Fitted
     predictions: tuple[Prediction, ...]
@@ -124,17 +125,17 @@ class Foretold:
 def predict(
     evidence: Evidence, schedule: Schedule, changes: Sequence[Changes], original: Figures | None = None, until_s: float = inf
 ) -> Foretold:
-    """Fit the model to a connection, and run each set of changes through it.
+    """Fit the model to a connection, and simulate each set of changes.
 
     Args:
         evidence: the connection.
-        schedule: what its programs did.
-        changes: each is tried by itself.
-        original: its figures; None: the capture is analyzed for them.
-        until_s: on the monotonic clock: what is not ready by then is given up.
+        schedule: what its applications did.
+        changes: sets of changes; each is simulated separately.
+        original: key figures of the connection; None: the capture is analyzed for them.
+        until_s: time of the monotonic clock at which the attempt is abandoned.
 
     Raises:
-        CaptureInsufficient: both ends send at once, or no model fits (the message says by how much), or not within the time.
+        CaptureInsufficient: both ends send at the same time, no model fits (the message says by how much), or the time is up.
     """
     fitted = fit(evidence, schedule, original, until_s)
     made = [_prediction(one, schedule, fitted, evidence, until_s) for one in changes]
@@ -142,7 +143,7 @@ def predict(
 
 
 def fit(evidence: Evidence, schedule: Schedule, original: Figures | None = None, until_s: float = inf) -> Fitted:
-    """The best fit. Arguments as for `predict`. Raises CaptureInsufficient where it is poor."""
+    """Find the best fit; arguments as for `predict`. Raises CaptureInsufficient if no fit is good enough."""
     original = figures("original", [evidence.capture], evidence.conn) if original is None else original
     tried: list[tuple[float, Fit]] = []
     ledger_error = inf
@@ -167,12 +168,12 @@ def fit(evidence: Evidence, schedule: Schedule, original: Figures | None = None,
 
 
 def _like(one: Fit) -> tuple[str, bool, int]:
-    """What decides which cause holds a transfer: the rest only for how long."""
+    """The fields of a fit that decide which causes occur; the other fields only affect durations."""
     return one.stack, one.nodelay, one.call_bytes
 
 
 def _unlike(tried: Sequence[tuple[float, Fit]], most: float) -> Iterator[tuple[float, Fit]]:
-    """The best fit of each that may differ in causes, and takes about as long as the original; the best first, and not too many."""
+    """The best fit of each group with equal causes (`_like`), best first: at most `MOST_LEDGERS`, with a duration error up to `most`."""
     found: dict[tuple[str, bool, int], tuple[float, Fit]] = {}
     for error, one in tried:
         if abs(error) <= most:
@@ -181,7 +182,7 @@ def _unlike(tried: Sequence[tuple[float, Fit]], most: float) -> Iterator[tuple[f
 
 
 MOST_LEDGERS: Final = 3
-"""Of so many models the ledger is looked at, at the most: each takes some 0.2 s."""
+"""Most fits whose run is analyzed for its ledger: each takes about 0.2 s."""
 
 
 def _poor(evidence: Evidence, words: str) -> CaptureInsufficient:
@@ -193,10 +194,16 @@ def _poor(evidence: Evidence, words: str) -> CaptureInsufficient:
 
 
 def run(schedule: Schedule, one: Fit, until_s: float = inf, *, truth: bool = False) -> Run:
-    """The model's run, ended where it sends far more than the schedule can need; `truth`: with the model's own ledger.
+    """Simulate a schedule with one fit; the run ends early if it sends far more packets than the schedule can need.
+
+    Args:
+        schedule: what both ends do, and the path.
+        one: the fit.
+        until_s: time of the monotonic clock at which the run is abandoned.
+        truth: whether to keep the model's ledger.
 
     Raises:
-        CaptureInsufficient: both ends send at once, the model goes round in circles, or the monotonic clock is beyond `until_s`.
+        CaptureInsufficient: both ends send at the same time, the model does not terminate, or the time is up.
     """
     made = setting(schedule, one)
     payload = sum(end.written_bytes for end in schedule.ends())
@@ -213,23 +220,24 @@ def run(schedule: Schedule, one: Fit, until_s: float = inf, *, truth: bool = Fal
 LEAST_PACKETS: Final = 20_000
 PACKETS_PER_SEGMENT: Final = 4
 LEAST_SEGMENT_BYTES: Final = 536
-"""A run that sends more packets than this makes of its data (small segments, each with its ACK and sent again) goes round in circles."""
+"""A run ends early after `LEAST_PACKETS` packets plus `PACKETS_PER_SEGMENT` per `LEAST_SEGMENT_BYTES` of data: small segments, each with
+its ACK and retransmitted once. A run with more packets does not terminate."""
 
 
 def _duration_ns(schedule: Schedule, one: Fit, until_s: float = inf) -> int:
-    """From the first packet to the last, as a capture at the client would have them."""
+    """Duration in ns of the simulated connection, as seen at the client."""
     return life_ns(run(schedule, one, until_s))
 
 
 def life_ns(of: Run) -> int:
-    """From the first packet to the last, as seen at the client."""
+    """Time in ns from the first packet to the last, as seen at the client; at least 1."""
     times = [packet.sent_ns if packet.from_client else packet.arrived_ns for packet in of.packets]
     seen = [at_ns for at_ns in times if at_ns is not None]
     return max(seen) - min(seen) or 1
 
 
 def modelled(name: str, schedule: Schedule, one: Fit, until_s: float = inf) -> Figures:
-    """What `analyze` says of the model's run."""
+    """Key figures that `analyze` finds in a capture of the model's run."""
     made = setting(schedule, one)
     with temporary.folder() as folder:
         path = Path(folder, "model.pcap")
@@ -239,13 +247,13 @@ def modelled(name: str, schedule: Schedule, one: Fit, until_s: float = inf) -> F
 
 
 def _distance(one: Figures, other: Figures, way: str) -> float:
-    """Half the sum of the differences of the causes' shares, families taken together: 0, the same; 1, nothing in common."""
+    """Half the sum of the differences between the shares of each family of causes: 0 if all are equal, 1 if none is common."""
     mine, theirs = _families(one, way), _families(other, way)
     return sum(abs(mine.get(family, 0.0) - theirs.get(family, 0.0)) for family in {*mine, *theirs}) / 2
 
 
 def _families(of: Figures, way: str) -> dict[str, float]:
-    """The share of each family of causes, and of each cause of none."""
+    """Share of time of each family of causes, and of each cause that belongs to no family."""
     whole = sum(of.ledger_s[way].values()) or 1.0
     found: dict[str, float] = {}
     for cause, spent in of.ledger_s[way].items():
@@ -280,7 +288,7 @@ def _prediction(changes: Changes, schedule: Schedule, fitted: Fitted, evidence: 
 
 
 def _only_larger(changes: Changes, schedule: Schedule) -> bool:
-    """Whether nothing is changed but buffers, and none is made smaller."""
+    """Whether the changes only enlarge buffers."""
     send, receive = changes.send_buffer_bytes, changes.receive_buffer_bytes
     if changes != Changes(send_buffer_bytes=send, receive_buffer_bytes=receive):
         return False
@@ -292,16 +300,16 @@ def _only_larger(changes: Changes, schedule: Schedule) -> bool:
 
 
 HOST_NS: Final = 5_000_000
-"""Added to a range at both ends: the beats of a kernel's timers (4 ms), and when a program comes to its first write, differ by so much from
-one run to the next (measured: the same program, 4 to 10 ms behind its connect)."""
+"""Added to a range at both ends. Timer ticks (4 ms) and the time from connecting to the first write differ by this much between runs
+(measured: 4 to 10 ms for the same application)."""
 
 WAKING_NS: Final = 1_000_000
-"""A thought so short may be a machine that woke: less is left of it where nothing makes the program sleep for long (measured: 0.3 ms
-behind a wait of 40 ms, 0.05 ms without)."""
+"""A pause shorter than this may be wake-up latency, which shrinks if the application no longer sleeps for long (measured: 0.3 ms after a
+wait of 40 ms, 0.05 ms without one)."""
 
 
 def _without_waking(schedule: Schedule) -> Schedule:
-    """The schedule without its shortest thoughts."""
+    """The schedule without pauses shorter than `WAKING_NS`."""
 
     def kept(end: End) -> End:
         tasks = ((step for step in task if not isinstance(step, Think) or step.for_ns >= WAKING_NS) for task in end.tasks)
@@ -311,9 +319,9 @@ def _without_waking(schedule: Schedule) -> Schedule:
 
 
 def _a_segment_off(changes: Changes, changed: Schedule, one: Fit) -> Iterator[tuple[Schedule, Fit]]:
-    """The same where a changed buffer holds a segment or a call more or less.
+    """Variants in which a changed buffer is one segment larger or smaller.
 
-    How writes and segments meet it decides whether the last bytes take one round trip more: so much, and no more, is uncertain.
+    How writes and segments fit the buffer decides whether the last bytes take another round trip. So the uncertainty is one round trip.
     """
     mss = fits.mss_bytes(changed, one.stack)
     if changes.receive_buffer_bytes is not None:
@@ -328,7 +336,7 @@ def _a_segment_off(changes: Changes, changed: Schedule, one: Fit) -> Iterator[tu
 
 
 def _changed_fits(fit: Fit, changes: Changes, schedule: Schedule) -> Iterator[Fit]:
-    """The fit for another receive buffer: what is not used of it stays so many bytes; or all of it is used."""
+    """Fits for a changed receive buffer: either its unused part stays as large as it was, or the sender uses all of it."""
     if changes.receive_buffer_bytes is None:
         yield fit
         return

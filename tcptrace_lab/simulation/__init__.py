@@ -1,7 +1,12 @@
-"""What the models of `stacks` do, as a capture that any tool reads, with the model's own ledger beside it.
+"""Write a simulated run of `stacks` as a capture file that any tool reads, with the true causes of its waits as JSON.
 
-Read in this order: `programs` (what the programs do, as text), `settings` (all that a run depends on, as a mapping), `frames` (the run's
-segments as IP packets), `capture` (a file of them, in any framing), `truth` (the model's ledger and figures).
+Read in this order:
+
+- `settings`: the input of a run, from TOML or command options;
+- `programs`: the text form of what an application does;
+- `frames`: segments as IP packets;
+- `capture`: the capture file, in any supported link type;
+- `truth`: the ledger and counters as JSON.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A run of the model as a capture file, on any link that the studies or our users have."""
+"""Write a simulated run as a capture file: Ethernet, loopback, raw IP, or one of the ATM and ERF formats."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ if TYPE_CHECKING:
     from tcptrace_lab.stacks import Run, Setting
 
 BASE_NS: Final = 1_000_000_000 * 1_000_000_000
-"""When a run begins in its capture, nanoseconds since 1970: 2001-09-09, the same for all, so that the same run is the same file."""
+"""Start time of every run in its capture, in nanoseconds since 1970 (2001-09-09). It is fixed, so equal runs give equal files."""
 
 _ETHERNET_HEADERS: Final = {
     True: bytes.fromhex("020000000002 020000000001 0800"),
     False: bytes.fromhex("020000000001 020000000002 0800"),
 }
-"""From the client or from the server: locally administered addresses, IPv4."""
+"""From the client (True) or the server → Ethernet header: locally administered addresses, IPv4."""
 
 _ETHERNET_LEAST_BYTES: Final = 60
-"""A frame without its checksum (IEEE 802.3); shorter ones are padded, as a receiver sees them."""
+"""Minimum frame without its FCS (IEEE 802.3). Shorter frames are padded, as a receiver captures them."""
 
 _NULL_HEADER: Final = (2).to_bytes(4, "little")
-"""AF_INET, in the byte order of the machine that captures (LINKTYPE_NULL)."""
+"""AF_INET in the byte order of the capturing machine, here little-endian (LINKTYPE_NULL)."""
 
 _SNAPLEN_BYTES: Final = 262_144
 
 
 class At(StrEnum):
-    """Which host captures."""
+    """The host at which the capture is made."""
 
     CLIENT = "client"
     SERVER = "server"
 
 
 class Medium(StrEnum):
-    """What the frames of the capture are; the forms of ATM are those of `atm`."""
+    """Link type and framing of the capture; the ATM and ERF formats are those of `atm.AtmForm`."""
 
     ETHERNET = "ethernet"
     LOOPBACK = "loopback"
@@ -69,11 +69,11 @@ def _ethernet(packet: bytes, *, from_client: bool) -> bytes:
     return (_ETHERNET_HEADERS[from_client] + packet).ljust(_ETHERNET_LEAST_BYTES, b"\0")
 
 
-def _null(packet: bytes, *, from_client: bool) -> bytes:  # noqa: ARG001  (loopback tells no direction)
+def _null(packet: bytes, *, from_client: bool) -> bytes:  # noqa: ARG001  (the loopback header has no direction)
     return _NULL_HEADER + packet
 
 
-def _raw(packet: bytes, *, from_client: bool) -> bytes:  # noqa: ARG001  (nor does a bare packet)
+def _raw(packet: bytes, *, from_client: bool) -> bytes:  # noqa: ARG001  (raw IP has no header to set)
     return packet
 
 
@@ -82,21 +82,21 @@ _LINKS: Final[dict[Medium, tuple[int, Callable[..., bytes]]]] = {
     Medium.LOOPBACK: (0, _null),
     Medium.RAW: (101, _raw),
 }
-"""Medium → LINKTYPE_ number and what frames a packet."""
+"""Medium → LINKTYPE_ number, and the function that frames a packet."""
 
 
 def write_capture(run: Run, setting: Setting, stream: IO[bytes], *, at: At = At.CLIENT, medium: Medium = Medium.ETHERNET) -> int:
-    """Write what one host would have captured: pcap with nanosecond times, or a file of ERF records.
+    """Write what one host would capture: pcap with nanosecond timestamps, or a file of ERF records.
 
     Args:
-        run: of `setting`.
-        setting: of the run; tells which options the stacks use.
-        stream: takes the bytes.
-        at: which host's network interface captures.
-        medium: link type and framing. It does not change the run: the path's own framing, in `setting`, does.
+        run: the result of simulating `setting`.
+        setting: the input of the run; it says which TCP options the stacks use.
+        stream: receives the file's bytes.
+        at: the host whose network interface captures.
+        medium: link type and framing of the file. It does not affect the run; the framing of the path, in `setting`, does.
 
     Returns:
-        The number of packets.
+        The number of packets written.
     """
     if medium in _LINKS:
         return _write_pcap(run, setting, stream, at, medium)
@@ -112,7 +112,7 @@ def write_capture(run: Run, setting: Setting, stream: IO[bytes], *, at: At = At.
 
 
 def _write_pcap(run: Run, setting: Setting, stream: IO[bytes], at: At, medium: Medium) -> int:
-    from dpkt import pcap  # noqa: PLC0415  (`--help` need not pay for it)
+    from dpkt import pcap  # noqa: PLC0415  (imported late, so that `--help` stays fast)
 
     link_type, framed = _LINKS[medium]
     writer = pcap.Writer(stream, snaplen=_SNAPLEN_BYTES, linktype=link_type, nano=True)

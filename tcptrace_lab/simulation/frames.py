@@ -1,6 +1,7 @@
-"""The segments of a run as IP packets, with every field that a real one has: checksums, IP IDs, timestamps where the stack sends them.
+"""The segments of a run as complete IP packets: checksums, IP IDs, and TCP timestamps where the stacks send them.
 
-dpkt writes the headers and their checksums. Payload is the byte's stream offset modulo 251, so that a reader can check reassembly.
+dpkt writes the headers and their checksums. Each payload byte is its sequence number modulo 251 (the first byte is 1), so a reader can
+check reassembly.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _SEQUENCE_SPACE: Final = 1 << 32
 _WINDOW_FIELD_MOST: Final = 65_535
 _TTL: Final = 64
 _NS_PER_TICK: Final = 1_000_000
-"""Of the timestamp clock: 1 ms, as Linux and FreeBSD have it (RFC 7323 allows 1 ms to 1 s)."""
+"""Tick of the TCP timestamp clock: 1 ms, as in Linux and FreeBSD (RFC 7323 allows 1 ms to 1 s)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ SERVER: Final = End(bytes((10, 0, 0, 2)), 5_001, 3_000_000_000)
 
 
 class _Side:
-    """What a host's packets depend on: the next IP ID, the window scale that it told, the timestamp that it echoes."""
+    """State of one host that its packets depend on: the last IP ID, the announced window scale, the timestamp to echo."""
 
     def __init__(self, end: End, peer: End, *, timestamps: bool) -> None:
         self._end, self._peer = end, peer
@@ -52,12 +53,12 @@ class _Side:
         self._acknowledged = 0
 
     def hears(self, packet: Packet) -> None:
-        """TS.Recent: of the segment that covers what was last acknowledged (RFC 7323, 4.3)."""
+        """Update TS.Recent from a received segment that covers the last acknowledged sequence number (RFC 7323, 4.3)."""
         if packet.flags & SYN or packet.seq <= self._acknowledged:
             self._echo = max(self._echo, _ticks(packet.sent_ns))
 
     def sends(self, packet: Packet) -> bytes:
-        """The IP packet of one of its segments."""
+        """Build the IP packet of a segment that this host sends."""
         self._ip_id = (self._ip_id + 1) % 65_536
         if packet.flags & ACK:
             self._acknowledged = packet.ack
@@ -96,20 +97,21 @@ class _Side:
 
 
 def _ticks(time_ns: int) -> int:
-    """The timestamp clock, which was 1 when the run began: 0 means no timestamp."""
+    """Value of the timestamp clock. It is 1 at the start of the run, because 0 means no timestamp."""
     return (time_ns // _NS_PER_TICK + 1) % _SEQUENCE_SPACE
 
 
 def payload(packet: Packet) -> bytes:
-    """The bytes of a segment: the first byte of a stream (sequence 1) is 1, and so on."""
+    """Payload bytes of a segment: each byte is its sequence number modulo 251."""
     start = packet.seq % _PERIOD
     return _PATTERN[start : start + packet.payload_bytes]
 
 
 def frames(run: Run, setting: Setting, *, at_client: bool) -> Iterator[tuple[int, bool, bytes]]:
-    """Time (ns of the run), whether from the client, and IP packet of what a capture at one host holds, by time.
+    """The packets of a capture at one host, by time: (time in ns of the run, whether the client sent it, IP packet).
 
-    A host's own packets are there when their first bit leaves it, also those that are lost later; the peer's when their last bit arrives.
+    Packets that the capturing host sends appear when their first bit leaves, even if they are lost later. Packets of its peer appear when
+    their last bit arrives.
     """
     timestamps = bool(setting.client.stack.option_bytes and setting.server.stack.option_bytes)
     sides = {True: _Side(CLIENT, SERVER, timestamps=timestamps), False: _Side(SERVER, CLIENT, timestamps=timestamps)}
@@ -127,7 +129,7 @@ def frames(run: Run, setting: Setting, *, at_client: bool) -> Iterator[tuple[int
 
 
 def _events(run: Run) -> list[tuple[int, int, bool]]:
-    """Time, index of packet, whether it arrives (or leaves): by time; at one instant in the order in which packets were sent."""
+    """(time, index of the packet, True if it arrives or False if it leaves), by time, then in the order of sending."""
     events = [(packet.sent_ns, index, False) for index, packet in enumerate(run.packets)]
     events += [(packet.arrived_ns, index, True) for index, packet in enumerate(run.packets) if packet.arrived_ns is not None]
     return sorted(events)

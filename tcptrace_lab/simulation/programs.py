@@ -1,18 +1,18 @@
-"""Programs as text.
+"""The text form of what a simulated application does.
 
     10 * (write 8K/4K; read 1; think 20ms)
 
     program  =  step *(";" step)
     step     =  TIMES "*" ( step / "(" program ")" ) / action
-    action   =  "write" SIZE ["/" CALL]     a message, in calls of so many bytes (all in one, if left out)
-             /  "read" [SIZE ["/" CALL]]    until so many bytes are there; without a size: until the peer closes
-             /  "think" TIME                do something else
-             /  "wait" TIME                 until this time of the run (an alarm)
+    action   =  "write" SIZE ["/" CALL]     write a message, in calls of CALL bytes (default: one call)
+             /  "read" [SIZE ["/" CALL]]    read SIZE bytes; without SIZE: read until the peer closes
+             /  "think" TIME                pause
+             /  "wait" TIME                 wait until this time of the run
              /  ("nodelay" / "cork" / "quickack") ("on" / "off")
-             /  "mark" NAME                 note the time under a name
-             /  "close"                     write no more
+             /  "mark" NAME                 record the time under a name
+             /  "close"                     shut down writing
 
-Sizes and times are those of `quantities`. A program closes at its end.
+`quantities` defines how sizes and times are written. An application closes after its last step.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ if TYPE_CHECKING:
 _TOKEN: Final = re.compile(r"\s*([();*]|[^();*\s]+)")
 _OPTIONS: Final = {"nodelay": "no_delay", "cork": "cork", "quickack": "quick_ack"}
 MOST_DEPTH: Final = 20
-"""Brackets within brackets: more than anybody writes, and far from Python's own limit."""
+"""Most nested parentheses. The limit keeps the parser far below Python's recursion limit."""
 
 MOST_STEPS: Final = 10_000_000
-"""Steps that a program makes, all repetitions counted: minutes of simulation."""
+"""Most steps, with all repetitions counted; they take minutes to simulate."""
 
 _EXAMPLE: Final = 'write it as "10 * (write 8K/4K; read 1; think 20ms)"'
 
 
 def program(text: str) -> tuple[Step, ...]:
-    """The steps that a text says.
+    """Parse a text into steps.
 
     Raises:
-        UsageError: it does not follow the grammar above, or says more than `MOST_STEPS` steps.
+        UsageError: the text does not follow the grammar above, or has more than `MOST_STEPS` steps.
     """
     tokens = _TOKEN.findall(text)
     steps = _Parser(tokens).whole()
@@ -58,7 +58,7 @@ def _count(steps: tuple[Step, ...]) -> int:
 
 
 class _Parser:
-    """Recursive descent over the tokens of one program."""
+    """Recursive-descent parser of one program."""
 
     def __init__(self, tokens: list[str]) -> None:
         self._tokens = tokens
@@ -125,7 +125,7 @@ def _only(word: str, arguments: list[str]) -> str:
 
 
 def _sizes(text: str) -> tuple[int, int]:
-    """SIZE[/CALL] → both in bytes; no call: 0."""
+    """Parse SIZE[/CALL] into bytes; CALL is 0 if it is absent."""
     whole, slash, call = text.partition("/")
     found = size_bytes(whole), size_bytes(call) if slash else 0
     if not found[0] or (slash and not found[1]):
@@ -176,4 +176,4 @@ _ACTIONS: Final[dict[str, Callable[[str, list[str]], Step]]] = {
     "mark": _mark,
     "close": _close,
 }
-"""Word → what makes the step of what follows it."""
+"""Keyword → function that makes its step from the keyword and its arguments."""

@@ -1,7 +1,7 @@
-"""All that a run depends on, as a mapping: a file of TOML, or options of a command.
+"""The input of a run as a mapping, from a TOML file or from command options. All keys are optional.
 
-mss_bytes = 9148            # of the path; or "9148"
-open_window = true          # no congestion window binds before a loss
+mss_bytes = 9148            # MSS that the path allows; or "9148"
+open_window = true          # the congestion window does not limit the sender before the first loss
 until = "60s"
 
 [client]                    # and [server]
@@ -10,16 +10,16 @@ send_buffer = "16K"
 receive_buffer = "16K"
 program = "10 * (write 8K/4K; read 1)"
 nodelay = false             # cork, quickack
-phase = "70ms"              # of the timers that beat
+phase = "70ms"              # first tick of the periodic timers
 [client.costs]              # nanoseconds: the fields of stacks.Costs
 write_call_ns = 50_000
 
-[forward]                   # client to server; and [backward], which is as [forward] where it says nothing
+[forward]                   # client to server; [backward] takes missing keys from [forward], but no loss
 rate = "100M"
 delay = "1ms"
-framing = "atm"             # what a datagram occupies on the line: ethernet, atm, bare
-loss = 0.01                 # chance; with a seed
-lose = [7, 8]               # packets sent in this direction, counted from 0
+framing = "atm"             # framing overhead on the link: ethernet, atm, bare
+loss = 0.01                 # loss probability; `seed` seeds its random numbers
+lose = [7, 8]               # packets of this direction that are lost, counted from 0
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Value = TypeVar("Value")
 
 LEAST_MSS_BYTES: Final = 1
 MOST_MSS_BYTES: Final = 65_495
-"""An IPv4 packet's 65,535 bytes without the headers of IP and TCP."""
+"""Largest MSS: an IPv4 packet of 65,535 bytes less the IP and TCP headers."""
 
 _MSS_BYTES: Final = 1460
 _UNTIL: Final = "3600s"
@@ -50,10 +50,10 @@ _SERVER_PROGRAM: Final = "read"
 
 
 def declared(what: Mapping[str, Any]) -> Setting:
-    """The setting that a mapping declares, with defaults for what it does not say.
+    """Convert a mapping to a `Setting`; missing keys take defaults.
 
     Raises:
-        UsageError: a key or value that cannot be right; the message names the key by its path.
+        UsageError: unknown key or invalid value; the message names the key by its path.
     """
     table = _Table("", what)
     forward = _link(table.table("forward"), Link())
@@ -106,14 +106,14 @@ def _link(table: _Table, default: Link) -> Link:
 
 
 class _Table:
-    """A mapping whose keys are taken one by one, so that what remains is what nobody knows."""
+    """A mapping whose keys are removed as they are read; keys that remain at `end` are unknown."""
 
     def __init__(self, path: str, values: Mapping[str, Any]) -> None:
         self._path = path
         self._left = dict(values)
         self._known: list[str] = []
 
-    def take(self, key: str, default: Any, read: Callable[[Any], Value]) -> Value:  # noqa: ANN401  (a default as a user would write it)
+    def take(self, key: str, default: Any, read: Callable[[Any], Value]) -> Value:  # noqa: ANN401  (the default has the form that a user would write)
         self._known.append(key)
         try:
             return read(self._left.pop(key, default))

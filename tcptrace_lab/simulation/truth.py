@@ -1,4 +1,4 @@
-"""What the model knows of its own run, as a document: the ledger that a diagnosis of the capture must find again."""
+"""The model's ledger and counters of a run as JSON: the true causes, with which a diagnosis of the capture can be compared."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ TRUTH_VERSION: Final = 1
 
 
 def truth_document(run: Run, setting: Setting) -> dict[str, Any]:
-    """The run's truth, ready for JSON. Times are nanoseconds since 1970, as in the capture.
+    """The truth about a run, ready for JSON. Times are nanoseconds since 1970, as in the capture.
 
-    Keys: `client`, `server` (address, stack, buffers and MSS in force, what they counted, marks), `ledger` (each direction's life in
-    touching intervals, as seen at its sender), `ledger_s` (seconds per cause and direction), `resent` (segments that left more than
-    once), `lost`.
+    Keys: `client`, `server` (address, stack, buffers and MSS in use, counters, marks), `ledger` (contiguous intervals of each direction,
+    as seen at its sender), `ledger_s` (seconds per cause and direction), `resent` (retransmitted segments per direction), `lost` (lost
+    packets per direction), `mss_bytes`, `packets`, `first_ts_ns`, `end_ts_ns`.
     """
     return {
         "truth_version": TRUTH_VERSION,

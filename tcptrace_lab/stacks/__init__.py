@@ -1,13 +1,19 @@
-"""Models of TCP stacks, and the loop of events in which two of them talk.
+"""Models of historical and current TCP stacks, and a discrete-event simulator that runs a connection between two of them.
 
-Read in this order: `setting` (what is simulated), `run` (one of them), `stack` (what makes a stack), `bsd` and its neighbours (what they
-decide), `known` (their figures), `endpoint` with `timers` and `congestion` (what all do alike), `process` (programs and sockets),
-`events` and `path` (time, processors and lines), `truth` (the model's own ledger).
+Read in this order:
 
-Which message sizes stall, and which buffers can lock a stream, also follows from the rules alone, without time: `ranges`.
+- `setting`: the input of a run; `run`: simulates one run and returns the packets;
+- `stack`: what defines a stack; `known`: the modelled stacks with their parameters;
+- `bsd`, `linux`, `modern`, `mddos`: the rules in which stacks differ (send buffer, Nagle, delayed ACK, advertised window);
+- `endpoint`, `timers`, `congestion`: the TCP that all stacks share;
+- `process`: the application and its socket calls;
+- `events`, `path`: simulated time, processors and links;
+- `truth`: the ledger, which gives the cause of every wait as the model knows it.
 
-The model is deterministic: integer nanoseconds, one heap of events, chance only from a seed.
-The public names are those of `__all__`, imported when first used.
+`ranges` needs no simulated time: it derives from a stack's rules which message sizes stall and which buffer sizes can deadlock a stream.
+
+The model is deterministic: integer nanoseconds, one event heap, random numbers only from a seed.
+The public names are those of `__all__`; each is imported on first use.
 """
 
 from __future__ import annotations
@@ -33,7 +39,7 @@ _HOMES = {
     "stack": ("Stack",),
     "truth": ("Hold",),
 }
-"""Module → the public names that it defines."""
+"""Module → its public names."""
 
 __all__ = [
     "STACKS", "Close", "Costs", "Flush", "Hold", "Host", "Link", "Mark", "Packet", "Read", "Repeat", "Run", "Set", "Setting", "Side",

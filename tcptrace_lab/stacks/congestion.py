@@ -1,4 +1,4 @@
-"""Congestion control: slow start and avoidance, and what a loss does to them (RFC 5681; Tahoe and Reno as in 4.3BSD and 4.4BSD)."""
+"""Congestion control: slow start, congestion avoidance and loss recovery (RFC 5681; Tahoe and Reno as in 4.3BSD and 4.4BSD)."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ if TYPE_CHECKING:
     from tcptrace_lab.stacks.endpoint import Endpoint
 
 OPEN = 1 << 30
-"""A window that never binds, in bytes."""
+"""A congestion window that never limits the sender, in bytes."""
 
 DUPLICATE_ACKS = 3
-"""So many mean a loss (RFC 5681, 3.2)."""
+"""Number of duplicate ACKs that starts a fast retransmit (RFC 5681, 3.2)."""
 
 
 class Congestion:
     """The congestion window of one direction.
 
     Attributes:
-        window: bytes.
-        threshold: where slow start ends, in bytes.
-        recovering_until: sequence number whose ACK ends fast recovery at the latest; None outside it.
-        resent: duplicate ACKs made Tahoe begin anew with a segment that is not acknowledged yet.
-        after_loss: a loss has reduced it.
+        window: cwnd, in bytes.
+        threshold: ssthresh, in bytes.
+        recovering_until: sequence number whose ACK ends fast recovery at the latest; None outside fast recovery.
+        resent: Tahoe has made a fast retransmit that is not acknowledged yet.
+        timeout: the retransmission timer expired, and no new data was acknowledged since.
+        after_loss: a loss has reduced the window.
     """
 
     __slots__ = ("_avoided", "_ends", "_tcp", "after_loss", "recovering_until", "resent", "threshold", "timeout", "window")
@@ -34,23 +35,23 @@ class Congestion:
         self.recovering_until: int | None = None
         self.after_loss = self.timeout = self.resent = False
         self._avoided = 0
-        self._ends: deque[int] = deque()  # of the segments in flight, where those are what counts
+        self._ends: deque[int] = deque()  # end of each segment in flight; used only where the window counts segments
         self.window = OPEN
         self.start()
 
     def start(self) -> None:
-        """As at the connection's start."""
+        """Set the initial window."""
         if self._tcp.stack.initial_segments:
             self.window = self._tcp.stack.initial_segments * self._tcp.mss
 
     def restart(self) -> None:
-        """The connection was idle for a timeout (RFC 5681, 4.1)."""
+        """Limit the window to its initial value after one RTO of idle time (RFC 5681, 4.1)."""
         stack = self._tcp.stack
         if stack.initial_segments and self.window < OPEN:
             self.window = min(self.window, stack.initial_segments * self._tcp.mss)
 
     def open(self) -> None:
-        """As after a long time without loss."""
+        """Lift the limit, as on a connection that has long sent without loss."""
         self.window = OPEN
 
     @property
@@ -58,19 +59,19 @@ class Congestion:
         return self._tcp.stack.counts_segments and not self.after_loss
 
     def room(self) -> int:
-        """So many bytes more may be sent; where segments count, whatever their size, each may be a full one (until the first loss)."""
+        """Bytes that the window still allows. Before the first loss, a stack that counts segments charges each one as a full segment."""
         tcp = self._tcp
         if self._by_segments:
             return self.window - len(self._ends) * tcp.mss
         return self.window - (tcp.snd_nxt - tcp.snd_una)
 
     def sent(self, end: int) -> None:
-        """New data up to there has left, as one segment."""
+        """Count a segment with new data that ends at sequence number `end`."""
         if self._by_segments:
             self._ends.append(end)
 
     def _passed(self, acked: int) -> int:
-        """What an ACK is worth: its bytes, or its segments as if they had been full."""
+        """Bytes that an ACK counts as: those acknowledged, or a full MSS per acknowledged segment."""
         tcp, ends = self._tcp, self._ends
         if not self._by_segments:
             return acked
@@ -81,11 +82,11 @@ class Congestion:
 
     @property
     def repairs(self) -> bool:
-        """Duplicate ACKs made it send again what is not acknowledged yet."""
+        """Whether a fast retransmit is not yet fully acknowledged."""
         return self.resent or self.recovering_until is not None
 
     def cause(self) -> str:
-        """Name of a wait for it."""
+        """The ledger's cause for a wait that the congestion window imposes."""
         if self.timeout:
             return "timeout"
         if self.repairs:
@@ -93,7 +94,7 @@ class Congestion:
         return "slow-start" if self.window < self.threshold and not self.after_loss else "congestion-window"
 
     def acked(self, acked: int) -> None:
-        """New data was acknowledged."""
+        """Process an ACK of `acked` new bytes."""
         tcp = self._tcp
         acked = self._passed(acked)
         self.timeout = self.resent = False
@@ -102,7 +103,7 @@ class Congestion:
                 self.window = max(self.window - acked + tcp.mss, tcp.mss)
                 tcp.resend_first()
                 return
-            self.recovering_until = None  # Reno's ends with the first ACK of new data (RFC 5681, 3.2)
+            self.recovering_until = None  # Reno's fast recovery ends with the first ACK of new data (RFC 5681, 3.2)
             self.window = self.threshold
             return
         if self.window >= OPEN:
@@ -118,7 +119,7 @@ class Congestion:
         self.window = min(self.window, OPEN)
 
     def duplicate(self, count: int) -> None:
-        """An ACK came again, so often."""
+        """Process the `count`-th consecutive duplicate ACK."""
         tcp = self._tcp
         recovery = tcp.stack.recovery
         if recovery == "none":
@@ -138,7 +139,7 @@ class Congestion:
                 tcp.resend_first()
 
     def timed_out(self) -> None:
-        """The retransmission timer ran out."""
+        """Process a retransmission timeout."""
         self.recovering_until, self.resent = None, False
         if self._tcp.stack.initial_segments:
             self._reduce()

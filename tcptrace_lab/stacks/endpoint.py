@@ -1,7 +1,8 @@
-"""One end of a connection: what all stacks do alike.
+"""One endpoint of a connection: the TCP that all modelled stacks share.
 
-Sequence numbers are plain integers: SYN is 0, the first byte 1. The functions carry the names of BSD's: `output` is `tcp_output`, `input`
-is `tcp_input`; what differs between stacks they ask `Socket`, `Sender` and `Receiver` (stack.py). Timers and losses: timers.py.
+Sequence numbers are plain integers: the SYN is 0, the first byte 1. Functions and variables have BSD's names: `output` is `tcp_output`,
+`input` is `tcp_input`. The rules in which stacks differ are in `Socket`, `Sender` and `Receiver` (stack.py); timers are in timers.py, the
+congestion window in congestion.py.
 """
 
 from __future__ import annotations
@@ -22,26 +23,28 @@ if TYPE_CHECKING:
     from tcptrace_lab.stacks.setting import Host
 
 UNSCALED_WINDOW_BYTES = 65_535
-"""Largest window without the option (RFC 7323)."""
+"""Largest window without the window scale option (RFC 7323)."""
 
 LATE_ACK_NS = 20 * NS_PER_MS
-"""An ACK that left so long after what it acknowledges had come was delayed, by a timer or because the program did not read: the
-ledger's measure, half of the shortest timer in use. Less is the hosts' own time."""
+"""An ACK this late after the last received data counts as delayed in the ledger: by a timer, or because the application did not read.
+It is half of the shortest delayed-ACK timer in use. A shorter delay is the host's processing time."""
 
 SYN_OPTION_BYTES = 4
-"""MSS (RFC 9293, 3.7.1)."""
+"""Length of the MSS option (RFC 9293, 3.7.1)."""
 
 
 class Endpoint:
-    """One end.
+    """One endpoint: its send state, receive state and connection state.
 
     Attributes:
-        more_to_come: the write that brought the last bytes has not ended.
-        pushing: nothing small is held now.
-        held: why the bytes that are queued do not leave: `nagle`, `receiver-window`, `zero-window`, `congestion-window`, `pacing`.
-        on_room, on_data: what to call when the send buffer has room again, or data to read has come (or the end).
-        on_change: what to call whenever what holds the next byte may have changed.
-        released_late: the last ACK of new data had waited at the receiver.
+        more_to_come: the write call that queued the last bytes has more bytes to queue.
+        pushing: small segments leave now in spite of Nagle's algorithm.
+        held: why queued bytes do not leave: `nagle`, `receiver-window`, `zero-window`, or a cause of `Congestion.cause`; empty: nothing
+            holds them.
+        on_room: called when an ACK has freed send buffer space.
+        on_data: called when data to read, or the peer's FIN, has arrived.
+        on_change: called whenever the reason why the next byte does not leave may have changed.
+        released_late: the last ACK of new data was a delayed one.
     """
 
     __slots__ = (
@@ -91,24 +94,30 @@ class Endpoint:
         self.sender = stack.sender(self)
         self.receiver = stack.receiver(self)
 
-    # The socket's side
+    # Calls from the socket layer
 
     @property
     def queued(self) -> int:
-        """Bytes that were given and are not sent, or are to be sent again."""
+        """Bytes from SND.NXT to the end of the queued data: unsent, or due for retransmission."""
         return self.snd_end - self.snd_nxt
 
     @property
     def in_flight(self) -> int:
-        """Sequence numbers that were sent and not acknowledged."""
+        """Sequence numbers sent and not yet acknowledged (FlightSize, RFC 5681)."""
         return self.snd_max - self.snd_una
 
     def unacked_room(self) -> int:
-        """Room in a send buffer that keeps what is not acknowledged; negative where a stack overfills it."""
+        """Free bytes of a send buffer that keeps data until it is acknowledged; negative where a stack overfills it."""
         return self.send_buffer - (self.snd_end - max(self.snd_una, 1))
 
     def append(self, size_bytes: int, buffers: int, *, more_to_come: bool) -> None:
-        """The program's bytes are in the buffer (`PRU_SEND`); the same write may bring more."""
+        """Queue bytes that the socket layer has copied (`PRU_SEND`), and send what may leave.
+
+        Args:
+            size_bytes: bytes to queue.
+            buffers: buffers (mbufs) that they fill.
+            more_to_come: whether this write call has more bytes to queue.
+        """
         self.more_to_come = more_to_come
         self.snd_end += size_bytes
         self.buffers += buffers
@@ -116,24 +125,24 @@ class Endpoint:
         self.output()
 
     def take(self, size_bytes: int) -> None:
-        """The program has read (without telling the protocol yet)."""
+        """Remove bytes that the application has read; `Receiver.read` is called separately."""
         self.unread -= size_bytes
 
     def close(self) -> None:
-        """No more is written."""
+        """End the output: send a FIN after the queued bytes."""
         self.closing = True
         self.output()
 
     # Output
 
     def window_cause(self) -> str:
-        """Which window holds what is queued."""
+        """The window that keeps queued bytes from leaving, as a cause of the ledger."""
         if self.cc.room() < self.snd_edge - self.snd_nxt:
             return self.cc.cause()
         return "zero-window" if self.snd_edge <= self.snd_una else "receiver-window"
 
     def output(self) -> None:
-        """Send what may go, and an ACK if one is due."""
+        """Send all segments that may leave now, and an ACK if one is due."""
         if not self.connected:
             return
         self.calls_output += 1
@@ -155,7 +164,7 @@ class Endpoint:
             self.on_change()
 
     def _output_one(self, *, idle: bool) -> bool | None:
-        """One segment of data, FIN or ACK: whether there may be more; None: there was none."""
+        """Send one segment with data, a FIN or an ACK; return whether more may follow, or None if nothing was due."""
         queued = self.snd_end - self.snd_nxt
         length = 0
         self.resending = self.snd_nxt < self.snd_max
@@ -167,27 +176,27 @@ class Endpoint:
             if self.force:
                 length = min(usable, queued, self.mss)
             elif self.closing and 0 < queued <= min(self.mss, usable):
-                length = queued  # FIN goes along, and nothing holds a FIN
+                length = queued  # a FIN goes with the last segment, and no rule holds it
             else:
                 length = self.sender.length(self, queued, usable, idle)
-        fin = self.closing and length == queued  # a FIN that was sent leaves -1
+        fin = self.closing and length == queued  # after the FIN was sent, queued is -1
         if not length and not fin and not self.ack_now:
             return None
         self._emit(length, FIN if fin else 0)
         return (length > 0 or fin) and self.snd_nxt < self.snd_end and not self.force
 
     def _probe(self) -> None:
-        """Ask a host that has closed its window what it has room for.
+        """Send a window probe to a peer whose window is closed.
 
-        By the next byte, which does not count as sent (`t_force`), or by an empty segment from before what it has acknowledged, which it
-        must answer (`tcp_xmit_probe_skb`).
+        BSD sends the next byte, which does not count as sent (`t_force`). Linux sends an empty segment with an already acknowledged
+        sequence number, which the peer must answer (`tcp_xmit_probe_skb`).
         """
         length = self.stack.probe_bytes
         self._transmit(self._segment(self.snd_nxt - 1 + length, length, 0))
         self.held = self.window_cause()
 
     def _segment(self, seq: int, length: int, flags: int) -> Packet:
-        """A segment that carries the ACK and the window that are due."""
+        """Build a segment with the current ACK and window; no ACK is due afterwards."""
         push = PSH if length and seq + length == self.snd_end else 0
         packet = Packet(seq, self.rcv_nxt, flags | push | ACK, self._tell_window(), length, from_client=self.from_client)
         packet.late_ack = self.ack_owed and self.clock.now_ns - self.last_received_ns >= LATE_ACK_NS
@@ -238,7 +247,7 @@ class Endpoint:
             self.clock.at(packet.arrived_ns, self.peer.arrive, packet)
 
     def resend_first(self) -> None:
-        """The first segment that is not acknowledged, as far as the peer's window takes it, or a byte."""
+        """Retransmit the first unacknowledged segment, limited to the peer's window but at least 1 byte."""
         self.resending = True
         back = self.snd_nxt
         self.snd_nxt = self.snd_una
@@ -250,7 +259,7 @@ class Endpoint:
     # Input
 
     def arrive(self, packet: Packet) -> None:
-        """A packet interrupts the host."""
+        """Receive a packet: an interrupt, whose processing time delays `input`."""
         costs, length = self._costs, packet.payload_bytes
         cost_ns = costs.data_in_ns + (costs.data_in_ns_per_kib * length >> 10) if length else costs.ack_in_ns
         done_ns = self.cpu.interrupt(cost_ns)
@@ -260,7 +269,7 @@ class Endpoint:
             self.clock.at(done_ns, self.input, packet)
 
     def input(self, packet: Packet) -> None:
-        """Take a packet's ACK, window and data, then send what they allow."""
+        """Process a packet's ACK, window and data, then send what they allow."""
         self.calls_input += 1
         if packet.flags & SYN or not self.connected:
             self._handshake(packet)
@@ -269,13 +278,13 @@ class Endpoint:
         look = self._acknowledged(packet)
         if packet.payload_bytes or packet.flags & FIN:
             self._data(packet)
-        elif packet.seq < self.rcv_nxt:  # not acceptable, so it must be answered (RFC 9293, 3.10.7.4)
+        elif packet.seq < self.rcv_nxt:  # an unacceptable segment must be answered (RFC 9293, 3.10.7.4)
             self.ack_now = True
         if look or self.ack_now:
             self.output()
 
     def _acknowledged(self, packet: Packet) -> bool:
-        """Whether its ACK or window makes it worth looking for something to send."""
+        """Process a packet's ACK and window; return whether `output` is to be called."""
         ack, edge = packet.ack, packet.ack + packet.window_bytes
         if ack > self.snd_una:
             acked = ack - self.snd_una
@@ -283,7 +292,7 @@ class Endpoint:
             self.released_late = packet.late_ack
             self.snd_una = ack
             self.snd_nxt = max(self.snd_nxt, ack)
-            self.snd_max = max(self.snd_max, ack)  # a probe's byte was taken
+            self.snd_max = max(self.snd_max, ack)  # the peer accepted a window probe's byte
             self.snd_edge = edge
             self.timers.acked(ack)
             self.cc.acked(acked)
@@ -313,7 +322,7 @@ class Endpoint:
             self.ack_now = True
             return
         room_end, flags = self._room_end(), packet.flags
-        if packet.seq + packet.payload_bytes > room_end:  # a probe of a closed window
+        if packet.seq + packet.payload_bytes > room_end:  # a window probe, or data beyond the window
             end, flags = room_end, flags & ~FIN
             self.ack_now = True
             if end <= self.rcv_nxt:
@@ -336,22 +345,22 @@ class Endpoint:
         self._wake(self.on_data)
 
     def _room_end(self) -> int:
-        """How far data is taken."""
+        """Sequence number up to which data is accepted."""
         room = self.receive_buffer - self.unread if self.stack.takes_beyond_window else 0
         return max(self.advertised, self.rcv_nxt + room)
 
     @property
     def ended(self) -> bool:
-        """The peer has closed, and all that it sent is here."""
+        """Whether the peer's FIN and all data before it have arrived."""
         return self.peer_closed and not self._out_of_order
 
     @property
     def has_holes(self) -> bool:
-        """Data came out of order, and some of it is missing."""
+        """Whether data is missing before data that arrived out of order."""
         return bool(self._out_of_order)
 
     def delay_ack(self, due_ns: int | None = None) -> None:
-        """Owe an ACK, at the latest at a time; without one, at the host's next heartbeat."""
+        """Delay an ACK until `due_ns` at the latest; None: until the host's next 200 ms tick."""
         self.ack_owed = True
         self.timers.delayed_ack(due_ns)
 
@@ -378,7 +387,7 @@ class Endpoint:
 
     def _handshake(self, packet: Packet) -> None:
         if packet.flags & SYN:
-            if self.rcv_nxt:  # the SYN came again: what was sent for it is lost
+            if self.rcv_nxt:  # a retransmitted SYN: our answer was lost
                 self._resend_handshake()
                 return
             self.rcv_nxt = 1
@@ -407,5 +416,5 @@ class Endpoint:
             self._send_syn(SYN | ACK)
 
     def syn_again(self) -> None:
-        """The SYN, or its answer, was lost."""
+        """Retransmit the SYN (client) or the SYN/ACK (server)."""
         self._send_syn(SYN if self.from_client else SYN | ACK)

@@ -1,7 +1,7 @@
-"""Time in the model: a heap of events, and one processor per host.
+"""Simulated time: an event heap, and one processor per host.
 
-All times are integer nanoseconds from the start of the run. Events of one instant happen in the order in which they were asked for, so that
-a run is the same every time.
+All times are integer nanoseconds from the start of the run. Events with equal times run in the order in which they were scheduled, so a
+run is reproducible.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ NS_PER_MS = 1_000_000
 NS_PER_US = 1_000
 
 MAX_EVENTS = 50_000_000
-"""Events of one run: a model that waits for itself without end is stopped (ours: minutes of work)."""
+"""Most events of one run, which take minutes. The limit stops a run that never ends."""
 
 
 class TooManyEvents(RuntimeError):
-    """A run did not come to its end within the events, or packets, that one may have."""
+    """A run exceeded its limit of events or packets."""
 
 
 class Clock:
-    """The time, and what is still to happen."""
+    """The current time and the scheduled events."""
 
     __slots__ = ("_heap", "_order", "now_ns")
 
@@ -35,15 +35,15 @@ class Clock:
         self._order = 0
 
     def at(self, when_ns: int, happen: Callable[..., object], *values: object) -> None:
-        """Let something happen at a time, not before now."""
+        """Schedule `happen(*values)` for `when_ns`, which is not in the past."""
         self._order += 1
         heappush(self._heap, (when_ns, self._order, happen, values))
 
     def run(self, until_ns: int, done: Callable[[], bool]) -> None:
-        """Let everything happen in order, until `done`, until nothing is left or until a time.
+        """Run the events in order until `done()` is true, no event is left, or the next one is later than `until_ns`.
 
         Raises:
-            TooManyEvents: the run has no end.
+            TooManyEvents: the run has more than `MAX_EVENTS` events, or `done` found too many packets.
         """
         heap = self._heap
         for _ in range(MAX_EVENTS):
@@ -56,24 +56,24 @@ class Clock:
 
 
 class Cpu:
-    """One processor: interrupts one after another, and one process that they interrupt.
+    """One processor. It runs interrupts one after another, and one process, which interrupts preempt.
 
     Attributes:
-        busy_ns: time that was spent, of both kinds.
+        busy_ns: time spent on interrupts and on the process.
     """
 
     __slots__ = ("_clock", "_end_ns", "_free_ns", "_resume", "_stolen_ns", "busy_ns")
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._free_ns = 0  # interrupts are done
+        self._free_ns = 0  # when all accepted interrupts are done
         self._end_ns = 0
-        self._stolen_ns = 0  # from the process's work, since its end was reckoned
+        self._stolen_ns = 0  # interrupt time since the process's end was computed
         self._resume: Callable[[], object] | None = None
         self.busy_ns = 0
 
     def interrupt(self, cost_ns: int) -> int:
-        """Work that nothing interrupts: when it is done."""
+        """Run `cost_ns` of interrupt work, which nothing preempts; return when it is done."""
         start_ns = max(self._clock.now_ns, self._free_ns)
         self._free_ns = start_ns + cost_ns
         self.busy_ns += cost_ns
@@ -82,10 +82,10 @@ class Cpu:
         return self._free_ns
 
     def process(self, cost_ns: int, resume: Callable[[], object]) -> bool:
-        """Work of the process, which `resume` follows.
+        """Run `cost_ns` of process work, then call `resume`.
 
         Returns:
-            Whether it is done already, without any time; `resume` is not called then.
+            True if the work takes no time and is done; `resume` is then not called.
         """
         now_ns = self._clock.now_ns
         if not cost_ns and self._free_ns <= now_ns:

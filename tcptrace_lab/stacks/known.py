@@ -1,4 +1,4 @@
-"""The stacks that are modelled, by name."""
+"""The modelled stacks with their parameters, by name."""
 
 from __future__ import annotations
 
@@ -125,4 +125,4 @@ FREEBSD = Stack(
 )
 
 STACKS: Final[dict[str, Stack]] = {stack.name: stack for stack in (BSD42, SUNOS4, BSD44, IRIX62, SOLARIS25, MD_DOS, LINUX, FREEBSD)}
-"""Name → stack."""
+"""Name on the command line → stack."""

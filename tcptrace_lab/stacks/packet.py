@@ -1,24 +1,24 @@
-"""A segment on its way."""
+"""A simulated TCP segment."""
 
 from __future__ import annotations
 
 FIN, SYN, PSH, ACK = 0x01, 0x02, 0x08, 0x10
-"""Bits of the TCP header's flags (RFC 9293, 3.1)."""
+"""Flag bits of the TCP header (RFC 9293, 3.1)."""
 
 
 class Packet:
     """One segment. Sequence numbers are relative: SYN is 0, the first byte 1.
 
     Attributes:
-        from_client: its direction.
+        from_client: the direction: True from client to server.
         decided_ns: when its sender decided to send it.
-        sent_ns: when its first bit leaves the sender's host.
-        arrived_ns: when its last bit reaches the receiver's host; None: it is lost.
-        seq, ack, flags, window_bytes, payload_bytes: of its header; the window with its scale applied.
-        mss_bytes: option of a SYN, else None.
-        window_scale: option of a SYN, else None.
-        late_ack: its ACK had to wait, for a timer or for the program to read.
-        resent_for: what makes bytes that left before leave again: `timeout` or `loss-recovery`; empty: they are new.
+        sent_ns: when its first bit leaves the sending host.
+        arrived_ns: when its last bit reaches the receiving host; None: lost.
+        seq, ack, flags, window_bytes, payload_bytes: header fields; the window is scaled, in bytes.
+        mss_bytes: MSS option of a SYN, else None.
+        window_scale: window scale option of a SYN, else None.
+        late_ack: its ACK was delayed by a timer, or until the application read.
+        resent_for: cause of a retransmission: `timeout` or `loss-recovery`; empty: new data.
     """
 
     __slots__ = (
@@ -52,7 +52,7 @@ class Packet:
         self.resent_for = ""
 
     def __repr__(self) -> str:
-        """Like a line of tcpdump."""
+        """The packet in the style of tcpdump."""
         names = "".join(letter for letter, bit in (("S", SYN), ("F", FIN), ("P", PSH), (".", ACK)) if self.flags & bit)
         way = "C > S" if self.from_client else "S > C"
         span = f"{self.seq}:{self.seq + self.payload_bytes}({self.payload_bytes})"

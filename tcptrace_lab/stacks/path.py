@@ -1,6 +1,6 @@
-"""What lies between two hosts: a line of some rate and length per direction, what frames cost on it, and what it loses.
+"""The path between two hosts: one link per direction, with a rate, a propagation delay, a framing overhead and packet loss.
 
-A frame occupies the line for its bytes; those that come meanwhile wait before it, in order and without limit. Lost frames occupy it too.
+A frame occupies the link for its serialization time. Later frames wait in an unlimited FIFO queue. A lost frame occupies the link too.
 """
 
 from __future__ import annotations
@@ -15,38 +15,38 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 IP_TCP_HEADER_BYTES = 40
-"""IPv4 and TCP without options."""
+"""IPv4 and TCP headers without options."""
 
 ETHERNET_FRAME_BYTES = 38
-"""Preamble and start 8, header 14, checksum 4, gap 12 (IEEE 802.3)."""
+"""Bytes on the wire beside the payload: preamble and start delimiter 8, header 14, FCS 4, interpacket gap 12 (IEEE 802.3)."""
 
 ETHERNET_LEAST_BYTES = 46
-"""A shorter payload is padded (IEEE 802.3)."""
+"""Minimum payload of a frame; a shorter one is padded (IEEE 802.3)."""
 
 CELL_BYTES, CELL_PAYLOAD_BYTES = 53, 48
-"""ITU-T I.361."""
+"""Bytes of an ATM cell, and of its payload (ITU-T I.361)."""
 
 AAL5_TRAILER_BYTES, LLC_SNAP_BYTES = 8, 8
-"""ITU-T I.363.5; RFC 1483 (now 2684), routed."""
+"""Overhead of one PDU: the AAL5 trailer (ITU-T I.363.5) and the LLC/SNAP header of routed IP (RFC 1483, now RFC 2684)."""
 
 
 def ethernet(datagram_bytes: int) -> int:
-    """Bytes that a datagram takes on an Ethernet."""
+    """Bytes that a datagram occupies on Ethernet, with preamble and interpacket gap."""
     return max(datagram_bytes, ETHERNET_LEAST_BYTES) + ETHERNET_FRAME_BYTES
 
 
 def atm(datagram_bytes: int) -> int:
-    """Bytes of the cells that carry a datagram over AAL5 with LLC/SNAP."""
+    """Bytes of the ATM cells that carry a datagram over AAL5 with LLC/SNAP."""
     return -(-(datagram_bytes + LLC_SNAP_BYTES + AAL5_TRAILER_BYTES) // CELL_PAYLOAD_BYTES) * CELL_BYTES
 
 
 def bare(datagram_bytes: int) -> int:
-    """Bytes of the datagram itself (loopback)."""
+    """Bytes of the datagram alone, without framing (loopback)."""
     return datagram_bytes
 
 
 FRAMINGS: Final[dict[str, Callable[[int], int]]] = {"ethernet": ethernet, "atm": atm, "bare": bare}
-"""Name of a framing → the bytes that a datagram takes on the line."""
+"""Name of a framing → function from the datagram's bytes to the bytes that it occupies on the link."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +54,12 @@ class Link:
     """One direction of a path.
 
     Attributes:
-        rate_bps: bits per second on the line; 0: without limit.
-        propagation_ns: from its end at the sender to its end at the receiver.
+        rate_bps: bits per second; 0: unlimited.
+        propagation_ns: propagation delay.
         framing: a name in `FRAMINGS`.
-        lost: of the packets sent in this direction, counted from 0, those that never arrive.
-        loss: chance that any other one is lost.
-        seed: of that chance.
+        lost: indices, counted from 0, of the packets of this direction that are lost.
+        loss: probability that any other packet is lost.
+        seed: seed of the random number generator for `loss`.
     """
 
     rate_bps: int = 0
@@ -70,29 +70,29 @@ class Link:
     seed: int = 0
 
     def wire_ns(self, datagram_bytes: int) -> int:
-        """Time that a datagram occupies the line."""
+        """Serialization time of a datagram, framing included."""
         if not self.rate_bps:
             return 0
         return FRAMINGS[self.framing](datagram_bytes) * 8 * NS_PER_S // self.rate_bps
 
 
 class Line:
-    """A link in use."""
+    """A link during a run: its queue and its loss state."""
 
     __slots__ = ("_cached_ns", "_free_ns", "_link", "_random", "sent")
 
     def __init__(self, link: Link) -> None:
         self._link = link
         self._free_ns = 0
-        self._random = Random(link.seed)  # noqa: S311 - the model's chance, which must be the same every time
+        self._random = Random(link.seed)  # noqa: S311 - simulated loss, which must be reproducible
         self._cached_ns: dict[int, int] = {}
         self.sent = 0
 
     def send(self, ready_ns: int, datagram_bytes: int) -> tuple[int, int | None]:
-        """Send a datagram that is at the line's end at a time.
+        """Queue a datagram that is ready to leave at `ready_ns`.
 
         Returns:
-            When its first bit leaves and when its last arrives; None if it never does.
+            When its first bit leaves, and when its last bit arrives; None instead of the latter if the datagram is lost.
         """
         link = self._link
         number, self.sent = self.sent, self.sent + 1

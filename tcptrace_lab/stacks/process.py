@@ -1,4 +1,4 @@
-"""A host's program: it writes, reads, thinks, and is put to sleep by its socket (`sosend`, `soreceive`)."""
+"""The application of a simulated host: it writes, reads and pauses, and sleeps when its socket calls block (`sosend`, `soreceive`)."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ if TYPE_CHECKING:
     from tcptrace_lab.stacks.setting import Step
 
 FOR_ROOM, FOR_DATA, FOR_ACKS = -1, -2, -3
-"""What a step asks for instead of nanoseconds of work: to sleep until there is room, or data, or the next ACK of what was written."""
+"""Values that a step yields instead of nanoseconds of processor time: sleep for send buffer space, for data, or for the next ACK."""
 
 IDLE_BEFORE = 1 << 60
-"""Added to a time: to sleep so long, without work."""
+"""Offset of a time that a step yields: sleep until that time, without using the processor."""
 
 
 class Process:
-    """The program of one host.
+    """The application of one host.
 
     Attributes:
-        state: `new`, `working`, `writing` (asleep for room), `reading` (asleep for data), `flushing` (asleep
-            for ACKs), `thinking` or `done`.
-        marks: name and time of each `Mark`.
-        left_bytes: of the message that is being written, not yet in the socket.
-        call_left_bytes: the same of the call of `write`.
+        state: `new`, `working`, `writing` (asleep for send buffer space), `reading` (asleep for data), `flushing` (asleep for ACKs),
+            `thinking` or `done`.
+        marks: name and time (ns) of each `Mark`.
+        left_bytes: bytes of the current message that are not yet in the send buffer.
+        call_left_bytes: bytes of the current `write` call that are not yet in the send buffer.
     """
 
     __slots__ = (
@@ -69,7 +69,7 @@ class Process:
             self._go_on()
 
     def _go_on(self) -> None:
-        """Run until the program sleeps or works for a time."""
+        """Run the steps until the application sleeps or uses processor time."""
         self.state = "working"
         for wants in self._steps:
             if wants == FOR_ROOM:

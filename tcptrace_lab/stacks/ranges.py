@@ -1,12 +1,12 @@
-"""Which sizes of messages stall, and which buffers can lock a stream: what follows from a stack's rules alone, without time.
+"""Message sizes that stall, and buffer sizes that can deadlock a stream, derived from a stack's rules without simulated time.
 
-A request goes one way and its answer comes back, over one connection. The sender's socket takes the message in pieces; TCP sends full
-segments at once and holds a small one back (Nagle's algorithm); the receiver holds its ACK back until enough has come. A size stalls if at
-the end bytes are held, or the program is blocked, and no ACK is on its way but that of the receiver's timer. Whether an ACK comes back
-before or after the next piece is written depends on the path; so each size is tried both ways.
+A request and its answer share one connection. The sender's socket copies the message in pieces. TCP sends full segments at once and holds
+a small one (Nagle's algorithm). The receiver delays its ACK until enough data has arrived. A size stalls if, at the end, bytes are held or
+the application is blocked, and only the delayed-ACK timer will send an ACK. Whether an ACK returns before or after the next piece is
+written depends on the path, so each size is evaluated for both cases.
 
-Not modelled: congestion windows, loss, the time that hosts need, ACKs that the timer sends meanwhile, and what the message before left
-behind (it was answered, so nothing).
+Not modelled: congestion windows, loss, processing time, ACKs that the timer sends in the meantime, and earlier messages (each was answered,
+so nothing of it is queued or in flight).
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ if TYPE_CHECKING:
 
 KIB = 1024
 LARGEST_BYTES = 64 * KIB
-"""Sizes are looked at up to here unless asked otherwise."""
+"""Default upper bound of the examined message sizes."""
 
 CLUSTER_BYTES = 1024
-"""SunOS 4.1 and 4.3BSD: MCLBYTES."""
+"""Bytes of an mbuf cluster, SunOS 4.1 and 4.3BSD (MCLBYTES)."""
 SEND_CHUNK_BYTES = 4 * CLUSTER_BYTES
-"""SunOS 4.1: what `sosend` hands to TCP at a time (os/uipc_socket.c)."""
+"""SunOS 4.1: most bytes that `sosend` passes to TCP at a time (os/uipc_socket.c)."""
 
 BSD44_MBUF_BYTES, BSD44_LEAST_CLUSTER_BYTES = 100, 208
-"""4.4BSD: MHLEN and MINCLSIZE (sys/mbuf.h). `sosend` hands TCP one cluster at a time, and less than MINCLSIZE in mbufs."""
+"""4.4BSD: MHLEN and MINCLSIZE (sys/mbuf.h). `sosend` passes one cluster at a time to TCP, and less than MINCLSIZE in mbufs."""
 
 STREAM_BUFFERS = 4
-"""A stream is looked at until it has filled both buffers so often: what locks by itself does so in the first or second round."""
+"""A stream is followed until it has filled both buffers this many times; a deadlock appears in the first or second round."""
 
 MOST_PIECES = 1024
-"""Pieces of the largest message: time grows with their square, and 64 KiB in so many take some ten seconds."""
+"""Most pieces of the largest message. Computing time grows with the square of this number: about 10 s for 64 KiB in 1,024 pieces."""
 
 _MOST_STEPS = 16 * MOST_PIECES
-"""Steps of one walk, as a guard: each writes a piece or takes an ACK."""
+"""Most steps of one evaluation, as a safeguard. Each step writes a piece or processes an ACK."""
 
 Bytes = int | Amount
 
 
 class Acks(StrEnum):
-    """When ACKs come back.
+    """When ACKs return.
 
-    After the program has written all that the socket takes; before its next piece; or (Linux) only when the receiving program has read, so
-    that one covers all of a burst, its small end too.
+    SLOW: after the application has written all that the socket accepts. FAST: before its next piece. BY_READS (Linux): only when the
+    receiving application has read, so one ACK covers a whole burst, including its small last segment.
     """
 
     SLOW = "slow"
@@ -60,13 +60,13 @@ class Acks(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the sizes depend on.
+    """Parameters on which stalling sizes depend.
 
     Attributes:
-        mss_bytes: M, the data of a full segment.
-        send_buffer_bytes: S, of the sender's socket. Linux, which does not block before megabytes, does not look at it.
-        receive_buffer_bytes: R, of the receiver's socket, and the largest window.
-        copy_bytes: what is handed to TCP at a time: the socket layer's piece or the program's write, whichever is smaller.
+        mss_bytes: M, payload of a full segment.
+        send_buffer_bytes: S, the sender's send buffer. The Linux model ignores it: Linux blocks only after megabytes.
+        receive_buffer_bytes: R, the receiver's receive buffer, which is also the largest window.
+        copy_bytes: bytes passed to TCP at a time: the socket layer's piece or the application's write, whichever is smaller.
         nodelay: TCP_NODELAY at the sender.
     """
 
@@ -77,14 +77,14 @@ class Settings:
     nodelay: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse what no connection has (ValueError)."""
+        """Reject sizes below 1 byte (ValueError)."""
         for name in ("mss_bytes", "send_buffer_bytes", "receive_buffer_bytes", "copy_bytes"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1")
 
 
 class Stalls(StrEnum):
-    """What becomes of a size."""
+    """Whether a message size stalls."""
 
     NEVER = "never"
     ALWAYS = "always"
@@ -93,7 +93,7 @@ class Stalls(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Sizes that stall: always, or depending on how soon ACKs come back."""
+    """A range of message sizes (inclusive) that stall always, or depending on when ACKs return."""
 
     from_bytes: int
     to_bytes: int
@@ -102,18 +102,18 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """A sender and a receiver of one kind.
+    """Rules of one stack, for both the sender and the receiver.
 
     Attributes:
         key: its name on the command line and in the JSON.
-        title: its name for people.
-        copy_bytes: pieces in which the socket takes a message, if the program writes it at once.
-        ack_percent: share of the receive buffer that lets an ACK go; None where the rule is another.
-        rest: `(settings, size, acks_come)` → what of a message of that size is not written, and what is not sent, when all waits.
-        source: where the rules are from.
-        ways: in which ACKs may come; a size stalls always if it does in all.
-        unused_bytes: most of a send buffer that may stay unused while a write waits for room.
-        round_mss, round_buffer: what the stack makes of an MSS, and of a buffer given that.
+        title: its name in reports.
+        copy_bytes: pieces in which the socket copies a message that the application writes in one call.
+        ack_percent: share of the receive buffer that triggers an immediate ACK; None if the stack has another rule.
+        rest: `(settings, size, acks_come)` → unwritten and unsent bytes of a message of that size once nothing moves.
+        source: sources of the rules.
+        ways: timings of ACKs to evaluate; a size that stalls with all of them always stalls.
+        unused_bytes: most bytes of the send buffer that may stay free while a write is blocked.
+        round_mss, round_buffer: how the stack rounds an MSS, and a buffer size given the MSS.
     """
 
     key: str
@@ -133,7 +133,7 @@ class Stack:
         return unwritten > 0 or unsent > 0
 
     def in_force(self, settings: Settings) -> Settings:
-        """The settings as the stack uses them, after its rounding; the same if it has rounded them already."""
+        """The settings after the stack's rounding; settings that are already rounded do not change."""
         mss = self.round_mss(settings.mss_bytes, settings.mss_bytes)
         send, receive = (self.round_buffer(size, mss) for size in (settings.send_buffer_bytes, settings.receive_buffer_bytes))
         return replace(settings, mss_bytes=mss, send_buffer_bytes=send, receive_buffer_bytes=receive)
@@ -141,14 +141,14 @@ class Stack:
 
 @dataclass(frozen=True, slots=True)
 class Deadlock:
-    """Whether a stream can lock: a sender that waits for `hold_bytes` against a receiver that waits for `ack_bytes`.
+    """Whether a stream can deadlock: the sender waits for `hold_bytes` of data while the receiver waits for `ack_bytes`.
 
     Attributes:
-        hold_bytes: H: queued bytes that the sender does not hold back.
-        ack_bytes: A: bytes that let an ACK go at once.
-        send_buffer_bytes: S.
-        unused_bytes: most of S that may stay unused while a write waits for room.
-        locks: a stream that begins on an idle connection locks by the rules.
+        hold_bytes: H: queued bytes that the sender always sends.
+        ack_bytes: A: bytes that trigger an immediate ACK.
+        send_buffer_bytes: S: the send buffer.
+        unused_bytes: most bytes of S that may stay free while a write is blocked.
+        locks: by the rules, a stream that begins on an idle connection deadlocks.
     """
 
     hold_bytes: int
@@ -159,22 +159,22 @@ class Deadlock:
 
     @property
     def needed_bytes(self) -> int:
-        """With less than so much of send buffer a stream can lock, however it is written."""
+        """H + A: with a smaller send buffer a stream can deadlock, whatever the size of its writes."""
         return self.hold_bytes + self.ack_bytes
 
     @property
     def possible(self) -> bool:
-        """Whether S < H + A, or a stream of these writes is known to lock with some of S unused."""
+        """Whether S < H + A, or a stream of these writes deadlocks with part of S free."""
         return self.send_buffer_bytes < self.needed_bytes or self.locks
 
     @property
     def possible_if_unused(self) -> bool:
-        """Whether what writes may leave unused is enough for a lock: with as much send buffer as all that there is none."""
+        """Whether S < H + A + the bytes that writes may leave free; a larger send buffer rules out a deadlock."""
         return self.send_buffer_bytes < self.needed_bytes + self.unused_bytes
 
 
 def deadlock(stack: Stack, settings: Settings) -> Deadlock | None:
-    """The condition under which a stream can lock; None for a stack whose blocked sender pushes what it holds (Linux)."""
+    """The condition for a deadlock; None for a stack whose blocked sender pushes held data (Linux)."""
     if stack.ack_percent is None:
         return None
     used = stack.in_force(settings)
@@ -192,10 +192,10 @@ def _piece_bytes(settings: Settings) -> int:
 
 
 def predicted_ranges(stack: Stack, settings: Settings, first: int = 1, last: int = LARGEST_BYTES) -> tuple[Range, ...]:
-    """The sizes from `first` to `last` bytes that stall, exact to the byte, ascending; those between do not stall.
+    """Sizes from `first` to `last` bytes that stall, as ascending ranges exact to the byte; sizes between the ranges do not stall.
 
     Raises:
-        ValueError: a message would have more than `MOST_PIECES` pieces.
+        ValueError: a message of `last` bytes would have more than `MOST_PIECES` pieces.
     """
     used = stack.in_force(settings)
     piece = _piece_bytes(used)
@@ -220,9 +220,10 @@ def stalled_share(ranges: tuple[Range, ...], first: int = 1, last: int = LARGEST
 def _bsd(
     settings: Settings, size: Bytes, acks_come: Acks, stack: Stack, piece: Callable[[Settings, Bytes, Bytes], Bytes | None]
 ) -> tuple[Bytes, Bytes]:
-    """A message through `sosend` and `tcp_output` of BSD and its kin, to a receiver of the same stack.
+    """Send a message through `sosend` and `tcp_output` of a BSD stack to a receiver with that stack; return unwritten and unsent bytes.
 
-    Written in one call, or in calls of `copy_bytes` where the stack's own pieces are larger: `sosend` looks at the rest of its call.
+    The application writes it in one call, or in calls of `copy_bytes` where the stack's own pieces are larger: `sosend` decides by the
+    remaining bytes of its call.
     """
     full, window = settings.mss_bytes, settings.receive_buffer_bytes
     ack_at = ack_bytes(full, window, stack.ack_percent or 0)
@@ -235,7 +236,7 @@ def _bsd(
 
     def output() -> None:
         nonlocal queued, in_flight, unacked
-        idle = in_flight == 0  # once per call: the tail of a burst leaves with it
+        idle = in_flight == 0  # evaluated once per call: the small last segment of a burst leaves with the burst
         while queued > 0:
             length = min(queued, full, window - in_flight)
             may_leave = length == full or ((idle or settings.nodelay) and length == queued) or length >= window // 2
@@ -263,7 +264,7 @@ def _bsd(
 
 
 def _sunos_piece(settings: Settings, left: Bytes, space: Bytes) -> Bytes | None:
-    """What `sosend` of SunOS 4.1 takes; None: it blocks."""
+    """Bytes that `sosend` of SunOS 4.1 copies in one turn; None: it blocks."""
     held = settings.send_buffer_bytes - space
     if space <= 0 or (left >= CLUSTER_BYTES and space < CLUSTER_BYTES and held >= CLUSTER_BYTES):
         return None
@@ -271,7 +272,7 @@ def _sunos_piece(settings: Settings, left: Bytes, space: Bytes) -> Bytes | None:
 
 
 def _bsd44_piece(settings: Settings, left: Bytes, space: Bytes) -> Bytes | None:
-    """What `sosend` of 4.4BSD takes; None: it blocks below the low-water mark, a cluster."""
+    """Bytes that `sosend` of 4.4BSD copies in one turn; None: it blocks below the low-water mark, a cluster."""
     if space <= 0 or (space < left and space < BSD44_CLUSTER_BYTES):
         return None
     if left >= BSD44_LEAST_CLUSTER_BYTES and space >= BSD44_CLUSTER_BYTES:
@@ -284,7 +285,7 @@ def _sunos(settings: Settings, size: Bytes, acks_come: Acks) -> tuple[Bytes, Byt
 
 
 def _sunos_unused(settings: Settings) -> int:
-    """A call waits with a cluster or more left for a cluster of room."""
+    """A call with a cluster or more left waits until a cluster is free."""
     return CLUSTER_BYTES - 1 if settings.copy_bytes >= CLUSTER_BYTES else 0
 
 
@@ -298,11 +299,11 @@ def _bsd44_unused(settings: Settings) -> int:
 
 
 class _Linux:
-    """Writes of `copy_bytes` by Minshall's rule, to a receiver that acknowledges more than one full segment at once.
+    """Writes of `copy_bytes` under Minshall's rule, to a receiver that sends an ACK once more than one full segment is unacknowledged.
 
-    That is, as soon as its program has read, or with the next segment: so an ACK may go with a burst's last full segment and leave the
-    small one behind it to the timer, or cover both. The receiver has seen full segments before, is past its first quick ACKs, and answers
-    (so that reading alone lets no ACK go). A blocked sender pushes, so the send buffer holds nothing back.
+    The ACK leaves when the receiving application has read, or with the next segment. So it may cover a burst's last full segment and leave
+    the small one after it to the delayed-ACK timer, or it may cover both. The receiver has seen full segments, is past its first quick
+    ACKs, and answers, so a read alone triggers no ACK. A blocked sender pushes, so a full send buffer holds nothing.
     """
 
     def __init__(self, settings: Settings, acks_come: Acks) -> None:
@@ -311,16 +312,16 @@ class _Linux:
         self._sent: Bytes = 0
         self._acked: Bytes = 0
         self._small_end: Bytes = 0
-        self._told: Bytes = 0  # how far the receiver's ACKs have come
+        self._told: Bytes = 0  # highest sequence number that the receiver has acknowledged
         self.acks: list[Bytes] = []
 
     def write(self, count: Bytes) -> None:
-        """The program writes."""
+        """Queue the bytes of one write, and send what may leave."""
         self.queued += count
         self._output()
 
     def take_ack(self) -> None:
-        """The next ACK reaches the sender."""
+        """Process the next ACK at the sender."""
         self._acked = self.acks.pop(0)
         self._output()
 
@@ -401,4 +402,4 @@ STACKS = {
         ),
     )
 }
-"""The stacks whose rules are here, by key."""
+"""Key → stack."""

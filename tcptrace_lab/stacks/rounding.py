@@ -1,13 +1,13 @@
-"""What stacks make of an MSS and of a buffer before they use them."""
+"""How stacks round an MSS and a buffer size before they use them."""
 
 from __future__ import annotations
 
 BSD44_CLUSTER_BYTES = 2048
-"""4.4BSD: MCLBYTES (sys/mbuf.h)."""
+"""Bytes of an mbuf cluster, 4.4BSD (MCLBYTES, sys/mbuf.h)."""
 
 
 def same(size_bytes: int, _mss_bytes: int) -> int:
-    """A size as it was asked for."""
+    """No rounding."""
     return size_bytes
 
 
@@ -22,5 +22,5 @@ def segments_up(size_bytes: int, mss_bytes: int) -> int:
 
 
 def segments_down(size_bytes: int, mss_bytes: int) -> int:
-    """IRIX 6.2, as Law saw it: a buffer is rounded down to whole segments."""
+    """IRIX 6.2: a buffer of a segment or more is rounded down to whole segments (observed by Law, 1998)."""
     return size_bytes if size_bytes < mss_bytes else size_bytes // mss_bytes * mss_bytes

@@ -1,4 +1,4 @@
-"""One run of the model."""
+"""Simulate one connection between two hosts and return its packets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 MOST_PACKETS = 2_000_000
-"""Packets of one run: a gigabyte of them, and more than a minute of work."""
+"""Most packets of one run: they take about 1 GB of memory and more than a minute to simulate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +27,15 @@ class Side:
     """What one host did.
 
     Attributes:
-        marks: name and time (ns) of each `Mark` of its program.
-        busy_ns: of its processor.
-        segments_out: sent, with data or without (`ip_output`).
-        segments_in: taken (`tcp_input`).
-        handed_over: turns of writing (`sbappend`).
-        asked: times that it looked for something to send (`tcp_output`).
-        buffers: mbufs that were filled (`uiomove`).
-        mss_bytes, send_buffer_bytes, receive_buffer_bytes: in force, after the stack's rounding.
-        done: its program has ended.
+        marks: name and time (ns) of each `Mark` of its application.
+        busy_ns: processor time used.
+        segments_out: segments sent, with or without data (`ip_output`).
+        segments_in: segments received (`tcp_input`).
+        handed_over: pieces that the socket layer passed to TCP (`sbappend`).
+        asked: calls of `tcp_output`.
+        buffers: mbufs filled by writes (`uiomove`).
+        mss_bytes, send_buffer_bytes, receive_buffer_bytes: values in use, after the stack's rounding.
+        done: its application has ended.
     """
 
     marks: tuple[tuple[str, int], ...]
@@ -51,7 +51,7 @@ class Side:
     done: bool
 
     def spans(self, start: str, end: str) -> list[int]:
-        """Nanoseconds from each mark of one name to the next of another."""
+        """Nanoseconds from each mark named `start` to the next mark named `end`; of several starts before an end, the last counts."""
         found: list[int] = []
         since: int | None = None
         for name, at_ns in self.marks:
@@ -65,13 +65,13 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What happened.
+    """The result of a simulation.
 
     Attributes:
-        packets: in the order in which their hosts sent them.
-        truth: the model's own ledger, if asked for: each direction's life in touching intervals, by direction and time.
-        client, server: the hosts.
-        end_ns: of the last event.
+        packets: all packets, in the order in which the hosts sent them.
+        truth: the model's ledger if it was requested, else empty: contiguous intervals of each direction, by direction and time.
+        client, server: what each host did.
+        end_ns: time of the last event.
     """
 
     packets: list[Packet]
@@ -82,25 +82,25 @@ class Run:
 
 
 def simulate(setting: Setting, *, truth: bool = False, stop: Callable[[Endpoint, Endpoint], bool] | None = None) -> Run:
-    """Let two hosts exchange what their programs say.
+    """Simulate a connection whose two applications run their programs.
 
     Args:
-        setting: hosts, programs and path.
-        truth: keep the model's own ledger.
-        stop: ends the run early, asked before each event with client and server.
+        setting: hosts, applications and path.
+        truth: whether to keep the model's ledger.
+        stop: called with client and server before each event; True ends the run.
 
     Returns:
-        The packets and what the hosts did; the same for the same setting, always.
+        The packets and what the hosts did. One setting always gives one result.
 
     Raises:
-        TooManyEvents: the setting keeps the model busy without end.
+        TooManyEvents: the run exceeds the limit of events or packets.
     """
     clock = Clock()
     packets: list[Packet] = []
     mss = setting.mss_bytes
     cpus = Cpu(clock), Cpu(clock)
     lines = Line(setting.forward), Line(setting.backward)
-    options = min(setting.client.stack.option_bytes, setting.server.stack.option_bytes)  # used if both want them
+    options = min(setting.client.stack.option_bytes, setting.server.stack.option_bytes)  # 0 unless both have timestamps
     client, server = (
         Endpoint(host, from_client=up, clock=clock, cpu=cpu, line=line, packets=packets, mss=mss, option_bytes=options)
         for host, up, cpu, line in zip((setting.client, setting.server), (True, False), cpus, lines, strict=True)

@@ -1,8 +1,8 @@
-"""All message sizes with few runs: a rule is run for one size, and tells for how many others it would have gone the same way.
+"""Evaluate a rule for every message size in few runs: each run also finds the range of sizes with the same result.
 
-A model of a stack compares amounts of bytes. Each amount is a part of the message, so it is `constant + slope × size` with a slope that
-stays the same as long as every comparison ends the same way. `Amount` remembers for which sizes that is so. The next run begins where
-they end; so 64 Ki sizes take some hundred runs, and the result is exact for each.
+A stack model only compares amounts of bytes. Each amount is linear in the message size, `constant + slope × size`, as long as every
+comparison has the same result. `Amount` records the range of sizes for which that holds. The next run starts after that range. So 65,536
+sizes take a few hundred runs, and the result is exact for each size.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Outcome = TypeVar("Outcome")
 
 @dataclass(slots=True)
 class _Sizes:
-    """The sizes for which everything went as it did for `at`."""
+    """The range of sizes for which every comparison has the same result as for the size `at`."""
 
     at: int
     low: int
@@ -26,7 +26,7 @@ class _Sizes:
 
 
 class Amount:
-    """Bytes of a message of unknown size, within the sizes for which all that was asked of it has the same answer."""
+    """Bytes that depend linearly on the message size. Comparing two amounts narrows the range of sizes to those with the same result."""
 
     __slots__ = ("_sizes", "_slope", "value")
 
@@ -44,7 +44,7 @@ class Amount:
     __radd__ = __add__
 
     def __neg__(self) -> Amount:
-        """The amount taken away from nothing."""
+        """The negative amount."""
         return Amount(-self.value, -self._slope, self._sizes)
 
     def __sub__(self, other: int | Amount) -> Amount:
@@ -56,38 +56,38 @@ class Amount:
         return -self + other
 
     def __ge__(self, other: int | Amount) -> bool:
-        """Whether it is so much; the sizes are narrowed to those with the same answer."""
+        """Whether it is at least `other`."""
         return (self - other)._not_negative()
 
     def __gt__(self, other: int | Amount) -> bool:
-        """Whether it is more."""
+        """Whether it is greater than `other`."""
         return (self - other - 1)._not_negative()
 
     def __lt__(self, other: int | Amount) -> bool:
-        """Whether it is less."""
+        """Whether it is less than `other`."""
         return not self >= other
 
     def __le__(self, other: int | Amount) -> bool:
-        """Whether it is so much or less."""
+        """Whether it is at most `other`."""
         return not self > other
 
     def __eq__(self, other: object) -> bool:
-        """Whether it is just so much."""
+        """Whether it is equal."""
         if not isinstance(other, (int, Amount)):
             return NotImplemented
         return (self - other)._zero()
 
-    __hash__ = None  # type: ignore[assignment]  # (equal amounts differ for other sizes)
+    __hash__ = None  # type: ignore[assignment]  # (amounts that are equal for one size differ for others)
 
     def _not_negative(self) -> bool:
         found, slope, sizes = self.value >= 0, self._slope, self._sizes
-        if slope > 0:  # true from here on
+        if slope > 0:  # true for all sizes from `edge` on
             edge = sizes.at - self.value // slope
             if found:
                 sizes.low = max(sizes.low, edge)
             else:
                 sizes.high = min(sizes.high, edge - 1)
-        elif slope < 0:  # true up to here
+        elif slope < 0:  # true for all sizes up to `edge`
             edge = sizes.at + self.value // -slope
             if found:
                 sizes.high = min(sizes.high, edge)
@@ -110,12 +110,12 @@ class Amount:
 
 
 def runs(outcome: Callable[[Amount], Outcome], first: int, last: int) -> Iterator[tuple[int, int, Outcome]]:
-    """The outcome of each size from `first` to `last`: `(from, to, outcome)`, ascending, neighbours with the same outcome joined.
+    """The outcome of each size from `first` to `last`: ascending `(from, to, outcome)`, with equal neighbours joined.
 
     Args:
-        outcome: is given a size; looks at it only by adding, subtracting and comparing.
-        first: bytes.
-        last: bytes; nothing if it is less.
+        outcome: function of the size, which it may only add, subtract and compare.
+        first: smallest size, in bytes.
+        last: largest size, in bytes; if it is less than `first`, the result is empty.
     """
     begun: tuple[int, Outcome] | None = None
     at = first

@@ -1,4 +1,4 @@
-"""What is simulated: two hosts, their stacks, what their programs do, and the path between them."""
+"""The input of a simulation: two hosts, their stacks, what their applications do, and the path between them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Give the socket some bytes.
+    """Write a message to the socket.
 
     Attributes:
-        size_bytes: of the message.
-        call_bytes: of one call of `write`; 0: the whole message in one.
+        size_bytes: length of the message.
+        call_bytes: bytes per call of `write`; 0: the whole message in one call.
     """
 
     size_bytes: int
@@ -27,11 +27,11 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Take bytes until a message is there.
+    """Read until a whole message has arrived.
 
     Attributes:
-        size_bytes: of the message; 0: until the peer closes.
-        call_bytes: most that one call of `read` takes; 0: as much as is still missing.
+        size_bytes: length of the message; 0: read until the peer closes.
+        call_bytes: maximum bytes per call of `read`; 0: all that the message still lacks.
     """
 
     size_bytes: int = 0
@@ -40,28 +40,28 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Think:
-    """Do something else for a time."""
+    """Neither read nor write for a given time."""
 
     for_ns: int
 
 
 @dataclass(frozen=True, slots=True)
 class WaitUntil:
-    """Do nothing before a time of the run; nothing if it has passed (an alarm)."""
+    """Wait until a given time of the run; no wait if that time has passed."""
 
     at_ns: int
 
 
 @dataclass(frozen=True, slots=True)
 class Flush:
-    """Do nothing before all that was written has left, or, if so asked, before it was acknowledged."""
+    """Wait until all written bytes were sent, or, with `acknowledged`, until the peer acknowledged them."""
 
     acknowledged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Set:
-    """Set an option of the socket: `no_delay`, `cork` or `quick_ack`."""
+    """Set a socket option: `no_delay`, `cork` or `quick_ack`."""
 
     option: str
     on: bool = True
@@ -69,14 +69,14 @@ class Set:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Note the time under a name (`Run.marks`)."""
+    """Record the current time under a name (`Side.marks`)."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """The same steps, several times."""
+    """Run the steps several times."""
 
     steps: tuple[Step, ...]
     times: int
@@ -84,7 +84,7 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True)
 class Close:
-    """Say that no more is written."""
+    """Shut down writing: TCP sends a FIN after the queued bytes."""
 
 
 Step: TypeAlias = "Write | Read | Think | WaitUntil | Flush | Set | Mark | Repeat | Close"
@@ -92,17 +92,17 @@ Step: TypeAlias = "Write | Read | Think | WaitUntil | Flush | Set | Mark | Repea
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What a host's processor needs, in nanoseconds, and per 1,024 bytes where so named. Nothing by default.
+    """Processor time that a host's operations take: nanoseconds, or nanoseconds per 1,024 bytes (`_per_kib`). The defaults are 0.
 
     Attributes:
-        write_call_ns, read_call_ns: of one call, without its bytes.
-        copy_in_ns_per_kib, copy_out_ns_per_kib: from the program to the socket's buffer, and back.
-        buffer_ns: of each buffer (mbuf) that a write fills.
-        wakeup_ns: from the interrupt that wakes a program until it runs.
-        data_out_ns, data_out_ns_per_kib: to send a segment with data: protocol, checksum, driver.
-        ack_out_ns: to send one without.
-        data_in_ns, data_in_ns_per_kib: to receive a segment with data.
-        ack_in_ns: to receive one without.
+        write_call_ns, read_call_ns: one call, without copying.
+        copy_in_ns_per_kib, copy_out_ns_per_kib: copying from the application to the socket buffer, and back.
+        buffer_ns: each buffer (mbuf) that a write fills.
+        wakeup_ns: from the interrupt that wakes an application until it runs.
+        data_out_ns, data_out_ns_per_kib: sending a segment with data: protocol, checksum, driver.
+        ack_out_ns: sending a segment without data.
+        data_in_ns, data_in_ns_per_kib: receiving a segment with data.
+        ack_in_ns: receiving a segment without data.
     """
 
     write_call_ns: int = 0
@@ -120,7 +120,7 @@ class Costs:
 
 
 FREE = Costs()
-"""A processor that needs no time."""
+"""A processor whose operations all take no time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +128,12 @@ class Host:
     """One end of the connection.
 
     Attributes:
-        stack: how its TCP decides.
-        send_buffer_bytes, receive_buffer_bytes: as the program asks for them; 0: the stack's default.
-        no_delay, cork, quick_ack: options of its socket at the start.
-        costs: of its processor.
-        phase_ns: when its timers that beat (200 ms, 500 ms, jiffies) do so first.
-        program: what it does, once connected; it closes at the end.
+        stack: the TCP implementation.
+        send_buffer_bytes, receive_buffer_bytes: as the application requests them; 0: the stack's default.
+        no_delay, cork, quick_ack: socket options at the start.
+        costs: processor time per operation.
+        phase_ns: time of the first tick of its periodic timers (200 ms, 500 ms, jiffies).
+        program: what the application does once connected; it closes at the end.
     """
 
     stack: Stack
@@ -149,14 +149,14 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Everything that a run depends on.
+    """The whole input of a run.
 
     Attributes:
-        client, server: the ends; the client connects.
-        forward, backward: the path from the client to the server and back.
-        mss_bytes: that the path allows, without options.
-        open_window: the connection has carried so much that no congestion window binds before a loss.
-        until_ns: the run ends then at the latest.
+        client, server: the hosts; the client connects.
+        forward, backward: the path from the client to the server, and from the server to the client.
+        mss_bytes: MSS that both SYNs announce, as the path's MTU allows it; TCP options are part of it.
+        open_window: the congestion window does not limit the sender before the first loss, as on a long-lived connection.
+        until_ns: latest end of the run.
     """
 
     client: Host

@@ -1,7 +1,12 @@
-"""What makes a stack: figures with units, and the few decisions in which stacks differ.
+"""What defines a TCP stack: its parameters, and the rules in which stacks differ.
 
-A `Stack` is data. Its decisions are three small objects per connection: a socket (when a writing program blocks, how much one turn
-takes), a sender (may this segment go now?) and a receiver (when is an ACK due, which window is told?). `Endpoint` does what all do alike.
+A `Stack` is data. Three small objects per connection hold its rules:
+
+- `Socket`: when a write blocks, and how many bytes one turn copies;
+- `Sender`: whether a segment may leave now;
+- `Receiver`: when to send an ACK, and which window to advertise.
+
+`Endpoint` is the TCP that all stacks share.
 """
 
 from __future__ import annotations
@@ -19,58 +24,58 @@ if TYPE_CHECKING:
 
 
 class Socket(Protocol):
-    """How a write of a program gets into the send buffer."""
+    """How an application's write enters the send buffer."""
 
     def room(self) -> int:
-        """Bytes of room."""
+        """Free bytes in the send buffer; may be negative."""
 
     def blocks(self, space: int, remaining: int, buffered: int) -> bool:
-        """Whether the program must wait, with so many bytes of room, left to write and in the buffer."""
+        """Whether the write blocks: `space` bytes free, `remaining` bytes of the call to copy, `buffered` bytes in the send buffer."""
 
     def takes(self, space: int, remaining: int) -> tuple[int, int]:
-        """Bytes that one turn takes, and the buffers (mbufs) that they fill."""
+        """Bytes that one turn copies, and the buffers (mbufs) that they fill."""
 
     def full(self) -> None:
-        """The program is about to sleep for room."""
+        """Called before the application sleeps for send buffer space."""
 
 
 class Sender(Protocol):
-    """May this go now?"""
+    """When data may leave: Nagle's algorithm, sender-side silly window avoidance, and similar rules."""
 
-    def length(self, tcp: Endpoint, queued: int, usable: int, idle: bool) -> int:  # noqa: FBT001 - as in the sources
-        """Bytes of the segment that goes now; 0: none, and `tcp.held` says why.
+    def length(self, tcp: Endpoint, queued: int, usable: int, idle: bool) -> int:  # noqa: FBT001 - as in the TCP sources
+        """Bytes of the segment to send now; 0: none, and `tcp.held` names the cause.
 
         Args:
             tcp: the endpoint.
-            queued: bytes that were given and never sent, at least 1.
-            usable: bytes that windows allow; may be negative.
-            idle: whether nothing was in flight when this turn began.
+            queued: bytes from SND.NXT to the end of the queued data, at least 1.
+            usable: bytes that the congestion window and the receive window allow; may be negative.
+            idle: whether nothing was in flight when this call of `output` began.
         """
 
     def sent(self, tcp: Endpoint, length: int) -> None:
-        """A segment left."""
+        """Called when a segment with data leaves."""
 
 
 class Receiver(Protocol):
-    """When is an ACK due?"""
+    """When to send an ACK, and which window to advertise."""
 
-    def arrived(self, tcp: Endpoint, length: int, pushed: bool) -> None:  # noqa: FBT001 - as in the sources
-        """Data came in order: ask for an ACK now (`tcp.ack_now`) or later (`tcp.delay_ack`)."""
+    def arrived(self, tcp: Endpoint, length: int, pushed: bool) -> None:  # noqa: FBT001 - as in the TCP sources
+        """Called for in-order data; requests an ACK at once (`tcp.ack_now`) or a delayed one (`tcp.delay_ack`)."""
 
     def read(self, tcp: Endpoint) -> None:
-        """The program took data."""
+        """Called when the application has read data."""
 
     def update_due(self, tcp: Endpoint) -> bool:
-        """Whether an ACK must go for the sake of its window alone (asked whenever nothing else is sent)."""
+        """Whether a window update is due; called whenever `output` sends nothing else."""
 
     def window(self, tcp: Endpoint) -> int:
-        """Bytes to advertise."""
+        """Window to advertise, in bytes."""
 
     def sent(self, tcp: Endpoint, length: int) -> None:
-        """A segment with an ACK left, with so many bytes of data."""
+        """Called when a segment leaves; it carries an ACK and `length` bytes of data."""
 
     def timer(self, tcp: Endpoint) -> None:
-        """The delayed ACK's timer has run out with the ACK still owed."""
+        """Called when the delayed-ACK timer expires and the ACK is still due."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,27 +83,28 @@ class Stack:
     """A TCP implementation.
 
     Attributes:
-        name: as users write it.
-        follows: its sources: files and functions, documents.
-        socket, sender, receiver: make the connection's decisions.
-        default_buffer_bytes: of both buffers.
-        initial_segments: congestion window at the start, in segments; 0: there is none.
-        counts_segments: the congestion window is so many segments, however small (Linux: `tcp_packets_in_flight`), not so many bytes.
-        recovery: after three duplicate ACKs: `none`, `tahoe` (from one segment on) or `reno` (from half on; NewReno with `partial`).
-        partial: a partial ACK during recovery resends the next hole at once (RFC 6582).
-        round_mss: what becomes of the MSS.
-        round_buffer: what becomes of a buffer, given the MSS.
-        tick_ns: retransmission timers run in such steps; 0: in nanoseconds.
-        least_rto_ns, first_rto_ns, most_rto_ns: bounds of the retransmission timer, and its value before a round trip is known.
-        least_persist_ns, most_persist_ns: bounds of the time before a closed window is probed, and before it is probed again.
-        probe_bytes: of such a probe: 1, beyond the window; 0: none, from before it.
-        takes_beyond_window: data beyond the window that it told goes in as far as there is room (BSD reckons `rcv_wnd` anew for each
-            segment); else it is refused.
-        option_bytes: of each segment's header (timestamps), where both stacks want them; taken from the MSS.
-        window_scale: shift of the windows that it tells; None: no option (at most 65,535 bytes).
-        output_on_ack: every ACK makes it look for something to send; else only while data waits.
-        idle_restart: after an idle time of one RTO the congestion window is the initial one again.
-        holds_small: it follows Nagle's rule where that is not switched off.
+        name: the stack's name on the command line.
+        follows: sources: files and functions, documents.
+        socket, sender, receiver: constructors of the connection's rules.
+        default_buffer_bytes: default size of the send buffer and of the receive buffer.
+        initial_segments: initial congestion window, in segments; 0: no congestion control.
+        counts_segments: the congestion window counts segments of any size (Linux: `tcp_packets_in_flight`), not bytes.
+        recovery: reaction to three duplicate ACKs: `none`, `tahoe` (window of one segment) or `reno` (half the window; NewReno with
+            `partial`).
+        partial: a partial ACK during recovery retransmits the next missing segment at once (RFC 6582).
+        round_mss: rounds the MSS.
+        round_buffer: rounds a buffer size, given the MSS.
+        tick_ns: granularity of the retransmission timer; 0: 1 ns.
+        least_rto_ns, first_rto_ns, most_rto_ns: minimum RTO, RTO before the first RTT sample, maximum RTO.
+        least_persist_ns, most_persist_ns: bounds of the persist timer, which spaces window probes.
+        probe_bytes: data in a window probe. 1: the next byte, beyond the window; 0: none, with an already acknowledged sequence number.
+        takes_beyond_window: accepts data beyond the advertised window if the receive buffer has space (BSD recomputes `rcv_wnd` for each
+            segment); otherwise refuses it.
+        option_bytes: timestamp option in each segment, subtracted from the MSS; used if both stacks support it.
+        window_scale: shift count of the window scale option; None: no option (windows up to 65,535 bytes).
+        output_on_ack: every ACK calls `output`; otherwise an ACK does so only while data is queued.
+        idle_restart: after one RTO of idle time the congestion window returns to its initial value (RFC 5681, 4.1).
+        holds_small: uses Nagle's algorithm unless the application disables it.
     """
 
     name: str

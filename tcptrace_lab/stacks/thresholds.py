@@ -1,16 +1,16 @@
-"""How many bytes let an ACK go at once, and how many a sender does not hold back."""
+"""Two thresholds of BSD stacks: bytes that trigger an immediate ACK, and bytes that a sender sends in spite of Nagle's algorithm."""
 
 from __future__ import annotations
 
 SUNOS_PERCENT, BSD44_PERCENT = 35, 50
-"""Share of the receive buffer that lets an ACK go at once: SunOS 4.1 and 4.3BSD, 4.4BSD (`tcp_output`)."""
+"""Share of the receive buffer that triggers an immediate ACK (`tcp_output`): SunOS 4.1 and 4.3BSD; 4.4BSD."""
 
 
 def ack_bytes(full_bytes: int, window_bytes: int, percent: int) -> int:
-    """A: bytes that let an ACK go at once, two full segments or a share of the receive buffer."""
+    """A: bytes that trigger an immediate ACK: two full segments or a share of the receive buffer, whichever is less."""
     return min(2 * full_bytes, -(-window_bytes * percent // 100))
 
 
 def hold_bytes(full_bytes: int, window_bytes: int) -> int:
-    """H: bytes that a BSD sender does not hold back, a full segment or half of the largest window (RFC 1122, 4.2.3.4)."""
+    """H: queued bytes that a BSD sender always sends: the lesser of a full segment and half of the largest window (RFC 1122, 4.2.3.4)."""
     return min(full_bytes, window_bytes // 2)

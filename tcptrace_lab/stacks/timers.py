@@ -1,7 +1,8 @@
-"""Timers of an endpoint: delayed ACK, retransmission, window probe.
+"""Timers of an endpoint: delayed ACK, retransmission, persist (window probe).
 
-BSD's beat: `tcp_fasttimo` every 200 ms for all connections of the host, `tcp_slowtimo` every 500 ms; when the first beat is, is the host's
-`phase_ns`. Others run from an event on. A timer that is put off lets its event come and looks then whether it is due.
+BSD's timers tick for the whole host: `tcp_fasttimo` every 200 ms and `tcp_slowtimo` every 500 ms, with the first tick at the host's
+`phase_ns`. Timers of other stacks start with an event of their connection. Postponing a timer leaves its scheduled event in the heap; the
+event then checks whether the timer is due.
 """
 
 from __future__ import annotations
@@ -14,19 +15,19 @@ if TYPE_CHECKING:
     from tcptrace_lab.stacks.endpoint import Endpoint
 
 HEARTBEAT_NS = 200 * NS_PER_MS
-"""BSD's `tcp_fasttimo`."""
+"""Period of BSD's `tcp_fasttimo`."""
 
 MOST_BACKOFF = 12
-"""Doublings of a timer (`TCP_MAXRXTSHIFT`); the stack's own bound comes before."""
+"""Most doublings of a timer (`TCP_MAXRXTSHIFT`). The stack's maximum timeout applies earlier."""
 
 
 def next_beat(after_ns: int, period_ns: int, phase_ns: int) -> int:
-    """First beat later than a time."""
+    """Time of the first tick after `after_ns`."""
     return after_ns + period_ns - (after_ns - phase_ns) % period_ns
 
 
 class Timers:
-    """An endpoint's timers."""
+    """Delayed-ACK, retransmission and persist timers of one endpoint."""
 
     __slots__ = (
         "_ack_event_ns",
@@ -58,7 +59,7 @@ class Timers:
     # Delayed ACK
 
     def delayed_ack(self, due_ns: int | None = None) -> None:
-        """Let an owed ACK go at a time at the latest; without one, at the host's next heartbeat."""
+        """Set the delayed-ACK timer to `due_ns`; None: to the host's next 200 ms tick."""
         tcp = self._tcp
         if due_ns is None:
             due_ns = next_beat(tcp.clock.now_ns, HEARTBEAT_NS, tcp.host.phase_ns)
@@ -82,14 +83,19 @@ class Timers:
     # Retransmission (RFC 6298; BSD's ticks)
 
     def rto_ns(self) -> int:
-        """The timeout now, without its doublings."""
+        """The current RTO, without backoff."""
         stack = self._tcp.stack
         if not self.srtt_ns:
             return stack.first_rto_ns
         return min(max(self.srtt_ns + 4 * self.rtt_var_ns, stack.least_rto_ns), stack.most_rto_ns)
 
     def sent(self, seq: int, *, again: bool) -> None:
-        """A segment left: time it, and watch over it."""
+        """Start an RTT measurement and the retransmission timer for a segment, unless they run already.
+
+        Args:
+            seq: first sequence number of the segment.
+            again: the segment is a retransmission, which cancels the RTT measurement (Karn's algorithm).
+        """
         if again:
             self._timed_seq = None
         elif self._timed_seq is None:
@@ -99,13 +105,13 @@ class Timers:
         self._persist_due_ns = None
 
     def acked(self, ack: int) -> None:
-        """New data is acknowledged."""
+        """Process an ACK of new data: take the RTT sample, and restart or stop the retransmission timer."""
         tcp = self._tcp
         measured = self._timed_seq is not None and ack > self._timed_seq
         if measured:
             self._sample(tcp.clock.now_ns - self._timed_ns)
             self._timed_seq = None
-        if measured or tcp.option_bytes:  # Karn: what was sent again measures nothing, unless timestamps tell which of the two was answered
+        if measured or tcp.option_bytes:  # Karn: a retransmitted segment gives no RTT sample unless timestamps show which copy is ACKed
             self._backoff = 0
         if ack >= tcp.snd_max:
             self._rto_due_ns = None
@@ -126,14 +132,14 @@ class Timers:
         self._wake_for_rto()
 
     def _wake_for_rto(self) -> None:
-        """Let an event come when the timer runs out, unless one comes before: that looks then."""
+        """Schedule an event for the timer's expiry, unless an earlier event is scheduled, which checks the timer."""
         due_ns = self._rto_due_ns
         if due_ns is not None and (self._rto_event_ns is None or self._rto_event_ns > due_ns):
             self._rto_event_ns = due_ns
             self._tcp.clock.at(due_ns, self._rto, due_ns)
 
     def _due_ns(self, wait_ns: int) -> int:
-        """When a timer of so long runs out: it counts whole beats, and the first may come at once (`tcp_slowtimo`)."""
+        """When a timer of `wait_ns` expires. With ticks it counts whole ones, and the first may come at once (`tcp_slowtimo`)."""
         tcp = self._tcp
         due_ns, tick_ns = tcp.clock.now_ns + wait_ns, tcp.stack.tick_ns
         return next_beat(due_ns - tick_ns, tick_ns, tcp.host.phase_ns) if tick_ns else due_ns
@@ -162,14 +168,14 @@ class Timers:
     # Window probe
 
     def persist(self) -> None:
-        """Something is held and nothing is in flight: no ACK will come by itself."""
+        """Start the persist timer if nothing is in flight: queued data is held, and no ACK will release it."""
         tcp = self._tcp
         if self._persist_due_ns is None and tcp.snd_max == tcp.snd_una:
             self._persists = 0
             self._set_persist()
 
     def _set_persist(self) -> None:
-        """`tcp_setpersist`, `tcp_probe0_when`: each wait is twice the one before, within bounds."""
+        """Set the persist timer; each interval is twice the one before, within bounds (`tcp_setpersist`, `tcp_probe0_when`)."""
         tcp, stack = self._tcp, self._tcp.stack
         wait_ns = min(max(self.rto_ns() << self._persists, stack.least_persist_ns), stack.most_persist_ns)
         self._persists = min(self._persists + 1, MOST_BACKOFF)
@@ -180,7 +186,7 @@ class Timers:
         if self._persist_due_ns != due_ns:
             return
         tcp = self._tcp
-        self._set_persist()  # until data leaves that counts as sent
+        self._set_persist()  # repeats until data that counts as sent leaves
         tcp.force = True
         tcp.output()
         tcp.force = False

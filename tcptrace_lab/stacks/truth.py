@@ -1,22 +1,24 @@
-"""The model's own ledger: at every instant of a direction's life, why its next byte was not leaving.
+"""The model's ledger: for each direction, why its next byte does not leave, at every instant of the connection.
 
-Each direction is told as seen at its sender: it lives from the first frame of the connection there to the last, and a capture to compare it
-with is one taken there. Between two departures the ledger says what that host knew:
+A direction's ledger is as seen at its sender, from the first frame of the connection there to the last. Compare it with a capture taken at
+that host. The causes of the time between two departures are:
 
-- bytes are queued: the rule or the window that holds them owns the wait. A wait for the receiver's late ACK is `nagle-delayed-ack` where a
-  small segment was held, else (congestion window, full send buffer) `delayed-ack`. The ACK that ends the wait decides: a late one that let
-  nothing go, before one in time that did, cost nothing. Where Nagle's rule holds the end of a full send buffer,
-  it owns the wait if the small segment leaves at its end; if a full one does, filled with what the program wrote when it had room, the
-  buffer owns it. A full buffer behind a used-up window waits for the window;
-- the line carries the departure before: `network`. Nothing else could leave, whatever else would hold it; so a window that lets the line
-  stand idle owns that time and no more, which is what a larger one would gain, and one behind a line that is never idle owns nothing;
-- the gap ends with bytes that left before: `timeout` owns the rest of it; `loss-recovery` what comes after the third duplicate ACK, which
-  tells of the loss (RFC 5681, 3.2). Until then the sender waited for an ACK like any other. Until the repair is acknowledged, what fills
-  the send buffer is what came behind the loss: it owns that time, too;
-- nothing is queued and the program waits for data: `network` while its own last byte is on its way, and the peer's last before it goes on;
-  else `peer`, whose own ledger says what it did with the time;
-- nothing is queued and the program does something else: `network` until the last byte's ACK could be back, then `application`;
-- the program is done: `close`. Before the connection is made: `handshake`.
+- Bytes are queued: the rule or window that holds them is the cause. If the receiver's ACK was delayed, the cause is `nagle-delayed-ack`
+  where Nagle's algorithm held a small segment, and `delayed-ack` where the congestion window or a full send buffer did. The ACK that ends
+  the wait decides: a delayed ACK that released nothing, before a prompt one that did, cost no time.
+- Nagle's algorithm holds the last bytes of a full send buffer: the cause is Nagle's algorithm if the small segment ends the wait. It is the
+  send buffer if a full segment does, because the application filled it up once there was space.
+- The send buffer is full and the window is used up: the cause is the window.
+- The link transmits the previous frame: `network`, whatever else would hold the next byte. So a window is the cause only while the link is
+  idle, which is the time that a larger window would save.
+- A retransmission ends the wait: after a timeout, the cause of the whole wait is `timeout`. In loss recovery, the cause is `loss-recovery`
+  from the third duplicate ACK on, which signals the loss (RFC 5681, 3.2); before it, the sender waits for an ACK as usual. A send buffer
+  that is full until the retransmission is acknowledged counts as `loss-recovery` too, because it holds the data sent after the loss.
+- Nothing is queued and the application waits for data: `network` while its own last byte, or the last of the answer, is in transit;
+  otherwise `peer`. The ledger of the other direction says what the peer did in that time.
+- Nothing is queued and the application does something else: `network` until the ACK of the last byte could have returned, then
+  `application`.
+- The application has ended: `close`. The connection is not yet established: `handshake`.
 """
 
 from __future__ import annotations
@@ -35,10 +37,10 @@ if TYPE_CHECKING:
     from tcptrace_lab.stacks.setting import Setting
 
 KEPT_BACK = ", kept back"
-"""Behind the name of a congestion window that has room, but not for a whole segment (the sender's silly window)."""
+"""Suffix of a congestion window cause: the window has room, but not for a full segment (sender-side silly window avoidance)."""
 
 BLOCKED = "nagle, blocked"
-"""A small segment is held and the program sleeps for room."""
+"""Nagle's algorithm holds a small segment, and the application sleeps for send buffer space."""
 
 LATE = {
     "nagle": "nagle-delayed-ack",
@@ -48,18 +50,18 @@ LATE = {
     "slow-start": "delayed-ack",
     "congestion-window": "delayed-ack",
 }
-"""What a wait becomes if the ACK that ended it was late."""
+"""Cause of a wait → its cause if a delayed ACK ended it."""
 
 IN_TIME = {"slow-start" + KEPT_BACK: "slow-start", "congestion-window" + KEPT_BACK: "congestion-window"}
-"""What it is otherwise, if not what it is called."""
+"""Cause of a wait → its cause if a prompt ACK ended it; other causes stay."""
 
 ROUNDS = frozenset({"send-buffer", "receiver-window", "zero-window", "slow-start", "congestion-window"})
-"""Waits that own the time in which the host prepares what they let go."""
+"""Causes that also cover the time from the decision to send until the released segments leave the host."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """An interval of one direction, with one cause (a name of the ledger's)."""
+    """An interval of one direction with one ledger cause; times in nanoseconds of the run."""
 
     from_client: bool
     start_ns: int
@@ -69,9 +71,14 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class _Note:
-    """From a time on: what holds the next byte; `una`: what is acknowledged; `late`: the ACK that did so had waited for a timer.
+    """What holds the next byte from a given time on.
 
-    `sent`: up to where all has left by then.
+    Attributes:
+        at_ns: the time.
+        why: the cause.
+        late: this note was made by an ACK of new data, and that ACK was delayed.
+        una: SND.UNA at that time.
+        sent: highest sequence number sent by that time, plus 1 (`snd_max`).
     """
 
     at_ns: int
@@ -81,16 +88,16 @@ class _Note:
     sent: int
 
     def ends_nagle(self, seq: int) -> bool:
-        """Whether Nagle's rule, in one of its forms, let go what begins there: all before is acknowledged, or it left."""
+        """Whether Nagle's algorithm, in any variant, released the segment at `seq`: all before it is acknowledged, or it was sent."""
         return max(self.una, self.sent - 1) >= seq
 
 
 class _Watch:
-    """Notes of one end.
+    """Records of one endpoint.
 
     Attributes:
-        notes: what held the next byte, from when on.
-        missing: what was acknowledged by three duplicate ACKs, for the first time → when the third came: something is missing there.
+        notes: what held the next byte, by time.
+        missing: SND.UNA with three duplicate ACKs → when the third one first arrived, which signals a loss there.
     """
 
     __slots__ = ("_program", "_tcp", "missing", "notes")
@@ -103,7 +110,7 @@ class _Watch:
 
     @property
     def full_bytes(self) -> int:
-        """Of a full segment."""
+        """Payload of a full segment."""
         return self._tcp.mss
 
     def look(self) -> None:
@@ -135,20 +142,20 @@ class _Watch:
         return "peer" if state == "reading" else "application"
 
     def _least_bytes(self) -> int:
-        """The least that would leave, if the program that sleeps for room could give it."""
+        """Smallest segment that would leave if the application, which sleeps for send buffer space, could write it."""
         tcp, least = self._tcp, min(self._tcp.mss, self._tcp.max_window // 2)
         return least if tcp.stack.holds_small and not tcp.no_delay else min(least, self._program.call_left_bytes)
 
 
 class Ledger:
-    """Notes, at each change, what the next byte waits for."""
+    """Records, at each change, what the next byte of each direction waits for."""
 
     def __init__(self, setting: Setting, ends: tuple[Endpoint, Endpoint], programs: tuple[Process, Process]) -> None:
         self._setting = setting
         self._watches = tuple(_Watch(*of) for of in zip(ends, programs, strict=True))
 
     def holds(self, packets: list[Packet]) -> tuple[Hold, ...]:
-        """The ledger of both directions, by direction and time."""
+        """The ledger of both directions: the client's first, each by time."""
         found: list[Hold] = []
         for watch, from_client in zip(self._watches, (True, False), strict=True):
             seen = [p.sent_ns if p.from_client == from_client else p.arrived_ns for p in packets]
@@ -160,9 +167,16 @@ class Ledger:
 
 
 def _named(spans: list[tuple[int, int, str, bool]]) -> list[tuple[int, int, str]]:
-    """Waits that the arrival of an ACK, late or not, ended one after the other, under the names that the last of each kind gives them.
+    """Final causes of the consecutive waits between two departures.
 
-    Between two departures no ACK but the last let anything go. Nagle's rule waits for the ACK of all, whatever else it meets before.
+    Only the last ACK before a departure released anything. So the last wait of an unbroken series with one cause decides whether the ACK
+    for the series was delayed. For Nagle's algorithm, the last of all its waits in `spans` decides: it waits for the ACK of all data.
+
+    Args:
+        spans: start (ns), end (ns), cause, whether a delayed ACK ended it.
+
+    Returns:
+        Start (ns), end (ns) and final cause of each.
     """
     named: list[tuple[int, int, str]] = []
     held, is_late, nagle_is_late = "", False, None
@@ -178,7 +192,7 @@ def _named(spans: list[tuple[int, int, str, bool]]) -> list[tuple[int, int, str]
 
 
 class _Direction:
-    """One direction's life, gap by gap."""
+    """Builds the ledger of one direction, departure by departure."""
 
     def __init__(self, setting: Setting, watch: _Watch, packets: list[Packet], *, from_client: bool) -> None:
         self._notes, self._missing, self._from_client = watch.notes, watch.missing, from_client
@@ -195,7 +209,7 @@ class _Direction:
         self._found: list[Hold] = []
 
     def holds(self, start_ns: int, end_ns: int) -> list[Hold]:
-        """Touching intervals from the connection's first frame to its last."""
+        """Contiguous intervals from the connection's first frame to its last."""
         at_ns, last, free_ns, burst_ns, owner = start_ns, None, start_ns, -1, "network"
         for packet in self._departures:
             line_ns = min(max(free_ns, at_ns), packet.sent_ns)
@@ -216,7 +230,7 @@ class _Direction:
         return self._found
 
     def _told_ns(self, start_ns: int, end_ns: int) -> int:
-        """When, between two times, the sender is told that something is missing: at the start where it knew before."""
+        """When the third duplicate ACK signalled the loss, between two times; the start if that was earlier."""
         return max([start_ns, *(at_ns for at_ns in self._missing.values() if at_ns <= end_ns)])
 
     def _add(self, start_ns: int, end_ns: int, cause: str) -> None:
@@ -229,7 +243,7 @@ class _Direction:
             found.append(Hold(self._from_client, start_ns, end_ns, cause))
 
     def _spans(self, start_ns: int, end_ns: int, leaves: Packet | None) -> list[tuple[int, int, str]]:
-        """The notes between two times; each wait under the name that its end gives it. `leaves`: what ended it."""
+        """The waits between two times, each with its final cause; `leaves`: the packet that ended the last one."""
         notes = self._notes
         full = leaves is not None and not leaves.resent_for and leaves.payload_bytes >= self._full_bytes
         spans: list[tuple[int, int, str, bool]] = []
@@ -244,7 +258,7 @@ class _Direction:
             if why == BLOCKED:
                 why = "send-buffer" if full else "nagle"
             if until_ns > begin_ns:
-                # What leaves by itself was let go by no ACK, however late the next one is.
+                # A segment that leaves before the next ACK was not released by that ACK, even if the ACK is delayed.
                 late = following is not None and following.late and following.at_ns <= end_ns
                 if late and why == "nagle" and following is not None and leaves is not None:
                     late = following.ends_nagle(leaves.seq)
@@ -256,10 +270,10 @@ class _Direction:
         return before + _named(spans)
 
     def _gap(self, start_ns: int, end_ns: int, last: Packet | None, leaves: Packet | None) -> str:
-        """From the end of one departure to the decision on the next, `leaves`.
+        """Add the time from the end of one departure to the decision to send the next one, `leaves`.
 
         Returns:
-            What the last part of it is called.
+            The cause of the last part; empty if there is no time between them.
         """
         if end_ns <= start_ns:
             return ""
@@ -280,7 +294,7 @@ class _Direction:
         return spans[-1][2]
 
     def _wait_for_answer(self, start_ns: int, end_ns: int, there_ns: int) -> None:
-        """`network` until the last byte is there, and while the last of the answer is on its way; `peer` in between."""
+        """Add `network` until the last byte has arrived and while the last of the answer is in transit, and `peer` otherwise."""
         arrivals = self._arrivals
         while self._arrival + 1 < len(arrivals) and (arrivals[self._arrival + 1].arrived_ns or 0) <= end_ns:
             self._arrival += 1

@@ -1,9 +1,15 @@
-"""Transactions of HTTP/1 and FTP in a capture, with the parts of their times: connection, waiting, request, thinking, transfer.
+"""HTTP/1 and FTP transactions in a capture, each with its time split into connection, waiting, request, thinking and transfer.
 
-Read in this order: `payloads` (the bytes of some connections, in order) · `transaction` (what is told of one) · `http` · `ftp` · `words`
-and `spoken` (who speaks which at an unusual port) · `known` (with what the connections tell). At the usual ports of both the port is
-believed until the first bytes say otherwise, so that a connection is understood whose beginning was not captured; at others the first
-bytes alone count.
+Read in this order:
+
+- `payloads`: reassembled bytes of chosen connections;
+- `transaction`: the fields of one transaction;
+- `http`, `ftp`: the parsers;
+- `words`, `spoken`: detect the protocol on other than well-known ports;
+- `known`: runs the parsers, and adds handshake times and FTP data connections.
+
+On a well-known port the port decides the protocol unless the first bytes contradict it, so a connection whose start was not captured is
+parsed too. On any other port only the first bytes decide.
 """
 
 from __future__ import annotations
@@ -25,25 +31,25 @@ HTTP_PORTS = (
     *(80, 81, 591, 2080, 3000, 3128, 5000, 5985, 7001, 8000, 8008, 8080, 8081, 8088, 8090, 8118, 8123, 8180, 8222, 8888),
     *(9000, 9080, 9090, 9200, 11371),
 )
-"""Ports of servers: IANA's for http, http-alt and their kin, and what proxies and programs take by habit."""
+"""Well-known HTTP server ports: IANA's for http, http-alt and related services, and ports that proxies and servers commonly use."""
 
 MOST_CONNECTIONS = 10_000
-"""Connections that are looked into: the first so many to usual ports, and of the others."""
+"""Most connections examined: this many to well-known ports, and this many to other ports, the first ones of each."""
 
 MOST_UNPACKED_BYTES = 1 << 25
-"""Of compressed files without a connection to a usual port: larger ones are not unpacked a second time only to see what is spoken."""
+"""Size limit for compressed files without a connection to a well-known port. A larger one is not decompressed again to detect protocols."""
 
 
 _CARRIED = (pl.col("client_payload_bytes") > 0) | (pl.col("server_payload_bytes") > 0)
 _USUAL = pl.col("server_port").is_in([*FTP_PORTS, *HTTP_PORTS])
-"""True for connections that carried data, and for those to one of these ports."""
+"""Filters: connections that carried data (`_CARRIED`), and connections to a well-known port (`_USUAL`)."""
 
 
 def found(names: Sequence[str], segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.DataFrame:
-    """Rows of `schema.TRANSACTIONS`, by connection and index; none where the files cannot be read again.
+    """Rows of `schema.TRANSACTIONS`, by connection and index; none if the files cannot be read again.
 
     Args:
-        names: the files of the capture, as they were read.
+        names: the files of the capture, as the user named them.
         segments: rows of `schema.SEGMENTS`.
         connections: rows of `schema.CONNECTIONS`.
     """

@@ -1,4 +1,4 @@
-"""FTP's control connection as it passes: commands and replies (RFC 959), and which data connection each transfer used (RFC 959, 2428)."""
+"""Parser of an FTP control connection: commands and replies (RFC 959), and the data connection of each transfer (RFC 959, RFC 2428)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from tcptrace_lab.transactions.payloads import Piece
 
 MOST_LINE_BYTES = 8_192
-"""Of a command or a reply; longer ones are no FTP."""
+"""Longest command or reply line; a longer line is not FTP and is skipped."""
 
 COMMAND = re.compile(rb"([A-Za-z]{3,4})(?: (.*))?\Z", re.DOTALL)
 REPLY = re.compile(rb"([1-5]\d\d)([ -])")
 GREETING = re.compile(rb"220[ -]")
 OPENING = frozenset({"USER", "AUTH", "FEAT", "HOST", "SYST", "OPTS", "CLNT"})
-"""With what clients begin (RFC 959, 2228, 2389, 7151; CLNT by habit); no command of SMTP is among them."""
+"""First commands of FTP clients (RFC 959, 2228, 2389, 7151; CLNT by convention). None of them starts an SMTP session."""
 _PASV = re.compile(rb"(\d{1,3}),(\d{1,3}),(\d{1,3}),(\d{1,3}),(\d{1,3}),(\d{1,3})")
 _EPSV = re.compile(rb"\((.)\1\1(\d{1,5})\1\)")
 _EPRT = re.compile(rb"(.)[12]\1[^|]{2,64}?\1(\d{1,5})\1")
@@ -32,7 +32,7 @@ _LARGEST_PORT = 65_535
 
 @dataclass(frozen=True, slots=True)
 class Agreed:
-    """Where a data connection is expected: who listens, and at which port."""
+    """The endpoint that the control connection announced for a data connection: which side listens, and its port."""
 
     client_listens: bool
     port: int
@@ -42,8 +42,8 @@ class Conversation:
     """Both directions of one control connection.
 
     Attributes:
-        transactions: in order of the commands.
-        agreed: index of a transfer among them → where its data connection was to be.
+        transactions: one per command, in their order.
+        agreed: index of a transfer in `transactions` → the endpoint announced for its data connection.
     """
 
     def __init__(self, conn: int) -> None:
@@ -58,7 +58,7 @@ class Conversation:
         self._over = False
 
     def take(self, piece: Piece) -> None:
-        """The next bytes of one of the directions."""
+        """Process the next bytes of one direction."""
         if self._over:
             return
         lines = self._lines[piece.from_client]
@@ -74,7 +74,7 @@ class Conversation:
                 transaction.state = "bytes_missing"
 
     def end(self, *, closed: bool) -> None:
-        """No more comes; FTP's replies end by themselves."""
+        """End the conversation. `closed` has no effect: FTP replies mark their own end."""
         del closed
 
     def _command(self, line: bytes, piece: Piece, lines: _Lines) -> None:
@@ -128,13 +128,13 @@ class Conversation:
         elif code == _EXTENDED_PASSIVE:
             port = _number(_EPSV.search(line))
             self._next = None if port is None else Agreed(client_listens=False, port=port)
-        elif transaction.method in {"PORT", "EPRT"} and code < 300:  # noqa: PLR2004  (2xx: it is agreed)
+        elif transaction.method in {"PORT", "EPRT"} and code < 300:  # noqa: PLR2004  (2xx: the server accepts the port)
             self._next = self._asked
         self._over = code == _SECURED  # TLS follows (RFC 4217)
 
 
 class _Lines:
-    """Lines of one direction."""
+    """Splits one direction into lines."""
 
     def __init__(self) -> None:
         self._data = b""
@@ -144,7 +144,7 @@ class _Lines:
         self.size = 0
 
     def take(self, piece: Piece) -> list[bytes]:
-        """The lines that these bytes end, without their ends; `begun` and `size` are those of the last of them."""
+        """The lines that these bytes complete, without line ends; `begun` and `size` describe the last one."""
         lines = []
         if not self._data:
             self.begun = piece.frame, piece.ts_ns
@@ -156,7 +156,7 @@ class _Lines:
                 self._skipping = False
                 continue
             self.size = len(line) + 1
-            lines.append(line.rstrip(b"\r").lstrip(b"\xff\xf4\xf2\xf1"))  # Telnet's signals before ABOR (RFC 959, 4.1.3)
+            lines.append(line.rstrip(b"\r").lstrip(b"\xff\xf4\xf2\xf1"))  # Telnet IP and Synch codes before ABOR (RFC 959, 4.1.3)
         self._data = rest
         if len(piece.data) < piece.size:
             self._data, self._skipping, self.has_lost = b"", True, True

@@ -1,8 +1,8 @@
-"""HTTP/1 as it passes: heads and chunks by h11, bodies of known length only counted.
+"""Incremental HTTP/1 parser: h11 parses heads and chunked bodies; bytes of other bodies are only counted.
 
-h11 has one object for each message, so that nothing of one can spoil the next; it checks heads as servers and clients do, and bounds them.
-A direction whose framing is lost (bytes of a head or of chunks are missing, or break the rules) is taken up again where a segment begins
-with a request or an answer.
+Each message has its own h11 object, so an error in one message does not affect the next. h11 checks heads as servers and clients do, and
+limits their size. If framing is lost (bytes of a head or of chunks are missing or invalid), parsing of that direction resumes at the next
+segment that begins with a request or a response.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     Handler = Callable[[str, "_Direction"], "_Framing | None"]
 
 MOST_HEAD_BYTES = 1 << 16
-"""Of one head; servers take 8 to 64 KB."""
+"""Longest head; servers accept 8 to 64 KB."""
 MOST_UNANSWERED = 10_000
-"""Requests that wait for their answers; no client pipelines so many."""
+"""Most requests without a response; no client pipelines so many."""
 
 REQUEST_LINE = re.compile(rb"([A-Z][A-Z0-9!#$%&'*+.^_`|~-]{1,31}) (\S{1,8192}) HTTP/1\.[01]\r?\n")
 REQUEST_START = re.compile(rb"[A-Z][A-Z0-9-]{1,31} (?:/|\*|http|[\w.-]+:\d)")
-"""With which a segment begins a request: a method, and a target in one of the four forms of RFC 9112, 3.2."""
+"""Start of a request at the beginning of a segment: a method, and a target in one of the four forms of RFC 9112, 3.2."""
 STATUS_LINE = re.compile(rb"HTTP/1\.[01] (\d{3})")
 ANSWER_START = re.compile(rb"HTTP/1\.[01] \d{3}")
 
@@ -38,15 +38,15 @@ FRAMING_FIELD = re.compile(rb"(?i)(?:content-length|transfer-encoding):")
 
 _INFORMATIONAL, _SWITCHING, _OK, _REDIRECTION = 100, 101, 200, 300
 _BODILESS = {204, 304}
-"""RFC 9112, 6.3: answers without a body, whatever their fields say."""
+"""Status codes of responses that have no body, whatever their fields say (RFC 9112, 6.3)."""
 
 
 _ASKED = [("Host", "any"), ("Connection", "upgrade"), ("Upgrade", "any")]
-"""Fields of the request that h11 takes an answer to be for: any answer may come, another protocol's, too."""
+"""Fields of the dummy request that h11 receives before a response. They allow any response, including a protocol upgrade."""
 
 
 class Conversation:
-    """Both directions of one connection."""
+    """Both directions of one HTTP connection; `transactions` holds its transactions in order of appearance."""
 
     def __init__(self, conn: int) -> None:
         self._conn = conn
@@ -59,7 +59,7 @@ class Conversation:
         self._over = False
 
     def take(self, piece: Piece) -> None:
-        """The next bytes of one of the directions."""
+        """Process the next bytes of one direction."""
         if not self._over:
             if piece.from_client:
                 self._requests.take(piece, self._on_request, REQUEST_START)
@@ -67,7 +67,7 @@ class Conversation:
                 self._answers.take(piece, self._on_answer, ANSWER_START)
 
     def end(self, *, closed: bool) -> None:
-        """No more comes; `closed`: because the server said so by its FIN, which ends an answer without a length."""
+        """End the conversation; `closed`: the connection ended with a FIN, which completes a response without a length."""
         answer = self._answer
         if answer is not None and answer.state == "unfinished" and closed and self._answers.until_close and not self._over:
             answer.state = "whole"
@@ -133,7 +133,7 @@ class Conversation:
         return None
 
     def _asked(self) -> Transaction:
-        """What the answer that begins now is for."""
+        """The oldest request without a response; a new transaction with an unknown request if there is none."""
         if self._awaiting:
             return self._awaiting.popleft()
         unknown = Transaction(self._conn, "http", state="request_missing")
@@ -166,7 +166,7 @@ class Conversation:
 
 
 class _Framing:
-    """Where a message's body ends."""
+    """How the end of a message body is determined."""
 
     __slots__ = ("again", "chunked", "length", "until_close")
 
@@ -178,9 +178,9 @@ class _Framing:
 
 
 class _Direction:
-    """Messages of one direction, one after the other.
+    """Parses the messages of one direction in sequence.
 
-    `handle` is told of `start`, `head`, `end`, and of `bytes_missing` and `malformed`, which end a message early.
+    `handle` is called with `start`, `head` and `end`, and with `bytes_missing` or `malformed` if a message ends early.
     """
 
     def __init__(self) -> None:
@@ -198,10 +198,10 @@ class _Direction:
         self._left = 0
         self._is_open = False
         self._in_body = False
-        self._lost = True  # until a segment begins a message
+        self._lost = True  # skip data until a segment begins a message
 
     def take(self, piece: Piece, handle: Handler, begins: re.Pattern[bytes]) -> None:
-        """The next bytes."""
+        """Process the next bytes."""
         self.frame, self.ts_ns = piece.frame, max(piece.ts_ns, self.ts_ns)
         data, missing = piece.data, piece.size - len(piece.data)
         while data:
@@ -214,7 +214,7 @@ class _Direction:
             self._miss(missing, handle)
 
     def _some(self, data: bytes, handle: Handler) -> bytes:
-        """Take some bytes; return what is left of them."""
+        """Process bytes of one part of a message; return the rest."""
         if not self._is_open:
             data = data.lstrip(b"\r\n")  # RFC 9112, 2.2: empty lines before a message are ignored
             if not data:
@@ -246,7 +246,7 @@ class _Direction:
         handle("end", self)
 
     def _miss(self, count: int, handle: Handler) -> None:
-        """Bytes that were not captured: in a body of known length they count, elsewhere the framing is lost."""
+        """Process bytes that were not captured: a body without chunks counts them, anything else loses its framing."""
         if self._is_open and self._in_body and not self.chunked and (self.until_close or count <= self._left):
             self._count(count, handle)
         else:
@@ -258,7 +258,7 @@ class _Direction:
         self._is_open, self._in_body, self._lost, self.parser = False, False, True, None
 
     def _read_head(self, data: bytes, handle: Handler) -> bytes:
-        """Bytes of a head; what stands behind it is left."""
+        """Process bytes of a head; return the bytes after it."""
         self.head += data
         end = HEAD_END.search(self.head)
         if end is None:
@@ -275,7 +275,7 @@ class _Direction:
         return rest
 
     def _told(self, head: bytes) -> h11.Request | h11.Response | h11.InformationalResponse | None:
-        """What h11 makes of a head; None where it refuses it. `parser` goes on behind it."""
+        """Parse a head with h11; None if h11 rejects it. `parser` is then ready for the body."""
         self.parser = h11.Connection(h11.CLIENT if self.role is h11.CLIENT else h11.SERVER, max_incomplete_event_size=MOST_HEAD_BYTES)
         if self.role is h11.CLIENT:
             method = self.asked_by if self.asked_by in {"HEAD", "CONNECT"} else "GET"
@@ -289,13 +289,13 @@ class _Direction:
         return event if isinstance(event, (h11.Request, h11.Response, h11.InformationalResponse)) else None
 
     def _begin_body(self, event: h11.Request | h11.Response | h11.InformationalResponse, handle: Handler) -> None:
-        """Behind a head."""
+        """Set the body's framing after a head."""
         if isinstance(event, h11.Request):
             self.method, self.target = text(event.method), text(event.target)
         else:
             self.status = event.status_code
         fields = {bytes(name): bytes(value) for name, value in event.headers}
-        self.chunked = b"transfer-encoding" in fields  # h11 takes no other coding than chunked
+        self.chunked = b"transfer-encoding" in fields  # h11 accepts only the coding "chunked"
         length = fields.get(b"content-length")
         self.length = None if length is None or self.chunked else int(length)
         if isinstance(event, h11.Request) and self.length is None and not self.chunked:
@@ -308,7 +308,7 @@ class _Direction:
             self._close(handle)
 
     def _read_chunks(self, data: bytes, handle: Handler) -> bytes:
-        """Bytes of a chunked body."""
+        """Process bytes of a chunked body; return the bytes after it."""
         assert self.parser is not None  # noqa: S101  (its head was read)
         self.message_bytes += len(data)
         try:
@@ -327,7 +327,7 @@ class _Direction:
 
 
 def _needed(head: bytes, role: object) -> bytes:
-    """The first line and the fields that framing needs: of heads that programs understand and h11 refuses (blanks in names, no Host)."""
+    """Reduce a head that h11 rejects but applications accept (spaces in field names, no Host) to what framing needs."""
     first, *lines = head.split(b"\n")
     fields = [line for line in lines if FRAMING_FIELD.match(line)]
     host = [b"Host: any\r"] if role is h11.SERVER else []

@@ -1,4 +1,4 @@
-"""What was said over connections, with what the connections themselves tell: handshakes, and FTP's data connections."""
+"""Parse the transactions of connections, and add handshake times and FTP data connections."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.transactions.transaction import Transaction
 
 MOST_TRANSACTIONS = 200_000
-"""Rows; 100 MB at most."""
+"""Most rows; they take up to 100 MB."""
 
 Conversation = http.Conversation | ftp.Conversation
 
@@ -30,11 +30,11 @@ def followed(
     """Rows of `schema.TRANSACTIONS`, by connection and index.
 
     Args:
-        paths: the files of the capture, plain.
+        paths: the files of the capture, uncompressed.
         segments: rows of `schema.SEGMENTS`.
         connections: rows of `schema.CONNECTIONS`.
-        looked_into: those of them that may speak HTTP or FTP.
-        expect_ftp: those of which FTP is expected, of the others HTTP.
+        looked_into: rows of the connections that may carry HTTP or FTP.
+        expect_ftp: numbers of the connections on which FTP is expected; HTTP is expected on the others.
     """
     known = {row["conn"]: row for row in looked_into.select(COLUMNS).iter_rows(named=True)}
     ports = {conn: (row["client_port"], row["server_port"]) for conn, row in known.items()}
@@ -50,7 +50,7 @@ def followed(
 
 
 def _listened(stream: Iterator[Piece], expect_ftp: Collection[int]) -> dict[int, Conversation]:
-    """Connection → what was said over it; the first bytes decide what that is."""
+    """Connection → its parsed conversation. The first captured bytes can override the expected protocol."""
     conversations: dict[int, Conversation | None] = {}
     for piece in stream:
         if piece.conn not in conversations:
@@ -77,7 +77,7 @@ def _handshake(row: dict[str, Any]) -> int | None:
 
 
 def _rows(conversation: Conversation, row: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """With what the connection tells: its handshake belongs to the first transaction of HTTP; FTP's begins with the server's greeting."""
+    """Rows of one conversation. On HTTP, the connection's handshake time belongs to the first transaction; on FTP, to none of them."""
     opened_ns = _handshake(row)
     ready_ns = None if opened_ns is None else row["first_ts_ns"] + opened_ns
     told = [transaction for transaction in conversation.transactions if transaction.method is not None or transaction.status is not None]
@@ -89,7 +89,7 @@ def _rows(conversation: Conversation, row: dict[str, Any]) -> Iterator[dict[str,
 
 
 class _Transfers:
-    """Finds FTP's data connections."""
+    """Finds the data connections of FTP transfers."""
 
     def __init__(self, connections: pl.LazyFrame, controls: Sequence[dict[str, Any]]) -> None:
         hosts = [row[f"{side}_addr"] for row in controls for side in SIDES]
@@ -99,7 +99,7 @@ class _Transfers:
         self._taken: set[int] = set()
 
     def link(self, conversation: ftp.Conversation, control: dict[str, Any]) -> None:
-        """Give each transfer the data connection that was agreed on, and its times."""
+        """Add to each transfer its data connection, with size and times."""
         for index, agreed in conversation.agreed.items():
             transaction = conversation.transactions[index]
             row = self._match(control, agreed, transaction)
@@ -108,7 +108,7 @@ class _Transfers:
                 _with_data(transaction, row)
 
     def _match(self, control: dict[str, Any], agreed: ftp.Agreed, transaction: Transaction) -> dict[str, Any] | None:
-        """The connection to the agreed port of the side that listens, from the other, that lived while the transfer did."""
+        """The connection from the other side to the announced port of the listening side, open during the transfer, or None."""
         listener, opener = ("client", "server") if agreed.client_listens else ("server", "client")
         for row in self._rows:
             fits = row["server_port"] == agreed.port and row["server_addr"] == control[f"{listener}_addr"]
@@ -120,7 +120,7 @@ class _Transfers:
 
 
 def _with_data(transaction: Transaction, row: dict[str, Any]) -> None:
-    """What the data connection tells of a transfer: its size, and when its bytes passed."""
+    """Add to a transfer the size and the times of its data connection."""
     sender = max(SIDES, key=lambda side: row[f"{side}_unique_bytes"] or 0)
     transaction.data_conn = row["conn"]
     transaction.connect_ns = _handshake(row)

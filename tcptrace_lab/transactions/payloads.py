@@ -1,8 +1,8 @@
-"""The payload of some connections, in order of the stream: what `http` and `ftp` read.
+"""Reassembled payload of chosen connections, in stream order: the input of `http` and `ftp`.
 
-Where the payload stands in a frame is found by what the segment's row says: the two ports, then sequence and acknowledgement numbers that
-fit those of the rows before it. So it does not matter how many layers lie before the TCP header, or which. What is not found (fragments,
-cells) is missing, as are bytes behind the snaplen.
+The TCP header is found in a frame by the segment's two ports and by a sequence number that fits the earlier segments of the direction. So
+the number and kind of lower layers do not matter. Payload that is not found (IP fragments, ATM cells), or was truncated by the snaplen,
+counts as not captured.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 MOST_FRAMES = 2_000_000
-"""Frames of a capture that are gone by in search of payload: about two seconds."""
+"""Most frames of a capture that are searched for payload: about 2 s."""
 MOST_SEGMENTS = 500_000
-"""Segments whose payload is looked at: about five seconds. What comes later is not looked at."""
+"""Most segments whose payload is read: about 5 s. Later segments are ignored."""
 MOST_PENDING_BYTES = 1 << 18
-"""Kept of a direction while bytes before them are missing; then those count as not captured. Larger than most windows."""
+"""Most out-of-order bytes kept per direction; beyond it, the missing bytes count as not captured. It is larger than most windows."""
 
 TCP_HEAD_BYTES = 20
 SYN, FIN, RST = 2, 1, 4
@@ -34,7 +34,7 @@ COLUMNS = ("conn", "from_client", "frame", "ts_ns", "seq", "ack", "payload_bytes
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """The next bytes of a direction; `data` is shorter than `size` where the rest, or all, was not captured."""
+    """The next bytes of a direction; `data` is shorter than `size` if the rest, or all of it, was not captured."""
 
     conn: int
     from_client: bool
@@ -46,7 +46,14 @@ class Piece:
 
 @dataclass(slots=True)
 class _Half:
-    """One direction: the offset of the next byte, what came too soon, and by which number the capture's sequence numbers are off."""
+    """Reassembly state of one direction.
+
+    Attributes:
+        next: relative sequence number of the next byte.
+        pending: relative sequence number → a piece that arrived out of order.
+        pending_bytes: size of all pending pieces.
+        base: difference between the sequence numbers on the wire and the relative ones.
+    """
 
     next: int | None = None
     pending: dict[int, Piece] = field(default_factory=dict)
@@ -55,19 +62,19 @@ class _Half:
 
 
 def wanted(segments: pl.LazyFrame, conns: Sequence[int]) -> pl.DataFrame:
-    """Rows of the segments with data or a SYN of these connections, in capture order, `MOST_SEGMENTS` at most."""
+    """Rows of the segments of these connections with data or a SYN, in capture order; at most `MOST_SEGMENTS`."""
     rows = segments.filter(pl.col("conn").is_in(pl.Series(conns, dtype=pl.UInt32).implode()))
     rows = rows.filter((pl.col("payload_bytes") > 0) | (pl.col("flags") & SYN > 0)).select(COLUMNS).head(MOST_SEGMENTS)
     return rows.filter(pl.col("frame") <= MOST_FRAMES).collect()
 
 
 def pieces(paths: Sequence[str], rows: pl.DataFrame, ports: dict[int, tuple[int, int]]) -> Iterator[Piece]:
-    """The payload of these rows, each direction in order of its stream, each byte once.
+    """The payload of these rows: each direction in stream order, each byte once.
 
     Args:
         paths: the files of the capture.
-        rows: as `wanted` gives them.
-        ports: connection → (client's, server's).
+        rows: rows returned by `wanted`.
+        ports: connection → (client's port, server's port).
     """
     halves: dict[tuple[int, bool], _Half] = {}
     bytes_of = look(paths, rows["frame"].to_list(), MOST_FRAMES)
@@ -93,7 +100,7 @@ def pieces(paths: Sequence[str], rows: pl.DataFrame, ports: dict[int, tuple[int,
 
 
 def _payload(data: bytes, pair: bytes, seq: int, captured: int, half: _Half) -> bytes:
-    """The payload of a segment, out of its frame; empty where it is not found."""
+    """Extract the payload of a segment from its frame; empty if it is not found."""
     at = data.find(pair)
     while at >= 0:
         head = data[at : at + TCP_HEAD_BYTES]
@@ -108,7 +115,7 @@ def _payload(data: bytes, pair: bytes, seq: int, captured: int, half: _Half) -> 
 
 
 def _ordered(half: _Half, start: int, piece: Piece) -> Iterator[Piece]:
-    """What can be given out now that this piece has come."""
+    """The pieces that are in order after this piece."""
     assert half.next is not None  # noqa: S101  (it was set before the first piece)
     if start > half.next:
         known = half.pending.get(start)
@@ -130,7 +137,7 @@ def _released(half: _Half) -> Iterator[Piece]:
 
 
 def _new_part(half: _Half, start: int, piece: Piece) -> Iterator[Piece]:
-    """What of a piece has not been given out."""
+    """The part of a piece that was not returned before."""
     assert half.next is not None  # noqa: S101
     known = half.next - start
     if known < piece.size:
@@ -141,7 +148,7 @@ def _new_part(half: _Half, start: int, piece: Piece) -> Iterator[Piece]:
 
 
 def _given_up(half: _Half, up_to: int) -> Iterator[Piece]:
-    """The bytes before `up_to` are there for the receiver, and not in the capture: a piece without data stands for them."""
+    """Replace bytes before `up_to` that the receiver has but the capture lacks by a piece without data, then return what follows."""
     if half.next is None or half.next >= up_to or not half.pending:
         return
     first = min(half.pending)

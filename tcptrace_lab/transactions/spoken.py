@@ -1,8 +1,8 @@
-"""Which connections to unusual ports speak HTTP or FTP, by the first bytes of both their directions.
+"""Detect HTTP and FTP on other than well-known ports, by the first bytes of both directions.
 
-HTTP: the client's first segment begins with a request line (RFC 9112, 3), or with as much of one as was captured where the server's begins
-with a status line. FTP: the server's begins with 220 (RFC 959, 5.4), and the client's with a command of FTP that mail servers, which greet
-with 220 as well, do not have.
+HTTP: the client's first segment begins with a request line (RFC 9112, 3). The start of one suffices if the server's first segment begins
+with a status line. FTP: the server's first segment begins with 220 (RFC 959, 5.4), and the client's with a command that SMTP lacks; SMTP
+servers greet with 220 too.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 def protocols(paths: Sequence[str], segments: pl.LazyFrame, ports: dict[int, tuple[int, int]]) -> dict[int, str]:
-    """Connection → `http` or `ftp`; those that speak neither are missing.
+    """Connection → `http` or `ftp`; connections with neither protocol are absent.
 
     Args:
-        paths: the files of the capture, plain.
+        paths: the files of the capture, uncompressed.
         segments: rows of `schema.SEGMENTS`.
-        ports: connection → (client's, server's), of those that are asked about.
+        ports: connection to examine → (client's port, server's port).
     """
     begins: dict[int, dict[bool, bytes]] = {}
     for piece in pieces(paths, _first(segments, list(ports)), ports):

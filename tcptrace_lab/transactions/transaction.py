@@ -1,4 +1,4 @@
-"""One transaction while it is read, and as a row of `schema.TRANSACTIONS`."""
+"""One transaction: its fields while it is parsed, and its row of `schema.TRANSACTIONS`."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any
 from tcptrace_lab.schema import SIDES
 
 MOST_TARGET = 256
-"""Characters that are kept of what is asked for."""
+"""Most characters kept of a request target."""
 
 
 _SAME = (
     *("conn", "protocol", "method", "target", "status", "state", "data_conn", "request_bytes", "answer_bytes", "body_bytes"),
     *("request_frame", "answer_frame", "last_frame", "request_ts_ns", "answer_ts_ns", "last_ts_ns", "connect_ns"),
 )
-"""Columns that are taken as they are."""
+"""Columns that copy an attribute of the same name."""
 
 
 @dataclass(slots=True)
 class Transaction:
-    """What is known of it so far; times are those of the capture, None is not known."""
+    """A transaction as far as it is parsed. Times are capture timestamps in nanoseconds; None means unknown."""
 
     conn: int
     protocol: str
@@ -43,7 +43,7 @@ class Transaction:
     data_last_ts_ns: int | None = None
 
     def row(self, index: int, ready_ts_ns: int | None) -> dict[str, Any]:
-        """The row; `ready_ts_ns` is when the client could have asked first."""
+        """The row number `index` of its connection; `ready_ts_ns`: earliest time at which the client could have sent the request."""
         waited = _between(ready_ts_ns, self.request_ts_ns)
         thought = _between(self.requested_ts_ns, self.answer_ts_ns)
         is_whole = self.protocol == "ftp" or self.last_ts_ns is not None
@@ -63,7 +63,7 @@ def _between(from_ns: int | None, to_ns: int | None) -> int | None:
 
 
 def text(data: bytes) -> str:
-    """Bytes from outside as text of bounded length; Latin-1 gives every byte a character."""
+    """Decode captured bytes to at most `MOST_TARGET` characters; Latin-1 maps every byte to a character."""
     return data[:MOST_TARGET].decode("latin-1")
 
 

@@ -1,7 +1,7 @@
 """Graphs for xplot, as tcptrace draws them (`-S -T -R -N -F`): five files for each direction of each connection.
 
-`write` goes over the segments once, in capture order. What a direction's graphs remember is let go of when its connection is over, and
-text is written in parts, so memory is bounded by the connections that are open at a time.
+`write` reads the segments once, in capture order. It writes text in slices and frees a connection's state after its last segment, so the
+number of simultaneously open connections bounds its memory.
 """
 
 from tcptrace_lab.outputs.xplot.files import write

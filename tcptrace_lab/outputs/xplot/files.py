@@ -1,4 +1,4 @@
-"""Segments → the files of their graphs, in a folder, named as tcptrace names them: `a2b_tsg.xpl`, `b2a_tsg.xpl`, `c2d_…`."""
+"""Write the xplot graphs of all connections to a folder, with tcptrace's file names: `a2b_tsg.xpl`, `b2a_tsg.xpl`, `c2d_…`."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 COLUMNS = ("ts_ns", "seq", "ack", "payload_bytes", "flags", "window_bytes", "sack_blocks", "kind", "ce", "rtt_ns")
-"""What the graphs need of a segment, in this order."""
+"""Columns of a segment that the graphs use, in this order."""
 
 _CONNECTION = ("conn", "client_addr", "client_port", "server_addr", "server_port", "first_ts_ns", "last_frame", "client_isn", "server_isn")
 
 SLICE_SEGMENTS = 65_536
-"""Segments drawn at a time: some 100 MB of text and objects."""
+"""Segments drawn before text is written to files; they take about 100 MB of memory."""
 
 
 class _Open:
-    """A connection whose end has not come yet."""
+    """The graphs of a connection whose last segment has not been drawn yet."""
 
     def __init__(self, row: dict[str, Any], folder: Path) -> None:
         client, server = (f"{row[f'{side}_addr']}:{row[f'{side}_port']}" for side in ("client", "server"))
@@ -38,7 +38,7 @@ class _Open:
         self._begun = False
 
     def write(self) -> None:
-        """Append what was drawn since the last time."""
+        """Append to the files what was drawn since the last call."""
         for name, graphs in self._names.items():
             for end, plot in graphs.plots().items():
                 with (self._folder / f"{name}_{end}.xpl").open("a" if self._begun else "w", encoding="utf-8") as file:
@@ -46,19 +46,19 @@ class _Open:
         self._begun = True
 
     def end(self) -> None:
-        """Write the rest."""
+        """End the graphs, and write the rest."""
         self.client.end()
         self.server.end()
         self.write()
 
 
 def write(segments: pl.LazyFrame, connections: pl.LazyFrame, folder: str) -> None:
-    """Draw all connections; segments without a time are left out.
+    """Draw all connections; segments without a timestamp are skipped.
 
     Args:
         segments: rows of `schema.SEGMENTS`, in capture order.
         connections: rows of `schema.CONNECTIONS`.
-        folder: where the files go; it is made if it is not there.
+        folder: destination folder; created if it does not exist.
 
     Raises:
         OutputUnwritable: the folder or a file cannot be written.
@@ -92,7 +92,7 @@ def _draw(segments: pl.LazyFrame, connections: pl.DataFrame, folder: Path) -> No
 
 
 def _close(is_open: dict[int, _Open], last_frame: int | None) -> None:
-    """End the connections that are over at `last_frame`; all of them if it is None."""
+    """End the graphs of connections whose last frame is `last_frame` or earlier; None: of all connections."""
     over: Iterable[int] = [conn for conn, one in is_open.items() if last_frame is None or one.last_frame <= last_frame]
     for conn in over:
         is_open.pop(conn).end()

@@ -1,6 +1,6 @@
-"""The five graphs of one direction, drawn as segments go by: time and sequence, throughput, round trips, outstanding data, segment size.
+"""The five graphs of one direction: time-sequence, throughput, RTT, outstanding data, segment size. Each segment is drawn in turn.
 
-Sequence numbers are those on the wire, but go on past 2^32, so that a graph does not break where they wrap.
+Sequence numbers are those on the wire, but continue above 2^32, so a graph has no break where they wrap.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ CWR: Final = 128
 NS_PER_MS = 1_000_000
 
 THROUGHPUT_SEGMENTS = 10
-"""Segments with data over which throughput is averaged (tcptrace's default, `-A10`)."""
+"""Number of data segments over which throughput is averaged (tcptrace's default, `-A10`)."""
 
 NO_TIME_NS = 1_000_000
-"""What is taken for no time at all between two segments, so that a rate exists (tcptrace's way)."""
+"""Interval assumed between two segments with equal timestamps, so that a rate is defined (as in tcptrace)."""
 
 FAST_RETRANSMIT_DUPLICATE_ACKS = 3
-"""RFC 5681, 3.2: so many let a segment be resent."""
+"""Duplicate ACKs that trigger a fast retransmit (RFC 5681, 3.2)."""
 
 Segment = tuple[Any, ...]
-"""The columns of `files.COLUMNS`, in their order, without the connection."""
+"""Values of the columns `files.COLUMNS`, in that order."""
 
 
 class Graphs:
     """The graphs of one direction."""
 
     def __init__(self, title: str, isn: int, first_ts_ns: int) -> None:
-        """Empty ones.
+        """Create empty graphs.
 
         Args:
-            title: who sends to whom.
-            isn: the number of offset 0.
-            first_ts_ns: when the connection begins.
+            title: sender and receiver, as text.
+            isn: sequence number at offset 0.
+            first_ts_ns: time of the connection's first segment.
         """
         signed = "timeval signed"
         self.sequence = Plot("timeval double", f"{title} (time sequence graph)", "sequence number")
@@ -64,16 +64,16 @@ class Graphs:
         self._edge: tuple[int, int] | None = None
 
     def plots(self) -> dict[str, Plot]:
-        """The plots by the ends of their file names, as tcptrace has them."""
+        """File name suffix of each plot, as in tcptrace → plot."""
         return {"tsg": self.sequence, "tput": self.throughput, "rtt": self.rtt, "owin": self.outstanding, "ssize": self.size}
 
     def end(self) -> None:
-        """The connection is over."""
+        """End all plots: the connection has no more segments."""
         for plot in self.plots().values():
             plot.end()
 
     def sent(self, segment: Segment) -> None:
-        """This side sent it."""
+        """Draw a segment of this direction."""
         ts_ns, seq, _, payload, flags, _, _, kind, ce, _ = segment
         resent, late, twice = kind in schema.RESENT, kind == "out_of_order", kind == "capture_duplicate"
         if not twice:
@@ -102,7 +102,7 @@ class Graphs:
         self.sequence.text("a", ts_ns, y, words)
 
     def _draw(self, ts_ns: int, start: int, segment: Segment, again: str) -> None:
-        """The segment itself; `again` marks one that was there before."""
+        """Draw the segment's span; `again` is the label of a retransmission (`R`) or a duplicate (`HD`), else empty."""
         _, _, _, payload, flags, *_ = segment
         plot, end = self.sequence, start + payload
         colour = {"HD": "blue", "R": "red", "": "orange"}[again]
@@ -143,7 +143,7 @@ class Graphs:
             plot.mark("uarrow", ts_ns, start)
 
     def heard(self, segment: Segment) -> None:
-        """The other side sent it: its ACK and its window are of this direction."""
+        """Draw the ACK and the window of a segment of the other direction, which refer to data of this direction."""
         ts_ns, _, ack, _, flags, window, blocks, kind, _, rtt_ns = segment
         if rtt_ns is not None:
             self._rtt.to(ts_ns, rtt_ns // NS_PER_MS)
@@ -206,10 +206,10 @@ class Graphs:
 
 
 class Flight:
-    """Data outstanding at each segment sent (red), its mean over segments (blue) and over time (green), and the window (yellow)."""
+    """Outstanding data at each segment sent (red), its mean over segments (blue) and over time (green), and the window (yellow)."""
 
     def __init__(self, plot: Plot, first_ts_ns: int) -> None:
-        """Nothing outstanding yet."""
+        """Start with no outstanding data."""
         self._now = Curve(plot, "owin", "red")
         self._window_line = Curve(plot, "rwin", "yellow")
         self._mean = Curve(plot, "avg owin", "blue")
@@ -228,7 +228,7 @@ class Flight:
         return 0 if self._acked is None else max(self._highest - self._acked, 0)
 
     def sent(self, ts_ns: int, start: int, end: int, *, draws: bool) -> None:
-        """Data up to `end` was sent."""
+        """Count data sent from offset `start` to `end`; `draws`: whether to draw a point."""
         self._pass(ts_ns)
         self._highest = end if self._count == 0 and self._acked is None else max(self._highest, end)
         outstanding = end - start if self._acked is None else self._outstanding()
@@ -243,23 +243,23 @@ class Flight:
         self._time_mean.to(ts_ns, self._area // max(ts_ns - self._begin_ns, 1))
 
     def heard(self, ts_ns: int, ack: int, window: int | None) -> None:
-        """Data up to `ack` has arrived."""
+        """Process an ACK up to offset `ack`, with its window in bytes."""
         self._pass(ts_ns)
         self._acked = ack if self._acked is None else max(self._acked, ack)
         self._window = window
 
 
 class Sizes:
-    """Payload of each segment (red) and the mean so far (blue)."""
+    """Payload of each segment (red), and the mean so far (blue)."""
 
     def __init__(self, plot: Plot) -> None:
-        """No segments yet."""
+        """Start without segments."""
         self._size = Curve(plot, "segsize", "red")
         self._mean = Curve(plot, "avg segsize", "blue")
         self._bytes = self._segments = 0
 
     def add(self, ts_ns: int, payload: int) -> None:
-        """One more segment with data."""
+        """Add a segment with data."""
         self._bytes += payload
         self._segments += 1
         self._size.to(ts_ns, payload)
@@ -267,10 +267,10 @@ class Sizes:
 
 
 class Rate:
-    """Rate of each segment (yellow dots), over ten of them (red), and since the connection began (blue)."""
+    """Throughput of each segment (yellow dots), over ten segments (red), and since the start of the connection (blue)."""
 
     def __init__(self, plot: Plot, first_ts_ns: int) -> None:
-        """No segments yet."""
+        """Start without segments."""
         self._plot = plot
         self._over_ten = Curve(plot, "inst. tput", "red")
         self._mean = Curve(plot, "avg. tput", "blue")
@@ -280,7 +280,7 @@ class Rate:
         self._bytes = self._segments = self._all_bytes = 0
 
     def add(self, ts_ns: int, payload: int) -> None:
-        """One more segment; the first one, be it without data, begins the first interval."""
+        """Add a segment. The first one starts the first interval, even without data."""
         self._all_bytes += payload
         if self._since_ns is None:
             self._since_ns = self._last_ns = ts_ns

@@ -1,5 +1,11 @@
-"""The frames of a capture, back onto an interface.
+"""Send the frames of a capture on an interface.
 
-`guard` (where frames may go at all) · `frames` (which ones, rewritten) · `pace` (when each is due) · `ready` (laid out ahead) ·
-`burst` (many with one call of the kernel) · `send` (out, in time).
+Read in this order:
+
+- `guard`: the interfaces and destination addresses that are allowed;
+- `frames`: selects and rewrites frames;
+- `pace`: when each frame is due;
+- `ready`: prepares all frames before the first one is sent;
+- `burst`: sends many frames with one system call;
+- `send`: sends the frames on time, and measures their delays.
 """

@@ -1,4 +1,4 @@
-"""Many frames with one call of the kernel: `sendmmsg(2)`, which Python does not have, over frames that lie ready in memory."""
+"""Send many prepared frames with one system call: `sendmmsg(2)`, which Python's socket module lacks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.replay.packets.ready import Ready
 
 MOST: Final = 1_024
-"""Messages that one call takes (UIO_MAXIOV, linux/uio.h)."""
+"""Most messages per call (UIO_MAXIOV, linux/uio.h)."""
 
 
 class _Message(ctypes.Structure):
@@ -40,12 +40,12 @@ _libc.sendmmsg.argtypes = (ctypes.c_int, ctypes.c_void_p, ctypes.c_uint, ctypes.
 
 
 class Burst:
-    """Up to `MOST` frames, loaded at once, sent in as many calls as one likes."""
+    """Up to `MOST` frames, loaded together and sent in any number of calls."""
 
     def __init__(self, frames: Ready) -> None:
         self._frames = frames
         self._base = frames.data.ctypes.data
-        self._vectors = np.zeros((MOST, 2), np.uintp)  # struct iovec (sys/uio.h): where, and how many bytes
+        self._vectors = np.zeros((MOST, 2), np.uintp)  # struct iovec (sys/uio.h): address, number of bytes
         self._messages = (_Counted * MOST)()
         self._address = ctypes.addressof(self._messages)
         for number in range(MOST):
@@ -53,15 +53,15 @@ class Burst:
             message.vector, message.vectors = self._vectors[number].ctypes.data, 1
 
     def load(self, first: int, last: int) -> None:
-        """Take frames `first` to `last`, without the last."""
+        """Load frames `first` to `last` - 1 of the prepared frames."""
         self._vectors[: last - first, 0] = self._base + self._frames.start[first:last]
         self._vectors[: last - first, 1] = self._frames.size[first:last]
 
     def send(self, fd: int, first: int, last: int) -> int:
-        """Send the loaded frames from place `first` to `last`, without the last; how many of them the kernel took, one at least.
+        """Send the loaded frames at positions `first` to `last` - 1; return how many the kernel accepted, at least 1.
 
         Raises:
-            OSError: it did not take the first of them.
+            OSError: the kernel refused the first of them.
         """
         taken: int = _libc.sendmmsg(fd, self._address + first * ctypes.sizeof(_Counted), last - first, 0)
         if taken < 0:

@@ -1,4 +1,4 @@
-"""Which frames of a capture are sent, as they are or rewritten, one after the other: nothing is held but the one that is next."""
+"""Select frames of a capture and rewrite them, one at a time, so only one frame is in memory."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 ETHERNET, RAW, RAW_BSD, IPV4, IPV6, NULL, LOOP, SLL, SLL2 = 1, 101, 12, 228, 229, 0, 108, 113, 276
 HEADER_BYTES: Final = {ETHERNET: 0, RAW: 0, RAW_BSD: 0, IPV4: 0, IPV6: 0, NULL: 4, LOOP: 4, SLL: 16, SLL2: 20}
-"""Link types that can be sent: bytes that are taken off first."""
+"""Link type that can be sent → bytes of its header, which are removed; Ethernet headers stay."""
 
 LINK_TYPE_BITS: Final = 0xFFFF
-"""Of the field in pcap's header; those above tell of the frame check sequence (draft-ietf-opsawg-pcap, section 4)."""
+"""Link type bits of that field in the pcap header; the upper bits describe the FCS (draft-ietf-opsawg-pcap, section 4)."""
 
 ETHERNET_BYTES: Final = 14
 IPV4_TYPE, IPV6_TYPE = b"\x08\x00", b"\x86\xdd"
@@ -26,14 +26,14 @@ IPV4_TYPE, IPV6_TYPE = b"\x08\x00", b"\x86\xdd"
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """What is changed of each packet; empty changes nothing.
+    """Changes to each frame; empty values change nothing.
 
     Attributes:
-        source_mac, destination_mac: of the frame.
+        source_mac, destination_mac: new MAC addresses.
         addresses: old IP address → new one.
         ports: old TCP or UDP port → new one.
-        checksums: reckon them anew (they are, too, where anything of IP or above was changed).
-        mtu_bytes: cut longer packets by the end of their payload; 0: as long as they are.
+        checksums: recompute checksums. They are also recomputed if IP or a higher layer is changed.
+        mtu_bytes: shorten longer packets by cutting the end of their payload; 0: no limit.
     """
 
     source_mac: str = ""
@@ -44,13 +44,13 @@ class Rewrite:
     mtu_bytes: int = 0
 
     def touches(self, packet_bytes: int) -> bool:
-        """Whether an IP packet of this length must be taken apart."""
+        """Whether an IP packet of this length must be rewritten."""
         return bool(self.addresses or self.ports or self.checksums or 0 < self.mtu_bytes < packet_bytes)
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One frame: its number in the capture, its time in nanoseconds, and its IP packet with or without an Ethernet header."""
+    """One frame: its number in the capture, its timestamp in nanoseconds, its bytes, and whether they start with an Ethernet header."""
 
     number: int
     ts_ns: int
@@ -59,20 +59,20 @@ class Frame:
 
 
 def frames(path: str, chosen: tuple[int, int] | None, display_filter: str) -> Iterator[Frame]:
-    """The frames of a capture, by number.
+    """The selected frames of a capture, by number.
 
     Args:
-        path: pcap or pcapng, plain or compressed.
-        chosen: first and last number; None: all.
-        display_filter: of Wireshark, asked of tshark; empty: all.
+        path: a pcap or pcapng file, plain or compressed.
+        chosen: first and last frame number; None: all frames.
+        display_filter: Wireshark display filter, evaluated by tshark; empty: all frames.
 
     Raises:
-        NotACapture: neither pcap nor pcapng.
-        CaptureUnreadable: the operating system refuses the file, or it is damaged before the last frame that is asked for.
-        CaptureInsufficient: frames of a link that no interface here takes.
-        MissingTool: there is a filter, and no tshark.
-        UsageError: tshark refuses the filter.
-        OutputUnwritable: there is no room to unpack it.
+        NotACapture: the file is neither pcap nor pcapng.
+        CaptureUnreadable: the operating system refuses the file, or it is damaged before the last selected frame.
+        CaptureInsufficient: frames of this link type cannot be sent.
+        MissingTool: a filter is given, and tshark is not installed.
+        UsageError: tshark rejects the filter.
+        OutputUnwritable: no space to decompress the file.
     """
     with unpacked.plain(path) as plain:
         wanted = _numbers(plain, display_filter) if display_filter else None
@@ -90,7 +90,7 @@ def frames(path: str, chosen: tuple[int, int] | None, display_filter: str) -> It
 
 
 def _read(path: str, plain: str) -> Iterator[Frame]:
-    """All frames of `plain`, which the user knows as `path`."""
+    """All frames of the uncompressed file `plain`; error messages name it `path`."""
     from dpkt.dpkt import UnpackError  # noqa: PLC0415
     from dpkt.pcap import UniversalReader  # noqa: PLC0415
 
@@ -112,7 +112,7 @@ def _read(path: str, plain: str) -> Iterator[Frame]:
 
 
 def _numbers(path: str, display_filter: str) -> Iterator[int]:
-    """Numbers of the frames that a display filter keeps."""
+    """Numbers of the frames that match a display filter."""
     if which("tshark") is None:
         raise MissingTool("not installed", where="tshark", remedy="install Wireshark's command-line tools, or leave out --filter")
     command = ["tshark", "-r", path, "-Y", display_filter, "-T", "fields", "-e", "frame.number"]
@@ -129,30 +129,30 @@ def _numbers(path: str, display_filter: str) -> Iterator[int]:
 
 
 def _complaint(words: str) -> str:
-    """What tshark has against a filter: without its warning of root, and the line that repeats and underlines the place."""
+    """Tshark's error message about a filter, without its warning about root and the lines that show the place of the error."""
     lines = [line.removeprefix("tshark: ").strip() for line in words.splitlines() if not line.startswith((" ", "Running as user"))]
     return "tshark says: " + (next((line for line in lines if line), "nothing"))[:200]
 
 
 def ip_of(frame: Frame) -> bytes | None:
-    """The IP packet of a frame without VLAN tags; None for anything else."""
+    """The IP packet of a frame; None if the frame has a VLAN tag or is not IP."""
     if not frame.has_link:
         return frame.data if frame.data[:1] and frame.data[0] >> 4 in {4, 6} else None
     return frame.data[ETHERNET_BYTES:] if frame.data[12:14] in {IPV4_TYPE, IPV6_TYPE} else None
 
 
 def destination(packet: bytes) -> bytes:
-    """The address that an IP packet is sent to; nothing where the packet was cut short before its end."""
+    """Destination address of an IP packet; empty if the packet is truncated before the end of the address."""
     first, size = (16, 4) if packet[:1] < b"\x50" else (24, 16)
     address = packet[first : first + size]
     return address if len(address) == size else b""
 
 
 def rewritten(frame: Frame, rewrite: Rewrite, *, ethernet: bool) -> bytes:
-    """The bytes to send into an interface that takes Ethernet frames, or bare IP packets.
+    """The bytes to send on an interface: an Ethernet frame, or an IP packet if `ethernet` is False.
 
     Raises:
-        CaptureInsufficient: a packet that must be taken apart was cut short, or an interface of IP is to take something else.
+        CaptureInsufficient: a packet to rewrite is truncated, or the frame has no IP packet where one is needed.
     """
     packet = ip_of(frame)
     if packet is not None and rewrite.touches(_length(packet)):
@@ -179,12 +179,12 @@ def _mac(text: str) -> bytes:
 
 
 def _length(packet: bytes) -> int:
-    """Bytes of an IP packet, by its header."""
+    """Length of an IP packet according to its header."""
     return int.from_bytes(packet[2:4]) if packet[0] >> 4 == 4 else 40 + int.from_bytes(packet[4:6])  # noqa: PLR2004
 
 
 def _changed(packet: bytes, rewrite: Rewrite, number: int) -> bytes:
-    """A packet rewritten by Scapy."""
+    """Rewrite an IP packet with Scapy."""
     from scapy.layers.inet import IP, TCP, UDP  # noqa: PLC0415
     from scapy.layers.inet6 import IPv6  # noqa: PLC0415
 

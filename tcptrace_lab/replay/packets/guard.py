@@ -1,4 +1,4 @@
-"""Where frames may be sent: interfaces that stay on this machine, and addresses of its own or of networks that the user named."""
+"""Restrict where frames may be sent: to interfaces inside this machine, and to its own addresses or networks that the user allows."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ ARPHRD_ETHER, ARPHRD_LOOPBACK, ARPHRD_NONE = 1, 772, 0xFFFE  # linux/if_arp.h
 SIOCETHTOOL, ETHTOOL_GDRVINFO = 0x8946, 3  # linux/sockios.h, linux/ethtool.h
 SIOCGIFHWADDR, SIOCGIFMTU = 0x8927, 0x8921  # linux/sockios.h
 VIRTUAL_DRIVERS: Final = frozenset({"veth", "tun", "dummy"})
-"""Drivers whose frames reach no wire by themselves; `tun` is that of TAP interfaces, too."""
+"""Drivers whose interfaces do not lead to a physical network by themselves; TAP interfaces use the driver `tun` too."""
 
 
 def checked(name: str, *, any_interface: bool) -> tuple[int, int]:
-    """An interface's link type (ARPHRD_) and MTU, if frames may be sent into it.
+    """Hardware type (ARPHRD_) and MTU of an interface on which frames may be sent.
 
     Raises:
-        UsageError: it is not there, its frames are neither Ethernet nor plain IP, or it may lead out of the machine.
+        UsageError: the interface does not exist, takes neither Ethernet frames nor IP packets, or may lead out of this machine
+            (accepted with `any_interface`).
     """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
         request = struct.pack("16s24x", name.encode()[:15])
@@ -49,7 +50,7 @@ def checked(name: str, *, any_interface: bool) -> tuple[int, int]:
 
 
 def _driver(asking: socket.socket, name: str) -> str:
-    """The driver's name, as `ethtool -i` says it; of a dummy, the kernel says it by its kind."""
+    """The driver's name as `ethtool -i` shows it, for a dummy interface its link kind; empty if the kernel gives none."""
     info = bytearray(struct.pack("=I", ETHTOOL_GDRVINFO).ljust(196, b"\0"))
     import ctypes  # noqa: PLC0415
 
@@ -62,7 +63,7 @@ def _driver(asking: socket.socket, name: str) -> str:
 
 
 def own_networks() -> list[Network]:
-    """This machine's own addresses (of this network namespace), loopback, and those set aside for documentation (RFC 5737, RFC 3849)."""
+    """Addresses of this network namespace, loopback addresses, and the documentation networks (RFC 5737, RFC 3849)."""
     found: list[Network] = [ipaddress.ip_network(text) for text in _ALWAYS]
     table = Path("/proc/net/fib_trie").read_text(encoding="ascii")
     address = ""
@@ -81,7 +82,7 @@ _ALWAYS: Final = ("127.0.0.0/8", "::1/128", "192.0.2.0/24", "198.51.100.0/24", "
 
 
 def networks(texts: Iterable[str]) -> list[Network]:
-    """Those that the user allows. Raises UsageError."""
+    """Parse the networks that the user allows. Raises UsageError."""
     found: list[Network] = []
     for text in texts:
         try:
@@ -92,14 +93,14 @@ def networks(texts: Iterable[str]) -> list[Network]:
 
 
 class Destinations:
-    """Whether a packet's destination may be sent to; what was looked up once is remembered."""
+    """Decides whether a destination address is allowed; results are cached."""
 
     def __init__(self, allowed: Iterable[Network]) -> None:
         self._allowed = list(allowed)
         self._known: dict[bytes, bool] = {}
 
     def may(self, destination: bytes) -> bool:
-        """4 or 16 bytes of an address."""
+        """Whether frames may be sent to this address of 4 or 16 bytes."""
         known = self._known.get(destination)
         if known is None:
             address = ipaddress.ip_address(destination)

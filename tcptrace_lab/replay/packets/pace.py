@@ -1,4 +1,4 @@
-"""When frames are due: as they were, faster or slower, at a rate, or at once."""
+"""Compute when each frame is due: at the original pace, faster or slower, at a fixed rate, or at once."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from tcptrace_lab.text.numbers import NS_PER_S
 from tcptrace_lab.text.quantities import rate_bps
 
 LEAST_SPIN_NS: Final = 60_000
-"""So long before a frame is due the processor is kept: waking from a sleep takes some 50 µs (measured)."""
+"""Minimum busy-wait before a frame is due: waking from a sleep takes about 50 µs (measured)."""
 
 MOST_SPIN_NS: Final = 1_000_000
-"""Where there is time for it, so long: one sleep of a hundred wakes 0.2 ms late, one of a thousand 1.1 ms (measured: Linux 6.18 without
-preemption, as a guest; what the kernel does for others is not interrupted by whoever wakes)."""
+"""Maximum busy-wait, used if there is time: 1 sleep in 100 wakes 0.2 ms late, 1 in 1,000 wakes 1.1 ms late (measured: Linux 6.18 in a
+virtual machine, without kernel preemption, so a task that wakes must wait for other kernel work)."""
 
 SPIN_SHARE: Final = 0.5
-"""Of the time to the next frame at the most: others must have their turn. From 95 % on Linux takes the processor away by force, for up to
-50 ms (sched_rt_runtime_us, and the fair server that replaced it)."""
+"""Maximum share of the time to the next frame spent in busy-wait, so that other processes can run. From 95 % on, Linux stops a real-time
+process for up to 50 ms (sched_rt_runtime_us, and the fair server that replaced it)."""
 
 BITS_PER_BYTE: Final = 8
 
@@ -30,8 +30,8 @@ class Pace:
     """How frames are spaced.
 
     Attributes:
-        speed: times as fast as they were; 0: at once.
-        bits_per_s, packets_per_s: instead, evenly; 0: not so.
+        speed: factor of the original speed; 0: all frames at once.
+        bits_per_s, packets_per_s: constant rate, used instead of `speed` if not 0.
     """
 
     speed: float = 1.0
@@ -39,7 +39,7 @@ class Pace:
     packets_per_s: float = 0.0
 
     def due_ns(self, since_first_ns: int, bytes_before: int, frames_before: int) -> int:
-        """When a frame is due, from the first on."""
+        """When a frame is due, in ns after the first frame."""
         if self.bits_per_s:
             return bytes_before * BITS_PER_BYTE * NS_PER_S // self.bits_per_s
         if self.packets_per_s:
@@ -48,7 +48,7 @@ class Pace:
 
 
 def pace(speed: str, rate: str, *, topspeed: bool) -> Pace:
-    """What the options say. Raises UsageError."""
+    """Convert the command options to a pace. Raises UsageError."""
     if sum(map(bool, (speed, rate, topspeed))) > 1:
         raise UsageError("--speed, --rate and --topspeed are three paces", remedy="choose one")
     if topspeed:
@@ -71,7 +71,7 @@ def _positive(text: str, option: str, example: str) -> float:
         found = float(text)
     except ValueError:
         found = 0.0
-    if not 0 < found < 1e9:  # noqa: PLR2004  (also refuses what is no number)
+    if not 0 < found < 1e9:  # noqa: PLR2004  (also rejects NaN)
         raise UsageError(f"{option}: {text!r} is not a number above 0", remedy=f"write it as {example}")
     return found
 
@@ -81,11 +81,11 @@ class _Timespec(ctypes.Structure):
 
 
 _libc = ctypes.CDLL(None, use_errno=True)
-_CLOCK_MONOTONIC, _TIMER_ABSTIME = 1, 1  # time.h of Linux
+_CLOCK_MONOTONIC, _TIMER_ABSTIME = 1, 1  # Linux time.h
 
 
 def sleep_until(at_ns: int) -> None:
-    """Sleep to shortly before a time of the monotonic clock, and keep the processor for the rest."""
+    """Sleep until shortly before a time of the monotonic clock, then busy-wait for the rest."""
     left_ns = at_ns - time.monotonic_ns()
     spin_ns = min(max(int(SPIN_SHARE * left_ns), LEAST_SPIN_NS), MOST_SPIN_NS)
     if left_ns > spin_ns:

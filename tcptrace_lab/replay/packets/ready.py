@@ -1,7 +1,7 @@
-"""Frames made ready to be sent: read, checked and rewritten once, then laid one behind the other in a file without a name, and mapped.
+"""Prepare frames for sending: read, check and rewrite them once, store them in a temporary file, and map that file into memory.
 
-So sending reads nothing and rewrites nothing, each further round costs nothing, and what a capture takes is disk (`TMPDIR`), not memory.
-The files have no name from the beginning: however the program ends, nothing of them stays.
+So sending does not read or rewrite captures, repetitions need no preparation, and a large capture takes disk space (`TMPDIR`) instead of
+memory. The files have no directory entry, so nothing of them remains, however the process ends.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _ROW: Final = struct.Struct("=qqq")
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """Frames that can be sent as often as one likes.
+    """Prepared frames, which can be sent any number of times.
 
     Attributes:
-        due_ns: when each is due after the first, never before the one ahead of it.
-        start, size: where its bytes begin in `data`, and how many they are.
-        data: all of them.
+        due_ns: when each frame is due, in ns after the first one; never decreasing.
+        start, size: offset of each frame in `data`, and its length in bytes.
+        data: the bytes of all frames.
     """
 
     due_ns: NDArray[np.int64]
@@ -44,11 +44,11 @@ class Ready:
 
 
 def timed(prepared: Iterable[tuple[int, bytes]], pace: Pace) -> Iterator[tuple[int, int, bytes]]:
-    """(when it is due after the first in nanoseconds, where it begins, bytes) of each frame.
+    """For each frame: (due time in ns after the first frame, offset in bytes, the frame's bytes).
 
     Args:
-        prepared: (time in the capture in nanoseconds, bytes) of each.
-        pace: how they are spaced. Where the capture's clock steps back, frames keep their order.
+        prepared: (capture timestamp in ns, bytes) of each frame.
+        pace: how frames are spaced. If timestamps run backwards, frames keep their order.
     """
     first = octets = due_ns = 0
     for count, (ts_ns, data) in enumerate(prepared):
@@ -60,10 +60,10 @@ def timed(prepared: Iterable[tuple[int, bytes]], pace: Pace) -> Iterator[tuple[i
 
 @contextmanager
 def ready(frames: Iterable[tuple[int, int, bytes]]) -> Iterator[Ready]:
-    """Lay frames ready, as `timed` gives them.
+    """Store frames as returned by `timed` in temporary files, and map them.
 
     Raises:
-        OutputUnwritable: there is no room for them; and whatever `frames` raises.
+        OutputUnwritable: no disk space for the frames. Errors raised by `frames` pass through.
     """
     with _unnamed() as octets, _unnamed() as rows:
         for due_ns, start, data in frames:
@@ -82,7 +82,7 @@ def _unnamed() -> Iterator[IO[bytes]]:
     try:
         yield file
     finally:
-        with suppress(OSError):  # a full disk refuses even the closing, and was told of
+        with suppress(OSError):  # on a full disk close fails too, and the error was already reported
             file.close()
 
 
@@ -98,9 +98,9 @@ def _no_room(error: OSError) -> OutputUnwritable:
 
 
 def _mapped(file: IO[bytes]) -> mmap.mmap | bytes:
-    """A file's content; the map lives as long as who looks into it."""
+    """A file's content as a memory map, which lives as long as its users."""
     try:
         file.flush()
     except OSError as error:
         raise _no_room(error) from error
-    return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if file.tell() else b""  # mmap(2): nothing cannot be mapped
+    return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if file.tell() else b""  # mmap(2) rejects an empty file

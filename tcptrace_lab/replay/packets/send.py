@@ -1,4 +1,4 @@
-"""Frames out, on time, and an account of how well: each one's lateness, and what the interface says it took."""
+"""Send frames on time, and measure how late each one was and how many the interface counted."""
 
 from __future__ import annotations
 
@@ -27,31 +27,31 @@ if TYPE_CHECKING:
 
 ETHERNET_BYTES: Final = 14
 MOST_LATENESSES: Final = 1_000_000
-"""Kept for the percentiles; of a longer replay the first so many."""
+"""Most delays kept for the percentiles; a longer replay keeps those of its first frames."""
 
 MOST_OF_PACED: Final = 64
-"""Frames that are due already go together, so many at most: the kernel takes some 0.1 ms for them, and no more are kept waiting."""
+"""Most frames per system call in a timed replay. Frames that are already due are sent together; the kernel takes about 0.1 ms for 64."""
 
 LEAD_NS: Final = 5_000_000
-"""From the first call to the first frame, so that it is on time, too."""
+"""Time from the start of a replay to its first frame, so that the first frame is on time too."""
 
 SEND_BUFFER_BYTES: Final = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is sent.
+    """What to send, and how.
 
     Attributes:
-        path: the capture.
-        interface: where to.
-        pace: how fast.
-        rewrite: what is changed.
-        chosen: first and last frame; None: all.
-        display_filter: of Wireshark.
-        loops: how often.
-        allowed: networks that frames may be addressed to.
-        any_interface: also into an interface that may lead out of the machine.
+        path: the capture file.
+        interface: name of the interface.
+        pace: how frames are spaced.
+        rewrite: changes to each frame.
+        chosen: first and last frame number; None: all frames.
+        display_filter: Wireshark display filter; empty: all frames.
+        loops: number of repetitions.
+        allowed: networks to which frames may be addressed.
+        any_interface: allow an interface that may lead out of this machine.
     """
 
     path: str
@@ -67,14 +67,14 @@ class Plan:
 
 @dataclass(slots=True)
 class Sent:
-    """What came of it.
+    """Result of a replay.
 
     Attributes:
-        frames, octets: handed to the kernel.
-        refused: frames that the kernel did not take (ENOBUFS, too long).
-        took_ns: from the first to the last.
-        late_ns: of each frame, how much later than due the kernel had taken it, at most.
-        counted: by the interface's own counters: packets sent, and dropped; others' traffic counts, too.
+        frames, octets: frames and bytes that the kernel accepted.
+        refused: frames that the kernel refused (ENOBUFS, too long).
+        took_ns: time from the first frame to the last.
+        late_ns: upper bound of each frame's delay: when its system call returned, after its due time.
+        counted: packets sent and dropped by the interface's counters, which include other traffic.
     """
 
     frames: int = 0
@@ -107,11 +107,11 @@ def _percentiles(late_ns: list[int]) -> tuple[float | None, float | None]:
 
 
 def _prepared(plan: Plan) -> Iterator[tuple[int, bytes]]:
-    """(time, bytes) of each frame to send, checked and rewritten, one at a time.
+    """(timestamp in ns, bytes) of each frame to send, checked and rewritten, one at a time.
 
     Raises:
-        UsageError: a destination that is not allowed, or no frame that was asked for.
-        CaptureInsufficient: a packet that was cut short, or no frames at all.
+        UsageError: a destination is not allowed, or the selection contains no frame.
+        CaptureInsufficient: a packet is truncated, or the capture has no frames.
     """
     hardware, _ = checked(plan.interface, any_interface=plan.any_interface)
     places = Destinations(plan.allowed)
@@ -144,23 +144,23 @@ def _words(address: bytes) -> str:
 
 
 def check(plan: Plan) -> tuple[int, int, int]:
-    """Go through all that would be sent, and send nothing: frames, bytes, and nanoseconds from the first to the last, once.
+    """Check all frames without sending them; return frames, bytes, and ns from the first frame to the last, for one repetition.
 
     Raises:
-        UsageError, CaptureInsufficient, NotACapture, MissingTool: as sending would.
+        UsageError, CaptureInsufficient, NotACapture, MissingTool: the errors that sending would raise.
     """
     count = octets = due_ns = 0
-    for due_ns, octets, data in timed(_prepared(plan), plan.pace):  # noqa: B007  (the last one's)
+    for due_ns, octets, data in timed(_prepared(plan), plan.pace):  # noqa: B007  (the values of the last frame are used)
         count, octets = count + 1, octets + len(data)  # noqa: PLW2901
     return count, octets, due_ns
 
 
 def send(plan: Plan) -> Sent:
-    """Send. Every frame is checked before the first one leaves, so that a refusal sends nothing.
+    """Send the frames. All frames are checked before the first one leaves, so a refused frame means that nothing is sent.
 
     Raises:
-        LabFailed: no rights to raw sockets, or the interface is down; and as `check`.
-        OutputUnwritable: no room to lay the frames ready.
+        LabFailed: missing right to raw sockets, or the interface is down. The errors of `check` are raised too.
+        OutputUnwritable: no disk space to prepare the frames.
     """
     done = Sent()
     with ready(timed(_prepared(plan), plan.pace)) as frames, _opened(plan.interface) as out:
@@ -189,18 +189,18 @@ def _opened(interface: str) -> socket.socket:
 
 
 REFUSALS: Final = frozenset({errno.EINVAL, errno.EMSGSIZE, errno.ENOBUFS})
-"""Of one frame: shorter than a link's header; longer than the MTU; no room."""
+"""Errors that concern one frame: shorter than the link header, longer than the MTU, no buffer space."""
 
 
 @dataclass(slots=True)
 class _Sending:
-    """Frames on their way out.
+    """Sends prepared frames and updates the result.
 
     Attributes:
-        frames: all of them; `burst`: those of them that are loaded.
-        fd: of the socket.
-        done: what is told of it.
-        at_once: none is due at a time of its own.
+        frames: all frames; `burst`: those that are loaded.
+        fd: file descriptor of the socket.
+        done: the result.
+        at_once: frames have no due times.
     """
 
     frames: Ready
@@ -210,7 +210,7 @@ class _Sending:
     at_once: bool
 
     def once(self, start_ns: int) -> int:
-        """Send all of them once, the first at `start_ns`; when the next round may begin."""
+        """Send all frames once, the first at `start_ns`; return when the next repetition may start."""
         begun_ns = 0
         for first in range(0, len(self.frames.size), MOST):
             last = min(first + MOST, len(self.frames.size))
@@ -230,7 +230,7 @@ class _Sending:
         return ended_ns
 
     def _sent(self, due_ns: list[int], at: int, behind: int, size: int) -> int:
-        """Send the loaded frames from place `at` on; how many are dealt with: taken, or refused, which is one of `size` bytes."""
+        """Send the loaded frames from position `at` on; return how many were accepted, or 1 if the first, of `size` bytes, was refused."""
         try:
             taken = self.burst.send(self.fd, at, behind)
         except OSError as error:
@@ -246,7 +246,7 @@ class _Sending:
 
 
 def _counters(interface: str) -> tuple[int, int]:
-    """Packets sent and dropped, by the kernel's count of the interface in this network namespace."""
+    """Packets sent and dropped by an interface of this network namespace, from the kernel's counters."""
     for line in Path("/proc/net/dev").read_text(encoding="ascii").splitlines()[2:]:
         name, _, figures = line.partition(":")
         if name.strip() == interface:

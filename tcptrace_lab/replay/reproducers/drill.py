@@ -1,17 +1,18 @@
-"""A schedule as a script for packetdrill (github.com/google/packetdrill).
+"""Write a schedule as a script for packetdrill (github.com/google/packetdrill).
 
-The sender that is held is the kernel under test, and the script plays the other end and the path.
+The kernel under test is the sender that waits; the script plays the other end and the path.
 
-What happens when is the model's run of the schedule: calls of the program at their times, what must leave, and what comes back, until all
-that the held sender writes is acknowledged. Where the model and Linux would differ in what is not the point, the script keeps away from it:
+The model's run of the schedule gives the timing: the application's calls, the segments that must leave, and the segments that arrive, until
+all data of the sender is acknowledged. The script avoids behaviour in which the model and Linux differ and which does not matter here:
 
-- its path has a round trip of 10 ms at least, so that what answers what can be told apart;
-- segments carry no timestamps, and the interface takes one segment at a time: packetdrill compares packet by packet, and Linux pushes (PSH)
-  the last segment of each larger packet;
-- congestion control is Reno, the model's (CUBIC leaves slow start where ACKs come late), and no small call waits for the interface;
-- calls are no larger than a segment, so that PSH stands where a call ends, and not where half of the peer's window is written;
-- the other end's program pauses for no longer than `MOST_PAUSE_NS`: later, the window would be probed;
-- nobody closes.
+- The path has an RTT of at least 10 ms, so it is clear which segment answers which.
+- Segments carry no timestamps, and the interface takes one segment at a time: packetdrill compares packet by packet, and Linux sets PSH on
+  the last segment of each larger packet.
+- Congestion control is Reno, as in the model (CUBIC leaves slow start if ACKs are late). Autocorking is off, so a small write does not wait
+  for the interface.
+- A call is not larger than a segment, so PSH is set where a call ends, and not where half of the peer's window is written.
+- The other end's application pauses for at most `MOST_PAUSE_NS`; after a longer pause Linux would probe the window.
+- No end closes.
 """
 
 from __future__ import annotations
@@ -39,42 +40,43 @@ if TYPE_CHECKING:
     from tcptrace_lab.stacks.setting import Step
 
 KERNEL: Final = "linux"
-"""Whose packetdrill is; the capture's own stack may be another."""
+"""The stack under test; the capture's stack may be another one."""
 
 LEAST_WAY_NS: Final = 5_000_000
-"""One way of the script's path."""
+"""Minimum one-way delay of the script's path."""
 
 USUAL_MTU_BYTES: Final = 1500
-"""Of packetdrill's interface, unless it is told another one."""
+"""Default MTU of packetdrill's interface."""
 
 LARGEST_MTU_BYTES: Final = 16_384
-"""Beyond it half of a window is less than a segment, and what Linux makes of that is not the point."""
+"""Largest MTU of the script. With a larger one, half of a window is less than a segment, and Linux then behaves differently."""
 
 HEADER_BYTES: Final = 40
 NS_PER_MS: Final = 1e6
 TOLERANCE_US: Final = 8_000
-"""By so much the kernel may be early or late: two jiffies of 4 ms (its timers of ACKs)."""
+"""Accepted deviation of the kernel's timing: two jiffies of 4 ms (delayed-ACK timers)."""
 
 BEGIN_NS: Final = 100_000_000
-"""The connection begins so long after the script: its command takes its time."""
+"""Start of the connection after the start of the script, which first runs commands."""
 
 MOST_PAUSE_NS: Final = 150_000_000
-"""Linux probes a closed window after 200 ms (`TCP_RTO_MIN`) and a round trip."""
+"""Longest pause. Linux probes a closed window after 200 ms (`TCP_RTO_MIN`) plus the RTT."""
 
 UNTOUCHED_NS: Final = 3_600 * 10**9
-"""Both programs sleep so long in the end, so that nobody closes."""
+"""Final pause of both applications, so that no end closes."""
 
 MOST_UNSPLIT_BYTES: Final = 8_192
-"""Calls of a program that keeps to a bound stay as they are up to here: a quarter of the least window that a push has half of."""
+"""Calls of an application with a send buffer bound are split above this size: a quarter of the smallest window, as Linux sets PSH when half
+of the window is written."""
 
 SMALL_BYTES: Final = 16_384
-"""More than this may not fit the send buffer that Linux gives a new connection (net.ipv4.tcp_wmem); then one is asked for."""
+"""If more is written, it may not fit the send buffer of a new Linux connection (net.ipv4.tcp_wmem), and the script sets SO_SNDBUF."""
 
 MOST_SENT_BUFFER_BYTES: Final = 212_992
-"""What may be asked for without more (net.core.wmem_max)."""
+"""SO_SNDBUF that the script sets: the default limit (net.core.wmem_max)."""
 
 MOST_WRITTEN_BYTES: Final = 131_072
-"""So much fits it beside what the kernel needs for each segment (measured on Linux 6.18: more blocks)."""
+"""Most bytes that fit that send buffer with the kernel's overhead per segment (measured on Linux 6.18: a larger write blocks)."""
 
 UNSCALED_BYTES: Final = 65_535
 MOST_LINES: Final = 20_000
@@ -82,7 +84,7 @@ MOST_LINES: Final = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One line of the script; of what happens at once, what comes in is first, then calls, then what leaves."""
+    """One line of the script. At equal times, arriving segments come first (`rank`), then calls, then leaving segments."""
 
     at_ns: int
     rank: int
@@ -93,16 +95,17 @@ _IN, _CALL, _OUT = range(3)
 
 
 def script(schedule: Schedule, oracle: Oracle, heading: tuple[str, ...], own: Between) -> str:
-    """The script.
+    """The text of the script.
 
     Args:
-        schedule: shows the stall.
-        oracle: says so.
-        heading: lines of words, each safe for a comment.
+        schedule: a schedule that shows the stall.
+        oracle: decides whether a schedule shows the stall.
+        heading: lines of text, each safe for a comment.
         own: the path of the capture.
 
     Raises:
-        CaptureInsufficient: losses; or on a path that a script can play, the model does not show the stall.
+        CaptureInsufficient: the path has losses, the script would be too long, the data does not fit the send buffer, or the model shows
+            the stall on no path that packetdrill supports.
     """
     if schedule.path.loses:
         raise CaptureInsufficient("the model does not repair losses as Linux does (RACK, tail-loss probes)", remedy="--kind python")
@@ -139,7 +142,7 @@ def _seconds(at_ns: int) -> str:
 
 
 def _drilled(schedule: Schedule, oracle: Oracle, own: Between) -> Schedule:
-    """The schedule on a path that a script can play, on which it shows the stall."""
+    """The schedule on a path that packetdrill supports and on which it shows the stall."""
     client, server = (replace(end, tasks=(tuple(map(_short, end.tasks[0])),)) for end in schedule.ends())
     for path in (schedule.path, own):
         forward, backward = (replace(way, delay_ns=max(way.delay_ns, LEAST_WAY_NS)) for way in path.ways)
@@ -152,7 +155,7 @@ def _drilled(schedule: Schedule, oracle: Oracle, own: Between) -> Schedule:
 
 
 def _halved(schedule: Schedule, oracle: Oracle) -> Schedule:
-    """With writes half as large as long as that shows it: pauses are shorter here, and a send buffer must take what one call writes."""
+    """Halve writes and pauses as long as the stall shows: pauses are shorter here, and a whole call must fit the send buffer."""
     while (smaller := next((one for one in halved(schedule) if oracle.shows(one) is not None), None)) is not None:
         schedule = smaller
     return schedule
@@ -162,11 +165,11 @@ def _short(step: Action) -> Action:
     return Think(min(step.for_ns, MOST_PAUSE_NS)) if isinstance(step, Think) else step
 
 
-# What happens
+# Events of the run
 
 
 def _instrumented(schedule: Schedule, fit: Fit, *, under_test: bool) -> Run:
-    """The run, with a mark before and behind each call of the end under test."""
+    """The simulated run, with a mark before and after each call of the end under test."""
     made = setting(schedule, fit)
     host, other = (made.client, made.server) if under_test else (made.server, made.client)
     end = schedule.client if under_test else schedule.server
@@ -196,7 +199,10 @@ def _name(step: Step) -> str:
 
 
 def _calls(run: Run, end: End, *, under_test: bool) -> Iterator[tuple[Event, int]]:
-    """The program's calls, and how much each writes: writes when they begin (or when a bound lets them), reads when their data is there."""
+    """The application's calls, each with the bytes that it writes.
+
+    A write appears at its start, or, with a send buffer bound, when the bound allows it. A read appears when its data has arrived.
+    """
     marks = (run.client if under_test else run.server).marks
     descriptor = 3 if under_test else 4
     begin_ns = 0
@@ -213,7 +219,7 @@ def _calls(run: Run, end: End, *, under_test: bool) -> Iterator[tuple[Event, int
 
 
 def _settled_ns(run: Run, *, under_test: bool) -> int:
-    """When the last data has come or has been acknowledged."""
+    """Time (ns) at which all data of the end under test is acknowledged and all data of the other end has arrived."""
     own = max((packet.seq + packet.payload_bytes for packet in run.packets if packet.from_client == under_test), default=0)
     theirs = [packet for packet in run.packets if packet.from_client != under_test and packet.arrived_ns is not None]
     acked = min((packet.arrived_ns or 0 for packet in theirs if packet.ack >= own), default=0)
@@ -221,7 +227,7 @@ def _settled_ns(run: Run, *, under_test: bool) -> int:
 
 
 def _packets(run: Run, schedule: Schedule, *, under_test: bool) -> Iterator[Event]:
-    """What leaves, pushed where a call ends, and what comes; packets that the path loses on their way back never come."""
+    """Leaving segments, with PSH where a call ends, and arriving segments, without those that the path loses."""
     mss = schedule.path.mtu_bytes - HEADER_BYTES
     theirs = [packet.window_bytes for packet in run.packets if packet.from_client != under_test and not packet.flags & SYN]
     scale = max((max(theirs, default=0) // (UNSCALED_BYTES + 1)).bit_length(), 0)
@@ -241,7 +247,7 @@ def _packets(run: Run, schedule: Schedule, *, under_test: bool) -> Iterator[Even
 
 
 def _call_ends(run: Run, *, under_test: bool) -> set[int]:
-    """Sequence numbers behind the last byte of each call."""
+    """Sequence number after the last byte of each write call."""
     marks = (run.client if under_test else run.server).marks
     sizes = [int(name.split()[2]) for name, _ in marks if " write " in name]
     return {1 + so_far for so_far in accumulate(sizes)}
@@ -254,7 +260,7 @@ def _tcp(packet: Packet, *, pushed: bool) -> str:
 
 
 def _meeting(run: Run, *, under_test: bool) -> Iterator[Event]:
-    """The call that makes the connection."""
+    """The call that establishes the connection: `connect` or `accept`."""
     first = run.packets[0]
     answer = next((packet for packet in run.packets if not packet.from_client and packet.flags & SYN and packet.arrived_ns), None)
     third = next((packet for packet in run.packets if packet.from_client and not packet.flags & SYN and packet.arrived_ns), None)
@@ -265,7 +271,7 @@ def _meeting(run: Run, *, under_test: bool) -> Iterator[Event]:
 
 
 def _opening(end: End, *, under_test: bool) -> Iterator[str]:
-    """The socket with its options."""
+    """Lines that configure the kernel, and create the socket with its options."""
     yield "// Each segment is a packet of its own, small calls leave when they are written, and windows grow by Reno's rules."
     yield "// Start it in a network namespace of its own (unshare --net): the settings stay."
     yield "0 `ip link set dev tun0 gso_max_segs 1`"

@@ -1,7 +1,7 @@
-"""A smaller schedule of a larger one: steps left out or made smaller, and what the other end reads follows what is still written.
+"""Reduce a schedule: remove or shrink steps, and adjust the reads of the other end to what is still written.
 
-Steps are named by their place: whose end, and which step of its one task. Reads of a size are nobody's choice: they are what is left of the
-other end's writes. So every edit leaves a schedule whose ends still agree.
+A step is identified by its place: the end, and the index in its only task. Sized reads cannot be edited; they follow from the other end's
+writes. So both ends of an edited schedule still agree.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from tcptrace_lab.replay.schedule import Action, Schedule, Task
 
 Place: TypeAlias = "tuple[bool, int]"
-"""Of the client; number of the step in its task."""
+"""Place of a step: whether it is the client's, and its index in the task."""
 
 
 def edited(schedule: Schedule, changed: Mapping[Place, Action | None]) -> Schedule:
-    """The schedule with other steps at some places; None leaves a step out.
+    """The schedule with some steps replaced or removed.
 
     Args:
-        schedule: of ends that take turns.
-        changed: a write may only become a smaller one: its last bytes go.
+        schedule: a schedule whose ends take turns.
+        changed: place → new step, or None to remove it. A write may only become a smaller write, which lacks its last bytes.
     """
     tasks = {True: schedule.client.tasks[0], False: schedule.server.tasks[0]}
     kept = {side: _Kept(task, side, changed) for side, task in tasks.items()}
@@ -38,7 +38,7 @@ def edited(schedule: Schedule, changed: Mapping[Place, Action | None]) -> Schedu
 
 
 def places(schedule: Schedule) -> list[Place]:
-    """All that can be edited, in the order in which it happens: what one end reads stands behind what the other wrote."""
+    """Places of all editable steps, in order of execution: a sized read runs once the other end has written its bytes."""
     tasks = {True: schedule.client.tasks[0], False: schedule.server.tasks[0]}
     at, wrote, has_read = {True: 0, False: 0}, {True: 0, False: 0}, {True: 0, False: 0}
     found: list[Place] = []
@@ -61,15 +61,15 @@ def places(schedule: Schedule) -> list[Place]:
 
 
 def step_at(schedule: Schedule, place: Place) -> Action:
-    """The step of a place."""
+    """The step at a place."""
     is_client, number = place
     return (schedule.client if is_client else schedule.server).tasks[0][number]
 
 
 class _Kept:
-    """How many of the first bytes of one direction are still written."""
+    """Maps byte offsets of one direction of the original schedule to the edited one."""
 
-    def __init__(self, task: Task, side: bool, changed: Mapping[Place, Action | None]) -> None:  # noqa: FBT001  (half of a place)
+    def __init__(self, task: Task, side: bool, changed: Mapping[Place, Action | None]) -> None:  # noqa: FBT001  (part of a Place)
         self._starts: list[int] = []
         self._before: list[int] = []
         self._sizes: list[int] = []
@@ -85,12 +85,12 @@ class _Kept:
             start, before = start + step.size_bytes, before + size
 
     def below(self, offset: int) -> int:
-        """Of the bytes before an offset of the larger schedule."""
+        """How many of the bytes before an offset of the original schedule are still written."""
         at = bisect_right(self._starts, offset) - 1
         return self._before[at] + min(self._sizes[at], offset - self._starts[at]) if at >= 0 else 0
 
 
-def _edited(task: Task, side: bool, changed: Mapping[Place, Action | None], theirs: _Kept) -> Task:  # noqa: FBT001  (half of a place)
+def _edited(task: Task, side: bool, changed: Mapping[Place, Action | None], theirs: _Kept) -> Task:  # noqa: FBT001  (part of a Place)
     steps: list[Action] = []
     offset = 0
     for number, step in enumerate(task):

@@ -1,7 +1,7 @@
-"""A schedule as a program of its own: `standalone.py` with other facts.
+"""Write a schedule as a standalone Python script: `standalone.py` with the schedule's data in place of its example.
 
-Facts are written as Python writes its own literals, in ASCII; words from outside (the capture's name) stand in comments, one line each,
-with everything that is not visible spelled out. So nothing that a capture holds can become code.
+Data is written as ASCII Python literals. Text from outside (such as the capture's name) appears only in comments of one line each, with
+nonprintable characters escaped. So no content of a capture can become code.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 TEMPLATE: Final = Path(__file__).with_name("standalone.py")
 WIDTH: Final = 100
-"""Columns of comments and facts."""
+"""Line width of comments and data."""
 
 _LARGEST_MTU: Final = 65_535
 _END: Final = "# ---- end ----"
@@ -33,13 +33,13 @@ _FACTS: Final = "# ---- facts ----"
 
 
 def program(schedule: Schedule, expected: Expected, cure: str, heading: Sequence[str]) -> str:
-    """The program's text.
+    """The text of the script.
 
     Args:
-        schedule: what both ends do, and over what.
-        expected: how long that takes with the stall and without.
-        cure: options of the program that take the stall away; empty: none is known.
-        heading: lines of words about where it comes from.
+        schedule: what both ends do, and the path.
+        expected: expected durations with the stall and without it.
+        cure: options of the script that remove the stall; empty: none is known.
+        heading: lines of text about its origin.
     """
     facts = {
         "CURE: str": cure,
@@ -55,7 +55,7 @@ def program(schedule: Schedule, expected: Expected, cure: str, heading: Sequence
 
 
 def comments(lines: Sequence[str], mark: str) -> list[str]:
-    """Words as comments: each line printable, wrapped, and behind its mark."""
+    """Text as comment lines: printable, wrapped, each after the comment mark."""
     found: list[str] = []
     for line in lines:
         parts = textwrap.wrap(printable(line), WIDTH - len(mark), break_on_hyphens=False, subsequent_indent="  ") or [""]
@@ -68,7 +68,7 @@ def _literal(value: object) -> str:
 
 
 def _replaced(text: str, mark: str, lines: Sequence[str]) -> str:
-    """The text with other lines between a mark and the end that follows it."""
+    """The text with the lines between a marker and the next end marker replaced."""
     before, _, rest = text.partition(f"{mark}\n")
     _, _, after = rest.partition(f"{_END}\n")
     return f"{before}{mark}\n" + "".join(f"{line}\n" for line in lines) + f"{_END}\n{after}"
@@ -79,7 +79,7 @@ def _end(said: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _path(schedule: Schedule) -> dict[str, Any]:
-    """The path as the program takes it: IPv4, with the MSS of the original."""
+    """The path in the script's form: IPv4, with the original's MSS."""
     path = schedule.path
     own = showing.has_delay(schedule)
     mtu = min(path.mtu_bytes, _LARGEST_MTU) - (IP_TCP_BYTES[path.ipv6] - IP_TCP_BYTES[False])

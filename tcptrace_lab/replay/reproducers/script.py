@@ -1,7 +1,8 @@
-"""`replay script`: from a capture to a minimal reproducer of what held it most.
+"""`replay script`: make a minimal reproducer of a connection's main stall.
 
-Analysis → what held it (`laid.stall`) and its finding → schedule → model that makes it again (`whatif.fit`) → the smallest schedule that
-still shows it (`shrink`) → a program (`reproducer`), a packetdrill script (`drill`), or a proof over real sockets (`prove`).
+Steps: analyze the capture, select the main stall (`laid.stall`) and its finding, reconstruct the schedule, fit a model that reproduces it
+(`whatif.fit`), and find the smallest schedule that still shows the stall (`shrink`). The output is a Python script (`reproducer`) or a
+packetdrill script (`drill`). `prove` verifies the result over real sockets.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.replay.schedule import Schedule
 
 MOST_FRAMES: Final = 10
-"""Of a finding's frames, so many are named in the heading."""
+"""Most frames of a finding that the heading names."""
 
 UNSHRUNK: Final = "--whole writes what the programs did, not shrunk"
 BLOCK_BYTES: Final = 1 << 20
@@ -40,18 +41,18 @@ BLOCK_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Reproducer:
-    """What brings a stall back.
+    """A reproducer of a stall.
 
     Attributes:
-        evidence: of the connection.
-        stall: what held it.
-        finding: of `analyze`, about that; None: there is none.
-        cure: what takes it away.
-        whole: what the programs did.
-        shrunk: the smallest that shows it; None: not shrunk.
-        oracle: says that it does; None: not shrunk.
-        expected: how long it takes with the stall and without.
-        digest: SHA-256 of the capture's file.
+        evidence: data of the original connection.
+        stall: the stall to reproduce.
+        finding: the finding of `analyze` about it; None: there is none.
+        cure: changes that remove the stall.
+        whole: the complete schedule of the connection.
+        shrunk: the smallest schedule that shows the stall; None: not shrunk.
+        oracle: decides whether a schedule shows the stall; None: not shrunk.
+        expected: expected durations with the stall and without it.
+        digest: SHA-256 of the capture file.
     """
 
     evidence: Evidence
@@ -66,18 +67,18 @@ class Reproducer:
 
     @property
     def schedule(self) -> Schedule:
-        """What is performed."""
+        """The schedule to run: the shrunk one, or the complete one."""
         return self.whole if self.shrunk is None else self.shrunk.schedule
 
     def program(self) -> str:
-        """The Python program."""
+        """The Python script."""
         return reproducer.program(self.schedule, self.expected, self.cure.words(), [*self._heading(), *self._outcome()])
 
     def packetdrill(self) -> str:
         """The packetdrill script.
 
         Raises:
-            CaptureInsufficient: it was not shrunk, or the model shows the stall on no path that a script can play.
+            CaptureInsufficient: the schedule was not shrunk, or the model shows the stall on no path that packetdrill supports.
         """
         if self.oracle is None:
             raise CaptureInsufficient(
@@ -106,7 +107,7 @@ class Reproducer:
         return said
 
     def held_words(self) -> str:
-        """What held it there."""
+        """The stall of the original, as text."""
         held, life = duration_s(self.stall.seconds), duration_s(self.evidence.life_ns / NS_PER_S)
         return f"{self.stall.family} took {held} of {life} at the {_side(self.stall)}"
 
@@ -120,7 +121,7 @@ class Reproducer:
         return said + [f"Unknown: {doubt}." for doubt in self.whole.doubts]
 
     def cut_words(self) -> str:
-        """What was cut."""
+        """How much the schedule was shrunk, as text."""
         if self.shrunk is None:
             size = Size.of(self.whole)
             writes, written, paused = counted(size.writes, "write"), counted(size.written_bytes, "byte"), counted(size.pauses, "pause")
@@ -134,7 +135,7 @@ class Reproducer:
         return f"{words}{minimal} ({self.shrunk.runs:,} runs of the model)."
 
     def path_words(self) -> str:
-        """Over what it is performed."""
+        """The path over which the schedule runs, as text."""
         path = self.schedule.path
         if not showing.has_delay(self.schedule):
             return "loopback" if path.loopback else f"loopback with an MTU of {path.mtu_bytes:,}"
@@ -146,16 +147,16 @@ def _side(held: Stall) -> str:
 
 
 def reproduce(evidence: Evidence, *, whole: bool = False, most_s: float = MOST_S, doing: Callable[[str], None] | None = None) -> Reproducer:
-    """Find what held a connection, and the smallest schedule that shows it.
+    """Find the main stall of a connection, and the smallest schedule that shows it.
 
     Args:
-        evidence: of the connection.
-        whole: do not shrink; then no model is needed.
-        most_s: time for shrinking; it ends then with what it has.
-        doing: is told what goes on.
+        evidence: data of the connection.
+        whole: do not shrink; no model is needed then.
+        most_s: time limit for shrinking, in seconds; the best result so far is used.
+        doing: called with a progress message.
 
     Raises:
-        CaptureInsufficient: nothing held it, or nothing that can be cured, or no model fits.
+        CaptureInsufficient: the connection has no stall, or none with a known cure, or no model fits.
     """
     tell = doing or (lambda _words: None)
     document = analyze([evidence.capture], connection=evidence.conn).to_dict()
@@ -204,7 +205,7 @@ def _question(
 
 
 def _as_captured(original: Figures, held: Stall, schedule: Schedule) -> Expected:
-    """Without a model: as long as it took, and that without the stall."""
+    """Expected durations without a model: the original's duration, and that duration less the stall."""
     took_s = original.duration_s
     return Expected(held.seconds, took_s, max(0.0, took_s - held.seconds), 0.0, 0.0, schedule.path.round_trip_ns / NS_PER_S)
 
@@ -216,11 +217,11 @@ _FINDINGS: Final = {
     "loss": ("loss", "timeout"),
     "application": ("application-limited",),
 }
-"""Family of causes (`laid.FAMILIES`) → the findings that are about it."""
+"""Family of causes (`laid.FAMILIES`) → ids of the findings about it."""
 
 
 def _finding(document: Mapping[str, Any], held: Stall) -> Mapping[str, Any] | None:
-    """The most expensive finding about what held it."""
+    """The most expensive finding about a stall; None if there is none."""
     about: list[dict[str, Any]] = [
         finding
         for finding in document["findings"]
@@ -239,12 +240,12 @@ def _digest(path: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What became of it over real sockets, captured and analyzed.
+    """Results of running a reproducer over real sockets, from the analysis of their captures; times in seconds.
 
     Attributes:
-        held_s, cured_held_s: how long the stall's causes held its sender, as it is and with the cure.
-        took_s, cured_s: the connection.
-        needed_s: so long it has to be held at least.
+        held_s, cured_held_s: time that the stall's causes took, unchanged and with the cure.
+        took_s, cured_s: duration of the connection, unchanged and with the cure.
+        needed_s: minimum of `held_s` for the stall to count as reproduced.
     """
 
     held_s: float
@@ -255,15 +256,15 @@ class Proof:
 
     @property
     def holds(self) -> bool:
-        """The stall is there, and the cure takes it away."""
+        """Whether the stall is reproduced, and the cure removes it."""
         return self.held_s >= self.needed_s and self.cured_held_s <= CURED_LEFT * self.held_s
 
 
 def prove(made: Reproducer) -> Proof:
-    """Perform it in private namespaces, as it is and with the cure.
+    """Run a reproducer in private network namespaces, unchanged and with the cure.
 
     Raises:
-        LabFailed, MissingTool, UsageError: as `private.play`.
+        LabFailed, MissingTool, UsageError: raised by `private.play`.
     """
     needed_s = made.expected.held_s * CURED_LEFT if made.oracle is None else made.oracle.need_ns / NS_PER_S
     found: list[tuple[float, float]] = []

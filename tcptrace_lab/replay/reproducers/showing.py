@@ -1,10 +1,13 @@
-"""Does a schedule still show the stall? Asked of the model that was fitted to the capture: it answers quickly, and always the same.
+"""Decide whether a schedule still shows the stall, by the model that was fitted to the capture: fast and reproducible.
 
-A schedule shows it when its sender waits for what held the original, about as long as one of the original's waits, with a byte to send
-behind that wait, and when the cure that the finding names takes the wait away and the transfer's time with it. It must be so under each of
-the fits that are nearly as good as the best: what hangs on a jiffy, or on a segment of a window, would not come back from a real kernel.
-Where `must_be_seen` asks for it, `analyze` must see it in a capture of the model's run as well: a send buffer, for one, shows in a capture
-only after some rounds. That takes a hundred times as long, and most stalls do not need it.
+A schedule shows the stall if two conditions hold:
+
+- Its sender waits for the original's cause, about as long as one of the original's waits, and has data to send after that wait.
+- The cure that the finding recommends removes the wait and shortens the transfer.
+
+Both must hold for each fit that is nearly as good as the best one: a stall that depends on a single jiffy, or on one segment of a window,
+would not occur on a real kernel. With `must_be_seen`, `analyze` must also find the stall in a capture of the model's run. For example, a
+send buffer limit shows in a capture only after some rounds. This check takes 100 times as long, and most stalls do not need it.
 """
 
 from __future__ import annotations
@@ -29,34 +32,34 @@ if TYPE_CHECKING:
     from tcptrace_lab.stacks import Run
 
 WAIT_SHARE: Final = 0.8
-"""Of the original's usual wait, what one that comes back has at least: timers beat in jiffies, 4 ms of 40."""
+"""Minimum of a reproduced wait, as a share of the original's usual wait. Timers are rounded to jiffies: 4 ms of a 40 ms wait."""
 
 LEAST_WAIT_NS: Final = 10_000_000
-"""No shorter wait is looked for: a program that measures it could not tell it from a busy machine (a heuristic)."""
+"""Shortest wait to reproduce: a script that measures a shorter one could not tell it from a busy machine (a heuristic)."""
 
 LOOPBACK_ROUND_TRIP_NS: Final = 40_000
-"""Of a path without delay: no host answers in no time, and the order of what happens at once is the model's own (a heuristic)."""
+"""RTT assumed for a path without delay. With an RTT of 0 the model's event order would decide simultaneous events (a heuristic)."""
 
 MOST_FITS: Final = 4
-"""So many of the nearly best fits are asked."""
+"""Most fits that are simulated for each schedule."""
 
 LONGER_NS: Final = 5_000_000
-"""By so much, at least, a round trip is made longer to see what depends on it."""
+"""Minimum increase of the RTT to find out how durations depend on it."""
 
 SEEN_SHARE: Final = 0.5
-"""Of the wait, what the ledger of a capture has of it at least: it gives the round trip in it to the network."""
+"""Minimum share of the wait that the ledger of a capture must show; that ledger assigns the RTT within the wait to `network`."""
 
 SAVED_SHARE: Final = 0.5
-"""Of the wait, what the cure saves of the transfer's time at least: a wait that something else fills costs nothing."""
+"""Minimum time that the cure must save, as a share of the wait. A wait during which something else happens costs nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What the model says of one schedule, in nanoseconds.
+    """The model's result for one schedule, in nanoseconds.
 
     Attributes:
-        held_ns, cured_held_ns: how long its sender was held by the stall's causes, as it is and with the cure.
-        took_ns, cured_ns: the connection.
+        held_ns, cured_held_ns: time that the sender waits for the stall's causes, unchanged and with the cure.
+        took_ns, cured_ns: duration of the connection, unchanged and with the cure.
     """
 
     held_ns: int
@@ -67,12 +70,12 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """How long a transfer takes with its stall and without, and how that depends on the round trip.
+    """Expected durations of a transfer with its stall and without it, and how they depend on the RTT.
 
     Attributes:
-        held_s: its sender is held so long.
-        with_s, without_s: the connection, with the stall and with the cure, at a round trip of `round_trip_s`.
-        with_rounds, without_rounds: round trips that are in it.
+        held_s: time that the sender waits because of the stall.
+        with_s, without_s: duration of the connection, with the stall and with the cure, at an RTT of `round_trip_s`.
+        with_rounds, without_rounds: number of RTTs in these durations: seconds by which each grows per second of additional RTT.
     """
 
     held_s: float
@@ -85,15 +88,15 @@ class Expected:
 
 @dataclass(slots=True)
 class Oracle:
-    """The question, with what it depends on.
+    """Decides whether a schedule shows a stall.
 
     Attributes:
-        fits: of the model, the best first.
-        stall: what held the original.
-        cure: what takes it away.
-        need_ns: least time that the sender must be held.
-        runs: of the model, so far.
-        must_be_seen: by `analyze`, in a capture of the run.
+        fits: fits of the model, the best first.
+        stall: the stall of the original.
+        cure: changes that remove it.
+        need_ns: minimum time that the sender must wait.
+        runs: number of simulations so far.
+        must_be_seen: whether `analyze` must find the stall in a capture of the run.
     """
 
     fits: tuple[Fit, ...]
@@ -104,7 +107,7 @@ class Oracle:
     must_be_seen: bool = False
 
     def shows(self, schedule: Schedule) -> Shown | None:
-        """What the best fit says, if all fits show the stall."""
+        """The result of the best fit if all fits show the stall, else None."""
         first: Shown | None = None
         for fit in self._fits_of(schedule):
             found = self.asked(schedule, fit)
@@ -114,7 +117,7 @@ class Oracle:
         return first if not self.must_be_seen or self.is_seen(schedule) else None
 
     def is_seen(self, schedule: Schedule) -> bool:
-        """Whether the ledger of a capture has the wait."""
+        """Whether the ledger of a capture of the model's run shows the wait."""
         seen = modelled("", schedule, self._fits_of(schedule)[0]).held_s(self.stall.family, self.stall.direction)
         return seen * NS_PER_S >= SEEN_SHARE * self.need_ns
 
@@ -124,24 +127,24 @@ class Oracle:
         return found.took_ns - found.cured_ns >= SAVED_SHARE * self.need_ns
 
     def _fits_of(self, schedule: Schedule) -> tuple[Fit, ...]:
-        """Those that differ on this path: what the round trip of the capture had more than its least is no part of another path."""
+        """The fits for the schedule's path. On loopback, the capture's additional RTT is replaced, and equal fits are merged."""
         if has_delay(schedule):
             return self.fits
         return tuple(dict.fromkeys(replace(fit, extra_ns=LOOPBACK_ROUND_TRIP_NS) for fit in self.fits))
 
     def asked(self, schedule: Schedule, fit: Fit) -> Shown | None:
-        """What the model says under one fit; None where its programs do not come to their ends, or its sender is not held."""
+        """The model's result for one fit; None if the applications do not finish or the sender does not wait long enough."""
         plain = self._run(schedule, fit)
         if plain is None or self.held_ns(plain) < self.need_ns:
             return None
-        # Nothing is known of how much of a buffer of another size goes unused.
+        # The unused part of a receive buffer of another size is unknown.
         cured = self._run(self.cure.applied(schedule), fit if self.cure.receive_buffer_bytes is None else replace(fit, less_bytes=0))
         if cured is None:
             return None
         return Shown(self.held_ns(plain), self.held_ns(cured), life_ns(plain), life_ns(cured))
 
     def expected(self, schedule: Schedule) -> Expected | None:
-        """What the best fit says on the schedule's path, and on one with a longer round trip."""
+        """Expected durations from the best fit, on the schedule's path and with a longer RTT; None if the model does not show the stall."""
         fit = self._fits_of(schedule)[0]
         longer_ns = max(schedule.path.round_trip_ns // 4, LONGER_NS)
         here, there = self.asked(schedule, fit), self.asked(schedule, replace(fit, extra_ns=fit.extra_ns + longer_ns))
@@ -166,18 +169,18 @@ class Oracle:
         return made if made.client.done and made.server.done else None
 
     def held_ns(self, of: Run) -> int:
-        """How long the stall's direction was held by the stall's causes."""
+        """Time in ns that the stall's direction waited for the stall's causes."""
         return sum(end_ns - start_ns for start_ns, end_ns in self._holds(of))
 
     def _holds(self, of: Run) -> list[tuple[int, int]]:
-        """When; behind the last byte there is none that could be held."""
+        """Start and end (ns) of each wait for the stall's causes, up to the last departure of data."""
         causes, departures = FAMILIES[self.stall.family], self._departures(of)
         last_ns = departures[-1] if departures else 0
         own = (hold for hold in of.truth if hold.from_client == self._from_client and hold.cause in causes)
         return [(hold.start_ns, min(hold.end_ns, last_ns)) for hold in own if hold.start_ns < last_ns]
 
     def longest_waits(self, of: Run) -> list[tuple[int, int]]:
-        """Begin and end of those that are at least half as long as what is asked for."""
+        """Start and end (ns) of the waits that last at least half of `need_ns`."""
         return [(start_ns, end_ns) for start_ns, end_ns in self._holds(of) if end_ns - start_ns >= self.need_ns // 2]
 
     @property
@@ -188,7 +191,7 @@ class Oracle:
         return sorted({packet.sent_ns for packet in of.packets if packet.from_client == self._from_client and packet.payload_bytes})
 
     def usual_wait_ns(self, of: Run) -> int:
-        """Half of the time that it was held, it was held for longer than this at a stretch: between two departures of its data."""
+        """Usual length (ns) of a wait between two departures of data: waits at least this long are half of the total waiting time."""
         cuts = self._departures(of)
         pieces: list[int] = []
         for start_ns, end_ns in self._holds(of):
@@ -203,22 +206,22 @@ class Oracle:
 
 
 def has_delay(schedule: Schedule) -> bool:
-    """Whether the path is one that loopback is not: delay, rate, losses."""
+    """Whether the path differs from loopback: it has delay, a rate limit or losses."""
     path = schedule.path
     return path.loses or any(way.rate_bps for way in path.ways) or (not path.loopback and path.round_trip_ns > 0)
 
 
 def oracle(schedule: Schedule, fits: Sequence[Fit], stall: Stall, cure: Changes) -> Oracle:
-    """The question for one stall: `need_ns` is what the usual wait of the whole schedule asks for.
+    """Make the oracle for a stall; its `need_ns` follows from the usual wait of the complete schedule.
 
     Args:
-        schedule: the whole.
-        fits: of the model, the best first.
-        stall: what held the original.
-        cure: what takes it away.
+        schedule: the complete schedule.
+        fits: fits of the model, the best first.
+        stall: the stall of the original.
+        cure: changes that remove it.
 
     Raises:
-        CaptureInsufficient: the model of the whole schedule does not show the stall, or its cure does not take it away.
+        CaptureInsufficient: the model of the complete schedule does not show the stall, or the cure does not remove it.
     """
     made = Oracle(tuple(fits[:MOST_FITS]), stall, cure)
     try:

@@ -1,9 +1,14 @@
-"""The smallest schedule that still shows a stall.
+"""Find the smallest schedule that still shows a stall, by delta debugging.
 
-Delta debugging (Zeller and Hildebrandt, "Simplifying and isolating failure-inducing input", IEEE TSE 28(2), 2002): parts are left out as
-long as the model still shows the stall (`showing.Oracle`), first the end of the transfer; the path becomes loopback if that is enough; then
-ever smaller parts go, until no single step can, options go that do not matter, and sizes and pauses are halved as long as it shows. In the
-end no step can be left out, nothing halved, no option dropped (unless `MOST_RUNS` of the model or the time were over before).
+Source: Zeller and Hildebrandt, "Simplifying and isolating failure-inducing input", IEEE TSE 28(2), 2002. A part is removed if the model
+still shows the stall without it (`showing.Oracle`):
+
+1. Remove the end of the transfer.
+2. Replace the path by loopback.
+3. Remove ever smaller parts, down to single steps.
+4. Remove socket options, halve sizes and pauses, remove rates and losses of the path. Repeat from 3 as long as something changes.
+
+In the result, no step can be removed, nothing halved and no option dropped, unless `MOST_RUNS` or the time limit ended the search early.
 """
 
 from __future__ import annotations
@@ -24,20 +29,20 @@ if TYPE_CHECKING:
     from tcptrace_lab.replay.schedule import Action, Schedule
 
 MOST_RUNS: Final = 4_000
-"""Questions to the model; a transfer of a dozen exchanges takes some two hundred."""
+"""Most simulations; a transfer of a dozen exchanges needs about 200."""
 
 MOST_S: Final = 60.0
-"""Time for them; it ends a search through a model of very many segments."""
+"""Time limit of the search in seconds, for transfers with very many segments."""
 
 LEAST_THINK_NS: Final = 1_000_000
-"""A pause is not halved below this: a sleeping program wakes up so exactly, and no better."""
+"""Pauses are not halved below this: it is the precision with which a sleeping process wakes."""
 
 LOOPBACK_MTU_BYTES: Final = 65_536
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """What a schedule amounts to, to say what was cut."""
+    """Size of a schedule: number of writes, reads and pauses, with their total bytes and time."""
 
     writes: int
     written_bytes: int
@@ -47,7 +52,7 @@ class Size:
 
     @classmethod
     def of(cls, schedule: Schedule) -> Size:
-        """Of all tasks of both ends."""
+        """Size of all tasks of both ends."""
         steps = [step for end in schedule.ends() for task in end.tasks for step in task]
         writes = [step for step in steps if isinstance(step, Write)]
         thinks = [step for step in steps if isinstance(step, Think)]
@@ -57,14 +62,14 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Shrunk:
-    """What is left.
+    """Result of shrinking.
 
     Attributes:
-        schedule: the smallest that was found.
-        shown: what the model says of it.
-        before, after: how much there was and is.
-        runs: of the model.
-        is_minimal: no step can be left out, nothing halved, no option dropped; False: the time was over before that was known.
+        schedule: the smallest schedule found.
+        shown: the model's result for it.
+        before, after: size of the complete and of the smallest schedule.
+        runs: number of simulations.
+        is_minimal: no step can be removed, nothing halved, no option dropped; False: the search ended early.
     """
 
     schedule: Schedule
@@ -76,17 +81,17 @@ class Shrunk:
 
 
 class _Enough(Exception):
-    """No more questions."""
+    """The limit of simulations or time is reached."""
 
 
 def shrink(schedule: Schedule, oracle: Oracle, *, most_runs: int = MOST_RUNS, most_s: float = MOST_S) -> Shrunk:
     """Shrink a schedule that shows the stall.
 
     Args:
-        schedule: of ends that take turns; the oracle says that it shows the stall.
-        oracle: what is asked.
-        most_runs: of the model; the search ends then with what it has.
-        most_s: likewise for the time.
+        schedule: a schedule whose ends take turns, and which shows the stall according to the oracle.
+        oracle: decides whether a schedule shows the stall.
+        most_runs: limit of simulations; when it is reached, the best result so far is returned.
+        most_s: time limit in seconds; when it is reached, the best result so far is returned.
     """
     search = _Search(schedule, oracle, oracle.runs + most_runs, time.monotonic() + most_s)
     finished = True
@@ -95,7 +100,7 @@ def shrink(schedule: Schedule, oracle: Oracle, *, most_runs: int = MOST_RUNS, mo
     except _Enough:
         finished = False
     shown = search.shown or oracle.shows(schedule)
-    assert shown is not None  # noqa: S101  (the caller says so)
+    assert shown is not None  # noqa: S101  (the caller guarantees it)
     return Shrunk(search.best, shown, Size.of(schedule), Size.of(search.best), oracle.runs, finished)
 
 
@@ -106,7 +111,7 @@ class _Search:
         self._oracle, self._last_run, self._deadline_s = oracle, last_run, deadline_s
 
     def to_the_end(self) -> None:
-        """Until no cut is left."""
+        """Search until nothing more can be removed."""
         self._shortest_beginning()
         self._path()
         before = None
@@ -118,7 +123,7 @@ class _Search:
             self._each(_shorter_path)
 
     def _take(self, candidate: Schedule) -> bool:
-        """Whether it still shows; then it is the best."""
+        """Keep a candidate as the best schedule if it still shows the stall; return whether it does."""
         if self._oracle.runs >= self._last_run or time.monotonic() > self._deadline_s:
             raise _Enough
         shown = None if candidate == self.best else self._oracle.shows(candidate)
@@ -131,7 +136,7 @@ class _Search:
         return self._take(edited(self.best, dict.fromkeys(gone)))
 
     def _shortest_beginning(self) -> None:
-        """The first 1, 2, 4, … steps that show it: small questions first, so that a long transfer costs little."""
+        """Keep the first 1, 2, 4, … steps, whichever number first shows the stall. Short schedules come first, as they simulate fast."""
         everything = places(self.best)
         count = 1
         while count < len(everything):
@@ -140,7 +145,7 @@ class _Search:
             count *= 2
 
     def _path(self) -> None:
-        """Loopback, or no delay, if that shows it as well."""
+        """Replace the path by loopback, or by a path without delay, if the stall still shows."""
         path = self.best.path
         near = Between(mtu_bytes=path.mtu_bytes, timestamps=path.timestamps, sack=path.sack)
         for candidate in (replace(near, mtu_bytes=LOOPBACK_MTU_BYTES, loopback=True), near):
@@ -148,7 +153,7 @@ class _Search:
                 return
 
     def _fewest_steps(self) -> None:
-        """Leave out ever smaller parts, until no single step can go."""
+        """Remove ever smaller parts, until no single step can be removed."""
         parts = 2
         while parts:
             everything = places(self.best)
@@ -162,13 +167,13 @@ class _Search:
                 return
 
     def _each(self, candidates: Callable[[Schedule], Iterator[Schedule]]) -> None:
-        """Take each of the smaller schedules, as long as there is one that shows it."""
+        """Take smaller schedules as long as one of them shows the stall."""
         while any(self._take(candidate) for candidate in candidates(self.best)):
             pass
 
 
 def halved(schedule: Schedule) -> Iterator[Schedule]:
-    """With one write or pause half as large, or a write in one call."""
+    """Variants in which one write or pause is halved, or one write uses a single call."""
     for place in places(schedule):
         step = step_at(schedule, place)
         smaller: list[Action] = []
@@ -195,11 +200,11 @@ _DEFAULTS: Final = {
 }
 
 USUAL_CONGESTION: Final = "cubic"
-"""Linux' own. Another one stays: the model knows no difference."""
+"""Default congestion control of Linux. Another one is not removed, because the model does not distinguish algorithms."""
 
 
 def _without_options(schedule: Schedule) -> Iterator[Schedule]:
-    """With one option of one end left to the kernel."""
+    """Variants in which one option of one end is reset to the kernel's default."""
     for is_client, end in ((True, schedule.client), (False, schedule.server)):
         less: list[dict[str, Any]] = [{name: default} for name, default in _DEFAULTS.items() if getattr(end, name) != default]
         less += [{"congestion": None}] if end.congestion == USUAL_CONGESTION else []
@@ -209,7 +214,7 @@ def _without_options(schedule: Schedule) -> Iterator[Schedule]:
 
 
 def _shorter_path(schedule: Schedule) -> Iterator[Schedule]:
-    """With a rate or a loss less."""
+    """Variants without the rate limit of a direction, or without one of its losses."""
     for name in ("forward", "backward"):
         way = getattr(schedule.path, name)
         smaller = [replace(way, rate_bps=None)] if way.rate_bps else []

@@ -3,11 +3,11 @@
 # ---- what it is from ----
 # An example: two writes, then a read, over loopback.
 # ---- end ----
-"""Make a stall of a TCP transfer again, and try what cures it.
+"""Reproduce a stall of a TCP transfer, and try remedies.
 
-Both ends play over loopback, or, where the stall needs a path, between two network namespaces of this process's own, joined by a relay with
-the path's delay, rate and losses (Linux; root, or user namespaces). --serve and --connect play one end each on two machines. The transfer
-is made --times times; the fastest is judged, because a busy machine can only make it slower.
+Both ends run over loopback. If the stall needs a path, they run in two private network namespaces, joined by a relay with the path's delay,
+rate and losses (Linux; root, or user namespaces). --serve and --connect run one end each on two machines. The transfer runs --times times;
+the fastest one decides, because a busy machine can only make it slower.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 try:
     import fcntl
-except ImportError:  # not Linux: what asks the kernel how much is queued is refused when it is needed
+except ImportError:  # not available on Windows: steps that query the kernel's queue fail when they run
     fcntl = None  # type: ignore[assignment]
 
 # ---- facts ----
@@ -64,15 +64,15 @@ SERVER: dict[str, Any] = {"tasks": [[{"read_bytes": 1}, {"write_bytes": 1}, {"re
 
 STALLED, NOT_STALLED, NOT_DONE = 1, 0, 3
 TIME_LIMIT_S = 60 + 10 * EXPECTED["with_s"]
-SIOCOUTQ, SIOCOUTQNSD = 0x5411, 0x894B  # linux/sockios.h: bytes that are not acknowledged; that are not sent
-SO_FORCED = {"SO_SNDBUF": 32, "SO_RCVBUF": 33}  # asm-generic/socket.h: SO_SNDBUFFORCE, SO_RCVBUFFORCE, beyond the limits, for root
+SIOCOUTQ, SIOCOUTQNSD = 0x5411, 0x894B  # linux/sockios.h: unacknowledged bytes; unsent bytes
+SO_FORCED = {"SO_SNDBUF": 32, "SO_RCVBUF": 33}  # asm-generic/socket.h: SO_SNDBUFFORCE, SO_RCVBUFFORCE ignore the limits (root)
 MOST_CALL_BYTES = 1 << 20
 MOST_STEPS_TOLD = 40
 POLL_S = 0.0002
 
 
 def main() -> int:
-    """Play; the exit status says whether the stall is there: 1 yes, 0 no, 2 wrong options, 3 it could not be made."""
+    """Run the transfer; exit status 1: the stall occurs, 0: it does not, 2: wrong options, 3: the transfer failed."""
     asked = options()
     ends = [changed(dict(end), asked) for end in (CLIENT, SERVER)]
     try:
@@ -86,7 +86,7 @@ def main() -> int:
 
 
 def options() -> argparse.Namespace:
-    """What was asked for."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(
         description="Make a stall of a TCP transfer again, and try what cures it.",
         epilog=f"Exit status: 1 the stall is there, 0 it is not, 2 wrong options, 3 it could not be made. Known to cure it: {CURE}",
@@ -114,13 +114,13 @@ def options() -> argparse.Namespace:
 
 
 def size(text: str) -> int:
-    """`64K` → 65536."""
+    """Parse a size in bytes: `64K` → 65536."""
     unit = {"K": 1 << 10, "M": 1 << 20}.get(text[-1:].upper(), 1)
     return int(text[:-1] if unit > 1 else text) * unit
 
 
 def changed(end: dict[str, Any], asked: argparse.Namespace) -> dict[str, Any]:
-    """One end with what was asked for."""
+    """One end with the command line's changes."""
     for name in ("nodelay", "cork", "quickack"):
         end[name] = bool(end.get(name)) or getattr(asked, name)
     if asked.send_buffer:
@@ -136,7 +136,7 @@ def changed(end: dict[str, Any], asked: argparse.Namespace) -> dict[str, Any]:
 
 
 def without_pauses(task: list[Step], *, everywhere: bool) -> list[Step]:
-    """A task without its pauses before reads, or without any."""
+    """Remove the pauses before reads from a task; `everywhere`: remove all pauses."""
     following = [*task[1:], {}]
     return [step for step, then in zip(task, following) if not ("think_s" in step and (everywhere or "read_bytes" in then))]
 
@@ -145,7 +145,7 @@ def without_pauses(task: list[Step], *, everywhere: bool) -> list[Step]:
 
 
 def prepared(end: dict[str, Any], host: str, *, near: bool) -> socket.socket:
-    """A socket with the options of one end, neither bound nor connected."""
+    """Create a socket with the options of one end; it is neither bound nor connected."""
     made = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
     made.settimeout(TIME_LIMIT_S)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -167,21 +167,21 @@ def prepared(end: dict[str, Any], host: str, *, near: bool) -> socket.socket:
 
 
 def known(name: str) -> int:
-    """The number of an option that not every system has."""
+    """The number of a socket option that some systems lack (OSError)."""
     if not hasattr(socket, name):
         raise OSError(f"this system has no {name}")
     return int(getattr(socket, name))
 
 
 def queued(connection: socket.socket, request: int) -> int:
-    """How much the kernel has still to send, or to see acknowledged."""
+    """Unsent bytes (SIOCOUTQNSD) or unacknowledged bytes (SIOCOUTQ) of a connection."""
     if fcntl is None:
         raise OSError("this system does not tell what is queued; Linux does")
     return int(struct.unpack("i", fcntl.ioctl(connection, request, bytes(4)))[0])
 
 
 class Playing:
-    """One end while it plays; `told` has who did what, and how long it took."""
+    """Runs one end; `told` collects its steps: (end, description, seconds)."""
 
     def __init__(self, who: str, end: dict[str, Any], connection: socket.socket) -> None:
         self.who, self.end, self.connection = who, end, connection
@@ -192,7 +192,7 @@ class Playing:
         self.failures: list[BaseException] = []
 
     def play(self) -> None:
-        """Do all tasks at the same time, then read what still comes, and close."""
+        """Run all tasks concurrently, then shut down writing, read until the other end closes, and close."""
         others = [threading.Thread(target=self.guarded, args=(task,), daemon=True) for task in self.end["tasks"][1:]]
         for other in others:
             other.start()
@@ -206,7 +206,7 @@ class Playing:
             raise self.failures[0]
 
     def guarded(self, task: list[Step]) -> None:
-        """A task; what goes wrong ends the other tasks, too."""
+        """Run a task; an error also ends the other tasks."""
         try:
             for number, step in enumerate(task):
                 start_s = time.monotonic()
@@ -222,7 +222,7 @@ class Playing:
                 self.news.notify_all()
 
     def do(self, step: Step, *, last: bool) -> str:
-        """One step; returns its words."""
+        """Run one step; return its description."""
         if "write_bytes" in step:
             self.write(step["write_bytes"], step.get("call_bytes") or step["write_bytes"], last=last)
             return "writes {} B".format(format(step["write_bytes"], ","))
@@ -239,12 +239,12 @@ class Playing:
         if "await_read_bytes" in step:
             self.hear(step["await_read_bytes"])
             return "waits until {} B are read".format(format(step["await_read_bytes"], ","))
-        with suppress(OSError):  # the other end was sooner
+        with suppress(OSError):  # the other end has closed already
             self.connection.shutdown(socket.SHUT_WR)
         return ""
 
     def write(self, left: int, call_bytes: int, *, last: bool) -> None:
-        """In calls of one size; with a bound, only while no more than that is unacknowledged."""
+        """Write `left` bytes in calls of `call_bytes`; with a bound, only while at most that many bytes are unacknowledged."""
         if self.end["cork"]:
             self.connection.setsockopt(socket.IPPROTO_TCP, known("TCP_CORK"), 1)
         while left:
@@ -261,7 +261,7 @@ class Playing:
             self.connection.setsockopt(socket.IPPROTO_TCP, known("TCP_CORK"), 0)
 
     def read(self, count: int) -> None:
-        """So many bytes; 0: until the other end closes."""
+        """Read `count` bytes; 0: read until the other end closes."""
         left = count or MOST_CALL_BYTES
         while left:
             data = self.connection.recv(min(left, MOST_CALL_BYTES))
@@ -278,14 +278,14 @@ class Playing:
             left -= len(data) if count else 0
 
     def hear(self, total: int) -> None:
-        """Until the other task of this end has read so much."""
+        """Wait until the other task of this end has read `total` bytes."""
         with self.news:
             there = self.news.wait_for(lambda: self.have_read >= total or self.ended, max(0.0, self.deadline_s - time.monotonic()))
         if not there or self.have_read < total:
             raise EOFError(f"the other end closed, or was silent, before {total} bytes were read")
 
     def poll(self) -> None:
-        """There is no event for what is asked."""
+        """Wait for the next query; the kernel has no event for a queue's size."""
         if time.monotonic() > self.deadline_s:
             raise OSError(f"it takes longer than {TIME_LIMIT_S:.0f} s")
         time.sleep(POLL_S)
@@ -295,7 +295,7 @@ class Playing:
 
 
 def runs(ends: list[dict[str, Any]], asked: argparse.Namespace) -> Times:
-    """Make the transfer several times: how long each took, how long each connect took, and the steps of the fastest."""
+    """Run the transfer several times; return the duration and the connect time of each, and the steps of the fastest."""
     if asked.connect:
         return repeated(lambda: once(ends, asked.connect, asked.port, None, near=False), asked.times)
     close: Callable[[], object] = int  # does nothing
@@ -312,7 +312,7 @@ def runs(ends: list[dict[str, Any]], asked: argparse.Namespace) -> Times:
 
 
 def repeated(make: Callable[[], tuple[float, float, list[Told]]], times: int) -> Times:
-    """Several transfers."""
+    """Run `make` several times; return durations, connect times, and the steps of the fastest."""
     took: list[float] = []
     connecting: list[float] = []
     steps: list[Told] = []
@@ -329,7 +329,7 @@ def repeated(make: Callable[[], tuple[float, float, list[Told]]], times: int) ->
 def once(
     ends: list[dict[str, Any]], host: str, port: int, listener: socket.socket | None, *, near: bool
 ) -> tuple[float, float, list[Told]]:
-    """One transfer: the client here, and the server in a thread if it listens here."""
+    """Run one transfer: the client in this thread, and the server in another thread if there is a listener."""
     told: list[Told] = []
     failures: list[BaseException] = []
 
@@ -358,7 +358,7 @@ def once(
             raise
         thread.join(1.0)
         if failures:
-            raise failures[0] from None  # the server's is the first
+            raise failures[0] from None  # the server's error occurred first
         raise
     took_s = time.monotonic() - start_s
     if listener is not None:
@@ -369,7 +369,7 @@ def once(
 
 
 def listening(end: dict[str, Any], host: str, port: int, *, near: bool) -> socket.socket:
-    """The server's socket."""
+    """Create the server's listening socket."""
     made = prepared(end, host, near=near)
     made.bind((host, port))
     made.listen(8)
@@ -377,7 +377,7 @@ def listening(end: dict[str, Any], host: str, port: int, *, near: bool) -> socke
 
 
 def serve(end: dict[str, Any], asked: argparse.Namespace) -> int:
-    """The server alone, one client after the other, until Ctrl-C."""
+    """Run only the server, for one client after another, until Ctrl-C."""
     with listening(end, asked.serve, asked.port, near=False) as listener:
         print(f"listening at {listener.getsockname()[0]} port {asked.port}; Ctrl-C ends", flush=True)
         listener.settimeout(None)
@@ -393,11 +393,11 @@ def serve(end: dict[str, Any], asked: argparse.Namespace) -> int:
             tell(playing.told)
 
 
-# What came of it
+# Results
 
 
 def judged(took: list[float], connecting: list[float], steps: list[Told], ends: list[dict[str, Any]]) -> int:
-    """Tell the steps, and whether the stall is there: nearer to the time with it than to the time without it."""
+    """Print the steps, and whether the stall occurs: the fastest duration is closer to the expected one with it than without it."""
     tell(steps)
     round_trip_s = min(connecting)
     longer_s = round_trip_s - EXPECTED["round_trip_s"]
@@ -413,12 +413,12 @@ def judged(took: list[float], connecting: list[float], steps: list[Told], ends: 
 
 
 def written(ends: list[dict[str, Any]]) -> int:
-    """All that both ends write in one transfer."""
+    """Bytes that both ends write in one transfer."""
     return sum(step.get("write_bytes", 0) for end in ends for task in end["tasks"] for step in task)
 
 
 def tell(steps: list[Told]) -> None:
-    """How long each step took; of very many, the longest."""
+    """Print the duration of each step, or of the longest `MOST_STEPS_TOLD`."""
     shown = steps
     if len(steps) > MOST_STEPS_TOLD:
         print(f"the longest {MOST_STEPS_TOLD} of {len(steps)} steps:")
@@ -431,29 +431,29 @@ def tell(steps: list[Told]) -> None:
 
 
 def milliseconds(spent_s: float) -> str:
-    """For people."""
+    """Seconds as text in milliseconds."""
     return "%.2f ms" % (spent_s * 1000)
 
 
 def failed(words: str) -> int:
-    """Tell it in one line."""
+    """Print an error in one line; return the exit status."""
     print(f"{os.path.basename(sys.argv[0])}: {words}", file=sys.stderr)
     return NOT_DONE
 
 
-# A path of its own: two network namespaces, a tun interface in each, and a relay between them
+# A private path: two network namespaces, a tun interface in each, and a relay between them
 
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000  # linux/sched.h
 TUNSETIFF, IFF_TUN, IFF_NO_PI = 0x400454CA, 0x0001, 0x1000  # linux/if_tun.h
 SIOCSIFADDR, SIOCSIFNETMASK, SIOCSIFMTU, SIOCSIFTXQLEN, SIOCSIFFLAGS = 0x8916, 0x891C, 0x8922, 0x8943, 0x8914  # linux/sockios.h
 IFF_UP, IFF_RUNNING = 0x01, 0x40  # linux/if.h
 CLIENT_ADDRESS, SERVER_ADDRESS = "192.0.2.1", "192.0.2.2"  # RFC 5737: for documentation
-FRAME_BYTES = 14  # what a packet takes more on an Ethernet
+FRAME_BYTES = 14  # bytes that an Ethernet header adds to a packet
 QUEUE_PACKETS = 10_000
 
 
 def own_path(server: dict[str, Any], asked: argparse.Namespace) -> tuple[socket.socket, Callable[[], None]]:
-    """The path; returns the server's listening socket, which stays in the server's namespace, and what ends the relay."""
+    """Build the path; return the server's listening socket, in the server's namespace, and a function that ends the relay."""
     if fcntl is None or not os.path.exists("/dev/net/tun"):
         raise OSError("the stall needs a path, made of Linux' tun interfaces; or play it between two hosts: --serve and --connect")
     unshare = ctypes.CDLL(None, use_errno=True).unshare
@@ -462,7 +462,7 @@ def own_path(server: dict[str, Any], asked: argparse.Namespace) -> tuple[socket.
         raise OSError(refused % os.strerror(ctypes.get_errno()))
     try:
         far = tun(SERVER_ADDRESS)
-    except PermissionError as error:  # some systems give /dev/net/tun to root alone
+    except PermissionError as error:  # on some systems only root may open /dev/net/tun
         raise OSError(refused % error.strerror) from error
     listener = listening(server, SERVER_ADDRESS, asked.port, near=False)
     if unshare(CLONE_NEWNET):
@@ -472,7 +472,7 @@ def own_path(server: dict[str, Any], asked: argparse.Namespace) -> tuple[socket.
     sys.stdout.flush()
     child = os.fork()
     if child == 0:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # it goes when this process is gone
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the relay ends with the parent process
         os.close(end)
         listener.close()
         relay(near, far, alive, lossless=asked.lossless)
@@ -485,7 +485,7 @@ def own_path(server: dict[str, Any], asked: argparse.Namespace) -> tuple[socket.
 
 
 def tun(address: str) -> int:
-    """A tun interface with an address, in the namespace where the process is now."""
+    """Create a tun interface with an address in the current network namespace; return its file descriptor."""
     made = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
     name = b"repro0"
     fcntl.ioctl(made, TUNSETIFF, struct.pack("16sH22x", name, IFF_TUN | IFF_NO_PI))
@@ -497,7 +497,7 @@ def tun(address: str) -> int:
             (SIOCSIFFLAGS, struct.pack("H", IFF_UP | IFF_RUNNING)),
         ):
             fcntl.ioctl(control, request, struct.pack("16s24s", name, value))
-        with suppress(OSError):  # only root may; without it the queue holds 500 packets
+        with suppress(OSError):  # needs root; otherwise the queue holds 500 packets
             fcntl.ioctl(control, SIOCSIFTXQLEN, struct.pack("16si20x", name, QUEUE_PACKETS))
     for key, on in (("tcp_no_metrics_save", 1), ("tcp_timestamps", PATH_OPTIONS["timestamps"]), ("tcp_sack", PATH_OPTIONS["sack"])):
         with suppress(OSError), open(f"/proc/sys/net/ipv4/{key}", "w", encoding="ascii") as file:
@@ -506,7 +506,7 @@ def tun(address: str) -> int:
 
 
 def relay(near: int, far: int, alive: int, *, lossless: bool) -> NoReturn:
-    """Carry packets, in a process of its own, until the other one is gone: each way with its delay, its rate and its losses."""
+    """Forward packets in a separate process until the parent ends, each direction with its delay, rate and losses."""
     draw = random.Random(1)
     waiting: list[tuple[float, int, int, bytes]] = []
     free_s = [0.0, 0.0]
@@ -527,7 +527,7 @@ def relay(near: int, far: int, alive: int, *, lossless: bool) -> NoReturn:
             header = (packet[0] & 15) * 4
             if packet[0] >> 4 != 4 or packet[9] != socket.IPPROTO_TCP:
                 continue
-            port = packet[header + 2 * way : header + 2 * way + 2]  # the client's: losses are counted for each connection
+            port = packet[header + 2 * way : header + 2 * way + 2]  # the client's port: losses are counted per connection
             index = counts[way, port] = counts.get((way, port), -1) + 1
             if not lossless and (index in PATH["lost"][way] or draw.random() < PATH["loss_share"][way]):
                 continue

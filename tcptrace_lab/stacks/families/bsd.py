@@ -1,7 +1,7 @@
-"""Decisions of the BSD family: 4.2BSD, SunOS 4.1 (4.3BSD-Tahoe), 4.4BSD and what came of it.
+"""Rules of the BSD family: 4.2BSD, SunOS 4.1 (4.3BSD-Tahoe), 4.4BSD and its descendants.
 
-Followed, not copied: SunOS 4.1.3 `sys/os/uipc_socket.c` (`sosend`), `sys/netinet/tcp_output.c` (`tcp_output`), `tcp_input.c`, `tcp_timer.c`
-(`tcp_fasttimo`); 4.2BSD and 4.4BSD-Lite the same files (CSRG archive).
+Modelled on these sources, no code copied: SunOS 4.1.3 `sys/os/uipc_socket.c` (`sosend`), `sys/netinet/tcp_output.c` (`tcp_output`),
+`tcp_input.c`, `tcp_timer.c` (`tcp_fasttimo`); the corresponding files of 4.2BSD and 4.4BSD-Lite (CSRG archive).
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from tcptrace_lab.stacks.endpoint import Endpoint
 
 SMALL_MBUF_BYTES = 112
-"""Data in an mbuf without a cluster, 4.2BSD and SunOS 4.1 (`MLEN`)."""
+"""Bytes of data in an mbuf without a cluster, 4.2BSD and SunOS 4.1 (`MLEN`)."""
 
 
 class SunOsSocket:
-    """SunOS 4.1: four clusters a turn; a large write does not start on less than a cluster."""
+    """SunOS 4.1: one turn copies up to four clusters; a large write waits until a whole cluster is free."""
 
     __slots__ = ("_chunk_bytes", "_tcp")
 
@@ -34,59 +34,62 @@ class SunOsSocket:
         self._chunk_bytes = chunk_bytes
 
     def room(self) -> int:
-        """What is not acknowledged counts."""
+        """Free bytes; unacknowledged data occupies the buffer."""
         return self._tcp.unacked_room()
 
     def blocks(self, space: int, remaining: int, buffered: int) -> bool:
-        """As `sosend`: no room, or less than a cluster of room for a write of at least one behind at least one."""
+        """As `sosend`: nothing is free; or less than a cluster is free, while a cluster or more is left to write and is buffered."""
         return space <= 0 or (remaining >= CLUSTER_BYTES and space < CLUSTER_BYTES <= buffered)
 
     def takes(self, space: int, remaining: int) -> tuple[int, int]:
-        """Clusters while there is one's worth of both, then small mbufs."""
+        """Up to a chunk, limited by free space and remaining bytes: in clusters, the rest in small mbufs."""
         taken = min(space, remaining, self._chunk_bytes)
         clusters, rest = divmod(taken, CLUSTER_BYTES)
         return taken, clusters + -(-rest // SMALL_MBUF_BYTES)
 
     def full(self) -> None:
-        """The program sleeps."""
+        """Nothing to do before the application sleeps."""
 
 
 class Bsd42Socket(SunOsSocket):
-    """4.2BSD: any room at all lets a whole write in; it is cut in clusters only while there is room for one (`sosend`)."""
+    """4.2BSD: a write enters as a whole if any byte is free; it uses clusters only if a cluster is free (`sosend`)."""
 
     __slots__ = ()
 
-    def blocks(self, space: int, remaining: int, buffered: int) -> bool:  # noqa: ARG002 - the protocol's
-        """Only without any room."""
+    def blocks(self, space: int, remaining: int, buffered: int) -> bool:  # noqa: ARG002 - required by the Protocol
+        """Only if nothing is free."""
         return space <= 0
 
     def takes(self, space: int, remaining: int) -> tuple[int, int]:
-        """All of it: what is copied counts against the room only when it is handed over."""
+        """The whole write: copied bytes occupy the buffer only when TCP receives them."""
         clusters = remaining // CLUSTER_BYTES if space >= CLUSTER_BYTES else 0
         return remaining, clusters + -(-(remaining - clusters * CLUSTER_BYTES) // SMALL_MBUF_BYTES)
 
 
 class Bsd44Socket(SunOsSocket):
-    """4.4BSD: one mbuf or cluster a turn; a write that does not fit waits for the low-water mark (`sosend`, `sb_lowat`)."""
+    """4.4BSD: one turn copies one mbuf or cluster; a write that does not fit waits for the low-water mark (`sosend`, `sb_lowat`)."""
 
     __slots__ = ()
 
-    def blocks(self, space: int, remaining: int, buffered: int) -> bool:  # noqa: ARG002 - the protocol's
-        """The rest does not fit, and there is less room than the low-water mark."""
+    def blocks(self, space: int, remaining: int, buffered: int) -> bool:  # noqa: ARG002 - required by the Protocol
+        """The remaining bytes do not fit, and less than the low-water mark is free."""
         return space < remaining and space < min(BSD44_CLUSTER_BYTES, self._tcp.send_buffer)
 
     def takes(self, space: int, remaining: int) -> tuple[int, int]:
-        """A cluster if rest and room are worth one, else a small mbuf."""
+        """A cluster if enough bytes remain and one is free, else a small mbuf."""
         if remaining >= BSD44_LEAST_CLUSTER_BYTES and space >= BSD44_CLUSTER_BYTES:
             return min(remaining, BSD44_CLUSTER_BYTES), 1
         return min(remaining, space, BSD44_MBUF_BYTES), 1
 
 
 class BsdSender:
-    """SunOS 4.1, 4.3BSD-Tahoe, 4.4BSD: full segments; all there is when idle or with NODELAY; half of the largest window (`tcp_output`).
+    """SunOS 4.1, 4.3BSD-Tahoe, 4.4BSD (`tcp_output`): Nagle's algorithm with BSD's exceptions.
+
+    A segment leaves if it is full, if it empties the queue while nothing is in flight or TCP_NODELAY is set, or if it has at least half of
+    the largest window.
 
     Attributes:
-        half: whether half of the largest window is enough.
+        half: whether half of the largest window suffices.
     """
 
     __slots__ = ("half",)
@@ -94,8 +97,8 @@ class BsdSender:
     def __init__(self, _tcp: Endpoint | None = None, *, half: bool = True) -> None:
         self.half = half
 
-    def length(self, tcp: Endpoint, queued: int, usable: int, idle: bool) -> int:  # noqa: FBT001 - as in the sources
-        """The rules of small packets and of the sender's silly window; with an ACK that must go, data goes too."""
+    def length(self, tcp: Endpoint, queued: int, usable: int, idle: bool) -> int:  # noqa: FBT001 - as in the TCP sources
+        """Nagle's algorithm and sender-side silly window avoidance. Data also leaves with an ACK that is due now."""
         mss = tcp.mss
         length = min(queued, usable, mss)
         if length <= 0:
@@ -113,12 +116,12 @@ class BsdSender:
 
 
 class Bsd42Sender(BsdSender):
-    """4.2BSD: older than Nagle's rule: what empties the buffer goes, and what is a quarter of the window (`tcp_output` 6.1)."""
+    """4.2BSD, before Nagle's algorithm: a segment leaves if it empties the queue or has a quarter of the window (`tcp_output` 6.1)."""
 
     __slots__ = ()
 
-    def length(self, tcp: Endpoint, queued: int, usable: int, idle: bool) -> int:  # noqa: ARG002, FBT001 - the protocol's
-        """A full segment, all there is, or much of the window."""
+    def length(self, tcp: Endpoint, queued: int, usable: int, idle: bool) -> int:  # noqa: ARG002, FBT001 - required by the Protocol
+        """A full segment, all queued bytes, or a quarter of the window."""
         length = min(queued, usable, tcp.mss)
         much = 4 * length >= tcp.snd_edge - tcp.snd_una
         if length > 0 and (length in (tcp.mss, queued) or much or tcp.resending or tcp.ack_now):
@@ -128,12 +131,12 @@ class Bsd42Sender(BsdSender):
 
 
 class BsdReceiver:
-    """ACKs wait for the heartbeat of 200 ms, or until reading has opened enough of the window (`tcp_output`, `tcp_fasttimo`).
+    """ACKs wait for the next 200 ms tick, or until reads have opened the window enough (`tcp_output`, `tcp_fasttimo`).
 
     Attributes:
-        percent: of the receive buffer.
-        segments: full ones, with the buffer empty (4.4BSD asks not for that).
-        empty: whether it must be.
+        percent: share of the receive buffer by which the window must open for an update.
+        segments: number of full segments by which the window must open for an update; 0: no such rule.
+        empty: whether the segment rule requires an empty receive buffer (not in 4.4BSD).
     """
 
     __slots__ = ("empty", "percent", "segments")
@@ -143,16 +146,16 @@ class BsdReceiver:
         self.segments = segments
         self.empty = empty
 
-    def arrived(self, tcp: Endpoint, length: int, pushed: bool) -> None:  # noqa: ARG002, FBT001 - the protocol's
-        """The heartbeat takes it along."""
+    def arrived(self, tcp: Endpoint, length: int, pushed: bool) -> None:  # noqa: ARG002, FBT001 - required by the Protocol
+        """Delay the ACK until the next 200 ms tick."""
         tcp.delay_ack()
 
     def read(self, tcp: Endpoint) -> None:
-        """`PRU_RCVD`."""
+        """Call `output` for a window update (`PRU_RCVD`)."""
         tcp.output()
 
     def update_due(self, tcp: Endpoint) -> bool:
-        """Two segments with the buffer empty, or a share of the buffer."""
+        """The window opens by `segments` full segments, or by a share of the buffer."""
         window = tcp.receive_buffer - tcp.unread
         gain = window - (tcp.advertised - tcp.rcv_nxt)
         if window <= 0 or gain <= 0:
@@ -162,7 +165,7 @@ class BsdReceiver:
         return bool(self.percent) and 100 * gain >= self.percent * tcp.receive_buffer
 
     def window(self, tcp: Endpoint) -> int:
-        """The room there is, without shrinking; none for less than a quarter and a segment."""
+        """Free space, never shrinking the window; zero if less than a quarter of the buffer and less than a segment is free."""
         window = tcp.receive_buffer - tcp.unread
         if 4 * window < tcp.receive_buffer and window < tcp.mss:
             window = 0
@@ -172,13 +175,13 @@ class BsdReceiver:
         """Nothing to remember."""
 
     def timer(self, tcp: Endpoint) -> None:
-        """`tcp_fasttimo`."""
+        """Send the delayed ACK (`tcp_fasttimo`)."""
         tcp.ack_now = True
         tcp.output()
 
 
 class Bsd44Receiver(BsdReceiver):
-    """4.4BSD: two segments at any time, or half of the buffer."""
+    """4.4BSD: a window update needs two segments, even with data unread, or half of the buffer."""
 
     __slots__ = ()
 
@@ -187,7 +190,7 @@ class Bsd44Receiver(BsdReceiver):
 
 
 class Bsd42Receiver(BsdReceiver):
-    """4.2BSD: the share of the buffer alone lets an ACK go at once, and less than a quarter of it is told as nothing (`tcp_output` 6.1)."""
+    """4.2BSD: only a share of the buffer triggers a window update; less than a quarter is advertised as zero (`tcp_output` 6.1)."""
 
     __slots__ = ()
 
@@ -195,6 +198,6 @@ class Bsd42Receiver(BsdReceiver):
         super().__init__(segments=0)
 
     def window(self, tcp: Endpoint) -> int:
-        """The room there is, though that may shrink the window."""
+        """Free space, which may shrink the window; zero below a quarter of the buffer."""
         room = tcp.receive_buffer - tcp.unread
         return 0 if 4 * room < tcp.receive_buffer else room

@@ -1,11 +1,12 @@
-"""Decisions of Linux (6.x), as far as they make a sender or a receiver wait.
+"""Rules of Linux 6.x that make a sender or a receiver wait.
 
-Followed, not copied: `net/ipv4/tcp_output.c` (`tcp_nagle_test`, `tcp_minshall_check`, `tcp_snd_wnd_test`, `tcp_event_data_sent`,
-`tcp_send_delayed_ack`, `__tcp_select_window`), `tcp_input.c` (`tcp_event_data_recv`, `tcp_measure_rcv_mss`, `__tcp_ack_snd_check`,
-`tcp_grow_window`), `tcp.c` (`tcp_sendmsg_locked`, `__tcp_cleanup_rbuf`), `tcp_timer.c` (`tcp_delack_timer_handler`).
+Modelled on these sources, no code copied: `net/ipv4/tcp_output.c` (`tcp_nagle_test`, `tcp_minshall_check`, `tcp_snd_wnd_test`,
+`tcp_event_data_sent`, `tcp_send_delayed_ack`, `__tcp_select_window`), `tcp_input.c` (`tcp_event_data_recv`, `tcp_measure_rcv_mss`,
+`__tcp_ack_snd_check`, `tcp_grow_window`), `tcp.c` (`tcp_sendmsg_locked`, `__tcp_cleanup_rbuf`), `tcp_timer.c`
+(`tcp_delack_timer_handler`).
 
-Not modelled: autocorking, TSO's deferral, buffers that grow by themselves (they are as SO_SNDBUF and SO_RCVBUF would set them, without the
-kernel's overhead), pacing, tail-loss probes and RACK.
+Not modelled: autocorking, TSO deferral, buffer auto-tuning (buffers are as SO_SNDBUF and SO_RCVBUF would set them, without the kernel's
+overhead), pacing, tail loss probes and RACK.
 """
 
 from __future__ import annotations
@@ -18,35 +19,35 @@ if TYPE_CHECKING:
     from tcptrace_lab.stacks.endpoint import Endpoint
 
 JIFFY_NS = 4 * NS_PER_MS
-"""Timers of ACKs run in jiffies (CONFIG_HZ=250)."""
+"""Granularity of the delayed-ACK timer: one jiffy (CONFIG_HZ=250)."""
 
 LEAST_DELAY_NS = 40 * NS_PER_MS
-"""`TCP_DELACK_MIN` and `TCP_ATO_MIN`."""
+"""Minimum ACK delay: `TCP_DELACK_MIN` and `TCP_ATO_MIN`."""
 
 MOST_DELAY_NS = 200 * NS_PER_MS
-"""`TCP_DELACK_MAX`."""
+"""Maximum ACK delay: `TCP_DELACK_MAX`."""
 
 MOST_QUICK_ACKS = 16
-"""`TCP_MAX_QUICKACKS`."""
+"""Most quick ACKs in a row: `TCP_MAX_QUICKACKS`."""
 
 FIRST_MSS_BYTES = 536
-"""What the receiver takes for the sender's segment before it has seen one (`tcp_initialize_rcv_mss`)."""
+"""The receiver's estimate of the sender's MSS before any data (`tcp_initialize_rcv_mss`)."""
 
 SMALL_WINDOW_BYTES = 536
-"""`TCP_MSS_DEFAULT`: a smaller window is not halved."""
+"""`TCP_MSS_DEFAULT`: half of the window limits the segment size only if the window is larger than this."""
 
 LEAST_FULL_BYTES = 48
-"""A full segment is no smaller: 68 bytes without a TCP header of 20."""
+"""Minimum of a full segment: 68 bytes less a TCP header of 20 bytes."""
 
 FIRST_WINDOW_BYTES = 65_535
-"""Most that is told before the window grows."""
+"""Upper bound of the advertised window before it grows."""
 
 SCARCE = 16
-"""With less than this part of the buffer free, or less than a segment, the window is zero (`__tcp_select_window`)."""
+"""If less than 1/16 of the buffer or less than a segment is free, the window does not open (`__tcp_select_window`)."""
 
 
 class Socket:
-    """A write goes in until the buffer is full; then its program sleeps until a third is free (`sk_stream_write_space`)."""
+    """A write fills the send buffer; then the application sleeps until a third of it is free (`sk_stream_write_space`)."""
 
     __slots__ = ("_sleeps", "_tcp")
 
@@ -55,20 +56,20 @@ class Socket:
         self._sleeps = False
 
     def room(self) -> int:
-        """What is not acknowledged counts."""
+        """Free bytes; unacknowledged data occupies the buffer."""
         return self._tcp.unacked_room()
 
-    def blocks(self, space: int, remaining: int, buffered: int) -> bool:  # noqa: ARG002 - the protocol's
-        """No room; once asleep, less than a third of it."""
+    def blocks(self, space: int, remaining: int, buffered: int) -> bool:  # noqa: ARG002 - required by the Protocol
+        """Nothing is free; once asleep, less than a third of the buffer is free."""
         self._sleeps = space <= 0 or (self._sleeps and 3 * space < self._tcp.send_buffer)
         return self._sleeps
 
     def takes(self, space: int, remaining: int) -> tuple[int, int]:
-        """All that there is room for."""
+        """All that fits."""
         return min(space, remaining), 1
 
     def full(self) -> None:
-        """Before it sleeps, a program pushes what is held (`tcp_push` with `TCP_NAGLE_PUSH`)."""
+        """Before the application sleeps, the kernel pushes held segments (`tcp_push` with `TCP_NAGLE_PUSH`)."""
         tcp = self._tcp
         tcp.pushing = True
         tcp.output()
@@ -76,7 +77,7 @@ class Socket:
 
 
 class Sender:
-    """Nagle's rule as Minshall changed it: a small segment waits only for an earlier small one."""
+    """Minshall's variant of Nagle's algorithm: a small segment waits only while an earlier small one is unacknowledged."""
 
     __slots__ = ("_full_bytes", "_small_end")
 
@@ -85,14 +86,14 @@ class Sender:
         self._full_bytes = 0
 
     def _full(self, tcp: Endpoint) -> int:
-        """A full segment: no more than half of the window that the peer first told (`tcp_bound_to_half_wnd` in `tcp_sync_mss`)."""
+        """Size of a full segment, set at first use: at most half of the peer's window then (`tcp_bound_to_half_wnd` in `tcp_sync_mss`)."""
         if not self._full_bytes:
             half = tcp.max_window // 2 if tcp.max_window > SMALL_WINDOW_BYTES else tcp.max_window
             self._full_bytes = min(tcp.mss, max(half, LEAST_FULL_BYTES))
         return self._full_bytes
 
-    def length(self, tcp: Endpoint, queued: int, usable: int, idle: bool) -> int:  # noqa: ARG002, FBT001 - the protocol's
-        """A segment that fits into the windows as a whole."""
+    def length(self, tcp: Endpoint, queued: int, usable: int, idle: bool) -> int:  # noqa: ARG002, FBT001 - required by the Protocol
+        """A segment leaves only if it fits the windows as a whole."""
         full = self._full(tcp)
         length = min(queued, full)
         if length > usable:
@@ -100,19 +101,19 @@ class Sender:
             return 0
         if length == full or tcp.resending or tcp.pushing:
             return length
-        if tcp.cork or (not tcp.no_delay and self._small_end > tcp.snd_una):  # a cork holds with NODELAY, too (`tcp_nagle_check`)
+        if tcp.cork or (not tcp.no_delay and self._small_end > tcp.snd_una):  # TCP_CORK overrides TCP_NODELAY (`tcp_nagle_check`)
             tcp.held = "nagle"
             return 0
         return length
 
     def sent(self, tcp: Endpoint, length: int) -> None:
-        """`tcp_minshall_update`."""
+        """Record the end of a small segment (`tcp_minshall_update`)."""
         if length < self._full(tcp):
             self._small_end = tcp.snd_nxt
 
 
 class Receiver:
-    """Quick ACKs at first, then with answers, with more than a segment, with a read that drains, or after 40 ms."""
+    """Quick ACKs at first. Later, an ACK leaves with data, after more than one segment, after a draining read, or after 40 ms or more."""
 
     __slots__ = ("_ato_ns", "_interactive", "_pushed", "_quick", "_segment_bytes", "_told", "_window_limit")
 
@@ -122,11 +123,11 @@ class Receiver:
         self._interactive = False
         self._pushed = 0
         self._segment_bytes = min(tcp.mss, FIRST_MSS_BYTES)
-        self._told = 0  # rcv_wup: what the last segment acknowledged
+        self._told = 0  # RCV.NXT at the last ACK sent (rcv_wup)
         self._window_limit = min(tcp.receive_buffer, FIRST_WINDOW_BYTES)
 
-    def arrived(self, tcp: Endpoint, length: int, pushed: bool) -> None:  # noqa: ARG002, FBT001 - the protocol's
-        """`tcp_event_data_recv`, then `__tcp_ack_snd_check`."""
+    def arrived(self, tcp: Endpoint, length: int, pushed: bool) -> None:  # noqa: ARG002, FBT001 - required by the Protocol
+        """Update the ACK timeout, then ACK at once or delay the ACK (`tcp_event_data_recv`, then `__tcp_ack_snd_check`)."""
         now_ns = tcp.clock.now_ns
         if length >= self._segment_bytes:
             self._segment_bytes = min(length, tcp.mss)
@@ -151,11 +152,11 @@ class Receiver:
             self._delay(tcp)
 
     def _enter_quick(self, tcp: Endpoint) -> None:
-        """`tcp_incr_quickack`."""
+        """Enter quick ACK mode (`tcp_incr_quickack`)."""
         self._quick = max(self._quick, min((tcp.advertised - tcp.rcv_nxt) // (2 * self._segment_bytes) or 2, MOST_QUICK_ACKS))
 
     def _delay(self, tcp: Endpoint) -> None:
-        """`tcp_send_delayed_ack`: at least 40 ms, and never beyond the round trip unless that is less."""
+        """Delay the ACK (`tcp_send_delayed_ack`) by 40 to 200 ms; the smoothed RTT, if known, limits delays above 40 ms."""
         delay_ns = self._ato_ns
         if delay_ns > LEAST_DELAY_NS:
             most_ns = MOST_DELAY_NS if self._interactive or self._pushed else MOST_DELAY_NS * 5 // 2
@@ -169,7 +170,7 @@ class Receiver:
         tcp.delay_ack(due_ns)
 
     def read(self, tcp: Endpoint) -> None:
-        """`__tcp_cleanup_rbuf`."""
+        """Send an ACK if the read drained the buffer or doubled the window (`__tcp_cleanup_rbuf`)."""
         drained = not tcp.unread and (self._pushed > 1 or (self._pushed and not self._interactive))
         due = tcp.ack_owed and (tcp.rcv_nxt - self._told > self._segment_bytes or drained)
         now = tcp.advertised - tcp.rcv_nxt
@@ -180,15 +181,18 @@ class Receiver:
             tcp.ack_now = True
             tcp.output()
 
-    def update_due(self, tcp: Endpoint) -> bool:  # noqa: ARG002 - the protocol's
-        """Reading asks, not sending."""
+    def update_due(self, tcp: Endpoint) -> bool:  # noqa: ARG002 - required by the Protocol
+        """Never: only `read` sends window updates."""
         return False
 
     def _free(self, tcp: Endpoint) -> int:
         return min(tcp.receive_buffer - tcp.unread, self._window_limit)
 
     def window(self, tcp: Endpoint) -> int:
-        """`__tcp_select_window`: zero when little is free, never shrinking; whole segments without a scale, units of the scale with one."""
+        """The window of `__tcp_select_window`: never shrinks, and does not open while little is free.
+
+        Without window scaling it is a multiple of a segment, with scaling a multiple of the scale's unit.
+        """
         free, current = tcp.receive_buffer - tcp.unread, max(tcp.advertised - tcp.rcv_nxt, 0)
         segment = min(self._segment_bytes, tcp.receive_buffer)
         if free < tcp.receive_buffer // SCARCE or free < segment:
@@ -203,7 +207,7 @@ class Receiver:
         return max(window, current)
 
     def sent(self, tcp: Endpoint, length: int) -> None:
-        """`tcp_event_ack_sent`, `tcp_event_data_sent`."""
+        """Update interactive mode and the quick ACK count (`tcp_event_ack_sent`, `tcp_event_data_sent`)."""
         now_ns = tcp.clock.now_ns
         if length and tcp.last_sent_ns < tcp.last_received_ns and now_ns - tcp.last_received_ns < self._ato_ns:
             self._interactive = True
@@ -215,7 +219,7 @@ class Receiver:
                 self._ato_ns = LEAST_DELAY_NS
 
     def timer(self, tcp: Endpoint) -> None:
-        """`tcp_delack_timer_handler`: a delayed ACK that had to be sent was not worth delaying."""
+        """Send the delayed ACK (`tcp_delack_timer_handler`). As no data carried it, interactive mode ends or the ACK timeout doubles."""
         if self._interactive:
             self._interactive = False
             self._ato_ns = LEAST_DELAY_NS

@@ -1,7 +1,7 @@
-"""Decisions of MD-DOS/IP, IBM's TCP for PC and PS/2 (Abrams & Chen 1991; Chen 1992), as far as their traces show them.
+"""Rules of MD-DOS/IP, IBM's TCP for PC and PS/2, as far as published traces show them (Abrams & Chen 1991; Chen 1992).
 
-What they do not show and had to be assumed: how long the segment's flush timer is (it must be longer than the time between two writes), and
-the delay of an ACK that waits for a second segment.
+Two values are assumed, because the traces do not show them: the segment flush timer (longer than the time between two writes), and the
+delay of an ACK that waits for a second segment.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from tcptrace_lab.stacks.endpoint import Endpoint
 
 FLUSH_NS = 100 * NS_PER_MS
-"""The segment flush timer (assumed)."""
+"""How long a small segment waits to be filled: the segment flush timer (assumed)."""
 
 DELAYED_ACK_NS = 200 * NS_PER_MS
-"""An ACK waits so long for a second segment (assumed)."""
+"""How long an ACK waits for a second segment (assumed)."""
 
 SEGMENTS_PER_ACK = 2
-"""Section 3.3: one ACK for every two datagrams."""
+"""One ACK for every two datagrams (Abrams & Chen, section 3.3)."""
 
 
 class Socket:
-    """The buffer between program and TCP holds what was not sent yet; a write waits until all of it has room."""
+    """The buffer between application and TCP holds only unsent data; a write waits until all of it fits."""
 
     __slots__ = ("_tcp",)
 
@@ -32,31 +32,31 @@ class Socket:
         self._tcp = tcp
 
     def room(self) -> int:
-        """What was sent does not count."""
+        """Free bytes; sent data does not occupy the buffer."""
         return self._tcp.send_buffer - self._tcp.queued
 
     def blocks(self, space: int, remaining: int, buffered: int) -> bool:
-        """There is less room than the write needs, and something in the buffer."""
+        """The write does not fit, and the buffer is not empty."""
         return space < remaining and buffered > 0
 
     def takes(self, space: int, remaining: int) -> tuple[int, int]:
-        """All that there is room for."""
+        """All that fits."""
         return min(space, remaining), 1
 
     def full(self) -> None:
-        """The program sleeps."""
+        """Nothing to do before the application sleeps."""
 
 
 class Sender:
-    """A segment waits to be filled, or for its flush timer; if more is queued than the window takes, what it takes goes."""
+    """A segment waits until it is full or its flush timer expires. If more is queued than the window allows, the allowed part leaves."""
 
     __slots__ = ("_due_ns",)
 
     def __init__(self, _tcp: Endpoint) -> None:
         self._due_ns: int | None = None
 
-    def length(self, tcp: Endpoint, queued: int, usable: int, idle: bool) -> int:  # noqa: ARG002, FBT001 - the protocol's
-        """A full segment, or the rest of the window if more than that waits; all there is after the timer."""
+    def length(self, tcp: Endpoint, queued: int, usable: int, idle: bool) -> int:  # noqa: ARG002, FBT001 - required by the Protocol
+        """A full segment, or the rest of the window if more is queued; after the flush timer, all that the window allows."""
         length = min(queued, usable, tcp.mss)
         if length <= 0:
             tcp.held = tcp.window_cause()
@@ -70,8 +70,8 @@ class Sender:
         tcp.held = "nagle"
         return 0
 
-    def sent(self, tcp: Endpoint, length: int) -> None:  # noqa: ARG002 - the protocol's
-        """What waits behind it waits anew."""
+    def sent(self, tcp: Endpoint, length: int) -> None:  # noqa: ARG002 - required by the Protocol
+        """Stop the flush timer: the data that remains starts a new one."""
         self._due_ns = None
 
     def _flush(self, tcp: Endpoint, due_ns: int) -> None:
@@ -80,38 +80,38 @@ class Sender:
 
 
 class Receiver:
-    """An ACK for every second segment, or when the window is used up, once the program has taken the data."""
+    """An ACK leaves for every second segment, or when the window is used up, once the application has read all data."""
 
     __slots__ = ("_segments",)
 
     def __init__(self, _tcp: Endpoint) -> None:
         self._segments = 0
 
-    def arrived(self, tcp: Endpoint, length: int, pushed: bool) -> None:  # noqa: ARG002, FBT001 - the protocol's
-        """Count."""
+    def arrived(self, tcp: Endpoint, length: int, pushed: bool) -> None:  # noqa: ARG002, FBT001 - required by the Protocol
+        """Count the segment, and start the delayed-ACK timer."""
         self._segments += 1
         tcp.delay_ack(tcp.clock.now_ns + DELAYED_ACK_NS)
 
     def read(self, tcp: Endpoint) -> None:
-        """The program has taken data."""
+        """Send an ACK if all data is read and two segments arrived or the window is closed."""
         closed = tcp.advertised <= tcp.rcv_nxt
         if not tcp.unread and (closed or (tcp.ack_owed and self._segments >= SEGMENTS_PER_ACK)):
             tcp.ack_now = True
             tcp.output()
 
-    def update_due(self, tcp: Endpoint) -> bool:  # noqa: ARG002 - the protocol's
-        """Windows travel with ACKs alone."""
+    def update_due(self, tcp: Endpoint) -> bool:  # noqa: ARG002 - required by the Protocol
+        """Never: the window changes only with ACKs."""
         return False
 
     def window(self, tcp: Endpoint) -> int:
-        """The room there is (section 2.2.1)."""
+        """Free space, never shrinking the window (section 2.2.1)."""
         return max(tcp.receive_buffer - tcp.unread, tcp.advertised - tcp.rcv_nxt)
 
-    def sent(self, tcp: Endpoint, length: int) -> None:  # noqa: ARG002 - the protocol's
-        """Count anew."""
+    def sent(self, tcp: Endpoint, length: int) -> None:  # noqa: ARG002 - required by the Protocol
+        """Reset the count: the segment carried an ACK."""
         self._segments = 0
 
     def timer(self, tcp: Endpoint) -> None:
-        """No second segment came."""
+        """Send the ACK: no second segment arrived."""
         tcp.ack_now = True
         tcp.output()

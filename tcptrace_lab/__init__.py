@@ -1,9 +1,9 @@
 """tcptrace-lab: find out where the time of a slow TCP transfer goes, and what to change. The input is a packet capture.
 
-Read the package in the order in which the data flow: capture file → packets (the Rust engine, `_core`) → segments and connections
-(`segments`) → findings (`findings`) → `analysis` → `json_output`, `export`, `report` → the commands (`cli`). Each arrow is one
-function that turns tables into a table. Imports point one way, from the commands down to the engine. `schema` defines every column,
-`errors` every exception.
+Read the packages in the order in which the data flow: `capture` (files) → the Rust engine `_core` → `engine` (its tables) →
+`connections` → `causes` and `ledger` → `messages` → `findings` → `verdict` → `outputs`, `report` and `cli`. `analysis.analyze` is the
+whole road in one function. Imports point one way, from the commands down to the engine. `schema` defines every column, `errors` every
+exception.
 
 `__all__` lists the public names. Each is imported on first use, so that importing the package is cheap.
 """

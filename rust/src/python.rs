@@ -18,7 +18,7 @@ use crate::engine::{self, Batch, DEFAULT_BATCH_ROWS, Options};
 use crate::error::{CaptureError, ErrorKind, Problem};
 use crate::flows::{Known, Only};
 use crate::ledger::costs::MOST;
-use crate::ledger::live::MOST_MEMORY_BYTES;
+use crate::ledger::waits::live::MOST_MEMORY_BYTES;
 use crate::ledger::{Cause, Worth};
 use crate::table;
 use crate::wire::{link_name, link_supported};

@@ -27,7 +27,7 @@ mod window;
 pub use path::at_most;
 
 use super::direction::Direction;
-use super::record::WaitRecord;
+use super::waits::record::WaitRecord;
 use crate::sender::Wait;
 
 /// An ACK is late if it takes this much longer than the shortest RTT: half of the shortest delayed-ACK timer in use (40

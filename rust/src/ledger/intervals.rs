@@ -3,7 +3,7 @@
 use super::cause::Cause;
 use super::edges::Edge;
 use super::judged::JudgedWait;
-use super::record::WaitRecord;
+use super::waits::record::WaitRecord;
 use crate::connection::Confidence;
 
 /// A part of the life of a direction that has one cause.

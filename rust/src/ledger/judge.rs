@@ -11,9 +11,9 @@ use super::direction::Direction;
 use super::evidence::Evidence;
 use super::gates;
 use super::judged::JudgedWait;
-use super::record::WaitRecord;
 use super::timeline;
 use super::verdict::Verdict;
+use super::waits::record::WaitRecord;
 use crate::connection::Confidence;
 
 /// Judges one wait under the final facts of its direction.

@@ -15,10 +15,10 @@ use super::intervals::Interval;
 use super::judge::judge;
 use super::kinds::Lengths;
 use super::locks::{LateWait, Locks};
-use super::log::{EndedWaits, Revised, StoredBlock};
 use super::longest::{Longest, Proof};
-use super::record::WaitRecord;
 use super::rows::{Bounds, DirectionDetails, JudgedRows, LedgerRow, NoteRow};
+use super::waits::log::{EndedWaits, Revised, StoredBlock};
+use super::waits::record::WaitRecord;
 use crate::flows::ConnectionRow;
 
 /// Minimum number of waits in a share, if its direction has as many: one or two blocks.

@@ -11,7 +11,7 @@
 use super::evidence::DELAYED_ACK_NS;
 use super::judged::{JudgedWait, Round};
 use super::kinds::median;
-use super::record::WaitRecord;
+use super::waits::record::WaitRecord;
 use crate::nullable::Nullable;
 
 /// Minimum number of consecutive rounds that show a deadlock.

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use super::cause::CAUSES;
 use super::intervals::Interval;
-use super::record::WaitRecord;
+use super::waits::record::WaitRecord;
 use crate::connection::Kind;
 use crate::nullable::Nullable;
 

@@ -5,14 +5,14 @@
 //! each. The intervals of a direction touch, never overlap, and sum to the life of the connection to the nanosecond.
 //! `docs/how-it-decides.md` explains the rules, `docs/architecture.md` the whole pipeline and where to add a cause.
 //!
-//! While the capture is read, the engine only records one [`WaitRecord`] per departure ([`record`]). Judging begins
+//! While the capture is read, the engine only records one [`WaitRecord`] per departure ([`waits::record`]). Judging begins
 //! when the connection has ended: [`Direction`] holds the final facts of the direction, [`judge`] names the cause of
 //! each wait, and [`timeline`] divides the wait into intervals.
 //!
 //! The modules of the judgement, each using only those before it:
 //!
 //! - [`cause`]: the names of the causes
-//! - [`record`]: the numbers kept of one wait
+//! - [`waits::record`]: the numbers kept of one wait
 //! - [`direction`]: the final facts of a direction
 //! - [`evidence`]: what one wait shows under these facts
 //! - [`gates`]: one file for each reason why TCP may not send
@@ -22,7 +22,7 @@
 //!
 //! The modules that carry the data:
 //!
-//! - [`live`], [`log`], `spool`: records of open connections, in memory or in a temporary file
+//! - [`waits::live`], [`waits::log`], `spool`: records of open connections, in memory or in a temporary file
 //! - `judging`, [`summary`], `threads`: judge the waits of ended connections, in shares, on several threads
 //! - [`rows`]: what is reported of a connection: sums, [`kinds`], the [`longest`] waits, and [`locks`]
 //! - [`costs`]: which connections lose enough time to keep these details
@@ -32,7 +32,6 @@ pub mod closed;
 pub mod costs;
 pub mod direction;
 pub mod edges;
-mod encoding;
 pub mod evidence;
 pub mod gates;
 pub mod intervals;
@@ -41,17 +40,14 @@ pub mod judged;
 mod judging;
 pub mod kinds;
 mod limits;
-pub mod live;
 pub mod locks;
-pub mod log;
 pub mod longest;
-pub mod record;
 pub mod rows;
-mod spool;
 pub mod summary;
 mod threads;
 mod timeline;
 mod verdict;
+pub mod waits;
 
 pub use cause::{CAUSES, Cause};
 pub use costs::{Sums, Worth};
@@ -60,7 +56,7 @@ pub use edges::{Edge, edges};
 pub use intervals::Interval;
 pub use judge::judge;
 pub use judged::{JudgedWait, MOST_SPANS, Note, Round};
-pub use live::LiveWaits;
-pub use log::EndedWaits;
-pub use record::WaitRecord;
 pub use summary::Summaries;
+pub use waits::live::LiveWaits;
+pub use waits::log::EndedWaits;
+pub use waits::record::WaitRecord;

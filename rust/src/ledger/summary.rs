@@ -7,9 +7,9 @@ use std::thread;
 
 use super::costs::{self, Costs, Failed, Worth};
 use super::judging::{Judging, Share, Wanted};
-use super::log::EndedWaits;
 use super::rows::{AccountRow, DirectionDetails, JudgedRows};
 use super::threads::by_threads;
+use super::waits::log::EndedWaits;
 use crate::flows::ConnectionRow;
 
 /// About how many waits each thread judges before rows are returned, if every interval is a row.

@@ -1,7 +1,7 @@
 //! The usual length of a direction's pauses, and the length from which silence is idle (`docs/how-it-decides.md`, 5).
 
 use super::super::limits::NS_PER_MS;
-use super::super::record::WaitRecord;
+use super::super::waits::record::WaitRecord;
 use crate::connection::CAUSAL_NS;
 
 /// Idle silence is at least this long (a heuristic).

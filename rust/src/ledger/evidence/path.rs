@@ -92,7 +92,7 @@ pub fn at_most(bound: Option<i64>, value: i64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::super::super::direction::Direction;
-    use super::super::super::record::WaitRecord;
+    use super::super::super::waits::record::WaitRecord;
     use super::{Evidence, NS_PER_MS};
 
     fn jitter_ns(ticks: i64, tick_ns: i64) -> i64 {

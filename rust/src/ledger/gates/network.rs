@@ -106,7 +106,7 @@ fn is_steady(wait: &Evidence<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::super::direction::Direction;
-    use super::super::super::record::WaitRecord;
+    use super::super::super::waits::record::WaitRecord;
     use super::super::testing::{MS, check_gate, check_judge, some};
     use super::*;
     use crate::connection::Confidence;

@@ -6,7 +6,7 @@ use super::super::direction::Direction;
 use super::super::evidence::Evidence;
 use super::super::judge::judge;
 use super::super::limits::NS_PER_MS;
-use super::super::record::WaitRecord;
+use super::super::waits::record::WaitRecord;
 use crate::connection::{Confidence, Kind, ResentBy};
 use crate::nullable::Nullable;
 use crate::sender::Wait;

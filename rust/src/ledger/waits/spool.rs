@@ -80,7 +80,7 @@ impl Spool {
 
 /// A block in the spool.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Chunk {
+pub(crate) struct Chunk {
     pub records: u32,
     begin: u64,
     bytes: u32,

@@ -113,8 +113,8 @@ mod tests {
     use super::LiveWaits;
     use crate::connection::{Confidence, Evidence, Kind, Revision};
     use crate::ledger::WaitRecord;
-    use crate::ledger::encoding::tests::{record, told};
-    use crate::ledger::log::EndedWaits;
+    use crate::ledger::waits::encoding::tests::{record, told};
+    use crate::ledger::waits::log::EndedWaits;
 
     fn records(ended: EndedWaits) -> Vec<Vec<String>> {
         ended

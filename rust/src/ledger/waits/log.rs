@@ -27,7 +27,7 @@ const FIRST_BYTES: usize = 120;
 
 /// Consecutive encoded records.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Block {
+pub(crate) struct Block {
     pub records: u32,
     pub bytes: Vec<u8>,
 }
@@ -112,7 +112,7 @@ pub struct EndedLog {
     in_memory: Vec<Block>,
     spooled: Option<(NonZeroU64, Arc<File>)>,
     /// The longest wait.
-    pub(super) longest_ns: i64,
+    pub(crate) longest_ns: i64,
     records: u32,
 }
 
@@ -126,7 +126,7 @@ impl EndedLog {
     }
 
     /// The blocks, in order of time. Those in the spool are not read yet.
-    pub(super) fn into_blocks(self) -> io::Result<Vec<StoredBlock>> {
+    pub(crate) fn into_blocks(self) -> io::Result<Vec<StoredBlock>> {
         let mut blocks = Vec::new();
         if let Some((newest, file)) = self.spooled {
             let mut next = Some(newest);
@@ -144,14 +144,14 @@ impl EndedLog {
 
 /// A block of an ended log.
 #[derive(Debug)]
-pub(super) enum StoredBlock {
+pub(crate) enum StoredBlock {
     InMemory(Block),
     Spooled(spool::Chunk, Arc<File>),
 }
 
 impl StoredBlock {
     /// Number of records.
-    pub(super) fn records(&self) -> u64 {
+    pub(crate) fn records(&self) -> u64 {
         match self {
             Self::InMemory(block) => block.records.into(),
             Self::Spooled(chunk, _) => chunk.records.into(),
@@ -159,7 +159,7 @@ impl StoredBlock {
     }
 
     /// Calls `take` with each record, in order of time.
-    pub(super) fn each(&self, take: impl FnMut(&WaitRecord)) -> io::Result<()> {
+    pub(crate) fn each(&self, take: impl FnMut(&WaitRecord)) -> io::Result<()> {
         match self {
             Self::InMemory(block) => Decoder::new(&block.bytes).each(take),
             Self::Spooled(chunk, file) => Decoder::new(&chunk.read(file)?).each(take),
@@ -220,7 +220,7 @@ impl Revised {
 
     /// The kind of the record's segment, after revision.
     #[inline]
-    pub(super) fn of(&self, record: &WaitRecord) -> Kind {
+    pub(crate) fn of(&self, record: &WaitRecord) -> Kind {
         if self.0.is_empty() {
             return record.kind;
         }

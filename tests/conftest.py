@@ -48,7 +48,7 @@ SLOW = {
     "replay/test_script.py",
     "stacks/test_papers.py",
 }
-"""What `make check` leaves out, as paths in this folder: each takes 9 s of a processor or more (of such, only `cli/test_commands.py` stays)."""
+"""What `make check` leaves out, as paths in this folder: each takes 9 s of CPU time or more. Of such, only `cli/test_commands.py` stays."""
 
 
 def _refuse_skip(report: Report) -> Report:

@@ -104,7 +104,7 @@ EXAMPLES = {
 _OF_CAPTURE = "None of these captures has this problem; `tests/findings/test_path_findings.py` has an exchange with it."
 
 WITHOUT_EXAMPLE = {
-    "silly-window": "Neither this kernel nor a modelled stack sends such segments. The exchange is in `tests/findings/test_small_packets.py`.",
+    "silly-window": "Neither this kernel nor a modelled stack sends such segments: see `tests/findings/test_small_packets.py`.",
     **dict.fromkeys(("capture-incomplete", "capture-duplicates", "offload", "clock"), _OF_CAPTURE),
 }
 """Findings that no capture here shows, and where they are shown."""

@@ -83,7 +83,7 @@ def test_kinds_count_the_intervals_and_their_median_is_exact(capture: Path) -> N
 
 
 def test_a_cause_that_there_is_not_is_refused(capture: Path) -> None:
-    with pytest.raises(ValueError, match="no such cause"):
+    with pytest.raises(ValueError, match="unknown cause"):
         _core.Engine([str(capture)], worth=[(len(schema.CAUSES), 1, 0.0, False, False)])
 
 

@@ -58,7 +58,7 @@ def test_published_lock_is_proved_with_the_buffer_that_rules_it_out(
     (lock,) = locks(send_kib, receive_kib, tmp_path, at=at)
     assert lock.confidence == "proved"
     assert (lock.cost_share or 0) > 0.9
-    assert f"raise the send buffer (SO_SNDBUF) to {needed_bytes:,} bytes or more" in lock.remedy[0]
+    assert f"raise the send buffer (SO_SNDBUF) to at least {needed_bytes:,} bytes" in lock.remedy[0]
     assert any("TCP_NODELAY" in remedy for remedy in lock.remedy)
 
 
@@ -75,5 +75,5 @@ def test_nodelay_leaves_the_lock_of_a_send_buffer_below_what_the_receiver_waits_
     """35 % of 48 KB is 17,204: more than 16 KB."""
     (lock,) = locks(16, 48, tmp_path, nodelay=True)
     assert lock.confidence == "consistent"
-    assert "raise the send buffer (SO_SNDBUF) to 17,204 bytes or more, by at most 820" in lock.remedy[0]
+    assert "raise the send buffer (SO_SNDBUF) to at least 17,204 bytes, by at most 820" in lock.remedy[0]
     assert not any("TCP_NODELAY" in remedy for remedy in lock.remedy)

@@ -193,6 +193,6 @@ def test_graphs_do_not_go_to_standard_output_or_into_a_file(tmp_path: Path) -> N
     packets.capture(tmp_path / "transfer.pcap", transfer.TEXT)
     done = tcptrace_lab("export", "transfer.pcap", "--format", "xplot", folder=tmp_path)
     assert done.returncode == 2
-    assert only_line(done.stderr) == "tcptrace-lab: there are several files to write; name a folder with -o"
+    assert only_line(done.stderr) == "tcptrace-lab: there are several output files; name a folder with -o"
     done = tcptrace_lab("export", "transfer.pcap", "--format", "xplot", "-o", "transfer.pcap", folder=tmp_path)
     assert "the output is not a directory" in only_line(done.stderr)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _LARGEST_IP = 65_535
 """What the 16-bit length of IPv4 and IPv6 can say (RFC 2675, 1)."""
 
-_PART = "holds only part of the"
+_PART = "contains only part of the"
 """Words of the engine's problem with a header that the capture cut."""
 
 _CONTRADICTS = "TCP header's length contradicts itself"

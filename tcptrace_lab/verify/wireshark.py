@@ -85,29 +85,29 @@ class Header(NamedTuple):
 
 @dataclass(slots=True)
 class Judgement:
-    """What it says of one segment, and the numbers it says it by.
+    """Wireshark's verdicts on one segment, and the values that they depend on.
 
     Attributes:
         flags: names of `tcp.analysis.*`.
         duplicate_ack_num: how often the ACK was repeated.
         acks_frame: the newest frame whose end the segment acknowledges.
-        ack_rtt_ns: time since then.
-        bytes_in_flight: after the segment.
-        rto_ns: for a resend, time since `rto_frame`, the oldest segment that it keeps.
-        rto_frame: see `rto_ns`.
-        completeness: what it has counted of the stream before the segment.
-        left_out: what it has seen of it then and does not count.
-        since_highest_ns: time since the highest sequence number was first seen, for segments below it.
-        since_ack_ns: time since the other side's last segment.
-        patience_ns: the bound that `since_highest_ns` was held against.
-        repeated_acks: the other side's repeated ACKs by then.
-        highest: that sequence number, before the segment.
-        acked: the other side's last ACK.
+        ack_rtt_ns: time since `acks_frame`.
+        bytes_in_flight: bytes in flight after the segment.
+        rto_ns: for a retransmit, time since `rto_frame`.
+        rto_frame: frame of the oldest unacknowledged segment that Wireshark keeps.
+        completeness: completeness of the stream before the segment.
+        left_out: what Wireshark has seen of the stream by then, but does not count.
+        since_highest_ns: for segments below the highest sequence number, time since that was first seen.
+        since_ack_ns: time since the other direction's last segment.
+        patience_ns: the bound that `since_highest_ns` is compared with.
+        repeated_acks: number of repeated ACKs of the other direction by then.
+        highest: highest sequence number of the direction before the segment.
+        acked: last ACK number of the other direction.
         ends_at_highest: the segment ends at the highest sequence number.
-        after_probe: it begins one below the highest sequence number with more than a byte.
-        lowest_kept: the lowest sequence number of its side that counts as in flight.
-        highest_kept: the sequence number behind the highest one that does.
-        sacked_bytes: bytes that the other side's last segment reported in SACK blocks.
+        after_probe: the segment starts one below the highest sequence number and has more than one byte.
+        lowest_kept: lowest sequence number of the direction that counts as in flight.
+        highest_kept: end of the highest sequence number that counts as in flight (exclusive).
+        sacked_bytes: bytes in the SACK blocks of the other direction's last segment.
         not_counting: bytes in flight are not counted after a hole until the other side's next ACK.
         contiguous: up to where the other side was seen without a hole, as far as this is followed.
         told_before: an ACK of something unseen was told, and is not told again until that side's ACK moves.

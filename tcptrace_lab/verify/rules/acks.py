@@ -1,4 +1,4 @@
-"""ACKs: duplicates, ACKs of what was not seen, and round trips."""
+"""Rules on ACKs: duplicate ACKs, ACKs of unseen data, and RTTs."""
 
 from __future__ import annotations
 

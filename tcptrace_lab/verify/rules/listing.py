@@ -1,4 +1,4 @@
-"""Figures of tcptrace's long listing."""
+"""Rules on figures of tcptrace's long listing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bytes that come again: resent, late, doubled, or a probe."""
+"""Rules on repeated bytes: retransmits, out-of-order segments, duplicates and probes."""
 
 from __future__ import annotations
 

@@ -239,7 +239,7 @@ class Beside:
 
     Attributes:
         program: its application.
-        begins_s: start time in seconds after the first connections were opened; a later connection is opened at that time.
+        begins_s: opening time in seconds after the start of the run; later if opening the previous connections takes longer.
         receive_buffer_bytes: SO_RCVBUF of its server socket; None uses the experiment's.
     """
 

@@ -1,24 +1,25 @@
-"""Archives: thousands of captures, each analyzed once, kept as tables that any program can read, with an index over all.
+"""Archives: thousands of captures, each analyzed once, stored as Parquet tables that any tool can read, with an HTML index.
 
-Read in this order: `walk` and `rotated` (which files are which captures) · `fingerprint` (what a capture is known by) · `place` (files of
-an archive, here or behind a URL, each written whole or not at all) · `part` (what is kept of one capture) · `task` (one capture → its
-report and its part) · `workers` and `cluster` (many tasks, in processes here or on a Dask cluster) · `registry` and `lock` (what the
-archive knows, and that one run at a time writes it) · `tables` (parts → the Parquet dataset) · `run` (all of it: `batch`) · `closed` and
-`watching` · `query`, `upkeep` (list, gc) · `overview`, `outliers`, `regressions` and `page` (the index).
+Read in this order: `walk` and `rotated` (find the captures; join rotated files) · `fingerprint` (identify a capture by hashes) · `place`
+(read and write an archive's files in a folder or behind a URL, atomically) · `part` (the stored results of one capture) · `task` (one
+capture → its report and its part) · `workers` and `cluster` (run many tasks, in local processes or on a Dask cluster) · `registry` (the
+files and captures that the archive has seen) · `lock` (one writer at a time) · `tables` (parts → the Parquet dataset) · `run` (`batch`,
+which does all of this) · `closed` and `watching` (`batch --watch`) · `query`, `listing` and `upkeep` (SQL, `list`, `gc`) · `overview`,
+`outliers`, `regressions` and `page` (the index).
 
 An archive is a folder:
 
-    archive.json                                   that it is one, and of which version
+    archive.json                                   marks the folder as an archive, with its format version
     index.html                                     the overview
-    reports/CAPTURE.html                           a report for each capture
-    tables/TABLE/month=2026-11/PART.parquet        the dataset; its columns: `schema.ARCHIVE_TABLES`
-    parts/SETTINGS/CAPTURE.part                    what was made of a capture, by this version of the program; the tables are made of these
-    state/                                         the registry of files, and what the tables were made of
-    tmp/                                           what is being written; nothing that outlives a run
+    reports/CAPTURE.html                           one report per capture
+    tables/TABLE/month=2026-11/FILE.parquet        the dataset; columns: `schema.ARCHIVE_TABLES`
+    parts/SETTINGS/XX/CAPTURE.part                 the results of one capture; the tables are built from these
+    state/                                         the registry, the lock, and the inputs of the last table build
+    tmp/                                           files being written; empty between runs
 
-CAPTURE is the beginning of the SHA-256 of a capture's contents, SETTINGS that of all else that a result depends on. So a part that is
-there is never made again, and the tables are a function of the captures alone: the order of work, interruptions and machines leave no
-trace in them.
+CAPTURE is a prefix of a SHA-256 over the capture's contents (XX: its first two digits). SETTINGS is a prefix of a SHA-256 over everything
+else that a result depends on: the program, the format version and the options. An existing part is therefore never computed again. The
+tables depend on the captures alone, not on the order of work, interruptions or machines.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a capture and a result are known by: hashes of contents, and of all else that the result depends on."""
+"""Identities of captures and results: hashes of file contents, and of everything else that a result depends on."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 BLOCK_BYTES = 1 << 20
 
 CAPTURE_DIGITS = 20
-"""Of a capture's name: 80 bits; two of a million captures share one with a chance of 4e-13."""
+"""Hex digits of a capture's name: 80 bits. The probability that any two of a million captures share a name is 4e-13."""
 
 SETTINGS_DIGITS = 12
 
 _SOURCES = (".py", ".j2", ".js", ".css", ".json")
-"""Endings of the package's files that a result depends on. The engine goes with the version: built again, it gives the same results."""
+"""Suffixes of the package's files that a result depends on. The version number covers the engine, so its binary is not hashed."""
 
 
 def contents(path: str) -> tuple[str, int]:
-    """SHA-256 and bytes of a file, here or behind a URL, as it stands (packed if it is packed).
+    """SHA-256 (hex) and size in bytes of a file, local or behind a URL. A compressed file is hashed compressed.
 
     Raises:
-        CaptureUnreadable: it cannot be read.
+        CaptureUnreadable: the file cannot be read.
         MissingTool: as for `place.file_system`.
     """
     digest = hashlib.sha256()
@@ -49,20 +49,20 @@ def contents(path: str) -> tuple[str, int]:
 
 
 def capture_of(digests: Sequence[str]) -> str:
-    """The name of the capture that files with these contents make, in this order."""
+    """The name of a capture, from the SHA-256 digests of its files in order."""
     return hashlib.sha256("\n".join(digests).encode()).hexdigest()[:CAPTURE_DIGITS]
 
 
 @cache
 def settings(*, reports: bool = True) -> str:
-    """The name of all that a result depends on beside the capture: this program, the store's version, the options."""
+    """A hash of everything but the capture that a result depends on: this program, the archive's format version, the options."""
     what = {"store": STORE_VERSION, "program": program_version(), "reports": reports}
     return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:SETTINGS_DIGITS]
 
 
 @cache
 def program_version() -> str:
-    """`0.1.0+3fa94c01`: the version, and the sources, because a checkout changes under one version."""
+    """`0.1.0+3fa94c01`: the version and a hash of the sources, because sources in a checkout change without a new version."""
     digest = hashlib.sha256()
     for name, data in _sources(files("tcptrace_lab"), ""):
         digest.update(f"{name}\0{len(data)}\0".encode() + data)
@@ -70,7 +70,7 @@ def program_version() -> str:
 
 
 def _sources(folder: Traversable, above: str) -> list[tuple[str, bytes]]:
-    """Name and contents of the package's sources, in order."""
+    """Name and contents of each source file of the package, sorted by name."""
     found: list[tuple[str, bytes]] = []
     for entry in sorted(folder.iterdir(), key=lambda each: each.name):
         name = f"{above}/{entry.name}"
@@ -82,7 +82,10 @@ def _sources(folder: Traversable, above: str) -> list[tuple[str, bytes]]:
 
 
 def looks(path: str) -> list[int | str] | None:
-    """What tells without reading it that a file is as it was: size, times and identity; None where nothing does."""
+    """Metadata that shows, without reading the file, whether it has changed; None if there is none.
+
+    Local files: size, mtime, ctime (ns) and inode. URLs: size and the first of ETag, modification time or MD5 that the store reports.
+    """
     if not is_url(path):
         try:
             look = os.stat(path)  # noqa: PTH116  (names as given)

@@ -1,6 +1,6 @@
-"""Where an archive lives: a folder, or a URL of anything that fsspec writes. Each file appears whole or not at all.
+"""The storage of an archive: a folder, or a URL that fsspec can write. Every write is atomic.
 
-In a folder a file is written under `tmp/`, brought to the disk (fsync), and renamed. An object store shows an object when it is whole.
+In a folder, a file is written under `tmp/`, flushed to disk (fsync) and renamed. An object store shows an object only when it is complete.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 TMP = "tmp"
-"""The folder of what is being written."""
+"""The folder for files that are being written."""
 
 _URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
 _ELSEWHERE = "free disk space or choose another place, and run it again: finished captures are kept"
 
 
 def is_url(path: str) -> bool:
-    """Whether a path goes through fsspec."""
+    """Whether a path is a URL, to be opened with fsspec."""
     return _URL.match(path) is not None
 
 
 def file_system(url: str) -> Any:  # noqa: ANN401  (fsspec publishes no types)
-    """The fsspec file system of a URL. Raises MissingTool where a package for it is not installed."""
+    """The fsspec file system of a URL. Raises MissingTool if fsspec, or its package for this kind of URL, is not installed."""
     try:
         import fsspec  # noqa: PLC0415  (only URLs need it)
 
@@ -42,42 +42,42 @@ def file_system(url: str) -> Any:  # noqa: ANN401  (fsspec publishes no types)
 
 
 class Place(Protocol):
-    """Files by their names from the root; names have forward slashes."""
+    """Files in an archive, addressed by their path relative to its root, with forward slashes."""
 
     root: str
 
     def read(self, name: str) -> bytes | None:
-        """What a file holds; None if there is none."""
+        """The contents of a file; None if it does not exist."""
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a file, whole or not at all. Raises OutputUnwritable."""
+        """Write a file atomically. Raises OutputUnwritable."""
 
     def take(self, name: str, path: Path) -> None:
-        """Move a local file (made by `scratch`) into the place, whole or not at all. Raises OutputUnwritable."""
+        """Move a local file from a `scratch` folder into the archive, atomically. Raises OutputUnwritable."""
 
     def scratch(self) -> contextlib.AbstractContextManager[Path]:
-        """A local folder for files that `take` will move; it goes with the block."""
+        """A local folder for files that `take` will move; it is deleted when the block ends."""
 
     def local(self, name: str) -> contextlib.AbstractContextManager[Path]:
-        """A file as a local one, for as long as the block runs. FileNotFoundError: there is none."""
+        """A local copy of a file, or the file itself, while the block runs. Raises FileNotFoundError."""
 
     def names(self, folder: str) -> dict[str, int]:
-        """Name → bytes of all files in a folder and below it."""
+        """Name → size in bytes of all files in a folder and its subfolders, sorted by name."""
 
     def remove(self, name: str) -> None:
-        """Remove a file, if it is there. Raises OutputUnwritable."""
+        """Remove a file, if it exists. Raises OutputUnwritable."""
 
 
 def at(root: str) -> Place:
-    """The place of an archive. Raises MissingTool, as `file_system` does."""
+    """The storage of the archive at `root`, a folder or a URL. Raises MissingTool, as `file_system` does."""
     return Remote(root) if is_url(root) else Folder(root)
 
 
 class Folder:
-    """A folder of this machine, or one that all machines share."""
+    """An archive in a folder, local or on a network file system."""
 
     def __init__(self, root: str) -> None:
-        """The folder; it is made when something is written."""
+        """The folder is created by the first write."""
         self.root = root
         self._path = Path(root)
 
@@ -148,7 +148,7 @@ class Folder:
 
 
 def _sync(path: Path) -> None:
-    """Bring a file's contents, or a folder's names, to the disk."""
+    """Flush a file's contents, or a folder's entries, to disk (fsync)."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -157,7 +157,7 @@ def _sync(path: Path) -> None:
 
 
 class Remote:
-    """A URL, as `s3://bucket/archive`."""
+    """An archive behind a URL, such as `s3://bucket/archive`."""
 
     def __init__(self, root: str) -> None:
         """Raises MissingTool, as `file_system` does."""

@@ -1,6 +1,7 @@
-"""What an archive knows of files: which contents they had, and which captures they make. It is saved now and then, and may be behind.
+"""The registry of an archive: the hash of each file it has seen, and the files of each capture. It is saved periodically.
 
-Nothing in it is a result: what it lost is hashed again. But it alone remembers captures whose files are gone, as those of a ring buffer.
+The registry contains no results: after a crash, files that it missed are hashed again. Only the registry remembers captures whose files
+were deleted, such as those of a ring buffer.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ REGISTRY = "state/registry.json"
 
 @dataclass(slots=True)
 class Known:
-    """A capture that was taken in.
+    """A capture in the archive.
 
     Attributes:
-        files: SHA-256 and bytes of each of its files.
-        places: their paths; several lists where the same contents were at several places.
-        made_by: settings (`fingerprint.settings`) of the last part that was made of it; empty without one.
+        files: SHA-256 and size in bytes of each file.
+        places: lists of paths to the files; one list for each place where these contents were found.
+        made_by: settings (`fingerprint.settings`) of the capture's last part; empty if it has none.
     """
 
     files: list[tuple[str, int]]
@@ -38,22 +39,22 @@ class Known:
 
     @property
     def size_bytes(self) -> int:
-        """Of all its files."""
+        """Size of all files of the capture."""
         return sum(size for _, size in self.files)
 
 
 class Registry:
-    """The files that an archive was given.
+    """The files and captures that an archive has seen.
 
     Attributes:
-        hashed: path → looks (`fingerprint.looks`), SHA-256 and bytes; so that what looks the same is not read again.
-        captures: name → what is known of it.
-        others: files that are no captures.
+        hashed: path → [metadata (`fingerprint.looks`), SHA-256, size in bytes]; a file with unchanged metadata is not read again.
+        captures: name → capture.
+        others: files that are not captures.
         unreadable: path → why it could not be read.
     """
 
     def __init__(self, place: Place) -> None:
-        """What is saved at a place."""
+        """Load the registry of an archive; an archive without one gets an empty registry."""
         self._place = place
         saved: dict[str, Any] = json.loads(place.read(REGISTRY) or b"{}")
         self.hashed: dict[str, list[Any]] = saved.get("hashed", {})
@@ -63,28 +64,28 @@ class Registry:
         self._saved = self._text()
 
     def digest(self, path: str) -> tuple[str, int] | None:
-        """SHA-256 and bytes of a file, if it looks as it did when it was hashed."""
+        """SHA-256 and size in bytes of a file, if its metadata is as when it was hashed; else None."""
         entry = self.hashed.get(path)
         if entry is None or entry[0] is None or entry[0] != fingerprint.looks(path):
             return None
         return str(entry[1]), int(entry[2])
 
     def has(self, files: Sequence[str]) -> bool:
-        """Whether these files make a capture together."""
+        """Whether these paths together are a known capture."""
         return any(list(files) in known.places for known in self.captures.values())
 
     def looks(self, path: str) -> tuple[int | str, ...]:
-        """How a file looked when it was hashed; empty where that tells nothing."""
+        """Metadata (`fingerprint.looks`) of a file when it was hashed; empty if unknown."""
         entry = self.hashed.get(path)
         return tuple(entry[0] or ()) if entry else ()
 
     def take(self, paths: Sequence[str], files: Sequence[tuple[str, int]], *, keep: bool) -> str:
-        """Remember that files make a capture, and give its name.
+        """Add a capture, and return its name.
 
         Args:
-            paths: of its files.
-            files: their SHA-256 and bytes.
-            keep: whether what stood at the same paths before stays, as it should where a ring buffer uses its names again.
+            paths: its files.
+            files: their SHA-256 and size in bytes.
+            keep: keep captures that had these paths before, as for a ring buffer, which reuses its file names.
         """
         name = fingerprint.capture_of([digest for digest, _ in files])
         if not keep:
@@ -95,7 +96,7 @@ class Registry:
         return name
 
     def absorb(self, name: str, paths: Sequence[str]) -> None:
-        """Let go of captures that are a part of this one, taken in before the rest was there: these contents at some of these paths."""
+        """Remove captures that are part of this one: those same contents, at some of these paths, added before the other files existed."""
         digests = dict(zip(paths, (digest for digest, _ in self.captures[name].files), strict=True))
         for other, known in list(self.captures.items()):
             own = [digest for digest, _ in known.files]
@@ -106,7 +107,7 @@ class Registry:
                     del self.captures[other]
 
     def _forget(self, paths: set[str], but: str) -> None:
-        """Let go of captures that had one of these files: it has other contents now, or is one of more files."""
+        """Remove captures that had one of these paths: the file has new contents now, or belongs to a larger set."""
         for name, known in list(self.captures.items()):
             left = [files for files in known.places if paths.isdisjoint(files)]
             if name == but:
@@ -117,7 +118,7 @@ class Registry:
                 known.places = left
 
     def save(self) -> None:
-        """Write it, if it has changed. Raises OutputUnwritable."""
+        """Write the registry, if it has changed. Raises OutputUnwritable."""
         text = self._text()
         if text != self._saved:
             self._place.write(REGISTRY, text)
@@ -134,16 +135,16 @@ def _known(told: dict[str, Any]) -> Known:
 
 
 def begin(place: Place) -> None:
-    """Mark a place as an archive, if it is not marked yet. Raises OutputUnwritable."""
+    """Write `archive.json`, which marks an archive, if it is missing. Raises OutputUnwritable."""
     if place.read(MARK) is None:
         place.write(MARK, json.dumps({"what": "an archive of tcptrace-lab", "store_version": STORE_VERSION}).encode() + b"\n")
 
 
 def check(place: Place, *, must_exist: bool = False) -> None:
-    """See that a place is an archive of this version, or may become one.
+    """Check that a folder or URL is an archive of this format version, or can become one.
 
     Raises:
-        UsageError: it holds something else, or an archive of another version; or nothing, if there must be one.
+        UsageError: it has other contents, or is an archive of another version; with `must_exist`, also if it is no archive.
     """
     mark = place.read(MARK)
     if mark is None:

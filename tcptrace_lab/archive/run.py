@@ -1,4 +1,4 @@
-"""`batch`: captures → an archive. Find, hash, analyze what has no part yet, build the tables and the index."""
+"""`batch`: adds captures to an archive. Finds and hashes files, analyzes captures without a part, and builds the tables and the index."""
 
 from __future__ import annotations
 
@@ -33,47 +33,47 @@ if TYPE_CHECKING:
     from tcptrace_lab.findings.finding import Severity
 
 SAVE_S = 5.0
-"""Time between savings of the registry."""
+"""Minimum interval between saves of the registry."""
 
 
 class Workers(Protocol):
-    """Whoever carries out tasks: `workers.Pool`, `cluster.Cluster`."""
+    """Runs tasks: `workers.Pool` or `cluster.Cluster`."""
 
     peak_bytes: int
 
     def run(self, tasks: Iterable[Task]) -> Iterator[Result]:
-        """Results, as they come."""
+        """Results in the order in which tasks finish."""
 
 
 class Watcher(Protocol):
-    """Is told how a run goes."""
+    """Receives the progress of a run."""
 
     def doing(self, what: str, total: int) -> None:
-        """Something else begins, of so many tasks."""
+        """A new phase begins; `total` is its number of tasks (0 if it has none)."""
 
     def done(self, result: Result) -> None:
-        """A task is done."""
+        """A task has finished."""
 
     def share(self, share: float) -> None:
-        """Of what goes on now."""
+        """The completed share of the current phase (0 to 1)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What a run did.
+    """The result of a run.
 
     Attributes:
         root: the archive.
-        files: files that were found.
-        captures: rows of `schema.CAPTURES` of all captures in the archive, in the order of their names.
-        named: the captures that the sources of this run make.
-        made: captures that were analyzed in this run.
-        kept: captures whose results were there.
-        others: files that are no captures.
+        files: number of files found.
+        captures: rows of `schema.CAPTURES` for all captures in the archive, sorted by name.
+        named: names of the captures in this run's sources.
+        made: number of captures analyzed in this run.
+        kept: number of captures whose results existed already.
+        others: number of files that are not captures.
         unreadable: path → why a file could not be read.
-        comparison: with the baseline, if there was one.
-        seconds: worker's time of the captures that were analyzed.
-        peak_bytes: the most resident memory that a worker was seen with.
+        comparison: comparison with the baseline, if one was given.
+        seconds: total time that workers spent on the analyzed captures.
+        peak_bytes: largest resident memory observed in any worker.
     """
 
     root: str
@@ -90,7 +90,7 @@ class Batch:
 
     @property
     def states(self) -> dict[str, int]:
-        """State (`schema.CAPTURE_STATES`) → captures of this run."""
+        """State (`schema.CAPTURE_STATES`) → number of captures of this run."""
         mine = self.captures.filter(self.captures["capture"].is_in(list(self.named)))
         return dict(Counter(mine["state"].to_list()))
 
@@ -106,18 +106,18 @@ class Batch:
 
     @property
     def complete(self) -> bool:
-        """Whether every capture is there as a whole."""
+        """Whether all files were readable and all captures of this run were analyzed completely."""
         return not self.unreadable and set(self.states) <= {"whole"}
 
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """Who does the work.
+    """Where the tasks of a run execute.
 
     Attributes:
-        jobs: worker processes; None: one for each processor.
-        scheduler: address of a Dask scheduler (`tcp://…`), whose workers are used instead; they must reach sources and output.
-        memory_bytes: resident memory at which a worker process is ended.
+        jobs: number of local worker processes; None: one per processor.
+        scheduler: address of a Dask scheduler (`tcp://…`) whose workers replace the local ones; they need access to sources and output.
+        memory_bytes: resident memory above which a local worker process is killed.
     """
 
     jobs: int | None = None
@@ -125,7 +125,7 @@ class Means:
     memory_bytes: int = MEMORY_BYTES
 
     def workers(self) -> Pool | Cluster:
-        """They; a context manager."""
+        """The workers, as a context manager."""
         if self.scheduler is not None:
             from tcptrace_lab.archive.work.cluster import Cluster  # noqa: PLC0415  (only then is Dask needed)
 
@@ -143,21 +143,21 @@ def batch(
     baseline: str | os.PathLike[str] | None = None,
     watcher: Watcher | None = None,
 ) -> Batch:
-    """Analyze captures into an archive. What is in it already is not done again; a run that was interrupted goes on where it was.
+    """Analyze captures, and store the results in an archive. Existing results are reused, so an interrupted run can be continued.
 
     Args:
         sources: files, folders, globs and URLs; see `walk.walk`.
-        output: the archive: a folder, or a URL of anything that fsspec writes.
-        means: who does the work; by default a process for each processor.
-        reports: whether to write a report of each capture.
-        apart: take the files of a rotated set as captures of their own.
-        baseline: another archive; what is slower than there is in `Batch.comparison` and the index.
-        watcher: is told how it goes.
+        output: the archive: a folder, or a URL that fsspec can write.
+        means: where tasks execute; by default one process per processor.
+        reports: whether to write a report for each capture.
+        apart: take each file of a rotated set as a capture of its own.
+        baseline: another archive. `Batch.comparison` and the index list what is slower than there.
+        watcher: receives progress.
 
     Raises:
-        UsageError: nothing to analyze, the output is something else, or another run writes it.
-        CaptureUnreadable: a source is not there.
-        OutputUnwritable: no room, no rights.
+        UsageError: no files found, the output is not an archive, or another run writes it.
+        CaptureUnreadable: a source does not exist or cannot be read.
+        OutputUnwritable: the disk is full, or permission is denied.
         MissingTool: a URL or the scheduler needs a package that is not installed.
     """
     named = [os.fspath(sources)] if isinstance(sources, (str, os.PathLike)) else [os.fspath(source) for source in sources]
@@ -177,7 +177,7 @@ def batch(
 
 @contextlib.contextmanager
 def tidy(place: Place) -> Iterator[None]:
-    """Before and after the block, remove what workers that were ended left half written; the lock is held, so it is nobody's."""
+    """Delete temporary files of killed workers, before and after the block. The caller holds the lock, so no other run uses them."""
 
     def clear() -> None:
         if isinstance(place, Folder):
@@ -192,10 +192,10 @@ def tidy(place: Place) -> Iterator[None]:
 
 
 class Run:
-    """A run under way; the lock is held."""
+    """A run in progress. The caller holds the archive's lock."""
 
     def __init__(self, target: Place, pool: Workers, *, reports: bool, watcher: Watcher | None, keep: bool = False) -> None:
-        """Of an archive; `keep` keeps what stood at paths whose contents are others now."""
+        """Start a run on an archive. `keep` keeps the former captures of paths whose contents have changed."""
         self._target = target
         self._pool = pool
         self._reports = reports
@@ -212,7 +212,7 @@ class Run:
         self._there = set(target.names(f"parts/{self._settings}"))
 
     def take(self, found: Found) -> list[str]:
-        """Hash what is found and not known; the names of the captures."""
+        """Hash files that are new or have changed, and register the captures. Returns the captures' names."""
         paths = [path for files in found.captures for path in files]
         digests = {path: digest for path in paths if (digest := self.registry.digest(path)) is not None}
         unknown = [Hash(path) for path in paths if path not in digests]
@@ -233,14 +233,14 @@ class Run:
         return list(dict.fromkeys(named))
 
     def _note(self, found: Found, paths: Sequence[str], refused: dict[str, str]) -> None:
-        """Remember the files that make no capture."""
+        """Register files that are not captures or not readable."""
         now = {*paths, *found.others}
         self.registry.others = sorted({*(path for path in self.registry.others if path not in now), *found.others})
         self.registry.unreadable = {path: why for path, why in self.registry.unreadable.items() if path not in now} | refused
         self._save(force=True)
 
     def _share_scripts(self) -> None:
-        """Put beside the reports what they have in common."""
+        """Write the scripts that all reports share."""
         from tcptrace_lab.report import shared_scripts  # noqa: PLC0415  (Polars)
 
         there = self._target.names("reports")
@@ -249,7 +249,7 @@ class Run:
                 self._target.write(f"reports/{name}", script)
 
     def analyze(self, stop: Callable[[], bool] = lambda: False) -> None:
-        """Analyze the captures of the archive that have no part, until `stop` says so."""
+        """Analyze all captures of the archive that have no part, until `stop` returns true."""
         tasks = [
             Analyze(
                 capture=name,
@@ -266,7 +266,7 @@ class Run:
         ]
         if tasks and self._reports:
             self._share_scripts()
-        tasks.sort(key=lambda task: (-task.size_bytes, task.capture))  # the longest first, so that workers end together
+        tasks.sort(key=lambda task: (-task.size_bytes, task.capture))  # the largest first, so that workers finish together
         for result in self._run("analyzing", tasks):
             if not isinstance(result, Done):
                 continue
@@ -316,7 +316,7 @@ class Run:
             self._watcher.doing(what, 0)
 
     def told(self, files: int, taken: Sequence[str], captures: pl.DataFrame, *, others: int = 0) -> Batch:
-        """What was done."""
+        """The result of the run."""
         there = [name for name in taken if part_name(self._settings, name) in self._there]
         return Batch(
             root=self._target.root,

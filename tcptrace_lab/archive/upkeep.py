@@ -1,4 +1,4 @@
-"""What becomes of an archive over time: `gc` removes what no capture needs any more."""
+"""`archive gc`: removes files of an archive that no capture needs any more."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """What was, or would be, removed.
+    """What `gc` removed, or would remove in a dry run.
 
     Attributes:
-        files: name → bytes.
-        captures: those that the archive forgets, because their files are gone: name → their first path.
+        files: name → size in bytes.
+        captures: name → first path of captures that are removed from the archive because their files no longer exist.
     """
 
     files: dict[str, int]
@@ -31,24 +31,24 @@ class Removed:
 
     @property
     def size_bytes(self) -> int:
-        """Of all files."""
+        """Total size of the removed files."""
         return sum(self.files.values())
 
 
 def collect_garbage(root: str, *, missing: bool = False, dry_run: bool = False) -> Removed:
-    """Remove what no capture of an archive needs any more.
+    """Remove files that no capture of an archive needs any more.
 
-    That is what other versions of the program made of it (unless there is nothing newer, because its files are gone), reports and parts of
-    captures that the archive no longer has, and what killed runs left half written.
+    These are parts made by other versions of the program (unless a capture has no newer one, because its files no longer exist), reports
+    and parts of captures that are no longer in the archive, and temporary files of killed runs.
 
     Args:
         root: the archive.
-        missing: also forget captures whose files are no longer where they were, or have other contents now.
-        dry_run: only tell.
+        missing: also remove captures whose files were deleted, moved or changed.
+        dry_run: only report what would be removed.
 
     Raises:
-        UsageError: it is no archive, or a run writes it.
-        OutputUnwritable: no rights.
+        UsageError: not an archive, or another run writes it.
+        OutputUnwritable: permission is denied.
     """
     place = at(root)
     registry.check(place, must_exist=True)
@@ -74,18 +74,18 @@ def collect_garbage(root: str, *, missing: bool = False, dry_run: bool = False) 
 
 
 def _settings(place: Place, known: Registry) -> dict[str, str]:
-    """Capture → whose part of it is to stay: this program's, or else the last that was made."""
+    """Capture → settings of the part to keep: the part that the tables show, or else one of this version of the program."""
     there = set(place.names("parts"))
     own = [fingerprint.settings(reports=True), fingerprint.settings(reports=False)]
     stay = {}
     for name, capture in known.captures.items():
-        # `made_by` is what the tables show, so it comes first.
+        # The tables show the part of `made_by`, so it comes first.
         stay[name] = next((by for by in (capture.made_by, *own) if by and part_name(by, name) in there), "")
     return stay
 
 
 def _forgotten(known: Registry) -> dict[str, str]:
-    """Take captures out of the registry whose files are gone; their first paths."""
+    """Remove captures from the registry whose files were deleted or changed. Returns name → first path."""
     gone = {}
     for name, capture in list(known.captures.items()):
         left = [

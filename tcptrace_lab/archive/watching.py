@@ -1,8 +1,8 @@
-"""`batch --watch`: new files of a ring buffer are taken in as they are closed, each as a capture of its own.
+"""`batch --watch`: adds each file of a ring buffer to the archive when it is closed, as a capture of its own.
 
-A set that grows would be another capture with each file that comes, and would be analyzed from its start each time; and a ring buffer
-throws its first files away. What was taken in stays in the archive when its file goes. When the ring has ended (nobody writes its last file
-any more), what is left of it is taken in once more, as the one capture that it is, in place of its files.
+Joining the files while the ring grows would make a new capture with every file, analyzed from its start each time; and a ring buffer
+deletes its oldest files. A capture stays in the archive when its file is deleted. When the ring has ended (no process writes its last file
+any more), its remaining files are analyzed once more as one capture, which replaces those of the single files.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.archive.run import Batch, Watcher
 
 LOOK_S = 1.0
-"""Time between looks for new files."""
+"""Interval between scans for new files."""
 
 
 def watch(
@@ -41,19 +41,19 @@ def watch(
     closed: Closed | None = None,
     pause: Callable[[], bool] | None = None,
 ) -> Batch:
-    """Take in files as they are closed, until SIGINT, or until `stop_after` captures were taken in (0: any number).
+    """Add files to the archive when they are closed, until SIGINT, or until `stop_after` captures were added (0: no limit).
 
     Args:
-        sources: as for `run.batch`, as are those that are not told of here.
+        sources: as for `run.batch`, but no URLs.
         output: as for `run.batch`.
         means: as for `run.batch`.
-        stop_after: captures after which it ends.
+        stop_after: number of captures after which to stop.
         baseline: as for `run.batch`.
         reports: as for `run.batch`.
         apart: never join the files of a ring.
         watcher: as for `run.batch`.
-        closed: tells which files are complete.
-        pause: waits a while between looks; False to end.
+        closed: decides which files are complete.
+        pause: waits between two scans; returns False to stop.
 
     Raises:
         UsageError, OutputUnwritable, MissingTool: as for `run.batch`.
@@ -85,10 +85,10 @@ def watch(
 def _new(
     sources: Sequence[str], output: str, known: Registry, closed: Closed, joined: set[tuple[str, ...]], *, apart: bool
 ) -> list[tuple[str, ...]]:
-    """What is to be taken in: files that are closed and were not as they are now, and rings that have ended and were not as a whole."""
+    """Captures to add: closed files that are new or have changed, and ended rings that are not in the archive as one capture."""
     try:
         found = walk(sources, apart=apart, but=output)
-    except (UsageError, CaptureUnreadable):  # nothing is there yet
+    except (UsageError, CaptureUnreadable):  # no files yet
         return []
     paths = [path for files in found.captures for path in files]
     fresh = {path for path in paths if known.digest(path) is None and path not in known.unreadable}

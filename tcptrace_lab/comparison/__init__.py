@@ -1,9 +1,9 @@
-"""Before and after, or several repetitions: what differs between captures, by how much, and whether that can be chance.
+"""`compare`: how groups of captures differ (before and after, or several repetitions), by how much, and whether chance explains it.
 
-    analyses → `run` (what is compared of each capture) → `match` (which services are the same) → `judge` (means, intervals, tests; with
-    `student`) and `findings` (came, went, stayed) → `document` (the JSON)
+    analyses → `run` (what is compared of each capture) → `match` (which services correspond) → `judge` (means, confidence intervals and
+    tests, computed by `student`) and `findings` (which findings came, went or stayed) → `document` (the JSON) and `words` (the text)
 
-`compare` is that road.
+`compare` runs all of these steps; `figures` lists the compared quantities.
 """
 
 from __future__ import annotations

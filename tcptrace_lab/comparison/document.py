@@ -1,4 +1,4 @@
-"""The published JSON of a comparison (`compare.schema.json` in the package). Unknown is null."""
+"""The published JSON of a comparison (`compare.schema.json` in the package). Unknown values are null."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _UNITS = {"duration": "s", "rate": "b/s", "share": "share"}
 
 
 def document(comparison: Comparison) -> dict[str, Any]:
-    """The comparison as plain values."""
+    """The comparison as JSON values. Times are in seconds, rates in bits per second, shares from 0 to 1."""
     return {
         "schema_version": SCHEMA_VERSION,
         "confidence_level": CONFIDENCE_LEVEL,
@@ -132,7 +132,7 @@ def _finite(value: float) -> float | None:
 
 
 def _in_step(lane: Lane) -> list[list[list[dict[str, Any]]]]:
-    """By their order: of each group, of each capture, one connection."""
+    """Connections side by side: `result[order][group]` lists the connection with this order number in each capture of the group."""
     count = max(len(service.listed) for group in lane.services for service in group if service is not None)
     return [
         [

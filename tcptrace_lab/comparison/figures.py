@@ -1,4 +1,4 @@
-"""What is compared of a capture's connections: each figure with its unit, whether less of it is better, and what it is taken from."""
+"""The figures that `compare` compares: each with its unit, whether less is better, and how it is measured."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 WAYS = {"client": "client_to_server", "server": "server_to_client"}
-"""Sender of a direction → the direction, as the JSON calls it."""
+"""Sender of a direction → name of the direction in the JSON."""
 
 BITS_PER_BYTE = 8
 
 
 class Level(StrEnum):
-    """What one number of a sample stands for."""
+    """What each value of a sample measures."""
 
     CAPTURES = "captures"
     CONNECTIONS = "connections"
@@ -30,16 +30,16 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One thing that is compared.
+    """A figure to compare.
 
     Attributes:
-        name: its key in the JSON.
-        title: for people.
-        way: the direction, by its sender's side; None where it is of both.
-        kind: how it is said (`numbers.said`): `duration` (ns), `rate` (bits per second) or `share` (0 to 1).
-        less_is_better: false for what should be large.
-        within: what one number stands for inside a capture.
-        note: how it is taken.
+        name: key in the JSON.
+        title: name in text.
+        way: the direction, named by its sender (`client` or `server`); None for a figure of the whole connection.
+        kind: unit and format (`numbers.said`): `duration` (ns), `rate` (bits per second) or `share` (0 to 1).
+        less_is_better: whether smaller values are better.
+        within: what each value measures within one capture.
+        note: how the figure is measured.
     """
 
     name: str
@@ -88,11 +88,11 @@ FIGURES = (
         note="from a message's first segment to the answer's first",
     ),
 )
-"""All figures, in the order in which they are told."""
+"""All figures, in the order in which they are shown."""
 
 
 def of_connections() -> Mapping[str, pl.Expr]:
-    """Each figure of a connection, by its place in `FIGURES` as text, from rows of `schema.CONNECTIONS`; null where it is not known."""
+    """Index in `FIGURES` (as text) → expression over `schema.CONNECTIONS` for each figure of connections. Unknown values are null."""
     return {str(place): _expression(figure) for place, figure in enumerate(FIGURES) if figure.within is Level.CONNECTIONS}
 
 

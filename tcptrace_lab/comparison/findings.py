@@ -1,4 +1,4 @@
-"""Which findings came, went or stayed: by what they are, the service and the direction."""
+"""Which findings appeared, disappeared or stayed between groups. Findings are identified by kind, service and direction."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class InGroup:
     """One kind of finding in one group.
 
     Attributes:
-        captures: of the group, in how many it was found.
-        severity: the worst.
-        cost_ns: mean over these captures of what it costs there in all; None where it costs no time.
-        finding: the most expensive of them.
+        captures: number of the group's captures that have it.
+        severity: the worst severity; None without any.
+        cost_ns: total cost per capture, as the mean over these captures; None if the finding costs no time.
+        finding: the most expensive finding of this kind; None without any.
     """
 
     captures: int
@@ -35,7 +35,7 @@ class InGroup:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of finding through all groups.
+    """One kind of finding in all groups.
 
     Attributes:
         id: one of `finding.FINDING_IDS`.
@@ -53,7 +53,7 @@ class Kind:
 
     @property
     def severity(self) -> Severity:
-        """The worst anywhere."""
+        """The worst severity in any group."""
         return max(group.severity for group in self.groups if group.severity is not None)
 
 
@@ -61,7 +61,7 @@ _Key = tuple[str, tuple[int, ...], str | None]
 
 
 def kinds(groups: Sequence[Sequence[Run]], lanes: Sequence[Lane]) -> tuple[Kind, ...]:
-    """All kinds of findings of these captures, the worst first, and of those the most expensive."""
+    """All kinds of findings in these captures, sorted by severity, then by cost, largest first."""
     ports_of = {port: lane.server_ports for lane in lanes for port in lane.server_ports}
     found = [[_by_key(run.findings, ports_of) for run in runs] for runs in groups]
     keys = dict.fromkeys(key for runs in found for run in runs for key in run)

@@ -1,7 +1,7 @@
-"""Whether two groups of captures differ: which numbers are held against each other, by which test, and what that allows to say.
+"""Decides whether two groups of captures differ: chooses the samples and the test, and derives the verdict.
 
-What is sampled decides what can be told. Several captures of each group tell what the next capture would show; the connections or messages
-of one capture each tell only that these two captures differ. One number of each tells nothing.
+The kind of sample limits the conclusion. Several captures per group predict what another capture would show. The connections or messages
+of one capture per group show only that these two captures differ. One value per group shows nothing.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from tcptrace_lab.comparison.run import Service
 
 WORTH_SHARE = 0.01
-"""A cause with less of a direction's life in every group is not told."""
+"""Minimum share of a direction's life, in any group, for a cause to be listed."""
 
 
 class Verdict(StrEnum):
-    """What can be said of a change."""
+    """The conclusion about a change."""
 
     BETTER = "better"
     WORSE = "worse"
@@ -52,20 +52,20 @@ class Method(StrEnum):
 
     WELCH = "welch"
     POOLED = "pooled"
-    """One number against several: Student's test with the spread of the several, which must be that of the one, too."""
+    """One value against several: Student's t test, which assumes that the single value has the variance of the others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A group against the first one.
+    """One group against the first one.
 
     Attributes:
-        change: the later mean less the first one; None where either is not known.
-        share: that as a share of the first mean; None where that is 0, too.
-        tested: the test's result; None where there is nothing to test.
-        method: which one.
-        p_adjusted: its chance, among all the tests of the same comparison (Holm).
-        verdict: what can be said.
+        change: later mean minus first mean; None if either is unknown.
+        share: the change as a share of the first mean; None if that mean is 0 or the change is unknown.
+        tested: the result of the test; None if no test is possible.
+        method: the test; None without one.
+        p_adjusted: the p-value, adjusted for all tests of this group against the first (Holm); None without a test.
+        verdict: the conclusion.
     """
 
     change: float | None
@@ -78,14 +78,14 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One figure, or one cause of the ledger, of one service.
+    """One figure, or one cause of the ledger, of one service, in all groups.
 
     Attributes:
-        key: place in `FIGURES`, or the sender's side and the cause.
-        level: what was sampled; None where no group has two numbers.
-        samples: of each group.
-        shares: of each group's mean life of a connection, for causes; else empty.
-        changes: of each group but the first.
+        key: index in `FIGURES`, or (sender, cause).
+        level: what each value measures; None if no group has two values.
+        samples: one sample per group.
+        shares: for causes, the mean time as a share of the connections' mean life, per group; for figures empty.
+        changes: one change per later group, against the first.
     """
 
     key: int | tuple[str, str]
@@ -104,14 +104,14 @@ class _Untested:
 
 
 def figures(lanes: Sequence[Lane]) -> list[list[Compared]]:
-    """The figures of each service; tests against one group are one family."""
+    """The figures of each service, tested. All tests of one group against the first form one family for Holm's correction."""
     untested = [[_figure(lane, place) for place in range(len(FIGURES))] for lane in lanes]
     known = [[one for one in lane if any(sample.count for sample in one.samples)] for lane in untested]
     return _tested(known, lambda key, up: Verdict.WORSE if FIGURES[key].less_is_better == up else Verdict.BETTER)  # type: ignore[index]
 
 
 def ledger(lanes: Sequence[Lane]) -> list[list[Compared]]:
-    """The causes of each service that are worth a word, those with most time first; likewise."""
+    """The causes of each service with at least `WORTH_SHARE`, tested as `figures` are; client's direction first, largest causes first."""
     untested = [[_cause(lane, (side, cause)) for side in SIDES for cause in CAUSES] for lane in lanes]
     worth = [
         sorted((one for one in lane if any((share or 0) >= WORTH_SHARE for share in one.shares)), key=_most, reverse=True)
@@ -121,7 +121,7 @@ def ledger(lanes: Sequence[Lane]) -> list[list[Compared]]:
 
 
 def _most(one: _Untested) -> tuple[bool, float]:
-    """The client's direction first, the larger causes first."""
+    """Sort key (descending): the client's direction first, then the largest causes."""
     return one.key[0] == "client", max(sample.mean or 0 for sample in one.samples)  # type: ignore[index]
 
 
@@ -142,7 +142,7 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def _sampled(lane: Lane, taken: Callable[[Service], Sample | None], within: Level) -> tuple[Level | None, tuple[Sample, ...]]:
-    """What each group's numbers are: one of each capture where a group has several captures, else what its only capture holds."""
+    """The level and the sample of each group: one mean per capture if any group has several captures, else values within the capture."""
     found = [[own for service in group if service is not None and (own := taken(service)) is not None] for group in lane.services]
     if any(len(group) >= LEAST_SAMPLES for group in lane.services):
         return Level.CAPTURES, tuple(of_numbers([own.mean for own in group if own.mean is not None]) for group in found)
@@ -151,7 +151,7 @@ def _sampled(lane: Lane, taken: Callable[[Service], Sample | None], within: Leve
 
 
 def _tested(lanes: Sequence[Sequence[_Untested]], told: Callable[[int | tuple[str, str], bool], Verdict]) -> list[list[Compared]]:
-    """Every group tested against the first, the tests of a group corrected for how many there are."""
+    """Test every group against the first. The p-values of each group are corrected for the number of its tests (Holm)."""
     flat = [one for lane in lanes for one in lane]
     groups = len(flat[0].samples) if flat else 0
     results = [[_difference(one.samples[0], one.samples[group]) for one in flat] for group in range(1, groups)]
@@ -197,7 +197,7 @@ def _without_spread(first: Sample, second: Sample) -> bool:
 
 
 def _difference(first: Sample, second: Sample) -> tuple[Difference | None, Method | None]:
-    """The test and its name; none where all numbers of both are the same, which is nothing to test."""
+    """The test result and its method; None if no test is possible, or if all values of both samples are equal."""
     if _without_spread(first, second) and first.mean == second.mean:
         return None, None
     tested = welch(first, second)
@@ -208,7 +208,7 @@ def _difference(first: Sample, second: Sample) -> tuple[Difference | None, Metho
 
 
 def _one_against_several(first: Sample, second: Sample) -> Difference | None:
-    """Student's test where one sample is a single number: with the spread of the other, taken for its own."""
+    """Student's t test of a single value against a sample. It assumes that both have the sample's variance."""
     several, single = (first, second) if first.variance is not None else (second, first)
     if several.variance is None or single.count != 1 or first.mean is None or second.mean is None:
         return None

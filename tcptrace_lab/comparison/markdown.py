@@ -1,4 +1,4 @@
-"""A comparison as GitHub-flavoured Markdown, for a ticket. Text from captures and file names stands in code spans or is escaped."""
+"""A comparison as GitHub-flavoured Markdown, for a ticket. Text from captures and file names is escaped or in code spans."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from tcptrace_lab.comparison.judge import Compared
 
 SERVICES = 20
-"""Services that are spelled out, those with most data; the JSON has them all."""
+"""Maximum number of services in full, those with most data; the JSON has all."""
 
 
 def text(comparison: Comparison) -> str:
-    """The whole, with a newline at its end."""
+    """The Markdown document, ending with a newline."""
     return "\n".join(_blocks(comparison)).rstrip("\n") + "\n"
 
 
@@ -60,7 +60,7 @@ def _headings(comparison: Comparison, first: str) -> list[str]:
 
 
 def _states(comparison: Comparison) -> list[str]:
-    many = len(comparison.groups) > 2  # noqa: PLR2004  (with two, it is plain which is meant)
+    many = len(comparison.groups) > 2  # noqa: PLR2004  (with two groups, no name is needed)
     return [f"in {words.letter(group)}" if many else "" for group in range(1, len(comparison.groups))]
 
 

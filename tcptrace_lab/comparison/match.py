@@ -1,7 +1,7 @@
-"""Which services of several captures are the same one.
+"""Matches the services of several captures.
 
-By the server's port; and where each capture has exactly one service left for which no other has its port, those are taken for one. What
-has no counterpart in every group is told, not compared.
+Services match by server port. If every capture has exactly one unmatched service left, these are assumed to be one service. Services that
+some group lacks are listed, not compared.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """One service through all captures.
+    """One service in all captures.
 
     Attributes:
-        services: by group and capture; None where that capture lacks it (each group has it once at least).
-        matched_by: `server_port`, or `only_one` where the ports differ.
+        services: `services[group][capture]`; None if that capture lacks the service. Each group has it at least once.
+        matched_by: `server_port`, or `only_one` if the ports differ.
     """
 
     services: tuple[tuple[Service | None, ...], ...]
@@ -29,25 +29,25 @@ class Lane:
 
     @property
     def server_ports(self) -> tuple[int, ...]:
-        """The server's ports, in the order of the captures; one, unless it was matched as the only one."""
+        """The distinct server ports, in the order of the captures; more than one only if `matched_by` is `only_one`."""
         found = [service.server_port for group in self.services for service in group if service is not None]
         return tuple(dict.fromkeys(found))
 
     @property
     def payload_bytes(self) -> int:
-        """What it carried in all captures."""
+        """Payload of the service in all captures."""
         return sum(service.payload_bytes for group in self.services for service in group if service is not None)
 
     @property
     def in_step(self) -> bool:
-        """True if every capture has it, with as many connections, so that they can be laid side by side by their order."""
+        """True if every capture has the same number of listed connections, so that they can be shown side by side in order of time."""
         counts = {service and len(service.listed) for group in self.services for service in group}
         return len(counts) == 1 and not counts & {0, None}
 
 
 @dataclass(frozen=True, slots=True)
 class Unmatched:
-    """A service that cannot be compared: where it is, its port, and how many connections it has."""
+    """A service that some group lacks: its group and capture (indices), its port, and its number of connections."""
 
     group: int
     capture: int
@@ -56,7 +56,7 @@ class Unmatched:
 
 
 def match(groups: Sequence[Sequence[Run]]) -> tuple[tuple[Lane, ...], tuple[Unmatched, ...]]:
-    """The services that all groups have, those with most payload first, and the others."""
+    """The services that all groups have, those with most payload first; and the unmatched services."""
     common = set.intersection(*({port for run in runs for port in run.services} for runs in groups))
     lanes = [Lane(tuple(tuple(run.services.get(port) for run in runs) for runs in groups), "server_port") for port in common]
     rest = [[[service for port, service in run.services.items() if port not in common] for run in runs] for runs in groups]

@@ -1,4 +1,4 @@
-"""A comparison as a page: the verdict, each service's figures with their intervals drawn, where the time went, and the findings."""
+"""The page of a comparison: the verdict, each service's figures with drawn intervals, the time by cause, and the findings."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ if TYPE_CHECKING:
     from tcptrace_lab.comparison.student import Sample
 
 SERVICES = 50
-"""Services that are shown, those with most data; the JSON has them all."""
+"""Maximum number of services shown, those with most data; the JSON has all."""
 
 OPEN_SERVICES = 3
-"""Those with most data stand open, the others are folded."""
+"""Number of services that are expanded, those with most data; the others are collapsed."""
 
 LISTED = 50
-"""Connections that are laid side by side, one by one."""
+"""Maximum number of connections listed side by side."""
 
 _COLOURS = (BLUE, RED, GREEN, PURPLE)
 _LEAST_SHARE = 0.005
-"""Of a bar: less has no room for its name."""
+"""Minimum share of a bar for a part to have its name."""
 
 
 def write_page(comparison: Comparison, path: str, said: Sequence[str] = ()) -> None:
-    """Write the page to `path`, whole or not at all.
+    """Write the page to `path`, completely or not at all.
 
     Args:
-        comparison: what is told.
-        path: where.
-        said: sentences below the heading: what is known of the captures beside what they show.
+        comparison: the comparison to show.
+        path: the output file.
+        said: sentences below the heading, with knowledge about the captures that they do not contain.
 
     Raises:
-        OutputUnwritable: no room, no rights.
+        OutputUnwritable: the disk is full, or permission is denied.
     """
     text = page("compared.html.j2", figures=False, compared=data(comparison) | {"said": list(said)})
     with opened(path) as stream:
@@ -49,7 +49,7 @@ def write_page(comparison: Comparison, path: str, said: Sequence[str] = ()) -> N
 
 
 def data(comparison: Comparison) -> dict[str, Any]:
-    """What the page says, as a plain dictionary."""
+    """The contents of the page, as a plain dictionary."""
     later = range(1, len(comparison.groups))
     return {
         "headlines": [words.headline(comparison, group) for group in later],
@@ -121,7 +121,7 @@ def _exact(sample: Sample, kind: str) -> str:
 
 
 def _strip(one: Compared) -> list[dict[str, Any]]:
-    """Each group's mean and interval on one scale from 0 to 100, for a small drawing; nothing where no group has any."""
+    """Each group's mean and interval on a common scale from 0 to 100, for a small drawing; empty if no group has a mean."""
     ends = [end for sample in one.samples if sample.mean is not None for end in (sample.interval or (sample.mean, sample.mean))]
     least, most = min(0.0, *ends, 0.0), max(0.0, *ends, 0.0)
     if most == least:
@@ -137,7 +137,7 @@ def _strip(one: Compared) -> list[dict[str, Any]]:
 
 
 def _bars(comparison: Comparison, place: int) -> list[dict[str, Any]]:
-    """One bar of causes for each group, by direction, as long as the mean life of a connection beside the longest."""
+    """One bar of causes per direction and group. Its length is the connections' mean life relative to the longest one."""
     told: list[dict[str, Any]] = []
     for side in SIDES:
         causes = [one for one in comparison.ledger[place] if isinstance(one.key, tuple) and one.key[0] == side]
@@ -167,7 +167,7 @@ def _part(cause: str, ns: float, life_ns: float) -> dict[str, Any]:
 
 
 def _in_step(comparison: Comparison, place: int) -> list[dict[str, Any]]:
-    """The connections of each capture side by side, by their order."""
+    """The connections of all captures side by side, in order of time."""
     lane = comparison.lanes[place]
     if not lane.in_step:
         return []

@@ -1,4 +1,4 @@
-"""The road from captures to a comparison."""
+"""`compare`: runs all steps from captures to a `Comparison`."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ Capture = str | os.PathLike[str] | Analysis
 Group = Capture | Iterable[Capture]
 
 MOST_GROUPS = 26
-"""They are called A to Z."""
+"""Maximum number of groups: they are named A to Z."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Groups of captures, each held against the first.
+    """Groups of captures, each compared with the first.
 
     Attributes:
-        groups: the captures of each.
+        groups: the captures of each group.
         lanes: the services that all groups have, those with most payload first.
-        figures: of each of them, in the same order.
-        ledger: likewise, where the time went.
-        unmatched: services that a group lacks.
-        findings: the worst first.
+        figures: compared figures of each service, in the order of `lanes`.
+        ledger: compared causes of each service, in the order of `lanes`.
+        unmatched: services that some group lacks.
+        findings: kinds of findings, the worst first.
     """
 
     groups: tuple[tuple[Run, ...], ...]
@@ -61,12 +61,12 @@ class Comparison:
 
     @property
     def regressions(self) -> tuple[str, ...]:
-        """Figures that are significantly worse than in the first group, as `B port 443 throughput client_to_server`."""
+        """Figures that are significantly worse than in the first group, such as `B port 443 throughput, client → server`."""
         return self._told({judge.Verdict.WORSE})
 
     @property
     def differences(self) -> tuple[str, ...]:
-        """Figures that differ significantly, likewise."""
+        """Figures that differ significantly from the first group, in the form of `regressions`."""
         return self._told({judge.Verdict.WORSE, judge.Verdict.BETTER})
 
     def _told(self, verdicts: set[judge.Verdict]) -> tuple[str, ...]:
@@ -89,17 +89,17 @@ def compare(
     """Compare groups of captures, each with the first.
 
     Args:
-        first: what was before: a capture, or several that repeat one experiment; a capture is a path or an `Analysis`.
-        others: what came after, each likewise. Without any, the repetitions of the first are summed up with their intervals.
-        where: as for `analyze`, in every capture that is a path.
+        first: the reference: one capture, or several repetitions of an experiment. A capture is a path or an `Analysis`.
+        others: the groups to compare with it. Without any, the result has means and intervals of the first group.
+        where: as for `analyze`; applied to every capture that is a path.
         progress: as for `read`.
         say: as for `read`.
 
     Raises:
-        UsageError: a group is empty, there are too many, or `where` is wrong.
+        UsageError: a group is empty, there are more than `MOST_GROUPS`, or `where` is invalid.
         CaptureUnreadable: a capture cannot be read.
         MissingTool: as for `read`.
-        OutputUnwritable: temporary files have no room.
+        OutputUnwritable: no space for temporary files.
     """
     listed = [_listed(group) for group in (first, *others)]
     if len(listed) > MOST_GROUPS:
@@ -110,7 +110,7 @@ def compare(
 
 
 def of_runs(groups: Sequence[Sequence[Run]]) -> Comparison:
-    """Compare captures that are reduced already."""
+    """Compare captures that are already reduced to `Run`s."""
     lanes, unmatched = match(groups)
     return Comparison(
         groups=tuple(map(tuple, groups)),
@@ -127,10 +127,10 @@ def _listed(group: Group) -> list[Capture]:
 
 
 def _run(capture: Capture, where: str | None, progress: Progress | None, say: Callable[[str], None] | None) -> Run:
-    """The captures are read one after the other, and of each only what is compared is kept."""
+    """Reduce one capture to a `Run`. The analysis is then released, so that only one is in memory at a time."""
     if isinstance(capture, Analysis):
         return of_analysis(capture)
     run = of_analysis(analyze(capture, where=where, progress=progress, say=say))
-    gc.collect()  # an analysis refers to itself
+    gc.collect()  # an analysis has reference cycles
     memory.give_back()
     return run

@@ -1,7 +1,7 @@
-"""One capture, reduced to what is compared of it: its services, the figures of each, where their time went, and the findings.
+"""Reduces one capture to what is compared: its services, with their figures and the time per cause, and its findings.
 
-A service is a server's port: the connections to it do the same work, whichever address either side has. Connections without data, and
-those of captures without times, have nothing to compare and are counted only.
+A service is a server port: connections to one port are assumed to do the same work, whatever the addresses. Connections without data or
+without timestamps are only counted.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from tcptrace_lab.findings.finding import Finding
 
 MOST_SERVICES = 100
-"""Services that are compared: those with most payload."""
+"""Maximum number of services to compare, those with most payload."""
 
 LISTED_CONNECTIONS = 50
-"""Connections of a service that are laid side by side one by one, if there are no more."""
+"""Maximum number of connections of a service that are shown side by side; a service with more shows none."""
 
 _TIMES_KNOWN = pl.col("first_ts_ns").is_not_null() & (pl.col("last_ts_ns") >= pl.col("first_ts_ns"))
 _PAYLOAD = pl.sum_horizontal(*(pl.col(f"{side}_payload_bytes") for side in SIDES))
@@ -39,7 +39,7 @@ _PAYLOAD = pl.sum_horizontal(*(pl.col(f"{side}_payload_bytes") for side in SIDES
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """One connection: its number, its ends, and how long it lasted."""
+    """One connection: its number, its endpoints (address, port), and its duration."""
 
     conn: int
     client: tuple[str, int]
@@ -53,12 +53,12 @@ class Service:
 
     Attributes:
         server_port: the port.
-        connections: with data, and times.
-        payload_bytes: what they carried, both ways.
-        figures: by place in `FIGURES`; only those that are known of some connection or message.
-        ledger: nanoseconds of a connection, by sender's side and cause.
+        connections: number of connections with data and timestamps.
+        payload_bytes: their payload in both directions.
+        figures: index in `FIGURES` → sample; only figures with at least one value.
+        ledger: (sender, cause) → sample of the nanoseconds per connection.
         life_ns: mean life of a connection.
-        listed: all of them in order of time; empty where there are more than `LISTED_CONNECTIONS`.
+        listed: all connections in order of time; empty if there are more than `LISTED_CONNECTIONS`.
     """
 
     server_port: int
@@ -72,7 +72,7 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A finding, and the port of the server it concerns; None where it concerns the capture."""
+    """A finding and its server port; None if it concerns the whole capture."""
 
     finding: Finding
     server_port: int | None
@@ -80,17 +80,17 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One capture.
+    """One capture, reduced.
 
     Attributes:
-        name: as `Analysis.name`.
-        capture: as under `capture` in the JSON of an analysis.
-        verdict: where its time went, in a sentence.
-        services: by port, those with most payload first.
-        services_left_out: with less payload than the `MOST_SERVICES`.
-        connections_without_data: which are not compared.
-        vantages: where the compared connections were captured.
-        findings: most expensive first.
+        name: `Analysis.name`.
+        capture: the object `capture` of the analysis JSON.
+        verdict: the verdict sentence.
+        services: server port → service, those with most payload first.
+        services_left_out: number of services beyond `MOST_SERVICES`.
+        connections_without_data: number of connections that are not compared.
+        vantages: capture points of the compared connections.
+        findings: findings, most expensive first.
     """
 
     name: str
@@ -104,7 +104,7 @@ class Run:
 
 
 def of_analysis(analysis: Analysis) -> Run:
-    """Reduce one capture. Reads its segments once more, for the messages. Raises OutputUnwritable where temporary files have no room."""
+    """Reduce one capture. This reads its segments again, for the messages. Raises OutputUnwritable if temporary files do not fit."""
     ledger = [f"{side}_{cause.replace('-', '_')}_ns" for side in SIDES for cause in CAUSES]
     joined = analysis.connections.join(analysis.accounts.select("conn", *ledger), on="conn", how="left")
     rows = (
@@ -141,7 +141,7 @@ def _concerned(analysis: Analysis) -> list[int]:
 
 
 def _messages(analysis: Analysis, rows: pl.DataFrame) -> dict[int, pl.DataFrame]:
-    """Times of the messages that are known whole, by port, in order of time."""
+    """Server port → times of its complete messages, by direction and time."""
     if rows.is_empty():
         return {}
     count = int(rows["conn"].max()) + 1  # type: ignore[arg-type]
@@ -182,10 +182,10 @@ def _figures(rows: pl.DataFrame, said: pl.DataFrame | None) -> Iterator[tuple[in
 
 
 def sample(values: NDArray[Any]) -> Sample:
-    """The sample of numbers in order of time, of which each may resemble the one before it.
+    """The sample of values in order of time, which may be correlated with their neighbours.
 
-    Their effective count is that of a first-order autoregressive process, n (1 − r) / (1 + r) with r the correlation of neighbours where
-    that is positive (Bayley and Hammersley, 1946), and 2 at least.
+    The effective count is that of a first-order autoregressive process, n (1 − r) / (1 + r), where r is the lag-1 autocorrelation, or 0 if
+    that is negative (Bayley and Hammersley, 1946). It is at least 2.
     """
     count = len(values)
     numbers = values.astype(np.float64)

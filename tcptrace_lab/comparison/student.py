@@ -1,6 +1,6 @@
-"""Means with intervals, and whether two differ: Student's t, Welch's test, Holm's correction.
+"""Statistics: confidence intervals of means, Student's t, Welch's test, and Holm's correction.
 
-Own functions of a page: SciPy, which has them too, is larger than all the other libraries of this package together.
+These functions are short. SciPy provides them too, but is larger than all other dependencies of this package together.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 CONFIDENCE_LEVEL = 0.95
-"""Of all intervals, and what is left of 1 is the chance at which a difference counts as significant."""
+"""Confidence level of all intervals. A difference is significant if its adjusted p-value is below 1 minus this level."""
 
 LEAST_SAMPLES = 2
-"""Fewer have no spread, and so no interval."""
+"""Minimum number of values for a variance, and so for an interval."""
 
 _FRACTION_TERMS = 500
 _FRACTION_ERROR = 1e-15
 _TINY = 1e-300
 _HALVINGS = 200
 _LARGEST_T = 1e12
-"""Above the 97.5 % quantile for any degrees of freedom from 0.1 on."""
+"""Upper end of the bisection: above the 97.5% quantile for all degrees of freedom from 0.12. Callers have at least 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What is kept of some numbers.
+    """Summary statistics of a sample.
 
     Attributes:
-        count: how many there are.
-        mean: their mean; None without any.
-        variance: with `count − 1` below; None for fewer than two.
-        effective_count: as many independent numbers would know the mean as well: fewer where each resembles the one before it.
+        count: number of values.
+        mean: mean; None for an empty sample.
+        variance: sample variance (divided by `count − 1`); None for fewer than two values.
+        effective_count: number of independent values that determine the mean equally well; less than `count` if neighbours are correlated.
     """
 
     count: int
@@ -44,12 +44,12 @@ class Sample:
 
     @property
     def error(self) -> float | None:
-        """Standard error of the mean; None for fewer than two numbers."""
+        """Standard error of the mean; None for fewer than two values."""
         return None if self.variance is None else math.sqrt(self.variance / self.effective_count)
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """In which the true mean lies, at `CONFIDENCE_LEVEL`; None for fewer than two numbers."""
+        """Confidence interval of the mean at `CONFIDENCE_LEVEL`; None for fewer than two values."""
         if self.mean is None or self.error is None:
             return None
         half = t_quantile((1 + CONFIDENCE_LEVEL) / 2, self.effective_count - 1) * self.error
@@ -58,14 +58,14 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Of two means: second less first.
+    """A tested difference of two means: second minus first.
 
     Attributes:
         change: the difference.
-        interval: in which the true one lies, at `CONFIDENCE_LEVEL`.
-        t: the difference in standard errors; infinite where neither sample has any spread and they differ.
-        degrees_of_freedom: by Welch and Satterthwaite.
-        p: the chance of a difference as large as this if there is none.
+        interval: its confidence interval at `CONFIDENCE_LEVEL`.
+        t: the difference in standard errors; infinite if the means differ and neither sample has any variance.
+        degrees_of_freedom: by Welch and Satterthwaite; for one value against several, those of the several.
+        p: two-sided p-value: the probability of a difference at least this large if the true means are equal.
     """
 
     change: float
@@ -76,7 +76,7 @@ class Difference:
 
 
 def of_numbers(values: Sequence[float]) -> Sample:
-    """The sample of independent numbers, such as one for each repetition."""
+    """The sample of independent values, such as one per repetition."""
     count = len(values)
     if not count:
         return Sample(0, None, None, 0.0)
@@ -87,7 +87,7 @@ def of_numbers(values: Sequence[float]) -> Sample:
 
 
 def welch(first: Sample, second: Sample) -> Difference | None:
-    """Welch's test of two means whose spreads may differ (Biometrika 34, 1947); None where a sample has fewer than two numbers."""
+    """Welch's test of two means with possibly different variances (Biometrika 34, 1947); None if a sample has fewer than two values."""
     if first.mean is None or second.mean is None or first.variance is None or second.variance is None:
         return None
     change = second.mean - first.mean
@@ -104,9 +104,10 @@ def welch(first: Sample, second: Sample) -> Difference | None:
 
 
 def holm(chances: Sequence[float]) -> list[float]:
-    """The same chances for tests that were made together, so that one in twenty *families* of tests is wrong, not one test in twenty.
+    """Adjust the p-values of a family of tests, so that at most one *family* in twenty has a false positive, not one test in twenty.
 
-    By Holm (Scandinavian Journal of Statistics 6, 1979): the least is multiplied by their number, the next by one less, and so on.
+    Holm's method (Scandinavian Journal of Statistics 6, 1979): the smallest p-value is multiplied by the number of tests, the next one by
+    one less, and so on; adjusted values never decrease in this order.
     """
     order = sorted(range(len(chances)), key=lambda place: chances[place])
     adjusted, least = [0.0] * len(chances), 0.0
@@ -117,7 +118,7 @@ def holm(chances: Sequence[float]) -> list[float]:
 
 
 def two_sided_p(t: float, freedom: float) -> float:
-    """The chance that Student's t is as far from 0 as this, with `freedom` degrees of freedom."""
+    """The probability that Student's t with `freedom` degrees of freedom is at least this far from 0."""
     if math.isinf(t):
         return 0.0
     if math.isinf(freedom):
@@ -126,9 +127,9 @@ def two_sided_p(t: float, freedom: float) -> float:
 
 
 def t_quantile(probability: float, freedom: float) -> float:
-    """The value that Student's t stays below with this probability (above a half), with `freedom` degrees of freedom.
+    """The quantile of Student's t with `freedom` degrees of freedom, for a probability above 0.5.
 
-    Found by halving: 200 steps from an interval of 10^12 leave nothing to wish for.
+    Found by bisection of [0, 10^12], which ends when floats cannot be halved any further (200 steps at most).
     """
     tail = 2 * (1 - probability)
     low, high = 0.0, _LARGEST_T
@@ -153,7 +154,7 @@ def _incomplete_beta(a: float, b: float, x: float) -> float:
 
 
 def _fraction(a: float, b: float, x: float) -> float:
-    """Its continued fraction (DLMF 8.17.22), from the front, by Lentz' method (Applied Optics 15, 1976)."""
+    """The continued fraction of I_x(a, b) (DLMF 8.17.22), evaluated by Lentz's method (Applied Optics 15, 1976)."""
     value = ratio_above = 1.0
     ratio_below = _not_zero(1 - (a + b) * x / (a + 1))
     ratio_below = 1 / ratio_below

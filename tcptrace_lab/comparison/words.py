@@ -1,4 +1,4 @@
-"""A comparison in words, the same in the terminal, in Markdown and on the page: names, figures, and what was tested."""
+"""The text of a comparison, shared by the terminal, Markdown and HTML output: names, figures, verdicts and methods."""
 
 from __future__ import annotations
 
@@ -29,29 +29,29 @@ VERDICTS = {
     Verdict.NONE_SHOWN: "not significant",
     Verdict.UNKNOWN: "not tested",
 }
-"""What is said of a change."""
+"""Words for each verdict."""
 
 SMALLEST_P = 0.001
-"""Smaller p-values are said to be below it."""
+"""Smaller p-values are shown as `p<0.001`."""
 
 _MANY_TIMES = 10
-"""From here on a change is said as a multiple, and from one to its hundredth as a fraction, not in percent."""
+"""A change to this multiple or more is written as `× 12`, not in percent. A decrease by 99% or more is written as `÷ 120`."""
 
 _NEARLY_ALL = -0.99
 _NO_CHANGE = 0.005
-"""Smaller shares are no change worth a word."""
+"""A smaller relative change is written as `±0%`."""
 
 PORTS_NAMED = 5
-"""Ports of services without a counterpart that are named; the JSON has all."""
+"""Maximum number of unmatched ports that are listed; the JSON lists all."""
 
 MIRROR = "peer"
-"""This cause of one direction is all that the other one did, whose own causes say more."""
+"""The cause "waiting for a message from the peer". The other direction's causes explain that time, so it is never the largest change."""
 
 _CONNECTION_TIME = FIGURES.index(CONNECTION_TIME)
 
 
 def letter(group: int) -> str:
-    """0 → A."""
+    """The group's letter: 0 → A."""
     return chr(ord("A") + group)
 
 
@@ -63,13 +63,13 @@ def group_name(comparison: Comparison, group: int) -> str:
 
 
 def service_name(lane: Lane) -> str:
-    """`port 443`; several ports where it was matched as the only one."""
+    """`port 443`; several ports if the service was matched as the only one."""
     ports = lane.server_ports
     return f"port{'s' if len(ports) > 1 else ''} {', '.join(map(str, ports))}"
 
 
 def connections_of(lane: Lane) -> tuple[str, ...]:
-    """How many connections each group has: `1`, or of several captures `3 + 3 + 2`."""
+    """The number of connections of each group: `1`, or `3 + 3 + 2` for three captures."""
     return tuple(" + ".join("0" if service is None else f"{service.connections:,}" for service in group) for group in lane.services)
 
 
@@ -82,7 +82,7 @@ def figure_name(one: Compared) -> str:
 
 
 def value(amount: float | None, kind: str) -> str:
-    """A mean as people say it; the kinds are those of `Figure`."""
+    """A value with its unit; `kind` as in `Figure`."""
     if amount is None:
         return numbers.UNKNOWN
     if kind == "share":
@@ -91,7 +91,7 @@ def value(amount: float | None, kind: str) -> str:
 
 
 def cell(sample: Sample, kind: str) -> str:
-    """`527 ± 12 ms`; without an interval where one number is all there is, or all are the same."""
+    """`527 ± 12 ms`; without an interval if there is only one value, or all values are equal."""
     interval = sample.interval
     said = value(sample.mean, kind)
     if sample.mean is None or interval is None or interval[0] == interval[1]:
@@ -105,12 +105,12 @@ def cell(sample: Sample, kind: str) -> str:
 
 
 def kind_of(one: Compared) -> str:
-    """How its values are said."""
+    """The kind of its values, as in `Figure`."""
     return "duration" if isinstance(one.key, tuple) else FIGURES[one.key].kind
 
 
 def change_words(change: Change, kind: str) -> str:
-    """`−91%`, `× 12`, or the difference itself where the first is 0; a dash where it is not known."""
+    """`−91%`, `× 12` or `÷ 120`; the absolute difference if the first mean is 0; a dash if unknown."""
     if change.change is None:
         return numbers.UNKNOWN
     if change.share is None:
@@ -125,7 +125,7 @@ def change_words(change: Change, kind: str) -> str:
 
 
 def verdict_words(change: Change, short: Mapping[Verdict, str] | None = None) -> str:
-    """`better, p<0.001`; `not significant, p=0.31`; `not tested`. `short` has other words for some verdicts."""
+    """`better, p<0.001`; `not significant, p=0.31`; `not tested`. `short` overrides the words for some verdicts."""
     said = (short or {}).get(change.verdict, VERDICTS[change.verdict])
     if change.p_adjusted is None:
         return said
@@ -134,13 +134,13 @@ def verdict_words(change: Change, short: Mapping[Verdict, str] | None = None) ->
 
 
 def sampled_words(one: Compared) -> str:
-    """`3 and 3 captures`: the numbers behind each mean."""
+    """`3 and 3 captures`: the sample size of each group."""
     counts = " and ".join(f"{sample.count:,}" for sample in one.samples)
     return f"{counts} {one.level}" if one.level is not None else counts
 
 
 def headline(comparison: Comparison, group: int) -> str:
-    """The verdict on one group against the first, in a sentence."""
+    """The verdict on one group against the first, in one sentence, for the service whose connections changed most in total time."""
     if not comparison.lanes:
         return f"{letter(group)}: no service occurs in both groups, so nothing can be compared."
     lane = max(range(len(comparison.lanes)), key=lambda place: _lost_ns(comparison, place, group))
@@ -162,7 +162,7 @@ def headline(comparison: Comparison, group: int) -> str:
 
 
 def _pace(change: Change) -> str:
-    """`is 90% faster`, `is 26% slower`, `takes 12 times as long`, `is 120 times faster`; `takes as long` where the two are alike."""
+    """`is 90% faster`, `is 26% slower`, `takes 12 times as long`, `is 120 times faster`; `takes as long` if the two are equal."""
     share = change.share
     if share is None:
         return "takes longer" if (change.change or 0) > 0 else "takes as long"
@@ -176,7 +176,7 @@ def _pace(change: Change) -> str:
 
 
 def _within(figures: Sequence[Compared], group: int) -> str:
-    """What the samples inside the captures show: `; within these captures, message time, client → server, is significantly better`."""
+    """The most significant figure of samples within captures: `; within these captures, message time, …, is significantly better`."""
     sure = [one for one in figures if one.changes[group - 1].verdict in {Verdict.BETTER, Verdict.WORSE}]
     if not sure:
         return ""
@@ -185,7 +185,7 @@ def _within(figures: Sequence[Compared], group: int) -> str:
 
 
 def _lost_ns(comparison: Comparison, lane: int, group: int) -> float:
-    """How much the time of a service's connections changed in all."""
+    """The total change of a service's connection time: change per connection times the number of connections in the first group."""
     told = next((one for one in comparison.figures[lane] if one.key == _CONNECTION_TIME), None)
     change = None if told is None else told.changes[group - 1].change
     first = comparison.lanes[lane].services[0]
@@ -203,7 +203,7 @@ def _moved(ledger: Sequence[Compared], group: int) -> str:
 
 
 def method(comparison: Comparison, group: int) -> list[str]:
-    """What was sampled and tested, what that rests on, and what it does not tell."""
+    """Sentences on the samples, the tests, their assumptions, and what they cannot show."""
     changes = [(one, one.changes[group - 1]) for lane in comparison.figures for one in lane]
     tests = [change.method for _, change in changes if change.tested is not None]
     levels = {one.level for one, change in changes if change.tested is not None}
@@ -232,7 +232,7 @@ def method(comparison: Comparison, group: int) -> list[str]:
 
 
 def notes(comparison: Comparison) -> list[str]:
-    """What touches the comparison as a whole: other capture points, captures of limited quality, what has no counterpart."""
+    """Notes on the whole comparison: different capture points, limited capture quality, assumed matches and unmatched services."""
     told = []
     vantages = {known for group in comparison.groups for run in group if (known := tuple(v for v in run.vantages if v != "unknown"))}
     if len(vantages) > 1:
@@ -257,7 +257,7 @@ def _capture_of(one: Unmatched) -> tuple[int, int]:
 
 
 def _not_compared(comparison: Comparison, run: tuple[int, int], services: Sequence[Unmatched]) -> str:
-    """`not compared: ports 21, 8080 and 7 more of A before (12 connections), which another group lacks`: those with most payload first."""
+    """`not compared: ports 21, 8080 and 7 more of A before (12 connections), which another group lacks`; ports with most payload first."""
     group, capture = run
     ports = ", ".join(str(one.server_port) for one in services[:PORTS_NAMED])
     more = f" and {len(services) - PORTS_NAMED:,} more" if len(services) > PORTS_NAMED else ""
@@ -275,7 +275,7 @@ def kind_name(kind: Kind) -> str:
 
 
 def in_group_words(group: InGroup, captures: int) -> str:
-    """`high, 477 ms`, and of several captures in how many; a dash where it was not found."""
+    """`high, 477 ms`, with the count of captures if there are several (`(2 of 3)`); a dash if the finding is absent."""
     if group.severity is None:
         return numbers.UNKNOWN
     cost = "" if group.cost_ns is None else f", {numbers.duration(round(group.cost_ns))}"

@@ -1,8 +1,8 @@
-"""Transfers whose cause of waiting is known because they were made so, and how much of their time the ledger gives to it.
+"""Performs transfers with known causes of waiting, and prints how much of that time the ledger assigns to these causes.
 
     python -m tcptrace_lab.lab.causes [NAME…] [--drawn N --seed S [--several]] [-o DIR]
 
-prints a table: one line for each connection and capture point. Needs root and dumpcap, like all experiments.
+The output has one line per connection and capture point. Needs root and dumpcap, like all experiments.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.known_causes.known import Known, Verdict
 
 EVERY = {**transfers.TRANSFERS, **sharing.SHARED}
-"""The fixed ones: those of one connection first."""
+"""All fixed transfers: those with one connection first."""
 
 SAID = 0.005
 """Shares below this are not printed."""
 
 LATE_NS = 3_000_000
-"""A packet so much slower than others was held up by the machine: flights of 320 segments keep the relay busy for less (measured)."""
+"""A packet slower than others by this much was delayed by the machine: a flight of 320 segments occupies the relay for less (measured)."""
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Make transfers and print what the ledger says of them; returns 1 if it gets any wrong."""
+    """Perform transfers and print the ledger's results. Returns 1 if any is wrong."""
     options = _parse(arguments)
     draw = sharing.drawn if options.several else transfers.drawn
     asked: Iterable[tuple[str, Known]] = draw(options.seed, options.drawn) if options.drawn else EVERY.items()

@@ -1,4 +1,4 @@
-"""One experiment: a network, a program that talks over it, captures at the points asked for, and what kernel and path say of it."""
+"""One experiment: a network, applications that use it, captures at the requested points, and the accounts of kernel and path."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.networks.network import Medium, Network, Point
     from tcptrace_lab.lab.networks.relay import Relay
 
-# Ethernet, IPv6 and the longest TCP header, and hardly any payload.
+# Enough for Ethernet, IPv6 and the longest TCP header, with little payload.
 SNAPLEN_BYTES = 128
 REAL_TIME_PRIORITY = 10  # of 1 to 99; a choice, no source
 
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """What is done, as data.
+    """The settings of an experiment.
 
     Attributes:
         medium: the network.
-        program: what its two ends do.
-        options: of their sockets.
-        vantages: where frames are captured, by the names of `Network.points`.
+        program: what the applications on both hosts do.
+        options: options of their sockets.
+        vantages: capture points, by their names in `Network.points`.
         suffix: `.pcapng` (nanoseconds) or `.pcap`.
-        snaplen_bytes: what is kept of each frame.
-        interface: `any` for a cooked capture; None for the point's own.
-        link_type: dumpcap's name of the link type, where there is a choice.
+        snaplen_bytes: snaplen of the captures.
+        interface: `any` for a cooked capture; None for the interface of the point.
+        link_type: dumpcap's name of the link type, if there is a choice.
         witnessed: read the sending kernel's state every millisecond.
     """
 
@@ -54,16 +54,16 @@ class Experiment:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of it.
+    """The result of an experiment.
 
     Attributes:
-        captures: vantage → its file; the kernel dropped no frame of it (a capture with drops is an error).
-        interface: the interface captured from.
-        accounts: per connection, addresses and TCP_INFO of both ends when every byte was acknowledged, before the close.
-        ended: connections that have ended, refused ones included.
-        relay: what the path did to every packet; None on media without one.
-        seen_only_here: what only the program's run could know.
-        witnesses: per connection, where they were asked for.
+        captures: capture point → file. The kernel dropped no frames (a capture with drops is an error).
+        interface: the interface of the captures.
+        accounts: per connection, addresses and TCP_INFO of both sockets when every byte was acknowledged, before the close.
+        ended: number of connections that have ended, refused ones included.
+        relay: what the path did to each packet; None for media without the relay.
+        seen_only_here: facts that only the applications know.
+        witnesses: per connection, if requested.
     """
 
     captures: Mapping[str, Path]
@@ -78,15 +78,15 @@ class Outcome:
 def run(
     experiment: Experiment, directory: Path, beside: Callable[[Network, Path], AbstractContextManager[object]] | None = None
 ) -> Outcome:
-    """Make the network, let the program talk, and capture it into `directory`; everything but the files is gone afterwards.
+    """Create the network, run the applications, and capture into `directory`. Afterwards, only the files remain.
 
     Args:
-        experiment: what is done.
-        directory: where the captures go.
-        beside: what else lasts as long as the captures, such as a tracer.
+        experiment: the settings.
+        directory: folder of the captures.
+        beside: a context that is active during the captures, such as a tracer.
 
     Raises:
-        LabFailed: no rights, the network cannot be built, or a capture is not whole.
+        LabFailed: permission is denied, the network cannot be created, or a capture is incomplete.
         MissingTool: a program is not installed.
         OSError, EOFError: the connections failed.
     """
@@ -123,12 +123,12 @@ def run(
 
 @contextmanager
 def in_real_time() -> Iterator[None]:
-    """This thread and those that it starts go before all others, if that is allowed: a busy machine then delays no packet of ours."""
+    """Run this thread, and those that it starts, with real-time priority if permitted, so that other processes do not delay packets."""
     before = os.sched_getscheduler(0), os.sched_getparam(0)
     try:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(REAL_TIME_PRIORITY))
     except OSError:
-        yield  # without the right to it the experiment is the same, only less even
+        yield  # without permission the experiment still works, with more jitter
         return
     try:
         yield

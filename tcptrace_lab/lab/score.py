@@ -1,7 +1,7 @@
-"""Our verdicts on live transfers, held against the path's own log: `python -m tcptrace_lab.lab.score [NAME…] [--seeds N]`.
+"""Compares our verdicts on live transfers with the path's log: `python -m tcptrace_lab.lab.score [NAME…] [--seeds N]`.
 
-One line per experiment, seed and vantage; below it each kind of wrong verdict with its frames, so that the case can be looked at.
-`--keep DIR` keeps the captures. Needs root.
+The output has one line per experiment, seed and capture point, followed by each kind of wrong verdict with its frames. `--keep DIR` keeps
+the captures for inspection. Needs root.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ SAID = {
     "out_of_order": Truth.REORDERED,
     "network_duplicate": Truth.COPIED,
 }
-"""Kind of a segment → what it says of the path; any other kind (on data) says nothing that can be true here."""
+"""Kind of a segment → the ground truth that it claims. Any other kind of data segment is never correct here."""
 
 _AGAIN = frozenset({Truth.RESENT, Truth.NEEDLESS})
 
 
 @dataclass(slots=True)
 class Score:
-    """How the verdicts at one vantage did.
+    """The score of the verdicts at one capture point.
 
     Attributes:
-        events: packets that were not simply new, and new ones that were called something else.
-        exact: those with the right kind.
-        told_apart: those where loss, reordering and copies were told apart. At the sender that is whether a resend was needed; at the
-            receiver whether a packet came late, was sent again (needed or not), or was copied.
-        wrong: (truth, kind) → frames, of those that are not exact.
+        events: number of packets that were not simply new, and of new ones with another verdict.
+        exact: number of events with the correct kind.
+        told_apart: number of events that were classified correctly as loss, reordering or duplication. At the sender: whether a retransmit
+            was needed. At the receiver: whether a packet was late, retransmitted (needed or not), or duplicated.
+        wrong: (truth, kind) → frames of the events without the exact kind.
     """
 
     events: int = 0
@@ -60,7 +60,7 @@ class Score:
     wrong: dict[tuple[str, str], list[int]] = field(default_factory=lambda: defaultdict(list))
 
     def __iadd__(self, other: Score) -> Self:
-        """Add the counts; frames of different captures do not add up, so `wrong` stays."""
+        """Add the counts. `wrong` stays, because frames of different captures cannot be combined."""
         self.events += other.events
         self.exact += other.exact
         self.told_apart += other.told_apart
@@ -68,17 +68,17 @@ class Score:
 
     @property
     def share(self) -> float:
-        """Share of the events that were told apart; 1 without events."""
+        """Share of the events in `told_apart`; 1 without events."""
         return self.told_apart / self.events if self.events else 1.0
 
 
 def score(outcome: Outcome, vantage: str, *, ethernet: bool = True) -> Score:
-    """Hold the verdicts on both directions' packets in one capture against the log.
+    """Compare the verdicts on both directions of one capture with the log.
 
     Raises:
-        ValueError: the capture and the log do not hold the same packets.
+        ValueError: the capture and the log have different packets.
     """
-    assert outcome.relay is not None  # noqa: S101  (a score is asked for where there is a path)
+    assert outcome.relay is not None  # noqa: S101  (scores exist only for experiments with a path)
     tables = read(outcome.captures[vantage])
     found = Score()
     for from_client, log in ((True, outcome.relay.forward_log), (False, outcome.relay.backward_log)):
@@ -89,7 +89,7 @@ def score(outcome: Outcome, vantage: str, *, ethernet: bool = True) -> Score:
 
 
 def rows(tables: Tables | Analysis, *, from_client: bool) -> Iterable[dict[str, Any]]:
-    """One direction of a capture, with the sequence numbers as on the wire (`wire_seq`)."""
+    """The rows of one direction of a capture, with the sequence numbers of the header (`wire_seq`)."""
     side = "client" if from_client else "server"
     isn = tables.connections.select("conn", pl.col(f"{side}_isn").cast(pl.Int64).alias("isn"))
     segments = tables.segments.filter(pl.col("from_client") == from_client)
@@ -115,7 +115,7 @@ def _judge(pairs: Sequence[tuple[truth.Event, dict[str, Any]]], *, near: bool, f
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the experiments that were asked for and print how we did; the exit code is that of the errors."""
+    """Run the requested experiments and print the scores. Returns the exit code."""
     options = _parse(arguments)
     total = Score()
     print(f"{'experiment':28} {'seed':>4} {'vantage':12} {'events':>6} {'apart':>7} {'exact':>7}  wrong: truth > kind, frames")
@@ -146,7 +146,7 @@ def _one(name: str, seed: int, keep: Path | None) -> Score:
 
 
 def seeded(experiment: Experiment, seed: int) -> Experiment:
-    """The same experiment with other random draws on its path."""
+    """A copy of the experiment with other random draws on its path."""
     medium = experiment.medium
     forward, backward = replace(medium.forward, seed=seed), replace(medium.backward, seed=seed + 1_000)
     return replace(experiment, medium=replace(medium, forward=forward, backward=backward))

@@ -1,4 +1,4 @@
-"""The experiments by which our verdicts on loss, reordering and duplication are judged: one path trouble after another, then together."""
+"""Experiments that test our verdicts on loss, reordering and duplication: each path impairment alone, then in combination."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 ETHERNET_MTU_BYTES, ATM_MTU_BYTES = 1_500, 9_180
 BULK_BYTES = 600_000
-# The handshake and the first flight are spared random fates: a lost SYN costs a second and teaches nothing about data.
+# The first packets have no random fates: a lost SYN costs a second and shows nothing about data.
 SPARED = 3
 
-# So much room that the receiver never throws away what arrived out of order: the path's log would not know of it.
+# A large buffer, so that the receiver never discards out-of-order data, which the path's log would not show.
 ROOM = (("net.ipv4.tcp_rmem", "4096 4194304 8388608"),)
 
 _PLAIN = PathModel(delay_s=0.020, spared=SPARED)
@@ -37,7 +37,7 @@ def _trial(
     sysctls: tuple[tuple[str, int | str], ...] = (),
     **changes: object,
 ) -> Experiment:
-    """A bulk transfer over one path there and another back; `changes` are those of the medium."""
+    """A bulk transfer with the given paths; `changes` are further settings of the medium."""
     medium = Medium("tap", ETHERNET_MTU_BYTES, forward=forward, backward=backward, sysctls=(*ROOM, *sysctls))
     return Experiment(replace(medium, **changes), Bulk(size_bytes), SocketOptions(congestion_control="cubic"))  # type: ignore[arg-type]
 
@@ -68,4 +68,4 @@ TRIALS: Mapping[str, Experiment] = {
         _trial(replace(_ALL, loss_rate=0.02), _ALL), program=Exchanges(writes_bytes=(3_000,), answer_bytes=8_000, count=12)
     ),
 }
-"""Name → experiment; `score.seeded` gives it its random draws."""
+"""Name → experiment; `score.seeded` sets the seed of its random draws."""

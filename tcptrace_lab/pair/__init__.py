@@ -1,9 +1,9 @@
-"""Two captures of one transfer: what the path between them did to every packet, and what the hosts behind them did.
+"""Two captures of one transfer, taken at two points: what the path between them did to each packet, and how long the hosts took.
 
-    analyses of both → `packets` (what identifies each) → `connections` (which is which) → `match` and `clocks` (packet by packet, on one
-    clock) → `between` (what became of each) → `figures` → `document` (the JSON)
+    analyses of both → `packets` (identify each packet) → `connections` (match connections) → `match` and `clocks` (match packets; align
+    the two clocks) → `between` (lost, delayed, reordered or only not captured) → `figures` (totals) → `document` (the JSON)
 
-`pair_captures` is that road.
+`pair_captures` runs all of these steps.
 """
 
 from __future__ import annotations

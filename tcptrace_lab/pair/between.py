@@ -1,4 +1,4 @@
-"""What became of each packet between two capture points."""
+"""The fate of each packet between two capture points: matched, lost, not captured, duplicated or outside."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ if TYPE_CHECKING:
     from tcptrace_lab.pair.store import Packets
 
 FATES = ("matched", "lost", "not_captured", "unseen_by_sender", "copied", "outside")
-"""Seen at both points · sent and never seen to arrive · sent, missing in the receiver's capture, and acknowledged all the same · seen only
-behind the path · a further copy of a packet that is matched · sent or received while the other capture did not run."""
+"""matched: seen at both points · lost: sent, and not seen to arrive · not_captured: sent, missing from the receiver's capture, but ACKed ·
+unseen_by_sender: seen only near the receiver · copied: another arrival of a matched packet · outside: the other capture was not running."""
 
 
 USUAL = 0.95
-"""A packet may be on its way for as long as this share of those that arrived. A choice of ours."""
+"""Quantile of the delays that counts as the longest usual delay of a packet (a heuristic)."""
 
 _AT_BOTH = pl.col("sent_row").is_not_null() & pl.col("received_row").is_not_null()
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What both captures saw of each packet, and of the streams.
+    """What both captures saw of each packet and of each stream.
 
     Attributes:
-        rows: one per packet or further copy, in the order in which they were sent and behind them those that were only received: `links`,
-            and what either capture tells of it.
-        brought: stretches of each half that were captured near the receiver, without holes: `half left_start brought_to`, by `left_start`.
-        acknowledged: `half acked_to`: up to where the receiver acknowledged.
+        rows: `links` with the packet's fields from both captures; one row per packet or copy, in order of sending, then those seen only
+            near the receiver.
+        brought: contiguous stream ranges captured near the receiver, per direction: `half left_start brought_to`, sorted by `left_start`.
+        acknowledged: `half acked_to`: the highest stream offset that the receiver ACKed.
     """
 
     rows: pl.DataFrame
@@ -42,31 +42,31 @@ class Seen:
 
 
 def seen(links: pl.DataFrame, sent: Packets, received: Packets, sent_ns: NDArray[np.int64], arrived_ns: NDArray[np.int64]) -> Seen:
-    """Lay the two captures side by side; they are not needed any more then.
+    """Join what both captures saw. The packets of the captures are not needed afterwards.
 
     Args:
         links: as `match.settled` returns them.
-        sent: the packets as seen near their sender, by row.
-        received: those seen near their receiver.
-        sent_ns: when they were sent, by row, on the first capture's clock.
-        arrived_ns: when they arrived.
+        sent: packets as seen near their sender, by row.
+        received: packets as seen near their receiver, by row.
+        sent_ns: send times by row of `sent`, on the first capture's clock.
+        arrived_ns: arrival times by row of `received`, on the first capture's clock.
     """
     return Seen(_joined(links, sent, received, sent_ns, arrived_ns), _brought(received), _acknowledged(sent))
 
 
 def packets(both: Seen, clock: Clock | None, spans: tuple[tuple[int, int], ...]) -> pl.DataFrame:
-    """Judge each packet.
+    """Determine the fate of each packet.
 
     Args:
         both: as `seen` returns it.
-        clock: the second clock against the first.
-        spans: the first and the last time of each capture, on its own clock.
+        clock: the second clock relative to the first.
+        spans: first and last time of each capture, on its own clock.
 
     Returns:
-        In the order in which they were sent, and behind them those that were only received: `half there fate certain start length
-        controls sent_frame received_frame sent_ns arrived_ns delay_ns reordered sent_rtt_ns received_rtt_ns`. Times are on the first
-        capture's clock; `delay_ns` is null where the clocks cannot be aligned. `reordered`: it arrived behind a packet of its direction
-        that was sent later (RFC 4737, 3.3).
+        `half there fate certain start length controls sent_frame received_frame sent_ns arrived_ns delay_ns reordered sent_rtt_ns
+        received_rtt_ns`, in order of sending, then packets seen only near the receiver. Times are on the first capture's clock. `delay_ns`
+        is null if the clocks are not aligned. `reordered`: the packet arrived after one of its direction that was sent later (RFC 4737,
+        3.3).
     """
     rows = _with_outside(both.rows, clock, spans)
     fate = (
@@ -99,12 +99,12 @@ def packets(both: Seen, clock: Clock | None, spans: tuple[tuple[int, int], ...])
 def _joined(
     links: pl.DataFrame, sent: Packets, received: Packets, sent_ns: NDArray[np.int64], arrived_ns: NDArray[np.int64]
 ) -> pl.DataFrame:
-    """What both saw of each packet; packets stand at the place that their number says."""
+    """The links with the fields of both captures. The row number of a packet is its index in its columns."""
     links = links.sort("sent_row", "received_row", nulls_last=True)
     at, behind = links["sent_row"], links["received_row"]
 
     def own(name: str) -> pl.Series:
-        """What the sender's capture says, or else the receiver's."""
+        """A field from the capture near the sender, or else from the one near the receiver."""
         both = pl.DataFrame([sent.column(name).gather(at).alias("sent"), received.column(name).gather(behind).alias("received")])
         return both.select(pl.coalesce("sent", "received").alias(name)).to_series()
 
@@ -123,9 +123,10 @@ _OWN = ("half", "there", "start", "length", "controls")
 
 
 def _with_outside(rows: pl.DataFrame, clock: Clock | None, spans: tuple[tuple[int, int], ...]) -> pl.DataFrame:
-    """Add `outside`: sent alone, and due when the receiver's capture did not run; or received alone, and sent when the sender's did not.
+    """Add `outside`: the packet is in one capture only, and passed the other point while that capture was not running.
 
-    Without aligned clocks order tells as much: what lies before the first packet of its direction that is in both, or behind the last.
+    With aligned clocks, usual delays give the time at the other point. Without, a packet is outside if it precedes the first packet of its
+    direction that is in both captures, or follows the last one.
     """
     if clock is None:
         both = rows.filter(_AT_BOTH)
@@ -165,22 +166,22 @@ def _brought(received: Packets) -> pl.DataFrame:
 
 
 def _acknowledged(sent: Packets) -> pl.DataFrame:
-    """What a direction acknowledges is the other's."""
+    """The highest acknowledged offset per direction. The acknowledgments of one direction cover the data of the other."""
     known = sent.rows.filter(pl.col("acked").is_not_null()).select(pl.col("half") ^ 1, "acked")
     return known.group_by("half").agg(acked_to=pl.col("acked").max()).collect()
 
 
 def _in_doubt(judged: pl.DataFrame) -> pl.DataFrame:
-    """Lost packets without data are not certain where the receiver's capture missed others: nobody acknowledges an ACK."""
+    """Mark lost packets without data as uncertain if the capture missed other packets: ACKs are not acknowledged, so they prove nothing."""
     missed_others = judged.filter(pl.col("fate") == "not_captured")["there"].unique()
     empty = (pl.col("fate") == "lost") & (pl.col("length") == 0)
     return judged.with_columns(certain=pl.col("certain") & ~(empty & pl.col("there").is_in(missed_others.implode())))
 
 
 def _with_arrived_anyway(rows: pl.DataFrame, both: Seen) -> pl.DataFrame:
-    """Add `arrived_anyway`: data that no packet captured behind the path brought, and that the receiver acknowledged.
+    """Add `arrived_anyway`: the receiver ACKed the data, but no packet captured near the receiver carries it.
 
-    Asked of packets that were only sent; false for the others.
+    It is true only for packets that are missing near the receiver.
     """
     alone = rows.filter(pl.col("received_row").is_null(), pl.col("length") > 0).select("sent_row", "half", "start", "length")
     end = pl.col("start") + pl.col("length")

@@ -1,16 +1,16 @@
-"""Two clocks that saw the same packets → how far one is ahead of the other, how fast it runs away, and how sure that is.
+"""Aligns two clocks that timestamped the same packets: their offset, their drift, and the errors of both.
 
-Each packet gives a difference δ = (time in the second capture) − (time in the first). A packet on its way from the first point to the
-second is late by its delay, so δ lies above the clocks' offset; one the other way lies below it. So the offset, as a line over time, must
-run in the corridor between the lowest differences of one way and the highest of the other. The line's slope is the drift. A wrong
-slope makes the corridor narrower (it touches one side early and the other late), so the drift is where the corridor is widest; as the
-packets' least delays come back again and again, few packets are enough. The width of the corridor is the smallest round trip between
-the points. Nothing in two captures tells how it is shared between the two ways: the offset given is the middle, which is exact if both
-smallest delays are equal, and wrong by half the width at most.
+Each packet gives a difference δ = (time in the second capture) − (time in the first). A packet from the first point to the second has
+δ = offset + delay; in the other direction it has δ = offset − delay. The offset, a line over time, therefore lies in the corridor between
+the lowest differences of one direction and the highest of the other. The slope of the line is the drift. A wrong slope makes the corridor
+narrower, because the line touches one edge early and the other late. So the drift is the slope of the widest corridor. Delays return to
+their minimum again and again, so few packets suffice. The width of the corridor is the minimum round trip between the two points. Two
+captures cannot show how it divides between the directions. The result is the middle of the corridor: exact if both minimum delays are
+equal, and wrong by at most half the width.
 
-After Paxson (On calibrating measurements of packet transit times, 1998) and Moon, Skelly and Towsley (Estimation and removal of clock
-skew from network delay measurements, 1999), who fit a line below the delays of one way; the corridor of both ways needs no other assumption
-than that delays are not negative.
+Based on Paxson (On calibrating measurements of packet transit times, 1998) and Moon, Skelly and Towsley (Estimation and removal of clock
+skew from network delay measurements, 1999). They fit a line below the delays of one direction. The corridor of both directions assumes only
+that delays are not negative.
 """
 
 from __future__ import annotations
@@ -28,36 +28,37 @@ if TYPE_CHECKING:
     _Points = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 MOST_DRIFT = 1e-3
-"""Two clocks drift apart by no more: each is disciplined within 500 ppm (the limit of NTP and of Linux's adjtimex), or replaced."""
+"""Maximum drift between two clocks: NTP and Linux's adjtimex correct a clock by at most 500 ppm each."""
 
 RUNS, LEAST_IN_RUN = 8, 4
-"""Runs of packets that must agree on the smallest delay; how well they do is the noise of the estimate. With fewer packets than so many
-in each run, all that the delays vary is noise. Choices of ours."""
+"""The packets are split into 8 runs in order of time. How far the minimum delays of the runs exceed the overall minimum is the noise of the
+estimate. With fewer than 4 packets per run, the full variation of the delays counts as noise (heuristics)."""
 
 HULL_BUCKETS = 8_192
-"""Parts of the packets of which the extreme differences are kept, first roughly, then along the slope that these give."""
+"""Number of buckets for large captures. Only the extreme difference of each bucket enters the hull: first along slope 0, then along the
+slope that this gives."""
 
 SEARCH_STEPS = 110
-"""Steps in which the interval of slopes shrinks by a third at least: 1e-3 · (2/3)^110 is less than a nanosecond in a century."""
+"""Search steps, each of which shrinks the interval of slopes by at least a third: 1e-3 · (2/3)^110 is less than 1 ns per century."""
 
 LEAST_PACKETS = 1
-"""Packets of each way that it takes to place the offset between."""
+"""Minimum number of packets per direction for an alignment."""
 
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """The second capture's clock against the first's.
+    """The second capture's clock relative to the first's.
 
     Attributes:
-        reference_ns: the first capture's time to which `offset_ns` applies: the middle of the packets.
-        offset_ns: how far the second clock is ahead there.
-        drift: seconds by which the second clock gains in a second of the first; 0 where none is seen.
-        drift_error: by how much it can be wrong.
-        error_ns: by how much the offset can be wrong anywhere among the packets, whatever the path does.
-        symmetric_error_ns: by how much it can be wrong if the smallest delays of both ways are equal.
-        round_trip_ns: the smallest round trip between the two points: the sum of both ways' smallest delays.
-        packets: how many were used, there and back.
-        stepped: no line fits: one of the clocks was set during the capture. Offset and delays are then not to be believed.
+        reference_ns: time of the first clock at which `offset_ns` holds: the middle of the packets' time span.
+        offset_ns: how far the second clock is ahead at that time.
+        drift: seconds that the second clock gains per second of the first; 0 if no drift is significant.
+        drift_error: maximum error of the drift.
+        error_ns: maximum error of the offset within the packets' time span, for any path.
+        symmetric_error_ns: maximum error of the offset if the minimum delays of both directions are equal.
+        round_trip_ns: minimum round trip between the two points: the sum of both directions' minimum delays.
+        packets: number of packets used, from the first point to the second and back.
+        stepped: no line fits, because one clock was set during the capture. Offset and delays are then invalid.
     """
 
     reference_ns: int
@@ -71,49 +72,49 @@ class Clock:
     stepped: bool
 
     def ahead_ns(self, first_ns: NDArray[np.int64]) -> NDArray[np.int64]:
-        """How far the second clock is ahead at times of the first."""
+        """How far the second clock is ahead, in ns, at the given times of the first clock."""
         gained = np.rint((first_ns - self.reference_ns) * self.drift).astype(np.int64)
         ahead: NDArray[np.int64] = self.offset_ns + gained
         return ahead
 
     def on_first(self, second_ns: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Times of the second clock on the first."""
+        """Convert times of the second clock to the first clock."""
         nearly = second_ns - self.offset_ns
         return second_ns - self.ahead_ns(second_ns - self.ahead_ns(nearly))
 
 
 class _Corridor:
-    """The differences of both ways; times and differences are centred, so that floats keep nanoseconds."""
+    """The corridor between the differences of both directions. Times and differences are centred, so that floats resolve nanoseconds."""
 
     def __init__(self, there: _Points, back: _Points, around: float) -> None:
-        """`around`: a slope near those that will be asked for."""
+        """`around`: a slope near those that will be requested."""
         self._there, self._back = there, back
         self._low = _lower_chain(*there, around)
         time, height = _lower_chain(back[0], -back[1], -around)
         self._high = time, -height
 
     def upper(self, slope: float) -> float:
-        """The highest line of this slope that no packet there lies below: its value at time 0."""
+        """Value at time 0 of the highest line of this slope that has no packet from the first point to the second below it."""
         time, difference = self._low
         return float((difference - slope * time).min())
 
     def lower(self, slope: float) -> float:
-        """The lowest line of this slope that no packet back lies above: its value at time 0."""
+        """Value at time 0 of the lowest line of this slope that has no packet from the second point to the first above it."""
         time, difference = self._high
         return float((difference - slope * time).max())
 
     def width(self, slope: float) -> float:
-        """Between them; concave in the slope."""
+        """The width of the corridor, upper minus lower line; a concave function of the slope."""
         return self.upper(slope) - self.lower(slope)
 
     def noise(self, slope: float) -> float:
-        """How far the extremes of runs of packets typically lie from the corridor's sides: both sides together."""
+        """The typical distance of a run's extreme from the edge of the corridor, summed over both edges."""
         above = _noise(*self._there, slope, self.upper(slope))
         below = _noise(self._back[0], -self._back[1], -slope, -self.lower(slope))
         return above + below
 
     def offsets(self, at: float, slopes: tuple[float, float]) -> tuple[float, float]:
-        """The lowest and the highest offset at a time that any line through the corridor has."""
+        """The lowest and the highest offset at a time, over all lines within the corridor."""
         low, high = slopes
         highest = _maximum(lambda slope: self.upper(slope) + slope * at, low, high)
         lowest = _maximum(lambda slope: -self.lower(slope) - slope * at, low, high)
@@ -121,16 +122,16 @@ class _Corridor:
 
 
 def align(first_ns: NDArray[np.int64], second_ns: NDArray[np.int64], there: NDArray[np.bool_], resolution_ns: int) -> Clock | None:
-    """Place the second clock against the first.
+    """Align the second clock with the first.
 
     Args:
-        first_ns: when each packet was seen in the first capture.
-        second_ns: when it was seen in the second.
-        there: True for packets on their way from the first point to the second.
-        resolution_ns: the coarser of the two clocks' steps.
+        first_ns: time of each packet in the first capture.
+        second_ns: time of each packet in the second capture.
+        there: True for packets from the first point to the second.
+        resolution_ns: the coarser resolution of the two clocks.
 
     Returns:
-        None with fewer than `LEAST_PACKETS` packets of either way.
+        None if a direction has fewer than `LEAST_PACKETS` packets.
     """
     counts = int(there.sum()), int((~there).sum())
     if min(counts) < LEAST_PACKETS:
@@ -166,7 +167,7 @@ def align(first_ns: NDArray[np.int64], second_ns: NDArray[np.int64], there: NDAr
 
 
 def _interval(corridor: _Corridor, widest: float, least_width: float) -> tuple[float, float]:
-    """The slopes around the widest corridor's for which it is at least so wide."""
+    """The interval of slopes around `widest` for which the corridor has at least `least_width`."""
 
     def edge(inside: float, outside: float) -> float:
         if corridor.width(outside) >= least_width:
@@ -180,7 +181,7 @@ def _interval(corridor: _Corridor, widest: float, least_width: float) -> tuple[f
 
 
 def _maximum(function: Callable[[float], float], low: float, high: float) -> float:
-    """Where a concave function is largest."""
+    """The argument that maximizes a concave function, by ternary search."""
     for _ in range(SEARCH_STEPS):
         third = (high - low) / 3
         if function(low + third) < function(high - third):
@@ -191,7 +192,7 @@ def _maximum(function: Callable[[float], float], low: float, high: float) -> flo
 
 
 def _lower_chain(time: NDArray[np.float64], difference: NDArray[np.float64], around: float) -> _Points:
-    """The lower chain of the points' convex hull; of a few thousand of them where there are more."""
+    """The lower chain of the points' convex hull. More than `HULL_BUCKETS` points are reduced to the lowest point per bucket."""
     order = np.lexsort((difference, time))
     time, difference = time[order], difference[order]
     if time.size > HULL_BUCKETS:
@@ -211,7 +212,7 @@ def _turns_down(time: NDArray[np.float64], height: NDArray[np.float64], one: int
 
 
 def _lowest_in_buckets(height: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The place of the lowest value in each of `HULL_BUCKETS` parts."""
+    """The index of the lowest value in each of `HULL_BUCKETS` buckets."""
     starts = np.linspace(0, height.size, HULL_BUCKETS, endpoint=False).astype(np.int64)
     bucket = np.repeat(np.arange(starts.size), np.diff(starts, append=height.size))
     places: NDArray[np.int64] = np.lexsort((height, bucket))[starts]
@@ -219,7 +220,7 @@ def _lowest_in_buckets(height: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def _noise(time: NDArray[np.float64], difference: NDArray[np.float64], slope: float, at_zero: float) -> float:
-    """How far the lowest differences of runs of packets lie above a line: their median."""
+    """The median distance of the runs' lowest differences above a line; with few packets, the largest distance of any difference."""
     residual = (difference - slope * time - at_zero)[np.argsort(time, kind="stable")]
     if residual.size < RUNS * LEAST_IN_RUN:
         return float(residual.max())

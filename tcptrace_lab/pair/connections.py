@@ -1,4 +1,4 @@
-"""Which connection of one capture is which of the other: by sequence numbers, because addresses and ports may have been translated."""
+"""Matches the connections of two captures by sequence numbers, because NAT may have changed addresses and ports."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ import polars as pl
 from tcptrace_lab.pair.packets import SYN
 
 LEAST_SHARED = 2
-"""Packets that two connections must share, unless their ports are the same: one 32-bit number can be the same by chance among many."""
+"""Minimum number of common packets, unless the ports are equal: a single 32-bit sequence number can coincide by chance."""
 
 MOST_HALVES_A_KEY = 4
-"""A packet that so many directions or more of one capture have tells nothing, and a capture made to be slow would have it in all."""
+"""A key in this many or more directions of one capture is ignored: it identifies nothing, and crafted captures could make the join huge."""
 
 SAMPLED_KEYS = 1_000_000
-"""Keys looked at per capture, besides all SYNs: of more, an evenly drawn part is enough."""
+"""Approximate maximum number of keys per capture, besides all SYNs. Larger captures are sampled evenly."""
 
 PORTS = ("client_port", "server_port")
 
 
 def paired(first: pl.DataFrame, second: pl.DataFrame, ports: tuple[pl.DataFrame, pl.DataFrame]) -> pl.DataFrame:
-    """Pair the connections of two captures, each with one at most.
+    """Pair the connections of two captures, each with at most one.
 
     Args:
-        first: rows of the first capture, as `packets.identities` makes them.
-        second: those of the second.
-        ports: rows of `schema.CONNECTIONS` of each; where they share one packet only, the ports must be the same.
+        first: rows of `packets.identities` of the first capture.
+        second: rows of `packets.identities` of the second capture.
+        ports: rows of `schema.CONNECTIONS` of both; connections with only one common packet must have equal ports.
 
     Returns:
-        `a b swapped shared`, by `a`: the numbers of the connections, whether what is called the client in one is called the server in the
-        other, and how many packets they share.
+        `a b swapped shared`, sorted by `a`: connection numbers, whether client and server are exchanged between the captures, and the
+        number of common packets.
     """
     shared = _keys(first, "a").join(_keys(second, "b"), on=["seq", "length", "controls"])
     counted = (
@@ -40,7 +40,7 @@ def paired(first: pl.DataFrame, second: pl.DataFrame, ports: tuple[pl.DataFrame,
 
 
 def _keys(rows: pl.DataFrame, name: str) -> pl.DataFrame:
-    """What tells connections apart: `seq length controls`, each once per direction, of packets that take sequence numbers."""
+    """The keys of connections: distinct `seq length controls` per direction, of packets with payload, SYN, FIN or RST."""
     keys = (
         rows.lazy()
         .filter((pl.col("length") > 0) | (pl.col("controls") != 0))
@@ -51,13 +51,13 @@ def _keys(rows: pl.DataFrame, name: str) -> pl.DataFrame:
     )
     if keys.height <= SAMPLED_KEYS:
         return keys
-    share = keys.height // SAMPLED_KEYS + 1  # by what the key is, so that the other capture draws the same ones
+    share = keys.height // SAMPLED_KEYS + 1  # by a hash of the key, so that both captures sample the same keys
     drawn = pl.struct("seq", "length").hash(seed=0) % share == 0
     return keys.filter((pl.col("controls") & SYN != 0) | drawn)
 
 
 def _same_ports(counted: pl.DataFrame, ports: tuple[pl.DataFrame, pl.DataFrame]) -> pl.Series:
-    """Whether the two connections of each row have the same ports."""
+    """Whether the two connections of each row have equal ports."""
     known = counted
     for name, table in zip(("a", "b"), ports, strict=True):
         known = known.join(table.select(pl.col("conn").alias(name), *(pl.col(port).alias(f"{name}_{port}") for port in PORTS)), on=name)
@@ -68,7 +68,7 @@ def _same_ports(counted: pl.DataFrame, ports: tuple[pl.DataFrame, pl.DataFrame])
 
 
 def _best(rows: pl.DataFrame) -> pl.DataFrame:
-    """Of rows in order of preference, those whose connections no earlier row has taken."""
+    """Greedy selection: rows, in order of preference, whose connections no earlier row uses."""
     taken: tuple[set[int], set[int]] = set(), set()
     keep = []
     for a, b in rows.select("a", "b").iter_rows():

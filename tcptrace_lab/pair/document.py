@@ -1,4 +1,4 @@
-"""The published JSON of a pair of captures: `pair.schema.json` beside the package's other schema."""
+"""The published JSON of a pair of captures (`pair.schema.json` in the package)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 1
 
 MOST_FRAMES = 1_000
-"""Frames of one kind listed per direction; the counts beside them are whole."""
+"""Maximum number of frames listed per kind and direction; the counts include all frames."""
 
 PPM = 1e6
 NS_PER_S, NS_PER_MS = 1e9, 1e6
@@ -29,11 +29,11 @@ FRAMES = {
     "unseen_by_sender": ("unseen_by_sender", "received_frame"),
     "copied": ("copied", "received_frame"),
 }
-"""Key of a list of frames → the fate it lists, and in whose capture the frames are."""
+"""Key of a list of frames → (fate of the listed packets, column with their frame number)."""
 
 
 def document(pair: Pair) -> dict[str, Any]:
-    """The whole of it, ready for `json.dump`."""
+    """The document as JSON values."""
     return {
         "schema_version": SCHEMA_VERSION,
         "captures": list(pair.captures),
@@ -103,7 +103,7 @@ def _times(row: dict[str, Any] | None, name: str) -> dict[str, Any]:
 
 
 def _frames(packets: pl.DataFrame) -> dict[tuple[int, str], list[int]]:
-    """(half, key) → the first frames of that kind, each once."""
+    """(direction number, key) → the first `MOST_FRAMES` distinct frames of that kind."""
     found = {}
     chosen = {key: (pl.col("fate") == fate, frame) for key, (fate, frame) in FRAMES.items()}
     chosen["reordered"] = (pl.col("reordered"), "received_frame")

@@ -1,4 +1,4 @@
-"""What became of each packet → the figures of each direction."""
+"""Figures of each direction, from the fates of its packets: counts, delays and round-trip times."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import polars as pl
 
 QUANTILES = {"p50": 0.50, "p95": 0.95}
 TIMES = ("delay", "ack_delay", "round_trip", "network")
-"""`delay`: from point to point, one way. `ack_delay`: from a packet's passing the point near the receiver to its ACK's passing there: what
-the receiver's host adds. `round_trip`: the same at the point near the sender. `network`: a round trip less its ACK delay: what path and
-both its queues add, known without aligned clocks."""
+"""`delay`: one-way delay between the points. `ack_delay`: from data to its ACK at the point near the receiver, which is what the receiving
+host adds. `round_trip`: from data to its ACK at the point near the sender. `network`: round trip minus ACK delay, which is the delay of the
+path and its queues in both directions; it needs no aligned clocks."""
 
 
 def directions(packets: pl.DataFrame) -> pl.DataFrame:
-    """The figures of each direction.
+    """Compute the figures of each direction.
 
     Args:
         packets: as `between.packets` returns them.
 
     Returns:
-        By `half`: `sent received matched lost lost_bytes not_captured unseen_by_sender copied outside reordered uncertain` (counts of
-        packets, and bytes) and for each of `TIMES` `<name>_samples`, `<name>_min_ns`, `_p50_ns`, `_p95_ns`, `_max_ns`. `lost_bytes` is
-        payload, resends included.
+        One row per direction (`half`): `sent received matched lost lost_bytes not_captured unseen_by_sender copied outside reordered
+        uncertain` (numbers of packets; `lost_bytes` is payload, retransmits included), and for each of `TIMES` `<name>_samples`,
+        `<name>_min_ns`, `_p50_ns`, `_p95_ns`, `_max_ns`.
     """
     fate = pl.col("fate")
     counts = packets.group_by("half").agg(
@@ -31,7 +31,7 @@ def directions(packets: pl.DataFrame) -> pl.DataFrame:
         reordered=pl.col("reordered").sum(),
         uncertain=(~pl.col("certain")).sum(),
     )
-    # Times that an ACK tells are those of the data of the other direction.
+    # An ACK's times describe the data of the other direction.
     acks = packets.filter(fate == "matched").select(
         half=pl.col("half") ^ 1,
         ack_delay="sent_rtt_ns",

@@ -1,8 +1,8 @@
-"""Packet by packet: which packet of one capture is which of the other, told apart from its own resends and copies.
+"""Matches the packets of two captures one by one, and tells a packet from its retransmits and duplicates.
 
-A packet is known again by its sequence number, length, SYN, FIN and RST, acknowledgment, and, where they pass the path unchanged, by its
-TCP timestamp, SACK blocks and IP identification. What is left ambiguous after that (identical headers: resends within a tick of the
-timestamps, on a stack that does not number its packets) is told apart by time, once the clocks are aligned on what is certain.
+A packet is identified by its sequence number, length, SYN, FIN and RST, its acknowledgment number, and, if the path leaves them unchanged,
+its TCP timestamp, SACK blocks and IP identification. Packets with identical headers stay ambiguous, for example retransmits within one tick
+of the timestamp clock on a stack without IP identification. Their times decide, after the clocks are aligned on the unambiguous packets.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ if TYPE_CHECKING:
     from tcptrace_lab.pair.store import Packets
 
 BASE = ("half", "start", "length", "controls", "ack")
-"""What a packet keeps on any path that does not rewrite TCP itself."""
+"""Fields that every path leaves unchanged, unless it rewrites TCP itself."""
 
 MARKS = ("tsval", "ip_id", "sacked")
-"""What most paths leave alone, and what tells a resend from its original."""
+"""Fields that most paths leave unchanged, and that distinguish a retransmit from the original."""
 
 PART_PACKETS = 65_536
-"""Packets that are matched at a time, about: some 50 MB."""
+"""Approximate number of packets matched at a time, in about 50 MB of memory."""
 
 PRESERVED_SHARE = 0.95
-"""Of the packets that are certain by `BASE` alone, so many must have kept a mark, for the mark to tell packets apart. A choice of ours."""
+"""Minimum share of packets, among those that `BASE` alone identifies, whose mark is unchanged, for that mark to be used (a heuristic)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Packets that are the same by what is known of them.
+    """Packets matched by their headers.
 
     Attributes:
-        single: `sent_row received_row`: packets that nothing else is like in either capture; null where one has none.
-        several: `sent_row received_row rank key`: of several alike, which have one `key`, the first is with the first, and so on.
+        single: `sent_row received_row` of packets with unique headers in both captures; null if one capture lacks the packet.
+        several: `sent_row received_row rank key` of packets with identical headers, which share a `key`. They are paired in capture order.
     """
 
     single: pl.DataFrame
@@ -51,12 +51,12 @@ class Found:
 
 
 def matched(sent: Packets, received: Packets) -> Found:
-    """Match packets by what they carry.
+    """Match packets by their headers.
 
     Args:
-        sent: packets as seen near their sender, with `row` (0, 1, …), `half` (a direction of a pair of connections), `there` (it goes from
-            the first capture to the second) and `start`.
-        received: packets as seen near their receiver, likewise; `start` in the same offsets.
+        sent: packets as seen near their sender, with `row` (0, 1, …), `half` (number of the direction), `there` (True from the first
+            capture point to the second), `BASE` and `MARKS`.
+        received: packets as seen near their receiver, with the same columns and stream offsets.
     """
     sides = sent, received
     parts = 1 + max(rows.height for rows in sides) // PART_PACKETS
@@ -66,11 +66,11 @@ def matched(sent: Packets, received: Packets) -> Found:
 
 
 Sides: TypeAlias = tuple[pl.DataFrame, pl.DataFrame]
-"""Packets as sent, and as received."""
+"""Packets as seen near their sender, and as seen near their receiver."""
 
 
 def _part(sides: tuple[Packets, Packets], part: int, parts: int) -> Sides:
-    """Of packets with one key, all or none."""
+    """One part of the packets of both captures. Packets with the same headers are in the same part."""
     sent, received = (packets.of_keys((*BASE, *MARKS), part, parts) for packets in sides)
     return sent, received
 
@@ -97,7 +97,7 @@ def _matched(sides: Sides, kept: pl.DataFrame, part: int) -> Found:
 
 
 def _preserved(sides: tuple[Packets, Packets], parts: int) -> pl.DataFrame:
-    """Per `half`, whether each of `MARKS` passes the path unchanged: `half tsval_kept ip_id_kept sacked_kept`."""
+    """Whether the path leaves each of `MARKS` unchanged, per direction: `half tsval_kept ip_id_kept sacked_kept`."""
     same = [(pl.col(mark) == pl.col(f"{mark}_there")).sum().cast(pl.Int64).alias(mark) for mark in MARKS]
     counted = []
     for part in range(parts):
@@ -111,7 +111,7 @@ def _preserved(sides: tuple[Packets, Packets], parts: int) -> pl.DataFrame:
 
 
 def align(found: Found, sent: Packets, received: Packets, resolution_ns: int) -> Clock | None:
-    """The clocks, by the packets that are certain; see `clocks.align`."""
+    """Align the clocks on the packets with unique headers, by `clocks.align`."""
     certain = found.single.drop_nulls().sort("sent_row")
     sent_ns, received_ns, there = (
         packets.column(name).gather(certain[row]).to_numpy()
@@ -121,17 +121,17 @@ def align(found: Found, sent: Packets, received: Packets, resolution_ns: int) ->
 
 
 def settled(found: Found, sent_ns: NDArray[np.int64], arrived_ns: NDArray[np.int64], least_delay_ns: int) -> pl.DataFrame:
-    """Tell the ambiguous ones apart by time.
+    """Resolve ambiguous packets by time.
 
     Args:
         found: as `matched` returns it.
-        sent_ns: when they were sent, by row.
-        arrived_ns: when they arrived, by row, on the same clock.
-        least_delay_ns: no packet is taken to have arrived sooner.
+        sent_ns: send times, by row.
+        arrived_ns: arrival times, by row, on the same clock.
+        least_delay_ns: minimum delay of a packet.
 
     Returns:
-        `sent_row received_row copy certain`: one row per match, per packet sent alone, and per packet received alone; `copy` is True
-        for what arrived again of a packet that is matched elsewhere, `certain` where no time was needed.
+        `sent_row received_row copy certain`: one row per match, per packet seen only near its sender, and per packet seen only near its
+        receiver. `copy` is True for a further arrival of a matched packet. `certain` is True if the match did not need times.
     """
     rows: list[tuple[int | None, int | None, bool, bool]] = []
     for group in found.several.sort("key", "rank").partition_by("key", maintain_order=True):
@@ -145,9 +145,10 @@ def settled(found: Found, sent_ns: NDArray[np.int64], arrived_ns: NDArray[np.int
 def _by_time(
     senders: list[int], receivers: list[int], sent_ns: NDArray[np.int64], arrived_ns: NDArray[np.int64], least_ns: int
 ) -> Iterator[tuple[int | None, int | None, bool, bool]]:
-    """Which arrival belongs to which of several like packets; in the order in which they were sent, as far as time admits it.
+    """Assign the arrivals of packets with identical headers to their transmissions, in order, as far as times allow.
 
-    With fewer arrivals than packets, each belongs to the last that can have arrived by then; what arrives beyond their number is a copy.
+    With fewer arrivals than transmissions, an arrival belongs to the last transmission that can have arrived by then. Arrivals beyond the
+    number of transmissions are copies.
     """
     certain = len(senders) <= 1
     pairs: dict[int, int] = {}

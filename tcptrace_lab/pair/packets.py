@@ -1,4 +1,4 @@
-"""A capture's segments → its packets as they can be known again in another capture: by numbers that a NAT leaves alone."""
+"""Turns a capture's segments into packets that can be recognized in another capture, by header fields that NAT does not change."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     class Captured(Protocol):
-        """What is needed of the `Analysis` of each capture."""
+        """The attributes of `Analysis` that pairing uses."""
 
         @property
         def name(self) -> str:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
         @property
         def capture(self) -> Mapping[str, Any]:
-            """The "capture" object of the JSON."""
+            """The object `capture` of the JSON."""
 
         @property
         def connections(self) -> pl.LazyFrame:
@@ -36,18 +36,18 @@ if TYPE_CHECKING:
 
 
 MOST_PACKETS = 2_000_000
-"""Segments of one capture that are laid beside the other's: at so many in each, 690 MB to 1.05 GB were measured (many connections; one)."""
+"""Maximum number of segments per capture. With this many in each, pairing takes 690 MB (many connections) to 1.05 GB (one connection)."""
 
 SEQ_SPACE = 1 << 32
 SYN, FIN, RST = 0x02, 0x01, 0x04
 CONTROLS = SYN | FIN | RST
-"""Flags by which a packet is known again; the others may be changed on the way (PSH and CWR by offload, ECE by routers' marks)."""
+"""Flags that identify a packet. Other flags may change on the path: offload changes PSH and CWR, and router marks lead to ECE."""
 
 ABSENT = -1
-"""Stands for a number that a packet does not have: keys with nulls would not join."""
+"""Value of a field that a packet does not have. Null is not usable, because null keys do not join."""
 
 TIMESTAMP_BYTES = 12
-"""The timestamps option with its padding (RFC 7323, appendix A): so much less payload fits into a segment."""
+"""Size of the timestamps option with padding (RFC 7323, appendix A), which reduces the payload of a segment."""
 
 _IDENTITY_COLUMNS = ("conn", "from_client", "seq", "payload_bytes", "flags", "ttl", "kind")
 _COLUMNS = (
@@ -56,26 +56,26 @@ _COLUMNS = (
 )
 
 SYSTEMATIC_SHARE = 0.2
-"""A capture that holds packets twice holds nearly all of them twice, half of its segments: where fewer than this share are second copies,
-the path made them (a heuristic)."""
+"""A capture that records packets twice does so for nearly all of them, so half of its segments are duplicates. If duplicates are less than
+this share of the segments, the path created them (a heuristic)."""
 
 
 def _made_by_capture(captured: Captured) -> pl.Expr:
-    """Which segments are second copies that the capture made; one capture alone cannot tell them from those of the path."""
+    """Segments that are duplicates made by the capture, not by the path: a single duplicate cannot show this, the share of them does."""
     copies = pl.col("kind").cast(pl.String) == "capture_duplicate"
     share = captured.segments.select(copies.mean()).collect().item()
     return copies if share is not None and share >= SYSTEMATIC_SHARE else pl.lit(value=False)
 
 
 def identities(captured: Captured) -> pl.DataFrame:
-    """What tells the connections of a capture from one another, and their place.
+    """The fields that identify a capture's connections and its capture point.
 
     Returns:
-        In capture order `conn from_client seq length controls ttl`: `seq` is the 32-bit number. Second copies that the
-        capture made are left out.
+        `conn from_client seq length controls ttl` in capture order. `seq` is the 32-bit sequence number of the header. Duplicates made by
+        the capture are left out.
 
     Raises:
-        UsageError: there are more than `MOST_PACKETS`.
+        UsageError: more than `MOST_PACKETS` segments.
     """
     own = pl.when("from_client").then("client_isn").otherwise("server_isn")
     wanted = ["conn", "from_client", _wire_number("seq", own).cast(pl.UInt32).alias("seq"), _LENGTH, _CONTROLS, "ttl"]
@@ -83,15 +83,15 @@ def identities(captured: Captured) -> pl.DataFrame:
 
 
 def packets(captured: Captured) -> Iterator[pl.DataFrame]:
-    """The segments of a capture with their numbers as on the wire, some at a time, the first of them perhaps none.
+    """The segments of a capture with the fields that identify a packet, in batches; the first batch is empty.
 
     Yields:
-        In capture order `frame ts_ns conn from_client start length controls acked ack tsval ip_id sacked rtt_ns`: `start` and `acked` are
-        offsets in the streams, `ack` the 32-bit number, `sacked` stands for the SACK blocks, counted from the acknowledgment. What a
-        packet lacks is `ABSENT`, but for `acked` and `rtt_ns` (null). Second copies that the capture made are left out.
+        `frame ts_ns conn from_client start length controls acked ack tsval ip_id sacked rtt_ns` in capture order. `start` and `acked` are
+        stream offsets, `ack` is the 32-bit acknowledgment number, and `sacked` is a hash of the SACK blocks relative to it. A missing field
+        is `ABSENT`; missing `acked` and `rtt_ns` are null. Duplicates made by the capture are left out.
 
     Raises:
-        UsageError: there are more than `MOST_PACKETS`, or the capture stores no times.
+        UsageError: more than `MOST_PACKETS` segments, or the capture has no timestamps.
     """
     other = pl.when("from_client").then("server_isn").otherwise("client_isn")
     wanted = [
@@ -121,7 +121,7 @@ def _wire_number(offset: str, isn: pl.Expr) -> pl.Expr:
 
 
 def _batches(captured: Captured, columns: tuple[str, ...], wanted: list[Any]) -> Iterator[pl.DataFrame]:
-    """Some columns of all segments but the capture's copies, made of a batch at a time; the first has no rows."""
+    """Compute columns of all segments but duplicates made by the capture, batch by batch. The first batch has no rows."""
     isns = captured.connections.select("conn", *(pl.col(f"{side}_isn").cast(pl.Int64) for side in SIDES)).collect()
     chosen = captured.segments.select(columns).filter(~_made_by_capture(captured)).head(MOST_PACKETS + 1)
     count = 0
@@ -134,20 +134,20 @@ def _batches(captured: Captured, columns: tuple[str, ...], wanted: list[Any]) ->
 
 
 def _sacked() -> pl.Expr:
-    """A number for the SACK blocks that is the same in every capture; null without the option."""
+    """A hash of the SACK blocks relative to the acknowledgment number, equal in every capture; null without SACK blocks."""
     words = (pl.col("sack_blocks") - pl.col("ack")).cast(pl.List(pl.String)).list.join(",")
     return pl.when(pl.col("sack_blocks").is_not_null()).then(words.hash(seed=0) % (1 << 62)).cast(pl.Int64)
 
 
 def piece_bytes(first: pl.DataFrame, second: pl.DataFrame) -> pl.DataFrame:
-    """How long a packet on the wire can be at most, per pair of connections: what is longer was joined by offload.
+    """The maximum payload of a packet on the wire, per pair of connections. Offload (TSO, GRO) merged any longer segment.
 
     Args:
         first: rows of `schema.CONNECTIONS` of the first capture.
-        second: those of the second, the same pair in the same row.
+        second: rows of the second capture; equal rows are one pair.
 
     Returns:
-        `piece`: by the MSS of both SYNs; where no SYN was captured, by the smaller of the longest segments in either capture.
+        `piece` in bytes: from the MSS options of the SYNs; without a captured SYN, the smaller of both captures' longest segments.
     """
     offers = [table[f"{side}_mss_bytes"].alias(f"{place}{side}") for place, table in (("a", first), ("b", second)) for side in SIDES]
     stamped = pl.any_horizontal(pl.lit(first["client_timestamps"] & first["server_timestamps"]).fill_null(value=False))
@@ -159,12 +159,13 @@ def piece_bytes(first: pl.DataFrame, second: pl.DataFrame) -> pl.DataFrame:
 
 
 def cut(rows: pl.DataFrame) -> pl.DataFrame:
-    """Segments longer than `piece` (a column) as the packets that the wire carried; the column is gone afterwards.
+    """Split segments longer than the column `piece` into the packets on the wire, and drop that column.
 
-    The card numbers them on (IP identification) and puts FIN on the last; the times stay those of the whole.
+    As the network card does, number the packets consecutively (IP identification) and set FIN on the last one. All packets of a segment
+    keep its time.
 
     Raises:
-        UsageError: they would be more than `MOST_PIECES`.
+        UsageError: more than `MOST_PIECES` packets.
     """
     long = pl.col("length") > pl.col("piece")
     joined = rows.filter(long)

@@ -1,4 +1,4 @@
-"""The road from two analyses to a `Pair`; nothing else."""
+"""`pair_captures`: runs all steps from two analyses to a `Pair`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.pair.store import Packets
 
 EARLY_SHARE = 0.25
-"""A packet may seem to arrive earlier than the smallest delay by this share of it, for the clocks' error. A choice of ours."""
+"""Share of the minimum delay by which a packet may seem to arrive too early, because of the clocks' error (a heuristic)."""
 
 
 ENDPOINT_COLUMNS = (
@@ -38,20 +38,20 @@ ENDPOINT_COLUMNS = (
         for name in ("addr", "port", "isn", "mss_bytes", "timestamps", "max_segment_bytes", "rtt_min_ns", "unique_bytes")
     ),
 )
-"""What is wanted of `schema.CONNECTIONS`."""
+"""The columns of `schema.CONNECTIONS` that pairing uses."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two captures laid side by side.
+    """Two captures of the same transfers, matched packet by packet.
 
     Attributes:
-        captures: the "capture" objects of both, in the order given.
-        connections: `a b swapped shared first_is_near_client known_by`: one row per pair of connections; `half` numbers below are twice
-            its row for the direction that the first capture calls the client's, and one more for the other.
-        endpoints: `ENDPOINT_COLUMNS` of both captures, the same pair in the same row.
-        clock: the second capture's clock against the first's; None where too few packets of either way are in both.
-        packets: what became of each packet, as `between.packets` returns it.
+        captures: the objects `capture` of both JSON documents, in the given order.
+        connections: `a b swapped shared first_is_near_client known_by`, one row per pair of connections. The direction number `half` of
+            `packets` is twice the row number for packets sent by the first capture's client, and one more for its server's.
+        endpoints: `ENDPOINT_COLUMNS` of both captures; equal rows are one pair.
+        clock: the second capture's clock relative to the first's; None if a direction has too few matched packets.
+        packets: the fate of each packet, as `between.packets` returns it.
     """
 
     captures: tuple[dict[str, Any], dict[str, Any]]
@@ -61,15 +61,16 @@ class Pair:
     packets: pl.DataFrame
 
     def write_json(self, stream: IO[bytes]) -> None:
-        """Write the JSON document (UTF-8, with a newline at its end)."""
+        """Write the JSON document (UTF-8, ending with a newline)."""
         stream.write(json.dumps(document(self)).encode() + b"\n")
 
 
 def pair_captures(first: Captured, second: Captured) -> Pair:
-    """Lay two captures of the same transfers side by side. Which is nearer to which host is found out; the order does not matter.
+    """Match two captures of the same transfers. Their order does not matter: each connection shows which capture is nearer to its client.
 
     Raises:
-        UsageError: the captures have no connection in common, are too large, store no times, or were taken at the same point.
+        UsageError: the captures have no connection in common, are too large, or have no timestamps.
+        OutputUnwritable: no space for temporary files.
     """
     tables = _endpoints(first), _endpoints(second)
     known = [identities(first), identities(second)]
@@ -100,20 +101,20 @@ def _endpoints(captured: Captured) -> pl.DataFrame:
 
 
 def _of_pairs(pairs: pl.DataFrame, name: str, table: pl.DataFrame) -> pl.DataFrame:
-    """The rows of a table by connection, by pair."""
+    """The rows of a table of connections, one row per pair."""
     return pairs.select(conn=name).join(table, on="conn", how="left", maintain_order="left")
 
 
 def _of_halves(pairs: pl.DataFrame, ends: tuple[pl.DataFrame, ...]) -> pl.DataFrame:
-    """The pairs with their number, the longest packet of each, and how far the second capture's streams begin elsewhere."""
+    """The pairs with their number, the maximum payload of a packet (`piece`), and the stream offset shift of each direction (`_shift`)."""
     shifts = (_shift(ends, pairs, side).alias(side) for side in SIDES)
     return pairs.with_row_index("pair").with_columns(piece_bytes(*ends)["piece"], *shifts)
 
 
 def _halved(rows: pl.DataFrame, about: pl.DataFrame, name: str) -> pl.DataFrame:
-    """The packets of the paired connections of one capture, with `half`, `near_sender` and `there`, cut to what the wire carried.
+    """The packets of one capture's paired connections, with `half`, `near_sender` and `there`, split as on the wire (`cut`).
 
-    Offsets are made those of the first capture, whose stream may begin elsewhere.
+    Stream offsets of the second capture are converted to those of the first.
     """
     swapped = pl.col("swapped") if name == "b" else pl.lit(value=False)
     columns = ["half", "there", "near_sender", *(column for column in rows.columns if column not in {"conn", "from_client"}), "piece"]
@@ -133,7 +134,7 @@ def _halved(rows: pl.DataFrame, about: pl.DataFrame, name: str) -> pl.DataFrame:
 
 
 def _shift(ends: tuple[pl.DataFrame, ...], pairs: pl.DataFrame, side: str) -> pl.Series:
-    """How far offset 0 of a stream (of what the first capture calls `side`) lies behind in the second capture."""
+    """What to add to stream offsets of the second capture to get those of the first, for data sent by the first capture's `side`."""
     other = {"client": "server", "server": "client"}[side]
     isn_b = pl.when(pairs["swapped"]).then(ends[1][f"{other}_isn"]).otherwise(ends[1][f"{side}_isn"]).cast(pl.Int64)
     ahead = (isn_b - ends[0][f"{side}_isn"].cast(pl.Int64) + SEQ_SPACE // 2) % SEQ_SPACE - SEQ_SPACE // 2
@@ -141,7 +142,7 @@ def _shift(ends: tuple[pl.DataFrame, ...], pairs: pl.DataFrame, side: str) -> pl
 
 
 def _by_place(captures: Mapping[str, Captured], pairs: pl.DataFrame, ends: tuple[pl.DataFrame, ...]) -> tuple[Packets, Packets]:
-    """The packets of both captures as seen near their sender, and near their receiver; in capture order within each half, by `row`."""
+    """The packets of both captures as seen near their sender, and near their receiver, each in capture order per direction (`row`)."""
     about = _of_halves(pairs, ends)
     places = {True: Writer(), False: Writer()}
     for name, captured in captures.items():
@@ -153,7 +154,7 @@ def _by_place(captures: Mapping[str, Captured], pairs: pl.DataFrame, ends: tuple
 
 
 def _on_first_clock(rows: Packets, clock: Clock | None, *, in_first: bool) -> NDArray[np.int64]:
-    """The rows' times on the first capture's clock; as they are if there is no knowing."""
+    """The times of the rows, converted to the first capture's clock; unchanged if the clocks are not aligned."""
     times: NDArray[np.int64] = rows.column("ts_ns").to_numpy()
     if clock is None:
         return times

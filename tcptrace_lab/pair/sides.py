@@ -1,25 +1,25 @@
-"""Which of two captures is nearer to a connection's client: by round trips, and by how often routers have counted its packets down."""
+"""Decides which of two captures is nearer to a connection's client, by round-trip times and by TTLs."""
 
 from __future__ import annotations
 
 import polars as pl
 
 KNOWN_BY = ("round_trips", "ttl", "order")
-"""How it is known: a capture near the client sees long answers to the client and short ones to the server; routers decrement the TTL;
-or it is only assumed that the captures were given in the order of the client's packets."""
+"""Evidence. round_trips: near the client, the RTT of the client's data is long and that of the server's data is short. ttl: routers
+decrement the TTL. order: no evidence; the first capture is assumed to be nearer to the client."""
 
 
 def near_client(pairs: pl.DataFrame, first: pl.DataFrame, second: pl.DataFrame, a: pl.DataFrame, b: pl.DataFrame) -> pl.DataFrame:
     """Add `first_is_near_client` and `known_by` to the pairs.
 
+    The client is that of the first capture.
+
     Args:
         pairs: as `connections.paired` returns them.
-        first: rows of the first capture as `packets.identities` makes them.
-        second: those of the second.
-        a: rows of `schema.CONNECTIONS` of the first capture, by pair.
-        b: those of the second.
-
-    The client is what the first capture calls so.
+        first: rows of `packets.identities` of the first capture.
+        second: rows of `packets.identities` of the second capture.
+        a: rows of `schema.CONNECTIONS` of the first capture, one per pair.
+        b: rows of `schema.CONNECTIONS` of the second capture, one per pair.
     """
     swapped = pairs["swapped"]
 
@@ -38,7 +38,7 @@ def near_client(pairs: pl.DataFrame, first: pl.DataFrame, second: pl.DataFrame, 
 
 
 def _hops(pairs: pl.DataFrame, first: pl.DataFrame, second: pl.DataFrame) -> pl.Series:
-    """By how much more the second capture's packets of the client were counted down than the first's; 0 if nothing is known."""
+    """How much lower the mean TTL of the client's packets is in the second capture, in whole hops; 0 if unknown."""
     mean = pl.col("ttl").cast(pl.Float64).mean()
     a = first.filter("from_client").group_by("conn").agg(a_ttl=mean)
     b = second.group_by("conn", "from_client").agg(b_ttl=mean)

@@ -1,4 +1,4 @@
-"""Packets that may outgrow memory, numbered in the order of adding."""
+"""A store for packets that do not fit into memory, numbered in the order of adding."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 KEPT_PACKETS = 262_144
-"""Packets kept in memory, about 20 MB; beyond them they go to temporary files."""
+"""Maximum number of packets kept in memory, about 20 MB; more go to temporary files."""
 
 MOST_PIECES = 4_000_000
-"""Packets of both captures that are laid side by side, as on the wire. A capture made to be slow has more."""
+"""Maximum number of packets per store, as on the wire. It limits the time that a crafted capture can take."""
 
 
 class Writer:
-    """Takes packets some at a time."""
+    """Collects packets in batches."""
 
     def __init__(self) -> None:
-        """None yet."""
+        """Start with no packets."""
         self._spill: Spill | None = None
         self._rows = 0
 
     def add(self, packets: pl.DataFrame) -> None:
-        """Some more, all with the same columns.
+        """Add a batch. All batches have the same columns.
 
         Raises:
-            UsageError: there are more than `MOST_PIECES`.
-            OutputUnwritable: the temporary files have no room.
+            UsageError: more than `MOST_PIECES` packets.
+            OutputUnwritable: no space for temporary files.
         """
         if self._spill is None:
             self._spill = Spill({"row": pl.Int32(), **packets.schema}, KEPT_PACKETS)
@@ -44,23 +44,23 @@ class Writer:
             )
 
     def finish(self) -> Packets:
-        """All of them."""
+        """All packets that were added."""
         return Packets(pl.LazyFrame() if self._spill is None else self._spill.finish(), self._rows)
 
 
 class Packets:
-    """Packets with the columns that they were added with, and `row`: 0, 1, and so on."""
+    """Packets with the columns of the added batches, and `row` (0, 1, …)."""
 
     def __init__(self, rows: pl.LazyFrame, height: int) -> None:
-        """`rows` are `height` rows in order."""
+        """`rows` has `height` rows, in order of `row`."""
         self.rows = rows
         self.height = height
 
     def column(self, name: str) -> pl.Series:
-        """One column, by row."""
+        """One column, in order of `row`."""
         return self.rows.select(name).collect().to_series()
 
     def of_keys(self, keys: Sequence[str], part: int, parts: int) -> pl.DataFrame:
-        """`keys` and `row` of one of so many parts; packets whose first two keys are the same are in one part, in whatever capture."""
+        """`keys` and `row` of one of `parts` parts. Packets with equal first two keys are in the same part, in every capture."""
         wanted = self.rows if parts == 1 else self.rows.filter(pl.struct(keys[:2]).hash(seed=0) % parts == part)
         return wanted.select(*keys, "row").collect()

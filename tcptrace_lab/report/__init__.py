@@ -1,10 +1,10 @@
-"""The report of one analysis: `data(analysis)` → plain dictionary, `render(dictionary)` → one self-contained HTML page.
+"""The HTML report of one analysis: `data(analysis)` returns a plain dictionary, `render(dictionary)` one self-contained HTML page.
 
-Read in this order: `shape` (the dictionary) · `data` (the page) · `table` · `udp` · `pair` · `drawn` (a connection with its figures) ·
-`choose` (which connections have room) · `tracked` and `series` (segments → lines and marks, in one pass) · `thin` (which points
-are drawn) · `windows` and `zoom` (the place of a finding, with every segment) · `sizes` (messages by size) · `plots` (→ Plotly
-figures) · `numbers` (→ words) · `pack` and `render` (→ HTML). `define` says what the words mean. `predicted` makes the
-page of a prediction the same way.
+Read in this order: `shape` (types of the dictionary) · `data` (builds it) · `table` (connection table) · `udp` · `pair` (two captures) ·
+`drawn` (one connection with its figures) · `choose` (which connections get figures) · `tracked` and `series` (segments → lines and marks,
+in one pass) · `thin` (reduces the points of a line) · `windows` and `zoom` (the surroundings of a finding, with every segment) · `sizes`
+(messages by size) · `plots` (series → Plotly figures) · `pack` and `render` (→ HTML). `define` defines the report's terms. `compared` and
+`predicted` build the pages of a comparison and of a prediction.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ __all__ = ["AMONG_MANY", "data", "render", "shared_scripts", "write_report"]
 
 
 def write_report(analysis: Analysed, path: str, pair: Pair | None = None, scripts: Scripts = "inline") -> None:
-    """Write the report to `path`, whole or not at all; with a part about two captures if `analysis` is the first of a pair.
+    """Write the report to `path`, completely or not at all. With `pair`, add the section on both captures.
 
-    With `scripts="shared"` it is one of many: its figures have fewer points, and the files of `shared_scripts` have to lie beside it.
+    `scripts="shared"` is for one report of many: its figures have fewer points, and the files of `shared_scripts` must lie beside it.
 
     Raises:
-        OutputUnwritable: no room, no rights.
+        OutputUnwritable: the disk is full, or permission is denied.
     """
     page = render(data(analysis, pair, AMONG_MANY if scripts == "shared" else ALONE), scripts)
     with opened(path) as stream:

@@ -1,4 +1,4 @@
-"""Which connections a page has room for, and how many points each may take. The rules are words too: the page shows them."""
+"""Chooses the connections that a report shows, and the number of points of each. The page states these rules in words."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 LISTED_CONNECTIONS = 2_000
-"""Rows of the connection table: about 60 bytes of the report each, but for the first ones (`table.HTML_ROWS`)."""
+"""Maximum number of rows in the connection table: about 60 bytes of the report each, except for the first `table.HTML_ROWS`."""
 
 _BY_FINDINGS, _BY_PAYLOAD, _BY_RESENT, _BY_DURATION = 3, 4, 2, 2
 
@@ -23,14 +23,14 @@ LISTED_RULE = f"the {LISTED_CONNECTIONS:,} with most payload (then the longest),
 
 
 class Room(NamedTuple):
-    """How many points a report has room for.
+    """Size limits of a report.
 
     Attributes:
-        line_points, report_line_points: of one line at most, and of all directions together: at most 100 bytes for one point of
-            each of the seven lines.
-        drawn: connections that get figures.
-        findings: that are spelled out, the most expensive ones; the JSON has them all.
-        mark_points, report_mark_points: marks of one figure at most, and of all figures together: about 15 bytes of the report each.
+        line_points, report_line_points: maximum points of one line, and of all directions together. One point of each of the seven lines
+            takes at most 100 bytes.
+        drawn: maximum number of connections with figures.
+        findings: maximum number of findings in full, the most expensive ones; the JSON has all.
+        mark_points, report_mark_points: maximum marks of one figure, and of all figures together: about 15 bytes each.
     """
 
     line_points: int
@@ -42,10 +42,10 @@ class Room(NamedTuple):
 
 
 ALONE = Room(3_000, 24_000, 5_000, 24_000, 25, 8)
-"""A report by itself: up to 6 MB."""
+"""Limits of a single report: up to 6 MB."""
 
 AMONG_MANY = Room(300, 400, 200, 300, 6, 3)
-"""A report in an archive, whose scripts are shared: up to 300 KB."""
+"""Limits of a report in an archive, with shared scripts: up to 300 kB."""
 
 PAYLOAD = pl.col("client_payload_bytes") + pl.col("server_payload_bytes")
 RESENT = pl.col("client_retransmitted_segments") + pl.col("server_retransmitted_segments")
@@ -65,13 +65,13 @@ _OTHER_MARK_COLUMNS = ("duplicate_acks", "zero_window_advertisements", "rst_segm
 
 
 class Chosen(NamedTuple):
-    """What a page shows of the connections.
+    """The connections that a page shows.
 
     Attributes:
-        total: how many there are.
-        listed: the rows that the connection table shows, in the order of the capture (see `LISTED_RULE`).
-        drawn: the rows of the connections that get figures, most payload first (see `drawn_rule`).
-        found: the rows of the connections that have findings.
+        total: number of all connections.
+        listed: rows of the connection table, in capture order (see `LISTED_RULE`).
+        drawn: rows of the connections with figures, most payload first (see `drawn_rule`).
+        found: rows of the connections with findings.
     """
 
     total: int
@@ -81,7 +81,7 @@ class Chosen(NamedTuple):
 
 
 def drawn_rule(room: Room) -> str:
-    """Which connections get figures, in words."""
+    """A sentence that states which connections get figures."""
     return (
         f"Of the connections that carried data, up to {room.drawn} are drawn: those of the {_BY_FINDINGS} most expensive findings, "
         f"the {_BY_PAYLOAD} with most payload, the {_BY_RESENT} with most retransmitted segments, the {_BY_DURATION} that lasted longest, "
@@ -93,9 +93,9 @@ def chosen(connections: pl.LazyFrame, found: Sequence[int] = (), room: Room = AL
     """Choose among rows of `schema.CONNECTIONS`.
 
     Args:
-        connections: all of them.
-        found: those with findings, the most expensive first: they are drawn, too, if they carried data.
-        room: for connections with figures.
+        connections: all rows.
+        found: numbers of connections with findings, the most expensive first; those with data get figures, too.
+        room: limits of the report.
     """
     figures = {"payload": PAYLOAD, "resent": RESENT, "duration_ns": DURATION_NS}
     drawable = (pl.col("payload") > 0) & pl.col("duration_ns").is_not_null()
@@ -114,7 +114,7 @@ def chosen(connections: pl.LazyFrame, found: Sequence[int] = (), room: Room = AL
 
 
 def requests(rows: pl.DataFrame, room: Room = ALONE) -> list[Request]:
-    """What to read for the drawn connections, with the room shared among their directions."""
+    """What to read for the connections with figures. Their directions share the points that `room` allows."""
     sides = [(row, name) for row in rows.iter_rows(named=True) for name in schema.SIDES if row[f"{name}_data_segments"]]
     lines = thin.share([min(_line_need(row, name), room.line_points) for row, name in sides], room.report_line_points)
     marks = thin.share([min(_mark_need(row, name), room.mark_points) for row, name in sides], room.report_mark_points)
@@ -134,12 +134,12 @@ def _request(row: dict[str, int]) -> Request:
 
 
 def _line_need(row: dict[str, int], name: str) -> int:
-    """Steps that the direction's lines can have: one per segment of either side."""
+    """Maximum number of steps in the direction's lines: one per segment of either host."""
     return row["client_segments"] + row["server_segments"] if row[f"{name}_segments"] else 0
 
 
 def _mark_need(row: dict[str, int], name: str) -> int:
-    """Marks that the direction can have; captured duplicates, which have no column of their own, are left to the spare room."""
+    """Estimated number of marks of the direction. Capture duplicates have no column, so they are not included and use spare points."""
     return _sum(row, name, _MARK_COLUMNS) + _sum(row, _OTHER_SIDE[name], _OTHER_MARK_COLUMNS) + row[f"{name}_segments"] // 8
 
 

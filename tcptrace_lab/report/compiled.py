@@ -1,8 +1,8 @@
-"""Templates compiled once, as Python's own modules are: the bytecode stands beside them in `__pycache__`, or in the user's cache.
+"""A bytecode cache for templates, in `__pycache__` beside them as for Python modules, or in the user's cache folder.
 
-Compiling them takes longer than all else that makes a small report's page. The bytecode is in the user's cache (`XDG_CACHE_HOME`) where
-the user may not write the package, or Python is told to write no bytecode beside the source (`PYTHONDONTWRITEBYTECODE`, as in most
-containers). Bytecode is code: it is taken from the cache only if the folder is the user's own.
+Compiling the templates takes longer than the rest of rendering a small report. The user's cache (`XDG_CACHE_HOME`) is used if the package
+folder is not writable, or if Python must not write bytecode beside the source (`PYTHONDONTWRITEBYTECODE`, as in most containers). Bytecode
+is code, so it is loaded from the cache only if the user owns the folder.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _UNREADABLE = (OSError, EOFError, ValueError, TypeError, pickle.UnpicklingError)
 
 
 class Compiled(BytecodeCache):
-    """The bytecode of templates; Jinja2 itself takes none that was made of another text, or by another Python."""
+    """The bytecode cache. Jinja2 itself rejects bytecode of another template text or another Python version."""
 
     def __init__(self, environment: Environment) -> None:
-        """For this environment: one with other options, and another Jinja2, make other bytecode of the same text."""
-        made = Path(compiler.__file__).stat()  # tells one Jinja2 from another; to ask for its version takes ten times as long
+        """Create a cache for this environment. Other options, or another Jinja2 version, produce other bytecode for a template."""
+        made = Path(compiler.__file__).stat()  # identifies the Jinja2 version; querying it takes ten times as long
         options = (environment.autoescape, environment.trim_blocks, environment.lstrip_blocks)
         self._made_by = f"jinja{zlib.crc32(repr((made.st_size, made.st_mtime_ns, options)).encode()):08x}"
 
@@ -44,7 +44,7 @@ class Compiled(BytecodeCache):
         return str(beside if own is None else own / f"{zlib.crc32(os.fsencode(folder)):08x}" / beside.name)
 
     def load_bytecode(self, bucket: Bucket) -> None:
-        """Read it, if it is there."""
+        """Load the bytecode, if the file exists and is valid."""
         try:
             with Path(bucket.key).open("rb") as file:
                 bucket.load_bytecode(file)
@@ -52,7 +52,7 @@ class Compiled(BytecodeCache):
             bucket.reset()
 
     def dump_bytecode(self, bucket: Bucket) -> None:
-        """Write it, whole or not at all; where that is not allowed, the next run compiles again."""
+        """Write the bytecode atomically. If that is not permitted, the next run compiles again."""
         path = Path(bucket.key)
         if sys.dont_write_bytecode and path.parent.name == "__pycache__":
             return
@@ -70,9 +70,9 @@ class Compiled(BytecodeCache):
 
 
 def _users_cache() -> Path | None:
-    """The user's cache; None where its place is not the user's own, as under sudo."""
+    """The user's cache folder; None if the user does not own its parent, as under sudo."""
     named = os.environ.get("XDG_CACHE_HOME")
-    place = Path(named or os.path.expanduser("~"))  # noqa: PTH111  (Path.home() raises where the user has no entry)
+    place = Path(named or os.path.expanduser("~"))  # noqa: PTH111  (Path.home() raises if the user has no passwd entry)
     with contextlib.suppress(OSError):
         if place.stat().st_uid == os.geteuid():
             return place / "tcptrace-lab" if named else place / ".cache" / "tcptrace-lab"

@@ -1,7 +1,7 @@
-"""Analysis → everything the page says, as one plain dictionary. No HTML here, no rounding, no opinion about looks.
+"""Collects the contents of a report from an analysis, as one plain dictionary, without HTML, rounding or layout.
 
-Numbers stay numbers (nanoseconds, bytes, bits per second, null for unknown); `kind` says how people read them (`numbers.said`).
-What a column means is taken from `schema`.
+Values are numbers in ns, bytes or bits per second; null is unknown. `kind` states how `numbers.said` formats them. Meanings of columns come
+from `schema`.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from tcptrace_lab.report.shape import Analysed, Headline, PairSection, ReportData, Value
 
 LISTED_PROBLEMS = 50
-"""Problems of the capture that are spelled out; the rest is counted."""
+"""Maximum number of capture problems that are listed; more are only counted."""
 
 
 def data(analysis: Analysed, pair: Pair | None = None, room: choose.Room = choose.ALONE) -> ReportData:
-    """Collect what the report shows of `analysis`, and of the pair of captures that it is the first of.
+    """Collect the contents of the report of `analysis`, and of `pair`, whose first capture `analysis` is.
 
-    Memory stays bounded whatever the size of the capture; `room` bounds the points of the figures.
+    Memory is bounded for captures of any size. `room` limits the points in the figures.
     """
     capture = analysis.capture
     problems = list(capture["problems"])
@@ -84,7 +84,7 @@ def _pair(pair: Pair) -> PairSection:
 
 
 def _headline(analysis: Analysed) -> Headline:
-    """The verdict, and the ledger of its direction."""
+    """The verdict, and the ledger of the direction that it describes."""
     said = verdict.of(analysis)
     ends, bars = "", []
     if said.conn is not None:
@@ -105,7 +105,7 @@ def _headline(analysis: Analysed) -> Headline:
 
 
 def _by_connection(findings: Sequence[Finding]) -> dict[int, list[str]]:
-    """The ids of each connection's findings, the most expensive first."""
+    """Connection → ids of its findings, the most expensive first."""
     found: dict[int, list[str]] = {}
     for finding in findings:
         if finding.conn is not None and finding.id not in found.setdefault(finding.conn, []):
@@ -114,12 +114,12 @@ def _by_connection(findings: Sequence[Finding]) -> dict[int, list[str]]:
 
 
 def _counted(found: Mapping[int, Sequence[str]]) -> dict[str, int]:
-    """In how many connections each finding is, the most frequent first."""
+    """Finding id → number of connections that have it, the most frequent first."""
     return dict(Counter(one for ids in found.values() for one in ids).most_common())
 
 
 def _ends(rows: pl.DataFrame) -> dict[int, str]:
-    """Who each of these connections is between."""
+    """Connection → text with its two endpoints."""
     named = rows.select("conn", *(f"{side}_{what}" for side in SIDES for what in ("addr", "port")))
     return {row["conn"]: " → ".join(table.endpoint(row, side) for side in SIDES) for row in named.iter_rows(named=True)}
 
@@ -152,7 +152,7 @@ def _fact(label: str, value: object, kind: str, tooltip: str = "") -> Value:
 
 
 def _link_types(links: Sequence[Mapping[str, Any]]) -> str:
-    """Names, and where there are several, how many packets each has."""
+    """The names of the link types; if there are several, each with its number of packets."""
     if len(links) == 1:
         return str(links[0]["name"])
     return ", ".join(f"{link['name']} ({numbers.count(link['packets'])} packets)" for link in links) or numbers.UNKNOWN

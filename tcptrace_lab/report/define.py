@@ -1,4 +1,4 @@
-"""The words that a page uses, each with its meaning, out of their homes: `schema`, the rules, and the findings' own scale."""
+"""The terms that a page uses, with their meanings, collected from `schema`, the rules and the severity scale of findings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CONFIDENCES = {
     "consistent": "nothing contradicts it, but another cause could look the same",
     "possible": "the capture does not show more",
 }
-"""Confidence of a finding."""
+"""Confidence of a finding → its meaning."""
 
 
 def words() -> dict[str, list[Definition]]:
@@ -42,7 +42,7 @@ def _word(word: str, means: str, refuted_by: str = "", source: str = "") -> Defi
 
 
 def _severities() -> list[Definition]:
-    """The scale of the severities: from which share of its direction's life on a fault has it."""
+    """Each severity with the share of the direction's life that a problem must take to have it."""
     scale = [
         _word(str(severity), f"takes {share(least)} or more of its direction's lifetime" if least else "takes less")
         for least, severity in SEVERITIES

@@ -1,4 +1,4 @@
-"""The results of an experiment as a page: what was asked and claimed, figures with intervals, and each point with where its time went."""
+"""The page of an experiment's results: its question and claims, figures with confidence intervals, and the time by cause at each point."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _COLOURS = (plots.BLUE, plots.RED, plots.GREEN, plots.PURPLE, plots.AMBER, plots
 _DASHES = ("solid", "dash", "dot")
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "star")
 _SCALES = {"duration": 1e-9, "rate": 1.0, "share": 1.0, "ratio": 1.0}
-"""Kind of number → what its values are multiplied with for an axis."""
+"""Kind of number → factor of its values on an axis."""
 _AXES = {
     "duration": {"tickformat": "~s", "ticksuffix": "s"},
     "rate": {"tickformat": "~s", "ticksuffix": "b/s"},
@@ -25,16 +25,16 @@ _AXES = {
 }
 
 _MOST_TICKS = 12
-"""More values of a setting have no room beside each other on an axis."""
+"""Maximum number of a setting's values as ticks on an axis."""
 _LEAST_SHARE = 0.005
-"""Of a bar; thinner parts are not told."""
+"""Minimum share of a bar for a part to be shown."""
 
 
 def write_report(results: Mapping[str, Any], path: str) -> None:
-    """Write the page of an experiment's results (`lab.results.document`) to `path`, whole or not at all.
+    """Write the page of an experiment's results (`lab.results.document`) to `path`, completely or not at all.
 
     Raises:
-        OutputUnwritable: no room, no rights.
+        OutputUnwritable: the disk is full, or permission is denied.
     """
     shown = data(results)
     text = page("lab.html.j2", figures=any(one["figure"] for one in shown["drawn"]), **shown)
@@ -43,7 +43,7 @@ def write_report(results: Mapping[str, Any], path: str) -> None:
 
 
 def data(results: Mapping[str, Any]) -> dict[str, Any]:
-    """What the page shows, as plain values."""
+    """The contents of the page, as plain values."""
     experiment = results["experiment"]
     figures = [figure for asked in experiment["figures"] for figure in _figures(asked, results)]
     shown = [name for name in results["measures"] if any(name in point["measures"] for point in results["points"])]
@@ -76,7 +76,7 @@ def _row(point: Mapping[str, Any], swept: Sequence[str], shown: Sequence[str], m
 
 
 def _cell(measure: Mapping[str, Any] | None, kind: str) -> dict[str, str]:
-    """`8.31 Mb/s ± 0.2 Mb/s`, and what it rests on."""
+    """The text of a cell, `8.31 Mb/s ± 0.2 Mb/s`, and its exact values."""
     if measure is None:
         return {"text": numbers.UNKNOWN, "exact": "unknown"}
     half = "" if measure["ci95"] is None else f" ± {said(measure['ci95'], kind)}"
@@ -85,7 +85,7 @@ def _cell(measure: Mapping[str, Any] | None, kind: str) -> dict[str, str]:
 
 
 def said(value: float, kind: str) -> str:
-    """A mean as people say it."""
+    """A mean with its unit."""
     if kind == "duration":
         return numbers.duration(round(value))
     if kind == "rate":
@@ -114,12 +114,12 @@ def _figures(asked: Mapping[str, Any], results: Mapping[str, Any]) -> Iterator[d
 
 
 def _short(name: str) -> str:
-    """`transfer.write` → write; `sockets.send_buffer` → send buffer."""
+    """The short name of a setting: `transfer.write` → write; `sockets.send_buffer` → send buffer."""
     return name.partition(".")[2].replace("_", " ")
 
 
 def _apart(points: Sequence[Mapping[str, Any]], without: Sequence[str]) -> dict[str, list[Mapping[str, Any]]]:
-    """Points by the combination of their other settings, in words."""
+    """Combination of the other settings, in words → its points."""
     found: dict[str, list[Mapping[str, Any]]] = {}
     for point in points:
         words = ", ".join(_worded(name, value["said"]) for name, value in point["settings"].items() if name not in without)
@@ -128,12 +128,12 @@ def _apart(points: Sequence[Mapping[str, Any]], without: Sequence[str]) -> dict[
 
 
 def _worded(name: str, told: str) -> str:
-    """A word speaks for itself; a number does not."""
+    """A setting's value as text: words alone, numbers with the setting's name."""
     return told if name in {"transfer.kind", "transfer.method", "path.medium"} else f"{_short(name)} {told}"
 
 
 def _lines(asked: Mapping[str, Any], points: Sequence[Mapping[str, Any]], kind: str) -> plots.Figure:
-    """A line with 95 % intervals for each combination of the other settings."""
+    """One line with 95% confidence intervals per combination of the other settings."""
     scale = _SCALES[kind]
     traces = []
     for index, (label, members) in enumerate(_apart(points, (asked["x"],)).items()):
@@ -171,7 +171,7 @@ def _place(setting: Mapping[str, Any]) -> Any:  # noqa: ANN401  (a number on an 
 
 
 def _grid(asked: Mapping[str, Any], points: Sequence[Mapping[str, Any]], measure: Mapping[str, Any]) -> dict[str, Any]:
-    """One setting downwards, one to the right; a cell has the mean, its interval when pointed at, and the more colour the worse it is."""
+    """A table of one setting by another. A cell has the mean, its interval as tooltip, and a stronger colour for a worse value."""
     across = list(dict.fromkeys(point["settings"][asked["x"]]["said"] for point in points))
     down = list(dict.fromkeys(point["settings"][asked["y"]]["said"] for point in points))
     found = {

@@ -1,4 +1,4 @@
-"""The largest of a table's rows, where the table may be larger than memory: found in one pass, a bounded number of rows at a time."""
+"""Finds the largest rows of a table that may be larger than memory, in one pass over bounded batches."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 
 class Ranking(NamedTuple):
-    """An order of rows: those with most of the first figure first, where they are equal of the second, and so on.
+    """An order of rows: descending by the first figure, then by the second, and so on.
 
     Attributes:
         by: names of figures.
-        most: rows that are kept.
-        among: which rows take part; None: all.
+        most: number of rows to keep.
+        among: condition of the rows to rank; None: all rows.
     """
 
     by: tuple[str, ...]
@@ -25,16 +25,16 @@ class Ranking(NamedTuple):
 
 
 def largest(table: pl.LazyFrame, number: str, figures: Mapping[str, pl.Expr], rankings: Sequence[Ranking]) -> tuple[int, list[list[int]]]:
-    """Go through a table once.
+    """Find the first rows of several rankings in one pass over a table.
 
     Args:
         table: the rows.
-        number: a column of distinct integers; the lesser one is first where all figures are equal.
-        figures: what rows are ranked by; unknown ones come last.
-        rankings: what is looked for.
+        number: a column of distinct integers, which breaks ties: the smaller number is first.
+        figures: name → expression that rankings use; null values are last.
+        rankings: the rankings to compute.
 
     Returns:
-        How many rows there are, and for each ranking the numbers of the first rows.
+        The number of rows in the table, and for each ranking the `number` of its first rows.
     """
     query = table.select(number, **figures)
     best: list[pl.DataFrame | None] = [None] * len(rankings)

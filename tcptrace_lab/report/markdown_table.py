@@ -9,6 +9,6 @@ if TYPE_CHECKING:
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """The table, with a newline at its end. Cells are Markdown, with bars escaped; all columns but the first are right-aligned."""
+    """The table, ending with a newline. Cells are Markdown with escaped bars. All columns but the first are right-aligned."""
     lines = [headings, ["---", *("---:" for _ in headings[1:])], *rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)

@@ -1,7 +1,7 @@
-"""An analysis as custom content for MultiQC: files that a run of `multiqc` finds by their names and puts into one report of many captures.
+"""Custom content for MultiQC: files that `multiqc` finds by their names and combines into one report of many captures.
 
-Three files a capture, as MultiQC takes one section from each (https://docs.seqera.io/multiqc/custom_content): figures for its general
-statistics, a table of connections, and bars of where the time went. Files of several captures with the same `id` become one section.
+Each capture has three files, because MultiQC reads one section per file (https://docs.seqera.io/multiqc/custom_content): general
+statistics, a table of connections, and bars of the time by cause. Files of several captures with the same `id` become one section.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ if TYPE_CHECKING:
     from tcptrace_lab.analysis import Analysis
 
 CONNECTIONS = 20
-"""Connections in the table, those with most payload."""
+"""Maximum number of connections in the table, those with most payload."""
 
 _UNSAFE = re.compile(r"[^\w.:+-]+")
-"""MultiQC puts names of samples into its page as they are."""
+"""Characters to replace in sample names, because MultiQC inserts these names into its page without escaping."""
 
 _S_DECIMALS = 9
 _SECONDS = "{:,.3f}"
 
 
 def write(analysis: Analysis, folder: str) -> list[str]:
-    """Write `<capture>_general_mqc.json`, `<capture>_connections_mqc.json` and `<capture>_time_mqc.json`; their paths.
+    """Write `<capture>_general_mqc.json`, `<capture>_connections_mqc.json` and `<capture>_time_mqc.json`. Returns their paths.
 
     Raises:
-        OutputUnwritable: no room, no rights.
+        OutputUnwritable: the disk is full, or permission is denied.
     """
     name = safe(analysis.name)
     sections = {"general": general(analysis), "connections": connections(analysis), "time": time(analysis)}
@@ -55,12 +55,12 @@ def write(analysis: Analysis, folder: str) -> list[str]:
 
 
 def safe(name: str) -> str:
-    """A name that can be a file's, and stand in a page unescaped."""
+    """The name with characters replaced that are unsafe in file names or unescaped HTML."""
     return _UNSAFE.sub("_", name) or "_"
 
 
 def general(analysis: Analysis) -> dict[str, Any]:
-    """Figures of the capture as a whole."""
+    """The general statistics of the capture."""
     told = verdict.of(analysis)
     worst = max((finding.severity for finding in analysis.findings), default=None)
     headers: dict[str, Any] = {
@@ -91,7 +91,7 @@ def general(analysis: Analysis) -> dict[str, Any]:
 
 
 def connections(analysis: Analysis) -> dict[str, Any]:
-    """The connections with most payload, one row each."""
+    """The table of the connections with most payload."""
     _, (found,) = largest(analysis.connections, "conn", {"bytes": PAYLOAD}, [Ranking(("bytes",), CONNECTIONS)])
     rows = analysis.connections.filter(pl.col("conn").is_in(found)).collect().sort(PAYLOAD, "conn", descending=[True, False])
     spent = {row["conn"]: row for row in analysis.accounts.filter(pl.col("conn").is_in(found)).collect().iter_rows(named=True)}
@@ -139,7 +139,7 @@ def _connection(connection: dict[str, Any], spent: Mapping[str, Any]) -> dict[st
 
 
 def time(analysis: Analysis) -> dict[str, Any]:
-    """Seconds by cause, of all directions that carried data."""
+    """Seconds by cause, over all directions that carried data."""
     carried = {side: pl.when(pl.col(f"{side}_payload_bytes") > 0) for side in SIDES}
     joined = analysis.accounts.join(analysis.connections.select("conn", *(f"{side}_payload_bytes" for side in SIDES)), on="conn")
     sums = joined.select(

@@ -1,4 +1,4 @@
-"""An analysis in a notebook: what it shows of itself, and its figures as objects of Plotly."""
+"""An analysis in a notebook: its HTML summary, and its figures as Plotly objects."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from tcptrace_lab.analysis import Analysis
 
 CONNECTIONS, FINDINGS = 8, 5
-"""Rows that are shown; the report has them all."""
+"""Maximum numbers of connections and findings shown; the report has more."""
 
 _WAYS = {True: "client → server", False: "server → client", None: ""}
 
 
 def html(analysis: Analysis) -> str:
-    """The verdict, the ledger of its connection, the largest connections and the costliest findings: some 10 KB, without script."""
+    """The verdict, the ledger of its connection, the largest connections and the costliest findings: about 10 kB, without script."""
     told = verdict.of(analysis)
     total, (found,) = largest(analysis.connections, "conn", {"bytes": PAYLOAD}, [Ranking(("bytes",), CONNECTIONS)])
     rows = analysis.connections.filter(pl.col("conn").is_in(found)).collect().sort(PAYLOAD, "conn", descending=[True, False])
@@ -66,8 +66,8 @@ def _row(connection: dict[str, Any]) -> list[str]:
 
 
 def figure(analysis: Analysis, name: str, connection: int, *, from_client: bool | None) -> Figure:
-    """One figure of one connection; see `Analysis.figure`."""
-    import plotly.graph_objects as go  # noqa: PLC0415  (most of a second that only a notebook needs)
+    """One figure of one connection, for `Analysis.figure`."""
+    import plotly.graph_objects as go  # noqa: PLC0415  (takes most of a second to import, and only notebooks need it)
 
     chosen = analysis.connections.filter(pl.col("conn") == connection).collect()
     if chosen.is_empty():

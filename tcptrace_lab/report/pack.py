@@ -1,8 +1,9 @@
-"""Figures → little text: what makes thousands of points fit into a page that is sent by mail.
+"""Packs figures into compact text, so that a page with thousands of points is small enough for mail.
 
-Long lists of numbers become the differences of neighbours, as integers (`{"d": [first, step, step, …], "e": decimals}`, null
-for null); lists of tuples become one such list per position (`{"t": [...]}`); the whole is JSON, deflated, in base64, an
-alphabet that has no meaning in HTML. `report.js` has the inverse. Exact for integers and for floats of up to nine decimals.
+A long list of numbers becomes its first value and the differences of neighbours, as integers (`{"d": [first, step, step, …], "e":
+decimals}`; null stays null). A list of tuples becomes one such list per position (`{"t": [...]}`). The result is JSON, compressed with
+zlib, in base64, whose alphabet has no meaning in HTML. `report.js` has the inverse. Packing is exact for integers and for floats of up to
+nine decimals.
 """
 
 from __future__ import annotations
@@ -21,44 +22,44 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
 SHORT = 8
-"""Lists up to this length stay as they are."""
+"""Lists up to this length are not packed."""
 
 _DECIMALS = (0, 3, 6, 9)
 _LEVEL = 6
-"""Of zlib: its own middle between time and size."""
+"""zlib level: zlib's default compromise between time and size."""
 
 _PLACE_DIGITS = 8
-"""Of the number by which a value that is not yet packed is known in a page."""
+"""Digits of the number in a placeholder for a value that is not packed yet."""
 
 _NOTHING = type(None)
 _PLAIN = {str, int, float, bool, _NOTHING}
-"""Types of values that JSON has."""
+"""Types of scalar JSON values."""
 
 _LARGEST_EXACT = 2**53
-"""Integers beyond this lose digits in JavaScript; a list that needs them stays as it is."""
+"""Larger integers lose digits in JavaScript, so a list that needs them is not packed."""
 
 
 def pack(value: object) -> str:
-    """JSON-like `value` (dicts, lists, strings, finite numbers, null) as base64 text."""
+    """Pack a JSON-like `value` (dicts, lists, strings, finite numbers, None) into base64 text."""
     return _deflated(_written(value))
 
 
 class Packing:
-    """Packs the values of one page: a thread deflates them while the page is made."""
+    """Packs the values of one page. A thread compresses them while the page is rendered."""
 
     def __init__(self) -> None:
-        """Begin a page."""
-        self._mark = secrets.token_hex(32)  # cannot be met in a page by accident or by design
+        """Start a page."""
+        self._mark = secrets.token_hex(32)  # random, so it cannot occur in the page, not even by intent
         self._coming: list[Future[str]] = []
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="pack")
 
     def later(self, value: object) -> str:
-        """Stands in the page for what `pack` gives, until that is `put_in`."""
+        """Start packing a value, and return a placeholder that `put_in` replaces by the packed text."""
         self._coming.append(self._thread.submit(_deflated, _written(value)))
         return f"{self._mark}{len(self._coming) - 1:0{_PLACE_DIGITS}}"
 
     def put_in(self, page: str) -> str:
-        """The whole page."""
+        """The page with all placeholders replaced."""
         with self._thread:
             before, *others = page.split(self._mark)
             packed = (self._coming[int(other[:_PLACE_DIGITS])].result() + other[_PLACE_DIGITS:] for other in others)
@@ -89,7 +90,7 @@ def _squeezed(value: object) -> object:
 
 
 def _numbers(values: Sequence[Any], types: set[type]) -> dict[str, Any] | None:
-    """The compact form of a list of numbers or of tuples of numbers, which has values of these types; None if it is neither."""
+    """The packed form of a list of numbers, or of tuples of numbers, whose values have these types; None for other lists."""
     known = [value for value in values if value is not None] if _NOTHING in types else values
     types = types - {_NOTHING}
     if types and types <= {list, tuple}:
@@ -105,7 +106,7 @@ def _numbers(values: Sequence[Any], types: set[type]) -> dict[str, Any] | None:
 
 
 def _spaced(steps: list[int | None], values: Sequence[Any], known: Sequence[Any]) -> list[int | None]:
-    """One step for each value that is known, and null where a value is."""
+    """One step per known value, and None at the positions of unknown values."""
     if known is values:
         return steps
     following = iter(steps).__next__
@@ -113,7 +114,7 @@ def _spaced(steps: list[int | None], values: Sequence[Any], known: Sequence[Any]
 
 
 def _columns(known: Sequence[Any]) -> list[dict[str, Any]] | None:
-    """The compact form of each position of some tuples, if they are equally long and hold numbers."""
+    """The packed form of each position of a list of tuples; None unless all have equal length and contain only numbers."""
     if len(set(map(len, known))) > 1:
         return None
     columns = [_numbers(column, set(map(type, column))) for column in zip(*known, strict=True)]
@@ -122,14 +123,14 @@ def _columns(known: Sequence[Any]) -> list[dict[str, Any]] | None:
 
 
 def _integers(known: Sequence[Any], *, whole: bool) -> tuple[int, Sequence[int]] | None:
-    """The fewest decimals that write all values exactly, and the values as integers of that unit; None if there are none."""
+    """The smallest number of decimals that represents all values exactly, and the values as integers of that unit; None without one."""
     if max(map(abs, known)) >= _LARGEST_EXACT:
         return None
     if whole:
         return 0, known
     for decimals in _DECIMALS:
         scale = 10**decimals
-        if round(known[-1] * scale) / scale == known[-1]:  # most lists that need more decimals are known by one value
+        if round(known[-1] * scale) / scale == known[-1]:  # cheap test: one value usually shows that more decimals are needed
             units = list(map(round, map(mul, known, repeat(scale))))
             if all(map(eq, known, map(truediv, units, repeat(scale)))):
                 return None if max(map(abs, units)) >= _LARGEST_EXACT else (decimals, units)

@@ -1,4 +1,4 @@
-"""A prediction as a page: the sizes that stall, and how many of them for each pair of buffers, as a table in shades."""
+"""The page of a prediction: the message sizes that stall, and a shaded table of their share for each pair of buffer sizes."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ KIB = 1024
 
 
 def write_page(document: Mapping[str, Any], path: str) -> None:
-    """Write the page of a prediction (`prediction.document`) to `path`, whole or not at all.
+    """Write the page of a prediction (`prediction.document`) to `path`, completely or not at all.
 
     Raises:
-        OutputUnwritable: no room, no rights.
+        OutputUnwritable: the disk is full, or permission is denied.
     """
     table = grid(document["grid"]) if document["grid"] else None
     looks = {"ranges": _ranges(document), "grid": table, "lock": lock_words(document["deadlock"])}
@@ -30,7 +30,7 @@ def write_page(document: Mapping[str, Any], path: str) -> None:
 
 
 def _ranges(document: Mapping[str, Any]) -> plots.Figure:
-    """A step for each range: 1 where a size always stalls, a half where that depends; what was measured is shaded."""
+    """A step line over message sizes: 1 if a size always stalls, 0.5 if that depends on timing. Measured slow ranges are shaded."""
     heights = {"always": 1.0, "timing-dependent": 0.5}
     first, last = document["sizes"]["from_bytes"], document["sizes"]["to_bytes"]
     points: list[tuple[int, float]] = [(first, 0.0)]
@@ -55,10 +55,10 @@ def _ranges(document: Mapping[str, Any]) -> plots.Figure:
 
 
 def grid(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Send buffers downwards, receive buffers to the right; a cell tells the share of sizes that always stall, and of locks.
+    """The table of buffer sizes, with one row per send buffer and one column per receive buffer.
 
     Returns:
-        `receive` (the columns' names) and `rows`, each with `send` (its name) and `cells` (`share`, `sign`).
+        `receive` (names of the columns) and `rows`, each with `send` (its name) and `cells` (`share` of sizes that stall, `sign`).
     """
     buffers = list(dict.fromkeys(cell["send_buffer_bytes"] for cell in cells))
     count = len(buffers)

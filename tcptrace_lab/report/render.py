@@ -1,10 +1,11 @@
-"""The plain dictionary of `data.py` → one HTML page that needs no network.
+"""Renders the dictionary of `data.py` as one HTML page that works offline.
 
-Three walls keep strings of a capture from becoming markup or code: Jinja2 escapes everything that is not made here; figures
-travel as base64, an alphabet without meaning in HTML; and the page's Content-Security-Policy runs only the two scripts
-whose hashes it names, and forbids every request. One of the two is Plotly's; it travels compressed, a third of its size, and
-is unpacked when the first figure comes into view. Where many reports lie together, Plotly's script can lie beside them, once
-(`shared_scripts`): then the policy lets the page run that one file, by a nonce that no capture can foresee.
+Three measures keep strings from a capture from becoming markup or code. Jinja2 escapes everything that is not our own. Figures are base64
+text, which has no meaning in HTML. The Content-Security-Policy runs only the two scripts whose hashes it lists, and forbids every request.
+
+One of the scripts is Plotly. It is compressed to a third of its size, and unpacked when the first figure comes into view. For many reports
+in one folder, Plotly can be one shared file beside them (`shared_scripts`). The policy then allows that file by a nonce, which no capture
+can predict.
 """
 
 from __future__ import annotations
@@ -33,40 +34,40 @@ if TYPE_CHECKING:
 _HERE = Path(__file__).parent
 
 POLICY = "default-src 'none'; script-src {scripts}; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
-"""Plotly writes style attributes, and makes pictures of figures through data: and blob: addresses, which are not requests."""
+"""The Content-Security-Policy. Plotly sets style attributes, and exports images through data: and blob: URLs, which are not requests."""
 
 
 PLOTLY: Final = "plotly-basic-4.1.1.min.js"
-"""Plotly's smallest bundle that draws lines and marks (see `static/README.md`), as it is called beside reports that share it."""
+"""File name of Plotly's smallest bundle that draws lines and marks (see `static/README.md`), beside reports that share it."""
 
 PLOTLY_SOURCE: Final = "'sha256-mXhOOr+wexQqFeUhpDnm2a3c6ts/eVU/0kxyd08GSbo='"
-"""The hash of that script, as `_hash_source` makes it: to unpack it for that would take half as long as all the rest of a small page."""
+"""The hash of Plotly's script, from `_hash_source`. Unpacking the script to compute it takes half as long as the rest of a small page."""
 
 Scripts = Literal["inline", "shared"]
-"""Where Plotly's script is: in the page, or in a file beside it."""
+"""Where Plotly's script is: in the page (`inline`), or in a file beside it (`shared`)."""
 
 
 def render(report: Mapping[str, Any], scripts: Scripts = "inline") -> str:
-    """The page, as text. Characters that UTF-8 cannot write (lone surrogates of odd file names) are spelled out.
+    """The page as HTML text. Lone surrogates (from file names that are not UTF-8) become backslash escapes.
 
     Args:
-        report: as `data` gives it.
-        scripts: `shared` leaves Plotly's script out; the files of `shared_scripts` have to lie in the page's folder.
+        report: as `data` returns it.
+        scripts: with `shared`, Plotly's script is left out; the files of `shared_scripts` must be in the page's folder.
     """
     drawn = report["drawn"] or report["sizes"] or (report["pair"] and report["pair"]["drawn"])
     return page("report.html.j2", figures=bool(drawn), scripts=scripts, report=report)
 
 
 def shared_scripts() -> dict[str, bytes]:
-    """Name → content of the files that pages with `scripts="shared"` need in their folder."""
+    """Name → contents of the files that pages with `scripts="shared"` need in their folder."""
     return {PLOTLY: gzip.decompress(_plotly())}
 
 
 def page(template: str, *, figures: bool, scripts: Scripts = "inline", **values: object) -> str:
-    """A page from one of our templates, as text; `figures` says whether it needs Plotly."""
+    """A page from one of our templates, as HTML text. `figures`: whether it needs Plotly."""
     packing = Packing()
     own = _static("report.js")
-    # Stands for the nonce until the page is known, and cannot be met in it by accident or by design.
+    # A random placeholder for the nonce until the page is complete: it cannot occur in the page, not even by intent.
     unknown = secrets.token_hex(32) if scripts == "shared" and figures else ""
     sources = [_hash_source(own), *([f"'nonce-{unknown}'"] if unknown else [PLOTLY_SOURCE] if figures else [])]
     text = (
@@ -87,12 +88,12 @@ def page(template: str, *, figures: bool, scripts: Scripts = "inline", **values:
         )
     )
     text = packing.put_in(text.encode("utf-8", "backslashreplace").decode("utf-8"))
-    # The nonce is the hash of all that the page says: the same page has the same, and a capture cannot hold its own hash.
+    # The nonce is a hash of the page's contents: equal pages have equal nonces, and a capture cannot contain a hash of itself.
     return text.replace(unknown, hashlib.sha256(text.replace(unknown, "").encode()).hexdigest()) if unknown else text
 
 
 def fragment(template: str, **values: object) -> str:
-    """A piece of HTML from one of our templates, for a page that is not ours: no script, no style sheet."""
+    """An HTML fragment from one of our templates for other pages, without script and style sheet."""
     text = _environment().get_template(template).render(**values, colours=CAUSE_COLOURS)
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
@@ -107,14 +108,14 @@ _PATTERN_CLASSES: Final = {
     "+": "squared",
     ".": "dotted",
 }
-"""Plotly's names of patterns → the style sheet's."""
+"""Plotly's name of a pattern → class in the style sheet."""
 
 _PATTERNS: Final = {cause: _PATTERN_CLASSES[pattern] for cause, pattern in CAUSE_PATTERNS.items()}
 
 
 @cache
 def _definitions() -> Markup:
-    """What the words of a report mean: the same in each."""
+    """The definitions of terms, which are equal in all reports."""
     text = _environment().get_template("_definitions.html.j2").render(words=define.words(), colours=CAUSE_COLOURS, patterns=_PATTERNS)
     return Markup(text)  # noqa: S704  (ours, escaped)
 
@@ -137,13 +138,13 @@ def _static(name: str) -> str:
 
 @cache
 def _hash_source(script: str) -> str:
-    """The script as a CSP source: browsers run an inline script only if the hash of its text is named."""
+    """The script's hash as a CSP source expression: browsers run an inline script only if the policy lists its hash."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
 
 
 @cache
 def _environment() -> Environment:
-    """With our templates, each compiled once."""
+    """The Jinja2 environment with our templates, each compiled once."""
     environment = Environment(
         loader=FileSystemLoader(_HERE / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )

@@ -1,4 +1,4 @@
-"""What goes in (`Analysed`) and what comes out (`ReportData`) of `data.py`: types only."""
+"""Types of the report: its input (`Analysed`) and the dictionary that `data.py` returns (`ReportData`)."""
 
 from __future__ import annotations
 
@@ -15,55 +15,55 @@ if TYPE_CHECKING:
 
 
 class Analysed(Protocol):
-    """What a report needs of an `Analysis`."""
+    """The attributes of `Analysis` that a report uses."""
 
     @property
     def name(self) -> str:
-        """The capture's name, as people know it."""
+        """The capture's name for display."""
 
     @property
     def capture(self) -> Mapping[str, Any]:
-        """What was captured and what could not be read: the "capture" object of the JSON output."""
+        """The object `capture` of the JSON output: properties of the capture, and read errors."""
 
     @property
     def connections(self) -> pl.LazyFrame:
-        """`schema.CONNECTIONS`; possibly larger than memory."""
+        """Rows of `schema.CONNECTIONS`; possibly larger than memory."""
 
     @property
     def segments(self) -> pl.LazyFrame:
-        """`schema.SEGMENTS`, in frame order; possibly larger than memory."""
+        """Rows of `schema.SEGMENTS`, in frame order; possibly larger than memory."""
 
     @property
     def ledger(self) -> pl.LazyFrame:
-        """`schema.LEDGER`: every interval; possibly larger than memory."""
+        """Rows of `schema.LEDGER`, all intervals; possibly larger than memory."""
 
     @property
     def together(self) -> Together | None:
-        """Gives rows of `segments` and `ledger` in one pass; None where two queries cost no more."""
+        """Reads `segments` and `ledger` in one pass; None if two queries cost no more."""
 
     @property
     def flows(self) -> pl.LazyFrame:
-        """`schema.FLOWS`; possibly larger than memory."""
+        """Rows of `schema.FLOWS`; possibly larger than memory."""
 
     @property
     def transactions(self) -> pl.DataFrame:
-        """`schema.TRANSACTIONS`."""
+        """Rows of `schema.TRANSACTIONS`."""
 
     @property
     def accounts(self) -> pl.LazyFrame:
-        """`schema.ACCOUNTS`; possibly larger than memory."""
+        """Rows of `schema.ACCOUNTS`; possibly larger than memory."""
 
     @property
     def longest_waits(self) -> pl.DataFrame:
-        """`schema.LEDGER` of the connections with findings: the longest intervals of each direction."""
+        """Rows of `schema.LEDGER` for connections with findings: the longest intervals of each direction."""
 
     @property
     def stalls(self) -> pl.DataFrame:
-        """`schema.STALLS` of the connections with findings: the longest of each direction."""
+        """Rows of `schema.STALLS` for connections with findings: the longest stalls of each direction."""
 
     @property
     def rates(self) -> pl.DataFrame:
-        """`schema.RATES` of the connections with findings."""
+        """Rows of `schema.RATES` for connections with findings."""
 
     @property
     def findings(self) -> Sequence[Any]:
@@ -71,11 +71,11 @@ class Analysed(Protocol):
 
     @property
     def message_sizes(self) -> Sequence[GroupSizes]:
-        """Times of messages by their size."""
+        """Message times by message size, for each group of connections."""
 
 
 class Value(TypedDict):
-    """One fact: its name, its value, and how to read it (`numbers.said`)."""
+    """One fact: its label, its value, and the `kind` that `numbers.said` formats it by."""
 
     label: str
     value: Any
@@ -84,7 +84,7 @@ class Value(TypedDict):
 
 
 class Column(TypedDict):
-    """One column of the connection table or of the UDP flows."""
+    """One column of a table, such as the connection table or the UDP flows."""
 
     key: str
     label: str
@@ -93,7 +93,7 @@ class Column(TypedDict):
 
 
 class Figure(TypedDict):
-    """One figure: `by` is the direction it belongs to ("client", "server") or "both"; `without` is said where it has no traces."""
+    """One figure. `by` is its direction ("client" or "server", the sender) or "both"; `without` is the text shown if it has no traces."""
 
     key: str
     by: str
@@ -112,14 +112,14 @@ class Side(TypedDict):
 
 
 class Named(TypedDict):
-    """A cause, and what it means."""
+    """A cause and its meaning."""
 
     cause: str
     means: str
 
 
 class Zoom(TypedDict):
-    """The figure of a finding: times since the connection's begin; `shaded` are the causes whose waits are shaded."""
+    """The figure of a finding. Times are in ns since the connection's first segment. Waits with a cause in `shaded` are shaded."""
 
     conn: int
     side: str
@@ -138,7 +138,7 @@ class Zoom(TypedDict):
 
 
 class Found(TypedDict):
-    """One finding; `place` is its number on the page, from 1, and those of one `kind` have one name and one remedy."""
+    """One finding. `place` is its number on the page, from 1. Findings of one `kind` share name and remedy."""
 
     place: int
     id: str
@@ -161,7 +161,7 @@ class Found(TypedDict):
 
 
 class Part(TypedDict):
-    """One cause's part of a direction's life."""
+    """The share of one cause in a direction's life."""
 
     cause: str
     means: str
@@ -170,7 +170,7 @@ class Part(TypedDict):
 
 
 class Bar(TypedDict):
-    """Where the time of one direction went, the largest part first."""
+    """The time of one direction by cause, largest first."""
 
     key: str
     label: str
@@ -179,7 +179,7 @@ class Bar(TypedDict):
 
 
 class Stall(TypedDict):
-    """One stall: when it began, how long it was, the frames around it, and what proves its cause."""
+    """One stall: its start, its duration, the frames around it, and the evidence for its cause."""
 
     way: str
     side: str
@@ -194,7 +194,7 @@ class Stall(TypedDict):
 
 
 class Band(TypedDict):
-    """One cause's stretch of time, in nanoseconds since the connection's begin."""
+    """An interval with one cause, in ns since the connection's first segment."""
 
     start_ns: int
     end_ns: int
@@ -202,7 +202,7 @@ class Band(TypedDict):
 
 
 class Statistic(TypedDict):
-    """One figure of both directions (`numbers.said` reads them by `kind`); what it means is among the page's definitions."""
+    """One statistic of both directions, formatted by `kind` (`numbers.said`). The page's definitions explain it."""
 
     label: str
     kind: str
@@ -211,10 +211,10 @@ class Statistic(TypedDict):
 
 
 class Connection(TypedDict):
-    """A drawn connection.
+    """A connection with figures.
 
-    `sides` has the direction with most payload first; `ledger` has traces for each side, drawn along the foot of its figures; `omitted`
-    says what the figures leave away.
+    `sides` has the direction with most payload first. `ledger` has the traces of each direction that are drawn along the bottom of its
+    figures. `omitted` states what the figures leave out.
     """
 
     conn: int
@@ -232,7 +232,7 @@ class Connection(TypedDict):
 
 
 class DrawnPair(TypedDict):
-    """A pair of connections with its figures; `conn` is the number in the first capture."""
+    """A pair of connections with its figures. `conn` is the connection number in the first capture."""
 
     conn: int
     client: str
@@ -242,7 +242,7 @@ class DrawnPair(TypedDict):
 
 
 class PairSection(TypedDict):
-    """What two captures tell together."""
+    """The section on two captures of the same transfer."""
 
     words: list[str]
     columns: list[Column]
@@ -252,7 +252,7 @@ class PairSection(TypedDict):
 
 
 class SlowSizes(TypedDict):
-    """A range of message sizes that is slow."""
+    """A range of message sizes that take long."""
 
     from_bytes: int
     to_bytes: int
@@ -264,7 +264,7 @@ class SlowSizes(TypedDict):
 
 
 class SizeFigure(TypedDict):
-    """Messages of one direction of a group by size: slow ranges, how many are predicted, and what the prediction rests on."""
+    """Messages by size, for one direction of a group: the slow ranges, how many of them are predicted, and the prediction's assumptions."""
 
     title: str
     messages: int
@@ -276,7 +276,7 @@ class SizeFigure(TypedDict):
 
 
 class Headline(TypedDict):
-    """The first screen: the verdict's sentence, whether the capture can be believed, and the ledger of the direction that it speaks of."""
+    """The top of the page: the verdict sentence, the capture quality, and the ledger of the direction that the verdict describes."""
 
     sentence: str
     trust: str
@@ -286,7 +286,7 @@ class Headline(TypedDict):
 
 
 class Definition(TypedDict):
-    """A word of the page, what it means, what would have refuted it (of a cause) and where the rule comes from."""
+    """A term of the page: its meaning, the source of its rule, and, for a cause, what would disprove it."""
 
     word: str
     means: str
@@ -295,7 +295,7 @@ class Definition(TypedDict):
 
 
 class ReportData(TypedDict):
-    """All that a page says."""
+    """The contents of a report."""
 
     name: str
     headline: Headline

@@ -1,7 +1,6 @@
-"""An analysis as GitHub-flavoured Markdown, short enough for a ticket: verdict, trust, connections, findings with frames and remedies.
+"""An analysis as GitHub-flavoured Markdown for a ticket: verdict, capture quality, connections, and findings with frames and remedies.
 
-Text from outside (file names, problems of the capture) stands in code spans or is escaped, so that it shows as it is, makes no link and
-mentions nobody.
+External text (file names, problems of the capture) is escaped or in code spans, so that it appears literally, without links or mentions.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ if TYPE_CHECKING:
     from tcptrace_lab.findings.finding import Finding
 
 CONNECTIONS = 10
-"""Connections in the table, those with most payload."""
+"""Maximum number of connections in the table, those with most payload."""
 
 FINDINGS = 10
-"""Findings that are spelled out, the most expensive ones."""
+"""Maximum number of findings in full, the most expensive ones."""
 
 PROBLEMS = 10
 
@@ -39,7 +38,7 @@ _WAYS = {True: "client → server", False: "server → client"}
 
 
 def text(analysis: Analysis) -> str:
-    """The whole, with a newline at its end."""
+    """The Markdown document, ending with a newline."""
     return "\n".join(_blocks(analysis)).rstrip("\n") + "\n"
 
 

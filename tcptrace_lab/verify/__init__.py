@@ -1,15 +1,15 @@
-"""Our tables held against tshark and tcptrace on the same file: what is the same, what is not, and why.
+"""`verify`: compares our results with those of tshark and tcptrace on the same file, and explains each difference.
 
-    programs                      other programs, run safely and read line by line
-    tshark, tcptrace              what they say, as tables
+    programs                      runs the other tools safely and reads their output line by line
+    tshark, tcptrace              their results, as tables
     pairing, fields, ours         our segments and tshark's side by side, in the same terms
-    wireshark                     how tshark comes to its verdicts
-    segments, figures             segment by segment (tshark), figure by figure (tcptrace)
-    differences, rules            what differs, and what explains it
-    run, output                   the road from a file to a `Verification`, and its JSON
+    wireshark                     a model of how tshark reaches its verdicts
+    segments, figures             the comparison per segment (tshark) and per figure of a connection (tcptrace)
+    differences, rules            the differences, and the rules that explain them
+    run, output                   from a file to a `Verification`, and its JSON
 
-A difference is explained by a rule about a thing the other tool is known to do, with a test on this capture that says how it came
-about here. There is no rule for the rest: what no rule explains is counted as unexplained, and may be our mistake.
+A rule names a known behaviour of the other tool and tests on this capture whether that behaviour caused the difference. A difference that
+no rule explains is counted as unexplained: it may be our mistake.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""TCP checksums, as tshark reckons them: wrong on the wire, or only in the capture?
+"""Wrong TCP checksums as tshark verifies them: damaged on the wire, or only wrong in the capture?
 
-A capture at a sender whose card fills checksums in (offload) holds nearly all of its segments with wrong ones; they arrive all the same.
-A segment that was damaged on its way is thrown away by its receiver (RFC 9293, 3.1), so the bytes come again: a loss by corruption. Which
-it was is told for each direction by what became of its data. The engine itself does not look at checksums: that costs a pass over all
-captured bytes, and says nothing in the many captures that offload or a short snaplen spoils; Wireshark, too, does so only when asked.
+With checksum offload, the network card computes checksums after the capture point, so nearly all captured segments of the sender have wrong
+ones and still arrive. A segment damaged on the path is discarded by its receiver (RFC 9293, 3.1), so its bytes are retransmitted: a loss by
+corruption. For each direction, what happened to its data decides between the two. The engine does not verify checksums: that needs a pass
+over all captured bytes, and shows nothing in the many captures with offload or a short snaplen. Wireshark, too, verifies them only on
+request.
 """
 
 from __future__ import annotations
@@ -21,23 +22,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 BAD, GOOD = 0, 1
-"""Values of tshark's `tcp.checksum.status`; others are of segments that were not captured whole, or have none."""
+"""Values of tshark's `tcp.checksum.status`. Other values mean that a segment is truncated or not verified."""
 
 MAX_DIRECTIONS = 100_000
-"""Directions with wrong checksums that are followed, some 200 bytes each; those beyond are counted in the sum only."""
+"""Maximum number of directions with wrong checksums that are tracked, about 200 bytes each; more count only in the total."""
 
 MAX_REMEMBERED = 64
-"""Segments with data and a wrong checksum remembered per direction, to know them when they are sent again."""
+"""Number of data segments with a wrong checksum remembered per direction, to recognize their retransmits."""
 
 MAX_FRAMES = 100
-"""Frames of resends listed per direction."""
+"""Maximum number of retransmit frames listed per direction."""
 
 MOSTLY = 0.5
-"""Share of the wrong segments with data that must come again for the receiver to have thrown them away (a choice of ours: nearly all do
-where the path damages them, and nearly none where the card repairs them)."""
+"""Minimum share of the wrong data segments that are retransmitted for the verdict `corruption` (a heuristic: nearly all are if the path
+damages them, and nearly none with offload)."""
 
 NEARLY_ALL = 0.9
-"""Share of a direction's segments that are wrong where the card fills checksums in, if it sent no data to tell by (a choice of ours)."""
+"""Minimum share of wrong segments for the verdict `offload` in a direction without wrong data segments (a heuristic)."""
 
 
 @dataclass(slots=True)
@@ -45,11 +46,11 @@ class Direction:
     """Wrong checksums of one direction.
 
     Attributes:
-        checked: segments whose checksum was reckoned.
-        bad: those of them whose is wrong.
-        bad_data: those of them with data.
-        resent: those of them whose bytes came again.
-        frames: the resends, the first of them.
+        checked: number of segments with a verified checksum.
+        bad: number of these with a wrong checksum.
+        bad_data: number of wrong segments with data.
+        resent: number of wrong data segments that were retransmitted.
+        frames: frames of the first retransmits.
     """
 
     checked: int = 0
@@ -61,18 +62,18 @@ class Direction:
 
     @property
     def verdict(self) -> str:
-        """`corruption`: the receiver threw them away; `offload`: they arrived, so the card filled them in; `unknown`."""
+        """`corruption`: the receiver discarded the segments; `offload`: they arrived, so the card corrected the checksums; or `unknown`."""
         if self.bad_data:
             return "corruption" if self.resent >= MOSTLY * self.bad_data else "offload"
         return "offload" if self.bad >= NEARLY_ALL * self.checked and self.bad > 1 else "unknown"
 
     def damaged(self, start: int, end: int) -> None:
-        """A segment with data from `start` to `end` and a wrong checksum."""
+        """Record a data segment from `start` to `end` with a wrong checksum."""
         self.bad_data += 1
         self._remembered.append((start, end))
 
     def sent_again(self, frame: int, start: int, end: int) -> None:
-        """These bytes were sent once more: each damaged segment among them counts once."""
+        """Record a retransmit of these bytes. Each damaged segment counts once."""
         kept = [(first, last) for first, last in self._remembered if last <= start or end <= first]
         again = len(self._remembered) - len(kept)
         if again:
@@ -83,16 +84,16 @@ class Direction:
 
 
 class Checksums:
-    """Follows the directions as the joined rows of `pairing` go by."""
+    """Tracks wrong checksums per direction, from the joined rows of `pairing`."""
 
     def __init__(self) -> None:
-        """Nothing was seen."""
+        """Start without any segment."""
         self.checked = self.bad = 0
         self._directions: dict[tuple[int, bool], Direction] = {}
         self._clean: dict[tuple[int, bool], int] = {}
 
     def take(self, both: pl.DataFrame) -> None:
-        """The next rows."""
+        """Process the next rows."""
         shared = both.filter(pl.col("ours") & pl.col("theirs"))
         checked = shared.filter(pl.col("their_checksum").is_in([BAD, GOOD]))
         wrong = pl.col("their_checksum") == BAD
@@ -130,17 +131,17 @@ class Checksums:
             direction.damaged(start, end)
 
     def directions(self) -> Iterator[tuple[int, bool, Direction]]:
-        """Those with wrong checksums: connection, whether the client's, and what is known."""
+        """Directions with wrong checksums: connection, whether the client is the sender, and the counts."""
         for (conn, from_client), direction in sorted(self._directions.items()):
             yield conn, from_client, direction
 
     @property
     def corrupted(self) -> int:
-        """Segments that were damaged on the way and sent again."""
+        """Number of segments that were damaged on the path and retransmitted."""
         return sum(one.resent for one in self._directions.values() if one.verdict == "corruption")
 
     def words(self) -> str:
-        """One line for people; empty if no checksum is wrong."""
+        """A summary in one line; empty if no checksum is wrong."""
         if not self.bad:
             return ""
         found = [one.verdict for one in self._directions.values()]

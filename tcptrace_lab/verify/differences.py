@@ -1,7 +1,7 @@
-"""What two tools say differently, and the rules that explain it.
+"""Differences between two tools, and the rules that explain them.
 
-A rule is one thing that a tool is known to do, with where that is known from, and a test that says in this capture's numbers how it
-came about here, or nothing. There is no rule for the rest: what no rule explains is called unexplained.
+A rule describes one known behaviour of a tool, with its source, and has a test. The test returns a sentence with the numbers of this
+capture if that behaviour caused the difference, else None. A difference that no rule explains is `unexplained`.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
 MAX_LISTED = 100_000
-"""Differences of one explanation that are kept one by one; those beyond are counted only."""
+"""Maximum number of differences listed per rule; more are only counted."""
 
 UNEXPLAINED = "unexplained"
-"""Stands for the rule where there is none."""
+"""Rule name of a difference that no rule explains."""
 
 Case = TypeVar("Case")
 Case_contra = TypeVar("Case_contra", contravariant=True)
@@ -25,14 +25,14 @@ Case_contra = TypeVar("Case_contra", contravariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Rule(Generic[Case_contra]):
-    """One thing that a tool does otherwise.
+    """One known behaviour of a tool that differs from ours.
 
     Attributes:
-        name: stable, for programs.
-        why: what the tool does, and what we do; one line for people.
-        source: where that is known from.
-        items: what it can explain; names of compared items.
-        test: the sentence with this capture's numbers if that is what happened, else None.
+        name: stable identifier.
+        why: what the tool does and what we do, in one line.
+        source: source of this knowledge.
+        items: names of the compared items that the rule can explain.
+        test: returns a sentence with this capture's numbers if the behaviour caused the difference, else None.
     """
 
     name: str
@@ -44,18 +44,18 @@ class Rule(Generic[Case_contra]):
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One thing that two tools say differently.
+    """One difference between us and another tool.
 
     Attributes:
         tool: the other tool.
-        item: what was compared.
-        frame: where; None for a figure of a whole connection.
-        conn: our number of the connection; None where only the other tool has one.
-        from_client: the direction; None where there is none.
-        ours: what we say; None for nothing.
-        theirs: what the tool says; None for nothing.
-        rule: name of the rule that explains it, or `UNEXPLAINED`.
-        words: how it came about, in this capture's numbers.
+        item: the compared item.
+        frame: frame number; None for a figure of a whole connection.
+        conn: our connection number; None if only the other tool has the connection.
+        from_client: the direction; None without one.
+        ours: our value; None if we have none.
+        theirs: the tool's value; None if it has none.
+        rule: name of the rule that explains the difference, or `UNEXPLAINED`.
+        words: the explanation with this capture's numbers.
     """
 
     tool: str
@@ -71,7 +71,7 @@ class Difference:
 
 @dataclass(slots=True)
 class Count:
-    """How often an item was compared, and what came of it."""
+    """Number of comparisons of an item, by result."""
 
     compared: int = 0
     equal: int = 0
@@ -81,12 +81,12 @@ class Count:
 
 @dataclass(slots=True)
 class Account:
-    """All that was compared.
+    """The result of all comparisons.
 
     Attributes:
-        counts: (tool, item) → numbers, in the order in which they were first compared.
-        differences: rule → those that are listed.
-        found: rule → how many there are.
+        counts: (tool, item) → counts, in order of the first comparison.
+        differences: rule → listed differences, at most `MAX_LISTED`.
+        found: rule → number of all its differences.
     """
 
     counts: dict[tuple[str, str], Count] = field(default_factory=dict)
@@ -94,13 +94,13 @@ class Account:
     found: Counter[str] = field(default_factory=Counter)
 
     def compared(self, tool: str, item: str, times: int) -> None:
-        """So many more comparisons of an item; differences are told by `add` and taken off."""
+        """Count `times` comparisons of an item as equal; `add` then moves each difference to its own count."""
         count = self.counts.setdefault((tool, item), Count())
         count.compared += times
         count.equal += times
 
     def add(self, difference: Difference) -> None:
-        """One of them was different."""
+        """Record that one of the counted comparisons is a difference."""
         count = self.counts[difference.tool, difference.item]
         count.equal -= 1
         if difference.rule == UNEXPLAINED:
@@ -114,12 +114,12 @@ class Account:
 
     @property
     def unexplained(self) -> int:
-        """Differences that no rule explains."""
+        """Number of differences that no rule explains."""
         return self.found[UNEXPLAINED]
 
 
 def explained(case: Case, item: str, rules: Mapping[str, Sequence[Rule[Case]]]) -> tuple[str, str]:
-    """The name of the first rule for `item` that explains `case`, and its words; UNEXPLAINED and none if no rule does."""
+    """The name of the first rule for `item` that explains `case`, and its sentence; `UNEXPLAINED` and an empty text if no rule does."""
     for rule in rules.get(item, ()):
         words = rule.test(case)
         if words is not None:
@@ -128,7 +128,7 @@ def explained(case: Case, item: str, rules: Mapping[str, Sequence[Rule[Case]]]) 
 
 
 def by_item(rules: Iterable[Rule[Case]]) -> dict[str, list[Rule[Case]]]:
-    """Item → its rules, in their order."""
+    """Item → its rules, in order."""
     table: dict[str, list[Rule[Case]]] = {}
     for rule in rules:
         for item in sorted(rule.items):

@@ -1,7 +1,7 @@
-"""What headers say, compared: the engine's columns beside tshark's, row by row of a joined table (`pairing`).
+"""Compares header fields: the engine's columns with tshark's, per row of a joined table (`pairing`).
 
-Sequence numbers are compared modulo 2^32, connections by who is whose partner, and windows where both sides claim to know them; who
-knows is the item `window_known` (a window of 0 is known without its scale).
+Sequence numbers are compared modulo 2^32, connections by their partners (`Partners`), and windows only if both tools know the scale.
+Whether each tool knows it is the item `window_known` (a window of 0 is known without the scale).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 FLAG_BITS = 0x1FF
-"""The nine flags; tshark shows the three reserved bits beside them."""
+"""Mask of the nine flags; tshark's value also contains the three reserved bits."""
 
 ECN_CE = 3
 
@@ -38,7 +38,7 @@ OURS: Mapping[str, pl.Expr] = {
     "ect": pl.col("ect").cast(pl.Int64),
     "ce": pl.col("ce"),
 }
-"""Item → what the engine says; `partner` is tshark's stream for the engine's connection."""
+"""Item → the engine's value. `partner` is tshark's stream for the engine's connection."""
 
 THEIRS: Mapping[str, pl.Expr] = {
     "ts_ns": pl.col("their_ts_ns"),
@@ -57,32 +57,32 @@ THEIRS: Mapping[str, pl.Expr] = {
     "ect": pl.col("their_ecn"),
     "ce": pl.col("their_ecn") == ECN_CE,
 }
-"""Item → what tshark says."""
+"""Item → tshark's value."""
 
 _COMPARED = {name: pl.col("frame").is_not_null() for name in OURS} | {
     "window_bytes": pl.col("window_bytes").is_not_null() & pl.col("their_scale").ne_missing(SCALE_UNKNOWN)
 }
-"""Item → where both sides say something."""
+"""Item → condition of the rows in which it is compared."""
 
 DIFFERS: Mapping[str, pl.Expr] = {name: _COMPARED[name] & OURS[name].ne_missing(THEIRS[name]) for name in OURS}
-"""Item → where they say something different, in rows that both sides have."""
+"""Item → condition of the rows in which the values differ, for rows that both tools have."""
 
 
 def compared(name: str) -> pl.Expr:
-    """Where both sides say something of an item."""
+    """The condition of the rows in which an item is compared."""
     return _COMPARED[name]
 
 
 class Partners:
-    """Which stream of tshark's is which connection of ours: the first segment that they share decides."""
+    """Maps our connections to tshark's streams: the first common segment decides."""
 
     def __init__(self) -> None:
-        """No segment was seen."""
+        """Start without any segment."""
         self._stream_of: dict[int, int] = {}
         self._taken: set[int] = set()
 
     def named(self, both: pl.DataFrame) -> pl.DataFrame:
-        """`both` with the column `partner`: tshark's stream for our connection; null for a connection that has none."""
+        """Add the column `partner`: tshark's stream for our connection; null if it has none."""
         pairs = both.filter(pl.col("ours") & pl.col("theirs")).select("conn", "their_conn").unique(maintain_order=True)
         for conn, stream in pairs.iter_rows():
             if conn not in self._stream_of and stream not in self._taken:

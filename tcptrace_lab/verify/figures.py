@@ -1,7 +1,7 @@
-"""Figure by figure: connections as tcptrace lists them beside ours.
+"""Compares our figures of each connection with those of tcptrace's listing.
 
-Connections are matched by their ends, in the order in which they begin. What tcptrace prints for a figure is compared with our figure of
-that name (`tcptrace_figures`); where they differ, the connection's segments are counted once more by tcptrace's rules (`ostermann`).
+Connections are matched by their endpoints, in order of their start. The printed value of a figure is compared with our figure of that name
+(`tcptrace_figures`). If they differ, the connection's segments are counted again by tcptrace's rules (`ostermann`).
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 TOOL = "tcptrace"
 
 HALF_A_STEP = 0.511
-"""Of the last digit printed: both sides round, and tcptrace cuts times to microseconds first."""
+"""Tolerance, as a share of the last printed digit: both tools round, and tcptrace truncates times to microseconds before."""
 
 STEPS = {"8.1f": 0.1, "7.3f": 0.001}
-"""How a figure is printed → its last digit; 1 for others."""
+"""Printing format of a figure → value of its last digit; 1 for other formats."""
 
 End = tuple[str, int]
 
@@ -41,28 +41,28 @@ _ENDS = (
     *("conn", "client_addr", "client_port", "server_addr", "server_port", "first_frame", "first_ts_ns", "last_ts_ns"),
     *(f"{side}_{name}" for side in ("client", "server") for name in ("segments", "capture_duplicates", "network_duplicates")),
 )
-"""Columns of connections by which they are matched."""
+"""Columns that are needed to match connections."""
 
 
 @dataclass(slots=True)
 class FigureCase:
-    """Everything that is known where a connection is told differently.
+    """A difference on one connection, with everything that rules need.
 
     Attributes:
-        item: the figure, or `connections` for how many there are between two ends.
+        item: the figure, or `connections` for the number of connections between two endpoints.
         direction: our figures of the direction; None for `connections`.
-        theirs: what tcptrace prints.
-        reckoned: the figure by tcptrace's rules from our segments, as a number; None where it has none.
-        tally: all that was reckoned of the direction.
-        reckoning: of the connection.
-        ours_listed: our connections between these ends.
-        theirs_listed: tcptrace's.
-        layers: headers on the way to the first segment of the connection.
-        largest_bytes: the most data in one of its segments.
-        readable: segments between these ends, copies too, that came by ways which tcptrace follows.
+        theirs: the value that tcptrace prints.
+        reckoned: the figure computed from our segments by tcptrace's rules; None if it is not modelled.
+        tally: all counts of the direction by tcptrace's rules.
+        reckoning: all counts of the connection by tcptrace's rules.
+        ours_listed: our connections between these endpoints.
+        theirs_listed: tcptrace's connections between these endpoints.
+        layers: protocol layers above the first segment of the connection.
+        largest_bytes: largest payload of one of its segments.
+        readable: number of segments between these endpoints, duplicates included, in encapsulations that tcptrace reads.
         capture_end_us: time of the capture's last packet.
-        problems: what the engine survived in reading the capture, and how often.
-        refused: tcptrace's words if it did not read the file to its end.
+        problems: messages of the engine's problems, with their counts.
+        refused: tcptrace's message if it did not read the file to its end.
     """
 
     item: str
@@ -81,18 +81,18 @@ class FigureCase:
     refused: str | None = None
 
     def survived(self, words: str) -> int:
-        """How often the engine survived what `words` say."""
+        """How often the engine reported a problem whose message contains `words`."""
         return sum(count for problem, count in self.problems.items() if words in problem)
 
     @property
     def false_headers(self) -> int:
-        """TCP headers in the capture that cannot be as long as they say."""
+        """Number of TCP headers in the capture with an impossible length field."""
         return self.survived("TCP header's length contradicts itself")
 
 
 @dataclass(slots=True)
 class _Pair:
-    """A connection as both have it, and all that both have between its ends."""
+    """A connection in both tools, and all connections of both tools between its endpoints."""
 
     row: Mapping[str, Any]
     listed: Listed
@@ -100,14 +100,14 @@ class _Pair:
     theirs_listed: Sequence[Listed]
 
     def directions(self) -> Iterator[tuple[Direction, Mapping[str, str]]]:
-        """Each of our directions with what tcptrace prints for it."""
+        """Each of our directions with tcptrace's printed figures."""
         client = (self.row["client_addr"], self.row["client_port"])
         sides = ("client", "server") if normal(self.listed.ends[0]) == client else ("server", "client")
         for side, printed in zip(sides, self.listed.figures, strict=True):
             yield Direction(self.row, side), printed
 
     def reads_alike(self, packets: Mapping[str, int], data_bytes: Mapping[str, int]) -> bool:
-        """Whether tcptrace counts so many packets and bytes of data of each side."""
+        """Whether tcptrace counts these numbers of packets and data bytes for each host."""
         return all(
             (int(printed["total_packets"]), int(printed["actual_data_bytes"])) == (packets[direction.side], data_bytes[direction.side])
             for direction, printed in self.directions()
@@ -118,12 +118,12 @@ class FigureComparison:
     """Compares all connections that tcptrace lists."""
 
     def __init__(self, account: Account, rules: Sequence[Rule[FigureCase]], tables: Tables) -> None:
-        """Begin without any."""
+        """Start without any connection."""
         self._account, self._rules, self._tables = account, by_item(rules), tables
         self._problems = {problem["what"]: problem["count"] for problem in tables.problems}
 
     def compare(self, listed: Iterable[Listed], refused: str | None) -> None:
-        """All that are `listed`; `refused` if tcptrace did not read the file to its end."""
+        """Compare all `listed` connections. `refused` is tcptrace's message if it did not read the file to its end."""
         theirs: dict[frozenset[End], list[Listed]] = defaultdict(list)
         for one in listed:
             theirs[frozenset(normal(end) for end in one.ends)].append(one)
@@ -141,7 +141,7 @@ class FigureComparison:
     def _paired(
         self, ours: Mapping[frozenset[End], list[Mapping[str, Any]]], theirs: Mapping[frozenset[End], list[Listed]], refused: str | None
     ) -> list[_Pair]:
-        """The connections between ends of which both tell as many; others are differences."""
+        """Pair connections between endpoints for which both tools have the same number; other numbers are differences."""
         self._account.compared(TOOL, "connections", len(ours.keys() | theirs.keys()))
         odd = [ends for ends in ours.keys() | theirs.keys() if len(ours.get(ends, ())) != len(theirs.get(ends, ()))]
         layers = self._layers([row["conn"] for ends in odd for row in ours.get(ends, ())])
@@ -171,7 +171,7 @@ class FigureComparison:
         ]
 
     def _layers(self, conns: Sequence[int]) -> dict[int | None, tuple[str, int, int]]:
-        """Of each connection: headers on the way to its first segment, the most data in a segment, and how many of them tcptrace reads."""
+        """Connection → (layers above its first segment, largest payload, number of its segments that tcptrace reads)."""
         if not conns:
             return {}
         rows = self._tables.segments.filter(pl.col("conn").is_in(list(conns)))
@@ -185,7 +185,7 @@ class FigureComparison:
         return told
 
     def _read_otherwise(self, pairs: int, odd: Sequence[_Pair], reckonings: Mapping[int, Reckoning]) -> set[int]:
-        """Connections of which tcptrace does not read the same segments, be it with copies: their figures tell nothing."""
+        """Connections for which tcptrace reads other segments than we do, with or without duplicates: their figures are not comparable."""
         self._account.compared(TOOL, "segments_read", pairs)
         found = set()
         for pair in odd:
@@ -210,7 +210,7 @@ class FigureComparison:
         return found
 
     def _differing(self, pair: _Pair) -> Iterator[tuple[_Pair, Direction, Figure, str]]:
-        """Figures that are not the same."""
+        """Figures that differ."""
         for direction, printed in pair.directions():
             for figure in FIGURES:
                 if figure.name not in printed:
@@ -241,7 +241,7 @@ class FigureComparison:
         self._account.add(Difference(TOOL, case.item, None, conn, from_client, ours, theirs, rule, words))
 
     def _reckoned(self, connections: Sequence[Mapping[str, Any]]) -> dict[int, Reckoning]:
-        """These connections, counted by tcptrace's rules."""
+        """Count these connections by tcptrace's rules."""
         reckonings = {row["conn"]: Reckoning(row) for row in connections}
         if reckonings:
             rows = self._tables.segments.filter(pl.col("conn").is_in(list(reckonings))).select(*COLUMNS, pl.col("layers").cast(pl.String))
@@ -252,7 +252,7 @@ class FigureComparison:
 
 
 def _counts_alike(pair: _Pair) -> bool:
-    """By our own figures, which leave copies out."""
+    """Whether tcptrace's counts equal our figures, which exclude duplicates."""
     sides = ("client", "server")
     return pair.reads_alike(
         {side: pair.row[f"{side}_segments"] for side in sides}, {side: pair.row[f"{side}_payload_bytes"] for side in sides}
@@ -260,10 +260,10 @@ def _counts_alike(pair: _Pair) -> bool:
 
 
 def agrees(ours: object, theirs: str, step: float) -> bool:
-    """Whether tcptrace prints our value; `step` is its last digit."""
+    """Whether the printed text equals our value; `step` is the value of its last digit."""
     number = as_number(theirs)
     if ours is None:
-        return theirs == "NA" or number == 0  # tcptrace has no other word for what it does not know
+        return theirs == "NA" or number == 0  # tcptrace prints unknown values as NA or 0
     if isinstance(ours, str):
         return theirs == ours
     if number is None or not isinstance(ours, (int, float)):
@@ -280,7 +280,7 @@ def as_number(text: str) -> float | None:
 
 
 def normal(end: End) -> End:
-    """An end with its address as we write it; tcptrace leaves a colon out where an IPv6 address begins or ends with zeros."""
+    """An endpoint with its address as we write it. tcptrace omits a colon if an IPv6 address begins or ends with zeros."""
     address, port = end
     for text in (address, f":{address}", f"{address}:"):
         try:

@@ -1,4 +1,4 @@
-"""State per connection, for so many at a time."""
+"""State per connection, for a bounded number of connections."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MAX_FOLLOWED = 1 << 17
-"""Entries kept; past it the one that was begun first is forgotten, as if its segments had never been seen."""
+"""Maximum number of entries. Beyond it, the oldest entry is dropped, as if its segments had never been seen."""
 
 Key = TypeVar("Key")
 State = TypeVar("State")
 
 
 class Following(Generic[Key, State]):
-    """A dict of states that are made where there is none, and never more than `MAX_FOLLOWED`."""
+    """A dict that creates missing states and has at most `MAX_FOLLOWED` entries."""
 
     def __init__(self, make: Callable[[], State]) -> None:
-        """`make` gives the state of one of which nothing is known."""
+        """`make` creates the initial state of an entry."""
         self._make = make
         self._states: dict[Key, State] = {}
 
     def __getitem__(self, key: Key) -> State:
-        """The state of `key`."""
+        """The state of `key`; created if missing."""
         state = self._states.get(key)
         if state is None:
             if len(self._states) >= MAX_FOLLOWED:

@@ -1,10 +1,10 @@
-"""How tcptrace 6.6.7 counts: its long listing reckoned from our segments by its rules as we understand them.
+"""A model of tcptrace 6.6.7: computes its long listing from our segments, by its rules as we understand them.
 
-tcptrace keeps the stream of each direction as a list of segments as they were sent, splits them where resent ones begin and end, and joins
-what is acknowledged. A figure of its listing that is not ours is explained only where this reckoning comes to what it prints.
+tcptrace keeps each direction's stream as a list of segments in order of sending, splits them where retransmits begin and end, and merges
+acknowledged ones. A difference between its listing and our figures is explained only if this model gives the printed value.
 
-Learnt from tcptrace's manual (www.tcptrace.org/manual.html) and from what it prints. Offsets are those of our tables, so sequence
-numbers that wrap are not followed as tcptrace (wrongly) does.
+Sources: tcptrace's manual (www.tcptrace.org/manual.html) and its output. The model uses the stream offsets of our tables, so it does not
+reproduce tcptrace's (wrong) handling of sequence numbers that wrap.
 """
 
 from __future__ import annotations
@@ -37,36 +37,36 @@ COLUMNS = (
     "ip_id",
     "sack_blocks",
 )
-"""Columns of `schema.SEGMENTS` that it needs."""
+"""Columns of `schema.SEGMENTS` that the model needs."""
 
 NS_PER_US = 1_000
 
 REMEMBERED_PACKETS = 8
-"""Packets of a direction, each once, among which it looks for one with the same number and IP identification."""
+"""Number of a direction's last distinct packets that tcptrace searches for one with equal sequence number and IP identification."""
 
 MAX_SHIFT = 14
-"""Of our windows, RFC 7323, 2.3."""
+"""Maximum window shift of our windows (RFC 7323, 2.3)."""
 
 QUARTER = SEQ_SPACE // 4
-"""It keeps a stream in quarters of the sequence space, each by itself: a segment across two is two."""
+"""tcptrace keeps each quarter of the sequence space separately: a segment across two quarters is two segments."""
 
 MEAN_SHARE = 0.0001
-"""It divides sums by the number of samples and this."""
+"""tcptrace divides sums by the number of samples plus this value."""
 
 SIZE_SHARE = 0.001
-"""The same, for sizes of segments."""
+"""tcptrace divides sums of segment sizes by the number of samples plus this value."""
 
 LARGEST_FRAME = 1_460
 """Bytes of data that a frame of standard Ethernet holds (RFC 894)."""
 
 FEWEST_FOR_DEVIATION = 3
-"""Samples below which it tells no standard deviation."""
+"""Minimum number of samples for which tcptrace prints a standard deviation."""
 
 ONE_BYTE_SIZE = 1 << 32
-"""What it takes for the size of a segment of one sequence number."""
+"""The size that tcptrace uses for a segment with one sequence number."""
 
 TRIPLE = 3
-"""Repetitions of an ACK, one behind the other without data or another window between, that it counts as one event."""
+"""Consecutive repetitions of an ACK, without data or a window change between them, that tcptrace counts as one event."""
 
 
 @dataclass(slots=True)
@@ -80,7 +80,7 @@ class _Sent:
 
 @dataclass(slots=True)
 class _Spans:
-    """Times in sum, as it keeps them: a smallest time of 0 counts as none."""
+    """Summary of times as tcptrace keeps it: a minimum of 0 counts as unset."""
 
     count: int = 0
     least: int = 0
@@ -96,7 +96,7 @@ class _Spans:
         self.squares += span_us * span_us
 
     def shown(self) -> tuple[float, float, float, float]:
-        """Smallest, largest, mean and standard deviation in milliseconds."""
+        """Minimum, maximum, mean and standard deviation in ms."""
         deviation = 0.0
         if self.count >= FEWEST_FOR_DEVIATION:
             deviation = math.sqrt(max(self.squares - self.total * self.total / self.count, 0) / (self.count - 1))
@@ -106,7 +106,7 @@ class _Spans:
 
 @dataclass(slots=True)
 class Tally:
-    """What it counts of one direction."""
+    """Counts of one direction by tcptrace's rules."""
 
     packets: int = 0
     resets: int = 0
@@ -255,7 +255,7 @@ class Tally:
 
 
 class Reckoning:
-    """One connection as tcptrace counts it; segments in capture order."""
+    """Counts of one connection by tcptrace's rules, from segments in capture order."""
 
     def __init__(self, connection: Mapping[str, Any]) -> None:
         """`connection` is our row of it (`schema.CONNECTIONS`)."""
@@ -273,11 +273,11 @@ class Reckoning:
 
     @property
     def duration_us(self) -> int:
-        """From the first packet to the last; below 0 where the clock went back by more."""
+        """Time from the first packet to the last in µs; negative if timestamps run backwards by more."""
         return 0 if self.first_us is None else self.last_us - self.first_us
 
     def take(self, row: Mapping[str, Any]) -> None:
-        """The next segment; `row` has the columns of `COLUMNS`."""
+        """Count the next segment; `row` has the columns of `COLUMNS`."""
         ts_us = (row["ts_ns"] or 0) // NS_PER_US
         if not follows(row["layers"]):
             self.strange[row["layers"]] += 1

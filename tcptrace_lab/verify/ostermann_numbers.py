@@ -1,6 +1,6 @@
-"""How tcptrace 6.6.7 follows sequence numbers beside its list of segments: streams, flights, SACK blocks, window scales.
+"""A model of tcptrace 6.6.7's figures from sequence numbers, apart from its segment list: streams, flights, SACK blocks, window scales.
 
-It compares and subtracts numbers as they stand in the header, without regard to where they come round.
+tcptrace compares and subtracts the header's sequence numbers without regard to wrapping.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 MODULUS = 1 << 64
-"""A difference below 0 is that much more to it: its numbers are unsigned."""
+"""tcptrace's numbers are unsigned 64-bit values: a negative difference becomes larger by this modulus."""
 
 US_PER_S = 1_000_000
 

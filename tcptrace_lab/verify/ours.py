@@ -1,4 +1,4 @@
-"""What we say of a segment in the terms that tshark uses, from the engine's columns and little that is kept of each direction."""
+"""Expresses our results for a segment in tshark's terms, from the engine's columns and a small state per direction."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HEADERS = (
 _VERDICTS = "kind evidence evidence_frame confidence resent_by in_flight_bytes usable_window_bytes acked_bytes acked_unseen_bytes rtt_ns"
 
 COLUMNS = (*_HEADERS.split(), *_VERDICTS.split())
-"""Columns of `schema.SEGMENTS` that are compared or needed as evidence."""
+"""Columns of `schema.SEGMENTS` that are compared, or needed by rules."""
 
 KIND_OF = {
     "out_of_order": "out_of_order",
@@ -33,35 +33,35 @@ KIND_OF = {
     "zero_window_probe": "zero_window_probe",
     "zero_window_probe_ack": "zero_window_probe_ack",
 }
-"""tshark's verdict → the kind that means the same."""
+"""tshark's verdict → the equivalent kind."""
 
 TROUBLED = frozenset({*RESENT, "out_of_order", "capture_duplicate", "network_duplicate"})
-"""Kinds that bring bytes again or late: no round trip is measured on them."""
+"""Kinds with repeated or late bytes, which give no RTT sample."""
 
 MAX_TROUBLED = 1_000
-"""Such segments remembered per direction."""
+"""Number of segments of these kinds remembered per direction."""
 
 MAX_SENT = 1_000
-"""Unacknowledged transmissions remembered per direction."""
+"""Number of unacknowledged transmissions remembered per direction."""
 
 VERDICT_OF = {kind: verdict for verdict, kind in KIND_OF.items() if kind in KINDS}
 
 
 @dataclass(slots=True)
 class _Direction:
-    """What is kept of one direction.
+    """The state of one direction.
 
     Attributes:
-        highest: the offset behind its last byte so far; None before its first segment.
-        acked: the highest offset of it that was acknowledged.
-        last_ack: what its own last segment acknowledged.
-        duplicates: its duplicate ACKs since that changed.
+        highest: the end offset of its data so far (exclusive); None before its first segment.
+        acked: the highest offset of its data that the peer ACKed.
+        last_ack: the ACK number (as an offset) of its last segment with an ACK.
+        duplicates: number of its duplicate ACKs since `last_ack` changed.
         zero: the sequence number of offset 0.
-        troubled: frame, offsets of start and end, and kind of what came again or late.
-        sent: frame, offsets of start and end, and time of what is not acknowledged, as it was sent last.
-        has_syn: its SYN was seen.
-        said_ack: what its last segment acknowledged, a RST too.
-        newest_ack: the most that it acknowledged, a RST apart.
+        troubled: (frame, start, end, kind) of segments of `TROUBLED` kinds.
+        sent: (frame, start, end, time) of unacknowledged transmissions, in order of sending.
+        has_syn: its SYN was captured.
+        said_ack: the ACK number of its last segment, including RSTs; None without the ACK flag.
+        newest_ack: its highest ACK number, without RSTs.
     """
 
     highest: int | None = None
@@ -76,7 +76,7 @@ class _Direction:
     newest_ack: int | None = None
 
     def count_from(self, zero: int) -> None:
-        """Offsets count from the sequence number `zero`: the engine moves it to a SYN that comes late."""
+        """Set the sequence number of offset 0, and shift all offsets. The engine moves it when a SYN arrives late."""
         if self.zero is not None and self.zero != zero:
             shift = (zero - self.zero + SEQ_SPACE // 2) % SEQ_SPACE - SEQ_SPACE // 2
             self.highest = None if self.highest is None else self.highest - shift
@@ -85,38 +85,38 @@ class _Direction:
         self.zero = zero
 
     def hear(self, row: Mapping[str, Any]) -> None:
-        """Its next segment's ACK."""
+        """Record the ACK number of the direction's next segment."""
         self.said_ack = row["ack"]
         if row["ack"] is not None and not row["flags"] & RST:
             self.newest_ack = row["ack"] if self.newest_ack is None else max(self.newest_ack, row["ack"])
 
     def last_sent(self, offset: int) -> tuple[int, int | None] | None:
-        """Frame and time in which the byte at `offset` was sent last; None if that is not known."""
+        """Frame and time of the last transmission of the byte at `offset`; None if unknown."""
         return next(((frame, ts_ns) for frame, start, end, ts_ns in reversed(self.sent) if start <= offset < end), None)
 
 
 @dataclass(slots=True)
 class Said:
-    """What we say of one segment.
+    """Our results for one segment, in tshark's terms. "Sender" is the host that sent it, "peer" the other one.
 
     Attributes:
-        verdicts: names as of `tcp.analysis.*`.
-        duplicate_ack_num: how many duplicate ACKs in a row this one makes.
-        bytes_in_flight: sent and not acknowledged just after it, data only in its own segment.
-        highest: how far its side had sent before it.
-        other_highest: how far the other side had.
-        end: the offset behind its last byte, SYN and FIN counted.
-        syns: of how many sides a SYN was seen by then.
-        una: the highest offset of its side that was acknowledged; None before the first ACK.
-        rto_ns: for a resend by timeout, time since its first byte was sent before.
-        rto_frame: in which frame that was.
-        complete: what was seen of the connection before it.
-        other_troubled: what of the other side came again or late until now: frame, offsets of start and end, kind.
-        last_ack: what the last segment of its side acknowledged, a RST too.
-        newest_ack: the most that its side had acknowledged, a RST apart.
-        other_last_ack: what the last segment of the other side acknowledged.
-        other_newest_ack: the most that the other side had acknowledged.
-        other_latest: of what it acknowledges for the first time, the frame that was seen last by the file's times, and its time.
+        verdicts: names of flags in `tcp.analysis.*`.
+        duplicate_ack_num: number of this duplicate ACK in its series; None if it is not one.
+        bytes_in_flight: bytes in flight after the segment, without its own SYN and FIN; None for segments without data.
+        highest: end offset of the sender's data before the segment.
+        other_highest: end offset of the peer's data before the segment.
+        end: end offset of the segment, with SYN and FIN.
+        syns: number of hosts whose SYN was captured so far.
+        una: highest ACKed offset of the sender's data; None before the first ACK.
+        rto_ns: for a retransmit by timeout, time since the previous transmission of its first byte.
+        rto_frame: frame of that transmission.
+        complete: what was captured of the connection before the segment.
+        other_troubled: (frame, start, end, kind) of the peer's repeated or late segments so far.
+        last_ack: ACK number of the sender's previous segment, including RSTs.
+        newest_ack: highest ACK number of the sender before the segment, without RSTs.
+        other_last_ack: ACK number of the peer's last segment.
+        other_newest_ack: highest ACK number of the peer.
+        other_latest: (frame, time) of the latest transmission, by timestamp, among those that this segment ACKs for the first time.
     """
 
     verdicts: set[str]
@@ -139,15 +139,15 @@ class Said:
 
 
 class Speaker:
-    """Follows the directions, row by row in capture order."""
+    """Tracks all directions, row by row in capture order."""
 
     def __init__(self) -> None:
-        """Nothing was seen."""
+        """Start without any segment."""
         self._directions: Following[tuple[int, bool], _Direction] = Following(_Direction)
         self._complete: Following[int, list[Complete]] = Following(lambda: [Complete.NOTHING])
 
     def say(self, row: Mapping[str, Any], *, reuses_ports: bool) -> Said:
-        """Of the next segment; `row` has the columns of `COLUMNS`, and `their_raw_seq`."""
+        """Our results for the next segment. `row` has the columns of `COLUMNS`, and `their_raw_seq`."""
         conn, from_client, flags, kind = row["conn"], row["from_client"], row["flags"], row["kind"]
         sender, receiver = self._directions[conn, from_client], self._directions[conn, not from_client]
         sender.has_syn |= bool(flags & SYN)
@@ -180,7 +180,7 @@ class Speaker:
 
 
 def seen(row: Mapping[str, Any]) -> Complete:
-    """What a segment adds to the account of its connection."""
+    """What a segment adds to the completeness of its connection."""
     flags, complete = row["flags"], Complete.NOTHING
     if flags & SYN:
         complete |= Complete.SYN_ACK if flags & ACK else Complete.SYN
@@ -196,7 +196,7 @@ def seen(row: Mapping[str, Any]) -> Complete:
 
 
 def _say_timeout(row: Mapping[str, Any], sender: _Direction, said: Said) -> None:
-    """How long the sender waited before it sent these bytes again."""
+    """Set the time since the previous transmission, for a retransmit by timeout."""
     if said.end == row["seq"] or row["flags"] & RST:
         return
     before = sender.last_sent(row["seq"]) if row["resent_by"] == "timeout" else None
@@ -206,7 +206,7 @@ def _say_timeout(row: Mapping[str, Any], sender: _Direction, said: Said) -> None
 
 
 def _say_holes(row: Mapping[str, Any], sender: _Direction, receiver: _Direction, said: Said) -> None:
-    """What was jumped over, and what was acknowledged that no segment brought: each once."""
+    """Add verdicts for skipped sequence numbers and for ACKs of data that was not captured, each once."""
     if row["flags"] & RST:
         return
     if said.end > row["seq"] and sender.highest is not None and row["seq"] > sender.highest:
@@ -226,7 +226,7 @@ def _say_holes(row: Mapping[str, Any], sender: _Direction, receiver: _Direction,
 
 
 def _say_windows(row: Mapping[str, Any], sender: _Direction, said: Said) -> None:
-    """A window that is shut, and one that is filled to its edge."""
+    """Add verdicts for a zero window and for a full window."""
     if row["flags"] & (SYN | FIN | RST):
         return
     if row["window_bytes"] == 0:
@@ -237,7 +237,7 @@ def _say_windows(row: Mapping[str, Any], sender: _Direction, said: Said) -> None
 
 
 def _duplicates(row: Mapping[str, Any], sender: _Direction) -> int | None:
-    """Counted from the last change of what the side acknowledges."""
+    """The number of a duplicate ACK since the sender's ACK number last changed; None for other segments."""
     if row["ack"] is not None and row["ack"] != sender.last_ack:
         sender.last_ack, sender.duplicates = row["ack"], 0
     if row["kind"] != "duplicate_ack":
@@ -247,7 +247,7 @@ def _duplicates(row: Mapping[str, Any], sender: _Direction) -> int | None:
 
 
 def _in_flight(row: Mapping[str, Any], sender: _Direction, end: int) -> int | None:
-    """After a segment with data. Its own FIN is no byte in flight."""
+    """Bytes in flight after a data segment, without its own SYN and FIN; None for other segments."""
     before = row["in_flight_bytes"]
     if before is None or not row["payload_bytes"]:
         return None

@@ -1,4 +1,4 @@
-"""A `Verification` as JSON: counts per item, and differences grouped by what explains them."""
+"""The JSON document of a `Verification`: counts per item, and differences grouped by rule."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ SCHEMA_VERSION = 1
 
 
 def write_json(verification: Verification, stream: IO[bytes]) -> None:
-    """Write the document (UTF-8, with a newline at its end), one explanation at a time.
+    """Write the JSON document (UTF-8, ending with a newline), one rule at a time.
 
-    Its form is `verify.schema.json` beside the package's other schemas. What no rule explains stands first, with the rule `unexplained`. An
-    explanation lists `differences.MAX_LISTED` at most; `count` counts all.
+    Its schema is `verify.schema.json` in the package. Differences with the rule `unexplained` are first. Each rule lists at most
+    `differences.MAX_LISTED` differences; `count` is the number of all.
     """
     head = json.dumps(_head(verification), ensure_ascii=False)
     stream.write(head.removesuffix("}").encode() + b', "explanations": [')
@@ -31,13 +31,13 @@ def write_json(verification: Verification, stream: IO[bytes]) -> None:
 
 
 def ordered(verification: Verification) -> list[str]:
-    """The explanations by how much they explain, the unexplained first."""
+    """The rules by number of differences, largest first; `unexplained` is always first."""
     found = verification.account.found
     return sorted(found, key=lambda rule: (rule != UNEXPLAINED, -found[rule], rule))
 
 
 def totals(verification: Verification) -> dict[str, int]:
-    """All items together."""
+    """The counts summed over all items."""
     counts = verification.account.counts.values()
     return {name: sum(getattr(count, name) for count in counts) for name in ("compared", "equal", "explained", "unexplained")}
 
@@ -98,7 +98,7 @@ def _explanation(verification: Verification, name: str) -> str:
 
 
 def _plain(value: object) -> object:
-    """What JSON has no word for: lists of Polars."""
+    """Convert a value that `json` cannot serialize: an iterable to a list (such as a Polars series), anything else to text."""
     return list(value) if isinstance(value, Iterable) else str(value)
 
 

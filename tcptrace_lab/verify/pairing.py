@@ -1,6 +1,7 @@
-"""Two tables of one capture as one: the engine's segments and tshark's, joined by frame, some at a time.
+"""Joins the engine's segments and tshark's by frame number, in batches.
 
-Both come in capture order, in batches that end anywhere. Whoever is behind is asked next, so that little more than a batch of each is held.
+Both tables are in capture order, with batches of any size. The table that is behind is read next, so that little more than one batch of
+each is in memory.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 THEIRS = "their_"
-"""Stands before tshark's columns in the joined table."""
+"""Prefix of tshark's columns in the joined table."""
 
 _FOREVER = 1 << 63
-"""Past every frame: its side has ended."""
+"""Larger than any frame number: the end of a table."""
 
 
 class _Side:
-    """Batches of one side that are not joined yet."""
+    """Batches of one table that are not joined yet."""
 
     def __init__(self, batches: Iterator[pl.DataFrame]) -> None:
         self._batches = batches
@@ -29,7 +30,7 @@ class _Side:
         self.through = -1
 
     def pull(self) -> None:
-        """The next batch, if there is one."""
+        """Read the next batch, if there is one."""
         batch = next(self._batches, None)
         if batch is None:
             self.through = _FOREVER
@@ -40,7 +41,7 @@ class _Side:
             self.through = int(batch.item(-1, "frame"))
 
     def take(self, through: int) -> pl.DataFrame | None:
-        """What is held up to the frame `through`; None if nothing was ever given."""
+        """Remove and return the rows up to the frame `through`; None if no batch was ever read."""
         if not self._held:
             return self.empty
         held = pl.concat(self._held)
@@ -51,9 +52,9 @@ class _Side:
 
 
 def paired(ours: Iterator[pl.DataFrame], theirs: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-    """Rows of both by `frame`, in its order: the engine's columns as they are, tshark's with `their_` before them.
+    """Rows of both tables joined by `frame`, in frame order: the engine's columns, and tshark's with the prefix `their_`.
 
-    A frame that only one side has is a row with nulls for the other: `frame` is always there, `ours` and `theirs` tell who has it.
+    A frame in only one table has nulls for the other one. `frame` is never null; `ours` and `theirs` state which tables have the frame.
     """
     left, right = _Side(ours), _Side(theirs.__iter__())
     left.pull()
@@ -69,7 +70,7 @@ def paired(ours: Iterator[pl.DataFrame], theirs: Iterator[pl.DataFrame]) -> Iter
 
 
 def joined(ours: pl.DataFrame, theirs: pl.DataFrame) -> pl.DataFrame:
-    """Segments of the engine and of tshark side by side."""
+    """Join two batches of the engine's and tshark's segments by frame."""
     others = theirs.select(pl.col("frame"), pl.lit(value=True).alias("theirs"), pl.exclude("frame").name.prefix(THEIRS))
     mine = ours.with_columns(pl.lit(value=True).alias("ours"))
     both = mine.join(others, on="frame", how="full", coalesce=True).sort("frame", maintain_order=True)

@@ -1,7 +1,7 @@
-"""Other analyzers, run on one file: argument lists only, their output line by line, and never longer than it goes on.
+"""Runs other analyzers on a file, without a shell and with a timeout, and reads their output line by line.
 
-A program that is not there is MissingTool (exit code 5). One that will not take the file, or stops in it, is Refused with
-the program's own words: a fact about the comparison, not an error of it.
+A missing program raises MissingTool (exit code 5). A program that rejects the file, or stops before its end, raises Refused with its own
+message: that is a result of the comparison, not an error.
 """
 
 from __future__ import annotations
@@ -23,37 +23,37 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 NO_PROGRESS_S = 120.0
-"""A program that gives nothing for so long is ended. A heuristic: tshark reads a hundred thousand packets in some seconds, and tcptrace
-prints when it has read all, millions of packets a second."""
+"""A program without output for this time is killed (a heuristic: tshark reads a hundred thousand packets in a few seconds; tcptrace prints
+only at the end, but reads millions of packets per second)."""
 
 _POLL_S = 0.005
-"""How often the end of a program is looked for whose output has ended: it ends with it, or soon after."""
+"""Polling interval for the exit of a program that has closed its output, which follows soon."""
 
 CHUNK_BYTES = 1 << 16
-"""Bytes read at a time: what a pipe of Linux holds."""
+"""Bytes per read: the capacity of a pipe on Linux."""
 
 MAX_LINE_BYTES = 1 << 22
-"""Longest line taken; a frame with thousands of tunnelled headers stays below."""
+"""Maximum length of a line; a frame with thousands of tunnelled headers stays below it."""
 
 WORDS_BYTES = 4_096
-"""What is kept of a program's words on stderr: the last of them."""
+"""Number of bytes kept from a program's stderr: the last ones."""
 
 REASON_CHARACTERS = 200
-"""What is told of them."""
+"""Maximum length of a reason taken from stderr."""
 
 ROOT_WARNING = "Running as user "
-"""Begins a line that Wireshark's tools print when root runs them; it is not about the file."""
+"""Start of a warning that Wireshark's tools print when root runs them; it says nothing about the file."""
 
 PACKAGES = {"tshark": "Debian: apt-get install tshark", "tcptrace": "Debian: apt-get install tcptrace"}
-"""Program → how it is had."""
+"""Program → how to install it."""
 
 
 class Refused(Exception):
     """A program did not read the file, or not to its end.
 
     Attributes:
-        program: its name.
-        words: what it said, or how it ended.
+        program: name of the program.
+        words: its message, or how it ended.
     """
 
     def __init__(self, program: str, words: str) -> None:
@@ -63,7 +63,7 @@ class Refused(Exception):
 
 
 def found(program: str) -> str:
-    """The path of `program`. Raises MissingTool where there is none."""
+    """The path of `program`. Raises MissingTool if it is not installed."""
     path = shutil.which(program)
     if path is None:
         raise MissingTool(
@@ -73,19 +73,19 @@ def found(program: str) -> str:
 
 
 def argument(path: str) -> str:
-    """A file name that no program takes for an option or for standard input."""
+    """The file name in a form that no program interprets as an option or as standard input."""
     return os.path.join(os.curdir, path) if path.startswith("-") else path  # noqa: PTH118  (keeps the dot)
 
 
 def lines(program: str, options: Sequence[str], *, complaint: str | None = None) -> Iterator[str]:
-    """What `program` prints with `options`, line by line, while it runs; it is ended with the iterator.
+    """Run `program` with `options`, and yield its output line by line. Closing the iterator kills the program.
 
-    Lines come without their ends; bytes that are no UTF-8 become U+FFFD. The program sees no settings of the user. `complaint` begins words
-    on stderr that are an error, although the program ends as if there were none.
+    Lines have no line endings; bytes that are not UTF-8 become U+FFFD. The program does not see the user's settings. A line on stderr that
+    starts with `complaint` is an error, even if the exit code is 0.
 
     Raises:
-        MissingTool: it is not installed.
-        Refused: after its last line, if it ended with an error; or if it stalls, or a line passes `MAX_LINE_BYTES`.
+        MissingTool: the program is not installed.
+        Refused: the program ended with an error (raised after its last line), stalled, or printed a line longer than `MAX_LINE_BYTES`.
     """
     command = [found(program), *options]
     with temporary.folder() as no_settings:
@@ -115,19 +115,19 @@ def _started(command: Sequence[str], environment: Mapping[str, str]) -> subproce
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=environment,
-        start_new_session=True,  # a group of its own, so that what it starts ends with it
+        start_new_session=True,  # its own process group, so that its child processes can be killed with it
     )
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End it and what it started. Before it is waited for, its number is its own."""
+    """Kill the process and its children. Its process id cannot be reused before it is waited for."""
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
 
 
 def _ended(process: subprocess.Popen[bytes]) -> None:
-    """Waits for the end of one whose output has ended, without taking its number away from it."""
+    """Wait for the exit of a process that has closed its output, without reaping it, so that its process id stays valid."""
     deadline = time.monotonic() + NO_PROGRESS_S
     while time.monotonic() < deadline:
         if os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None:
@@ -136,7 +136,7 @@ def _ended(process: subprocess.Popen[bytes]) -> None:
 
 
 def _split(program: str, descriptor: int) -> Iterator[bytes]:
-    """Whole lines from a pipe."""
+    """Yield complete lines from a pipe."""
     waiting = select.poll()
     waiting.register(descriptor, select.POLLIN)
     pending = b""
@@ -155,7 +155,7 @@ def _split(program: str, descriptor: int) -> Iterator[bytes]:
 
 
 class _Words(threading.Thread):
-    """Takes what a program says on stderr, so that it never waits for us, and keeps the end of it."""
+    """A thread that reads a program's stderr, so that the program never blocks on it, and keeps the last bytes."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         super().__init__(daemon=True)
@@ -168,11 +168,11 @@ class _Words(threading.Thread):
             self._kept = (self._kept + data)[-WORDS_BYTES:]
 
     def has(self, beginning: str) -> bool:
-        """Whether a line of it begins so."""
+        """Whether a line on stderr starts with `beginning`."""
         return any(line.startswith(beginning) for line in self._kept.decode(errors="replace").splitlines())
 
     def reason(self) -> str:
-        """On one line, without the warning about root."""
+        """The message on one line, without the warning about root."""
         said = [line for line in self._kept.decode(errors="replace").splitlines() if not line.startswith(ROOT_WARNING)]
         line = " ".join(" ".join(said).split())
         line = "".join(character if character.isprintable() else "?" for character in line).rstrip(".")

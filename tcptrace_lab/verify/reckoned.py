@@ -1,4 +1,4 @@
-"""Figures of tcptrace's listing from what was counted by its rules (`ostermann`), before they are printed."""
+"""Figures of tcptrace's listing, computed from counts by tcptrace's rules (`ostermann`), before formatting."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from tcptrace_lab.verify.ostermann import Reckoning, Tally
 
 PER_TIME = frozenset({"throughput", "wavg_owin"})
-"""What it divides by the time between a connection's first packet and its last; `NA` where it saw none pass."""
+"""Figures that tcptrace divides by the time from a connection's first packet to its last; `NA` if that time is 0."""
 
 
 def figure(reckoning: Reckoning, name: str, *, from_client: bool) -> float | None:
-    """A figure of the listing for one direction; None if it is not reckoned, or by windows of unknown scale."""
+    """A figure of the listing for one direction; None if it is not modelled, or depends on windows of unknown scale."""
     one, other = reckoning.sides[from_client], reckoning.sides[not from_client]
     if name in _WINDOWS and not one.windows_known:
         return None
@@ -103,4 +103,4 @@ _FIGURES: Mapping[str, Callable[[Tally], float | None]] = {
     "avg_owin": lambda tally: tally.numbers.outstanding_total // max(tally.numbers.outstanding_count, 1),
     **_spans("waits", ("min_retr_time", "max_retr_time", "avg_retr_time", "sdv_retr_time")),
 }
-"""Figure of the listing → how it comes from a tally."""
+"""Figure of the listing → function that computes it from a tally."""

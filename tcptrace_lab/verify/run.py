@@ -1,4 +1,4 @@
-"""One capture through us and through other tools: the road from a file to a `Verification`."""
+"""`verify`: analyzes one capture with our engine and with other tools, and compares the results."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ if TYPE_CHECKING:
     from tcptrace_lab.verify.tcptrace import Listed
 
 TOOLS = ("tshark", "tcptrace")
-"""Programs that we are held against."""
+"""The tools that `verify` compares with."""
 
 
 @dataclass(slots=True)
 class Verification:
-    """What came of it.
+    """The result of `verify`.
 
     Attributes:
         path: the capture.
-        tools: what it was held against.
-        account: what was compared, and what differs.
-        refused: tool → why it did not read the file, or not to its end; those that are not here did.
-        problems: what our engine survived in reading the capture.
-        loss: what of the capture we could not use, if anything.
-        checksums: those that tshark reckoned.
+        tools: the tools that were compared.
+        account: counts and differences.
+        refused: tool → why it did not read the file to its end; tools that did are absent.
+        problems: problems that our engine found while reading the capture.
+        loss: the part of the capture that we could not use, if any.
+        checksums: the TCP checksums that tshark verified.
     """
 
     path: str
@@ -56,7 +56,7 @@ class Verification:
 
     @property
     def unexplained(self) -> int:
-        """Differences that no rule explains."""
+        """Number of differences that no rule explains."""
         return self.account.unexplained
 
 
@@ -68,19 +68,19 @@ def verify(
     say: Callable[[str], None] | None = None,
     theirs: Iterator[pl.DataFrame] | None = None,
 ) -> Verification:
-    """Hold our tables of the capture `path` against those of `tools`.
+    """Compare our tables of the capture `path` with the results of `tools`.
 
-    Memory: the engine's tables as for `read`, some batches of rows, and about a kilobyte for each of `following.MAX_FOLLOWED` connections.
+    Memory: the engine's tables as for `read`, a few batches of rows, and about 1 kB for each of up to `following.MAX_FOLLOWED` connections.
 
     Args:
-        path: the capture; a file, because it is read several times.
-        tools: of `TOOLS`.
-        progress: called now and then with the number of segments compared so far.
-        say: is told in a line of a file that is read through another program, because of its format.
-        theirs: tshark's segments (`tshark.segments`) if they are at hand.
+        path: the capture; a regular file, because it is read several times.
+        tools: names in `TOOLS`.
+        progress: called with the number of segments compared so far.
+        say: called with a message if another program must convert the file's format.
+        theirs: tshark's segments (`tshark.segments`), if already available.
 
     Raises:
-        MissingTool: a tool is not installed; nothing was read.
+        MissingTool: a tool is not installed; nothing has been read then.
         CaptureUnreadable: as for `read`.
     """
     name = os.fspath(path)
@@ -129,6 +129,6 @@ def _against_tshark(
 
 
 def _batches(tables: Tables) -> Iterator[pl.DataFrame]:
-    """Our segments some at a time, behind an empty batch that has the columns, too."""
+    """Our segments in batches; the first batch is empty and has the columns."""
     wanted = tables.segments.select(COLUMNS)
     return chain([wanted.collect_schema().to_frame()], wanted.collect_batches(maintain_order=True))

@@ -1,4 +1,4 @@
-"""Segment by segment: what headers say, and what is made of them, by us and by tshark."""
+"""Compares our results with tshark's for each segment: header fields, verdicts and numbers."""
 
 from __future__ import annotations
 
@@ -25,35 +25,35 @@ if TYPE_CHECKING:
 TOOL = "tshark"
 
 ONLY = {"frame_only_ours": "ours", "frame_only_theirs": "theirs"}
-"""Item for frames that one side alone takes for a segment → who that is."""
+"""Item for frames that only one tool considers a segment → that tool (`ours` or `theirs`)."""
 
 MAX_FOREIGN, MAX_FOREIGN_FRAMES = 1_000, 64
-"""Streams, and frames of each, remembered that only one side takes for segments."""
+"""Maximum numbers of streams, and of frames per stream, remembered for frames that only one tool considers segments."""
 
 ANNOUNCING = frozenset({"ftp", "sip", "rtsp"})
-"""Protocols in which hosts tell each other the ports of connections to come: names of tshark's layers."""
+"""Protocols in which hosts announce ports of later connections: names of tshark's layers."""
 
 NUMBERS = ("bytes_in_flight", "ack_rtt_ns", "rto_ns", "rto_frame")
-"""Numbers of the analysis that we have, too."""
+"""Numbers of tshark's analysis that we compute, too."""
 
 
 @dataclass(slots=True)
 class SegmentCase:
-    """Everything that is known where a segment is told differently.
+    """A difference on one segment, with everything that rules need.
 
     Attributes:
-        item: what is told differently.
-        row: our columns, and tshark's with `their_` before them.
-        said: what we say of it; None where we have no segment.
-        judged: how tshark comes to what it says; None where it has no segment, or no number to judge by.
-        connection: our row of its connection; empty where we have none.
-        earlier: our row of the connection before it on the same ports; empty where there is none.
-        foreign: the last frames of the stream that tshark alone takes for segments.
-        duplicates_told_apart: duplicate ACKs since the ACK last moved that only we, less those that only tshark calls so.
-        other_duplicates_told_apart: the same of the other side's ACKs.
-        own: the last frames of the connection that we alone take for segments.
-        problems: what the engine survived in reading the capture, in words.
-        announced: its hosts were seen to announce connections to each other by a protocol of `ANNOUNCING`.
+        item: the item that differs.
+        row: our columns, and tshark's with the prefix `their_`.
+        said: our results; None if we have no segment.
+        judged: our model of tshark's verdict; None if tshark has no segment, or a number that the model needs is missing.
+        connection: our row of its connection; empty if we have none.
+        earlier: our row of the previous connection on these ports; empty if there is none.
+        foreign: the last frames of the stream that only tshark considers segments.
+        duplicates_told_apart: duplicate ACKs since the ACK number last changed: those that only we count, minus those only tshark does.
+        other_duplicates_told_apart: this number for the peer's ACKs.
+        own: the last frames of the connection that only we consider segments.
+        problems: messages of problems that the engine found while reading the capture.
+        announced: its hosts announced connections by a protocol of `ANNOUNCING`.
     """
 
     item: str
@@ -71,12 +71,12 @@ class SegmentCase:
 
     @property
     def theirs(self) -> frozenset[str]:
-        """The verdicts of tshark."""
+        """The verdicts of tshark on this segment."""
         return frozenset(self.row[f"{THEIRS}analysis"] or ())
 
     @property
     def foreseen(self) -> bool:
-        """True if what is known of tshark leads to just what it says of this item."""
+        """True if our model of tshark predicts exactly what tshark reports for this item."""
         if self.judged is None:
             return False
         if self.item in ANALYSIS:
@@ -86,14 +86,14 @@ class SegmentCase:
 
 @dataclass(slots=True)
 class _ToldApart:
-    """How many more duplicates of an ACK we count than tshark."""
+    """How many more duplicates of the current ACK we count than tshark."""
 
     ack: int | None = None
     excess: int = 0
 
 
 class SegmentComparison:
-    """Takes the joined tables some rows at a time and keeps account."""
+    """Compares the joined tables in batches, and counts the results."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class SegmentComparison:
         connections: Connections,
         problems: Sequence[str],
     ) -> None:
-        """Begin without rows; `connections` are all of the capture, `problems` the words of what the engine survived."""
+        """Start without rows. `connections` are all connections of the capture, `problems` the messages of the engine's problems."""
         self._account, self._rules, self._connections, self._problems = account, by_item(rules), connections, problems
         self._partners = fields.Partners()
         self._speaker = Speaker()
@@ -114,7 +114,7 @@ class SegmentComparison:
         self._told_apart: Following[tuple[int, bool], _ToldApart] = Following(_ToldApart)
 
     def take(self, both: pl.DataFrame) -> None:
-        """The next rows, as `pairing.joined` makes them."""
+        """Compare the next rows, as `pairing.joined` returns them."""
         both = self._partners.named(both)
         shared = both["ours"] & both["theirs"]
         differs = both.select(**{name: pl.col("ours") & pl.col("theirs") & test for name, test in fields.DIFFERS.items()})
@@ -157,7 +157,7 @@ class SegmentComparison:
         self._take_completeness(row, said, judged)
 
     def _take_completeness(self, row: dict[str, Any], said: Said, judged: Judgement | None) -> None:
-        """What was seen of the connection, wherever that is more than before."""
+        """Compare the completeness of the connection, at each segment that adds to it."""
         now, before = [int(said.complete), row["their_completeness"]], self._complete[row["conn"]]
         if now == before:
             return
@@ -167,7 +167,7 @@ class SegmentComparison:
             self._add("completeness", row, said, judged, *now)
 
     def _take_duplicate(self, row: dict[str, Any], said: Said, judged: Judgement | None) -> None:
-        """The number of a duplicate ACK, where both call it one."""
+        """Compare the number of a duplicate ACK, if both tools report one."""
         told_apart = self._told_apart[row["conn"], row["from_client"]]
         if row["ack"] != told_apart.ack:
             told_apart.ack, told_apart.excess = row["ack"], 0
@@ -200,7 +200,7 @@ class SegmentComparison:
         return self._streams[stream].take(header, sender)
 
     def _hear(self, row: Mapping[str, Any]) -> None:
-        """Which hosts announce connections to each other."""
+        """Record hosts that announce connections to each other."""
         if len(self._announced) < MAX_FOREIGN and not ANNOUNCING.isdisjoint(row["their_protocols"].split(":")):
             self._announced.add(frozenset((row["their_source"], row["their_target"])))
 
@@ -219,11 +219,11 @@ class SegmentComparison:
 
 
 _TOLD = {"ack": "their_ack", "window_known": "their_scale", "window_bytes": "their_window_bytes", "ect": "their_ecn", "ce": "their_ecn"}
-"""Item → tshark's column that is shown for it, where it has another name."""
+"""Item → tshark's column with its value, if that has another name."""
 
 
 def _values(name: str, row: Mapping[str, Any]) -> tuple[object, object]:
-    """Ours and theirs as they are shown."""
+    """Our value and theirs, for output."""
     if name == "conn":
         return row["conn"], row["their_conn"]
     if name == "window_known":

@@ -1,6 +1,6 @@
-"""tcptrace as a second opinion: its long listing (`-l -r`) as one row per connection.
+"""Reads tcptrace's long listing (`-l -r`), one row per connection.
 
-tcptrace 6.6.7 prints the listing as comma-separated values. `a` is who sent the first packet that it saw of a connection.
+tcptrace 6.6.7 prints the listing as comma-separated values. `a` is the host that sent the first captured packet of a connection.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 OPTIONS = ("-n", "-l", "-r", "-W", "--csv")
-"""No names of hosts, the long listing, round trips, what is outstanding, as comma-separated values."""
+"""No host names, long listing, RTT statistics, outstanding data (window estimates), output as comma-separated values."""
 
 SIDES = ("a2b", "b2a")
 
 COMPLAINT = "PCAP error"
-"""Begins what it says when it stops in a file that it does not understand further."""
+"""Start of tcptrace's message when it stops within a file that it cannot read further."""
 
 MAX_CONNECTIONS = 10_000
-"""Connections that are compared, some 10 KB each; tcptrace itself holds all in memory."""
+"""Maximum number of connections to compare, about 10 kB each. tcptrace itself keeps all connections in memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """One connection as tcptrace lists it.
+    """One connection in tcptrace's listing.
 
     Attributes:
         number: its number, from 1.
         ends: (address, port) of a and of b.
-        figures: for a's direction and b's: figure → text as printed.
+        figures: figure → printed text, for the direction from a and the direction from b.
     """
 
     number: int
@@ -44,8 +44,8 @@ def connections(path: str) -> Iterator[Listed]:
     """The TCP connections that tcptrace lists for the capture `path`.
 
     Raises:
-        MissingTool: there is no tcptrace.
-        Refused: it refuses the file, or ends with an error.
+        MissingTool: tcptrace is not installed.
+        Refused: tcptrace rejects the file, or ends with an error.
     """
     names: list[str] | None = None
     for line in programs.lines("tcptrace", [*OPTIONS, programs.argument(path)], complaint=COMPLAINT):

@@ -1,10 +1,10 @@
-"""Wireshark's tshark as a second opinion: a capture → Polars frames of its TCP segments, in the engine's terms, batch by batch.
+"""Reads the TCP segments of a capture with tshark, as Polars frames with the engine's column names, in batches.
 
-One row per TCP header that tshark shows outside of ICMP errors. Where a frame has several layers of the same protocol (tunnels), the
-IP columns are those of the layer next above the TCP header, found by `frame.protocols`. A frame with several TCP headers gives one row,
-the first header's, and says so in `tcp_headers`.
+Each frame with a TCP header outside of ICMP errors is one row. If a frame has several IP layers (tunnels), the IP columns are those of the
+layer directly above the TCP header, found by `frame.protocols`. If it has several TCP headers, the row describes the first one, and
+`tcp_headers` has their number.
 
-What tshark's numbers mean is told by its display filter reference (https://www.wireshark.org/docs/dfref/t/tcp.html).
+Wireshark's display filter reference defines tshark's fields (https://www.wireshark.org/docs/dfref/t/tcp.html).
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 PREFERENCES = (
-    "tcp.desegment_tcp_streams:FALSE",  # a segment stays in its own frame
-    "tcp.check_checksum:TRUE",  # told beside the segments (`checksums`), and used for nothing else
+    "tcp.desegment_tcp_streams:FALSE",  # no reassembly: each segment is reported in its own frame
+    "tcp.check_checksum:TRUE",  # reported separately (`checksums`), and used for nothing else
     "ip.check_checksum:FALSE",
     "tcp.analyze_sequence_numbers:TRUE",
     "tcp.relative_sequence_numbers:TRUE",
 )
 
 SCALE_UNKNOWN = -1
-"""tcp.window_size_scalefactor: the handshake was not seen."""
+"""Value of tcp.window_size_scalefactor if the handshake was not captured."""
 
 SCALE_UNUSED = -2
-"""tcp.window_size_scalefactor: the handshake was seen and one side did not offer scaling."""
+"""Value of tcp.window_size_scalefactor if one host did not offer window scaling in the handshake."""
 
 ANALYSIS = (
     "retransmission",
@@ -51,7 +51,7 @@ ANALYSIS = (
     "zero_window_probe_ack",
     "reused_ports",
 )
-"""The flags `tcp.analysis.*` that are read."""
+"""The flags `tcp.analysis.*` to read."""
 
 TCP_FIELDS = {
     "tcp.stream": "conn",
@@ -69,7 +69,7 @@ TCP_FIELDS = {
     "tcp.completeness": "completeness",
     "tcp.checksum.status": "checksum",
 }
-"""Fields that each complete TCP header has → columns."""
+"""Field of every complete TCP header → column."""
 
 OPTION_FIELDS = {
     "tcp.options.mss_val": "mss_bytes",
@@ -77,7 +77,7 @@ OPTION_FIELDS = {
     "tcp.options.timestamp.tsval": "tsval",
     "tcp.options.timestamp.tsecr": "tsecr",
 }
-"""Fields of options → columns."""
+"""Field of a TCP option → column."""
 
 COUNT_FIELDS = {
     "tcp.analysis.duplicate_ack_num": "duplicate_ack_num",
@@ -86,25 +86,25 @@ COUNT_FIELDS = {
     "tcp.analysis.bytes_in_flight": "bytes_in_flight",
     "tcp.analysis.rto_frame": "rto_frame",
 }
-"""Numbers of the analysis → columns."""
+"""Numeric field of the TCP analysis → column."""
 
 SPAN_FIELDS = {
     "tcp.analysis.ack_rtt": "ack_rtt_ns",
     "tcp.analysis.initial_rtt": "initial_rtt_ns",
     "tcp.analysis.rto": "rto_ns",
 }
-"""Times of the analysis → columns, nanoseconds."""
+"""Time field of the TCP analysis → column in ns."""
 
 IP_FIELDS = {
     "ip": {"ip.src": "source", "ip.dst": "target", "ip.id": "ip_id", "ip.ttl": "ttl", "ip.dsfield.ecn": "ecn"},
     "ipv6": {"ipv6.src": "source", "ipv6.dst": "target", "ipv6.hlim": "ttl", "ipv6.tclass.ecn": "ecn"},
 }
-"""Layer → its fields → columns."""
+"""IP layer → its fields → columns."""
 
 SACK_FIELDS = ("tcp.options.sack_le", "tcp.options.sack_re")
 TEXTS = ("source", "target")
 QUOTING_LAYERS = ("icmp", "icmpv6")
-"""Layers behind which a TCP or UDP header is the copy in an error report, not a segment or datagram."""
+"""Layers after which a TCP or UDP header is a quotation in an error message, not a segment or datagram."""
 
 FIELDS = (
     "frame.number",
@@ -137,19 +137,19 @@ SCHEMA: dict[str, Any] = {
 }
 
 BATCH_LINES = 8_192
-"""Frames parsed at a time."""
+"""Number of frames parsed at a time."""
 
 LINES_OF_WORDS = 1_000
-"""Most frame numbers kept of TCP headers that the capture cut."""
+"""Maximum number of frame numbers kept for truncated TCP headers."""
 
 
 @dataclass(slots=True)
 class Tally:
-    """What tshark saw beside segments, counted while its rows are read.
+    """Counts of tshark's frames, updated while its rows are read.
 
     Attributes:
-        packets: frames, TCP or not.
-        cut_headers: frames whose TCP header the capture cut before its flags; the first `LINES_OF_WORDS`.
+        packets: number of frames of any protocol.
+        cut_headers: frames whose TCP header is truncated before its flags; the first `LINES_OF_WORDS`.
     """
 
     packets: int = 0
@@ -157,11 +157,11 @@ class Tally:
 
 
 def segments(path: str, tally: Tally | None = None) -> Iterator[pl.DataFrame]:
-    """The segments of the capture `path` as tshark sees them: frames with the columns of `SCHEMA`, in capture order.
+    """The segments of the capture `path` as tshark reports them: frames with the columns of `SCHEMA`, in capture order.
 
     Raises:
-        MissingTool: there is no tshark.
-        Refused: tshark refuses the file. For a cut file after the rows that could be read.
+        MissingTool: tshark is not installed.
+        Refused: tshark rejects the file. For a truncated file, this is raised after the rows that tshark could read.
     """
     counted = Tally() if tally is None else tally
     for block in _blocks(fields(path, FIELDS)):
@@ -174,7 +174,7 @@ def segments(path: str, tally: Tally | None = None) -> Iterator[pl.DataFrame]:
 
 
 def fields(path: str, names: Sequence[str]) -> Iterator[str]:
-    """The fields `names` of each frame as tshark prints them: a line with tabs between fields, commas between several values of one."""
+    """The fields `names` of each frame as tshark prints them: one line per frame, tabs between fields, commas between values of a field."""
     options = ["-n", "-r", programs.argument(path), "-T", "fields", "-E", "separator=/t", "-E", "occurrence=a", "-E", "aggregator=,"]
     for preference in PREFERENCES:
         options += ["-o", preference]
@@ -184,7 +184,7 @@ def fields(path: str, names: Sequence[str]) -> Iterator[str]:
 
 
 def _blocks(lines: Iterator[str]) -> Iterator[bytes]:
-    """Some lines at a time as one text; what came before a refusal is given before it is raised."""
+    """Join lines into blocks of `BATCH_LINES`. Lines before a Refused are yielded before it is raised."""
     block: list[str] = []
     refusal: programs.Refused | None = None
     try:
@@ -202,7 +202,7 @@ def _blocks(lines: Iterator[str]) -> Iterator[bytes]:
 
 
 def _rows(text: pl.DataFrame) -> pl.DataFrame:
-    """Fields as printed → columns of `SCHEMA`, without frames that have no segment of their own."""
+    """Convert printed fields to the columns of `SCHEMA`, without frames that have no segment of their own."""
     above = text.with_columns(above=pl.col("frame.protocols").str.extract(r"^((?:[^:]+:)*?)tcp(?::|$)"))
     layers = pl.col("above").str.split(":")
     quoted = pl.any_horizontal(layers.list.contains(layer) for layer in QUOTING_LAYERS)
@@ -228,7 +228,7 @@ def _rows(text: pl.DataFrame) -> pl.DataFrame:
 
 
 def _ip_columns(layers: pl.Expr) -> Iterator[pl.Expr]:
-    """The columns of the IP layer next above the segment; `layers` are all above it."""
+    """The columns of the IP layer directly above the segment. `layers` are all layers above it."""
     innermost = pl.col("above").str.extract(r"^(?:.*:)?(ip|ipv6):")
     by_column: dict[str, dict[str, str]] = {}
     for layer, names in IP_FIELDS.items():
@@ -244,31 +244,31 @@ def _ip_columns(layers: pl.Expr) -> Iterator[pl.Expr]:
 
 
 def _sack_blocks() -> pl.Expr:
-    """left, right, left, right, …; null without blocks."""
+    """The SACK block edges as `left, right, left, right, …`; null without blocks."""
     left, right = (pl.col(name).str.split(",").list.eval(pl.element().cast(pl.Int64)) for name in SACK_FIELDS)
-    width = 4  # blocks that fit into the options of one header (RFC 2018, 3)
+    width = 4  # maximum number of blocks in the options of one header (RFC 2018, 3)
     edges = [edges.list.get(index, null_on_oob=True) for index in range(width) for edges in (left, right)]
     blocks = pl.concat_list(edges).list.drop_nulls()
     return pl.when(blocks.list.len() > 0).then(blocks).alias("sack_blocks")
 
 
 def _text(name: str, ordinal: pl.Expr) -> pl.Expr:
-    """The `ordinal`th of several values of a field; null where it is missing."""
+    """The `ordinal`th value of a field as text; null if it is missing."""
     value = pl.col(name).str.split(",").list.get(ordinal.clip(0), null_on_oob=True)
     return pl.when(value != "").then(value)
 
 
 def number(name: str, ordinal: pl.Expr) -> pl.Expr:
-    """The same as a number, decimal or hexadecimal."""
+    """The `ordinal`th value of a field as a number, from decimal or hexadecimal text; null if it is missing."""
     text = _text(name, ordinal)
     hexadecimal = text.str.strip_prefix("0x").str.to_integer(base=16, strict=False)
     return pl.when(text.str.starts_with("0x")).then(hexadecimal).otherwise(text.cast(pl.Int64, strict=False))
 
 
 def nanoseconds(name: str) -> pl.Expr:
-    """A time as nanoseconds; null without one, or with one that 64 bits cannot hold.
+    """A time in ns; null if it is missing or needs more than 64 bits.
 
-    tshark prints whole nanoseconds after the point, and more than 999,999,999 of them where a file has more.
+    tshark prints the nanoseconds after the point as an integer; if the file has more than 999,999,999 of them, it prints more.
     """
     text = pl.col(name).str.split(",").list.first()
     sign = pl.when(text.str.starts_with("-")).then(-1).otherwise(1)

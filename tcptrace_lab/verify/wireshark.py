@@ -1,12 +1,11 @@
-"""How Wireshark 4.0 comes to its `tcp.analysis.*`: its tests as we understand them, so that a verdict can be told with its reason.
+"""A model of Wireshark 4.0's `tcp.analysis.*`: its tests as we understand them, so that each verdict has a reason.
 
-Wireshark keeps little of each direction: the highest sequence number and when it was seen, the last ACK and window as they stood in
-the header, how often that ACK was repeated, and the segments that no ACK has covered. It never looks at SACK blocks (but for the bytes in
-flight), timestamps, IP identifications, or what an option says of a duplicate. The order of its tests decides: the first that
-holds names a resend.
+Wireshark keeps little state per direction: the highest sequence number and its time, the last ACK number and raw window, how often that ACK
+was repeated, and the unacknowledged segments. It does not use SACK blocks (except for bytes in flight), timestamps, IP identification or
+D-SACK. The order of its tests matters: the first one that applies classifies a retransmit.
 
-Learnt from Wireshark's documentation (User's Guide, 7.5 "TCP Analysis"; display filter reference) and from what its releases do; a
-capture on which it does otherwise leaves a difference unexplained.
+Sources: Wireshark's documentation (User's Guide, 7.5 "TCP Analysis"; display filter reference) and the behaviour of its releases. If
+Wireshark behaves differently on a capture, the difference stays unexplained.
 """
 
 from __future__ import annotations
@@ -24,36 +23,36 @@ SEQ_SPACE = 1 << 32
 _HALF_SPACE = 1 << 31
 
 FAST_DUPLICATE_ACKS = 2
-"""So many repeated ACKs, not the three of RFC 5681, make a resend fast: one may not have been captured."""
+"""Repeated ACKs that make a retransmit fast: two, not the three of RFC 5681, because one may not have been captured."""
 
 FAST_NS = 20_000_000
-"""The resend must follow the last of them within this time."""
+"""Maximum time from the last repeated ACK to a fast retransmit."""
 
 OUT_OF_ORDER_NS = 3_000_000
-"""A segment below the highest sequence number is out of order within this time of it, where no handshake tells a round trip."""
+"""Time after the highest sequence number within which a lower segment is out of order, if no handshake gives an RTT."""
 
 MAX_UNACKED = 10_000
-"""Segments that are kept as unacknowledged, per direction."""
+"""Maximum number of unacknowledged segments kept per direction."""
 
 MAX_FORGOTTEN = 64
-"""Ends of segments remembered that an ACK field without the flag made it forget."""
+"""Maximum number of remembered segment ends that Wireshark dropped because of an ACK field without the ACK flag."""
 
 MAX_SACK_BLOCKS = 3
-"""SACK blocks that it takes off the bytes in flight: the fourth has no room."""
+"""SACK blocks that Wireshark subtracts from the bytes in flight: it has no room for the fourth."""
 
 
 MOST_IN_FLIGHT = 2_000_000_000
-"""More bytes than that in flight are a mistake to it."""
+"""Wireshark considers more bytes in flight than this an error."""
 
 _TIMES = 1 << 64
-"""Its times between packets have no sign: where the clock went back they are very long."""
+"""Wireshark's times between packets are unsigned: if timestamps run backwards, they are very long."""
 
 _NEUTRALIZED = SEQ_SPACE - 1
-"""Its count of repeated ACKs after an ACK of something unseen: -1 in an unsigned number, and so more than enough for a fast resend."""
+"""Wireshark's count of repeated ACKs after an ACK of unseen data: -1 as an unsigned number, which is more than a fast retransmit needs."""
 
 
 class Complete(IntFlag):
-    """What was seen of a connection: `tcp.completeness` (Wireshark User's Guide, 7.5, TCP Conversation Completeness)."""
+    """What was captured of a connection: `tcp.completeness` (Wireshark User's Guide, 7.5, TCP Conversation Completeness)."""
 
     NOTHING = 0
     SYN = 1
@@ -65,9 +64,9 @@ class Complete(IntFlag):
 
 
 class Header(NamedTuple):
-    """What Wireshark judges a segment by; sequence numbers as in the header.
+    """The fields that Wireshark's analysis uses; sequence numbers as in the header.
 
-    `zero` is the number that it shows as 0 for this side; `begins_again`: it says that ports were used before.
+    `zero` is the sequence number that Wireshark displays as 0 for this direction. `begins_again`: it reports reused ports.
     """
 
     frame: int
@@ -86,29 +85,29 @@ class Header(NamedTuple):
 
 @dataclass(slots=True)
 class Judgement:
-    """What it says of one segment, and the numbers it says it by.
+    """Wireshark's verdicts on one segment, and the values that they depend on.
 
     Attributes:
         flags: names of `tcp.analysis.*`.
         duplicate_ack_num: how often the ACK was repeated.
         acks_frame: the newest frame whose end the segment acknowledges.
-        ack_rtt_ns: time since then.
-        bytes_in_flight: after the segment.
-        rto_ns: for a resend, time since `rto_frame`, the oldest segment that it keeps.
-        rto_frame: see `rto_ns`.
-        completeness: what it has counted of the stream before the segment.
-        left_out: what it has seen of it then and does not count.
-        since_highest_ns: time since the highest sequence number was first seen, for segments below it.
-        since_ack_ns: time since the other side's last segment.
-        patience_ns: the bound that `since_highest_ns` was held against.
-        repeated_acks: the other side's repeated ACKs by then.
-        highest: that sequence number, before the segment.
-        acked: the other side's last ACK.
+        ack_rtt_ns: time since `acks_frame`.
+        bytes_in_flight: bytes in flight after the segment.
+        rto_ns: for a retransmit, time since `rto_frame`.
+        rto_frame: frame of the oldest unacknowledged segment that Wireshark keeps.
+        completeness: completeness of the stream before the segment.
+        left_out: what Wireshark has seen of the stream by then, but does not count.
+        since_highest_ns: for segments below the highest sequence number, time since that was first seen.
+        since_ack_ns: time since the other direction's last segment.
+        patience_ns: the bound that `since_highest_ns` is compared with.
+        repeated_acks: number of repeated ACKs of the other direction by then.
+        highest: highest sequence number of the direction before the segment.
+        acked: last ACK number of the other direction.
         ends_at_highest: the segment ends at the highest sequence number.
-        after_probe: it begins one below the highest sequence number with more than a byte.
-        lowest_kept: the lowest sequence number of its side that counts as in flight.
-        highest_kept: the sequence number behind the highest one that does.
-        sacked_bytes: bytes that the other side's last segment reported in SACK blocks.
+        after_probe: the segment starts one below the highest sequence number and has more than one byte.
+        lowest_kept: lowest sequence number of the direction that counts as in flight.
+        highest_kept: end of the highest sequence number that counts as in flight (exclusive).
+        sacked_bytes: bytes in the SACK blocks of the other direction's last segment.
         not_counting: bytes in flight are not counted after a hole until the other side's next ACK.
         contiguous: up to where the other side was seen without a hole, as far as this is followed.
         told_before: an ACK of something unseen was told, and is not told again until that side's ACK moves.
@@ -174,7 +173,7 @@ class _Unacked:
 
 @dataclass(slots=True)
 class _Side:
-    """What is kept of one direction; a number that is 0 counts as not known yet where it is asked for at all."""
+    """Wireshark's state of one direction. Where Wireshark tests whether a number is known, 0 counts as unknown."""
 
     highest: int = 0
     highest_frame: int = 0
@@ -199,17 +198,17 @@ class _Side:
 
 
 def _beyond(first: int, second: int) -> bool:
-    """First > second in the sequence space."""
+    """Whether `first` is after `second`, modulo 2^32."""
     return 0 < (first - second) % SEQ_SPACE < _HALF_SPACE
 
 
 class Stream:
-    """One stream of Wireshark's, judged segment by segment."""
+    """The model of one Wireshark stream, segment by segment."""
 
     __slots__ = ("_accepted", "_complete", "_first_sender", "_left_out", "_sides", "_syn_again", "first_rtt_ns")
 
     def __init__(self) -> None:
-        """Nothing is known."""
+        """Start without any segment."""
         self._sides = {True: _Side(), False: _Side()}
         self.first_rtt_ns: int | None = None
         self._first_sender: Hashable = None
@@ -218,7 +217,7 @@ class Stream:
         self._complete = self._left_out = Complete.NOTHING
 
     def take(self, header: Header, source: Hashable) -> Judgement:
-        """The next segment; `source` tells the two directions apart."""
+        """Judge the next segment; `source` identifies its direction."""
         is_first = self._first_sender is None
         if is_first:
             self._first_sender = source
@@ -255,7 +254,7 @@ class Stream:
         return judged
 
     def _follow_handshake(self, header: Header, sender: _Side, receiver: _Side, judged: Judgement) -> None:
-        """Which SYNs and SYN-ACKs changed what it had taken from those before them."""
+        """Record SYNs and SYN-ACKs that replace values from earlier ones."""
         syn_ack = header.flags & (SYN | ACK) == SYN | ACK
         if syn_ack and sender.zero is not None and sender.zero != header.zero:
             sender.zero_moved_by = header.frame
@@ -267,10 +266,10 @@ class Stream:
         judged.syn_again = self._syn_again
 
     def _judge_resend(self, header: Header, sender: _Side, receiver: _Side, judged: Judgement) -> None:
-        """Spurious, fast, out of order, or a plain retransmission, in this order."""
+        """Classify a retransmit: spurious, fast, out of order, or a plain retransmission, in this order."""
         if "keep_alive" in judged.flags:
             return
-        judged.repeated_acks = receiver.repeated_acks  # an ACK of something unseen may have changed it just now
+        judged.repeated_acks = receiver.repeated_acks  # an ACK of unseen data may have changed it just before
         end = header.seq + header.payload_bytes
         below = bool(sender.highest) and _beyond(sender.highest, header.seq)
         if header.payload_bytes > 1 and (sender.highest - 1 - header.seq) % SEQ_SPACE == 0:
@@ -309,7 +308,7 @@ class Stream:
 
 
 def _completed(header: Header, *, is_first: bool) -> tuple[Complete, Complete]:
-    """What the segment adds to what it counts of the stream, and what it might add, too: of the first segment only a SYN counts."""
+    """What the segment adds to the stream's completeness, and what Wireshark leaves out: of the first segment, only a SYN counts."""
     flags, data = header.flags, Complete.DATA if header.payload_bytes else Complete.NOTHING
     seen = data
     if flags & SYN:
@@ -358,7 +357,7 @@ def _judge_windows_and_acks(header: Header, sender: _Side, receiver: _Side, judg
 
 
 def _judge_repeated(header: Header, sender: _Side, receiver: _Side, judged: Judgement) -> None:
-    """A segment without data that acknowledges what the one before it did."""
+    """Count a segment without data that repeats the previous ACK number."""
     flags = judged.flags
     same = header.window == sender.window
     if header.window and not same:
@@ -376,7 +375,7 @@ def _judge_repeated(header: Header, sender: _Side, receiver: _Side, judged: Judg
 
 
 def _judge_unseen(header: Header, receiver: _Side, judged: Judgement) -> None:
-    """An ACK beyond what was seen without a hole is told once."""
+    """Report an ACK beyond the contiguous data seen, once."""
     judged.contiguous = receiver.contiguous or None
     if not header.flags & ACK or not receiver.contiguous or not _beyond(header.ack, receiver.contiguous):
         return
@@ -409,7 +408,7 @@ def _remember(header: Header, sender: _Side, judged: Judgement) -> None:
 
 
 def _acknowledge(header: Header, receiver: _Side, judged: Judgement) -> None:
-    """Drops what the segment acknowledges; the oldest of those that end where it acknowledges is what it answers."""
+    """Drop the segments that this one acknowledges. The oldest one that ends at the ACK number gives the RTT."""
     judged.is_full |= len(receiver.unacked) >= MAX_UNACKED
     judged.forgotten_by = receiver.forgotten.get(header.ack) if receiver.forgotten else None
     left: list[_Unacked] = []
@@ -430,11 +429,11 @@ def _count_in_flight(header: Header, sender: _Side, receiver: _Side, judged: Jud
     judged.not_counting = not sender.in_flight_known
     if not header.payload_bytes or not sender.unacked or judged.not_counting:
         return
-    # It compares numbers as it shows them, so that one below its 0 is a very large one.
+    # Wireshark compares relative numbers, so a number below its 0 is very large.
     first = min((sent.seq - header.zero) % SEQ_SPACE for sent in sender.unacked)
     last = max((sent.end - header.zero) % SEQ_SPACE for sent in sender.unacked)
     judged.below_zero = any(_beyond(header.zero, sent.seq) for sent in sender.unacked) and last - first != _stretch(sender.unacked)
-    blocks = receiver.sack_blocks  # of a block that the capture cut, the left edge alone
+    blocks = receiver.sack_blocks  # a truncated block has only its left edge
     judged.sacked_bytes = sum((right - left) % SEQ_SPACE for left, right in zip(blocks[::2], blocks[1::2], strict=False))
     judged.lowest_kept, judged.highest_kept = ((header.zero + edge) % SEQ_SPACE for edge in (first, last))
     in_flight = (last - first) % SEQ_SPACE - judged.sacked_bytes
@@ -443,6 +442,6 @@ def _count_in_flight(header: Header, sender: _Side, receiver: _Side, judged: Jud
 
 
 def _stretch(unacked: list[_Unacked]) -> int:
-    """From the lowest number to the highest, by the sequence space."""
+    """The range from the lowest to the highest sequence number, modulo 2^32."""
     base = unacked[0].seq - _HALF_SPACE
     return max((sent.end - base) % SEQ_SPACE for sent in unacked) - min((sent.seq - base) % SEQ_SPACE for sent in unacked)

@@ -1,4 +1,4 @@
-"""`archive list`: the captures of an archive as lines."""
+"""`archive list`: the captures of an archive, one line each."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 def lines(root: str, state: str | None) -> Iterator[str]:
-    """A line for each capture, in order of time, and one for all.
+    """One line per capture, in order of time, then a line with totals over all captures.
 
     Args:
         root: the archive.
-        state: only captures in this state.
+        state: list only captures in this state (`schema.CAPTURE_STATES`).
 
     Raises:
-        UsageError: it is no archive.
+        UsageError: not an archive.
     """
     with query.opened(root) as tables:
         captures = tables["captures"].sort("first_ts_ns", "path", nulls_last=True).collect()

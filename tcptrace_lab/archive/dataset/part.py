@@ -1,7 +1,7 @@
-"""What is kept of one capture: its row of `captures`, and its rows of the other tables, in one file.
+"""The stored results of one capture in one file, a *part*: its row of `captures`, and its rows of all other tables.
 
-A part is a ZIP archive of `capture.json` and of Arrow IPC files, some rows each, so that tables larger than memory can be written and read.
-One file a capture is one thing to bring to the disk, to rename, and to find again. It says nothing of where the capture was found.
+A part is a ZIP archive of `capture.json` and Arrow IPC files. Each IPC file has a limited number of rows, so that tables larger than memory
+can be written and read. One file per capture needs one fsync and one rename. A part does not contain the capture's path.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 CAPTURE = "capture.json"
 
 LEVEL = 1
-"""Of zlib: the 320 column names of one connection's row take 94 KB as they are, 16 KB at level 1, 14 KB at level 6."""
+"""zlib level. The 320 column names of one connection's row take 94 kB uncompressed, 16 kB at level 1, 14 kB at level 6."""
 
 SLICE_BYTES = 32_000_000
-"""Rows of about so many bytes are written, and read, together."""
+"""Approximate size in bytes of the rows that one IPC file holds."""
 
 _CELL_BYTES = 8
 
 _WHEN = (1980, 1, 1, 0, 0, 0)
-"""ZIP wants a time of each member; a part is to be the same whenever it is made."""
+"""ZIP requires a time for each member. A fixed one makes a part byte-identical whenever it is written."""
 
 
 def slice_rows(table: Table) -> int:
-    """Rows of a table that go together."""
+    """Rows of a table per IPC file."""
     return SLICE_BYTES // (_CELL_BYTES * len(table.columns))
 
 
@@ -44,9 +44,9 @@ def write(path: Path, capture: Mapping[str, Any], tables: Mapping[str, Iterable[
     """Write a part.
 
     Args:
-        path: of the new file.
-        capture: columns of `schema.CAPTURES` that are told by the capture itself.
-        tables: frames of tables of `schema.PART_TABLES`, with their columns but `capture`, in the order of the table's rows.
+        path: the new file.
+        capture: the columns of `schema.CAPTURES` that follow from the capture's contents.
+        tables: table of `schema.PART_TABLES` → its rows in order, in frames of any size, with all columns but `capture`.
     """
     with zipfile.ZipFile(path, "w") as archive:
         for table in PART_TABLES:
@@ -62,7 +62,7 @@ def _add(archive: zipfile.ZipFile, name: str, data: bytes | memoryview) -> None:
 
 
 def _slices(table: Table, frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-    """The frames' rows in the table's columns, so many at a time, whatever the frames' sizes."""
+    """Re-cut frames of any size into frames of `slice_rows` rows, with the table's columns and types."""
     types = {name: dtype for name, dtype in table.polars_schema().items() if name != "capture"}
     names, dtypes = list(types), list(types.values())
     most = slice_rows(table)
@@ -83,10 +83,10 @@ def _slices(table: Table, frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFra
 
 
 class Part:
-    """A part that is read."""
+    """A part opened for reading; a context manager."""
 
     def __init__(self, path: Path) -> None:
-        """Open it. Raises zipfile.BadZipFile or OSError where that is not one."""
+        """Open a part. Raises zipfile.BadZipFile if the file is damaged, OSError if it cannot be read."""
         self._archive = zipfile.ZipFile(path)
         self._members = set(self._archive.namelist())
 
@@ -100,12 +100,12 @@ class Part:
 
     @property
     def capture(self) -> dict[str, Any]:
-        """What the capture itself tells of its row of `schema.CAPTURES`."""
+        """The columns of `schema.CAPTURES` that follow from the capture's contents."""
         row: dict[str, Any] = json.loads(self._archive.read(CAPTURE))
         return row
 
     def frames(self, table: str) -> Iterator[pl.DataFrame]:
-        """The rows of one table, some at a time; none if there are none."""
+        """The rows of one table, one frame per IPC file; no frame if the table is empty."""
         number = 0
         while (name := f"{table}.{number}") in self._members:
             yield pl.read_ipc(io.BytesIO(self._archive.read(name)))

@@ -1,4 +1,4 @@
-"""SQL over the tables of an archive, through Polars: each table is there by its name."""
+"""SQL queries over the tables of an archive, run by Polars. Each table has its name from `schema.ARCHIVE_TABLES`."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def opened(root: str) -> Iterator[dict[str, pl.LazyFrame]]:
-    """The tables of an archive by name, for as long as the block runs, each with its columns and `month`.
+    """The tables of an archive by name, valid while the block runs. Each has its columns and `month`.
 
     Raises:
-        UsageError: it is no archive, or one of another version.
+        UsageError: not an archive, or an archive of another version.
         MissingTool: a URL needs a package that is not installed.
     """
     place = at(root)
@@ -35,7 +35,7 @@ def opened(root: str) -> Iterator[dict[str, pl.LazyFrame]]:
 
 
 def _scanned(place: Place, name: str, stack: contextlib.ExitStack) -> pl.LazyFrame:
-    """One table; behind a URL, its files are fetched."""
+    """One table. Files behind a URL are downloaded first."""
     types = table_types(ARCHIVE_TABLES[name])
     months: dict[str, list[Path]] = {}
     for file in place.names(f"tables/{name}"):
@@ -46,10 +46,10 @@ def _scanned(place: Place, name: str, stack: contextlib.ExitStack) -> pl.LazyFra
 
 
 def run(tables: Mapping[str, pl.LazyFrame], sql: str) -> pl.DataFrame:
-    """The rows that a SELECT gives.
+    """The rows that a SELECT returns.
 
     Raises:
-        UsageError: it is wrong; the message says what there is instead.
+        UsageError: the query is invalid; the message lists the tables.
     """
     with pl.SQLContext(dict(tables)) as context:
         try:
@@ -61,5 +61,5 @@ def run(tables: Mapping[str, pl.LazyFrame], sql: str) -> pl.DataFrame:
 
 
 def _words(error: Exception) -> str:
-    """What Polars says, on one line and without its plan."""
+    """The error message of Polars on one line, without the query plan."""
     return " ".join(str(error).split("\n\n")[0].split()) or type(error).__name__

@@ -1,4 +1,4 @@
-"""An analysis → the rows that an archive keeps of it, some at a time."""
+"""Converts an analysis into the rows that an archive stores, in batches."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WAY = ("conn", "from_client")
 
 
 def tables(analysis: Analysis, paths: Sequence[str]) -> dict[str, Iterator[pl.DataFrame]]:
-    """Frames of each table of `schema.PART_TABLES`, without their `capture`; paths of problems are told by their place among `paths`."""
+    """Table of `schema.PART_TABLES` → its rows in batches, without the column `capture`. Problems name a file by its index in `paths`."""
     count = analysis.capture["connections"]
     return {
         "connections": _batches(analysis.connections),
@@ -53,7 +53,7 @@ def _faults(*, once: bool = False) -> tuple[str, ...]:
 
 @cache
 def _lost(side: str) -> tuple[str, ...]:
-    """The columns of `schema.ACCOUNTS` with what a direction lost to these causes; what both spend together is the client's."""
+    """The columns of `schema.ACCOUNTS` with the time that a direction loses to fixable causes. Shared time counts for the client."""
     return tuple(_account(side, cause) for cause in _faults() if SIDES[side] or cause not in _faults(once=True))
 
 
@@ -66,7 +66,7 @@ _ACCOUNTS = {_account(side, cause): cause for side in SIDES for cause in CAUSES}
 
 
 def _totals(analysis: Analysis) -> Iterator[pl.DataFrame]:
-    """Rows of `ledger_totals`."""
+    """Rows of the table `ledger_totals`."""
     of_client = pl.col("account").str.starts_with("client_")
     is_fault = pl.col("account").is_in([name for side in SIDES for name in _lost(side)])
     life = analysis.connections.select("conn", life_ns=pl.col("last_ts_ns") - pl.col("first_ts_ns"))
@@ -78,7 +78,7 @@ def _totals(analysis: Analysis) -> Iterator[pl.DataFrame]:
 
 
 def _findings(findings: Sequence[Finding]) -> pl.DataFrame:
-    """Rows of `findings`."""
+    """Rows of the table `findings`."""
     told = [
         {
             "rank": rank,
@@ -103,7 +103,7 @@ def _findings(findings: Sequence[Finding]) -> pl.DataFrame:
 
 
 def _problems(analysis: Analysis, paths: Sequence[str]) -> pl.DataFrame:
-    """Rows of `problems`, with places for paths."""
+    """Rows of the table `problems`, with file indices as paths."""
     places = {path: str(number) for number, path in enumerate(paths)}
     told = [
         {
@@ -120,7 +120,7 @@ def _problems(analysis: Analysis, paths: Sequence[str]) -> pl.DataFrame:
 
 
 def _named_by_place(words: str, places: Mapping[str, str]) -> str:
-    """A problem's words, without the folder that its file happened to be in."""
+    """A problem's message with file names in place of full paths, so that a part does not depend on the folder."""
     for path in places:
         words = words.replace(path, path.rpartition("/")[2])
     return words
@@ -132,7 +132,7 @@ def _types(table: str) -> dict[str, pl.DataType]:
 
 
 def capture_row(analysis: Analysis, sentence: str) -> dict[str, Any]:
-    """What the capture itself tells of its row of `schema.CAPTURES`; the sentence is its verdict's."""
+    """The columns of `schema.CAPTURES` that follow from the analysis. `sentence` is the verdict."""
     capture, told = analysis.capture, analysis.capture["trust"]
     life_ns, lost_ns, payload_bytes = _sums(analysis)
     severities = [finding.severity for finding in analysis.findings]
@@ -156,7 +156,7 @@ _TRUSTED = ("good", "fair", "poor")
 
 
 def _sums(analysis: Analysis) -> tuple[int, int, int]:
-    """Lives of the directions that carried data or lost time, that time, and the bytes of all."""
+    """Life in ns of all directions that carried data or lost time, their lost time in ns, and the payload bytes."""
     life_ns = lost_ns = payload_bytes = 0
     sent = {side: f"{side}_unique_bytes" for side in SIDES}
     told = analysis.connections.select("conn", life_ns=pl.col("last_ts_ns") - pl.col("first_ts_ns"), **sent)

@@ -1,8 +1,7 @@
-"""Parts → the dataset: for each table a Parquet file per month and, where a month has many captures, per first digit of their names.
+"""Builds the Parquet dataset from the parts: each table is partitioned by month, and large months also by the capture names' first digit.
 
-What stands in a file follows from the captures that belong into it, in the order of their names, and from nothing else: rows are cut into
-files and row groups at fixed numbers, and each file is made from one contiguous frame. A file is only made again when what it is made of
-changes.
+The contents of a file depend only on the captures in it, sorted by name: rows are split into files and row groups at fixed counts, and each
+file is written from one contiguous frame. A partition is rewritten only if its inputs have changed.
 """
 
 from __future__ import annotations
@@ -35,10 +34,10 @@ if TYPE_CHECKING:
 BUILT = "state/built.json"
 
 FEW = 100
-"""Captures of a month up to which they share one file of each table; beyond, there is one for each first digit of their names."""
+"""Up to this many captures, a month is one partition. Larger months have one partition per first digit of the capture names."""
 
 FILE_SLICES = 8
-"""Slices (`part.SLICE_BYTES`) that go into one file: about 256 MB of memory."""
+"""Slices (`part.SLICE_BYTES`) per file: about 256 MB of memory."""
 
 ROW_GROUP_ROWS = 65_536
 
@@ -49,11 +48,11 @@ _CAPTURES, _FILES, _PROBLEMS = "captures", "files", "problems"
 
 @dataclass(slots=True)
 class Built:
-    """What the dataset was made of.
+    """The inputs of the last build of the dataset.
 
     Attributes:
-        partitions: partition → hash of what it was made of, and its files.
-        rows: part's name → what it tells of its capture, so that it need not be opened again.
+        partitions: partition → (hash of its inputs, its files).
+        rows: part name → the capture's row in that part, so that the part need not be opened again.
     """
 
     partitions: dict[str, tuple[str, list[str]]] = field(default_factory=dict)
@@ -61,14 +60,14 @@ class Built:
 
     @classmethod
     def at(cls, place: Place) -> Built:
-        """What is saved at a place; nothing if that is of another version."""
+        """Load the state saved in an archive; empty if another format version saved it."""
         saved: dict[str, Any] = json.loads(place.read(BUILT) or b"{}")
         if saved.get("store_version") != STORE_VERSION:
             return cls()
         return cls({name: (told[0], told[1]) for name, told in saved["partitions"].items()}, saved["rows"])
 
     def save(self, place: Place) -> None:
-        """Write it. Raises OutputUnwritable."""
+        """Save the state. Raises OutputUnwritable."""
         told = {"store_version": STORE_VERSION, "partitions": self.partitions, "rows": self.rows}
         place.write(BUILT, json.dumps(told, sort_keys=True).encode())
 
@@ -79,17 +78,17 @@ def build(
     """Bring the dataset up to date.
 
     Args:
-        place: of the archive.
+        place: the archive.
         registry: its captures.
-        settings: whose parts are used; of a capture without one, the last that was made of it.
-        lost: name → reason of captures that were not analyzed this time.
-        progress: told now and then what share is done.
+        settings: settings of the parts to use. A capture without such a part uses its last one.
+        lost: name → reason of captures that could not be analyzed this time.
+        progress: called with the completed share (0 to 1).
 
     Returns:
-        Rows of `schema.CAPTURES`, in the order of their names.
+        Rows of `schema.CAPTURES`, sorted by name.
 
     Raises:
-        OutputUnwritable: no room, no rights.
+        OutputUnwritable: the disk is full, permission is denied, or a part is damaged.
     """
     built = Built.at(place)
     there = place.names("parts")
@@ -118,7 +117,7 @@ def build(
 
 @dataclass(frozen=True, slots=True)
 class _Capture:
-    """A capture's row, and the name of its part (empty without one)."""
+    """A capture's row in `captures`, and the name of its part (empty if it has none)."""
 
     row: dict[str, Any]
     part: str
@@ -154,7 +153,7 @@ def _opened(place: Place, part: str) -> Iterator[parts.Part]:
 
 
 def _partitions(captures: Mapping[str, _Capture]) -> dict[str, list[str]]:
-    """`month=2026-11/all` or `month=2026-11/7` → captures."""
+    """Partition (`month=2026-11/all` or `month=2026-11/7`) → names of its captures."""
     months: dict[str, list[str]] = defaultdict(list)
     for name, each in captures.items():
         months[_month(each.row.get("first_ts_ns"))].append(name)
@@ -177,7 +176,7 @@ def _hashed(what: object) -> str:
 
 
 def _partition(place: Place, partition: str, captures: list[_Capture], registry: Registry) -> list[str]:
-    """Write the files of one partition; their names."""
+    """Write the files of one partition, and return their names."""
     files = _write(place, _CAPTURES, partition, [_frame(ARCHIVE_TABLES[_CAPTURES], [each.row for each in captures])])
     for table in PART_TABLES:
         files += _write(place, table.name, partition, _rows(place, table, captures, registry))
@@ -185,7 +184,7 @@ def _partition(place: Place, partition: str, captures: list[_Capture], registry:
 
 
 def _rows(place: Place, table: Table, captures: Iterable[_Capture], registry: Registry) -> Iterator[pl.DataFrame]:
-    """The rows of one table of captures, in their order."""
+    """The rows of one table, capture by capture."""
     for each in captures:
         name = each.row["capture"]
         if table.name == _PROBLEMS and each.row["state"] in {"failed", "lost"}:
@@ -199,7 +198,7 @@ def _rows(place: Place, table: Table, captures: Iterable[_Capture], registry: Re
 
 
 def _with_paths(problems: pl.DataFrame, paths: list[str]) -> pl.DataFrame:
-    """Problems with the paths of their files, which parts tell by their places."""
+    """Replace file indices in the `path` column of problems by the paths; parts contain no paths."""
     return problems.with_columns(path=pl.col("path").replace_strict({str(place): path for place, path in enumerate(paths)}, default=None))
 
 
@@ -213,12 +212,12 @@ def _frame(table: Table, rows: list[dict[str, Any]]) -> pl.DataFrame:
 
 
 def table_types(table: Table) -> dict[str, pl.DataType]:
-    """Types of a table as it is stored: categories are strings."""
+    """Column types of a stored table. Categories are stored as strings."""
     return {column.name: pl.String() if column.values else column.polars_type() for column in table}
 
 
 def _write(place: Place, table: str, partition: str, frames: Iterable[pl.DataFrame]) -> list[str]:
-    """Write the rows of one table of one partition; the files' names. Without rows it is a file with columns alone, for readers to find."""
+    """Write one table of one partition, and return the files' names. A table without rows is one file, so that readers find its columns."""
     most = FILE_SLICES * parts.slice_rows(ARCHIVE_TABLES[table])
     held: list[pl.DataFrame] = []
     rows = 0
@@ -237,7 +236,7 @@ def _write(place: Place, table: str, partition: str, frames: Iterable[pl.DataFra
 
 @cache
 def _no_rows(table: str) -> pl.DataFrame:
-    """A frame with the columns of a table as it is stored; it is concatenated with others, never changed."""
+    """An empty frame with the stored columns of a table. It is cached, so it must not be changed."""
     return pl.DataFrame(schema=table_types(ARCHIVE_TABLES[table]))
 
 
@@ -257,7 +256,7 @@ def _file(place: Place, stem: str, number: int, frame: pl.DataFrame) -> str:
 
 
 def _of_files(place: Place, built: Built, registry: Registry, captures: Mapping[str, _Capture]) -> set[str]:
-    """Write what is told by file; the files' names."""
+    """Write `files`, and the problems of unreadable files, if they have changed. Returns the names of the Parquet files."""
     rows = sorted(_file_rows(registry), key=lambda row: (row["path"], row.get("capture", ""), row.get("place", 0)))
     unreadable = sorted(registry.unreadable.items())
     made_of = _hashed([rows, unreadable, len(captures)])
@@ -270,7 +269,7 @@ def _of_files(place: Place, built: Built, registry: Registry, captures: Mapping[
 
 
 def _file_rows(registry: Registry) -> Iterator[dict[str, Any]]:
-    """Rows of `files`."""
+    """Rows of the table `files`."""
     for name, known in registry.captures.items():
         for number, paths in enumerate(known.places):
             for place, (path, (digest, size_bytes)) in enumerate(zip(paths, known.files, strict=True)):

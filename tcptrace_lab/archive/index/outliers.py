@@ -1,8 +1,8 @@
-"""Transfers unlike the others between the same two hosts: by medians, which a few odd ones do not move.
+"""Outliers: transfers that are much slower than the others between the same two hosts, found by robust statistics.
 
-A value's modified z is its distance from the median in units of the median absolute deviation, on a logarithmic scale, because rates and
-times are as often half as twice their median; beyond 3.5 it is an outlier (Iglewicz and Hoaglin, How to Detect and Handle Outliers, 1993).
-Only the bad side is told. Below eight transfers of a kind nothing is usual, so nothing is unusual.
+The modified z-score of a value is 0.6745 times its distance from the median, divided by the median absolute deviation. It is computed on
+logarithms, because rates and times are as often half as twice their median. A value above 3.5 is an outlier (Iglewicz and Hoaglin, How to
+Detect and Handle Outliers, 1993). Only deviations for the worse count. Groups of fewer than eight transfers have no outliers.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ import polars as pl
 from tcptrace_lab.archive.index.transfers import PAIR
 
 LEAST = 8
-"""Transfers between the same hosts, one way, from which one can be unlike the others (a heuristic)."""
+"""Minimum number of transfers between two hosts in one direction for outliers to be reported (a heuristic)."""
 
 BOUND = 3.5
 _SCALE = 0.6745
-"""Median absolute deviations of a normal distribution in a standard deviation."""
+"""Median absolute deviation of a normal distribution with standard deviation 1."""
 
 LEAST_SPREAD = 0.05
-"""Where values hardly differ, the deviation is taken for 5 %: less is nothing to tell of (a heuristic)."""
+"""Lower bound of the median absolute deviation of logarithms: about 5%. It keeps small differences from becoming outliers (a heuristic)."""
 
 METRICS = {"rate_bps": ("rate", -1), "rtt_ns": ("round trip", 1), "syn_ns": ("handshake", 1)}
-"""Column of `transfers` → what it is, and which way is bad."""
+"""Column of `transfers` → its name, and the sign of a change for the worse."""
 
 MOST = 500
 
 
 def outliers(transfers: pl.DataFrame) -> pl.DataFrame:
-    """The transfers that are unlike the others between the same hosts, the oddest first.
+    """The outliers, the most extreme first, at most `MOST` of them.
 
     Args:
         transfers: rows of `transfers.transfers`.

@@ -1,6 +1,6 @@
-"""The tables of an archive → what the index says, as one plain dictionary. Numbers stay numbers; tables are lists of columns.
+"""The contents of an archive's index, computed from its tables, as one plain dictionary. Tables in it are dictionaries of columns.
 
-Everything follows from the tables: the same archive gives the same index, whenever it is made.
+The contents depend on the tables alone: an unchanged archive gives the same index at any time.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from tcptrace_lab.archive.index.regressions import Comparison
 
 WORST = 2_000
-"""Transfers that the index lists: those that lost most time. `archive query` has all."""
+"""Maximum number of transfers in the index, those that lost most time. `archive query` reaches all of them."""
 
 PAIRS = 2_000
-"""Pairs of hosts that it lists: those that lost most time."""
+"""Maximum number of host pairs in the index, those that lost most time."""
 
 SPARKED = 300
-"""Of them, those whose time is drawn."""
+"""Number of host pairs that have a sparkline of lost time."""
 
 PROBLEMS = 1_000
 
 BUCKETS = 72
-"""Columns of a trend at most."""
+"""Maximum number of time buckets of a trend."""
 
 _MINUTE_NS = 60 * NS_PER_S
 _HOUR_NS, _DAY_NS = 60 * _MINUTE_NS, 24 * 60 * _MINUTE_NS
@@ -48,17 +48,17 @@ WIDTHS_NS = (
     28 * _DAY_NS,
     364 * _DAY_NS,
 )
-"""Widths of these columns; the finest that leaves few enough is taken."""
+"""Possible widths of a time bucket. The smallest one that needs at most `BUCKETS` buckets is used."""
 
 _WAY = ("capture", "conn", "from_client")
 
 
 def overview(tables: Mapping[str, pl.LazyFrame], comparison: Comparison | None) -> dict[str, Any]:
-    """Everything that the index says.
+    """The contents of the index.
 
     Args:
-        tables: of the archive (`query.opened`).
-        comparison: with another archive, if that was asked for.
+        tables: tables of the archive (`query.opened`).
+        comparison: comparison with another archive, if requested.
     """
     captures = tables["captures"].sort("first_ts_ns", "path", "capture", nulls_last=True).collect()
     all_ways = transfers(tables).collect()
@@ -125,7 +125,7 @@ def _captures(captures: pl.DataFrame) -> dict[str, list[Any]]:
 
 
 def _causes(tables: Mapping[str, pl.LazyFrame]) -> dict[str, list[Any]]:
-    """What holds the time of all directions with data, the causes that can be mended first."""
+    """The time that each cause takes in all directions, fixable causes first."""
     found = (
         tables["ledger_totals"]
         .group_by("cause", "is_fault")
@@ -136,7 +136,7 @@ def _causes(tables: Mapping[str, pl.LazyFrame]) -> dict[str, list[Any]]:
 
 
 def _findings(tables: Mapping[str, pl.LazyFrame], places: pl.DataFrame) -> dict[str, list[Any]]:
-    """Findings by what they are, with the most expensive of each."""
+    """Findings grouped by kind, with the most expensive one of each."""
     found = (
         tables["findings"]
         .sort("id", "cost_ns", "capture", "rank", descending=[False, True, False, False], nulls_last=True)
@@ -161,7 +161,7 @@ def _findings(tables: Mapping[str, pl.LazyFrame], places: pl.DataFrame) -> dict[
 
 
 def _buckets(captures: pl.DataFrame) -> tuple[int, int]:
-    """Width and origin of the columns of trends."""
+    """Width and origin in ns of the time buckets of trends."""
     first, last = captures["first_ts_ns"].min(), captures["first_ts_ns"].max()
     if not isinstance(first, int) or not isinstance(last, int):
         return WIDTHS_NS[0], 0
@@ -174,7 +174,7 @@ def _bucket(width_ns: int, origin_ns: int) -> pl.Expr:
 
 
 def _trend(tables: Mapping[str, pl.LazyFrame], captures: pl.DataFrame, width_ns: int, origin_ns: int) -> dict[str, Any]:
-    """Captures, life and time lost by cause, over time."""
+    """Number of captures, life and time lost per cause, in time buckets."""
     timed = captures.filter(pl.col("first_ts_ns").is_not_null()).with_columns(bucket=_bucket(width_ns, origin_ns))
     if timed.is_empty():
         return {"width_ns": width_ns, "origin_ns": origin_ns, "buckets": 0, "captures": [], "life_ns": [], "causes": {}}
@@ -205,7 +205,7 @@ def _worst(ways: pl.DataFrame) -> pl.DataFrame:
 
 
 def _pairs(ways: pl.DataFrame, width_ns: int, origin_ns: int) -> dict[str, Any]:
-    """Whom connections are between, those that lost most first; for some, the share lost over time."""
+    """Host pairs, those that lost most time first. The first `SPARKED` have the share of lost time per bucket."""
     by_cause = ways.filter(pl.col("cause").is_not_null()).group_by(*PAIR, "cause").agg(ns=pl.col("lost_ns").sum())
     main = by_cause.sort("ns", "cause").group_by(PAIR, maintain_order=True).agg(pl.last("cause"))
     found = (

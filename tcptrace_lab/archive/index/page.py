@@ -1,8 +1,7 @@
-"""The index of an archive: `overview` as one HTML page beside the reports.
+"""The index of an archive: the contents of `overview` as one HTML page beside the reports.
 
-The page holds its data deflated, and a script that draws what is looked at: tables of which only the rows in view exist, figures when
-they come into view. Its Content-Security-Policy runs that script alone, by its hash, and forbids every request; data becomes text, never
-markup.
+The page contains its data (compressed with zlib) and a script. The script renders only what is in view: table rows, and figures. The
+Content-Security-Policy allows that script alone, by its hash, and forbids every request. Data is inserted as text, never as markup.
 """
 
 from __future__ import annotations
@@ -36,11 +35,11 @@ _REPORT_STYLE = _HERE.parents[1] / "report" / "static" / "report.css"
 
 
 def write(place: Place, baseline: str | None) -> Comparison | None:
-    """Write the index; what a comparison with another archive found, if that was asked for.
+    """Write the index. Returns the comparison with the baseline archive, if one is given.
 
     Raises:
-        OutputUnwritable: no room, no rights.
-        UsageError: the other archive is none.
+        OutputUnwritable: the disk is full, or permission is denied.
+        UsageError: the baseline is not an archive.
     """
     with query.opened(place.root) as tables:
         comparison = None
@@ -54,7 +53,7 @@ def write(place: Place, baseline: str | None) -> Comparison | None:
 
 
 def render(told: Mapping[str, Any]) -> str:
-    """The page, as text. Characters that UTF-8 cannot write (lone surrogates of odd file names) are spelled out."""
+    """The page as HTML text. Lone surrogates (from file names that are not UTF-8) become backslash escapes."""
     script = _static("index.js")
     data = {**told, "colours": CAUSE_COLOURS}
     environment = Environment(
@@ -76,5 +75,5 @@ def _static(name: str) -> str:
 
 
 def _hash_source(script: str) -> str:
-    """The script as a CSP source."""
+    """The script's hash as a CSP source expression."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"

@@ -1,9 +1,9 @@
-"""What became slower since another archive: transfers between the same hosts, then and now, by ranks.
+"""Regressions: what became slower than in a baseline archive, for transfers between the same hosts.
 
-For each pair of hosts, way and figure the two sets of values are compared by the Mann-Whitney test (normal approximation with ties), and
-the ratio is the Hodges-Lehmann estimate, the median of all ratios of a new and an old value. Some of many comparisons differ by chance:
-those are told whose share of false alarms is at most 5 % (Benjamini and Hochberg 1995) and whose ratio is worth a line. Captures that are
-in both archives are left out of the new one.
+For each pair of hosts, direction and metric, the Mann-Whitney test compares the old and the new values (normal approximation with ties).
+The ratio is the Hodges-Lehmann estimate: the median of all ratios of a new and an old value. Among many comparisons some differ by chance,
+so the false discovery rate is limited to 5% (Benjamini and Hochberg 1995). A reported change is also at least `LEAST_RATIO` worse. Captures
+in both archives count for the baseline only.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 LEAST = 5
-"""Transfers on each side below which nothing is said: five and five can at best differ with a chance of 0.8 %."""
+"""Minimum number of transfers in each archive. With five in each, the smallest possible p-value of the exact test is 0.8%."""
 
 FALSE_ALARMS = 0.05
 
 LEAST_RATIO = 1.1
-"""Slower by less is not worth a line (a heuristic)."""
+"""Minimum ratio of a reported change (a heuristic)."""
 
 MOST_VALUES = 1_000
-"""Values of one side that are compared, evenly many of all in order of time: a million ratios."""
+"""Maximum number of values per archive, evenly sampled in order of time. Two times 1000 values give a million ratios."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One figure of the transfers between two hosts that became worse.
+    """One metric of the transfers between two hosts, before and now.
 
     Attributes:
-        client, server, port: between whom.
+        client, server, port: the two hosts, and the server's port.
         from_client: the direction.
         metric: a key of `outliers.METRICS`.
         before, now: medians.
-        n_before, n_now: how many values.
-        ratio: how much worse, above 1.
-        p: the chance of such a difference where there is none.
+        n_before, n_now: numbers of values.
+        ratio: how many times worse it became; above 1 is worse.
+        p: two-sided p-value.
     """
 
     client: str
@@ -66,12 +66,12 @@ class Change:
 
     @property
     def severity(self) -> Severity:
-        """By the share of the time now that was not spent before."""
+        """The severity of the share of today's time that is extra: 1 − 1/ratio."""
         return severity_of(1 - 1 / self.ratio)
 
     @property
     def words(self) -> str:
-        """In one line."""
+        """The change in one line."""
         said = numbers.rate if self.metric == "rate_bps" else lambda value: numbers.duration(round(value))
         way = f"{self.client} → {self.server}:{self.port}" if self.from_client else f"{self.server}:{self.port} → {self.client}"
         name, bad = METRICS[self.metric]
@@ -84,13 +84,13 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What a comparison of two archives found.
+    """The comparison of an archive with a baseline.
 
     Attributes:
-        baseline: the other archive.
+        baseline: the baseline archive.
         changes: what became worse, the worst first.
-        compared: pairs, ways and figures that had enough values.
-        too_few: those that had values on both sides, and too few.
+        compared: number of (host pair, direction, metric) with enough values.
+        too_few: number of those with values in both archives, but too few.
     """
 
     baseline: str
@@ -100,12 +100,12 @@ class Comparison:
 
     @property
     def worst(self) -> Severity | None:
-        """The severity of the worst change; None without any."""
+        """The severity of the worst change; None if there is no change."""
         return max((change.severity for change in self.changes), default=None)
 
     @property
     def words(self) -> str:
-        """How much was compared, in one line."""
+        """A summary in one line."""
         some = (
             f"{len(self.changes):,} of {self.compared:,} figures became slower than in {self.baseline}"
             if self.compared
@@ -115,14 +115,14 @@ class Comparison:
 
 
 def compare(now: Mapping[str, pl.LazyFrame], baseline: str) -> Comparison:
-    """Compare an archive with another.
+    """Compare an archive with a baseline.
 
     Args:
         now: tables of the archive (`query.opened`).
-        baseline: the other archive.
+        baseline: the baseline archive.
 
     Raises:
-        UsageError: that is no archive.
+        UsageError: the baseline is not an archive.
     """
     with query.opened(baseline) as tables:
         old = transfers(tables).collect()
@@ -140,7 +140,7 @@ def compare(now: Mapping[str, pl.LazyFrame], baseline: str) -> Comparison:
 
 
 def _both(old: pl.DataFrame, new: pl.DataFrame) -> Iterator[tuple[tuple[Any, ...], str, NDArray[np.float64], NDArray[np.float64]]]:
-    """Pair and way, figure, and the values before and now, where there are any on both sides."""
+    """(client, server, port, direction), metric, old values and new values, for all that have values in both archives."""
     kind = [*PAIR, "from_client"]
     for metric in METRICS:
         sides = [
@@ -169,7 +169,7 @@ def _thinned(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def p_value(old: NDArray[np.float64], new: NDArray[np.float64]) -> float:
-    """Two-sided, of the Mann-Whitney test: normal approximation with continuity and ties corrected."""
+    """Two-sided p-value of the Mann-Whitney test: normal approximation, corrected for continuity and ties."""
     n, m = len(old), len(new)
     values, counts = np.unique(np.concatenate([old, new]), return_counts=True)
     ranks = np.cumsum(counts) - (counts - 1) / 2
@@ -184,7 +184,7 @@ def p_value(old: NDArray[np.float64], new: NDArray[np.float64]) -> float:
 
 
 def _told(found: list[Change]) -> tuple[Change, ...]:
-    """Those that are no chance, and worse by enough; the worst first."""
+    """The changes that are significant (Benjamini-Hochberg) and at least `LEAST_RATIO` worse; the worst first."""
     ordered = sorted(found, key=lambda change: change.p)
     last = max((place for place, change in enumerate(ordered) if change.p <= FALSE_ALARMS * (place + 1) / len(ordered)), default=-1)
     worse = [change for change in ordered[: last + 1] if change.ratio >= LEAST_RATIO]

@@ -1,4 +1,4 @@
-"""What the index and comparisons look at: every direction as one transfer, with what held it, if it carried data or lost time."""
+"""Transfers: each direction of a connection that carried data or lost time, with its main cause. The index and comparisons use them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 PAIR = ("client_addr", "server_addr", "server_port")
-"""Whom a connection is between: the client's port changes from one to the next."""
+"""Columns that identify a host pair. The client's port is left out: it changes from one connection to the next."""
 
 LEAST_SEGMENTS = 10
-"""Data segments from which a direction's rate says something (a heuristic: an initial window of RFC 6928)."""
+"""Minimum number of data segments for a rate (a heuristic: the initial window of RFC 6928)."""
 
 BITS_PER_BYTE = 8
 
@@ -24,15 +24,15 @@ _KEY = ("capture", "conn", "from_client")
 
 
 def transfers(tables: Mapping[str, pl.LazyFrame]) -> pl.LazyFrame:
-    """The directions of all connections of an archive that carried data, or lost time without (as an attempt that nobody answers).
+    """All directions in an archive that carried data or lost time (an unanswered connection attempt loses time without data).
 
     Args:
-        tables: of the archive (`query.opened`).
+        tables: tables of the archive (`query.opened`).
 
     Returns:
         `capture conn from_client client_addr server_addr server_port client_port first_ts_ns life_ns payload_bytes data_segments rate_bps
-        (null below ten data segments) rtt_ns (median) syn_ns (of the handshake) resent_share lost_ns cause (that holds most of it)`, in the
-        order of the first three.
+        (null below ten data segments) rtt_ns (median) syn_ns (SYN to SYN/ACK) resent_share lost_ns cause (the largest part of the lost
+        time) cause_ns`, sorted by the first three.
     """
     connections = tables["connections"]
     sides = [connections.select(_side(side, from_client=from_client)) for side, from_client in SIDES.items()]

@@ -1,4 +1,4 @@
-"""Whether a file is complete: nobody has it open for writing, or the next one of its ring has begun; and whether a ring has ended."""
+"""Decides whether a capture file is complete (no process has it open for writing, or the ring's next file exists), and a ring has ended."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
 SETTLED_S = 10.0
-"""Where the kernel does not tell whether somebody writes a file, it is closed when it has looked the same for so long (a heuristic).
-A ring has ended when nobody writes its last file, and nobody did for so long: between two files none is open, but for a moment only."""
+"""If the kernel cannot tell whether a file is being written, it counts as closed once its metadata is unchanged for so long (heuristic).
+A ring has ended when no process has its files open for writing and none was modified for this time: between two files, a ring has no file
+open for a moment."""
 
 
 @dataclass(slots=True)
 class Closed:
-    """Tells which files are closed; remembers how they looked.
+    """Decides which files are closed; remembers their metadata between calls.
 
     Attributes:
-        clock: seconds that only grow.
-        now: seconds of the day, as files have them.
+        clock: monotonic time in seconds.
+        now: wall-clock time in seconds since 1970, comparable with mtime.
     """
 
     clock: Callable[[], float] = time.monotonic
@@ -34,16 +35,16 @@ class Closed:
     _seen: dict[str, tuple[object, float]] = field(default_factory=dict)
 
     def of(self, paths: Iterable[str]) -> list[str]:
-        """Those that are closed, in their order."""
+        """The closed files, in the given order."""
         names = list(paths)
         followed = {path for ring in rotated.joined(names) for path in ring[:-1]}
         return [path for path in names if self._closed(path, followed=path in followed)]
 
     def ended(self, ring: Sequence[str]) -> bool:
-        """Whether the files of a set are all there will be."""
+        """Whether the capture of a ring has ended, so that no more files follow."""
         try:
             written = max(Path(path).stat().st_mtime for path in ring)
-        except OSError:  # it throws its first away
+        except OSError:  # the ring has just deleted its oldest file
             return False
         return self.now() - written >= SETTLED_S and not any(map(_is_written, ring))
 
@@ -60,9 +61,10 @@ class Closed:
 
 
 def _is_written(path: str) -> bool | None:
-    """Whether somebody has a file open for writing; None where the kernel does not tell.
+    """Whether a process has a file open for writing; None if the kernel cannot tell.
 
-    A lease for reading is only given where nobody writes (fcntl(2), F_SETLEASE): to the owner of the file or root, on local file systems.
+    The kernel grants a read lease only if no process has the file open for writing (fcntl(2), F_SETLEASE). It grants leases to the file's
+    owner and to root, on local file systems.
     """
     try:
         with Path(path).open("rb") as file:

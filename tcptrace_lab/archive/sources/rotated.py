@@ -1,10 +1,10 @@
-"""Files that one capture was rotated over: told by their names alone, as dumpcap and tcpdump make them.
+"""Finds the files that one capture was rotated over, by the file names that dumpcap and tcpdump write.
 
 - `dumpcap -b`: `name_00001_20261121063000.pcapng`; since Wireshark 4.2 also `name_20261121063000_00001.pcapng` (`-b nametimenum:1`).
 - `tcpdump -C`: `name.pcap`, `name.pcap1`, `name.pcap2`; with `-W`: `name.pcap0`, … or `name.pcap00`, ….
 
-Numbers that follow each other make a set; a gap ends it, and so does a number that starts again (the program was started again). Each may
-be compressed. A name alone proves nothing, so a single file is no set, and nothing else is taken for one.
+Consecutive numbers make a set. A gap in the numbers ends it, and so does a number that starts again (the capture was restarted). Each file
+may be compressed. Files with other names are captures of their own.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ _RINGS = (
     re.compile(r"(?P<base>.*)_(?P<number>\d{5,})_(?P<time>\d{14})(?P<ending>(?:\.[^.]+)?)" + _PACKED),
     re.compile(r"(?P<base>.*)_(?P<time>\d{14})_(?P<number>\d{5,})(?P<ending>(?:\.[^.]+)?)" + _PACKED),
 )
-"""dumpcap's numbers have five digits at least, its times are YYYYMMDDhhmmss."""
+"""dumpcap writes numbers of at least five digits, and times as YYYYMMDDhhmmss."""
 
 _ROTATED = re.compile(r"(?P<base>.*\.(?:pcap|cap|dmp|pcapng))(?P<number>\d*)" + _PACKED)
-"""tcpdump's numbers follow the name as it was given. Without an ending nothing tells such a name from others that end in a number."""
+"""tcpdump appends its number to the name that it was given. Without a suffix, such a name cannot be told from one that ends in a digit."""
 
 
 def joined(paths: Iterable[str]) -> list[tuple[str, ...]]:
-    """The captures that files make: sets in the order of their rotation, other files alone.
+    """Group files into captures: rotated sets in the order of rotation, every other file alone.
 
     Args:
-        paths: of files, each once; folders are part of a set's name.
+        paths: distinct paths. Files of one set lie in one folder.
 
     Returns:
-        Each path in one tuple, in the order of the first of each.
+        One tuple of paths per capture, ordered by the first of its paths in `paths`.
     """
     order = {path: place for place, path in enumerate(paths)}
     matches = {path: match for path in order if (match := _ROTATED.fullmatch(path))}
@@ -48,7 +48,7 @@ def joined(paths: Iterable[str]) -> list[tuple[str, ...]]:
 
 
 def _placed(path: str, padded: set[tuple[str, str, int]]) -> tuple[tuple[str, ...], tuple[str, int]]:
-    """The family of a file, and its place in it: time and number. Numbers filled up with zeros (`padded`) are a family of their width."""
+    """The family of a file, and its position there: (time, number). Zero-padded numbers (`padded`) of one width make their own family."""
     for index, pattern in enumerate(_RINGS):
         if match := pattern.fullmatch(path):
             return ("ring", str(index), match["base"], match["ending"], match["packed"]), (match["time"], int(match["number"]))
@@ -59,7 +59,7 @@ def _placed(path: str, padded: set[tuple[str, str, int]]) -> tuple[tuple[str, ..
 
 
 def _runs(family: list[tuple[tuple[str, int], str]]) -> list[tuple[str, ...]]:
-    """Files of one family, by place, cut where a number does not follow the one before."""
+    """Split a sorted family wherever a number is not the previous number plus one."""
     runs: list[list[str]] = []
     last: int | None = None
     for (_, number), path in family:

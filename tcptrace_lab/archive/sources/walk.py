@@ -1,4 +1,4 @@
-"""What the user named (files, folders, globs, URLs) → the captures to take in, and every other file, so that none is unaccounted for."""
+"""Sources named by the user (files, folders, globs, URLs) → the captures in them, and all other files, so that each file is listed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SUFFIXES = (
     ".fdc",
     ".atc",
 )
-"""Endings of capture files, as Wireshark lists them; a packing may follow, and tcpdump's number."""
+"""Suffixes of capture files, as Wireshark lists them. A compression suffix or tcpdump's file number may follow."""
 
 PACKINGS = (".gz", ".zst", ".lz4", ".xz")
 
@@ -42,18 +42,18 @@ _MAGICS = (
     b"\n\r\r\n",  # pcapng
     b"snoop\0\0\0", b"GMBU", b"RTSS", b"iptrace 1.0", b"iptrace 2.0", b"btsnoop\0", b"TRSNIFF data",
 )  # fmt: skip
-"""What captures begin with whose names do not tell (Wireshark's wiretap has the list)."""
+"""First bytes that identify a capture whose name has no known suffix (from Wireshark's wiretap)."""
 
 _MAGIC_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What was found.
+    """The files of the sources.
 
     Attributes:
         captures: the files of each capture, as paths or URLs.
-        others: regular files in the folders that are no captures by name or first bytes.
+        others: regular files in the folders that are not captures, judged by name and first bytes.
     """
 
     captures: tuple[tuple[str, ...], ...]
@@ -61,23 +61,24 @@ class Found:
 
     @property
     def files(self) -> int:
-        """All files."""
+        """Number of all files."""
         return sum(map(len, self.captures)) + len(self.others)
 
 
 def walk(sources: Iterable[str], *, apart: bool = False, but: str | None = None) -> Found:
     """Find the captures.
 
-    Files that are named are taken whatever they are called. In folders and behind globs, hidden files and what is no regular file are left
-    alone; symbolic links to folders are not followed.
+    A file that the user names directly counts as a capture whatever its name. In folders and globs, hidden files and anything but regular
+    files are skipped. Symbolic links to folders are not followed.
 
     Args:
-        sources: files, folders, globs (`**` goes through folders) and URLs of anything that fsspec reads; a URL may be a glob or a folder.
-        apart: take the files of a rotated set as captures of their own.
-        but: a folder that is left out: the archive's own.
+        sources: files, folders, globs (`**` is recursive) and URLs that fsspec can read; a URL may be a glob or a folder.
+        apart: take each file of a rotated set as a capture of its own.
+        but: a folder to skip: the archive itself.
 
     Raises:
-        UsageError: nothing is there.
+        UsageError: no files found, or a source is a pipe or a device.
+        CaptureUnreadable: a source does not exist, or cannot be read or listed.
         MissingTool: a URL needs a package that is not installed.
     """
     named: dict[str, None] = {}
@@ -92,7 +93,7 @@ def walk(sources: Iterable[str], *, apart: bool = False, but: str | None = None)
 
 
 def _local(source: str, but: str | None) -> Iterator[tuple[str, bool]]:
-    """Paths, and whether each was named itself."""
+    """Each path, and whether the user named it directly."""
     if not os.path.lexists(source) and glob.has_magic(source):
         hits = sorted(glob.glob(source, recursive=True))  # noqa: PTH207  (patterns as the user gave them, absolute ones, too)
         if not hits:
@@ -143,7 +144,7 @@ def _remote(source: str) -> Iterator[tuple[str, bool]]:
 
 
 def _is_capture(path: str) -> bool:
-    """Whether a file looks like a capture: by its name, or else (here) by its first bytes."""
+    """Whether a file looks like a capture: by its name or, for a local file, by its first bytes."""
     name = path.lower()
     for packing in PACKINGS:
         name = name.removesuffix(packing)

@@ -1,7 +1,7 @@
-"""Tasks on the workers of a Dask cluster. The workers must have this program, and reach the captures and the archive.
+"""Runs tasks on the workers of a Dask cluster. Workers need this program, and access to the captures and the archive.
 
-What a lost worker had is given to another (Dask does so, a few times), and then once more by us; after that the capture is given up, as it
-is when a process of this machine dies with it twice.
+If a worker is lost, Dask gives its task to another worker, a few times. After that, we submit it once more, and then report the capture as
+lost, as `workers` does after a task has killed two local processes.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from tcptrace_lab.archive.work.task import Result, Task
 
 PATIENCE_S = 10
-"""Time in which a scheduler must answer."""
+"""Timeout of the connection to the scheduler."""
 
 TRIES = 2
 
 AHEAD = 64
-"""Tasks that the scheduler has for each thread of its workers: a hundred thousand at once would only fill its memory."""
+"""Tasks submitted per worker thread at a time: submitting a hundred thousand at once would only fill the scheduler's memory."""
 
 
 def carry_out(task: Task) -> Result | TcptraceLabError:
-    """What a worker of the cluster does. An error of ours that ends the run comes back as a value, so that Dask does not try again."""
+    """Run a task on a cluster worker. An error that must end the run is returned as a value, so that Dask does not retry it."""
     try:
         return task.run()
     except TcptraceLabError as error:
@@ -37,11 +37,11 @@ def carry_out(task: Task) -> Result | TcptraceLabError:
 
 @dataclass(slots=True)
 class Cluster:
-    """A cluster; a context manager.
+    """A connection to a Dask cluster; a context manager.
 
     Attributes:
-        address: of its scheduler.
-        peak_bytes: not known of workers elsewhere.
+        address: address of the scheduler.
+        peak_bytes: always 0: the memory of remote workers is unknown.
     """
 
     address: str
@@ -49,7 +49,7 @@ class Cluster:
     _client: Any = field(default=None)
 
     def __enter__(self) -> Self:
-        """Connect. Raises MissingTool without Dask, UsageError where nobody answers."""
+        """Connect. Raises MissingTool if Dask is not installed, UsageError if no scheduler answers."""
         try:
             from distributed import Client  # noqa: PLC0415  (only a cluster needs it)
         except ImportError as error:
@@ -61,11 +61,11 @@ class Cluster:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Disconnect; what is not done is given up."""
+        """Disconnect; unfinished tasks are abandoned."""
         self._client.close()
 
     def run(self, tasks: Iterable[Task]) -> Iterator[Result]:
-        """Results of tasks, as they come. Raises what a task raised, which ends the run; UsageError where there are no workers."""
+        """Results in the order in which tasks finish. Re-raises an error that ends the run; UsageError if the cluster has no workers."""
         from distributed import as_completed  # noqa: PLC0415
 
         threads = sum(self._client.nthreads().values())
@@ -95,7 +95,7 @@ class Cluster:
 
     @staticmethod
     def _of(future: Any, task: Task, tried: int) -> Result | None:  # noqa: ANN401  (Dask publishes no types)
-        """What became of a task; None to try it again."""
+        """The result of a task; None if it must be submitted again."""
         error = future.exception()
         if error is None:
             result: Result | TcptraceLabError = future.result()

@@ -1,13 +1,13 @@
-"""One run at a time writes an archive.
+"""A lock that lets only one run at a time write an archive.
 
-In a folder: `flock` on `state/lock`, which the kernel lets go when its holder ends, however that ends; so no lock is ever stale.
+In a folder the lock is `flock` on `state/lock`. The kernel releases it when its holder ends, even if it is killed, so it is never stale.
 
-Behind a URL no operation is atomic on every store, so a run announces itself first and looks for others then: an object of its own under
-`state/locks/`. Of two that start at once one at least sees the other, on any store that lists what was written before (S3 since 2020, GCS,
-Azure); if both do, both withdraw and try again after a random while. The holder renews its object; one that was not renewed for a while is
-gone, and counts for nothing (clocks may be a minute apart). Should a holder have slept for longer than that, two runs are
-in the archive: both write the same bytes under the same names, and only what the registry remembers of files that are gone may be lost.
-Plain HTTP cannot be written at all, and so is no place for an archive.
+Behind a URL, no atomic operation exists on every store. A run first writes an object of its own under `state/locks/`, then lists the
+objects of others. If two runs start at once, at least one sees the other on any store with consistent listings (S3 since 2020, GCS, Azure).
+If both do, both withdraw and retry after a random delay. The holder renews its object every `RENEW_S`. An object older than `STALE_S`
+belongs to a dead run and is ignored (clocks may differ by a minute). If a holder was suspended for longer than that, two runs write the
+archive: both write the same bytes under the same names, and only registry entries of deleted files can be lost. Plain HTTP is not writable,
+so it cannot store an archive.
 """
 
 from __future__ import annotations
@@ -34,27 +34,27 @@ if TYPE_CHECKING:
 
 LOCK = "state/lock"
 ANNOUNCED = "state/locks"
-"""Where runs announce themselves behind a URL."""
+"""Folder of the lock objects of an archive behind a URL."""
 
 RENEW_S = 20.0
-"""Time after which the holder of a lock behind a URL says that it is still there."""
+"""Interval at which the holder of a lock behind a URL renews its object."""
 
 STALE_S = 90.0
-"""Time without a word after which it is gone: four words missed."""
+"""Age at which a lock object counts as stale: its holder missed four renewals."""
 
 LOOKS, LOOK_S = 20, 0.05
-"""So often, and with so much time between, a lock in a folder is looked at for who holds it."""
+"""Number of reads of a busy folder lock, and the interval between them, to learn who holds it."""
 
 ATTEMPTS = 5
-"""So often a run that met another one at the door tries again."""
+"""Attempts of a run to get the lock when another run requests it at the same time."""
 
 PAUSE_S = 2.0
-"""It waits for a random part of this time."""
+"""Maximum of the random delay between attempts."""
 
 
 @contextlib.contextmanager
 def held(place: Place) -> Iterator[None]:
-    """Hold the lock of an archive for as long as the block runs.
+    """Hold the lock of an archive while the block runs.
 
     Raises:
         UsageError: another run holds it.
@@ -83,7 +83,7 @@ def _in_folder(place: Place) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise _busy(place, _told(path)) from error
-        with contextlib.suppress(OSError):  # words for others; a full disk need not end the run here
+        with contextlib.suppress(OSError):  # informational only: a full disk need not end the run here
             file.truncate(0)
             file.write(_holder())
             file.flush()
@@ -95,7 +95,7 @@ def _in_folder(place: Place) -> Iterator[None]:
 
 
 def _told(path: Path) -> str:
-    """What the holder says of itself; it may have taken the lock just now, and say so in a moment."""
+    """The holder's description in the lock file; empty if it does not appear in time. A new holder writes it just after locking."""
     for _ in range(LOOKS):
         told = path.read_text(encoding="utf-8", errors="replace")
         if told:
@@ -113,7 +113,7 @@ def _behind_url(place: Place) -> Iterator[None]:
         to.write(own, json.dumps({**json.loads(_holder()), "renewed": time.time(), "holds": holds}).encode())
 
     def renew() -> None:
-        mine = at(place.root)  # a client of its own: they are not made for several threads
+        mine = at(place.root)  # its own client: clients are not thread-safe
         while not over.wait(RENEW_S):
             with contextlib.suppress(OutputUnwritable):
                 announce(mine, holds=True)
@@ -140,7 +140,7 @@ def _behind_url(place: Place) -> Iterator[None]:
 
 
 def _met(place: Place, own: str) -> str | None:
-    """What another run says of itself that holds the lock, or else asks for it; objects of runs that are gone are removed."""
+    """The lock object of another run: of the holder, or else of a run that requests the lock. Stale objects are removed."""
     met = None
     for name in place.names(ANNOUNCED):
         told = place.read(name) if name != own else None

@@ -1,8 +1,7 @@
-"""One capture → its report and its part. This is what workers do, here or on another machine; nothing else is sent to them.
+"""The tasks of workers, local or remote: hash a file, or analyze a capture and write its report and its part.
 
-What a capture holds decides what is made of it: a file that is no capture gives a part that says so, and is not tried again. What the
-machine decides (a file out of reach, a tool that is missing) gives none, and the next run tries again. Where the archive itself cannot be
-written, OutputUnwritable goes through to the run, which ends.
+An error caused by the capture (the file is not a capture) is stored as a part and not retried. An error caused by the machine (a file out
+of reach, a missing tool) stores nothing, and the next run retries. If the archive is not writable, OutputUnwritable ends the run.
 """
 
 from __future__ import annotations
@@ -25,17 +24,17 @@ if TYPE_CHECKING:
     from tcptrace_lab.analysis import Analysis
 
 PASSING = ("No such file", "Permission denied", "Input/output error", "Stale", "Too many open files")
-"""Words of the operating system that speak of the machine, not of the capture."""
+"""Operating system messages that blame the machine, not the capture."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hash:
-    """A file whose contents are to be hashed."""
+    """A task: hash a file."""
 
     path: str
 
     def run(self) -> Hashed:
-        """Hash it."""
+        """Hash the file. An unreadable file gives a result with a `reason`."""
         try:
             looks = fingerprint.looks(self.path)
             digest, size_bytes = fingerprint.contents(self.path)
@@ -46,7 +45,7 @@ class Hash:
 
 @dataclass(frozen=True, slots=True)
 class Hashed:
-    """What became of it: `looks` are those of the file before and after, None if they differ or tell nothing."""
+    """The result of `Hash`. `looks` is the file's metadata; None if it is unknown, or changed while the file was hashed."""
 
     path: str
     sha256: str = ""
@@ -56,23 +55,23 @@ class Hashed:
 
     @property
     def done(self) -> bool:
-        """Whether it could be read."""
+        """Whether the file could be read."""
         return bool(self.sha256)
 
 
 @dataclass(frozen=True, slots=True)
 class Analyze:
-    """A capture to analyze.
+    """A task: analyze a capture.
 
     Attributes:
         capture: its name (`fingerprint.capture_of`).
-        paths: its files, here or behind URLs.
-        digests: SHA-256 of their contents, when they were hashed.
-        looks: how they looked then (`fingerprint.looks`); empty where that tells nothing.
-        size_bytes: of all of them.
-        settings: what results depend on beside the capture; a worker with another program refuses.
+        paths: its files, local or behind URLs.
+        digests: SHA-256 of each file.
+        looks: metadata of each file when it was hashed (`fingerprint.looks`); empty if unknown.
+        size_bytes: total size of the files.
+        settings: `fingerprint.settings` of the run; a worker with another version of the program refuses the task.
         root: the archive.
-        reports: whether to write a report, too.
+        reports: whether to write a report.
     """
 
     capture: str
@@ -85,7 +84,7 @@ class Analyze:
     reports: bool = True
 
     def run(self) -> Done:
-        """Analyze it, and write what is made of it."""
+        """Analyze the capture, and write its part and report. Raises OutputUnwritable."""
         if fingerprint.settings(reports=self.reports) != self.settings:
             return self.lost(f"the worker runs another program: {fingerprint.program_version()}")
         start = time.perf_counter()
@@ -105,13 +104,13 @@ class Analyze:
         return Done(self.capture, state, reason, self.size_bytes, time.perf_counter() - start)
 
     def lost(self, reason: str) -> Done:
-        """What becomes of it when nothing could be made of it this time."""
+        """The result if the capture could not be analyzed this time; the next run retries."""
         return Done(self.capture, "lost", reason, self.size_bytes)
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What became of a capture: its state (`schema.CAPTURE_STATES`) with the reason, its size, and the time it took a worker."""
+    """The result of `Analyze`: the capture's state (`schema.CAPTURE_STATES`) and its reason, its size, and the worker's time in seconds."""
 
     capture: str
     state: str
@@ -126,7 +125,7 @@ Result = Hashed | Done
 
 @contextlib.contextmanager
 def _here(paths: tuple[str, ...]) -> Iterator[list[str]]:
-    """The files as local ones; those behind URLs are fetched, and go when the block ends."""
+    """Local paths of the files. Files behind URLs are downloaded, and deleted when the block ends."""
     with contextlib.ExitStack() as stack:
         folder: Path | None = None
         found = []
@@ -142,7 +141,7 @@ def _here(paths: tuple[str, ...]) -> Iterator[list[str]]:
 
 
 def _analyzed(task: Analyze, paths: list[str], target: place.Place) -> tuple[str, str]:
-    """Analyze and write; the state and the reason."""
+    """Analyze a capture and write its report and part. Returns its state and the reason. Raises FileNotFoundError if a file has changed."""
     from tcptrace_lab import verdict  # noqa: PLC0415
     from tcptrace_lab.analysis import analyze, capture_name  # noqa: PLC0415  (Polars: what only tells of a task need not pay for it)
     from tcptrace_lab.archive.dataset import rows  # noqa: PLC0415
@@ -160,13 +159,13 @@ def _analyzed(task: Analyze, paths: list[str], target: place.Place) -> tuple[str
 
 
 def _is_still(path: str, source: str, digest: str, looks: tuple[int | str, ...]) -> bool:
-    """Whether a file still has the contents that were hashed: it looks as it did then, or they are hashed again."""
+    """Whether a file still has the hashed contents. Unchanged metadata shows this; otherwise the file is hashed again."""
     now = None if path != source else fingerprint.looks(path)
     return (now is not None and tuple(now) == looks) or fingerprint.contents(path)[0] == digest
 
 
 def _write_report(analysis: Analysis, name: str, target: place.Place, capture: str) -> str:
-    """Write the report; the sentence of the verdict that it tells."""
+    """Write the report, and return its verdict sentence."""
     from dataclasses import replace  # noqa: PLC0415
 
     from tcptrace_lab import report  # noqa: PLC0415  (the figures' library is the slowest import of all)

@@ -1,8 +1,8 @@
-"""Tasks in processes of this machine, a bounded number of tasks and bytes of memory each.
+"""Runs tasks in local worker processes. Each worker is limited in its number of tasks and in its memory.
 
-Processes are spawned, not forked: Polars and the engine have threads, which a fork would lose. A worker that dies, or is ended because it
-takes too much memory, costs the task that it had, tried once more by itself; the others go on. When the run is ended from outside, however,
-its workers end with it (PR_SET_PDEATHSIG), and leave at most a file in the archive's `tmp`.
+Processes are spawned, not forked: Polars and the engine use threads, which do not survive a fork. If a worker dies, its task is tried once
+more after all others, and the other workers continue. A worker that exceeds its memory is killed, and its task is not retried. If the run
+itself is killed, the kernel kills its workers (PR_SET_PDEATHSIG); at most some files in the archive's `tmp` remain.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from tcptrace_lab.archive.work.task import Result, Task
 
 TASKS_PER_WORKER = 500
-"""Tasks after which a worker is replaced, so that what libraries keep does not add up. A new one takes 1.5 s of processor time."""
+"""Tasks after which a worker is replaced, so that memory kept by libraries does not add up. A new worker costs 1.5 s of CPU time."""
 
 MEMORY_BYTES = 2_000_000_000
-"""Resident memory at which a worker is ended. A capture of any size takes at most 1.5 GB."""
+"""Resident memory above which a worker is killed. The analysis of a capture of any size needs at most 1.5 GB."""
 
 LOOK_S = 0.2
-"""Time between looks at the memory of workers."""
+"""Interval between checks of the workers' memory."""
 
 _PR_SET_PDEATHSIG = 1
 """prctl(2)."""
@@ -55,13 +55,13 @@ class _Worker:
 
 @dataclass(slots=True)
 class Pool:
-    """Worker processes; a context manager, which ends them.
+    """A pool of worker processes; a context manager that kills them at the end.
 
     Attributes:
-        jobs: workers at a time.
-        memory_bytes: resident memory at which a worker is ended.
+        jobs: number of concurrent workers.
+        memory_bytes: resident memory above which a worker is killed.
         tasks_per_worker: tasks after which a worker is replaced.
-        peak_bytes: the most resident memory that one was seen with.
+        peak_bytes: largest resident memory observed in any worker.
     """
 
     jobs: int
@@ -72,12 +72,12 @@ class Pool:
     _undoing: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
     def __enter__(self) -> Self:
-        """Itself; the workers start with the first tasks."""
+        """The pool itself; workers start with the first tasks."""
         self._undoing.enter_context(interrupts.undoing(self._kill))
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End the workers, whatever they do."""
+        """Kill the workers, even if they are busy."""
         self._undoing.close()
         self._kill()
         for worker in self._workers:
@@ -91,7 +91,7 @@ class Pool:
             worker.process.join()
 
     def run(self, tasks: Iterable[Task]) -> Iterator[Result]:
-        """Results of tasks, as they come. Raises what a task raised, which ends the run."""
+        """Results in the order in which tasks finish. Re-raises an error that ends the run, such as OutputUnwritable."""
         waiting = deque(tasks)
         tries: dict[Task, int] = {}
         while waiting or any(worker.task for worker in self._workers):
@@ -105,7 +105,7 @@ class Pool:
                     tries[task] = tries.get(task, 0) + 1
                     reason = self._end(worker)
                     if tries[task] < _TRIES and not worker.too_large:
-                        waiting.append(task)  # behind all others: it may be the sum that was too large
+                        waiting.append(task)  # after all others: perhaps only the workers' total memory was too large
                         continue
                     result = task.lost(reason) if isinstance(task, Analyze) else Hashed(task.path, reason=reason)
                 yield result
@@ -117,7 +117,7 @@ class Pool:
             worker = free.pop() if free else self._started()
             worker.task = waiting.popleft()
             worker.left -= 1
-            with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it died while it waited: `_received` finds out
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it died while idle: `_received` detects this
                 worker.pipe.send(worker.task)
 
     def _started(self) -> _Worker:
@@ -132,7 +132,7 @@ class Pool:
         return worker
 
     def _received(self, worker: _Worker) -> Result | None:
-        """What a worker sent of its task; None if it died. Raises what it raised."""
+        """The result that a worker sent; None if the worker died. Raises the error that the worker sent."""
         try:
             result: Result | BaseException = worker.pipe.recv()
         except (EOFError, ConnectionResetError):
@@ -147,7 +147,7 @@ class Pool:
         return result
 
     def _end(self, worker: _Worker) -> str:
-        """Put a dead worker away; why it died."""
+        """Remove a dead worker, and return why it died."""
         worker.process.join()
         worker.pipe.close()
         self._workers.remove(worker)
@@ -160,21 +160,21 @@ class Pool:
         return f"its worker ended with code {code}"
 
     def _look(self) -> None:
-        """End workers that have grown too large with their task."""
+        """Kill busy workers that exceed their memory."""
         for worker in self._workers:
             if worker.task is not None and self._is_too_large(worker):
                 worker.too_large = True
                 worker.process.kill()
 
     def _is_too_large(self, worker: _Worker) -> bool:
-        """Whether a worker takes more memory than it may."""
+        """Whether a worker exceeds its memory; updates `peak_bytes`."""
         resident = 0 if worker.process.pid is None else _resident_bytes(worker.process.pid)
         self.peak_bytes = max(self.peak_bytes, resident)
         return resident > self.memory_bytes
 
 
 def _resident_bytes(pid: int) -> int:
-    """Of a process; 0 where that is not told (it is gone, or there is no /proc)."""
+    """Resident memory of a process; 0 if unknown (the process has ended, or there is no /proc)."""
     try:
         return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * _PAGE_BYTES
     except (OSError, IndexError):
@@ -182,8 +182,8 @@ def _resident_bytes(pid: int) -> int:
 
 
 def _work(pipe: Connection, parent: int, threads: int) -> None:
-    """A worker's life: tasks come, results go, until the pipe ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the run gets it, too, and ends its workers
+    """Main function of a worker process: receive tasks and send results until the pipe closes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the run receives SIGINT, too, and kills its workers
     _end_with(parent)
     os.environ.setdefault("POLARS_MAX_THREADS", str(threads))
     while True:
@@ -196,7 +196,7 @@ def _work(pipe: Connection, parent: int, threads: int) -> None:
                 result: Result | BaseException = task.run()
         except TcptraceLabError as error:
             result = _plain(error)
-        except Exception as error:  # noqa: BLE001  (a defect that one capture shows is that capture's; the run goes on)
+        except Exception as error:  # noqa: BLE001  (a bug triggered by one capture must not end the run)
             result = _defect(task, error)
         try:
             pipe.send(result)
@@ -210,13 +210,13 @@ def _defect(task: Task, error: Exception) -> Result:
 
 
 def _plain(error: TcptraceLabError) -> TcptraceLabError:
-    """An error that can be sent: with its words alone."""
+    """The error without cause, context and traceback, so that it can be pickled."""
     error.__cause__ = error.__context__ = error.__traceback__ = None
     return error
 
 
 def _end_with(parent: int) -> None:
-    """Have the kernel end this process when the run ends, however it ends (Linux; elsewhere a worker ends with its task)."""
+    """Ask the kernel to kill this process when its parent dies (Linux; elsewhere a worker ends after its task)."""
     import ctypes  # noqa: PLC0415
 
     with contextlib.suppress(AttributeError, OSError):

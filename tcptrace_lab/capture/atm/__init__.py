@@ -1,9 +1,9 @@
-"""TCP over ATM: what it costs, and any TCP capture rewritten as one taken on an ATM line.
+"""TCP over ATM: the overhead of ATM cells, and the conversion of a TCP capture into one as taken on an ATM link.
 
-- `cost`: how many cells a packet takes, and what share of the line is left for data.
-- `aal5`: PDUs and cells, byte by byte.
-- `source`, `forms`, `records`: what a conversion reads, makes of it, and writes.
-- `conversion`: `convert`, from the capture to its other form.
+- `cost`: cells per packet, and the share of the line rate left for TCP payload.
+- `aal5`: AAL5 PDUs and ATM cells, byte by byte.
+- `source`: reads the IP packets of a capture. `forms`: builds the frames of each output format. `records`: writes them.
+- `conversion`: `convert`, from the source capture to the converted one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Any TCP capture rewritten as one taken on an ATM line, down to the cells and to cells that the line lost.
+"""Converts a TCP capture into one as taken on an ATM link, down to single cells and lost cells.
 
-A caution about cells: the lines that are modelled carry OC-3c's 149.76 Mb/s. Where the original was faster, the cells of a PDU begin before
-the PDU in front of them ended: their times step back, as the times of no real line do.
+Caution: cell times assume the 149.76 Mb/s of OC-3c. If the original link was faster, the cells of a PDU start before the previous PDU ends,
+so timestamps run backwards, which does not happen on a real link.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """What `convert` did.
+    """The result of `convert`.
 
     Attributes:
         packets: IP packets written.
-        skipped: frames of the source that hold no IP packet, left out.
-        padded: packets that the source's snap length had cut, filled with zeros.
-        cells: cells that the line carried, lost ones included; None for forms that are not cells.
+        skipped: frames of the source without an IP packet, which are left out.
+        padded: packets that the source's snaplen truncated, padded with zeros.
+        cells: cells on the link, lost ones included; None for forms without cells.
     """
 
     packets: int
@@ -52,25 +52,24 @@ def convert(
     lose_cells: Collection[int] = (),
     pad_cut: bool = True,
 ) -> Converted:
-    """Write the IP packets of the capture `source` as a capture of `form` to `target`; times are kept to the nanosecond.
+    """Write the IP packets of the capture `source` as a capture of `form` to `target`. Times keep nanosecond resolution.
 
     Args:
-        source: pcap or pcapng, uncompressed; link types Ethernet (with VLAN tags), NULL, LOOP, RAW, IPV4, IPV6, SLL, SLL2. Frames that
-            hold no IP packet are left out.
-        target: becomes a pcap file with nanosecond times, or a file of ERF records.
+        source: pcap or pcapng, uncompressed; link types Ethernet (with VLAN tags), NULL, LOOP, RAW, IPV4, IPV6, SLL, SLL2. Frames
+            without an IP packet are left out.
+        target: the output: a pcap file with nanosecond timestamps, or a file of ERF records.
         form: an `AtmForm` or its value.
-        vpi: the virtual path, 0 to 255, of both directions; without effect on forms that do not tell it.
-        vci: the virtual channel, 0 to 65,535, likewise.
-        lose_cells: cells that the line lost, counted from 0 over all cells of the file: their records are left out. For forms of
-            cells alone.
-        pad_cut: fill what the snap length cut with zeros up to the length in the IP header, so that all lengths (and the number of
-            cells) are those of the line, while checksums inside are not. If False, a cut frame is refused.
+        vpi: virtual path identifier of both directions, 0 to 255; ignored by forms without ATM headers.
+        vci: virtual channel identifier of both directions, 0 to 65,535; ignored by forms without ATM headers.
+        lose_cells: indices, from 0 over all cells of the file, of lost cells: their records are left out. Only for forms with cells.
+        pad_cut: pad packets truncated by snaplen with zeros to the length in the IP header. All lengths, and the number of cells, are then
+            those on the link, but checksums are wrong. If False, a truncated packet is an error.
 
     Raises:
-        UsageError: a call that cannot be right: an unknown form or link type, a channel out of range, cells that are not there to
-            lose, a packet or time that the form cannot hold, a cut frame that may not be filled, or cannot: its headers are cut.
-        CaptureUnreadable: `source` is not a capture of the two formats (NotACapture), or is damaged or cut inside a record.
-        OSError: a file cannot be opened, read or written. What was written until an error is removed.
+        UsageError: an unknown form or link type, a VPI or VCI out of range, cells to lose that do not exist, a packet or time that the form
+            cannot represent, or a truncated packet that may not be padded (`pad_cut`) or lacks a part of its headers.
+        CaptureUnreadable: `source` is neither pcap nor pcapng (NotACapture), is damaged, or ends within a record.
+        OSError: a file cannot be opened, read or written. After an error while converting, `target` is removed.
     """
     kind = _form(form)
     if lose_cells and not kind.is_cells:
@@ -94,7 +93,7 @@ def _form(form: str) -> AtmForm:
 
 
 class _Conversion:
-    """One run of `convert`. Inside, a packet that cannot be converted is a ValueError; here it learns its place."""
+    """One run of `convert`. It turns the ValueError of a packet that cannot be converted into a UsageError with the frame number."""
 
     def __init__(self, source: str, form: AtmForm, channel: tuple[int, int], lost: frozenset[int], *, pad_cut: bool) -> None:
         self._source = source
@@ -126,7 +125,7 @@ class _Conversion:
         return Converted(self._packets, self._skipped, self._padded, self._cells if self._form.is_cells else None)
 
     def _packet(self, frame: Frame) -> bytes | None:
-        """The IP packet in `frame`, whole; None if there is none."""
+        """The IP packet in `frame`, padded to its length on the wire; None if the frame has no IP packet."""
         found = ip_packet(frame)
         if found is None:
             return None
@@ -148,7 +147,7 @@ class _Conversion:
         yield ts_ns, body if self._layout.erf_type is None else erf_record(ts_ns, self._layout.erf_type, body)
 
     def _cell_records(self, ts_ns: int, packet: bytes) -> Iterator[tuple[int, bytes]]:
-        """The PDU's last cell bears the packet's time; those before it lie back to back at OC-3c's rate."""
+        """The cell records of a packet. The PDU's last cell has the packet's time; the others precede it back to back at OC-3c's rate."""
         pdu_cells = atm_cells(routed(packet), *self._channel)
         for behind, cell in zip(range(len(pdu_cells) - 1, -1, -1), pdu_cells, strict=True):
             index = self._cells

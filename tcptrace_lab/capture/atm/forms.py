@@ -1,7 +1,7 @@
-"""The forms of a converted capture, and what stands in a frame or record of each.
+"""The forms of a converted capture, and the layout of a frame or record in each.
 
-Sources: RFC 2684 (what an AAL5 PDU begins with), RFC 2225 (classical IP over ATM), the LINKTYPE registry of tcpdump.org, RFC 1662 (PPP's
-framing), Endace's "ERF Types Reference Guide" (EDM11-01).
+Sources: RFC 2684 (encapsulation in AAL5), RFC 2225 (classical IP over ATM), the LINKTYPE registry of tcpdump.org, RFC 1662 (PPP framing),
+Endace's "ERF Types Reference Guide" (EDM11-01).
 """
 
 from __future__ import annotations
@@ -25,56 +25,56 @@ _PPP_PROTOCOLS = {4: 0x0021, 6: 0x0057}
 
 
 class AtmForm(StrEnum):
-    """What a capture is rewritten as. The ERF forms come twice: as link type of a pcap file, and as a bare file of records."""
+    """The output form of a conversion. Each ERF form exists twice: as link type of a pcap file, and as a bare file of records."""
 
     RFC1483_LLC = "rfc1483-llc"
-    """LINKTYPE_ATM_RFC1483, each packet behind LLC/SNAP, routed (RFC 2684, 5.1)."""
+    """LINKTYPE_ATM_RFC1483; each packet follows an LLC/SNAP header, routed encapsulation (RFC 2684, 5.1)."""
 
     RFC1483_BRIDGED = "rfc1483-bridged"
-    """LINKTYPE_ATM_RFC1483, an Ethernet frame without FCS behind LLC/SNAP 00-80-C2-00-07 and 2 bytes of padding (RFC 2684, 5.2)."""
+    """LINKTYPE_ATM_RFC1483; an Ethernet frame without FCS follows LLC/SNAP 00-80-C2-00-07 and 2 bytes of padding (RFC 2684, 5.2)."""
 
     RFC1483_VCMUX = "rfc1483-vcmux"
-    """LINKTYPE_ATM_RFC1483, IP at once: the channel carries nothing else (RFC 2684, 6.1)."""
+    """LINKTYPE_ATM_RFC1483 without LLC/SNAP: the channel carries only IP (RFC 2684, 6.1)."""
 
     CLIP = "clip"
-    """LINKTYPE_ATM_CLIP, each packet behind LLC/SNAP, the default of Linux's atmclip (RFC 2225, 5.1)."""
+    """LINKTYPE_ATM_CLIP; each packet follows an LLC/SNAP header, the default of Linux's atmclip (RFC 2225, 5.1)."""
 
     CLIP_VCMUX = "clip-vcmux"
-    """LINKTYPE_ATM_CLIP, IP at once, as Linux's atmclip with null encapsulation; the only form of CLIP that Wireshark 4.0 reads."""
+    """LINKTYPE_ATM_CLIP without LLC/SNAP, as Linux's atmclip with null encapsulation; the only form of CLIP that Wireshark 4.0 reads."""
 
     FORE_IP = "fore-ip"
-    """What Fore's adapters send without encapsulation: the same bytes as `rfc1483-vcmux`, for there is nothing to tell them by."""
+    """Fore adapters without encapsulation: byte-identical to `rfc1483-vcmux`, because no header distinguishes them."""
 
     SUNATM = "sunatm"
-    """LINKTYPE_SUNATM: traffic type (LLC), VPI, VCI, then LLC/SNAP and the packet. No direction is known: all are marked received."""
+    """LINKTYPE_SUNATM: traffic type (LLC), VPI, VCI, LLC/SNAP and the packet. The direction is unknown: all are marked as received."""
 
     ERF_AAL5 = "erf-aal5"
-    """LINKTYPE_ERF, type 4: ATM header without HEC, LLC/SNAP, packet, padding, trailer."""
+    """LINKTYPE_ERF, type 4: ATM header without HEC, LLC/SNAP, packet, padding and trailer."""
 
     ERF_CELLS = "erf-cells"
-    """LINKTYPE_ERF, type 3: one record for each cell, ATM header without HEC. A record's time is when the cell's last bit had passed."""
+    """LINKTYPE_ERF, type 3: one record per cell, ATM header without HEC. A record's time is the end of the cell."""
 
     ERF_ETH = "erf-eth"
-    """LINKTYPE_ERF, type 2: 2 bytes of offset and padding, Ethernet frame, FCS."""
+    """LINKTYPE_ERF, type 2: 2 bytes of offset and padding, Ethernet frame and FCS."""
 
     ERF_POS = "erf-pos"
-    """LINKTYPE_ERF, type 1: PPP in HDLC-like framing, FF-03, protocol, packet, 32-bit FCS (RFC 1662, RFC 2615)."""
+    """LINKTYPE_ERF, type 1: PPP in HDLC-like framing: FF-03, protocol, packet and 32-bit FCS (RFC 1662, RFC 2615)."""
 
     ERF_FILE_AAL5 = "erf-file-aal5"
-    """The records of `erf-aal5` alone: an `.erf` file."""
+    """The records of `erf-aal5` without pcap: an `.erf` file."""
 
     ERF_FILE_CELLS = "erf-file-cells"
-    """The records of `erf-cells` alone."""
+    """The records of `erf-cells` without pcap."""
 
     ERF_FILE_ETH = "erf-file-eth"
-    """The records of `erf-eth` alone."""
+    """The records of `erf-eth` without pcap."""
 
     ERF_FILE_POS = "erf-file-pos"
-    """The records of `erf-pos` alone."""
+    """The records of `erf-pos` without pcap."""
 
     @property
     def is_bare(self) -> bool:
-        """True for records without a pcap file around them."""
+        """True for a bare file of ERF records, without pcap headers."""
         return self.startswith("erf-file-")
 
     @property
@@ -85,7 +85,7 @@ class AtmForm(StrEnum):
 
 @functools.cache
 def _llc_snap(organization: int, code: int) -> bytes:
-    from scapy.layers.l2 import LLC, SNAP  # noqa: PLC0415  (Scapy takes half a second to import; the arithmetic needs none of it)
+    from scapy.layers.l2 import LLC, SNAP  # noqa: PLC0415  (Scapy takes half a second to import; `cost` does not need it)
 
     return bytes(LLC(dsap=0xAA, ssap=0xAA, ctrl=3) / SNAP(OUI=organization, code=code))
 
@@ -97,7 +97,7 @@ def llc_snap(packet: bytes) -> bytes:
 
 @functools.lru_cache(maxsize=1024)
 def _ethernet(source: bytes, target: bytes, ether_type: int) -> bytes:
-    """An Ethernet header with locally administered addresses, made of the last four bytes of the IP addresses."""
+    """An Ethernet header. The MAC addresses are locally administered and end in the last four bytes of the IP addresses."""
     from scapy.layers.l2 import Ether  # noqa: PLC0415  (see _llc_snap)
 
     source_mac, target_mac = (":".join(f"{byte:02x}" for byte in b"\x02\0" + address[-4:]) for address in (source, target))
@@ -111,21 +111,21 @@ def _ethernet_frame(packet: bytes) -> bytes:
 
 
 def _with_fcs(frame: bytes) -> bytes:
-    """`frame` and the 32-bit FCS of Ethernet and PPP, least significant byte first."""
+    """`frame` followed by the 32-bit FCS of Ethernet and PPP, least significant byte first."""
     return frame + zlib.crc32(frame).to_bytes(4, "little")
 
 
-# What stands in a frame or record: packet, VPI, VCI → bytes.
+# Functions that build the body of a frame or record: (packet, VPI, VCI) → bytes.
 
 
 def _payload(data: bytes) -> bytes:
-    """`data`, if a PDU holds it. Raises ValueError."""
+    """`data`, unchanged. Raises ValueError if it is too large for a PDU."""
     cells(len(data))
     return data
 
 
 def routed(packet: bytes, _vpi: int = 0, _vci: int = 0) -> bytes:
-    """An IP packet behind LLC/SNAP. Raises ValueError if no PDU holds it."""
+    """An IP packet after its LLC/SNAP header. Raises ValueError if it is too large for a PDU."""
     return _payload(llc_snap(packet) + packet)
 
 
@@ -140,7 +140,7 @@ def _alone(packet: bytes, _vpi: int, _vci: int) -> bytes:
 
 def _sunatm(packet: bytes, vpi: int, vci: int) -> bytes:
     llc_traffic = 2
-    atm_header(vpi, vci, ends_pdu=True)  # holds the channel to its range
+    atm_header(vpi, vci, ends_pdu=True)  # checks the ranges of VPI and VCI
     return struct.pack(">BBH", llc_traffic, vpi, vci) + routed(packet)
 
 
@@ -159,12 +159,12 @@ def _ppp(packet: bytes, _vpi: int, _vci: int) -> bytes:
 ERF_TYPE_HDLC_POS, ERF_TYPE_ETH, ERF_TYPE_ATM, ERF_TYPE_AAL5 = 1, 2, 3, 4
 ERF_ETH_PAD_BYTES = 2
 _ATM_RFC1483, _ATM_CLIP, _SUNATM, _ERF = 100, 106, 123, 197
-"""LINKTYPE_ numbers (https://www.tcpdump.org/linktypes.html)."""
+"""LINKTYPE_ values (https://www.tcpdump.org/linktypes.html)."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """Link type of the pcap file, what builds a frame, and the type of its ERF record."""
+    """Link type of the pcap file, function that builds a frame's body, and ERF record type (None for other link types)."""
 
     link_type: int
     body: Callable[[bytes, int, int], bytes]
@@ -184,9 +184,9 @@ _LAYOUTS = {
     "eth": _Layout(_ERF, _erf_ethernet, ERF_TYPE_ETH),
     "pos": _Layout(_ERF, _ppp, ERF_TYPE_HDLC_POS),
 }
-"""Form, without what tells that it is ERF and how its records are kept → layout."""
+"""Form without its prefix (`erf-` or `erf-file-`) → layout."""
 
 
 def layout(form: AtmForm) -> _Layout:
-    """How the frames or records of a form are made."""
+    """The layout of the frames or records of a form."""
     return _LAYOUTS[form.removeprefix("erf-").removeprefix("file-")]

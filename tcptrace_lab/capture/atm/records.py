@@ -1,6 +1,6 @@
-"""Frames and ERF records into a file, with their times to the nanosecond.
+"""Writes frames and ERF records to a file, with nanosecond times.
 
-Sources: Endace's "ERF Types Reference Guide" (EDM11-01) and libpcap's pcap-dag.c (ERF records, and how they stand in pcap).
+Sources: Endace's "ERF Types Reference Guide" (EDM11-01) and libpcap's pcap-dag.c (ERF records, and their form in pcap files).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.capture.atm.forms import AtmForm
 
 _ERF_HEADER = struct.Struct(">BBHHH")
-"""Behind the time: type, flags, record length, records lost before it by the card, length on the wire."""
+"""Fields after the timestamp: type, flags, record length, number of records lost before this one, length on the wire."""
 _ERF_HEADER_BYTES = 8 + _ERF_HEADER.size
 _ERF_VARYING_LENGTH = 0x04
 _ERF_ALIGNMENT_BYTES = 8
@@ -27,7 +27,7 @@ _MAX_UINT16 = 0xFFFF
 
 
 def erf_record(ts_ns: int, erf_type: int, body: bytes) -> bytes:
-    """An ERF record without the stuffing that fills it to a multiple of eight. Raises ValueError if its length has more than 16 bits."""
+    """An ERF record without the padding to a multiple of 8 bytes. Raises ValueError if its length needs more than 16 bits."""
     record_bytes = _aligned(_ERF_HEADER_BYTES + len(body))
     if record_bytes > _MAX_UINT16:
         raise ValueError(f"an ERF record of {record_bytes} bytes would be longer than {_MAX_UINT16}")
@@ -37,7 +37,7 @@ def erf_record(ts_ns: int, erf_type: int, body: bytes) -> bytes:
 
 
 def _erf_time(ts_ns: int) -> bytes:
-    """Seconds and 2^-32ths of a second, little-endian. Rounded up: a reader that rounds and one that cuts both get `ts_ns` back."""
+    """Seconds and 2^-32 s fractions, little-endian. Rounded up, so that readers that round and readers that truncate both get `ts_ns`."""
     seconds, ns = divmod(ts_ns, NS_PER_S)
     return struct.pack("<Q", seconds << 32 | -(-(ns << 32) // NS_PER_S))
 
@@ -47,9 +47,9 @@ def _aligned(count: int) -> int:
 
 
 def writer(form: AtmForm, file: BinaryIO) -> Callable[[int, bytes], None]:
-    """What takes time and bytes of a frame or record. In pcap, ERF records stand without their stuffing, as libpcap writes them.
+    """A function that writes one frame or record, given its time in ns and its bytes. In pcap, ERF records have no padding, as in libpcap.
 
-    It raises ValueError for times that 32 bits of seconds do not hold.
+    The function raises ValueError for times outside 32 bits of seconds (1970 to 2106).
     """
     from dpkt import pcap  # noqa: PLC0415  (see frames)
 
@@ -67,4 +67,4 @@ def writer(form: AtmForm, file: BinaryIO) -> Callable[[int, bytes], None]:
 
 
 _SNAPLEN_BYTES = 262_144
-"""Snap length declared: tcpdump's."""
+"""Snaplen in the pcap header: the default of tcpdump."""

@@ -1,4 +1,4 @@
-"""What is converted: the IP packets of a pcap or pcapng file, on the links that need no reassembly."""
+"""Reads the IP packets of a pcap or pcapng file, for link types that need no reassembly."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 ETHER_TYPES = {4: 0x0800, 6: 0x86DD}
-"""IP version → Ethernet type."""
+"""IP version → EtherType."""
 _VLAN_TYPES = {0x8100, 0x88A8, 0x9100, 0x9200}
 _IPV4_HEADER_BYTES, _IPV6_HEADER_BYTES, _TCP_HEADER_BYTES, _TCP = 20, 40, 20, 6
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One frame of the source: `data` of the `wire_bytes` that were on the wire."""
+    """One frame of the source: the captured `data`, and its length on the wire."""
 
     ts_ns: int
     link_type: int
@@ -31,8 +31,8 @@ class Frame:
 
 
 def frames(file: BinaryIO) -> Iterator[Frame]:
-    """The frames of a pcap or pcapng file."""
-    from dpkt import Error, pcap  # noqa: PLC0415  (dpkt is needed for converting alone)
+    """The frames of a pcap or pcapng file. Raises NotACapture for other formats, CaptureUnreadable for damaged files."""
+    from dpkt import Error, pcap  # noqa: PLC0415  (only conversions need dpkt)
 
     magic = file.read(4)
     file.seek(0)
@@ -59,13 +59,13 @@ def _pcap_frames(file: BinaryIO) -> Iterator[Frame]:
     while start := file.read(record_type.__hdr_len__):
         record = record_type(start)
         data = _exactly(file, record.caplen)
-        # The upper half of the link type tells of frame check sequences.
+        # The upper 16 bits of the link type field describe the frame check sequence.
         yield Frame(record.tv_sec * NS_PER_S + record.tv_usec * unit_ns, header.linktype & 0xFFFF, data, max(record.len, len(data)))
 
 
 _PCAPNG_MAGIC = b"\x0a\x0d\x0d\x0a"
 _MAX_RECORD_BYTES = 16 << 20
-"""Longer than any frame: a length beyond this is damage."""
+"""Longer than any frame: a larger length means that the file is damaged."""
 
 
 def _exactly(file: BinaryIO, count: int) -> bytes:
@@ -102,7 +102,7 @@ def _pcapng_frames(file: BinaryIO) -> Iterator[Frame]:
         elif kind in {pcapng.PCAPNG_BT_EPB, pcapng.PCAPNG_BT_PB}:
             number, high, low, captured, wire_bytes = struct.unpack_from("<5I" if little else ">5I", block.ljust(28, b"\0"), 8)
             if kind == pcapng.PCAPNG_BT_PB:
-                number = number & 0xFFFF if little else number >> 16  # beside it stands a count of drops
+                number = number & 0xFFFF if little else number >> 16  # the other 16 bits count drops
             if number >= len(interfaces) or 28 + captured > len(block):
                 raise CaptureUnreadable("damaged: a packet contradicts its block")
             yield _pcapng_frame(interfaces[number], high << 32 | low, block[28 : 28 + captured], wire_bytes)
@@ -127,10 +127,10 @@ def _interface(block: Any, order: Literal["little", "big"]) -> _Interface:  # no
 
 
 def ip_packet(frame: Frame) -> tuple[bytes, int] | None:
-    """What was captured of the IP packet in `frame`, and its bytes on the wire; None if there is none.
+    """The captured bytes of the IP packet in `frame`, and its length on the wire; None if the frame has no IP packet.
 
-    The length is that of the IP header, as far as the frame was that long; where the header says 0 (segmentation offload, BIG TCP), the
-    rest of the frame. Raises ValueError for link types that are not read.
+    The length is that of the IP header, limited to the rest of the frame. If the header says 0 (segmentation offload, BIG TCP), it is the
+    rest of the frame. Raises ValueError for unsupported link types.
     """
     offset = _ip_offset(frame)
     packet = b"" if offset is None else frame.data[offset:]
@@ -145,7 +145,7 @@ def ip_packet(frame: Frame) -> tuple[bytes, int] | None:
 
 
 def _ip_offset(frame: Frame) -> int | None:
-    """Where an IP packet would begin; None if the link's header says that something else does."""
+    """Offset of the IP packet; None if the link-layer header announces another protocol."""
     data = frame.data
     match frame.link_type:
         case 0 | 108:  # NULL, LOOP
@@ -170,7 +170,7 @@ def _behind_type(data: bytes, at: int, offset: int) -> int | None:
 
 
 def header_bytes(packet: bytes) -> int:
-    """Bytes of the IP and TCP headers, as far as what was captured tells: more than were captured if it cannot be told."""
+    """Length of the IP and TCP headers, from the captured bytes. If those do not show it, the result exceeds the captured length."""
     padded = packet.ljust(_IPV6_HEADER_BYTES, b"\0")
     if packet[0] >> 4 == 4:  # noqa: PLR2004  (the version of IP)
         ip_bytes, protocol = (packet[0] & 0x0F) * 4, padded[9]

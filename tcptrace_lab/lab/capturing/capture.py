@@ -1,6 +1,6 @@
-"""One dumpcap at one interface of a network: stopped when the connections' ends are in its file.
+"""Runs dumpcap on one interface of a network, and stops it when its file contains the end of all connections.
 
-Frames reach the file some time after they passed the interface, so the end is looked for in the file itself.
+Frames reach the file some time after they passed the interface, so the end is detected in the file itself.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 END_TIMEOUT_S = 10.0
 POLL_INTERVAL_S = 0.05
-# dumpcap stops by itself after this long, should this program be killed in a way that leaves it behind.
+# Maximum run time of dumpcap, in case this process is killed and leaves it behind.
 LIFETIME_S = 60
 BUFFER_MIB = 16
 MOST_WORDS = 400  # of dumpcap's last ones, that are told
@@ -44,7 +44,7 @@ class Capture:
     dropped: int = field(default=0)
 
     def await_end(self, connections: int) -> None:
-        """Wait until the file holds the close of so many connections."""
+        """Wait until the file contains the close of this number of connections."""
         deadline_s = time.monotonic() + END_TIMEOUT_S
         while ended_connections(self.path) < connections:
             if time.monotonic() > deadline_s:
@@ -52,7 +52,7 @@ class Capture:
             self._await_more()
 
     def shows(self, token: bytes, within_s: float) -> bool:
-        """Whether the file's end holds these bytes, or comes to hold them in so short a time."""
+        """Whether the end of the file contains these bytes within `within_s` seconds."""
         deadline_s = time.monotonic() + within_s
         while True:
             with self.path.open("rb") as file:
@@ -64,7 +64,7 @@ class Capture:
             self._await_more()
 
     def _await_more(self) -> None:
-        """Give dumpcap time to write. Raises CaptureError where it has ended: what is not in the file by now never comes."""
+        """Give dumpcap time to write. Raises CaptureError if it has ended, because then nothing more is written."""
         if self.dumpcap.process.poll() is not None:
             self.dumpcap.read_until(lambda: False, PATIENCE_S)
             words = " ".join(self.dumpcap.words.partition("Packets captured:")[0].split())[-MOST_WORDS:]
@@ -72,7 +72,7 @@ class Capture:
         time.sleep(POLL_INTERVAL_S)
 
     def stop(self) -> None:
-        """End dumpcap and hold it to what it says about drops."""
+        """Stop dumpcap. Raises CaptureError if it reports drops that are not allowed."""
         self.dumpcap.stop()
         counts = self.dumpcap.received_and_dropped
         if counts is None:
@@ -91,11 +91,11 @@ def capturing(
     lifetime_s: int = LIFETIME_S,
     drops_allowed: bool = False,
 ) -> Iterator[Capture]:
-    """Capture at a point of a network; pcap when the file is called `.pcap`, else pcapng with nanoseconds.
+    """Capture at a point of a network while the block runs; pcap for a file named `.pcap`, else pcapng with nanoseconds.
 
     Raises:
-        MissingTool: there is no dumpcap or no setpriv.
-        CaptureError: dumpcap does not start, or frames were dropped and may not be.
+        MissingTool: dumpcap or setpriv is not installed.
+        CaptureError: dumpcap does not start, or frames were dropped although `drops_allowed` is False.
     """
     require()
     command = ["-q", "-i", point.interface, "-f", capture_filter, "-s", str(snaplen_bytes)]
@@ -114,7 +114,7 @@ def capturing(
 
 
 def ended_connections(path: Path) -> int:
-    """How many connections have ended in a capture that may still grow: both FINs acknowledged, or a reset.
+    """Number of ended connections in a capture that may still grow: both FINs acknowledged, or a reset.
 
     A connection that reuses the ports of an ended one counts again.
     """
@@ -133,7 +133,7 @@ def ended_connections(path: Path) -> int:
 
 
 def _packets(path: Path) -> Iterator[tuple[tuple[bytes, int], tuple[bytes, int], int]]:
-    """(source, destination, flags) of every TCP segment that is wholly in the file by now."""
+    """(source, destination, flags) of every TCP segment that is completely in the file."""
     try:
         with path.open("rb") as file:
             reader = dpkt.pcap.UniversalReader(file)

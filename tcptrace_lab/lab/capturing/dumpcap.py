@@ -1,7 +1,7 @@
-"""Wireshark's dumpcap as a child: how it is started, what it says, how it is ended. It never outlives us.
+"""Runs Wireshark's dumpcap as a child process: start, output, and end. It never outlives this process.
 
-dumpcap names its file on stderr once interface and file are open; from then on the kernel keeps every frame for it. At the end it says how
-many frames each interface received and how many were dropped.
+dumpcap prints its file name on stderr when interface and file are open; from then on, the kernel buffers every frame for it. At the end it
+prints the numbers of received and dropped frames per interface.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 TOOLS = ("setpriv", "dumpcap")
 PATIENCE_S = 10.0
-"""How long dumpcap may take to open its interface, and to end when it is told to; a choice, no source."""
+"""Maximum time for dumpcap to open its interface, and to end after a signal (a heuristic)."""
 LOOK_S = 0.2
-"""So often a wait for its words looks up: a signal that comes just before the wait begins does not end it; a choice, no source."""
+"""Polling interval while waiting for dumpcap's output: a signal just before a wait starts does not end that wait (a heuristic)."""
 
 _OPENED = "\nFile: "
 _COUNTS = re.compile(r"received/dropped on interface '.*': (\d+)/(\d+)")
 
 
 class CaptureError(LabFailed):
-    """dumpcap did not start, did not see the end, or dropped frames."""
+    """An incomplete capture: dumpcap did not start, missed the end, or dropped frames."""
 
 
 @dataclass(slots=True)
@@ -42,9 +42,9 @@ class Dumpcap:
     """A running dumpcap.
 
     Attributes:
-        process: the child.
-        name: what it is called in errors.
-        words: all that it said.
+        process: the child process.
+        name: its name in error messages.
+        words: its output so far.
     """
 
     process: subprocess.Popen[bytes]
@@ -53,30 +53,30 @@ class Dumpcap:
 
     @property
     def opened(self) -> bool:
-        """Whether the kernel keeps frames for it."""
+        """Whether the capture has started, so that the kernel buffers frames."""
         return _OPENED in self.words
 
     @property
     def received_and_dropped(self) -> tuple[int, int] | None:
-        """Frames that the kernel gave it, and that it or the kernel lost, over all interfaces; None where it did not say."""
+        """Numbers of frames received, and dropped by dumpcap or the kernel, over all interfaces; None if dumpcap did not report them."""
         counts = _COUNTS.findall(self.words)
         return (sum(int(count[0]) for count in counts), sum(int(count[1]) for count in counts)) if counts else None
 
     def await_start(self, given_up: Callable[[], bool] = lambda: False) -> None:
-        """Wait until the kernel keeps frames, or the wait is given up. Raises CaptureError where neither happens."""
+        """Wait until the capture has started, or `given_up` returns true. Raises CaptureError on a timeout."""
         self.read_until(lambda: self.opened or given_up(), PATIENCE_S)
 
     def stop(self) -> None:
-        """Have it write what it has, and end."""
+        """Make dumpcap write its buffered frames, and end."""
         self.process.send_signal(signal.SIGINT)
         self.read_until(lambda: False, PATIENCE_S)
         self.process.wait(PATIENCE_S)
 
     def read_until(self, done: Callable[[], bool], timeout_s: float | None) -> None:
-        """Read its words until `done` (asked at least every `LOOK_S`), or until it has closed its stderr.
+        """Read dumpcap's output until `done` returns true (checked at least every `LOOK_S`), or until dumpcap closes stderr.
 
         Raises:
-            CaptureError: it says nothing for so long, or ends before it has opened anything.
+            CaptureError: the timeout has passed, or dumpcap ended before the capture started.
         """
         assert self.process.stderr is not None  # noqa: S101  (it is a pipe)
         deadline_s = time.monotonic() + (math.inf if timeout_s is None else timeout_s)
@@ -96,7 +96,7 @@ class Dumpcap:
 
 
 def require(tools: Sequence[str] = TOOLS) -> None:
-    """Raise MissingTool if a program is not there."""
+    """Raise MissingTool if a program is not installed."""
     for tool in tools:
         if shutil.which(tool) is None:
             raise MissingTool("not installed", where=tool, remedy="install Wireshark's command-line tools and util-linux")
@@ -104,12 +104,12 @@ def require(tools: Sequence[str] = TOOLS) -> None:
 
 @contextmanager
 def running(arguments: Sequence[str], name: str) -> Iterator[Dumpcap]:
-    """Run dumpcap while the block lasts; it is killed if it has not been stopped by then, and by the kernel if this thread ends before.
+    """Run dumpcap while the block runs. It is killed at the end if still running, and by the kernel if this thread ends earlier.
 
-    It has a session of its own: what a terminal sends to us (Ctrl-C) does not reach it unless we pass it on.
+    It runs in its own session, so signals from the terminal (Ctrl-C) reach it only if we forward them.
 
     Raises:
-        MissingTool: there is no dumpcap or no setpriv.
+        MissingTool: dumpcap or setpriv is not installed.
     """
     require()
     command = ["setpriv", "--pdeathsig", "TERM", "dumpcap", *arguments]

@@ -1,4 +1,4 @@
-"""A capture of what passes this machine's own interfaces now: `tcptrace-lab capture`."""
+"""`tcptrace-lab capture`: captures live traffic on this machine's interfaces with dumpcap."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 KB = 1_000
-"""dumpcap(1): the size of a file of a ring is given in units of 1,000 bytes."""
+"""Unit of dumpcap's file size option: 1,000 bytes (dumpcap(1))."""
 
 LIST_TIMEOUT_S = 10.0
 
@@ -28,13 +28,13 @@ _FILE = re.compile(r"(?:^|Packets: \d+ )File: (.*)$", re.MULTILINE)
 _RIGHTS = re.compile(r"permission", re.IGNORECASE)
 _NOT_NAMED = re.compile(r"no device named|no such device|no interface|isn't a valid|invalid|not up", re.IGNORECASE)
 _LAST_WORDS = 200
-"""Of all that dumpcap said, so many characters hold its last count."""
+"""Number of last characters of dumpcap's output that contain its latest packet count."""
 _NOISE = re.compile(r"^Capturing on |^File: |^Packets|^dumpcap: cap_set_proc|^$")
 
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """What can be captured from: its name, what people call it, its addresses."""
+    """An interface for captures: its name, its description and its addresses."""
 
     name: str
     title: str
@@ -44,7 +44,7 @@ class Interface:
 
 @dataclass(frozen=True, slots=True)
 class Ring:
-    """A ring of files: how many, and after how many bytes the next one begins."""
+    """A ring buffer: number of files, and size in bytes at which the next file begins."""
 
     files: int
     file_bytes: int
@@ -52,12 +52,12 @@ class Ring:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is captured, and when it ends; None: nothing ends it but Ctrl-C.
+    """What to capture, and when to stop. Without any limit (None), only Ctrl-C stops it.
 
     Attributes:
-        interfaces: by name; none for dumpcap's choice, the first that is not loopback.
-        capture_filter: in the language of pcap-filter(7).
-        snaplen_bytes: what is kept of each packet; None: all.
+        interfaces: names; empty for dumpcap's choice, the first one that is not loopback.
+        capture_filter: filter in the syntax of pcap-filter(7).
+        snaplen_bytes: snaplen; None keeps whole packets.
     """
 
     interfaces: Sequence[str] = ()
@@ -68,7 +68,7 @@ class Request:
     ring: Ring | None = None
 
     def arguments(self, path: Path) -> list[str]:
-        """Of dumpcap, with `path` as the file; options before the first -i hold for all interfaces."""
+        """The arguments of dumpcap, with `path` as the file. Options before the first -i apply to all interfaces."""
         words = ["-f", self.capture_filter] if self.capture_filter else []
         words += ["-s", str(self.snaplen_bytes)] if self.snaplen_bytes else []
         words += [word for name in self.interfaces for word in ("-i", name)]
@@ -81,7 +81,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What came of it: the files that are left, in order; frames that dumpcap received and lost, null where it did not say."""
+    """The result of a capture: the remaining files in order, and the frames that dumpcap received and dropped (None if unknown)."""
 
     files: tuple[Path, ...]
     received: int | None
@@ -89,11 +89,11 @@ class Recorded:
 
 
 def interfaces() -> list[Interface]:
-    """What dumpcap can capture from.
+    """The interfaces that dumpcap can capture from.
 
     Raises:
-        MissingTool: there is no dumpcap.
-        LabFailed: it does not say.
+        MissingTool: dumpcap is not installed.
+        LabFailed: dumpcap does not list them.
     """
     require(("dumpcap",))
     try:
@@ -115,18 +115,18 @@ def _interface(line: str) -> Interface:
 def record(
     request: Request, path: Path, progress: Callable[[int], None] | None = None, begun: Callable[[], None] | None = None
 ) -> Recorded:
-    """Capture until the request's end, or until SIGINT (Ctrl-C) or SIGTERM; what was captured is in the files then.
+    """Capture until a limit of the request, or until SIGINT (Ctrl-C) or SIGTERM. The files are then complete.
 
     Args:
         request: what to capture.
-        path: the file; of a ring, the files have a number and a time before the ending.
-        progress: is told now and then how many packets there are.
-        begun: is called once frames are kept.
+        path: the file; files of a ring have a number and a time before the suffix.
+        progress: called periodically with the number of packets.
+        begun: called when the capture has started.
 
     Raises:
-        MissingTool: there is no dumpcap.
-        UsageError: no such interface, or the filter is wrong.
-        LabFailed: no rights, or no file.
+        MissingTool: dumpcap is not installed.
+        UsageError: the interface does not exist, or the filter is invalid.
+        LabFailed: permission is denied, or the file cannot be written.
     """
     with interrupts.noted() as interrupted, running(request.arguments(path), str(path)) as dumpcap:
         try:
@@ -148,7 +148,7 @@ def record(
 
 
 def _follow(dumpcap: Dumpcap, progress: Callable[[int], None] | None, interrupted: threading.Event) -> None:
-    """Until it ends by itself, or is to end."""
+    """Report progress until dumpcap ends, or stop it when interrupted."""
 
     def told() -> bool:
         if progress is not None and (numbers := _TOLD.findall(dumpcap.words[-_LAST_WORDS:].replace("\r", "\n"))):
@@ -173,13 +173,13 @@ def _explained(dumpcap: Dumpcap, request: Request, path: Path) -> LabFailed | Us
 
 
 def _one_line(words: str) -> str:
-    """What it complains of: the first lines that are no news, as one."""
+    """The error message of dumpcap: the first lines that are not status messages, joined."""
     lines = [line.strip().removeprefix("dumpcap: ") for line in words.replace("\r", "\n").splitlines() if not _NOISE.search(line.strip())]
     return " ".join(lines[:2])[:240].rstrip(".") or "it says nothing"
 
 
 def summary(recorded: Recorded) -> str:
-    """One line about it."""
+    """A summary in one line."""
     received = "an unknown number of packets" if recorded.received is None else f"{count(recorded.received)} packets"
     lost = f", {count(recorded.dropped)} more were dropped" if recorded.dropped else ""
     where = f"{recorded.files[0]}" + (f" and {len(recorded.files) - 1} more files" if len(recorded.files) > 1 else "")

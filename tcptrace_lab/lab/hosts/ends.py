@@ -1,4 +1,4 @@
-"""The two ends of an experiment's network: sockets with the options of a point, each connection's TCP_INFO sampled while it is used."""
+"""The two hosts of an experiment's network: sockets with the options of a point, whose TCP_INFO is sampled while they are used."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 MARK_PORT = 5_998
 MARK_BYTES = 16
 MARK_TRIES, MARK_PATIENCE_S = 50, 0.2
-"""A lossy path may lose a mark; so often and so long it is sent again."""
+"""Number of attempts to send a mark over a lossy path, and the wait after each."""
 
 _LAST_PORT = 60_000
 
 
 class Ends(Meeting):
-    """Makes sockets over a network; each connection has a client's port of its own, by which it is found in captures."""
+    """Creates sockets in a network. Each connection has its own client port, by which it is found in captures."""
 
     def __init__(self, network: Network, options: SocketOptions, samples: Samples, ports: count[int]) -> None:
         super().__init__(network, options)
@@ -36,13 +36,13 @@ class Ends(Meeting):
 
     @contextmanager
     def watching(self, pair: Pair) -> Iterator[Pair]:
-        """Sample both ends of a connection."""
+        """Sample both sockets of a connection while the block runs."""
         with self.sampled(pair.client, "client"), self.sampled(pair.server, "server"):
             yield pair
 
     @contextmanager
     def sampled(self, end: socket.socket, side: str) -> Iterator[socket.socket]:
-        """Sample one end while the block lasts."""
+        """Sample one socket while the block runs."""
         self.samples.add(end, side)
         try:
             yield end
@@ -50,14 +50,14 @@ class Ends(Meeting):
             self.samples.remove(end)
 
     def listener(self, port: int = SERVER_PORT) -> socket.socket:
-        """A server's socket that listens."""
+        """A listening socket of the server."""
         listener = self._socket(is_server=True)
         listener.bind((self.network.server_address, port))
         listener.listen(16)
         return listener
 
     def dialled(self, port: int = SERVER_PORT) -> socket.socket:
-        """A client's socket, connected to the server; `self.port` is its own port."""
+        """A client socket, connected to the server; `self.port` is its local port."""
         client = self._socket(is_server=False)
         try:
             client.bind((self.network.client_address, self._port(reuse_ports=False)))
@@ -69,7 +69,7 @@ class Ends(Meeting):
 
     @contextmanager
     def datagram_pair(self) -> Iterator[tuple[socket.socket, socket.socket]]:
-        """Two sockets of UDP, connected to each other: (client's, server's)."""
+        """Two UDP sockets, connected to each other: (client's, server's)."""
         with (
             self._socket(is_server=False, kind=socket.SOCK_DGRAM) as client,
             self._socket(is_server=True, kind=socket.SOCK_DGRAM) as server,
@@ -81,10 +81,10 @@ class Ends(Meeting):
             yield client, server
 
     def mark(self, seen: Callable[[bytes], bool]) -> None:
-        """Send bytes that nobody else sends both ways until `seen` says so: all that went before has passed by then.
+        """Send unique bytes in both directions until `seen` reports them in the captures. All earlier packets have then been captured.
 
         Raises:
-            TimeoutError: that does not happen.
+            TimeoutError: the bytes are not captured.
         """
         token = os.urandom(MARK_BYTES)
         with (

@@ -1,7 +1,7 @@
-"""Files by HTTP and FTP: real servers and clients, and the parts of each transfer's time as in Law's breakdown.
+"""File transfers by HTTP and FTP with real servers and clients, and the phases of each transfer as in Law's breakdown.
 
-connect (d1): until the connection stands, for FTP with the login · request (d2): from the request to the first byte of the file, or until
-the first byte may be sent · transfer (d3): from there to the last byte; of a file that is put, until the server has said that it has it.
+connect (d1): until the connection is established; for FTP with the login · request (d2): from the request to the first byte of the file, or
+until the first byte may be sent · transfer (d3): from there to the last byte; for an upload, until the server confirms it.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ _CREATED, _OK = 201, 200
 _USER = "lab"
 _FILE = "file.bin"
 _POLL_S = 0.05
-"""How often the FTP server looks whether it should end."""
+"""Interval at which the FTP server checks whether it should stop."""
 
 Times = dict[str, list[int]]
 
 
 def require_ftp() -> None:
-    """Raise MissingTool if there is no FTP server to be had."""
+    """Raise MissingTool if no FTP server (pyftpdlib) is installed."""
     if find_spec("pyftpdlib") is None:
         raise MissingTool("not installed", where="pyftpdlib", remedy="pip install 'tcptrace-lab[ftp]'")
 
 
 def fetch_by_http(point: Point, ends: Ends) -> Times:
-    """`count` files over one connection to a server of the standard library; times of each part, the connection's with the first."""
+    """Transfer `count` files over one connection to the standard library's HTTP server. Returns the times of each phase."""
     size, put = int(point["transfer.file"]), point["transfer.method"] == "put"
     with _http_server(point, ends):
         begun_ns = time.monotonic_ns()
@@ -93,7 +93,7 @@ def _put_one(client: http.client.HTTPConnection, size: int) -> tuple[int, int]:
 
 @contextmanager
 def _http_server(point: Point, ends: Ends) -> Iterator[None]:
-    """Python's own, with a socket of the server's end."""
+    """Run Python's HTTP server on a socket of the server's host while the block runs."""
     size, write = int(point["transfer.file"]), int(point["transfer.write"])
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -125,7 +125,7 @@ def _http_server(point: Point, ends: Ends) -> Iterator[None]:
             self.end_headers()
 
         def log_message(self, *_: object) -> None:
-            """Nothing: the capture tells all."""
+            """Log nothing: the capture has all requests."""
 
     server = http.server.ThreadingHTTPServer((ends.network.server_address, HTTP_PORT), Handler, bind_and_activate=False)
     server.socket.close()
@@ -141,7 +141,7 @@ def _http_server(point: Point, ends: Ends) -> Iterator[None]:
 
 
 def fetch_by_ftp(point: Point, ends: Ends) -> Times:
-    """One file by FTP, with a login before it; the data connection's port at the client becomes `ends.port`."""
+    """Transfer one file by FTP after a login. `ends.port` is set to the client's port of the data connection."""
     size, put = int(point["transfer.file"]), point["transfer.method"] == "put"
     with _ftp_server(point, ends), ends.network.client.entered(), ftplib.FTP(timeout=SOCKET_TIMEOUT_S) as client:  # noqa: S321  (a laboratory's)
         begun_ns = time.monotonic_ns()
@@ -178,14 +178,14 @@ def _receive_file(data: socket.socket, size: int) -> int:
 
 @contextmanager
 def _ftp_server(point: Point, ends: Ends) -> Iterator[None]:
-    """pyftpdlib's, with a listening socket of the server's end and data connections made in its network."""
+    """Run pyftpdlib's FTP server on a socket of the server's host while the block runs; data connections use the same network."""
     require_ftp()
     from pyftpdlib.authorizers import DummyAuthorizer  # noqa: PLC0415  (optional)
     from pyftpdlib.handlers import DTPHandler, FTPHandler  # noqa: PLC0415
     from pyftpdlib.ioloop import IOLoop  # noqa: PLC0415
     from pyftpdlib.servers import FTPServer  # noqa: PLC0415
 
-    logging.getLogger("pyftpdlib").disabled = True  # it would write of every session to stderr
+    logging.getLogger("pyftpdlib").disabled = True  # it would log every session to stderr
 
     class Data(DTPHandler):  # type: ignore[misc]
         def __init__(self, sock: socket.socket, channel: Any) -> None:  # noqa: ANN401

@@ -1,6 +1,6 @@
-"""Kinds of transfer: what the two programs of a point do, once, and what they measured by themselves, as the papers did.
+"""Kinds of transfer: what the two applications of a point do in one run, and what they measure themselves, as in the original papers.
 
-Times are those of the programs, on one clock: from the first write to the moment when the other program has read the last byte.
+Times are measured by the applications on one clock, from the first write until the other application has read the last byte.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.studies.document import Point
 
 UDP_SILENCE_S = 0.25
-"""A receiver of datagrams that hears nothing for so long after the last was sent has heard all."""
+"""A UDP receiver stops when no datagram arrives for this time after the last one was sent."""
 ECHO_PATIENCE_S = 1.0
 SPIN_NS = 200_000
-"""A paced sender sleeps until so short before a datagram is due, and then looks at the clock."""
+"""A paced sender sleeps until this time before a datagram is due, then polls the clock."""
 
 
 @dataclass(slots=True)
 class Measured:
-    """What one transfer was like, to its programs.
+    """One transfer as measured by its applications.
 
     Attributes:
-        elapsed_ns: from the first write to the last read.
-        payload_bytes: what arrived.
-        latencies_ns: of each operation: the transfer, each round trip, each file.
-        port: the client's, of the connection or flow that carries the data.
-        cpu_ns: processor time of the thread that writes.
-        more: what only this kind has: `connect_ns`, `request_ns`, `transfer_ns` (means over the files), `lost_share`.
+        elapsed_ns: time from the first write to the last read.
+        payload_bytes: payload that arrived.
+        latencies_ns: time of each operation: the transfer, each round trip, or each file.
+        port: client port of the connection or flow with the data.
+        cpu_ns: CPU time of the writing thread.
+        more: figures of certain kinds only: `connect_ns`, `request_ns`, `transfer_ns` (means over the files), `lost_share`.
     """
 
     elapsed_ns: int
@@ -51,7 +51,7 @@ class Measured:
 
 
 def perform(point: Point, ends: Ends) -> Measured:
-    """Do once what a point declares. Raises OSError or EOFError where it fails."""
+    """Perform one transfer of a point. Raises OSError or EOFError if it fails."""
     return _KINDS[str(point["transfer.kind"])](point, ends)
 
 
@@ -62,7 +62,7 @@ def _amounts(point: Point) -> list[int]:
 
 
 def _write_all(end: socket.socket, sizes: Sequence[int], *, cork: bool = False) -> None:
-    """One message in so many writes; corked, nothing small leaves before the last of them."""
+    """Write one message in writes of these sizes. With `cork` (TCP_CORK), no partial segment is sent before the last write."""
     data = memoryview(bytes(max(sizes)))
     if cork:
         end.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
@@ -91,7 +91,7 @@ def _bulk(point: Point, ends: Ends) -> Measured:
 
 
 def _round_trips(point: Point, ends: Ends, request: Sequence[int], answer: Sequence[int], think_ns: int = 0) -> Measured:
-    """Requests in so many writes, each followed by an answer in so many writes."""
+    """Requests and responses, each in writes of the given sizes."""
     count, latencies_ns, cpu_ns = int(point["transfer.count"]), list[int](), 0
     cork, quickack = bool(point["sockets.cork"]), bool(point["sockets.quickack"])
     asked, answered = sum(request), sum(answer)
@@ -128,7 +128,7 @@ def _echo(point: Point, ends: Ends) -> Measured:
 
 
 def _udp(point: Point, ends: Ends) -> Measured:
-    """Datagrams one way; the receiver stops when nothing has come for a while after the last was sent."""
+    """Datagrams in one direction. The receiver stops `UDP_SILENCE_S` after the last one."""
     sizes, pace_ns = _amounts(point), int(point["transfer.pace"])
     arrived: list[tuple[int, int]] = []
     sent = threading.Event()
@@ -169,7 +169,7 @@ def _send_paced(client: socket.socket, sizes: Sequence[int], pace_ns: int) -> No
 
 
 def _udp_echo(point: Point, ends: Ends) -> Measured:
-    """Each datagram is sent back; one that does not come within a second is lost, and the next one goes."""
+    """Echoed datagrams. One without an echo within a second counts as lost, and the next one is sent."""
     size, count = int(point["transfer.message"]), int(point["transfer.count"])
     latencies_ns: list[int] = []
     done = threading.Event()
@@ -193,7 +193,7 @@ def _udp_echo(point: Point, ends: Ends) -> Measured:
             client.send(message)
             try:
                 while client.recv(size) != message:
-                    pass  # an echo that comes too late
+                    pass  # skip an echo that arrives too late
             except TimeoutError:
                 continue
             latencies_ns.append(time.monotonic_ns() - begun_ns)
@@ -214,7 +214,7 @@ def _ftp(point: Point, ends: Ends) -> Measured:
 
 
 def _files(fetched: Mapping[str, list[int]], size: int, ends: Ends) -> Measured:
-    """The parts of Law's breakdown, each a list with one time for each file."""
+    """The measurements of a file transfer, from the phases of Law's breakdown, each with one time per file."""
     latencies_ns = [sum(parts) for parts in zip(*fetched.values(), strict=True)]
     more = {name: sum(times) / len(times) for name, times in fetched.items()}
     return Measured(sum(latencies_ns), size * len(latencies_ns), latencies_ns, ends.port, None, more)

@@ -1,4 +1,4 @@
-"""Busy hosts: compute-bound processes that share the processors with the programs, as in Abrams and Chen's experiments."""
+"""Host load: compute-bound processes that compete with the applications for the processors, as in Abrams and Chen's experiments."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _READY = "print(flush=True)\n"
 
 @contextmanager
 def loaded(per_processor: int) -> Iterator[list[int]]:
-    """Keep each processor that we may use busy with so many processes while the block lasts; they end with us, however we end.
+    """Run `per_processor` busy processes per available processor while the block runs. The kernel kills them if this process ends.
 
-    Yields their process ids, once all of them compute.
+    Yields their process ids, once all of them are running.
 
     Raises:
-        MissingTool: there is no setpriv.
+        MissingTool: setpriv is not installed.
     """
     if per_processor:
         require(("setpriv",))

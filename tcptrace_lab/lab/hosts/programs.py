@@ -1,4 +1,4 @@
-"""The programs that talk: each is a schedule of writes, reads and pauses, kept as plain data that is written beside the capture."""
+"""The applications: each is a schedule of writes, reads and pauses, stored as plain data beside the capture."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from tcptrace_lab.lab.hosts.sockets import Meeting, Pair, await_acknowledged, re
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-# How often a bounded writer looks at the number of unacknowledged bytes; there is no event for it. Small against a round trip of 20 ms.
+# Polling interval of a bounded writer for its unacknowledged bytes, because there is no event for them. Small against an RTT of 20 ms.
 BOUND_POLL_S = 0.000_2
 SO_ATTACH_FILTER, SO_DETACH_FILTER = 26, 27  # asm-generic/socket.h
 SO_MEMINFO, SK_MEMINFO_DROPS, MEMINFO_BYTES = 55, 8, 36  # asm-generic/socket.h, linux/sock_diag.h: nine u32
 
 
 class Program(Protocol):
-    """What the two ends do."""
+    """What the applications on both hosts do."""
 
     def run(self, meeting: Meeting) -> dict[str, object]:
-        """Make the connections and talk. Returns what only the run can know, for the JSON."""
+        """Create the connections and exchange data. Returns facts for the JSON that only the run knows."""
 
     def describe(self) -> dict[str, object]:
         """Return the schedule, ready for JSON."""
 
 
 class Described:
-    """The schedule of a program is its class and its fields."""
+    """An application whose schedule is described by its class name and its fields."""
 
     def describe(self) -> dict[str, object]:
         """Return the schedule, ready for JSON."""
@@ -41,7 +41,7 @@ class Described:
 
 
 class OneConnection(Described):
-    """A program that talks over one connection, so that it can be a part of another one (`Mixture`)."""
+    """An application with one connection, which can be a part of a `Mixture`."""
 
     def run(self, meeting: Meeting) -> dict[str, object]:
         """See `Program.run`."""
@@ -50,7 +50,7 @@ class OneConnection(Described):
         return {}
 
     def talk(self, pair: Pair) -> None:
-        """Both ends do their part; returns when both are done."""
+        """Run both sides on a connection; returns when both are done."""
         raise NotImplementedError
 
 
@@ -72,7 +72,7 @@ class Bulk(OneConnection):
 
 @dataclass(frozen=True, slots=True)
 class TwoWay(OneConnection):
-    """Both sides write `total_bytes` and read the other's at the same time."""
+    """Both hosts write `total_bytes` and read the other's data at the same time."""
 
     total_bytes: int
     write_bytes: int = 32_768
@@ -112,7 +112,7 @@ class BoundedBulk(OneConnection):
 
 @dataclass(frozen=True, slots=True)
 class Exchanges(OneConnection):
-    """Requests made of several small writes, each followed by an answer: write-write-read."""
+    """Requests in several small writes, each followed by a response: write-write-read."""
 
     writes_bytes: tuple[int, ...]
     answer_bytes: int
@@ -140,7 +140,7 @@ class Exchanges(OneConnection):
 
 @dataclass(frozen=True, slots=True)
 class EchoSweep(Described):
-    """Messages of the given sizes, one after the other, each echoed whole: both ends write in pieces of `write_bytes`."""
+    """Messages of the given sizes, one after the other, each echoed completely. Both hosts write in pieces of `write_bytes`."""
 
     sizes_bytes: tuple[int, ...]
     write_bytes: int = 4096
@@ -187,7 +187,7 @@ class SlowReader(OneConnection):
 
 @dataclass(frozen=True, slots=True)
 class PeriodicWriter(OneConnection):
-    """The client writes `write_bytes` every `pause_s`: the program, not the network, sets the pace."""
+    """The client writes `write_bytes` every `pause_s`: the application, not the network, limits the rate."""
 
     write_bytes: int
     count: int
@@ -205,9 +205,9 @@ class PeriodicWriter(OneConnection):
 
 @dataclass(frozen=True, slots=True)
 class Setting(OneConnection):
-    """Between two parts of a mixture: what is set on a connection that is under way. None leaves it.
+    """A change of socket options on an open connection, between two parts of a mixture. None leaves an option unchanged.
 
-    `window_bytes` is the most that the server offers from then on (TCP_WINDOW_CLAMP); what it offered before stays good.
+    `window_bytes` is the maximum window that the server advertises afterwards (TCP_WINDOW_CLAMP); earlier advertisements stay valid.
     """
 
     nodelay: bool | None = None
@@ -223,7 +223,7 @@ class Setting(OneConnection):
 
 @dataclass(frozen=True, slots=True)
 class Mixture(OneConnection):
-    """Several programs over one connection: each begins when the one before is done at both ends."""
+    """Several applications over one connection: each starts when both sides of the previous one are done."""
 
     parts: tuple[OneConnection, ...]
 
@@ -238,9 +238,9 @@ class Beside:
     """One of several connections.
 
     Attributes:
-        program: what is said over it.
-        begins_s: so long after the others were opened; it is opened then itself, if that is later.
-        receive_buffer_bytes: SO_RCVBUF of its server's end; None leaves the experiment's.
+        program: its application.
+        begins_s: opening time in seconds after the start of the run; later if opening the previous connections takes longer.
+        receive_buffer_bytes: SO_RCVBUF of its server socket; None uses the experiment's.
     """
 
     program: OneConnection
@@ -250,7 +250,7 @@ class Beside:
 
 @dataclass(frozen=True, slots=True)
 class Several(Described):
-    """Connections beside each other, in the order in which they begin."""
+    """Concurrent connections, in order of their start."""
 
     beside: tuple[Beside, ...]
 
@@ -277,9 +277,9 @@ class Several(Described):
 
 @dataclass(frozen=True, slots=True)
 class LostWrites(Described):
-    """Loss without a network: while the client makes the chosen writes, a socket filter at the server throws away what arrives.
+    """Loss without a network: during the chosen writes of the client, a socket filter at the server drops all arriving segments.
 
-    On loopback a segment is delivered inside the system call that sends it, so exactly the segments of those writes are lost, after they
+    On loopback a segment is delivered within the system call that sends it. So exactly the segments of these writes are lost, after they
     passed the interface.
     """
 
@@ -308,7 +308,7 @@ class LostWrites(Described):
 
 @dataclass(frozen=True, slots=True)
 class IdleWithKeepalive(Described):
-    """One exchange, then silence in which the client sends keepalives, then another exchange."""
+    """One exchange, then an idle period in which the client sends keepalives, then another exchange."""
 
     message_bytes: int
     idle_s: float

@@ -1,4 +1,4 @@
-"""The kernel's account of connections while they are used: TCP_INFO of both ends, now and then and at the end."""
+"""Samples TCP_INFO of both sockets of connections, periodically while they are used, and at their end."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ KEPT = (
     "tcpi_rwnd_limited",
     "tcpi_sndbuf_limited",
 )
-"""Fields that go into the table; times are microseconds as the kernel gives them."""
+"""Fields of TCP_INFO in the table; times are in microseconds, as in the kernel."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """TCP_INFO of one end at one time: `run` says of which transfer."""
+    """TCP_INFO of one socket at one time; `run` is the number of the transfer."""
 
     run: int
     side: str
@@ -58,11 +58,11 @@ class Reading:
 
 
 class Samples:
-    """Reads the sockets that it is told of, every so often.
+    """Reads TCP_INFO of the added sockets periodically.
 
     Attributes:
-        readings: all of them, in order of time.
-        run: number of the transfer that goes on.
+        readings: all readings, in order of time.
+        run: number of the current transfer.
     """
 
     def __init__(self, period_ns: int) -> None:
@@ -73,12 +73,12 @@ class Samples:
         self._ends: dict[int, tuple[socket.socket, str, int]] = {}
 
     def add(self, end: socket.socket, side: str) -> None:
-        """From now on, read this end, too."""
+        """Start sampling this socket."""
         with self._lock:
             self._ends[id(end)] = end, side, self.run
 
     def remove(self, end: socket.socket) -> None:
-        """Read it for the last time; before it is closed."""
+        """Take a last sample of this socket; to be called before it is closed."""
         with self._lock:
             found = self._ends.pop(id(end), None)
             if found is not None:
@@ -86,7 +86,7 @@ class Samples:
 
     @contextmanager
     def running(self) -> Iterator[Samples]:
-        """Read while the block lasts."""
+        """Sample while the block runs."""
         stop = threading.Event()
         thread = threading.Thread(target=self._loop, args=(stop,), name="samples", daemon=True)
         thread.start()

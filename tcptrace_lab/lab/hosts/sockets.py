@@ -1,4 +1,4 @@
-"""Sockets of both ends of a private network: options, connecting, waiting, closing in order, and the kernel's account of it."""
+"""Sockets of both hosts of a private network: options, connecting, pauses, orderly close, and TCP_INFO."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
 @dataclass(frozen=True, slots=True)
 class SocketOptions:
-    """What is set before connect or listen; None leaves the kernel's default.
+    """Socket options that are set before connect or listen; None leaves the kernel's default.
 
-    `receive_buffer_bytes` is what is asked for the server's SO_RCVBUF, `send_buffer_bytes` for the client's SO_SNDBUF, with `both_ends` for
-    both of them; the kernel doubles either for its own bookkeeping.
+    `receive_buffer_bytes` is the requested SO_RCVBUF of the server, and `send_buffer_bytes` the requested SO_SNDBUF of the client; with
+    `both_ends`, of both hosts. The kernel doubles each value for its own bookkeeping.
     """
 
     congestion_control: str = "cubic"
@@ -43,7 +43,7 @@ class SocketOptions:
     both_ends: bool = False
 
     def describe(self) -> dict[str, object]:
-        """The options under their names in the socket interface."""
+        """The options by their names in the socket API."""
         values = asdict(self)
         both = values.pop("both_ends")
         names = {
@@ -55,7 +55,7 @@ class SocketOptions:
         return {names[key]: value for key, value in values.items() if value is not None}
 
     def apply(self, end: socket.socket, *, is_server: bool) -> None:
-        """Set them on a fresh socket; on one of UDP only the buffers."""
+        """Set the options on a new socket; on a UDP socket only the buffers."""
         end.settimeout(SOCKET_TIMEOUT_S)
         end.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if end.type is socket.SOCK_STREAM:
@@ -70,11 +70,11 @@ class SocketOptions:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Both ends of one connection.
+    """Both sockets of one connection.
 
     Attributes:
-        spent: (what, from, to): time that a program spent with something, on the monotonic clock in ns: `application`, the client sleeps;
-            `peer`, the server sleeps before it answers; `blocked`, the client would write but keeps to a bound of its own.
+        spent: (what, from, to) intervals of the applications, on the monotonic clock in ns: `application`: the client sleeps; `peer`: the
+            server sleeps before it answers; `blocked`: the client wants to write, but keeps to a limit of its own.
     """
 
     client: socket.socket
@@ -82,32 +82,32 @@ class Pair:
     spent: list[tuple[str, int, int]] = field(default_factory=list)
 
     def pause(self, what: str, seconds: float) -> None:
-        """Sleep, and write it down."""
+        """Sleep, and record the interval."""
         if seconds > 0:
             with self.spending(what):
                 time.sleep(seconds)
 
     @contextmanager
     def spending(self, what: str) -> Iterator[None]:
-        """Write down how long the block took."""
+        """Record the interval of the block."""
         start_ns = time.monotonic_ns()
         yield
         self.spent.append((what, start_ns, time.monotonic_ns()))
 
     def abort(self) -> None:
-        """Make every read and write of either end fail or return, whoever waits in it."""
+        """Make all blocked reads and writes of both sockets fail or return, in every thread."""
         for end in (self.client, self.server):
             with suppress(OSError):  # not connected any more
                 end.shutdown(socket.SHUT_RDWR)
 
 
 class Meeting:
-    """Makes connections over a network, closes them in order and keeps the kernel's account of each.
+    """Creates connections over a network, closes them in an orderly way, and records TCP_INFO of each.
 
     Attributes:
-        accounts: one entry per connection made: both ends' addresses and TCP_INFO, read when every byte was acknowledged, before the close.
-        ended: connections that have ended, refused ones included.
-        witnesses: one per connection made, where they are asked for.
+        accounts: per connection, addresses and TCP_INFO of both sockets, read when every byte was acknowledged, before the close.
+        ended: number of connections that have ended, refused ones included.
+        witnesses: one per connection, if requested.
     """
 
     def __init__(self, network: Network, options: SocketOptions, *, witnessed: bool = False) -> None:
@@ -121,19 +121,19 @@ class Meeting:
 
     @property
     def options(self) -> SocketOptions:
-        """Those of its sockets."""
+        """The options of its sockets."""
         return self._options
 
     @property
     def network(self) -> Network:
-        """Where the two ends are."""
+        """The network of its sockets."""
         return self._network
 
     @contextmanager
     def connection(self, *, reset: bool = False, reuse_ports: bool = False, options: SocketOptions | None = None) -> Iterator[Pair]:
-        """A fresh connection; closed by the client's FIN when the block ends, or by its RST.
+        """A new connection. At the end of the block the client closes it by FIN, or with `reset` by RST.
 
-        With `reuse_ports` every connection so made has the same ports; `options` are those of this one alone.
+        With `reuse_ports`, all such connections have the same ports. `options` apply to this connection only.
         """
         port = self._port(reuse_ports=reuse_ports)
         client = self._socket(is_server=False, options=options)
@@ -159,11 +159,11 @@ class Meeting:
         self.ended += 1
 
     def watching(self, pair: Pair) -> AbstractContextManager[object]:
-        """What else lasts as long as a connection is used; here nothing."""
+        """A context that is active while a connection is used; subclasses override it, here it does nothing."""
         return nullcontext(pair)
 
     def refused(self) -> None:
-        """Ask for a port where nobody listens."""
+        """Connect to a port without a listener."""
         with self._socket(is_server=False) as client:
             client.bind((self._network.client_address, self._port(reuse_ports=False)))
             try:

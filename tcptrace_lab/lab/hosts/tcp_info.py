@@ -1,4 +1,4 @@
-"""The kernel's own account of a connection: `struct tcp_info`, decoded.
+"""Decodes `struct tcp_info`, the kernel's state and counters of a connection.
 
 Source: include/uapi/linux/tcp.h of Linux 6.18. The names are the kernel's. Its units: times in microseconds
 (`tcpi_rto`, `tcpi_ato`, `tcpi_rtt`, `tcpi_rttvar`, `tcpi_rcv_rtt`, `tcpi_min_rtt`, `tcpi_busy_time`, `tcpi_rwnd_limited`,
@@ -37,7 +37,7 @@ _LAYOUT: tuple[tuple[str, tuple[str, ...]], ...] = (
     (_U16, ("total_rto", "total_rto_recoveries")),
     (_U32, ("total_rto_time",)),
 )
-# Room for what later kernels append; what is not named above is left out.
+# Larger than the struct, because later kernels append fields. Fields that are not named above are ignored.
 _BUFFER_BYTES = 512
 
 # The enum of include/net/tcp_states.h; it starts at 1.
@@ -57,12 +57,12 @@ def read(connection: socket.socket) -> dict[str, int | str | list[str] | bool]:
 
 
 def raw(connection: socket.socket) -> bytes:
-    """The struct as the kernel gives it."""
+    """The undecoded struct of a socket."""
     return connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _BUFFER_BYTES)
 
 
 def decode(raw: bytes) -> dict[str, int | str | list[str] | bool]:
-    """Decode a `struct tcp_info`; fields that an older kernel does not give are left out."""
+    """Decode a `struct tcp_info`. Fields that an older kernel does not provide are left out."""
     values: dict[str, int] = {}
     offset = 0
     for letter, names in _LAYOUT:

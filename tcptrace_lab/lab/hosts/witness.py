@@ -1,18 +1,21 @@
-"""What really holds a sender, told by its own kernel while it sends, by its program and by the path: nothing of it comes from a capture.
+"""What actually limits a sender, from its kernel, its applications and the path, without any capture.
 
-TCP_INFO of the sending socket is read every millisecond. From one reading to the next the sender is in the state that the reading shows:
+TCP_INFO of the sending socket is read every millisecond. A reading determines the sender's state since the previous one, by the first row
+that applies:
 
-    bytes not sent, and the window has no room for the next segment      receiver's window
-    the same, and it has room for less than Linux waits for              receiver's window (as the kernel's own count has it)
-    bytes not sent, and the kernel repairs a loss                        loss
-    bytes not sent, and a full segment of them or the window of segments  congestion window: slow start before a loss first cut it, loss
-    is used up                                                           after it; but the network's, if its bottleneck is busy
-    bytes not sent, fewer than a segment, and some in flight             Nagle's rule
-    nothing not sent, some in flight, and the program keeps to a bound   send buffer
-    nothing not sent, and the server sleeps before it answers            peer: it has read all, and may not have acknowledged it yet
+    unsent bytes, and the window has no room for the next segment        receiver's window
+    unsent bytes, and the kernel is in loss recovery                     loss
+    unsent bytes, and the window has less room than Linux waits for      receiver's window (as in the kernel's `rwnd_limited`)
+    unsent bytes, at least a full segment, or the congestion window      congestion window: slow start before the first reduction by a
+    is used up                                                           loss, loss after it
+    unsent bytes, less than a segment, and bytes in flight               Nagle's algorithm
+    no unsent bytes, and the kernel is in loss recovery                  loss
+    no unsent bytes, bytes in flight, and the writer is at its limit     send buffer
+    no unsent bytes, and the server sleeps before it answers             peer: it has read everything, but may not have ACKed it yet
     nothing in flight, and the client sleeps                             application
 
-Anything else is a moment in which bytes are on their way. Linux only; reno and cubic (a paced sender is held by nothing that shows).
+In all other states, bytes are in flight. These, slow start, loss and send buffer count as network while the bottleneck is busy.
+Linux only, with reno and cubic: TCP_INFO does not show what limits a paced sender.
 """
 
 from __future__ import annotations
@@ -38,7 +41,7 @@ REPAIRING = ("Recovery", "Loss")
 TSO_WIN_DIVISOR = 3  # Linux: net.ipv4.tcp_tso_win_divisor
 LEAST_TSO_SEGMENTS = 2  # Linux: net.ipv4.tcp_min_tso_segs
 TSO_RTT_LOG = 9  # Linux: net.ipv4.tcp_tso_rtt_log
-PACING_SHIFT = 10  # Linux: sk_pacing_shift, net/core/sock.c: what is paced in a millisecond goes in one piece
+PACING_SHIFT = 10  # Linux: sk_pacing_shift, net/core/sock.c: the data of about 1 ms at the pacing rate is sent in one piece
 LARGEST_TSO_BYTES = 65_536 - 321  # Linux: GSO_LEGACY_MAX_SIZE less MAX_TCP_HEADER and 1, sk_setup_caps
 NO_THRESHOLD = 0x7FFFFFFF  # Linux: TCP_INFINITE_SSTHRESH
 
@@ -50,10 +53,10 @@ Spans = list[tuple[int, int]]
 
 @dataclass(slots=True)
 class Witness:
-    """Readings of one connection: (monotonic ns, raw TCP_INFO), and what its programs did.
+    """Readings of one connection, (monotonic ns, raw TCP_INFO), and the intervals of its applications.
 
     Attributes:
-        ahead_ns: the clock of captures is ahead of the monotonic one by so much.
+        ahead_ns: capture clock minus monotonic clock.
     """
 
     pair: Pair
@@ -61,13 +64,13 @@ class Witness:
     readings: list[tuple[int, bytes]] = field(default_factory=list)
 
     def truth(self, start_ns: int, end_ns: int, *, nodelay: bool, forward: PathLog | None) -> dict[str, int]:
-        """Nanoseconds that each state lasted.
+        """State → its duration in ns.
 
         Args:
-            start_ns: from this time of a capture on.
-            end_ns: up to this one.
-            nodelay: Nagle's rule was off all the time, so that it held nothing.
-            forward: log of the path that the data took, if there is one with a bottleneck.
+            start_ns: start of the interval, on the capture clock.
+            end_ns: end of the interval.
+            nodelay: TCP_NODELAY was set all the time, so that Nagle's algorithm delayed nothing.
+            forward: log of the data's path, if it has a bottleneck.
         """
         spent = {what: _joined([(start, end) for name, start, end in self.pair.spent if name == what]) for what in _SPENT}
         busy = _busy(forward) if forward is not None else []
@@ -100,7 +103,7 @@ def _state(info: dict[str, Any], doing: dict[str, bool], *, nodelay: bool) -> st
 
 
 def _held(info: dict[str, Any], in_flight: int, *, nodelay: bool) -> str:
-    """What holds the bytes that are not sent."""
+    """What limits the sender while it has unsent bytes."""
     waiting, full = info["tcpi_notsent_bytes"], info["tcpi_snd_mss"]
     if info["tcpi_snd_wnd"] - in_flight < min(full, waiting):
         return WINDOW
@@ -114,19 +117,19 @@ def _held(info: dict[str, Any], in_flight: int, *, nodelay: bool) -> str:
 
 
 def _reduced(info: dict[str, Any]) -> bool:
-    """Whether a loss has reduced the congestion window, which sets the threshold of slow start.
+    """Whether a loss has reduced the congestion window, which sets ssthresh.
 
-    What was sent again for nothing, as by a probe of the tail, reduces nothing; and after a pause the window begins anew as it did at
-    first (RFC 5681, 4.1).
+    A spurious retransmit, such as a tail loss probe, does not reduce it. After an idle period, the window restarts as in the beginning
+    (RFC 5681, 4.1).
     """
     return bool(info["tcpi_total_retrans"]) and bool(info["tcpi_snd_ssthresh"] < NO_THRESHOLD)
 
 
 def _deferred(info: dict[str, Any], in_flight: int) -> bool:
-    """Whether Linux lets what it could send wait for more room in the window, of which there is less than in the congestion window.
+    """Whether Linux defers data until the receiver's window, which has less room than the congestion window, has more room.
 
-    `tcp_tso_should_defer` (net/ipv4/tcp_output.c), which counts it as `rwnd_limited`; but for the last bytes that it has, which it keeps
-    for the same reason and counts as nobody's.
+    Models `tcp_tso_should_defer` (net/ipv4/tcp_output.c). The kernel counts this time as `rwnd_limited`, except for the last bytes of the
+    send queue: it defers these for the same reason, but counts them nowhere.
     """
     full = info["tcpi_snd_mss"]
     room, congestion = info["tcpi_snd_wnd"] - in_flight, (info["tcpi_snd_cwnd"] - info["tcpi_unacked"]) * full
@@ -135,7 +138,7 @@ def _deferred(info: dict[str, Any], in_flight: int) -> bool:
 
 
 def _one_piece(info: dict[str, Any]) -> int:
-    """How many segments Linux hands down in one piece at most (`tcp_tso_autosize`): where so many fit, it waits for no more."""
+    """Maximum number of segments that Linux sends in one piece (`tcp_tso_autosize`). If that many fit, it does not wait for more room."""
     shift = min(info["tcpi_min_rtt"] >> TSO_RTT_LOG, LARGEST_TSO_BYTES.bit_length())
     paced = (info["tcpi_pacing_rate"] >> PACING_SHIFT) + (LARGEST_TSO_BYTES >> shift)
     segments: int = min(paced, LARGEST_TSO_BYTES) // info["tcpi_snd_mss"]
@@ -144,7 +147,7 @@ def _one_piece(info: dict[str, Any]) -> int:
 
 @contextmanager
 def witnessing(pair: Pair) -> Iterator[Witness]:
-    """Read the client's TCP_INFO while the block lasts."""
+    """Read the client's TCP_INFO periodically while the block runs."""
     witness, stop = Witness(pair, time.time_ns() - time.monotonic_ns()), threading.Event()
     thread = threading.Thread(target=_watch, args=(pair.client, witness.readings, stop), name="witness", daemon=True)
     thread.start()
@@ -161,7 +164,7 @@ def _watch(client: socket.socket, readings: list[tuple[int, bytes]], stop: threa
 
 
 def _busy(log: PathLog) -> Spans:
-    """When the bottleneck had more than the packet that it was sending: each packet waits from its arrival to its turn."""
+    """Intervals in which packets waited for the bottleneck: each one from its arrival until it is sent, beyond the minimum delay."""
     delay_ns = min((entry.due_ns - entry.arrived_ns for entry in log.entries if entry.due_ns is not None), default=0)
     waits = [(entry.arrived_ns, entry.due_ns - delay_ns) for entry in log.entries if entry.due_ns is not None]
     return _joined([(start, end) for start, end in waits if end > start])

@@ -1,4 +1,4 @@
-"""A transfer whose causes of waiting are known, and how much of their time the ledger gives to them."""
+"""Transfers with known causes of waiting, and how much of that time the ledger assigns to these causes."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from tcptrace_lab.engine.segments import Tables
 
 KNOWN_SHARE, OTHER_SHARE, UNKNOWN_SHARE = 0.90, 0.03, 0.05
-"""The ledger must give so much of a known cause's time to it; to no cause more than is its own by so much of all time; and unknown may
-stay no more."""
+"""Criteria for the ledger: minimum share of a known cause's time that it assigns to this cause; maximum share of all time by which any
+cause may exceed its own time; and maximum share of unknown time."""
 
 WHOSE: Mapping[str, str] = {
     "receiver-window": witness.WINDOW,
@@ -35,20 +35,20 @@ WHOSE: Mapping[str, str] = {
     "application": witness.APPLICATION,
     "peer": witness.PEER,
 }
-"""The ledger's cause → what a witness calls it; the others it never sees: they are always wrong here."""
+"""The ledger's cause → the witness's state. Other causes never occur in these transfers, so they are always wrong."""
 
 NOTHING_HOLDS = frozenset({"network", "application", "peer", "handshake", "close", "unknown"})
-"""Causes with which nothing in TCP holds the sender: bytes that are on their way belong to one of them, too."""
+"""Causes in which TCP does not limit the sender. The time of bytes in flight belongs to one of these, too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A transfer and the states (`witness`) that it was made for.
+    """A transfer and the states (`witness`) that it is designed to produce.
 
     Attributes:
-        experiment: what is done.
-        due: the states of its connection, or of the first of several.
-        beside: those of the others.
+        experiment: the experiment.
+        due: the states of its connection, or of the first one of several.
+        beside: the states of the other connections.
     """
 
     experiment: Experiment
@@ -57,18 +57,18 @@ class Known:
 
     @property
     def dues(self) -> tuple[frozenset[str], ...]:
-        """The states of each connection, in the order in which they begin."""
+        """The states of each connection, in order of their start."""
         return self.due, *self.beside
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The client's direction from its first data to its last.
+    """The ledger and the witness of the client's direction, from its first data to its last.
 
     Attributes:
-        due: the states that it was made for.
-        found: the ledger's causes, in shares of that time.
-        truth: the witness's states, in shares of the same time.
+        due: the states that the transfer is designed to produce.
+        found: the ledger's causes → share of that time.
+        truth: the witness's states → share of that time.
     """
 
     due: frozenset[str]
@@ -76,37 +76,37 @@ class Verdict:
     truth: Mapping[str, float]
 
     def given(self, state: str) -> float:
-        """The share that the ledger gives to a state."""
+        """The share that the ledger assigns to a state."""
         return sum(share for cause, share in self.found.items() if WHOSE.get(cause, cause) == state)
 
     @property
     def least(self) -> float:
-        """Of the due states' own time, how much the ledger gives them: the worst of them."""
+        """The share of a due state's time that the ledger assigns to it; the minimum over the due states."""
         return min(min(self.given(state) / self.truth[state], 1.0) if self.truth.get(state) else 0.0 for state in self.due)
 
     @property
     def worst_other(self) -> tuple[str, float]:
-        """The cause that is given most beyond its own time, and how much."""
+        """The cause that most exceeds its own time, and by which share."""
         held = {WHOSE.get(cause, cause) for cause in self.found if cause not in NOTHING_HOLDS}
         beyond = {state: self.given(state) - self.truth.get(state, 0.0) for state in held}
         return max(beyond.items(), key=lambda item: item[1], default=("", 0.0))
 
     @property
     def holds(self) -> bool:
-        """Whether the known causes are found, and no other is."""
+        """Whether the ledger finds the known causes, and no other."""
         unknown = self.found.get("unknown", 0.0)
         return self.least >= KNOWN_SHARE and self.worst_other[1] <= OTHER_SHARE and unknown < UNKNOWN_SHARE
 
 
 def make(known: Known, folder: Path) -> Outcome:
-    """Make the transfer, with a witness."""
+    """Perform the transfer, with a witness."""
     return run(replace(known.experiment, witnessed=True), folder)
 
 
 def judge(known: Known, outcome: Outcome, vantage: str, conn: int = 0) -> Verdict:
-    """The ledger of one capture of a transfer, or of one of its connections, beside what its witness saw.
+    """The ledger of connection `conn` in one capture of a transfer, with its witness's states.
 
-    Shares are of the time from the first data to the last as the client sent them.
+    Shares refer to the time from the client's first data to its last, as sent.
     """
     sent = _data(read(outcome.captures["client"]), conn)
     total = sent[1] - sent[0] or 1
@@ -124,10 +124,10 @@ def judge(known: Known, outcome: Outcome, vantage: str, conn: int = 0) -> Verdic
 
 
 def late_ns(known: Known, outcome: Outcome) -> int | None:
-    """How much longer than the fastest packet the slowest one took from end to end, each way for itself: the path's own steps.
+    """Difference between the slowest and the fastest packet's path delay, computed per direction; the larger one.
 
-    A path that only delays takes as long for all; what is more is a busy machine's, and the server's ledger rightly calls it the network's.
-    None where the path has a rate, or where not every packet came through.
+    A path that only delays packets takes equally long for all of them. More time comes from a busy machine, and the server's ledger
+    correctly assigns it to the network. None if the path has a rate limit, or if packets were lost.
     """
     if known.experiment.medium.forward.rate_bps is not None:
         return None
@@ -150,6 +150,6 @@ def _mine(conn: int) -> pl.Expr:
 
 
 def _data(tables: Tables, conn: int) -> tuple[int, int]:
-    """When the first data of the client were captured, and the last."""
+    """Capture times of the client's first and last data."""
     times = tables.segments.filter(_mine(conn) & (pl.col("payload_bytes") > 0)).select("ts_ns").collect()["ts_ns"]
     return times[0], times[-1]

@@ -1,6 +1,6 @@
-"""Transfers of known cause beside each other: connections that share a bottleneck, a browser's, both ends of one that write at once.
+"""Concurrent transfers with known causes: connections that share a bottleneck, a browser's connections, and both hosts writing at once.
 
-The witness of each connection tells its truth as it does of one that is alone: the bottleneck is busy whoever's bytes it sends.
+Each connection has its own witness, as a single connection does. The bottleneck counts as busy whichever connection's bytes it sends.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 ANSWER_BYTES = 400
 QUESTIONS = Exchanges((300,), ANSWER_BYTES, 5, 0.06)
-"""Before and behind a phase in which both ends write."""
+"""Exchanges before and after a phase in which both hosts write."""
 
 
 def _known(medium: Medium, beside: Sequence[Beside], dues: Sequence[frozenset[str]], **options: object) -> Known:
@@ -31,7 +31,7 @@ def _known(medium: Medium, beside: Sequence[Beside], dues: Sequence[frozenset[st
 
 
 def one_queue(begins_s: Sequence[float], rate_bps: int, round_trip_s: float, each: int, control: str, mtu: int = ETHERNET) -> Named:
-    """As many bulk transfers as there are beginnings share a slow path whose queue has no end."""
+    """Bulk transfers, one per start time, that share a slow path with an unlimited queue."""
     when = "at once" if not any(begins_s) else "after " + ", ".join(milliseconds(one) for one in begins_s)
     rate = f"{rate_bps / 1e6:g} Mb/s, endless queue"
     name = f"{len(begins_s)} of {each:,} B begin {when}, {rate}, {milliseconds(round_trip_s)}, MTU {mtu}, {control}"
@@ -41,7 +41,7 @@ def one_queue(begins_s: Sequence[float], rate_bps: int, round_trip_s: float, eac
 
 
 def window_beside_bulk(buffer: int, rate_bps: int, round_trip_s: float, total: int, mtu: int = ETHERNET) -> Named:
-    """One connection is held by its receiver's window, in the queue that another one, which nothing holds, makes."""
+    """One connection is limited by its receiver's window, in the queue of an unlimited bulk transfer."""
     rate = f"{rate_bps / 1e6:g} Mb/s, endless queue"
     name = f"window {buffer:,} B beside a bulk of {total:,} B, {rate}, {milliseconds(round_trip_s)}, MTU {mtu}"
     beside = [Beside(Bulk(20 * buffer), 0.0, buffer), Beside(Bulk(total))]
@@ -50,7 +50,7 @@ def window_beside_bulk(buffer: int, rate_bps: int, round_trip_s: float, total: i
 
 
 def questions_beside_bulk(thought_s: float, rate_bps: int, round_trip_s: float, total: int) -> Named:
-    """Questions and answers whose server thinks, in the queue that a bulk transfer makes."""
+    """Requests and responses with server processing time, in the queue of a bulk transfer."""
     rate = f"{rate_bps / 1e6:g} Mb/s, endless queue"
     name = f"questions, {milliseconds(thought_s)} of thought, beside a bulk of {total:,} B, {rate}, {milliseconds(round_trip_s)}"
     beside = [Beside(Exchanges((200,), ANSWER_BYTES, 8, thought_s)), Beside(Bulk(total))]
@@ -59,7 +59,7 @@ def questions_beside_bulk(thought_s: float, rate_bps: int, round_trip_s: float, 
 
 
 def browser(count: int, server_s: float, client_s: float, round_trip_s: float, *, nodelay: bool = True) -> Named:
-    """Connections to one server that begin a round trip apart; on each, questions, answers of different sizes, and thought at both ends."""
+    """Connections to one server, started one RTT apart, with requests, responses of different sizes, and processing time at both hosts."""
     name = (
         f"{count} connections of a browser, server thinks {milliseconds(server_s)}, client {milliseconds(client_s)}, "
         f"{milliseconds(round_trip_s)}{'' if nodelay else ', questions in two pieces without NODELAY'}"
@@ -71,14 +71,14 @@ def browser(count: int, server_s: float, client_s: float, round_trip_s: float, *
 
 
 def both_write(buffer: int, round_trip_s: float, each: int) -> Named:
-    """Questions, then both ends write at once, each into a small window, then questions again."""
+    """Requests, then both hosts write at once, each limited by a small window, then requests again."""
     name = f"questions, both ends write {each:,} B into windows of {buffer:,} B, questions, {milliseconds(round_trip_s)}"
     program = Mixture((QUESTIONS, TwoWay(each), QUESTIONS))
     return name, known(path(round_trip_s), program, PEER, WINDOW, receive_buffer_bytes=buffer, both_ends=True, nodelay=True)
 
 
 def both_queue(rate_bps: int, round_trip_s: float, each: int) -> Named:
-    """Questions, then both ends write at once, one of them over a slow path, then questions again."""
+    """Requests, then both hosts write at once, one of them over a slow path, then requests again."""
     name = f"questions, both ends write {each:,} B, {rate_bps / 1e6:g} Mb/s, endless queue, questions, {milliseconds(round_trip_s)}"
     program = Mixture((QUESTIONS, TwoWay(each), QUESTIONS))
     medium = path(round_trip_s, room=True, rate_bps=rate_bps)
@@ -102,12 +102,12 @@ def _all() -> Iterator[Named]:
 
 
 SHARED: Mapping[str, Known] = dict(_all())
-"""All of them, by what they are."""
+"""Name → transfer."""
 
 
 def drawn(seed: int, count: int) -> Iterator[Named]:
-    """Transfers of the same kinds with settings drawn from `seed`."""
-    draw = random.Random(seed)  # noqa: S311  (to be repeatable is the point)
+    """Transfers of these kinds, with settings drawn from `seed`."""
+    draw = random.Random(seed)  # noqa: S311  (must be repeatable)
     for _ in range(count):
         yield draw.choice(_DRAWN)(draw)
 

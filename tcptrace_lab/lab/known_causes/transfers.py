@@ -1,4 +1,4 @@
-"""Transfers made so that what holds them is known: one cause each, and mixtures that change under way."""
+"""Transfers with known limiting causes: one cause each, and mixtures whose cause changes during the transfer."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 ETHERNET, JUMBO, LARGEST = 1_500, 9_180, 65_535
 LARGEST_TAP = 65_521  # Linux drivers/net/tun.c: a TAP interface's frame has an Ethernet header, too
 WRITING = (("net.ipv4.tcp_wmem", "4096 4194304 8388608"),)
-"""So much memory at the sender that a program that writes as fast as it can is never held by the kernel's own send buffer."""
+"""Send buffer sizes at which the kernel's send buffer never limits an application that writes as fast as it can."""
 ROOM = (("net.ipv4.tcp_rmem", "4096 8388608 16777216"),)
-"""So much room at the receiver from the start that its window never holds the sender."""
+"""Receive buffer sizes at which the receiver's window never limits the sender."""
 
-WRITE_SEGMENTS = 20  # of the largest size in each write, so that no write alone is a small segment
+WRITE_SEGMENTS = 20  # full segments per write, so that no write is a small segment
 
 Named = tuple[str, Known]
 
 
 def path(round_trip_s: float, mtu: int = ETHERNET, *, room: bool = False, **forward: object) -> Medium:
-    """As much delay each way, and memory for all that is written at the sender; `forward` is what else the way there does."""
+    """A path with equal delays in both directions and a large send buffer; `forward` has further settings of the forward path."""
     way = PathModel(delay_s=round_trip_s / 2)
     sysctls = (*WRITING, *ROOM) if room else WRITING
     kind: Literal["tap", "tun"] = "tap" if mtu <= LARGEST_TAP else "tun"
@@ -40,51 +40,51 @@ def path(round_trip_s: float, mtu: int = ETHERNET, *, room: bool = False, **forw
 
 
 def known(medium: Medium, program: OneConnection, *due: str, **options: object) -> Known:
-    """A transfer held by what is due, with these `SocketOptions`."""
+    """A transfer limited by the states `due`, with these `SocketOptions`."""
     return Known(Experiment(medium, program, SocketOptions(**options)), frozenset(due))  # type: ignore[arg-type]
 
 
 def window(buffer: int, round_trip_s: float, mtu: int, total: int) -> Named:
-    """The receiver's window is smaller than what the path could carry."""
+    """The receiver's window is smaller than the bandwidth-delay product."""
     name = f"window {buffer:,} B, {milliseconds(round_trip_s)}, MTU {mtu}"
     return name, known(path(round_trip_s, mtu), Bulk(total, WRITE_SEGMENTS * mtu), WINDOW, receive_buffer_bytes=buffer)
 
 
 def send_buffer(bound: int, piece: int, round_trip_s: float, mtu: int, total: int) -> Named:
-    """The writer keeps to a bound of unacknowledged bytes."""
+    """The writer limits its unacknowledged bytes, as a small send buffer does."""
     name = f"send buffer {bound:,} B, {milliseconds(round_trip_s)}, MTU {mtu}"
     return name, known(path(round_trip_s, mtu, room=True), BoundedBulk(total, bound, piece), SEND_BUFFER, nodelay=True)
 
 
 def nagle(writes: tuple[int, ...], round_trip_s: float, mtu: int, count: int = 25) -> Named:
-    """Questions in pieces: write, write, read."""
+    """Requests in several writes: write, write, read."""
     name = f"writes {'+'.join(map(str, writes))}, {milliseconds(round_trip_s)}, MTU {mtu}"
     medium = path(round_trip_s, mtu) if round_trip_s else Medium("veth", mtu)
     return name, known(medium, Exchanges(writes, 100, count), NAGLE)
 
 
 def nodelay(writes: tuple[int, ...], round_trip_s: float, mtu: int, think_s: float, count: int = 25) -> Named:
-    """The same with NODELAY, and the server thinks: nothing in TCP holds it."""
+    """Requests in several writes with TCP_NODELAY, and server processing time: TCP does not limit the transfer."""
     name = f"writes {'+'.join(map(str, writes))}, {milliseconds(round_trip_s)}, MTU {mtu}, NODELAY, server thinks {milliseconds(think_s)}"
     medium = path(round_trip_s, mtu) if round_trip_s else Medium("veth", mtu)
     return name, known(medium, Exchanges(writes, 100, count, think_s), PEER, nodelay=True)
 
 
 def slow_reader(buffer: int, pause_s: float, round_trip_s: float, mtu: int, times: int = 6) -> Named:
-    """The reading program sleeps."""
+    """The reading application sleeps between reads."""
     name = f"reader pauses {milliseconds(pause_s)}, buffer {buffer:,} B, {milliseconds(round_trip_s)}, MTU {mtu}"
     program = SlowReader(times * buffer, buffer, pause_s)
     return name, known(path(round_trip_s, mtu), program, WINDOW, receive_buffer_bytes=buffer)
 
 
 def paced_program(piece: int, count: int, pause_s: float, round_trip_s: float, mtu: int) -> Named:
-    """The writing program sleeps between its writes."""
+    """The writing application sleeps between writes."""
     name = f"writer gives {piece:,} B every {milliseconds(pause_s)}, {milliseconds(round_trip_s)}, MTU {mtu}"
     return name, known(path(round_trip_s, mtu, room=True), PeriodicWriter(piece, count, pause_s), APPLICATION, nodelay=True)
 
 
 def thinking(server_s: float, client_s: float, round_trip_s: float, question: int, answer: int, count: int = 12) -> Named:
-    """Questions and answers, and both ends think."""
+    """Requests and responses, with processing time at both hosts."""
     thought = f"server thinks {milliseconds(server_s)}, client {milliseconds(client_s)}"
     name = f"asks {question:,} B, gets {answer:,} B, {thought}, {milliseconds(round_trip_s)}"
     due = [state for state, pause_s in ((PEER, server_s), (APPLICATION, client_s)) if pause_s]
@@ -98,13 +98,13 @@ def loss(words: str, round_trip_s: float, total: int, control: str, mtu: int = E
 
 
 def bottleneck(rate_bps: int, round_trip_s: float, total: int, control: str, mtu: int = ETHERNET) -> Named:
-    """The path is slow and its queue has no end."""
+    """The path is slow and its queue is unlimited."""
     name = f"{rate_bps / 1e6:g} Mb/s, endless queue, {milliseconds(round_trip_s)}, MTU {mtu}, {control}"
     return name, known(path(round_trip_s, mtu, room=True, rate_bps=rate_bps), Bulk(total), NETWORK, congestion_control=control)
 
 
 def slow_start(total: int, round_trip_s: float, control: str, mtu: int = ETHERNET) -> Named:
-    """A transfer too short to fill its path."""
+    """A transfer that ends in slow start, before it fills its path."""
     name = f"new connection, {total:,} B, {milliseconds(round_trip_s)}, MTU {mtu}, {control}"
     return name, known(path(round_trip_s, mtu, room=True), Bulk(total), SLOW_START, congestion_control=control)
 
@@ -254,23 +254,23 @@ def _some(first: int, last: int, rate: float, seed: int) -> frozenset[int]:
 
 
 def milliseconds(seconds: float) -> str:
-    """For the name of a transfer."""
+    """A time in ms, for the name of a transfer."""
     return f"{seconds * 1000:g} ms"
 
 
 TRANSFERS: Mapping[str, Known] = dict([*_held_by_buffers(), *_held_by_programs(), *_held_by_paths(), *_mixtures()])
-"""All of them, by what they are."""
+"""Name → transfer."""
 
 
 def drawn(seed: int, count: int) -> Iterator[Named]:
-    """Transfers of the same kinds with settings drawn from `seed`."""
+    """Transfers of these kinds, with settings drawn from `seed`."""
     draw = random.Random(seed)  # noqa: S311  (to be repeatable is the point)
     for _ in range(count):
         yield draw.choice(_DRAWN)(draw)
 
 
 def spread(draw: random.Random, least: float, most: float) -> float:
-    """Evenly on a logarithmic scale, to two digits."""
+    """A random value between `least` and `most`, uniform on a logarithmic scale, rounded to two digits."""
     return float(f"{least * (most / least) ** draw.random():.2g}")
 
 

@@ -1,4 +1,4 @@
-"""The first bytes of a packet, as the path's log keeps them → the numbers that tell which packet it was."""
+"""Parses the first bytes of a packet, as kept in the path's log, into the header fields that identify it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KIND_AND_LENGTH = 2  # bytes that every other option begins with
 
 
 class TcpHead(NamedTuple):
-    """What the headers of one TCP segment say; `ip_id` is None for IPv6, `tsval` without the timestamps option."""
+    """Header fields of one TCP segment. `ip_id` is None for IPv6, `tsval` is None without the timestamps option."""
 
     source_port: int
     target_port: int
@@ -31,7 +31,7 @@ class TcpHead(NamedTuple):
 
     @property
     def occupied(self) -> int:
-        """Sequence numbers that it takes: its bytes, and 1 each for SYN and FIN."""
+        """Length in sequence space: payload, and 1 each for SYN and FIN (SEG.LEN of RFC 9293)."""
         return self.payload_bytes + bool(self.flags & SYN) + bool(self.flags & FIN)
 
 
@@ -56,7 +56,7 @@ def _tcp(head: bytes, at: int, tcp_bytes: int, ip_id: int | None) -> TcpHead | N
         return None
     source, target, seq, ack, offset, flags = struct.unpack_from(_TCP, head, at)
     header_bytes = (offset >> 4) * 4
-    tsval = _tsval(head[at + struct.calcsize(_TCP) + 6 : at + header_bytes])  # behind window, checksum and urgent pointer
+    tsval = _tsval(head[at + struct.calcsize(_TCP) + 6 : at + header_bytes])  # after window, checksum and urgent pointer
     return TcpHead(source, target, seq, ack, flags, tcp_bytes - header_bytes, ip_id, tsval)
 
 

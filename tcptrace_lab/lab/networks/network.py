@@ -1,11 +1,11 @@
-"""Private networks: anonymous namespaces joined by loopback, a veth pair or the relay. Nothing leaves them, nothing has to be cleaned up.
+"""Private networks: anonymous namespaces connected by loopback, a veth pair or the relay. Their traffic stays in them.
 
     client eth0 ═══ eth0 server                                               veth
     client eth0 ── relay ── eth0 server                                       tap, tun
     client eth0 ═══ near ∥ wire ── relay ── wire ∥ near ═══ eth0 server       tap with offloads (∥ is a bridge in a namespace of its own)
 
-A namespace is held by a file descriptor and by nothing else: when the block ends, or the process dies in whatever way, the kernel
-takes the namespace and its interfaces down. The addresses are those that RFC 5737 and RFC 3849 set aside for documentation.
+Only a file descriptor keeps a namespace alive. When the block ends, or the process dies for any reason, the kernel removes the namespace
+and its interfaces, so no cleanup is needed. The addresses are those that RFC 5737 and RFC 3849 reserve for documentation.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ TUNSETIFF = 0x400454CA  # linux/if_tun.h
 IFF_TUN, IFF_TAP, IFF_NO_PI = 0x0001, 0x0002, 0x1000  # linux/if_tun.h
 LOOPBACK_MTU_BYTES = 65_536  # the kernel's default for lo
 INTERFACE = "eth0"
-# In the namespace of a bridge: the side of the end, and the side of the relay.
+# Interfaces in the namespace of a bridge: towards the host, towards the relay, and the bridge itself.
 NEAR_INTERFACE, WIRE_INTERFACE, BRIDGE = "near", "wire", "bridge"
 CLIENT_IPV4, SERVER_IPV4 = "192.0.2.1", "192.0.2.2"
 CLIENT_IPV6, SERVER_IPV6 = "2001:db8::1", "2001:db8::2"
 CLIENT_MAC, SERVER_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"
-# Everything that would let the card or the driver cut, join or check segments; with all of it off a frame captured is a frame on the wire.
+# Offloads that let the card or driver split, merge or checksum segments. Without them, a captured frame is a frame on the wire.
 OFFLOADS = ("tx", "rx", "sg", "tso", "gso", "gro")
 
 AS_ROOT = "run it as root: it builds network namespaces"
-# A path that does nothing.
+# An ideal path: no delay, loss or limit.
 STRAIGHT = PathModel()
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class NetworkError(LabFailed):
-    """A network could not be built."""
+    """A network could not be created."""
 
 
 class Namespace:
@@ -69,16 +69,16 @@ class Namespace:
 
     @property
     def path(self) -> str:
-        """A path by which other programs can open this namespace while we live."""
+        """A path by which other programs can open this namespace while this process runs."""
         return f"/proc/{os.getpid()}/fd/{self._fd}"
 
     def close(self) -> None:
-        """Let the namespace go."""
+        """Release the namespace."""
         os.close(self._fd)
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """Sockets, devices and children made by this thread inside the block belong to the namespace."""
+        """Enter the namespace while the block runs: sockets, devices and child processes of this thread are created in it."""
         home_fd = _open_own_namespace()
         try:
             _check(_libc.setns(self._fd, CLONE_NEWNET), "setns")
@@ -90,7 +90,7 @@ class Namespace:
             os.close(home_fd)
 
     def run(self, *command: str) -> None:
-        """Run a command inside; raise `NetworkError` with its own words when it fails."""
+        """Run a command in the namespace. Raises `NetworkError` with the command's message if it fails."""
         if shutil.which(command[0]) is None:
             raise MissingTool("not installed", where=command[0], remedy="install iproute2 and ethtool")
         with self.entered():
@@ -107,7 +107,7 @@ class Namespace:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Where frames can be captured."""
+    """A point where frames can be captured."""
 
     space: Namespace
     interface: str
@@ -115,11 +115,11 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """Two ends that can talk: a namespace, an address and an interface each. On loopback both ends are one.
+    """Two connected hosts, each with a namespace, an address and an interface. On loopback, both hosts share one namespace.
 
     Attributes:
-        points: name of a vantage → where it is: `client`, `server`, and `client-wire` and `server-wire` beside ends with offloads, where
-            the packets are as on the wire.
+        points: name of a capture point → point: `client` and `server`; for hosts with offloads also `client-wire` and `server-wire`, where
+            packets are as on the wire.
     """
 
     client: Namespace
@@ -133,15 +133,15 @@ class Network:
 
 @dataclass(frozen=True, slots=True)
 class Medium:
-    """What a network is made of.
+    """The settings of a network.
 
     Attributes:
         kind: `lo`; `veth` (a pair of Ethernet interfaces); `tap` (Ethernet through the relay); `tun` (raw IP through the relay).
-        mtu_bytes: the largest IP packet.
-        offloads: leave segmentation, receive joining and checksums to the (virtual) card; veth and tap only.
-        ipv6: use IPv6; it is switched off otherwise, to keep the neighbour discovery out.
+        mtu_bytes: MTU: the largest IP packet.
+        offloads: leave segmentation, receive coalescing and checksums to the (virtual) card; veth and tap only.
+        ipv6: use IPv6. Otherwise it is disabled, to avoid neighbour discovery packets.
         forward, backward: the relay's paths from client to server and back.
-        sysctls: kernel settings of both ends.
+        sysctls: kernel settings of both hosts.
     """
 
     kind: Kind
@@ -154,10 +154,10 @@ class Medium:
 
     @contextmanager
     def network(self) -> Iterator[Network]:
-        """Build the network, and take it down when the block ends, however it ends.
+        """Create the network, and remove it at the end of the block, also after an error.
 
         Raises:
-            NetworkError: no rights, or the kernel or a program refuses a part of it.
+            NetworkError: permission is denied, or the kernel or a program rejects a part of the network.
         """
         with ExitStack() as stack:
             client = _namespace(stack)
@@ -191,7 +191,7 @@ class Medium:
             yield Network(client, server, *addresses, INTERFACE, points, relay)
 
     def _bridged(self, space: Namespace, end: Point) -> Point:
-        """Put a bridge behind an end; the kernel cuts what the end's card was left to cut when it leaves for the point returned."""
+        """Attach a bridge to a host. The kernel does the segmentation left to the host's card when packets leave for the returned point."""
         space.sysctl("net.ipv6.conf.all.disable_ipv6", 1)
         space.sysctl("net.ipv6.conf.default.disable_ipv6", 1)
         _join(Point(space, NEAR_INTERFACE), end)
@@ -199,7 +199,7 @@ class Medium:
         return Point(space, WIRE_INTERFACE)
 
     def _open_wire(self, stack: ExitStack, wire: Point) -> int:
-        """The relay's descriptor of a TUN or TAP interface made at `wire`, joined to the bridge if there is one."""
+        """Create a TUN or TAP interface at `wire`, attached to the bridge if there is one. Returns the relay's descriptor."""
         fd = _open_tun(wire, "tap" if self.kind == "tap" else "tun")
         stack.callback(os.close, fd)
         if wire.interface == WIRE_INTERFACE:
@@ -209,7 +209,7 @@ class Medium:
         return fd
 
     def _prepare(self, end: Namespace) -> None:
-        """Kernel settings first: IPv6 must be off before an interface comes up, or it starts to talk."""
+        """Apply kernel settings. IPv6 must be disabled before an interface is up, because it sends packets at once."""
         end.sysctl("net.ipv6.conf.all.disable_ipv6", 0 if self.ipv6 else 1)
         end.sysctl("net.ipv6.conf.default.disable_ipv6", 0 if self.ipv6 else 1)
         for name, value in self.sysctls:
@@ -230,26 +230,26 @@ class Medium:
             end.run("ip", "address", "add", f"{ipv4}/24", "dev", INTERFACE)
 
     def _introduce(self, end: Namespace, ipv4: str, ipv6: str, mac: str) -> None:
-        """Tell one end where the other is, so that no address resolution delays the first segment or counts as a frame."""
+        """Add a static neighbour entry for the other host, so that ARP or neighbour discovery neither delay segments nor add frames."""
         if self.kind != "tun":
             neighbour = ipv6 if self.ipv6 else ipv4
             end.run("ip", "neighbour", "add", neighbour, "lladdr", mac, "dev", INTERFACE, "nud", "permanent")
 
 
 def _namespace(stack: ExitStack) -> Namespace:
-    """A namespace that lives as long as `stack`."""
+    """A namespace that is released with `stack`."""
     space = Namespace()
     stack.callback(space.close)
     return space
 
 
 def _join(one: Point, other: Point) -> None:
-    """A veth pair: one interface at each point."""
+    """Create a veth pair with one interface at each point."""
     one.space.run("ip", "link", "add", one.interface, "type", "veth", "peer", "name", other.interface, "netns", other.space.path)
 
 
 def _open_tun(point: Point, kind: Literal["tap", "tun"]) -> int:
-    """Make a TUN or TAP interface at a point; the descriptor reads and writes its frames."""
+    """Create a TUN or TAP interface at a point. The returned descriptor reads and writes its frames."""
     flags = (IFF_TAP if kind == "tap" else IFF_TUN) | IFF_NO_PI
     with point.space.entered():
         try:

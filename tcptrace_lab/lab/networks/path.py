@@ -1,7 +1,7 @@
-"""One direction of a network, as a model and as a log: what the path does to each packet, and what it did.
+"""One direction of an emulated network: the model of what the path does to each packet, and the log of what it did.
 
-What happens to a packet depends only on its index in its direction (0 is the first, usually the SYN) and on the path's seed, never on
-time; so a run can be repeated. Everything is written down: the log is the truth that verdicts from captures are held against.
+Loss, duplication and reordering of a packet depend only on its index in its direction (0 is the first, usually the SYN) and on the path's
+seed, never on time, so a run is repeatable. The log has every packet. It is the ground truth for verdicts from captures.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 BITS_PER_BYTE = 8
-# What the log keeps of a frame: Ethernet, IPv6 and the longest TCP header (14 + 40 + 60 bytes), and some more.
+# Bytes of a frame kept in the log: Ethernet, IPv6 and the longest TCP header (14 + 40 + 60 bytes), and a reserve.
 HEAD_BYTES = 128
 
 
@@ -34,24 +34,24 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PathModel:
-    """One direction of the network.
+    """The model of one direction.
 
-    The random draws are one per packet, kind and seed, so that a packet's fate depends neither on time nor on the other kinds. A packet
-    that is named by its index, and one that meets several fates, gets the first of: lost, duplicated, held back.
+    There is one random draw per packet, kind and seed, so that a packet's fate depends neither on time nor on other kinds. If several fates
+    apply to a packet, the first of these counts: lost, duplicated, held back.
 
     Attributes:
         delay_s: propagation delay of each packet, in seconds.
-        rate_bps: rate of the bottleneck in bits per second, all headers of the frame included; None is infinitely fast.
-        queue_bytes: packets that find this much waiting for the bottleneck are dropped; None is an endless queue.
-        lost: indexes of the packets that are lost.
-        loss_rate: share of the other packets that is lost, drawn from `seed`.
+        rate_bps: rate of the bottleneck in bits per second, counting whole frames; None is infinitely fast.
+        queue_bytes: size of the bottleneck's queue; packets that exceed it are dropped. None is an unlimited queue.
+        lost: indexes of packets that are lost.
+        loss_rate: share of the other packets that are lost, drawn from `seed`.
         seed: seed of the random draws.
-        duplicated: indexes of the packets that are delivered twice.
-        held_back_s: extra delay by index of packet, in seconds; later packets overtake it.
-        duplicate_rate: share of the other packets that is delivered twice.
-        hold_rate: share of the other packets that is held back.
-        hold_s: how long those are held back: drawn evenly between the two, in seconds.
-        spared: the first so many packets meet no random fate (the handshake, say).
+        duplicated: indexes of packets that are delivered twice.
+        held_back_s: index of a packet → extra delay in seconds, so that later packets overtake it.
+        duplicate_rate: share of the other packets that are delivered twice.
+        hold_rate: share of the other packets that are held back.
+        hold_s: minimum and maximum extra delay of these, in seconds, drawn uniformly.
+        spared: number of first packets without random fates (such as the handshake).
     """
 
     delay_s: float = 0.0
@@ -68,7 +68,7 @@ class PathModel:
     spared: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse what no path can do."""
+        """Reject impossible settings."""
         if self.delay_s < 0 or any(extra_s < 0 for extra_s in (*self.held_back_s.values(), *self.hold_s)):
             raise ValueError("a delay cannot be negative")
         if self.hold_s[0] > self.hold_s[1]:
@@ -80,7 +80,7 @@ class PathModel:
                 raise ValueError(f"the {name} rate must lie between 0 and 1, got {share}")
 
     def describe(self) -> dict[str, object]:
-        """The settings that differ from an ideal path, ready for JSON."""
+        """The settings that differ from an ideal path, as JSON values."""
         settings: dict[str, object] = {"delay_s": self.delay_s}
         if self.rate_bps is not None:
             settings["rate_bps"] = self.rate_bps
@@ -108,11 +108,11 @@ class LogEntry:
     """One packet that entered the path.
 
     Attributes:
-        index: its place in its direction, from 0.
-        arrived_ns: when it entered, on the monotonic clock.
-        frame_bytes: its length with the link header.
-        fate: what became of it.
-        due_ns: when it was to leave; None: never.
+        index: number of the packet in its direction, from 0.
+        arrived_ns: time of entry, on the monotonic clock.
+        frame_bytes: length with the link-layer header.
+        fate: what the path did to it.
+        due_ns: scheduled time of delivery; None if it is never delivered.
         head: its first bytes (up to `HEAD_BYTES`), for `heads.tcp_head`.
     """
 
@@ -126,22 +126,22 @@ class LogEntry:
 
 @dataclass(slots=True)
 class PathLog:
-    """Every packet of one direction in order of arrival, and every copy that left in order of leaving.
+    """All packets of one direction in order of entry, and all delivered copies in order of delivery.
 
     Attributes:
         entries: the packets that entered.
-        delivered: (index of the packet, when it left on the monotonic clock in ns); a packet that was duplicated is there twice.
+        delivered: (index of the packet, time of delivery on the monotonic clock in ns); a duplicated packet occurs twice.
     """
 
     entries: list[LogEntry] = field(default_factory=list)
     delivered: list[tuple[int, int]] = field(default_factory=list)
 
     def indexes(self, fate: Fate) -> list[int]:
-        """Indexes of the packets that met this fate."""
+        """Indexes of the packets with this fate."""
         return [entry.index for entry in self.entries if entry.fate is fate]
 
     def describe(self) -> dict[str, object]:
-        """Number of packets, and the indexes of those that were not simply forwarded, ready for JSON."""
+        """The number of packets, and the indexes of those that were not simply forwarded, as JSON values."""
         summary: dict[str, object] = {"frames": len(self.entries)}
         for fate, key in (
             (Fate.LOST, "lost_indexes"),
@@ -154,12 +154,12 @@ class PathLog:
 
 
 class Direction:
-    """The state of one direction: which packets wait for the bottleneck, and what happened so far."""
+    """The state of one direction: the queue of the bottleneck, and the log."""
 
     def __init__(self, path: PathModel) -> None:
         self.path = path
         self.log = PathLog()
-        # Repeatable draws are the point. Loss has the plain seed, so that a seed's losses stay what they were when more kinds came.
+        # Draws must be repeatable. Loss uses the plain seed, so that the losses of a seed did not change when other kinds were added.
         self._losses = random.Random(path.seed)  # noqa: S311
         self._copies = random.Random(f"duplicate {path.seed}")  # noqa: S311
         self._holds = random.Random(f"hold {path.seed}")  # noqa: S311
@@ -168,7 +168,7 @@ class Direction:
         self._waiting_bytes = 0
 
     def accept(self, frame_bytes: int, now_ns: int, head: bytes = b"") -> list[int]:
-        """Decide the fate of the next packet; return the times (ns) at which copies of it are to be delivered."""
+        """Decide the fate of the next packet. Returns the delivery times in ns of its copies."""
         path = self.path
         index = len(self.log.entries)
         loses, copies, held_s = self._draw(index)
@@ -185,7 +185,7 @@ class Direction:
         return self._record(index, now_ns, frame_bytes, Fate.FORWARDED, [due_ns], head)
 
     def _draw(self, index: int) -> tuple[bool, bool, float | None]:
-        """(lost?, duplicated?, held back for so many seconds) of the next packet."""
+        """Random fates of the next packet: (lost, duplicated, extra delay in seconds or None)."""
         path = self.path
         loss, copy, hold, length = self._losses.random(), self._copies.random(), self._holds.random(), self._holds.random()
         at_random = index >= path.spared
@@ -201,7 +201,7 @@ class Direction:
         return due
 
     def _through_bottleneck(self, frame_bytes: int, now_ns: int) -> int | None:
-        """When the packet's last bit leaves the bottleneck, or None when its queue is full."""
+        """Time at which the packet's last bit leaves the bottleneck; None if the queue is full."""
         path = self.path
         if path.rate_bps is None:
             return now_ns

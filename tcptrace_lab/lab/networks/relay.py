@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 # The largest frame a TUN or TAP queue hands out without offloads: an IPv4 packet (65,535 bytes) behind an Ethernet header.
 MAX_FRAME_BYTES = 65_535 + 14
-# Frames read from one side before the other side and the clock are looked at again; a choice, no source.
+# Maximum number of frames read from one side before the other side and the clock are checked (a heuristic).
 READ_BATCH_FRAMES = 64
-# How long `running` waits for the loop to end once it was told to; it ends at once unless it is stuck in a write.
+# Time that `running` waits for the loop to stop. It stops at once, unless it blocks in a write.
 STOP_TIMEOUT_S = 5.0
 
 
 class Relay:
-    """Carries frames between two descriptors, each direction through its own `PathModel`.
+    """Forwards frames between two descriptors, each direction through its own `PathModel`.
 
     Args:
         near_fd, far_fd: descriptors that read and write one whole frame at a time. They are set to non-blocking and stay the caller's.
@@ -54,16 +54,16 @@ class Relay:
 
     @property
     def forward_log(self) -> PathLog:
-        """What happened to the frames from near to far."""
+        """The log of the frames from near to far."""
         return self._forward.log
 
     @property
     def backward_log(self) -> PathLog:
-        """What happened to the frames from far to near."""
+        """The log of the frames from far to near."""
         return self._backward.log
 
     def describe(self) -> dict[str, object]:
-        """Settings and log of both directions, ready for JSON."""
+        """Settings and log of both directions, as JSON values."""
         return {
             "forward": self._forward.path.describe() | {"log": self.forward_log.describe()},
             "backward": self._backward.path.describe() | {"log": self.backward_log.describe()},
@@ -71,7 +71,7 @@ class Relay:
 
     @contextmanager
     def running(self) -> Iterator[Relay]:
-        """Run the relay in a thread for as long as the block lasts; an error of the loop is raised when the block ends."""
+        """Run the relay in a thread while the block runs. An error in the loop is raised at the end of the block."""
         stop_read_fd, stop_write_fd = os.pipe()
         errors: list[Exception] = []
 
@@ -95,10 +95,10 @@ class Relay:
             raise errors[0]
 
     def run(self, stop_fd: int) -> None:
-        """Relay frames until `stop_fd` is readable. Frames that are still on their way then are dropped.
+        """Relay frames until `stop_fd` is readable. Frames still in the path are then dropped.
 
         Raises:
-            OSError: an interface vanished.
+            OSError: an interface was removed.
         """
         outgoing = {self._near_fd: (self._forward, self._far_fd), self._far_fd: (self._backward, self._near_fd)}
         for fd in outgoing:

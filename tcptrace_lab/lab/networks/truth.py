@@ -1,10 +1,9 @@
-"""The path's log → what each packet was in truth, for a capture before the path and for one behind it.
+"""Derives from the path's log the ground truth of each packet, for a capture at the sender and for one at the receiver.
 
-The log knows each packet that entered, which copies of it left, and in which order. A capture at the sender holds the packets that
-entered, one at the receiver the copies that left, both in that order; `match` lays a capture's rows beside them and refuses to go on where
-they differ. One thing is not the path's doing and still decides whether a resend was needed: a receiver with timestamps throws an
-original away that arrives behind a resend of something earlier (PAWS, RFC 7323, 5.3: its timestamp is older). That is reckoned from
-the log, too.
+The log has each packet that entered, the copies of it that left, and the order of both. A capture at the sender contains the packets that
+entered, a capture at the receiver the copies that left, in that order. `match` pairs them with the rows of a capture, and raises an error
+if they differ. One cause outside the path also decides whether a retransmit was needed: with timestamps, a receiver discards an original
+that arrives after a retransmit of earlier data, because its timestamp is older (PAWS, RFC 7323, 5.3). This is computed from the log, too.
 """
 
 from __future__ import annotations
@@ -21,17 +20,17 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.networks.path import PathLog
 
 SEQ_SPACE = 1 << 32
-PAWS_TICKS = 1  # Linux's TCP_PAWS_WINDOW (include/net/tcp.h): so much older is not thrown away
+PAWS_TICKS = 1  # Linux's TCP_PAWS_WINDOW (include/net/tcp.h): timestamps older by this much are still accepted
 
 
 class Truth(StrEnum):
-    """What a packet that takes sequence numbers was."""
+    """What a packet with SEG.LEN > 0 was."""
 
     NEW = "new"
-    RESENT = "resent"  # sent again, and its bytes had not arrived and did not arrive otherwise
-    NEEDLESS = "needless"  # sent again although an earlier packet brought, or was still to bring, its bytes
-    REORDERED = "reordered"  # sent for the first time, overtaken on the path
-    COPIED = "copied"  # the path's second copy of one packet
+    RESENT = "resent"  # a needed retransmit: no other packet brought its bytes
+    NEEDLESS = "needless"  # a spurious retransmit: an earlier packet had brought its bytes, or was still in flight with them
+    REORDERED = "reordered"  # a first transmission, overtaken on the path
+    COPIED = "copied"  # a duplicate made by the path
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +38,11 @@ class Event:
     """One packet at one end of the path.
 
     Attributes:
-        index: its place among all packets that entered the path.
-        head: what its headers say.
-        truth: what it was; None for segments that take no sequence numbers (pure ACKs).
-        otherwise: what else one may call it, seen from here: a packet sent again that came before the one it repeats is needless; one
-            that repeats what nothing had jumped over (a lost tail) shows no loss behind the path, and is new there.
+        index: number of the packet among all that entered the path.
+        head: its header fields.
+        truth: what it was; None for segments without sequence space (pure ACKs).
+        otherwise: another verdict that is correct at this capture point. A retransmit that arrives before its original counts as spurious.
+            At the receiver, a retransmit of a lost tail shows no loss, so it counts as new.
     """
 
     index: int
@@ -53,27 +52,27 @@ class Event:
 
 
 class Bytes:
-    """A set of sequence numbers, as disjoint ranges in order."""
+    """A set of sequence numbers, stored as sorted disjoint ranges."""
 
     def __init__(self) -> None:
         self._ranges: list[tuple[int, int]] = []
 
     @property
     def end(self) -> int:
-        """One behind the highest; 0 if there is none."""
+        """The highest number plus one; 0 for an empty set."""
         return self._ranges[-1][1] if self._ranges else 0
 
     @property
     def first_missing(self) -> int:
-        """The lowest number from 0 on that is not in it."""
+        """The lowest number from 0 that is not in the set."""
         return self._ranges[0][1] if self._ranges and self._ranges[0][0] <= 0 else 0
 
     def covers(self, left: int, right: int) -> bool:
-        """Whether all numbers from `left` to `right` (exclusive) are in it."""
+        """Whether all numbers from `left` to `right` (exclusive) are in the set."""
         return any(low <= left and right <= high for low, high in self._ranges)
 
     def add(self, left: int, right: int) -> None:
-        """Put the numbers from `left` to `right` (exclusive) in."""
+        """Add the numbers from `left` to `right` (exclusive)."""
         apart = [(low, high) for low, high in self._ranges if high < left or low > right]
         joined = [(low, high) for low, high in self._ranges if high >= left and low <= right]
         self._ranges = sorted([*apart, (min([left, *(low for low, _ in joined)]), max([right, *(high for _, high in joined)]))])
@@ -81,7 +80,7 @@ class Bytes:
 
 @dataclass(frozen=True, slots=True)
 class _Sent:
-    """A packet that entered: its stream (ports and SYN), its place in it, and whether its first number had been sent before."""
+    """A packet that entered: its stream (ports and SYN), its offset there, and whether its first sequence number was sent before."""
 
     index: int
     head: TcpHead
@@ -141,12 +140,12 @@ def at_receiver(log: PathLog, *, ethernet: bool = True) -> list[Event]:
 
 
 def match(events: Sequence[Event], rows: Iterable[dict[str, Any]]) -> list[tuple[Event, dict[str, Any]]]:
-    """Lay the rows of one direction of a capture (`seq` as on the wire, `payload_bytes`, `flags`, `ip_id`) beside the events.
+    """Pair the events with the rows of one direction of a capture (`seq` as on the wire, `payload_bytes`, `flags`, `ip_id`).
 
-    The capture may end before the path's log does.
+    The capture may end before the path's log.
 
     Raises:
-        ValueError: the capture holds another packet than the log.
+        ValueError: the capture has another packet than the log.
     """
     pairs = []
     for place, (event, row) in enumerate(zip(events, rows, strict=False)):
@@ -163,10 +162,10 @@ def match(events: Sequence[Event], rows: Iterable[dict[str, Any]]) -> list[tuple
 
 
 def _accepted(log: PathLog, sent: Sequence[_Sent]) -> set[int]:
-    """The packets that arrived, but for those that PAWS threw away together with bytes that the receiver lacked.
+    """The packets that arrived, without those that PAWS discarded although the receiver lacked their bytes.
 
-    It throws away what has an older timestamp than it remembers, and remembers that of what starts at or before its last ACK (while
-    something is missing, where it is missing) and does not end before it (Linux: `tcp_sequence`).
+    The receiver discards packets with a timestamp older than TS.Recent. It updates TS.Recent from a packet that starts at or before its
+    last ACK (while data is missing: at the gap) and does not end before it (Linux: `tcp_sequence`).
     """
     by_index = {packet.index: packet for packet in sent}
     recent: dict[tuple[int, int, int], int] = {}
@@ -190,7 +189,7 @@ def _accepted(log: PathLog, sent: Sequence[_Sent]) -> set[int]:
 
 
 def _sent(log: PathLog, *, ethernet: bool) -> list[_Sent]:
-    """The TCP packets that entered, placed in their streams (SYN = 0)."""
+    """The TCP packets that entered, with their offsets in their streams (the SYN is at 0)."""
     first: dict[tuple[int, int], int] = {}
     reached: dict[tuple[int, int], Bytes] = {}
     sent = []
@@ -199,7 +198,7 @@ def _sent(log: PathLog, *, ethernet: bool) -> list[_Sent]:
         if head is None:
             continue
         ports = (head.source_port, head.target_port)
-        if head.flags & SYN and first.get(ports) != head.seq:  # the ports' first use, or their next one
+        if head.flags & SYN and first.get(ports) != head.seq:  # the first connection on these ports, or a new one that reuses them
             first[ports], reached[ports] = head.seq, Bytes()
         before = reached.setdefault(ports, Bytes())
         left = _unwrapped(head.seq - first.setdefault(ports, head.seq), before.end)
@@ -211,5 +210,5 @@ def _sent(log: PathLog, *, ethernet: bool) -> list[_Sent]:
 
 
 def _unwrapped(offset: int, near: int) -> int:
-    """The offset, modulo 2^32, that is nearest to `near`."""
+    """The value congruent to `offset` modulo 2^32 that is nearest to `near`."""
     return near + (offset - near + SEQ_SPACE // 2) % SEQ_SPACE - SEQ_SPACE // 2

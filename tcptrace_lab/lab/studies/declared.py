@@ -1,7 +1,7 @@
-"""What an experiment file may say: every key with its type, bounds, default and meaning. `document` reads files by it.
+"""The keys of an experiment file: type, bounds, default and meaning of each. `document` validates files against them.
 
-A file has the tables `path`, `hosts`, `transfer`, `sockets`, `run`; `sweep` gives some of their keys several values, and every combination
-is a point; `short` changes keys for the short form. `figure` tables say what the report draws.
+A file has the tables `path`, `hosts`, `transfer`, `sockets` and `run`. `sweep` gives several values to some keys; every combination is a
+point. `short` overrides keys for the short form. `figure` tables define the figures of the report.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 TCP_KINDS = ("bulk", "exchange", "echo", "http", "ftp")
 OWN_TCP_KINDS = ("bulk", "exchange", "echo")
-"""Those of them whose every write and read is ours, not a library's."""
+"""TCP kinds whose writes and reads are all our own, not a library's."""
 KINDS = (*TCP_KINDS, "udp", "udp-echo")
 """Kinds of transfer; `kinds` performs them."""
 
 MEDIA = ("loopback", "veth", "tap", "tun")
 SHAPED_MEDIA = ("tap", "tun")
-"""Those with the relay, which delays, limits, loses and reorders."""
+"""Media with the relay, which delays, limits, drops and reorders packets."""
 
 
 class Type(StrEnum):
-    """What a value is, and how it is written."""
+    """The type of a value, which also determines its notation."""
 
     SIZE = "a size such as 1460 or 16K"
     SIZES = "a list of sizes"
@@ -48,12 +48,12 @@ class Key:
 
     Attributes:
         name: `table.key`.
-        type: what its value is.
-        meaning: one line, for people.
-        default: what holds where the file is silent; None: nothing is set, or the kind of transfer needs it.
-        least, most: bounds of numbers, in bytes, nanoseconds, bits per second or 1.
-        choices: the words that can be.
-        kinds: of transfers that it is for; empty: all.
+        type: type of its value.
+        meaning: one line of explanation.
+        default: value if the file has none; None: not set, or required by the kind of transfer.
+        least, most: bounds of numbers, in bytes, ns, bits per second or without unit.
+        choices: allowed words.
+        kinds: kinds of transfers that the key applies to; empty: all.
     """
 
     name: str
@@ -67,13 +67,13 @@ class Key:
 
     @property
     def default_words(self) -> str:
-        """The default as a file would have it."""
+        """The default in the notation of a file."""
         if self.type is Type.TIME and isinstance(self.default, int):
             return f'"{self.default / _NS_PER_MS:g}ms"'
         return str(self.default).lower() if isinstance(self.default, bool) else str(self.default)
 
     def parsed(self, raw: Any) -> Setting:  # noqa: ANN401  (whatever TOML holds)
-        """The value in base units: bytes, nanoseconds, bits per second. Raises ValueError with what is wrong."""
+        """The value in base units: bytes, ns, bits per second. Raises ValueError with a message for the user."""
         try:
             value: Setting | None = _PARSERS[self.type](raw)
         except UsageError as error:
@@ -215,10 +215,10 @@ KEYS: Mapping[str, Key] = {
         Key("run.snaplen", Type.SIZE, "bytes of each packet that dumpcap keeps", 128, least=96, most=262_144),
     )
 }
-"""Name → key, in the order in which they are told."""
+"""Name → key, in the order of the documentation."""
 
 SHAPING = ("path.delay", "path.rate", "path.queue", "path.loss", "path.loss_back", "path.duplicate", "path.reorder")
-"""What only the relay does."""
+"""Keys that need the relay."""
 
 LARGEST_MTU = {"tap": 65_521}
 """Linux drivers/net/tun.c: a TAP interface's frame has an Ethernet header, too."""
@@ -233,4 +233,4 @@ MEASURES: Mapping[str, tuple[str, str, str]] = {
     "cpu": ("cpu_ns", "duration", "processor time of the thread that writes"),
     "segments": ("segments", "ratio", "segments or datagrams with data in the capture at the sender"),
 }
-"""What is measured: its name in a file → the column of the results, what kind of number it is (`numbers.said`), and what it means."""
+"""Measure in a file → (column of the results, kind of number (`numbers.said`), meaning)."""

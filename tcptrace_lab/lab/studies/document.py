@@ -1,4 +1,4 @@
-"""An experiment file (TOML) → what is declared, checked against `declared`; every error names the file, the line and the key."""
+"""Reads an experiment file (TOML) and validates it against `declared`. Every error names the file, the line and the key."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.studies.declared import Setting
 
 MOST_POINTS = 2_000
-"""A slip in a sweep makes millions; each takes a tenth of a second at the least."""
+"""Maximum number of points: a mistake in a sweep can create millions, and each takes at least 0.1 s."""
 
 LARGEST_FILE_BYTES = 1 << 20
 
@@ -33,7 +33,7 @@ _PLACE = re.compile(r"\s*\(at (line \d+, column \d+|end of document)\)$")
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A setting: in base units, and as the file says it."""
+    """The value of a setting, in base units and as written in the file."""
 
     value: Setting
     said: str
@@ -41,7 +41,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """What the report draws: `shows` (of `MEASURES`) over the key `x`, a line for each combination of the others; with `y`, a heat map."""
+    """A figure of the report: the measure `shows` (in `MEASURES`) over the key `x`, one line per combination of others; `y`: a heat map."""
 
     shows: str
     x: str
@@ -52,13 +52,13 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One combination of settings. `swept` are those keys that have several values in the experiment."""
+    """One combination of settings. `swept` are the keys with several values in the experiment."""
 
     settings: Mapping[str, Value]
     swept: tuple[str, ...]
 
     def __getitem__(self, name: str) -> Any:  # noqa: ANN401  (what `declared` says)
-        """The value of a key in base units: as the file says, else its default; None where neither is."""
+        """The value of a key in base units, from the file or its default; None without both."""
         value = self.settings.get(name)
         return KEYS[name].default if value is None else value.value
 
@@ -73,7 +73,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """An experiment as its file declares it."""
+    """A declared experiment."""
 
     name: str
     path: str
@@ -89,7 +89,7 @@ class Declared:
 
     @property
     def points(self) -> list[Point]:
-        """Every combination once; settings that are not for a point's kind of transfer make no points of their own."""
+        """Every combination of settings once. Settings that do not apply to a point's kind of transfer create no further points."""
         found: dict[tuple[tuple[str, Setting], ...], Point] = {}
         for chosen in product(*self.sweep.values()):
             settings = {**self.settings, **dict(zip(self.sweep, chosen, strict=True))}
@@ -101,12 +101,12 @@ class Declared:
 
 
 def ready_made() -> list[str]:
-    """Names of the experiments in the package."""
+    """The names of the experiments in the package."""
     return sorted(one.name.removesuffix(".toml") for one in _folder().iterdir() if one.name.endswith(".toml"))
 
 
 def text_of(name: str) -> tuple[str, str]:
-    """(path, text) of a ready-made experiment or of a file. Raises UsageError."""
+    """(path, text) of a packaged experiment or of a file. Raises UsageError."""
     if name in ready_made():
         return f"{name}.toml", (_folder() / f"{name}.toml").read_text(encoding="utf-8")
     path = Path(name)
@@ -123,7 +123,7 @@ def text_of(name: str) -> tuple[str, str]:
 
 
 def load(name: str, *, short: bool = False) -> Declared:
-    """A ready-made experiment, or one from a file; in its short form if asked. Raises UsageError."""
+    """Load a packaged experiment, or one from a file; `short` selects its short form. Raises UsageError."""
     return parse(*text_of(name), short=short)
 
 
@@ -132,12 +132,12 @@ def parse(path: str, text: str, *, short: bool = False) -> Declared:
     return _Reader(path, text).declared(short=short)
 
 
-def _folder() -> Any:  # noqa: ANN401  (a Traversable; its home moved between versions)
+def _folder() -> Any:  # noqa: ANN401  (a Traversable, whose module differs between Python versions)
     return resources.files("tcptrace_lab.lab") / "experiments"
 
 
 class _Reader:
-    """One file, and where its keys stand."""
+    """Reads one file, and knows the line of each key."""
 
     def __init__(self, path: str, text: str) -> None:
         self._path, self._text = path, text
@@ -150,7 +150,7 @@ class _Reader:
             raise UsageError(f"not TOML: {words}", where=f"{path}, {place[1] if place else 'somewhere'}") from None
 
     def declared(self, *, short: bool) -> Declared:
-        """All of it, checked."""
+        """The validated experiment."""
         known = {*_WORDS, _SHORT, _SWEEP, _FIGURE, *(name.partition(".")[0] for name in KEYS)}
         for name in self._tables:
             if name not in known:
@@ -217,7 +217,7 @@ class _Reader:
         return found
 
     def _flat(self, tables: Mapping[str, Any], place: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
-        """Dotted names and values; tables of tables and quoted dotted names alike."""
+        """Dotted names and their values, from nested tables and from quoted dotted names."""
         for name, found in tables.items():
             if isinstance(found, dict):
                 yield from ((f"{name}.{inner}", raw) for inner, raw in found.items())
@@ -266,7 +266,7 @@ class _Reader:
                 raise self._wrong((_SWEEP, *name.split(".")), f"{name} is set and swept", "do one of both")
 
     def _check_points(self, declared: Declared) -> None:
-        """What single values cannot show."""
+        """Validate combinations of settings."""
         count = 1
         for values in declared.sweep.values():
             count *= len(values)
@@ -298,7 +298,7 @@ class _Reader:
             raise self._unfit(declared, datagram, f"a datagram has at most {LARGEST_DATAGRAM:,} bytes", "")
 
     def _unfit(self, declared: Declared, name: str, what: str, remedy: str) -> UsageError:
-        """An error about a key wherever it stands: in the short form, in the sweep or among the settings."""
+        """An error about a key, at its place in the short form, the sweep or the settings."""
         words = tuple(name.split("."))
         places = [(_SHORT, _SWEEP, *words), (_SHORT, *words)] if declared.is_short else []
         places += [(_SWEEP, *words), words, words[:1]]
@@ -318,7 +318,7 @@ def _said(raw: Any) -> str:  # noqa: ANN401
 
 
 def _lines(text: str) -> Iterator[tuple[tuple[str, ...], int]]:
-    """Each table and key → the line where it is first named; text in several lines can only make a line wrong, not a value."""
+    """Each table and key → the line where it first occurs. Multi-line strings can make a line number wrong, but never a value."""
     seen: set[tuple[str, ...]] = set()
     table: tuple[str, ...] = ()
     for number, line in enumerate(text.splitlines(), 1):

@@ -1,4 +1,4 @@
-"""Transfers → one row each, and one document with means and 95 % intervals for each point."""
+"""The results of an experiment: one row per transfer, and a document with means and 95% confidence intervals per point."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ _ROWS: Mapping[str, Any] = {
     "findings": pl.List(pl.String),
     **{column(what, cause): pl.Int64 for what in (CAUSE, CAUSE_AT_RECEIVER) for cause in CAUSES},
 }
-"""A transfer: which, what its programs measured, what our analysis saw of it. Unknown is null."""
+"""Columns of a transfer: its identity, the measurements of its applications, and our analysis. Unknown values are null."""
 
 
 def rows_of(runs: Sequence[Run], points: Sequence[Point], found: Mapping[int, Mapping[int, Mapping[str, Any]]]) -> pl.DataFrame:
-    """One row for each transfer; `found` is, by group and run, what `seen` says."""
+    """One row per transfer. `found` has the results of `seen` by group and run."""
     rows = [_row(run, points[run.point]) | dict(found.get(run.group, {}).get(run.number, {})) for run in runs]
     empty = dict.fromkeys(_ROWS)
     return pl.DataFrame([{**empty, **row} for row in rows], schema=_ROWS)
@@ -85,7 +85,7 @@ def _row(run: Run, point: Point) -> dict[str, Any]:
 def document(
     declared: Declared, points: Sequence[Point], rows: pl.DataFrame, surroundings: Mapping[str, Any], dropped: Mapping[str, int]
 ) -> dict[str, Any]:
-    """The results, ready for JSON: the experiment, where it was done, and each point with its figures."""
+    """The results as JSON values: the experiment, its machine, and each point with its figures."""
     return {
         "schema_version": SCHEMA_VERSION,
         "experiment": {
@@ -112,7 +112,7 @@ def _figure(figure: Any) -> dict[str, Any]:  # noqa: ANN401  (document.Figure, w
 
 
 def _point(point: Point, rows: pl.DataFrame) -> dict[str, Any]:
-    """One point: means over its transfers, each with half the width of its interval (null for a single one)."""
+    """One point: means over its transfers, each with half the width of its confidence interval (null for a single transfer)."""
     good = rows.filter(pl.col("failure").is_null())
     measures = {name: found for name, (values, _, _) in MEASURES.items() if (found := _measure(good[values]))}
     ledger: dict[str, int] = {cause: sum(good[column(CAUSE, cause)].drop_nulls().to_list()) for cause in CAUSES}

@@ -1,4 +1,4 @@
-"""What our own analysis of the captures says of each transfer, found by the port of its client."""
+"""Our analysis of each transfer from the captures; the client's port identifies the transfer."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.studies.study import Run
 
 CAUSE, CAUSE_AT_RECEIVER = "cause", "cause_at_receiver"
-"""Beginnings of the columns with the ledger of the sender's direction, by the capture at the sender and by the one at the receiver."""
+"""Prefixes of the columns with the ledger of the sender's direction, from the capture at the sender and from the one at the receiver."""
 
 FIGURES = ("segments", "resent_segments", "seen_bytes", "seen_throughput_bps", "findings")
-"""Other columns, all of the sender's direction, by the capture at the sender."""
+"""Other columns, all for the sender's direction, from the capture at the sender."""
 
 
 def seen(captures: Mapping[str, Path], runs: Sequence[Run]) -> dict[int, dict[str, Any]]:
-    """Number of a run → what is seen of it; the direction with more data counts, and its sender's capture.
+    """Number of a run → results of our analysis, for the direction with more data, from its sender's capture.
 
     Args:
-        captures: `client` and `server` → the file captured there.
-        runs: those that were captured in them.
+        captures: `client` and `server` → capture file.
+        runs: the runs in these captures.
     """
     ports = {run.measured.port: run.number for run in runs if run.measured is not None}
     told = {vantage: dict(_told(path, ports)) for vantage, path in captures.items()}
@@ -42,12 +42,12 @@ def seen(captures: Mapping[str, Path], runs: Sequence[Run]) -> dict[int, dict[st
 
 
 def column(what: str, cause: str) -> str:
-    """Name of a cause's column."""
+    """The name of a cause's column; `what` is its prefix."""
     return f"{what}_{cause.replace('-', '_')}_ns"
 
 
 def _told(path: Path, ports: Mapping[int, int]) -> Iterable[tuple[int, dict[str, Any]]]:
-    """(number of a run, what one capture says of it)."""
+    """(number of a run, results of our analysis of one capture)."""
     analysis = analyze([path])
     findings: dict[int | None, list[str]] = {}
     for finding in analysis.findings:
@@ -63,7 +63,7 @@ def _told(path: Path, ports: Mapping[int, int]) -> Iterable[tuple[int, dict[str,
 
 
 def _connection(row: Mapping[str, Any], account: Mapping[str, Any]) -> dict[str, Any]:
-    """One TCP connection. The end that opened it may be the lab's server: FTP's data connections without PASV."""
+    """Results for one TCP connection. The lab's server may have opened it, as FTP data connections without PASV."""
     sender = max(SIDES, key=lambda side: row[f"{side}_unique_bytes"] or 0)
     first_ns, last_ns = row[f"{sender}_first_data_ts_ns"], row[f"{sender}_last_data_ts_ns"]
     lasted_ns = None if first_ns is None or last_ns is None else last_ns - first_ns
@@ -78,7 +78,7 @@ def _connection(row: Mapping[str, Any], account: Mapping[str, Any]) -> dict[str,
 
 
 def _flow(row: Mapping[str, Any]) -> dict[str, Any]:
-    """One UDP flow: nothing holds datagrams back, so there is no ledger."""
+    """Results for one UDP flow. UDP has no flow or congestion control, so there is no ledger."""
     return {
         "sender_at": "client",
         "segments": row["client_datagrams"],

@@ -1,8 +1,8 @@
-"""A declared experiment, performed: its points grouped by network, each transfer captured at both ends and sampled, all of it analyzed.
+"""Performs a declared experiment: groups its points by network, captures each transfer at both hosts, samples TCP_INFO, and analyzes all.
 
-Points that share a network share its captures; their repetitions go by turns (all points once, then all again), so that what changes on
-the machine meanwhile falls on all of them alike. What a transfer was like is told three times, each on its own: by its programs (`kinds`),
-by the kernel (`samples`) and by our analysis of the captures (`seen`).
+Points that share a network share its captures. Repetitions alternate (all points once, then all again), so that changes on the machine
+affect all points equally. Each transfer has three independent descriptions: by its applications (`kinds`), by the kernel (`samples`) and by
+our analysis of the captures (`seen`).
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.studies.document import Declared, Point
 
 LIFETIME_S = 3_600
-"""dumpcap ends by itself after this long, should it ever be left behind."""
+"""Maximum run time of dumpcap, so that it ends even if it is left behind."""
 FILTER = "tcp or udp"
 VANTAGES = ("client", "server")
 MARK_PATIENCE_S = 2.0
 SPARED = 3
-"""The handshake and the first data meet no random fate: a lost SYN costs a second and teaches nothing about a transfer."""
+"""The first packets (handshake and first data) have no random fates: a lost SYN costs a second and shows nothing about a transfer."""
 
 Progress = "Callable[[str, float | None], None]"
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One transfer: its number, its point, which repetition, and what its programs measured or why they could not."""
+    """One transfer: its number, its point, its repetition, and the measurements of its applications, or why they failed."""
 
     number: int
     point: int
@@ -66,18 +66,18 @@ class Run:
 
 
 def perform_all(declared: Declared, folder: Path, progress: Callable[[str, float | None], None] | None = None) -> dict[str, Any]:
-    """Perform an experiment, write all that is known of it into `folder`, and return the document of its results.
+    """Perform an experiment, write its results into `folder`, and return the document of results.
 
-    `folder` gets `captures/`, `runs.parquet` (a row for each transfer), `tcp_info.parquet` (a row for each reading), `results.json` (the
-    document) and `experiment.toml` (what was declared).
+    `folder` gets `captures/`, `runs.parquet` (one row per transfer), `tcp_info.parquet` (one row per reading), `results.json` (the
+    document) and `experiment.toml` (the declaration).
 
     Args:
         declared: the experiment.
         folder: an empty or new folder.
-        progress: told what goes on, and which share is done.
+        progress: called with the current activity and the completed share.
 
     Raises:
-        LabFailed: no rights, or the network or a capture failed.
+        LabFailed: permission is denied, or the network or a capture failed.
         MissingTool: a program is not installed.
     """
     require()
@@ -115,7 +115,7 @@ def perform_all(declared: Declared, folder: Path, progress: Callable[[str, float
 
 
 class _Telling:
-    """Says how far it is."""
+    """Reports progress."""
 
     def __init__(self, progress: Callable[[str, float | None], None] | None, total: int) -> None:
         self._progress, self._total, self._done = progress, total, 0
@@ -160,7 +160,7 @@ class _Group:
         self.dropped: dict[str, int] = {}
 
     def perform(self, tell: _Telling, first: int) -> None:
-        """All repetitions of all points; runs are numbered from `first`."""
+        """Perform all repetitions of all points; runs are numbered from `first`."""
         ports, sampled = count(), int(self._first["run.repetitions"])
         with ExitStack() as stack:
             network = stack.enter_context(medium(self._first).network())
@@ -208,7 +208,7 @@ def _path(folder: Path, group: int, vantage: str) -> Path:
 
 
 def medium(point: Point) -> Medium:
-    """The network that a point asks for."""
+    """The network of a point."""
     kind: dict[str, Kind] = {"loopback": "lo", "veth": "veth", "tap": "tap", "tun": "tun"}
     delay_s, rate, queue = int(point["path.delay"]) / NS_PER_S, point["path.rate"], point["path.queue"]
     hold_s, seed = int(point["path.reorder_by"]) / NS_PER_S, int(point["path.seed"])
@@ -230,7 +230,7 @@ def medium(point: Point) -> Medium:
 
 
 def options(point: Point) -> SocketOptions:
-    """The socket options that a point asks for."""
+    """The socket options of a point."""
     return SocketOptions(
         congestion_control=str(point["sockets.congestion"]),
         nodelay=bool(point["sockets.nodelay"]),
@@ -241,7 +241,7 @@ def options(point: Point) -> SocketOptions:
 
 
 def _surroundings(*, calm: bool) -> dict[str, Any]:
-    """Where it was done."""
+    """The machine and software on which the experiment ran."""
     return {
         "kernel": f"{platform.system()} {platform.release()}",
         "processors": len(os.sched_getaffinity(0)),

@@ -1,6 +1,6 @@
-"""Bytes of a stream that were jumped over: lost before the capture point, or on their way behind later ones.
+"""Holes in a stream: bytes that the capture has not seen, although it has seen later ones (lost upstream, or reordered).
 
-A resent segment that fills a hole brings bytes that the capture had not seen, although the sender had sent them before.
+A retransmit that fills a hole has bytes that are new to the capture, although the sender sent them before.
 """
 
 from __future__ import annotations
@@ -8,30 +8,30 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 
 MOST_HOLES = 10_000
-"""Beyond this many at once the oldest are forgotten; a connection of the worst real captures at hand has 3."""
+"""Maximum number of open holes; beyond it, the oldest is dropped. A connection in the worst real captures tested has 3."""
 
 
 class Holes:
-    """Disjoint ranges of offsets, ascending, none of them empty."""
+    """Disjoint, non-empty ranges of stream offsets, in ascending order."""
 
     def __init__(self) -> None:
-        """No holes."""
+        """Start without holes."""
         self._left: list[int] = []
         self._right: list[int] = []
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Number of open holes."""
         return len(self._left)
 
     def open(self, left: int, right: int) -> None:
-        """Data went on at `right` where `left` was to come; `left` is at or behind all that was seen."""
+        """Add a hole: data arrived at `right`, but `left` was expected. `left` is not below any offset seen before."""
         self._left.append(left)
         self._right.append(right)
         if len(self._left) > MOST_HOLES:
             del self._left[0], self._right[0]
 
     def fill(self, left: int, right: int) -> int:
-        """Bytes from `left` to `right` (exclusive) arrived: how many of them were missing."""
+        """Fill holes with the bytes from `left` to `right` (exclusive). Returns how many of them were missing."""
         first, last = bisect_right(self._right, left), bisect_left(self._left, right)
         if first >= last or left >= right:
             return 0

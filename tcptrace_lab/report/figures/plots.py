@@ -1,11 +1,11 @@
-"""Series → Plotly figures, as plain dictionaries (`plotly.graph_objects.Figure(figure)` accepts each of them).
+"""Converts series to Plotly figures, as plain dictionaries that `plotly.graph_objects.Figure(figure)` accepts.
 
-Built by hand because importing `plotly.graph_objects` and validating costs more than the rest of a small report. The figures
-carry no colours of the page (text, grid, background): the page's script adds those, light or dark. Trace colours
-have a contrast of at least 3 : 1 against both, come from a palette that colour-blind readers can tell apart, and never
-stand alone: every mark also has a symbol, every line a name.
+The dictionaries are built by hand, because importing `plotly.graph_objects` and validating costs more than the rest of a small report.
+Figures have no colours for text, grid and background: the page's script adds those of its light or dark theme. Trace colours have a
+contrast of at least 3 : 1 against both themes and come from a palette for colour-blind readers. No meaning depends on colour alone: every
+mark also has a symbol, every line a name.
 
-What the axes mean is said in `schema`; titles and notes here are put together from its columns.
+`schema` defines what the axes show; titles and notes are built from its columns.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 Figure = dict[str, Any]
 
 BLUE, GREEN, AMBER, RED, PURPLE, GREY = "#1f78b4", "#0a8f6c", "#b27800", "#d5451b", "#8e5bb5", "#7a7f87"
-"""After Okabe and Ito (Color Universal Design, 2008), darkened or lightened until they serve on white and on black."""
+"""Based on Okabe and Ito (Color Universal Design, 2008), darkened or lightened to be readable on white and on black."""
 
 
 class Mark(NamedTuple):
-    """How one of `series.MARKS` looks."""
+    """The appearance of one of `series.MARKS`."""
 
     label: str
     symbol: str
@@ -60,11 +60,11 @@ MARKS = {
 }
 
 _FEW_POINTS = 400
-"""Up to here single points are drawn larger, and strokes of data get ends."""
+"""Up to this number of points, points are drawn larger, and data strokes have end caps."""
 
 _NS_PER_US, _US_PER_S = 1000, 1_000_000
 _FINE_CLOCK_NS = _NS_PER_US
-"""Captures whose clock is finer than this get nine decimals, others six."""
+"""Times of captures with a finer clock than this have nine decimals, others six."""
 
 _MERGED_HOVER = (
     "%{customdata[2]:,} segments, %{customdata[3]:,} bytes<br>frames %{customdata[0]} to %{customdata[1]}<br>%{x:.6f} s, offset %{y:,}"
@@ -77,18 +77,18 @@ _RATE_HOVER = "%{y:.4s}b/s<br>from %{x:.6f} s"
 
 
 class Frame(NamedTuple):
-    """What all figures of one connection share: the time axis.
+    """The time axis that all figures of one connection share.
 
     Attributes:
-        duration_ns: the axis runs from the first segment of the connection to its last.
-        resolution_ns: of the capture's clock; times are written no finer.
+        duration_ns: length of the axis, from the connection's first segment to its last.
+        resolution_ns: resolution of the capture's clock; times have no more digits than that.
     """
 
     duration_ns: int
     resolution_ns: int
 
     def seconds(self, t_ns: pl.Series) -> list[float]:
-        """Nanoseconds since the start of the connection as seconds, rounded to the clock."""
+        """Convert ns since the start of the connection to seconds, rounded to the clock's resolution."""
         if self.resolution_ns < _FINE_CLOCK_NS:
             return [time_ns / numbers.NS_PER_S for time_ns in t_ns.to_list()]
         return [round(time_ns / _NS_PER_US) / _US_PER_S for time_ns in t_ns.to_list()]
@@ -114,14 +114,14 @@ CAUSE_PATTERNS = {cause: causes.OURS[cause].pattern for cause in schema.CAUSES}
 patterns."""
 
 _BAND_HEIGHT = 0.035
-"""Of the figure's height."""
+"""Height of a band, as a share of the figure's height."""
 
 _SHADE = 0.16
 """Opacity of a band over the whole height."""
 
 
 def ledger(bands: Sequence[Band]) -> list[dict[str, Any]]:
-    """A strip of bars, one trace for each cause, on a second axis that the page puts along the foot of each figure."""
+    """A strip of bars, one trace per cause, on a second y axis that the page places along the bottom of each figure."""
     return [_strip(cause, [band for band in bands if band["cause"] == cause]) for cause in dict.fromkeys(band["cause"] for band in bands)]
 
 
@@ -144,11 +144,11 @@ def _strip(cause: str, bands: Sequence[Band]) -> dict[str, Any]:
 
 
 STRIP = 0.055
-"""Height of that strip, of a figure's (`report.js` has the same)."""
+"""Height of the ledger strip, as a share of the figure's height. `report.js` has the same value."""
 
 
 def on_foot(figure: Figure, strip: Sequence[dict[str, Any]]) -> Figure:
-    """A figure with the strip of `ledger` along its foot, as a reader sees it outside a page of ours."""
+    """A figure with the strip of `ledger` along its bottom, for use outside our pages, whose script adds the strip."""
     if not strip:
         return figure
     layout = figure["layout"]
@@ -161,12 +161,12 @@ def on_foot(figure: Figure, strip: Sequence[dict[str, Any]]) -> Figure:
 
 
 def time_sequence(direction: Direction, frame: Frame, bands: Sequence[Band] = ()) -> Figure:
-    """Data segments from their first to their last byte, the other side's ACK line and window, and every oddity marked.
+    """The time-sequence graph: data segments from first to last byte, the receiver's ACK line and window, and marks for special segments.
 
     Args:
-        direction: what is drawn.
+        direction: the series to draw.
         frame: the time axis.
-        bands: what the longest waits waited for, along the lower edge.
+        bands: the longest waits with their causes, drawn along the lower edge.
     """
     traces = [
         _line(direction.lines["window_edge"], frame, "window (right edge)", AMBER, dash="dot", backdrop=1.5),
@@ -186,12 +186,12 @@ def _band(band: Band) -> dict[str, Any]:
 
 
 def shade(band: Band) -> dict[str, Any]:
-    """A band over the whole height, through which all else is seen."""
+    """A translucent band over the whole height of the figure."""
     return {**_band(band), "y1": 1, "opacity": _SHADE, "layer": "below"}
 
 
 def rings(rows: pl.DataFrame, frame: Frame) -> dict[str, Any]:
-    """A ring around each of these segments: rows of `tracked.Tracker`."""
+    """A ring around each of these segments (rows of `tracked.Tracker`)."""
     return {
         "type": "scatter",
         "mode": "markers",
@@ -205,19 +205,19 @@ def rings(rows: pl.DataFrame, frame: Frame) -> dict[str, Any]:
 
 
 def named_frame(number: int, x: float, y: int) -> dict[str, Any]:
-    """The number of a frame, written beside its ring."""
+    """An annotation with the frame number beside its ring."""
     look = {"showarrow": False, "xanchor": "right", "xshift": -7, "yshift": 12, "font": {"size": 11}}
     return {"x": x, "y": y, "text": f"frame {number}", **look}
 
 
 def _offset() -> pl.Expr:
-    """Where a segment stands on the sequence axis: the sender's at its last byte, the receiver's at what it acknowledges."""
+    """Position of a segment on the sequence axis: the end of its data for the sender's segments, the ACK number for the receiver's."""
     sent = pl.when(pl.col("mine")).then(pl.col("seq") + pl.col("payload_bytes")).otherwise(pl.col("ack"))
     return pl.coalesce(sent, "acked", "sent", pl.lit(0))
 
 
 def flight(direction: Direction, frame: Frame) -> Figure:
-    """Bytes on their way against the window offered at that time."""
+    """Bytes in flight, and the receiver's window at that time."""
     traces = [
         _line(direction.lines["offered"], frame, "window offered", AMBER, dash="dot", backdrop=3.0),
         _line(direction.lines["flight"], frame, "bytes in flight", BLUE),
@@ -226,7 +226,7 @@ def flight(direction: Direction, frame: Frame) -> Figure:
 
 
 def round_trips(direction: Direction, frame: Frame) -> Figure:
-    """Round-trip samples by Karn's rule, and behind them the age of what each ACK acknowledges."""
+    """RTT samples by Karn's rule, and in the background the age of the data that each ACK acknowledges."""
     traces = [
         _samples(direction.lines["ack_lag"], frame, "ACK lag", {"symbol": "circle-open", "color": GREY, "opacity": 0.5}, larger=3),
         _samples(direction.lines["rtt"], frame, "round-trip time", {"symbol": "circle", "color": BLUE}),
@@ -235,7 +235,7 @@ def round_trips(direction: Direction, frame: Frame) -> Figure:
 
 
 def segment_sizes(direction: Direction, frame: Frame, full_bytes: int | None) -> Figure:
-    """The payload of each data segment; a dotted line where a full one stands, if that is known."""
+    """The payload of each data segment, with a dotted line at the size of a full segment, if known."""
     points = direction.lines["payload"]
     if points.is_empty():
         return _figure([], frame, {})
@@ -265,7 +265,7 @@ def segment_sizes(direction: Direction, frame: Frame, full_bytes: int | None) ->
 
 
 def throughput(directions: dict[str, Direction], frame: Frame, bin_ns: int) -> Figure:
-    """New payload per bin in each direction, as a rate. Keys are the traces' names."""
+    """New payload per bin and direction, as a rate. Keys of `directions` are the names of the traces."""
     looks = ((BLUE, "solid"), (PURPLE, "dash"))
     traces = [
         _rate(name, direction, frame, bin_ns, colour, dash)
@@ -285,9 +285,9 @@ def _figure(traces: Sequence[dict[str, Any] | None], frame: Frame, y_axis: dict[
 def _line(
     points: pl.DataFrame, frame: Frame, name: str, colour: str, dash: str = "solid", backdrop: float | None = None
 ) -> dict[str, Any] | None:
-    """A value that holds until the next one.
+    """A step line: each value holds until the next one.
 
-    A backdrop may not press the rest of the figure flat: the page shows it only up to `backdrop` times the height of the rest.
+    A backdrop must not compress the rest of the figure: the page shows it only up to `backdrop` times the height of the rest.
     """
     if points.is_empty():
         return None
@@ -321,7 +321,7 @@ def _samples(points: pl.DataFrame, frame: Frame, name: str, marker: dict[str, An
 
 
 def _bursts(direction: Direction, frame: Frame) -> dict[str, Any] | None:
-    """Each segment a vertical stroke from its first to its last byte; each run of segments a stroke from its start to its end."""
+    """One stroke per segment, from its first to its last byte, or per run of segments, from its start to its end."""
     bursts = direction.bursts
     if bursts.is_empty():
         return None
@@ -341,12 +341,12 @@ def _bursts(direction: Direction, frame: Frame) -> dict[str, Any] | None:
 
 
 def _strokes(starts: list[Any], ends: list[Any]) -> list[Any]:
-    """Start, end, nothing; start, end, nothing; and so on."""
+    """Interleave starts, ends and None: `start, end, None, start, end, None, …`. None separates the strokes."""
     return [value for start, end in zip(starts, ends, strict=True) for value in (start, end, None)]
 
 
 def _mark(name: str, direction: Direction, frame: Frame) -> dict[str, Any]:
-    """A symbol at the segment's first byte, and a stroke over the bytes it carries."""
+    """A mark: a symbol at the segment's first byte, and a stroke over its bytes."""
     mark, points, count = MARKS[name], direction.marks[name], direction.mark_counts[name]
     shown = f"{count:,}" if count == points.height else f"{points.height:,} of {count:,}"
     payload = points["payload_bytes"].to_list()
@@ -374,7 +374,7 @@ def _mark(name: str, direction: Direction, frame: Frame) -> dict[str, Any]:
 
 
 def _rate(name: str, direction: Direction, frame: Frame, bin_ns: int, colour: str, dash: str) -> dict[str, Any]:
-    """Every bin from the first segment to the last, empty ones too."""
+    """The throughput of every bin from the first segment to the last, including empty ones."""
     bins = max(frame.duration_ns, 0) // bin_ns + 1
     totals = [0] * (bins + 1)
     for t_ns, unique_bytes in direction.throughput.iter_rows():

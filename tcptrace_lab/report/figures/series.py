@@ -1,11 +1,10 @@
-"""Segments → what the figures of the chosen connections are drawn from, in one pass with bounded memory.
+"""Reads the data of the figures of all chosen connections, in one pass over the segments and with bounded memory.
 
-The tables of segments and of intervals may be larger than memory. They are read once, for all chosen connections and windows together;
-each slice is reduced to a bounded number of points before the next one is taken. Exact counts are kept of
-whatever is thinned out, so that the page can say what it leaves away.
+The tables of segments and intervals may be larger than memory. They are read once, for all chosen connections and windows together. Each
+slice is reduced to a bounded number of points before the next one is read. Exact counts remain, so that the page can state what it omits.
 
-A *direction* is named by its sender: `from_client=True` is the data of the client and the ACKs of the server for it.
-All times are nanoseconds since the connection's first segment.
+A *direction* is named by its sender: `from_client=True` is the client's data and the server's ACKs for it. All times are in ns since the
+connection's first segment.
 """
 
 from __future__ import annotations
@@ -28,37 +27,37 @@ if TYPE_CHECKING:
     from tcptrace_lab.report.shape import Analysed
 
 SLICE_ROWS = 262_144
-"""Rows worked on together, about 20 MB: what is asked of a few thousand rows costs as much as of a few hundred."""
+"""Rows per slice, about 20 MB. Large slices are efficient: a query on a few thousand rows costs as much as one on a few hundred."""
 
 HELD_POINTS = 20_000
-"""Points of one series held between two slices; several times what is drawn in the end, so that reducing twice costs nothing visible."""
+"""Points of one series kept between two slices: several times the number drawn, so that reducing twice has no visible effect."""
 
 COLUMNS = ("frame", "ts_ns", "conn", "from_client", "seq", "ack", "payload_bytes", "flags", "window_bytes", "kind", "ack_lag_ns", "rtt_ns")
 """The columns of `schema.SEGMENTS` that the figures need."""
 
 WAIT_COLUMNS = ("conn", "from_client", "start_ns", "end_ns", "cause")
-"""And those of `schema.LEDGER`."""
+"""The columns of `schema.LEDGER` that the figures need."""
 
 SENDER_MARKS = (*schema.RESENT, "out_of_order", "network_duplicate", "capture_duplicate", "keepalive", "zero_window_probe", "reset")
-"""Kinds of the sender's segments that get a mark of their own; all of them are counted, and drawn up to the budget."""
+"""Kinds of the sender's segments that are drawn as marks, up to the limit of points. All of them are counted."""
 
 MARKS = (*SENDER_MARKS, "syn", "fin", "zero_window", "peer_reset", "duplicate_ack")
-"""Every mark of a time-sequence figure. `zero_window`, `peer_reset` and `duplicate_ack` are the receiver's."""
+"""All marks of a time-sequence figure. `zero_window`, `peer_reset` and `duplicate_ack` are segments of the receiver."""
 
 _FILLING_KINDS = (*schema.RESENT, "out_of_order")
 
 _AGAIN_KINDS = (*_FILLING_KINDS, "keepalive", "zero_window_probe", "network_duplicate", "capture_duplicate")
-"""Kinds whose bytes count as new only where they go beyond all that was sent, or fill a hole."""
+"""Kinds whose bytes are new only beyond the highest offset sent, or within a hole."""
 
 
 class Request(NamedTuple):
-    """A connection to be drawn, and how many points it may take.
+    """A connection to draw, and its limits of points.
 
     Attributes:
         conn, first_frame, last_frame, first_ts_ns, duration_ns: as in `schema.CONNECTIONS`.
-        data_segments: segments with data, by direction (`from_client`); directions without data are left out.
-        line_points: points for each line, by direction.
-        mark_points: marks in the time-sequence figure, by direction.
+        data_segments: number of data segments by direction (`from_client`); directions without data are absent.
+        line_points: maximum points of each line, by direction.
+        mark_points: maximum marks in the time-sequence figure, by direction.
     """
 
     conn: int
@@ -72,22 +71,23 @@ class Request(NamedTuple):
 
     @property
     def bin_ns(self) -> int:
-        """Width of a throughput bin."""
+        """Width of a throughput bin in ns."""
         return bin_width_ns(self.duration_ns, max(self.data_segments.values(), default=0))
 
 
 @dataclass(slots=True)
 class Direction:
-    """What one direction's figures are drawn from. Frames are sorted by frame number.
+    """The data of one direction's figures. Rows are in frame order.
 
     Attributes:
-        bursts: `t_ns t_end_ns low high segments payload_bytes frame frame_end`: data segments, or runs of them where there are
-            more than fit; offsets from `low` to `high` (exclusive).
-        lines: `acked window_edge flight offered rtt ack_lag payload`, each `t_ns y frame`.
-        marks: by name of `MARKS`: `t_ns low payload_bytes frame`.
-        mark_counts: how many there were of each, drawn or not.
-        line_counts: the same for lines, in changes or samples.
-        throughput: `t_ns unique_bytes` per bin, empty bins left out.
+        bursts: `t_ns t_end_ns low high segments payload_bytes frame frame_end`: data segments, or runs of them if there are too many;
+            stream offsets from `low` to `high` (exclusive).
+        merged: whether `bursts` may contain runs of several segments.
+        lines: `acked window_edge flight offered rtt ack_lag payload`, each with `t_ns y frame`.
+        line_counts: number of changes or samples of each line, including those left out.
+        marks: name in `MARKS` → `t_ns low payload_bytes frame`.
+        mark_counts: number of marks of each name, including those left out.
+        throughput: `t_ns unique_bytes` per bin, without empty bins.
     """
 
     bursts: pl.DataFrame
@@ -100,12 +100,15 @@ class Direction:
 
 
 def read(analysis: Analysed, requests: Sequence[Request], windows: Sequence[Window] = ()) -> dict[int, dict[bool, Direction]]:
-    """Read the series of all requested connections, by `conn` and direction.
+    """Read the series of all requested connections.
 
     Args:
-        analysis: whose segments and ledger are read.
-        requests: connections, each at most once.
-        windows: pick their rows as these go by.
+        analysis: the analysis with segments and ledger.
+        requests: the connections, each at most once.
+        windows: windows of findings; they collect their rows in the same pass.
+
+    Returns:
+        `conn` → `from_client` → series.
     """
     ways: dict[int, dict[bool, _Way]] = {request.conn: {} for request in requests}
     for request in requests:
@@ -132,7 +135,7 @@ def read(analysis: Analysed, requests: Sequence[Request], windows: Sequence[Wind
 
 
 def of_rows(rows: pl.DataFrame, *, from_client: bool) -> Direction:
-    """What a time-sequence figure of a few rows of one connection shows, as `Tracker` gives them, with nothing left away."""
+    """The data of a time-sequence figure for a few rows of one connection (from `Tracker`), without any reduction."""
     frames, begin_ns, span_ns = rows["frame"], rows["ts_ns"][0] - rows["t_ns"][0], rows["t_ns"][-1] - rows["t_ns"][0]
     side = {from_client: rows.height * len(MARKS)}
     collector = _Collector(
@@ -145,7 +148,7 @@ def of_rows(rows: pl.DataFrame, *, from_client: bool) -> Direction:
 
 
 def bin_width_ns(duration_ns: int, data_segments: int) -> int:
-    """A round bin width (1, 2 or 5 times a power of ten, ns): between 20 and 200 bins, and about four data segments in each."""
+    """A round bin width (1, 2 or 5 times a power of ten) in ns, for 20 to 200 bins with about four data segments each."""
     bins = min(max(data_segments // 4, 20), 200)
     wanted_ns = max(duration_ns / bins, 1.0)
     decade = 1
@@ -155,9 +158,9 @@ def bin_width_ns(duration_ns: int, data_segments: int) -> int:
 
 
 def _passing(analysis: Analysed, conns: Sequence[int], *, with_ledger: bool) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
-    """Segments and intervals of the ledger of these connections, a bounded number at a time, and in one pass over a large capture.
+    """Segments and ledger intervals of these connections, in bounded batches and one pass over the capture.
 
-    Segments come in frame order, intervals behind all segments of their connection.
+    Segments are in frame order. Intervals follow all segments of their connection.
     """
     columns = [name for name in schema.SEGMENTS.names if name in COLUMNS]  # in the order of the source, see `reread.PULL_VALUES`
     timed, own = pl.col("ts_ns").is_not_null(), pl.col("conn").is_in(conns)
@@ -177,11 +180,11 @@ def _passing(analysis: Analysed, conns: Sequence[int], *, with_ledger: bool) -> 
 
 
 def _slices(passing: Iterator[tuple[pl.DataFrame, pl.DataFrame]]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
-    """Some of what passes as one."""
+    """Merge batches into slices of at least `SLICE_ROWS` rows (the last one may be smaller)."""
     held: list[tuple[pl.DataFrame, pl.DataFrame]] = []
     for both in passing:
         held.append(both)
-        del both  # what is still named stays in memory until the next comes
+        del both  # a remaining reference would keep the batch in memory until the next one
         if sum(segments.height + waits.height for segments, waits in held) >= SLICE_ROWS:
             yield _taken(held)
     if held:
@@ -189,19 +192,19 @@ def _slices(passing: Iterator[tuple[pl.DataFrame, pl.DataFrame]]) -> Iterator[tu
 
 
 def _taken(held: list[tuple[pl.DataFrame, pl.DataFrame]]) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """All that is held, as one; it is held no more."""
+    """Concatenate all collected batches, and empty the list."""
     segments, waits = (pl.concat(rows) for rows in zip(*held, strict=True))
     held.clear()
     return segments, waits
 
 
 def _by_connection(rows: pl.DataFrame) -> list[pl.DataFrame]:
-    """The rows of each connection."""
+    """The rows, split by connection."""
     return [rows] if rows["conn"].n_unique() == 1 else rows.partition_by("conn", maintain_order=True)
 
 
 def _runs(waits: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
-    """The intervals of each connection, which stand together."""
+    """Connection and its intervals, which are contiguous in `waits`."""
     begin = 0
     for length, conn in waits["conn"].rle().struct.unnest().iter_rows():
         yield conn, waits.slice(begin, length)
@@ -210,7 +213,7 @@ def _runs(waits: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
 
 @dataclass(slots=True)
 class _Line:
-    """A line that never holds more than about `HELD_POINTS` points."""
+    """A line that is reduced to `HELD_POINTS` points whenever it has twice as many."""
 
     parts: list[pl.DataFrame] = field(default_factory=list)
     count: int = 0
@@ -230,7 +233,7 @@ class _Line:
 
 @dataclass(slots=True)
 class _Marks:
-    """Marks of one name, never more than about `HELD_POINTS`."""
+    """Marks of one name, reduced to `HELD_POINTS` whenever there are more than twice as many."""
 
     parts: list[pl.DataFrame] = field(default_factory=list)
     count: int = 0
@@ -248,10 +251,10 @@ class _Marks:
 
 
 class _Collector:
-    """One direction, slice after slice."""
+    """Collects the series of one direction, slice by slice."""
 
     def __init__(self, request: Request, *, from_client: bool, only_sequence: bool = False) -> None:
-        """For all figures, or only for the one of time and sequence."""
+        """Collect for all figures, or only for the time-sequence figure (`only_sequence`)."""
         self.request = request
         self.from_client = from_client
         self.only_sequence = only_sequence
@@ -263,7 +266,7 @@ class _Collector:
         self.bins: Counter[int] = Counter()
 
     def add(self, rows: pl.DataFrame) -> None:
-        """Take the next rows of the connection, both directions, as `Tracker` gives them for this one."""
+        """Add the next rows of the connection, of both directions, as `Tracker` returns them for this direction."""
         seen = rows.select(_SEQUENCE if self.only_sequence else _ALL)
 
         def points(which: str, **columns: pl.Series) -> pl.DataFrame:
@@ -283,11 +286,11 @@ class _Collector:
             self._add_bins(unique, changes)
 
     def _add_bins(self, unique: pl.DataFrame, changes: pl.DataFrame) -> None:
-        """Count the bytes of the sender's data segments that this capture sees for the first time.
+        """Add the sender's bytes that the capture sees for the first time to the throughput bins.
 
         Args:
-            unique: `t_ns unique_bytes` of each, apart from what fills holes.
-            changes: `place seq payload_bytes sent_before` of those of them that open or may fill one.
+            unique: `t_ns unique_bytes` of each data segment, without the bytes that fill holes.
+            changes: `place seq payload_bytes sent_before` of the segments that open a hole or may fill one; `place` is the row in `unique`.
         """
         filled: dict[int, int] = {}
         for place, seq, payload_bytes, sent_before in changes.iter_rows():
@@ -323,14 +326,14 @@ class _Collector:
 
 
 class _Way(NamedTuple):
-    """Who takes the rows of one direction: what follows it, what all figures are drawn from, and places of findings."""
+    """The consumers of one direction's rows: its tracker, the collector of its series (None without figures), and windows of findings."""
 
     tracker: Tracker
     collector: _Collector | None
     windows: list[Window]
 
     def take(self, part: pl.DataFrame) -> None:
-        """The next rows of the connection."""
+        """Pass on the next rows of the connection."""
         if self.collector is None and all(window.is_full for window in self.windows):
             return
         rows = self.tracker.follow(part)
@@ -345,7 +348,7 @@ _ORDINARY = _MINE & ~_KIND.is_in(SENDER_MARKS)
 _ALIVE = ~_MINE & ~has(RST)
 _DATA = _MINE & (pl.col("payload_bytes") > 0)
 _NEW = _DATA & ~has(RST)
-"""Rows whose bytes may be new."""
+"""Segments whose bytes may be new."""
 
 _MARKED = {
     **{name: _MINE & (pl.col("kind") == name) for name in SENDER_MARKS},
@@ -355,23 +358,23 @@ _MARKED = {
     "peer_reset": ~_MINE & has(RST),
     "duplicate_ack": _ALIVE & (pl.col("kind") == "duplicate_ack"),
 }
-"""Which rows get each of `MARKS`."""
+"""Name in `MARKS` → condition of the segments that get this mark."""
 
 _MARK_OFFSETS = dict.fromkeys(SENDER_MARKS, "seq") | {
-    "reset": "stood",  # it may carry any sequence number; it is drawn where the stream stood
+    "reset": "stood",  # a reset may have any sequence number, so it is drawn at the highest offset sent
     "syn": "seq",
     "fin": "end",
     "zero_window": "ack",
     "peer_reset": "acknowledged",
     "duplicate_ack": "ack",
 }
-"""And where on the sequence axis it stands: a column of `_SEQUENCE`."""
+"""Name in `MARKS` → column of `_SEQUENCE` with the mark's position on the sequence axis."""
 
 _SENT_SCHEMA = {"t_ns": pl.Int64, "seq": pl.Int64, "payload_bytes": pl.Int64, "frame": pl.UInt64}
 
 
 def _bursts(sent: pl.DataFrame, run: int, silence_ns: int) -> pl.DataFrame:
-    """Data segments in runs of up to `run`; a run ends at a pause longer than `silence_ns`, so that no stroke hides one."""
+    """Merge data segments into runs of up to `run`. A pause longer than `silence_ns` ends a run, so that a stroke never hides it."""
     t_ns, seq, payload_bytes, frame = (pl.col(name) for name in _SENT_SCHEMA)
     bursts = sent.select(
         t_ns,
@@ -397,7 +400,7 @@ def _bursts(sent: pl.DataFrame, run: int, silence_ns: int) -> pl.DataFrame:
 
 
 def _changes(source: str) -> pl.Expr:
-    """Where a step line changes, and where it ends, so that it reaches the end."""
+    """True for rows where a step line changes, and for its last row, so that the line extends to its end."""
     y = pl.col(source)
     last = pl.int_range(pl.len()) == y.is_not_null().arg_true().last()
     return y.is_not_null() & (y.ne_missing(y.forward_fill().shift(1)) | last)
@@ -412,7 +415,7 @@ _LINES = {
     "ack_lag": "ack_lag_ns",
     "payload": "payload_bytes",
 }
-"""Each line, and its column of the rows."""
+"""Line → column of the tracked rows."""
 
 _SEQ, _PAYLOAD, _SENT_BEFORE = pl.col("seq"), pl.col("payload_bytes"), pl.col("sent_before")
 _FRESH = (_SEQ + _PAYLOAD - pl.max_horizontal(_SEQ, _SENT_BEFORE)).clip(0, _PAYLOAD)
@@ -428,7 +431,7 @@ _SEQUENCE = [
     pl.coalesce("sent", pl.lit(0)).alias("stood"),
     pl.coalesce("acked", "sent", pl.lit(0)).alias("acknowledged"),
 ]
-"""Which rows a time-sequence figure has of each kind, and where its marks stand: one query instead of two dozen."""
+"""Columns for a time-sequence figure: conditions for segments, lines and marks, and positions of marks. One query computes all of them."""
 
 _ALL = [
     *_SEQUENCE,
@@ -440,4 +443,4 @@ _ALL = [
     (_NEW & _CHANGES_HOLES).alias("holes"),
     (_NEW.cum_sum() - 1).alias("place"),
 ]
-"""`_SEQUENCE`, and what all other figures of a direction need."""
+"""`_SEQUENCE` and the columns that the other figures of a direction need."""

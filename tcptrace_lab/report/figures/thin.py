@@ -1,8 +1,8 @@
-"""Which points of a long series are drawn.
+"""Reduces the points of long series for drawing. This module is independent of TCP.
 
-Nothing here knows TCP: rows in, rows out. A line keeps the first, the last, the lowest and the highest point of each of its columns of
-pixels, and both ends of the longest silences, so that a stall never moves. Marks are thinned evenly. Budgets are shared so that small
-consumers get all they need before large ones are cut.
+A line keeps the first, last, lowest and highest point of each pixel column, and both ends of the longest gaps, so that stalls keep their
+position. Marks are thinned evenly. When several series share a limit of points, small series get all they need before large ones are
+reduced.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 LONGEST_GAPS = 40
-"""Silences of a series whose two ends are always drawn. A heuristic: more than a reader can look at in one figure."""
+"""Number of the longest gaps whose two ends are always drawn (a heuristic: more than a reader can inspect in one figure)."""
 
 FEWEST_LINE_POINTS = 16
-"""Below this there is nothing to gain from thinning."""
+"""Minimum number of points: a smaller limit would not save anything."""
 
 POINTS_PER_COLUMN = (2, 4)
-"""Of a line that only climbs, the first is the lowest and the last the highest; of others these are four."""
+"""Points per pixel column: two for an increasing line, whose first point is the lowest and whose last is the highest; four for others."""
 
 
 def share(needs: Sequence[int], budget: int) -> list[int]:
-    """Divide `budget` among consumers, none getting more than it needs.
+    """Divide `budget` among consumers with the given needs.
 
-    Equal shares; what the small ones leave over goes to the large ones. The sum is at most `budget`.
+    Each gets an equal share, but not more than it needs; the remainder goes to the larger ones. The sum is at most `budget`.
     """
     granted = [0] * len(needs)
     left = max(budget, 0)
@@ -40,14 +40,14 @@ def share(needs: Sequence[int], budget: int) -> list[int]:
 
 
 def even(count: int, keep: int) -> list[int]:
-    """Positions of at most `keep` of `count` items, evenly spread, the first and the last among them."""
+    """Indices of at most `keep` of `count` items, evenly spaced, including the first and the last."""
     if count <= keep:
         return list(range(count))
     return [place * (count - 1) // max(keep - 1, 1) for place in range(keep)]
 
 
 def gap_ends(x: pl.Series, gaps: int = LONGEST_GAPS) -> pl.Series:
-    """Positions on both sides of the `gaps` longest steps of `x`."""
+    """Indices on both sides of the `gaps` longest steps of `x`."""
     steps = x.diff()
     long = (steps >= steps.top_k(gaps).min()).arg_true()
     after = long.gather(steps.gather(long).arg_sort(descending=True)).head(gaps)
@@ -55,15 +55,15 @@ def gap_ends(x: pl.Series, gaps: int = LONGEST_GAPS) -> pl.Series:
 
 
 def all_fit(count: int, keep: int) -> bool:
-    """Whether `line` keeps all of so many points."""
+    """Whether `line` keeps all of `count` points."""
     return count <= max(keep, FEWEST_LINE_POINTS) + 2 * LONGEST_GAPS
 
 
 def line(rows: pl.DataFrame, x: str, y: str, keep: int) -> pl.DataFrame:
-    """About `keep` of the rows, which draw the same line as all of them; ends, extremes and long silences stay.
+    """Reduce rows to about `keep` that draw the same line. Ends, extremes and long gaps remain.
 
-    At most `max(keep, FEWEST_LINE_POINTS) + 2 * LONGEST_GAPS` rows, in their order. `x` need not be sorted (clocks step back); then
-    columns are cut by position instead of by time.
+    The result has at most `max(keep, FEWEST_LINE_POINTS) + 2 * LONGEST_GAPS` rows, in order. `x` need not be sorted (timestamps may run
+    backwards); pixel columns are then split by index instead of by time.
     """
     if all_fit(rows.height, keep):
         return rows
@@ -74,7 +74,7 @@ def line(rows: pl.DataFrame, x: str, y: str, keep: int) -> pl.DataFrame:
 
 
 def _of_columns(across: pl.Series, y: pl.Series, columns: int) -> pl.Series:
-    """Positions of the first, last, lowest and highest point of each of so many columns; `across` is sorted and begins with 0."""
+    """Indices of the first, last, lowest and highest point in each of `columns` columns. `across` is sorted and starts at 0."""
     place, width = pl.col("place"), (across[-1] + 1) / columns
     rows = pl.DataFrame({"column": (across / width).floor().set_sorted(), "y": y}).with_row_index("place")
     found = rows.group_by("column").agg(place.first(), last=place.last(), low=pl.col("y").arg_min(), high=pl.col("y").arg_max())

@@ -1,6 +1,6 @@
-"""What is true just after each segment, for the data of one direction: how far it was sent and acknowledged, and where its window ends.
+"""The state of one direction after each segment: the highest offset sent, the highest offset ACKed, and the right edge of the window.
 
-The rows of a connection come some at a time; what was true before them is kept from one time to the next.
+The rows of a connection arrive in batches. The tracker keeps the state between batches.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ FIN, SYN, RST = 1, 2, 4
 """Bits of `flags` (RFC 9293, 3.1)."""
 
 MADE = ("t_ns", "mine", "sent", "acked", "edge", "sent_before", "flight", "offered")
-"""The columns that `Tracker.follow` puts beside those of the segments."""
+"""The columns that `Tracker.follow` adds to those of the segments."""
 
 
 def has(flag: int) -> pl.Expr:
-    """True for the segments that carry this bit."""
+    """An expression that is true for segments with this flag."""
     return (pl.col("flags") & flag) != 0
 
 
 class Tracker:
-    """Follows one direction, named by its sender, through the rows of its connection."""
+    """Tracks the state of one direction, named by its sender, through the rows of its connection."""
 
     def __init__(self, first_ts_ns: int, *, from_client: bool) -> None:
-        """Begin at the connection's first segment."""
+        """Start at the connection's first segment, whose time is `first_ts_ns`."""
         self._first_ts_ns = first_ts_ns
         self._from_client = from_client
         self._sent: int | None = None
@@ -31,11 +31,12 @@ class Tracker:
         self._edge: int | None = None
 
     def follow(self, part: pl.DataFrame) -> pl.DataFrame:
-        """The next rows of the connection, both directions, in frame order.
+        """Process the next rows of the connection, of both directions, in frame order.
 
         Returns:
-            The rows with `t_ns` since the connection's first segment, `mine` (sent in this direction), and as offsets just after each row
-            `sent`, `acked` and `edge` (of the window); `sent_before` the row, and in bytes `flight` and `offered`. Null while unknown.
+            The rows with the columns `MADE`: `t_ns` since the connection's first segment; `mine` (sent in this direction); the stream
+            offsets `sent`, `acked` and `edge` (of the window) after the row; `sent_before`, the value of `sent` before the row; `flight`
+            and `offered` in bytes. Unknown values are null.
         """
         mine = pl.col("from_client") == self._from_client
         reset = has(RST)
@@ -48,13 +49,13 @@ class Tracker:
             pl.max_horizontal(sent.cum_max().forward_fill(), pl.lit(self._sent, pl.Int64)).alias("sent"),
             pl.max_horizontal(acked.cum_max().forward_fill(), pl.lit(self._acked, pl.Int64)).alias("acked"),
         )
-        # An ACK that arrives late, behind a newer one, says nothing about the window now.
+        # An old ACK that arrives after a newer one does not update the window.
         current = ~mine & ~reset & (pl.col("ack") == pl.col("acked"))
         edge = pl.when(current).then(pl.col("ack") + pl.col("window_bytes")).forward_fill().fill_null(pl.lit(self._edge, pl.Int64))
         rows = rows.with_columns(
             edge.alias("edge"),
             pl.col("sent").shift(1).fill_null(pl.lit(self._sent, pl.Int64)).alias("sent_before"),
-            # Below zero, the ACK is for data that the capture did not see: then nobody knows what is on its way.
+            # A negative flight means that the ACK covers data missing from the capture, so the flight is unknown.
             pl.when(pl.col("sent") >= pl.col("acked")).then(pl.col("sent") - pl.col("acked")).alias("flight"),
             (edge - pl.col("acked")).alias("offered"),
         )

@@ -1,7 +1,7 @@
-"""Where a finding is looked at closely: which frames, and every segment and wait around them, kept while the capture goes by.
+"""Collects the segments and waits around a finding, while the capture is read, for the finding's figure.
 
-A finding names the frames that prove it. One place of them is shown: the longest wait that it is about, or, where the ledger has none, the
-first frames. From there so many segments each way are kept, whatever the size of the capture.
+A finding names its evidence frames. The figure shows one place: the longest wait of the finding, or its first frames if the ledger has no
+such wait. A bounded number of segments before and after it is kept, for captures of any size.
 """
 
 from __future__ import annotations
@@ -18,35 +18,36 @@ if TYPE_CHECKING:
     from tcptrace_lab.findings.finding import Finding
 
 AROUND_SEGMENTS = 150
-"""Segments of the connection, both directions, that are kept before the place and behind it."""
+"""Maximum number of segments, of both directions, kept before the place and after it."""
 
 BETWEEN_SEGMENTS = 500
-"""Segments kept from the first frame of the place to the last: where there are more, the first half and the last half of so many."""
+"""Maximum number of segments kept between the first and last frame of the place. If there are more, the first and the last half of this
+number are kept."""
 
 FIRST_FRAMES = 6
-"""Frames that make a place where no wait does: the first (a heuristic: what repeats is seen in a few)."""
+"""Number of evidence frames that define the place if there is no wait (a heuristic: a few frames show a repeated pattern)."""
 
 LEAST_AROUND = 20
-"""Segments shown on either side, if time allows."""
+"""Number of segments to show before and after the place, if the maximum margin allows."""
 
 LEAST_MARGIN, MOST_MARGIN = 2.0, 6.0
-"""Time shown on either side of a wait, as multiples of it: at least, and at most for the sake of `LEAST_AROUND` segments. (Heuristics: the
-wait takes from a thirteenth to a fifth of the width.)"""
+"""Minimum and maximum margin on both sides of a wait, as multiples of its duration. Margins above the minimum are for `LEAST_AROUND`
+segments. (Heuristics: the wait takes a thirteenth to a fifth of the figure's width.)"""
 
 FRAMES_MARGIN = 0.25
-"""The same where the place is no wait, but some frames."""
+"""Margin on both sides of a place without a wait, as a multiple of the time between its frames."""
 
 
 class Place(NamedTuple):
-    """What is shown of one finding.
+    """The part of the capture that a finding's figure shows.
 
     Attributes:
         conn, from_client: the connection, and the direction whose data is drawn.
-        first_ts_ns: the connection's first segment.
-        causes: what the ledger calls the waits that the finding is about.
-        first_frame, last_frame: all between them is shown, as far as there is room.
-        margins: time shown on either side, as a multiple of the time between them: at least, and at most.
-        frames: those that prove the finding, here and elsewhere.
+        first_ts_ns: time of the connection's first segment.
+        causes: causes of the waits that the finding is about.
+        first_frame, last_frame: the figure shows all segments between these frames, up to `BETWEEN_SEGMENTS`.
+        margins: minimum and maximum margin on both sides, as multiples of the time between these frames.
+        frames: all evidence frames of the finding.
     """
 
     conn: int
@@ -60,13 +61,13 @@ class Place(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """What goes by at a place.
+    """The rows collected for a place.
 
     Attributes:
-        rows: as `tracked.Tracker` gives them, in frame order; one more at either end than the times below hold, so that lines go through.
-        waits: begin, end and cause of the intervals of the direction in these times, in order of time.
-        from_ns, to_ns: the times that are shown, since the connection's first segment.
-        omitted: segments in the middle that had no room.
+        rows: rows of `tracked.Tracker` in frame order, with one more at each end than the time range below, so that lines reach the edge.
+        waits: start, end and cause of the direction's ledger intervals in this range, in order of time.
+        from_ns, to_ns: the time range of the figure, since the connection's first segment.
+        omitted: number of segments left out in the middle.
     """
 
     rows: pl.DataFrame
@@ -77,12 +78,12 @@ class Kept(NamedTuple):
 
 
 def place(finding: Finding, longest: pl.DataFrame, begins_ns: Mapping[int, int | None]) -> Place | None:
-    """Where to look at a finding; None where it names no frames, or no direction, or the capture has no times.
+    """The place of a finding; None if it has no frames or no direction, or the capture has no timestamps.
 
     Args:
-        finding: with its frames in order.
-        longest: rows of `schema.LEDGER`, the longest waits.
-        begins_ns: the first segment of each connection.
+        finding: the finding, with its evidence frames in order.
+        longest: rows of `schema.LEDGER`: the longest waits.
+        begins_ns: connection → time of its first segment.
     """
     begin_ns = None if finding.conn is None else begins_ns.get(finding.conn)
     if finding.conn is None or finding.from_client is None or begin_ns is None or not finding.evidence_frames:
@@ -95,7 +96,7 @@ def place(finding: Finding, longest: pl.DataFrame, begins_ns: Mapping[int, int |
 
 
 def _longest_wait(finding: Finding, longest: pl.DataFrame) -> tuple[int, int] | None:
-    """The frames around the longest wait that the finding names."""
+    """The frames before and after the finding's longest wait, among waits whose frames are evidence frames; None without any."""
     own = longest.filter((pl.col("conn") == finding.conn) & (pl.col("from_client") == finding.from_client))
     frames = {*finding.evidence_frames}
     waits = [
@@ -109,7 +110,7 @@ def _longest_wait(finding: Finding, longest: pl.DataFrame) -> tuple[int, int] | 
 
 @dataclass(slots=True)
 class Window:
-    """Keeps the rows of a place as they go by, never more than a bounded number."""
+    """Collects a bounded number of rows around a place."""
 
     place: Place
     _before: pl.DataFrame = field(default_factory=pl.DataFrame)
@@ -121,11 +122,11 @@ class Window:
 
     @property
     def is_full(self) -> bool:
-        """True if no later segment belongs here."""
+        """True if no later segment is needed."""
         return self._after.height >= AROUND_SEGMENTS
 
     def pick(self, rows: pl.DataFrame) -> None:
-        """Keep what belongs here of the next rows of the connection, as `tracked.Tracker` gives them for this direction."""
+        """Collect from the next rows of the connection, as `tracked.Tracker` returns them for this direction."""
         if self.is_full:
             return
         frames = rows["frame"]
@@ -139,7 +140,7 @@ class Window:
         self._after = _with(self._after, rows, end, min(end + AROUND_SEGMENTS - self._after.height, rows.height))
 
     def wait(self, waits: pl.DataFrame) -> None:
-        """Keep what belongs here of the next rows of the connection's ledger; all its segments have gone by."""
+        """Collect from the next rows of the connection's ledger. All segments of the connection were read before."""
         if self._first.height:
             from_ns, to_ns = (self.place.first_ts_ns + time_ns for time_ns in self._times())
             shown = (pl.col("end_ns") > from_ns) & (pl.col("start_ns") < to_ns)
@@ -147,7 +148,7 @@ class Window:
             self._waits += own[["start_ns", "end_ns", "cause"]].iter_rows()
 
     def finish(self) -> Kept | None:
-        """What was kept, cut to the times that are shown; None where the place was not met."""
+        """The collected rows within the shown time range; None if the capture has no segment of the place."""
         if self._first.is_empty():
             return None
         from_ns, to_ns = self._times()
@@ -159,7 +160,7 @@ class Window:
         return [part for part in (self._before, self._first, self._last, self._after) if part.height]
 
     def _times(self) -> tuple[int, int]:
-        """What is shown: the time between the place's two ends, and margins as far as segments were kept."""
+        """The shown time range: from the first to the last frame of the place, with margins as far as segments were kept."""
         kept = pl.concat([part["t_ns"] for part in self._parts()])
         start_ns, end_ns = kept[self._before.height], kept[-1 - self._after.height]
         least, most = (round(margin * (end_ns - start_ns)) for margin in self.place.margins)
@@ -174,7 +175,7 @@ class Window:
 
 
 def _with(kept: pl.DataFrame, rows: pl.DataFrame, begin: int, end: int) -> pl.DataFrame:
-    """What was kept, and copies of the rows from one place to another: a slice would keep all others, too."""
+    """Append copies of the rows from index `begin` to `end`. A slice instead of a copy would keep all rows in memory."""
     if begin == end:
         return kept
     more = rows[pl.int_range(begin, end, eager=True)]

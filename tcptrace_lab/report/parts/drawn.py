@@ -1,4 +1,4 @@
-"""The connections that get figures: facts, five figures for each direction with data, and what those leave away."""
+"""Connections with figures: their facts, the figures of each direction with data, and notes on what these leave out."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 _LABELS = {"client": "client → server", "server": "server → client"}
 
 _TABLE_FACTS = {"duration_ns", "client_bytes", "server_bytes", "resent", "rtt_min_ns", "throughput_bps", "closed_by"}
-"""Columns of the connection table that are repeated above a connection's figures."""
+"""Columns of the connection table that also appear above a connection's figures."""
 
 
 class Spent(NamedTuple):
-    """Where the time went: rows of `schema.ACCOUNTS`, and of `schema.LEDGER` and `schema.STALLS` the longest."""
+    """Time by cause: rows of `schema.ACCOUNTS`, and the longest rows of `schema.LEDGER` and `schema.STALLS`."""
 
     accounts: pl.LazyFrame
     longest: pl.DataFrame
@@ -43,12 +43,12 @@ def connections(
     """Read and draw the chosen rows of `schema.CONNECTIONS`, in their order.
 
     Args:
-        analysis: whose connections they are.
-        chosen: as `choose.drawn` gives them.
-        time: where it went.
-        resolution_ns: of the capture's clock.
-        windows: take their rows in the same pass.
-        room: for points of figures.
+        analysis: the analysis of the connections.
+        chosen: rows of `choose.Chosen.drawn`.
+        time: time by cause.
+        resolution_ns: resolution of the capture's clock.
+        windows: windows of findings; they collect their rows in the same pass.
+        room: limits of points in the figures.
     """
     accounts = {
         row["conn"]: row for row in time.accounts.filter(pl.col("conn").is_in(chosen["conn"].to_list())).collect().iter_rows(named=True)
@@ -65,7 +65,7 @@ def connections(
 
 
 def _rates(chosen: pl.DataFrame, known: pl.DataFrame) -> dict[tuple[int, str], str]:
-    """What is said of the rates of each direction, by `conn` and side; `known` are rows of `schema.RATES` of some connections."""
+    """(`conn`, sender) → text on the rates of that direction. `known` has rows of `schema.RATES` for some connections."""
     keys = {from_client: side for side, from_client in schema.SIDES.items()}
     told = [known.filter(known["conn"].is_in(chosen["conn"].implode()))]
     others = chosen.filter(~chosen["conn"].is_in(known["conn"].implode()))
@@ -166,7 +166,7 @@ def _direction_figures(key: str, direction: series.Direction, frame: plots.Frame
 
 
 def _omitted(label: str, direction: series.Direction) -> list[str]:
-    """What the figures leave away, in words."""
+    """Sentences on what the figures leave out."""
     notes = [
         f"{label}: {points.height:,} of {direction.mark_counts[name]:,} marks “{plots.MARKS[name].label}” drawn, evenly spaced."
         for name, points in direction.marks.items()
@@ -205,7 +205,7 @@ def _facts(row: dict[str, Any], main: str, fast: Mapping[tuple[int, str], str]) 
 
 
 def _line_facts(row: dict[str, Any]) -> list[Value]:
-    """What the line carried and left for data, for each direction with data on a line whose cost is known."""
+    """Load and payload bound of the link, per direction with data, if the overhead of the link type is known."""
     tooltip = schema.CONNECTIONS["client_best_payload_share"].limits
     told = {side: line.sentence(row, side) for side in schema.SIDES if row[f"{side}_payload_bytes"]}
     return [
@@ -214,7 +214,7 @@ def _line_facts(row: dict[str, Any]) -> list[Value]:
 
 
 def _rate_facts(conn: int, fast: Mapping[tuple[int, str], str]) -> list[Value]:
-    """How fast both ends of each direction with data are, and what that bounds."""
+    """The rates of both hosts, and the bound that follows, per direction with data."""
     told = {side: fast.get((conn, side), "") for side in schema.SIDES}
     tooltip = "After Abrams and Chen, 1991: rate of the sender in unlimited bursts, drain rate at the other end, and the lower of the two"
     return [

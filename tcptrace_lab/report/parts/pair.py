@@ -1,4 +1,4 @@
-"""The part of a page that two captures of one transfer add: how the clocks stand, a row per direction, delays and losses over time."""
+"""The report's section on two captures of one transfer: the clocks, a table of directions, and delays and losses over time."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from tcptrace_lab.report.shape import Column, DrawnPair, Figure, PairSection, Value
 
 LISTED_CONNECTIONS, DRAWN_CONNECTIONS = 100, 4
-"""Connections in the table, and those with figures: the ones with most data."""
+"""Maximum numbers of connections in the table and with figures: those with most data."""
 
 POINTS, MARKS = 3_000, 1_000
-"""Points of one line and marks of one kind: about 30 bytes of the report each."""
+"""Maximum numbers of points per line and of marks per kind: about 30 bytes of the report each."""
 
 _SIDES = ("client", "server")
 _LABELS = ("client → server", "server → client")
@@ -31,7 +31,7 @@ _HOVER = "%{y:.4s}s<br>%{x:.6f} s, frame %{customdata}"
 
 
 def section(pair: Pair) -> PairSection:
-    """All of it."""
+    """The contents of the section."""
     found = {row["half"]: row for row in directions(pair.packets).iter_rows(named=True)}
     first = list(pair.endpoints[0].head(LISTED_CONNECTIONS).iter_rows(named=True))
     rows = [
@@ -52,7 +52,7 @@ def section(pair: Pair) -> PairSection:
 
 
 def words(pair: Pair) -> list[str]:
-    """What was compared, and how the clocks stand."""
+    """Sentences on what was compared, and on the clocks."""
     paths = [PurePath(str(capture["path"])) for capture in pair.captures]
     first, second = (str(path) if paths[0].name == paths[1].name else path.name for path in paths)
     near = set(pair.connections["first_is_near_client"])
@@ -126,7 +126,7 @@ def _row(connection: dict[str, Any], side: int, figures: dict[str, Any]) -> dict
 
 
 def _drawn(pair: Pair, place: int) -> DrawnPair | None:
-    """The figures of one pair of connections; None where no packet is in both."""
+    """The figures of one pair of connections; None if no packet is in both captures."""
     packets = pair.packets.filter(pl.col("half") // 2 == place)
     matched = packets.filter(pl.col("fate") == "matched")
     if matched.is_empty():

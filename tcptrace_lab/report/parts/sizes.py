@@ -1,4 +1,4 @@
-"""Message sizes against time, with the slow ranges shaded and those that the stack's rules predict along the foot."""
+"""The figure of message time by message size: measured slow ranges are shaded, and predicted ones are drawn along the bottom."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     from tcptrace_lab.report.shape import SizeFigure
 
 MOST_FIGURES = 4
-"""Groups of messages that are drawn: those with most time in slow ranges; 3,000 messages are some 30 KB of the report."""
+"""Maximum number of groups with a figure: those with most time in slow ranges. 3,000 messages take about 30 kB of the report."""
 
 FOOT = 0.04
-"""Height of the predicted ranges along the foot, of the figure's."""
+"""Height of the predicted ranges along the bottom, as a share of the figure's height."""
 
 _HOVER = "%{x:,} bytes<br>%{y:.4s}s, from frame %{customdata}"
 _SHADE = {"always": 0.75, "timing-dependent": 0.35}
-"""Opacity of what is predicted."""
+"""Kind of prediction → opacity of its range."""
 
 
 def figures(groups: Sequence[GroupSizes]) -> list[SizeFigure]:
-    """One for each group that has slow ranges, the most expensive first."""
+    """One figure per group with slow ranges, the most expensive first."""
     return [_figure(group) for group in groups if group.measured][:MOST_FIGURES]
 
 
@@ -84,7 +84,7 @@ def _drawn(group: GroupSizes) -> plots.Figure:
 def axes(
     traces: Iterable[dict[str, Any] | None], shapes: list[dict[str, Any]], span: tuple[int, int], y_axis: Mapping[str, Any]
 ) -> plots.Figure:
-    """A figure over message sizes."""
+    """A figure whose x axis is message size."""
     beside = max((span[1] - span[0]) * 0.015, 1)
     x_axis = {"title": {"text": "bytes of the message"}, "range": [span[0] - beside, span[1] + beside], "tickformat": ",d"}
     return {
@@ -116,7 +116,7 @@ def _points(rows: pl.DataFrame, name: str, marker: dict[str, Any]) -> dict[str, 
 
 
 def key(name: str, colour: str) -> dict[str, Any]:
-    """An entry of the legend for shapes, which have none."""
+    """A legend entry for shapes: an empty trace, because shapes have no legend entries."""
     return {
         "type": "scatter",
         "mode": "markers",
@@ -129,6 +129,6 @@ def key(name: str, colour: str) -> dict[str, Any]:
 
 
 def span(low: int, high: int, foot: float, head: float, colour: str, opacity: float) -> dict[str, Any]:
-    """A range of sizes in a colour, between two heights that are shares of the figure's."""
+    """A shape that covers a range of sizes, between two heights given as shares of the figure's height."""
     look = {"fillcolor": colour, "opacity": opacity, "line": {"width": 0}, "layer": "below"}
     return {"type": "rect", "xref": "x", "yref": "paper", "x0": low - 0.5, "x1": high + 0.5, "y0": foot, "y1": head, **look}

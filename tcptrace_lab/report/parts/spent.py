@@ -1,4 +1,4 @@
-"""Where the time went: the findings, the bar of each direction, and the longest waits, ready to be shown."""
+"""The report's data on lost time: the findings, the time by cause of each direction, and the longest waits."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from tcptrace_lab.report.shape import Band, Bar, Found, Part, Stall, Zoom
 
 LISTED_STALLS = 20
-"""Waits of a direction that are listed: the longest."""
+"""Maximum number of stalls listed per connection: the longest ones."""
 
 NOT_LISTED = ("handshake", "idle", "application", "peer", "network", "close", "unknown")
-"""Causes whose waits are no stalls: nothing in TCP held anything back."""
+"""Causes whose waits are not stalls, because TCP does not delay any data."""
 
 _KEYS = {from_client: side for side, from_client in SIDES.items()}
 _WAYS = {True: "client → server", False: "server → client"}
 
 
 def found(findings: Iterable[Finding], zooms: Iterable[Zoom | None], ends: Mapping[int, str]) -> list[Found]:
-    """The findings, each with its connection's ends, a display filter for Wireshark and, where there is a place to show, its figure."""
+    """The findings, each with the connection's endpoints, a Wireshark display filter and, if available, its figure."""
     return [
         {
             "place": place,
@@ -53,7 +53,7 @@ def found(findings: Iterable[Finding], zooms: Iterable[Zoom | None], ends: Mappi
 
 
 def bars(account: dict[str, Any] | None) -> list[Bar]:
-    """Each direction's time by cause, the largest first; nothing without time. `account` is a row of `schema.ACCOUNTS`."""
+    """Each direction's time by cause, largest first; directions without time are left out. `account` is a row of `schema.ACCOUNTS`."""
     if account is None:
         return []
     told: list[Bar] = []
@@ -71,7 +71,7 @@ def bars(account: dict[str, Any] | None) -> list[Bar]:
 
 
 def listed_stalls(stalled: pl.DataFrame, conn: int, begin_ns: int) -> list[Stall]:
-    """The longest stalls of a connection in which something in TCP held bytes back. `stalled` are rows of `schema.STALLS`."""
+    """The longest stalls of a connection in which TCP delayed data, in order of time. `stalled` has rows of `schema.STALLS`."""
     held = ~pl.col("cause").cast(pl.String).is_in(NOT_LISTED)
     rows = stalled.filter((pl.col("conn") == conn) & held).with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
     return [
@@ -92,20 +92,20 @@ def listed_stalls(stalled: pl.DataFrame, conn: int, begin_ns: int) -> list[Stall
 
 
 def _filter(before: int | None, after: int | None) -> str:
-    """A display filter for Wireshark: all frames from one end of a wait to the other."""
+    """A Wireshark display filter for all frames from the start to the end of a wait."""
     ends = [frame for frame in (before, after) if frame is not None]
     return f"frame.number in {{{ends[0]}..{ends[-1]}}}" if ends else ""
 
 
 def bands(longest: pl.DataFrame, conn: int, *, from_client: bool, begin_ns: int) -> list[Band]:
-    """The longest waits of one direction in order of time: seconds since the connection's begin, and the cause."""
+    """The longest waits of one direction in order of time, in ns since the connection's first segment (`begin_ns`), with their causes."""
     own = longest.filter((pl.col("conn") == conn) & (pl.col("from_client") == from_client)).sort("start_ns")
     waits = own[["start_ns", "end_ns", "cause"]].iter_rows()
     return [{"start_ns": start - begin_ns, "end_ns": end - begin_ns, "cause": cause} for start, end, cause in joined(waits)]
 
 
 def joined(waits: Iterable[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
-    """Begin, end and cause of intervals in order of time; the same cause twice in a row is one."""
+    """Merge adjacent intervals (start, end, cause) with equal causes; `waits` is in order of time."""
     runs: list[tuple[int, int, str]] = []
     for start, end, cause in waits:
         if runs and runs[-1][1:] == (start, cause):

@@ -1,4 +1,4 @@
-"""All statistics of a connection, both directions side by side, explained by `schema`."""
+"""The table of all statistics of a connection, both directions side by side, explained by `schema`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TIME_ENDING = "_ts_ns"
 
 
 def table(connection: dict[str, Any]) -> list[Statistic]:
-    """One line for each figure of a direction.
+    """One row per statistic, with the values of both directions.
 
     Args:
         connection: a row of `schema.CONNECTIONS`.
@@ -33,7 +33,7 @@ def _line(connection: dict[str, Any], column: schema.Column) -> Statistic:
 
 
 def _plain(value: object) -> object:
-    """Yes and no as words."""
+    """Booleans as yes and no; other values unchanged."""
     return ("yes" if value else "no") if isinstance(value, bool) else value
 
 
@@ -46,7 +46,7 @@ def _kind(column: schema.Column) -> str:
 
 
 def label(column: schema.Column) -> str:
-    """`rtt_timestamp_min_ns` → `RTT timestamp min`."""
+    """The label of a column: `rtt_timestamp_min_ns` → `RTT timestamp min`."""
     name = column.name
     for ending in _UNIT_ENDINGS:
         name = name.removesuffix(ending)

@@ -1,4 +1,4 @@
-"""The connection table: its columns, explained by `schema`, and one row of it."""
+"""The connection table of the report: its columns, explained by `schema`, and its rows."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from tcptrace_lab.report.shape import Column
 
 _ENDS = {"fin": "FIN", "reset": "RST", "reuse": "ports reused", "end": "still open", "room": "evicted", "idle": "long silence"}
-"""`schema.CLOSED_BY` in words short enough for a cell."""
+"""Value of `schema.CLOSED_BY` → short text for a cell."""
 
 HTML_ROWS = 50
-"""Rows that are there without JavaScript; the rest travels packed, at a tenth of the size."""
+"""Rows in HTML, which are visible without JavaScript. The other rows are packed, at a tenth of the size."""
 
 _GUESSES = {"data": "its first data is a request", "port": "it has the higher port", "first": "it was seen first"}
-"""The values of `schema.CLIENT_KNOWN_BY` that are guesses, and why."""
+"""Values of `schema.CLIENT_KNOWN_BY` that are guesses → the reason."""
 
 ASKED = (
     *(
@@ -42,7 +42,7 @@ ASKED = (
         )
     ),
 )
-"""The columns of `schema.CONNECTIONS` that a row is made of."""
+"""The columns of `schema.CONNECTIONS` that a row needs."""
 
 
 def columns() -> list[Column]:
@@ -77,14 +77,14 @@ def columns() -> list[Column]:
 
 
 def row(connection: dict[str, Any], origin_ns: int | None, findings: Sequence[str] = ()) -> dict[str, Any]:
-    """One row of `schema.CONNECTIONS` as a row of this table.
+    """Convert a row of `schema.CONNECTIONS` to a row of this table.
 
-    Keys are those of the columns, and `client_guessed`: why this side is taken for the client, where no SYN tells.
+    Its keys are those of the columns, and `client_guessed`: why this host is assumed to be the client if no SYN was captured.
 
     Args:
-        connection: the row, with the columns of `ASKED` at least.
+        connection: the row, with at least the columns of `ASKED`.
         origin_ns: time of the capture's first packet.
-        findings: the ids of its findings.
+        findings: the ids of the connection's findings.
     """
     main = main_side(connection)
     return {
@@ -105,28 +105,29 @@ def row(connection: dict[str, Any], origin_ns: int | None, findings: Sequence[st
 
 
 def cells(rows: Iterable[Mapping[str, Any]], columns: Sequence[Column], drawn: Collection[int]) -> list[list[Any]]:
-    """Rows as the page's script puts them into the table.
+    """Rows in the form that the page's script inserts into the table.
 
     Returns:
-        For each row: the texts of its cells, their exact values ("" where that is exact), whether it is drawn, why its client is a guess.
+        Per row: the texts of its cells, their exact values ("" if the text is exact), whether the connection has figures, and why its
+        client is a guess.
     """
     told = [([numbers.said(row[column["key"]], column["kind"]) for column in columns], row) for row in rows]
     return [[[text for text, _ in of], [exact for _, exact in of], row["conn"] in drawn, row["client_guessed"]] for of, row in told]
 
 
 def main_side(connection: dict[str, Any]) -> str:
-    """The side that sent more data."""
+    """The host that sent more data: `client` or `server`."""
     return "client" if connection["client_payload_bytes"] >= connection["server_payload_bytes"] else "server"
 
 
 def endpoint(connection: dict[str, Any], side: str) -> str:
-    """`10.0.0.1:80`, `[2001:db8::1]:80`."""
+    """An endpoint as text: `10.0.0.1:80`, `[2001:db8::1]:80`."""
     address, port = connection[f"{side}_addr"], connection[f"{side}_port"]
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
 def difference(later_ns: int | None, earlier_ns: int | None) -> int | None:
-    """`later_ns - earlier_ns`, unknown if either is."""
+    """`later_ns - earlier_ns`; None if either is unknown."""
     return None if later_ns is None or earlier_ns is None else later_ns - earlier_ns
 
 
@@ -135,6 +136,6 @@ def _column(key: str, label: str, kind: str, tooltip: str) -> Column:
 
 
 def _throughput_bps(connection: dict[str, Any], side: str) -> float | None:
-    """As in the JSON: new payload over the time from the first data segment to the last."""
+    """Throughput as in the JSON: new payload divided by the time from the first data segment to the last."""
     sent_ns = difference(connection[f"{side}_last_data_ts_ns"], connection[f"{side}_first_data_ts_ns"])
     return connection[f"{side}_unique_bytes"] * 8 * numbers.NS_PER_S / sent_ns if sent_ns and sent_ns > 0 else None

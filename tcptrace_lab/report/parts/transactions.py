@@ -1,4 +1,4 @@
-"""The table of HTTP and FTP transactions: its columns, explained by `schema`, and its rows with the parts of each one's time."""
+"""The table of HTTP and FTP transactions: its columns, explained by `schema`, and its rows with the phases of each transaction."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.report.shape import Column
 
 LISTED_TRANSACTIONS = 50
-"""Rows of the table: those that took longest; the JSON has them all."""
+"""Maximum number of rows: the longest transactions; the JSON has all."""
 
 _SHOWN = (
     ("conn", "#", "integer"),
@@ -28,11 +28,11 @@ _SHOWN = (
     ("think_ns", "server think time", "duration"),
     ("transfer_ns", "transfer", "duration"),
 )
-"""Column of `schema.TRANSACTIONS`, its heading, and how it is read (`numbers.said`)."""
+"""Column of `schema.TRANSACTIONS`, its heading, and its kind (`numbers.said`)."""
 
 
 def section(rows: pl.DataFrame) -> dict[str, Any] | None:
-    """Columns, the rows of those that took longest (or are not known to have ended), and how many there are; None without any."""
+    """The columns, the rows of the longest (or unfinished) transactions, and the number of all; None without transactions."""
     if rows.is_empty():
         return None
     longest = rows.sort("total_ns", descending=True, nulls_last=True, maintain_order=True).head(LISTED_TRANSACTIONS)

@@ -1,4 +1,4 @@
-"""The table of UDP flows, which stand beside the TCP to be compared: its columns, explained by `schema`, and its rows."""
+"""The table of UDP flows, for comparison with TCP: its columns, explained by `schema`, and its rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.report.shape import Column
 
 LISTED_FLOWS = 100
-"""Rows of the table: about 600 bytes of HTML each."""
+"""Maximum number of rows: about 600 bytes of HTML each."""
 
 _BYTES = pl.col("client_payload_bytes") + pl.col("server_payload_bytes")
 _MAIN = "the direction with most data"
@@ -41,9 +41,9 @@ def columns() -> list[Column]:
 
 
 def listed(flows: pl.LazyFrame) -> tuple[int, list[dict[str, Any]]]:
-    """How many rows of `schema.FLOWS` there are, and the rows of the table.
+    """The number of flows, and the rows of the table.
 
-    Of the `LISTED_FLOWS` with most data, the largest first; keys as in `columns`.
+    The table has the `LISTED_FLOWS` flows with most data, largest first. Keys are those of `columns`.
     """
     total, (found,) = largest(flows, "flow", {"bytes": _BYTES}, [Ranking(("bytes",), LISTED_FLOWS)])
     rows = flows.filter(pl.col("flow").is_in(found)).collect().sort(_BYTES, "flow", descending=[True, False])
@@ -70,7 +70,7 @@ def _row(flow: dict[str, Any]) -> dict[str, Any]:
 
 
 def _sizes(flow: dict[str, Any], side: str) -> str:
-    """`172 B`; `60 to 1,472 B`, and how many between them."""
+    """The datagram sizes of a sender: `172 B`, or `60 to 1,472 B` with the number of sizes between them."""
     low, high, distinct = (flow[f"{side}_{name}"] for name in ("min_payload_bytes", "max_payload_bytes", "distinct_sizes"))
     if low == high:
         return f"{numbers.count(low)} B"
@@ -79,7 +79,7 @@ def _sizes(flow: dict[str, Any], side: str) -> str:
 
 
 def _column(key: str, label: str, kind: str, name: str, more: str = "") -> Column:
-    """A column that shows what the column `name` of `schema.FLOWS` holds; the side in its meaning is told by `more` or by the label."""
+    """A column that shows the column `name` of `schema.FLOWS`. The label, or `more`, states the sender that the meaning refers to."""
     column = schema.FLOWS[name]
     tooltip = column.meaning.removesuffix(" (by the client)") if more else column.meaning
     return {"key": key, "label": label, "kind": kind, "tooltip": tooltip + more + (f"; {column.limits}" if column.limits else "")}

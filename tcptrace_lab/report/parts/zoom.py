@@ -1,4 +1,4 @@
-"""The figure of a finding: time and sequence around the frames that prove it, with every segment, and what each moment waited for."""
+"""The figure of a finding: a time-sequence graph around its evidence frames, with every segment, and the cause of each wait."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.report.shape import Band, Zoom
 
 _BESIDE = 0.02
-"""Of the width, left free at either side."""
+"""Share of the width that is left free on each side."""
 
 _CLOCK_DECIMALS = 9
 
@@ -27,11 +27,11 @@ _KEYS = {from_client: side for side, from_client in SIDES.items()}
 
 
 def zooms(windows: Sequence[Window | None], resolution_ns: int) -> list[Zoom | None]:
-    """The figures of windows whose rows have gone by; None where there is nothing to show.
+    """The figures of windows that have collected their rows; None for a finding without rows.
 
     Args:
-        windows: one for each finding, in their order; None where a finding has no place.
-        resolution_ns: of the capture's clock.
+        windows: one per finding, in order; None for a finding without a place.
+        resolution_ns: resolution of the capture's clock.
     """
     kept = [None if window is None else window.finish() for window in windows]
     return [
@@ -41,7 +41,7 @@ def zooms(windows: Sequence[Window | None], resolution_ns: int) -> list[Zoom | N
 
 
 def _bands(place: Place, kept: Kept) -> list[Band]:
-    """What each moment that is shown waited for; the same cause twice in a row is one band."""
+    """The waits in the shown time range. Consecutive waits with one cause are one band."""
     from_ns, to_ns = place.first_ts_ns + kept.from_ns, place.first_ts_ns + kept.to_ns
     return [
         {"start_ns": max(start, from_ns) - place.first_ts_ns, "end_ns": min(end, to_ns) - place.first_ts_ns, "cause": cause}
@@ -83,7 +83,7 @@ def _zoom(place: Place, kept: Kept, resolution_ns: int) -> Zoom:
 
 
 def _times(kept: Kept) -> str:
-    """`2,260.296 s to 2,260.404 s`: as many digits as it takes to tell the two apart by a hundredth of what lies between them."""
+    """The time range as `2,260.296 s to 2,260.404 s`, with enough digits to resolve a hundredth of its length."""
     width_s = max(kept.to_ns - kept.from_ns, 1) / NS_PER_S
     decimals = min(max(2 - math.floor(math.log10(width_s)), 0), _CLOCK_DECIMALS)
     return " to ".join(f"{time_ns / NS_PER_S:,.{decimals}f} s" for time_ns in (kept.from_ns, kept.to_ns))

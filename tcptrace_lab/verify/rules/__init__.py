@@ -1,7 +1,7 @@
-"""What tshark and tcptrace are known to do otherwise: one rule for each thing, grouped by what it is about.
+"""Known differences of tshark and tcptrace from us: one rule per behaviour, grouped by topic.
 
-The order within a group decides where several hold. A rule about a verdict of tshark's asks that the verdict is foreseen (`wireshark`):
-what is not understood is not explained.
+If several rules of a group apply, the first one wins. A rule about a tshark verdict requires that our model of tshark (`wireshark`)
+predicts that verdict: a verdict that the model does not reproduce stays unexplained.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from tcptrace_lab.verify.differences import Rule
 
 SEGMENTS = (*streams.RULES, *headers.RULES, *resends.RULES, *acks.RULES, *windows.RULES, *waits.RULES, *flight.RULES)
-"""Rules for segments, told by us and by tshark."""
+"""Rules for differences between our segments and tshark's."""
 
 FIGURES = (*reading.RULES, *listing.RULES, *numbers.RULES, *oddities.RULES)
-"""Rules for figures of connections, told by us and by tcptrace."""
+"""Rules for differences between our figures of a connection and tcptrace's."""
 
 _ALL: tuple[Rule[Any], ...] = (*SEGMENTS, *FIGURES)
 
 BY_NAME: Mapping[str, Rule[Any]] = {rule.name: rule for rule in _ALL}
-"""All rules."""
+"""All rules by name."""

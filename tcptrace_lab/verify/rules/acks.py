@@ -1,4 +1,4 @@
-"""ACKs: duplicates, ACKs of what was not seen, and round trips."""
+"""Rules on ACKs: duplicate ACKs, ACKs of unseen data, and RTTs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _RTT = frozenset({"ack_rtt_ns"})
 _NUMBER = frozenset({"duplicate_ack_num"})
 
 _ANSWERED = {"zero_window_probe_ack": "zero_window_probe", "keepalive_ack": "keep_alive"}
-"""Our kind of an answer → tshark's name of what it answers."""
+"""Our kind of a response → tshark's name of the segment that it responds to."""
 
 _PROBES = frozenset({"zero_window_probe", "keepalive"})
 
@@ -125,7 +125,7 @@ def _late(case: SegmentCase) -> str | None:
 
 
 def _hidden_by_reset(case: SegmentCase) -> str | None:
-    """A RST acknowledged the bytes before, and more than was seen, which anyone may have made up (RFC 5961)."""
+    """A RST ACKed these bytes before, and more than was seen. tshark uses this ACK; we do not, as it may be forged (RFC 5961)."""
     said, row = case.said, case.row
     if said is None or not case.foreseen or row["rtt_ns"] is None or row["their_acks_frame"] is not None or said.last_ack is None:
         return None
@@ -177,7 +177,7 @@ def _not_at_highest(case: SegmentCase) -> str | None:
 
 
 def _behind_old_ack(case: SegmentCase) -> str | None:
-    """It, or the segment of its side before it, was overtaken, or that one was a RST."""
+    """The segment or its direction's previous one has an old ACK number, or the previous one is a RST."""
     said, ack = case.said, case.row["ack"]
     if said is None or not case.foreseen or ack is None or said.newest_ack is None:
         return None
@@ -293,7 +293,7 @@ def _probes_unseen(case: SegmentCase) -> str | None:
 
 
 def _is_first_keepalive(case: SegmentCase) -> str | None:
-    """A byte that nobody pushed, and that nobody had acknowledged in this capture, is the first to tshark."""
+    """A keepalive that is the first captured segment of its direction, with one byte and without PSH, is not a keepalive to tshark."""
     said, row = case.said, case.row
     if said is None or not case.foreseen or row["kind"] != "keepalive" or said.highest is not None or "keep_alive" in case.theirs:
         return None

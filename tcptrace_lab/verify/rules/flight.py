@@ -1,4 +1,4 @@
-"""Bytes in flight: tshark measures from the lowest to the highest sequence number that it keeps as unacknowledged."""
+"""Rules on bytes in flight: tshark counts from the lowest to the highest sequence number that it keeps as unacknowledged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fields of headers, and segments that tshark does not take apart to their end."""
+"""Rules on header fields, and on segments that tshark does not dissect completely."""
 
 from __future__ import annotations
 

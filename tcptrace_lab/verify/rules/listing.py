@@ -1,4 +1,4 @@
-"""Figures of tcptrace's long listing."""
+"""Rules on figures of tcptrace's long listing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WINDOWS = frozenset({"max_win_adv", "min_win_adv", "avg_win_adv", "zero_win_adv"
 
 
 def named(text: str) -> frozenset[str]:
-    """Names between blanks."""
+    """Split names that are separated by blanks."""
     return frozenset(text.split())
 
 
@@ -47,11 +47,11 @@ _BY_NUMBERS = named(
     "sacks_sent sack_pkts_sent dsack_pkts_sent max_sack_blks/ack duplicate_acks triple_dupacks initial_window_bytes initial_window_pkts "
     "missed_data max_owin min_non-zero_owin avg_owin wavg_owin"
 )
-"""The figures that `numbers` explains, as far as copies can change them."""
+"""The figures that `numbers` explains and that duplicates can change."""
 
 
 def foreseen(case: FigureCase) -> bool:
-    """Whether our segments give what tcptrace prints, counted by its rules."""
+    """Whether the model of tcptrace, applied to our segments, gives the printed value."""
     number = as_number(case.theirs)
     return number is not None and case.reckoned is not None and abs(number - case.reckoned) <= HALF_A_STEP * _STEP[case.item]
 
@@ -99,7 +99,7 @@ def _is_cut(case: FigureCase, side: Direction) -> bool:
 
 
 def _cut_answered_syn(case: FigureCase) -> str | None:
-    """A SYN-ACK offers a scale only in answer to one."""
+    """A SYN/ACK may offer a window scale only in response to one (RFC 7323, 2.2)."""
     direction, number = case.direction, as_number(case.theirs)
     if direction is None or number is None or number > _LARGEST_FIELD or direction["window_scale_offered"] is None:
         return None
@@ -219,7 +219,7 @@ def _constant_ids(case: FigureCase) -> str | None:
 
 
 def _first_keepalive(case: FigureCase) -> str | None:
-    """Its byte was sent before the capture began."""
+    """The first captured segment is a keepalive, whose byte was sent before the capture started."""
     direction, number = case.direction, as_number(case.theirs)
     if direction is None or direction["syn_segments"] or not direction["keepalives"]:
         return None

@@ -1,4 +1,4 @@
-"""Figures of tcptrace's long listing that it makes of sequence numbers and windows alone: streams, flights, repeated ACKs, SACK blocks."""
+"""Rules on tcptrace's figures from sequence numbers and windows: streams, flights, repeated ACKs, SACK blocks."""
 
 from __future__ import annotations
 

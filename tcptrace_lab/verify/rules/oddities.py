@@ -1,4 +1,4 @@
-"""What tcptrace makes of numbers and clocks that it does not expect."""
+"""Rules on tcptrace's results for unusual numbers and clocks."""
 
 from __future__ import annotations
 

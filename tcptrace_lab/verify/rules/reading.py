@@ -1,4 +1,4 @@
-"""Which connections tcptrace lists, and which of their segments it reads."""
+"""Rules on which connections tcptrace lists, and which of their segments it reads."""
 
 from __future__ import annotations
 

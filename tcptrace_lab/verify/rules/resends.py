@@ -1,4 +1,4 @@
-"""Bytes that come again: resent, late, doubled, or a probe."""
+"""Rules on repeated bytes: retransmits, out-of-order segments, duplicates and probes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _patience(case: SegmentCase) -> str:
 
 
 def _late_after_all(case: SegmentCase) -> str | None:
-    """We say late, tshark says resent."""
+    """We classify the segment as out of order, tshark as a retransmission."""
     judged, row = case.judged, case.row
     if judged is None or not case.foreseen or "retransmission" not in case.theirs or row["kind"] != "out_of_order":
         return None
@@ -132,7 +132,7 @@ def _fast_for_another_reason(case: SegmentCase) -> str | None:
 
 
 def _repeats_of_its_own(case: SegmentCase) -> str | None:
-    """Of the repeated ACKs some are no duplicates to us: copies, or with nothing more on its way."""
+    """Some of the repeated ACKs that tshark counts are not duplicate ACKs to us: capture duplicates, or ACKs with no data in flight."""
     judged, row = case.judged, case.row
     if judged is None or not case.foreseen or "fast_retransmission" not in case.theirs or row["kind"] not in RESENT:
         return None
@@ -144,7 +144,7 @@ def _repeats_of_its_own(case: SegmentCase) -> str | None:
 
 
 def _keepalive_or_not(case: SegmentCase) -> str | None:
-    """tshark: at most a byte, one below the highest number, is a keepalive, whatever is outstanding or shut."""
+    """To tshark, a segment of at most one byte, one below the highest number, is a keepalive, even with data in flight or a zero window."""
     row = case.row
     if not case.foreseen or "keep_alive" not in case.theirs or row["kind"] == "keepalive":
         return None
@@ -159,7 +159,7 @@ def _keepalive_or_not(case: SegmentCase) -> str | None:
 
 
 def _no_keepalive(case: SegmentCase, size: str) -> str | None:
-    """Nothing of its side is on the way, and it is none all the same."""
+    """Why a segment that looks like a keepalive, with no data in flight, is not one to us."""
     if case.row["kind"] == "duplicate_ack":
         return f"{size}; it repeats ACK {case.row['ack']:,} because of what the peer sent{proof(case.row)}"
     if case.row["acked_bytes"] or case.row["kind"] == "window_update":
@@ -194,12 +194,12 @@ def _reset(case: SegmentCase) -> str | None:
 
 
 def row_kind(case: SegmentCase) -> str:
-    """Our kind."""
+    """Our kind of the segment."""
     return str(case.row["kind"])
 
 
 def _late_probe(case: SegmentCase) -> str | None:
-    """A resend that tshark tells as nothing because it takes the window probe before it for no byte of the stream."""
+    """A retransmit that tshark does not report, because it does not count the preceding window probe as a byte of the stream."""
     row = case.row
     if not case.foreseen or row["kind"] not in RESENT or case.theirs & _RESEND or case.judged is None or case.judged.highest is None:
         return None

@@ -1,4 +1,4 @@
-"""Which frames hold segments, and which connection they belong to."""
+"""Rules on which frames contain segments, and which connection they belong to."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from tcptrace_lab.verify.segments import SegmentCase
 
 _LARGEST_IP = 65_535
-"""What the 16-bit length of IPv4 and IPv6 can say (RFC 2675, 1)."""
+"""Maximum of the 16-bit length field of IPv4 and IPv6 (RFC 2675, 1)."""
 
 _PART = "contains only part of the"
 """Words of the engine's problem with a header that the capture cut."""
 
 _CONTRADICTS = "TCP header's length contradicts itself"
-"""Words of the engine's problem with a header that cannot be as long as it says."""
+"""Part of the engine's message about a header with an impossible length field."""
 
 
 def _sampled(case: SegmentCase) -> str | None:

@@ -1,4 +1,4 @@
-"""How long senders waited before they sent again, and what was seen of a connection."""
+"""Rules on the time before a retransmit, and on the completeness of a connection."""
 
 from __future__ import annotations
 

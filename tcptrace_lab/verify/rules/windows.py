@@ -1,4 +1,4 @@
-"""Windows: probes, and segments beyond what was seen."""
+"""Rules on windows, window probes, and segments beyond the data seen."""
 
 from __future__ import annotations
 

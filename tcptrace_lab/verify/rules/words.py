@@ -1,4 +1,4 @@
-"""Parts of sentences."""
+"""Helpers that format parts of a rule's sentence."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _US, _MS, _S = 10**3, 10**6, 10**9
 
 
 def span(ns: int | None) -> str:
-    """`3.2 ms`; to four figures."""
+    """A time as text, such as `3.2 ms`, with up to four digits."""
     if ns is None:
         return "an unknown time"
     for unit_ns, unit in ((_S, "s"), (_MS, "ms"), (_US, "µs")):
@@ -26,12 +26,12 @@ def span(ns: int | None) -> str:
 
 
 def kind(row: Mapping[str, Any]) -> str:
-    """`out of order`, `rto retransmit`: our kind in words."""
+    """Our kind of a segment in words: `out of order`, `rto retransmit`."""
     return str(row["kind"]).replace("_", " ")
 
 
 def proof(row: Mapping[str, Any]) -> str:
-    """What our kind is known by, as the engine tells it; empty where it tells nothing."""
+    """The engine's evidence for our kind; empty without any."""
     evidence = row.get("evidence")
     if evidence in {None, "none"}:
         return ""
@@ -40,10 +40,10 @@ def proof(row: Mapping[str, Any]) -> str:
 
 
 def offset_of(case: SegmentCase, raw: int) -> int:
-    """A raw sequence number of the segment's side as an offset of our stream."""
+    """Convert a header sequence number of the segment's direction to a stream offset."""
     return int(case.row["seq"] + (raw - case.row["their_raw_seq"] + _HALF_SPACE) % SEQ_SPACE - _HALF_SPACE)
 
 
 def other_offset_of(case: SegmentCase, raw: int) -> int:
-    """The same for the other side's, by what the segment acknowledges."""
+    """Convert a header sequence number of the other direction to a stream offset, by the segment's ACK number."""
     return int(case.row["ack"] + (raw - case.row["their_raw_ack"] + _HALF_SPACE) % SEQ_SPACE - _HALF_SPACE)

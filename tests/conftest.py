@@ -23,14 +23,18 @@ IN_CI = os.environ.get("CI", "").lower() not in {"", "0", "false"}
 TESTS = Path(__file__).parent
 
 SLOW = {
+    "test_against_tshark.py",
     "test_annotate.py",
     "test_archive_batch.py",
     "test_archive_cluster.py",
     "test_archive_tables.py",
     "test_archive_watch.py",
+    "test_atm_forms.py",
     "test_bounds.py",
+    "test_captures_set.py",
     "test_cli_errors.py",
     "test_comparison.py",
+    "test_conversations.py",
     "test_convert.py",
     "test_engine_threads.py",
     "test_export.py",
@@ -43,9 +47,11 @@ SLOW = {
     "test_replay_schedule.py",
     "test_replay_script.py",
     "test_rules_of_others.py",
+    "test_same_rows.py",
     "test_sender_rtt.py",
     "test_size_groups.py",
     "test_stacks_papers.py",
+    "test_verify_tshark.py",
 }
 """What `make check` leaves out, as paths in this folder: each takes 9 s of a processor or more (of such, only `test_cli.py` stays)."""
 

@@ -28,8 +28,11 @@ SLOW = {
     "archive/test_cluster.py",
     "archive/test_tables.py",
     "archive/test_watch.py",
+    "capture/atm/test_forms.py",
     "capture/test_convert.py",
     "capture/test_hostile.py",
+    "capture/test_same_rows.py",
+    "captures/test_set.py",
     "cli/test_errors.py",
     "cli/test_help.py",
     "comparison/test_comparison.py",
@@ -47,6 +50,9 @@ SLOW = {
     "replay/test_schedule.py",
     "replay/test_script.py",
     "stacks/test_papers.py",
+    "verify/test_against_tshark.py",
+    "verify/test_conversations.py",
+    "verify/test_tshark.py",
 }
 """What `make check` leaves out, as paths in this folder: each takes 9 s of CPU time or more. Of such, only `cli/test_commands.py` stays."""
 

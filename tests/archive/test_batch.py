@@ -189,7 +189,7 @@ def test_two_runs_on_one_archive_are_refused_with_the_holder_named(twelve: Path,
 
 def test_the_lock_of_a_killed_run_holds_nobody(tmp_path: Path) -> None:
     script = (
-        "import os, signal; from tcptrace_lab.archive import lock, place\n"
+        "import os, signal; from tcptrace_lab.archive import place; from tcptrace_lab.archive.work import lock\n"
         f"with lock.held(place.at({str(tmp_path)!r})): os.kill(os.getpid(), signal.SIGKILL)"
     )
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == -signal.SIGKILL

@@ -11,7 +11,7 @@ from tcptrace_lab.outputs.formats import Format, TableName
 
 
 def digests(*paths: str) -> list[str]:
-    """Of every table as NDJSON, and of the JSON document."""
+    """Digests of every table as NDJSON, and of the JSON document."""
     found = []
     for path in paths:
         for table in TableName:

@@ -122,7 +122,7 @@ def test_a_folder_without_events_is_a_mistake_of_the_command(tmp_path: Path, cap
 def test_a_transfer_that_cannot_be_made_does_not_keep_the_others_from_being_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Of two transfers the first fails."""
+    """The first of two transfers fails."""
 
     def make(name: str, _folder: Path) -> dict[str, Any]:
         if name == "redis-set":

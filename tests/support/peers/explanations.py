@@ -32,5 +32,5 @@ def differences(folder: Path, text: str) -> dict[str, list[Difference]]:
 
 
 def told(folder: Path, text: str, rule: str) -> dict[tuple[int | None, str], str]:
-    """Of one rule: (frame, item) → words."""
+    """The explanations of one rule: (frame, item) → words."""
     return {(one.frame, one.item): one.words for one in differences(folder, text).get(rule, [])}

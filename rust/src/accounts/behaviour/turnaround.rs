@@ -32,7 +32,7 @@ impl Answering {
 }
 
 /// Whether routers lie between the capture point and the peer only. The host is then on the same link. Data
-/// that it sends on its own initiative shows its distance only if its application waits for nothing else.
+/// that it sends on its own initiative shows its distance only if its application does not wait for anything else.
 fn is_on_the_link(ttl: u8, other_ttl: u8) -> bool {
     other_ttl > 0 && INITIAL_TTLS.contains(&ttl) && !INITIAL_TTLS.contains(&other_ttl)
 }

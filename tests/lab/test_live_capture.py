@@ -58,7 +58,7 @@ def capturing(folder: Path, server: socket.socket, *options: str | Path) -> Iter
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
         assert running.stderr is not None
         try:
-            assert b"Ctrl-C ends it" in running.stderr.readline()
+            assert b"Ctrl-C stops it" in running.stderr.readline()
             told = running.stderr.readline()
             assert b"capturing to " in told
             assert (b"_*.pcapng" in told) == ("--ring" in options)
@@ -193,11 +193,11 @@ def test_what_is_wrong_is_said_in_one_line(tmp_path: Path) -> None:
     for options, words in (
         (("-i", "nosuch0"), 'no device named "nosuch0"'),
         (("-i", "lo", "--filter", "tcp prt 80"), "Invalid capture filter"),
-        (("-i", "lo", "--ring", "many"), "not a ring of files"),
-        (("-i", "lo", "--ring", "3x10"), "too small a ring"),
+        (("-i", "lo", "--ring", "many"), "not a file ring"),
+        (("-i", "lo", "--ring", "3x10"), "file ring too small"),
         (("-i", "lo", "-w", "nowhere/x.pcapng"), "no such directory"),
         (("-i", "lo", "-w", "x.pcapng", "-o", "x.pcapng"), "cannot write to the same place"),
-        (("-i", "lo", "--duration", "0"), "it is 1 or more"),
+        (("-i", "lo", "--duration", "0"), "it must be 1 or more"),
         (("-i", "lo", "-w", "/proc/x.pcapng"), "dumpcap cannot write"),
     ):
         done = tcptrace_lab("capture", *options, folder=tmp_path)

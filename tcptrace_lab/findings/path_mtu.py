@@ -32,18 +32,18 @@ class TooLarge(NamedTuple):
         lost_bytes: payload of the segments that never got through.
         passed_bytes: largest payload that got through.
         sent: number of times that the first of the lost segments was sent at that size.
-        mended: whether the lost bytes got through in smaller segments.
+        smaller_arrived: whether the lost bytes arrived in smaller segments.
     """
 
     lost_bytes: int
     passed_bytes: int
     sent: int
-    mended: bool
+    smaller_arrived: bool
 
     @property
     def confidence(self) -> Confidence:
         """Consistent if smaller segments carried the bytes; until then a path that failed at that moment looks the same."""
-        return Confidence.CONSISTENT if self.mended else Confidence.POSSIBLE
+        return Confidence.CONSISTENT if self.smaller_arrived else Confidence.POSSIBLE
 
 
 def found(segments: pl.LazyFrame, ways: Collection[tuple[int, bool]]) -> dict[tuple[int, bool], TooLarge]:
@@ -100,8 +100,8 @@ def _of(segments: pl.LazyFrame, conn: int, stuck: dict[str, int], *, from_client
     behind = data & (col("frame") >= stuck["last_frame"]) & (end <= acked)
     at_stuck = data & (col("seq") == stuck["seq"]) & (size == stuck["lost_bytes"])
     passed, sent = here.select(size.filter(before | behind).max().alias("passed"), at_stuck.sum().alias("sent")).collect().row(0)
-    mended = acked > stuck["seq"]
+    smaller_arrived = acked > stuck["seq"]
     alive = heard > first_frame
     if not passed or passed >= stuck["lost_bytes"] or sent < LEAST_SENT or not alive:
         return None
-    return TooLarge(stuck["lost_bytes"], passed, sent, mended)
+    return TooLarge(stuck["lost_bytes"], passed, sent, smaller_arrived)

@@ -80,7 +80,7 @@ impl FrameReader {
             link_type => count_linked(&mut self.linked, link_type, summary),
         }
         if let Some(only) = &self.only
-            && wire::usual_flow(&frame).is_some_and(|flow| !only.wants_of(&flow))
+            && wire::usual_flow(&frame).is_some_and(|flow| !only.wants_flow(&flow))
         {
             summary.tcp_segments += 1;
             return;

@@ -46,7 +46,7 @@ impl Only {
     /// Whether a segment of this flow can belong to a wanted connection.
     #[inline]
     #[must_use]
-    pub fn wants_of(&self, flow: &FlowKey) -> bool {
+    pub fn wants_flow(&self, flow: &FlowKey) -> bool {
         self.flows.contains_key(flow)
     }
 

@@ -62,7 +62,7 @@ pub struct Dissector {
     paths: Paths,
 }
 
-/// The flow of the segment that [`Dissector::read`] would give of a frame, where it can be told without taking the frame apart.
+/// The flow of a frame's segment, for frames that the fast path covers. `None` says nothing about the frame.
 #[inline]
 #[must_use]
 pub fn usual_flow(frame: &Frame<'_>) -> Option<FlowKey> {

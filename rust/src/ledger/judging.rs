@@ -27,7 +27,7 @@ const SHARE_RECORDS: u64 = if cfg!(test) {
 } else if cfg!(feature = "small-limits") {
     5
 } else {
-    4096
+    2048
 };
 /// If a connection has more waits than this, its details are made while it is judged: judging it twice would take
 /// longer.

@@ -18,7 +18,7 @@ const EACH_WITH_INTERVALS: u64 = if cfg!(test) {
 } else if cfg!(feature = "small-limits") {
     10
 } else {
-    1 << 12
+    1 << 11
 };
 /// About how many waits each thread judges before rows are returned, if few of them make rows.
 const EACH: u64 = 4 * EACH_WITH_INTERVALS;

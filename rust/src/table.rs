@@ -30,7 +30,7 @@ use crate::flows::{ConnectionRow, DatagramRow, DirectionTimes, FlowRow};
 use crate::nullable::Nullable;
 use crate::wire::PathNames;
 use columns::{Column, addresses, batch, dictionary, flags, maybe, nullable, numbers};
-use direction::Direction;
+use direction::DirectionRow;
 
 /// The schema of connection batches.
 ///
@@ -64,7 +64,8 @@ pub fn connections(rows: &[ConnectionRow]) -> Result<RecordBatch, ArrowError> {
         ("vci".into(), maybe::<UInt16Type, _>(rows, |row| row.channel.map(|(_, vci)| vci))),
     ];
     for (at, prefix) in ["client", "server"].into_iter().enumerate() {
-        let directions_of_host: Vec<Direction<'_>> = rows.iter().filter_map(|row| Direction::of(row, at)).collect();
+        let directions_of_host: Vec<DirectionRow<'_>> =
+            rows.iter().filter_map(|row| DirectionRow::of(row, at)).collect();
         directions(prefix, &directions_of_host, &mut columns);
         statistics::statistics(prefix, &directions_of_host, &mut columns);
         behaviour::columns(prefix, &directions_of_host, &mut columns);
@@ -77,10 +78,10 @@ pub fn connections(rows: &[ConnectionRow]) -> Result<RecordBatch, ArrowError> {
     batch(columns)
 }
 
-fn directions(prefix: &str, rows: &[Direction<'_>], columns: &mut Vec<Column>) {
-    let count = |value: fn(&Direction<'_>) -> u64| numbers::<Int64Type, _>(rows, |row| value(row) as i64);
-    let amount = |value: fn(&Direction<'_>) -> Option<i64>| maybe::<Int64Type, _>(rows, value);
-    let agreed = |value: fn(&Direction<'_>) -> Option<bool>| -> ArrayRef {
+fn directions(prefix: &str, rows: &[DirectionRow<'_>], columns: &mut Vec<Column>) {
+    let count = |value: fn(&DirectionRow<'_>) -> u64| numbers::<Int64Type, _>(rows, |row| value(row) as i64);
+    let amount = |value: fn(&DirectionRow<'_>) -> Option<i64>| maybe::<Int64Type, _>(rows, value);
+    let agreed = |value: fn(&DirectionRow<'_>) -> Option<bool>| -> ArrayRef {
         let mut flags = BooleanBuilder::new();
         for row in rows {
             flags.append_option(value(row));
@@ -148,7 +149,7 @@ fn times(prefix: &str, at: usize, rows: &[ConnectionRow], columns: &mut Vec<Colu
 }
 
 /// Highest possible share of payload on the line; unknown without a line of known overhead, or a segment size.
-fn best_payload_share(row: &Direction<'_>) -> Option<f64> {
+fn best_payload_share(row: &DirectionRow<'_>) -> Option<f64> {
     let header_bytes = Some(row.figures.header_bytes).filter(|bytes| *bytes > 0)?;
     Some(row.connection.line?.best_payload_share(row.connection.full_segment_bytes?, header_bytes))
 }

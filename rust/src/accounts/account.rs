@@ -7,14 +7,14 @@ use super::behaviour::{self, Acked, Answering, Behaviour};
 use super::counts::Counts;
 use super::rates::{self, Advanced, Advertised, Left, Rates};
 use super::statistics::{self, Statistics};
-use crate::connection::{Answer, Before, Direction, Judged, Kind, ReleasedBy, Verdict, is_loss_confirmed};
+use crate::connection::{Answer, Before, DirectionState, Judged, Kind, ReleasedBy, Verdict, is_loss_confirmed};
 use crate::nullable::Nullable;
-use crate::sender::{self, Arrival, DirectionTotals, Leaves, Missing, SenderState, Wait};
+use crate::sender::{self, Arrival, Departure, Missing, SenderState, SenderTotals, Wait};
 use crate::wire::{Segment, TcpFlags};
 
 /// The account of one direction, named after the sender of its data.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Account {
+pub(crate) struct DirectionAccount {
     /// The state of its sender.
     pub sender_state: SenderState,
     pub counts: Counts,
@@ -27,13 +27,13 @@ pub(crate) struct Account {
 /// One direction: the state that classifies its segments, and its account.
 #[derive(Debug)]
 pub(crate) struct AccountedDirection<'a> {
-    pub direction: &'a Direction,
-    pub account: &'a mut Account,
+    pub direction: &'a DirectionState,
+    pub account: &'a mut DirectionAccount,
 }
 
 impl AccountedDirection<'_> {
     /// What the whole direction shows about its waits, for the connections table.
-    pub(crate) fn totals(&self, other: &Self, last_ts_ns: Nullable) -> DirectionTotals {
+    pub(crate) fn totals(&self, other: &Self, last_ts_ns: Nullable) -> SenderTotals {
         self.account.sender_state.totals(last_ts_ns, Distance::between(self, other).shift_ns())
     }
 
@@ -164,7 +164,7 @@ fn departs(
     let most_window = receiver.account.counts.max_window_bytes.unwrap_or(0);
     let (flags, smss_bytes) = (segment.flags, sender.direction.smss_bytes(most_window, had_two_in_flight));
     let left_out = sender.account.behaviour.numbering.take_left_out();
-    let leaves = Leaves {
+    let departure = Departure {
         ts_ns,
         frame: segment.frame,
         start: placed.start,
@@ -186,7 +186,7 @@ fn departs(
         tsval: segment.options.timestamps.map(|(value, _)| value),
         tsecr: segment.options.echo().filter(|_| flags.any(TcpFlags::ACK)),
     };
-    let wait = sender.account.sender_state.departs(&leaves, distance.shift_ns());
+    let wait = sender.account.sender_state.departs(&departure, distance.shift_ns());
     let figures = &sender.direction.figures;
     if segment.payload_bytes > 0 && figures.data_segments >= rates::LEAST_DATA_SEGMENTS {
         let left = Left {
@@ -241,7 +241,7 @@ fn arrives(
 
 /// What an ACK reports about losses to `direction`, whose sender sent the data.
 #[inline]
-fn missing(kind: Kind, answer: &Answer, direction: &Direction) -> Missing {
+fn missing(kind: Kind, answer: &Answer, direction: &DirectionState) -> Missing {
     match (kind == Kind::DuplicateAck && !answer.dsack) || direction.sacked_bytes > 0 {
         false => Missing::Nothing,
         true if is_loss_confirmed(direction) => Missing::Lost,

@@ -1,6 +1,6 @@
 //! Compact storage for the accounts of closed connections.
 
-use super::account::Account;
+use super::account::DirectionAccount;
 
 /// Accounts that need more bytes stay uncompressed. Those of short connections, which may be numerous, need
 /// fewer.
@@ -11,10 +11,10 @@ const MAX_COMPACT_BYTES: usize = 2048;
 /// connections receive none.
 #[derive(Clone, Debug)]
 pub(crate) enum Accounts {
-    Expanded(Box<[Account; 2]>),
+    Expanded(Box<[DirectionAccount; 2]>),
     Compact(Box<[u8]>),
     /// Deserialized again for a stray segment. It stays so, because more may follow.
-    Restored(Box<[Account; 2]>),
+    Restored(Box<[DirectionAccount; 2]>),
 }
 
 impl Default for Accounts {
@@ -26,13 +26,13 @@ impl Default for Accounts {
 impl Accounts {
     /// The accounts in writable form; deserializes them if needed.
     #[inline]
-    pub(crate) fn expanded(&mut self) -> Option<&mut [Account; 2]> {
+    pub(crate) fn expanded(&mut self) -> Option<&mut [DirectionAccount; 2]> {
         if let Self::Expanded(accounts) = self { Some(accounts) } else { self.restore() }
     }
 
     #[cold]
     #[inline(never)]
-    fn restore(&mut self) -> Option<&mut [Account; 2]> {
+    fn restore(&mut self) -> Option<&mut [DirectionAccount; 2]> {
         if let Self::Compact(bytes) = self {
             *self = Self::Restored(read(bytes)?);
         }
@@ -43,7 +43,7 @@ impl Accounts {
     }
 
     /// Converts into the accounts, for the connection's row.
-    pub(crate) fn take(self) -> Option<Box<[Account; 2]>> {
+    pub(crate) fn take(self) -> Option<Box<[DirectionAccount; 2]>> {
         match self {
             Self::Expanded(accounts) | Self::Restored(accounts) => Some(accounts),
             Self::Compact(bytes) => read(&bytes),
@@ -61,6 +61,6 @@ impl Accounts {
 }
 
 /// Deserializes accounts. It cannot fail for bytes that `compact` wrote, and nothing else writes them.
-fn read(bytes: &[u8]) -> Option<Box<[Account; 2]>> {
+fn read(bytes: &[u8]) -> Option<Box<[DirectionAccount; 2]>> {
     postcard::from_bytes(bytes).ok()
 }

@@ -5,7 +5,7 @@
 //! ([`crate::connection`]) and the wait that it ended ([`crate::sender`]). Classification does not need the
 //! accounts, so a pass that produces neither the connections table nor waits skips them.
 //!
-//! An `Account` holds the sums of one direction. `compact` stores the accounts of closed connections
+//! An `DirectionAccount` holds the sums of one direction. `compact` stores the accounts of closed connections
 //! compactly. `counts`, `statistics`, `behaviour` and `rates` are independent of each other: each receives its
 //! own accumulators and what it reads.
 
@@ -27,7 +27,7 @@ pub use rates::{Cuts, Passed, Rates};
 pub use rtt_figures::RttFigures;
 pub use statistics::{Rare, StatisticsFigures, Usual};
 
-pub(crate) use account::{Account, AccountedDirection, take};
+pub(crate) use account::{AccountedDirection, DirectionAccount, take};
 pub(crate) use behaviour::{INITIAL_TTLS, LEAST_BUFFER_BYTES};
 pub(crate) use compact::Accounts;
 pub(crate) use line::{Channels, line_of};

@@ -9,7 +9,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::rtt_figures::RttFigures;
-use crate::connection::{Acknowledged, Direction, FAST_RETRANSMIT_DUPLICATE_ACKS, Kind, Placed, Repeat};
+use crate::connection::{Acknowledged, DirectionState, FAST_RETRANSMIT_DUPLICATE_ACKS, Kind, Placed, Repeat};
 use crate::nullable::Nullable;
 use crate::wire::{Segment, TcpFlags};
 
@@ -103,8 +103,8 @@ impl Event<'_> {
     #[inline]
     pub(super) fn count(
         &self,
-        (own, sender): (&mut Statistics, &Direction),
-        (others, receiver): (&mut Statistics, &Direction),
+        (own, sender): (&mut Statistics, &DirectionState),
+        (others, receiver): (&mut Statistics, &DirectionState),
     ) {
         own.sent(self, sender.in_flight(), sender.figures.syn_segments > 0, sender.snd_una);
         others.received(self, receiver.in_flight().unwrap_or(0), receiver.duplicate_acks_received);

@@ -1,6 +1,6 @@
 //! What the ACK of a segment shows about the peer's data.
 
-use super::direction::Direction;
+use super::direction::DirectionState;
 use super::figures::DirectionFigures;
 use super::history::AckReport;
 use super::kind::Kind;
@@ -12,7 +12,7 @@ use crate::wire::Segment;
 
 /// The SACK blocks of a segment as offsets of the direction that they report on.
 #[inline(always)]
-pub(crate) fn sack_blocks(segment: &Segment, data_sender: &Direction) -> Option<Box<[i64]>> {
+pub(crate) fn sack_blocks(segment: &Segment, data_sender: &DirectionState) -> Option<Box<[i64]>> {
     let blocks = &segment.options.sack;
     if blocks.is_empty() {
         return None;
@@ -55,7 +55,7 @@ pub(crate) fn acknowledge(
     ack: i64,
     sack_blocks: Option<&[i64]>,
     kind: Kind,
-    data_sender: &mut Direction,
+    data_sender: &mut DirectionState,
     revisions: &mut Revisions,
 ) -> Answer {
     data_sender.sacked_bytes = sack_blocks.map_or(0, |blocks| sacked_beyond(ack, blocks));
@@ -80,7 +80,7 @@ pub(crate) fn acknowledge(
 
 /// Acknowledges everything between `una` and `ack`.
 #[inline(always)]
-pub(crate) fn move_on(segment: &Segment, una: i64, ack: i64, data_sender: &mut Direction) -> Answer {
+pub(crate) fn move_on(segment: &Segment, una: i64, ack: i64, data_sender: &mut DirectionState) -> Answer {
     let now = Nullable::from(segment.ts_ns);
     let mut unseen = 0;
     if ack > una {
@@ -110,7 +110,7 @@ pub(crate) fn move_on(segment: &Segment, una: i64, ack: i64, data_sender: &mut D
 
 /// Bytes between `una` and `ack` that are missing from the capture.
 #[inline(always)]
-fn unseen_bytes(una: i64, ack: i64, data_sender: &mut Direction) -> i64 {
+fn unseen_bytes(una: i64, ack: i64, data_sender: &mut DirectionState) -> i64 {
     let (in_holes, holes) = data_sender.holes.as_deref_mut().map_or((0, 0), |holes| holes.acknowledge(ack));
     let beyond = ack - una.max(data_sender.snd_max);
     if (in_holes == 0 && beyond <= 0) || !data_sender.started {
@@ -135,7 +135,7 @@ fn look_back(
     una: i64,
     ack: i64,
     sack_blocks: &[i64],
-    data_sender: &mut Direction,
+    data_sender: &mut DirectionState,
     revisions: &mut Revisions,
 ) {
     let duplicate = dsack(ack, sack_blocks);

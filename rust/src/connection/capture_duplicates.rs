@@ -1,7 +1,7 @@
 //! Packets captured twice, or duplicated by the network. A segment that brings nothing new is compared with the
 //! segments captured just before it.
 
-use super::direction::Direction;
+use super::direction::DirectionState;
 use super::evidence::{Confidence, Evidence, Verdict};
 use super::kind::Kind;
 use super::recent::Found;
@@ -19,10 +19,10 @@ const OTHER_PATH_COPY_NS: i64 = 200_000_000;
 /// A pure ACK without an IP ID can be sent twice. It counts as a capture duplicate only if at least one in this
 /// many segments was captured twice (a heuristic).
 const SYSTEMATIC_SHARE: u64 = 3;
-impl Direction {
+impl DirectionState {
     /// Whether a segment of this host can be a duplicate: it sends nothing new and acknowledges nothing new.
     #[inline]
-    pub(crate) fn may_repeat(&self, segment: &Segment, receiver: &Direction) -> bool {
+    pub(crate) fn may_repeat(&self, segment: &Segment, receiver: &DirectionState) -> bool {
         if segment.payload_bytes > 0 {
             let end = segment.seq.wrapping_add(segment.payload_bytes);
             let sent_to = self.figures.isn.unwrap_or(0).wrapping_add(self.snd_max as u32);
@@ -40,7 +40,11 @@ impl Direction {
 
 /// The verdict on a segment that brings nothing new, if it is a duplicate of an earlier one.
 #[cold]
-pub(crate) fn copy_of(segment: &Segment, sender: &mut Direction, receiver: &mut Direction) -> Option<Verdict> {
+pub(crate) fn copy_of(
+    segment: &Segment,
+    sender: &mut DirectionState,
+    receiver: &mut DirectionState,
+) -> Option<Verdict> {
     if segment.damaged {
         return None;
     }
@@ -50,7 +54,7 @@ pub(crate) fn copy_of(segment: &Segment, sender: &mut Direction, receiver: &mut 
     Some(verdict)
 }
 
-fn judge(segment: &Segment, sender: &Direction, receiver: &Direction) -> Option<Verdict> {
+fn judge(segment: &Segment, sender: &DirectionState, receiver: &DirectionState) -> Option<Verdict> {
     let counts = sender.ip_id_moves && segment.ip.id.is_some_and(|id| id != 0);
     let found = sender.recent.find(segment).or_else(|| in_flight(segment, sender, counts))?;
     let rtt_sample_ns =
@@ -85,7 +89,7 @@ fn judge(segment: &Segment, sender: &Direction, receiver: &Direction) -> Option<
 }
 
 /// The segment in flight with these bytes, if it is the same packet.
-fn in_flight(segment: &Segment, sender: &Direction, counts: bool) -> Option<Found> {
+fn in_flight(segment: &Segment, sender: &DirectionState, counts: bool) -> Option<Found> {
     let isn = sender.figures.isn?;
     let start = crate::seq::unwrap(segment.seq, isn, sender.snd_max);
     let sent = sender.outstanding.at(start)?;
@@ -98,7 +102,7 @@ fn in_flight(segment: &Segment, sender: &Direction, counts: bool) -> Option<Foun
 
 /// Counts a duplicate. It changes nothing else in the state of the connection.
 #[cold]
-pub(crate) fn count(verdict: Verdict, segment: &Segment, placed: Placed, sender: &mut Direction) {
+pub(crate) fn count(verdict: Verdict, segment: &Segment, placed: Placed, sender: &mut DirectionState) {
     if verdict.kind == Kind::CaptureDuplicate {
         sender.figures.capture_duplicates += 1;
     } else {
@@ -113,7 +117,7 @@ pub(crate) fn count(verdict: Verdict, segment: &Segment, placed: Placed, sender:
 
 /// Records whether the IP IDs of this host distinguish its packets. A constant IP ID does not.
 #[inline]
-pub(crate) fn note_ip_id(segment: &Segment, sender: &mut Direction) {
+pub(crate) fn note_ip_id(segment: &Segment, sender: &mut DirectionState) {
     // Some stacks send SYN-ACKs with IP ID 0, whatever follows.
     sender.ip_id_moves = sender.last_ip_id.is_some_and(|id| id != 0) && segment.ip.id != sender.last_ip_id;
     sender.last_ip_id = segment.ip.id;

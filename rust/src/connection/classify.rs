@@ -1,6 +1,6 @@
 //! Classifies a segment from the state of its connection just before it.
 
-use super::direction::{self, Direction};
+use super::direction::{self, DirectionState};
 use super::evidence::{Confidence, Evidence, ResentBy, Verdict};
 use super::history::History;
 use super::kind::{Kind, ReleasedBy};
@@ -31,8 +31,8 @@ pub(crate) fn verdict(
     placed: Placed,
     ack: Option<i64>,
     novelty: Novelty,
-    sender: &mut Direction,
-    receiver: &Direction,
+    sender: &mut DirectionState,
+    receiver: &DirectionState,
     revisions: &mut Revisions,
 ) -> Verdict {
     if segment.damaged {
@@ -58,12 +58,12 @@ pub(crate) fn verdict(
 /// Recognizes keepalives and zero-window probes: at most one byte, at the last acknowledged sequence number or
 /// the next one.
 #[inline(always)]
-fn probe(segment: &Segment, placed: Placed, sender: &Direction, receiver: &Direction) -> Option<Verdict> {
+fn probe(segment: &Segment, placed: Placed, sender: &DirectionState, receiver: &DirectionState) -> Option<Verdict> {
     if segment.flags.any(TcpFlags::SYN | TcpFlags::FIN) || !segment.flags.any(TcpFlags::ACK) {
         return None;
     }
     let Some(una) = sender.snd_una.get() else {
-        // It may be the first captured segment of a host that was silent so far (`Direction::place`).
+        // It may be the first captured segment of a host that was silent so far (`DirectionState::place`).
         let is_first = sender.figures.segments == 0 && placed.start < sender.snd_max;
         return is_first.then(|| Verdict::new(Kind::Keepalive, Evidence::Sequence, Confidence::Consistent));
     };
@@ -80,7 +80,7 @@ fn probe(segment: &Segment, placed: Placed, sender: &Direction, receiver: &Direc
         // The byte was not captured, so its time is unknown. An ACK that was reordered also carries a lower
         // sequence number, but it does not follow silence of both hosts; a keepalive does (Linux
         // `keepalive_time_elapsed`).
-        let silent = |direction: &Direction| {
+        let silent = |direction: &DirectionState| {
             now.since(direction.last_ts_ns).get().is_some_and(|since_ns| since_ns >= MIN_KEEPALIVE_NS)
         };
         let is_last = sender.overtaken.as_deref().is_none_or(|shown| shown.end <= una);
@@ -101,7 +101,7 @@ fn probe(segment: &Segment, placed: Placed, sender: &Direction, receiver: &Direc
 /// Classifies an ACK without data. Duplicate ACKs are those of RFC 5681, 2; with SACK blocks, the window may
 /// change too (RFC 6675, 2).
 #[inline(always)]
-fn pure_ack(segment: &Segment, ack: i64, sender: &Direction, receiver: &Direction) -> Verdict {
+fn pure_ack(segment: &Segment, ack: i64, sender: &DirectionState, receiver: &DirectionState) -> Verdict {
     if sender.acked.get() == Some(ack) || receiver.history.is_some() || receiver.last_was_probe {
         return special_ack(segment, ack, sender, receiver);
     }
@@ -109,7 +109,7 @@ fn pure_ack(segment: &Segment, ack: i64, sender: &Direction, receiver: &Directio
 }
 
 #[cold]
-fn special_ack(segment: &Segment, ack: i64, sender: &Direction, receiver: &Direction) -> Verdict {
+fn special_ack(segment: &Segment, ack: i64, sender: &DirectionState, receiver: &DirectionState) -> Verdict {
     if receiver.last_was_probe && segment.window == 0 {
         return proved(Kind::ZeroWindowProbeAck, Evidence::Window).with(receiver.last_sent_frame);
     }
@@ -138,8 +138,8 @@ fn special_ack(segment: &Segment, ack: i64, sender: &Direction, receiver: &Direc
 pub(crate) fn released_by(
     segment: &Segment,
     verdict: Verdict,
-    sender: &Direction,
-    receiver: &Direction,
+    sender: &DirectionState,
+    receiver: &DirectionState,
 ) -> (ReleasedBy, Option<u64>) {
     match (verdict.kind, verdict.resent_by) {
         (Kind::Keepalive | Kind::ZeroWindowProbe, _) | (_, Some(ResentBy::Timeout | ResentBy::TailProbe)) => {

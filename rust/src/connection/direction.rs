@@ -28,7 +28,7 @@ pub(crate) struct Overtaken {
 /// State of one direction, named after its sender. `snd_*` are the variables of RFC 9293, 3.3.1.
 #[derive(Clone, Debug, Default)]
 #[allow(clippy::struct_excessive_bools)] // each is a fact of its own
-pub(crate) struct Direction {
+pub(crate) struct DirectionState {
     /// Whether this host has sent anything in the capture.
     pub started: bool,
     /// Highest offset sent.
@@ -95,7 +95,7 @@ pub(crate) struct Direction {
     pub mss_bytes: u32,
 }
 
-impl Direction {
+impl DirectionState {
     /// Places a segment that this host sent. The first one defines offset 0 as Wireshark does: a SYN has offset
     /// 0; without a SYN, the first byte captured has offset 1, and a byte that a keepalive repeats was sent
     /// before. A RST defines nothing, because anyone may have forged its sequence number (RFC 5961).
@@ -119,7 +119,7 @@ impl Direction {
 
     /// Moves offset 0 to a SYN that is captured after other segments (late, or after forged ones), as long as
     /// no data was placed relative to the guess. `receiver` acknowledged relative to the same guess.
-    pub(crate) fn anchor(&mut self, syn: &Segment, receiver: &mut Direction) {
+    pub(crate) fn anchor(&mut self, syn: &Segment, receiver: &mut DirectionState) {
         let guessed = self
             .figures
             .isn
@@ -171,7 +171,7 @@ impl Direction {
 
     /// Usable window: room left in the window that `other` advertised.
     #[inline]
-    pub(crate) fn usable_window(&self, other: &Direction) -> Option<i64> {
+    pub(crate) fn usable_window(&self, other: &DirectionState) -> Option<i64> {
         Some(self.snd_una.get()?.saturating_add(i64::from(other.window_bytes?)) - self.snd_max)
     }
 
@@ -329,8 +329,12 @@ pub(crate) fn is_single_without_push(segment: &Segment) -> bool {
 /// Derives the window scale of both hosts from the captured SYNs (RFC 7323, 2.2): both must offer one. A
 /// SYN-ACK offers a scale only in answer to one, so a SYN-ACK with the option settles the scale of its own
 /// host. A SYN without the option settles both.
-pub(crate) fn settle_window_scales(client: &mut Direction, server: &mut Direction, server_answered_syn: bool) {
-    let offer = |direction: &Direction| direction.figures.syn_options.and_then(|options| options.scale_offered());
+pub(crate) fn settle_window_scales(
+    client: &mut DirectionState,
+    server: &mut DirectionState,
+    server_answered_syn: bool,
+) {
+    let offer = |direction: &DirectionState| direction.figures.syn_options.and_then(|options| options.scale_offered());
     let (of_client, of_server) = match (offer(client), offer(server)) {
         (Some(Some(client)), Some(Some(server))) => (Some(client), Some(server)),
         (Some(None), _) | (_, Some(None)) => (Some(0), Some(0)),
@@ -343,7 +347,7 @@ pub(crate) fn settle_window_scales(client: &mut Direction, server: &mut Directio
 
 /// Derives the largest payload between the two hosts from the options that their SYNs have offered so far.
 #[cold]
-pub(crate) fn settle_mss(sender: &mut Direction, receiver: &mut Direction, v6: bool) {
+pub(crate) fn settle_mss(sender: &mut DirectionState, receiver: &mut DirectionState, v6: bool) {
     let offers = [sender.figures.syn_options, receiver.figures.syn_options];
     sender.mss_bytes = mss::segment_bytes(offers, v6);
     receiver.mss_bytes = sender.mss_bytes;

@@ -3,7 +3,7 @@
 use super::ack::{self, Answer};
 use super::capture_duplicates;
 use super::classify;
-use super::direction::{self, Direction};
+use super::direction::{self, DirectionState};
 use super::evidence::Verdict;
 use super::judged::{Before, Judged};
 use super::revisions::Revisions;
@@ -15,8 +15,8 @@ use crate::wire::{Segment, TcpFlags};
 #[inline(always)]
 pub(crate) fn exchange(
     segment: &Segment,
-    sender: &mut Direction,
-    receiver: &mut Direction,
+    sender: &mut DirectionState,
+    receiver: &mut DirectionState,
     revisions: &mut Revisions,
 ) -> Judged {
     let placed = sender.place(segment);
@@ -59,7 +59,12 @@ pub(crate) fn exchange(
 
 /// Processes a duplicate: `verdict` says of which kind. The state of the connection does not change.
 #[cold]
-pub(crate) fn copied(segment: &Segment, verdict: Verdict, sender: &mut Direction, receiver: &mut Direction) -> Judged {
+pub(crate) fn copied(
+    segment: &Segment,
+    verdict: Verdict,
+    sender: &mut DirectionState,
+    receiver: &mut DirectionState,
+) -> Judged {
     let placed = sender.place(segment);
     let ack = segment.flags.any(TcpFlags::ACK).then(|| receiver.place_ack(segment.ack));
     let before = Before::of(segment, sender, receiver);

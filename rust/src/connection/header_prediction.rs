@@ -4,7 +4,7 @@
 
 use super::ack;
 use super::classify;
-use super::direction::Direction;
+use super::direction::DirectionState;
 use super::judged::{Before, Judged};
 use super::rst_ecn_tfo::Signals;
 use super::sending::{self, Novelty};
@@ -24,7 +24,7 @@ pub(crate) struct Predicted {
 impl Predicted {
     /// The position of the segment; `None` if the fast path does not take it.
     #[inline(always)]
-    pub(crate) fn of(segment: &Segment, sender: &Direction, receiver: &Direction) -> Option<Self> {
+    pub(crate) fn of(segment: &Segment, sender: &DirectionState, receiver: &DirectionState) -> Option<Self> {
         let is_plain = segment.flags.0 & !TcpFlags::PSH == TcpFlags::ACK
             && !segment.damaged
             && segment.options.sack.is_empty()
@@ -53,8 +53,8 @@ impl Predicted {
     pub(crate) fn exchange<const DATA: bool>(
         self,
         segment: &Segment,
-        sender: &mut Direction,
-        receiver: &mut Direction,
+        sender: &mut DirectionState,
+        receiver: &mut DirectionState,
     ) -> Judged {
         let Self { placed, ack, una } = self;
         let before = Before::of(segment, sender, receiver);

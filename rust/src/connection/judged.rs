@@ -2,7 +2,7 @@
 
 use super::ack::Answer;
 use super::capture_duplicates;
-use super::direction::Direction;
+use super::direction::DirectionState;
 use super::evidence::Verdict;
 use super::kind::{Kind, ReleasedBy};
 use super::rst_ecn_tfo::Signals;
@@ -24,7 +24,7 @@ pub(crate) struct Before {
 
 impl Before {
     #[inline]
-    pub(crate) fn of(segment: &Segment, sender: &Direction, receiver: &Direction) -> Self {
+    pub(crate) fn of(segment: &Segment, sender: &DirectionState, receiver: &DirectionState) -> Self {
         let now = Nullable::from(segment.ts_ns);
         Self {
             in_flight: sender.in_flight(),
@@ -65,7 +65,7 @@ pub(crate) struct Judged {
 impl Judged {
     /// Records the segment as the last one of its sender, for the classification of later ones.
     #[inline]
-    pub(crate) fn remember(&self, segment: &Segment, sender: &mut Direction) {
+    pub(crate) fn remember(&self, segment: &Segment, sender: &mut DirectionState) {
         let (kind, window_bytes) = (self.verdict.kind, self.before.window_bytes);
         let now = Nullable::from(segment.ts_ns);
         sender.last_ts_ns = now;
@@ -97,7 +97,7 @@ impl Judged {
 }
 
 #[cold]
-fn remember_controls(segment: &Segment, sender: &mut Direction) {
+fn remember_controls(segment: &Segment, sender: &mut DirectionState) {
     if segment.flags.any(TcpFlags::RST) {
         sender.reset_frame = if sender.reset_frame == 0 { segment.frame } else { sender.reset_frame };
     } else {

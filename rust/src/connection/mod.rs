@@ -1,6 +1,6 @@
 //! Classifies segments: sequence space, acknowledgments, round trips, and the kind of each segment.
 //!
-//! Each direction of a connection has a `Direction`: outstanding data, holes, window. A segment is classified from
+//! Each direction of a connection has a `DirectionState`: outstanding data, holes, window. A segment is classified from
 //! the state of both directions just before it, and then updates that state (`exchange`; `header_prediction` is
 //! the fast path). The result is a `Judged`. The layers above turn it into connections, rows and counts.
 //!
@@ -37,7 +37,7 @@ pub use revisions::{MAX_REVISIONS, Revision, Revisions};
 
 pub(crate) use ack::Answer;
 pub(crate) use capture_duplicates::copy_of;
-pub(crate) use direction::{CLUSTER_BYTES, Direction, settle_window_scales};
+pub(crate) use direction::{CLUSTER_BYTES, DirectionState, settle_window_scales};
 pub(crate) use evidence::Verdict;
 pub(crate) use exchange::{copied, exchange};
 pub(crate) use figures::MAX_WINDOW_SCALE;

@@ -1,7 +1,7 @@
 //! Classifies segments with bytes below the highest offset captured: reordered originals, and retransmissions
 //! with their trigger.
 
-use super::direction::Direction;
+use super::direction::DirectionState;
 use super::evidence::{Confidence, Evidence, ResentBy, Verdict};
 use super::kind::Kind;
 use super::revisions::Revisions;
@@ -48,8 +48,8 @@ pub(crate) fn judge(
     segment: &Segment,
     placed: Placed,
     novelty: Novelty,
-    sender: &mut Direction,
-    receiver: &Direction,
+    sender: &mut DirectionState,
+    receiver: &DirectionState,
     revisions: &mut Revisions,
 ) -> Verdict {
     if segment.flags.any(TcpFlags::SYN) && placed.start == 0 {
@@ -83,7 +83,7 @@ pub(crate) fn judge(
 }
 
 /// Classifies a SYN or SYN-ACK whose sequence number was used before.
-fn syn_again(segment: &Segment, sender: &Direction, receiver: &Direction) -> Verdict {
+fn syn_again(segment: &Segment, sender: &DirectionState, receiver: &DirectionState) -> Verdict {
     let answer = segment.flags.any(TcpFlags::ACK);
     let before = sender.outstanding.at(0).map(|sent| sent.stamp);
     if answer && !sender.syn_answered && sender.figures.syn_segments > 0 {
@@ -102,8 +102,8 @@ fn syn_again(segment: &Segment, sender: &Direction, receiver: &Direction) -> Ver
 fn against_jumper(
     segment: &Segment,
     jumper: &Stamp,
-    sender: &Direction,
-    receiver: &Direction,
+    sender: &DirectionState,
+    receiver: &DirectionState,
 ) -> Option<(bool, Verdict)> {
     let late =
         |evidence, confidence| Some((true, Verdict::new(Kind::OutOfOrder, evidence, confidence).with(jumper.frame)));
@@ -161,7 +161,7 @@ fn certainty(evidence: Evidence) -> Confidence {
 fn behind_its_resend(
     segment: &Segment,
     placed: Placed,
-    sender: &mut Direction,
+    sender: &mut DirectionState,
     revisions: &mut Revisions,
 ) -> Option<Verdict> {
     let history = sender.history.as_deref_mut()?;
@@ -178,7 +178,7 @@ fn behind_its_resend(
 }
 
 /// Recognizes a retransmission of bytes that have already arrived.
-fn needless(placed: Placed, novelty: Novelty, sender: &Direction, receiver: &Direction) -> Option<Verdict> {
+fn needless(placed: Placed, novelty: Novelty, sender: &DirectionState, receiver: &DirectionState) -> Option<Verdict> {
     if novelty.new > 0 {
         return None;
     }
@@ -206,7 +206,13 @@ struct Waited {
 }
 
 /// Determines what triggered a retransmission.
-fn why(segment: &Segment, placed: Placed, novelty: Novelty, sender: &Direction, receiver: &Direction) -> Verdict {
+fn why(
+    segment: &Segment,
+    placed: Placed,
+    novelty: Novelty,
+    sender: &DirectionState,
+    receiver: &DirectionState,
+) -> Verdict {
     let una = sender.snd_una.get();
     let history = sender.history.as_deref();
     let resend = history.and_then(|history| history.last_resend(placed.start));
@@ -261,7 +267,7 @@ fn why(segment: &Segment, placed: Placed, novelty: Novelty, sender: &Direction, 
 
 /// Whether the sender had evidence of a loss: three duplicate ACKs, or SACK blocks for as much (RFC 6675, 4:
 /// `IsLost`). Less evidence suffices for early retransmit (RFC 5827) and RACK (RFC 8985, 6).
-fn fast(head: bool, sacked_above: bool, sender: &Direction) -> Option<(Evidence, Confidence)> {
+fn fast(head: bool, sacked_above: bool, sender: &DirectionState) -> Option<(Evidence, Confidence)> {
     if head && sender.duplicate_acks_received >= FAST_RETRANSMIT_DUPLICATE_ACKS {
         return Some((Evidence::DuplicateAcks, Confidence::Proved));
     }
@@ -276,27 +282,28 @@ fn fast(head: bool, sacked_above: bool, sender: &Direction) -> Option<(Evidence,
 
 /// Whether `sender` has received enough duplicate ACKs or SACK blocks to treat a segment as lost.
 #[inline]
-pub(crate) fn is_loss_confirmed(sender: &Direction) -> bool {
+pub(crate) fn is_loss_confirmed(sender: &DirectionState) -> bool {
     sender.duplicate_acks_received >= FAST_RETRANSMIT_DUPLICATE_ACKS || is_sacked_enough(sender)
 }
 
 /// Whether SACK blocks cover more than two segments' bytes after a hole, which makes it a loss (RFC 6675, 4).
 #[inline]
-fn is_sacked_enough(sender: &Direction) -> bool {
+fn is_sacked_enough(sender: &DirectionState) -> bool {
     let full_segment = i64::from(sender.figures.max_segment_bytes);
     sender.sacked_bytes > full_segment * i64::from(FAST_RETRANSMIT_DUPLICATE_ACKS - 1)
 }
 
 /// Smoothed RTT of the whole path, as the capture point may be anywhere on it.
-fn path_rtt_ns(sender: &Direction, receiver: &Direction) -> Option<i64> {
+fn path_rtt_ns(sender: &DirectionState, receiver: &DirectionState) -> Option<i64> {
     let ahead_ns = sender.smoothed_rtt_ns.get()?;
     Some(ahead_ns.saturating_add(receiver.figures.rtt_min_ns.get().unwrap_or(0)))
 }
 
 /// Whether the wait was a probe timeout, which restarts with each ACK and each data segment (RFC 8985, 7.2).
-fn probe_time(waited: &Waited, alone: bool, sender: &Direction, receiver: &Direction) -> Option<Confidence> {
-    let refused =
-        |direction: &Direction| direction.figures.syn_options.and_then(|options| options.permits_sack()) == Some(false);
+fn probe_time(waited: &Waited, alone: bool, sender: &DirectionState, receiver: &DirectionState) -> Option<Confidence> {
+    let refused = |direction: &DirectionState| {
+        direction.figures.syn_options.and_then(|options| options.permits_sack()) == Some(false)
+    };
     if refused(sender) || refused(receiver) {
         return None;
     }
@@ -319,7 +326,7 @@ fn probe_time(waited: &Waited, alone: bool, sender: &Direction, receiver: &Direc
 
 /// Whether the wait was a retransmission timeout: the timer runs from the last progress and expires after a
 /// timeout without ACKs (RFC 6298, 5).
-fn timeout(waited: &Waited, sender: &Direction, receiver: &Direction) -> Option<Confidence> {
+fn timeout(waited: &Waited, sender: &DirectionState, receiver: &DirectionState) -> Option<Confidence> {
     let rtt_ns = path_rtt_ns(sender, receiver);
     let least_ns = MIN_RTO_NS.max(rtt_ns.unwrap_or(0).saturating_add(TIMER_MARGIN_NS));
     let long = |waited: Nullable| waited.get().is_none_or(|waited_ns| waited_ns >= least_ns);

@@ -1,6 +1,6 @@
 //! Segments with unusual flags: what a RST means to its receiver, and what SYNs and ECN flags say.
 
-use super::direction::Direction;
+use super::direction::DirectionState;
 use super::evidence::{EcnSignal, ResetKind, Tfo};
 use super::sequence_space::Placed;
 use crate::wire::{FastOpen, Segment, TcpFlags};
@@ -22,8 +22,8 @@ pub(crate) fn signals(
     segment: &Segment,
     placed: Placed,
     ack: Option<i64>,
-    sender: &mut Direction,
-    receiver: &mut Direction,
+    sender: &mut DirectionState,
+    receiver: &mut DirectionState,
 ) -> Signals {
     if segment.flags.any(UNUSUAL) { unusual(segment, placed, ack, sender, receiver) } else { Signals::default() }
 }
@@ -33,8 +33,8 @@ fn unusual(
     segment: &Segment,
     placed: Placed,
     ack: Option<i64>,
-    sender: &mut Direction,
-    receiver: &mut Direction,
+    sender: &mut DirectionState,
+    receiver: &mut DirectionState,
 ) -> Signals {
     let reset = segment.flags.any(TcpFlags::RST);
     Signals {
@@ -45,8 +45,8 @@ fn unusual(
 }
 
 /// How the receiver treats a RST, as far as its ACKs show (RFC 9293, 3.10.7.3; RFC 5961, 3.2).
-fn reset_kind(placed: Placed, ack: Option<i64>, sender: &Direction, receiver: &Direction) -> ResetKind {
-    let closed = |direction: &Direction| direction.figures.fin_segments > 0;
+fn reset_kind(placed: Placed, ack: Option<i64>, sender: &DirectionState, receiver: &DirectionState) -> ResetKind {
+    let closed = |direction: &DirectionState| direction.figures.fin_segments > 0;
     if sender.reset_frame > 0 || receiver.reset_frame > 0 {
         return ResetKind::AfterClose;
     }
@@ -76,7 +76,7 @@ fn reset_kind(placed: Placed, ack: Option<i64>, sender: &Direction, receiver: &D
 }
 
 /// Recognizes the steps of Fast Open (RFC 7413, 4).
-fn fast_open(segment: &Segment, ack: Option<i64>, receiver: &mut Direction) -> Option<Tfo> {
+fn fast_open(segment: &Segment, ack: Option<i64>, receiver: &mut DirectionState) -> Option<Tfo> {
     if !segment.flags.any(TcpFlags::SYN) {
         return None;
     }
@@ -98,7 +98,7 @@ fn fast_open(segment: &Segment, ack: Option<i64>, receiver: &mut Direction) -> O
 }
 
 /// What the ECN flags say (RFC 3168, 6.1). A SYN with all three flags offers Accurate ECN (RFC 9768, 3.1).
-fn ecn_signal(flags: TcpFlags, sender: &mut Direction, receiver: &mut Direction) -> Option<EcnSignal> {
+fn ecn_signal(flags: TcpFlags, sender: &mut DirectionState, receiver: &mut DirectionState) -> Option<EcnSignal> {
     let (echo, reduced) = (flags.any(TcpFlags::ECE), flags.any(TcpFlags::CWR));
     if flags.any(TcpFlags::SYN) && !flags.any(TcpFlags::ACK) {
         sender.accurate_ecn = echo && reduced && flags.any(TcpFlags::AE);

@@ -1,6 +1,6 @@
 //! What a segment adds to its direction: new bytes, opened and closed holes, and counts.
 
-use super::direction::{Direction, Overtaken};
+use super::direction::{DirectionState, Overtaken};
 use super::evidence::Verdict;
 use super::figures::DirectionFigures;
 use super::kind::Kind;
@@ -19,7 +19,7 @@ pub(crate) struct Novelty {
 /// Counts the sequence numbers not captured before. Closes the holes that they fill, and opens one if the
 /// segment skips bytes.
 #[inline(always)]
-pub(crate) fn novelty_of(segment: &Segment, placed: Placed, sender: &mut Direction) -> Novelty {
+pub(crate) fn novelty_of(segment: &Segment, placed: Placed, sender: &mut DirectionState) -> Novelty {
     let beyond = (placed.end - placed.start.max(sender.snd_max)).max(0);
     let filled = sender.holes.as_deref_mut().map_or_else(Filled::default, |holes| holes.fill(placed.start, placed.end));
     let behind_ack = sender.snd_una.value() > sender.snd_max && placed.end > sender.snd_max;
@@ -40,7 +40,7 @@ pub(crate) fn novelty_of(segment: &Segment, placed: Placed, sender: &mut Directi
 /// everything below was sent before. It opens no hole, because an ACK may carry a sequence number that was
 /// never used for data.
 #[cold]
-fn overtake(segment: &Segment, start: i64, sender: &mut Direction) {
+fn overtake(segment: &Segment, start: i64, sender: &mut DirectionState) {
     if segment.damaged
         || !segment.flags.any(TcpFlags::ACK)
         || sender.overtaken.as_ref().is_some_and(|shown| shown.end >= start)
@@ -52,14 +52,14 @@ fn overtake(segment: &Segment, start: i64, sender: &mut Direction) {
 
 /// The segment without data that was captured before the bytes of this one, although it was sent after them.
 #[inline(always)]
-fn overtaker(placed: Placed, sender: &Direction) -> Option<Stamp> {
+fn overtaker(placed: Placed, sender: &DirectionState) -> Option<Stamp> {
     let shown = sender.overtaken.as_deref()?;
     (placed.start >= sender.snd_max && placed.start < placed.end.min(shown.end)).then_some(shown.by)
 }
 
 /// Undoes the count of missing bytes: they were acknowledged before they were captured.
 #[cold]
-fn take_back(placed: Placed, filled: Filled, sender: &mut Direction) {
+fn take_back(placed: Placed, filled: Filled, sender: &mut DirectionState) {
     let una = sender.snd_una.get().unwrap_or(0);
     let beyond = (placed.end.min(una) - placed.start.max(sender.snd_max)).max(0);
     let closed = filled.closed + u32::from(beyond > 0 && placed.end >= una && placed.start <= sender.snd_max);
@@ -70,7 +70,7 @@ fn take_back(placed: Placed, filled: Filled, sender: &mut Direction) {
 
 /// Opens a hole, because the segment skips bytes. Those already acknowledged are counted already.
 #[cold]
-fn jump(segment: &Segment, start: i64, sender: &mut Direction) {
+fn jump(segment: &Segment, start: i64, sender: &mut DirectionState) {
     let stamp = Stamp::of(segment);
     let acknowledged = sender.snd_una.get().unwrap_or(sender.snd_max).clamp(sender.snd_max, start);
     if acknowledged > sender.snd_max {
@@ -96,8 +96,8 @@ pub(crate) fn send(
     segment: &Segment,
     placed: Placed,
     verdict: Verdict,
-    sender: &mut Direction,
-    receiver: &Direction,
+    sender: &mut DirectionState,
+    receiver: &DirectionState,
 ) -> Sent {
     if placed.end <= placed.start {
         return Sent::default();
@@ -123,8 +123,8 @@ pub(crate) fn send_new(
     placed: Placed,
     controls: u8,
     resends: u16,
-    sender: &mut Direction,
-    receiver: &Direction,
+    sender: &mut DirectionState,
+    receiver: &DirectionState,
 ) {
     let range = (placed.start.max(sender.snd_max), placed.end);
     sender.outstanding.push(range, Stamp::of(segment), controls, resends, receiver.started);
@@ -139,7 +139,7 @@ fn controls(segment: &Segment, placed: Placed) -> u8 {
 
 /// Adds bytes below the highest offset sent: reordered or retransmitted.
 #[cold]
-fn send_again(segment: &Segment, placed: Placed, verdict: Verdict, sender: &mut Direction) -> Sent {
+fn send_again(segment: &Segment, placed: Placed, verdict: Verdict, sender: &mut DirectionState) -> Sent {
     let (stamp, end) = (Stamp::of(segment), placed.end.min(sender.snd_max));
     let resent = verdict.kind.is_resent();
     let repeat = sender.outstanding.seen_again(placed.start, end, stamp, controls(segment, placed), resent);
@@ -156,7 +156,7 @@ fn send_again(segment: &Segment, placed: Placed, verdict: Verdict, sender: &mut 
 
 /// Adds retransmitted bytes whose original was not captured.
 #[cold]
-fn send_unseen_again(segment: &Segment, placed: Placed, verdict: Verdict, sender: &mut Direction) -> u8 {
+fn send_unseen_again(segment: &Segment, placed: Placed, verdict: Verdict, sender: &mut DirectionState) -> u8 {
     if let Some(by) = verdict.resent_by {
         let una = sender.snd_una.get().unwrap_or(placed.start);
         sender.history_mut().resent(placed, Stamp::of(segment), by, false, una, placed.end);

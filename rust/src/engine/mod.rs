@@ -3,8 +3,8 @@
 //! them.
 //!
 //! ```text
-//! read ─┬─ conclude (flow tables 0, 2, 4, 6) ─┬─ caller: numbers connections, judges their waits, builds columns
-//!       └─ conclude (flow tables 1, 3, 5, 7) ─┘
+//! read ─┬─ track (flow tables 0, 2, 4, 6) ─┬─ caller: numbers connections, judges their waits, builds columns
+//!       └─ track (flow tables 1, 3, 5, 7) ─┘
 //! ```
 //!
 //! Connections are divided over a fixed number of flow tables, and the tables over as many worker threads as
@@ -12,13 +12,13 @@
 //! of the capture.
 
 mod batch;
-mod conclude;
 mod judged;
 mod numbers;
 mod pipe;
 mod reader;
 mod shards;
 mod summary;
+mod worker;
 
 pub use summary::Summary;
 
@@ -31,12 +31,12 @@ use std::thread::JoinHandle;
 use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, SchemaRef};
 pub use batch::Batch;
-use conclude::{Concluded, Epoch, Rows, Wanted, Worker, ended};
 use judged::Judged;
 use numbers::Numbers;
 use pipe::{CHUNKS_IN_FLIGHT, Inlet, spread};
 use reader::FrameReader;
 use shards::SHARDS;
+use worker::{Epoch, Rows, Wanted, Worker, WorkerResult, ended};
 
 use crate::capture::{Capture, Progress};
 use crate::connection::{MAX_REVISIONS, Revision, Revisions};
@@ -117,7 +117,7 @@ pub struct Engine {
     numbers: Numbers,
     used_rows: Sender<SegmentRows>,
     threads: Option<Threads>,
-    conclusion: Conclusion,
+    ended: Ended,
     progress: Progress,
     segments_seen: u64,
     judged: Judged,
@@ -127,13 +127,13 @@ pub struct Engine {
 #[derive(Debug)]
 struct Threads {
     reading: JoinHandle<Summary>,
-    concluding: Vec<JoinHandle<Concluded>>,
+    workers: Vec<JoinHandle<WorkerResult>>,
 }
 
 /// What the threads leave at the end.
 #[derive(Debug, Default)]
-struct Conclusion {
-    threads: Vec<Concluded>,
+struct Ended {
+    threads: Vec<WorkerResult>,
     /// The next flow table whose rest is emitted.
     shard: usize,
     revisions: Revisions,
@@ -181,22 +181,22 @@ impl Engine {
         let count = if wants_rows { 1 } else { threads.map_or_else(processors, NonZeroUsize::get).min(SHARDS) };
         let numbers = Numbers::of(if count > 1 && only.is_none() { count } else { 0 });
         let wanted = Wanted { only, accounts, datagrams, summaries, segments: wants_rows, waits_memory_bytes };
-        let (mut to_concluding, outlets) = spread(CHUNK_PACKETS, count);
+        let (mut to_workers, outlets) = spread(CHUNK_PACKETS, count);
         let (used_rows, spare) = channel();
         let mut spare = Some(spare);
         let spawn_error = |error| CaptureError::io("", &error);
         let reading = std::thread::Builder::new()
             .name("read".into())
-            .spawn(move || reader.run(&mut to_concluding))
+            .spawn(move || reader.run(&mut to_workers))
             .map_err(spawn_error)?;
-        let (mut rows, mut concluding) = (Vec::new(), Vec::new());
+        let (mut rows, mut workers) = (Vec::new(), Vec::new());
         for (thread, outlet) in outlets.into_iter().enumerate() {
             let (full, taken) = sync_channel(CHUNKS_IN_FLIGHT);
             let spare = spare.take().unwrap_or_else(|| channel().1);
             let inlet = Inlet::new(batch_rows.max(1), full, spare);
             let worker = Worker::new(thread, count, wanted.clone(), inlet);
-            let started = std::thread::Builder::new().name("conclude".into()).spawn(move || worker.run(&outlet));
-            concluding.push(started.map_err(spawn_error)?);
+            let started = std::thread::Builder::new().name("track".into()).spawn(move || worker.run(&outlet));
+            workers.push(started.map_err(spawn_error)?);
             rows.push(taken);
         }
         Ok(Self {
@@ -209,8 +209,8 @@ impl Engine {
             epochs: Vec::new(),
             numbers,
             used_rows,
-            threads: Some(Threads { reading, concluding }),
-            conclusion: Conclusion { summary, ..Conclusion::default() },
+            threads: Some(Threads { reading, workers }),
+            ended: Ended { summary, ..Ended::default() },
             progress,
             segments_seen: 0,
             judged,
@@ -311,29 +311,29 @@ impl Engine {
         if let Some(threads) = self.threads.take() {
             // A worker that waits for its rows to be received would wait forever.
             self.rows.clear();
-            self.conclusion = Conclusion::of(threads);
+            self.ended = Ended::of(threads);
         }
         if !self.summaries && !self.judged.wanted() {
             return Ok(Rest::None);
         }
         let (mut rows, mut waits) = (Vec::new(), Vec::new());
-        while self.conclusion.shard < SHARDS && rows.len() < REST_ROWS {
-            let (shard, threads) = (self.conclusion.shard, self.conclusion.threads.len());
+        while self.ended.shard < SHARDS && rows.len() < REST_ROWS {
+            let (shard, threads) = (self.ended.shard, self.ended.threads.len());
             let thread = shard % threads;
-            let Some(concluded) = self.conclusion.threads.get_mut(thread) else { break };
-            match concluded.tables.get_mut(shard / threads).and_then(Connections::take_rest) {
+            let Some(result) = self.ended.threads.get_mut(thread) else { break };
+            match result.tables.get_mut(shard / threads).and_then(Connections::take_rest) {
                 Some(mut some) => {
-                    waits.append(&mut ended(concluded.waits.as_mut(), &some));
+                    waits.append(&mut ended(result.waits.as_mut(), &some));
                     self.numbers.renumber(thread, &mut some);
                     rows.append(&mut some);
                 }
-                None => self.conclusion.shard += 1,
+                None => self.ended.shard += 1,
             }
         }
         if !rows.is_empty() {
             return self.connections(rows, waits).map(Rest::Some);
         }
-        let flows = self.conclusion.threads.first_mut().and_then(|first| first.flows.take_rest());
+        let flows = self.ended.threads.first_mut().and_then(|first| first.flows.take_rest());
         match flows.filter(|_| self.summaries) {
             Some(rows) => Ok(Rest::Some(Some(Batch::Flows(table::flows(&rows)?)))),
             None => Ok(Rest::None),
@@ -361,13 +361,13 @@ impl Engine {
     /// Corrections of earlier segments; empty until the batches are exhausted.
     #[must_use]
     pub fn revisions(&self) -> &[Revision] {
-        self.conclusion.revisions.as_slice()
+        self.ended.revisions.as_slice()
     }
 
     /// What was read. Until the batches are exhausted, it contains only what the file headers say.
     #[must_use]
     pub fn summary(&self) -> &Summary {
-        &self.conclusion.summary
+        &self.ended.summary
     }
 }
 
@@ -386,10 +386,10 @@ fn join<T>(thread: JoinHandle<T>) -> T {
     }
 }
 
-impl Conclusion {
+impl Ended {
     /// Waits for the threads and collects what they leave.
-    fn of(Threads { reading, concluding }: Threads) -> Self {
-        let mut threads: Vec<_> = concluding.into_iter().map(join).collect();
+    fn of(Threads { reading, workers }: Threads) -> Self {
+        let mut threads: Vec<_> = workers.into_iter().map(join).collect();
         let mut revisions = Revisions::default();
         for table in threads.iter_mut().flat_map(|thread| &mut thread.tables) {
             revisions.append(table.take_revisions());
@@ -403,7 +403,7 @@ impl Conclusion {
 }
 
 /// The flow tables of all workers.
-fn tables(threads: &[Concluded]) -> impl Iterator<Item = &Connections> {
+fn tables(threads: &[WorkerResult]) -> impl Iterator<Item = &Connections> {
     threads.iter().flat_map(|thread| &thread.tables)
 }
 
@@ -413,7 +413,7 @@ fn processors() -> usize {
 }
 
 /// Problems for connections and flows that were closed before their end.
-fn closed_early(threads: &[Concluded]) -> impl Iterator<Item = Problem> + use<> {
+fn closed_early(threads: &[WorkerResult]) -> impl Iterator<Item = Problem> + use<> {
     let counts = [
         (
             tables(threads).map(Connections::closed_for_room).sum(),

@@ -44,7 +44,7 @@ impl FrameReader {
     }
 
     /// Reads to the end, or until the receiver is gone.
-    pub(super) fn run(mut self, to_concluding: &mut Spread) -> Summary {
+    pub(super) fn run(mut self, to_workers: &mut Spread) -> Summary {
         loop {
             match self.capture.advance() {
                 Ok(true) => {}
@@ -54,12 +54,12 @@ impl FrameReader {
                     continue;
                 }
             }
-            self.read_frame(to_concluding.packets());
-            if !to_concluding.pass_on_if_full() {
+            self.read_frame(to_workers.packets());
+            if !to_workers.pass_on_if_full() {
                 break;
             }
         }
-        to_concluding.pass_on();
+        to_workers.pass_on();
         self.account()
     }
 

@@ -3,9 +3,9 @@
 use super::handshake::{Handshake, guess_client};
 use super::rows::{ClientKnownBy, ClosedBy, ConnectionRow, Place, SegmentRow, SegmentSink};
 use super::times::Times;
-use crate::accounts::{self, Account, AccountedDirection, Accounts, Channels, line_of};
+use crate::accounts::{self, AccountedDirection, Accounts, Channels, DirectionAccount, line_of};
 use crate::connection::{
-    Direction, Judged, Predicted, Revisions, Verdict, copied, copy_of, exchange, full_segment_bytes,
+    DirectionState, Judged, Predicted, Revisions, Verdict, copied, copy_of, exchange, full_segment_bytes,
     settle_window_scales,
 };
 use crate::nullable::Nullable;
@@ -27,8 +27,8 @@ pub(super) struct Connection {
     pub(super) last_ts_ns: Nullable,
     pub(super) handshake: Handshake,
     pub(super) channels: Channels,
-    pub(super) client: Direction,
-    pub(super) server: Direction,
+    pub(super) client: DirectionState,
+    pub(super) server: DirectionState,
     /// `None` in a pass without accounts.
     pub(super) accounts: Option<Accounts>,
     /// Empty in a pass without accounts.
@@ -51,8 +51,8 @@ impl Connection {
             last_ts_ns: segment.ts_ns.into(),
             handshake: Handshake::default(),
             channels: Channels::default(),
-            client: Direction::default(),
-            server: Direction::default(),
+            client: DirectionState::default(),
+            server: DirectionState::default(),
             accounts,
             times: Times::default(),
         }
@@ -139,11 +139,11 @@ impl Connection {
             // Compiled twice: most of the work for data does not apply to an ACK.
             Some(predicted) if segment.payload_bytes > 0 => {
                 let judged = predicted.exchange::<true>(segment, sender, receiver);
-                conclude::<ACCOUNTS>(segment, judged, sender, receiver, sums, place, rows);
+                finish::<ACCOUNTS>(segment, judged, sender, receiver, sums, place, rows);
             }
             Some(predicted) => {
                 let judged = predicted.exchange::<false>(segment, sender, receiver);
-                conclude::<ACCOUNTS>(segment, judged, sender, receiver, sums, place, rows);
+                finish::<ACCOUNTS>(segment, judged, sender, receiver, sums, place, rows);
             }
             None => take_slow_path::<ACCOUNTS>(segment, sender, receiver, sums, place, revisions, rows),
         }
@@ -221,7 +221,7 @@ impl Connection {
 /// The accumulators that a segment is added to.
 struct Sums<'a> {
     /// The accounts of its sender and its receiver; `None` in a pass without accounts.
-    accounts: Option<(&'a mut Account, &'a mut Account)>,
+    accounts: Option<(&'a mut DirectionAccount, &'a mut DirectionAccount)>,
     times: &'a mut Times,
 }
 
@@ -229,25 +229,25 @@ struct Sums<'a> {
 #[inline]
 fn take_slow_path<const ACCOUNTS: bool>(
     segment: &Segment,
-    sender: &mut Direction,
-    receiver: &mut Direction,
+    sender: &mut DirectionState,
+    receiver: &mut DirectionState,
     sums: Sums<'_>,
     place: Place,
     revisions: &mut Revisions,
     rows: &mut impl SegmentSink,
 ) {
     let judged = exchange(segment, sender, receiver, revisions);
-    conclude::<ACCOUNTS>(segment, judged, sender, receiver, sums, place, rows);
+    finish::<ACCOUNTS>(segment, judged, sender, receiver, sums, place, rows);
 }
 
 /// Finishes a classified segment: adds it to the accounts and times, records it for later segments, and emits
 /// its row.
 #[inline(always)]
-fn conclude<const ACCOUNTS: bool>(
+fn finish<const ACCOUNTS: bool>(
     segment: &Segment,
     judged: Judged,
-    sender: &mut Direction,
-    receiver: &Direction,
+    sender: &mut DirectionState,
+    receiver: &DirectionState,
     sums: Sums<'_>,
     place: Place,
     rows: &mut impl SegmentSink,
@@ -275,8 +275,8 @@ fn conclude<const ACCOUNTS: bool>(
 fn push_copy(
     segment: &Segment,
     verdict: Verdict,
-    sender: &mut Direction,
-    receiver: &mut Direction,
+    sender: &mut DirectionState,
+    receiver: &mut DirectionState,
     place: Place,
     rows: &mut impl SegmentSink,
 ) {

@@ -8,7 +8,7 @@ use crate::connection::{
     Confidence, DirectionFigures, EcnSignal, Evidence, Judged, Kind, ReleasedBy, ResentBy, ResetKind, Tfo,
 };
 use crate::nullable::Nullable;
-use crate::sender::{DirectionTotals, Wait};
+use crate::sender::{SenderTotals, Wait};
 use crate::wire::{AtmFacts, Ecn, Segment, TcpFlags};
 
 /// One row of the segments table; `tcptrace_lab/schema/` defines each column.
@@ -193,7 +193,7 @@ pub struct ConnectionRow {
     /// The client's direction, then the server's.
     pub counts: [Counts; 2],
     /// The client's direction, then the server's.
-    pub waits: [DirectionTotals; 2],
+    pub waits: [SenderTotals; 2],
     /// The client's direction, then the server's; `None` if it has little data.
     pub rates: [Option<Box<Rates>>; 2],
     /// The client's direction, then the server's.

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::connection::Connection;
 use super::rows::SegmentRow;
-use crate::accounts::{Account, Accounts};
+use crate::accounts::{Accounts, DirectionAccount};
 use crate::connection::{Predicted, Revisions};
 use crate::wire::{IpFacts, SackBlocks, Segment, TcpFlags, TcpOptions};
 
@@ -194,7 +194,7 @@ fn accounts_of_a_connection_that_has_ended_take_a_third_until_a_stray_comes() {
             connection.end();
         }
         seen.push(match connection.accounts.as_ref() {
-            Some(Accounts::Compact(bytes)) => bytes.len() * 3 < size_of::<[Account; 2]>(),
+            Some(Accounts::Compact(bytes)) => bytes.len() * 3 < size_of::<[DirectionAccount; 2]>(),
             _ => false,
         });
     }

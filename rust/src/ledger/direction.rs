@@ -1,6 +1,6 @@
 //! The final facts of one direction, under which its waits are judged (`docs/how-it-decides.md`, 3.4).
 //!
-//! A [`Direction`] is computed once, from the row of a connection that has ended. Each fact is defined once, in this
+//! A [`DirectionFacts`] is computed once, from the row of a connection that has ended. Each fact is defined once, in this
 //! module.
 
 mod line;
@@ -15,7 +15,7 @@ use crate::accounts::INITIAL_TTLS;
 use crate::connection::{CAUSAL_NS, CLUSTER_BYTES, DirectionFigures};
 use crate::flows::ConnectionRow;
 use crate::nullable::Nullable;
-use crate::sender::{DirectionTotals, LONGEST_NS, NO_DISTANCE_NS};
+use crate::sender::{LONGEST_NS, NO_DISTANCE_NS, SenderTotals};
 
 /// The causal window as a share of the RTT, in a capture at the sender.
 pub const CAUSAL_SHARE_NEAR: f64 = 0.1;
@@ -60,7 +60,7 @@ const LEAST_RATE_SAMPLES: i64 = 10;
 /// nanoseconds.
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs, clippy::struct_excessive_bools)] // each name is a fact of its own
-pub struct Direction {
+pub struct DirectionFacts {
     pub from_client: bool,
     pub first_ts_ns: i64,
     pub last_ts_ns: i64,
@@ -106,7 +106,7 @@ pub struct Direction {
     pub most_in_flight_bytes: Option<i64>,
     pub out_of_order_segments: i64,
     pub tick_ns: Option<i64>,
-    pub totals: DirectionTotals,
+    pub totals: SenderTotals,
     pub drained: Option<Drained>,
     /// The causal window: an ACK may have caused a departure that follows within this time.
     pub causal_window_ns: i64,
@@ -202,7 +202,7 @@ fn at_least(least_ns: i64, share: f64, rtt_ns: i64) -> i64 {
     least_ns.max((rtt_ns as f64 * share) as i64)
 }
 
-impl Direction {
+impl DirectionFacts {
     /// The facts of the direction in which `side` (0 client, 1 server) sends; `None` without times. If a connection
     /// lasts longer than [`LONGEST_NS`], only its first and last time are set.
     #[must_use]

@@ -1,7 +1,7 @@
 //! The edges of a direction: the time before its first departure and after its last.
 
 use super::cause::Cause;
-use super::direction::{Direction, LEAST_IDLE_NS};
+use super::direction::{DirectionFacts, LEAST_IDLE_NS};
 use super::judged::MOST_SPANS;
 use super::timeline::{idle_before_close_ns, idle_before_peer_ns, opened_ns, transit_ns};
 use crate::connection::Confidence;
@@ -25,7 +25,7 @@ const NOTHING: (Cause, i64) = (Cause::Unknown, 0);
 
 /// The edges of a direction, in order of time.
 #[must_use]
-pub fn edges(direction: &Direction) -> [Option<Edge>; 2] {
+pub fn edges(direction: &DirectionFacts) -> [Option<Edge>; 2] {
     if direction.totals.ending.wait_ns.is_some() {
         [before(direction), after(direction)]
     } else {
@@ -40,7 +40,7 @@ fn edge(start_ns: i64, spans: [(Cause, i64); 6]) -> Edge {
 }
 
 /// The time before the first departure: the handshake if that departure is a SYN, else unknown.
-fn before(direction: &Direction) -> Option<Edge> {
+fn before(direction: &DirectionFacts) -> Option<Edge> {
     let first = direction.totals.first?;
     let ns = first.ts_ns.saturating_sub(direction.first_ts_ns);
     let (handshake_ns, rest_ns) = if first.is_syn { (ns, 0) } else { (0, ns) };
@@ -50,7 +50,7 @@ fn before(direction: &Direction) -> Option<Edge> {
 
 /// The time after the last departure. A sender that never receives data has nothing to send once everything is
 /// acknowledged. For other senders it is unknown which host would have continued.
-fn after(direction: &Direction) -> Option<Edge> {
+fn after(direction: &DirectionFacts) -> Option<Edge> {
     let ending = &direction.totals.ending;
     let wait_ns = ending.wait_ns.get()?;
     let (idle_ns, spoke_ns) = (ending.since_all_acked_ns.get(), ending.peer_last_ns.get());
@@ -99,7 +99,7 @@ fn after(direction: &Direction) -> Option<Edge> {
 /// Whether the silence at the end is idle. Everything must be acknowledged and no request open: the server sent last,
 /// or the client did in a connection without answers. Silence until the peer closes, or with keepalives, does not need
 /// to exceed the usual pauses of the client.
-fn is_idle(direction: &Direction, rest_ns: i64) -> bool {
+fn is_idle(direction: &DirectionFacts, rest_ns: i64) -> bool {
     let ending = &direction.totals.ending;
     let spoke_ns = ending.peer_last_ns.get();
     let answered = if direction.from_client {
@@ -116,7 +116,7 @@ fn is_idle(direction: &Direction, rest_ns: i64) -> bool {
 /// The edge of a direction without departures, whose sender was silent since before the capture. It waits for the peer
 /// as long as the peer is known to send. That is not known if the peer closes and this host does not, because this host
 /// may have closed before the capture. A connection that lasts longer than any real one is `unknown` from end to end.
-fn silent(direction: &Direction) -> Edge {
+fn silent(direction: &DirectionFacts) -> Edge {
     let lived_ns = direction.life_ns();
     let heard_ns = if direction.beginning_seen {
         lived_ns
@@ -133,11 +133,11 @@ fn silent(direction: &Direction) -> Edge {
 
 #[cfg(test)]
 mod tests {
-    use super::{Cause, Direction, edges};
+    use super::{Cause, DirectionFacts, edges};
 
     #[test]
     fn a_life_of_more_than_a_number_holds_is_unknown_from_end_to_end() {
-        let direction = Direction { first_ts_ns: i64::MIN + 1, last_ts_ns: i64::MAX, ..Direction::default() };
+        let direction = DirectionFacts { first_ts_ns: i64::MIN + 1, last_ts_ns: i64::MAX, ..DirectionFacts::default() };
         let [whole, none] = edges(&direction);
         let known: Vec<_> = whole.unwrap().spans.into_iter().filter(|(_, ns)| *ns > 0).collect();
         assert_eq!((known, none), (vec![(Cause::Unknown, i64::MAX)], None));

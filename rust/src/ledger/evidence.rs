@@ -1,7 +1,7 @@
 //! What one wait shows under the final facts of its direction: measures and tests that several gates share, each
 //! defined once.
 //!
-//! All are pure functions of one [`WaitRecord`] and one [`Direction`]; none looks at another wait. If a value is
+//! All are pure functions of one [`WaitRecord`] and one [`DirectionFacts`]; none looks at another wait. If a value is
 //! unknown, a test on it is false. The files, each using only those before it:
 //!
 //! - [`path`]: line rate, clocks, delays of the path
@@ -26,7 +26,7 @@ mod window;
 
 pub use path::at_most;
 
-use super::direction::Direction;
+use super::direction::DirectionFacts;
 use super::waits::record::WaitRecord;
 use crate::sender::Wait;
 
@@ -62,7 +62,7 @@ pub struct Evidence<'a> {
     /// What the sender saw since the previous departure.
     pub wait: &'a Wait,
     /// The final facts of the direction.
-    pub direction: &'a Direction,
+    pub direction: &'a DirectionFacts,
     /// Nanoseconds from the previous departure to the one that ended the wait.
     pub wait_ns: i64,
     /// Largest payload that may leave (SMSS in force); 0 if unknown.
@@ -74,7 +74,7 @@ pub struct Evidence<'a> {
 impl<'a> Evidence<'a> {
     /// Combines a wait with the facts of its direction. The tests that most gates use are computed here, once.
     #[must_use]
-    pub fn of(record: &'a WaitRecord, direction: &'a Direction) -> Self {
+    pub fn of(record: &'a WaitRecord, direction: &'a DirectionFacts) -> Self {
         let wait = &record.wait;
         let mut evidence = Self {
             record,
@@ -135,7 +135,7 @@ impl<'a> Evidence<'a> {
     /// the minimum RTO of Linux. RTT is the shortest one, not the smoothed one: delayed ACKs would lengthen that and
     /// hide themselves.
     #[must_use]
-    pub fn stall_ns(direction: &Direction) -> i64 {
+    pub fn stall_ns(direction: &DirectionFacts) -> i64 {
         LEAST_STALL_NS.max(2 * direction.rtt_ns).min(direction.rtt_ns + LEAST_RTO_NS)
     }
 }

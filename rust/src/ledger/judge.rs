@@ -7,7 +7,7 @@
 
 use super::cause::Cause;
 use super::closed::Closed;
-use super::direction::Direction;
+use super::direction::DirectionFacts;
 use super::evidence::Evidence;
 use super::gates;
 use super::judged::JudgedWait;
@@ -18,7 +18,7 @@ use crate::connection::Confidence;
 
 /// Judges one wait under the final facts of its direction.
 #[must_use]
-pub fn judge(record: &WaitRecord, direction: &Direction) -> JudgedWait {
+pub fn judge(record: &WaitRecord, direction: &DirectionFacts) -> JudgedWait {
     let evidence = Evidence::of(record, direction);
     timeline::divide(&evidence, verdict(&evidence))
 }

@@ -9,7 +9,7 @@ use std::io;
 use std::ops::Range;
 
 use super::costs::Sums;
-use super::direction::{Direction, LEAST_IDLE_NS, Pauses};
+use super::direction::{DirectionFacts, LEAST_IDLE_NS, Pauses};
 use super::edges::{Edge, edges};
 use super::intervals::Interval;
 use super::judge::judge;
@@ -103,7 +103,7 @@ impl Part {
 /// What the waits of one direction are judged by.
 struct Facts<'a> {
     conn: u32,
-    direction: &'a Direction,
+    direction: &'a DirectionFacts,
     bounds: Bounds,
     revised: &'a Revised,
     wanted: Wanted,
@@ -160,7 +160,7 @@ impl Facts<'_> {
 pub(super) struct Judging {
     pub row: ConnectionRow,
     revised: Revised,
-    directions: [Option<Direction>; 2],
+    directions: [Option<DirectionFacts>; 2],
     blocks: [Vec<StoredBlock>; 2],
     /// Shares not judged yet, in order.
     pub shares: VecDeque<Share>,
@@ -176,8 +176,8 @@ impl Judging {
     pub(super) fn of(row: ConnectionRow, waits: EndedWaits, wanted: Wanted) -> io::Result<Self> {
         let [client, server] = waits.directions;
         let may_idle = client.longest_ns.max(server.longest_ns) >= LEAST_IDLE_NS;
-        let directions = [0, 1].map(|side| Direction::of(&row, side));
-        let is_sound = |direction: &Option<Direction>| direction.as_ref().is_some_and(|one| !one.lasts_too_long());
+        let directions = [0, 1].map(|side| DirectionFacts::of(&row, side));
+        let is_sound = |direction: &Option<DirectionFacts>| direction.as_ref().is_some_and(|one| !one.lasts_too_long());
         let sound = directions.iter().all(is_sound);
         let blocks = if sound { [client.into_blocks()?, server.into_blocks()?] } else { Default::default() };
         let shares: VecDeque<_> = blocks.iter().zip(0..).flat_map(|(blocks, side)| shares(blocks, side)).collect();
@@ -283,7 +283,7 @@ fn shares(blocks: &[StoredBlock], side: usize) -> Vec<Share> {
     shares
 }
 
-fn details(direction: Option<Direction>, part: Part) -> Option<DirectionDetails> {
+fn details(direction: Option<DirectionFacts>, part: Part) -> Option<DirectionDetails> {
     let (direction, evidence) = (direction?, *part.details?);
     let life_ns = direction.life_ns();
     let Evidence { lengths, longest, locks, .. } = evidence;

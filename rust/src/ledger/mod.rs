@@ -6,7 +6,7 @@
 //! `docs/how-it-decides.md` explains the rules, `docs/architecture.md` the whole pipeline and where to add a cause.
 //!
 //! While the capture is read, the engine only records one [`WaitRecord`] per departure ([`waits::record`]). Judging begins
-//! when the connection has ended: [`Direction`] holds the final facts of the direction, [`judge`] names the cause of
+//! when the connection has ended: [`DirectionFacts`] holds the final facts of the direction, [`judge`] names the cause of
 //! each wait, and [`timeline`] divides the wait into intervals.
 //!
 //! The modules of the judgement, each using only those before it:
@@ -51,7 +51,7 @@ pub mod waits;
 
 pub use cause::{CAUSES, Cause};
 pub use costs::{Sums, Worth};
-pub use direction::Direction;
+pub use direction::DirectionFacts;
 pub use edges::{Edge, edges};
 pub use intervals::Interval;
 pub use judge::judge;

@@ -1,7 +1,7 @@
 //! The rows of judged connections.
 
 use super::costs::Sums;
-use super::direction::Direction;
+use super::direction::DirectionFacts;
 use super::evidence::Evidence;
 use super::intervals::Interval;
 use super::judged::Note;
@@ -23,7 +23,7 @@ pub struct Bounds {
 impl Bounds {
     /// The bounds of a direction.
     #[must_use]
-    pub fn of(direction: &Direction) -> Self {
+    pub fn of(direction: &DirectionFacts) -> Self {
         let (threshold_ns, rtt_min_ns) = (Evidence::stall_ns(direction), direction.rtt_min_ns.unwrap_or(0));
         Self { threshold_ns, rtt_ns: direction.rtt_ns, rtt_min_ns }
     }
@@ -73,7 +73,7 @@ pub struct JudgedRows {
 #[derive(Clone, Debug)]
 pub struct DirectionDetails {
     /// The final facts of the direction.
-    pub direction: Direction,
+    pub direction: DirectionFacts,
     /// Its causes.
     pub kinds: Vec<Kind>,
     /// Its longest intervals, in order of time.

@@ -14,7 +14,7 @@
 //! ```
 
 use super::cause::Cause;
-use super::direction::{Direction, LEAST_IDLE_NS};
+use super::direction::{DirectionFacts, LEAST_IDLE_NS};
 use super::evidence::{Evidence, at_most};
 use super::gates;
 use super::judged::{JudgedWait, Note, Round};
@@ -162,7 +162,7 @@ fn handshake_ns(wait: &Evidence<'_>) -> i64 {
 
 /// How long ago the handshake ended. For a client whose server retransmitted its SYN-ACK, the handshake ended with that
 /// (RFC 9293, 3.5).
-pub(super) fn opened_ns(wait: &Wait, direction: &Direction) -> Option<i64> {
+pub(super) fn opened_ns(wait: &Wait, direction: &DirectionFacts) -> Option<i64> {
     let again = direction.from_client && direction.receiver_syn_segments > 1;
     wait.peer_first_ns.get().filter(|_| again).or(wait.since_all_acked_ns.get())
 }
@@ -240,7 +240,7 @@ fn is_idle(wait: &Evidence<'_>, rest_ns: i64) -> bool {
 }
 
 /// The idle part of a server's wait, before its client sent anything new or closed: the server had answered.
-pub(super) fn idle_before_peer_ns(wait: &Wait, direction: &Direction, peer_ns: i64, rest_ns: i64) -> i64 {
+pub(super) fn idle_before_peer_ns(wait: &Wait, direction: &DirectionFacts, peer_ns: i64, rest_ns: i64) -> i64 {
     let (Some(spoke_ns), Some(acked_ns)) = (wait.peer_first_ns.get(), wait.since_all_acked_ns.get()) else { return 0 };
     let silence_ns = (peer_ns + rest_ns - spoke_ns).clamp(0, peer_ns);
     let closes = wait.peer_payload_bytes.get() == Some(0) && wait.peer_first_ns == wait.peer_last_ns;
@@ -251,7 +251,7 @@ pub(super) fn idle_before_peer_ns(wait: &Wait, direction: &Direction, peer_ns: i
 
 /// The idle part of a client's wait, between the last data from the server and the server's FIN: the server had
 /// answered, and later closed a connection that was left open.
-pub(super) fn idle_before_close_ns(wait: &Wait, direction: &Direction) -> i64 {
+pub(super) fn idle_before_close_ns(wait: &Wait, direction: &DirectionFacts) -> i64 {
     let (Some(closed_ns), Some(data_ns), Some(acked_ns)) =
         (wait.peer_last_ns.get(), wait.peer_data_ns.get(), wait.since_all_acked_ns.get())
     else {

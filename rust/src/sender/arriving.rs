@@ -1,7 +1,7 @@
 //! Handles an arrival: when it reaches the sender, and what it changes there.
 
 use super::arrivals::{Arrival, Missing};
-use super::leaves::Leaves;
+use super::departure::Departure;
 use super::state::{SenderState, Timeout};
 use super::timing::{LONGEST_NS, TOLERANCE_PART, whole_ns};
 use crate::nullable::Nullable;
@@ -151,26 +151,26 @@ impl SenderState {
     /// round trip before it, and nothing else can have released it, that arrival had reached the sender. So had
     /// the arrivals that released the departures right after it.
     #[inline]
-    pub(super) fn take_arrived(&mut self, leaves: &Leaves, shift_ns: i64) {
-        if leaves.tsecr.is_some() || shift_ns == 0 {
-            self.take_older(leaves, shift_ns);
+    pub(super) fn take_arrived(&mut self, departure: &Departure, shift_ns: i64) {
+        if departure.tsecr.is_some() || shift_ns == 0 {
+            self.take_older(departure, shift_ns);
             return;
         }
-        let waited_ns = self.since.left_ns.get().map_or(0, |left_ns| leaves.ts_ns.saturating_sub(left_ns));
+        let waited_ns = self.since.left_ns.get().map_or(0, |left_ns| departure.ts_ns.saturating_sub(left_ns));
         if waited_ns >= shift_ns / 2 {
             self.earlier_ns = 0;
-            self.take_older(leaves, shift_ns);
-            self.earlier_ns = self.earlier_ns(leaves.ts_ns, shift_ns);
+            self.take_older(departure, shift_ns);
+            self.earlier_ns = self.earlier_ns(departure.ts_ns, shift_ns);
         }
-        self.take_older(leaves, shift_ns - self.earlier_ns);
+        self.take_older(departure, shift_ns - self.earlier_ns);
     }
 
     /// Takes in arrivals captured at least `shift_ns` before, or those that the echoed timestamp shows to have
     /// arrived.
     #[inline]
-    fn take_older(&mut self, leaves: &Leaves, shift_ns: i64) {
-        while let Some(arrival) = self.arrivals.next_arrived(leaves.tsecr, leaves.ts_ns, shift_ns) {
-            self.arrived(&arrival, arrival.ts_ns.saturating_add(whole_ns(shift_ns)).min(leaves.ts_ns));
+    fn take_older(&mut self, departure: &Departure, shift_ns: i64) {
+        while let Some(arrival) = self.arrivals.next_arrived(departure.tsecr, departure.ts_ns, shift_ns) {
+            self.arrived(&arrival, arrival.ts_ns.saturating_add(whole_ns(shift_ns)).min(departure.ts_ns));
         }
     }
 

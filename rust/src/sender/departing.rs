@@ -1,6 +1,6 @@
 //! Handles a departure: returns the wait that it ended and updates the sender's state.
 
-use super::leaves::Leaves;
+use super::departure::Departure;
 use super::spacing::{AROUND_BYTES, Seen};
 use super::state::{SenderState, Since, Timeout};
 use super::wait::{FirstDeparture, Wait};
@@ -23,105 +23,122 @@ const RESTART_AFTER_IDLE_NS: i64 = 200_000_000;
 impl SenderState {
     /// Takes in a departure. Returns the wait that it ended.
     #[inline]
-    pub(crate) fn departs(&mut self, leaves: &Leaves, shift_ns: i64) -> Wait {
+    pub(crate) fn departs(&mut self, departure: &Departure, shift_ns: i64) -> Wait {
         // A capture clock that was set back does not end a wait before it began.
-        let leaves =
-            Leaves { ts_ns: self.since.left_ns.get().map_or(leaves.ts_ns, |left| left.max(leaves.ts_ns)), ..*leaves };
+        let departure = Departure {
+            ts_ns: self.since.left_ns.get().map_or(departure.ts_ns, |left| left.max(departure.ts_ns)),
+            ..*departure
+        };
         if self.first.is_none() {
-            self.first = Some(FirstDeparture { ts_ns: leaves.ts_ns, frame: leaves.frame, is_syn: leaves.is_syn });
+            self.first =
+                Some(FirstDeparture { ts_ns: departure.ts_ns, frame: departure.frame, is_syn: departure.is_syn });
         }
-        self.take_arrived(&leaves, shift_ns);
-        let mut wait = self.wait(&leaves, shift_ns);
-        wait.sent_ticks = self.clock.departs(leaves.tsval, wait.wait_ns).into();
-        self.spacing.set_timestamps(leaves.tsval.is_some());
+        self.take_arrived(&departure, shift_ns);
+        let mut wait = self.wait(&departure, shift_ns);
+        wait.sent_ticks = self.clock.departs(departure.tsval, wait.wait_ns).into();
+        self.spacing.set_timestamps(departure.tsval.is_some());
         wait.queueing_delay_ns = wait.sent_ticks.get().map(|_| self.clock.queueing_delay_ns()).into();
         wait.queue_grew_ns = wait.sent_ticks.get().map(|_| self.clock.queue_grew_ns()).into();
         if let Some(wait_ns) = wait.wait_ns.get().filter(|_| line_may_be_busy(&wait)) {
-            let seen = match (leaves.at_either, shift_ns) {
+            let seen = match (departure.at_either, shift_ns) {
                 (true, _) => Seen::AtEither,
                 (false, 0) => Seen::AtSender,
                 _ => Seen::Away,
             };
-            self.spacing.departs(wait_ns, self.since.payload_bytes, leaves.payload_bytes, leaves.smss_bytes, seen);
+            self.spacing.departs(
+                wait_ns,
+                self.since.payload_bytes,
+                departure.payload_bytes,
+                departure.smss_bytes,
+                seen,
+            );
         }
         // Only at the sender does the capture show which departures an ACK released.
         let released = shift_ns == 0 && wait.since_ack_ns.get().is_some_and(|ago_ns| wait.may_be_ended_by(ago_ns));
-        if let Some(wait_ns) = wait.wait_ns.get().filter(|_| !released && self.write_continues(&leaves)) {
-            self.steady.came(wait_ns, leaves.payload_bytes, AROUND_BYTES);
+        if let Some(wait_ns) = wait.wait_ns.get().filter(|_| !released && self.write_continues(&departure)) {
+            self.steady.came(wait_ns, departure.payload_bytes, AROUND_BYTES);
         }
-        if let Some(wait_ns) = wait.wait_ns.get().filter(|_| leaves.payload_bytes > 0) {
-            self.paced.departs(leaves.ts_ns, wait_ns, leaves.payload_bytes, leaves.smss_bytes, self.since.was_small);
+        if let Some(wait_ns) = wait.wait_ns.get().filter(|_| departure.payload_bytes > 0) {
+            self.paced.departs(
+                departure.ts_ns,
+                wait_ns,
+                departure.payload_bytes,
+                departure.smss_bytes,
+                self.since.was_small,
+            );
         }
-        if leaves.resent_by.is_none() {
+        if departure.resent_by.is_none() {
             self.count_clocked(&wait, shift_ns);
         }
         self.count_after_small_wait(&wait, shift_ns);
-        let resent = leaves.resent_by.is_some();
-        if leaves.small && !resent && !leaves.never_held {
-            self.count_small(&wait, leaves.payload_bytes, shift_ns);
-        } else if !leaves.small && !resent && leaves.payload_bytes > 0 {
-            self.count_full(&wait, leaves.payload_bytes, shift_ns);
+        let resent = departure.resent_by.is_some();
+        if departure.small && !resent && !departure.never_held {
+            self.count_small(&wait, departure.payload_bytes, shift_ns);
+        } else if !departure.small && !resent && departure.payload_bytes > 0 {
+            self.count_full(&wait, departure.payload_bytes, shift_ns);
         }
-        let was_held = leaves.small && wait.minshall_pending && self.released_by_the_ack_of_all(&wait, shift_ns);
-        let waited_behind_small = leaves.small && self.waited_behind_small(&wait, shift_ns);
-        self.left(&leaves, was_held, shift_ns);
+        let was_held = departure.small && wait.minshall_pending && self.released_by_the_ack_of_all(&wait, shift_ns);
+        let waited_behind_small = departure.small && self.waited_behind_small(&wait, shift_ns);
+        self.left(&departure, was_held, shift_ns);
         self.since.had_waited_behind_small = waited_behind_small;
         wait
     }
 
     /// Whether the application had already written this data when the previous full-sized segment left: that
     /// segment had no PSH, so it did not end a write.
-    fn write_continues(&self, leaves: &Leaves) -> bool {
+    fn write_continues(&self, departure: &Departure) -> bool {
         let before = self.since.payload_bytes;
-        before > 0 && before >= self.smss_bytes && !self.since.was_pushed && leaves.payload_bytes > 0
+        before > 0 && before >= self.smss_bytes && !self.since.was_pushed && departure.payload_bytes > 0
     }
 
     /// Whether the departure is several segments captured as one (segmentation offload) and the last of them is
     /// small. This is known only after full-sized segments of this size were seen. Until then, the real
     /// segments may be smaller, because the path MTU may be.
-    fn has_small_tail(&self, leaves: &Leaves) -> bool {
-        self.whole_bytes == leaves.smss_bytes && leaves.payload_bytes > leaves.smss_bytes && !leaves.is_whole()
+    fn has_small_tail(&self, departure: &Departure) -> bool {
+        self.whole_bytes == departure.smss_bytes
+            && departure.payload_bytes > departure.smss_bytes
+            && !departure.is_whole()
     }
 
     /// Updates the state after a departure. `was_held` says that a small segment waited behind another small
     /// one until everything was acknowledged.
     #[inline]
-    fn left(&mut self, leaves: &Leaves, was_held: bool, shift_ns: i64) {
-        self.smss_bytes = leaves.smss_bytes;
-        let (una, ends_small) = (self.una.get(), leaves.small || self.has_small_tail(leaves));
-        self.whole_bytes = if leaves.is_whole() { leaves.smss_bytes } else { self.whole_bytes };
-        if leaves.resent_by.is_some() {
+    fn left(&mut self, departure: &Departure, was_held: bool, shift_ns: i64) {
+        self.smss_bytes = departure.smss_bytes;
+        let (una, ends_small) = (self.una.get(), departure.small || self.has_small_tail(departure));
+        self.whole_bytes = if departure.is_whole() { departure.smss_bytes } else { self.whole_bytes };
+        if departure.resent_by.is_some() {
             if una.is_none_or(|una| !self.recovers(una)) {
                 self.recover = Some(self.snd_max).into();
-                let timed_out = leaves.resent_by == Some(ResentBy::Timeout) && !leaves.is_syn;
-                self.timeout = timed_out.then_some(Timeout { tsval: leaves.tsval, after_loss: self.after_loss });
+                let timed_out = departure.resent_by == Some(ResentBy::Timeout) && !departure.is_syn;
+                self.timeout = timed_out.then_some(Timeout { tsval: departure.tsval, after_loss: self.after_loss });
             }
             self.after_loss = true;
-            self.only_syn_lost = leaves.is_syn;
-            self.repairs_by = leaves.resent_by;
+            self.only_syn_lost = departure.is_syn;
+            self.repairs_by = departure.resent_by;
         }
         if ends_small {
             // Without timestamps, an ACK surely had not arrived only if it was not captured yet, or was
             // captured so shortly before that no path is fast enough.
-            let sure = leaves.tsecr.is_some()
+            let sure = departure.tsecr.is_some()
                 || self
                     .small_acked_ns
                     .get()
-                    .is_none_or(|acked_ns| leaves.ts_ns.saturating_sub(acked_ns) < shift_ns / TOO_QUICK_PART);
-            let behind = leaves.resent_by.is_none()
-                && !leaves.never_held
+                    .is_none_or(|acked_ns| departure.ts_ns.saturating_sub(acked_ns) < shift_ns / TOO_QUICK_PART);
+            let behind = departure.resent_by.is_none()
+                && !departure.never_held
                 && sure
                 && una.is_some_and(|una| self.small_end.value() > una);
             if behind {
                 self.small_behind_small = self.small_behind_small.saturating_add(1);
                 self.small_waits.run = 0;
             }
-            let small_end = self.small_end.later(Some(leaves.end).into());
+            let small_end = self.small_end.later(Some(departure.end).into());
             if small_end != self.small_end {
                 (self.small_end, self.small_acked_ns) = (small_end, Nullable::NULL);
             }
         }
-        self.snd_max = self.snd_max.max(leaves.end);
+        self.snd_max = self.snd_max.max(departure.end);
         if let Some(una) = una {
             if self.only_syn_lost
                 && !self.rounds.last_flight().is_some()
@@ -134,20 +151,20 @@ impl SenderState {
                 .since
                 .all_acked_ns
                 .get()
-                .is_some_and(|all_acked_ns| leaves.ts_ns.saturating_sub(all_acked_ns) >= RESTART_AFTER_IDLE_NS)
+                .is_some_and(|all_acked_ns| departure.ts_ns.saturating_sub(all_acked_ns) >= RESTART_AFTER_IDLE_NS)
             {
                 self.rounds.restart();
             }
-            if leaves.cut || self.recovers(una) {
+            if departure.cut || self.recovers(una) {
                 self.rounds.cut();
             }
         }
         self.since = Since {
-            left_ns: Some(leaves.ts_ns).into(),
-            frame: leaves.frame,
-            payload_bytes: leaves.payload_bytes,
+            left_ns: Some(departure.ts_ns).into(),
+            frame: departure.frame,
+            payload_bytes: departure.payload_bytes,
             was_small: ends_small,
-            was_pushed: leaves.pushed,
+            was_pushed: departure.pushed,
             was_held,
             minshall_pending: una.is_some_and(|una| self.small_end.value() > una),
             loss_known: self.loss_confirmed || una.is_some_and(|una| self.recovers(una)),

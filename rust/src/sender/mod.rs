@@ -9,7 +9,7 @@
 //! reaches the sender: later by the round trip between capture point and sender, because departures are also
 //! captured late.
 //!
-//! `SenderState` is the state of one direction. It takes a `Leaves` for each segment that this sender sends, and
+//! `SenderState` is the state of one direction. It takes a `Departure` for each segment that this sender sends, and
 //! an `Arrival` for each segment of the peer that is captured in transit to this sender.
 
 mod arrivals;
@@ -17,8 +17,8 @@ mod arriving;
 mod clock;
 mod counted;
 mod departing;
+mod departure;
 mod full_buffer;
-mod leaves;
 mod paced;
 mod rounds;
 mod spacing;
@@ -30,10 +30,10 @@ mod wait;
 
 pub(crate) use arrivals::{Arrival, Missing};
 pub(crate) use clock::DRIFT_PART;
-pub(crate) use leaves::Leaves;
+pub(crate) use departure::Departure;
 pub(crate) use spacing::{AROUND_BYTES, AROUND_IN_CELLS_BYTES, CELL_BYTES, TIMESTAMP_BYTES};
 pub(crate) use state::SenderState;
 pub use timing::LONGEST_NS;
 pub(crate) use timing::{NO_DISTANCE_NS, at_either, shift_ns};
-pub(crate) use wait::LET_GO_PART;
-pub use wait::{DirectionTotals, FirstDeparture, Wait};
+pub(crate) use wait::RELEASE_PART;
+pub use wait::{FirstDeparture, SenderTotals, Wait};

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::arrivals::Arrivals;
 use super::clock::Clock;
+use super::departure::Departure;
 use super::full_buffer::FullBuffer;
-use super::leaves::Leaves;
 use super::paced::Paced;
 use super::rounds::Rounds;
 use super::spacing::Spacing;
@@ -169,10 +169,10 @@ impl SenderState {
     }
 
     #[inline]
-    pub(super) fn wait(&self, leaves: &Leaves, shift_ns: i64) -> Wait {
+    pub(super) fn wait(&self, departure: &Departure, shift_ns: i64) -> Wait {
         let since = &self.since;
         // An arrival that the model placed after this departure has arrived by now.
-        let age = |then: Nullable| Nullable::from(then.get().map(|then| leaves.ts_ns.saturating_sub(then).max(0)));
+        let age = |then: Nullable| Nullable::from(then.get().map(|then| departure.ts_ns.saturating_sub(then).max(0)));
         let una = self.una.get();
         let frame = |known: Nullable, frame: u64| Nullable::from(known.get().map(|_| frame as i64));
         Wait {
@@ -189,7 +189,7 @@ impl SenderState {
             previous_rtt_sample_ns: self.previous_rtt_sample_ns,
             srtt_ns: self.srtt_ns,
             loss_signalled_ns: age(if since.loss_known { since.left_ns } else { self.loss_signalled_ns }),
-            echo_ns: self.arrivals.echo_ns(leaves.tsecr, leaves.ts_ns),
+            echo_ns: self.arrivals.echo_ns(departure.tsecr, departure.ts_ns),
             window_opened_ns: age(since.window_opened_ns),
             peer_first_ns: age(since.peer_first_ns),
             peer_last_ns: age(since.peer_last_ns),
@@ -198,12 +198,12 @@ impl SenderState {
             payload_before_bytes: since.left_ns.get().map(|_| since.payload_bytes).into(),
             flight_before_bytes: since.previous_round_flight_bytes,
             flight_after_bytes: una.map(|una| (self.snd_max - una).max(0)).into(),
-            missed_bytes: since.left_ns.get().map(|_| self.missed_bytes(leaves.start, shift_ns)).into(),
+            missed_bytes: since.left_ns.get().map(|_| self.missed_bytes(departure.start, shift_ns)).into(),
             left_out_segments: since
                 .left_ns
                 .get()
-                .filter(|_| leaves.start <= self.snd_max)
-                .map(|_| leaves.left_out)
+                .filter(|_| departure.start <= self.snd_max)
+                .map(|_| departure.left_out)
                 .into(),
             usable_window_before_bytes: since.usable_window_bytes,
             previous_round_flight_bytes: self.rounds.last_flight(),
@@ -212,9 +212,9 @@ impl SenderState {
                 .get()
                 .is_some_and(|flight| self.rounds.had_in_flight(flight, self.after_loss)),
             flown_bytes: Some(self.rounds.highest()).into(),
-            smss_bytes: Some(leaves.smss_bytes).into(),
+            smss_bytes: Some(departure.smss_bytes).into(),
             window_closed: since.window_closed,
-            small: leaves.small,
+            small: departure.small,
             small_before: since.was_small,
             held_before: since.was_held && !since.peer_last_ns.is_some(),
             pushed_before: since.was_pushed,
@@ -225,7 +225,7 @@ impl SenderState {
                 .repairs_by
                 .filter(|_| age(since.repaired_ns).get().is_some_and(|ago_ns| ago_ns <= self.causal_ns(shift_ns))),
             after_loss: self.after_loss,
-            fills_unscaled: leaves.fills_unscaled,
+            fills_unscaled: departure.fills_unscaled,
             kept_alive: since.kept_alive,
         }
     }

@@ -1,21 +1,22 @@
 //! What a whole direction shows about its sender.
 
-use super::leaves::Leaves;
+use super::departure::Departure;
 use super::state::SenderState;
 use super::timing::whole_ns;
-use super::wait::DirectionTotals;
+use super::wait::SenderTotals;
 use crate::nullable::Nullable;
 
 impl SenderState {
     /// The totals of a direction when the connection ends at `last_ts_ns`. Arrivals still in transit arrive
     /// before that.
-    pub(crate) fn totals(&self, last_ts_ns: Nullable, shift_ns: i64) -> DirectionTotals {
+    pub(crate) fn totals(&self, last_ts_ns: Nullable, shift_ns: i64) -> SenderTotals {
         let mut state = self.clone();
         while let Some(arrival) = state.arrivals.pop() {
             let arrived_ns = arrival.ts_ns.saturating_add(whole_ns(shift_ns));
             state.arrived(&arrival, arrived_ns.min(last_ts_ns.get().unwrap_or(i64::MAX)));
         }
-        let end = |ts_ns| state.wait(&Leaves { ts_ns, smss_bytes: state.smss_bytes, ..Leaves::default() }, shift_ns);
+        let end =
+            |ts_ns| state.wait(&Departure { ts_ns, smss_bytes: state.smss_bytes, ..Departure::default() }, shift_ns);
         let (line_payload_bytes, serialization_ns) = self.spacing.line();
         let (spaced_payload_bytes, spaced_ns) = self.spacing.closest();
         let (exchange_bytes, exchange_cells, exchange_ns) = self.spacing.exchange();
@@ -26,7 +27,7 @@ impl SenderState {
         let [(emptied_flight_bytes, emptied_times), (other_emptied_flight_bytes, other_emptied_times)] =
             self.full_buffer.most_frequent();
         let [(level_flight_bytes, level_rounds), (other_level_flight_bytes, other_level_rounds)] = self.rounds.levels();
-        DirectionTotals {
+        SenderTotals {
             first: self.first,
             ending: last_ts_ns.get().map(end).unwrap_or_default(),
             level_flight_bytes,

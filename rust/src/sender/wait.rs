@@ -6,7 +6,7 @@ use crate::connection::ResentBy;
 use crate::nullable::Nullable;
 
 /// An ACK may have ended a wait if it arrived within the last 1/8 of that wait (a heuristic).
-pub(crate) const LET_GO_PART: i64 = 8;
+pub(crate) const RELEASE_PART: i64 = 8;
 
 /// One wait, and what the sender knew when a departure ended it.
 ///
@@ -65,14 +65,14 @@ pub struct Wait {
 impl Wait {
     /// Whether an event `ago_ns` before the end of the wait may have ended it.
     pub(super) fn may_be_ended_by(&self, ago_ns: i64) -> bool {
-        ago_ns.saturating_mul(LET_GO_PART) <= self.wait_ns.get().unwrap_or(0)
+        ago_ns.saturating_mul(RELEASE_PART) <= self.wait_ns.get().unwrap_or(0)
     }
 }
 
 /// What only a whole direction shows about its waits and departures.
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(missing_docs)] // each field name states its fact
-pub struct DirectionTotals {
+pub struct SenderTotals {
     pub first: Option<FirstDeparture>,
     /// The wait that the end of the connection closed.
     pub ending: Wait,

@@ -7,22 +7,22 @@ use arrow_array::builder::{Int64Builder, LargeListBuilder, StringBuilder};
 use arrow_array::types::{Float64Type, Int64Type, UInt8Type, UInt64Type};
 
 use super::columns::{Column, maybe, nullable, numbers};
-use super::direction::Direction;
+use super::direction::DirectionRow;
 use crate::accounts::{Acking, Count, SynShape};
 
 /// Adds the columns of one direction, with `prefix` before their names.
-pub(super) fn columns(prefix: &str, rows: &[Direction<'_>], columns: &mut Vec<Column>) {
+pub(super) fn columns(prefix: &str, rows: &[DirectionRow<'_>], columns: &mut Vec<Column>) {
     let named = sending(rows).into_iter().chain(acking(rows)).chain(syn(rows));
     columns.extend(named.map(|(name, array)| (format!("{prefix}_{name}"), array)));
 }
 
 type Named = Vec<(&'static str, ArrayRef)>;
 
-fn sending(rows: &[Direction<'_>]) -> Named {
-    let count = |value: fn(&Direction<'_>) -> u64| numbers::<Int64Type, _>(rows, |row| value(row) as i64);
-    let amount = |value: fn(&Direction<'_>) -> Option<i64>| maybe::<Int64Type, _>(rows, value);
-    let times = |value: fn(&Direction<'_>) -> Count| numbers::<Int64Type, _>(rows, |row| value(row).count.into());
-    let first = |value: fn(&Direction<'_>) -> Count| {
+fn sending(rows: &[DirectionRow<'_>]) -> Named {
+    let count = |value: fn(&DirectionRow<'_>) -> u64| numbers::<Int64Type, _>(rows, |row| value(row) as i64);
+    let amount = |value: fn(&DirectionRow<'_>) -> Option<i64>| maybe::<Int64Type, _>(rows, value);
+    let times = |value: fn(&DirectionRow<'_>) -> Count| numbers::<Int64Type, _>(rows, |row| value(row).count.into());
+    let first = |value: fn(&DirectionRow<'_>) -> Count| {
         maybe::<UInt64Type, _>(rows, |row| Some(value(row)).filter(|count| count.count > 0).map(|count| count.first))
     };
     vec![
@@ -46,11 +46,11 @@ fn sending(rows: &[Direction<'_>]) -> Named {
     ]
 }
 
-fn acking(rows: &[Direction<'_>]) -> Named {
+fn acking(rows: &[DirectionRow<'_>]) -> Named {
     let count = |value: fn(&Acking) -> u64| numbers::<Int64Type, _>(rows, |row| row.acking().map_or(0, value) as i64);
     let amount = |value: fn(&Acking) -> Option<i64>| maybe::<Int64Type, _>(rows, |row| row.acking().and_then(value));
-    let by_segments = |row: &Direction<'_>| row.acking().map(|acking| acking.by_segments.map(i64::from).to_vec());
-    let delays = |row: &Direction<'_>| {
+    let by_segments = |row: &DirectionRow<'_>| row.acking().map(|acking| acking.by_segments.map(i64::from).to_vec());
+    let delays = |row: &DirectionRow<'_>| {
         let delays = row.acking().and_then(Acking::delays);
         delays.map(|counts| counts.iter().copied().map(i64::from).collect())
     };
@@ -75,7 +75,7 @@ fn acking(rows: &[Direction<'_>]) -> Named {
     ]
 }
 
-fn syn(rows: &[Direction<'_>]) -> Named {
+fn syn(rows: &[DirectionRow<'_>]) -> Named {
     let mut options = StringBuilder::new();
     for row in rows {
         options.append_option(row.behaviour.syn.as_ref().map(SynShape::option_names));
@@ -90,11 +90,11 @@ fn syn(rows: &[Direction<'_>]) -> Named {
 }
 
 /// The initial window, known only if the connection's start was captured.
-fn initial(row: &Direction<'_>, amount: u32) -> Option<i64> {
+fn initial(row: &DirectionRow<'_>, amount: u32) -> Option<i64> {
     (row.figures.syn_segments > 0 && amount > 0).then_some(amount.into())
 }
 
-fn scale_at_least(row: &Direction<'_>) -> Option<u8> {
+fn scale_at_least(row: &DirectionRow<'_>) -> Option<u8> {
     Some(row.behaviour.window_scale_at_least).filter(|scale| *scale > 0 && row.figures.window_scale.is_none())
 }
 

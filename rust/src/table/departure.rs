@@ -10,7 +10,7 @@ use super::columns::{Column, bits, maybe, nullable, numbers, validity};
 use super::rows::{Block, Of, SegmentRows};
 use crate::flows::ConnectionRow;
 use crate::nullable::Nullable;
-use crate::sender::DirectionTotals;
+use crate::sender::SenderTotals;
 
 /// Columns of the segments table. Null for segments that occupy no sequence space.
 pub(super) const SEGMENT_COLUMNS: &[(&str, SegmentColumn)] = &[
@@ -25,9 +25,9 @@ fn value(rows: &SegmentRows, column: impl Fn(&Block) -> &Of<Nullable>) -> ArrayR
 
 /// Adds the columns of one direction (0 the client's, 1 the server's), with `prefix` before their names.
 pub(super) fn columns(prefix: &str, at: usize, rows: &[ConnectionRow], columns: &mut Vec<Column>) {
-    let rows: Vec<&DirectionTotals> = rows.iter().filter_map(|row| row.waits.get(at)).collect();
-    let amount = |value: fn(&DirectionTotals) -> Nullable| nullable(&rows, |row| value(row));
-    let count = |value: fn(&DirectionTotals) -> u32| numbers::<Int64Type, _>(&rows, |row| value(row).into());
+    let rows: Vec<&SenderTotals> = rows.iter().filter_map(|row| row.waits.get(at)).collect();
+    let amount = |value: fn(&SenderTotals) -> Nullable| nullable(&rows, |row| value(row));
+    let count = |value: fn(&SenderTotals) -> u32| numbers::<Int64Type, _>(&rows, |row| value(row).into());
     let named = [
         ("first_departure_ts_ns", maybe::<Int64Type, _>(&rows, |row| row.first.map(|first| first.ts_ns))),
         ("first_departure_frame", maybe::<Int64Type, _>(&rows, |row| row.first.map(|first| first.frame as i64))),

@@ -5,7 +5,7 @@ use crate::connection::DirectionFigures;
 use crate::flows::ConnectionRow;
 
 /// One direction of one connection.
-pub(super) struct Direction<'a> {
+pub(super) struct DirectionRow<'a> {
     pub connection: &'a ConnectionRow,
     pub figures: &'a DirectionFigures,
     pub counts: &'a Counts,
@@ -13,7 +13,7 @@ pub(super) struct Direction<'a> {
     pub behaviour: &'a Behaviour,
 }
 
-impl<'a> Direction<'a> {
+impl<'a> DirectionRow<'a> {
     /// The client's direction (0) or the server's (1).
     pub(super) fn of(connection: &'a ConnectionRow, at: usize) -> Option<Self> {
         let (figures, counts) = (connection.directions.get(at)?, connection.counts.get(at)?);

@@ -9,7 +9,7 @@ use arrow_schema::{ArrowError, SchemaRef};
 
 use super::columns::{bits, validity};
 use super::{Column, batch, flags, maybe, numbers};
-use crate::ledger::direction::Direction;
+use crate::ledger::direction::DirectionFacts;
 use crate::ledger::kinds::Kind;
 use crate::ledger::locks::Lock;
 use crate::ledger::longest::{KeptWait, Proof};
@@ -147,7 +147,7 @@ pub fn notes_schema() -> Result<SchemaRef, ArrowError> {
 /// A value that belongs to one direction.
 struct Of<'a, T> {
     conn: u32,
-    direction: &'a Direction,
+    direction: &'a DirectionFacts,
     value: &'a T,
 }
 

@@ -3,7 +3,7 @@
 use arrow_array::types::{Float64Type, Int64Type, UInt8Type};
 
 use super::columns::{Column, maybe, nullable, numbers};
-use super::direction::Direction;
+use super::direction::DirectionRow;
 use crate::accounts::RttFigures;
 
 /// `sum / count`, rounded; `None` if `count` is 0.
@@ -17,27 +17,27 @@ fn ratio(sum: u64, count: u64) -> Option<f64> {
 }
 
 /// Adds the columns of one direction, with `prefix` before their names.
-pub(super) fn statistics(prefix: &str, rows: &[Direction<'_>], columns: &mut Vec<Column>) {
+pub(super) fn statistics(prefix: &str, rows: &[DirectionRow<'_>], columns: &mut Vec<Column>) {
     let named = counts(rows).into_iter().chain(sizes(rows)).chain(acks(rows)).chain(times(rows));
     columns.extend(named.map(|(name, array)| (format!("{prefix}_{name}"), array)));
 }
 
 type Named = Vec<(&'static str, arrow_array::ArrayRef)>;
 
-fn count(rows: &[Direction<'_>], value: fn(&Direction<'_>) -> u64) -> arrow_array::ArrayRef {
+fn count(rows: &[DirectionRow<'_>], value: fn(&DirectionRow<'_>) -> u64) -> arrow_array::ArrayRef {
     numbers::<Int64Type, _>(rows, |row| value(row) as i64)
 }
 
-fn amount(rows: &[Direction<'_>], value: fn(&Direction<'_>) -> Option<i64>) -> arrow_array::ArrayRef {
+fn amount(rows: &[DirectionRow<'_>], value: fn(&DirectionRow<'_>) -> Option<i64>) -> arrow_array::ArrayRef {
     maybe::<Int64Type, _>(rows, value)
 }
 
-fn share(rows: &[Direction<'_>], value: fn(&Direction<'_>) -> Option<f64>) -> arrow_array::ArrayRef {
+fn share(rows: &[DirectionRow<'_>], value: fn(&DirectionRow<'_>) -> Option<f64>) -> arrow_array::ArrayRef {
     maybe::<Float64Type, _>(rows, value)
 }
 
 /// Columns that count segments.
-fn counts(rows: &[Direction<'_>]) -> Named {
+fn counts(rows: &[DirectionRow<'_>]) -> Named {
     vec![
         ("frame_bytes", count(rows, |row| row.statistics.usual.frame_bytes)),
         (
@@ -48,7 +48,7 @@ fn counts(rows: &[Direction<'_>]) -> Named {
         ("dsack_segments", count(rows, |row| row.statistics.usual.dsack_segments.into())),
         ("max_sack_blocks", count(rows, |row| row.statistics.usual.max_sack_blocks.into())),
         ("pushed_data_segments", {
-            let without_data = |row: &Direction<'_>| u64::from(row.statistics.usual.pushed_without_data);
+            let without_data = |row: &DirectionRow<'_>| u64::from(row.statistics.usual.pushed_without_data);
             numbers::<Int64Type, _>(rows, |row| {
                 u64::from(row.counts.pushed_segments).saturating_sub(without_data(row)) as i64
             })
@@ -60,7 +60,7 @@ fn counts(rows: &[Direction<'_>]) -> Named {
 }
 
 /// Columns in bytes: segments, windows, flight, stream.
-fn sizes(rows: &[Direction<'_>]) -> Named {
+fn sizes(rows: &[DirectionRow<'_>]) -> Named {
     vec![
         ("window_scale_offered", maybe::<UInt8Type, _>(rows, |row| row.figures.syn_options?.window_scale)),
         ("min_segment_bytes", amount(rows, |row| row.statistics.usual.min_segment_bytes.map(i64::from))),
@@ -68,7 +68,8 @@ fn sizes(rows: &[Direction<'_>]) -> Named {
         ("cut_bytes", count(rows, |row| row.statistics.usual.cut_bytes)),
         ("mean_window_bytes", {
             // Without the scale, only windows of 0 are known, so there is no mean.
-            let samples = |row: &Direction<'_>| row.figures.window_scale.map(|_| row.statistics.usual.window_samples);
+            let samples =
+                |row: &DirectionRow<'_>| row.figures.window_scale.map(|_| row.statistics.usual.window_samples);
             maybe::<Int64Type, _>(rows, |row| mean(row.statistics.usual.window_sum_bytes, samples(row)?))
         }),
         ("min_in_flight_bytes", nullable(rows, |row| row.statistics.usual.min_in_flight_bytes)),
@@ -84,7 +85,7 @@ fn sizes(rows: &[Direction<'_>]) -> Named {
 }
 
 /// Columns about the ACKs of this host and the ACKs of its data.
-fn acks(rows: &[Direction<'_>]) -> Named {
+fn acks(rows: &[DirectionRow<'_>]) -> Named {
     vec![
         ("advancing_acks", count(rows, |row| row.statistics.usual.advancing_acks)),
         ("bytes_per_ack", {
@@ -103,7 +104,7 @@ fn acks(rows: &[Direction<'_>]) -> Named {
 }
 
 /// Columns about round trips and waits.
-fn times(rows: &[Direction<'_>]) -> Named {
+fn times(rows: &[DirectionRow<'_>]) -> Named {
     let mut named: Named = vec![
         ("max_idle_ns", nullable(rows, |row| row.statistics.usual.max_idle_ns)),
         ("rtt_stdev_ns", amount(rows, |row| row.counts.rtt.stdev_ns())),
@@ -143,7 +144,7 @@ const RESENT_NAMES: Names =
 const WAIT_NAMES: Names =
     ["resend_wait_samples", "resend_wait_min_ns", "resend_wait_mean_ns", "resend_wait_max_ns", "resend_wait_stdev_ns"];
 
-fn samples(rows: &[Direction<'_>], names: Names, of: fn(&Direction<'_>) -> RttFigures) -> Named {
+fn samples(rows: &[DirectionRow<'_>], names: Names, of: fn(&DirectionRow<'_>) -> RttFigures) -> Named {
     let [samples, min, mean, max, stdev] = names;
     let time = |value: fn(&RttFigures) -> Option<i64>| maybe::<Int64Type, _>(rows, |row| value(&of(row)));
     vec![
@@ -155,21 +156,21 @@ fn samples(rows: &[Direction<'_>], names: Names, of: fn(&Direction<'_>) -> RttFi
     ]
 }
 
-fn with_syn(row: &Direction<'_>, value: u32) -> Option<i64> {
+fn with_syn(row: &DirectionRow<'_>, value: u32) -> Option<i64> {
     (row.figures.syn_segments > 0).then_some(value.into())
 }
 
-fn if_it_acks(row: &Direction<'_>, value: u32) -> Option<i64> {
+fn if_it_acks(row: &DirectionRow<'_>, value: u32) -> Option<i64> {
     (row.statistics.usual.advancing_acks > 0).then_some(value.into())
 }
 
 /// Length of the stream, if its SYN (offset 0) and its FIN were captured.
-fn stream_bytes(row: &Direction<'_>) -> Option<i64> {
+fn stream_bytes(row: &DirectionRow<'_>) -> Option<i64> {
     let fin = row.statistics.usual.stream_end.get()?;
     (row.figures.syn_segments > 0).then_some(fin - 1)
 }
 
-fn time_mean_in_flight_bytes(row: &Direction<'_>) -> Option<i64> {
+fn time_mean_in_flight_bytes(row: &DirectionRow<'_>) -> Option<i64> {
     let (first, last) = (row.connection.first_ts_ns, row.connection.last_ts_ns);
     let lasted_ns = last.since(first).get().filter(|lasted_ns| *lasted_ns > 0)?;
     let known = row.figures.max_in_flight_bytes.is_some();

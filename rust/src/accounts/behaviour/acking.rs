@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::event::Event;
 use crate::accounts::rtt_figures::RttFigures;
-use crate::connection::Direction;
+use crate::connection::DirectionState;
 use crate::nullable::Nullable;
 use crate::wire::TcpFlags;
 
@@ -80,7 +80,7 @@ impl Acking {
 
 /// Takes an ACK of new data of `data_sender`; `acking` belongs to the sender of the ACK.
 #[inline]
-pub(super) fn take(event: &Event<'_>, now: Nullable, acking: &mut Option<Box<Acking>>, data_sender: &Direction) {
+pub(super) fn take(event: &Event<'_>, now: Nullable, acking: &mut Option<Box<Acking>>, data_sender: &DirectionState) {
     let Event { segment, acked, .. } = *event;
     let controls = TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST;
     // An ACK of a SYN or FIN shows no policy: every stack sends it at once.

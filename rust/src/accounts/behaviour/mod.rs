@@ -26,7 +26,7 @@ pub(crate) use turnaround::INITIAL_TTLS;
 
 use serde::{Deserialize, Serialize};
 
-use crate::connection::{Direction, Kind, MAX_WINDOW_SCALE};
+use crate::connection::{DirectionState, Kind, MAX_WINDOW_SCALE};
 use crate::nullable::Nullable;
 use crate::wire::TcpFlags;
 
@@ -48,7 +48,7 @@ pub struct Behaviour {
 impl Behaviour {
     /// Observations that show how fast this host answers.
     #[inline]
-    pub(crate) fn answering(&self, other: &Self, other_direction: &Direction) -> Answering {
+    pub(crate) fn answering(&self, other: &Self, other_direction: &DirectionState) -> Answering {
         Answering {
             reaction_min_ns: self.reaction.min_ns,
             other_rtt_min_ns: other_direction.figures.rtt_min_ns,
@@ -63,8 +63,8 @@ impl Behaviour {
 #[inline]
 pub(crate) fn take(
     event: &mut Event<'_>,
-    (sender, sender_direction): (&mut Behaviour, &Direction),
-    (receiver, receiver_direction): (&mut Behaviour, &Direction),
+    (sender, sender_direction): (&mut Behaviour, &DirectionState),
+    (receiver, receiver_direction): (&mut Behaviour, &DirectionState),
 ) {
     let Event { segment, placed, kind, ack, acked, .. } = *event;
     let now = Nullable::from(segment.ts_ns);
@@ -96,7 +96,11 @@ pub(crate) fn take(
 /// Raises the lower bound of the window scale if no SYN shows it: everything in flight was allowed by
 /// `receiver`. (A receiver that shrinks its window, or advertised it outside this capture, can mislead.)
 #[cold]
-fn bound_window_scale(sender_direction: &Direction, receiver: &mut Behaviour, receiver_direction: &Direction) {
+fn bound_window_scale(
+    sender_direction: &DirectionState,
+    receiver: &mut Behaviour,
+    receiver_direction: &DirectionState,
+) {
     let in_flight = sender_direction.in_flight().unwrap_or(0);
     let raw_window = receiver_direction.raw_window;
     if raw_window == 0 || !receiver_direction.acked.is_some() {

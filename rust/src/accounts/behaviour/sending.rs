@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::event::Event;
 use super::turnaround::Answering;
-use crate::connection::{CAUSAL_NS, CLUSTER_BYTES, Direction, Kind};
+use crate::connection::{CAUSAL_NS, CLUSTER_BYTES, DirectionState, Kind};
 use crate::nullable::Nullable;
 use crate::wire::TcpFlags;
 
@@ -93,7 +93,7 @@ impl Sending {
 /// then less than half of the MSS is small. Half of the largest window ever offered counts as full-sized in any
 /// case (RFC 9293, 3.8.6.2.1).
 #[inline]
-fn is_small(bytes: u32, sender: &Direction, most_window: Option<u32>) -> bool {
+fn is_small(bytes: u32, sender: &DirectionState, most_window: Option<u32>) -> bool {
     let (mss, longest) = (sender.mss_bytes, sender.figures.max_segment_bytes);
     if mss == 0 {
         return false;
@@ -111,8 +111,8 @@ impl Sending {
         &mut self,
         event: &Event<'_>,
         now: Nullable,
-        sender: &Direction,
-        receiver: &Direction,
+        sender: &DirectionState,
+        receiver: &DirectionState,
         answering: Answering,
     ) {
         let Event { segment, placed, kind, .. } = *event;
@@ -159,8 +159,8 @@ impl Sending {
         &mut self,
         event: Event<'_>,
         now: Nullable,
-        sender: &Direction,
-        receiver: &Direction,
+        sender: &DirectionState,
+        receiver: &DirectionState,
         turnaround_ns: Option<i64>,
     ) {
         let Event { segment, placed, in_flight, .. } = event;
@@ -201,7 +201,7 @@ impl Sending {
 
     /// Takes an ACK of new data of `data_sender`.
     #[inline]
-    pub(super) fn acknowledged(&mut self, event: &Event<'_>, now: Nullable, data_sender: &Direction) {
+    pub(super) fn acknowledged(&mut self, event: &Event<'_>, now: Nullable, data_sender: &DirectionState) {
         let Some(ack) = event.ack else { return };
         let emptied = ack >= data_sender.snd_max;
         let flight = event.acked.bytes.get().unwrap_or(0);

@@ -1,6 +1,6 @@
 //! Serialization times: how long a segment keeps the lines of both hosts busy, as seen at the sender.
 
-use crate::sender::{AROUND_BYTES, AROUND_IN_CELLS_BYTES, CELL_BYTES, DirectionTotals, LONGEST_NS, TIMESTAMP_BYTES};
+use crate::sender::{AROUND_BYTES, AROUND_IN_CELLS_BYTES, CELL_BYTES, LONGEST_NS, SenderTotals, TIMESTAMP_BYTES};
 
 /// The smallest size of a segment on Ethernet, with all overhead (IEEE 802.3).
 pub const LEAST_FRAME_BYTES: i64 = 84;
@@ -25,7 +25,7 @@ pub struct Line {
 
 impl Line {
     /// Computes the rates from the totals of this direction and of the other one.
-    pub(super) fn of(totals: &DirectionTotals, other: &DirectionTotals, near_sender: bool, stamped: bool) -> Self {
+    pub(super) fn of(totals: &SenderTotals, other: &SenderTotals, near_sender: bool, stamped: bool) -> Self {
         if !near_sender {
             return Self::default();
         }

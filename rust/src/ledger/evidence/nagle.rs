@@ -5,7 +5,7 @@ use super::released::REACTION_NS;
 use super::{Evidence, LEAST_OVERRIDE_NS, are, is};
 use crate::accounts::LEAST_BUFFER_BYTES;
 use crate::connection::{CAUSAL_NS, CLUSTER_BYTES};
-use crate::sender::LET_GO_PART;
+use crate::sender::RELEASE_PART;
 use crate::wire::TcpFlags;
 
 /// A busy host reacts to the ACK within this part of the wait (a heuristic).
@@ -79,7 +79,7 @@ impl Evidence<'_> {
     fn kernel_released_it(&self) -> bool {
         !self.direction.near_sender
             || is(self.wait.since_ack_ns.get(), |ago_ns| {
-                ago_ns <= REACTION_NS.max(self.wait_ns.div_euclid(LET_GO_PART))
+                ago_ns <= REACTION_NS.max(self.wait_ns.div_euclid(RELEASE_PART))
             })
     }
 

@@ -91,7 +91,7 @@ pub fn at_most(bound: Option<i64>, value: i64) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::direction::Direction;
+    use super::super::super::direction::DirectionFacts;
     use super::super::super::waits::record::WaitRecord;
     use super::{Evidence, NS_PER_MS};
 
@@ -99,7 +99,7 @@ mod tests {
         let mut record = WaitRecord::default();
         record.wait.wait_ns = Some(30 * NS_PER_MS).into();
         record.wait.sent_ticks = Some(ticks).into();
-        let direction = Direction { tick_ns: Some(tick_ns), ..Direction::default() };
+        let direction = DirectionFacts { tick_ns: Some(tick_ns), ..DirectionFacts::default() };
         Evidence::of(&record, &direction).jitter_ns()
     }
 

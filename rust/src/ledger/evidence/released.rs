@@ -6,7 +6,7 @@ use super::super::limits::NS_PER_MS;
 use super::{Evidence, are, is};
 use crate::accounts::LEAST_BUFFER_BYTES;
 use crate::connection::CAUSAL_NS;
-use crate::sender::LET_GO_PART;
+use crate::sender::RELEASE_PART;
 
 /// If the application writes by its own clock, one departure in this many follows an ACK as closely by chance.
 const NO_CHANCE: i64 = 100;
@@ -25,7 +25,7 @@ impl Evidence<'_> {
             && are(self.wait.echo_ns.get(), self.direction.reaction_min_ns, |echo_ns, least_ns| {
                 echo_ns - least_ns - self.queueing_delay_ns() > CAUSAL_NS
             })
-            && is(self.wait.since_ack_ns.get(), |ago_ns| LET_GO_PART * ago_ns > self.wait_ns)
+            && is(self.wait.since_ack_ns.get(), |ago_ns| RELEASE_PART * ago_ns > self.wait_ns)
     }
 
     /// The departure followed an ACK more closely than an application that writes by its own clock would.

@@ -22,7 +22,7 @@ mod tests {
     use crate::connection::{Confidence, Kind};
     use crate::wire::TcpFlags;
 
-    fn late_fin(wait: &mut super::super::super::WaitRecord, direction: &mut super::super::super::Direction) {
+    fn late_fin(wait: &mut super::super::super::WaitRecord, direction: &mut super::super::super::DirectionFacts) {
         timed_out(wait, direction);
         wait.flags = TcpFlags(TcpFlags::FIN);
         wait.payload_bytes = 0;

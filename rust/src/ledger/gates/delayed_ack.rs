@@ -29,7 +29,7 @@ mod tests {
     use crate::connection::Confidence;
     use crate::nullable::Nullable;
 
-    fn late(wait: &mut super::super::super::WaitRecord, _: &mut super::super::super::Direction) {
+    fn late(wait: &mut super::super::super::WaitRecord, _: &mut super::super::super::DirectionFacts) {
         wait.wait.wait_ns = some(60 * MS);
         wait.wait.ack_lag_ns = some(60 * MS);
         wait.wait.rtt_sample_ns = some(60 * MS);

@@ -44,7 +44,7 @@ mod tests {
     use crate::connection::Confidence;
     use crate::nullable::Nullable;
 
-    fn held_late(wait: &mut super::super::super::WaitRecord, direction: &mut super::super::super::Direction) {
+    fn held_late(wait: &mut super::super::super::WaitRecord, direction: &mut super::super::super::DirectionFacts) {
         small_behind_small(wait, direction);
         wait.wait.wait_ns = some(60 * MS);
         wait.wait.ack_lag_ns = some(60 * MS);

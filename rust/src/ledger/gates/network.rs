@@ -12,7 +12,7 @@ use super::super::cause::Cause;
 use super::super::closed::Closed;
 use super::super::evidence::Evidence;
 use super::super::evidence::LEAST_SPREAD_SEGMENTS;
-use crate::sender::{AROUND_BYTES, LET_GO_PART};
+use crate::sender::{AROUND_BYTES, RELEASE_PART};
 
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
     let by_sender_or_path = is_steady(wait) || (wait.left_at_its_pace() && !wait.was_paced_by_sender());
@@ -93,7 +93,7 @@ fn is_steady(wait: &Evidence<'_>) -> bool {
     if (4 * wait.wait_ns) as f64 > 5.0 * at_pace_ns {
         return false;
     }
-    let acked_near = || wait.wait.since_ack_ns.get().is_some_and(|ago_ns| LET_GO_PART * ago_ns <= wait.wait_ns);
+    let acked_near = || wait.wait.since_ack_ns.get().is_some_and(|ago_ns| RELEASE_PART * ago_ns <= wait.wait_ns);
     let no_ack_released_it = !direction.near_sender || (!wait.wait.small_before && !acked_near());
     let spread = || {
         has_many(wait)
@@ -105,7 +105,7 @@ fn is_steady(wait: &Evidence<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::direction::Direction;
+    use super::super::super::direction::DirectionFacts;
     use super::super::super::waits::record::WaitRecord;
     use super::super::testing::{MS, check_gate, check_judge, some};
     use super::*;
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn years_and_huge_flights_are_judged_as_well() {
-        fn lasts_for_years(wait: &mut WaitRecord, direction: &mut Direction) {
+        fn lasts_for_years(wait: &mut WaitRecord, direction: &mut DirectionFacts) {
             direction.near_sender = false;
             direction.rtt_ns = LONGEST_NS;
             direction.comes_steadily = true;

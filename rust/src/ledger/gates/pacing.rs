@@ -33,7 +33,7 @@ mod tests {
     use crate::connection::Confidence;
     use crate::nullable::Nullable;
 
-    fn spaced(wait: &mut super::super::super::WaitRecord, _: &mut super::super::super::Direction) {
+    fn spaced(wait: &mut super::super::super::WaitRecord, _: &mut super::super::super::DirectionFacts) {
         wait.wait.since_ack_ns = Nullable::NULL;
         wait.wait.wait_ns = some(5 * MS);
     }

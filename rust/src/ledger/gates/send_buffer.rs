@@ -29,7 +29,7 @@ mod tests {
     use crate::connection::Confidence;
     use crate::nullable::Nullable;
 
-    fn on_plateau(wait: &mut super::super::super::WaitRecord, direction: &mut super::super::super::Direction) {
+    fn on_plateau(wait: &mut super::super::super::WaitRecord, direction: &mut super::super::super::DirectionFacts) {
         wait.wait.previous_round_flight_bytes = some(10_000);
         direction.plateau_bytes = Some(10_000);
         direction.max_in_flight_bytes = Some(10_000);

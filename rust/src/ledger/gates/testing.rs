@@ -2,7 +2,7 @@
 
 use super::super::cause::Cause;
 use super::super::closed::Closed;
-use super::super::direction::Direction;
+use super::super::direction::DirectionFacts;
 use super::super::evidence::Evidence;
 use super::super::judge::judge;
 use super::super::limits::NS_PER_MS;
@@ -14,7 +14,7 @@ use crate::sender::Wait;
 pub(in super::super) const MS: i64 = NS_PER_MS;
 
 /// One table row: a name for the case, how the wait differs from [`bulk`], and the expected answer.
-pub(in super::super) type Row<E> = (&'static str, fn(&mut WaitRecord, &mut Direction), E);
+pub(in super::super) type Row<E> = (&'static str, fn(&mut WaitRecord, &mut DirectionFacts), E);
 
 pub(in super::super) fn some(value: i64) -> Nullable {
     Some(value).into()
@@ -22,7 +22,7 @@ pub(in super::super) fn some(value: i64) -> Nullable {
 
 /// A full-sized segment of 1,000 bytes over an RTT of 20 ms. 10 segments were in flight, and an ACK 50 µs ago released
 /// this one.
-pub(in super::super) fn bulk() -> (WaitRecord, Direction) {
+pub(in super::super) fn bulk() -> (WaitRecord, DirectionFacts) {
     let wait = Wait {
         wait_ns: some(10 * MS),
         held_since_frame: some(9),
@@ -53,7 +53,7 @@ pub(in super::super) fn bulk() -> (WaitRecord, Direction) {
         since_last_ack_ns: some(50_000),
         ..WaitRecord::default()
     };
-    let direction = Direction {
+    let direction = DirectionFacts {
         from_client: true,
         near_sender: true,
         beginning_seen: true,
@@ -68,13 +68,13 @@ pub(in super::super) fn bulk() -> (WaitRecord, Direction) {
         burst_ns: 40_000,
         queue_ns: 6 * MS,
         ack_clocked: true,
-        ..Direction::default()
+        ..DirectionFacts::default()
     };
     (record, direction)
 }
 
 /// A small segment that left once everything was acknowledged. The previous segment was small, too.
-pub(in super::super) fn small_behind_small(record: &mut WaitRecord, direction: &mut Direction) {
+pub(in super::super) fn small_behind_small(record: &mut WaitRecord, direction: &mut DirectionFacts) {
     record.payload_bytes = 100;
     record.wait.small = true;
     record.wait.small_before = true;
@@ -88,7 +88,7 @@ pub(in super::super) fn small_behind_small(record: &mut WaitRecord, direction: &
 }
 
 /// The retransmission timer retransmits the oldest segment.
-pub(in super::super) fn timed_out(record: &mut WaitRecord, _: &mut Direction) {
+pub(in super::super) fn timed_out(record: &mut WaitRecord, _: &mut DirectionFacts) {
     record.resent_by = Some(ResentBy::Timeout);
     record.kind = Kind::RtoRetransmit;
     record.wait.wait_ns = some(220 * MS);

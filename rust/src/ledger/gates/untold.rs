@@ -26,7 +26,7 @@ mod tests {
     fn small_segments_one_a_round_trip_are_the_buffers_if_alike_and_unknown_if_not() {
         fn one_a_round_trip(
             wait: &mut super::super::super::WaitRecord,
-            direction: &mut super::super::super::Direction,
+            direction: &mut super::super::super::DirectionFacts,
         ) {
             small_behind_small(wait, direction);
             wait.payload_bytes = 900;

@@ -72,7 +72,7 @@ pub(super) struct Wanted {
 
 /// What a worker leaves at its end.
 #[derive(Debug)]
-pub(super) struct Concluded {
+pub(super) struct WorkerResult {
     /// Its flow tables.
     pub tables: Vec<Connections>,
     pub flows: Flows,
@@ -115,7 +115,7 @@ impl Worker {
     }
 
     /// Takes packets until there are no more or the receiver is gone.
-    pub(super) fn run(mut self, packets: &Outlet) -> Concluded {
+    pub(super) fn run(mut self, packets: &Outlet) -> WorkerResult {
         let mut chunks = 0_u32;
         while let Some(chunk) = packets.next() {
             let may_continue = self.take(&chunk);
@@ -126,7 +126,7 @@ impl Worker {
             }
         }
         let _ = self.sink.rows.pass_on() && self.end_epoch(); // the receiver may be gone
-        Concluded { tables: self.tables, flows: self.flows, waits: self.sink.waits }
+        WorkerResult { tables: self.tables, flows: self.flows, waits: self.sink.waits }
     }
 
     /// Takes a chunk. Returns false if the receiver is gone.

@@ -5,7 +5,7 @@ use crate::connection::ResentBy;
 /// A departing segment.
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(clippy::struct_excessive_bools)] // each is a fact of its own
-pub(crate) struct Leaves {
+pub(crate) struct Departure {
     /// Capture time.
     pub ts_ns: i64,
     /// Frame number.
@@ -43,7 +43,7 @@ pub(crate) struct Leaves {
     pub tsecr: Option<u32>,
 }
 
-impl Leaves {
+impl Departure {
     /// Whether it consists of full-sized segments only: one, or several captured as one.
     pub(super) fn is_whole(&self) -> bool {
         self.payload_bytes > 0 && self.smss_bytes > 0 && self.payload_bytes % self.smss_bytes == 0

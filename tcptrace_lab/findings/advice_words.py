@@ -48,7 +48,6 @@ def of(
         large: segments that are too large for the path, if they are to blame.
     """
     waits: int = kind["waits"]
-    resent: int = direction["retransmitted_segments"] or 0
     words = {
         "cost": numbers.duration(cost_ns),
         "share": f"{share:.0%}",
@@ -56,7 +55,7 @@ def of(
         "times": numbers.times(waits),
         "median": numbers.duration(round(kind["median_ns"])),
         "rtt": numbers.duration(direction["rtt_whole_ns"]) if direction["rtt_whole_ns"] else UNTOLD,
-        "resent": f"{resent:,} segment{'' if resent == 1 else 's'}",
+        "resent": _resent(direction),
         "round_trips": _round_trips(direction),
         "window": _window(windows, direction["max_window_bytes"]),
         "read": numbers.rate(direction["read_bps"]),
@@ -65,6 +64,14 @@ def of(
         "reached": f", at {reached}" if (reached := rates.reached(direction)) else "",
     }
     return Words(words | _of_handshake(cost_ns, direction) | _of_size(large))
+
+
+def _resent(direction: Mapping[str, Any]) -> str:
+    """Return the number of segments that were retransmitted. If none was, those that IP IDs show to be lost before the capture point."""
+    if direction["retransmitted_segments"]:
+        return numbers.counted(direction["retransmitted_segments"], "segment")
+    lost = numbers.counted(direction["missing_segments"] or 0, "segment")
+    return f"segments whose originals were lost before the capture point (its IP IDs leave out {lost})"
 
 
 def _window(windows: Sequence[int], most_bytes: int | None) -> str:

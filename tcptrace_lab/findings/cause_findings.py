@@ -152,6 +152,7 @@ def findings(
     of_rates = rates.table(some)
     known = _known(some[["conn", *asked]], judged.places.filter(here), of_rates)
     costs = [cost for cost in costs if (cost.conn, cost.from_client) in known]
+    costs = [cost for cost in costs if cost.cause not in _OF_LOSS or _lost_segments(known[cost.conn, cost.from_client])]
     ways = {(cost.conn, cost.from_client, cost.cause) for cost in costs} | {(group.conn, True, attempts.CAUSE) for group in failed}
     longest = judged.waits.filter(here)
     waits = _evidence(longest, ways)
@@ -223,6 +224,11 @@ def _own(connection: Mapping[str, Any], direction: Mapping[str, Any]) -> dict[st
     told["receiver_stack"] = fingerprint.family(connection[f"{other}_syn_options"], connection[f"{other}_syn_ttl"])
     on_path_ns = rates.on_path_ns(direction, connection[f"{side}_unique_bytes"])
     return {**direction, **told, "cases": cases.of(connection, side), "on_path_ns": on_path_ns}
+
+
+def _lost_segments(direction: Mapping[str, Any]) -> int:
+    """Return how many segments a direction retransmitted, or else lost before the capture point (by IP ID). A loss finding has some."""
+    return int(direction["retransmitted_segments"] or direction["missing_segments"] or 0)
 
 
 def _late(costs: Iterable[Cost]) -> dict[tuple[int, bool], tuple[int, int]]:

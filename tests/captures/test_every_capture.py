@@ -17,7 +17,7 @@ import pytest
 from tcptrace_lab import errors
 from tcptrace_lab.cli import run
 from tcptrace_lab.errors import EXIT_DONE, EXIT_READ_IN_PART, EXIT_UNREADABLE
-from tests.support import needs
+from tests.support import needs, verdicts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -99,6 +99,7 @@ def test_every_capture_is_analyzed_and_counted_as_tshark_counts(name: str, tmp_p
     capture = document["capture"]
     if len(document["connections"]) <= VALIDATED_CONNECTIONS:
         VALID.validate(document)
+    assert verdicts.of_nothing(document["findings"]) == []
     assert capture["complete"] == (code == EXIT_DONE)
     counted = {figure: capture[figure] for figure in FIGURES}
     theirs = {figure: int(row[column]) for figure, column in FIGURES.items()}

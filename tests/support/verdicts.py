@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from tests.support import engine
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
 HANDSHAKE = """
@@ -24,6 +26,9 @@ AT_SERVER = """
     0.0201 C > S .         ack 1  win 502
 """
 """Frames 1 to 3, seen next to the server: 0.1 ms to it and back, 20 ms to the client and back."""
+
+NOTHING = re.compile(r"(?<![\d.,])0 (?!B\b)[a-zA-Z]")
+"""A count or a duration of nothing in the words of a finding: `0 segments`, `0 of 7`, `0 ms`."""
 
 Verdict = tuple[str, str, int | None, str]
 """Kind, evidence, evidence frame, confidence."""
@@ -44,3 +49,10 @@ def figures(read: engine.Read, side: str, *names: str) -> tuple[Any, ...]:
     """Figures of one side of the first connection."""
     row = read.connections.row(0, named=True)
     return tuple(row[f"{side}_{name}"] for name in names)
+
+
+def of_nothing(findings: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The words of findings (as in the JSON) whose own count or cost is zero. Such a finding says that nothing happened."""
+    told = list(findings)
+    free = [f"{one['id']}: no cost" for one in told if one["cost_s"] is not None and one["cost_s"] <= 0]
+    return free + [f"{one['id']}: {one[words]}" for one in told for words in ("title", "mechanism") if NOTHING.search(one[words])]

@@ -6,9 +6,9 @@ use tcptrace_lab_core::flows::ConnectionRow;
 use tcptrace_lab_core::ledger::costs::MOST;
 use tcptrace_lab_core::ledger::direction::Drained;
 use tcptrace_lab_core::ledger::rows::{DirectionDetails, JudgedRows, LedgerRow};
-use tcptrace_lab_core::ledger::{Cause, Direction, JudgedWait, Note, Summaries, WaitRecord, Worth, edges, judge};
+use tcptrace_lab_core::ledger::{Cause, DirectionFacts, JudgedWait, Note, Summaries, WaitRecord, Worth, edges, judge};
 use tcptrace_lab_core::nullable::Nullable;
-use tcptrace_lab_core::sender::{DirectionTotals, FirstDeparture, LONGEST_NS, Wait};
+use tcptrace_lab_core::sender::{FirstDeparture, LONGEST_NS, SenderTotals, Wait};
 use tcptrace_lab_core::table;
 use tcptrace_lab_core::wire::TcpFlags;
 
@@ -241,7 +241,7 @@ fn check_judged(record: &WaitRecord, judged: &JudgedWait) {
     assert!((0..=wait_ns).contains(&judged.caused_ns), "longer than the wait: {judged:?}");
 }
 
-fn crafted_direction(numbers: &mut Numbers<'_>) -> Direction {
+fn crafted_direction(numbers: &mut Numbers<'_>) -> DirectionFacts {
     let life_ns = numbers.up_to(LONGEST_NS).unwrap_or(LONGEST_NS);
     let first_ts_ns = i64::from(numbers.byte()) << 48;
     let to_sender_ns = numbers.up_to(life_ns).unwrap_or(0);
@@ -249,7 +249,7 @@ fn crafted_direction(numbers: &mut Numbers<'_>) -> Direction {
     let ending = Wait { held_since_frame: Some(1).into(), ..crafted_wait(numbers, life_ns).wait };
     let before_ns = life_ns - ending.wait_ns.get().unwrap_or(0);
     let first_ns = first_ts_ns + numbers.up_to(before_ns).unwrap_or(0);
-    let totals = DirectionTotals {
+    let totals = SenderTotals {
         first: Some(FirstDeparture { ts_ns: first_ns, frame: 1, is_syn: numbers.flag() }),
         ending,
         steady_payload_bytes: Some(numbers.some_bytes()).into(),
@@ -263,10 +263,10 @@ fn crafted_direction(numbers: &mut Numbers<'_>) -> Direction {
         small_behind_small: numbers.count().into(),
         emptied_flight_bytes: numbers.bytes(),
         emptied_times: numbers.count(),
-        ..DirectionTotals::default()
+        ..SenderTotals::default()
     };
     let drained = numbers.up_to(life_ns).map(|ns| Drained { bytes: numbers.some_bytes().max(1), ns });
-    Direction {
+    DirectionFacts {
         from_client: numbers.flag(),
         first_ts_ns,
         last_ts_ns: first_ts_ns + life_ns,
@@ -316,7 +316,7 @@ fn crafted_direction(numbers: &mut Numbers<'_>) -> Direction {
         only_late: numbers.flag(),
         idle_after_ns: numbers.up_to(life_ns).unwrap_or(1_000_000_000),
         receiver_idle_after_ns: numbers.up_to(life_ns).unwrap_or(1_000_000_000),
-        ..Direction::default()
+        ..DirectionFacts::default()
     }
 }
 

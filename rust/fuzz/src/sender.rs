@@ -3,7 +3,7 @@
 use tcptrace_lab_core::flows::ConnectionRow;
 use tcptrace_lab_core::ledger::WaitRecord;
 use tcptrace_lab_core::nullable::Nullable;
-use tcptrace_lab_core::sender::{DirectionTotals, LONGEST_NS, Wait};
+use tcptrace_lab_core::sender::{LONGEST_NS, SenderTotals, Wait};
 
 use crate::bounds;
 use crate::followed::Followed;
@@ -51,7 +51,7 @@ fn check_log(followed: &Followed, most_memory_bytes: usize) {
     }
 }
 
-fn check_direction(followed: &Followed, row: &ConnectionRow, totals: &DirectionTotals, from_client: bool) {
+fn check_direction(followed: &Followed, row: &ConnectionRow, totals: &SenderTotals, from_client: bool) {
     let Some(life_ns) = row.last_ts_ns.since(row.first_ts_ns).get() else {
         assert!(totals.first.is_none(), "a departure without a time: {row:?}");
         return;
@@ -117,9 +117,15 @@ fn check_wait(wait: &Wait, life_ns: i64) -> i64 {
     wait_ns
 }
 
-fn check_totals(totals: &DirectionTotals, life_ns: i64) {
-    let times =
-        [totals.serialization_ns, totals.spaced_ns, totals.exchange_ns, totals.fin_ns, totals.steady_ns, totals.paced_ns];
+fn check_totals(totals: &SenderTotals, life_ns: i64) {
+    let times = [
+        totals.serialization_ns,
+        totals.spaced_ns,
+        totals.exchange_ns,
+        totals.fin_ns,
+        totals.steady_ns,
+        totals.paced_ns,
+    ];
     assert!(
         times.into_iter().all(|ns| within(ns, life_ns.max(20_000))),
         "longer than a life of {life_ns} ns: {totals:?}"

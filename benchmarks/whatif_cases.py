@@ -12,7 +12,7 @@ import random
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, cast
 
-from tcptrace_lab.lab.hosts.programs import BoundedBulk, Bulk, Exchanges, Mixture
+from tcptrace_lab.lab.hosts.applications import BoundedBulk, Bulk, Exchanges, Mixture
 from tcptrace_lab.lab.known_causes.transfers import TRANSFERS, drawn, nagle, send_buffer, window
 from tcptrace_lab.replay.changes import Changes
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from tcptrace_lab.lab.experiment import Experiment
-from tcptrace_lab.lab.hosts.programs import (
+from tcptrace_lab.lab.hosts.applications import (
     BoundedBulk,
     Bulk,
     Exchanges,
@@ -24,7 +24,7 @@ from tcptrace_lab.lab.networks.path import PathModel
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tcptrace_lab.lab.hosts.programs import Program
+    from tcptrace_lab.lab.hosts.applications import Program
 
 # 14 bytes of Ethernet, 20 of IPv4 or 40 of IPv6, up to 60 of TCP.
 SNAPLEN_BYTES = 96

@@ -15,7 +15,7 @@ import polars as pl
 from tcptrace_lab import causes
 from tcptrace_lab.causes import Confidence
 from tcptrace_lab.causes.rule import WORTH_NS, WORTH_SHARE, Case, Clause
-from tcptrace_lab.causes.words import cases
+from tcptrace_lab.causes.texts import special_cases
 from tcptrace_lab.connections.behaviour import refused
 from tcptrace_lab.findings import cause_findings, deadlock
 from tcptrace_lab.findings.finding import Severity, gain_ns
@@ -166,7 +166,7 @@ class _Way(NamedTuple):
 
     @property
     def cases(self) -> frozenset[Case]:
-        return cases.of(self.row, "client" if self.from_client else "server")
+        return special_cases.of(self.row, "client" if self.from_client else "server")
 
 
 def sentence(analysis: Analysed) -> str:

@@ -1,11 +1,14 @@
 """Archives: thousands of captures, each analyzed once, stored as Parquet tables that any tool can read, with an HTML index.
 
-Read in this order: `walk` and `rotated` (find the captures; join rotated files) · `fingerprint` (identify a capture by hashes) · `place`
-(read and write an archive's files in a folder or behind a URL, atomically) · `part` (the stored results of one capture) · `task` (one
-capture → its report and its part) · `workers` and `cluster` (run many tasks, in local processes or on a Dask cluster) · `registry` (the
-files and captures that the archive has seen) · `lock` (one writer at a time) · `tables` (parts → the Parquet dataset) · `run` (`batch`,
-which does all of this) · `closed` and `watching` (`batch --watch`) · `query`, `listing` and `upkeep` (SQL, `list`, `gc`) · `overview`,
-`outliers`, `regressions` and `page` (the index).
+Read in this order:
+
+- `sources/`: `walk` finds captures, `rotation` joins the files of one capture, `completeness` finds captures that are still being written;
+- `fingerprint`: identifies a capture by the hash of its contents;
+- `storage`: reads and writes an archive's files atomically, in a folder or behind a URL; `registry`: the files the archive has seen;
+- `work/`: `task` (one capture → its report and its part), `workers` and `cluster` (where tasks run), `lock` (one writer at a time);
+- `dataset/`: `part` (the stored results of one capture), `rows` (analysis → rows), `tables` (parts → Parquet), `query`, `listing`;
+- `run`: `batch`, which calls all of these; `ring_buffer`: `batch --watch`; `garbage_collection`: `archive gc`;
+- `index/`: `transfers`, `overview`, `outliers` and `regressions` (the contents of the index), `page` (its HTML).
 
 An archive is a folder:
 

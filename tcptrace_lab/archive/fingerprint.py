@@ -10,7 +10,7 @@ from importlib.metadata import version
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from tcptrace_lab.archive.place import file_system, is_url
+from tcptrace_lab.archive.storage import file_system, is_url
 from tcptrace_lab.errors import CaptureUnreadable
 from tcptrace_lab.schema import STORE_VERSION
 

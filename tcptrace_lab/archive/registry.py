@@ -17,7 +17,7 @@ from tcptrace_lab.schema import STORE_VERSION
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from tcptrace_lab.archive.place import Place
+    from tcptrace_lab.archive.storage import Place
 
 MARK = "archive.json"
 REGISTRY = "state/registry.json"

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from tcptrace_lab.archive import fingerprint, registry
-from tcptrace_lab.archive.place import TMP, Folder, at, is_url, part_name
 from tcptrace_lab.archive.registry import Registry
 from tcptrace_lab.archive.sources.walk import walk
+from tcptrace_lab.archive.storage import TMP, Folder, at, is_url, part_name
 from tcptrace_lab.archive.work import lock
 from tcptrace_lab.archive.work.task import Analyze, Done, Hash, Hashed
 from tcptrace_lab.archive.work.workers import MEMORY_BYTES, Pool
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     import polars as pl
 
     from tcptrace_lab.archive.index.regressions import Comparison
-    from tcptrace_lab.archive.place import Place
     from tcptrace_lab.archive.sources.walk import Found
+    from tcptrace_lab.archive.storage import Place
     from tcptrace_lab.archive.work.cluster import Cluster
     from tcptrace_lab.archive.work.task import Result, Task
     from tcptrace_lab.findings.finding import Severity

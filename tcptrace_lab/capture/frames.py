@@ -13,7 +13,7 @@ import struct
 from contextlib import ExitStack, contextmanager
 from typing import IO, TYPE_CHECKING, NamedTuple
 
-from tcptrace_lab.capture import unpacked
+from tcptrace_lab.capture import decompression
 from tcptrace_lab.capture.pcapng_copy import (
     BYTE_ORDER_MAGIC,
     ENHANCED_PACKET,
@@ -74,7 +74,7 @@ def _readable(name: str, stack: ExitStack, most_bytes: int) -> str | None:
             return name
         if os.stat(name).st_size > most_bytes:  # noqa: PTH116
             return None
-        return stack.enter_context(unpacked.plain(name))
+        return stack.enter_context(decompression.plain(name))
     except (OSError, TcptraceLabError):
         return None
 

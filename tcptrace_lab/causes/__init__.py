@@ -32,7 +32,7 @@ from tcptrace_lab.causes import (
     zero_window,
 )
 from tcptrace_lab.causes.rule import Advice, Confidence, Doubt, Rule
-from tcptrace_lab.causes.words import proof
+from tcptrace_lab.causes.texts import proof
 from tcptrace_lab.errors import RuleUnusable
 from tcptrace_lab.schema import CAUSES
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tcptrace_lab.causes.rule import Advice, Case, Confidence, Instead, Rule
-from tcptrace_lab.causes.words import proof
-from tcptrace_lab.causes.words.needless import CURE, FINDING, LIMITS, REFUTED_BY, REMEDY
+from tcptrace_lab.causes.texts import proof
+from tcptrace_lab.causes.texts.spurious_retransmits import CURE, FINDING, LIMITS, REFUTED_BY, REMEDY
 
 RULE = Rule(
     cause="congestion-window",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tcptrace_lab.causes.rule import Advice, Confidence, Rule
-from tcptrace_lab.causes.words import at_once, proof
+from tcptrace_lab.causes.texts import immediate_ack, proof
 
 RULE = Rule(
     cause="delayed-ack",
@@ -23,10 +23,10 @@ RULE = Rule(
             "The receiver delays this ACK because too little data has arrived to send it at once: median delay {median}, RTT {rtt}."
         ),
         limits="The capture does not show whether the congestion window or the send buffer was full.",
-        cure="a larger send buffer on {sender}, or " + at_once.CURE,
+        cure="a larger send buffer on {sender}, or " + immediate_ack.CURE,
         remedy=(
             "raise the send buffer (SO_SNDBUF) to at least three segments, so that later data does not wait for this ACK",
-            at_once.PLACE,
+            immediate_ack.PLACE,
         ),
     ),
 )

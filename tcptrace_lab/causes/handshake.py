@@ -1,13 +1,13 @@
 """handshake: the three-way handshake, including its retransmits.
 
 The retransmitted segment shows in which direction a segment was lost. Without retransmits, the RTTs of the data show whether the answer was
-late or the path is long. Attempts that never became a connection are grouped (`attempts`).
+late or the path is long. Attempts that never became a connection are grouped (`findings.failed_attempts`).
 """
 
 from __future__ import annotations
 
 from tcptrace_lab.causes.rule import Advice, Case, Confidence, Instead, Rule
-from tcptrace_lab.causes.words import proof
+from tcptrace_lab.causes.texts import proof
 
 _REUSE = "reuse connections"
 _QUEUE = "check the server's listen queues (Linux, nstat: TcpExtListenOverflows, TcpExtListenDrops); raise the backlog if they overflow"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tcptrace_lab.causes.rule import Confidence, Rule
-from tcptrace_lab.causes.words import proof
+from tcptrace_lab.causes.texts import proof
 
 RULE = Rule(
     cause="idle",

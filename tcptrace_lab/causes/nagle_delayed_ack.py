@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tcptrace_lab.causes.rule import Advice, Confidence, Doubt, Rule
-from tcptrace_lab.causes.words import at_once, proof
+from tcptrace_lab.causes.texts import immediate_ack, proof
 
 RULE = Rule(
     cause="nagle-delayed-ack",
@@ -36,7 +36,7 @@ RULE = Rule(
         remedy=(
             "write each message with one call (writev, a buffer, TCP_CORK)",
             "set TCP_NODELAY at the sender",
-            at_once.PLACE,
+            immediate_ack.PLACE,
         ),
     ),
 )

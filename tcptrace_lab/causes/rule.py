@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from tcptrace_lab.causes.words.proof import Value
+    from tcptrace_lab.causes.texts.proof import Value
 
 
 class Confidence(StrEnum):
@@ -23,7 +23,7 @@ class Confidence(StrEnum):
 
 
 class Case(StrEnum):
-    """A special case of a direction, for which a cause has other texts (`cases` determines it)."""
+    """A special case of a direction, for which a cause has other texts (`special_cases` determines it)."""
 
     UNANSWERED = "unanswered"
     REFUSED = "refused"
@@ -126,7 +126,7 @@ class Rule:
         colour, pattern: style of its bars and bands in reports (`#rrggbb`, and one of Plotly's patterns, empty for none); only for our
             rules.
         confidence: confidence of one such wait, if nothing else explains it equally well.
-        proof: values reported for one such wait, and further frames that show them (`causes.words.proof`).
+        proof: values reported for one such wait, and further frames that show them (`causes.texts.proof`).
         refuted_by: what would disprove it, as in "Would be disproved by: …".
         source: source of the rule.
         proved_by_repetition: whether three such waits in one direction prove the cause, while one is only consistent with it.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tcptrace_lab.causes.rule import Advice, Case, Confidence, Doubt, Instead, Rule
-from tcptrace_lab.causes.words import proof, too_large
-from tcptrace_lab.causes.words.needless import CURE, FINDING, LIMITS, REFUTED_BY, REMEDY
+from tcptrace_lab.causes.texts import path_mtu, proof
+from tcptrace_lab.causes.texts.spurious_retransmits import CURE, FINDING, LIMITS, REFUTED_BY, REMEDY
 
 RULE = Rule(
     cause="timeout",
@@ -36,11 +36,11 @@ RULE = Rule(
         instead={
             Case.TOO_LARGE: Instead(
                 title="Retransmission timeouts (RTO) cost {cost} in {waits}: segments of {lost_bytes} do not pass the path",
-                mechanism=too_large.MECHANISM,
-                limits=too_large.LIMITS,
-                remedy=too_large.REMEDY,
-                cure=too_large.CURE,
-                lost_to=too_large.LOST_TO,
+                mechanism=path_mtu.MECHANISM,
+                limits=path_mtu.LIMITS,
+                remedy=path_mtu.REMEDY,
+                cure=path_mtu.CURE,
+                lost_to=path_mtu.LOST_TO,
             ),
             Case.NEEDLESS: Instead(
                 finding=FINDING,

@@ -6,19 +6,19 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from tcptrace_lab.comparison.figures import FIGURES, WAYS
-from tcptrace_lab.comparison.student import CONFIDENCE_LEVEL
-from tcptrace_lab.comparison.words import group_name, headline
+from tcptrace_lab.comparison.t_test import CONFIDENCE_LEVEL
+from tcptrace_lab.comparison.texts import group_name, headline
 from tcptrace_lab.text.numbers import NS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tcptrace_lab.comparison.comparison import Comparison
     from tcptrace_lab.comparison.findings import InGroup, Kind
-    from tcptrace_lab.comparison.judge import Change, Compared
     from tcptrace_lab.comparison.match import Lane
-    from tcptrace_lab.comparison.road import Comparison
     from tcptrace_lab.comparison.run import Run
-    from tcptrace_lab.comparison.student import Sample
+    from tcptrace_lab.comparison.significance import Change, Compared
+    from tcptrace_lab.comparison.t_test import Sample
 
 SCHEMA_VERSION = 1
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcptrace_lab.comparison import words
+from tcptrace_lab.comparison import texts
 from tcptrace_lab.report.markdown_table import table
 from tcptrace_lab.text import numbers
 from tcptrace_lab.text.escape import markdown, markdown_code
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tcptrace_lab.comparison import Comparison
-    from tcptrace_lab.comparison.judge import Compared
+    from tcptrace_lab.comparison.significance import Compared
 
 SERVICES = 20
 """Maximum number of services in full, those with most data; the JSON has all."""
@@ -29,52 +29,52 @@ def _blocks(comparison: Comparison) -> Iterator[str]:
     yield "## TCP: before and after" if later else "## TCP: repetitions"
     yield ""
     for group in later:
-        yield f"**{markdown(words.headline(comparison, group))}**\n"
+        yield f"**{markdown(texts.headline(comparison, group))}**\n"
     for place, runs in enumerate(comparison.groups):
         for run in runs:
-            yield f"- {words.letter(place)}: {markdown_code(str(run.capture['path']))}: {markdown(run.verdict)}"
-    for note in words.notes(comparison):
+            yield f"- {texts.letter(place)}: {markdown_code(str(run.capture['path']))}: {markdown(run.verdict)}"
+    for note in texts.notes(comparison):
         yield f"- Note: {markdown(note)}"
     yield ""
     for place, lane in enumerate(comparison.lanes[:SERVICES]):
-        counts = ", ".join(f"{words.letter(group)} {count}" for group, count in enumerate(words.connections_of(lane)))
-        yield f"### {words.service_name(lane).capitalize()} (connections: {counts})\n"
+        counts = ", ".join(f"{texts.letter(group)} {count}" for group, count in enumerate(texts.connections_of(lane)))
+        yield f"### {texts.service_name(lane).capitalize()} (connections: {counts})\n"
         yield table(_headings(comparison, "figure"), [_row(one) for one in comparison.figures[place]])
         yield table(_headings(comparison, "time by cause"), [_row(one) for one in comparison.ledger[place]])
     if len(comparison.lanes) > SERVICES:
         yield f"and {len(comparison.lanes) - SERVICES} more services, in the JSON\n"
     if comparison.findings:
         yield "### Findings\n"
-        letters = [words.letter(group) for group in range(len(comparison.groups))]
+        letters = [texts.letter(group) for group in range(len(comparison.groups))]
         yield table(["finding", *letters, *_states(comparison)], _findings(comparison))
 
     for group in later:
-        yield f"{words.letter(group)} against A: {markdown(' '.join(words.method(comparison, group)))}\n"
+        yield f"{texts.letter(group)} against A: {markdown(' '.join(texts.method(comparison, group)))}\n"
 
 
 def _headings(comparison: Comparison, first: str) -> list[str]:
     headings = [first, "A"]
     for group in range(1, len(comparison.groups)):
-        headings += [words.letter(group), "change", "chance"]
+        headings += [texts.letter(group), "change", "chance"]
     return headings
 
 
 def _states(comparison: Comparison) -> list[str]:
     many = len(comparison.groups) > 2  # noqa: PLR2004  (with two groups, no name is needed)
-    return [f"in {words.letter(group)}" if many else "" for group in range(1, len(comparison.groups))]
+    return [f"in {texts.letter(group)}" if many else "" for group in range(1, len(comparison.groups))]
 
 
 def _row(one: Compared) -> list[str]:
-    kind = words.kind_of(one)
+    kind = texts.kind_of(one)
     cells = [_cell(one, group, kind) for group in range(len(one.samples))]
-    row = [words.figure_name(one), cells[0]]
+    row = [texts.figure_name(one), cells[0]]
     for cell, change in zip(cells[1:], one.changes, strict=True):
-        row += [cell, words.change_words(change, kind), words.verdict_words(change)]
+        row += [cell, texts.change_words(change, kind), texts.verdict_words(change)]
     return [markdown(cell) for cell in row]
 
 
 def _cell(one: Compared, group: int, kind: str) -> str:
-    said = words.cell(one.samples[group], kind)
+    said = texts.cell(one.samples[group], kind)
     return f"{said} ({numbers.share(one.shares[group])})" if one.shares else said
 
 
@@ -82,8 +82,8 @@ def _findings(comparison: Comparison) -> list[list[str]]:
     sizes = [len(group) for group in comparison.groups]
     return [
         [
-            words.kind_name(kind),
-            *(words.in_group_words(group, size) for group, size in zip(kind.groups, sizes, strict=True)),
+            texts.kind_name(kind),
+            *(texts.in_group_words(group, size) for group, size in zip(kind.groups, sizes, strict=True)),
             *kind.states,
         ]
         for kind in comparison.findings

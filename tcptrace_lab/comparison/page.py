@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tcptrace_lab.comparison import words
+from tcptrace_lab.comparison import texts
 from tcptrace_lab.process.output import opened
 from tcptrace_lab.report.figures.plots import BLUE, GREEN, PURPLE, RED
 from tcptrace_lab.report.render import page
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tcptrace_lab.comparison import Comparison
-    from tcptrace_lab.comparison.judge import Compared
-    from tcptrace_lab.comparison.student import Sample
+    from tcptrace_lab.comparison.significance import Compared
+    from tcptrace_lab.comparison.t_test import Sample
 
 SERVICES = 50
 """Maximum number of services shown, those with most data; the JSON has all."""
@@ -52,29 +52,29 @@ def data(comparison: Comparison) -> dict[str, Any]:
     """The contents of the page, as a plain dictionary."""
     later = range(1, len(comparison.groups))
     return {
-        "headlines": [words.headline(comparison, group) for group in later],
+        "headlines": [texts.headline(comparison, group) for group in later],
         "groups": [
             {
-                "letter": words.letter(place),
+                "letter": texts.letter(place),
                 "colour": _colour(place),
                 "captures": [{"path": str(run.capture["path"]), "verdict": run.verdict} for run in runs],
             }
             for place, runs in enumerate(comparison.groups)
         ],
-        "notes": words.notes(comparison),
+        "notes": texts.notes(comparison),
         "services": [_service(comparison, place) for place in range(min(len(comparison.lanes), SERVICES))],
         "services_total": len(comparison.lanes),
         "open": OPEN_SERVICES,
         "findings": [
             {
-                "name": words.kind_name(kind),
-                "groups": [words.in_group_words(group, len(runs)) for group, runs in zip(kind.groups, comparison.groups, strict=True)],
+                "name": texts.kind_name(kind),
+                "groups": [texts.in_group_words(group, len(runs)) for group, runs in zip(kind.groups, comparison.groups, strict=True)],
                 "states": list(kind.states),
                 "title": next(group.finding.title for group in kind.groups if group.finding is not None),
             }
             for kind in comparison.findings
         ],
-        "methods": [f"{words.letter(group)} against A: {' '.join(words.method(comparison, group))}" for group in later],
+        "methods": [f"{texts.letter(group)} against A: {' '.join(texts.method(comparison, group))}" for group in later],
     }
 
 
@@ -85,8 +85,8 @@ def _colour(group: int) -> str:
 def _service(comparison: Comparison, place: int) -> dict[str, Any]:
     lane = comparison.lanes[place]
     return {
-        "name": words.service_name(lane),
-        "connections": list(words.connections_of(lane)),
+        "name": texts.service_name(lane),
+        "connections": list(texts.connections_of(lane)),
         "figures": [_row(one) for one in comparison.figures[place] if any(sample.mean for sample in one.samples)],
         "ledger": [_row(one) for one in comparison.ledger[place]],
         "bars": _bars(comparison, place),
@@ -95,20 +95,20 @@ def _service(comparison: Comparison, place: int) -> dict[str, Any]:
 
 
 def _row(one: Compared) -> dict[str, Any]:
-    kind = words.kind_of(one)
+    kind = texts.kind_of(one)
     shares = one.shares or (None,) * len(one.samples)
     return {
-        "name": words.figure_name(one),
+        "name": texts.figure_name(one),
         "cells": [
-            {"text": words.cell(sample, kind) + ("" if share is None else f" ({numbers.share(share)})"), "exact": _exact(sample, kind)}
+            {"text": texts.cell(sample, kind) + ("" if share is None else f" ({numbers.share(share)})"), "exact": _exact(sample, kind)}
             for sample, share in zip(one.samples, shares, strict=True)
         ],
         "changes": [
-            {"text": words.change_words(change, kind), "verdict": words.verdict_words(change), "kind": str(change.verdict)}
+            {"text": texts.change_words(change, kind), "verdict": texts.verdict_words(change), "kind": str(change.verdict)}
             for change in one.changes
         ],
         "strip": _strip(one),
-        "sampled": words.sampled_words(one),
+        "sampled": texts.sampled_words(one),
     }
 
 
@@ -145,14 +145,14 @@ def _bars(comparison: Comparison, place: int) -> list[dict[str, Any]]:
         longest = max((sum(ns for _, ns in parts) for parts in means), default=0)
         if not longest:
             continue
-        told.append({"way": words.ARROWS[side], "bars": []})
+        told.append({"way": texts.ARROWS[side], "bars": []})
         for group, parts in enumerate(means):
             life_ns = sum(ns for _, ns in parts)
             if not life_ns:
                 continue
             told[-1]["bars"].append(
                 {
-                    "letter": words.letter(group),
+                    "letter": texts.letter(group),
                     "life": numbers.duration(round(life_ns)),
                     "width": 100 * life_ns / longest,
                     "parts": [_part(cause, ns, life_ns) for cause, ns in sorted(parts, key=lambda part: -part[1]) if ns > 0],

@@ -14,7 +14,7 @@ import polars as pl
 
 from tcptrace_lab import verdict
 from tcptrace_lab.comparison.figures import ANSWER_TIME, FIGURES, MESSAGE_TIME, Level, of_connections
-from tcptrace_lab.comparison.student import LEAST_SAMPLES, Sample
+from tcptrace_lab.comparison.t_test import LEAST_SAMPLES, Sample
 from tcptrace_lab.connections import vantage
 from tcptrace_lab.messages import messages
 from tcptrace_lab.schema import CAUSES, SIDES

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Protocol
 from tcptrace_lab import schema
 from tcptrace_lab._core import Engine
 from tcptrace_lab.capture.convert import Source, read_through
-from tcptrace_lab.engine.ordered import Ordered
 from tcptrace_lab.engine.reread import BATCH_ROWS, Files, Judged, frame, judged, nothing_judged, pulled_all
 from tcptrace_lab.engine.revisions import Revisions
+from tcptrace_lab.engine.sorting import Ordered
 from tcptrace_lab.engine.spill import Spill
 from tcptrace_lab.errors import ReadInPart, UsageError, place
 

@@ -12,11 +12,11 @@ import polars as pl
 
 from tcptrace_lab import causes, schema
 from tcptrace_lab.causes.rule import Case, Confidence
-from tcptrace_lab.causes.words import cases
+from tcptrace_lab.causes.texts import special_cases
 from tcptrace_lab.connections import fingerprint, rates
-from tcptrace_lab.engine.ordered import beside
+from tcptrace_lab.engine.sorting import beside
 from tcptrace_lab.errors import RuleUnusable
-from tcptrace_lab.findings import advice_words, attempts, deadlock, path_findings, path_mtu, small_packets
+from tcptrace_lab.findings import advice_values, deadlock, failed_attempts, path_findings, path_mtu, small_packets
 from tcptrace_lab.findings.finding import FINDING_IDS, Finding, Severity, severity_of
 from tcptrace_lab.ledger import stalls
 from tcptrace_lab.schema import SIDES
@@ -33,7 +33,7 @@ MOST = 50
 
 EVIDENCE_WAITS = 10
 """Number of waits, longest first, whose frames are listed as evidence: the ends of each, and the frames that its proof names
-(`causes.words.proof`)."""
+(`causes.texts.proof`)."""
 
 LONGEST, LONG_PART = 300, 1000
 """Largest number of waits kept per direction: the longest, if each is at least a thousandth of the connection's life."""
@@ -138,14 +138,14 @@ def findings(
         details: returns the evidence for findings on some connections (`Tables.details`).
     """
     advising = _advising()
-    failed = attempts.groups(connections)
+    failed = failed_attempts.groups(connections)
     costs = _largest(accounts, connections, advising)
     small = small_packets.findings(segments, connections)
     if not costs and not failed:
         none = (kept.no_rows() for kept in (schema.LEDGER, schema.STALLS, schema.RATES))
         return Advised((*path_findings.findings(segments, connections), *small), *none)
     conns = sorted({*(cost.conn for cost in costs), *(group.conn for group in failed)})
-    asked = dict.fromkeys((*cases.COLUMNS, *_HANDSHAKE, *_of_sides()))
+    asked = dict.fromkeys((*special_cases.COLUMNS, *_HANDSHAKE, *_of_sides()))
     here = pl.col("conn").is_in(conns)
     some = connections.filter(here).collect()
     judged = details(conns)
@@ -153,7 +153,7 @@ def findings(
     known = _known(some[["conn", *asked]], judged.places.filter(here), of_rates)
     costs = [cost for cost in costs if (cost.conn, cost.from_client) in known]
     costs = [cost for cost in costs if cost.cause not in _OF_LOSS or _lost_segments(known[cost.conn, cost.from_client])]
-    ways = {(cost.conn, cost.from_client, cost.cause) for cost in costs} | {(group.conn, True, attempts.CAUSE) for group in failed}
+    ways = {(cost.conn, cost.from_client, cost.cause) for cost in costs} | {(group.conn, True, failed_attempts.CAUSE) for group in failed}
     longest = judged.waits.filter(here)
     waits = _evidence(longest, ways)
     again = {(cost.conn, cost.from_client) for cost in costs if cost.cause in _OF_LOSS}
@@ -168,8 +168,8 @@ def findings(
         if cost.cause not in deadlock.CAUSES or (cost.conn, cost.from_client) not in locked
     ]
     for group in failed:
-        own = waits.get((group.conn, True, attempts.CAUSE), ())
-        made.append(attempts.finding(group, _frames(own if group.count == 1 else own[:1])))
+        own = waits.get((group.conn, True, failed_attempts.CAUSE), ())
+        made.append(failed_attempts.finding(group, _frames(own if group.count == 1 else own[:1])))
     costly = sorted([*made, *locked.values()], key=lambda finding: -(finding.cost_ns or 0))
     told = (*costly, *path_findings.findings(segments, connections, costly), *small)
     return Advised(told, *_longest(longest, some, ways), of_rates)
@@ -223,7 +223,7 @@ def _own(connection: Mapping[str, Any], direction: Mapping[str, Any]) -> dict[st
     told["answered"] = 2 * connection[f"{other}_data_segments"] >= told["small_held_run"] + told["small_held_over_full"]
     told["receiver_stack"] = fingerprint.family(connection[f"{other}_syn_options"], connection[f"{other}_syn_ttl"])
     on_path_ns = rates.on_path_ns(direction, connection[f"{side}_unique_bytes"])
-    return {**direction, **told, "cases": cases.of(connection, side), "on_path_ns": on_path_ns}
+    return {**direction, **told, "cases": special_cases.of(connection, side), "on_path_ns": on_path_ns}
 
 
 def _lost_segments(direction: Mapping[str, Any]) -> int:
@@ -272,7 +272,7 @@ def _largest(accounts: pl.LazyFrame, connections: pl.LazyFrame, advising: Mappin
     """Return the costs that are worth a finding, largest first."""
     carried = {f"{side}_carried": pl.col(f"{side}_payload_bytes") > 0 for side in SIDES}
     life_ns = pl.col("last_ts_ns") - pl.col("first_ts_ns")
-    life = connections.select("conn", **carried, failed=attempts.FAILED, life_ns=life_ns)
+    life = connections.select("conn", **carried, failed=failed_attempts.FAILED, life_ns=life_ns)
     most_ns = pl.max_horizontal(_sum_column(side, cause) for side in SIDES for cause in advising)
     least_ns = min(_advice(rule).worth_ns for rule in advising.values())
     sums = [_Sum(side, from_client, cause, _advice(rule)) for side, from_client in SIDES.items() for cause, rule in advising.items()]
@@ -294,7 +294,11 @@ def _costs(row: Mapping[str, Any], asked: Mapping[str, _Sum]) -> Iterator[Cost]:
     """Yield the costs of one connection that are worth a finding. `row` holds its times; `asked` maps their columns to the sums."""
     for column, (side, from_client, cause, advice) in asked.items():
         ns = row[column]
-        if ns < advice.worth_ns or (advice.of_data_alone and not row[f"{side}_carried"]) or (cause == attempts.CAUSE and row["failed"]):
+        if (
+            ns < advice.worth_ns
+            or (advice.of_data_alone and not row[f"{side}_carried"])
+            or (cause == failed_attempts.CAUSE and row["failed"])
+        ):
             continue
         active_ns = row["life_ns"] - row[f"{side}_idle_ns"]
         if ns >= advice.worth_share * active_ns:
@@ -318,7 +322,7 @@ def _finding(cost: Cost, rule: Rule, kind: Mapping[str, Any], waits: Sequence[Ma
     least_ns = None if cost.cause in RECEIVERS_OWN else direction["on_path_ns"]
     savable_ns = None if least_ns is None else max(cost.active_ns - least_ns, 0)
     large: path_mtu.TooLarge | None = direction.get("too_large") if cost.cause in _OF_LOSS else None
-    words = advice_words.of(cost.ns, cost.share, kind=kind, direction=direction, windows=_windows(waits), large=large)
+    words = advice_values.of(cost.ns, cost.share, kind=kind, direction=direction, windows=_windows(waits), large=large)
     confidence = _confidence(rule, kind["sure_waits"], direction)
     doubt = rule.doubt if confidence is not Confidence.PROVED and kind["sure_waits"] < kind["waits"] else None
     return Finding(
@@ -359,7 +363,7 @@ def _frames(waits: Iterable[Mapping[str, Any]]) -> tuple[int, ...]:
 
 def _answer(cost: Cost, direction: Mapping[str, Any]) -> tuple[int, ...]:
     """Return the frame of the server's first SYN-ACK for a handshake finding: no wait of the client ends with it."""
-    told = cost.cause == attempts.CAUSE and direction["server_first_departure_is_syn"]
+    told = cost.cause == failed_attempts.CAUSE and direction["server_first_departure_is_syn"]
     return (direction["server_first_departure_frame"],) if told else ()
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tcptrace_lab.causes import Confidence
-from tcptrace_lab.causes.words import at_once
+from tcptrace_lab.causes.texts import immediate_ack
 from tcptrace_lab.findings.finding import Finding, severity_of
 from tcptrace_lab.stacks.rounding import BSD44_CLUSTER_BYTES
 from tcptrace_lab.stacks.thresholds import BSD44_PERCENT, SUNOS_PERCENT, ack_bytes, hold_bytes
@@ -31,7 +31,7 @@ CAUSES = frozenset({"nagle-delayed-ack", "delayed-ack"})
 """The ledger's causes for the waits of a deadlock."""
 
 LOST_TO = "a throughput deadlock (the sender waits for an ACK, the receiver for more data)"
-CURE = "a larger send buffer on {sender}, or " + at_once.CURE
+CURE = "a larger send buffer on {sender}, or " + immediate_ack.CURE
 """Cause and cure in the words of the verdict (`causes.Rule.lost_to`, `causes.Advice.cure`)."""
 
 LEAST_SHARE = 0.5
@@ -202,7 +202,7 @@ def _remedy(lock: Lock, receiver: str | None) -> tuple[str, ...]:
         f"raise the send buffer (SO_SNDBUF) to at least {needed:,} bytes, {more} (BSD sockets may leave up to {unused:,} bytes unused); "
         f"three full segments plus that reserve, {3 * lock.smss_bytes + unused:,} bytes, are always enough"
     )
-    quick, smaller = at_once.words(receiver), "reduce the receive buffer, so that the receiver ACKs earlier"
+    quick, smaller = immediate_ack.words(receiver), "reduce the receive buffer, so that the receiver ACKs earlier"
     if not lock.queued_bytes:
         return buffer, quick, smaller
     nodelay = "set TCP_NODELAY at the sender"

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from tcptrace_lab.causes import Confidence, send_buffer
-from tcptrace_lab.causes.words import needless
+from tcptrace_lab.causes.texts import spurious_retransmits
 from tcptrace_lab.connections.rates import BITS_PER_BYTE, LEAST_SAMPLES
 from tcptrace_lab.findings.finding import Finding, Severity
 from tcptrace_lab.schema import SIDES
-from tcptrace_lab.schema.words import CONFIDENCES
+from tcptrace_lab.schema.categories import CONFIDENCES
 from tcptrace_lab.text import numbers
 
 if TYPE_CHECKING:
@@ -59,7 +59,9 @@ def findings(segments: pl.LazyFrame, connections: pl.LazyFrame, told: Collection
         Findings without a time cost, at most `MOST` of each kind.
     """
     rows = _suspects(connections)
-    costly, small = ({(one.conn, one.from_client) for one in told if one.id == name} for name in (needless.FINDING, send_buffer.FINDING))
+    costly, small = (
+        {(one.conn, one.from_client) for one in told if one.id == name} for name in (spurious_retransmits.FINDING, send_buffer.FINDING)
+    )
     late = _most(rows, "out_of_order_segments")
     again = [row for row in _most(rows, "spurious_retransmissions") if (row["conn"], row["from_client"]) not in costly]
     queued = _most(rows, "queue_ns")
@@ -171,7 +173,7 @@ def _reordering(row: Mapping[str, Any], shown: Mapping[str, Any]) -> Finding:
         ),
         remedy=(
             "find what spreads one connection over several paths: per-packet bonding or load balancing, parallel queues, wireless",
-            *needless.REMEDY[1:],
+            *spurious_retransmits.REMEDY[1:],
         ),
         predicted_gain=None,
         source="RFC 4737; RFC 8985, 3.3; RFC 5681, 3.2",
@@ -192,7 +194,7 @@ def _needless(row: Mapping[str, Any], shown: Mapping[str, Any]) -> Finding:
     count, resent = row["spurious_retransmissions"], row["retransmitted_segments"]
     why = "; or ".join(_WHY[by] for by in sorted(shown.get("by", ())) if by in _WHY)
     return Finding(
-        id=needless.FINDING,
+        id=spurious_retransmits.FINDING,
         severity=_severity(count, row["data_segments"]),
         confidence=_confidence(shown),
         conn=row["conn"],
@@ -202,8 +204,9 @@ def _needless(row: Mapping[str, Any], shown: Mapping[str, Any]) -> Finding:
         title=f"{count:,} of {resent:,} retransmit{'s were' if resent != 1 else ' was'} spurious: the original had arrived",
         mechanism=f"The sender retransmitted the segments because {why or 'it took them for lost'}.",
         evidence_frames=_evidence(shown),
-        limits=f"{needless.LIMITS} Would be disproved by: no D-SACK, no echo of the original's timestamp, an ACK later than one RTT.",
-        remedy=needless.REMEDY,
+        limits=f"{spurious_retransmits.LIMITS} Would be disproved by: no D-SACK, no echo of the original's timestamp, "
+        "an ACK later than one RTT.",
+        remedy=spurious_retransmits.REMEDY,
         predicted_gain=None,
         source="RFC 2883; RFC 3522; RFC 3708",
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tcptrace_lab.causes import Confidence
-from tcptrace_lab.causes.words import at_once
+from tcptrace_lab.causes.texts import immediate_ack
 from tcptrace_lab.findings.finding import Finding, severity_of
 from tcptrace_lab.messages.sizes import NORMAL_SHARE
 from tcptrace_lab.text import numbers
@@ -113,12 +113,12 @@ def _remedy(group: GroupSizes) -> tuple[str, ...]:
     if not HELD_CAUSES & set(group.causes):
         return (
             "raise the buffers (SO_SNDBUF, SO_RCVBUF) to hold a whole message and the amount that triggers an ACK",
-            at_once.words(group.receiver),
+            immediate_ack.words(group.receiver),
         )
     return (
         "write each message with one call (one buffer, writev, MSG_MORE or TCP_CORK), so that only its last segment is small",
         "set TCP_NODELAY at the sender",
-        at_once.words(group.receiver),
+        immediate_ack.words(group.receiver),
         "raise the send buffer to at least three full segments",
         "send other sizes",
     )

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tcptrace_lab.lab.known_causes import sharing, transfers
-from tcptrace_lab.lab.known_causes.known import judge, late_ns, make
+from tcptrace_lab.lab.known_causes.scoring import judge, late_ns, make
 from tcptrace_lab.text.numbers import NS_PER_MS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from tcptrace_lab.lab.known_causes.known import Known, Verdict
+    from tcptrace_lab.lab.known_causes.scoring import Known, Verdict
 
 EVERY = {**transfers.TRANSFERS, **sharing.SHARED}
 """All fixed transfers: those with one connection first."""

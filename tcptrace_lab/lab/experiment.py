@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from tcptrace_lab.lab.hosts.programs import Program
-    from tcptrace_lab.lab.hosts.witness import Witness
+    from tcptrace_lab.lab.hosts.applications import Program
+    from tcptrace_lab.lab.hosts.sender_limits import Witness
     from tcptrace_lab.lab.networks.network import Medium, Network, Point
     from tcptrace_lab.lab.networks.relay import Relay
 

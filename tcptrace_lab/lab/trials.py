@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tcptrace_lab.lab.experiment import Experiment
-from tcptrace_lab.lab.hosts.programs import Bulk, Exchanges, TwoWay
+from tcptrace_lab.lab.hosts.applications import Bulk, Exchanges, TwoWay
 from tcptrace_lab.lab.hosts.sockets import SocketOptions
 from tcptrace_lab.lab.networks.network import Medium
 from tcptrace_lab.lab.networks.path import PathModel

@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab.capture import editcap, pcapng_copy, streams, unpacked
+from tcptrace_lab.capture import decompression, editcap, pcapng_copy, streams
 from tcptrace_lab.capture.convert import PCAPNG_MAGIC
 from tcptrace_lab.errors import CaptureUnreadable, MissingTool, place
 from tcptrace_lab.ledger import stalls
@@ -117,7 +117,7 @@ def write(capture: Spooled, analysis: Analysis, target: IO[bytes]) -> int:
         OSError: `target` cannot be written.
     """
     said, packets = comments(analysis), analysis.capture["packets"]
-    with unpacked.plain(capture.path) as path:
+    with decompression.plain(capture.path) as path:
         with open(path, "rb") as source:  # noqa: PTH123  (names as the user gave them)
             head = source.read(pcapng_copy.PCAP_HEADER_BYTES)
             source.seek(0)

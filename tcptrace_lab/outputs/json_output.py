@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Any
 import polars as pl
 
 from tcptrace_lab.connections import ack_policy, behaviour, capture_quality, loss_before_capture, rates
-from tcptrace_lab.engine.ordered import beside
+from tcptrace_lab.engine.sorting import beside
 from tcptrace_lab.schema import CAUSES, FLOW_DIRECTION_NAMES, MORE_STATISTICS_NAMES, SIDES
 from tcptrace_lab.text.numbers import NS_PER_S
 

@@ -1,7 +1,7 @@
 """Two captures of one transfer, taken at two points: what the path between them did to each packet, and how long the hosts took.
 
     analyses of both → `packets` (identify each packet) → `connections` (match connections) → `match` and `clocks` (match packets; align
-    the two clocks) → `between` (lost, delayed, reordered or only not captured) → `figures` (totals) → `document` (the JSON)
+    the two clocks) → `packet_fates` (lost, delayed, reordered or only not captured) → `figures` (totals) → `document` (the JSON)
 
 `pair_captures` runs all of these steps.
 """
@@ -9,6 +9,6 @@
 from __future__ import annotations
 
 from tcptrace_lab.pair.document import document
-from tcptrace_lab.pair.road import Pair, pair_captures
+from tcptrace_lab.pair.pair import Pair, pair_captures
 
 __all__ = ["Pair", "document", "pair_captures"]

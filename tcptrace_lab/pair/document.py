@@ -10,7 +10,7 @@ from tcptrace_lab.pair.figures import TIMES, directions
 
 if TYPE_CHECKING:
     from tcptrace_lab.pair.clocks import Clock
-    from tcptrace_lab.pair.road import Pair
+    from tcptrace_lab.pair.pair import Pair
 
 SCHEMA_VERSION = 1
 

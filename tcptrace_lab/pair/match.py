@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tcptrace_lab.pair.clocks import Clock
-    from tcptrace_lab.pair.store import Packets
+    from tcptrace_lab.pair.packet_store import Packets
 
 BASE = ("half", "start", "length", "controls", "ack")
 """Fields that every path leaves unchanged, unless it rewrites TCP itself."""

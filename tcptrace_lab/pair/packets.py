@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from tcptrace_lab.errors import UsageError
-from tcptrace_lab.pair.store import MOST_PIECES
+from tcptrace_lab.pair.packet_store import MOST_PIECES
 from tcptrace_lab.schema import SIDES
 
 if TYPE_CHECKING:

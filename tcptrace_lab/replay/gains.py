@@ -18,8 +18,8 @@ from tcptrace_lab.errors import TcptraceLabError
 from tcptrace_lab.findings.finding import ModelledGain, Severity
 from tcptrace_lab.replay.changes import cure
 from tcptrace_lab.replay.evidence import of_tables
-from tcptrace_lab.replay.laid import DIRECTIONS, FAMILIES, Figures
 from tcptrace_lab.replay.reconstruct import reconstruct
+from tcptrace_lab.replay.side_by_side import DIRECTIONS, FAMILIES, Figures
 from tcptrace_lab.replay.whatif import predict
 from tcptrace_lab.text import numbers
 from tcptrace_lab.text.numbers import NS_PER_S

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from tcptrace_lab.schema.words import RESENT
+from tcptrace_lab.schema.categories import RESENT
 
 if TYPE_CHECKING:
     from tcptrace_lab.replay.evidence import Evidence

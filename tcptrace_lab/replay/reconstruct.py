@@ -22,7 +22,7 @@ from tcptrace_lab.messages import messages
 from tcptrace_lab.replay.changes import LEAST_IPV4_MTU
 from tcptrace_lab.replay.evidence import WINDOW_CAUSES
 from tcptrace_lab.replay.losses import loss_share, lost_packets
-from tcptrace_lab.replay.reading import begin_ns, pauses
+from tcptrace_lab.replay.reader_pauses import begin_ns, pauses
 from tcptrace_lab.replay.schedule import MOST_STEPS, Action, Between, End, Heard, Schedule, Task, Way
 from tcptrace_lab.stacks.packet import FIN
 from tcptrace_lab.stacks.setting import Close, Flush, Read, Think, Write

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tcptrace_lab.process import temporary
-from tcptrace_lab.replay.laid import Figures, Laid, figures, lay
-from tcptrace_lab.replay.private import play
+from tcptrace_lab.replay.namespace_replay import play
+from tcptrace_lab.replay.side_by_side import Figures, Laid, figures, lay
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

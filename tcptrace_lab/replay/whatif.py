@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tcptrace_lab.errors import CaptureInsufficient
 from tcptrace_lab.process import temporary
-from tcptrace_lab.replay import fits
+from tcptrace_lab.replay import fit_candidates
 from tcptrace_lab.replay.changes import Changes
-from tcptrace_lab.replay.laid import DIRECTIONS, FAMILIES, Figures, figures
 from tcptrace_lab.replay.model import Fit, capacity_bytes, setting
+from tcptrace_lab.replay.side_by_side import DIRECTIONS, FAMILIES, Figures, figures
 from tcptrace_lab.simulation import write_capture
 from tcptrace_lab.stacks import simulate
 from tcptrace_lab.stacks.events import TooManyEvents
@@ -148,9 +148,9 @@ def fit(evidence: Evidence, schedule: Schedule, original: Figures | None = None,
     tried: list[tuple[float, Fit]] = []
     ledger_error = inf
     for stage, enough in (
-        (fits.usual(evidence, schedule), MOST_DURATION_ERROR / 2),
-        (fits.odd(evidence, schedule), MOST_DURATION_ERROR / 2),
-        (fits.other_stacks(evidence, schedule), MOST_DURATION_ERROR),
+        (fit_candidates.usual(evidence, schedule), MOST_DURATION_ERROR / 2),
+        (fit_candidates.odd(evidence, schedule), MOST_DURATION_ERROR / 2),
+        (fit_candidates.other_stacks(evidence, schedule), MOST_DURATION_ERROR),
     ):
         new = sorted(((_duration_ns(schedule, one, until_s) / evidence.life_ns - 1, one) for one in stage), key=lambda pair: abs(pair[0]))
         tried = sorted(tried + new, key=lambda pair: abs(pair[0]))
@@ -323,7 +323,7 @@ def _a_segment_off(changes: Changes, changed: Schedule, one: Fit) -> Iterator[tu
 
     How writes and segments fit the buffer decides whether the last bytes take another round trip. So the uncertainty is one round trip.
     """
-    mss = fits.mss_bytes(changed, one.stack)
+    mss = fit_candidates.mss_bytes(changed, one.stack)
     if changes.receive_buffer_bytes is not None:
         yield changed, replace(one, less_bytes=one.less_bytes + mss)
         yield changed, replace(one, less_bytes=one.less_bytes - mss)
@@ -340,7 +340,7 @@ def _changed_fits(fit: Fit, changes: Changes, schedule: Schedule) -> Iterator[Fi
     if changes.receive_buffer_bytes is None:
         yield fit
         return
-    mss = fits.mss_bytes(schedule, fit.stack)
+    mss = fit_candidates.mss_bytes(schedule, fit.stack)
     for end in schedule.ends():
         if end.receive_buffer_bytes and end.window_bytes:
             seen = end.window_bytes - fit.less_bytes

@@ -1,10 +1,14 @@
 """The HTML report of one analysis: `data(analysis)` returns a plain dictionary, `render(dictionary)` one self-contained HTML page.
 
-Read in this order: `shape` (types of the dictionary) · `data` (builds it) · `table` (connection table) · `udp` · `pair` (two captures) ·
-`drawn` (one connection with its figures) · `choose` (which connections get figures) · `tracked` and `series` (segments → lines and marks,
-in one pass) · `thin` (reduces the points of a line) · `windows` and `zoom` (the surroundings of a finding, with every segment) · `sizes`
-(messages by size) · `plots` (series → Plotly figures) · `pack` and `render` (→ HTML). `define` defines the report's terms. `compared` and
-`predicted` build the pages of a comparison and of a prediction.
+Read in this order:
+
+- `data_types`: the input of a report, and the dictionary that `data` returns;
+- `data`: builds that dictionary; `selection`: chooses the connections that get figures; `largest`: finds the largest rows of a table;
+- `parts/`: one module per part of the page, such as `lost_time`, `connection_table`, `connection_details` and `zoom`;
+- `figures/`: `series` reads the segments in one pass (`direction_state`, `holes`, `finding_windows`), `downsampling` reduces the points of
+  a line, `plots` makes Plotly figures;
+- `render`: dictionary → HTML (`definitions`: the terms of a page, `pack`: compact figures, `template_cache`: compiled templates);
+- other outputs: `summary` and `markdown_table` (Markdown), `multiqc`, `notebook`, `experiment_page`, `prediction_page`.
 """
 
 from __future__ import annotations
@@ -12,14 +16,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tcptrace_lab.process.output import opened
-from tcptrace_lab.report.choose import ALONE, AMONG_MANY
 from tcptrace_lab.report.data import data
 from tcptrace_lab.report.render import render, shared_scripts
+from tcptrace_lab.report.selection import ALONE, AMONG_MANY
 
 if TYPE_CHECKING:
     from tcptrace_lab.pair import Pair
+    from tcptrace_lab.report.data_types import Analysed
     from tcptrace_lab.report.render import Scripts
-    from tcptrace_lab.report.shape import Analysed
 
 __all__ = ["AMONG_MANY", "data", "render", "shared_scripts", "write_report"]
 

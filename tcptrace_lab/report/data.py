@@ -14,9 +14,9 @@ import polars as pl
 from tcptrace_lab import verdict
 from tcptrace_lab.connections import capture_quality
 from tcptrace_lab.findings.finding import mendable_first
-from tcptrace_lab.report import choose
-from tcptrace_lab.report.figures import windows
-from tcptrace_lab.report.parts import drawn, sizes, spent, table, transactions, udp, zoom
+from tcptrace_lab.report import selection
+from tcptrace_lab.report.figures import finding_windows
+from tcptrace_lab.report.parts import connection_details, connection_table, lost_time, sizes, transactions, udp, zoom
 from tcptrace_lab.schema import SIDES
 from tcptrace_lab.text import numbers
 
@@ -25,52 +25,52 @@ if TYPE_CHECKING:
 
     from tcptrace_lab.findings.finding import Finding
     from tcptrace_lab.pair import Pair
-    from tcptrace_lab.report.shape import Analysed, Headline, PairSection, ReportData, Value
+    from tcptrace_lab.report.data_types import Analysed, Headline, PairSection, ReportData, Value
 
 LISTED_PROBLEMS = 50
 """Maximum number of capture problems that are listed; more are only counted."""
 
 
-def data(analysis: Analysed, pair: Pair | None = None, room: choose.Room = choose.ALONE) -> ReportData:
+def data(analysis: Analysed, pair: Pair | None = None, room: selection.Room = selection.ALONE) -> ReportData:
     """Collect the contents of the report of `analysis`, and of `pair`, whose first capture `analysis` is.
 
     Memory is bounded for captures of any size. `room` limits the points in the figures.
     """
     capture = analysis.capture
     problems = list(capture["problems"])
-    chosen = choose.chosen(analysis.connections, [finding.conn for finding in analysis.findings if finding.conn is not None], room)
+    chosen = selection.chosen(analysis.connections, [finding.conn for finding in analysis.findings if finding.conn is not None], room)
     flows_total, flows = udp.listed(analysis.flows)
     resolution_ns = capture["trust"]["resolution_ns"]
     listed = mendable_first(analysis.findings)[: room.findings]
     begins_ns = dict(chosen.found.select("conn", "first_ts_ns").iter_rows())
-    places = [windows.place(finding, analysis.longest_waits, begins_ns) for finding in listed]
-    looked_at = [None if place is None else windows.Window(place) for place in places]
-    time = drawn.Spent(analysis.accounts, analysis.longest_waits, analysis.stalls)
-    connections = drawn.connections(
+    places = [finding_windows.place(finding, analysis.longest_waits, begins_ns) for finding in listed]
+    looked_at = [None if place is None else finding_windows.Window(place) for place in places]
+    time = connection_details.Spent(analysis.accounts, analysis.longest_waits, analysis.stalls)
+    connections = connection_details.connections(
         analysis, chosen.drawn, time, resolution_ns, [window for window in looked_at if window is not None], room
     )
     found = _by_connection(analysis.findings)
-    listed_rows = chosen.listed.select(table.ASKED).iter_rows(named=True)
+    listed_rows = chosen.listed.select(connection_table.ASKED).iter_rows(named=True)
     return {
         "name": analysis.name,
         "headline": _headline(analysis),
-        "findings": spent.found(listed, zoom.zooms(looked_at, resolution_ns), _ends(chosen.found)),
+        "findings": lost_time.found(listed, zoom.zooms(looked_at, resolution_ns), _ends(chosen.found)),
         "findings_total": len(analysis.findings),
         "capture": _capture(capture, chosen.total),
         "complete": bool(capture["complete"]),
         "problems": problems[:LISTED_PROBLEMS],
         "problems_total": len(problems),
-        "columns": table.columns(),
-        "rows": [table.row(row, capture["first_ts_ns"], found.get(row["conn"], ())) for row in listed_rows],
+        "columns": connection_table.columns(),
+        "rows": [connection_table.row(row, capture["first_ts_ns"], found.get(row["conn"], ())) for row in listed_rows],
         "connections_total": chosen.total,
         "finding_ids": _counted(found),
-        "listed_rule": choose.LISTED_RULE,
+        "listed_rule": selection.LISTED_RULE,
         "sizes": sizes.figures(analysis.message_sizes),
         "flow_columns": udp.columns(),
         "flows": flows,
         "flows_total": flows_total,
         "transactions": transactions.section(analysis.transactions),
-        "drawn_rule": choose.drawn_rule(room),
+        "drawn_rule": selection.drawn_rule(room),
         "drawn": connections,
         "pair": None if pair is None else _pair(pair),
         "undrawn_reason": _undrawn_reason(analysis.connections, chosen.total) if chosen.drawn.is_empty() else "",
@@ -90,10 +90,10 @@ def _headline(analysis: Analysed) -> Headline:
     if said.conn is not None:
         own = pl.col("conn") == said.conn
         accounts = analysis.accounts.filter(own).collect().to_dicts()
-        bars = [bar for account in accounts for bar in spent.bars(account) if SIDES[bar["key"]] == said.from_client]
+        bars = [bar for account in accounts for bar in lost_time.bars(account) if SIDES[bar["key"]] == said.from_client]
         row = analysis.connections.filter(own).collect().row(0, named=True)
         sides = ("client", "server") if said.from_client else ("server", "client")
-        ends = " → ".join(table.endpoint(row, side) for side in sides)
+        ends = " → ".join(connection_table.endpoint(row, side) for side in sides)
     told = analysis.capture["trust"]
     return {
         "sentence": said.sentence,
@@ -121,7 +121,7 @@ def _counted(found: Mapping[int, Sequence[str]]) -> dict[str, int]:
 def _ends(rows: pl.DataFrame) -> dict[int, str]:
     """Connection → text with its two endpoints."""
     named = rows.select("conn", *(f"{side}_{what}" for side in SIDES for what in ("addr", "port")))
-    return {row["conn"]: " → ".join(table.endpoint(row, side) for side in SIDES) for row in named.iter_rows(named=True)}
+    return {row["conn"]: " → ".join(connection_table.endpoint(row, side) for side in SIDES) for row in named.iter_rows(named=True)}
 
 
 def _capture(capture: Mapping[str, Any], kept: int) -> list[Value]:
@@ -135,7 +135,7 @@ def _capture(capture: Mapping[str, Any], kept: int) -> list[Value]:
         _fact("TCP segments", capture["tcp_segments"], "count"),
         _fact("Connections", count, "count") if kept == count else _fact("Connections", f"{kept:,} of {count:,}", "text"),
         *([_fact("UDP datagrams", capture["udp_datagrams"], "count")] if capture["udp_datagrams"] else []),
-        _fact("Duration", table.difference(last_ns, first_ns), "duration"),
+        _fact("Duration", connection_table.difference(last_ns, first_ns), "duration"),
         _fact("First packet", first_ns, "utc"),
         _fact("Last packet", last_ns, "utc"),
         _fact("Timestamp resolution", told["resolution_ns"], "duration", "Resolution of the timestamps in this capture"),

@@ -10,13 +10,13 @@ from tcptrace_lab import verdict
 from tcptrace_lab.connections import capture_quality
 from tcptrace_lab.errors import UsageError
 from tcptrace_lab.findings.finding import mendable_first
-from tcptrace_lab.report.choose import PAYLOAD
 from tcptrace_lab.report.figures import plots
 from tcptrace_lab.report.largest import Ranking, largest
-from tcptrace_lab.report.parts import drawn, spent
-from tcptrace_lab.report.parts.table import endpoint
-from tcptrace_lab.report.parts.table import row as table_row
+from tcptrace_lab.report.parts import connection_details, lost_time
+from tcptrace_lab.report.parts.connection_table import endpoint
+from tcptrace_lab.report.parts.connection_table import row as table_row
 from tcptrace_lab.report.render import fragment
+from tcptrace_lab.report.selection import PAYLOAD
 from tcptrace_lab.schema import SIDES
 from tcptrace_lab.text import numbers
 
@@ -45,7 +45,7 @@ def html(analysis: Analysis) -> str:
         verdict=told.sentence,
         trust=capture_quality.line(analysis.capture["trust"]),
         conn=conn,
-        bars=spent.bars(accounts[0] if accounts else None),
+        bars=lost_time.bars(accounts[0] if accounts else None),
         rows=[_row(row) for row in rows.iter_rows(named=True)],
         more_rows=total - rows.height,
         findings=[(finding, _WAYS[finding.from_client]) for finding in findings[:FINDINGS]],
@@ -72,8 +72,8 @@ def figure(analysis: Analysis, name: str, connection: int, *, from_client: bool 
     chosen = analysis.connections.filter(pl.col("conn") == connection).collect()
     if chosen.is_empty():
         raise UsageError(f"no connection {connection}", remedy="`analysis.connections` has their numbers, as `conn`")
-    time = drawn.Spent(analysis.accounts, analysis.longest_waits, analysis.stalls)
-    (shown,) = drawn.connections(analysis, chosen, time, analysis.capture["trust"]["resolution_ns"])
+    time = connection_details.Spent(analysis.accounts, analysis.longest_waits, analysis.stalls)
+    (shown,) = connection_details.connections(analysis, chosen, time, analysis.capture["trust"]["resolution_ns"])
     sides = [side for side, client in SIDES.items() if client == from_client] or [one["key"] for one in shown["sides"][:1]]
     ways = [one for one in shown["figures"] if one["by"] in {"both", *sides}]
     for one in ways:

@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from tcptrace_lab.report import define
-from tcptrace_lab.report.compiled import Compiled
+from tcptrace_lab.report import definitions
 from tcptrace_lab.report.figures.plots import CAUSE_COLOURS, CAUSE_PATTERNS
 from tcptrace_lab.report.pack import Packing
-from tcptrace_lab.report.parts.table import HTML_ROWS, cells
+from tcptrace_lab.report.parts.connection_table import HTML_ROWS, cells
+from tcptrace_lab.report.template_cache import Compiled
 from tcptrace_lab.text import numbers
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ _PATTERNS: Final = {cause: _PATTERN_CLASSES[pattern] for cause, pattern in CAUSE
 @cache
 def _definitions() -> Markup:
     """The definitions of terms, which are equal in all reports."""
-    text = _environment().get_template("_definitions.html.j2").render(words=define.words(), colours=CAUSE_COLOURS, patterns=_PATTERNS)
+    text = _environment().get_template("_definitions.html.j2").render(words=definitions.words(), colours=CAUSE_COLOURS, patterns=_PATTERNS)
     return Markup(text)  # noqa: S704  (ours, escaped)
 
 

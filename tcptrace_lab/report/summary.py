@@ -12,11 +12,11 @@ import polars as pl
 from tcptrace_lab import verdict
 from tcptrace_lab.connections import capture_quality
 from tcptrace_lab.findings.finding import mendable_first
-from tcptrace_lab.report.choose import PAYLOAD
 from tcptrace_lab.report.largest import Ranking, largest
 from tcptrace_lab.report.markdown_table import table
-from tcptrace_lab.report.parts.table import endpoint
-from tcptrace_lab.report.parts.table import row as table_row
+from tcptrace_lab.report.parts.connection_table import endpoint
+from tcptrace_lab.report.parts.connection_table import row as table_row
+from tcptrace_lab.report.selection import PAYLOAD
 from tcptrace_lab.text import numbers
 from tcptrace_lab.text.escape import markdown, markdown_code
 

@@ -19,23 +19,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tcptrace_lab.schema.archive import ARCHIVE_TABLES, CAPTURE_STATES, MONTH, PART_TABLES, STORE_VERSION
-from tcptrace_lab.schema.column import Column, Table, Unit
-from tcptrace_lab.schema.connections import (
-    CONNECTIONS,
-    DIRECTION_NAMES,
-    MORE_STATISTICS_NAMES,
-    SIDES,
-    SPREADS,
-    STATISTICS,
-)
-from tcptrace_lab.schema.datagrams import DATAGRAMS, FLOW_DIRECTION_NAMES, FLOWS
-from tcptrace_lab.schema.judged import KINDS_OF_WAITS, LOCKS, LONGEST, NOTES, PLACES, WAITS
-from tcptrace_lab.schema.ledger import ACCOUNTS, CAUSES, DEPARTURES, LEDGER, STALL_TIMERS, STALLS
-from tcptrace_lab.schema.messages import MESSAGES
-from tcptrace_lab.schema.rates import RATES
-from tcptrace_lab.schema.segments import SEGMENTS
-from tcptrace_lab.schema.transactions import TRANSACTIONS
-from tcptrace_lab.schema.words import (
+from tcptrace_lab.schema.categories import (
     BOUND_BY,
     CLIENT_KNOWN_BY,
     CLOSED_BY,
@@ -54,6 +38,22 @@ from tcptrace_lab.schema.words import (
     TFO,
     TRANSACTION_STATES,
 )
+from tcptrace_lab.schema.column import Column, Table, Unit
+from tcptrace_lab.schema.connections import (
+    CONNECTIONS,
+    DIRECTION_NAMES,
+    MORE_STATISTICS_NAMES,
+    SIDES,
+    SPREADS,
+    STATISTICS,
+)
+from tcptrace_lab.schema.datagrams import DATAGRAMS, FLOW_DIRECTION_NAMES, FLOWS
+from tcptrace_lab.schema.ledger import ACCOUNTS, CAUSES, DEPARTURES, LEDGER, STALL_TIMERS, STALLS
+from tcptrace_lab.schema.messages import MESSAGES
+from tcptrace_lab.schema.rates import RATES
+from tcptrace_lab.schema.segments import SEGMENTS
+from tcptrace_lab.schema.transactions import TRANSACTIONS
+from tcptrace_lab.schema.wait_tables import KINDS_OF_WAITS, LOCKS, LONGEST, NOTES, PLACES, WAITS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -113,5 +113,5 @@ __all__ = [
 ]
 
 TABLES: Mapping[str, Table] = {table.name: table for table in (SEGMENTS, CONNECTIONS, LEDGER, DEPARTURES, STALLS, ACCOUNTS, MESSAGES, TRANSACTIONS, RATES, DATAGRAMS, FLOWS)}
-"""All tables made of one capture, by name. Those of an archive are `ARCHIVE_TABLES`; `judged` has further tables that the engine
+"""All tables made of one capture, by name. Those of an archive are `ARCHIVE_TABLES`; `wait_tables` has further tables that the engine
 returns."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tcptrace_lab.schema.behaviour import BEHAVIOUR, WAITS
+from tcptrace_lab.schema.categories import CLIENT_KNOWN_BY, CLOSED_BY, LINES
 from tcptrace_lab.schema.column import Column, Unit, table
 from tcptrace_lab.schema.direction import DIRECTION
-from tcptrace_lab.schema.pace import PACE
+from tcptrace_lab.schema.endpoint_rates import PACE
 from tcptrace_lab.schema.statistics import MORE_STATISTICS
-from tcptrace_lab.schema.words import CLIENT_KNOWN_BY, CLOSED_BY, LINES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from tcptrace_lab.schema.categories import LOSS_KNOWN_BY
 from tcptrace_lab.schema.column import Column, Unit, table
 from tcptrace_lab.schema.connections import sided
-from tcptrace_lab.schema.words import LOSS_KNOWN_BY
 
 DATAGRAMS = table(
     "datagrams",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from tcptrace_lab.schema.categories import CONFIDENCES
 from tcptrace_lab.schema.column import Column, Unit, table
 from tcptrace_lab.schema.connections import SIDES
-from tcptrace_lab.schema.words import CONFIDENCES
 
 CAUSES = {
     "handshake": "opening the connection",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from tcptrace_lab.schema.categories import CONFIDENCES, MESSAGE_STATES
 from tcptrace_lab.schema.column import Column, Unit, table
 from tcptrace_lab.schema.ledger import CAUSES
-from tcptrace_lab.schema.words import CONFIDENCES, MESSAGE_STATES
 
 MESSAGES = table(
     "messages",

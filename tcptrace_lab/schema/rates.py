@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tcptrace_lab.schema.categories import BOUND_BY
 from tcptrace_lab.schema.column import Column, Unit, table
-from tcptrace_lab.schema.words import BOUND_BY
 
 RATES = table(
     "rates",

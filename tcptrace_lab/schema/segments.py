@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tcptrace_lab.schema.categories import CONFIDENCES, ECN_SIGNALS, EVIDENCE, KINDS, RELEASED_BY, RESENT_BY, RESET_KINDS, TFO
 from tcptrace_lab.schema.column import Column, Unit, table
-from tcptrace_lab.schema.words import CONFIDENCES, ECN_SIGNALS, EVIDENCE, KINDS, RELEASED_BY, RESENT_BY, RESET_KINDS, TFO
 
 SEGMENTS = table(
     "segments",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tcptrace_lab.schema.categories import PROTOCOLS, TRANSACTION_STATES
 from tcptrace_lab.schema.column import Column, Unit, table
-from tcptrace_lab.schema.words import PROTOCOLS, TRANSACTION_STATES
 
 TRANSACTIONS = table(
     "transactions",

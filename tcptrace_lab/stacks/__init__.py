@@ -3,12 +3,12 @@
 Read in this order:
 
 - `setting`: the input of a run; `run`: simulates one run and returns the packets;
-- `stack`: what defines a stack; `known`: the modelled stacks with their parameters;
-- `bsd`, `linux`, `modern`, `mddos`: the rules in which stacks differ (send buffer, Nagle, delayed ACK, advertised window);
+- `stack`: what defines a stack; `catalog`: the modelled stacks with their parameters;
+- `families/`: the rules in which stacks differ (send buffer, Nagle, delayed ACK, advertised window);
 - `endpoint`, `timers`, `congestion`: the TCP that all stacks share;
-- `process`: the application and its socket calls;
+- `application`: the application and its socket calls;
 - `events`, `path`: simulated time, processors and links;
-- `truth`: the ledger, which gives the cause of every wait as the model knows it.
+- `model_ledger`: the ledger, which gives the cause of every wait as the model knows it.
 
 `ranges` needs no simulated time: it derives from a stack's rules which message sizes stall and which buffer sizes can deadlock a stream.
 
@@ -22,22 +22,22 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tcptrace_lab.stacks.known import STACKS
+    from tcptrace_lab.stacks.catalog import STACKS
+    from tcptrace_lab.stacks.model_ledger import Hold
     from tcptrace_lab.stacks.packet import Packet
     from tcptrace_lab.stacks.path import Link
     from tcptrace_lab.stacks.run import Run, Side, simulate
     from tcptrace_lab.stacks.setting import Close, Costs, Flush, Host, Mark, Read, Repeat, Set, Setting, Step, Think, WaitUntil, Write
     from tcptrace_lab.stacks.stack import Stack
-    from tcptrace_lab.stacks.truth import Hold
 
 _HOMES = {
-    "known": ("STACKS",),
+    "catalog": ("STACKS",),
     "packet": ("Packet",),
     "path": ("Link",),
     "setting": ("Close", "Costs", "Flush", "Host", "Mark", "Read", "Repeat", "Set", "Setting", "Step", "Think", "WaitUntil", "Write"),
     "run": ("Run", "Side", "simulate"),
     "stack": ("Stack",),
-    "truth": ("Hold",),
+    "model_ledger": ("Hold",),
 }
 """Module → its public names."""
 

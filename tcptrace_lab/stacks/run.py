@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tcptrace_lab.stacks.application import Process
 from tcptrace_lab.stacks.endpoint import Endpoint
 from tcptrace_lab.stacks.events import NS_PER_S, Clock, Cpu, TooManyEvents
+from tcptrace_lab.stacks.model_ledger import Hold, Ledger
 from tcptrace_lab.stacks.path import Line
-from tcptrace_lab.stacks.process import Process
-from tcptrace_lab.stacks.truth import Hold, Ledger
 
 if TYPE_CHECKING:
     from collections.abc import Callable

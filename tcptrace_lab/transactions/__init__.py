@@ -5,8 +5,8 @@ Read in this order:
 - `payloads`: reassembled bytes of chosen connections;
 - `transaction`: the fields of one transaction;
 - `http`, `ftp`: the parsers;
-- `words`, `spoken`: detect the protocol on other than well-known ports;
-- `known`: runs the parsers, and adds handshake times and FTP data connections.
+- `keyword_search`, `protocol_detection`: detect the protocol on other than well-known ports;
+- `parsing`: runs the parsers, and adds handshake times and FTP data connections.
 
 On a well-known port the port decides the protocol unless the first bytes contradict it, so a connection whose start was not captured is
 parsed too. On any other port only the first bytes decide.
@@ -20,8 +20,8 @@ import polars as pl
 
 from tcptrace_lab import schema
 from tcptrace_lab.capture.frames import readable
+from tcptrace_lab.transactions.keyword_search import mentioned
 from tcptrace_lab.transactions.transaction import COLUMNS
-from tcptrace_lab.transactions.words import mentioned
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,14 +71,14 @@ def _found(
     asked = not others.is_empty() and mentioned(paths)
     if expected.is_empty() and not asked:
         return _nothing()
-    from tcptrace_lab.transactions import known, spoken  # noqa: PLC0415  (h11)
+    from tcptrace_lab.transactions import parsing, protocol_detection  # noqa: PLC0415  (h11)
 
     said = dict[int, str]()
     if asked:
         ports = {conn: (client, server) for conn, client, server in others.select("conn", "client_port", "server_port").iter_rows()}
-        said = spoken.protocols(paths, segments, ports)
+        said = protocol_detection.protocols(paths, segments, ports)
     looked_into = pl.concat([expected, others.filter(pl.col("conn").is_in(list(said)))])
     if looked_into.is_empty():
         return _nothing()
     at_ftp = expected.filter(pl.col("server_port").is_in(FTP_PORTS))["conn"]
-    return known.followed(paths, segments, connections, looked_into, {*at_ftp, *(conn for conn, which in said.items() if which == "ftp")})
+    return parsing.followed(paths, segments, connections, looked_into, {*at_ftp, *(conn for conn, which in said.items() if which == "ftp")})

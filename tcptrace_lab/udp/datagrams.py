@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from tcptrace_lab import schema
 from tcptrace_lab.capture.convert import Source, read_through
-from tcptrace_lab.engine.ordered import Ordered
 from tcptrace_lab.engine.reread import datagram_engine, pulled_all
 from tcptrace_lab.engine.segments import REREAD_BYTES, ROWS_PER_CONNECTION, SPILL_ROWS, loss_of, names_of, rereadable
+from tcptrace_lab.engine.sorting import Ordered
 from tcptrace_lab.engine.spill import Spill
 from tcptrace_lab.udp.flows import FlowFigures
 

@@ -14,8 +14,8 @@ import polars as pl
 
 from tcptrace_lab import schema
 from tcptrace_lab.text.numbers import NS_PER_S
-from tcptrace_lab.udp.dense import Dense, Places, Sums
 from tcptrace_lab.udp.ip_ids import NONE, IpIds
+from tcptrace_lab.udp.keyed_arrays import Dense, Places, Sums
 from tcptrace_lab.udp.rtt import Samples
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from tcptrace_lab.udp.dense import Dense, Sums
+from tcptrace_lab.udp.keyed_arrays import Dense, Sums
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -1,9 +1,10 @@
 """`verify`: compares our results with those of tshark and tcptrace on the same file, and explains each difference.
 
-    programs                      runs the other tools safely and reads their output line by line
+    analyzers                     runs the other tools safely and reads their output line by line
     tshark, tcptrace              their results, as tables
-    pairing, fields, ours         our segments and tshark's side by side, in the same terms
-    wireshark                     a model of how tshark reaches its verdicts
+    pairing, fields, our_verdicts our segments and tshark's side by side, in the same terms
+    wireshark_model               a model of how tshark reaches its verdicts
+    tcptrace_model                a model of how tcptrace computes its figures (also `tcptrace_sequence_model`, `model_figures`)
     segments, figures             the comparison per segment (tshark) and per figure of a connection (tcptrace)
     differences, rules            the differences, and the rules that explain them
     run, output                   from a file to a `Verification`, and its JSON

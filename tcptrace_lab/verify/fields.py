@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from tcptrace_lab.verify.tshark import SCALE_UNKNOWN
-from tcptrace_lab.verify.wireshark import ACK, SEQ_SPACE
+from tcptrace_lab.verify.wireshark_model import ACK, SEQ_SPACE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """Compares our figures of each connection with those of tcptrace's listing.
 
 Connections are matched by their endpoints, in order of their start. The printed value of a figure is compared with our figure of that name
-(`tcptrace_figures`). If they differ, the connection's segments are counted again by tcptrace's rules (`ostermann`).
+(`tcptrace_figures`). If they differ, the connection's segments are counted again by tcptrace's rules (`tcptrace_model`).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import polars as pl
 
 from tcptrace_lab.outputs.tcptrace_figures import FIGURES, Direction
 from tcptrace_lab.verify.differences import Difference, by_item, explained
-from tcptrace_lab.verify.ostermann import COLUMNS, Reckoning, follows
-from tcptrace_lab.verify.reckoned import figure as reckoned_figure
+from tcptrace_lab.verify.model_figures import figure as reckoned_figure
+from tcptrace_lab.verify.tcptrace_model import COLUMNS, Reckoning, follows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from tcptrace_lab.engine.segments import Tables
     from tcptrace_lab.outputs.tcptrace_figures import Figure
     from tcptrace_lab.verify.differences import Account, Rule
-    from tcptrace_lab.verify.ostermann import Tally
     from tcptrace_lab.verify.tcptrace import Listed
+    from tcptrace_lab.verify.tcptrace_model import Tally
 
 TOOL = "tcptrace"
 

@@ -8,12 +8,12 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from tcptrace_lab.engine.segments import read
-from tcptrace_lab.verify import programs, tcptrace, tshark
+from tcptrace_lab.verify import analyzers, tcptrace, tshark
 from tcptrace_lab.verify.checksums import Checksums
 from tcptrace_lab.verify.connections import Connections
 from tcptrace_lab.verify.differences import Account
 from tcptrace_lab.verify.figures import FigureComparison
-from tcptrace_lab.verify.ours import COLUMNS
+from tcptrace_lab.verify.our_verdicts import COLUMNS
 from tcptrace_lab.verify.pairing import paired
 from tcptrace_lab.verify.rules import FIGURES, SEGMENTS
 from tcptrace_lab.verify.segments import SegmentComparison
@@ -86,7 +86,7 @@ def verify(
     name = os.fspath(path)
     for tool in tools:
         if tool != "tshark" or theirs is None:
-            programs.found(tool)
+            analyzers.found(tool)
     tables = read(name, say=say)
     done = Verification(name, tuple(tools), problems=tables.problems, loss=tables.loss)
     connections = Connections(tables.connections)
@@ -105,7 +105,7 @@ def _against_tcptrace(done: Verification, tables: Tables) -> None:
                 done.refused["tcptrace"] = f"it lists more than {len(listed):,} connections; those beyond are not compared"
                 return
             listed.append(one)
-    except programs.Refused as refusal:
+    except analyzers.Refused as refusal:
         done.refused["tcptrace"] = refusal.words
         if not listed:
             return
@@ -124,7 +124,7 @@ def _against_tshark(
             compared += both.height
             if progress is not None:
                 progress(compared)
-    except programs.Refused as refusal:
+    except analyzers.Refused as refusal:
         done.refused[refusal.program] = refusal.words
 
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from tcptrace_lab.verify import fields
+from tcptrace_lab.verify.bounded_state import Following
 from tcptrace_lab.verify.differences import Difference, by_item, explained
-from tcptrace_lab.verify.following import Following
-from tcptrace_lab.verify.ours import Said, Speaker
+from tcptrace_lab.verify.our_verdicts import Said, Speaker
 from tcptrace_lab.verify.pairing import THEIRS
 from tcptrace_lab.verify.tshark import ANALYSIS, SCALE_UNKNOWN
-from tcptrace_lab.verify.wireshark import SEQ_SPACE, Header, Judgement, Stream
+from tcptrace_lab.verify.wireshark_model import SEQ_SPACE, Header, Judgement, Stream
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tcptrace_lab.verify import programs
+from tcptrace_lab.verify import analyzers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -48,7 +48,7 @@ def connections(path: str) -> Iterator[Listed]:
         Refused: tcptrace rejects the file, or ends with an error.
     """
     names: list[str] | None = None
-    for line in programs.lines("tcptrace", [*OPTIONS, programs.argument(path)], complaint=COMPLAINT):
+    for line in analyzers.lines("tcptrace", [*OPTIONS, analyzers.argument(path)], complaint=COMPLAINT):
         cells = [cell.strip() for cell in line.split(",")]
         if names is None:
             names = [cell.replace(" ", "_") for cell in cells] if cells[0] == "conn_#" else None

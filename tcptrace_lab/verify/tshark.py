@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab.verify import programs
+from tcptrace_lab.verify import analyzers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -175,25 +175,25 @@ def segments(path: str, tally: Tally | None = None) -> Iterator[pl.DataFrame]:
 
 def fields(path: str, names: Sequence[str]) -> Iterator[str]:
     """The fields `names` of each frame as tshark prints them: one line per frame, tabs between fields, commas between values of a field."""
-    options = ["-n", "-r", programs.argument(path), "-T", "fields", "-E", "separator=/t", "-E", "occurrence=a", "-E", "aggregator=,"]
+    options = ["-n", "-r", analyzers.argument(path), "-T", "fields", "-E", "separator=/t", "-E", "occurrence=a", "-E", "aggregator=,"]
     for preference in PREFERENCES:
         options += ["-o", preference]
     for name in names:
         options += ["-e", name]
-    return programs.lines("tshark", options)
+    return analyzers.lines("tshark", options)
 
 
 def _blocks(lines: Iterator[str]) -> Iterator[bytes]:
     """Join lines into blocks of `BATCH_LINES`. Lines before a Refused are yielded before it is raised."""
     block: list[str] = []
-    refusal: programs.Refused | None = None
+    refusal: analyzers.Refused | None = None
     try:
         for line in lines:
             block.append(line)
             if len(block) == BATCH_LINES:
                 yield "\n".join(block).encode()
                 block.clear()
-    except programs.Refused as refused:
+    except analyzers.Refused as refused:
         refusal = refused
     if block:
         yield "\n".join(block).encode()

@@ -16,8 +16,8 @@ import pytest
 from tcptrace_lab import analysis, analyze
 from tcptrace_lab.archive import fingerprint
 from tcptrace_lab.archive.dataset import query
-from tcptrace_lab.archive.place import at
 from tcptrace_lab.archive.run import Means, batch
+from tcptrace_lab.archive.storage import at
 from tcptrace_lab.archive.work import lock, workers
 from tcptrace_lab.archive.work.task import Analyze
 from tcptrace_lab.errors import OutputUnwritable, UsageError

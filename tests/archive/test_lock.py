@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tcptrace_lab.archive.place import Folder, Remote
+from tcptrace_lab.archive.storage import Folder, Remote
 from tcptrace_lab.archive.work import lock
 from tcptrace_lab.errors import UsageError
 

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 from tcptrace_lab import schema
-from tcptrace_lab.archive import upkeep
+from tcptrace_lab.archive import garbage_collection
 from tcptrace_lab.archive.dataset import query
 from tcptrace_lab.archive.dataset.tables import table_types
 from tcptrace_lab.errors import UsageError
@@ -123,23 +123,23 @@ def test_gc_removes_what_no_capture_needs_and_nothing_else(archive: Path, tmp_pa
     shutil.copy(old, stale)
     (output / "tmp" / "x").mkdir(parents=True)
     (output / "tmp" / "x" / "half").write_bytes(b"half")
-    told = upkeep.collect_garbage(str(output), dry_run=True)
+    told = garbage_collection.collect_garbage(str(output), dry_run=True)
     assert set(told.files) == {stale.relative_to(output).as_posix(), "tmp/x/half"}
     assert stale.exists()
-    upkeep.collect_garbage(str(output))
+    garbage_collection.collect_garbage(str(output))
     assert not stale.exists()
     assert not (output / "tmp").exists()
     assert archives.tables(output) == before
-    assert upkeep.collect_garbage(str(output)).files == {}
+    assert garbage_collection.collect_garbage(str(output)).files == {}
 
 
 def test_gc_missing_forgets_captures_whose_files_are_gone(tmp_path: Path) -> None:
     folder = archives.folder_of(tmp_path / "in", 3)
     archives.made(folder, tmp_path / "out")
     (folder / "c01.pcap").unlink()
-    assert upkeep.collect_garbage(str(tmp_path / "out")).captures == {}
-    told = upkeep.collect_garbage(str(tmp_path / "out"), missing=True)
+    assert garbage_collection.collect_garbage(str(tmp_path / "out")).captures == {}
+    told = garbage_collection.collect_garbage(str(tmp_path / "out"), missing=True)
     assert list(told.captures.values()) == [str(folder / "c01.pcap")]
     archives.made(folder, tmp_path / "again")
-    assert upkeep.collect_garbage(str(tmp_path / "out")).files == {}
+    assert garbage_collection.collect_garbage(str(tmp_path / "out")).files == {}
     assert archives.tables(tmp_path / "out") == archives.tables(tmp_path / "again")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tcptrace_lab.archive.sources.rotated import joined
+from tcptrace_lab.archive.sources.rotation import joined
 from tcptrace_lab.archive.sources.walk import walk
 from tcptrace_lab.errors import CaptureUnreadable, UsageError
 from tests.support.captures import archives

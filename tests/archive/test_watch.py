@@ -7,8 +7,8 @@ import signal
 import subprocess
 from typing import TYPE_CHECKING
 
-from tcptrace_lab.archive.sources.closed import SETTLED_S, Closed
-from tcptrace_lab.archive.watching import watch
+from tcptrace_lab.archive.ring_buffer import watch
+from tcptrace_lab.archive.sources.completeness import SETTLED_S, Closed
 from tests.support.captures import archives
 from tests.support.command import PROGRAM
 
@@ -29,13 +29,13 @@ def test_a_file_that_somebody_writes_is_not_closed(tmp_path: Path) -> None:
 
 
 def test_where_the_kernel_does_not_tell_the_next_file_closes_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tcptrace_lab.archive.sources.closed._is_written", lambda _: None)
+    monkeypatch.setattr("tcptrace_lab.archive.sources.completeness._is_written", lambda _: None)
     ring = [str(archives.capture(tmp_path / f"net_{number:05}_2026112106{number:02}00.pcap", number)) for number in (1, 2)]
     assert Closed().of(ring) == ring[:1]
 
 
 def test_where_nothing_tells_a_file_is_closed_when_it_stays_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tcptrace_lab.archive.sources.closed._is_written", lambda _: None)
+    monkeypatch.setattr("tcptrace_lab.archive.sources.completeness._is_written", lambda _: None)
     now = 0.0
     closed = Closed(clock=lambda: now)
     path = archives.capture(tmp_path / "one.pcap", 1)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tcptrace_lab.report.shape import ReportData
+    from tcptrace_lab.report.data_types import ReportData
     from tests.support.pages.visits import Visit
 
     Open = Callable[..., Visit]

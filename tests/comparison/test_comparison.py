@@ -13,8 +13,8 @@ import jsonschema
 import pytest
 
 from tcptrace_lab import analyze
-from tcptrace_lab.comparison import compare, words
-from tcptrace_lab.comparison.student import t_quantile
+from tcptrace_lab.comparison import compare, texts
+from tcptrace_lab.comparison.t_test import t_quantile
 from tests.support import packets
 from tests.support.command import only_line, tcptrace_lab
 
@@ -150,7 +150,7 @@ def test_many_services_without_counterpart_are_one_note_a_capture(tmp_path: Path
     )
     comparison = compare(packets.capture(tmp_path / "a.pcap", shared + others), packets.capture(tmp_path / "b.pcap", shared))
     assert len(comparison.unmatched) == 7
-    assert [note for note in words.notes(comparison) if note.startswith("not compared")] == [
+    assert [note for note in texts.notes(comparison) if note.startswith("not compared")] == [
         "not compared: ports 1, 2, 3, 4, 5 and 2 more of A a (7 connections), which another group lacks"
     ]
 

@@ -14,7 +14,7 @@ import pytest
 from tcptrace_lab.connections import rates
 from tcptrace_lab.engine.segments import read
 from tcptrace_lab.lab.experiment import Experiment, run
-from tcptrace_lab.lab.hosts.programs import Bulk
+from tcptrace_lab.lab.hosts.applications import Bulk
 from tcptrace_lab.lab.networks.network import Medium
 from tcptrace_lab.lab.networks.path import PathModel
 from tests.support import packets

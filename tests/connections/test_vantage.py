@@ -8,7 +8,7 @@ import pytest
 
 import tcptrace_lab
 from tcptrace_lab.lab.experiment import Experiment, run
-from tcptrace_lab.lab.hosts.programs import Bulk
+from tcptrace_lab.lab.hosts.applications import Bulk
 from tcptrace_lab.lab.networks.network import Medium
 from tcptrace_lab.lab.networks.path import PathModel
 from tests.support import packets, seen_at_ends

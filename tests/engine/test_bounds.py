@@ -43,7 +43,7 @@ def said(analysis: Analysis) -> tuple[dict[str, Any], dict[str, Any]]:
 def test_json_and_report_are_the_same_when_nothing_stays_in_memory(capture: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = said(analyze(capture, spill_rows=FAR, reread_bytes=FAR))
     monkeypatch.setattr("tcptrace_lab.engine.reread.PULL_ROWS", 500)
-    monkeypatch.setattr("tcptrace_lab.engine.ordered.RANGE_ROWS", 2)
+    monkeypatch.setattr("tcptrace_lab.engine.sorting.RANGE_ROWS", 2)
     monkeypatch.setattr("tcptrace_lab.udp.rtt.MERGE_ROWS", 10)
     assert said(analyze(capture, spill_rows=0, reread_bytes=FAR)) == expected
 
@@ -94,7 +94,7 @@ def test_one_connection_of_very_many_is_found_in_every_table(flood: Path) -> Non
 def test_a_report_of_very_many_connections_counts_those_it_does_not_list(flood: Path) -> None:
     analysis = analyze(flood)
     page = report_data(analysis)
-    assert (len(page["rows"]), page["connections_total"]) == (report.choose.LISTED_CONNECTIONS, analysis.capture["connections"])
+    assert (len(page["rows"]), page["connections_total"]) == (report.selection.LISTED_CONNECTIONS, analysis.capture["connections"])
 
 
 def others(count: int, at_s: float) -> np.ndarray:

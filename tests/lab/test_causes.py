@@ -11,7 +11,7 @@ import pytest
 
 from tcptrace_lab.lab.causes import EVERY
 from tcptrace_lab.lab.known_causes import sharing
-from tcptrace_lab.lab.known_causes.known import judge, make
+from tcptrace_lab.lab.known_causes.scoring import judge, make
 from tcptrace_lab.lab.known_causes.transfers import TRANSFERS, drawn
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ import pytest
 import tcptrace_lab
 from tcptrace_lab.connections import loss_before_capture, vantage
 from tcptrace_lab.lab.experiment import Experiment, Outcome, run
-from tcptrace_lab.lab.hosts.programs import Bulk
-from tcptrace_lab.lab.networks.heads import tcp_head
+from tcptrace_lab.lab.hosts.applications import Bulk
 from tcptrace_lab.lab.networks.network import Medium
 from tcptrace_lab.lab.networks.path import PathModel
+from tcptrace_lab.lab.networks.tcp_headers import tcp_head
 from tcptrace_lab.lab.score import Score, score, seeded
 from tcptrace_lab.lab.trials import TRIALS
 from tcptrace_lab.schema import RESENT

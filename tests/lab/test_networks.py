@@ -18,7 +18,7 @@ from tcptrace_lab import errors
 from tcptrace_lab.lab.capturing.capture import Capture, capturing
 from tcptrace_lab.lab.experiment import Experiment, run
 from tcptrace_lab.lab.hosts import tcp_info
-from tcptrace_lab.lab.hosts.programs import Bulk, Exchanges
+from tcptrace_lab.lab.hosts.applications import Bulk, Exchanges
 from tcptrace_lab.lab.hosts.sockets import SocketOptions
 from tcptrace_lab.lab.networks.network import Medium
 from tcptrace_lab.lab.networks.path import Fate, PathModel

@@ -16,9 +16,9 @@ import polars as pl
 import pytest
 
 from tcptrace_lab.errors import LabFailed
-from tcptrace_lab.lab.hosts import ends
-from tcptrace_lab.lab.studies import document, study
-from tcptrace_lab.lab.studies.declared import TCP_KINDS
+from tcptrace_lab.lab.hosts import endpoints
+from tcptrace_lab.lab.studies import experiment_file, study
+from tcptrace_lab.lab.studies.experiment_keys import TCP_KINDS
 from tests.support import needs
 from tests.support.command import PROGRAM, TIME_LIMIT_S, only_line, tcptrace_lab
 
@@ -74,11 +74,11 @@ def tshark_bytes(capture: Path) -> dict[int, int]:
     return sums
 
 
-@pytest.mark.parametrize("name", document.ready_made())
+@pytest.mark.parametrize("name", experiment_file.ready_made())
 def test_a_short_form_runs_and_all_that_it_says_is_there(name: str, performed: dict[str, Path]) -> None:
     folder = performed[name]
     assert {path.name for path in folder.iterdir()} == FINISHED
-    declared, found = document.load(name, short=True), results(folder)
+    declared, found = experiment_file.load(name, short=True), results(folder)
     rows = pl.read_parquet(folder / "runs.parquet")
     assert [point["label"] for point in found["points"]] == [point.label for point in declared.points]
     assert rows.height == sum(int(point["run.repetitions"]) for point in declared.points)
@@ -100,7 +100,7 @@ def test_a_short_form_runs_and_all_that_it_says_is_there(name: str, performed: d
 
 @pytest.mark.parametrize("name", ["write-sizes", "path-troubles", "http-files"])
 def test_the_kernels_account_agrees_with_what_was_transferred(name: str, performed: dict[str, Path]) -> None:
-    declared, readings = document.load(name, short=True), pl.read_parquet(performed[name] / "tcp_info.parquet")
+    declared, readings = experiment_file.load(name, short=True), pl.read_parquet(performed[name] / "tcp_info.parquet")
     for row in pl.read_parquet(performed[name] / "runs.parquet").iter_rows(named=True):
         if declared.points[row["point"]]["transfer.kind"] not in TCP_KINDS:
             continue
@@ -247,13 +247,13 @@ def within(spaces: set[Path | None]) -> list[str]:
 def test_captures_that_do_not_show_what_was_sent_last_end_the_experiment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A dumpcap whose disk is full may go on without writing."""
 
-    def mark(_ends: ends.Ends, _seen: object) -> None:
+    def mark(_ends: endpoints.Ends, _seen: object) -> None:
         raise TimeoutError("the captures do not show it")
 
-    monkeypatch.setattr(ends.Ends, "mark", mark)
+    monkeypatch.setattr(endpoints.Ends, "mark", mark)
     (tmp_path / "one.toml").write_text('[path]\nmedium = "loopback"\n[transfer]\nkind = "bulk"\ntotal = "40K"\n[run]\nrepetitions = 1\n')
     with pytest.raises(LabFailed, match="look whether there is room"):
-        study.perform_all(document.load(str(tmp_path / "one.toml")), tmp_path)
+        study.perform_all(experiment_file.load(str(tmp_path / "one.toml")), tmp_path)
 
 
 def test_without_rights_or_dumpcap_one_line_says_so(tmp_path: Path) -> None:

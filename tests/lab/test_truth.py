@@ -8,8 +8,8 @@ from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
 
-from tcptrace_lab.lab.networks.heads import tcp_head
 from tcptrace_lab.lab.networks.path import Fate, LogEntry, PathLog
+from tcptrace_lab.lab.networks.tcp_headers import tcp_head
 from tcptrace_lab.lab.networks.truth import Event, Truth, at_receiver, at_sender, match
 
 ISN = 0xFFFF_FF00

@@ -9,7 +9,7 @@ import pytest
 
 from tcptrace_lab import analyze
 from tcptrace_lab.lab.experiment import Experiment, run
-from tcptrace_lab.lab.hosts.programs import EchoSweep
+from tcptrace_lab.lab.hosts.applications import EchoSweep
 from tcptrace_lab.lab.hosts.sockets import SocketOptions
 from tcptrace_lab.lab.networks.network import Medium
 from tcptrace_lab.stacks.ranges import STACKS, Settings, Stalls, predicted_ranges

@@ -28,7 +28,7 @@ DATA_BYTES, HEADERS_BYTES, WAY_US = 1_000, 54, 5_000
 
 PEAK = """
 import sys
-import tcptrace_lab.pair.between, tcptrace_lab.pair.clocks, tcptrace_lab.pair.match, tcptrace_lab.pair.road
+import tcptrace_lab.pair.packet_fates, tcptrace_lab.pair.clocks, tcptrace_lab.pair.match, tcptrace_lab.pair.pair
 from tcptrace_lab.cli import run
 
 code = run(sys.argv[1:])

@@ -384,7 +384,7 @@ def test_result_is_the_same_however_few_packets_are_held(name: str, monkeypatch:
     client, server = (next(CAPTURES.glob(f"{name}{place}.pcap*")) for place in ("", "-at-server"))
     whole = pair(client, server)
     monkeypatch.setattr("tcptrace_lab.pair.match.PART_PACKETS", 50)
-    monkeypatch.setattr("tcptrace_lab.pair.store.KEPT_PACKETS", 20)
+    monkeypatch.setattr("tcptrace_lab.pair.packet_store.KEPT_PACKETS", 20)
     parts = pair(client, server)
     assert document(parts) == document(whole)
     assert parts.packets.equals(whole.packets)

@@ -21,10 +21,10 @@ from scapy.utils import RawPcapWriter
 from tcptrace_lab.errors import CaptureInsufficient, OutputUnwritable, UsageError
 from tcptrace_lab.lab.capturing.capture import capturing
 from tcptrace_lab.lab.networks.network import CLIENT_MAC, Medium
+from tcptrace_lab.replay.packets.allowed_destinations import Destinations, networks, own_networks
 from tcptrace_lab.replay.packets.frames import Frame, Rewrite, frames, rewritten
-from tcptrace_lab.replay.packets.guard import Destinations, networks, own_networks
 from tcptrace_lab.replay.packets.pace import Pace, pace
-from tcptrace_lab.replay.packets.ready import ready, timed
+from tcptrace_lab.replay.packets.prepared_frames import ready, timed
 from tcptrace_lab.replay.packets.send import Plan, send
 from tests.support import needs
 from tests.support.command import PROGRAM, TIME_LIMIT_S, only_line, tcptrace_lab

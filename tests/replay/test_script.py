@@ -20,13 +20,13 @@ import pytest
 from tcptrace_lab.errors import CaptureInsufficient
 from tcptrace_lab.replay.changes import Changes
 from tcptrace_lab.replay.evidence import gather
-from tcptrace_lab.replay.laid import DIRECTIONS, FAMILIES
 from tcptrace_lab.replay.model import setting
 from tcptrace_lab.replay.reproducers.edits import edited, places
-from tcptrace_lab.replay.reproducers.script import Reproducer, reproduce
-from tcptrace_lab.replay.reproducers.showing import Shown
+from tcptrace_lab.replay.reproducers.reproducer import Reproducer, reproduce
 from tcptrace_lab.replay.reproducers.shrink import shrink
+from tcptrace_lab.replay.reproducers.stall_oracle import Shown
 from tcptrace_lab.replay.schedule import Between, End, Schedule, read_schedule
+from tcptrace_lab.replay.side_by_side import DIRECTIONS, FAMILIES
 from tcptrace_lab.replay.whatif import modelled
 from tcptrace_lab.stacks import simulate
 from tcptrace_lab.stacks.setting import Read, Think, Write

@@ -20,12 +20,12 @@ import pytest
 from tcptrace_lab.errors import LabFailed
 from tcptrace_lab.process import temporary
 from tcptrace_lab.replay.changes import Changes, cure
-from tcptrace_lab.replay.ends import EndFailed, connect, serve
 from tcptrace_lab.replay.evidence import gather
-from tcptrace_lab.replay.laid import Laid, stall
-from tcptrace_lab.replay.private import patience_s
+from tcptrace_lab.replay.namespace_replay import patience_s
 from tcptrace_lab.replay.reconstruct import reconstruct
 from tcptrace_lab.replay.schedule import End, from_dict
+from tcptrace_lab.replay.side_by_side import Laid, stall
+from tcptrace_lab.replay.socket_replay import EndFailed, connect, serve
 from tcptrace_lab.replay.transfer import Order, own_figures, transfer
 from tcptrace_lab.stacks.setting import Read, Write
 from tests.support.command import TIME_LIMIT_S, only_line, tcptrace_lab

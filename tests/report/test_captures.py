@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from tcptrace_lab import analyze, schema
-from tcptrace_lab.report import choose
+from tcptrace_lab.report import selection
 from tcptrace_lab.report.figures import series
 from tests.support.places import ROOT
 
@@ -22,8 +22,8 @@ CAPTURES = sorted(path for path in ROOT.joinpath("captures").iterdir() if ".pcap
 def test_figures_add_up_to_the_table(capture: Path) -> None:
     """Throughput sums to the unique bytes, flight peaks as in the table, every segment with data is drawn, every resent one marked."""
     analysis = analyze(capture)
-    chosen = choose.chosen(analysis.connections).drawn
-    found = series.read(analysis, choose.requests(chosen))
+    chosen = selection.chosen(analysis.connections).drawn
+    found = series.read(analysis, selection.requests(chosen))
     drawn = [
         (row, side, found[row["conn"]][schema.SIDES[side]])
         for row in chosen.iter_rows(named=True)

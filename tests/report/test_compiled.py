@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from jinja2 import Environment, FileSystemLoader
 
-from tcptrace_lab.report.compiled import Compiled
+from tcptrace_lab.report.template_cache import Compiled
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,14 +11,14 @@ import polars as pl
 import pytest
 
 from tcptrace_lab import report, schema
-from tcptrace_lab.report import choose, define
+from tcptrace_lab.report import definitions, selection
 from tcptrace_lab.report.figures import plots, series
 from tests.support.pages.report_frames import BASE_NS, FIN, MS, Exchange, HandMade, analysis, lossy_upload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tcptrace_lab.report.shape import Figure, Value
+    from tcptrace_lab.report.data_types import Figure, Value
 
 
 def facts(values: list[Value]) -> dict[str, Any]:
@@ -96,25 +96,25 @@ def test_a_connection_is_drawn_for_its_payload_its_losses_or_its_length() -> Non
     last = [BASE_NS + MS] * 20
     last[15] = BASE_NS + 900 * MS
     made = table(client_payload_bytes=payload, client_retransmitted_segments=resent, last_ts_ns=last)
-    chosen = choose.chosen(made).drawn["conn"].to_list()
-    assert len(chosen) == choose.ALONE.drawn
+    chosen = selection.chosen(made).drawn["conn"].to_list()
+    assert len(chosen) == selection.ALONE.drawn
     assert {0, 1, 2, 3, 15, 17, 18} <= set(chosen)
     assert chosen == sorted(chosen), "most payload first"
 
 
 def test_connections_without_data_or_time_are_not_drawn() -> None:
-    assert choose.chosen(table(client_payload_bytes=[0, 5], first_ts_ns=[BASE_NS, None])).drawn.is_empty()
-    assert choose.chosen(table(client_payload_bytes=[0, 5], first_ts_ns=[BASE_NS, None]), found=[0, 1]).drawn.is_empty(), (
+    assert selection.chosen(table(client_payload_bytes=[0, 5], first_ts_ns=[BASE_NS, None])).drawn.is_empty()
+    assert selection.chosen(table(client_payload_bytes=[0, 5], first_ts_ns=[BASE_NS, None]), found=[0, 1]).drawn.is_empty(), (
         "not for a finding either"
     )
 
 
 def test_the_table_keeps_the_largest_of_many_connections() -> None:
     payload = [n % 1_000 for n in range(3_000)]
-    chosen = choose.chosen(table(server_payload_bytes=payload))
+    chosen = selection.chosen(table(server_payload_bytes=payload))
     listed = chosen.listed
     assert chosen.total == 3_000
-    assert listed.height == choose.LISTED_CONNECTIONS
+    assert listed.height == selection.LISTED_CONNECTIONS
     assert listed["server_payload_bytes"].min() == 1_000 - 667, "three of each size, the 2,000 largest"
     assert listed["conn"].is_sorted()
 
@@ -216,7 +216,7 @@ def test_runs_of_segments_lose_no_byte() -> None:
     runs = strokes["customdata"][::3]
     assert sum(run[2] for run in runs) == 20_000
     assert sum(run[3] for run in runs) == 20_000_000
-    assert len(runs) <= 2 * choose.ALONE.line_points
+    assert len(runs) <= 2 * selection.ALONE.line_points
 
 
 def test_the_first_screen_names_the_ends_of_the_direction_that_the_verdict_speaks_of() -> None:
@@ -232,7 +232,7 @@ def test_the_first_screen_names_the_ends_of_the_direction_that_the_verdict_speak
 
 
 def test_every_cause_and_every_figure_of_a_direction_is_defined() -> None:
-    words = define.words()
+    words = definitions.words()
     assert [one["word"] for one in words["Why a direction did not send its next byte"]] == list(schema.CAUSES)
     assert len(words["Figures of a direction"]) == len(schema.STATISTICS) + len(schema.SPREADS)
     assert all(one["means"] for part in words.values() for one in part)

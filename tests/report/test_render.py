@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tcptrace_lab import analyze, report, schema
-from tcptrace_lab.report import choose
+from tcptrace_lab.report import selection
 from tcptrace_lab.report.pack import pack, unpack
 from tcptrace_lab.report.render import plotly_script
 from tests.support.pages.html_pages import HOSTILE, Page
@@ -128,7 +128,7 @@ def test_a_client_that_no_syn_tells_is_said_to_be_a_guess() -> None:
 
 
 def test_connections_that_are_not_listed_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choose, "LISTED_CONNECTIONS", 2)
+    monkeypatch.setattr(selection, "LISTED_CONNECTIONS", 2)
     made = analysis(*(Exchange(conn=n, first_frame=n + 1).send(n, "C", 1, 10 + n, ack=1) for n in range(5)))
     page = Page(report.render(report.data(made)))
     assert "3 of 5 connections are not listed." in page.text
@@ -167,9 +167,9 @@ def busiest() -> dict[str, Any]:
     row = made["rows"][0] | {"client": endpoint, "server": endpoint, "start_ns": 7_654_321_987_654_321, "throughput_bps": 123456789.123}
     made["rows"] = [
         row | {"conn": n, "client_bytes": dice.randrange(10**12), "server_bytes": dice.randrange(10**12)}
-        for n in range(choose.LISTED_CONNECTIONS)
+        for n in range(selection.LISTED_CONNECTIONS)
     ]
-    clock = sorted(round(dice.random() * 1_000, 6) for _ in range(choose.ALONE.report_line_points))
+    clock = sorted(round(dice.random() * 1_000, 6) for _ in range(selection.ALONE.report_line_points))
     frames = sorted(dice.randrange(10**7) for _ in clock)
 
     def line() -> dict[str, Any]:
@@ -186,7 +186,7 @@ def busiest() -> dict[str, Any]:
         "y": [v for v in line()["y"] for _ in "123"],
         "customdata": [[f, f + 9, 10, 14_480] for f in frames for _ in "123"],
     }
-    moments = sorted(round(dice.random() * 1_000, 6) for _ in range(choose.ALONE.report_mark_points))
+    moments = sorted(round(dice.random() * 1_000, 6) for _ in range(selection.ALONE.report_mark_points))
     sizes = [dice.choice((1448, 1448, 1448, 536, 12)) for _ in moments]
     marks = {
         "x": moments,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from tcptrace_lab.report import choose
+from tcptrace_lab.report import selection
 from tcptrace_lab.report.figures import series
 from tests.support.pages.report_frames import FIN, MS, RST, SYN, Exchange, HandMade, analysis, lossy_upload
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from tcptrace_lab.report.figures.series import Direction
 
 
-def read(made: HandMade, room: choose.Room = choose.ALONE) -> dict[int, dict[bool, Direction]]:
+def read(made: HandMade, room: selection.Room = selection.ALONE) -> dict[int, dict[bool, Direction]]:
     """The series of the connections that the report would draw."""
-    return series.read(made, choose.requests(choose.chosen(made.connections).drawn, room))
+    return series.read(made, selection.requests(selection.chosen(made.connections).drawn, room))
 
 
-def upload(made: HandMade, room: choose.Room = choose.ALONE) -> Direction:
+def upload(made: HandMade, room: selection.Room = selection.ALONE) -> Direction:
     """Connection 0, data of the client."""
     return read(made, room)[0][True]
 
@@ -143,7 +143,7 @@ def test_a_stroke_of_many_segments_never_spans_a_pause() -> None:
     exchange = Exchange()
     for n in range(12):
         exchange.send(n + (500 if n >= 7 else 0), "C", 1 + 100 * n, 100, ack=1)
-    direction = upload(analysis(exchange), choose.Room(4, 24_000, 5_000, 24_000, 25, 8))
+    direction = upload(analysis(exchange), selection.Room(4, 24_000, 5_000, 24_000, 25, 8))
     assert direction.merged
     assert direction.bursts.select("low", "high", "segments", "frame", "frame_end").rows() == [
         (1, 301, 3, 1, 3), (301, 601, 3, 4, 6), (601, 701, 1, 7, 7), (701, 901, 2, 8, 9), (901, 1201, 3, 10, 12),

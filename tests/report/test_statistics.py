@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from tcptrace_lab import read, schema
-from tcptrace_lab.report import define
+from tcptrace_lab.report import definitions
 from tcptrace_lab.report.parts import statistics
 from tests.support import packets, transfer
 from tests.support.command import tcptrace_lab
@@ -23,7 +23,7 @@ def test_the_report_lists_every_figure_of_both_directions_with_its_meaning(tmp_p
     segments = found["segments"]
     assert (segments["client"], segments["server"], segments["kind"]) == (row["client_segments"], row["server_segments"], "count")
     assert found["RTT timestamp min"]["kind"] == "duration"
-    meanings = {one["word"]: one["means"] for one in define.words()["Figures of a direction"]}
+    meanings = {one["word"]: one["means"] for one in definitions.words()["Figures of a direction"]}
     assert set(meanings) == set(found)
     assert meanings["RTT timestamp min"] == "Smallest RTT by TCP timestamps; null without samples"
     assert found["ACK lag p95"]["kind"] == "duration"

@@ -10,7 +10,7 @@ import pytest
 from tcptrace_lab import analyze, report, schema
 from tcptrace_lab.causes import Confidence
 from tcptrace_lab.findings.finding import Finding, Severity
-from tcptrace_lab.report.figures import windows
+from tcptrace_lab.report.figures import finding_windows
 from tcptrace_lab.report.pack import pack
 from tcptrace_lab.text.numbers import NS_PER_S
 from tests.support.pages.report_frames import BASE_NS, MS, Exchange, HandMade, analysis
@@ -166,15 +166,15 @@ def test_window_and_ack_lines_come_in_from_before_the_window() -> None:
 
 def test_segments_of_a_window_are_bounded_and_what_is_left_out_is_counted() -> None:
     seen = zoom(with_finding(ping_pong(3000, every_ms=0.5), finding(1001, 5001), waits((250, 1250, "nagle-delayed-ack", 1001, 5001))))
-    assert seen["omitted"] == 4001 - windows.BETWEEN_SEGMENTS
-    assert seen["segments"] <= windows.BETWEEN_SEGMENTS + 2 * windows.AROUND_SEGMENTS
+    assert seen["omitted"] == 4001 - finding_windows.BETWEEN_SEGMENTS
+    assert seen["segments"] <= finding_windows.BETWEEN_SEGMENTS + 2 * finding_windows.AROUND_SEGMENTS
     assert len(pack(seen["figure"])) < 30_000
 
 
 def test_frames_without_a_wait_are_shown_from_the_first_on() -> None:
     frames = tuple(range(101, 401, 20))
     seen = zoom(with_finding(ping_pong(1000), finding(*frames, name="silly-window"), waits()))
-    first_ns, last_ns = 500 * MS, 500 * MS + (windows.FIRST_FRAMES - 1) * 100 * MS
+    first_ns, last_ns = 500 * MS, 500 * MS + (finding_windows.FIRST_FRAMES - 1) * 100 * MS
     margin_ns = (last_ns - first_ns) // 4
     assert (seen["from_ns"], seen["to_ns"]) == (first_ns - margin_ns, last_ns + margin_ns)
     assert seen["shaded"] == []
@@ -182,7 +182,7 @@ def test_frames_without_a_wait_are_shown_from_the_first_on() -> None:
 
 def test_a_single_frame_is_shown_among_its_neighbours() -> None:
     seen = zoom(with_finding(ping_pong(1000), finding(1001, name="tinygrams"), waits()))
-    assert (seen["first_frame"], seen["last_frame"]) == (1001 - windows.LEAST_AROUND, 1001 + windows.LEAST_AROUND)
+    assert (seen["first_frame"], seen["last_frame"]) == (1001 - finding_windows.LEAST_AROUND, 1001 + finding_windows.LEAST_AROUND)
 
 
 @pytest.mark.parametrize("found", [finding(), finding(1, conn=None), finding(999)], ids=["no frames", "no connection", "frame of nobody"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tcptrace_lab.lab.kernel_ledger.lives import Endpoint, Event, Life
+from tcptrace_lab.lab.kernel_ledger.sockets import Endpoint, Event, Life
 
 MS = 1_000_000
 MSS = 1_000

@@ -15,7 +15,7 @@ from scapy.utils import wrpcap
 
 from tcptrace_lab import schema, transactions
 from tcptrace_lab.engine.segments import read
-from tcptrace_lab.transactions import ftp, http, payloads, words
+from tcptrace_lab.transactions import ftp, http, keyword_search, payloads
 from tcptrace_lab.transactions.payloads import Piece
 from tests.support import needs
 from tests.support.places import CAPTURES
@@ -329,13 +329,13 @@ def test_ftp_is_known_by_greeting_and_command_at_any_port_with_its_data_connecti
 def test_a_word_across_two_blocks_of_a_file_is_found_and_none_in_a_capture_without_text(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(words, "_BLOCK_BYTES", 64)
+    monkeypatch.setattr(keyword_search, "_BLOCK_BYTES", 64)
     place = tmp_path / "blocks"
     for before in range(50, 70):
         place.write_bytes(bytes(before) + b"HTTP/1.1" + bytes(30))
-        assert words.mentioned([str(place)])
+        assert keyword_search.mentioned([str(place)])
         place.write_bytes(bytes(before) + b"HTTP_1.1" + bytes(30))
-        assert not words.mentioned([str(place)])
+        assert not keyword_search.mentioned([str(place)])
 
 
 def tshark(path: Path, show: str, *fields: str, more: Sequence[str] = ()) -> list[list[str]]:

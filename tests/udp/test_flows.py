@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tcptrace_lab import schema
-from tcptrace_lab.udp import dense, flows
+from tcptrace_lab.udp import flows, keyed_arrays
 from tcptrace_lab.udp.datagrams import read_datagrams
 from tcptrace_lab.udp.flows import FlowFigures, flow_figures
 from tests.support import packets
@@ -215,7 +215,7 @@ def test_sizes_are_not_counted_where_there_are_too_many(tmp_path: Path, monkeypa
 
 
 def test_sums_widen_before_they_overflow() -> None:
-    sums = dense.Sums()
+    sums = keyed_arrays.Sums()
     for _ in range(3):
         sums.add(np.array([0, 4]), np.array([3_000_000_000, 1]))
     assert sums.at(np.arange(6)).tolist() == [9_000_000_000, 0, 0, 0, 3, 0]

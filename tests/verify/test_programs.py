@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tcptrace_lab.errors import MissingTool
-from tcptrace_lab.verify import programs, verify
+from tcptrace_lab.verify import analyzers, verify
 from tests.support import needs
 from tests.support.packets import capture
 
@@ -55,13 +55,13 @@ def test_a_program_that_says_nothing_tells_its_exit_code(tmp_path: Path, monkeyp
 
 
 def test_a_program_that_gives_nothing_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(programs, "NO_PROGRESS_S", 0.2)
+    monkeypatch.setattr(analyzers, "NO_PROGRESS_S", 0.2)
     _installed(tmp_path, monkeypatch, "echo one; exec sleep 1000")
     assert _drained("tshark") == (["one"], "produced no output for 0.2 s and was stopped")
 
 
 def test_an_endless_line_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(programs, "MAX_LINE_BYTES", 100_000)
+    monkeypatch.setattr(analyzers, "MAX_LINE_BYTES", 100_000)
     _installed(tmp_path, monkeypatch, "exec tr '\\0' x < /dev/zero")
     lines, words = _drained("tshark")
     assert lines == []
@@ -72,12 +72,12 @@ def test_many_words_neither_block_nor_are_kept(tmp_path: Path, monkeypatch: pyte
     _installed(tmp_path, monkeypatch, "head -c 1000000 /dev/zero | tr '\\0' w >&2; echo last; exit 1")
     lines, words = _drained("tshark")
     assert lines == ["last"]
-    assert len(words) <= programs.REASON_CHARACTERS + 1
+    assert len(words) <= analyzers.REASON_CHARACTERS + 1
 
 
 def test_a_program_is_ended_with_its_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _installed(tmp_path, monkeypatch, f"echo $$ > {tmp_path}/pid; yes line")
-    lines = programs.lines("tshark", [])
+    lines = analyzers.lines("tshark", [])
     assert next(lines) == "line"
     lines.close()  # type: ignore[attr-defined]  # it is a generator
     process = int((tmp_path / "pid").read_text())
@@ -88,6 +88,6 @@ def test_a_program_is_ended_with_its_reader(tmp_path: Path, monkeypatch: pytest.
 def _drained(program: str) -> tuple[list[str], str]:
     """The lines of a program that fails, and its words."""
     found: list[str] = []
-    with pytest.raises(programs.Refused) as refusal:
-        found.extend(programs.lines(program, []))
+    with pytest.raises(analyzers.Refused) as refusal:
+        found.extend(analyzers.lines(program, []))
     return found, refusal.value.words

@@ -10,7 +10,7 @@ import pytest
 
 import tcptrace_lab
 from tcptrace_lab.lab.experiment import Experiment, run
-from tcptrace_lab.lab.hosts.programs import Bulk, Exchanges, Program
+from tcptrace_lab.lab.hosts.applications import Bulk, Exchanges, Program
 from tcptrace_lab.lab.networks.network import Medium
 from tcptrace_lab.lab.networks.path import PathModel
 from tcptrace_lab.schema import SEGMENTS

@@ -10,14 +10,14 @@ import polars as pl
 
 from tcptrace_lab.archive import registry
 from tcptrace_lab.archive.dataset.tables import table_types
-from tcptrace_lab.archive.place import at
+from tcptrace_lab.archive.storage import at
 from tcptrace_lab.errors import UsageError
 from tcptrace_lab.schema import ARCHIVE_TABLES, MONTH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from tcptrace_lab.archive.place import Place
+    from tcptrace_lab.archive.storage import Place
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from tcptrace_lab import causes
-from tcptrace_lab.engine.ordered import beside
+from tcptrace_lab.engine.sorting import beside
 from tcptrace_lab.findings.finding import Severity
 from tcptrace_lab.ledger import stalls
 from tcptrace_lab.messages import messages

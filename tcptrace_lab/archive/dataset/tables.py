@@ -19,7 +19,7 @@ from zipfile import BadZipFile
 import polars as pl
 
 from tcptrace_lab.archive.dataset import part as parts
-from tcptrace_lab.archive.place import part_name
+from tcptrace_lab.archive.storage import part_name
 from tcptrace_lab.errors import OutputUnwritable, as_os_error
 from tcptrace_lab.schema import ARCHIVE_TABLES, PART_TABLES, STORE_VERSION
 from tcptrace_lab.text.numbers import NS_PER_S
@@ -27,8 +27,8 @@ from tcptrace_lab.text.numbers import NS_PER_S
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from tcptrace_lab.archive.place import Place
     from tcptrace_lab.archive.registry import Known, Registry
+    from tcptrace_lab.archive.storage import Place
     from tcptrace_lab.schema import Table
 
 BUILT = "state/built.json"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tcptrace_lab.archive.index.regressions import Comparison
-    from tcptrace_lab.archive.place import Place
+    from tcptrace_lab.archive.storage import Place
 
 INDEX = "index.html"
 

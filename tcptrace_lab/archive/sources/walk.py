@@ -8,8 +8,8 @@ import stat
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tcptrace_lab.archive.place import file_system, is_url
-from tcptrace_lab.archive.sources import rotated
+from tcptrace_lab.archive.sources import rotation
+from tcptrace_lab.archive.storage import file_system, is_url
 from tcptrace_lab.errors import CaptureUnreadable, UsageError
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def walk(sources: Iterable[str], *, apart: bool = False, but: str | None = None)
             (named if is_named or _is_capture(path) else others)[path] = None
     if not named and not others:
         raise UsageError("no files found", where=", ".join(sources), remedy="give captures, or a folder with captures")
-    captures = [(path,) for path in named] if apart else rotated.joined(named)
+    captures = [(path,) for path in named] if apart else rotation.joined(named)
     return Found(tuple(captures), tuple(path for path in others if path not in named))
 
 

@@ -24,13 +24,13 @@ import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tcptrace_lab.archive.place import Folder, at
+from tcptrace_lab.archive.storage import Folder, at
 from tcptrace_lab.errors import OutputUnwritable, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tcptrace_lab.archive.place import Place
+    from tcptrace_lab.archive.storage import Place
 
 LOCK = "state/lock"
 ANNOUNCED = "state/locks"

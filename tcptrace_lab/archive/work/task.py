@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tcptrace_lab.archive import fingerprint, place
+from tcptrace_lab.archive import fingerprint, storage
 from tcptrace_lab.archive.dataset import part
-from tcptrace_lab.archive.place import part_name, report_name
+from tcptrace_lab.archive.storage import part_name, report_name
 from tcptrace_lab.errors import CaptureUnreadable, MissingTool, OutputUnwritable, TcptraceLabError
 from tcptrace_lab.process import temporary
 
@@ -88,7 +88,7 @@ class Analyze:
         if fingerprint.settings(reports=self.reports) != self.settings:
             return self.lost(f"the worker runs another program: {fingerprint.program_version()}")
         start = time.perf_counter()
-        target = place.at(self.root)
+        target = storage.at(self.root)
         try:
             with _here(self.paths) as paths:
                 state, reason = _analyzed(self, paths, target)
@@ -130,17 +130,17 @@ def _here(paths: tuple[str, ...]) -> Iterator[list[str]]:
         folder: Path | None = None
         found = []
         for number, path in enumerate(paths):
-            if place.is_url(path):
+            if storage.is_url(path):
                 folder = folder or Path(stack.enter_context(temporary.folder()))
                 local = folder / f"{number}-{Path(path).name}"
-                place.file_system(path).get_file(path, str(local))
+                storage.file_system(path).get_file(path, str(local))
                 found.append(str(local))
             else:
                 found.append(path)
         yield found
 
 
-def _analyzed(task: Analyze, paths: list[str], target: place.Place) -> tuple[str, str]:
+def _analyzed(task: Analyze, paths: list[str], target: storage.Place) -> tuple[str, str]:
     """Analyze a capture and write its report and part. Returns its state and the reason. Raises FileNotFoundError if a file has changed."""
     from tcptrace_lab import verdict  # noqa: PLC0415
     from tcptrace_lab.analysis import analyze, capture_name  # noqa: PLC0415  (Polars: what only tells of a task need not pay for it)
@@ -164,7 +164,7 @@ def _is_still(path: str, source: str, digest: str, looks: tuple[int | str, ...])
     return (now is not None and tuple(now) == looks) or fingerprint.contents(path)[0] == digest
 
 
-def _write_report(analysis: Analysis, name: str, target: place.Place, capture: str) -> str:
+def _write_report(analysis: Analysis, name: str, target: storage.Place, capture: str) -> str:
     """Write the report, and return its verdict sentence."""
     from dataclasses import replace  # noqa: PLC0415
 
@@ -179,7 +179,7 @@ def _failed(reason: str) -> dict[str, Any]:
     return {"state": "failed", "reason": reason}
 
 
-def _write(target: place.Place, task: Analyze, capture: dict[str, Any], tables: dict[str, Any]) -> None:
+def _write(target: storage.Place, task: Analyze, capture: dict[str, Any], tables: dict[str, Any]) -> None:
     with target.scratch() as folder:
         path = folder / "part"
         try:

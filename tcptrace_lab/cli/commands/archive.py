@@ -104,10 +104,10 @@ def list_captures(archive: Archive, state: State = "", _debug: Debug = False) ->
 @app.command()
 def gc(archive: Archive, missing: Missing = False, dry_run: DryRun = False, quiet: Quiet = False, _debug: Debug = False) -> int:
     """Remove unneeded files: results of other versions, of captures that are gone, and incomplete files of killed runs."""
-    from tcptrace_lab.archive import upkeep  # noqa: PLC0415  (Polars)
+    from tcptrace_lab.archive import garbage_collection  # noqa: PLC0415  (Polars)
     from tcptrace_lab.text.numbers import size  # noqa: PLC0415
 
-    removed = upkeep.collect_garbage(archive, missing=missing, dry_run=dry_run)
+    removed = garbage_collection.collect_garbage(archive, missing=missing, dry_run=dry_run)
     if not quiet:
         verb = "would be removed" if dry_run else "removed"
         for path in removed.captures.values():

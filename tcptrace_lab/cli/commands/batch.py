@@ -71,11 +71,11 @@ def batch(
     from tcptrace_lab.cli.batch_progress import shown  # noqa: PLC0415  (Rich)
 
     with shown(quiet=quiet) as progress:
-        from tcptrace_lab.archive import run, watching  # noqa: PLC0415
+        from tcptrace_lab.archive import ring_buffer, run  # noqa: PLC0415
 
         means = run.Means(jobs or None, scheduler, memory_bytes)
         if watch:
-            done = watching.watch(
+            done = ring_buffer.watch(
                 sources,
                 archive,
                 means=means,

@@ -109,7 +109,7 @@ def _groups(captures: list[str], *, repetitions: bool) -> list[list[str]]:
 def _compared(groups: list[list[str]], where: str | None, shown: Activity, *, quiet: bool) -> tuple[Comparison, ReadInPart | None]:
     """Read one capture after the other; and what was lost of the first that could not be read as a whole."""
     from tcptrace_lab.analysis import analyze  # noqa: PLC0415  (Polars: a tenth of a second that `--help` need not pay)
-    from tcptrace_lab.comparison.road import MOST_GROUPS, of_runs  # noqa: PLC0415
+    from tcptrace_lab.comparison.comparison import MOST_GROUPS, of_runs  # noqa: PLC0415
     from tcptrace_lab.comparison.run import of_analysis  # noqa: PLC0415
 
     if len(groups) > MOST_GROUPS:

@@ -18,7 +18,7 @@ from tcptrace_lab.text.escape import printable
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tcptrace_lab.lab.studies.document import Declared
+    from tcptrace_lab.lab.studies.experiment_file import Declared
 
 Name = Annotated[str, typer.Argument(metavar="NAME|FILE.toml", help="A name from lab list, or a file of your own.")]
 Short = Annotated[bool, typer.Option("--short", help="Run the short form: fewer points and repetitions.")]
@@ -38,21 +38,21 @@ app = typer.Typer(
 @app.command("list")
 def listed(_debug: Debug = False) -> int:
     """List the experiments in the package, including those of published studies."""
-    from tcptrace_lab.lab.studies import document  # noqa: PLC0415
+    from tcptrace_lab.lab.studies import experiment_file  # noqa: PLC0415
 
-    names = document.ready_made()
+    names = experiment_file.ready_made()
     width = max(map(len, names), default=0)
     for name in names:
-        sys.stdout.write(f"{name:<{width}}  {document.load(name).title}\n")
+        sys.stdout.write(f"{name:<{width}}  {experiment_file.load(name).title}\n")
     return EXIT_DONE
 
 
 @app.command()
 def show(name: Name, short: Short = False, _debug: Debug = False) -> int:
     """Write the file of an experiment to standard output; the number of its points goes to stderr."""
-    from tcptrace_lab.lab.studies import document  # noqa: PLC0415
+    from tcptrace_lab.lab.studies import experiment_file  # noqa: PLC0415
 
-    declared = document.load(name, short=short)
+    declared = experiment_file.load(name, short=short)
     sys.stdout.write(declared.text)
     say(_size(declared))
     return EXIT_DONE
@@ -61,7 +61,7 @@ def show(name: Name, short: Short = False, _debug: Debug = False) -> int:
 @app.command()
 def keys(_debug: Debug = False) -> int:
     """List every key of an experiment file, with its meaning and default."""
-    from tcptrace_lab.lab.studies.declared import KEYS  # noqa: PLC0415
+    from tcptrace_lab.lab.studies.experiment_keys import KEYS  # noqa: PLC0415
 
     for key in KEYS.values():
         told = f"one of {', '.join(key.choices)}" if key.choices else str(key.type)
@@ -80,15 +80,15 @@ def run(
     FOLDER receives report.html, results.json, runs.parquet, tcp_info.parquet, experiment.toml and captures/.
     """
     with activity("reading", quiet=quiet) as shown:
-        from tcptrace_lab.lab.studies import document  # noqa: PLC0415  (Polars and more, which help need not pay for)
+        from tcptrace_lab.lab.studies import experiment_file  # noqa: PLC0415  (Polars and more, which help need not pay for)
 
-        declared = document.load(name, short=short)
+        declared = experiment_file.load(name, short=short)
         if dry_run:
             for point in declared.points:
                 sys.stdout.write(f"{printable(point.label)}\n")
             return EXIT_DONE
         from tcptrace_lab.lab.studies.study import perform_all  # noqa: PLC0415
-        from tcptrace_lab.report.lab import write_report  # noqa: PLC0415
+        from tcptrace_lab.report.experiment_page import write_report  # noqa: PLC0415
 
         target = _folder(folder, declared.name)
         shown.doing("building networks")

@@ -97,7 +97,7 @@ def predict(
             with output.opened(json_path) as stream:
                 stream.write(json.dumps(document, indent=1).encode() + b"\n")
         if page is not None:
-            from tcptrace_lab.report.predicted import write_page  # noqa: PLC0415
+            from tcptrace_lab.report.prediction_page import write_page  # noqa: PLC0415
 
             write_page(document, page)
     if not quiet:

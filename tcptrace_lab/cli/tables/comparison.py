@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from tcptrace_lab.cli.console import console, plain_table
-from tcptrace_lab.comparison import words
+from tcptrace_lab.comparison import texts
 from tcptrace_lab.comparison.figures import FIGURES
 from tcptrace_lab.comparison.findings import ABSENT
-from tcptrace_lab.comparison.judge import Verdict
+from tcptrace_lab.comparison.significance import Verdict
 from tcptrace_lab.text import numbers
 from tcptrace_lab.text.escape import printable
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from tcptrace_lab.comparison import Comparison
-    from tcptrace_lab.comparison.judge import Compared
+    from tcptrace_lab.comparison.significance import Compared
 
 SERVICES = 5
 """Services that are shown, those with most data; the report and the JSON have them all."""
@@ -42,26 +42,26 @@ def show(comparison: Comparison) -> None:
     """Print it to stderr."""
     stderr = console()
     for place, runs in enumerate(comparison.groups):
-        head = f"{words.letter(place)}  "
+        head = f"{texts.letter(place)}  "
         for run in runs:
             stderr.print(Text(f"{head}{printable(str(run.capture['path']))}: {printable(run.verdict)}"))
             head = "   "
     later = range(1, len(comparison.groups))
     for group in later:
-        stderr.print(Text(f"\n{words.headline(comparison, group)}"))
-    for note in words.notes(comparison):
+        stderr.print(Text(f"\n{texts.headline(comparison, group)}"))
+    for note in texts.notes(comparison):
         stderr.print(Text(f"note: {printable(note)}"))
     for group in later or (0,):
         for place in range(min(len(comparison.lanes), SERVICES)):
-            counts = words.connections_of(comparison.lanes[place])
+            counts = texts.connections_of(comparison.lanes[place])
             shown = [0, group] if group else [0]
-            told = ", ".join(f"{words.letter(one)} {counts[one]}" for one in shown)
-            stderr.print(Text(f"\n{words.service_name(comparison.lanes[place])} (connections: {told})"))
+            told = ", ".join(f"{texts.letter(one)} {counts[one]}" for one in shown)
+            stderr.print(Text(f"\n{texts.service_name(comparison.lanes[place])} (connections: {told})"))
             stderr.print(_service(comparison, place, shown))
         if comparison.lanes:
             stderr.print(Text(LEGEND))
         if group:
-            stderr.print(Text(" ".join(words.method(comparison, group))))
+            stderr.print(Text(" ".join(texts.method(comparison, group))))
             _findings(comparison, group)
     more = len(comparison.lanes) - SERVICES
     if more > 0:
@@ -72,7 +72,7 @@ def _service(comparison: Comparison, place: int, groups: list[int]) -> Table:
     table = plain_table()
     table.add_column("", width=_NAME, no_wrap=True)
     for group in groups:
-        table.add_column(words.letter(group), width=_CELL, justify="right", no_wrap=True)
+        table.add_column(texts.letter(group), width=_CELL, justify="right", no_wrap=True)
     table.add_column("change" if len(groups) > 1 else "", width=_CHANGE, justify="right", no_wrap=True)
     table.add_column("", max_width=_CHANCE)
     shown = [one for one in comparison.figures[place] if _is_told(one)]
@@ -99,19 +99,19 @@ def _side(one: Compared) -> str | None:
 
 
 def _cells(one: Compared, groups: list[int]) -> list[str]:
-    kind = words.kind_of(one)
+    kind = texts.kind_of(one)
     name = one.key[1] if isinstance(one.key, tuple) else FIGURES[one.key].title
     cells = [f"{_WAYS[_side(one)]} {name}"]
     for group in groups:
         if one.shares:
             share = one.shares[group]
-            cells.append(f"{words.value(one.samples[group].mean, kind)} {'' if share is None else f'({numbers.share(share)})':>6}")
+            cells.append(f"{texts.value(one.samples[group].mean, kind)} {'' if share is None else f'({numbers.share(share)})':>6}")
         else:
-            cells.append(words.cell(one.samples[group], kind))
+            cells.append(texts.cell(one.samples[group], kind))
     if len(groups) == 1:
-        return [*cells, "", words.sampled_words(one)]
+        return [*cells, "", texts.sampled_words(one)]
     change = one.changes[groups[1] - 1]
-    return [*cells, words.change_words(change, kind), words.verdict_words(change, _SHORT)]
+    return [*cells, texts.change_words(change, kind), texts.verdict_words(change, _SHORT)]
 
 
 def _findings(comparison: Comparison, group: int) -> None:
@@ -124,11 +124,11 @@ def _findings(comparison: Comparison, group: int) -> None:
     table = plain_table()
     sizes = [len(comparison.groups[one]) for one in (0, group)]
     stderr.print()
-    for heading in ("finding", "", words.letter(0), words.letter(group)):
+    for heading in ("finding", "", texts.letter(0), texts.letter(group)):
         table.add_column(heading, no_wrap=heading != "")
     for kind in told[:FINDINGS]:
-        cells = [kind.states[group - 1], words.kind_name(kind)]
-        cells += [words.in_group_words(kind.groups[one], size) for one, size in zip((0, group), sizes, strict=True)]
+        cells = [kind.states[group - 1], texts.kind_name(kind)]
+        cells += [texts.in_group_words(kind.groups[one], size) for one, size in zip((0, group), sizes, strict=True)]
         table.add_row(*map(Text, cells))
     stderr.print(table)
     if len(told) > FINDINGS:

@@ -9,10 +9,10 @@ from rich.text import Text
 
 from tcptrace_lab import verdict
 from tcptrace_lab.cli.console import console, plain_table
-from tcptrace_lab.connections import behaviour, capture_quality, line, rates
+from tcptrace_lab.connections import behaviour, capture_quality, link_overhead, rates
 from tcptrace_lab.findings.finding import Severity, mendable_first
-from tcptrace_lab.report.choose import PAYLOAD
 from tcptrace_lab.report.largest import Ranking, largest
+from tcptrace_lab.report.selection import PAYLOAD
 from tcptrace_lab.text import numbers
 from tcptrace_lab.text.escape import printable
 
@@ -174,9 +174,9 @@ def line_notes(connections: pl.DataFrame) -> list[str]:
     """
     told: dict[str, list[int]] = {}
     for row in connections.filter(pl.col("line") == "atm").iter_rows(named=True):
-        words = line.best(row, max(_SIDES, key=lambda side: row[f"{side}_payload_bytes"]))
+        words = link_overhead.best(row, max(_SIDES, key=lambda side: row[f"{side}_payload_bytes"]))
         if words:
-            told.setdefault(f"{line.name(row)}: {words}", []).append(row["conn"])
+            told.setdefault(f"{link_overhead.name(row)}: {words}", []).append(row["conn"])
     notes = [f"connection{'s' if len(conns) > 1 else ''} {_numbers(conns)}: {words}" for words, conns in told.items()]
     return notes[:LINE_NOTES]
 

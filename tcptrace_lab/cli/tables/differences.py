@@ -12,7 +12,7 @@ from tcptrace_lab.text.escape import printable
 from tcptrace_lab.verify.differences import UNEXPLAINED, Count
 from tcptrace_lab.verify.output import ordered, totals
 from tcptrace_lab.verify.rules import BY_NAME
-from tcptrace_lab.verify.rules.words import span
+from tcptrace_lab.verify.rules.texts import span
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

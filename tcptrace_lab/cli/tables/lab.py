@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
-from tcptrace_lab.report.lab import said
+from tcptrace_lab.report.experiment_page import said
 from tcptrace_lab.text.escape import printable
 
 if TYPE_CHECKING:

@@ -25,8 +25,8 @@ from tcptrace_lab.process import temporary
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tcptrace_lab.lab.hosts.ends import Ends
-    from tcptrace_lab.lab.studies.document import Point
+    from tcptrace_lab.lab.hosts.endpoints import Ends
+    from tcptrace_lab.lab.studies.experiment_file import Point
 
 HTTP_PORT, FTP_PORT = 80, 21
 READ_BYTES = 65_536

@@ -11,12 +11,12 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 from tcptrace_lab.lab.hosts import tcp_info
-from tcptrace_lab.lab.hosts.witness import witnessing
+from tcptrace_lab.lab.hosts.sender_limits import witnessing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tcptrace_lab.lab.hosts.witness import Witness
+    from tcptrace_lab.lab.hosts.sender_limits import Witness
     from tcptrace_lab.lab.networks.network import Network
 
 SIOCOUTQ = 0x5411  # linux/sockios.h: bytes of the send queue that are not acknowledged yet, sent or not

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tcptrace_lab.errors import EXIT_MISSING_TOOL, TcptraceLabError, UsageError
-from tcptrace_lab.lab.kernel_ledger import compare, made
+from tcptrace_lab.lab.kernel_ledger import compare, transfers
 from tcptrace_lab.lab.kernel_ledger.build import tracer
 from tcptrace_lab.lab.kernel_ledger.ledger import write_ledger
 from tcptrace_lab.lab.kernel_ledger.trace import EVENTS
@@ -31,7 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         match options.command:
             case "list":
-                print("\n".join(made.EVERY))  # noqa: T201
+                print("\n".join(transfers.EVERY))  # noqa: T201
             case "run":
                 return _run(options.folder, options.names)
             case "make":
@@ -48,14 +48,14 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _run(folder: Path, names: Sequence[str]) -> int:
     """Make each transfer; one that cannot be made is told, and leaves its exit code."""
-    asked = [name for name in made.EVERY if not names or any(name.startswith(begin) for begin in names)]
+    asked = [name for name in transfers.EVERY if not names or any(name.startswith(begin) for begin in names)]
     if not asked:
         raise UsageError("no such transfer", where=", ".join(names), remedy="`list` shows their names")
     tracer()
     exit_code = 0
     for name in asked:
         try:
-            costs = made.make(name, folder / name)
+            costs = transfers.make(name, folder / name)
         except (TcptraceLabError, OSError, EOFError) as error:
             print(f"{name}: {error}", file=sys.stderr, flush=True)  # noqa: T201
             exit_code = getattr(error, "exit_code", EXIT_MISSING_TOOL)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import polars as pl
 
 from tcptrace_lab.engine.segments import read
+from tcptrace_lab.lab.kernel_ledger.both_ends import QUEUE, joined, within
 from tcptrace_lab.lab.kernel_ledger.causes import said
 from tcptrace_lab.lab.kernel_ledger.events import TRANSMIT
 from tcptrace_lab.lab.kernel_ledger.ledger import LEDGER, write_ledger
-from tcptrace_lab.lab.kernel_ledger.lives import SEQ_SPACE
+from tcptrace_lab.lab.kernel_ledger.sockets import SEQ_SPACE
 from tcptrace_lab.lab.kernel_ledger.trace import EVENTS
-from tcptrace_lab.lab.kernel_ledger.turns import QUEUE, joined, within
 from tcptrace_lab.lab.networks.network import CLIENT_IPV4, CLIENT_IPV6
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tcptrace_lab.engine.segments import Tables
+    from tcptrace_lab.lab.kernel_ledger.both_ends import Spans
     from tcptrace_lab.lab.kernel_ledger.causes import Said
-    from tcptrace_lab.lab.kernel_ledger.turns import Spans
 
 SENDER, RECEIVER = "sender", "receiver"
 IDLE = "idle"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tcptrace_lab.lab.kernel_ledger import gates, turns
+from tcptrace_lab.lab.kernel_ledger import both_ends, gates
 from tcptrace_lab.lab.kernel_ledger.ledger import DISORDER, GROWING
 from tcptrace_lab.text.numbers import NS_PER_S
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 LEAST_IDLE_NS = NS_PER_S
 """A silence in which nobody owes anything may be called idle from so long on: the engine's own bound."""
 
-NOT_COMPARED = frozenset({gates.HANDSHAKE, gates.CLOSING, gates.OPEN, turns.SENT_ALL})
+NOT_COMPARED = frozenset({gates.HANDSHAKE, gates.CLOSING, gates.OPEN, both_ends.SENT_ALL})
 """Opening and closing are no waits of a transfer; with all gates open the kernel was at work; after the last write nobody waits."""
 
 _PLAIN = {
@@ -81,10 +81,10 @@ GROUPS = {
     gates.SMALL_QUEUE: "small queue",
     gates.SEND_BUFFER: "send buffer",
     gates.OWN_BOUND: "send buffer",
-    turns.OWN_TURN: "nothing to send",
-    turns.PEER_TURN: "nothing to send",
-    turns.PEER_HELD: "nothing to send",
-    turns.PEER_IN_TRANSIT: "nothing to send",
+    both_ends.OWN_TURN: "nothing to send",
+    both_ends.PEER_TURN: "nothing to send",
+    both_ends.PEER_HELD: "nothing to send",
+    both_ends.PEER_IN_TRANSIT: "nothing to send",
 }
 
 
@@ -104,34 +104,34 @@ def said(closed: Sequence[str], last: Sequence[str], context: Collection[str], l
     accepted = every | {also for cause in every for also in _ALSO.get(cause, ())}
     if DISORDER in context:
         accepted |= {"loss-recovery"}
-    if turns.ACK_HELD in context and not _OPENED_BY_ACKS.isdisjoint(closed):
+    if both_ends.ACK_HELD in context and not _OPENED_BY_ACKS.isdisjoint(closed):
         accepted |= {"delayed-ack"}
-    if {turns.OWN_TURN, turns.PEER_TURN}.issuperset(closed) and lasted_ns >= LEAST_IDLE_NS and turns.UNACKED not in context:
+    if {both_ends.OWN_TURN, both_ends.PEER_TURN}.issuperset(closed) and lasted_ns >= LEAST_IDLE_NS and both_ends.UNACKED not in context:
         accepted |= {"idle"}
-    strict = accepted - {"network"} if turns.OWN_TURN in closed else accepted
+    strict = accepted - {"network"} if both_ends.OWN_TURN in closed else accepted
     return Said(GROUPS[last[0]], frozenset(accepted), exact, frozenset(strict))
 
 
 def _causes(gate: str, context: Collection[str]) -> tuple[str, ...]:
     """The cause that names a gate exactly, then others that are right."""
-    if gate == gates.PACING and turns.PACED_AS_LINE in context:
+    if gate == gates.PACING and both_ends.PACED_AS_LINE in context:
         return "pacing", "network"
     if gate in _PLAIN:
         return (_PLAIN[gate],)
     if gate == gates.NAGLE:
-        return ("nagle-delayed-ack" if turns.ACK_HELD in context else "nagle",)
+        return ("nagle-delayed-ack" if both_ends.ACK_HELD in context else "nagle",)
     if gate in {gates.CONGESTION_WINDOW, gates.DEFERRED_BY_CONGESTION_WINDOW}:
         # Where the path has a queue, it and not the window spaces the bytes.
         of_window = "slow-start" if GROWING in context else "congestion-window"
-        return ("network", of_window) if turns.QUEUE in context else (of_window,)
+        return ("network", of_window) if both_ends.QUEUE in context else (of_window,)
     return _nothing(gate, context)
 
 
 def _nothing(turn: str, context: Collection[str]) -> tuple[str, ...]:
     """Nothing is to be sent: bytes on their way are the network's, for one undisturbed round trip; else it is somebody's turn."""
-    in_transit, in_round_trip = turns.IN_TRANSIT in context, turns.ROUND_TRIP in context
-    if turn == turns.OWN_TURN:
+    in_transit, in_round_trip = both_ends.IN_TRANSIT in context, both_ends.ROUND_TRIP in context
+    if turn == both_ends.OWN_TURN:
         return ("network", "application") if in_transit or in_round_trip else ("application",)
-    if turn == turns.PEER_IN_TRANSIT or in_transit:
+    if turn == both_ends.PEER_IN_TRANSIT or in_transit:
         return "network", "peer"
-    return ("peer", "network") if in_round_trip or turn == turns.PEER_HELD else ("peer",)
+    return ("peer", "network") if in_round_trip or turn == both_ends.PEER_HELD else ("peer",)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcptrace_lab.lab.kernel_ledger.lives import CLOSE_WAIT, FIN_SENT, OPENING, ahead
+from tcptrace_lab.lab.kernel_ledger.sockets import CLOSE_WAIT, FIN_SENT, OPENING, ahead
 
 if TYPE_CHECKING:
-    from tcptrace_lab.lab.kernel_ledger.lives import Event
+    from tcptrace_lab.lab.kernel_ledger.sockets import Event
 
 HANDSHAKE, CLOSING = "handshake", "closing"
 TIMEOUT = "timeout"

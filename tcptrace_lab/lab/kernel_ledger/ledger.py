@@ -8,11 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab.lab.kernel_ledger.events import TRANSMIT
-from tcptrace_lab.lab.kernel_ledger.gates import NOTHING, TIMERS
-from tcptrace_lab.lab.kernel_ledger.lives import lives, pairs
-from tcptrace_lab.lab.kernel_ledger.trace import EVENTS
-from tcptrace_lab.lab.kernel_ledger.turns import (
+from tcptrace_lab.lab.kernel_ledger.both_ends import (
     ACK_HELD,
     IN_TRANSIT,
     LINE_SHARE,
@@ -24,15 +20,19 @@ from tcptrace_lab.lab.kernel_ledger.turns import (
     between,
     within,
 )
-from tcptrace_lab.lab.kernel_ledger.waits import intervals
+from tcptrace_lab.lab.kernel_ledger.events import TRANSMIT
+from tcptrace_lab.lab.kernel_ledger.gates import NOTHING, TIMERS
+from tcptrace_lab.lab.kernel_ledger.intervals import intervals
+from tcptrace_lab.lab.kernel_ledger.sockets import lives, pairs
+from tcptrace_lab.lab.kernel_ledger.trace import EVENTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from tcptrace_lab.lab.kernel_ledger.lives import Life
-    from tcptrace_lab.lab.kernel_ledger.turns import Between, Spans
-    from tcptrace_lab.lab.kernel_ledger.waits import Interval
+    from tcptrace_lab.lab.kernel_ledger.both_ends import Between, Spans
+    from tcptrace_lab.lab.kernel_ledger.intervals import Interval
+    from tcptrace_lab.lab.kernel_ledger.sockets import Life
 
 LEDGER = "kernel-ledger.parquet"
 

@@ -9,10 +9,10 @@ import random
 from typing import TYPE_CHECKING
 
 from tcptrace_lab.lab.experiment import Experiment
-from tcptrace_lab.lab.hosts.programs import Beside, Bulk, Exchanges, Mixture, Several, TwoWay
+from tcptrace_lab.lab.hosts.applications import Beside, Bulk, Exchanges, Mixture, Several, TwoWay
+from tcptrace_lab.lab.hosts.sender_limits import APPLICATION, NAGLE, NETWORK, PEER, WINDOW
 from tcptrace_lab.lab.hosts.sockets import SocketOptions
-from tcptrace_lab.lab.hosts.witness import APPLICATION, NAGLE, NETWORK, PEER, WINDOW
-from tcptrace_lab.lab.known_causes.known import Known
+from tcptrace_lab.lab.known_causes.scoring import Known
 from tcptrace_lab.lab.known_causes.transfers import ETHERNET, JUMBO, Named, known, milliseconds, path, spread
 
 if TYPE_CHECKING:

@@ -7,17 +7,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from tcptrace_lab.lab.experiment import Experiment
-from tcptrace_lab.lab.hosts.programs import BoundedBulk, Bulk, Exchanges, Mixture, PeriodicWriter, Setting, SlowReader
+from tcptrace_lab.lab.hosts.applications import BoundedBulk, Bulk, Exchanges, Mixture, PeriodicWriter, Setting, SlowReader
+from tcptrace_lab.lab.hosts.sender_limits import APPLICATION, LOSS, NAGLE, NETWORK, PEER, SEND_BUFFER, SLOW_START, WINDOW
 from tcptrace_lab.lab.hosts.sockets import SocketOptions
-from tcptrace_lab.lab.hosts.witness import APPLICATION, LOSS, NAGLE, NETWORK, PEER, SEND_BUFFER, SLOW_START, WINDOW
-from tcptrace_lab.lab.known_causes.known import Known
+from tcptrace_lab.lab.known_causes.scoring import Known
 from tcptrace_lab.lab.networks.network import Medium
 from tcptrace_lab.lab.networks.path import PathModel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from tcptrace_lab.lab.hosts.programs import OneConnection
+    from tcptrace_lab.lab.hosts.applications import OneConnection
 
 ETHERNET, JUMBO, LARGEST = 1_500, 9_180, 65_535
 LARGEST_TAP = 65_521  # Linux drivers/net/tun.c: a TAP interface's frame has an Ethernet header, too

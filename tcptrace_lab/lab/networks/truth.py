@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from tcptrace_lab.lab.networks.heads import SYN, TcpHead, tcp_head
+from tcptrace_lab.lab.networks.tcp_headers import SYN, TcpHead, tcp_head
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

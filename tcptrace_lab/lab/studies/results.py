@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab.comparison.student import CONFIDENCE_LEVEL, of_numbers
-from tcptrace_lab.lab.studies.declared import MEASURES
-from tcptrace_lab.lab.studies.seen import CAUSE, CAUSE_AT_RECEIVER, column
+from tcptrace_lab.comparison.t_test import CONFIDENCE_LEVEL, of_numbers
+from tcptrace_lab.lab.studies.capture_figures import CAUSE, CAUSE_AT_RECEIVER, column
+from tcptrace_lab.lab.studies.experiment_keys import MEASURES
 from tcptrace_lab.schema import CAUSES
 from tcptrace_lab.text.numbers import NS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tcptrace_lab.lab.studies.document import Declared, Point
+    from tcptrace_lab.lab.studies.experiment_file import Declared, Point
     from tcptrace_lab.lab.studies.study import Run
 
 SCHEMA_VERSION = 1
@@ -52,7 +52,7 @@ _ROWS: Mapping[str, Any] = {
 
 
 def rows_of(runs: Sequence[Run], points: Sequence[Point], found: Mapping[int, Mapping[int, Mapping[str, Any]]]) -> pl.DataFrame:
-    """One row per transfer. `found` has the results of `seen` by group and run."""
+    """One row per transfer. `found` has the results of `capture_figures.seen` by group and run."""
     rows = [_row(run, points[run.point]) | dict(found.get(run.group, {}).get(run.number, {})) for run in runs]
     empty = dict.fromkeys(_ROWS)
     return pl.DataFrame([{**empty, **row} for row in rows], schema=_ROWS)

@@ -1,8 +1,8 @@
 """Performs a declared experiment: groups its points by network, captures each transfer at both hosts, samples TCP_INFO, and analyzes all.
 
 Points that share a network share its captures. Repetitions alternate (all points once, then all again), so that changes on the machine
-affect all points equally. Each transfer has three independent descriptions: by its applications (`kinds`), by the kernel (`samples`) and by
-our analysis of the captures (`seen`).
+affect all points equally. Each transfer has three independent descriptions: by its applications (`transfer_kinds`), by the kernel
+(`samples`) and by our analysis of the captures (`capture_figures`).
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from tcptrace_lab.errors import LabFailed
 from tcptrace_lab.lab.capturing.capture import capturing
 from tcptrace_lab.lab.capturing.dumpcap import require
 from tcptrace_lab.lab.experiment import in_real_time
-from tcptrace_lab.lab.hosts.ends import Ends
+from tcptrace_lab.lab.hosts.endpoints import Ends
 from tcptrace_lab.lab.hosts.files import require_ftp
-from tcptrace_lab.lab.hosts.kinds import perform
 from tcptrace_lab.lab.hosts.load import loaded
 from tcptrace_lab.lab.hosts.samples import Samples
 from tcptrace_lab.lab.hosts.sockets import SocketOptions
+from tcptrace_lab.lab.hosts.transfer_kinds import perform
 from tcptrace_lab.lab.networks.network import Medium
 from tcptrace_lab.lab.networks.path import PathModel
+from tcptrace_lab.lab.studies.capture_figures import seen
 from tcptrace_lab.lab.studies.results import document, rows_of
-from tcptrace_lab.lab.studies.seen import seen
 from tcptrace_lab.text.numbers import NS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tcptrace_lab.lab.hosts.kinds import Measured
+    from tcptrace_lab.lab.hosts.transfer_kinds import Measured
     from tcptrace_lab.lab.networks.network import Kind
-    from tcptrace_lab.lab.studies.document import Declared, Point
+    from tcptrace_lab.lab.studies.experiment_file import Declared, Point
 
 LIFETIME_S = 3_600
 """Maximum run time of dumpcap, so that it ends even if it is left behind."""

@@ -2,10 +2,10 @@
 
 Read in this order:
 
-- `guard`: the interfaces and destination addresses that are allowed;
+- `allowed_destinations`: the interfaces and destination addresses that are allowed;
 - `frames`: selects and rewrites frames;
 - `pace`: when each frame is due;
-- `ready`: prepares all frames before the first one is sent;
-- `burst`: sends many frames with one system call;
+- `prepared_frames`: prepares all frames before the first one is sent;
+- `sendmmsg`: sends many frames with one system call;
 - `send`: sends the frames on time, and measures their delays.
 """

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from shutil import which
 from typing import TYPE_CHECKING, Any, Final
 
-from tcptrace_lab.capture import unpacked
+from tcptrace_lab.capture import decompression
 from tcptrace_lab.errors import CaptureInsufficient, CaptureUnreadable, MissingTool, NotACapture, UsageError, place
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def frames(path: str, chosen: tuple[int, int] | None, display_filter: str) -> It
         UsageError: tshark rejects the filter.
         OutputUnwritable: no space to decompress the file.
     """
-    with unpacked.plain(path) as plain:
+    with decompression.plain(path) as plain:
         wanted = _numbers(plain, display_filter) if display_filter else None
         following = next(wanted, 0) if wanted is not None else 0
         first, last = chosen or (1, 1 << 62)

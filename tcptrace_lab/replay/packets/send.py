@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tcptrace_lab.errors import CaptureInsufficient, LabFailed, UsageError
 from tcptrace_lab.lab.experiment import in_real_time
-from tcptrace_lab.replay.packets.burst import MOST, Burst
+from tcptrace_lab.replay.packets.allowed_destinations import ARPHRD_NONE, Destinations, checked
 from tcptrace_lab.replay.packets.frames import Rewrite, destination, frames, ip_of, rewritten
-from tcptrace_lab.replay.packets.guard import ARPHRD_NONE, Destinations, checked
 from tcptrace_lab.replay.packets.pace import Pace, sleep_until
-from tcptrace_lab.replay.packets.ready import Ready, ready, timed
+from tcptrace_lab.replay.packets.prepared_frames import Ready, ready, timed
+from tcptrace_lab.replay.packets.sendmmsg import MOST, Burst
 from tcptrace_lab.text.numbers import NS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tcptrace_lab.replay.packets.guard import Network
+    from tcptrace_lab.replay.packets.allowed_destinations import Network
 
 ETHERNET_BYTES: Final = 14
 MOST_LATENESSES: Final = 1_000_000

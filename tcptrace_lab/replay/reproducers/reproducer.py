@@ -1,93 +1,278 @@
-"""Write a schedule as a standalone Python script: `standalone.py` with the schedule's data in place of its example.
+"""`replay script`: make a minimal reproducer of a connection's main stall.
 
-Data is written as ASCII Python literals. Text from outside (such as the capture's name) appears only in comments of one line each, with
-nonprintable characters escaped. So no content of a capture can become code.
+Steps: analyze the capture, select the main stall (`laid.stall`) and its finding, reconstruct the schedule, fit a model that reproduces it
+(`whatif.fit`), and find the smallest schedule that still shows the stall (`shrink`). The output is a Python script (`reproducer`) or a
+packetdrill script (`packetdrill`). `prove` verifies the result over real sockets.
 """
 
 from __future__ import annotations
 
-import textwrap
+import hashlib
+from dataclasses import dataclass
 from pathlib import Path
-from pprint import pformat
 from typing import TYPE_CHECKING, Any, Final
 
-from tcptrace_lab.replay.reconstruct import IP_TCP_BYTES
-from tcptrace_lab.replay.reproducers import showing
-from tcptrace_lab.text.escape import printable
-from tcptrace_lab.text.numbers import NS_PER_S
+from tcptrace_lab.analysis import analyze
+from tcptrace_lab.errors import CaptureInsufficient, UsageError
+from tcptrace_lab.process import temporary
+from tcptrace_lab.replay.changes import Changes, cure
+from tcptrace_lab.replay.namespace_replay import play
+from tcptrace_lab.replay.reconstruct import reconstruct
+from tcptrace_lab.replay.reproducers import packetdrill, python_script, stall_oracle
+from tcptrace_lab.replay.reproducers.shrink import MOST_S, Shrunk, Size, shrink
+from tcptrace_lab.replay.reproducers.stall_oracle import Expected, Oracle, oracle
+from tcptrace_lab.replay.side_by_side import CURED_LEFT, DIRECTIONS, figures, of_document, stall
+from tcptrace_lab.replay.whatif import fit
+from tcptrace_lab.text.numbers import NS_PER_S, counted, duration_s
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
-    from tcptrace_lab.replay.reproducers.showing import Expected
+    from tcptrace_lab.replay.evidence import Evidence
     from tcptrace_lab.replay.schedule import Schedule
+    from tcptrace_lab.replay.side_by_side import Figures, Stall
 
-TEMPLATE: Final = Path(__file__).with_name("standalone.py")
-WIDTH: Final = 100
-"""Line width of comments and data."""
+MOST_FRAMES: Final = 10
+"""Most frames of a finding that the heading names."""
 
-_LARGEST_MTU: Final = 65_535
-_END: Final = "# ---- end ----"
-_HEADING: Final = "# ---- what it is from ----"
-_FACTS: Final = "# ---- facts ----"
+UNSHRUNK: Final = "--whole writes what the programs did, not shrunk"
+BLOCK_BYTES: Final = 1 << 20
 
 
-def program(schedule: Schedule, expected: Expected, cure: str, heading: Sequence[str]) -> str:
-    """The text of the script.
+@dataclass(frozen=True, slots=True)
+class Reproducer:
+    """A reproducer of a stall.
+
+    Attributes:
+        evidence: data of the original connection.
+        stall: the stall to reproduce.
+        finding: the finding of `analyze` about it; None: there is none.
+        cure: changes that remove the stall.
+        whole: the complete schedule of the connection.
+        shrunk: the smallest schedule that shows the stall; None: not shrunk.
+        oracle: decides whether a schedule shows the stall; None: not shrunk.
+        expected: expected durations with the stall and without it.
+        digest: SHA-256 of the capture file.
+    """
+
+    evidence: Evidence
+    stall: Stall
+    finding: Mapping[str, Any] | None
+    cure: Changes
+    whole: Schedule
+    shrunk: Shrunk | None
+    oracle: Oracle | None
+    expected: Expected
+    digest: str
+
+    @property
+    def schedule(self) -> Schedule:
+        """The schedule to run: the shrunk one, or the complete one."""
+        return self.whole if self.shrunk is None else self.shrunk.schedule
+
+    def program(self) -> str:
+        """The Python script."""
+        return python_script.program(self.schedule, self.expected, self.cure.words(), [*self._heading(), *self._outcome()])
+
+    def packetdrill(self) -> str:
+        """The packetdrill script.
+
+        Raises:
+            CaptureInsufficient: the schedule was not shrunk, or the model shows the stall on no path that packetdrill supports.
+        """
+        if self.oracle is None:
+            raise CaptureInsufficient(
+                "a packetdrill script is made from the model's run, and none was fitted",
+                where=self.evidence.capture,
+                remedy="leave out --whole, or use --kind python",
+            )
+        words = [
+            *self._heading(),
+            "",
+            f"The kernel under test is the {_side(self.stall)}'s: it is held as below, or the script fails. It passes: the stall is there.",
+            f"With {self.cure.words()} it would not be held"
+            + ("; write [1] for [0] behind TCP_NODELAY, and the script fails." if self.cure.nodelay else "."),
+        ]
+        return packetdrill.script(self.schedule, self.oracle, tuple(python_script.comments(words, "")), self.whole.path)
+
+    def _heading(self) -> list[str]:
+        conn = self.evidence.conn
+        said = [f"From: {self.evidence.capture}, connection {conn}", f"SHA-256: {self.digest}"]
+        if self.finding is not None:
+            frames = self.finding["evidence"]["frames"][:MOST_FRAMES]
+            said.append(f"Finding: {self.finding['id']} ({self.finding['confidence']}): {self.finding['title']}")
+            said += [f"Frames: frame.number in {{{','.join(map(str, frames))}}}"] if frames else []
+        said.append(f"Original: {self.held_words()}.")
+        said.append(self.cut_words())
+        return said
+
+    def held_words(self) -> str:
+        """The stall of the original, as text."""
+        held, life = duration_s(self.stall.seconds), duration_s(self.evidence.life_ns / NS_PER_S)
+        return f"{self.stall.family} took {held} of {life} at the {_side(self.stall)}"
+
+    def _outcome(self) -> list[str]:
+        expected = self.expected
+        said = [
+            "",
+            f"Unchanged: stall of {duration_s(expected.held_s)}, {duration_s(expected.with_s)} in total; exit status 1.",
+            f"With {self.cure.words()}: {duration_s(expected.without_s)} in total; exit status 0.",
+        ]
+        return said + [f"Unknown: {doubt}." for doubt in self.whole.doubts]
+
+    def cut_words(self) -> str:
+        """How much the schedule was shrunk, as text."""
+        if self.shrunk is None:
+            size = Size.of(self.whole)
+            writes, written, paused = counted(size.writes, "write"), counted(size.written_bytes, "byte"), counted(size.pauses, "pause")
+            return f"Not shrunk: {writes} of {written} in total, {paused}."
+        before, after = self.shrunk.before, self.shrunk.after
+        words = (
+            f"Shrunk from {counted(before.writes, 'write')} of {counted(before.written_bytes, 'byte')} in total to {after.writes:,} of "
+            f"{after.written_bytes:,}, from {counted(before.pauses, 'pause')} to {after.pauses:,}, over {self.path_words()}"
+        )
+        minimal = "; cannot be shrunk further" if self.shrunk.is_minimal else "; the search was stopped early"
+        return f"{words}{minimal} ({self.shrunk.runs:,} runs of the model)."
+
+    def path_words(self) -> str:
+        """The path over which the schedule runs, as text."""
+        path = self.schedule.path
+        if not stall_oracle.has_delay(self.schedule):
+            return "loopback" if path.loopback else f"loopback with an MTU of {path.mtu_bytes:,}"
+        return f"a path of {duration_s(path.round_trip_ns / NS_PER_S)} there and back and an MTU of {path.mtu_bytes:,}"
+
+
+def _side(held: Stall) -> str:
+    return "client" if DIRECTIONS[held.direction] else "server"
+
+
+def reproduce(evidence: Evidence, *, whole: bool = False, most_s: float = MOST_S, doing: Callable[[str], None] | None = None) -> Reproducer:
+    """Find the main stall of a connection, and the smallest schedule that shows it.
 
     Args:
-        schedule: what both ends do, and the path.
-        expected: expected durations with the stall and without it.
-        cure: options of the script that remove the stall; empty: none is known.
-        heading: lines of text about its origin.
+        evidence: data of the connection.
+        whole: do not shrink; no model is needed then.
+        most_s: time limit for shrinking, in seconds; the best result so far is used.
+        doing: called with a progress message.
+
+    Raises:
+        CaptureInsufficient: the connection has no stall, or none with a known cure, or no model fits.
     """
-    facts = {
-        "CURE: str": cure,
-        "EXPECTED: dict[str, float]": {name: round(getattr(expected, name), 6) for name in expected.__dataclass_fields__},
-        "PATH: dict[str, Any]": _path(schedule),
-        "PATH_OPTIONS: dict[str, bool]": {"timestamps": schedule.path.timestamps, "sack": schedule.path.sack},
-        "CLIENT: dict[str, Any]": _end(schedule.to_dict()["client"]),
-        "SERVER: dict[str, Any]": _end(schedule.to_dict()["server"]),
-    }
-    text = TEMPLATE.read_text(encoding="utf-8")
-    text = _replaced(text, _HEADING, comments(heading, "# "))
-    return _replaced(text, _FACTS, [f"{name} = {_literal(value)}" for name, value in facts.items()])
+    tell = doing or (lambda _words: None)
+    document = analyze([evidence.capture], connection=evidence.conn).to_dict()
+    original = of_document("original", evidence.capture, document)
+    held = stall(original)
+    if held is None:
+        raise CaptureInsufficient(f"connection {evidence.conn} has no stall to reproduce", where=evidence.capture)
+    schedule = reconstruct(evidence)
+    try:
+        change = cure(schedule, held.family)
+    except UsageError:
+        raise CaptureInsufficient(
+            f"the main cause in connection {evidence.conn} is {held.family}: normal TCP behaviour, not a stall to reproduce",
+            where=evidence.capture,
+        ) from None
+    finding = _finding(document, held)
+    digest = _digest(evidence.capture)
+    if whole:
+        return Reproducer(evidence, held, finding, change, schedule, None, None, _as_captured(original, held, schedule), digest)
+    if held.family == "loss":
+        raise CaptureInsufficient(
+            f"packet loss stalled connection {evidence.conn}, and the model does not recover from it as Linux does (RACK, "
+            "tail-loss probes)",
+            where=evidence.capture,
+            remedy=UNSHRUNK,
+        )
+    question = _question(evidence, schedule, original, held, change, tell)
+    tell("shrinking")
+    small = shrink(schedule, question, most_s=most_s)
+    if not question.is_seen(small.schedule):
+        question.must_be_seen = True
+        small = shrink(schedule, question, most_s=most_s)
+    expected = question.expected(small.schedule)
+    assert expected is not None  # noqa: S101  (the shrunk schedule shows the stall)
+    return Reproducer(evidence, held, finding, change, schedule, small, question, expected, digest)
 
 
-def comments(lines: Sequence[str], mark: str) -> list[str]:
-    """Text as comment lines: printable, wrapped, each after the comment mark."""
-    found: list[str] = []
-    for line in lines:
-        parts = textwrap.wrap(printable(line), WIDTH - len(mark), break_on_hyphens=False, subsequent_indent="  ") or [""]
-        found += [(mark + part).rstrip() for part in parts]
-    return found
+def _question(
+    evidence: Evidence, schedule: Schedule, original: Figures, held: Stall, change: Changes, tell: Callable[[str], None]
+) -> Oracle:
+    tell("fitting the model")
+    try:
+        return oracle(schedule, fit(evidence, schedule, original).alike, held, change)
+    except CaptureInsufficient as error:
+        raise CaptureInsufficient(error.what, where=error.where, remedy=UNSHRUNK) from None
 
 
-def _literal(value: object) -> str:
-    return ascii(value) if isinstance(value, str) else pformat(value, width=WIDTH, sort_dicts=False, compact=True)
+def _as_captured(original: Figures, held: Stall, schedule: Schedule) -> Expected:
+    """Expected durations without a model: the original's duration, and that duration less the stall."""
+    took_s = original.duration_s
+    return Expected(held.seconds, took_s, max(0.0, took_s - held.seconds), 0.0, 0.0, schedule.path.round_trip_ns / NS_PER_S)
 
 
-def _replaced(text: str, mark: str, lines: Sequence[str]) -> str:
-    """The text with the lines between a marker and the next end marker replaced."""
-    before, _, rest = text.partition(f"{mark}\n")
-    _, _, after = rest.partition(f"{_END}\n")
-    return f"{before}{mark}\n" + "".join(f"{line}\n" for line in lines) + f"{_END}\n{after}"
+_FINDINGS: Final = {
+    "nagle": ("nagle-delayed-ack", "throughput-deadlock", "delayed-ack"),
+    "window": ("receiver-window-limited", "zero-window"),
+    "send-buffer": ("send-buffer-limited",),
+    "loss": ("loss", "timeout"),
+    "application": ("application-limited",),
+}
+"""Family of causes (`laid.FAMILIES`) → ids of the findings about it."""
 
 
-def _end(said: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in said.items() if value}
+def _finding(document: Mapping[str, Any], held: Stall) -> Mapping[str, Any] | None:
+    """The most expensive finding about a stall; None if there is none."""
+    about: list[dict[str, Any]] = [
+        finding
+        for finding in document["findings"]
+        if finding["id"] in _FINDINGS.get(held.family, ()) and finding["from_client"] == DIRECTIONS[held.direction]
+    ]
+    return max(about, key=lambda finding: finding["cost_s"] or 0.0, default=None)
 
 
-def _path(schedule: Schedule) -> dict[str, Any]:
-    """The path in the script's form: IPv4, with the original's MSS."""
-    path = schedule.path
-    own = showing.has_delay(schedule)
-    mtu = min(path.mtu_bytes, _LARGEST_MTU) - (IP_TCP_BYTES[path.ipv6] - IP_TCP_BYTES[False])
-    return {
-        "delay_s": [way.delay_ns / NS_PER_S for way in path.ways],
-        "rate_bps": [way.rate_bps for way in path.ways],
-        "lost": [list(way.lost) for way in path.ways],
-        "loss_share": [way.loss_share for way in path.ways],
-        "mtu_bytes": mtu if own or not path.loopback else None,
-        "own": own,
-    }
+def _digest(path: str) -> str:
+    made = hashlib.sha256()
+    with open(path, "rb") as file:  # noqa: PTH123  (a path as the user gave it)
+        while block := file.read(BLOCK_BYTES):
+            made.update(block)
+    return made.hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """Results of running a reproducer over real sockets, from the analysis of their captures; times in seconds.
+
+    Attributes:
+        held_s, cured_held_s: time that the stall's causes took, unchanged and with the cure.
+        took_s, cured_s: duration of the connection, unchanged and with the cure.
+        needed_s: minimum of `held_s` for the stall to count as reproduced.
+    """
+
+    held_s: float
+    cured_held_s: float
+    took_s: float
+    cured_s: float
+    needed_s: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether the stall is reproduced, and the cure removes it."""
+        return self.held_s >= self.needed_s and self.cured_held_s <= CURED_LEFT * self.held_s
+
+
+def prove(made: Reproducer) -> Proof:
+    """Run a reproducer in private network namespaces, unchanged and with the cure.
+
+    Raises:
+        LabFailed, MissingTool, UsageError: raised by `private.play`.
+    """
+    needed_s = made.expected.held_s * CURED_LEFT if made.oracle is None else made.oracle.need_ns / NS_PER_S
+    found: list[tuple[float, float]] = []
+    for schedule in (made.schedule, made.cure.applied(made.schedule)):
+        with temporary.folder() as folder:
+            capture = Path(folder, "proof.pcapng")
+            play(schedule, capture)
+            seen = figures("proof", [str(capture)])
+            found.append((seen.held_s(made.stall.family, made.stall.direction), seen.duration_s))
+    (held_s, took_s), (cured_held_s, cured_s) = found
+    return Proof(held_s, cured_held_s, took_s, cured_s, needed_s)

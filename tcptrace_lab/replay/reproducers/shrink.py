@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from tcptrace_lab.replay.reproducers.edits import Place
-    from tcptrace_lab.replay.reproducers.showing import Oracle, Shown
+    from tcptrace_lab.replay.reproducers.stall_oracle import Oracle, Shown
     from tcptrace_lab.replay.schedule import Action, Schedule
 
 MOST_RUNS: Final = 4_000

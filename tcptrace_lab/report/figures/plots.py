@@ -20,8 +20,8 @@ from tcptrace_lab.text import numbers
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tcptrace_lab.report.data_types import Band
     from tcptrace_lab.report.figures.series import Direction
-    from tcptrace_lab.report.shape import Band
 
 Figure = dict[str, Any]
 

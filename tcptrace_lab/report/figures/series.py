@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import polars as pl
 
 from tcptrace_lab import schema
-from tcptrace_lab.report.figures import thin
+from tcptrace_lab.report.figures import downsampling
+from tcptrace_lab.report.figures.direction_state import FIN, RST, SYN, Tracker, has
 from tcptrace_lab.report.figures.holes import Holes
-from tcptrace_lab.report.figures.tracked import FIN, RST, SYN, Tracker, has
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tcptrace_lab.report.figures.windows import Window
-    from tcptrace_lab.report.shape import Analysed
+    from tcptrace_lab.report.data_types import Analysed
+    from tcptrace_lab.report.figures.finding_windows import Window
 
 SLICE_ROWS = 262_144
 """Rows per slice, about 20 MB. Large slices are efficient: a query on a few thousand rows costs as much as one on a few hundred."""
@@ -228,7 +228,7 @@ class _Line:
         if not self.parts:
             return pl.DataFrame(schema={"t_ns": pl.Int64, "y": pl.Int64, "frame": pl.UInt64})
         whole = pl.concat(self.parts)
-        return thin.line(whole, "t_ns", "y", keep)
+        return downsampling.line(whole, "t_ns", "y", keep)
 
 
 @dataclass(slots=True)
@@ -247,7 +247,7 @@ class _Marks:
 
     def take(self, keep: int) -> pl.DataFrame:
         whole = pl.concat(self.parts)
-        return whole if whole.height <= keep else whole[thin.even(whole.height, keep)]
+        return whole if whole.height <= keep else whole[downsampling.even(whole.height, keep)]
 
 
 class _Collector:
@@ -307,7 +307,7 @@ class _Collector:
         """The reduced series."""
         bursts = pl.concat(self.bursts) if self.bursts else _bursts(pl.DataFrame(schema=_SENT_SCHEMA), 1, 1)
         names = [name for name in MARKS if self.marks[name].count]
-        granted = thin.share([self.marks[name].count for name in names], self.request.mark_points[self.from_client])
+        granted = downsampling.share([self.marks[name].count for name in names], self.request.mark_points[self.from_client])
         keep = self.request.line_points[self.from_client]
         return Direction(
             bursts=bursts,

@@ -10,14 +10,14 @@ import polars as pl
 from tcptrace_lab.pair.clocks import MOST_DRIFT
 from tcptrace_lab.pair.document import PPM
 from tcptrace_lab.pair.figures import directions
-from tcptrace_lab.report.figures import plots, thin
-from tcptrace_lab.report.parts.table import endpoint
+from tcptrace_lab.report.figures import downsampling, plots
+from tcptrace_lab.report.parts.connection_table import endpoint
 from tcptrace_lab.text import numbers
 
 if TYPE_CHECKING:
     from tcptrace_lab.pair import Pair
     from tcptrace_lab.pair.clocks import Clock
-    from tcptrace_lab.report.shape import Column, DrawnPair, Figure, PairSection, Value
+    from tcptrace_lab.report.data_types import Column, DrawnPair, Figure, PairSection, Value
 
 LISTED_CONNECTIONS, DRAWN_CONNECTIONS = 100, 4
 """Maximum numbers of connections in the table and with figures: those with most data."""
@@ -218,7 +218,7 @@ def _figure(traces: list[dict[str, Any] | None], frame: plots.Frame, title: str)
 def _points(rows: pl.DataFrame, x: str, y: str, frame_column: str, name: str, colour: str, frame: plots.Frame) -> dict[str, Any] | None:
     if rows.is_empty():
         return None
-    shown = thin.line(rows, x, y, POINTS)
+    shown = downsampling.line(rows, x, y, POINTS)
     return {
         "type": "scatter",
         "mode": "markers",
@@ -234,7 +234,7 @@ def _points(rows: pl.DataFrame, x: str, y: str, frame_column: str, name: str, co
 def _marks(rows: pl.DataFrame, name: str, marker: dict[str, Any], frame: plots.Frame) -> dict[str, Any] | None:
     if rows.is_empty():
         return None
-    shown = rows[thin.even(rows.height, MARKS)]
+    shown = rows[downsampling.even(rows.height, MARKS)]
     return {
         "type": "scatter",
         "mode": "markers",

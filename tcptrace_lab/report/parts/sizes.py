@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from tcptrace_lab.messages.size_groups import GroupSizes
-    from tcptrace_lab.report.shape import SizeFigure
+    from tcptrace_lab.report.data_types import SizeFigure
 
 MOST_FIGURES = 4
 """Maximum number of groups with a figure: those with most time in slow ranges. 3,000 messages take about 30 kB of the report."""

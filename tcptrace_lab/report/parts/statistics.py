@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tcptrace_lab import schema
 
 if TYPE_CHECKING:
-    from tcptrace_lab.report.shape import Statistic
+    from tcptrace_lab.report.data_types import Statistic
 
 _KINDS = {schema.Unit.NS: "duration", schema.Unit.BYTES: "bytes", schema.Unit.SEGMENTS: "count"}
 _UNIT_ENDINGS = ("_bytes", "_ns")

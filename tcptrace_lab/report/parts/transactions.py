@@ -9,7 +9,7 @@ from tcptrace_lab import schema
 if TYPE_CHECKING:
     import polars as pl
 
-    from tcptrace_lab.report.shape import Column
+    from tcptrace_lab.report.data_types import Column
 
 LISTED_TRANSACTIONS = 50
 """Maximum number of rows: the longest transactions; the JSON has all."""

@@ -8,11 +8,11 @@ import polars as pl
 
 from tcptrace_lab import schema
 from tcptrace_lab.report.largest import Ranking, largest
-from tcptrace_lab.report.parts import table
+from tcptrace_lab.report.parts import connection_table
 from tcptrace_lab.text import numbers
 
 if TYPE_CHECKING:
-    from tcptrace_lab.report.shape import Column
+    from tcptrace_lab.report.data_types import Column
 
 LISTED_FLOWS = 100
 """Maximum number of rows: about 600 bytes of HTML each."""
@@ -51,11 +51,11 @@ def listed(flows: pl.LazyFrame) -> tuple[int, list[dict[str, Any]]]:
 
 
 def _row(flow: dict[str, Any]) -> dict[str, Any]:
-    main = table.main_side(flow)
+    main = connection_table.main_side(flow)
     return {
         "flow": flow["flow"],
-        "client": table.endpoint(flow, "client"),
-        "server": table.endpoint(flow, "server"),
+        "client": connection_table.endpoint(flow, "client"),
+        "server": connection_table.endpoint(flow, "server"),
         "client_datagrams": flow["client_datagrams"],
         "server_datagrams": flow["server_datagrams"],
         "client_bytes": flow["client_payload_bytes"],

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from tcptrace_lab.report.figures import plots, series
-from tcptrace_lab.report.parts import spent
+from tcptrace_lab.report.parts import lost_time
 from tcptrace_lab.schema import CAUSES, SIDES
 from tcptrace_lab.text.numbers import NS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tcptrace_lab.report.figures.windows import Kept, Place, Window
-    from tcptrace_lab.report.shape import Band, Zoom
+    from tcptrace_lab.report.data_types import Band, Zoom
+    from tcptrace_lab.report.figures.finding_windows import Kept, Place, Window
 
 _BESIDE = 0.02
 """Share of the width that is left free on each side."""
@@ -45,7 +45,7 @@ def _bands(place: Place, kept: Kept) -> list[Band]:
     from_ns, to_ns = place.first_ts_ns + kept.from_ns, place.first_ts_ns + kept.to_ns
     return [
         {"start_ns": max(start, from_ns) - place.first_ts_ns, "end_ns": min(end, to_ns) - place.first_ts_ns, "cause": cause}
-        for start, end, cause in spent.joined(kept.waits)
+        for start, end, cause in lost_time.joined(kept.waits)
     ]
 
 

@@ -1,6 +1,6 @@
 """Known differences of tshark and tcptrace from us: one rule per behaviour, grouped by topic.
 
-If several rules of a group apply, the first one wins. A rule about a tshark verdict requires that our model of tshark (`wireshark`)
+If several rules of a group apply, the first one wins. A rule about a tshark verdict requires that our model of tshark (`wireshark_model`)
 predicts that verdict: a verdict that the model does not reproduce stays unexplained.
 """
 
@@ -8,17 +8,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tcptrace_lab.verify.rules import acks, flight, headers, listing, numbers, oddities, reading, resends, streams, waits, windows
+from tcptrace_lab.verify.rules import (
+    acks,
+    flight,
+    headers,
+    retransmits,
+    streams,
+    tcptrace_listing,
+    tcptrace_reading,
+    tcptrace_sequence,
+    unusual_values,
+    waits,
+    windows,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tcptrace_lab.verify.differences import Rule
 
-SEGMENTS = (*streams.RULES, *headers.RULES, *resends.RULES, *acks.RULES, *windows.RULES, *waits.RULES, *flight.RULES)
+SEGMENTS = (*streams.RULES, *headers.RULES, *retransmits.RULES, *acks.RULES, *windows.RULES, *waits.RULES, *flight.RULES)
 """Rules for differences between our segments and tshark's."""
 
-FIGURES = (*reading.RULES, *listing.RULES, *numbers.RULES, *oddities.RULES)
+FIGURES = (*tcptrace_reading.RULES, *tcptrace_listing.RULES, *tcptrace_sequence.RULES, *unusual_values.RULES)
 """Rules for differences between our figures of a connection and tcptrace's."""
 
 _ALL: tuple[Rule[Any], ...] = (*SEGMENTS, *FIGURES)

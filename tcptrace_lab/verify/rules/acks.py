@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from tcptrace_lab.schema import RESENT
 from tcptrace_lab.text.numbers import counted
 from tcptrace_lab.verify.differences import Rule
-from tcptrace_lab.verify.rules.words import kind, offset_of, other_offset_of, proof, span
-from tcptrace_lab.verify.wireshark import PSH, RST, SEQ_SPACE
+from tcptrace_lab.verify.rules.texts import kind, offset_of, other_offset_of, proof, span
+from tcptrace_lab.verify.wireshark_model import PSH, RST, SEQ_SPACE
 
 if TYPE_CHECKING:
     from tcptrace_lab.verify.segments import SegmentCase

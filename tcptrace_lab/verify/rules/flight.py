@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from tcptrace_lab.text.numbers import counted
 from tcptrace_lab.verify.differences import Rule
-from tcptrace_lab.verify.rules.words import offset_of
-from tcptrace_lab.verify.wireshark import FIN, MAX_UNACKED, SEQ_SPACE, SYN
+from tcptrace_lab.verify.rules.texts import offset_of
+from tcptrace_lab.verify.wireshark_model import FIN, MAX_UNACKED, SEQ_SPACE, SYN
 
 if TYPE_CHECKING:
     from tcptrace_lab.verify.segments import SegmentCase

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from tcptrace_lab.schema import SIDES
 from tcptrace_lab.text.numbers import counted
 from tcptrace_lab.verify.differences import Rule
-from tcptrace_lab.verify.rules.words import span
+from tcptrace_lab.verify.rules.texts import span
 from tcptrace_lab.verify.tshark import ANALYSIS, SCALE_UNKNOWN
-from tcptrace_lab.verify.wireshark import Complete
+from tcptrace_lab.verify.wireshark_model import Complete
 
 if TYPE_CHECKING:
     from tcptrace_lab.verify.segments import SegmentCase

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tcptrace_lab.text.numbers import counted
 from tcptrace_lab.verify.differences import Rule
 from tcptrace_lab.verify.tshark import ANALYSIS
-from tcptrace_lab.verify.wireshark import ACK, SYN
+from tcptrace_lab.verify.wireshark_model import ACK, SYN
 
 if TYPE_CHECKING:
     from tcptrace_lab.verify.segments import SegmentCase

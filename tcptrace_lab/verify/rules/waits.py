@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tcptrace_lab.verify.differences import Rule
-from tcptrace_lab.verify.rules.words import kind, proof, span
-from tcptrace_lab.verify.wireshark import Complete
+from tcptrace_lab.verify.rules.texts import kind, proof, span
+from tcptrace_lab.verify.wireshark_model import Complete
 
 if TYPE_CHECKING:
     from tcptrace_lab.verify.segments import SegmentCase

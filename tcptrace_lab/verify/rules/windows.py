@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tcptrace_lab.verify.differences import Rule
-from tcptrace_lab.verify.rules.words import offset_of
+from tcptrace_lab.verify.rules.texts import offset_of
 
 if TYPE_CHECKING:
     from tcptrace_lab.verify.segments import SegmentCase

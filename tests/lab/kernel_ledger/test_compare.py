@@ -130,7 +130,7 @@ def test_a_transfer_that_cannot_be_made_does_not_keep_the_others_from_being_made
         return {"programs": {"received": {"runs": 4, "ns": 4_000}}, "records": 4}
 
     monkeypatch.setattr("tcptrace_lab.lab.kernel_ledger.__main__.tracer", lambda: None)
-    monkeypatch.setattr("tcptrace_lab.lab.kernel_ledger.made.make", make)
+    monkeypatch.setattr("tcptrace_lab.lab.kernel_ledger.transfers.make", make)
     assert main(["run", str(tmp_path), "redis"]) == EXIT_MISSING_TOOL
     said = capsys.readouterr()
     assert said.err == "redis-set: not installed: redis-server\n"

@@ -13,8 +13,8 @@ from tcptrace_lab.lab.experiment import run
 from tcptrace_lab.lab.kernel_ledger import build
 from tcptrace_lab.lab.kernel_ledger.gates import DEFERRED_BY_WINDOW, NAGLE, RECEIVER_WINDOW
 from tcptrace_lab.lab.kernel_ledger.ledger import write_ledger
-from tcptrace_lab.lab.kernel_ledger.made import KNOWN
 from tcptrace_lab.lab.kernel_ledger.trace import tracing
+from tcptrace_lab.lab.kernel_ledger.transfers import KNOWN
 from tcptrace_lab.text.numbers import NS_PER_S
 
 if TYPE_CHECKING:

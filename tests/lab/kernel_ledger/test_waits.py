@@ -5,11 +5,11 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from tcptrace_lab.lab.kernel_ledger.waits import intervals
+from tcptrace_lab.lab.kernel_ledger.intervals import intervals
 from tests.support.kernel_events import MS, event, sending
 
 if TYPE_CHECKING:
-    from tcptrace_lab.lab.kernel_ledger.lives import Event
+    from tcptrace_lab.lab.kernel_ledger.sockets import Event
 
 Row = tuple[float, float, tuple[str, ...], tuple[str, ...]]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from tcptrace_lab.verify import tshark
-from tcptrace_lab.verify.programs import Refused
+from tcptrace_lab.verify.analyzers import Refused
 from tcptrace_lab.verify.tshark import PREFERENCES
 from tests.support import needs
 

@@ -71,8 +71,8 @@ def packets(
     Allowed are only lo, veth, tun, tap and dummy interfaces, and only the addresses of this machine, documentation addresses, and
     networks given with --allow.
     """
+    from tcptrace_lab.replay.packets.allowed_destinations import networks, own_networks  # noqa: PLC0415
     from tcptrace_lab.replay.packets.frames import Rewrite  # noqa: PLC0415
-    from tcptrace_lab.replay.packets.guard import networks, own_networks  # noqa: PLC0415
     from tcptrace_lab.replay.packets.pace import pace  # noqa: PLC0415
     from tcptrace_lab.replay.packets.send import Plan, check, send  # noqa: PLC0415
 

@@ -18,7 +18,7 @@ from tcptrace_lab.text.numbers import duration_s
 
 if TYPE_CHECKING:
     from tcptrace_lab.cli.terminal import Activity
-    from tcptrace_lab.replay.reproducers.script import Reproducer
+    from tcptrace_lab.replay.reproducers.reproducer import Reproducer
 
 
 class Kind(StrEnum):
@@ -71,7 +71,7 @@ def script(
     output.check_all({**{f"-o ({one})": path for one, path in places.items()}, "--schedule": schedule_path}, [capture])
     with activity("reading", quiet=quiet) as shown, interrupts.raised():
         from tcptrace_lab.replay.evidence import gather  # noqa: PLC0415
-        from tcptrace_lab.replay.reproducers.script import reproduce  # noqa: PLC0415
+        from tcptrace_lab.replay.reproducers.reproducer import reproduce  # noqa: PLC0415
 
         evidence = gather([capture], connection, progress=shown.segments, say=None if quiet else say)
         made = reproduce(evidence, whole=whole, doing=shown.doing)
@@ -138,7 +138,7 @@ def _proved(made: Reproducer, shown: Activity, *, quiet: bool) -> int:
     from rich.text import Text  # noqa: PLC0415
 
     from tcptrace_lab.cli.console import console  # noqa: PLC0415
-    from tcptrace_lab.replay.reproducers.script import prove  # noqa: PLC0415
+    from tcptrace_lab.replay.reproducers.reproducer import prove  # noqa: PLC0415
 
     shown.doing("testing it over real sockets")
     proof = prove(made)

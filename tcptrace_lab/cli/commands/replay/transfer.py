@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
     from tcptrace_lab.cli.terminal import Activity
     from tcptrace_lab.replay.changes import Changes
-    from tcptrace_lab.replay.ends import Done
     from tcptrace_lab.replay.evidence import Evidence
-    from tcptrace_lab.replay.laid import Figures, Laid
     from tcptrace_lab.replay.schedule import End, Schedule
+    from tcptrace_lab.replay.side_by_side import Figures, Laid
+    from tcptrace_lab.replay.socket_replay import Done
 
 ScheduleOut = Annotated[
     str | None, typer.Option("--schedule", metavar="PATH|-", help="Write the schedule, without a replay.", show_default=False)
@@ -139,14 +139,14 @@ def _schedule(
 
 
 def _one_end(schedule: Schedule, serve: str, connect: str, timeout: float | None, *, quiet: bool) -> int:
-    from tcptrace_lab.replay import ends  # noqa: PLC0415
-    from tcptrace_lab.replay.private import patience_s  # noqa: PLC0415
+    from tcptrace_lab.replay import socket_replay  # noqa: PLC0415
+    from tcptrace_lab.replay.namespace_replay import patience_s  # noqa: PLC0415
 
     limit_s = timeout or patience_s(schedule)
     if serve:
-        done = ends.serve(schedule.server, options.address(serve, "--serve"), limit_s, _telling(quiet=quiet), timeout)
+        done = socket_replay.serve(schedule.server, options.address(serve, "--serve"), limit_s, _telling(quiet=quiet), timeout)
     else:
-        done = ends.connect(schedule.client, options.address(connect, "--connect"), limit_s)
+        done = socket_replay.connect(schedule.client, options.address(connect, "--connect"), limit_s)
     if not quiet:
         say(_told(done, schedule.server if serve else schedule.client))
     return EXIT_DONE
@@ -181,7 +181,7 @@ def _both_ends(
     from pathlib import Path  # noqa: PLC0415
 
     from tcptrace_lab.replay.changes import cure as known_cure  # noqa: PLC0415
-    from tcptrace_lab.replay.laid import stall  # noqa: PLC0415
+    from tcptrace_lab.replay.side_by_side import stall  # noqa: PLC0415
     from tcptrace_lab.replay.transfer import Order, own_figures, transfer  # noqa: PLC0415
 
     original: Figures | None = None
@@ -201,7 +201,7 @@ def _both_ends(
             stream.write(json.dumps(laid.to_dict(), indent=1, ensure_ascii=False).encode() + b"\n")
     written = _page(laid, None if evidence is None else evidence.conn, Path(folder), shown) if folder else None
     if not quiet:
-        from tcptrace_lab.cli.tables.laid import show  # noqa: PLC0415
+        from tcptrace_lab.cli.tables.replays import show  # noqa: PLC0415
 
         shown.end()
         show(laid)
@@ -213,14 +213,14 @@ def _both_ends(
 def _page(laid: Laid, connection: int | None, folder: Path, shown: Activity) -> Path | None:
     """Compare all as `compare` does, and write its page beside the captures; None where one transfer stands alone."""
     from tcptrace_lab.analysis import analyze  # noqa: PLC0415
-    from tcptrace_lab.cli.tables.laid import verdict  # noqa: PLC0415
-    from tcptrace_lab.comparison import compare, words  # noqa: PLC0415
+    from tcptrace_lab.cli.tables.replays import verdict  # noqa: PLC0415
+    from tcptrace_lab.comparison import compare, texts  # noqa: PLC0415
     from tcptrace_lab.comparison.page import write_page  # noqa: PLC0415
 
     if not laid.replays:
         return None
     shown.doing("comparing")
     analyses = [analyze(laid.original.capture, connection=connection), *(analyze(one.capture) for one in laid.replays)]
-    names = "; ".join(f"{words.letter(place)}: {one.name}" for place, one in enumerate((laid.original, *laid.replays)))
+    names = "; ".join(f"{texts.letter(place)}: {one.name}" for place, one in enumerate((laid.original, *laid.replays)))
     write_page(compare(*analyses), str(folder / PAGE), [f"{names}.", *verdict(laid)])
     return folder / PAGE

@@ -71,7 +71,7 @@ def _alone_and_together(changed: Changes) -> list[Changes]:
 
 def _cure(capture: str, conn: int, schedule: Schedule) -> Changes:
     from tcptrace_lab.replay.changes import cure  # noqa: PLC0415
-    from tcptrace_lab.replay.laid import figures, stall  # noqa: PLC0415
+    from tcptrace_lab.replay.side_by_side import figures, stall  # noqa: PLC0415
 
     told = stall(figures("original", [capture], conn))
     if told is None:

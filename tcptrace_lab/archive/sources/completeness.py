@@ -1,0 +1,78 @@
+"""Decides whether a capture file is complete (no process has it open for writing, or the ring's next file exists), and a ring has ended."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tcptrace_lab.archive import fingerprint
+from tcptrace_lab.archive.sources import rotation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+SETTLED_S = 10.0
+"""If the kernel cannot tell whether a file is being written, it counts as closed once its metadata is unchanged for so long (heuristic).
+A ring has ended when no process has its files open for writing and none was modified for this time: between two files, a ring has no file
+open for a moment."""
+
+
+@dataclass(slots=True)
+class Closed:
+    """Decides which files are closed; remembers their metadata between calls.
+
+    Attributes:
+        clock: monotonic time in seconds.
+        now: wall-clock time in seconds since 1970, comparable with mtime.
+    """
+
+    clock: Callable[[], float] = time.monotonic
+    now: Callable[[], float] = time.time
+    _seen: dict[str, tuple[object, float]] = field(default_factory=dict)
+
+    def of(self, paths: Iterable[str]) -> list[str]:
+        """The closed files, in the given order."""
+        names = list(paths)
+        followed = {path for ring in rotation.joined(names) for path in ring[:-1]}
+        return [path for path in names if self._closed(path, followed=path in followed)]
+
+    def ended(self, ring: Sequence[str]) -> bool:
+        """Whether the capture of a ring has ended, so that no more files follow."""
+        try:
+            written = max(Path(path).stat().st_mtime for path in ring)
+        except OSError:  # the ring has just deleted its oldest file
+            return False
+        return self.now() - written >= SETTLED_S and not any(map(_is_written, ring))
+
+    def _closed(self, path: str, *, followed: bool) -> bool:
+        written = _is_written(path)
+        if written is not None:
+            return not written
+        looks, now = fingerprint.looks(path), self.clock()
+        before = self._seen.get(path)
+        if before is None or before[0] != looks:
+            self._seen[path] = (looks, now)
+            return followed
+        return followed or now - before[1] >= SETTLED_S
+
+
+def _is_written(path: str) -> bool | None:
+    """Whether a process has a file open for writing; None if the kernel cannot tell.
+
+    The kernel grants a read lease only if no process has the file open for writing (fcntl(2), F_SETLEASE). It grants leases to the file's
+    owner and to root, on local file systems.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            try:
+                fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+            except OSError as error:
+                return True if error.errno in {errno.EAGAIN, errno.EWOULDBLOCK} else None
+            fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+            return False
+    except (OSError, AttributeError):
+        return None

@@ -1,0 +1,220 @@
+"""Decides whether two groups of captures differ: chooses the samples and the test, and derives the verdict.
+
+The kind of sample limits the conclusion. Several captures per group predict what another capture would show. The connections or messages
+of one capture per group show only that these two captures differ. One value per group shows nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from tcptrace_lab.comparison.figures import FIGURES, Level
+from tcptrace_lab.comparison.t_test import (
+    CONFIDENCE_LEVEL,
+    LEAST_SAMPLES,
+    Difference,
+    Sample,
+    holm,
+    of_numbers,
+    t_quantile,
+    two_sided_p,
+    welch,
+)
+from tcptrace_lab.schema import CAUSES, SIDES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tcptrace_lab.comparison.match import Lane
+    from tcptrace_lab.comparison.run import Service
+
+WORTH_SHARE = 0.01
+"""Minimum share of a direction's life, in any group, for a cause to be listed."""
+
+
+class Verdict(StrEnum):
+    """The conclusion about a change."""
+
+    BETTER = "better"
+    WORSE = "worse"
+    MORE = "more"
+    LESS = "less"
+    SAME = "same"
+    NONE_SHOWN = "none-shown"
+    UNKNOWN = "unknown"
+
+
+class Method(StrEnum):
+    """How a difference was tested."""
+
+    WELCH = "welch"
+    POOLED = "pooled"
+    """One value against several: Student's t test, which assumes that the single value has the variance of the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One group against the first one.
+
+    Attributes:
+        change: later mean minus first mean; None if either is unknown.
+        share: the change as a share of the first mean; None if that mean is 0 or the change is unknown.
+        tested: the result of the test; None if no test is possible.
+        method: the test; None without one.
+        p_adjusted: the p-value, adjusted for all tests of this group against the first (Holm); None without a test.
+        verdict: the conclusion.
+    """
+
+    change: float | None
+    share: float | None
+    tested: Difference | None
+    method: Method | None
+    p_adjusted: float | None
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One figure, or one cause of the ledger, of one service, in all groups.
+
+    Attributes:
+        key: index in `FIGURES`, or (sender, cause).
+        level: what each value measures; None if no group has two values.
+        samples: one sample per group.
+        shares: for causes, the mean time as a share of the connections' mean life, per group; for figures empty.
+        changes: one change per later group, against the first.
+    """
+
+    key: int | tuple[str, str]
+    level: Level | None
+    samples: tuple[Sample, ...]
+    shares: tuple[float | None, ...]
+    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Untested:
+    key: int | tuple[str, str]
+    level: Level | None
+    samples: tuple[Sample, ...]
+    shares: tuple[float | None, ...]
+
+
+def figures(lanes: Sequence[Lane]) -> list[list[Compared]]:
+    """The figures of each service, tested. All tests of one group against the first form one family for Holm's correction."""
+    untested = [[_figure(lane, place) for place in range(len(FIGURES))] for lane in lanes]
+    known = [[one for one in lane if any(sample.count for sample in one.samples)] for lane in untested]
+    return _tested(known, lambda key, up: Verdict.WORSE if FIGURES[key].less_is_better == up else Verdict.BETTER)  # type: ignore[index]
+
+
+def ledger(lanes: Sequence[Lane]) -> list[list[Compared]]:
+    """The causes of each service with at least `WORTH_SHARE`, tested as `figures` are; client's direction first, largest causes first."""
+    untested = [[_cause(lane, (side, cause)) for side in SIDES for cause in CAUSES] for lane in lanes]
+    worth = [
+        sorted((one for one in lane if any((share or 0) >= WORTH_SHARE for share in one.shares)), key=_most, reverse=True)
+        for lane in untested
+    ]
+    return _tested(worth, lambda _, up: Verdict.MORE if up else Verdict.LESS)
+
+
+def _most(one: _Untested) -> tuple[bool, float]:
+    """Sort key (descending): the client's direction first, then the largest causes."""
+    return one.key[0] == "client", max(sample.mean or 0 for sample in one.samples)  # type: ignore[index]
+
+
+def _figure(lane: Lane, place: int) -> _Untested:
+    level, samples = _sampled(lane, lambda service: service.figures.get(place), FIGURES[place].within)
+    return _Untested(place, level, samples, ())
+
+
+def _cause(lane: Lane, key: tuple[str, str]) -> _Untested:
+    level, samples = _sampled(lane, lambda service: service.ledger[key], Level.CONNECTIONS)
+    lives = [_mean([service.life_ns for service in group if service is not None]) for group in lane.services]
+    shares = tuple(None if sample.mean is None or not life else sample.mean / life for sample, life in zip(samples, lives, strict=True))
+    return _Untested(key, level, samples, shares)
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return math.fsum(values) / len(values) if values else None
+
+
+def _sampled(lane: Lane, taken: Callable[[Service], Sample | None], within: Level) -> tuple[Level | None, tuple[Sample, ...]]:
+    """The level and the sample of each group: one mean per capture if any group has several captures, else values within the capture."""
+    found = [[own for service in group if service is not None and (own := taken(service)) is not None] for group in lane.services]
+    if any(len(group) >= LEAST_SAMPLES for group in lane.services):
+        return Level.CAPTURES, tuple(of_numbers([own.mean for own in group if own.mean is not None]) for group in found)
+    samples = tuple(group[0] if group else of_numbers(()) for group in found)
+    return within if any(sample.count >= LEAST_SAMPLES for sample in samples) else None, samples
+
+
+def _tested(lanes: Sequence[Sequence[_Untested]], told: Callable[[int | tuple[str, str], bool], Verdict]) -> list[list[Compared]]:
+    """Test every group against the first. The p-values of each group are corrected for the number of its tests (Holm)."""
+    flat = [one for lane in lanes for one in lane]
+    groups = len(flat[0].samples) if flat else 0
+    results = [[_difference(one.samples[0], one.samples[group]) for one in flat] for group in range(1, groups)]
+    adjusted = []
+    for column in results:
+        made = [place for place, (tested, _) in enumerate(column) if tested is not None]
+        chances = holm([tested.p for place in made if (tested := column[place][0]) is not None])
+        adjusted.append(dict(zip(made, chances, strict=True)))
+    compared = iter(
+        Compared(
+            one.key,
+            one.level,
+            one.samples,
+            one.shares,
+            tuple(_change(one, group + 1, *results[group][place], adjusted[group].get(place), told) for group in range(groups - 1)),
+        )
+        for place, one in enumerate(flat)
+    )
+    return [[next(compared) for _ in lane] for lane in lanes]
+
+
+def _change(
+    one: _Untested,
+    group: int,
+    tested: Difference | None,
+    method: Method | None,
+    p_adjusted: float | None,
+    told: Callable[[int | tuple[str, str], bool], Verdict],
+) -> Change:
+    first, later = one.samples[0].mean, one.samples[group].mean
+    change = None if first is None or later is None else later - first
+    if change is None or p_adjusted is None:
+        verdict = Verdict.SAME if _without_spread(one.samples[0], one.samples[group]) and change == 0 else Verdict.UNKNOWN
+    elif p_adjusted >= 1 - CONFIDENCE_LEVEL:
+        verdict = Verdict.NONE_SHOWN
+    else:
+        verdict = told(one.key, change > 0)
+    return Change(change, change / first if change is not None and first else None, tested, method, p_adjusted, verdict)
+
+
+def _without_spread(first: Sample, second: Sample) -> bool:
+    return first.variance == second.variance == 0
+
+
+def _difference(first: Sample, second: Sample) -> tuple[Difference | None, Method | None]:
+    """The test result and its method; None if no test is possible, or if all values of both samples are equal."""
+    if _without_spread(first, second) and first.mean == second.mean:
+        return None, None
+    tested = welch(first, second)
+    if tested is not None:
+        return tested, Method.WELCH
+    tested = _one_against_several(first, second)
+    return tested, Method.POOLED if tested is not None else None
+
+
+def _one_against_several(first: Sample, second: Sample) -> Difference | None:
+    """Student's t test of a single value against a sample. It assumes that both have the sample's variance."""
+    several, single = (first, second) if first.variance is not None else (second, first)
+    if several.variance is None or single.count != 1 or first.mean is None or second.mean is None:
+        return None
+    change, freedom = second.mean - first.mean, several.effective_count - 1
+    error = math.sqrt(several.variance * (1 + 1 / several.effective_count))
+    if error == 0:
+        return Difference(change, (change, change), math.copysign(math.inf, change) if change else 0.0, freedom, 0.0 if change else 1.0)
+    half = t_quantile((1 + CONFIDENCE_LEVEL) / 2, freedom) * error
+    return Difference(change, (change - half, change + half), change / error, freedom, two_sided_p(change / error, freedom))

@@ -1,0 +1,282 @@
+"""The text of a comparison, shared by the terminal, Markdown and HTML output: names, figures, verdicts and methods."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from tcptrace_lab.comparison.figures import CONNECTION_TIME, FIGURES, Level
+from tcptrace_lab.comparison.significance import Method, Verdict
+from tcptrace_lab.text import numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tcptrace_lab.comparison.comparison import Comparison
+    from tcptrace_lab.comparison.findings import InGroup, Kind
+    from tcptrace_lab.comparison.match import Lane, Unmatched
+    from tcptrace_lab.comparison.significance import Change, Compared
+    from tcptrace_lab.comparison.t_test import Sample
+
+ARROWS = {"client": "client → server", "server": "server → client"}
+
+VERDICTS = {
+    Verdict.BETTER: "better",
+    Verdict.WORSE: "worse",
+    Verdict.MORE: "more",
+    Verdict.LESS: "less",
+    Verdict.SAME: "the same",
+    Verdict.NONE_SHOWN: "not significant",
+    Verdict.UNKNOWN: "not tested",
+}
+"""Words for each verdict."""
+
+SMALLEST_P = 0.001
+"""Smaller p-values are shown as `p<0.001`."""
+
+_MANY_TIMES = 10
+"""A change to this multiple or more is written as `× 12`, not in percent. A decrease by 99% or more is written as `÷ 120`."""
+
+_NEARLY_ALL = -0.99
+_NO_CHANGE = 0.005
+"""A smaller relative change is written as `±0%`."""
+
+PORTS_NAMED = 5
+"""Maximum number of unmatched ports that are listed; the JSON lists all."""
+
+MIRROR = "peer"
+"""The cause "waiting for a message from the peer". The other direction's causes explain that time, so it is never the largest change."""
+
+_CONNECTION_TIME = FIGURES.index(CONNECTION_TIME)
+
+
+def letter(group: int) -> str:
+    """The group's letter: 0 → A."""
+    return chr(ord("A") + group)
+
+
+def group_name(comparison: Comparison, group: int) -> str:
+    """`before-1`, or `before-1 and 2 more`: the captures of a group."""
+    runs = comparison.groups[group]
+    more = len(runs) - 1
+    return runs[0].name + (f" and {more} more" if more else "")
+
+
+def service_name(lane: Lane) -> str:
+    """`port 443`; several ports if the service was matched as the only one."""
+    ports = lane.server_ports
+    return f"port{'s' if len(ports) > 1 else ''} {', '.join(map(str, ports))}"
+
+
+def connections_of(lane: Lane) -> tuple[str, ...]:
+    """The number of connections of each group: `1`, or `3 + 3 + 2` for three captures."""
+    return tuple(" + ".join("0" if service is None else f"{service.connections:,}" for service in group) for group in lane.services)
+
+
+def figure_name(one: Compared) -> str:
+    """`throughput, client → server`."""
+    if isinstance(one.key, tuple):
+        return f"{one.key[1]}, {ARROWS[one.key[0]]}"
+    figure = FIGURES[one.key]
+    return figure.title if figure.way is None else f"{figure.title}, {ARROWS[figure.way]}"
+
+
+def value(amount: float | None, kind: str) -> str:
+    """A value with its unit; `kind` as in `Figure`."""
+    if amount is None:
+        return numbers.UNKNOWN
+    if kind == "share":
+        return numbers.share(amount)
+    return numbers.rate(amount) if kind == "rate" else numbers.duration(round(amount))
+
+
+def cell(sample: Sample, kind: str) -> str:
+    """`527 ± 12 ms`; without an interval if there is only one value, or all values are equal."""
+    interval = sample.interval
+    said = value(sample.mean, kind)
+    if sample.mean is None or interval is None or interval[0] == interval[1]:
+        return said
+    half = sample.mean - interval[0]
+    if sample.mean == 0:
+        return f"{said} ± {value(half, kind)}"
+    number, unit = said.rsplit(" ", 1) if " " in said else (said.removesuffix("%"), "%")
+    in_unit = half / sample.mean * float(number.replace(",", ""))
+    return f"{number} ± {numbers.said(float(f'{in_unit:.2g}'), 'ratio')[0]} {unit}"
+
+
+def kind_of(one: Compared) -> str:
+    """The kind of its values, as in `Figure`."""
+    return "duration" if isinstance(one.key, tuple) else FIGURES[one.key].kind
+
+
+def change_words(change: Change, kind: str) -> str:
+    """`−91%`, `× 12` or `÷ 120`; the absolute difference if the first mean is 0; a dash if unknown."""
+    if change.change is None:
+        return numbers.UNKNOWN
+    if change.share is None:
+        return "none" if change.change == 0 else f"+{value(change.change, kind)}"
+    if change.share + 1 >= _MANY_TIMES:
+        return f"× {change.share + 1:,.0f}"
+    if -1 < change.share <= _NEARLY_ALL:
+        return f"÷ {1 / (change.share + 1):,.0f}"
+    if abs(change.share) < _NO_CHANGE:
+        return "±0%"
+    return f"{change.share:+.0%}".replace("-", "−")
+
+
+def verdict_words(change: Change, short: Mapping[Verdict, str] | None = None) -> str:
+    """`better, p<0.001`; `not significant, p=0.31`; `not tested`. `short` overrides the words for some verdicts."""
+    said = (short or {}).get(change.verdict, VERDICTS[change.verdict])
+    if change.p_adjusted is None:
+        return said
+    p = f"<{SMALLEST_P}" if change.p_adjusted < SMALLEST_P else f"={change.p_adjusted:.2g}"
+    return f"{said}, p{p}"
+
+
+def sampled_words(one: Compared) -> str:
+    """`3 and 3 captures`: the sample size of each group."""
+    counts = " and ".join(f"{sample.count:,}" for sample in one.samples)
+    return f"{counts} {one.level}" if one.level is not None else counts
+
+
+def headline(comparison: Comparison, group: int) -> str:
+    """The verdict on one group against the first, in one sentence, for the service whose connections changed most in total time."""
+    if not comparison.lanes:
+        return f"{letter(group)}: no service occurs in both groups, so nothing can be compared."
+    lane = max(range(len(comparison.lanes)), key=lambda place: _lost_ns(comparison, place, group))
+    where = f" on {service_name(comparison.lanes[lane])}" if len(comparison.lanes) > 1 else ""
+    told = next((one for one in comparison.figures[lane] if one.key == _CONNECTION_TIME), None)
+    if told is None:
+        return f"{letter(group)}: times are unknown."
+    change = told.changes[group - 1]
+    before, after = (value(told.samples[place].mean, "duration") for place in (0, group))
+    p = verdict_words(change).split(", ")[-1]
+    tested = {
+        Verdict.UNKNOWN: "not tested, with one value each",
+        Verdict.NONE_SHOWN: f"not significant ({p})",
+    }.get(change.verdict, f"significant ({p})")
+    if change.verdict is Verdict.UNKNOWN:
+        tested += _within(comparison.figures[lane], group)
+    moved = _moved(comparison.ledger[lane], group)
+    return f"{letter(group)} {_pace(change)}{where}: {after} instead of {before} per connection; {tested}.{moved}"
+
+
+def _pace(change: Change) -> str:
+    """`is 90% faster`, `is 26% slower`, `takes 12 times as long`, `is 120 times faster`; `takes as long` if the two are equal."""
+    share = change.share
+    if share is None:
+        return "takes longer" if (change.change or 0) > 0 else "takes as long"
+    if abs(share) < _NO_CHANGE:
+        return "takes as long"
+    if share + 1 >= _MANY_TIMES:
+        return f"takes {share + 1:,.0f} times as long"
+    if -1 < share <= _NEARLY_ALL:
+        return f"is {1 / (share + 1):,.0f} times faster"
+    return f"is {abs(share):.0%} {'faster' if share < 0 else 'slower'}"
+
+
+def _within(figures: Sequence[Compared], group: int) -> str:
+    """The most significant figure of samples within captures: `; within these captures, message time, …, is significantly better`."""
+    sure = [one for one in figures if one.changes[group - 1].verdict in {Verdict.BETTER, Verdict.WORSE}]
+    if not sure:
+        return ""
+    best = min(sure, key=lambda one: one.changes[group - 1].p_adjusted or 0)
+    return f"; within these captures, {figure_name(best)}, is significantly {VERDICTS[best.changes[group - 1].verdict]}"
+
+
+def _lost_ns(comparison: Comparison, lane: int, group: int) -> float:
+    """The total change of a service's connection time: change per connection times the number of connections in the first group."""
+    told = next((one for one in comparison.figures[lane] if one.key == _CONNECTION_TIME), None)
+    change = None if told is None else told.changes[group - 1].change
+    first = comparison.lanes[lane].services[0]
+    return abs(change or 0) * max((service.connections for service in first if service is not None), default=0)
+
+
+def _moved(ledger: Sequence[Compared], group: int) -> str:
+    """The cause whose time changed most: ` Largest change: nagle-delayed-ack, client → server, 477 ms less.`."""
+    known = [(abs(one.changes[group - 1].change or 0), one) for one in ledger if one.key[1:] != (MIRROR,)]  # type: ignore[index]
+    amount, most = max(known, key=lambda pair: pair[0], default=(0, None))
+    if most is None or not amount:
+        return ""
+    less = "less" if (most.changes[group - 1].change or 0) < 0 else "more"
+    return f" Largest change: {figure_name(most)}, {value(amount, 'duration')} {less}."
+
+
+def method(comparison: Comparison, group: int) -> list[str]:
+    """Sentences on the samples, the tests, their assumptions, and what they cannot show."""
+    changes = [(one, one.changes[group - 1]) for lane in comparison.figures for one in lane]
+    tests = [change.method for _, change in changes if change.tested is not None]
+    levels = {one.level for one, change in changes if change.tested is not None}
+    told = []
+    if Level.CAPTURES in levels:
+        sizes = " and ".join(str(len(comparison.groups[place])) for place in (0, group))
+        told.append(f"One value per capture ({sizes}), assumed to be independent and nearly normal.")
+    if levels - {None, Level.CAPTURES}:
+        names = " or ".join(sorted(str(level) for level in levels - {None, Level.CAPTURES}))
+        told.append(
+            f"One capture each: the {names} in them are the samples, with a smaller effective number where neighbours are correlated. This "
+            "shows that these two captures differ, not that another run would."
+        )
+    if tests:
+        how = [
+            "Welch's t test" if Method.WELCH in tests else "",
+            "Student's t test of one against several" if Method.POOLED in tests else "",
+        ]
+        told.append(
+            f"{' and '.join(filter(None, how))}, {len(tests)} figures, p-values with Holm's correction; ± is the 95% confidence "
+            "interval of the mean."
+        )
+    if any(change.verdict is Verdict.UNKNOWN and change.change is not None for _, change in changes):
+        told.append("Not tested: one value each has no spread. Capture each case several times.")
+    return told
+
+
+def notes(comparison: Comparison) -> list[str]:
+    """Notes on the whole comparison: different capture points, limited capture quality, assumed matches and unmatched services."""
+    told = []
+    vantages = {known for group in comparison.groups for run in group if (known := tuple(v for v in run.vantages if v != "unknown"))}
+    if len(vantages) > 1:
+        told.append("The capture points differ: RTTs and bytes in flight cannot be compared.")
+    told += [
+        f"{letter(group)} {run.name}: capture quality {'limited' if run.capture['trust']['verdict'] == 'fair' else 'poor'}"
+        for group, runs in enumerate(comparison.groups)
+        for run in runs
+        if run.capture["trust"]["verdict"] != "good"
+    ]
+    told += [
+        f"{service_name(lane)}: assumed to be the same service, as the only one left in each group"
+        for lane in comparison.lanes
+        if lane.matched_by == "only_one"
+    ]
+    told += [_not_compared(comparison, run, list(services)) for run, services in groupby(comparison.unmatched, _capture_of)]
+    return told
+
+
+def _capture_of(one: Unmatched) -> tuple[int, int]:
+    return one.group, one.capture
+
+
+def _not_compared(comparison: Comparison, run: tuple[int, int], services: Sequence[Unmatched]) -> str:
+    """`not compared: ports 21, 8080 and 7 more of A before (12 connections), which another group lacks`; ports with most payload first."""
+    group, capture = run
+    ports = ", ".join(str(one.server_port) for one in services[:PORTS_NAMED])
+    more = f" and {len(services) - PORTS_NAMED:,} more" if len(services) > PORTS_NAMED else ""
+    count = sum(one.connections for one in services)
+    return (
+        f"not compared: port{'' if len(services) == 1 else 's'} {ports}{more} of {letter(group)} {comparison.groups[group][capture].name} "
+        f"({count:,} connection{'' if count == 1 else 's'}), which another group lacks"
+    )
+
+
+def kind_name(kind: Kind) -> str:
+    """`loss, port 443, client → server`."""
+    parts = [kind.id, *(["port " + ", ".join(map(str, kind.server_ports))] if kind.server_ports else [])]
+    return ", ".join([*parts, *([ARROWS[kind.way]] if kind.way else [])])
+
+
+def in_group_words(group: InGroup, captures: int) -> str:
+    """`high, 477 ms`, with the count of captures if there are several (`(2 of 3)`); a dash if the finding is absent."""
+    if group.severity is None:
+        return numbers.UNKNOWN
+    cost = "" if group.cost_ns is None else f", {numbers.duration(round(group.cost_ns))}"
+    return f"{group.severity}{cost}" + (f" ({group.captures} of {captures})" if captures > 1 else "")

@@ -1,0 +1,120 @@
+"""Values of the `{…}` placeholders of an advice: the numbers of this capture, formatted (`causes.rule.Advice`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tcptrace_lab.causes.texts import immediate_ack
+from tcptrace_lab.connections import rates
+from tcptrace_lab.errors import RuleUnusable
+from tcptrace_lab.text import numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tcptrace_lab.findings import path_mtu
+
+SMALLER_SHARE = 0.8
+"""A window smaller than this share of the largest one is stated in addition to it (a heuristic)."""
+
+UNTOLD = "unknown"
+
+
+class Words(dict[str, str]):
+    """Name → words."""
+
+    def __missing__(self, name: str) -> str:
+        """Raise RuleUnusable: the rule uses an unknown placeholder."""
+        raise RuleUnusable(f"a finding has no placeholder {{{name}}}: use one of {', '.join(self)}", remedy="fix the rule")
+
+
+def of(
+    cost_ns: int,
+    share: float,
+    *,
+    kind: Mapping[str, Any],
+    direction: Mapping[str, Any],
+    windows: Sequence[int],
+    large: path_mtu.TooLarge | None,
+) -> Words:
+    """Return all placeholder values for one cause in one direction.
+
+    Args:
+        cost_ns: time that the cause takes.
+        share: share of the direction's active time, 0 to 1.
+        kind: `waits` and `median_ns` of the cause's waits.
+        direction: facts about the direction (`directions`), its rates (`rates.table`), and values of its connection.
+        windows: receive windows in bytes, as the sender knew them during the longest waits.
+        large: segments that are too large for the path, if they are to blame.
+    """
+    waits: int = kind["waits"]
+    words = {
+        "cost": numbers.duration(cost_ns),
+        "share": f"{share:.0%}",
+        "waits": f"{waits:,} wait{'' if waits == 1 else 's'}",
+        "times": numbers.times(waits),
+        "median": numbers.duration(round(kind["median_ns"])),
+        "rtt": numbers.duration(direction["rtt_whole_ns"]) if direction["rtt_whole_ns"] else UNTOLD,
+        "resent": _resent(direction),
+        "round_trips": _round_trips(direction),
+        "window": _window(windows, direction["max_window_bytes"]),
+        "read": numbers.rate(direction["read_bps"]),
+        "plateau": numbers.size(direction["level_flight_bytes"] or direction["max_in_flight_bytes"]),
+        "at_once": immediate_ack.words(direction["receiver_stack"]),
+        "reached": f", at {reached}" if (reached := rates.reached(direction)) else "",
+    }
+    return Words(words | _of_handshake(cost_ns, direction) | _of_size(large))
+
+
+def _resent(direction: Mapping[str, Any]) -> str:
+    """Return the number of segments that were retransmitted. If none was, those that IP IDs show to be lost before the capture point."""
+    if direction["retransmitted_segments"]:
+        return numbers.counted(direction["retransmitted_segments"], "segment")
+    lost = numbers.counted(direction["missing_segments"] or 0, "segment")
+    return f"segments whose originals were lost before the capture point (its IP IDs leave out {lost})"
+
+
+def _window(windows: Sequence[int], most_bytes: int | None) -> str:
+    """Return the size of the receive window: its maximum, and its median during the longest waits if that is smaller (windows may grow)."""
+    ordered = sorted(windows)
+    then_bytes = round((ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2) if ordered else None  # the median
+    if most_bytes is None:
+        return "unknown size" if then_bytes is None else numbers.size(then_bytes)
+    most = f"at most {numbers.size(most_bytes)}"
+    return (
+        most
+        if then_bytes is None or then_bytes > SMALLER_SHARE * most_bytes
+        else f"{numbers.size(then_bytes)} during the waits, {most} overall"
+    )
+
+
+def _round_trips(direction: Mapping[str, Any]) -> str:
+    """Return the range of the RTT, such as `2.1 ms to 106 ms`."""
+    least_ns, seen_ns = direction["rtt_whole_ns"], direction["rtt_max_ns"]
+    if not least_ns:
+        return UNTOLD
+    # An RTT sample covers the path from the capture point to the receiver and back. Only the minimum of the sender's part is known.
+    most_ns = None if seen_ns is None else seen_ns + (0 if direction["near_sender"] else direction["to_sender_ns"])
+    least = f"at least {numbers.duration(least_ns)}"
+    return least if most_ns is None or most_ns <= least_ns else f"{numbers.duration(least_ns)} to {numbers.duration(most_ns)}"
+
+
+def _of_handshake(cost_ns: int, direction: Mapping[str, Any]) -> dict[str, str]:
+    answer_ns = direction["syn_to_synack_ns"]
+    return {
+        "syns": numbers.times(direction["client_syn_segments"]),
+        "answers": numbers.times(direction["server_syn_segments"]),
+        "acked": numbers.duration(direction["synack_to_ack_ns"]),
+        "answer": "an unknown time" if answer_ns is None else numbers.duration(answer_ns),
+        "unanswered": "the whole time" if answer_ns is None else numbers.duration(max(cost_ns - answer_ns, 0)),
+    }
+
+
+def _of_size(large: path_mtu.TooLarge | None) -> dict[str, str]:
+    if large is None:
+        return {}
+    return {
+        "lost_bytes": numbers.size(large.lost_bytes),
+        "passed_bytes": numbers.size(large.passed_bytes),
+        "sent": numbers.times(large.sent),
+    }

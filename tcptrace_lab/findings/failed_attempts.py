@@ -1,0 +1,214 @@
+"""Failed connection attempts: those of one client to one port of one server are one finding.
+
+A client that gets no answer, or is refused, tries again, usually with a new connection each time. So does a client whose connections are
+reset before they carry data. As one finding each, they would hide everything else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import polars as pl
+
+from tcptrace_lab.causes import Confidence, handshake
+from tcptrace_lab.causes.texts import special_cases
+from tcptrace_lab.connections.behaviour import refused
+from tcptrace_lab.findings.finding import Finding, Severity, severity_of
+from tcptrace_lab.schema import SIDES
+from tcptrace_lab.text import numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MOST = 20
+"""Largest number of groups reported: those with most time, then with most attempts."""
+
+LEAST_TIMES = 3
+"""Attempts that took hardly any time are reported from this number on: three of a kind are no coincidence (docs/how-it-decides.md, 2.4)."""
+
+EVIDENCE_ATTEMPTS = 9
+"""Number of attempts whose first and last frame are listed, in addition to the longest wait of the first one."""
+
+CAUSE = "handshake"
+"""The ledger's cause for their time."""
+
+FAILED = special_cases.unanswered(pl.col) | refused(pl.col)
+"""True for rows of `schema.CONNECTIONS` that never opened."""
+
+_opened = (pl.col("client_syn_segments") > 0) & (pl.col("server_syn_segments") > 0)
+_resets = pl.sum_horizontal(*(pl.col(f"{side}_rst_segments") for side in SIDES)) > 0
+RESET = _opened & _resets & (pl.sum_horizontal(*(pl.col(f"{side}_payload_bytes") for side in SIDES)) == 0)
+"""True for connections that opened, carried no data, and were reset."""
+
+_GROUP = ("client_addr", "server_addr", "server_port", "kind")
+_FRAMES = ("first_frame", "last_frame")
+_WORTH_NS = handshake.RULE.advice.worth_ns if handshake.RULE.advice else 0
+
+
+class Words(NamedTuple):
+    """Text for one kind of failure. The `{…}` become a group's numbers."""
+
+    alone: str
+    together: str
+    mechanism: str
+    limits: str
+    remedy: tuple[str, ...]
+
+
+WORDS = {
+    "unanswered": Words(
+        alone="A connection attempt was not answered for {time}",
+        together="{count} connection attempts to {server} were not answered{for_time}",
+        mechanism=(
+            "{client} sent its SYN{again}, and no answer came: the server is down, the address is wrong, or something on the path drops "
+            "the SYN or its answer."
+        ),
+        limits="The capture does not show which of these it is. Would be disproved by: an answer that was not captured.",
+        remedy=(
+            "check that the server is running and has this address",
+            "find what drops the SYN or its answer: a firewall, a missing route, a full accept queue",
+        ),
+    ),
+    "refused": Words(
+        alone="{server} refused a connection after {time}",
+        together="{server} refused {count} connection attempts{for_time}",
+        mechanism="{client} sent its SYN{again}, and a RST came back: no application listens on that port, or a firewall "
+        "refuses the connection.",
+        limits="A firewall that answers for the server looks like the server. Would be disproved by: a SYN-ACK.",
+        remedy=("start the application that should listen there, or correct the port", "let the client wait between attempts (backoff)"),
+    ),
+    "reset": Words(
+        alone="",
+        together="{count} connections to {server} were reset before they carried data",
+        mechanism="Each connection was opened, and {who} reset it before any data was sent.",
+        limits="Health checks and scanners do this on purpose. Would be disproved by: data that was not captured.",
+        remedy=("find what resets them: a health check is harmless, a server that is overloaded or out of processes is not",),
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Failed attempts of one kind, of one client to one port of one server.
+
+    Attributes:
+        kind: a key of `WORDS`.
+        client: address of the client.
+        server: address and port of the server.
+        conn: the first attempt.
+        count: number of attempts.
+        syns: number of SYNs that the client sent in all of them.
+        ns: time in which at least one attempt was in progress.
+        span_ns: from the start of the first attempt to the end of the last.
+        by_server: whether the server sent a RST in any of them.
+        frames: first and last frame of each of the first `EVIDENCE_ATTEMPTS` attempts.
+    """
+
+    kind: str
+    client: str
+    server: str
+    conn: int
+    count: int
+    syns: int
+    ns: int
+    span_ns: int
+    by_server: bool
+    frames: tuple[int, ...]
+
+
+def groups(connections: pl.LazyFrame) -> list[Group]:
+    """Return the groups that are worth a finding.
+
+    Args:
+        connections: rows of `schema.CONNECTIONS`; some columns of failed connections are held in memory.
+    """
+    col = pl.col
+    kind = (
+        pl.when(refused(pl.col))
+        .then(pl.lit("refused"))
+        .when(special_cases.unanswered(pl.col))
+        .then(pl.lit("unanswered"))
+        .otherwise(pl.lit("reset"))
+    )
+    taken_until = col("last_ts_ns").cum_max().shift(1)
+    own_ns = (col("last_ts_ns") - pl.max_horizontal("first_ts_ns", taken_until)).clip(0)
+    asked = (*_GROUP[:-1], "conn", "client_syn_segments", "server_rst_segments", "first_ts_ns", "last_ts_ns", *_FRAMES)
+    rows = connections.filter(FAILED | RESET).select(*asked, kind=kind).collect()
+    if rows.is_empty():
+        return []
+    failed = (
+        rows.lazy()
+        .sort("first_ts_ns", "conn")
+        .group_by(_GROUP, maintain_order=True)
+        .agg(
+            col("conn").first(),
+            count=pl.len(),
+            syns=col("client_syn_segments").sum(),
+            ns=own_ns.sum(),
+            span_ns=col("last_ts_ns").max() - col("first_ts_ns").min(),
+            by_server=(col("server_rst_segments") > 0).any(),
+            frames=pl.concat_list(*(col(name).head(EVIDENCE_ATTEMPTS) for name in _FRAMES)),
+        )
+    )
+    worth = (col("count") >= LEAST_TIMES) | ((col("kind") != "reset") & (col("ns") >= _WORTH_NS))
+    lasting = pl.when(col("kind") != "reset").then("ns").otherwise(0)
+    most = failed.filter(worth).top_k(MOST, by=[lasting, "count", "conn"], reverse=[False, False, True]).collect()
+    return [_group(row) for row in most.sort(lasting, "count", "conn", descending=[True, True, False]).iter_rows(named=True)]
+
+
+def _group(row: dict[str, Any]) -> Group:
+    address = row["server_addr"]
+    return Group(
+        kind=row["kind"],
+        client=row["client_addr"],
+        server=f"[{address}]:{row['server_port']}" if ":" in address else f"{address}:{row['server_port']}",
+        conn=row["conn"],
+        count=row["count"],
+        syns=row["syns"],
+        ns=row["ns"] or 0,
+        span_ns=row["span_ns"] or 0,
+        by_server=row["by_server"],
+        frames=tuple(sorted({frame for pair in row["frames"] for frame in pair})),
+    )
+
+
+def finding(group: Group, waits: Sequence[int]) -> Finding:
+    """Return the finding on a group.
+
+    Args:
+        group: the failed attempts.
+        waits: frames around the longest waits of the first attempt; if there are several attempts, around one wait only.
+    """
+    words, alone = WORDS[group.kind], group.count == 1
+    again = group.syns - group.count
+    times = numbers.times(again)
+    told = {
+        "client": "The client" if alone else group.client,
+        "server": group.server,
+        "count": f"{group.count:,}",
+        "time": numbers.duration(group.ns),
+        "for_time": f", for {numbers.duration(group.ns)}" if group.ns else "",
+        "again": "" if not again else f" and retransmitted it {times}" if alone else f" {group.syns:,} times in {group.count:,} attempts",
+        "who": "the server" if group.by_server else "the client",
+    }
+    costs = group.kind != "reset" and group.ns > 0
+    share = group.ns / group.span_ns if costs else None
+    return Finding(
+        id=handshake.RULE.advice.finding if handshake.RULE.advice else CAUSE,
+        severity=Severity.INFO if group.kind == "reset" and not group.by_server else severity_of(share or 0),
+        confidence=Confidence.PROVED,
+        conn=group.conn,
+        from_client=True,
+        cost_ns=group.ns if costs else None,
+        cost_share=share,
+        title=(words.alone if alone else words.together).format_map(told),
+        mechanism=words.mechanism.format_map(told),
+        evidence_frames=tuple(sorted({*group.frames, *waits})),
+        limits=words.limits,
+        remedy=words.remedy,
+        predicted_gain=None,
+        source=handshake.RULE.source,
+        causes=frozenset({CAUSE}) if costs else frozenset(),
+        connections=group.count,
+    )

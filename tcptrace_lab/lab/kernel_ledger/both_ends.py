@@ -1,0 +1,194 @@
+"""What only both ends of a connection show: bytes on their way, queues on the path, ACKs that were held, and whose turn it was to write."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+from tcptrace_lab.lab.kernel_ledger.events import RECEIVED, TRANSMIT, WRITE
+from tcptrace_lab.lab.kernel_ledger.sockets import SEQ_SPACE, ahead
+from tcptrace_lab.text.numbers import NS_PER_MS, NS_PER_S
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from tcptrace_lab.lab.kernel_ledger.sockets import Event, Life
+
+Spans = list[tuple[int, int]]
+
+OWN_TURN, PEER_TURN = "own-turn", "peer-turn"
+"""Nothing is to be sent, and this program writes next, or the other one does."""
+PEER_HELD, PEER_IN_TRANSIT = "peer-held", "peer-in-transit"
+"""Nothing is to be sent, and the other program has written: its TCP holds bytes, or they are on their way."""
+SENT_ALL = "sent-all"
+"""Neither program writes again."""
+IN_TRANSIT, UNACKED, ROUND_TRIP, QUEUE, ACK_HELD = "in-transit", "unacked", "round-trip", "queue", "ack-held"
+"""Bytes have not arrived; are not acknowledged; are not, and their ACK can still be on its way; are later than the path's
+delay; have arrived, and their ACK is held (all the way of the two)."""
+PACED_AS_LINE = "paced-as-line"
+"""Pacing leaves no less than the path carries: the path's rate, not the sender, spaces the bytes."""
+
+LEAST_QUEUE_NS = NS_PER_MS
+"""A packet that takes so much longer than the fastest one was in a queue; a choice, above the relay's own variation."""
+QUEUE_SHARE = 0.1
+"""Or longer by this share of the fastest; a choice."""
+LINE_SHARE = 0.8
+"""Pacing at this share of the line's rate or faster fills it: a path is called full from there on (a heuristic)."""
+LEAST_LATE = 10
+"""A line's rate is measured over so many packets that came out of its queue one after the other, or more; a choice."""
+ACK_HELD_NS = 20 * NS_PER_MS
+"""An ACK that leaves so long after the data arrived was held: half of Linux' shortest delayed ACK, TCP_DELACK_MIN."""
+
+
+@dataclass(slots=True)
+class Between:
+    """What one direction's bytes did between the two sockets.
+
+    Attributes:
+        least_transit_ns: the fastest packet; None where none was seen at both ends.
+        queues: when packets were later than the path's delay.
+        acks_held: when the receiver held an ACK: from the departure of the data to the arrival of the ACK.
+        arrivals: when data arrived.
+        line_rate: bytes of payload that came out of the path's queue per second; None where there was hardly a queue.
+    """
+
+    least_transit_ns: int | None = None
+    queues: Spans = field(default_factory=list)
+    acks_held: Spans = field(default_factory=list)
+    arrivals: list[int] = field(default_factory=list)
+    line_rate: float | None = None
+
+
+def between(sender: Life, receiver: Life | None) -> Between:
+    """Follow each data segment from the one socket to the other, and each ACK to its departure."""
+    if receiver is None:
+        return Between()
+    trips = _trips(sender, receiver)
+    held = joined(_acks_held(receiver, trips))
+    if not trips:
+        return Between(acks_held=held)
+    least_ns = min(trip.ns for trip in trips)
+    slack_ns = max(LEAST_QUEUE_NS, int(QUEUE_SHARE * least_ns))
+    is_late = [trip.ns > least_ns + slack_ns for trip in trips]
+    queues = joined((trip.left_ns + least_ns, trip.arrived_ns) for trip, late in zip(trips, is_late, strict=True) if late)
+    return Between(least_ns, queues, held, [trip.arrived_ns for trip in trips], _line_rate(trips, is_late))
+
+
+class _Trip(NamedTuple):
+    """One data segment that was seen at both sockets."""
+
+    left_ns: int
+    arrived_ns: int
+    payload_bytes: int
+
+    @property
+    def ns(self) -> int:
+        """How long it took."""
+        return self.arrived_ns - self.left_ns
+
+
+def _trips(sender: Life, receiver: Life) -> list[_Trip]:
+    """In the order of their arrival. A segment that was sent again is the earliest of its kind that has not arrived."""
+    left: dict[tuple[int, int], deque[int]] = {}
+    for event in sender.events:
+        if event.kind == TRANSMIT and event.detail_bytes > 0:
+            left.setdefault((event.detail_seq, event.detail_bytes), deque()).append(event.time_ns)
+    trips: list[_Trip] = []
+    for event in receiver.events:
+        sent = left.get((event.detail_seq, event.detail_bytes)) if event.kind == RECEIVED else None
+        if sent and sent[0] <= event.time_ns:
+            trips.append(_Trip(sent.popleft(), event.time_ns, event.detail_bytes))
+    return trips
+
+
+def _acks_held(receiver: Life, trips: Sequence[_Trip]) -> Iterator[tuple[int, int]]:
+    """From the departure of data whose ACK was held to the arrival of that ACK, which takes as long as the data."""
+    took_ns = {trip.arrived_ns: trip.ns for trip in trips}
+    waiting: deque[tuple[int, int]] = deque()  # data that is not acknowledged: the byte behind it, and when it arrived
+    for event in receiver.events:
+        if event.kind == RECEIVED and event.detail_bytes > 0:
+            waiting.append(((event.detail_seq + event.detail_bytes) % SEQ_SPACE, event.time_ns))
+        elif event.kind == TRANSMIT and waiting and ahead(event.detail_ack, waiting[0][0]) >= 0:
+            arrived_ns = waiting[0][1]
+            if event.time_ns - arrived_ns >= ACK_HELD_NS:
+                yield arrived_ns - took_ns.get(arrived_ns, 0), event.time_ns + took_ns.get(arrived_ns, 0)
+            while waiting and ahead(event.detail_ack, waiting[0][0]) >= 0:
+                waiting.popleft()
+
+
+def _line_rate(trips: Sequence[_Trip], is_late: Sequence[bool]) -> float | None:
+    """Bytes per second, over packets that waited in a queue behind one that did."""
+    behind = [
+        (after.arrived_ns - before.arrived_ns, after.payload_bytes)
+        for (before, after), both_late in zip(pairwise(trips), map(all, pairwise(is_late)), strict=True)
+        if both_late
+    ]
+    took_ns = sum(ns for ns, _ in behind)
+    return sum(size for _, size in behind) * NS_PER_S / took_ns if len(behind) >= LEAST_LATE and took_ns else None
+
+
+def joined(spans: Iterable[tuple[int, int]]) -> Spans:
+    """Spans that touch or overlap as one; in order."""
+    found: Spans = []
+    for start_ns, end_ns in sorted(spans):
+        if found and start_ns <= found[-1][1]:
+            found[-1] = found[-1][0], max(found[-1][1], end_ns)
+        else:
+            found.append((start_ns, end_ns))
+    return found
+
+
+def within(spans: Spans, moment_ns: int) -> bool:
+    """Whether a moment is in one of the spans."""
+    at = bisect_right(spans, moment_ns, key=lambda span: span[0]) - 1
+    return at >= 0 and moment_ns < spans[at][1]
+
+
+class Sides:
+    """Both ends of a connection at any moment, from the events of each."""
+
+    def __init__(self, here: Life, there: Life | None) -> None:
+        self._there = there.events if there is not None else []
+        self._there_times = [event.time_ns for event in self._there]
+        self._here_writes = _writes(here.events)
+        self._there_writes = _writes(self._there)
+
+    def changes(self, start_ns: int, end_ns: int) -> list[int]:
+        """When something happened at the other end in between."""
+        return self._there_times[bisect_right(self._there_times, start_ns) : bisect_right(self._there_times, end_ns - 1)]
+
+    def turn(self, here: Event, moment_ns: int) -> str:
+        """Whose turn it is at a moment at which this end's state is that of `here` and nothing is unsent."""
+        there = self._state_there(moment_ns)
+        if there is not None and there.unsent_bytes > 0:
+            return PEER_HELD
+        if there is not None and ahead(there.snd_nxt, here.rcv_nxt) > 0:
+            return PEER_IN_TRANSIT
+        own, other = _next(self._here_writes, moment_ns), _next(self._there_writes, moment_ns)
+        if own is None and other is None:
+            return SENT_ALL
+        return OWN_TURN if other is None or (own is not None and own <= other) else PEER_TURN
+
+    def in_transit(self, here: Event, moment_ns: int) -> bool:
+        """Whether bytes of this end have not arrived at the other."""
+        there = self._state_there(moment_ns)
+        return there is not None and ahead(here.snd_nxt, there.rcv_nxt) > 0
+
+    def _state_there(self, moment_ns: int) -> Event | None:
+        at = bisect_right(self._there_times, moment_ns) - 1
+        # What is told before something changes holds until then; the next event knows more.
+        if at + 1 < len(self._there) and self._there[at + 1].kind in {RECEIVED, WRITE}:
+            at += 1
+        return self._there[at] if at >= 0 else None
+
+
+def _writes(events: Sequence[Event]) -> list[int]:
+    return [event.time_ns for event in events if event.kind == WRITE]
+
+
+def _next(times: Sequence[int], moment_ns: int) -> int | None:
+    at = bisect_right(times, moment_ns)
+    return times[at] if at < len(times) else None

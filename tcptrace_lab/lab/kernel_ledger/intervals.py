@@ -1,0 +1,135 @@
+"""The events of one sender as intervals of time: which gates were closed in each, and which of them opened last.
+
+The state of an interval is that of the event at its end where that is told before anything changes (a segment is about to be processed, a
+program begins to write), else that at its begin.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from tcptrace_lab.lab.kernel_ledger.events import ASKED_QUEUE, READ, RECEIVED, RETRANSMIT, SETTLED, STATE, TRANSMIT, WRITE, WRITTEN
+from tcptrace_lab.lab.kernel_ledger.gates import CA_RECOVERY, NOTHING, OWN_BOUND, TAIL_PROBE, TIMEOUT, TIMERS, closed
+from tcptrace_lab.lab.kernel_ledger.sockets import ahead
+from tcptrace_lab.text.numbers import NS_PER_MS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tcptrace_lab.lab.kernel_ledger.sockets import Event
+
+MOST_SEGMENTS = 64
+"""A buffer of 64 KB that is sent again leaves in so many segments at most, and some other records may lie between; a bound, no source."""
+AT_ONCE_NS = NS_PER_MS
+"""The kernel tells of a retransmission within microseconds; on a busy machine later."""
+
+_BEFORE_CHANGE = frozenset({RECEIVED, WRITE, ASKED_QUEUE})
+_AFTER_CHANGE = frozenset({SETTLED, WRITTEN, READ, STATE})
+_RESTARTS_TIMER = frozenset({RECEIVED, TRANSMIT, RETRANSMIT})
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A time in which one set of gates was closed.
+
+    Attributes:
+        event: the sender's state meanwhile.
+        gates: those that were closed, in the kernel's order.
+        last: those of them that opened last; several where one event opened them.
+    """
+
+    start_ns: int
+    end_ns: int
+    event: Event
+    gates: tuple[str, ...]
+    last: tuple[str, ...] = ()
+
+
+def intervals(events: Sequence[Event]) -> list[Interval]:
+    """The life of a sender, from its first event to its last, without gaps."""
+    found: list[Interval] = []
+    timers = _timers(events)
+    bounded = _bounded(events)
+    for index, (before, after) in enumerate(pairwise(events)):
+        if after.time_ns <= before.time_ns:
+            continue
+        state = after if after.kind in _BEFORE_CHANGE or before.kind not in _AFTER_CHANGE else before
+        for start_ns, end_ns in _around(state.paced_until_ns, before.time_ns, after.time_ns):
+            gates = closed(state, start_ns)
+            if bounded[index] and gates == (NOTHING,):
+                gates = (OWN_BOUND,)
+            if timer := timers[index]:
+                gates = (timer, *gates)
+            found.append(Interval(start_ns, end_ns, state, gates))
+    return _with_last(found, {event.time_ns for event in events if _departs(event)})
+
+
+def _around(moment_ns: int, start_ns: int, end_ns: int) -> list[tuple[int, int]]:
+    if start_ns < moment_ns < end_ns:
+        return [(start_ns, moment_ns), (moment_ns, end_ns)]
+    return [(start_ns, end_ns)]
+
+
+def _departs(event: Event) -> bool:
+    return event.kind == RETRANSMIT or (event.kind == TRANSMIT and event.detail_bytes > 0)
+
+
+def _timers(events: Sequence[Event]) -> list[str | None]:
+    """For the time after each event, whether a retransmission timer ran meanwhile that then fired.
+
+    A retransmission under a higher count of timeouts was sent by the retransmission timer, one outside of recovery by the timer of a tail
+    loss probe; either runs since the last segment that was received or sent. The kernel tells of a retransmission after its departure.
+    """
+    timers: list[str | None] = [None] * len(events)
+    for index, event in enumerate(events):
+        if event.kind != RETRANSMIT:
+            continue
+        own = {at for at in range(max(index - MOST_SEGMENTS, 0), index) if _is_part(events[at], event)}
+        since = next((at for at in range(index - 1, -1, -1) if events[at].kind in _RESTARTS_TIMER and at not in own), 0)
+        timer = TIMEOUT if event.retransmits > events[since].retransmits else TAIL_PROBE if event.ca_state < CA_RECOVERY else None
+        if timer is not None:
+            fired = min(own, default=index)
+            timers[since:fired] = [timer] * (fired - since)
+    return timers
+
+
+def _is_part(departure: Event, retransmission: Event) -> bool:
+    """Whether a segment that left is, or is a part of, what the kernel then tells to have sent again."""
+    offset = ahead(departure.detail_seq, retransmission.detail_seq)
+    recent = retransmission.time_ns - departure.time_ns <= AT_ONCE_NS
+    return departure.kind == TRANSMIT and departure.detail_bytes > 0 and 0 <= offset < retransmission.detail_bytes and recent
+
+
+def _bounded(events: Sequence[Event]) -> list[bool]:
+    """For the time after each event, whether the program, with bytes unacknowledged, asks how many they are until it writes more."""
+    bounded = [False] * len(events)
+    asked_since: int | None = None
+    for index, event in enumerate(events):
+        if event.kind == ASKED_QUEUE and event.unacked_bytes > 0 and asked_since is None:
+            asked_since = index
+        elif event.kind == WRITE and asked_since is not None:
+            bounded[asked_since:index] = [True] * (index - asked_since)
+            asked_since = None
+        elif event.kind == WRITE:
+            asked_since = None
+    return bounded
+
+
+def _with_last(found: Sequence[Interval], departures: set[int]) -> list[Interval]:
+    """Each interval with the gates that opened last: from its begin on, until the next departure, each stays closed for some time.
+
+    What a timer sends passes gates that are still closed; so the timer is what opened last.
+    """
+    ends: dict[str, int] = {}
+    done: list[Interval] = []
+    for interval in reversed(found):
+        if interval.end_ns in departures:
+            ends = {}
+        ends = {gate: ends.get(gate, interval.end_ns) for gate in interval.gates}
+        latest = max(ends.values())
+        last = tuple(gate for gate in interval.gates if ends[gate] == latest)
+        done.append(replace(interval, last=last[:1] if interval.gates[0] in TIMERS else last))
+    done.reverse()
+    return done

@@ -1,0 +1,155 @@
+"""Transfers with known causes of waiting, and how much of that time the ledger assigns to these causes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from tcptrace_lab.engine.segments import read
+from tcptrace_lab.lab.experiment import Experiment, Outcome, run
+from tcptrace_lab.lab.hosts import sender_limits
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from tcptrace_lab.engine.segments import Tables
+
+KNOWN_SHARE, OTHER_SHARE, UNKNOWN_SHARE = 0.90, 0.03, 0.05
+"""Criteria for the ledger: minimum share of a known cause's time that it assigns to this cause; maximum share of all time by which any
+cause may exceed its own time; and maximum share of unknown time."""
+
+WHOSE: Mapping[str, str] = {
+    "receiver-window": sender_limits.WINDOW,
+    "zero-window": sender_limits.WINDOW,
+    "loss-recovery": sender_limits.LOSS,
+    "timeout": sender_limits.LOSS,
+    "congestion-window": sender_limits.LOSS,
+    "slow-start": sender_limits.SLOW_START,
+    "nagle": sender_limits.NAGLE,
+    "nagle-delayed-ack": sender_limits.NAGLE,
+    "send-buffer": sender_limits.SEND_BUFFER,
+    "network": sender_limits.NETWORK,
+    "application": sender_limits.APPLICATION,
+    "peer": sender_limits.PEER,
+}
+"""The ledger's cause → the witness's state. Other causes never occur in these transfers, so they are always wrong."""
+
+NOTHING_HOLDS = frozenset({"network", "application", "peer", "handshake", "close", "unknown"})
+"""Causes in which TCP does not limit the sender. The time of bytes in flight belongs to one of these, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A transfer and the states (`sender_limits`) that it is designed to produce.
+
+    Attributes:
+        experiment: the experiment.
+        due: the states of its connection, or of the first one of several.
+        beside: the states of the other connections.
+    """
+
+    experiment: Experiment
+    due: frozenset[str]
+    beside: tuple[frozenset[str], ...] = ()
+
+    @property
+    def dues(self) -> tuple[frozenset[str], ...]:
+        """The states of each connection, in order of their start."""
+        return self.due, *self.beside
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The ledger and the witness of the client's direction, from its first data to its last.
+
+    Attributes:
+        due: the states that the transfer is designed to produce.
+        found: the ledger's causes → share of that time.
+        truth: the witness's states → share of that time.
+    """
+
+    due: frozenset[str]
+    found: Mapping[str, float]
+    truth: Mapping[str, float]
+
+    def given(self, state: str) -> float:
+        """The share that the ledger assigns to a state."""
+        return sum(share for cause, share in self.found.items() if WHOSE.get(cause, cause) == state)
+
+    @property
+    def least(self) -> float:
+        """The share of a due state's time that the ledger assigns to it; the minimum over the due states."""
+        return min(min(self.given(state) / self.truth[state], 1.0) if self.truth.get(state) else 0.0 for state in self.due)
+
+    @property
+    def worst_other(self) -> tuple[str, float]:
+        """The cause that most exceeds its own time, and by which share."""
+        held = {WHOSE.get(cause, cause) for cause in self.found if cause not in NOTHING_HOLDS}
+        beyond = {state: self.given(state) - self.truth.get(state, 0.0) for state in held}
+        return max(beyond.items(), key=lambda item: item[1], default=("", 0.0))
+
+    @property
+    def holds(self) -> bool:
+        """Whether the ledger finds the known causes, and no other."""
+        unknown = self.found.get("unknown", 0.0)
+        return self.least >= KNOWN_SHARE and self.worst_other[1] <= OTHER_SHARE and unknown < UNKNOWN_SHARE
+
+
+def make(known: Known, folder: Path) -> Outcome:
+    """Perform the transfer, with a witness."""
+    return run(replace(known.experiment, witnessed=True), folder)
+
+
+def judge(known: Known, outcome: Outcome, vantage: str, conn: int = 0) -> Verdict:
+    """The ledger of connection `conn` in one capture of a transfer, with its witness's states.
+
+    Shares refer to the time from the client's first data to its last, as sent.
+    """
+    sent = _data(read(outcome.captures["client"]), conn)
+    total = sent[1] - sent[0] or 1
+    tables = read(outcome.captures[vantage], worth=())
+    first, last = _data(tables, conn)
+    within = tables.ledger.filter(_mine(conn), pl.col("start_ns") >= first, pl.col("end_ns") <= last)
+    sums = within.group_by("cause").agg(ns=(pl.col("end_ns") - pl.col("start_ns")).sum()).collect()
+    seen = outcome.witnesses[conn]
+    forward = known.experiment.medium.forward
+    log = outcome.relay.forward_log if outcome.relay is not None and forward.rate_bps is not None else None
+    truth = seen.truth(*sent, nodelay=known.experiment.options.nodelay, forward=log)
+    return Verdict(
+        known.dues[conn], {cause: ns / total for cause, ns in sums.iter_rows()}, {state: ns / total for state, ns in truth.items()}
+    )
+
+
+def late_ns(known: Known, outcome: Outcome) -> int | None:
+    """Difference between the slowest and the fastest packet's path delay, computed per direction; the larger one.
+
+    A path that only delays packets takes equally long for all of them. More time comes from a busy machine, and the server's ledger
+    correctly assigns it to the network. None if the path has a rate limit, or if packets were lost.
+    """
+    if known.experiment.medium.forward.rate_bps is not None:
+        return None
+    here, there = (
+        read(outcome.captures[end]).segments.filter(pl.col("conn") == 0).select("from_client", "ts_ns").collect()
+        for end in ("client", "server")
+    )
+    most_ns = 0
+    for from_client in (True, False):
+        own, others = (rows.filter(pl.col("from_client") == from_client)["ts_ns"] for rows in (here, there))
+        if own.len() != others.len():
+            return None
+        took_ns = (others - own).to_list() if from_client else (own - others).to_list()
+        most_ns = max(most_ns, max(took_ns, default=0) - min(took_ns, default=0))
+    return most_ns
+
+
+def _mine(conn: int) -> pl.Expr:
+    return (pl.col("conn") == conn) & pl.col("from_client")
+
+
+def _data(tables: Tables, conn: int) -> tuple[int, int]:
+    """Capture times of the client's first and last data."""
+    times = tables.segments.filter(_mine(conn) & (pl.col("payload_bytes") > 0)).select("ts_ns").collect()["ts_ns"]
+    return times[0], times[-1]

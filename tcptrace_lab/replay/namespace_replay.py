@@ -1,0 +1,183 @@
+"""Run a schedule in private network namespaces and capture it. The path has the schedule's delay, rate, loss and MTU.
+
+No packet leaves the machine, and nothing remains afterwards: only this process holds the namespaces, and dumpcap ends with it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from tcptrace_lab.errors import LabFailed
+from tcptrace_lab.lab.capturing.capture import capturing
+from tcptrace_lab.lab.experiment import SNAPLEN_BYTES, in_real_time
+from tcptrace_lab.lab.known_causes.transfers import LARGEST_TAP
+from tcptrace_lab.lab.networks.network import LOOPBACK_MTU_BYTES, Kind, Medium
+from tcptrace_lab.lab.networks.path import BITS_PER_BYTE, PathModel
+from tcptrace_lab.replay.schedule import End
+from tcptrace_lab.replay.socket_replay import Done, connect, prepared, serve
+from tcptrace_lab.text.numbers import NS_PER_S
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tcptrace_lab.lab.networks.network import Network
+    from tcptrace_lab.replay.schedule import Between, Schedule, Way
+
+NEAR_NS: Final = 1_000_000
+"""A path with a shorter RTT is a veth pair without the relay, because the relay alone adds a tenth of this time."""
+
+PORT, CLIENT_PORT = 5001, 40_001
+GRACE_S: Final = 15.0
+SLOWEST: Final = 3.0
+"""A replay fails after this many times the original's duration plus `GRACE_S`, plus an allowance for the path."""
+MOST_ROUNDS: Final = 20
+"""Round trips allowed for slow start and for opening and closing: 2^15 initial windows are half a gigabyte."""
+
+_CALIBRATION_NS: Final = 1_000_000
+_CALIBRATIONS: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """Result of a replay.
+
+    Attributes:
+        capture: the capture file.
+        client, server: what the ends did.
+    """
+
+    capture: Path
+    client: Done
+    server: Done
+
+
+def play(schedule: Schedule, capture: Path, *, timeout_s: float | None = None, at: str = "client") -> Played:
+    """Run a schedule between two network namespaces, and capture it.
+
+    Args:
+        schedule: what both ends do, and the path.
+        capture: pcapng file to create.
+        timeout_s: limit for the transfer; None: `patience_s`.
+        at: the end at which to capture: `client` or `server`.
+
+    Raises:
+        LabFailed: missing rights, or a kernel feature failed; EndFailed: the connection failed.
+        MissingTool: dumpcap, ip, ethtool or setpriv is not installed.
+        UsageError: the kernel refuses a socket option.
+    """
+    limit_s = timeout_s or patience_s(schedule)
+    with in_real_time(), ExitStack() as stack:
+        network = stack.enter_context(medium(schedule.path).network())
+        kept = stack.enter_context(
+            capturing(network.points[at], capture, snaplen_bytes=SNAPLEN_BYTES, lifetime_s=round(limit_s + 2 * GRACE_S))
+        )
+        client, server = _both(schedule, network, limit_s)
+        kept.await_end(1)
+    return Played(capture, client, server)
+
+
+def expected_s(schedule: Schedule) -> float:
+    """Expected duration: the original's, or the total pauses of the applications, whichever is longer."""
+    thinking_s = sum(end.thinking_ns for end in schedule.ends()) / NS_PER_S
+    said = schedule.source.get("duration_s", 0.0)
+    return max(thinking_s, float(said) if isinstance(said, (int, float)) else 0.0)
+
+
+def patience_s(schedule: Schedule) -> float:
+    """Time limit of a replay. It allows for a longer delay and a lower rate than the original's."""
+    path, ends = schedule.path, schedule.ends()
+    rounds = MOST_ROUNDS + sum(len(task) for end in ends for task in end.tasks)
+    waiting_s = rounds * sum(way.delay_ns for way in path.ways) / NS_PER_S
+    draining_s = sum(
+        end.written_bytes * BITS_PER_BYTE / way.rate_bps for end, way in zip(ends, path.ways, strict=True) if way.rate_bps is not None
+    )
+    return expected_s(schedule) * SLOWEST + GRACE_S + waiting_s + draining_s
+
+
+def _both(schedule: Schedule, network: Network, limit_s: float) -> tuple[Done, Done]:
+    """Run both ends, each in its own network namespace: the server in a new thread, the client in this one."""
+    listening = threading.Event()
+    results: dict[str, Done] = {}
+    failures: list[BaseException] = []
+
+    def server() -> None:
+        try:
+            with network.server.entered():
+                results["server"] = serve(schedule.server, (network.server_address, PORT), limit_s, lambda _: listening.set(), limit_s)
+        except BaseException as error:  # noqa: BLE001  (raised in the main thread)
+            failures.append(error)
+        finally:
+            listening.set()
+
+    thread = threading.Thread(target=server, name="server", daemon=True)
+    thread.start()
+    listening.wait(limit_s)
+    try:
+        if not failures:
+            with network.client.entered():
+                results["client"] = connect(schedule.client, (network.server_address, PORT), limit_s, (network.client_address, CLIENT_PORT))
+    except LabFailed as error:
+        failures.append(error)
+    thread.join(limit_s)
+    if failures:
+        raise failures[0]
+    if thread.is_alive():
+        raise LabFailed(f"the server's end was not done after {limit_s:.0f} s")
+    return results["client"], results["server"]
+
+
+def medium(path: Between) -> Medium:
+    """Choose how to build the path: loopback, a veth pair, or the relay between two tun or tap interfaces.
+
+    Raises:
+        MissingTool, LabFailed: the relay cannot be calibrated.
+    """
+    plain = all(way.rate_bps is None and not way.lost and not way.loss_share for way in path.ways)
+    sysctls = (("net.ipv4.tcp_timestamps", int(path.timestamps)), ("net.ipv4.tcp_sack", int(path.sack)))
+    if path.loopback and plain:
+        return Medium("lo", LOOPBACK_MTU_BYTES, ipv6=path.ipv6, sysctls=sysctls)
+    mtu = min(path.mtu_bytes, LOOPBACK_MTU_BYTES - 1)
+    if plain and path.round_trip_ns < NEAR_NS:
+        return Medium("veth", mtu, ipv6=path.ipv6, sysctls=sysctls)
+    kind: Kind = "tap" if mtu <= LARGEST_TAP else "tun"
+    own_ns = relay_ns() if path.round_trip_ns >= NEAR_NS else 0
+    forward, backward = (_model(way, own_ns) for way in path.ways)
+    return Medium(kind, mtu, ipv6=path.ipv6, forward=forward, backward=backward, sysctls=sysctls)
+
+
+def _model(way: Way, own_ns: int) -> PathModel:
+    return PathModel(
+        delay_s=max(0, way.delay_ns - own_ns) / NS_PER_S, rate_bps=way.rate_bps, lost=frozenset(way.lost), loss_rate=way.loss_share
+    )
+
+
+_relay_ns: list[int] = []
+
+
+def relay_ns() -> int:
+    """One-way delay in ns that the relay itself adds on this machine, measured once. It is subtracted from the delay of the path."""
+    if not _relay_ns:
+        path = PathModel(delay_s=_CALIBRATION_NS / NS_PER_S)
+        with in_real_time(), Medium("tap", 1500, forward=path, backward=path).network() as network:
+            took = min(_handshake_ns(network, number) for number in range(_CALIBRATIONS))
+        _relay_ns.append(max(0, (took - 2 * _CALIBRATION_NS) // 2))
+    return _relay_ns[0]
+
+
+def _handshake_ns(network: Network, number: int) -> int:
+    """Duration of a `connect` call, in ns."""
+    end = End(((),))
+    with network.server.entered():
+        listener = prepared(end, ipv6=False, timeout_s=GRACE_S)
+    with network.client.entered():
+        client = prepared(end, ipv6=False, timeout_s=GRACE_S)
+    with listener, client:
+        listener.bind((network.server_address, PORT + number))
+        listener.listen(1)
+        start_ns = time.monotonic_ns()
+        client.connect((network.server_address, PORT + number))
+        return time.monotonic_ns() - start_ns

@@ -1,0 +1,239 @@
+"""Decide whether a schedule still shows the stall, by the model that was fitted to the capture: fast and reproducible.
+
+A schedule shows the stall if two conditions hold:
+
+- Its sender waits for the original's cause, about as long as one of the original's waits, and has data to send after that wait.
+- The cure that the finding recommends removes the wait and shortens the transfer.
+
+Both must hold for each fit that is nearly as good as the best one: a stall that depends on a single jiffy, or on one segment of a window,
+would not occur on a real kernel. With `must_be_seen`, `analyze` must also find the stall in a capture of the model's run. For example, a
+send buffer limit shows in a capture only after some rounds. This check takes 100 times as long, and most stalls do not need it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from tcptrace_lab.errors import CaptureInsufficient
+from tcptrace_lab.replay.side_by_side import CURED_LEFT, DIRECTIONS, FAMILIES
+from tcptrace_lab.replay.whatif import life_ns, modelled, run
+from tcptrace_lab.text.numbers import NS_PER_S
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tcptrace_lab.replay.changes import Changes
+    from tcptrace_lab.replay.model import Fit
+    from tcptrace_lab.replay.schedule import Schedule
+    from tcptrace_lab.replay.side_by_side import Stall
+    from tcptrace_lab.stacks import Run
+
+WAIT_SHARE: Final = 0.8
+"""Minimum of a reproduced wait, as a share of the original's usual wait. Timers are rounded to jiffies: 4 ms of a 40 ms wait."""
+
+LEAST_WAIT_NS: Final = 10_000_000
+"""Shortest wait to reproduce: a script that measures a shorter one could not tell it from a busy machine (a heuristic)."""
+
+LOOPBACK_ROUND_TRIP_NS: Final = 40_000
+"""RTT assumed for a path without delay. With an RTT of 0 the model's event order would decide simultaneous events (a heuristic)."""
+
+MOST_FITS: Final = 4
+"""Most fits that are simulated for each schedule."""
+
+LONGER_NS: Final = 5_000_000
+"""Minimum increase of the RTT to find out how durations depend on it."""
+
+SEEN_SHARE: Final = 0.5
+"""Minimum share of the wait that the ledger of a capture must show; that ledger assigns the RTT within the wait to `network`."""
+
+SAVED_SHARE: Final = 0.5
+"""Minimum time that the cure must save, as a share of the wait. A wait during which something else happens costs nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The model's result for one schedule, in nanoseconds.
+
+    Attributes:
+        held_ns, cured_held_ns: time that the sender waits for the stall's causes, unchanged and with the cure.
+        took_ns, cured_ns: duration of the connection, unchanged and with the cure.
+    """
+
+    held_ns: int
+    cured_held_ns: int
+    took_ns: int
+    cured_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """Expected durations of a transfer with its stall and without it, and how they depend on the RTT.
+
+    Attributes:
+        held_s: time that the sender waits because of the stall.
+        with_s, without_s: duration of the connection, with the stall and with the cure, at an RTT of `round_trip_s`.
+        with_rounds, without_rounds: number of RTTs in these durations: seconds by which each grows per second of additional RTT.
+    """
+
+    held_s: float
+    with_s: float
+    without_s: float
+    with_rounds: float
+    without_rounds: float
+    round_trip_s: float
+
+
+@dataclass(slots=True)
+class Oracle:
+    """Decides whether a schedule shows a stall.
+
+    Attributes:
+        fits: fits of the model, the best first.
+        stall: the stall of the original.
+        cure: changes that remove it.
+        need_ns: minimum time that the sender must wait.
+        runs: number of simulations so far.
+        must_be_seen: whether `analyze` must find the stall in a capture of the run.
+    """
+
+    fits: tuple[Fit, ...]
+    stall: Stall
+    cure: Changes
+    need_ns: int = LEAST_WAIT_NS
+    runs: int = 0
+    must_be_seen: bool = False
+
+    def shows(self, schedule: Schedule) -> Shown | None:
+        """The result of the best fit if all fits show the stall, else None."""
+        first: Shown | None = None
+        for fit in self._fits_of(schedule):
+            found = self.asked(schedule, fit)
+            if found is None or not self._is_stall(found):
+                return None
+            first = first or found
+        return first if not self.must_be_seen or self.is_seen(schedule) else None
+
+    def is_seen(self, schedule: Schedule) -> bool:
+        """Whether the ledger of a capture of the model's run shows the wait."""
+        seen = modelled("", schedule, self._fits_of(schedule)[0]).held_s(self.stall.family, self.stall.direction)
+        return seen * NS_PER_S >= SEEN_SHARE * self.need_ns
+
+    def _is_stall(self, found: Shown) -> bool:
+        if found.held_ns < self.need_ns or found.cured_held_ns > CURED_LEFT * found.held_ns:
+            return False
+        return found.took_ns - found.cured_ns >= SAVED_SHARE * self.need_ns
+
+    def _fits_of(self, schedule: Schedule) -> tuple[Fit, ...]:
+        """The fits for the schedule's path. On loopback, the capture's additional RTT is replaced, and equal fits are merged."""
+        if has_delay(schedule):
+            return self.fits
+        return tuple(dict.fromkeys(replace(fit, extra_ns=LOOPBACK_ROUND_TRIP_NS) for fit in self.fits))
+
+    def asked(self, schedule: Schedule, fit: Fit) -> Shown | None:
+        """The model's result for one fit; None if the applications do not finish or the sender does not wait long enough."""
+        plain = self._run(schedule, fit)
+        if plain is None or self.held_ns(plain) < self.need_ns:
+            return None
+        # The unused part of a receive buffer of another size is unknown.
+        cured = self._run(self.cure.applied(schedule), fit if self.cure.receive_buffer_bytes is None else replace(fit, less_bytes=0))
+        if cured is None:
+            return None
+        return Shown(self.held_ns(plain), self.held_ns(cured), life_ns(plain), life_ns(cured))
+
+    def expected(self, schedule: Schedule) -> Expected | None:
+        """Expected durations from the best fit, on the schedule's path and with a longer RTT; None if the model does not show the stall."""
+        fit = self._fits_of(schedule)[0]
+        longer_ns = max(schedule.path.round_trip_ns // 4, LONGER_NS)
+        here, there = self.asked(schedule, fit), self.asked(schedule, replace(fit, extra_ns=fit.extra_ns + longer_ns))
+        if here is None:
+            return None
+        there = there or here
+        return Expected(
+            here.held_ns / NS_PER_S,
+            here.took_ns / NS_PER_S,
+            here.cured_ns / NS_PER_S,
+            max(0.0, (there.took_ns - here.took_ns) / longer_ns),
+            max(0.0, (there.cured_ns - here.cured_ns) / longer_ns),
+            (schedule.path.round_trip_ns + fit.extra_ns) / NS_PER_S,
+        )
+
+    def _run(self, schedule: Schedule, fit: Fit) -> Run | None:
+        self.runs += 1
+        try:
+            made = run(schedule, fit, truth=True)
+        except CaptureInsufficient:
+            return None
+        return made if made.client.done and made.server.done else None
+
+    def held_ns(self, of: Run) -> int:
+        """Time in ns that the stall's direction waited for the stall's causes."""
+        return sum(end_ns - start_ns for start_ns, end_ns in self._holds(of))
+
+    def _holds(self, of: Run) -> list[tuple[int, int]]:
+        """Start and end (ns) of each wait for the stall's causes, up to the last departure of data."""
+        causes, departures = FAMILIES[self.stall.family], self._departures(of)
+        last_ns = departures[-1] if departures else 0
+        own = (hold for hold in of.truth if hold.from_client == self._from_client and hold.cause in causes)
+        return [(hold.start_ns, min(hold.end_ns, last_ns)) for hold in own if hold.start_ns < last_ns]
+
+    def longest_waits(self, of: Run) -> list[tuple[int, int]]:
+        """Start and end (ns) of the waits that last at least half of `need_ns`."""
+        return [(start_ns, end_ns) for start_ns, end_ns in self._holds(of) if end_ns - start_ns >= self.need_ns // 2]
+
+    @property
+    def _from_client(self) -> bool:
+        return DIRECTIONS[self.stall.direction]
+
+    def _departures(self, of: Run) -> list[int]:
+        return sorted({packet.sent_ns for packet in of.packets if packet.from_client == self._from_client and packet.payload_bytes})
+
+    def usual_wait_ns(self, of: Run) -> int:
+        """Usual length (ns) of a wait between two departures of data: waits at least this long are half of the total waiting time."""
+        cuts = self._departures(of)
+        pieces: list[int] = []
+        for start_ns, end_ns in self._holds(of):
+            inside = [start_ns, *cuts[bisect_right(cuts, start_ns) : bisect_left(cuts, end_ns)], end_ns]
+            pieces += [after - before for before, after in pairwise(inside)]
+        half, so_far = sum(pieces) / 2, 0
+        for piece in sorted(pieces, reverse=True):
+            so_far += piece
+            if so_far >= half:
+                return piece
+        return 0
+
+
+def has_delay(schedule: Schedule) -> bool:
+    """Whether the path differs from loopback: it has delay, a rate limit or losses."""
+    path = schedule.path
+    return path.loses or any(way.rate_bps for way in path.ways) or (not path.loopback and path.round_trip_ns > 0)
+
+
+def oracle(schedule: Schedule, fits: Sequence[Fit], stall: Stall, cure: Changes) -> Oracle:
+    """Make the oracle for a stall; its `need_ns` follows from the usual wait of the complete schedule.
+
+    Args:
+        schedule: the complete schedule.
+        fits: fits of the model, the best first.
+        stall: the stall of the original.
+        cure: changes that remove it.
+
+    Raises:
+        CaptureInsufficient: the model of the complete schedule does not show the stall, or the cure does not remove it.
+    """
+    made = Oracle(tuple(fits[:MOST_FITS]), stall, cure)
+    try:
+        whole = run(schedule, fits[0], truth=True)
+    except CaptureInsufficient:
+        whole = None
+    if whole is not None:
+        made.need_ns = max(LEAST_WAIT_NS, round(WAIT_SHARE * made.usual_wait_ns(whole)))
+        if made.shows(schedule) is not None:
+            return made
+    raise CaptureInsufficient(
+        f"the model does not show the stall ({stall.family}) in a way that can be measured with a smaller schedule",
+        where=str(schedule.source.get("capture", "")),
+        remedy="--whole writes the complete schedule without shrinking it",
+    )

@@ -1,0 +1,233 @@
+"""Connections with figures: their facts, the figures of each direction with data, and notes on what these leave out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import polars as pl
+
+from tcptrace_lab import schema
+from tcptrace_lab.connections import behaviour, link_overhead, rates
+from tcptrace_lab.report import selection
+from tcptrace_lab.report.figures import plots, series
+from tcptrace_lab.report.parts import connection_table, lost_time, statistics
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tcptrace_lab.report.data_types import Analysed, Connection, Figure, Value
+    from tcptrace_lab.report.figures.finding_windows import Window
+
+_LABELS = {"client": "client → server", "server": "server → client"}
+
+_TABLE_FACTS = {"duration_ns", "client_bytes", "server_bytes", "resent", "rtt_min_ns", "throughput_bps", "closed_by"}
+"""Columns of the connection table that also appear above a connection's figures."""
+
+
+class Spent(NamedTuple):
+    """Time by cause: rows of `schema.ACCOUNTS`, and the longest rows of `schema.LEDGER` and `schema.STALLS`."""
+
+    accounts: pl.LazyFrame
+    longest: pl.DataFrame
+    stalls: pl.DataFrame
+
+
+def connections(
+    analysis: Analysed,
+    chosen: pl.DataFrame,
+    time: Spent,
+    resolution_ns: int,
+    windows: Sequence[Window] = (),
+    room: selection.Room = selection.ALONE,
+) -> list[Connection]:
+    """Read and draw the chosen rows of `schema.CONNECTIONS`, in their order.
+
+    Args:
+        analysis: the analysis of the connections.
+        chosen: rows of `selection.Chosen.drawn`.
+        time: time by cause.
+        resolution_ns: resolution of the capture's clock.
+        windows: windows of findings; they collect their rows in the same pass.
+        room: limits of points in the figures.
+    """
+    accounts = {
+        row["conn"]: row for row in time.accounts.filter(pl.col("conn").is_in(chosen["conn"].to_list())).collect().iter_rows(named=True)
+    }
+    requests = selection.requests(chosen, room)
+    chosen = behaviour.of_rows(chosen, resolution_ns)
+    found = series.read(analysis, requests, windows)
+    by_conn = {request.conn: request for request in requests}
+    fast = _rates(chosen, analysis.rates)
+    return [
+        _connection(row, by_conn[row["conn"]], found[row["conn"]], accounts.get(row["conn"]), time, fast, resolution_ns)
+        for row in chosen.iter_rows(named=True)
+    ]
+
+
+def _rates(chosen: pl.DataFrame, known: pl.DataFrame) -> dict[tuple[int, str], str]:
+    """(`conn`, sender) → text on the rates of that direction. `known` has rows of `schema.RATES` for some connections."""
+    keys = {from_client: side for side, from_client in schema.SIDES.items()}
+    told = [known.filter(known["conn"].is_in(chosen["conn"].implode()))]
+    others = chosen.filter(~chosen["conn"].is_in(known["conn"].implode()))
+    if not others.is_empty():
+        told.append(rates.table(others.sort("conn")))
+    return {(own["conn"], keys[own["from_client"]]): rates.sentence(own) for rows in told for own in rows.iter_rows(named=True)}
+
+
+def _connection(
+    row: dict[str, Any],
+    request: series.Request,
+    directions: dict[bool, series.Direction],
+    account: dict[str, Any] | None,
+    time: Spent,
+    fast: Mapping[tuple[int, str], str],
+    resolution_ns: int,
+) -> Connection:
+    main = connection_table.main_side(row)
+    keys = [key for key in sorted(schema.SIDES, key=lambda key: key != main) if schema.SIDES[key] in directions]
+    by_key = {key: directions[schema.SIDES[key]] for key in keys}
+    frame = plots.Frame(request.duration_ns, resolution_ns)
+    named = {_LABELS[key]: direction for key, direction in by_key.items()}
+    bands = {key: lost_time.bands(time.longest, row["conn"], from_client=schema.SIDES[key], begin_ns=row["first_ts_ns"]) for key in keys}
+    rate = plots.throughput(named, frame, request.bin_ns)
+    return {
+        "conn": row["conn"],
+        "client": connection_table.endpoint(row, "client"),
+        "server": connection_table.endpoint(row, "server"),
+        "facts": _facts(row, main, fast),
+        "behaviour": behaviour.words(row),
+        "bars": lost_time.bars(account),
+        "stalls": lost_time.listed_stalls(time.stalls, row["conn"], row["first_ts_ns"]),
+        "statistics": statistics.table(row),
+        "sides": [{"key": key, "label": _LABELS[key], "unique_bytes": row[f"{key}_unique_bytes"]} for key in keys],
+        "ledger": {key: plots.ledger(bands[key]) for key in keys},
+        "figures": [
+            *(
+                figure
+                for key, direction in by_key.items()
+                for figure in _direction_figures(key, direction, frame, row[f"{key}_full_segment_bytes"])
+            ),
+            _figure(
+                "throughput",
+                "both",
+                "Throughput",
+                "New payload per time slice; retransmits are not counted again.",
+                "No new payload.",
+                rate,
+            ),
+        ],
+        "omitted": [note for label, direction in named.items() for note in _omitted(label, direction)],
+    }
+
+
+def _figure(key: str, by: str, title: str, note: str, without: str, figure: plots.Figure) -> Figure:
+    return {"key": key, "by": by, "title": title, "note": note, "without": without, "figure": figure}
+
+
+def _direction_figures(key: str, direction: series.Direction, frame: plots.Frame, full_bytes: int | None) -> list[Figure]:
+    columns = schema.SEGMENTS
+    path = schema.CONNECTIONS["client_rtt_min_ns"].limits.split(";", maxsplit=1)[0]
+    return [
+        _figure(
+            "time-sequence",
+            key,
+            "Time and sequence",
+            "Each stroke is a segment from first to last byte; the line below is what the receiver has ACKed, the line above is the "
+            "end of its window.",
+            "There is nothing to draw.",
+            plots.time_sequence(direction, frame),
+        ),
+        _figure(
+            "flight",
+            key,
+            "Bytes in flight and window",
+            "Data sent and not yet ACKed, and the window offered at that time, as seen at the capture point.",
+            "Bytes in flight are unknown: nothing was ACKed.",
+            plots.flight(direction, frame),
+        ),
+        _figure(
+            "rtt",
+            key,
+            "Round-trip time",
+            f"Dots: {_lower_first(columns['rtt_ns'].meaning)} ({path}). Rings, ACK lag: {_lower_first(columns['ack_lag_ns'].meaning)}.",
+            "No sample: no ACK of new data was captured.",
+            plots.round_trips(direction, frame),
+        ),
+        _figure(
+            "segment-sizes",
+            key,
+            "Segment sizes",
+            "Payload of each data segment, as captured: longer than a full segment where the network card merges or splits "
+            "segments (offload).",
+            "No segment carried data.",
+            plots.segment_sizes(direction, frame, full_bytes),
+        ),
+    ]
+
+
+def _omitted(label: str, direction: series.Direction) -> list[str]:
+    """Sentences on what the figures leave out."""
+    notes = [
+        f"{label}: {points.height:,} of {direction.mark_counts[name]:,} marks “{plots.MARKS[name].label}” drawn, evenly spaced."
+        for name, points in direction.marks.items()
+        if points.height < direction.mark_counts[name]
+    ]
+    if direction.merged:
+        segments, strokes = direction.bursts["segments"].sum(), direction.bursts.height
+        notes.append(f"{label}: {segments:,} data segments are drawn as {strokes:,} strokes, several in a row as one.")
+    longest = max(direction.line_counts, key=lambda name: direction.line_counts[name])
+    drawn, counted = direction.lines[longest].height, direction.line_counts[longest]
+    if drawn < counted:
+        notes.append(
+            f"{label}: lines are drawn with up to {drawn:,} of {counted:,} points; all extremes and the longest silences are kept."
+        )
+    if direction.lines["window_edge"].is_empty():
+        notes.append(f"{label}: the receive window is unknown, because the capture has no SYN with its scale, or no ACK.")
+    return notes
+
+
+def _facts(row: dict[str, Any], main: str, fast: Mapping[tuple[int, str], str]) -> list[Value]:
+    """The line of facts above a connection's figures."""
+    table_row = connection_table.row(row, row["first_ts_ns"])
+    facts: list[Value] = [
+        {"label": column["label"], "value": table_row[column["key"]], "kind": column["kind"], "tooltip": column["tooltip"]}
+        for column in connection_table.columns()
+        if column["key"] in _TABLE_FACTS
+    ]
+    facts.append(_fact(row, f"{main}_max_in_flight_bytes", "most in flight", "size"))
+    for side in schema.SIDES:
+        facts.append(_fact(row, f"{side}_mss_bytes", f"MSS of {side}", "bytes"))
+        facts.append(_fact(row, f"{side}_window_scale", f"window scale of {side}", "integer"))
+    facts.extend(_line_facts(row))
+    facts.extend(_rate_facts(row["conn"], fast))
+    facts.append({"label": "frames", "value": f"{row['first_frame']} to {row['last_frame']}", "kind": "text"})
+    return facts
+
+
+def _line_facts(row: dict[str, Any]) -> list[Value]:
+    """Load and payload bound of the link, per direction with data, if the overhead of the link type is known."""
+    tooltip = schema.CONNECTIONS["client_best_payload_share"].limits
+    told = {side: link_overhead.sentence(row, side) for side in schema.SIDES if row[f"{side}_payload_bytes"]}
+    return [
+        {"label": f"line, {_LABELS[side]}", "value": words, "kind": "sentence", "tooltip": tooltip} for side, words in told.items() if words
+    ]
+
+
+def _rate_facts(conn: int, fast: Mapping[tuple[int, str], str]) -> list[Value]:
+    """The rates of both hosts, and the bound that follows, per direction with data."""
+    told = {side: fast.get((conn, side), "") for side in schema.SIDES}
+    tooltip = "After Abrams and Chen, 1991: rate of the sender in unlimited bursts, drain rate at the other end, and the lower of the two"
+    return [
+        {"label": f"rates, {_LABELS[side]}", "value": words, "kind": "sentence", "tooltip": tooltip}
+        for side, words in told.items()
+        if words
+    ]
+
+
+def _fact(row: dict[str, Any], name: str, label: str, kind: str) -> Value:
+    column = schema.CONNECTIONS[name]
+    return {"label": label, "value": row[name], "kind": kind, "tooltip": f"{column.meaning}; {column.limits}"}
+
+
+def _lower_first(text: str) -> str:
+    return text[:1].lower() + text[1:]

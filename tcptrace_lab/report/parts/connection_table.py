@@ -1,0 +1,141 @@
+"""The connection table of the report: its columns, explained by `schema`, and its rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tcptrace_lab import schema
+from tcptrace_lab.connections import behaviour
+from tcptrace_lab.text import numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from tcptrace_lab.report.data_types import Column
+
+_ENDS = {"fin": "FIN", "reset": "RST", "reuse": "ports reused", "end": "still open", "room": "evicted", "idle": "long silence"}
+"""Value of `schema.CLOSED_BY` → short text for a cell."""
+
+HTML_ROWS = 50
+"""Rows in HTML, which are visible without JavaScript. The other rows are packed, at a tenth of the size."""
+
+_GUESSES = {"data": "its first data is a request", "port": "it has the higher port", "first": "it was seen first"}
+"""Values of `schema.CLIENT_KNOWN_BY` that are guesses → the reason."""
+
+ASKED = (
+    *(
+        "conn",
+        "client_known_by",
+        "closed_by",
+        "first_ts_ns",
+        "last_ts_ns",
+        "server_syn_segments",
+        "client_syn_segments",
+        "server_rst_segments",
+    ),
+    *(
+        f"{side}_{name}"
+        for side in schema.SIDES
+        for name in (
+            *("addr", "port", "payload_bytes", "unique_bytes", "retransmitted_segments", "rtt_min_ns"),
+            *("first_data_ts_ns", "last_data_ts_ns"),
+        )
+    ),
+)
+"""The columns of `schema.CONNECTIONS` that a row needs."""
+
+
+def columns() -> list[Column]:
+    """The columns, in order."""
+    meaning = {column.name: column.meaning for column in schema.CONNECTIONS}
+    resent = meaning["client_retransmitted_segments"].removesuffix(" (by the client)")
+    rtt_limits = schema.CONNECTIONS["client_rtt_min_ns"].limits
+    return [
+        _column("conn", "#", "integer", meaning["conn"]),
+        _column("client", "client", "text", f"{meaning['client_addr']}, and its port"),
+        _column("server", "server", "text", f"{meaning['server_addr']}, and its port"),
+        _column("start_ns", "start", "offset", f"{meaning['first_ts_ns']}, after the first packet of the capture"),
+        _column("duration_ns", "duration", "duration", "From the first segment to the last"),
+        _column("client_bytes", "bytes →", "size", meaning["client_unique_bytes"]),
+        _column("server_bytes", "← bytes", "size", meaning["server_unique_bytes"]),
+        _column("resent", "retransmits", "count", f"{resent}, both directions"),
+        _column("rtt_min_ns", "RTT min", "duration", f"Smallest round-trip sample of the direction with most data, {rtt_limits}"),
+        _column(
+            "throughput_bps",
+            "throughput",
+            "rate",
+            "New payload of the direction with most data, per time from its first to its last data segment",
+        ),
+        _column("closed_by", "ended by", "text", meaning["closed_by"]),
+        _column(
+            "findings",
+            "findings",
+            "text",
+            "Findings on this connection, the most expensive first, from the 50 most expensive of the capture",
+        ),
+    ]
+
+
+def row(connection: dict[str, Any], origin_ns: int | None, findings: Sequence[str] = ()) -> dict[str, Any]:
+    """Convert a row of `schema.CONNECTIONS` to a row of this table.
+
+    Its keys are those of the columns, and `client_guessed`: why this host is assumed to be the client if no SYN was captured.
+
+    Args:
+        connection: the row, with at least the columns of `ASKED`.
+        origin_ns: time of the capture's first packet.
+        findings: the ids of the connection's findings.
+    """
+    main = main_side(connection)
+    return {
+        "conn": connection["conn"],
+        "client": endpoint(connection, "client"),
+        "client_guessed": _GUESSES.get(connection["client_known_by"], ""),
+        "server": endpoint(connection, "server"),
+        "start_ns": difference(connection["first_ts_ns"], origin_ns),
+        "duration_ns": difference(connection["last_ts_ns"], connection["first_ts_ns"]),
+        "client_bytes": connection["client_unique_bytes"],
+        "server_bytes": connection["server_unique_bytes"],
+        "resent": connection["client_retransmitted_segments"] + connection["server_retransmitted_segments"],
+        "rtt_min_ns": connection[f"{main}_rtt_min_ns"],
+        "throughput_bps": _throughput_bps(connection, main),
+        "closed_by": "refused" if behaviour.refused(connection.__getitem__) else _ENDS[connection["closed_by"]],
+        "findings": ", ".join(findings),
+    }
+
+
+def cells(rows: Iterable[Mapping[str, Any]], columns: Sequence[Column], drawn: Collection[int]) -> list[list[Any]]:
+    """Rows in the form that the page's script inserts into the table.
+
+    Returns:
+        Per row: the texts of its cells, their exact values ("" if the text is exact), whether the connection has figures, and why its
+        client is a guess.
+    """
+    told = [([numbers.said(row[column["key"]], column["kind"]) for column in columns], row) for row in rows]
+    return [[[text for text, _ in of], [exact for _, exact in of], row["conn"] in drawn, row["client_guessed"]] for of, row in told]
+
+
+def main_side(connection: dict[str, Any]) -> str:
+    """The host that sent more data: `client` or `server`."""
+    return "client" if connection["client_payload_bytes"] >= connection["server_payload_bytes"] else "server"
+
+
+def endpoint(connection: dict[str, Any], side: str) -> str:
+    """An endpoint as text: `10.0.0.1:80`, `[2001:db8::1]:80`."""
+    address, port = connection[f"{side}_addr"], connection[f"{side}_port"]
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
+def difference(later_ns: int | None, earlier_ns: int | None) -> int | None:
+    """`later_ns - earlier_ns`; None if either is unknown."""
+    return None if later_ns is None or earlier_ns is None else later_ns - earlier_ns
+
+
+def _column(key: str, label: str, kind: str, tooltip: str) -> Column:
+    return {"key": key, "label": label, "kind": kind, "tooltip": tooltip}
+
+
+def _throughput_bps(connection: dict[str, Any], side: str) -> float | None:
+    """Throughput as in the JSON: new payload divided by the time from the first data segment to the last."""
+    sent_ns = difference(connection[f"{side}_last_data_ts_ns"], connection[f"{side}_first_data_ts_ns"])
+    return connection[f"{side}_unique_bytes"] * 8 * numbers.NS_PER_S / sent_ns if sent_ns and sent_ns > 0 else None

@@ -1,0 +1,115 @@
+"""The report's data on lost time: the findings, the time by cause of each direction, and the longest waits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from tcptrace_lab.ledger import stalls
+from tcptrace_lab.schema import CAUSES, SIDES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from tcptrace_lab.findings.finding import Finding
+    from tcptrace_lab.report.data_types import Band, Bar, Found, Part, Stall, Zoom
+
+LISTED_STALLS = 20
+"""Maximum number of stalls listed per connection: the longest ones."""
+
+NOT_LISTED = ("handshake", "idle", "application", "peer", "network", "close", "unknown")
+"""Causes whose waits are not stalls, because TCP does not delay any data."""
+
+_KEYS = {from_client: side for side, from_client in SIDES.items()}
+_WAYS = {True: "client → server", False: "server → client"}
+
+
+def found(findings: Iterable[Finding], zooms: Iterable[Zoom | None], ends: Mapping[int, str]) -> list[Found]:
+    """The findings, each with the connection's endpoints, a Wireshark display filter and, if available, its figure."""
+    return [
+        {
+            "place": place,
+            "id": finding.id,
+            "severity": str(finding.severity),
+            "confidence": str(finding.confidence),
+            "conn": finding.conn,
+            "ends": "" if finding.conn is None else ends.get(finding.conn, ""),
+            "way": "" if finding.from_client is None else _WAYS[finding.from_client],
+            "share": finding.cost_share,
+            "cost_ns": finding.cost_ns,
+            "title": finding.title,
+            "mechanism": finding.mechanism,
+            "limits": finding.limits,
+            "remedy": list(finding.remedy),
+            "kind": "; ".join((finding.id, *finding.remedy)),
+            "gain": finding.predicted_gain or "",
+            "source": finding.source,
+            "filter": finding.wireshark_filter,
+            "zoom": zoom,
+        }
+        for place, (finding, zoom) in enumerate(zip(findings, zooms, strict=True), start=1)
+    ]
+
+
+def bars(account: dict[str, Any] | None) -> list[Bar]:
+    """Each direction's time by cause, largest first; directions without time are left out. `account` is a row of `schema.ACCOUNTS`."""
+    if account is None:
+        return []
+    told: list[Bar] = []
+    for side, from_client in SIDES.items():
+        parts = {cause: account[f"{side}_{cause.replace('-', '_')}_ns"] or 0 for cause in CAUSES}
+        life_ns = sum(parts.values())
+        shares: list[Part] = [
+            {"cause": cause, "means": CAUSES[cause], "ns": ns, "share": ns / life_ns}
+            for cause, ns in sorted(parts.items(), key=lambda part: -part[1])
+            if ns > 0
+        ]
+        if shares:
+            told.append({"key": side, "label": _WAYS[from_client], "life_ns": life_ns, "parts": shares})
+    return told
+
+
+def listed_stalls(stalled: pl.DataFrame, conn: int, begin_ns: int) -> list[Stall]:
+    """The longest stalls of a connection in which TCP delayed data, in order of time. `stalled` has rows of `schema.STALLS`."""
+    held = ~pl.col("cause").cast(pl.String).is_in(NOT_LISTED)
+    rows = stalled.filter((pl.col("conn") == conn) & held).with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
+    return [
+        {
+            "way": _WAYS[row["from_client"]],
+            "side": _KEYS[row["from_client"]],
+            "at_ns": row["start_ns"] - begin_ns,
+            "ns": row["ns"],
+            "cause": row["cause"],
+            "means": CAUSES[row["cause"]],
+            "confidence": row["confidence"],
+            "frames": " to ".join(str(frame) for frame in (row["frame_before"], row["frame_after"]) if frame is not None),
+            "filter": _filter(row["frame_before"], row["frame_after"]),
+            "proof": stalls.proof(row),
+        }
+        for row in rows.sort("ns", descending=True).head(LISTED_STALLS).sort("start_ns").iter_rows(named=True)
+    ]
+
+
+def _filter(before: int | None, after: int | None) -> str:
+    """A Wireshark display filter for all frames from the start to the end of a wait."""
+    ends = [frame for frame in (before, after) if frame is not None]
+    return f"frame.number in {{{ends[0]}..{ends[-1]}}}" if ends else ""
+
+
+def bands(longest: pl.DataFrame, conn: int, *, from_client: bool, begin_ns: int) -> list[Band]:
+    """The longest waits of one direction in order of time, in ns since the connection's first segment (`begin_ns`), with their causes."""
+    own = longest.filter((pl.col("conn") == conn) & (pl.col("from_client") == from_client)).sort("start_ns")
+    waits = own[["start_ns", "end_ns", "cause"]].iter_rows()
+    return [{"start_ns": start - begin_ns, "end_ns": end - begin_ns, "cause": cause} for start, end, cause in joined(waits)]
+
+
+def joined(waits: Iterable[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
+    """Merge adjacent intervals (start, end, cause) with equal causes; `waits` is in order of time."""
+    runs: list[tuple[int, int, str]] = []
+    for start, end, cause in waits:
+        if runs and runs[-1][1:] == (start, cause):
+            runs[-1] = (runs[-1][0], end, cause)
+        else:
+            runs.append((start, end, cause))
+    return runs

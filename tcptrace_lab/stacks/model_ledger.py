@@ -1,0 +1,310 @@
+"""The model's ledger: for each direction, why its next byte does not leave, at every instant of the connection.
+
+A direction's ledger is as seen at its sender, from the first frame of the connection there to the last. Compare it with a capture taken at
+that host. The causes of the time between two departures are:
+
+- Bytes are queued: the rule or window that holds them is the cause. If the receiver's ACK was delayed, the cause is `nagle-delayed-ack`
+  where Nagle's algorithm held a small segment, and `delayed-ack` where the congestion window or a full send buffer did. The ACK that ends
+  the wait decides: a delayed ACK that released nothing, before a prompt one that did, cost no time.
+- Nagle's algorithm holds the last bytes of a full send buffer: the cause is Nagle's algorithm if the small segment ends the wait. It is the
+  send buffer if a full segment does, because the application filled it up once there was space.
+- The send buffer is full and the window is used up: the cause is the window.
+- The link transmits the previous frame: `network`, whatever else would hold the next byte. So a window is the cause only while the link is
+  idle, which is the time that a larger window would save.
+- A retransmission ends the wait: after a timeout, the cause of the whole wait is `timeout`. In loss recovery, the cause is `loss-recovery`
+  from the third duplicate ACK on, which signals the loss (RFC 5681, 3.2); before it, the sender waits for an ACK as usual. A send buffer
+  that is full until the retransmission is acknowledged counts as `loss-recovery` too, because it holds the data sent after the loss.
+- Nothing is queued and the application waits for data: `network` while its own last byte, or the last of the answer, is in transit;
+  otherwise `peer`. The ledger of the other direction says what the peer did in that time.
+- Nothing is queued and the application does something else: `network` until the ACK of the last byte could have returned, then
+  `application`.
+- The application has ended: `close`. The connection is not yet established: `handshake`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tcptrace_lab.stacks.congestion import DUPLICATE_ACKS
+from tcptrace_lab.stacks.packet import FIN, SYN
+from tcptrace_lab.stacks.path import IP_TCP_HEADER_BYTES
+
+if TYPE_CHECKING:
+    from tcptrace_lab.stacks.application import Process
+    from tcptrace_lab.stacks.endpoint import Endpoint
+    from tcptrace_lab.stacks.packet import Packet
+    from tcptrace_lab.stacks.setting import Setting
+
+KEPT_BACK = ", kept back"
+"""Suffix of a congestion window cause: the window has room, but not for a full segment (sender-side silly window avoidance)."""
+
+BLOCKED = "nagle, blocked"
+"""Nagle's algorithm holds a small segment, and the application sleeps for send buffer space."""
+
+LATE = {
+    "nagle": "nagle-delayed-ack",
+    "slow-start" + KEPT_BACK: "delayed-ack",
+    "congestion-window" + KEPT_BACK: "delayed-ack",
+    "send-buffer": "delayed-ack",
+    "slow-start": "delayed-ack",
+    "congestion-window": "delayed-ack",
+}
+"""Cause of a wait → its cause if a delayed ACK ended it."""
+
+IN_TIME = {"slow-start" + KEPT_BACK: "slow-start", "congestion-window" + KEPT_BACK: "congestion-window"}
+"""Cause of a wait → its cause if a prompt ACK ended it; other causes stay."""
+
+ROUNDS = frozenset({"send-buffer", "receiver-window", "zero-window", "slow-start", "congestion-window"})
+"""Causes that also cover the time from the decision to send until the released segments leave the host."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """An interval of one direction with one ledger cause; times in nanoseconds of the run."""
+
+    from_client: bool
+    start_ns: int
+    end_ns: int
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Note:
+    """What holds the next byte from a given time on.
+
+    Attributes:
+        at_ns: the time.
+        why: the cause.
+        late: this note was made by an ACK of new data, and that ACK was delayed.
+        una: SND.UNA at that time.
+        sent: highest sequence number sent by that time, plus 1 (`snd_max`).
+    """
+
+    at_ns: int
+    why: str
+    late: bool
+    una: int
+    sent: int
+
+    def ends_nagle(self, seq: int) -> bool:
+        """Whether Nagle's algorithm, in any variant, released the segment at `seq`: all before it is acknowledged, or it was sent."""
+        return max(self.una, self.sent - 1) >= seq
+
+
+class _Watch:
+    """Records of one endpoint.
+
+    Attributes:
+        notes: what held the next byte, by time.
+        missing: SND.UNA with three duplicate ACKs → when the third one first arrived, which signals a loss there.
+    """
+
+    __slots__ = ("_program", "_tcp", "missing", "notes")
+
+    def __init__(self, tcp: Endpoint, program: Process) -> None:
+        self._tcp, self._program = tcp, program
+        self.notes: list[_Note] = []
+        self.missing: dict[int, int] = {}
+        tcp.on_change = self.look
+
+    @property
+    def full_bytes(self) -> int:
+        """Payload of a full segment."""
+        return self._tcp.mss
+
+    def look(self) -> None:
+        why, tcp, notes = self._why(), self._tcp, self.notes
+        if tcp.duplicate_acks >= DUPLICATE_ACKS:
+            self.missing.setdefault(tcp.snd_una, tcp.clock.now_ns)
+        by_ack = not notes or notes[-1].una != tcp.snd_una
+        if not notes or notes[-1].why != why or ((by_ack or notes[-1].sent != tcp.snd_max) and (why in LATE or why == BLOCKED)):
+            notes.append(_Note(tcp.clock.now_ns, why, by_ack and tcp.released_late, tcp.snd_una, tcp.snd_max))
+
+    def _why(self) -> str:
+        why = self._held()
+        return "loss-recovery" if why in {"send-buffer", BLOCKED} and self._tcp.cc.repairs else why
+
+    def _held(self) -> str:
+        tcp, state = self._tcp, self._program.state
+        if not tcp.connected:
+            return "handshake"
+        if tcp.queued > 0 and tcp.held:
+            blocked = tcp.held == "nagle" and state == "writing"
+            if tcp.held in {"slow-start", "congestion-window"} and tcp.cc.room() > 0:
+                return tcp.held + KEPT_BACK
+            return BLOCKED if blocked else tcp.held
+        if state == "writing":
+            room = min(tcp.snd_edge - tcp.snd_nxt, tcp.cc.room())
+            return tcp.window_cause() if room < self._least_bytes() else "send-buffer"
+        if state == "done":
+            return "close"
+        return "peer" if state == "reading" else "application"
+
+    def _least_bytes(self) -> int:
+        """Smallest segment that would leave if the application, which sleeps for send buffer space, could write it."""
+        tcp, least = self._tcp, min(self._tcp.mss, self._tcp.max_window // 2)
+        return least if tcp.stack.holds_small and not tcp.no_delay else min(least, self._program.call_left_bytes)
+
+
+class Ledger:
+    """Records, at each change, what the next byte of each direction waits for."""
+
+    def __init__(self, setting: Setting, ends: tuple[Endpoint, Endpoint], programs: tuple[Process, Process]) -> None:
+        self._setting = setting
+        self._watches = tuple(_Watch(*of) for of in zip(ends, programs, strict=True))
+
+    def holds(self, packets: list[Packet]) -> tuple[Hold, ...]:
+        """The ledger of both directions: the client's first, each by time."""
+        found: list[Hold] = []
+        for watch, from_client in zip(self._watches, (True, False), strict=True):
+            seen = [p.sent_ns if p.from_client == from_client else p.arrived_ns for p in packets]
+            times = [at_ns for at_ns in seen if at_ns is not None]
+            if times:
+                direction = _Direction(self._setting, watch, packets, from_client=from_client)
+                found += direction.holds(min(times), max(times))
+        return tuple(found)
+
+
+def _named(spans: list[tuple[int, int, str, bool]]) -> list[tuple[int, int, str]]:
+    """Final causes of the consecutive waits between two departures.
+
+    Only the last ACK before a departure released anything. So the last wait of an unbroken series with one cause decides whether the ACK
+    for the series was delayed. For Nagle's algorithm, the last of all its waits in `spans` decides: it waits for the ACK of all data.
+
+    Args:
+        spans: start (ns), end (ns), cause, whether a delayed ACK ended it.
+
+    Returns:
+        Start (ns), end (ns) and final cause of each.
+    """
+    named: list[tuple[int, int, str]] = []
+    held, is_late, nagle_is_late = "", False, None
+    for start_ns, end_ns, why, late in reversed(spans):
+        if why == "nagle":
+            nagle_is_late = is_late = late if nagle_is_late is None else nagle_is_late
+        elif why != held:
+            is_late = late
+        held = why
+        name = LATE.get(why, why) if is_late else why
+        named.append((start_ns, end_ns, IN_TIME.get(name, name)))
+    return named[::-1]
+
+
+class _Direction:
+    """Builds the ledger of one direction, departure by departure."""
+
+    def __init__(self, setting: Setting, watch: _Watch, packets: list[Packet], *, from_client: bool) -> None:
+        self._notes, self._missing, self._from_client = watch.notes, watch.missing, from_client
+        ours = [p for p in packets if p.from_client == from_client and (p.payload_bytes or p.flags & (SYN | FIN))]
+        self._departures = sorted(ours, key=lambda p: p.sent_ns)
+        theirs = (p for p in packets if p.from_client != from_client and p.payload_bytes and p.arrived_ns is not None)
+        self._arrivals = sorted(theirs, key=lambda p: p.arrived_ns or 0)
+        forth, back = (setting.forward, setting.backward) if from_client else (setting.backward, setting.forward)
+        host, own = (setting.server, setting.client) if from_client else (setting.client, setting.server)
+        self._link, self._option_bytes = forth, own.stack.option_bytes
+        self._full_bytes = watch.full_bytes
+        self._ack_ns = host.costs.data_in_ns + host.costs.ack_out_ns + back.wire_ns(IP_TCP_HEADER_BYTES) + back.propagation_ns
+        self._note = self._arrival = 0
+        self._found: list[Hold] = []
+
+    def holds(self, start_ns: int, end_ns: int) -> list[Hold]:
+        """Contiguous intervals from the connection's first frame to its last."""
+        at_ns, last, free_ns, burst_ns, owner = start_ns, None, start_ns, -1, "network"
+        for packet in self._departures:
+            line_ns = min(max(free_ns, at_ns), packet.sent_ns)
+            self._add(at_ns, line_ns, "network")
+            decided_ns = min(max(packet.decided_ns, line_ns), packet.sent_ns)
+            if packet.resent_for:
+                told_ns = self._told_ns(line_ns, decided_ns) if packet.resent_for == "loss-recovery" else line_ns
+                self._gap(line_ns, told_ns, last, packet)
+                self._add(told_ns, decided_ns, packet.resent_for)
+            else:
+                why = self._gap(line_ns, decided_ns, last, packet)
+                if packet.decided_ns != burst_ns:
+                    burst_ns, owner = packet.decided_ns, why if why in ROUNDS else "network"
+            self._add(decided_ns, packet.sent_ns, owner if packet.seq else "handshake")
+            at_ns, last = max(at_ns, packet.sent_ns), packet
+            free_ns = packet.sent_ns + self._link.wire_ns(IP_TCP_HEADER_BYTES + self._option_bytes + packet.payload_bytes)
+        self._gap(at_ns, end_ns, last, None)
+        return self._found
+
+    def _told_ns(self, start_ns: int, end_ns: int) -> int:
+        """When the third duplicate ACK signalled the loss, between two times; the start if that was earlier."""
+        return max([start_ns, *(at_ns for at_ns in self._missing.values() if at_ns <= end_ns)])
+
+    def _add(self, start_ns: int, end_ns: int, cause: str) -> None:
+        if end_ns <= start_ns:
+            return
+        found = self._found
+        if found and found[-1].cause == cause and found[-1].end_ns == start_ns:
+            found[-1] = Hold(self._from_client, found[-1].start_ns, end_ns, cause)
+        else:
+            found.append(Hold(self._from_client, start_ns, end_ns, cause))
+
+    def _spans(self, start_ns: int, end_ns: int, leaves: Packet | None) -> list[tuple[int, int, str]]:
+        """The waits between two times, each with its final cause; `leaves`: the packet that ended the last one."""
+        notes = self._notes
+        full = leaves is not None and not leaves.resent_for and leaves.payload_bytes >= self._full_bytes
+        spans: list[tuple[int, int, str, bool]] = []
+        while self._note + 1 < len(notes) and notes[self._note + 1].at_ns <= start_ns:
+            self._note += 1
+        index = self._note
+        while index < len(notes) and notes[index].at_ns < end_ns:
+            following = notes[index + 1] if index + 1 < len(notes) else None
+            begin_ns = max(start_ns, notes[index].at_ns)
+            until_ns = end_ns if following is None else min(end_ns, following.at_ns)
+            why = notes[index].why
+            if why == BLOCKED:
+                why = "send-buffer" if full else "nagle"
+            if until_ns > begin_ns:
+                # A segment that leaves before the next ACK was not released by that ACK, even if the ACK is delayed.
+                late = following is not None and following.late and following.at_ns <= end_ns
+                if late and why == "nagle" and following is not None and leaves is not None:
+                    late = following.ends_nagle(leaves.seq)
+                spans.append((begin_ns, until_ns, why, late))
+            index += 1
+        if not spans:
+            return [(start_ns, end_ns, "handshake")]
+        before = [(start_ns, spans[0][0], "handshake")] if spans[0][0] > start_ns else []
+        return before + _named(spans)
+
+    def _gap(self, start_ns: int, end_ns: int, last: Packet | None, leaves: Packet | None) -> str:
+        """Add the time from the end of one departure to the decision to send the next one, `leaves`.
+
+        Returns:
+            The cause of the last part; empty if there is no time between them.
+        """
+        if end_ns <= start_ns:
+            return ""
+        spans = self._spans(start_ns, end_ns, leaves)
+        reading = [number for number, span in enumerate(spans) if span[2] == "peer"]
+        there_ns = start_ns if last is None or last.arrived_ns is None else last.arrived_ns
+        for number, (begin_ns, until_ns, why) in enumerate(spans):
+            if reading and number == reading[0]:
+                self._wait_for_answer(begin_ns, spans[reading[-1]][1], there_ns)
+            elif reading and reading[0] < number <= reading[-1]:
+                continue
+            elif why == "application" and last is not None:
+                out_ns = min(max(there_ns + self._ack_ns, begin_ns), until_ns)
+                self._add(begin_ns, out_ns, "network")
+                self._add(out_ns, until_ns, why)
+            else:
+                self._add(begin_ns, until_ns, why)
+        return spans[-1][2]
+
+    def _wait_for_answer(self, start_ns: int, end_ns: int, there_ns: int) -> None:
+        """Add `network` until the last byte has arrived and while the last of the answer is in transit, and `peer` otherwise."""
+        arrivals = self._arrivals
+        while self._arrival + 1 < len(arrivals) and (arrivals[self._arrival + 1].arrived_ns or 0) <= end_ns:
+            self._arrival += 1
+        out_ns = min(max(there_ns, start_ns), end_ns)
+        self._add(start_ns, out_ns, "network")
+        answer = arrivals[self._arrival] if arrivals else None
+        if answer is None or answer.arrived_ns is None or not start_ns < answer.arrived_ns <= end_ns:
+            self._add(out_ns, end_ns, "peer")
+            return
+        left_ns = min(max(answer.sent_ns, out_ns), end_ns)
+        self._add(out_ns, left_ns, "peer")
+        self._add(left_ns, max(answer.arrived_ns, left_ns), "network")
+        self._add(max(answer.arrived_ns, left_ns), end_ns, "peer")

@@ -1,0 +1,333 @@
+"""Rules on repeated bytes: retransmits, out-of-order segments, duplicates and probes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tcptrace_lab.schema import RESENT
+from tcptrace_lab.text.numbers import counted
+from tcptrace_lab.verify.differences import Rule
+from tcptrace_lab.verify.rules.texts import kind, offset_of, proof, span
+from tcptrace_lab.verify.tshark import ANALYSIS
+from tcptrace_lab.verify.wireshark_model import FAST_DUPLICATE_ACKS, FAST_NS, SEQ_SPACE
+
+if TYPE_CHECKING:
+    from tcptrace_lab.verify.segments import SegmentCase
+
+_GUIDE = "Wireshark User's Guide, 7.5 TCP Analysis"
+_RESEND = frozenset({"retransmission", "fast_retransmission", "spurious_retransmission", "out_of_order"})
+_ONE_BYTE = frozenset(
+    {"retransmission", "fast_retransmission", "spurious_retransmission", "out_of_order", "keep_alive", "zero_window_probe"}
+)
+
+_COPIES = {"capture_duplicate": "the capture has the packet twice", "network_duplicate": "the network delivered the packet twice"}
+_NO_COUNT = SEQ_SPACE - 1
+_LATER_REPAIRS = {
+    "recovery_retransmit": "what had been sent when an earlier resend began the recovery was not all acknowledged",
+    "rto_retransmit": "its first byte had been sent so long before that the timer ran out, whatever came meanwhile",
+}
+
+
+def _by_time(case: SegmentCase) -> str | None:
+    judged, row = case.judged, case.row
+    if judged is None or not case.foreseen or "out_of_order" not in case.theirs or row["kind"] not in RESENT:
+        return None
+    near = f"{span(judged.since_highest_ns)} after the highest sequence number, less than {_patience(case)}, is late to tshark"
+    return f"{near}; tcptrace-lab calls it a {kind(row)}{proof(row)}"
+
+
+def _patience(case: SegmentCase) -> str:
+    assert case.judged is not None  # noqa: S101  (asked before)
+    what = "the handshake's round trip of" if case.row["their_initial_rtt_ns"] else "its bound of"
+    return f"{what} {span(case.judged.patience_ns)}"
+
+
+def _late_after_all(case: SegmentCase) -> str | None:
+    """We classify the segment as out of order, tshark as a retransmission."""
+    judged, row = case.judged, case.row
+    if judged is None or not case.foreseen or "retransmission" not in case.theirs or row["kind"] != "out_of_order":
+        return None
+    if "spurious_retransmission" in case.theirs:
+        told = "it ends below the last ACK"
+    elif "fast_retransmission" in case.theirs:
+        told = f"it follows {counted(judged.repeated_acks, 'repeated ACK')} within {span(judged.since_ack_ns)}"
+    elif judged.ends_at_highest:
+        told = "it ends at the highest sequence number"
+    else:
+        told = f"it came {span(judged.since_highest_ns)} after the highest sequence number, more than {_patience(case)}"
+    return (
+        f"tshark calls it retransmitted because {told}; "
+        f"its bytes were never seen before, and it was sent before those that overtook it{proof(row)}"
+    )
+
+
+def _copies(case: SegmentCase) -> str | None:
+    if not case.foreseen or case.row["kind"] not in _COPIES:
+        return None
+    return f"{_COPIES[case.row['kind']]}{proof(case.row)}"
+
+
+def _acked_already(case: SegmentCase) -> str | None:
+    judged, row = case.judged, case.row
+    if (
+        judged is None
+        or not case.foreseen
+        or "spurious_retransmission" not in case.theirs
+        or row["kind"] not in RESENT
+        or row["kind"] == "spurious"
+    ):
+        return None
+    when = span(judged.since_ack_ns)
+    return (
+        f"its bytes were acknowledged, the last time {when} before, which need not have reached the sender; "
+        f"tcptrace-lab calls it a {kind(row)}{proof(row)}"
+    )
+
+
+def _proved_spurious(case: SegmentCase) -> str | None:
+    row = case.row
+    if case.judged is None or not case.foreseen or row["kind"] != "spurious" or "spurious_retransmission" in case.theirs:
+        return None
+    told = ", ".join(sorted(case.theirs & _RESEND)).replace("_", " ") or "nothing"
+    return (
+        f"no ACK of its bytes had come when it was sent, so tshark calls it {told}; "
+        f"later evidence shows that the first copy had arrived{proof(row)}"
+    )
+
+
+def _count_of_minus_one(case: SegmentCase) -> str | None:
+    judged, row = case.judged, case.row
+    if judged is None or not case.foreseen or "fast_retransmission" not in case.theirs or judged.repeated_acks < _NO_COUNT:
+        return None
+    return (
+        f"an ACK of unseen bytes set tshark's count of repeated ACKs to -1, which it takes for very many; "
+        f"tcptrace-lab calls it a {kind(row)}{proof(row)}"
+    )
+
+
+def _not_fast_enough(case: SegmentCase) -> str | None:
+    judged, row = case.judged, case.row
+    if judged is None or not case.foreseen or row["kind"] != "fast_retransmit" or "fast_retransmission" in case.theirs:
+        return None
+    if "retransmission" not in case.theirs or case.item != "fast_retransmission":
+        return None
+    if judged.repeated_acks < FAST_DUPLICATE_ACKS:
+        asked = f"of the {FAST_DUPLICATE_ACKS} it asks for, for it does not look at SACK blocks"
+        told = f"tshark counts {counted(judged.repeated_acks, 'repeated ACK')} {asked}"
+    elif judged.since_ack_ns is not None and judged.since_ack_ns >= FAST_NS:
+        told = f"the peer's last segment came {span(judged.since_ack_ns)} before, and tshark waits {span(FAST_NS)}"
+    elif judged.acked is not None and judged.acked != row["their_raw_seq"]:
+        told = f"it begins at {row['seq']:,}, not at the last ACK {offset_of(case, judged.acked):,}"
+    else:
+        told = "tshark asks first whether all of it was acknowledged before"
+    return f"{told}; tcptrace-lab calls it a {kind(row)}{proof(row)}"
+
+
+def _fast_for_another_reason(case: SegmentCase) -> str | None:
+    judged, row = case.judged, case.row
+    if judged is None or not case.foreseen or row["kind"] not in _LATER_REPAIRS or "fast_retransmission" not in case.theirs:
+        return None
+    told = f"it follows {counted(judged.repeated_acks, 'repeated ACK')} within {span(judged.since_ack_ns)}, so tshark calls it fast"
+    return f"{told}; tcptrace-lab calls it a {kind(row)}: {_LATER_REPAIRS[row['kind']]}{proof(row)}"
+
+
+def _repeats_of_its_own(case: SegmentCase) -> str | None:
+    """Some of the repeated ACKs that tshark counts are not duplicate ACKs to us: capture duplicates, or ACKs with no data in flight."""
+    judged, row = case.judged, case.row
+    if judged is None or not case.foreseen or "fast_retransmission" not in case.theirs or row["kind"] not in RESENT:
+        return None
+    ours = judged.repeated_acks + case.other_duplicates_told_apart
+    if row["kind"] == "fast_retransmit" or ours >= FAST_DUPLICATE_ACKS:
+        return None
+    told = f"of the {counted(judged.repeated_acks, 'repeated ACK')} that tshark counts {max(ours, 0)} are duplicates for tcptrace-lab"
+    return f"{told}; tcptrace-lab calls it a {kind(row)}{proof(row)}"
+
+
+def _keepalive_or_not(case: SegmentCase) -> str | None:
+    """To tshark, a segment of at most one byte, one below the highest number, is a keepalive, even with data in flight or a zero window."""
+    row = case.row
+    if not case.foreseen or "keep_alive" not in case.theirs or row["kind"] == "keepalive":
+        return None
+    size = f"{counted(row['payload_bytes'], 'byte')} one below the highest sequence number"
+    if row["kind"] == "zero_window_probe":
+        return f"{size}; the window is shut, so it probes that"
+    if row["kind"] in RESENT:
+        return f"{size}, which is in flight: it comes again{proof(row)}"
+    if row["in_flight_bytes"]:
+        return f"{size}; {counted(row['in_flight_bytes'], 'byte')} on the way, so the connection is not idle"
+    return _no_keepalive(case, size)
+
+
+def _no_keepalive(case: SegmentCase, size: str) -> str | None:
+    """Why a segment that looks like a keepalive, with no data in flight, is not one to us."""
+    if case.row["kind"] == "duplicate_ack":
+        return f"{size}; it repeats ACK {case.row['ack']:,} because of what the peer sent{proof(case.row)}"
+    if case.row["acked_bytes"] or case.row["kind"] == "window_update":
+        return f"{size}; it moves ACK or window of its side"
+    if case.said is not None and case.said.newest_ack is not None and (case.row["ack"] or 0) < case.said.newest_ack:
+        return f"{size}; its ACK {case.row['ack']:,} is older than {case.said.newest_ack:,}: it was sent before, and came late"
+    if case.said is not None and case.said.una is None:
+        return f"{size}; the peer was not captured: whether it answers a keepalive, a probe, or nothing at all is unknown"
+    if case.said is not None and case.said.una is not None and case.said.una <= 1:
+        return f"{size}; no byte of its side was acknowledged before that it could repeat"
+    return None
+
+
+def _after_probe(case: SegmentCase) -> str | None:
+    judged, row = case.judged, case.row
+    if judged is None or not case.foreseen or not judged.after_probe or row["kind"] not in RESENT or case.theirs & _RESEND:
+        return None
+    return "it begins one below the highest sequence number, where tshark expects a window probe to have been"
+
+
+def _copied_elsewhere(case: SegmentCase) -> str | None:
+    row = case.row
+    if not case.foreign or not case.foreseen or not case.theirs & _RESEND or row["kind"] in RESENT:
+        return None
+    return f"to tshark, frame {max(case.foreign)} and others that it alone takes for segments sent these bytes before"
+
+
+def _reset(case: SegmentCase) -> str | None:
+    if not case.foreseen or row_kind(case) != "reset" or not case.theirs & _RESEND:
+        return None
+    return "the segment is a RST; its bytes, if it has any, are words about the reset (RFC 9293, 3.10.7)"
+
+
+def row_kind(case: SegmentCase) -> str:
+    """Our kind of the segment."""
+    return str(case.row["kind"])
+
+
+def _late_probe(case: SegmentCase) -> str | None:
+    """A retransmit that tshark does not report, because it does not count the preceding window probe as a byte of the stream."""
+    row = case.row
+    if not case.foreseen or row["kind"] not in RESENT or case.theirs & _RESEND or case.judged is None or case.judged.highest is None:
+        return None
+    if offset_of(case, case.judged.highest) > row["seq"]:
+        return None
+    return f"to tshark {row['seq']:,} was never sent: it does not count the bytes of window probes"
+
+
+def _jumped_by_reset(case: SegmentCase) -> str | None:
+    said, row, judged = case.said, case.row, case.judged
+    if said is None or judged is None or not case.foreseen or judged.highest_by_reset is None or row["kind"] in RESENT:
+        return None
+    if not case.theirs & _RESEND or (said.highest is not None and said.end <= said.highest):
+        return None
+    return f"frame {judged.highest_by_reset}, a RST, had a higher number, which tshark takes for sent bytes; for tcptrace-lab they are new"
+
+
+def _acked_unseen(case: SegmentCase) -> str | None:
+    said, row = case.said, case.row
+    if said is None or not case.foreseen or "spurious_retransmission" not in case.theirs or row["kind"] in RESENT:
+        return None
+    if said.highest is not None and row["seq"] < said.highest:
+        return None
+    return (
+        f"the capture has an ACK of its bytes "
+        f"{span(case.judged.since_ack_ns) if case.judged else ''} before them; they were never seen before"
+    )
+
+
+RULES = (
+    Rule(
+        "tshark-spurious-needs-no-first",
+        "tshark calls spurious what an ACK before it covers, also if the capture shows the bytes once",
+        f"{_GUIDE}, TCP Spurious Retransmission",
+        _RESEND,
+        _acked_unseen,
+    ),
+    Rule(
+        "tshark-knows-no-copies",
+        "tshark knows no packets that were doubled by the network or by the capture",
+        _GUIDE,
+        frozenset(ANALYSIS),
+        _copies,
+    ),
+    Rule(
+        "tshark-keepalive-is-a-place",
+        "tshark calls any segment of at most a byte, one below the highest number, a keepalive",
+        f"{_GUIDE}, TCP Keep-Alive; RFC 9293, 3.8.4",
+        _ONE_BYTE,
+        _keepalive_or_not,
+    ),
+    Rule(
+        "tshark-reorders-by-time",
+        "tshark calls late what comes within the handshake's round trip (3 ms without one) of the highest number",
+        f"{_GUIDE}, TCP Out-Of-Order",
+        _RESEND,
+        _by_time,
+    ),
+    Rule(
+        "tshark-resends-by-time",
+        "tshark calls retransmitted what comes late by more, ends at the highest number, or lies below an ACK",
+        f"{_GUIDE}, TCP Retransmission",
+        _RESEND,
+        _late_after_all,
+    ),
+    Rule(
+        "tshark-spurious-is-acked",
+        "tshark calls spurious what an ACK before it covers, wherever the capture was made",
+        f"{_GUIDE}, TCP Spurious Retransmission; RFC 3522",
+        _RESEND,
+        _acked_already,
+    ),
+    Rule(
+        "tshark-knows-no-later-proof",
+        "tshark judges by what came before: it does not see D-SACK, timestamps or ACKs that prove a resend needless",
+        "RFC 2883; RFC 3522; RFC 3708",
+        _RESEND,
+        _proved_spurious,
+    ),
+    Rule(
+        "tshark-counts-minus-one",
+        "an ACK of unseen bytes turns tshark's count of repeated ACKs into a very large number",
+        "seen here; Wireshark's count is unsigned",
+        _RESEND,
+        _count_of_minus_one,
+    ),
+    Rule(
+        "tshark-counts-all-repeats",
+        "tshark calls fast what follows repeated ACKs, also copies of one, and such as RFC 5681, 2 calls no duplicates",
+        f"{_GUIDE}, TCP Fast Retransmission; RFC 5681, 2",
+        frozenset({"fast_retransmission"}),
+        _repeats_of_its_own,
+    ),
+    Rule(
+        "tshark-fast-needs-haste",
+        "tshark calls fast only what begins at the repeated ACK and follows it within 20 ms",
+        f"{_GUIDE}, TCP Fast Retransmission; RFC 6675, 4",
+        _RESEND,
+        _not_fast_enough,
+    ),
+    Rule(
+        "ours-tells-repairs-apart",
+        "tcptrace-lab calls fast only the retransmit with which a recovery begins; tshark each that follows repeated ACKs",
+        f"{_GUIDE}, TCP Fast Retransmission; RFC 6582, 3.2",
+        _RESEND,
+        _fast_for_another_reason,
+    ),
+    Rule(
+        "tshark-passes-over-probes",
+        "tshark takes what begins one below the highest number for new data behind a window probe",
+        _GUIDE,
+        _RESEND,
+        _after_probe,
+    ),
+    Rule("tshark-counts-no-probes", "tshark does not count the bytes of window probes as sent", _GUIDE, _RESEND, _late_probe),
+    Rule(
+        "tshark-sees-other-frames",
+        "tshark counts frames as segments that tcptrace-lab does not",
+        "see the frames that only tshark has",
+        _RESEND,
+        _copied_elsewhere,
+    ),
+    Rule(
+        "tshark-counts-numbers-of-resets",
+        "tshark takes the number of a RST for that of bytes sent",
+        "RFC 5961, 3",
+        _RESEND,
+        _jumped_by_reset,
+    ),
+    Rule("tshark-resends-resets", "tshark takes a RST with data for a resend", "RFC 9293, 3.10.7", _RESEND, _reset),
+)

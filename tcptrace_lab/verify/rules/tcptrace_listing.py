@@ -1,0 +1,362 @@
+"""Rules on figures of tcptrace's long listing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tcptrace_lab.outputs.tcptrace_figures import FIGURES
+from tcptrace_lab.text.numbers import counted
+from tcptrace_lab.verify.differences import Rule
+from tcptrace_lab.verify.figures import HALF_A_STEP, STEPS, FigureCase, as_number
+from tcptrace_lab.verify.rules.tcptrace_reading import strange
+from tcptrace_lab.verify.tcptrace_model import SIZE_SHARE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tcptrace_lab.outputs.tcptrace_figures import Direction
+
+SOURCE = "tcptrace's manual, and what version 6.6.7 prints"
+
+_LARGEST_FIELD = (1 << 16) - 1
+
+_DIFFERS = {figure.name: figure.differs for figure in FIGURES}
+_STEP = {figure.name: STEPS.get(figure.form, 1.0) for figure in FIGURES}
+
+WINDOWS = frozenset({"max_win_adv", "min_win_adv", "avg_win_adv", "zero_win_adv"})
+
+
+def named(text: str) -> frozenset[str]:
+    """Split names that are separated by blanks."""
+    return frozenset(text.split())
+
+
+_COUNTS = named(
+    "total_packets resets_sent ack_pkts_sent pure_acks_sent actual_data_pkts actual_data_bytes pushed_data_pkts max_segm_size "
+    "min_segm_size truncated_data truncated_packets data_xmit_time idletime_max SYN/FIN_pkts_sent"
+)
+RESENDS = named("unique_bytes_sent rexmt_data_pkts rexmt_data_bytes outoforder_pkts throughput")
+_PROBES = frozenset({"zwnd_probe_pkts", "zwnd_probe_bytes", "unique_bytes_sent", "throughput", "rexmt_data_pkts", "rexmt_data_bytes"})
+RTT = named("RTT_samples RTT_min RTT_max RTT_avg RTT_stdev RTT_from_3WHS segs_cum_acked post-loss_acks")
+FULL = named("RTT_full_sz_smpls RTT_full_sz_min RTT_full_sz_max RTT_full_sz_avg RTT_full_sz_stdev")
+AMBIGUOUS = named("ambiguous_acks RTT_min_(last) RTT_max_(last) RTT_avg_(last) RTT_sdv_(last)")
+WAITS = named("max_#_retrans min_retr_time max_retr_time avg_retr_time sdv_retr_time")
+
+
+_BY_NUMBERS = named(
+    "sacks_sent sack_pkts_sent dsack_pkts_sent max_sack_blks/ack duplicate_acks triple_dupacks initial_window_bytes initial_window_pkts "
+    "missed_data max_owin min_non-zero_owin avg_owin wavg_owin"
+)
+"""The figures that `numbers` explains and that duplicates can change."""
+
+
+def foreseen(case: FigureCase) -> bool:
+    """Whether the model of tcptrace, applied to our segments, gives the printed value."""
+    number = as_number(case.theirs)
+    return number is not None and case.reckoned is not None and abs(number - case.reckoned) <= HALF_A_STEP * _STEP[case.item]
+
+
+def by_its_rules(evidence: Callable[[FigureCase], str | None]) -> Callable[[FigureCase], str | None]:
+    """Its rules give what it prints, and `evidence` tells what in this connection they are about."""
+
+    def test(case: FigureCase) -> str | None:
+        if not foreseen(case):
+            return None
+        told = evidence(case)
+        return None if told is None else f"{told}; {_DIFFERS[case.item] or 'the rest follows'}"
+
+    return test
+
+
+def _unscaled(case: FigureCase) -> str | None:
+    number = as_number(case.theirs)
+    if case.tally is None or case.tally.windows_known or number is None or number > _LARGEST_FIELD:
+        return None
+    return "the scale of the windows is unknown, because a SYN was not captured; tcptrace takes them as they stand in the header"
+
+
+def _late_syn(case: FigureCase) -> str | None:
+    """It forgets the scales at a segment without SYN that comes before both SYNs; a SYN behind that tells one anew."""
+    number, reckoning, tally = as_number(case.theirs), case.reckoning, case.tally
+    if number is None or reckoning is None or tally is None or number > _LARGEST_FIELD or tally.numbers.scale:
+        return None
+    if any(not side.numbers.syns or side.numbers.scale_offered is None for side in reckoning.sides.values()):
+        return None
+    return "a segment without SYN came before both SYNs had: ours are scaled all the same, and tcptrace's are not"
+
+
+def _one_syn_scaled(case: FigureCase) -> str | None:
+    direction, number = case.direction, as_number(case.theirs)
+    if direction is None or number is None or number > _LARGEST_FIELD or (direction["syn_segments"] and direction.other["syn_segments"]):
+        return None
+    return "only the SYN-ACK was captured; it offers a scale only in answer to one, so ours are scaled, and tcptrace's are not"
+
+
+def _is_cut(case: FigureCase, side: Direction) -> bool:
+    """Whether the capture cut options of its SYN: whether it offers a scale, at least, is unknown then."""
+    known = case.reckoning is None or case.reckoning.sides[side.side == "client"].windows_known
+    return not known or None in {side["sack_permitted"], side["timestamps"]}
+
+
+def _cut_answered_syn(case: FigureCase) -> str | None:
+    """A SYN/ACK may offer a window scale only in response to one (RFC 7323, 2.2)."""
+    direction, number = case.direction, as_number(case.theirs)
+    if direction is None or number is None or number > _LARGEST_FIELD or direction["window_scale_offered"] is None:
+        return None
+    other = direction.other
+    if not other["syn_segments"] or other["window_scale_offered"] is not None or not _is_cut(case, other):
+        return None
+    return "the capture cut options of the peer's SYN, the scale that this one answers among them: not there for tcptrace"
+
+
+def _window_evidence(case: FigureCase) -> str | None:
+    tally = case.tally
+    if tally is None:
+        return None
+    if tally.scaled:
+        return f"both sides scale: {counted(tally.window_packets, 'window')} without those of SYNs"
+    return f"{counted(tally.window_packets, 'window')} of {counted(tally.packets, 'segment')}, {tally.window_shut} of them 0"
+
+
+def _size_evidence(case: FigureCase) -> str | None:
+    tally = case.tally
+    return None if tally is None else f"{counted(tally.data_bytes, 'byte')} in {counted(tally.data_packets, 'segment')}"
+
+
+def _mean_size(case: FigureCase) -> str | None:
+    """Of all that came, or, where copies came by ways that it does not follow, of what counts once."""
+    told, direction = by_its_rules(_size_evidence)(case), case.direction
+    if (
+        told is not None
+        or direction is None
+        or as_number(case.theirs) != int(direction["payload_bytes"] / (direction["data_segments"] + SIZE_SHARE))
+    ):
+        return told
+    return f"{counted(direction['payload_bytes'], 'byte')} in {counted(direction['data_segments'], 'segment')}; {_DIFFERS[case.item]}"
+
+
+def _resend_evidence(case: FigureCase) -> str | None:
+    tally, direction = case.tally, case.direction
+    if tally is None or direction is None:
+        return None
+    resent, late = direction["retransmitted_segments"], direction["out_of_order_segments"]
+    if not (tally.resent_packets or tally.late_packets or tally.probes or resent or late):
+        return None
+    return (
+        f"by its rules {counted(tally.resent_packets, 'retransmitted segment')}, {tally.late_packets} out of order, "
+        f"{counted(tally.probes, 'probe')} into a closed window; by ours {resent} retransmitted, {late} out of order"
+    )
+
+
+def _probe_evidence(case: FigureCase) -> str | None:
+    direction, tally = case.direction, case.tally
+    if tally is None or direction is None or not (tally.probes or direction["zero_window_probes"]):
+        return None
+    into = counted(tally.probes, "segment")
+    return f"{into} with data or FIN went into a closed window, {direction['zero_window_probes']} probes by ours"
+
+
+def _copies_evidence(case: FigureCase) -> str | None:
+    direction, reckoning = case.direction, case.reckoning
+    if direction is None or reckoning is None:
+        return None
+    sides = {"client": reckoning.sides[True], "server": reckoning.sides[False]}
+    copies = sum(sides[one.side].packets - one["segments"] for one in (direction, direction.other))
+    return (
+        f"{counted(copies, 'packet')} of this connection came twice, which tcptrace counts and tcptrace-lab does not"
+        if copies > 0
+        else None
+    )
+
+
+def _rtt_evidence(case: FigureCase) -> str | None:
+    direction, tally = case.direction, case.tally
+    if tally is None or direction is None:
+        return None
+    left = f"{tally.unsampled} left out, {tally.cumulative} acknowledged with others"
+    return f"{counted(tally.rtt.count, 'sample')} by its rules, {direction['rtt_samples']} by ours; {left}"
+
+
+def _full_evidence(case: FigureCase) -> str | None:
+    tally = case.tally
+    return None if tally is None else f"{counted(tally.rtt_full.count, 'sample')} of segments of {tally.full_size:,} bytes, as it has it"
+
+
+def _ambiguous_evidence(case: FigureCase) -> str | None:
+    tally, direction = case.tally, case.direction
+    if tally is None or direction is None:
+        return None
+    return f"{counted(tally.rtt_resent.count, 'ACK')} of retransmitted segments by its rules, {direction['rtt_resent_samples']} by ours"
+
+
+def _wait_evidence(case: FigureCase) -> str | None:
+    tally, direction = case.tally, case.direction
+    if tally is None or direction is None:
+        return None
+    return f"{counted(tally.waits.count, 'wait')} before a resend by its rules, {direction['resend_wait_samples']} by ours"
+
+
+def _throughput(case: FigureCase) -> str | None:
+    reckoning, tally = case.reckoning, case.tally
+    if reckoning is None or tally is None or reckoning.first_us is None or not foreseen(case):
+        return None
+    return f"{counted(tally.unique_bytes, 'byte')} in {reckoning.duration_us:,} µs"
+
+
+def _control_copies(case: FigureCase) -> str | None:
+    tally = case.tally
+    if tally is None or case.theirs != f"{tally.syns}/{tally.fins}":
+        return None
+    return _copies_evidence(case)
+
+
+def _constant_ids(case: FigureCase) -> str | None:
+    tally, direction = case.tally, case.direction
+    if tally is None or direction is None or not foreseen(case):
+        return None
+    told = f"{counted(tally.doubles, 'packet')} with number and IP identification of one of the eight before"
+    return f"{told}; by TTL, TCP timestamp, and times {counted(direction['capture_duplicates'], 'copy').replace('copys', 'copies')}"
+
+
+def _first_keepalive(case: FigureCase) -> str | None:
+    """The first captured segment is a keepalive, whose byte was sent before the capture started."""
+    direction, number = case.direction, as_number(case.theirs)
+    if direction is None or direction["syn_segments"] or not direction["keepalives"]:
+        return None
+    if case.item == "unique_bytes_sent" and number != direction["unique_bytes"] + 1:
+        return None
+    return "the first that was captured of this side is a keepalive with a byte that it had sent before, which is new for tcptrace"
+
+
+def _reset_data(case: FigureCase) -> str | None:
+    direction = case.direction
+    if direction is None or not direction["rst_segments"] or not direction["data_segments"]:
+        return None
+    return f"{counted(direction['rst_segments'], 'RST')}, of which tcptrace takes the data for bytes of the stream"
+
+
+RULES: tuple[Rule[FigureCase], ...] = (
+    Rule(
+        "tcptrace-throughput",
+        "tcptrace divides its unique bytes by the time in microseconds",
+        SOURCE,
+        frozenset({"throughput"}),
+        _throughput,
+    ),
+    Rule(
+        "tcptrace-control-copies",
+        "tcptrace counts SYNs and FINs that came twice",
+        SOURCE,
+        frozenset({"SYN/FIN_pkts_sent"}),
+        _control_copies,
+    ),
+    Rule(
+        "tcptrace-takes-windows-as-they-are",
+        "tcptrace does not scale windows where a SYN is missing; ours are unknown",
+        SOURCE,
+        WINDOWS,
+        _unscaled,
+    ),
+    Rule(
+        "tcptrace-wants-syns-first",
+        "tcptrace does not scale windows of a side whose SYN came before a segment without SYN, and that before the other SYN",
+        SOURCE,
+        WINDOWS,
+        _late_syn,
+    ),
+    Rule(
+        "tcptrace-needs-both-syns",
+        "tcptrace scales windows only where both SYNs were captured",
+        f"{SOURCE}; RFC 7323, 2.2",
+        WINDOWS,
+        _one_syn_scaled,
+    ),
+    Rule(
+        "tcptrace-needs-whole-syns",
+        "tcptrace takes a window scale that the capture cut off a SYN for one that was not offered",
+        f"{SOURCE}; RFC 7323, 2.2",
+        WINDOWS,
+        _cut_answered_syn,
+    ),
+    Rule(
+        "tcptrace-counts-copies",
+        "tcptrace counts packets that the capture has twice",
+        SOURCE,
+        _COUNTS | RESENDS | _PROBES | RTT | FULL | AMBIGUOUS | WAITS | WINDOWS | _BY_NUMBERS,
+        by_its_rules(_copies_evidence),
+    ),
+    Rule(
+        "tcptrace-windows",
+        "tcptrace forgets the SYNs' windows where both sides scale, passes 0 over, and divides by all segments",
+        SOURCE,
+        WINDOWS,
+        by_its_rules(_window_evidence),
+    ),
+    Rule(
+        "tcptrace-mean-size",
+        "tcptrace divides sizes by the count and a thousandth, and cuts",
+        SOURCE,
+        frozenset({"avg_segm_size"}),
+        _mean_size,
+    ),
+    Rule(
+        "tcptrace-probes", "to tcptrace all data and FINs behind a window of 0 are probes", SOURCE, _PROBES, by_its_rules(_probe_evidence)
+    ),
+    Rule(
+        "tcptrace-resends",
+        "to tcptrace all that comes again is retransmitted, and all that fills a gap is out of order",
+        SOURCE,
+        RESENDS,
+        by_its_rules(_resend_evidence),
+    ),
+    Rule(
+        "tcptrace-round-trips",
+        "tcptrace takes a sample of each segment that an ACK ends on, unless an earlier one was sent later",
+        SOURCE,
+        RTT,
+        by_its_rules(_rtt_evidence),
+    ),
+    Rule(
+        "tcptrace-full-size",
+        "a segment of one sequence number, as a SYN, has 2^32 bytes to tcptrace: the largest of all",
+        SOURCE,
+        FULL,
+        by_its_rules(_full_evidence),
+    ),
+    Rule(
+        "tcptrace-ambiguous",
+        "tcptrace takes every overlap with earlier bytes for a resend of their segment",
+        SOURCE,
+        AMBIGUOUS,
+        by_its_rules(_ambiguous_evidence),
+    ),
+    Rule(
+        "tcptrace-constant-ids",
+        "tcptrace calls equal numbers with equal IP identifications hardware duplicates; a DF packet's need not differ",
+        "RFC 6864, 4",
+        frozenset({"hardware_dups"}),
+        _constant_ids,
+    ),
+    Rule(
+        "tcptrace-reads-part",
+        "tcptrace does not read segments that came through tunnels or in fragments",
+        SOURCE,
+        RTT | FULL | RESENDS | frozenset({"hardware_dups", "idletime_max", "data_xmit_time"}),
+        by_its_rules(strange),
+    ),
+    Rule(
+        "tcptrace-takes-the-byte-of-a-first-keepalive",
+        "tcptrace takes the byte of a keepalive for new where no segment before it tells that it was sent",
+        "RFC 9293, 3.8.4",
+        frozenset({"unique_bytes_sent", "throughput"}),
+        by_its_rules(_first_keepalive),
+    ),
+    Rule(
+        "tcptrace-takes-data-of-resets",
+        "tcptrace takes data of a RST for data of the stream",
+        "RFC 9293, 3.10.7",
+        frozenset({"unique_bytes_sent", "throughput"}),
+        by_its_rules(_reset_data),
+    ),
+    Rule("tcptrace-waits", "tcptrace measures waits of all that overlaps earlier bytes", SOURCE, WAITS, by_its_rules(_wait_evidence)),
+)

@@ -1,0 +1,240 @@
+"""Rules on which connections tcptrace lists, and which of their segments it reads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tcptrace_lab.schema import SIDES
+from tcptrace_lab.text.numbers import counted
+from tcptrace_lab.verify.differences import Rule
+from tcptrace_lab.verify.tcptrace_model import LARGEST_FRAME, follows
+
+if TYPE_CHECKING:
+    from tcptrace_lab.verify.figures import FigureCase
+
+_SOURCE = "tcptrace's manual, and what version 6.6.7 prints"
+
+_LARGEST_FIELD = (1 << 16) - 1
+
+_LARGEST_IP_DATA = _LARGEST_FIELD - 40
+"""Bytes of data that an IPv4 packet without options can say it holds, behind the TCP header (RFC 791, 3.1)."""
+
+LARGEST_OPTIONS = 40
+"""Bytes of options that a TCP header can have (RFC 9293, 3.1); where the capture cut them, they are missing data to tcptrace."""
+
+_INCOMPLETE = "fragments of an IP packet are missing"
+"""Words of the engine's problem with a packet that it does not put together."""
+
+_FRAGMENT_HEADER = 8
+"""Bytes of an IPv6 fragment header (RFC 8200, 4.5)."""
+
+
+def _tunnelled(case: FigureCase) -> str | None:
+    if case.theirs_listed or not case.layers or follows(case.layers):
+        return None
+    return f"its segments came by {case.layers}, which tcptrace does not follow"
+
+
+def _stopped(case: FigureCase) -> str | None:
+    if case.refused is None or len(case.theirs_listed) >= len(case.ours_listed):
+        return None
+    return f"tcptrace stopped reading: {case.refused}"
+
+
+def _parted(case: FigureCase) -> str | None:
+    """The same packets, told apart into connections at other places."""
+    if not case.ours_listed or not case.theirs_listed or len(case.ours_listed) + len(case.theirs_listed) < len("ab") + 1:
+        return None
+    ours = sum(row["client_segments"] + row["server_segments"] for row in case.ours_listed)
+    kinds = [f"{side}_{kind}_duplicates" for side in SIDES for kind in ("capture", "network")]
+    copies = sum(row[kind] for row in case.ours_listed for kind in kinds)
+    theirs = sum(int(figures["total_packets"]) for one in case.theirs_listed for figures in one.figures)
+    if theirs not in {ours, ours + copies, case.readable}:
+        return None
+    return (
+        f"the same {theirs:,} segments are {len(case.ours_listed)} connections for tcptrace-lab and {len(case.theirs_listed)} for tcptrace"
+    )
+
+
+def _joined_by_offload(case: FigureCase) -> str | None:
+    if case.theirs_listed or case.largest_bytes <= LARGEST_FRAME:
+        return None
+    return f"a segment of {case.largest_bytes:,} bytes, more than a standard frame holds: offload leaves an IP length of 0"
+
+
+def _extension_as_ports(case: FigureCase) -> str | None:
+    if case.ours_listed or not case.theirs_listed or not any(":" in end[0] for end in case.theirs_listed[0].ends):
+        return None
+    ports = " and ".join(str(end[1]) for end in case.theirs_listed[0].ends)
+    return f"no TCP header has the ports {ports} between these IPv6 addresses: it reads an extension header as TCP"
+
+
+def _first_fragments(case: FigureCase) -> str | None:
+    """What it reads and we do not are no more than the packets that are not whole in the capture."""
+    incomplete = case.survived(_INCOMPLETE)
+    ours = case.readable if case.reckoning is None else sum(tally.packets for tally in case.reckoning.sides.values())
+    listed = sum(int(figures["total_packets"]) for one in case.theirs_listed for figures in one.figures)
+    packets = listed if case.reckoning is None else int(case.theirs)
+    if not 0 < packets - ours <= incomplete:
+        return None
+    return f"fragments are missing: {counted(packets - ours, 'first fragment')} with a TCP header, of which tcptrace makes segments"
+
+
+def strange(case: FigureCase) -> str | None:
+    """Some of its segments came by ways that tcptrace does not follow."""
+    if case.reckoning is None or not case.reckoning.strange:
+        return None
+    told = ", ".join(f"{counted(number, 'segment')} by {layers}" for layers, number in sorted(case.reckoning.strange.items()))
+    return f"{told}, where tcptrace does not follow"
+
+
+def _offloaded(case: FigureCase) -> str | None:
+    """IP lengths of 0, as offload leaves them, are shorter than their headers to tcptrace."""
+    reckoning = case.reckoning
+    if reckoning is None:
+        return None
+    larger, ours = sum(reckoning.larger.values()), sum(tally.packets for tally in reckoning.sides.values())
+    missing = ours - int(case.theirs)
+    if not 0 < missing <= larger:
+        return None
+    return (
+        f"of {counted(larger, 'segment')} larger than the MSS (or a standard frame), as offload makes them, {missing} with an IP length "
+        f"of 0 are not in its count"
+    )
+
+
+def _beyond_ip(case: FigureCase) -> str | None:
+    reckoning = case.reckoning
+    largest = 0 if reckoning is None else max(tally.largest for tally in reckoning.sides.values())
+    return f"a segment has {largest:,} bytes of data, more than an IP length can say" if largest > _LARGEST_IP_DATA else None
+
+
+def _short_frames(case: FigureCase) -> str | None:
+    """IP lengths beyond the end of the frame: what is missing is cut to tcptrace, and never was to us."""
+    reckoning = case.reckoning
+    if reckoning is None:
+        return None
+    tallies = reckoning.sides.values()
+    ours, cut = sum(tally.data_bytes for tally in tallies), sum(tally.cut_bytes for tally in tallies)
+    printed = [figures for one in case.theirs_listed for figures in one.figures]
+    theirs, missing = (sum(int(figures[name]) for figures in printed) for name in ("actual_data_bytes", "truncated_data"))
+    headers = sum(tally.cut_packets for tally in tallies) * LARGEST_OPTIONS
+    if not 0 < theirs - ours <= missing - cut <= theirs - ours + headers:
+        return None
+    return (
+        f"IP lengths reach {theirs - ours:,} bytes beyond the ends of frames that were sent shorter: data for tcptrace, not "
+        "for tcptrace-lab"
+    )
+
+
+def _extension_header(case: FigureCase) -> str | None:
+    """IPv6 extension headers: their 8 bytes count as data, or hide the TCP header."""
+    if case.reckoning is None or not case.theirs_listed or not any(":" in end[0] for end in case.theirs_listed[0].ends):
+        return None
+    tallies = list(case.reckoning.sides.values())
+    for one in case.theirs_listed:
+        for figures in one.figures:
+            packets, data = int(figures["total_packets"]), int(figures["actual_data_bytes"])
+            more = any(packets == tally.packets and data == tally.data_bytes + _FRAGMENT_HEADER * packets for tally in tallies)
+            if packets and more:
+                return f"it counts {_FRAGMENT_HEADER} bytes more in each of {packets} segments: an IPv6 extension header"
+            if not packets and any(tally.packets for tally in tallies):
+                return "it counts none of one side, whose segments come behind IPv6 extension headers"
+    return None
+
+
+def _false_headers(case: FigureCase) -> str | None:
+    """The same packets, and of some it makes other lengths of data: less than nothing, or what would be options."""
+    false, reckoning = case.false_headers, case.reckoning
+    if not false or reckoning is None or int(case.theirs) != sum(tally.packets for tally in reckoning.sides.values()):
+        return None
+    return f"{counted(false, 'TCP header')} cannot be as long as said: no data for tcptrace-lab, some for tcptrace"
+
+
+RULES: tuple[Rule[FigureCase], ...] = (
+    Rule(
+        "tcptrace-follows-no-tunnels",
+        "tcptrace reads TCP in IP on few links, and in no tunnels",
+        _SOURCE,
+        frozenset({"connections"}),
+        _tunnelled,
+    ),
+    Rule(
+        "tcptrace-passes-big-packets-over",
+        "tcptrace passes packets over whose IP length is 0",
+        f"{_SOURCE}; Linux GSO, BIG TCP",
+        frozenset({"connections"}),
+        _joined_by_offload,
+    ),
+    Rule(
+        "tcptrace-reads-extension-headers",
+        "tcptrace takes IPv6 extension headers for TCP",
+        "RFC 8200, 4",
+        frozenset({"connections"}),
+        _extension_as_ports,
+    ),
+    Rule(
+        "tcptrace-reads-first-fragments",
+        "tcptrace takes the first fragment of an IP packet for all of it",
+        "RFC 791, 3.2",
+        frozenset({"connections", "segments_read"}),
+        _first_fragments,
+    ),
+    Rule(
+        "tcptrace-parts-otherwise",
+        "tcptrace tells connections on the same ports apart in another way",
+        _SOURCE,
+        frozenset({"connections"}),
+        _parted,
+    ),
+    Rule(
+        "tcptrace-reads-no-tunnels",
+        "tcptrace does not read segments that came through tunnels or in fragments",
+        _SOURCE,
+        frozenset({"segments_read"}),
+        strange,
+    ),
+    Rule(
+        "tcptrace-parts-segments-otherwise",
+        "tcptrace tells connections on the same ports apart at another segment",
+        _SOURCE,
+        frozenset({"segments_read"}),
+        _parted,
+    ),
+    Rule(
+        "tcptrace-passes-offload-over",
+        "tcptrace passes packets over whose IP length is 0",
+        f"{_SOURCE}; Linux GSO",
+        frozenset({"segments_read"}),
+        _offloaded,
+    ),
+    Rule(
+        "tcptrace-believes-ip-lengths",
+        "tcptrace believes IP lengths that reach beyond the frame",
+        "RFC 791, 3.1",
+        frozenset({"segments_read"}),
+        _short_frames,
+    ),
+    Rule(
+        "tcptrace-knows-no-big-tcp",
+        "tcptrace believes IP lengths of packets that are longer than those can say",
+        "RFC 2675; Linux BIG TCP",
+        frozenset({"segments_read"}),
+        _beyond_ip,
+    ),
+    Rule(
+        "tcptrace-reads-no-extension-headers",
+        "tcptrace does not take IPv6 extension headers off",
+        "RFC 8200, 4",
+        frozenset({"segments_read"}),
+        _extension_header,
+    ),
+    Rule(
+        "tcptrace-believes-header-lengths",
+        "tcptrace believes TCP headers that say they are longer than their packet, or shorter than a header",
+        "RFC 9293, 3.1",
+        frozenset({"segments_read"}),
+        _false_headers,
+    ),
+    Rule("tcptrace-stops", "tcptrace ends where it meets something that it does not know", _SOURCE, frozenset({"connections"}), _stopped),
+)

@@ -1,0 +1,171 @@
+"""Rules on tcptrace's figures from sequence numbers and windows: streams, flights, repeated ACKs, SACK blocks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tcptrace_lab.text.numbers import counted
+from tcptrace_lab.verify.differences import Rule
+from tcptrace_lab.verify.figures import FigureCase, as_number
+from tcptrace_lab.verify.rules.tcptrace_listing import SOURCE, by_its_rules, named
+
+if TYPE_CHECKING:
+    from tcptrace_lab.verify.tcptrace_sequence_model import Numbers
+
+SCALE = named("adv_wind_scale")
+SACKS = named("sacks_sent sack_pkts_sent dsack_pkts_sent max_sack_blks/ack")
+DUPLICATES = named("duplicate_acks triple_dupacks")
+FIRST = named("initial_window_bytes initial_window_pkts")
+STREAM = named("ttl_stream_length missed_data")
+OUTSTANDING = named("max_owin min_non-zero_owin avg_owin wavg_owin")
+
+_LARGEST_POINTER = (1 << 16) - 1
+
+
+def _numbers(case: FigureCase) -> Numbers | None:
+    return None if case.tally is None else case.tally.numbers
+
+
+def _scale(case: FigureCase) -> str | None:
+    numbers, direction = _numbers(case), case.direction
+    if numbers is None or direction is None:
+        return None
+    if numbers.scale_offered is None:
+        return "this host's SYN offers no scale"
+    other = direction.other["window_scale_offered"]
+    told = f"this host's SYN offers a scale of {numbers.scale_offered}, the peer's {'none' if other is None else other}"
+    behind = "a segment without SYN came behind it" if case.theirs == "0" else "no segment without SYN came behind it"
+    return f"{told}; {behind}"
+
+
+def _sacks(case: FigureCase) -> str | None:
+    numbers = _numbers(case)
+    if numbers is None or not numbers.sack_segments:
+        return None
+    return (
+        f"{counted(numbers.sack_segments, 'segment')} with SACK blocks, {numbers.sack_acks} of them with the ACK flag and no RST, "
+        f"{numbers.dsack_acks} with a first block below the ACK or over the second"
+    )
+
+
+def _repeated(case: FigureCase) -> str | None:
+    tally, direction = case.tally, case.direction
+    if tally is None or direction is None or not (tally.duplicates or direction.other["duplicate_acks"]):
+        return None
+    return f"{counted(tally.duplicates, 'repeated ACK')} by its rules, {counted(direction.other['duplicate_acks'], 'duplicate')} by ours"
+
+
+def _repeated_without_windows(case: FigureCase) -> str | None:
+    """Which of the repeated ACKs have the same window cannot be told where windows are unknown."""
+    reckoning, number, direction = case.reckoning, as_number(case.theirs), case.direction
+    if reckoning is None or direction is None or number is None or case.reckoned is None:
+        return None
+    if reckoning.sides[direction.side != "client"].windows_known or number > case.reckoned:
+        return None
+    return (
+        f"of {case.reckoned:.0f} by repeated ACKs without data it leaves out those with another window; ours are unknown, a SYN is missing"
+    )
+
+
+def _first_flight(case: FigureCase) -> str | None:
+    numbers = _numbers(case)
+    if numbers is None:
+        return None
+    sent, segments = counted(numbers.first_bytes, "byte"), counted(numbers.first_segments, "segment")
+    told = f"{sent} in {segments} before an ACK of something else than a SYN"
+    return told if numbers.syns else f"{told}; no SYN of this side was captured"
+
+
+def _stream(case: FigureCase) -> str | None:
+    numbers = _numbers(case)
+    if numbers is None or numbers.fin is None:
+        return None
+    end = f"{counted(numbers.resets, 'RST')}, so it ends at the last segment" if numbers.resets else "it ends at the FIN"
+    return f"the stream begins at the last SYN, and {end}; {counted(numbers.unique_bytes, 'byte')} counted once"
+
+
+def _outstanding(case: FigureCase) -> str | None:
+    numbers = _numbers(case)
+    if numbers is None:
+        return None
+    return f"{counted(numbers.outstanding_count, 'sample')}, one at each segment but SYNs, retransmitted and late ones"
+
+
+def _pointer_beyond(case: FigureCase) -> str | None:
+    direction, number = case.direction, as_number(case.theirs)
+    if direction is None or number is None or not direction["urgent_segments"]:
+        return None
+    if not direction["urgent_bytes"] < number <= direction["urgent_segments"] * _LARGEST_POINTER:
+        return None
+    more = counted(int(number) - direction["urgent_bytes"], "byte")
+    return f"{counted(direction['urgent_segments'], 'urgent pointer')} point {more} behind the data of their segments"
+
+
+def _no_time(case: FigureCase) -> str | None:
+    """Its silence is 0 where every segment has the same time or none; NA where a side sent nothing but in one instant."""
+    if case.theirs != "NA" or case.tally is None or case.tally.idle_us:
+        return None
+    return f"{counted(case.tally.packets, 'segment')} of one time"
+
+
+RULES: tuple[Rule[FigureCase], ...] = (
+    Rule(
+        "tcptrace-scale",
+        "tcptrace shows the scale that a SYN asked for, until a segment without SYN shows that both did not",
+        SOURCE,
+        SCALE,
+        by_its_rules(_scale),
+    ),
+    Rule(
+        "tcptrace-sacks",
+        "tcptrace tells D-SACKs by its own comparison of 32-bit numbers, and counts blocks of ACKs that are no RST",
+        SOURCE,
+        SACKS,
+        by_its_rules(_sacks),
+    ),
+    Rule(
+        "tcptrace-repeated-acks",
+        "tcptrace takes each repeated ACK without data and with the same window for a duplicate, with nothing outstanding, too",
+        f"{SOURCE}; RFC 5681, 2",
+        DUPLICATES,
+        by_its_rules(_repeated),
+    ),
+    Rule(
+        "tcptrace-repeated-acks-as-they-are",
+        "tcptrace compares windows as they stand in the header where the scale is unknown",
+        SOURCE,
+        DUPLICATES,
+        _repeated_without_windows,
+    ),
+    Rule(
+        "tcptrace-first-flight",
+        "tcptrace counts what is sent before an ACK of something else than a SYN, in mid-stream, too",
+        SOURCE,
+        FIRST,
+        by_its_rules(_first_flight),
+    ),
+    Rule(
+        "tcptrace-stream",
+        "tcptrace takes the last number of a connection with a RST for that of the FIN; below 0 it wraps",
+        SOURCE,
+        STREAM,
+        by_its_rules(_stream),
+    ),
+    Rule(
+        "tcptrace-outstanding",
+        "tcptrace takes one byte too many for outstanding, follows even old ACKs, and holds a sample until the next segment",
+        SOURCE,
+        OUTSTANDING,
+        by_its_rules(_outstanding),
+    ),
+    Rule(
+        "tcptrace-adds-urgent-pointers",
+        "tcptrace adds up urgent pointers, also where they point behind their segment",
+        SOURCE,
+        named("urgent_data_bytes"),
+        _pointer_beyond,
+    ),
+    Rule(
+        "tcptrace-tells-no-silence", "tcptrace tells no longest silence where it saw no time pass", SOURCE, named("idletime_max"), _no_time
+    ),
+)

@@ -1,0 +1,207 @@
+"""Rules on tcptrace's results for unusual numbers and clocks."""
+
+from __future__ import annotations
+
+from tcptrace_lab.text.numbers import counted
+from tcptrace_lab.verify.differences import Rule
+from tcptrace_lab.verify.figures import FigureCase, as_number
+from tcptrace_lab.verify.model_figures import PER_TIME
+from tcptrace_lab.verify.rules.tcptrace_listing import AMBIGUOUS, FULL, RESENDS, RTT, SOURCE, WAITS, WINDOWS, by_its_rules
+from tcptrace_lab.verify.rules.tcptrace_reading import LARGEST_OPTIONS
+from tcptrace_lab.verify.rules.tcptrace_sequence import OUTSTANDING, SCALE, STREAM
+from tcptrace_lab.verify.tcptrace_model import MAX_SHIFT
+from tcptrace_lab.verify.tcptrace_sequence_model import MODULUS
+from tcptrace_lab.verify.wireshark_model import SEQ_SPACE
+
+_LARGEST_SHORT = (1 << 15) - 1
+
+WRAPPED = MODULUS >> 8
+"""No count of bytes comes near it; what does was below 0, or is a mean of such."""
+
+
+def _mss(case: FigureCase) -> str | None:
+    direction = case.direction
+    if direction is None or direction["mss_bytes"] is None or direction["mss_bytes"] <= _LARGEST_SHORT:
+        return None
+    wrapped = direction["mss_bytes"] - (1 << 16) + (1 << 32)
+    return f"{direction['mss_bytes']:,} as a negative 16-bit number is {wrapped:,}" if as_number(case.theirs) == wrapped else None
+
+
+def _options_without_syn(case: FigureCase) -> str | None:
+    direction = case.direction
+    if direction is None or direction["syn_segments"] or case.theirs != "N/Y":
+        return None
+    return "no SYN of this side was captured; tcptrace takes the timestamps of other segments for an offer"
+
+
+def _no_rate(case: FigureCase) -> str | None:
+    if case.theirs != "NA" or case.reckoning is None or case.reckoning.duration_us > 0:
+        return None
+    before_us = -case.reckoning.duration_us
+    last = f"{before_us:,} µs before the first" if before_us else "in the same microsecond as the first"
+    return f"the connection's last packet came {last}: tcptrace saw no time pass"
+
+
+def _unflagged(case: FigureCase) -> str | None:
+    tally = case.tally
+    missing = 0 if tally is None else tally.packets - tally.acks
+    return f"{counted(missing, 'segment')} without the ACK flag {'is' if missing == 1 else 'are'} no ACK" if missing else None
+
+
+def _contradiction(case: FigureCase) -> str | None:
+    number = as_number(case.theirs)
+    if number is None or not case.false_headers:
+        return None
+    below_0 = number >= MODULUS // 4
+    if case.item in {"avg_owin", "wavg_owin"} and case.reckoning is not None:
+        below_0 = number > case.reckoning.longest  # a mean of such numbers with others is less than they, and more than was ever sent
+    fewer = case.item == "pure_acks_sent" and case.reckoned is not None and 0 < case.reckoned - number <= case.false_headers
+    if not (number == 0 or below_0 or fewer):
+        return None
+    return "the header's length contradicts the packet's, so that its data is neither nothing nor something"
+
+
+def _below_0(case: FigureCase) -> str | None:
+    """A mean over time of numbers near 2^64 holds one to a few of its digits."""
+    number, numbers = as_number(case.theirs), None if case.tally is None else case.tally.numbers
+    if number is None or numbers is None or numbers.outstanding_most < WRAPPED:
+        return None
+    if case.item == "wavg_owin" and numbers.outstanding_seconds >= MODULUS:
+        return f"{numbers.outstanding_most:,} outstanding, times the seconds it held, is more than its 64 bits hold: the rest is printed"
+    if number < WRAPPED:
+        return None
+    return f"numbers that came round, or an ACK beyond what was sent, leave less than 0 outstanding: {numbers.outstanding_most:,} to it"
+
+
+def _cut_headers(case: FigureCase) -> str | None:
+    tally, number = case.tally, as_number(case.theirs)
+    if tally is None or number is None or tally.cut_bytes != tally.data_bytes:
+        return None
+    more = number - tally.cut_bytes
+    if not 0 < more <= LARGEST_OPTIONS * tally.cut_packets:
+        return None
+    return f"no byte of data was captured; {more:.0f} bytes more are options of the header, cut as well"
+
+
+def _cut_options(case: FigureCase) -> str | None:
+    direction = case.direction
+    if direction is None or not direction["syn_segments"] or None not in {direction["sack_permitted"], direction["timestamps"]}:
+        return None
+    return "the capture cut the options of this host's SYN: what may be missing is unknown for tcptrace-lab, and absent for tcptrace"
+
+
+def _large_shift(case: FigureCase) -> str | None:
+    direction = case.direction
+    if direction is None or MAX_SHIFT not in {direction["window_scale_offered"], direction.other["window_scale_offered"]}:
+        return None
+    return "a shift of 14 or more was offered: RFC 7323 makes 14 of it, tcptrace shifts a 32-bit number by what the option says"
+
+
+def _open_at_end(case: FigureCase) -> str | None:
+    number, tally = as_number(case.theirs), case.tally
+    if number is None or tally is None or tally.last_us is None or case.capture_end_us is None or case.direction is None:
+        return None
+    to_end_ms = (case.capture_end_us - tally.last_us) / 1e3
+    both = (case.direction, case.direction.other)
+    if any(one["rst_segments"] for one in both) or all(one["fin_segments"] for one in both):
+        return None
+    longest_ms = max((case.capture_end_us - (tally.first_us or tally.last_us)) / 1e3, to_end_ms)
+    if not tally.idle_us / 1e3 - 0.1 <= number <= longest_ms + 0.1:
+        return None
+    return f"it was not closed, and the capture goes on for {to_end_ms:,.1f} ms behind its last segment, which tcptrace takes for idle time"
+
+
+def _wraps(case: FigureCase) -> str | None:
+    if case.reckoning is None or case.reckoning.longest < SEQ_SPACE:
+        return None
+    return f"the stream is {case.reckoning.longest:,} bytes long: its sequence numbers come round, and meet old ones of tcptrace's list"
+
+
+def _quarters(case: FigureCase) -> str | None:
+    reckoning = case.reckoning
+    most = 0 if reckoning is None else max(len(tally.quarters) for tally in reckoning.sides.values())
+    if most <= 1:
+        return None
+    return f"its numbers lie in {most} quarters of the sequence space: to tcptrace, what comes in one is neither late nor known in another"
+
+
+RULES: tuple[Rule[FigureCase], ...] = (
+    Rule(
+        "tcptrace-cut-options",
+        "tcptrace takes options of a SYN that the capture cut",
+        SOURCE,
+        frozenset({"mss_requested", "req_sack", "req_1323_ws/ts"}),
+        _cut_options,
+    ),
+    Rule(
+        "tcptrace-options-anywhere",
+        "tcptrace takes options of any segment for those of the SYN",
+        SOURCE,
+        frozenset({"req_1323_ws/ts"}),
+        _options_without_syn,
+    ),
+    Rule(
+        "tcptrace-open-connections",
+        "tcptrace counts the time to the end of the capture as idle, where a connection was not closed",
+        SOURCE,
+        frozenset({"idletime_max"}),
+        _open_at_end,
+    ),
+    Rule(
+        "tcptrace-tells-no-rate",
+        "tcptrace tells nothing per time where a connection's last packet has no later time than its first",
+        SOURCE,
+        PER_TIME,
+        _no_rate,
+    ),
+    Rule(
+        "tcptrace-acks-have-the-flag",
+        "a segment without data and without the ACK flag is a pure ACK of ours, and none of tcptrace's",
+        SOURCE,
+        frozenset({"pure_acks_sent"}),
+        by_its_rules(_unflagged),
+    ),
+    Rule(
+        "tcptrace-believes-headers",
+        "tcptrace makes a negative length of data of headers that contradict themselves",
+        SOURCE,
+        OUTSTANDING | {"pure_acks_sent"},
+        _contradiction,
+    ),
+    Rule(
+        "tcptrace-counts-below-0",
+        "tcptrace takes bytes outstanding below 0 for a number near 2^64, and means over time of it for bytes",
+        SOURCE,
+        OUTSTANDING,
+        _below_0,
+    ),
+    Rule(
+        "tcptrace-counts-cut-options",
+        "tcptrace counts bytes of the header that the capture cut as data",
+        SOURCE,
+        frozenset({"truncated_data"}),
+        _cut_headers,
+    ),
+    Rule(
+        "tcptrace-wraps",
+        "tcptrace loses its place where sequence numbers come round",
+        SOURCE,
+        RESENDS | RTT | FULL | AMBIGUOUS | WAITS | STREAM | OUTSTANDING,
+        _wraps,
+    ),
+    Rule(
+        "tcptrace-quarters",
+        "tcptrace keeps streams in quarters of the sequence space, each by itself",
+        SOURCE,
+        RESENDS | RTT | FULL | AMBIGUOUS | WAITS | OUTSTANDING,
+        _quarters,
+    ),
+    Rule(
+        "tcptrace-large-shift",
+        "tcptrace shifts windows by more than 14",
+        "RFC 7323, 2.3",
+        WINDOWS | SCALE | {"req_1323_ws/ts"},
+        _large_shift,
+    ),
+    Rule("tcptrace-wraps-mss", "an MSS above 32,767 is a negative number for tcptrace", SOURCE, frozenset({"mss_requested"}), _mss),
+)

@@ -1,0 +1,99 @@
+"""What a reading of TCP_INFO says held the sender, on readings written by hand.
+
+The first settings are readings of a Linux 6.18 sender, round trip 10 ms, whose own count of the time in which the receiver's window held it
+(`tcpi_rwnd_limited`) grew, or did not, for the whole round trip that follows them.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+
+import pytest
+
+from tcptrace_lab.lab.hosts.sender_limits import APPLICATION, LOSS, ON_THE_WAY, PEER, SLOW_START, WINDOW, Witness
+from tcptrace_lab.lab.hosts.sockets import Pair
+
+OFFSETS = {
+    "ca_state": (1, "B"),
+    "snd_mss": (16, "I"),
+    "unacked": (24, "I"),
+    "snd_ssthresh": (76, "I"),
+    "snd_cwnd": (80, "I"),
+    "total_retrans": (100, "I"),
+    "pacing_rate": (104, "Q"),
+    "bytes_acked": (120, "Q"),
+    "notsent_bytes": (144, "I"),
+    "min_rtt": (148, "I"),
+    "bytes_sent": (200, "Q"),
+    "bytes_retrans": (208, "Q"),
+    "snd_wnd": (228, "I"),
+}
+"""Places in the kernel's `struct tcp_info` (include/uapi/linux/tcp.h), by hand."""
+
+INFO_BYTES = 248
+MSS = 1_448
+NEVER_CUT = 0x7FFFFFFF
+
+
+def reading(**values: int) -> bytes:
+    """TCP_INFO of a sender that has much more to send."""
+    raw = bytearray(INFO_BYTES)
+    usual = {"snd_mss": MSS, "notsent_bytes": 200_000, "snd_ssthresh": NEVER_CUT, "min_rtt": 10_150, "snd_wnd": 20_272}
+    for name, value in (usual | values).items():
+        offset, letter = OFFSETS[name]
+        struct.pack_into("=" + letter, raw, offset, value)
+    return bytes(raw)
+
+
+def state(sleeps: str = "", /, **values: int) -> str:
+    """What holds a sender with these values, while the program of that name sleeps."""
+    in_flight = values["unacked"] * MSS
+    readings = [(0, b""), (1_000_000, reading(bytes_sent=in_flight, **values))]
+    spent = [(sleeps, 0, 2_000_000)] if sleeps else []
+    with socket.socket() as client, socket.socket() as server:
+        (told,) = Witness(Pair(client, server, spent), readings=readings).truth(0, 1_000_000, nodelay=True, forward=None)
+    return told
+
+
+@pytest.mark.parametrize(
+    ("congestion_window", "unacked", "pacing_rate", "held"),
+    [
+        (10, 10, 2_785_418, SLOW_START),  # the first flight
+        (19, 14, 5_308_634, WINDOW),  # no room at all
+        (19, 12, 5_337_148, WINDOW),  # room for two segments, and three would go in one piece
+        (28, 11, 7_881_133, WINDOW),  # for three, of five
+        (28, 10, 7_885_828, WINDOW),  # for four, of five, and less than a third of the window
+        (12, 11, 7_885_828, SLOW_START),  # for three, but the congestion window has room for one
+    ],
+)
+def test_room_for_less_than_goes_in_one_piece_is_counted_as_the_kernel_counts_it(
+    congestion_window: int, unacked: int, pacing_rate: int, held: str
+) -> None:
+    assert state(snd_cwnd=congestion_window, unacked=unacked, pacing_rate=pacing_rate) == held
+
+
+def test_room_for_a_whole_piece_or_a_third_of_the_window_is_not_waited_for() -> None:
+    """At 1 MB/s a millisecond holds less than two segments, the least that is sent in one piece: here is room for two."""
+    assert state(snd_cwnd=19, unacked=12, pacing_rate=1_000_000) == SLOW_START
+    assert state(snd_cwnd=28, unacked=9, pacing_rate=7_885_828) == SLOW_START
+
+
+def test_the_last_bytes_wait_for_more_room_too_although_they_fit() -> None:
+    """The kernel counts that as nobody's; its congestion window has room for 17 segments."""
+    assert state(snd_cwnd=28, unacked=11, pacing_rate=7_881_133, notsent_bytes=3_336) == WINDOW
+
+
+def test_what_was_sent_again_for_nothing_leaves_slow_start_what_it_is() -> None:
+    """After a pause of half a second the window begins with ten segments again; only a loss sets the threshold of slow start."""
+    anew = {"snd_cwnd": 10, "unacked": 10, "pacing_rate": 2_842_013, "total_retrans": 2}
+    assert state(**anew) == SLOW_START
+    assert state(**anew, snd_ssthresh=14) == LOSS
+
+
+@pytest.mark.parametrize(
+    ("unacked", "sleeps", "held"), [(1, PEER, PEER), (1, APPLICATION, ON_THE_WAY), (0, APPLICATION, APPLICATION), (1, "", ON_THE_WAY)]
+)
+def test_a_server_that_thinks_has_read_the_question_before_it_acknowledges_it(unacked: int, sleeps: str, held: str) -> None:
+    """It delays the ACK, which then goes with the answer: what is in flight for the client's kernel has arrived."""
+    assert state(sleeps, snd_cwnd=10, unacked=unacked, notsent_bytes=0) == held

@@ -69,13 +69,13 @@ rust-test:
 
 # Without valgrind or cargo these say so, and count nothing.
 instructions: $(BIN)/python
-	$(BIN)/python benchmarks/instructions.py --renew
+	$(BIN)/python benchmarks/speed/instructions.py --renew
 
 instructions-test: $(BIN)/python
-	$(BIN)/python benchmarks/instructions.py
+	$(BIN)/python benchmarks/speed/instructions.py
 
 bench: build
-	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/speed/run.py
 
 docs: build man
 	$(BIN)/python docs/pages.py

@@ -123,8 +123,9 @@ How to read them:
 - **Gain** is an upper bound: after the fix, the data may wait for another cause.
 - **Evidence** is that of the longest wait; the filter shows the frames in Wireshark.
 
-How often the findings are right, on transfers of known cause: [benchmarks/causes.md](../benchmarks/causes.md); a second reading of
-all proved findings on public captures: [benchmarks/proved-findings.md](../benchmarks/proved-findings.md).
+[benchmarks/verdicts/causes.md](../benchmarks/verdicts/causes.md) shows how often findings are right on transfers of known cause.
+[benchmarks/verdicts/proved-findings.md](../benchmarks/verdicts/proved-findings.md) has all proved findings of public captures, each checked
+by hand.
 """
 
 

@@ -1,6 +1,6 @@
 //! Passes over captures up to one stage. `pass segments|accounts|ledger|details FILE…` reads the files as one
 //! capture, merged by time, and prints what the stage produced. The cost of a stage is the difference from the
-//! one before it; `benchmarks/instructions.py` measures it.
+//! one before it; `benchmarks/speed/instructions.py` measures it.
 //!
 //! - `segments`: segment rows, without accounts
 //! - `accounts`: the accounts of each connection and its row; no segment rows

@@ -18,7 +18,7 @@ from tests.support.places import ROOT
 if TYPE_CHECKING:
     from pathlib import Path
 
-GENERATOR = ROOT / "benchmarks" / "make_captures.py"
+GENERATOR = ROOT / "benchmarks" / "traffic" / "make_captures.py"
 DIVISOR = 500
 """20,000 packets of the captures that have 10 million."""
 NAMES = (f"mixed-96-{DIVISOR}th", f"full-{DIVISOR}th", f"single-96-{DIVISOR}th", f"short-96-{DIVISOR}th")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from measure import Command, Measured
 
-BENCHMARKS = ROOT / "benchmarks"
+BENCHMARKS = ROOT / "benchmarks" / "speed"
 MIB = 1 << 20
 
 

@@ -12,7 +12,7 @@ from tcptrace_lab import _core, causes, schema
 from tcptrace_lab.engine import reread
 from tests.support.places import CAPTURES, ROOT
 
-STREAM = ROOT / "benchmarks" / "stream.py"
+STREAM = ROOT / "benchmarks" / "traffic" / "stream.py"
 
 MANY = {"short": 30_000, "syns": 150_000}
 """Connections that end, and such as do not: both more than the engine follows at a time before it closes some."""

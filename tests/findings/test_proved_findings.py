@@ -1,4 +1,4 @@
-"""What is called proved on the shared captures, read a second time by tshark's fields; by hand in `benchmarks/proved-findings.md`.
+"""What is called proved on the shared captures, read a second time by tshark's fields; by hand in `benchmarks/verdicts/proved-findings.md`.
 
 Nothing of ours is used but the findings themselves: sequence numbers, windows, flags and times are tshark's.
 """
@@ -24,13 +24,13 @@ from tests.support.places import ROOT
 if TYPE_CHECKING:
     from tcptrace_lab.findings.finding import Finding
 
-sys.path.insert(0, str(ROOT / "benchmarks"))
+sys.path.insert(0, str(ROOT / "benchmarks" / "verdicts"))
 
 import proved_findings
 
 pytestmark = needs.shared_captures
 
-LIST = ROOT / "benchmarks" / "proved-findings.md"
+LIST = ROOT / "benchmarks" / "verdicts" / "proved-findings.md"
 
 FIELDS = (
     *("frame.number", "frame.time_epoch", "tcp.stream", "tcp.srcport", "tcp.seq", "tcp.len", "tcp.ack", "tcp.window_size", "tcp.flags"),

@@ -1,6 +1,6 @@
 """Live transfers of known cause: what the kernel of the sender, its program and the path say held it, and what the ledger says.
 
-The table of all of them is `benchmarks/causes.md`.
+The table of all of them is `benchmarks/verdicts/causes.md`.
 """
 
 from __future__ import annotations

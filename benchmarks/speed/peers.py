@@ -13,7 +13,9 @@ from typing import Final
 
 from measure import Check, Command, Printed
 
-HERE: Final = Path(__file__).resolve().parent
+HERE: Final = Path(__file__).resolve().parents[1]
+"""The folder `benchmarks`."""
+_CONSUME: Final = Path(__file__).with_name("consume.py")
 _WALK: Final = HERE / "walk"
 
 KINDS: Final = ("mixed", "full", "single", "short")
@@ -122,7 +124,7 @@ def commands(capture: Capture, reports: Path) -> list[Command]:
     path, whole = str(capture.path), capture.packets
     prefix_packets = min(_PREFIX_PACKETS, whole)
     report = reports / f"{capture.kind}.html"
-    engine = (sys.executable, str(HERE / "consume.py"))
+    engine = (sys.executable, str(_CONSUME))
     counted = _all_of(segments=whole, connections=capture.connections)
     fields = tuple(word for name in TSHARK_FIELDS for word in ("-e", name))
     tshark = ("tshark", "-n", "-r", str(first_packets(capture, prefix_packets)), "-T", "fields", *fields)
@@ -146,7 +148,7 @@ def commands(capture: Capture, reports: Path) -> list[Command]:
 def starts(capture: Capture, reports: Path) -> list[Command]:
     """`--help`, and engine and `analyze` on the first packets of `capture`: what starting costs."""
     small = str(first_packets(capture, _START_PACKETS))
-    drain = (sys.executable, str(HERE / "consume.py"), "drain", small)
+    drain = (sys.executable, str(_CONSUME), "drain", small)
     said = (*PROGRAM, "--help")
     return [
         Command(HELP, START, said, 1, 1, lambda printed: None if "analyze" in printed.head else "no help"),

@@ -1,6 +1,6 @@
 """The proved findings on a folder of captures as a table, each beside what a second reading of its frames showed.
 
-    python benchmarks/proved_findings.py CAPTURES > benchmarks/proved-findings.md
+    python benchmarks/verdicts/proved_findings.py CAPTURES > benchmarks/verdicts/proved-findings.md
 
 The facts are ours; the reading is by hand, with tshark's fields, and stands below. A finding that nobody has read is named and makes the
 exit code 1: look at its frames, and write what they show, or mend the rule.
@@ -133,9 +133,10 @@ READ: dict[tuple[str, str], str] = {
 
 HEAD = """# Proved findings, read a second time
 
-Every finding called `proved` on the shared captures about their connections (at most 50 of a capture that cost time), with what its
-frames show in tshark (`-T fields`: number, time, `tcp.seq`, `tcp.len`, `tcp.ack`, `tcp.window_size`, flags and `ip.id`), read by hand.
-`python benchmarks/proved_findings.py CAPTURES` prints it; `tests/findings/test_proved_findings.py` has tshark check what a machine can.
+This table has every finding that is `proved` on the shared captures (per capture, at most 50 findings that cost time). Beside each is what
+its frames show in tshark (`-T fields`: number, time, `tcp.seq`, `tcp.len`, `tcp.ack`, `tcp.window_size`, flags and `ip.id`), read by hand.
+`python benchmarks/verdicts/proved_findings.py CAPTURES` prints the table. `tests/findings/test_proved_findings.py` repeats with tshark the
+checks that need no person.
 
 Fourteen did not stand and are no findings any more: timers of 300 s, of a month and of 15 years (a made capture; two captures in one file),
 a lost SYN where a FIN had the SYN's number, a loss where everything had been acknowledged (an injected segment), a window that the sender

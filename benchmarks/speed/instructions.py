@@ -1,4 +1,4 @@
-"""Counts the engine's instructions per packet, stage by stage: `python benchmarks/instructions.py [--renew]`.
+"""Counts the engine's instructions per packet, stage by stage: `python benchmarks/speed/instructions.py [--renew]`.
 
 Seconds depend on what else the machine does, instructions hardly do. `rust/examples/pass.rs` is built for one plain processor and run under
 Valgrind, which counts every instruction, once over the captures below and once over a small one: what both have in common, the start of
@@ -27,7 +27,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-ROOT: Final = Path(__file__).resolve().parents[1]
+ROOT: Final = Path(__file__).resolve().parents[2]
 FIGURES: Final = Path(__file__).with_name("instructions.json")
 STAGES: Final = ("segments", "accounts", "ledger", "details")
 MOST_SHARE: Final = 1.05

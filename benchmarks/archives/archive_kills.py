@@ -1,8 +1,8 @@
-"""Runs of `batch` killed at random moments, then finished: are the tables those of a run that nothing disturbed?
+"""Kills runs of `batch` at random moments and checks that the resumed archive equals that of an undisturbed run.
 
-`python benchmarks/archive_kills.py FOLDER 50` takes captures (`archive_captures.py` makes some), archives them once, and then as often as
-asked for: each time SIGKILL ends the run, and each run that goes on with it, at random moments of its expected length, until one comes to
-its end. Every file of the dataset and the index must be the same, byte for byte, and nothing may have been analyzed twice.
+`python benchmarks/archives/archive_kills.py FOLDER 50` archives the captures of a folder once (`archive_captures.py` makes some), and then 50
+more times: SIGKILL ends each run at a random moment, as well as the runs that resume it, until one of them completes. Every file of the
+dataset and the index must be the same, byte for byte, and no capture may be analyzed twice.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`replay packets` beside tcpreplay in the same run: how fast, and how well on time.
 
-    python benchmarks/replay_packets.py [--runs N]
+    python benchmarks/replay/replay_packets.py [--runs N]
 
 Both send the same files from one private namespace to another over a veth pair, by turns, after one warm-up each, at the same real-time
 priority. As fast as possible: frames a second as each program tells them, how many the interface's own counters saw, and the time of the
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from tcptrace_lab.lab.networks.network import Network
 
-CAPTURES: Final = Path(__file__).resolve().parent.parent / "captures"
+CAPTURES: Final = Path(__file__).resolve().parents[2] / "captures"
 TIMED: Final = ("ethernet-nagle-on.pcapng", "ethernet-application-limited.pcapng", "atm9180-loss.pcap")
 FAST: Final = {"200,000 frames of 60 bytes": (200_000, 60), "100,000 frames of 1,514 bytes": (100_000, 1_514)}
 
@@ -192,7 +192,7 @@ def in_time(runs: int, scratch: Path) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     """Print both tables."""
-    parser = argparse.ArgumentParser(prog="python benchmarks/replay_packets.py", description="replay packets beside tcpreplay.")
+    parser = argparse.ArgumentParser(prog="python benchmarks/replay/replay_packets.py", description="replay packets beside tcpreplay.")
     parser.add_argument("--only-time", action="store_true", help="only in the captures' own time")
     parser.add_argument("--runs", type=int, default=5, metavar="N", help="of each, by turns")
     options = parser.parse_args(arguments)

@@ -1,13 +1,13 @@
-"""A capture of any number of connections, made as it is read: `python benchmarks/stream.py short 10000000 | tcptrace-lab analyze -`.
+"""Writes a capture of any number of connections to standard output, generated as it is read.
 
-Kinds of traffic:
+Use: `python benchmarks/traffic/stream.py short 10000000 | tcptrace-lab analyze -`. Kinds of traffic:
 
-- `short`: connections of ten packets, some 1,000 open at once, as in the capture `short-96`;
-- `syns`: connections of which only a SYN is seen, as in a flood or a scan: none of them ever ends;
-- `udp`: flows of a question and its answer;
-- `gigabytes`: so many GB of a busy link, frames uncut: 32 conversations at a time, bulk transfers and requests with answers.
+- `short`: connections of ten packets, about 1,000 of them open at a time, as in the capture `short-96`;
+- `syns`: connections that consist of one SYN, as in a flood or a scan; none of them ends;
+- `udp`: flows of one request and its response;
+- `gigabytes`: the given number of GB from a busy link, without a snaplen: 32 concurrent conversations (bulk transfers, requests, responses).
 
-The snap length of the others is 96 bytes. Nothing is kept, so memory stays below 200 MB.
+The snaplen of the other kinds is 96 bytes. The script keeps no packets, so its memory stays below 200 MB.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The report of a large capture in Chromium: its size, how soon it can be used, and how long a zoom takes; by the browser's own clock.
 
-    python benchmarks/report.py [CAPTURE | REPORT.html] [--runs 3]
+    python benchmarks/speed/report.py [CAPTURE | REPORT.html] [--runs 3]
 
 Without one: `data/mixed-96.pcap`, ten million packets (see README.md). Exit code 1 where a promise is broken.
 
@@ -27,7 +27,7 @@ from playwright.sync_api import sync_playwright
 if TYPE_CHECKING:
     from playwright.sync_api import CDPSession
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 
 MOST_BYTES, MOST_INTERACTIVE_MS, MOST_ZOOM_MS = 6_000_000, 2_000, 100
 """What is promised."""

@@ -1,4 +1,4 @@
-"""Makes the big captures of the benchmarks: `python benchmarks/make_captures.py` writes what is missing in `benchmarks/data/`.
+"""Makes the big captures of the benchmarks: `python benchmarks/traffic/make_captures.py` writes what is missing in `benchmarks/data/`.
 
 Beside each capture stands a `.json` with what was put into it, counted while it was written.
 """
@@ -20,7 +20,7 @@ from traffic import PACKETS_PER_SHORT_CONNECTION, busy_link, one_transfer, short
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-DATA: Final = Path(__file__).resolve().parent / "data"
+DATA: Final = Path(__file__).resolve().parents[1] / "data"
 _GENERATOR_VERSION: Final = 1
 """Raised whenever the same recipe gives other bytes, so that stale captures are made again."""
 _SEED: Final = 1

@@ -1,4 +1,4 @@
-"""Measures this engine and its peers on big captures: `python benchmarks/run.py`.
+"""Measures this engine and its peers on big captures: `python benchmarks/speed/run.py`.
 
 Makes the captures and builds the bare walk if they are missing, measures whole processes in turn, prints one table and
 keeps it in `benchmarks/results/` as text and JSON. Exit code 1 if a promise is broken.
@@ -44,7 +44,16 @@ def captures(divisor: int, kinds: list[str], folder: Path) -> list[peers.Capture
     """The captures, made where missing (in a process of its own, whose memory must not count as this one's)."""
     if not kinds:
         return []
-    maker = [sys.executable, str(peers.HERE / "make_captures.py"), "--divisor", str(divisor), "--into", str(folder), "--only", *kinds]
+    maker = [
+        sys.executable,
+        str(peers.HERE / "traffic" / "make_captures.py"),
+        "--divisor",
+        str(divisor),
+        "--into",
+        str(folder),
+        "--only",
+        *kinds,
+    ]
     subprocess.run(maker, check=True)
     suffix = "" if divisor == 1 else f"-{divisor}th"
     found = []

@@ -1,6 +1,6 @@
 """How well `replay whatif` foretells what a change does: live transfers, each made as it is and with the change, against the prediction.
 
-    python benchmarks/whatif.py [--wide] [-o DIR] [--drawn N] [--seed S] [--part I/N] [--only-make] [--again DIR]
+    python benchmarks/replay/whatif.py [--wide] [-o DIR] [--drawn N] [--seed S] [--part I/N] [--only-make] [--again DIR]
 
 Each transfer (`whatif_cases.py`: those of known cause and more of their kinds, or, `--wide`, drawn widely) is made twice, between
 namespaces: once as it is, once with NODELAY, or a larger receive buffer or send bound. The prediction sees the first capture only. Prints a
@@ -104,7 +104,9 @@ def show(lines: list[dict[str, Any]]) -> bool:
 
 def main(arguments: list[str] | None = None) -> int:
     """Returns 1 if the bounds do not hold."""
-    parser = argparse.ArgumentParser(prog="python benchmarks/whatif.py", description="Predictions of what a change does, and what it did.")
+    parser = argparse.ArgumentParser(
+        prog="python benchmarks/replay/whatif.py", description="Predictions of what a change does, and what it did."
+    )
     parser.add_argument("--drawn", type=int, default=60, metavar="N", help="so many drawn transfers of all kinds, of which those that fit")
     parser.add_argument("--wide", action="store_true", help="draw widely, and none of the fixed ones")
     parser.add_argument("--seed", type=int, default=4, metavar="S", help="of what is drawn")

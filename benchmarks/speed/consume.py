@@ -1,4 +1,4 @@
-"""The segments table of a capture, produced and consumed: `python benchmarks/consume.py frames|small|drain|everything CAPTURE`.
+"""The segments table of a capture, produced and consumed: `python benchmarks/speed/consume.py frames|small|drain|everything CAPTURE`.
 
 `frames` takes it as Polars frames of about a million rows, one at a time, as a program in Python would; `small` as frames of 16,384, which
 stay in a core's cache; `drain` has the engine build the same Arrow batches and drops them inside, so that what is left is the engine alone.

@@ -1,4 +1,4 @@
-"""Where the time of `analyze` goes, stage by stage: `python benchmarks/stages.py [--quick]`.
+"""Where the time of `analyze` goes, stage by stage: `python benchmarks/speed/stages.py [--quick]`.
 
 Each row is a whole process that goes one stage further than the row before, on `mixed-96` (ten million packets; a hundredth with
 `--quick`). All take turns with tcptrace, and the table gives each row's wall time as a part of tcptrace's in the same run, and what it

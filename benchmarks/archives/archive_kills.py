@@ -1,6 +1,6 @@
 """Kills runs of `batch` at random moments and checks that the resumed archive equals that of an undisturbed run.
 
-`python benchmarks/archives/archive_kills.py FOLDER 50` archives the captures of a folder once (`archive_captures.py` makes some), and then 50
+`python benchmarks/archives/archive_kills.py FOLDER 50` archives the captures of a folder once (see `archive_captures.py`), and then 50
 more times: SIGKILL ends each run at a random moment, as well as the runs that resume it, until one of them completes. Every file of the
 dataset and the index must be the same, byte for byte, and no capture may be analyzed twice.
 """

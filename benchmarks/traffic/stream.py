@@ -5,7 +5,7 @@ Use: `python benchmarks/traffic/stream.py short 10000000 | tcptrace-lab analyze 
 - `short`: connections of ten packets, about 1,000 of them open at a time, as in the capture `short-96`;
 - `syns`: connections that consist of one SYN, as in a flood or a scan; none of them ends;
 - `udp`: flows of one request and its response;
-- `gigabytes`: the given number of GB from a busy link, without a snaplen: 32 concurrent conversations (bulk transfers, requests, responses).
+- `gigabytes`: the given number of GB of a busy link, no snaplen: 32 concurrent conversations (bulk transfers, requests, responses).
 
 The snaplen of the other kinds is 96 bytes. The script keeps no packets, so its memory stays below 200 MB.
 """

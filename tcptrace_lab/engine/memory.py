@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SMALL_BYTES: Final = 1_000_000
 """Tables of captures up to this size fit into memory several times."""
 
-_SETTINGS: Final = {
+SETTINGS: Final = {
     "OPENBLAS_NUM_THREADS": "1",  # numpy: no matrix work is done here, and idle threads would spin at first
     "_RJEM_MALLOC_CONF": "dirty_decay_ms:300,muzzy_decay_ms:0,narenas:2",  # Polars' jemalloc: by default free pages stay resident
     "POLARS_IDEAL_MORSEL_SIZE": "32768",  # rows per thread that a streaming query takes at a time; default 100,000
@@ -38,7 +38,7 @@ _OBJECTS: Final = 100_000
 
 def bound() -> None:
     """Make Polars, numpy and the C library keep little memory. User settings stay. Call it before Polars and numpy are imported."""
-    for name, value in _SETTINGS.items():
+    for name, value in SETTINGS.items():
         os.environ.setdefault(name, value)
     gc.set_threshold(_OBJECTS)
     if "MALLOC_ARENA_MAX" not in os.environ:

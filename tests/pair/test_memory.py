@@ -7,11 +7,13 @@ pair (`pair.packets`). Both load the code of `--pair` (NumPy is in it), which ta
 
 from __future__ import annotations
 
+import os
 import struct
 import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+from tcptrace_lab.engine import memory
 from tcptrace_lab.pair.packets import MOST_PACKETS
 
 if TYPE_CHECKING:
@@ -28,6 +30,9 @@ DATA_BYTES, HEADERS_BYTES, WAY_US = 1_000, 54, 5_000
 
 PEAK = """
 import sys
+from tcptrace_lab.engine import memory
+
+memory.bound()
 import tcptrace_lab.pair.packet_fates, tcptrace_lab.pair.clocks, tcptrace_lab.pair.match, tcptrace_lab.pair.pair
 from tcptrace_lab.cli import run
 
@@ -35,7 +40,10 @@ code = run(sys.argv[1:])
 with open("/proc/self/status", encoding="ascii") as status:
     print(code, next(line.split()[1] for line in status if line.startswith("VmHWM:")))
 """
-"""The most that was resident since the process began its program: what `getrusage` tells of a child may be its parent's (fork)."""
+"""The most that was resident since the process began its program: what `getrusage` tells of a child may be its parent's (fork).
+
+As the console script does, it bounds memory before it loads a library: without that, pages that one step freed stay beside the next step's.
+"""
 
 
 def exchange(segments: int) -> Iterator[tuple[int, bool, int, int, int, int]]:
@@ -69,9 +77,10 @@ def captured(path: Path, *, at_server: bool) -> Path:
 
 
 def peak_bytes(folder: Path, *arguments: str | Path) -> int:
-    """Of `analyze` with these arguments, in a process of its own."""
+    """Of `analyze` with these arguments, in a process of its own, without what Polars has set in the environment of this one."""
+    environment = {name: value for name, value in os.environ.items() if name not in memory.SETTINGS}
     command = [sys.executable, "-c", PEAK, "analyze", "--quiet", "-o", str(folder / "report.html"), *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=True)
     code, kilobytes = done.stdout.split()
     assert (code, done.stderr) == ("0", "")
     return int(kilobytes) * 1024

@@ -92,9 +92,18 @@ class Analysis:
             progress: called at intervals with the number of connections written so far.
         """
         sizes = [group.to_dict() for group in self.message_sizes]
-        told = verdict.of(self).to_dict()
+        verdict_json = verdict.of(self).to_dict()
         json_output.write(
-            stream, self.capture, self.connections, self.accounts, self.flows, self.findings, sizes, told, self.transactions, progress
+            stream,
+            self.capture,
+            self.connections,
+            self.accounts,
+            self.flows,
+            self.findings,
+            sizes,
+            verdict_json,
+            self.transactions,
+            progress,
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -42,7 +42,7 @@ WORTH_SAVING: Final = 0.01
 """Least share of the active time that is worth saving (a heuristic)."""
 
 _GRADES: Final = {Confidence.PROVED: "", Confidence.CONSISTENT: "most likely ", Confidence.POSSIBLE: "possibly "}
-_DOUBT: Final = (Confidence.PROVED, Confidence.CONSISTENT, Confidence.POSSIBLE)
+_BY_CERTAINTY: Final = (Confidence.PROVED, Confidence.CONSISTENT, Confidence.POSSIBLE)
 
 
 class Analysed(Protocol):
@@ -99,7 +99,7 @@ class Verdict:
         }
 
 
-class _Way(NamedTuple):
+class _Direction(NamedTuple):
     """One direction: the row of its connection, its time by cause, and its findings."""
 
     row: Mapping[str, Any]
@@ -122,7 +122,7 @@ class _Way(NamedTuple):
         return f"{active} active time ({numbers.duration(idle_ns)} idle)" if idle_ns else active
 
     @property
-    def most(self) -> str:
+    def main_cause(self) -> str:
         """The cause with most time. The causes of a loss count as one."""
         own = {cause: ns for cause, ns in self.ns.items() if cause not in {*OF_LOSSES, "idle"}}
         lost = {cause: ns for cause, ns in self.ns.items() if cause in OF_LOSSES}
@@ -130,12 +130,12 @@ class _Way(NamedTuple):
         return max(lost, key=lambda cause: lost[cause]) if sum(lost.values()) > own.get(best, 0) else best
 
     @property
-    def sure(self) -> Confidence:
+    def confidence_of_main(self) -> Confidence:
         """Confidence that this cause took most time: that of its finding, or else that of its waits."""
-        told = [one.confidence for one in self.findings if one.causes == {self.most}]
-        return max(told, key=_DOUBT.index, default=self.sure_of(self.most))
+        confidences = [one.confidence for one in self.findings if one.causes == {self.main_cause}]
+        return max(confidences, key=_BY_CERTAINTY.index, default=self.confidence_of(self.main_cause))
 
-    def sure_of(self, cause: str) -> Confidence:
+    def confidence_of(self, cause: str) -> Confidence:
         """Return the confidence of the waits with this cause."""
         rule = causes.of_cause(cause)
         doubted = rule.doubt is not None and rule.doubt.of_all is not None and rule.doubt.of_all(self._own)
@@ -147,22 +147,24 @@ class _Way(NamedTuple):
         worth = [
             cause for cause, ns in self.ns.items() if ns >= max(WORTH_NS, WORTH_SHARE * self.active_ns) and causes.of_cause(cause).cure
         ]
-        return max((cause for cause in worth if self.sure_of(cause) != Confidence.POSSIBLE), key=lambda cause: self.ns[cause], default=None)
+        return max(
+            (cause for cause in worth if self.confidence_of(cause) != Confidence.POSSIBLE), key=lambda cause: self.ns[cause], default=None
+        )
 
     def _own(self, name: str) -> int:
         return int(self.row[f"{'client' if self.from_client else 'server'}_{name}"])
 
-    def named(self, words: str) -> str:
+    def fill_in(self, words: str) -> str:
         """Fill in the addresses of both hosts, and which is client and which is server."""
         sender, receiver = ("client", "server") if self.from_client else ("server", "client")
         words = words.replace("{sending}", sender).replace("{receiving}", receiver)
         return words.replace("{sender}", self.row[f"{sender}_addr"]).replace("{receiver}", self.row[f"{receiver}_addr"])
 
-    def took(self, lost_to: str, ns: int, sure: Confidence, where: str) -> str:
+    def phrase(self, lost_to: str, ns: int, sure: Confidence, where: str) -> str:
         """`X took 91% of 531 ms`, or for a `Clause`: `the application was not sending for 91% of 531 ms`."""
         verb = "for" if isinstance(lost_to, Clause) else "took"
         words = f"{_GRADES[sure]}{lost_to}"  # capitalise before the addresses are filled in: they keep their case
-        return f"{self.named(words[:1].upper() + words[1:])} {verb} {numbers.share(ns / self.active_ns)} of {self.time}{where}"
+        return f"{self.fill_in(words[:1].upper() + words[1:])} {verb} {numbers.share(ns / self.active_ns)} of {self.time}{where}"
 
     @property
     def cases(self) -> frozenset[Case]:
@@ -190,11 +192,11 @@ def _together(faults: Sequence[Finding]) -> tuple[Finding, ...]:
     """Return the findings on the most expensive fault of the capture, in the direction where it costs most. Most expensive first."""
     total = _totals(faults)
     family = max(total, key=lambda each: total[each])
-    ways: dict[tuple[int | None, bool | None], list[Finding]] = {}
+    directions: dict[tuple[int | None, bool | None], list[Finding]] = {}
     for fault in faults:
         if _family(fault) == family:
-            ways.setdefault((fault.conn, fault.from_client), []).append(fault)
-    return tuple(max(ways.values(), key=_cost_ns))
+            directions.setdefault((fault.conn, fault.from_client), []).append(fault)
+    return tuple(max(directions.values(), key=_cost_ns))
 
 
 def _totals(faults: Iterable[Finding]) -> dict[frozenset[str], int]:
@@ -215,10 +217,10 @@ def _cost_ns(faults: Iterable[Finding]) -> int:
     return sum(fault.cost_ns or 0 for fault in faults)
 
 
-def _as_much(faults: Sequence[Finding], told: Finding) -> str:
+def _as_much(faults: Sequence[Finding], best: Finding) -> str:
     """Name another fault that costs the whole capture as much. Only the order of findings decides which of the two comes first."""
     total = _totals(faults)
-    other = next((one for one in faults if _family(one) != _family(told) and total[_family(one)] == total[_family(told)]), None)
+    other = next((one for one in faults if _family(one) != _family(best) and total[_family(one)] == total[_family(best)]), None)
     return f"; another problem costs as much: {other.title}" if other else ""
 
 
@@ -229,18 +231,18 @@ def _of_fault(analysis: Analysed, faults: tuple[Finding, ...], as_much: str) -> 
         more = _more(analysis, _family(first), first) + as_much
         return Verdict(f"{first.title}{more}.", first.conn, first.from_client, first.cost_ns, findings=faults)
     row = analysis.connections.filter(pl.col("conn") == first.conn).collect().row(0, named=True)
-    way = _way(analysis, row, _account(analysis, row["conn"]), from_client=bool(first.from_client))
-    cost_ns, active_ns = _cost_ns(faults), way.active_ns
-    lost_to, cure = _words(faults, way)
-    sure = max((one.confidence for one in faults), key=_DOUBT.index)
-    where, more = _where(analysis, way), _more(analysis, _family(first), first) + as_much
+    direction = _direction(analysis, row, _account(analysis, row["conn"]), from_client=bool(first.from_client))
+    cost_ns, active_ns = _cost_ns(faults), direction.active_ns
+    lost_to, cure = _words(faults, direction)
+    sure = max((one.confidence for one in faults), key=_BY_CERTAINTY.index)
+    where, more = _where(analysis, direction), _more(analysis, _family(first), first) + as_much
     saved = f"; {cure} saves {_saving(gain_ns(faults) or 0, active_ns)}" if cure else ""
-    own_ns = max((ns for cause, ns in way.ns.items() if cause not in _family(first)), default=0)
-    if own_ns <= cost_ns or _is_a_fault(way.most):
-        words = f"{way.took(lost_to, cost_ns, sure, where)}{saved}{more}."
+    own_ns = max((ns for cause, ns in direction.ns.items() if cause not in _family(first)), default=0)
+    if own_ns <= cost_ns or _is_a_fault(direction.main_cause):
+        words = f"{direction.phrase(lost_to, cost_ns, sure, where)}{saved}{more}."
     else:
-        words = f"{_most(way, where)}; {_fixable(way, cost_ns, lost_to)}{saved}{more}."
-    return Verdict(words, first.conn, first.from_client, cost_ns, way.life_ns, active_ns, faults)
+        words = f"{_most(direction, where)}; {_fixable(direction, cost_ns, lost_to)}{saved}{more}."
+    return Verdict(words, first.conn, first.from_client, cost_ns, direction.life_ns, active_ns, faults)
 
 
 def _saving(ns: int, active_ns: int) -> str:
@@ -248,48 +250,48 @@ def _saving(ns: int, active_ns: int) -> str:
     return f"up to {numbers.duration(ns)}" if ns >= WORTH_SAVING * active_ns else "almost nothing: the path needs this time for the data"
 
 
-def _fixable(way: _Way, ns: int, lost_to: str) -> str:
+def _fixable(direction: _Direction, ns: int, lost_to: str) -> str:
     """`14% is fixable: a full send buffer on 10.0.0.1`."""
-    return f"{numbers.share(ns / way.active_ns)} is fixable: {way.named(lost_to)}"
+    return f"{numbers.share(ns / direction.active_ns)} is fixable: {direction.fill_in(lost_to)}"
 
 
-def _most(way: _Way, where: str) -> str:
+def _most(direction: _Direction, where: str) -> str:
     """Return the phrase for the cause that took most of the direction's time."""
-    rule = causes.of_cause(way.most)
-    if way.most == "idle":
-        return f"All of {numbers.duration(way.ns['idle'])}{where} was idle"
-    ns = way.ns[way.most]
-    if way.most == "unknown":
-        return f"The capture does not show what took {numbers.share(ns / way.active_ns)} of {way.time}{where}"
-    return way.took(rule.lost_to or CAUSES[way.most], ns, way.sure, where)
+    rule = causes.of_cause(direction.main_cause)
+    if direction.main_cause == "idle":
+        return f"All of {numbers.duration(direction.ns['idle'])}{where} was idle"
+    ns = direction.ns[direction.main_cause]
+    if direction.main_cause == "unknown":
+        return f"The capture does not show what took {numbers.share(ns / direction.active_ns)} of {direction.time}{where}"
+    return direction.phrase(rule.lost_to or CAUSES[direction.main_cause], ns, direction.confidence_of_main, where)
 
 
-def _words(faults: tuple[Finding, ...], way: _Way) -> tuple[str, str]:
-    """Return what took the time (addresses not yet filled in, see `_Way.named`), and what fixes it."""
+def _words(faults: tuple[Finding, ...], direction: _Direction) -> tuple[str, str]:
+    """Return what took the time (addresses not yet filled in, see `_Way.fill_in`), and what fixes it."""
     first = faults[0]
     if first.id == deadlock.FINDING:
-        return deadlock.LOST_TO, way.named(deadlock.CURE)
+        return deadlock.LOST_TO, direction.fill_in(deadlock.CURE)
     (cause,) = first.causes
-    rule = causes.of_cause(cause).told(way.cases | first.cases)
-    lost_to = _of_several(faults, way, rule) if len(faults) > 1 else rule.lost_to or CAUSES[cause]
-    return lost_to, way.named(rule.advice.cure) if rule.advice else ""
+    rule = causes.of_cause(cause).for_cases(direction.cases | first.cases)
+    lost_to = _of_several(faults, direction, rule) if len(faults) > 1 else rule.lost_to or CAUSES[cause]
+    return lost_to, direction.fill_in(rule.advice.cure) if rule.advice else ""
 
 
-def _of_several(faults: tuple[Finding, ...], way: _Way, rule: causes.Rule) -> str:
+def _of_several(faults: tuple[Finding, ...], direction: _Direction, rule: causes.Rule) -> str:
     """Return the phrase for several findings of one family."""
     if _family(faults[0]) == OF_READER:
         return LOST_TO_READER
     if Case.TOO_LARGE in faults[0].cases:
         return rule.lost_to
-    return LOST_TO_NO_LOSSES if Case.NEEDLESS in way.cases else LOST_TO_LOSSES
+    return LOST_TO_NO_LOSSES if Case.NEEDLESS in direction.cases else LOST_TO_LOSSES
 
 
-def _where(analysis: Analysed, way: _Way) -> str:
+def _where(analysis: Analysed, direction: _Direction) -> str:
     """Return the phrase that names the connection, if the capture has several."""
     if analysis.capture["connections"] <= 1:
         return ""
-    ends = " → ".join(way.row[f"{side}_addr"] for side in (list(SIDES) if way.from_client else reversed(list(SIDES))))
-    return f" in connection {way.row['conn']} ({ends})"
+    ends = " → ".join(direction.row[f"{side}_addr"] for side in (list(SIDES) if direction.from_client else reversed(list(SIDES))))
+    return f" in connection {direction.row['conn']} ({ends})"
 
 
 def _more(analysis: Analysed, family: frozenset[str], first: Finding) -> str:
@@ -320,45 +322,45 @@ def _of_largest(analysis: Analysed) -> Verdict:
         return _without_data(analysis)
     row = rows.row(0, named=True)
     account = _account(analysis, row["conn"])
-    ways = [_way(analysis, row, account, from_client=from_client) for from_client in SIDES.values()]
-    way = max(ways, key=lambda each: row["client_payload_bytes" if each.from_client else "server_payload_bytes"])
-    if way.ns and way.most == "peer":  # the peer's direction shows how the peer spent that time
-        way = next(each for each in ways if each is not way)
-    if not way.life_ns:
+    directions = [_direction(analysis, row, account, from_client=from_client) for from_client in SIDES.values()]
+    direction = max(directions, key=lambda each: row["client_payload_bytes" if each.from_client else "server_payload_bytes"])
+    if direction.ns and direction.main_cause == "peer":  # the peer's direction shows how the peer spent that time
+        direction = next(each for each in directions if each is not direction)
+    if not direction.life_ns:
         return Verdict("This capture covers no time in which a sender could wait.")
-    told = [one for one in way.findings if one.causes == {way.most}]
-    words = f"{_most(way, _where(analysis, way))}; {_mended(row, way, ways, told)}."
-    return Verdict(words, row["conn"], way.from_client, None, way.life_ns, way.active_ns, tuple(told))
+    listed = [one for one in direction.findings if one.causes == {direction.main_cause}]
+    words = f"{_most(direction, _where(analysis, direction))}; {_advice(row, direction, directions, listed)}."
+    return Verdict(words, row["conn"], direction.from_client, None, direction.life_ns, direction.active_ns, tuple(listed))
 
 
-def _mended(row: Mapping[str, Any], way: _Way, ways: Sequence[_Way], told: Sequence[Finding]) -> str:
+def _advice(row: Mapping[str, Any], direction: _Direction, directions: Sequence[_Direction], listed: Sequence[Finding]) -> str:
     """Return what to do if no finding is a fault: in the described direction, or else in the other one."""
-    if _begun_late(row, way):
+    if _lacks_start(row, direction):
         return "start the capture before the connection opens"
-    rule = causes.of_cause(way.most)
-    if rule.cure and way.sure != Confidence.POSSIBLE:
-        return f"{way.named(rule.cure)} would help"
-    for each in sorted(ways, key=lambda each: each is not way):
+    rule = causes.of_cause(direction.main_cause)
+    if rule.cure and direction.confidence_of_main != Confidence.POSSIBLE:
+        return f"{direction.fill_in(rule.cure)} would help"
+    for each in sorted(directions, key=lambda each: each is not direction):
         if each.curable:
             curable = causes.of_cause(each.curable)
-            return f"{_fixable(each, each.ns[each.curable], curable.lost_to)}; {each.named(curable.cure)} would help"
-    cure = rule.advice.cure if told and rule.advice else ""
-    return "no TCP problem found" + (f"; {way.named(cure)} would help" if cure else "")
+            return f"{_fixable(each, each.ns[each.curable], curable.lost_to)}; {each.fill_in(curable.cure)} would help"
+    cure = rule.advice.cure if listed and rule.advice else ""
+    return "no TCP problem found" + (f"; {direction.fill_in(cure)} would help" if cure else "")
 
 
-def _begun_late(row: Mapping[str, Any], way: _Way) -> bool:
+def _lacks_start(row: Mapping[str, Any], direction: _Direction) -> bool:
     """Whether the cause of most time is unknown, and no SYN shows window scale, MSS and RTT."""
-    return way.most == "unknown" and not any(row[f"{side}_syn_segments"] for side in SIDES)
+    return direction.main_cause == "unknown" and not any(row[f"{side}_syn_segments"] for side in SIDES)
 
 
 def _without_data(analysis: Analysed) -> Verdict:
-    told_of = analysis.connections.select(all=pl.len(), refused=refused(pl.col).sum()).collect()
-    turned_away, count = told_of["refused"][0], analysis.capture["connections"]
-    if not told_of["all"][0]:
+    counts = analysis.connections.select(all=pl.len(), refused=refused(pl.col).sum()).collect()
+    turned_away, count = counts["refused"][0], analysis.capture["connections"]
+    if not counts["all"][0]:
         return Verdict(f"None of the {count:,} connections in this capture was selected.")
     if turned_away:
-        told = f"{turned_away:,} of {count:,} {'was' if turned_away == 1 else 'were'} refused (RST in answer to the SYN)"
-        return Verdict(f"No connection carried data; {told}.")
+        listed = f"{turned_away:,} of {count:,} {'was' if turned_away == 1 else 'were'} refused (RST in answer to the SYN)"
+        return Verdict(f"No connection carried data; {listed}.")
     return Verdict("No connection in this capture carried data.")
 
 
@@ -368,10 +370,12 @@ def _account(analysis: Analysed, conn: int) -> Mapping[str, Any]:
     return rows.row(0, named=True) if rows.height else {}
 
 
-def _way(analysis: Analysed, row: Mapping[str, Any], account: Mapping[str, Any], *, from_client: bool) -> _Way:
+def _direction(analysis: Analysed, row: Mapping[str, Any], account: Mapping[str, Any], *, from_client: bool) -> _Direction:
     side = next(name for name, of_client in SIDES.items() if of_client == from_client)
     ns = {cause: account.get(f"{side}_{cause.replace('-', '_')}_ns") or 0 for cause in CAUSES}
-    return _Way(row, from_client, ns, tuple(one for one in analysis.findings if (one.conn, one.from_client) == (row["conn"], from_client)))
+    return _Direction(
+        row, from_client, ns, tuple(one for one in analysis.findings if (one.conn, one.from_client) == (row["conn"], from_client))
+    )
 
 
 def _is_a_fault(cause: str) -> bool:

@@ -81,7 +81,7 @@ impl CaptureError {
     #[must_use]
     pub fn shortfall(&self) -> String {
         match (self.required, self.got) {
-            (Some(required), Some(got)) => format!(" ({got} of {required} bytes are there)"),
+            (Some(required), Some(got)) => format!(" ({got} of {required} bytes are present)"),
             _ => String::new(),
         }
     }

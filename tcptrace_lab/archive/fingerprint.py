@@ -93,8 +93,8 @@ def looks(path: str) -> list[int | str] | None:
             return None
         return [look.st_size, look.st_mtime_ns, look.st_ctime_ns, look.st_ino]
     try:
-        told = file_system(path).info(path)
+        info = file_system(path).info(path)
     except (OSError, NotImplementedError):
         return None
-    mark = next((str(told[key]) for key in ("ETag", "etag", "LastModified", "mtime", "md5Hash") if told.get(key)), None)
-    return None if mark is None else [int(told.get("size") or 0), mark]
+    mark = next((str(info[key]) for key in ("ETag", "etag", "LastModified", "mtime", "md5Hash") if info.get(key)), None)
+    return None if mark is None else [int(info.get("size") or 0), mark]

@@ -52,22 +52,22 @@ def collect_garbage(root: str, *, missing: bool = False, dry_run: bool = False) 
     """
     place = at(root)
     registry.check(place, must_exist=True)
-    with lock.held(place):
+    with lock.hold_lock(place):
         known = Registry(place)
         settings = _settings(place, known)
-        gone = _forgotten(known) if missing else {}
+        forgotten = _forgotten(known) if missing else {}
         orphans = place.names(TMP)
         needed = {part_name(by, name) for name, capture in known.captures.items() for by in [settings.get(name)] if by}
         reports = {report_name(name) for name in known.captures}
         unneeded = {name: size for name, size in place.names("parts").items() if name not in needed}
         unneeded |= {name: size for name, size in place.names("reports").items() if name.endswith(".html") and name not in reports}
-        found = Removed(unneeded | orphans, gone)
+        found = Removed(unneeded | orphans, forgotten)
         if not dry_run:
             with tidy(place):
                 known.save()
                 for name in unneeded:
                     place.remove(name)
-                if gone:
+                if forgotten:
                     tables.build(place, known, "", {})
                     page.write(place, None)
         return found
@@ -75,18 +75,18 @@ def collect_garbage(root: str, *, missing: bool = False, dry_run: bool = False) 
 
 def _settings(place: Place, known: Registry) -> dict[str, str]:
     """Capture → settings of the part to keep: the part that the tables show, or else one of this version of the program."""
-    there = set(place.names("parts"))
+    part_names = set(place.names("parts"))
     own = [fingerprint.settings(reports=True), fingerprint.settings(reports=False)]
     stay = {}
     for name, capture in known.captures.items():
         # The tables show the part of `made_by`, so it comes first.
-        stay[name] = next((by for by in (capture.made_by, *own) if by and part_name(by, name) in there), "")
+        stay[name] = next((by for by in (capture.made_by, *own) if by and part_name(by, name) in part_names), "")
     return stay
 
 
 def _forgotten(known: Registry) -> dict[str, str]:
     """Remove captures from the registry whose files were deleted or changed. Returns name → first path."""
-    gone = {}
+    forgotten = {}
     for name, capture in list(known.captures.items()):
         left = [
             paths
@@ -94,10 +94,10 @@ def _forgotten(known: Registry) -> dict[str, str]:
             if all(known.digest(path) == digest for path, digest in zip(paths, capture.files, strict=True))
         ]
         if not left:
-            gone[name] = capture.places[0][0]
+            forgotten[name] = capture.places[0][0]
             del known.captures[name]
         else:
             capture.places = left
     for path in [path for path in known.hashed if not is_url(path) and fingerprint.looks(path) is None]:
         del known.hashed[path]
-    return gone
+    return forgotten

@@ -58,7 +58,7 @@ class Registry:
         self._place = place
         saved: dict[str, Any] = json.loads(place.read(REGISTRY) or b"{}")
         self.hashed: dict[str, list[Any]] = saved.get("hashed", {})
-        self.captures = {name: _known(told) for name, told in saved.get("captures", {}).items()}
+        self.captures = {name: _known(saved_capture) for name, saved_capture in saved.get("captures", {}).items()}
         self.others: list[str] = saved.get("others", [])
         self.unreadable: dict[str, str] = saved.get("unreadable", {})
         self._saved = self._text()
@@ -126,12 +126,12 @@ class Registry:
 
     def _text(self) -> bytes:
         captures = {name: {"files": known.files, "places": known.places, "made_by": known.made_by} for name, known in self.captures.items()}
-        told = {"hashed": self.hashed, "captures": captures, "others": self.others, "unreadable": self.unreadable}
-        return json.dumps(told, sort_keys=True).encode()
+        saved_capture = {"hashed": self.hashed, "captures": captures, "others": self.others, "unreadable": self.unreadable}
+        return json.dumps(saved_capture, sort_keys=True).encode()
 
 
-def _known(told: dict[str, Any]) -> Known:
-    return Known([(str(digest), int(size)) for digest, size in told["files"]], told["places"], told["made_by"])
+def _known(saved_capture: dict[str, Any]) -> Known:
+    return Known([(str(digest), int(size)) for digest, size in saved_capture["files"]], saved_capture["places"], saved_capture["made_by"])
 
 
 def begin(place: Place) -> None:

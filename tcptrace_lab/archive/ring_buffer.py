@@ -63,7 +63,7 @@ def watch(
     target = at(output)
     registry.check(target)
     closed = closed or Closed()
-    with lock.held(target), run.tidy(target), (means or Means()).workers() as pool, interrupts.noted() as interrupted:
+    with lock.hold_lock(target), run.tidy(target), (means or Means()).workers() as pool, interrupts.noted() as interrupted:
         going = run.Run(target, pool, reports=reports, watcher=watcher, keep=True)
         pause = pause or (lambda: not interrupted.wait(LOOK_S))
         taken: list[str] = []
@@ -79,7 +79,7 @@ def watch(
                 going.finish(baseline)
             goes_on = (not stop_after or len(taken) < stop_after) and not interrupted.is_set() and pause()
         captures = going.finish(baseline)
-        return going.told(files, [name for name in taken if name in going.registry.captures], captures)
+        return going.batch_result(files, [name for name in taken if name in going.registry.captures], captures)
 
 
 def _new(

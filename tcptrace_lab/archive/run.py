@@ -167,12 +167,12 @@ def batch(
     if baseline is not None:
         registry.check(at(os.fspath(baseline)), must_exist=True)
     found = walk(named, apart=apart, but=None if is_url(root) else root)
-    with lock.held(target), tidy(target), (means or Means()).workers() as pool:
+    with lock.hold_lock(target), tidy(target), (means or Means()).workers() as pool:
         run = Run(target, pool, reports=reports, watcher=watcher)
         taken = run.take(found)
         run.analyze()
         captures = run.finish(None if baseline is None else os.fspath(baseline))
-        return run.told(found.files, taken, captures, others=len(found.others))
+        return run.batch_result(found.files, taken, captures, others=len(found.others))
 
 
 @contextlib.contextmanager
@@ -243,9 +243,9 @@ class Run:
         """Write the scripts that all reports share."""
         from tcptrace_lab.report import shared_scripts  # noqa: PLC0415  (Polars)
 
-        there = self._target.names("reports")
+        stored = self._target.names("reports")
         for name, script in shared_scripts().items():
-            if there.get(f"reports/{name}") != len(script):
+            if stored.get(f"reports/{name}") != len(script):
                 self._target.write(f"reports/{name}", script)
 
     def analyze(self, stop: Callable[[], bool] = lambda: False) -> None:
@@ -315,16 +315,16 @@ class Run:
         if self._watcher is not None:
             self._watcher.doing(what, 0)
 
-    def told(self, files: int, taken: Sequence[str], captures: pl.DataFrame, *, others: int = 0) -> Batch:
+    def batch_result(self, files: int, taken: Sequence[str], captures: pl.DataFrame, *, others: int = 0) -> Batch:
         """The result of the run."""
-        there = [name for name in taken if part_name(self._settings, name) in self._there]
+        stored = [name for name in taken if part_name(self._settings, name) in self._there]
         return Batch(
             root=self._target.root,
             files=files,
             captures=captures,
             named=tuple(taken),
             made=self._made,
-            kept=max(len(there) - self._made, 0),
+            kept=max(len(stored) - self._made, 0),
             others=others,
             unreadable=dict(self.registry.unreadable),
             comparison=self._comparison,

@@ -87,10 +87,10 @@ def is_all_ethernet(file: File) -> bool:
     answer = _answer(CAPINFOS, file, "-E")
     if answer is None:
         return False
-    _, told, of_file = answer.partition("File encapsulation:")
+    _, encapsulation, of_file = answer.partition("File encapsulation:")
     first, *of_packets = of_file.splitlines() or [""]
     kinds = {line.rpartition("(")[0].strip() for line in of_packets if line.startswith(" ")} or {first.strip()}
-    return bool(told) and kinds <= ETHERNET
+    return bool(encapsulation) and kinds <= ETHERNET
 
 
 def _answer(tool: str, file: File, *options: str) -> str | None:

@@ -135,8 +135,8 @@ def _pcapng(file: IO[bytes], wanted: set[int] | None) -> Iterator[Frame]:
     while len(head := file.read(MIN_BLOCK_BYTES)) == MIN_BLOCK_BYTES:
         if head.startswith(b"\n\r\r\n"):
             order, clocks = ("<" if struct.unpack_from("<I", head, 8)[0] == BYTE_ORDER_MAGIC else ">"), []
-        kind, said = struct.unpack_from(f"{order}II", head)
-        size = said + -said % 4
+        kind, magic_body = struct.unpack_from(f"{order}II", head)
+        size = magic_body + -magic_body % 4
         if not MIN_BLOCK_BYTES <= size <= MAX_BLOCK_BYTES:
             return
         number += kind in NUMBERED

@@ -107,8 +107,8 @@ def of_cause(cause: str) -> Rule:
 @cache
 def advising() -> Mapping[str, Advice]:
     """Return the causes that are worth a finding, each with its advice."""
-    told = {cause: of_cause(cause).advice for cause in CAUSES}
-    return {cause: advice for cause, advice in told.items() if advice is not None}
+    advices = {cause: of_cause(cause).advice for cause in CAUSES}
+    return {cause: advice for cause, advice in advices.items() if advice is not None}
 
 
 @cache

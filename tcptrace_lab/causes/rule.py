@@ -151,7 +151,7 @@ class Rule:
     cure: str = ""
     holds: pl.Expr | None = None
 
-    def told(self, cases: Collection[Case]) -> Rule:
+    def for_cases(self, cases: Collection[Case]) -> Rule:
         """Return the rule with the texts for these cases."""
         instead = next((words for case, words in self.advice.instead.items() if case in cases), None) if self.advice else None
         if instead is None or self.advice is None:

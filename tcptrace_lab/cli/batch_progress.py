@@ -31,12 +31,12 @@ class Shown:
         self._task = None if display is None else display.add_task("", total=None, visible=False)
         self._what = ""
         self._total = self._count = self._failed = self._bytes = 0
-        self._began = self._told = time.monotonic()
+        self._began = self._last_line_s = time.monotonic()
 
     def doing(self, what: str, total: int) -> None:
         """Something else begins, of so many tasks."""
         self._what, self._total, self._count, self._bytes = what, total, 0, 0
-        self._began = self._told = time.monotonic()
+        self._began = self._last_line_s = time.monotonic()
         if self._display is not None and self._task is not None:
             self._display.reset(self._task, total=total or None, description=what, visible=True)
 
@@ -47,7 +47,7 @@ class Shown:
         self._failed += isinstance(result, Done) and result.state in {"failed", "lost"}
         if self._display is not None and self._task is not None:
             self._display.update(self._task, completed=self._count, description=self.text)
-        elif time.monotonic() - self._told >= LINE_S:
+        elif time.monotonic() - self._last_line_s >= LINE_S:
             self._line()
 
     def share(self, share: float) -> None:
@@ -68,7 +68,7 @@ class Shown:
         return f"{self._what} {self._count:,} of {self._total:,}{failed}; {speed}; {duration(round(left_s) * NS_PER_S)} left"
 
     def _line(self) -> None:
-        self._told = time.monotonic()
+        self._last_line_s = time.monotonic()
         if not self._quiet:
             say(self.text)
 

@@ -115,7 +115,7 @@ def run(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return errors.EXIT_INTERRUPTED
     except BaseException as error:  # noqa: BLE001  (a panic of the engine is no Exception; no traceback is shown unasked)
-        return _told(error, debug="--debug" in arguments)
+        return _report_error(error, debug="--debug" in arguments)
     return code or errors.EXIT_DONE
 
 
@@ -123,7 +123,7 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What the system says if standard output is a file that cannot grow. All other outputs have errors of their own (`output`)."""
 
 
-def _told(error: BaseException, *, debug: bool) -> int:
+def _report_error(error: BaseException, *, debug: bool) -> int:
     """Say what went wrong, in one line; return the exit code."""
     if debug:
         import traceback  # noqa: PLC0415
@@ -133,7 +133,7 @@ def _told(error: BaseException, *, debug: bool) -> int:
         say(str(error))
         return error.exit_code
     if isinstance(error, typer.TyperException):
-        return _told_of_usage(error)
+        return _report_usage_error(error)
     if isinstance(error, OSError) and error.errno in _NO_ROOM:
         refused = errors.OutputUnwritable.from_os(error, "standard output", "name another place")
         say(str(refused))
@@ -142,7 +142,7 @@ def _told(error: BaseException, *, debug: bool) -> int:
     return errors.EXIT_DEFECT
 
 
-def _told_of_usage(error: typer.TyperException) -> int:
+def _report_usage_error(error: typer.TyperException) -> int:
     """Say what is wrong with the options, or, where a group of commands was named alone, which there are: the error holds its help."""
     words = error.format_message()
     if words.lstrip().startswith("Usage:"):

@@ -92,14 +92,14 @@ class Activity:
     def text(self) -> str:
         """What is shown beside the bar: `1,234,567 segments read, 46%, 1.2 M/s, 3 s left`."""
         elapsed_s = self._clock() - self._began_s
-        told = [self._words if self._count is None else f"{self._count:,} {self._words}"]
+        parts = [self._words if self._count is None else f"{self._count:,} {self._words}"]
         if self._share is not None:
-            told.append(f"{self._share:.0%}")
+            parts.append(f"{self._share:.0%}")
         if elapsed_s >= PATIENCE_S and self._count:
-            told.append(_rate(self._count / elapsed_s))
+            parts.append(_rate(self._count / elapsed_s))
         if elapsed_s >= PATIENCE_S and self._share is not None and LEAST_SHARE <= self._share < 1:
-            told.append(f"{_time_left(elapsed_s * (1 - self._share) / self._share)} left")
-        return printable(self._file + ", ".join(told))
+            parts.append(f"{_time_left(elapsed_s * (1 - self._share) / self._share)} left")
+        return printable(self._file + ", ".join(parts))
 
     def begin(self) -> None:
         """Start waiting for the second to pass."""

@@ -62,14 +62,14 @@ class Comparison:
     @property
     def regressions(self) -> tuple[str, ...]:
         """Figures that are significantly worse than in the first group, such as `B port 443 throughput, client → server`."""
-        return self._told({significance.Verdict.WORSE})
+        return self._with_verdict({significance.Verdict.WORSE})
 
     @property
     def differences(self) -> tuple[str, ...]:
         """Figures that differ significantly from the first group, in the form of `regressions`."""
-        return self._told({significance.Verdict.WORSE, significance.Verdict.BETTER})
+        return self._with_verdict({significance.Verdict.WORSE, significance.Verdict.BETTER})
 
-    def _told(self, verdicts: set[significance.Verdict]) -> tuple[str, ...]:
+    def _with_verdict(self, verdicts: set[significance.Verdict]) -> tuple[str, ...]:
         return tuple(
             f"{letter(group)} {service_name(lane)} {figure_name(one)}"
             for lane, figures in zip(self.lanes, self.figures, strict=True)

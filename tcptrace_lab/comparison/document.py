@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from tcptrace_lab.comparison.figures import FIGURES, WAYS
+from tcptrace_lab.comparison.figures import DIRECTION_KEYS, FIGURES
 from tcptrace_lab.comparison.t_test import CONFIDENCE_LEVEL
 from tcptrace_lab.comparison.texts import group_name, headline
 from tcptrace_lab.text.numbers import NS_PER_S
@@ -78,7 +78,7 @@ def _figure(one: Compared) -> dict[str, Any]:
     scale = NS_PER_S if figure.kind == "duration" else 1
     return {
         "name": figure.name,
-        "way": figure.way and WAYS[figure.way],
+        "way": figure.direction and DIRECTION_KEYS[figure.direction],
         "unit": _UNITS[figure.kind],
         "less_is_better": figure.less_is_better,
         "sampled": one.level and str(one.level),
@@ -91,7 +91,7 @@ def _cause(one: Compared) -> dict[str, Any]:
     side, cause = one.key  # type: ignore[misc]
     shares = zip(one.samples, one.shares, strict=True)
     return {
-        "way": WAYS[side],
+        "way": DIRECTION_KEYS[side],
         "cause": cause,
         "sampled": one.level and str(one.level),
         "groups": [{**_sample(sample, NS_PER_S), "share": share} for sample, share in shares],
@@ -158,7 +158,7 @@ def _kind(kind: Kind) -> dict[str, Any]:
     return {
         "id": kind.id,
         "server_ports": list(kind.server_ports),
-        "way": kind.way and WAYS[kind.way],
+        "way": kind.direction and DIRECTION_KEYS[kind.direction],
         "groups": [_in_group(group) for group in kind.groups],
         "against_first": list(kind.states),
     }

@@ -14,7 +14,7 @@ from tcptrace_lab.text.numbers import NS_PER_S
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-WAYS = {"client": "client_to_server", "server": "server_to_client"}
+DIRECTION_KEYS = {"client": "client_to_server", "server": "server_to_client"}
 """Sender of a direction → name of the direction in the JSON."""
 
 BITS_PER_BYTE = 8
@@ -35,8 +35,8 @@ class Figure:
     Attributes:
         name: key in the JSON.
         title: name in text.
-        way: the direction, named by its sender (`client` or `server`); None for a figure of the whole connection.
-        kind: unit and format (`numbers.said`): `duration` (ns), `rate` (bits per second) or `share` (0 to 1).
+        direction: the direction, named by its sender (`client` or `server`); None for a figure of the whole connection.
+        kind: unit and format (`numbers.formatted`): `duration` (ns), `rate` (bits per second) or `share` (0 to 1).
         less_is_better: whether smaller values are better.
         within: what each value measures within one capture.
         note: how the figure is measured.
@@ -44,7 +44,7 @@ class Figure:
 
     name: str
     title: str
-    way: str | None
+    direction: str | None
     kind: str
     less_is_better: bool
     within: Level
@@ -97,7 +97,7 @@ def of_connections() -> Mapping[str, pl.Expr]:
 
 
 def _expression(figure: Figure) -> pl.Expr:
-    side = figure.way
+    side = figure.direction
     if figure.name == "throughput":
         sent_ns = pl.col(f"{side}_last_data_ts_ns") - pl.col(f"{side}_first_data_ts_ns")
         return pl.when(sent_ns > 0).then(pl.col(f"{side}_unique_bytes") * float(BITS_PER_BYTE * NS_PER_S) / sent_ns)

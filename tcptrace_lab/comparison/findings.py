@@ -40,14 +40,14 @@ class Kind:
     Attributes:
         id: one of `finding.FINDING_IDS`.
         server_ports: of its service; empty where it concerns the capture.
-        way: the sender's side; None where it concerns both or none.
+        direction: the sender's side; None where it concerns both or none.
         groups: one for each.
         states: of each group but the first: `came`, `went`, `stayed`, or `absent` from both.
     """
 
     id: str
     server_ports: tuple[int, ...]
-    way: str | None
+    direction: str | None
     groups: tuple[InGroup, ...]
     states: tuple[str, ...]
 
@@ -66,16 +66,16 @@ def kinds(groups: Sequence[Sequence[Run]], lanes: Sequence[Lane]) -> tuple[Kind,
     found = [[_by_key(run.findings, ports_of) for run in runs] for runs in groups]
     keys = dict.fromkeys(key for runs in found for run in runs for key in run)
     made = [Kind(*key, tuple(_in_group(runs, key) for runs in found), ()) for key in keys]
-    told = [Kind(kind.id, kind.server_ports, kind.way, kind.groups, _states(kind.groups)) for kind in made]
-    return tuple(sorted(told, key=lambda kind: (-kind.severity, -max(group.cost_ns or 0 for group in kind.groups))))
+    with_states = [Kind(kind.id, kind.server_ports, kind.direction, kind.groups, _states(kind.groups)) for kind in made]
+    return tuple(sorted(with_states, key=lambda kind: (-kind.severity, -max(group.cost_ns or 0 for group in kind.groups))))
 
 
 def _by_key(findings: Sequence[Found], ports_of: dict[int, tuple[int, ...]]) -> dict[_Key, list[Finding]]:
     by_key: dict[_Key, list[Finding]] = {}
     for one in findings:
         ports = () if one.server_port is None else ports_of.get(one.server_port, (one.server_port,))
-        way = None if one.finding.from_client is None else "client" if one.finding.from_client else "server"
-        by_key.setdefault((one.finding.id, ports, way), []).append(one.finding)
+        direction = None if one.finding.from_client is None else "client" if one.finding.from_client else "server"
+        by_key.setdefault((one.finding.id, ports, direction), []).append(one.finding)
     return by_key
 
 

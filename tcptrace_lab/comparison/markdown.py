@@ -74,8 +74,8 @@ def _row(one: Compared) -> list[str]:
 
 
 def _cell(one: Compared, group: int, kind: str) -> str:
-    said = texts.cell(one.samples[group], kind)
-    return f"{said} ({numbers.share(one.shares[group])})" if one.shares else said
+    text_of_cell = texts.cell(one.samples[group], kind)
+    return f"{text_of_cell} ({numbers.share(one.shares[group])})" if one.shares else text_of_cell
 
 
 def _findings(comparison: Comparison) -> list[list[str]]:

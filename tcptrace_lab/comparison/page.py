@@ -32,18 +32,18 @@ _LEAST_SHARE = 0.005
 """Minimum share of a bar for a part to have its name."""
 
 
-def write_page(comparison: Comparison, path: str, said: Sequence[str] = ()) -> None:
+def write_page(comparison: Comparison, path: str, argv: Sequence[str] = ()) -> None:
     """Write the page to `path`, completely or not at all.
 
     Args:
         comparison: the comparison to show.
         path: the output file.
-        said: sentences below the heading, with knowledge about the captures that they do not contain.
+        argv: sentences below the heading, with knowledge about the captures that they do not contain.
 
     Raises:
         OutputUnwritable: the disk is full, or permission is denied.
     """
-    text = page("compared.html.j2", figures=False, compared=data(comparison) | {"said": list(said)})
+    text = page("compared.html.j2", figures=False, compared=data(comparison) | {"said": list(argv)})
     with opened(path) as stream:
         stream.write(text.encode("utf-8"))
 
@@ -138,19 +138,19 @@ def _strip(one: Compared) -> list[dict[str, Any]]:
 
 def _bars(comparison: Comparison, place: int) -> list[dict[str, Any]]:
     """One bar of causes per direction and group. Its length is the connections' mean life relative to the longest one."""
-    told: list[dict[str, Any]] = []
+    directions: list[dict[str, Any]] = []
     for side in SIDES:
         causes = [one for one in comparison.ledger[place] if isinstance(one.key, tuple) and one.key[0] == side]
         means = [[(one.key[1], one.samples[group].mean or 0) for one in causes] for group in range(len(comparison.groups))]  # type: ignore[index]
         longest = max((sum(ns for _, ns in parts) for parts in means), default=0)
         if not longest:
             continue
-        told.append({"way": texts.ARROWS[side], "bars": []})
+        directions.append({"way": texts.ARROWS[side], "bars": []})
         for group, parts in enumerate(means):
             life_ns = sum(ns for _, ns in parts)
             if not life_ns:
                 continue
-            told[-1]["bars"].append(
+            directions[-1]["bars"].append(
                 {
                     "letter": texts.letter(group),
                     "life": numbers.duration(round(life_ns)),
@@ -158,7 +158,7 @@ def _bars(comparison: Comparison, place: int) -> list[dict[str, Any]]:
                     "parts": [_part(cause, ns, life_ns) for cause, ns in sorted(parts, key=lambda part: -part[1]) if ns > 0],
                 }
             )
-    return told
+    return directions
 
 
 def _part(cause: str, ns: float, life_ns: float) -> dict[str, Any]:

@@ -115,7 +115,7 @@ def of_analysis(analysis: Analysis) -> Run:
     total = analysis.connections.select(pl.len()).collect().item()
     ports = rows.group_by("server_port").agg(pl.col("payload").sum()).sort("payload", "server_port", descending=[True, False])
     kept = ports["server_port"].head(MOST_SERVICES).to_list()
-    said = _messages(analysis, rows)
+    message_rows = _messages(analysis, rows)
     parts = {port: part.sort("first_ts_ns", "conn") for (port,), part in rows.partition_by("server_port", as_dict=True).items()}
     port_of = dict(
         analysis.connections.filter(pl.col("conn").is_in(_concerned(analysis))).select("conn", "server_port").collect().iter_rows()
@@ -124,7 +124,7 @@ def of_analysis(analysis: Analysis) -> Run:
         name=analysis.name,
         capture=analysis.capture,
         verdict=verdict.sentence(analysis),
-        services={port: _service(port, parts[port], said.get(port)) for port in kept},
+        services={port: _service(port, parts[port], message_rows.get(port)) for port in kept},
         services_left_out=ports.height - len(kept),
         connections_without_data=total - rows.height,
         vantages=tuple(rows["vantage"].cast(pl.String).fill_null("unknown").unique().sort().to_list()),
@@ -152,8 +152,8 @@ def _messages(analysis: Analysis, rows: pl.DataFrame) -> dict[int, pl.DataFrame]
     return {port: part for (port,), part in ordered.partition_by("server_port", as_dict=True).items()}
 
 
-def _service(port: int, rows: pl.DataFrame, said: pl.DataFrame | None) -> Service:
-    known = {place: own for place, own in _figures(rows, said) if own.count}
+def _service(port: int, rows: pl.DataFrame, message_rows: pl.DataFrame | None) -> Service:
+    known = {place: own for place, own in _figures(rows, message_rows) if own.count}
     sums = {(side, cause): f"{side}_{cause.replace('-', '_')}_ns" for side in SIDES for cause in CAUSES}
     return Service(
         server_port=port,
@@ -171,13 +171,13 @@ def _listed(row: dict[str, Any]) -> Listed:
     return Listed(row["conn"], client, server, row["last_ts_ns"] - row["first_ts_ns"])
 
 
-def _figures(rows: pl.DataFrame, said: pl.DataFrame | None) -> Iterator[tuple[int, Sample]]:
+def _figures(rows: pl.DataFrame, message_rows: pl.DataFrame | None) -> Iterator[tuple[int, Sample]]:
     columns = {MESSAGE_TIME: "transfer_ns", ANSWER_TIME: "answer_ns"}
     for place, figure in enumerate(FIGURES):
         if figure.within is Level.CONNECTIONS:
             yield place, sample(rows[str(place)].drop_nulls().to_numpy())
-        elif said is not None and figure.way is not None:
-            own = said.filter(pl.col("from_client") == SIDES[figure.way])
+        elif message_rows is not None and figure.direction is not None:
+            own = message_rows.filter(pl.col("from_client") == SIDES[figure.direction])
             yield place, sample(own[columns[figure.name]].drop_nulls().to_numpy())
 
 

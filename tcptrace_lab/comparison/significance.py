@@ -150,7 +150,7 @@ def _sampled(lane: Lane, taken: Callable[[Service], Sample | None], within: Leve
     return within if any(sample.count >= LEAST_SAMPLES for sample in samples) else None, samples
 
 
-def _tested(lanes: Sequence[Sequence[_Untested]], told: Callable[[int | tuple[str, str], bool], Verdict]) -> list[list[Compared]]:
+def _tested(lanes: Sequence[Sequence[_Untested]], verdict_of: Callable[[int | tuple[str, str], bool], Verdict]) -> list[list[Compared]]:
     """Test every group against the first. The p-values of each group are corrected for the number of its tests (Holm)."""
     flat = [one for lane in lanes for one in lane]
     groups = len(flat[0].samples) if flat else 0
@@ -166,7 +166,7 @@ def _tested(lanes: Sequence[Sequence[_Untested]], told: Callable[[int | tuple[st
             one.level,
             one.samples,
             one.shares,
-            tuple(_change(one, group + 1, *results[group][place], adjusted[group].get(place), told) for group in range(groups - 1)),
+            tuple(_change(one, group + 1, *results[group][place], adjusted[group].get(place), verdict_of) for group in range(groups - 1)),
         )
         for place, one in enumerate(flat)
     )
@@ -179,7 +179,7 @@ def _change(
     tested: Difference | None,
     method: Method | None,
     p_adjusted: float | None,
-    told: Callable[[int | tuple[str, str], bool], Verdict],
+    verdict_of: Callable[[int | tuple[str, str], bool], Verdict],
 ) -> Change:
     first, later = one.samples[0].mean, one.samples[group].mean
     change = None if first is None or later is None else later - first
@@ -188,7 +188,7 @@ def _change(
     elif p_adjusted >= 1 - CONFIDENCE_LEVEL:
         verdict = Verdict.NONE_SHOWN
     else:
-        verdict = told(one.key, change > 0)
+        verdict = verdict_of(one.key, change > 0)
     return Change(change, change / first if change is not None and first else None, tested, method, p_adjusted, verdict)
 
 

@@ -78,7 +78,7 @@ def figure_name(one: Compared) -> str:
     if isinstance(one.key, tuple):
         return f"{one.key[1]}, {ARROWS[one.key[0]]}"
     figure = FIGURES[one.key]
-    return figure.title if figure.way is None else f"{figure.title}, {ARROWS[figure.way]}"
+    return figure.title if figure.direction is None else f"{figure.title}, {ARROWS[figure.direction]}"
 
 
 def value(amount: float | None, kind: str) -> str:
@@ -93,15 +93,15 @@ def value(amount: float | None, kind: str) -> str:
 def cell(sample: Sample, kind: str) -> str:
     """`527 ± 12 ms`; without an interval if there is only one value, or all values are equal."""
     interval = sample.interval
-    said = value(sample.mean, kind)
+    text = value(sample.mean, kind)
     if sample.mean is None or interval is None or interval[0] == interval[1]:
-        return said
+        return text
     half = sample.mean - interval[0]
     if sample.mean == 0:
-        return f"{said} ± {value(half, kind)}"
-    number, unit = said.rsplit(" ", 1) if " " in said else (said.removesuffix("%"), "%")
+        return f"{text} ± {value(half, kind)}"
+    number, unit = text.rsplit(" ", 1) if " " in text else (text.removesuffix("%"), "%")
     in_unit = half / sample.mean * float(number.replace(",", ""))
-    return f"{number} ± {numbers.said(float(f'{in_unit:.2g}'), 'ratio')[0]} {unit}"
+    return f"{number} ± {numbers.formatted(float(f'{in_unit:.2g}'), 'ratio')[0]} {unit}"
 
 
 def kind_of(one: Compared) -> str:
@@ -126,11 +126,11 @@ def change_words(change: Change, kind: str) -> str:
 
 def verdict_words(change: Change, short: Mapping[Verdict, str] | None = None) -> str:
     """`better, p<0.001`; `not significant, p=0.31`; `not tested`. `short` overrides the words for some verdicts."""
-    said = (short or {}).get(change.verdict, VERDICTS[change.verdict])
+    verdict_text = (short or {}).get(change.verdict, VERDICTS[change.verdict])
     if change.p_adjusted is None:
-        return said
+        return verdict_text
     p = f"<{SMALLEST_P}" if change.p_adjusted < SMALLEST_P else f"={change.p_adjusted:.2g}"
-    return f"{said}, p{p}"
+    return f"{verdict_text}, p{p}"
 
 
 def sampled_words(one: Compared) -> str:
@@ -145,11 +145,11 @@ def headline(comparison: Comparison, group: int) -> str:
         return f"{letter(group)}: no service occurs in both groups, so nothing can be compared."
     lane = max(range(len(comparison.lanes)), key=lambda place: _lost_ns(comparison, place, group))
     where = f" on {service_name(comparison.lanes[lane])}" if len(comparison.lanes) > 1 else ""
-    told = next((one for one in comparison.figures[lane] if one.key == _CONNECTION_TIME), None)
-    if told is None:
+    connection_time = next((one for one in comparison.figures[lane] if one.key == _CONNECTION_TIME), None)
+    if connection_time is None:
         return f"{letter(group)}: times are unknown."
-    change = told.changes[group - 1]
-    before, after = (value(told.samples[place].mean, "duration") for place in (0, group))
+    change = connection_time.changes[group - 1]
+    before, after = (value(connection_time.samples[place].mean, "duration") for place in (0, group))
     p = verdict_words(change).split(", ")[-1]
     tested = {
         Verdict.UNKNOWN: "not tested, with one value each",
@@ -186,8 +186,8 @@ def _within(figures: Sequence[Compared], group: int) -> str:
 
 def _lost_ns(comparison: Comparison, lane: int, group: int) -> float:
     """The total change of a service's connection time: change per connection times the number of connections in the first group."""
-    told = next((one for one in comparison.figures[lane] if one.key == _CONNECTION_TIME), None)
-    change = None if told is None else told.changes[group - 1].change
+    connection_time = next((one for one in comparison.figures[lane] if one.key == _CONNECTION_TIME), None)
+    change = None if connection_time is None else connection_time.changes[group - 1].change
     first = comparison.lanes[lane].services[0]
     return abs(change or 0) * max((service.connections for service in first if service is not None), default=0)
 
@@ -207,13 +207,13 @@ def method(comparison: Comparison, group: int) -> list[str]:
     changes = [(one, one.changes[group - 1]) for lane in comparison.figures for one in lane]
     tests = [change.method for _, change in changes if change.tested is not None]
     levels = {one.level for one, change in changes if change.tested is not None}
-    told = []
+    sentences = []
     if Level.CAPTURES in levels:
         sizes = " and ".join(str(len(comparison.groups[place])) for place in (0, group))
-        told.append(f"One value per capture ({sizes}), assumed to be independent and nearly normal.")
+        sentences.append(f"One value per capture ({sizes}), assumed to be independent and nearly normal.")
     if levels - {None, Level.CAPTURES}:
         names = " or ".join(sorted(str(level) for level in levels - {None, Level.CAPTURES}))
-        told.append(
+        sentences.append(
             f"One capture each: the {names} in them are the samples, with a smaller effective number where neighbours are correlated. This "
             "shows that these two captures differ, not that another run would."
         )
@@ -222,34 +222,34 @@ def method(comparison: Comparison, group: int) -> list[str]:
             "Welch's t test" if Method.WELCH in tests else "",
             "Student's t test of one against several" if Method.POOLED in tests else "",
         ]
-        told.append(
+        sentences.append(
             f"{' and '.join(filter(None, how))}, {len(tests)} figures, p-values with Holm's correction; ± is the 95% confidence "
             "interval of the mean."
         )
     if any(change.verdict is Verdict.UNKNOWN and change.change is not None for _, change in changes):
-        told.append("Not tested: one value each has no spread. Capture each case several times.")
-    return told
+        sentences.append("Not tested: one value each has no spread. Capture each case several times.")
+    return sentences
 
 
 def notes(comparison: Comparison) -> list[str]:
     """Notes on the whole comparison: different capture points, limited capture quality, assumed matches and unmatched services."""
-    told = []
+    sentences = []
     vantages = {known for group in comparison.groups for run in group if (known := tuple(v for v in run.vantages if v != "unknown"))}
     if len(vantages) > 1:
-        told.append("The capture points differ: RTTs and bytes in flight cannot be compared.")
-    told += [
+        sentences.append("The capture points differ: RTTs and bytes in flight cannot be compared.")
+    sentences += [
         f"{letter(group)} {run.name}: capture quality {'limited' if run.capture['trust']['verdict'] == 'fair' else 'poor'}"
         for group, runs in enumerate(comparison.groups)
         for run in runs
         if run.capture["trust"]["verdict"] != "good"
     ]
-    told += [
+    sentences += [
         f"{service_name(lane)}: assumed to be the same service, as the only one left in each group"
         for lane in comparison.lanes
         if lane.matched_by == "only_one"
     ]
-    told += [_not_compared(comparison, run, list(services)) for run, services in groupby(comparison.unmatched, _capture_of)]
-    return told
+    sentences += [_not_compared(comparison, run, list(services)) for run, services in groupby(comparison.unmatched, _capture_of)]
+    return sentences
 
 
 def _capture_of(one: Unmatched) -> tuple[int, int]:
@@ -271,7 +271,7 @@ def _not_compared(comparison: Comparison, run: tuple[int, int], services: Sequen
 def kind_name(kind: Kind) -> str:
     """`loss, port 443, client → server`."""
     parts = [kind.id, *(["port " + ", ".join(map(str, kind.server_ports))] if kind.server_ports else [])]
-    return ", ".join([*parts, *([ARROWS[kind.way]] if kind.way else [])])
+    return ", ".join([*parts, *([ARROWS[kind.direction]] if kind.direction else [])])
 
 
 def in_group_words(group: InGroup, captures: int) -> str:

@@ -68,14 +68,14 @@ def refused(of: Callable[[str], Any]) -> Any:  # noqa: ANN401  (what `of` gives)
 
 def words(row: Mapping[str, Any]) -> list[str]:
     """Describe a row of `schema.CONNECTIONS` with the columns of `beside` in phrases: the capture point, then each endpoint."""
-    told = [*(["refused (RST in answer to its SYN)"] if refused(row.__getitem__) else []), place(row)]
+    facts = [*(["refused (RST in answer to its SYN)"] if refused(row.__getitem__) else []), place(row)]
     if row["trust_reasons"]:
-        told.append("capture limits: " + "; ".join(capture_quality.CAUSES[name] for name in row["trust_reasons"]))
+        facts.append("capture limits: " + "; ".join(capture_quality.CAUSES[name] for name in row["trust_reasons"]))
     for side in SIDES:
-        known = [said for said in (acking(row, side), nagle(row, side), stack(row, side)) if said]
+        known = [fact for fact in (acking(row, side), nagle(row, side), stack(row, side)) if fact]
         if known:
-            told.append(f"{side}: " + "; ".join(known))
-    return told
+            facts.append(f"{side}: " + "; ".join(known))
+    return facts
 
 
 def place(row: Mapping[str, Any]) -> str:
@@ -87,15 +87,15 @@ def place(row: Mapping[str, Any]) -> str:
 
 def acking(row: Mapping[str, Any], side: str) -> str:
     """Return how `side` acknowledges, with the number of ACKs that show it; empty if unknown."""
-    told = []
+    facts = []
     if row[f"{side}_ack_policy"] != "unknown":
-        told.append(f"{ack_policy.POLICIES[row[f'{side}_ack_policy']]} ({row[f'{side}_ack_policy_samples']:,} ACKs)")
+        facts.append(f"{ack_policy.POLICIES[row[f'{side}_ack_policy']]} ({row[f'{side}_ack_policy_samples']:,} ACKs)")
     timer_ms, count = row[f"{side}_ack_timer_ms"], row[f"{side}_delayed_acks"]
     if timer_ms is not None:
         seen = f"{count:,} delayed ACKs after {row[f'{side}_ack_delay_from_ms']} to {row[f'{side}_ack_delay_to_ms']} ms"
         kind = "heartbeat of 200 ms" if row[f"{side}_ack_timer_kind"] == "heartbeat" else f"delayed-ACK timer of {timer_ms:g} ms"
-        told.append(f"{kind} ({seen})")
-    return ", ".join(told)
+        facts.append(f"{kind} ({seen})")
+    return ", ".join(facts)
 
 
 def nagle(row: Mapping[str, Any], side: str) -> str:

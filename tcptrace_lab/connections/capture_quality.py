@@ -169,9 +169,9 @@ _HEADS = {
 }
 
 
-def line(told: Mapping[str, Any]) -> str:
+def line(quality: Mapping[str, Any]) -> str:
     """Return the line of text from `capture.trust` of the JSON (see `Trust.words`)."""
-    return _line(told["verdict"], {reason["name"]: reason["words"] for reason in told["reasons"]})
+    return _line(quality["verdict"], {reason["name"]: reason["words"] for reason in quality["reasons"]})
 
 
 def _line(verdict: str, words: Mapping[str, str]) -> str:

@@ -171,12 +171,12 @@ def _ends(side: str) -> list[pl.Expr]:
     """The columns that the rates of `side`'s data need, with the prefixes `sender_` (`side`) and `receiver_` (its peer)."""
     ends = {"sender": side, "receiver": vantage.OTHER_SIDE[side]}
     needed = sorted({name for step in _steps("sender") for value in step.values() for name in value.meta.root_names()})
-    told = [pl.col("conn"), pl.lit(SIDES[side]).alias("from_client")]
+    columns = [pl.col("conn"), pl.lit(SIDES[side]).alias("from_client")]
     for name in needed:
         end, _, rest = name.partition("_")
         if not name.startswith(named("sender", "")):
-            told.append(pl.col(f"{ends[end]}_{rest}" if end in ends else name).alias(name))
-    return told
+            columns.append(pl.col(f"{ends[end]}_{rest}" if end in ends else name).alias(name))
+    return columns
 
 
 @cache
@@ -262,32 +262,34 @@ def reached(row: Mapping[str, Any]) -> str:
 
 def sentence(row: Mapping[str, Any]) -> str:
     """Describe one direction (a row of `schema.RATES`) as text; empty if nothing is known."""
-    told = [*_rates(row)]
+    phrases = [*_rates(row)]
     if reached(row):
-        told.append(f"{reached(row)} was reached")
+        phrases.append(f"{reached(row)} was reached")
     if row["idle_share"] is not None and row["send_bps"] is not None:
         share = "nearly all" if row["idle_share"] >= NEARLY_ALL_SHARE else numbers.share(row["idle_share"])
-        told.append(f"the sender was idle for {share} of the transfer")
+        phrases.append(f"the sender was idle for {share} of the transfer")
     needed = row["receive_buffer_needed_bytes"]
     if reached(row) and needed is not None and needed >= LEAST_TOLD_BYTES and row["round_trip_ns"] >= LEAST_TOLD_NS:
-        told.append(f"that rate needs buffers of {numbers.size(needed)} at an RTT of {numbers.duration(row['round_trip_ns'])}")
+        phrases.append(f"that rate needs buffers of {numbers.size(needed)} at an RTT of {numbers.duration(row['round_trip_ns'])}")
     if row["send_buffer_estimate_bytes"] is not None:
-        told.append(f"send buffer or clamped window: about {numbers.size(row['send_buffer_estimate_bytes'])}")
-    return "; ".join(told)
+        phrases.append(f"send buffer or clamped window: about {numbers.size(row['send_buffer_estimate_bytes'])}")
+    return "; ".join(phrases)
 
 
 def _rates(row: Mapping[str, Any]) -> list[str]:
-    told = []
+    phrases = []
     if row["send_bps"] is not None:
-        told.append(f"the sender reached {numbers.rate(row['send_bps'])} in bursts ({row['send_samples']:,} segments)")
+        phrases.append(f"the sender reached {numbers.rate(row['send_bps'])} in bursts ({row['send_samples']:,} segments)")
     if row["drain_bps"] is not None:
-        told.append(f"a queue drained at {numbers.rate(row['drain_bps'])} ({row['drain_samples']:,} ACKs)")
+        phrases.append(f"a queue drained at {numbers.rate(row['drain_bps'])} ({row['drain_samples']:,} ACKs)")
     if row["read_bps"] is not None:
-        told.append(f"the receiving application read {numbers.rate(row['read_bps'])} from a full buffer ({row['read_samples']:,} windows)")
+        phrases.append(
+            f"the receiving application read {numbers.rate(row['read_bps'])} from a full buffer ({row['read_samples']:,} windows)"
+        )
     if row["ratio"] is not None:
         full = row["window_full_share"]
         often = "" if full is None else f" (M/M/1/K: {numbers.share(full)} of the segments find the window full)"
-        told.append(f"λ/μ = {row['ratio']:.3g}{often}")
+        phrases.append(f"λ/μ = {row['ratio']:.3g}{often}")
     if row["line_bps"] is not None:
-        told.append(f"a {numbers.rate(row['line_bps'])} link leaves {numbers.rate(row['line_bound_bps'])} for data")
-    return told
+        phrases.append(f"a {numbers.rate(row['line_bps'])} link leaves {numbers.rate(row['line_bound_bps'])} for data")
+    return phrases

@@ -63,9 +63,9 @@ def turnaround(side: str) -> pl.Expr:
     return pl.when(unasked(side) & on_its_link).then(0).when(~too_late_alone.fill_null(value=False)).then(answered)
 
 
-def is_near(way: pl.Expr, other: pl.Expr) -> pl.Expr:
+def is_near(near: pl.Expr, other: pl.Expr) -> pl.Expr:
     """Whether the capture point is at an endpoint, by its turnaround and that of its peer. Null where a turnaround is unknown."""
-    return (way < NO_DISTANCE_NS) | (way < NEAR_SHARE * (way + other))
+    return (near < NO_DISTANCE_NS) | (near < NEAR_SHARE * (near + other))
 
 
 @cache

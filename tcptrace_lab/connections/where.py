@@ -90,5 +90,5 @@ def _not_understood(error: PolarsError) -> str:
 
 def _not_worked_out(error: PolarsError) -> str:
     """Describe why the expression cannot be evaluated, without Polars' message."""
-    said = str(error)
-    return _QUERY if "subplan" in said.lower() else _NO_SUCH_VALUE if "enum" in said.lower() else _MIXED
+    message = str(error)
+    return _QUERY if "subplan" in message.lower() else _NO_SUCH_VALUE if "enum" in message.lower() else _MIXED

@@ -38,7 +38,7 @@ EVIDENCE_WAITS = 10
 LONGEST, LONG_PART = 300, 1000
 """Largest number of waits kept per direction: the longest, if each is at least a thousandth of the connection's life."""
 
-Way: TypeAlias = tuple[int, bool]
+Direction: TypeAlias = tuple[int, bool]
 """A direction: number of the connection, and whether the client is the sender."""
 
 _KIND = ("conn", "from_client", "cause")
@@ -65,7 +65,7 @@ _HANDSHAKE = (
     *("client_syn_segments", "server_syn_segments", "server_first_departure_frame", "server_first_departure_is_syn"),
 )
 
-_WAY = ("conn", "from_client")
+_DIRECTION = ("conn", "from_client")
 _RATES = ("reached_share", "bound_bps", "bound_by", "drain_bps", "read_bps", "line_bound_bps")
 """Columns of `schema.RATES` that the texts need."""
 
@@ -153,14 +153,18 @@ def findings(
     known = _known(some[["conn", *asked]], judged.places.filter(here), of_rates)
     costs = [cost for cost in costs if (cost.conn, cost.from_client) in known]
     costs = [cost for cost in costs if cost.cause not in _OF_LOSS or _lost_segments(known[cost.conn, cost.from_client])]
-    ways = {(cost.conn, cost.from_client, cost.cause) for cost in costs} | {(group.conn, True, failed_attempts.CAUSE) for group in failed}
+    directions = {(cost.conn, cost.from_client, cost.cause) for cost in costs} | {
+        (group.conn, True, failed_attempts.CAUSE) for group in failed
+    }
     longest = judged.waits.filter(here)
-    waits = _evidence(longest, ways)
+    waits = _evidence(longest, directions)
     again = {(cost.conn, cost.from_client) for cost in costs if cost.cause in _OF_LOSS}
-    again = {way for way in again if known[way]["max_resends"] >= path_mtu.LEAST_SENT - 1}
-    for way, large in path_mtu.found(segments, again).items():
-        known[way] |= {"too_large": large, "cases": known[way]["cases"] | {Case.TOO_LARGE}}
-    locked = deadlock.findings(_late(costs), judged.locks, {way: direction["receiver_stack"] for way, direction in known.items()})
+    again = {direction_key for direction_key in again if known[direction_key]["max_resends"] >= path_mtu.LEAST_SENT - 1}
+    for direction_key, large in path_mtu.found(segments, again).items():
+        known[direction_key] |= {"too_large": large, "cases": known[direction_key]["cases"] | {Case.TOO_LARGE}}
+    locked = deadlock.findings(
+        _late(costs), judged.locks, {direction_key: direction["receiver_stack"] for direction_key, direction in known.items()}
+    )
     kinds = {_kind(row): row for row in judged.kinds.iter_rows(named=True)}
     made = [
         _finding(cost, advising[cost.cause], kinds[cost.kind], waits.get(cost.kind, ()), known[cost.conn, cost.from_client])
@@ -171,8 +175,8 @@ def findings(
         own = waits.get((group.conn, True, failed_attempts.CAUSE), ())
         made.append(failed_attempts.finding(group, _frames(own if group.count == 1 else own[:1])))
     costly = sorted([*made, *locked.values()], key=lambda finding: -(finding.cost_ns or 0))
-    told = (*costly, *path_findings.findings(segments, connections, costly), *small)
-    return Advised(told, *_longest(longest, some, ways), of_rates)
+    all_findings = (*costly, *path_findings.findings(segments, connections, costly), *small)
+    return Advised(all_findings, *_longest(longest, some, directions), of_rates)
 
 
 def _advising() -> dict[str, Rule]:
@@ -189,18 +193,20 @@ def _of_sides() -> Iterator[str]:
     return (f"{side}_{name}" for side in SIDES for name in dict.fromkeys((*_OF_SENDER, *_OF_RECEIVER)))
 
 
-def _known(rows: pl.DataFrame, places: pl.DataFrame, of_rates: pl.DataFrame) -> dict[Way, dict[str, Any]]:
+def _known(rows: pl.DataFrame, places: pl.DataFrame, of_rates: pl.DataFrame) -> dict[Direction, dict[str, Any]]:
     """Return what the texts need about each direction: its capture point, its rates (`schema.RATES`), and values of its connection."""
-    paces = {_way(row): row for row in of_rates[[*_WAY, *_RATES]].iter_rows(named=True)}
+    paces = {_direction_of(row): row for row in of_rates[[*_DIRECTION, *_RATES]].iter_rows(named=True)}
     of_connection = {row["conn"]: row for row in rows.iter_rows(named=True)}
     unknown = dict.fromkeys(_RATES)
     return {
-        _way(place): _own(of_connection[place["conn"]], place | {name: paces.get(_way(place), unknown)[name] for name in _RATES})
+        _direction_of(place): _own(
+            of_connection[place["conn"]], place | {name: paces.get(_direction_of(place), unknown)[name] for name in _RATES}
+        )
         for place in places.iter_rows(named=True)
     }
 
 
-def _way(row: Mapping[str, Any]) -> Way:
+def _direction_of(row: Mapping[str, Any]) -> Direction:
     return row["conn"], row["from_client"]
 
 
@@ -236,8 +242,8 @@ def _late(costs: Iterable[Cost]) -> dict[tuple[int, bool], tuple[int, int]]:
     late: dict[tuple[int, bool], tuple[int, int]] = {}
     for cost in costs:
         if cost.cause in deadlock.CAUSES:
-            way = cost.conn, cost.from_client
-            late[way] = late.get(way, (0, 0))[0] + cost.ns, cost.active_ns
+            direction_key = cost.conn, cost.from_client
+            late[direction_key] = late.get(direction_key, (0, 0))[0] + cost.ns, cost.active_ns
     return late
 
 
@@ -258,14 +264,14 @@ def _longest(waits: pl.DataFrame, connections: pl.DataFrame, kinds: Collection[t
     types = schema.LEDGER.polars_schema()
     named = pl.DataFrame(list(kinds), {name: types[name] for name in _KIND}, orient="row").with_columns(named=pl.lit(value=True))
     lives = connections.select("conn", life_ns=pl.col("last_ts_ns").fill_null(0) - pl.col("first_ts_ns").fill_null(0))
-    told = waits.join(named, on=_KIND, how="left", maintain_order="left").join(lives, on="conn", how="left", maintain_order="left")
+    kept_rows = waits.join(named, on=_KIND, how="left", maintain_order="left").join(lives, on="conn", how="left", maintain_order="left")
     proves = pl.col("named") & (pl.col("place_in_cause") < EVIDENCE_WAITS)
     among = (pl.col("place") < LONGEST) & ((pl.col("end_ns") - pl.col("start_ns")) * LONG_PART >= pl.col("life_ns"))
-    kept = told.select((proves | among).fill_null(value=False)).to_series()
+    kept = kept_rows.select((proves | among).fill_null(value=False)).to_series()
     longest = waits[list(schema.LEDGER.names)].filter(kept)
     stalled = waits.filter(waits["place_in_stalls"] < LONGEST)
-    told = schema.STALLS.no_rows() if stalled.is_empty() else stalls.stalls(stalled.lazy(), connections.lazy()).collect()
-    return longest.sort("conn", "from_client", "start_ns", descending=[False, True, False]), told
+    kept_rows = schema.STALLS.no_rows() if stalled.is_empty() else stalls.stalls(stalled.lazy(), connections.lazy()).collect()
+    return longest.sort("conn", "from_client", "start_ns", descending=[False, True, False]), kept_rows
 
 
 def _largest(accounts: pl.LazyFrame, connections: pl.LazyFrame, advising: Mapping[str, Rule]) -> list[Cost]:
@@ -317,7 +323,7 @@ def _advice(rule: Rule) -> Advice:
 
 
 def _finding(cost: Cost, rule: Rule, kind: Mapping[str, Any], waits: Sequence[Mapping[str, Any]], direction: Mapping[str, Any]) -> Finding:
-    rule = rule.told(direction["cases"])
+    rule = rule.for_cases(direction["cases"])
     advice = _advice(rule)
     least_ns = None if cost.cause in RECEIVERS_OWN else direction["on_path_ns"]
     savable_ns = None if least_ns is None else max(cost.active_ns - least_ns, 0)
@@ -363,8 +369,8 @@ def _frames(waits: Iterable[Mapping[str, Any]]) -> tuple[int, ...]:
 
 def _answer(cost: Cost, direction: Mapping[str, Any]) -> tuple[int, ...]:
     """Return the frame of the server's first SYN-ACK for a handshake finding: no wait of the client ends with it."""
-    told = cost.cause == failed_attempts.CAUSE and direction["server_first_departure_is_syn"]
-    return (direction["server_first_departure_frame"],) if told else ()
+    is_shown = cost.cause == failed_attempts.CAUSE and direction["server_first_departure_is_syn"]
+    return (direction["server_first_departure_frame"],) if is_shown else ()
 
 
 def _shown(waits: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:

@@ -53,16 +53,16 @@ def as_sure(waits: pl.DataFrame, findings: Sequence[Finding]) -> pl.DataFrame:
         waits: rows of `schema.LEDGER`.
         findings: result of `lowered`.
     """
-    told = {
+    lowered_by = {
         (finding.conn, finding.from_client, cause): str(finding.confidence)
         for finding in reversed(findings)  # if several findings cover one kind of wait, the first counts
         for cause in finding.causes
         if finding.conn is not None and finding.from_client is not None and finding.is_of_waits
     }
-    if not told or waits.is_empty():
+    if not lowered_by or waits.is_empty():
         return waits
-    conns, ways, causes, confidences = (waits[name].to_list() for name in ("conn", "from_client", "cause", "confidence"))
-    sure = map(told.get, zip(conns, ways, causes, strict=True), confidences)
+    conns, from_clients, causes, confidences = (waits[name].to_list() for name in ("conn", "from_client", "cause", "confidence"))
+    sure = map(lowered_by.get, zip(conns, from_clients, causes, strict=True), confidences)
     return waits.with_columns(pl.Series("confidence", list(sure), waits.schema["confidence"]))
 
 
@@ -70,5 +70,5 @@ def _less_sure(finding: Finding, steps: int, reasons: Iterable[str]) -> Finding:
     confidence = _LADDER[min(_LADDER.index(finding.confidence) + steps, len(_LADDER) - 1)]
     if confidence == finding.confidence:
         return finding
-    said = f"Only {confidence} because of the capture: {'; '.join(reasons)}."
-    return replace(finding, confidence=confidence, limits=f"{finding.limits} {said}".strip())
+    sentence = f"Only {confidence} because of the capture: {'; '.join(reasons)}."
+    return replace(finding, confidence=confidence, limits=f"{finding.limits} {sentence}".strip())

@@ -113,9 +113,9 @@ def findings(
     """
     known = locks(locked) if late else {}
     return {
-        way: _finding(way, known[way], ns, life_ns, receivers[way])
-        for way, (ns, life_ns) in late.items()
-        if way in known and known[way].ns >= LEAST_SHARE * ns
+        direction: _finding(direction, known[direction], ns, life_ns, receivers[direction])
+        for direction, (ns, life_ns) in late.items()
+        if direction in known and known[direction].ns >= LEAST_SHARE * ns
     }
 
 
@@ -129,15 +129,15 @@ def _lock(row: Mapping[str, Any]) -> Lock:
     return Lock(**own | {"frames": tuple(row["frames"])})
 
 
-def _finding(way: tuple[int, bool], lock: Lock, late_ns: int, life_ns: int, receiver: str | None) -> Finding:
+def _finding(direction: tuple[int, bool], lock: Lock, late_ns: int, life_ns: int, receiver: str | None) -> Finding:
     share = lock.ns / life_ns
     rest = late_ns - lock.ns
     return Finding(
         id=FINDING,
         severity=severity_of(share),
         confidence=Confidence.PROVED if lock.nagle else Confidence.CONSISTENT,
-        conn=way[0],
-        from_client=way[1],
+        conn=direction[0],
+        from_client=direction[1],
         cost_ns=lock.ns,
         cost_share=share,
         title=(
@@ -175,7 +175,7 @@ def _mechanism(lock: Lock) -> str:
 def _limits(lock: Lock, rest_ns: int) -> str:
     either = lock.queued_bytes > 0 and lock.may_fill_buffer
     known = "in flight" if either else "in flight and queued"
-    said = [
+    sentences = [
         f"The receive buffer is assumed to be the largest window; of the send buffer it is only known that it holds what was {known}.",
         (
             "Would be disproved by: data from the receiver between the rounds; rounds of different size; an application "
@@ -184,12 +184,12 @@ def _limits(lock: Lock, rest_ns: int) -> str:
         ),
     ]
     if not lock.nagle:
-        said.insert(1, "The capture does not show whether a send buffer or a clamped congestion window limited the sender.")
+        sentences.insert(1, "The capture does not show whether a send buffer or a clamped congestion window limited the sender.")
     if either:
-        said.insert(1, "The capture does not show which of the two it is: hardly more data was ever in flight.")
+        sentences.insert(1, "The capture does not show which of the two it is: hardly more data was ever in flight.")
     if rest_ns > 0:
-        said.append(f"Other waits for late ACKs in this direction ({numbers.duration(rest_ns)}) are not included.")
-    return " ".join(said)
+        sentences.append(f"Other waits for late ACKs in this direction ({numbers.duration(rest_ns)}) are not included.")
+    return " ".join(sentences)
 
 
 def _remedy(lock: Lock, receiver: str | None) -> tuple[str, ...]:

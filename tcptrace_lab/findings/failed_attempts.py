@@ -183,7 +183,7 @@ def finding(group: Group, waits: Sequence[int]) -> Finding:
     words, alone = WORDS[group.kind], group.count == 1
     again = group.syns - group.count
     times = numbers.times(again)
-    told = {
+    values = {
         "client": "The client" if alone else group.client,
         "server": group.server,
         "count": f"{group.count:,}",
@@ -202,8 +202,8 @@ def finding(group: Group, waits: Sequence[int]) -> Finding:
         from_client=True,
         cost_ns=group.ns if costs else None,
         cost_share=share,
-        title=(words.alone if alone else words.together).format_map(told),
-        mechanism=words.mechanism.format_map(told),
+        title=(words.alone if alone else words.together).format_map(values),
+        mechanism=words.mechanism.format_map(values),
         evidence_frames=tuple(sorted({*group.frames, *waits})),
         limits=words.limits,
         remedy=words.remedy,

@@ -46,21 +46,22 @@ _COUNTS = ("out_of_order_segments", "spurious_retransmissions", "data_segments",
 _TIMES = ("rtt_samples", "rtt_min_ns", "rtt_p50_ns", "rtt_p95_ns", "drained_acks", "drained_bytes", "drained_ns")
 
 
-def findings(segments: pl.LazyFrame, connections: pl.LazyFrame, told: Collection[Finding] = ()) -> tuple[Finding, ...]:
+def findings(segments: pl.LazyFrame, connections: pl.LazyFrame, known_findings: Collection[Finding] = ()) -> tuple[Finding, ...]:
     """Return the findings on reordering, spurious retransmits and standing queues.
 
     Args:
         segments: rows of `schema.SEGMENTS`; read once, for the directions found.
         connections: rows of `schema.CONNECTIONS`; read once.
-        told: findings already reported. Spurious retransmits that cost time are not reported twice, and the remedy for a queue does not ask
-            for a smaller buffer if the send buffer is already the limit.
+        known_findings: findings already reported. Spurious retransmits that cost time are not reported twice. The remedy for a queue
+            does not ask for a smaller buffer if the send buffer is already the limit.
 
     Returns:
         Findings without a time cost, at most `MOST` of each kind.
     """
     rows = _suspects(connections)
     costly, small = (
-        {(one.conn, one.from_client) for one in told if one.id == name} for name in (spurious_retransmits.FINDING, send_buffer.FINDING)
+        {(one.conn, one.from_client) for one in known_findings if one.id == name}
+        for name in (spurious_retransmits.FINDING, send_buffer.FINDING)
     )
     late = _most(rows, "out_of_order_segments")
     again = [row for row in _most(rows, "spurious_retransmissions") if (row["conn"], row["from_client"]) not in costly]

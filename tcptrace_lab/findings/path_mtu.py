@@ -22,7 +22,7 @@ LEAST_SENT = 3
 ANY_PATH_BYTES = 536
 """Segments with up to this much data are assumed to pass every path (RFC 9293, 3.7.1: the default MSS)."""
 
-_WAY = ("conn", "from_client")
+_DIRECTION = ("conn", "from_client")
 
 
 class TooLarge(NamedTuple):
@@ -46,36 +46,36 @@ class TooLarge(NamedTuple):
         return Confidence.CONSISTENT if self.smaller_arrived else Confidence.POSSIBLE
 
 
-def found(segments: pl.LazyFrame, ways: Collection[tuple[int, bool]]) -> dict[tuple[int, bool], TooLarge]:
-    """Return the directions among `ways` whose large segments do not get through.
+def found(segments: pl.LazyFrame, directions: Collection[tuple[int, bool]]) -> dict[tuple[int, bool], TooLarge]:
+    """Return the directions among `directions` whose large segments do not get through.
 
     Args:
         segments: rows of `schema.SEGMENTS`. Read once, and twice more for each direction that sent one segment three times.
-        ways: connection and direction of those that lost time to packet loss.
+        directions: connection and direction of those that lost time to packet loss.
     """
-    if not ways:
+    if not directions:
         return {}
     col = pl.col
-    here = segments.filter(col("conn").is_in(sorted({conn for conn, _ in ways})))
+    here = segments.filter(col("conn").is_in(sorted({conn for conn, _ in directions})))
     size = pl.min_horizontal("payload_bytes", "smss_bytes")
     again = (
         here.filter(col("resent_by").is_not_null() & (col("payload_bytes") > 0))
-        .group_by(*_WAY, "seq")
+        .group_by(*_DIRECTION, "seq")
         .agg(
             lost_bytes=size.max(),
             large=(size == size.max()).sum(),
             last_frame=col("frame").max(),
         )
         .filter((col("large") >= LEAST_SENT - 1) & (col("lost_bytes") > ANY_PATH_BYTES))
-        .sort(*_WAY, "seq")
+        .sort(*_DIRECTION, "seq")
         .collect()
     )
-    told = {}
-    for conn, from_client in ways:
+    found_by_direction = {}
+    for conn, from_client in directions:
         stuck = again.filter((col("conn") == conn) & (col("from_client") == from_client)).head(1)
         if not stuck.is_empty() and (one := _of(segments, conn, stuck.row(0, named=True), from_client=from_client)) is not None:
-            told[conn, from_client] = one
-    return told
+            found_by_direction[conn, from_client] = one
+    return found_by_direction
 
 
 def _of(segments: pl.LazyFrame, conn: int, stuck: dict[str, int], *, from_client: bool) -> TooLarge | None:
@@ -85,11 +85,11 @@ def _of(segments: pl.LazyFrame, conn: int, stuck: dict[str, int], *, from_client
     size, end = pl.min_horizontal("payload_bytes", "smss_bytes"), col("seq") + col("payload_bytes")
     data = own & (col("payload_bytes") > 0)
     here = segments.filter(col("conn") == conn)
-    acked, first_frame, heard = (
+    acked, first_frame, acks = (
         here.select(
             col("ack").filter(other).max(),
             first=col("frame").filter(data & (col("seq") == stuck["seq"]) & col("resent_by").is_not_null()).min(),
-            heard=col("frame").filter(other).max(),
+            acks=col("frame").filter(other).max(),
         )
         .collect()
         .row(0)
@@ -101,7 +101,7 @@ def _of(segments: pl.LazyFrame, conn: int, stuck: dict[str, int], *, from_client
     at_stuck = data & (col("seq") == stuck["seq"]) & (size == stuck["lost_bytes"])
     passed, sent = here.select(size.filter(before | behind).max().alias("passed"), at_stuck.sum().alias("sent")).collect().row(0)
     smaller_arrived = acked > stuck["seq"]
-    alive = heard > first_frame
+    alive = acks > first_frame
     if not passed or passed >= stuck["lost_bytes"] or sent < LEAST_SENT or not alive:
         return None
     return TooLarge(stuck["lost_bytes"], passed, sent, smaller_arrived)

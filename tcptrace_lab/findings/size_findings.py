@@ -36,7 +36,7 @@ def _finding(group: GroupSizes) -> Finding:
     cost = sum(one.cost_ns for one in group.measured)
     share = min(cost / group.life_ns, 1.0) if group.life_ns > 0 else 0.0
     excess = max(group.measured, key=lambda one: one.cost_ns)
-    way = "client → server" if group.from_client else "server → client"
+    direction = "client → server" if group.from_client else "server → client"
     return Finding(
         id=FINDING,
         severity=severity_of(share),
@@ -47,7 +47,7 @@ def _finding(group: GroupSizes) -> Finding:
         cost_share=share,
         title=f"Messages of {_listed(group.measured)} stall for {numbers.duration(excess.stalled_median_ns - excess.normal_median_ns)}; "
         "other sizes do not",
-        mechanism=f"{group.name}, {way}: {_mechanism(group)}",
+        mechanism=f"{group.name}, {direction}: {_mechanism(group)}",
         evidence_frames=group.frames,
         limits=_limits(group),
         remedy=_remedy(group),
@@ -76,12 +76,12 @@ def _listed(ranges: tuple[SlowRange, ...]) -> str:
 
 
 def _mechanism(group: GroupSizes) -> str:
-    told = [
+    range_words = [
         f"{numbers.share(one.stalled_share)} of the {one.messages:,} messages of {one.from_bytes:,} to {one.to_bytes:,} bytes stalled "
         f"({cause}; median {numbers.duration(one.stalled_median_ns)}, normally {numbers.duration(one.normal_median_ns)})"
         for one, cause in zip(group.measured[:NAMED_RANGES], group.causes, strict=False)
     ]
-    words = "; ".join(told) + "."
+    words = "; ".join(range_words) + "."
     if HELD_CAUSES & set(group.causes):
         words += (
             " A size stalls if its last segment is too small to be sent before the previous one is ACKed, and the previous one is too "
@@ -96,17 +96,17 @@ def _mechanism(group: GroupSizes) -> str:
 
 
 def _limits(group: GroupSizes) -> str:
-    said = ["Only sizes that were sent are known: each range may extend up to the next normal size."]
+    sentences = ["Only sizes that were sent are known: each range may extend up to the next normal size."]
     if not all(one.has_ends for one in group.measured):
-        said.append("A range at the smallest or largest size sent has no normal size beyond it.")
+        sentences.append("A range at the smallest or largest size sent has no normal size beyond it.")
     if min(group.visits) == 1:
-        said.append(
+        sentences.append(
             "All sizes of a range were sent in one period, so the stall may depend on the time instead of the size. A "
             "second pass, or sizes "
             "in random order, would decide it."
         )
-    said.append("Would be disproved by: messages of these sizes that do not stall; equal stalls at all sizes.")
-    return " ".join(said)
+    sentences.append("Would be disproved by: messages of these sizes that do not stall; equal stalls at all sizes.")
+    return " ".join(sentences)
 
 
 def _remedy(group: GroupSizes) -> tuple[str, ...]:

@@ -86,8 +86,8 @@ def _tiny(side: str) -> pl.Expr:
 
 def _cut(side: str) -> pl.Expr:
     pieces = pl.col(f"{side}_cut_pieces")
-    alike = pl.col(f"{side}_cut_at_bytes").is_not_null() & pl.col(f"{side}_full_segment_bytes").is_not_null()
-    return alike & (pl.col(f"{side}_cut_messages") >= CUT_TIMES) & (pieces >= CUT_SHARE * pl.col(f"{side}_virtual_data_segments"))
+    is_known = pl.col(f"{side}_cut_at_bytes").is_not_null() & pl.col(f"{side}_full_segment_bytes").is_not_null()
+    return is_known & (pl.col(f"{side}_cut_messages") >= CUT_TIMES) & (pieces >= CUT_SHARE * pl.col(f"{side}_virtual_data_segments"))
 
 
 def _suspect(side: str, other: str) -> pl.Expr:
@@ -237,9 +237,9 @@ def _silly_windows(segments: pl.LazyFrame, suspects: Sequence[Mapping[str, Any]]
     )
     counted = {(row["conn"], row["from_client"]): row for row in cut.iter_rows(named=True)}
     for row in suspects:
-        way = row["conn"], row["from_client"]
-        if way in counted:
-            yield _silly_window(row, counted[way])
+        direction = row["conn"], row["from_client"]
+        if direction in counted:
+            yield _silly_window(row, counted[direction])
 
 
 def _silly_window(row: Mapping[str, Any], cut: Mapping[str, Any]) -> Finding:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.analysis import Analysis
     from tcptrace_lab.engine.segments import Tables
 
-SAID = {
+KIND_NAMES = {
     **dict.fromkeys(schema.RESENT, Truth.RESENT),
     "new": Truth.NEW,
     "spurious": Truth.NEEDLESS,
@@ -102,14 +102,14 @@ def _judge(pairs: Sequence[tuple[truth.Event, dict[str, Any]]], *, near: bool, f
     for event, row in pairs:
         if event.truth is None:
             continue
-        said = SAID.get(row["kind"])
+        kind_name = KIND_NAMES.get(row["kind"])
         allowed = {event.truth, event.otherwise}
-        if event.truth is Truth.NEW and said is Truth.NEW:
+        if event.truth is Truth.NEW and kind_name is Truth.NEW:
             continue
         found.events += 1
-        exact = said in allowed
+        exact = kind_name in allowed
         found.exact += exact
-        found.told_apart += exact or (not near and said in _AGAIN and event.truth in _AGAIN)
+        found.told_apart += exact or (not near and kind_name in _AGAIN and event.truth in _AGAIN)
         if not exact:
             found.wrong[event.truth.value, row["kind"]].append(row["frame"])
 

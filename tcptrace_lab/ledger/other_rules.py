@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.engine.segments import Tables
 
 _CAUSE = ("conn", "from_client", "cause")
-_WAY = _CAUSE[:2]
+_DIRECTION = _CAUSE[:2]
 
 
 def overridden(tables: Tables) -> Tables:
@@ -86,9 +86,9 @@ def _judged(waits: pl.DataFrame, by_engine: Judged) -> Judged:
     place = pl.int_range(pl.len())
     stalled = pl.when(stalls.IS_STALL)
     ranked = waits.sort(ns, "start_ns", descending=[True, False]).with_columns(
-        place=place.over(_WAY),
+        place=place.over(_DIRECTION),
         place_in_cause=place.over(_CAUSE),
-        place_in_stalls=stalled.then(stalls.IS_STALL.cast(pl.Int64).cum_sum().over(_WAY) - 1),
+        place_in_stalls=stalled.then(stalls.IS_STALL.cast(pl.Int64).cum_sum().over(_DIRECTION) - 1),
     )
     here = pl.col("conn").is_in(conns.implode())
     return Judged(kinds, ranked.select(schema.LONGEST.names), by_engine.locks.filter(here), by_engine.places.filter(here))

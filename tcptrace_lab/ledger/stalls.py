@@ -37,7 +37,7 @@ HEARTBEAT_NS = 215 * NS_PER_MS
 IS_STALL = pl.col("end_ns") - pl.col("start_ns") >= pl.col("threshold_ns")
 """True for the rows of `schema.WAITS` that are stalls."""
 
-_WAY = ("conn", "from_client")
+_DIRECTION = ("conn", "from_client")
 
 
 def stalls(ledger: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
@@ -52,9 +52,9 @@ def stalls(ledger: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
     """
     wanted = (*(name for name in schema.STALLS.names if name != "timer"), "kind")
     rows = ledger.select(wanted).filter(IS_STALL)
-    beats = rows.join(ack_policy.heartbeats(connections), on=_WAY, how="left", maintain_order="left")
-    told = beats.select(*(_timer() if name == "timer" else pl.col(name) for name in schema.STALLS.names))
-    return told.sort("conn", "from_client", "start_ns", "end_ns", descending=[False, True, False, False])
+    beats = rows.join(ack_policy.heartbeats(connections), on=_DIRECTION, how="left", maintain_order="left")
+    listed = beats.select(*(_timer() if name == "timer" else pl.col(name) for name in schema.STALLS.names))
+    return listed.sort("conn", "from_client", "start_ns", "end_ns", descending=[False, True, False, False])
 
 
 @cache
@@ -85,4 +85,4 @@ def proof(row: Mapping[str, Any]) -> str:
 
     Example: `1,024 bytes in flight, ACK in frame 12 came 43.2 ms late, …`.
     """
-    return ", ".join(words for value in causes.of_cause(row["cause"]).proof if (words := value.told(row)))
+    return ", ".join(words for value in causes.of_cause(row["cause"]).proof if (words := value.text_of(row)))

@@ -146,7 +146,7 @@ _LOOKED_AT = (
 _FLAGS = ("brief", "paused", "is_resent")
 
 
-def _beside(rows: pl.DataFrame, known: pl.DataFrame, *on: str) -> pl.DataFrame:
+def _join_columns(rows: pl.DataFrame, known: pl.DataFrame, *on: str) -> pl.DataFrame:
     """Join what is known to each row. Where nothing is known yet, the columns are null."""
     if known.is_empty():
         return rows.with_columns(pl.lit(None, dtype).alias(name) for name, dtype in known.schema.items() if name not in on)
@@ -155,7 +155,7 @@ def _beside(rows: pl.DataFrame, known: pl.DataFrame, *on: str) -> pl.DataFrame:
 
 def _with_notes(rows: pl.DataFrame, noted: pl.DataFrame) -> pl.DataFrame:
     """Join the engine's notes to the segments. Most segments have none."""
-    both = _beside(rows, noted, "frame")
+    both = _join_columns(rows, noted, "frame")
     return both.with_columns(_col("frame").cast(pl.Int64), _col("stall_cause").cast(pl.String), _col(_FLAGS).fill_null(value=False))
 
 
@@ -166,7 +166,7 @@ def _with_other_end(rows: pl.DataFrame, ends: pl.DataFrame) -> tuple[pl.DataFram
         The rows, and the stream ends after the last row.
     """
     brings = _BRINGS & _col("seq").is_not_null()
-    known = _beside(rows, ends, "conn")
+    known = _join_columns(rows, ends, "conn")
     sides = {}
     for side, from_client in schema.SIDES.items():
         own = pl.when(brings & (_col("from_client") == from_client)).then(_STREAM_END)
@@ -187,7 +187,7 @@ def _with_other_end(rows: pl.DataFrame, ends: pl.DataFrame) -> tuple[pl.DataFram
 def _numbered(rows: pl.DataFrame, open_rows: pl.DataFrame) -> pl.DataFrame:
     """Add the `index` of the message that each segment with data belongs to, counted from 0 in its direction."""
     last = open_rows.sort("index").group_by(WAY).agg(last_index=_col("index").last(), last_heard=_col("heard").last())
-    rows = _beside(rows, last, *WAY).with_columns(
+    rows = _join_columns(rows, last, *WAY).with_columns(
         heard=pl.when(_NEW).then(pl.min_horizontal("ack", "other_end").fill_null(0)),
         first=(pl.int_range(pl.len()).over(WAY) == 0) & _col("last_index").is_null(),
         hears_all=_col("other_end").is_null() | (_col("ack") >= _col("other_end")),
@@ -211,7 +211,7 @@ def _answered(rows: pl.DataFrame, open_rows: pl.DataFrame) -> pl.DataFrame:
     `answer_ts` is the time of the first segment. `overlapped`: some of it was sent before the peer had the whole message.
     """
     last = open_rows.group_by("conn", ~_col("from_client")).agg(_col("index").max().alias("other_last"))
-    rows = _beside(rows, last, *WAY)
+    rows = _join_columns(rows, last, *WAY)
     client = pl.when("from_client").then("index").forward_fill().over("conn")
     server = pl.when(~_col("from_client")).then("index").forward_fill().over("conn")
     current = pl.coalesce(pl.when("from_client").then(server).otherwise(client), "other_last")
@@ -261,12 +261,12 @@ def _merged(open_rows: pl.DataFrame, partial: pl.DataFrame, answered: pl.DataFra
     """Merge the open messages with what the batch contributes, and add the new ones."""
     fresh = _typed(partial, _PARTIAL)
     merged = fresh if open_rows.is_empty() else _grown(pl.concat([open_rows, fresh]))
-    told = _beside(merged, answered, *_KEY).sort(_KEY)
-    told = told.with_columns(
+    completed = _join_columns(merged, answered, *_KEY).sort(_KEY)
+    completed = completed.with_columns(
         overlapping=_col("overlapping") | _col("overlapped").fill_null(value=False),
         answer_ts_ns=pl.coalesce("answer_ts_ns", "answer_ts"),
     )
-    return told.with_columns(after_overlap=pl.coalesce("after_overlap", _col("overlapping").shift(1).over(WAY)))[list(_PARTIAL)]
+    return completed.with_columns(after_overlap=pl.coalesce("after_overlap", _col("overlapping").shift(1).over(WAY)))[list(_PARTIAL)]
 
 
 def _typed(rows: pl.DataFrame, types: Mapping[str, pl.DataType]) -> pl.DataFrame:

@@ -157,8 +157,8 @@ def completed(asked: Asked, known: Parameters | None = None) -> tuple[Stack, Set
     Raises:
         UsageError: a parameter is missing, or no stack has it.
     """
-    told = {} if known is None else known.assumed
-    assumed = [words for name, words in told.items() if not getattr(asked, name) and name != "send_buffer_bytes"]
+    assumed_values = {} if known is None else known.assumed
+    assumed = [words for name, words in assumed_values.items() if not getattr(asked, name) and name != "send_buffer_bytes"]
     key = asked.stack or (known.stack if known is not None else None)
     if not key and known is not None:
         raise UsageError(f"the capture does not show the stack: {known.seen}", remedy=f"give one with --stack: {', '.join(STACKS)}")
@@ -169,8 +169,8 @@ def completed(asked: Asked, known: Parameters | None = None) -> tuple[Stack, Set
     stack = STACKS[key]
 
     def value(name: str) -> int | None:
-        said: int | None = getattr(asked, name)
-        return said if said is not None or known is None else getattr(known, name)
+        given: int | None = getattr(asked, name)
+        return given if given is not None or known is None else getattr(known, name)
 
     mss, receive, send, copy = (value(name) for name in ("mss_bytes", "receive_buffer_bytes", "send_buffer_bytes", "copy_bytes"))
     if mss is None:

@@ -145,8 +145,8 @@ def _log_likelihood(hits: Counts, counts: Counts) -> Counts:
 def _own_nats(own: list[Part], messages: int, sizes: int) -> float:
     """Return the length of the description by parts with own shares."""
     counts = np.array([part.stop - part.start for part in own], np.float64)
-    told = -float(_log_likelihood(counts * np.array([part.share for part in own]), counts).sum())
-    return told + _placing_nats(sizes, len(own) - 1) + len(own) * math.log(messages) / 2
+    entropy_nats = -float(_log_likelihood(counts * np.array([part.share for part in own]), counts).sum())
+    return entropy_nats + _placing_nats(sizes, len(own) - 1) + len(own) * math.log(messages) / 2
 
 
 def _placing_nats(sizes: int, cuts: int, least: float = 1.0) -> float:
@@ -173,8 +173,8 @@ def _nearest(blocks: Blocks, shares: tuple[float, float]) -> tuple[NDArray[np.bo
     least = max(LEAST_IN_PART * blocks.sizes / messages, 1.0)
     for _ in range(MOST_ROUNDS):
         price = _placing_nats(blocks.sizes, cuts + 1, least) - _placing_nats(blocks.sizes, cuts, least)
-        told = np.stack([-(blocks.hits * math.log(share) + misses * math.log1p(-share)) for share in shares])
-        before, states = states, cheapest(told, blocks.counts, max(price, 0.0))
+        nats_of_shares = np.stack([-(blocks.hits * math.log(share) + misses * math.log1p(-share)) for share in shares])
+        before, states = states, cheapest(nats_of_shares, blocks.counts, max(price, 0.0))
         if np.array_equal(before, states):
             break
         shares = _share(blocks, ~states), _share(blocks, states)
@@ -191,7 +191,7 @@ def _share(blocks: Blocks, chosen: NDArray[np.bool_]) -> float:
     return (float(blocks.hits[chosen].sum()) + 0.5) / (float(blocks.counts[chosen].sum()) + 1)
 
 
-def cheapest(told: Counts, counts: Counts, price: float) -> NDArray[np.bool_]:
+def cheapest(sums: Counts, counts: Counts, price: float) -> NDArray[np.bool_]:
     """Return the state of each block that minimises the length of the messages plus the price of each change (Viterbi 1967).
 
     A state lasts for at least `LEAST_IN_PART` messages, so the search tracks each state with the number of messages that it still needs.
@@ -200,20 +200,20 @@ def cheapest(told: Counts, counts: Counts, price: float) -> NDArray[np.bool_]:
     kinds = [(slow, lacking) for slow in (False, True) for lacking in range(LEAST_IN_PART)]
     place = {kind: number for number, kind in enumerate(kinds)}
     costs = [0.0 if lacking == 0 else math.inf for _, lacking in kinds]
-    came: list[list[int]] = []
-    for own, count in zip(told.T.tolist(), counts.astype(np.int64).tolist(), strict=True):
-        ways = [(math.inf, 0)] * len(kinds)
+    previous: list[list[int]] = []
+    for own, count in zip(sums.T.tolist(), counts.astype(np.int64).tolist(), strict=True):
+        cheapest_paths = [(math.inf, 0)] * len(kinds)
         for before, (slow, lacking) in enumerate(kinds):
             stays = place[slow, max(lacking - count, 0)]
-            ways[stays] = min(ways[stays], (costs[before] + own[slow], before))
-            if lacking == 0 and came:
+            cheapest_paths[stays] = min(cheapest_paths[stays], (costs[before] + own[slow], before))
+            if lacking == 0 and previous:
                 leaves = place[not slow, max(LEAST_IN_PART - count, 0)]
-                ways[leaves] = min(ways[leaves], (costs[before] + own[not slow] + price, before))
-        costs = [cost for cost, _ in ways]
-        came.append([before for _, before in ways])
+                cheapest_paths[leaves] = min(cheapest_paths[leaves], (costs[before] + own[not slow] + price, before))
+        costs = [cost for cost, _ in cheapest_paths]
+        previous.append([before for _, before in cheapest_paths])
     at = costs.index(min(costs))
     states = []
-    for befores in reversed(came):
+    for befores in reversed(previous):
         states.append(kinds[at][0])
         at = befores[at]
     return np.array(states[::-1])

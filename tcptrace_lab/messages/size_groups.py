@@ -168,8 +168,8 @@ def found(
     """
     here = pl.col("conn").is_in(chosen["conn"].to_list())
     some = behaviour.of_rows(connections.filter(here).collect(), resolution_ns)
-    told = whole_messages(segments.filter(here), notes.filter(here), some)
-    groups = [group for members in _by_group(chosen) for group in _group(told, some, members)]
+    whole = whole_messages(segments.filter(here), notes.filter(here), some)
+    groups = [group for members in _by_group(chosen) for group in _group(whole, some, members)]
     return tuple(sorted(groups, key=lambda group: -sum(one.cost_ns for one in group.measured)))
 
 
@@ -178,11 +178,11 @@ def _by_group(chosen: pl.DataFrame) -> Iterator[list[int]]:
         yield sorted(part["conn"].to_list())
 
 
-def _group(told: pl.DataFrame, connections: pl.DataFrame, members: list[int]) -> Iterator[GroupSizes]:
+def _group(whole: pl.DataFrame, connections: pl.DataFrame, members: list[int]) -> Iterator[GroupSizes]:
     """Yield both directions of a group, each if it has enough messages."""
     own = connections.filter(pl.col("conn").is_in(members))
     for side, from_client in SIDES.items():
-        rows = told.filter(pl.col("conn").is_in(members) & (pl.col("from_client") == from_client))
+        rows = whole.filter(pl.col("conn").is_in(members) & (pl.col("from_client") == from_client))
         if rows.height < LEAST_MESSAGES:
             continue
         measured, stalled = slow_sizes(rows)

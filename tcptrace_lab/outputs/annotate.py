@@ -31,24 +31,24 @@ PLAIN_PCAP = frozenset({"pcap", "gzip pcap", "zstd pcap", "lz4 pcap", "xz pcap"}
 
 def comments(analysis: Analysis) -> dict[int, list[str]]:
     """Return the comments by frame number: the findings that the frame is evidence for, and the stall that it ends."""
-    said: dict[int, list[str]] = {}
+    comments_by_frame: dict[int, list[str]] = {}
     for finding in analysis.findings:
         for frame in finding.evidence_frames:
-            said.setdefault(frame, []).append(f"{finding.id} ({finding.severity}, {finding.confidence}): {finding.title}")
+            comments_by_frame.setdefault(frame, []).append(f"{finding.id} ({finding.severity}, {finding.confidence}): {finding.title}")
     waits = analysis.stalls.filter(pl.col("frame_after").is_not_null()).sort("conn", "from_client", "start_ns")
     for (frame,), parts in waits.group_by("frame_after", maintain_order=True):
-        said.setdefault(frame, []).append(_wait(parts))
-    return said
+        comments_by_frame.setdefault(frame, []).append(_wait(parts))
+    return comments_by_frame
 
 
 def _wait(parts: pl.DataFrame) -> str:
     """`waited 43.6 ms: nagle-delayed-ack (consistent; 64 bytes in flight, …), since frame 10`: the parts of a wait, in order."""
-    told = [
+    remarks = [
         f"{numbers.duration(row['end_ns'] - row['start_ns'])}: {row['cause']} ({row['confidence']}{_because(row)})"
         for row in parts.iter_rows(named=True)
     ]
     before = parts.item(0, "frame_before")
-    return f"waited {', then '.join(told)}" + (
+    return f"waited {', then '.join(remarks)}" + (
         f", since frame {before}" if before is not None else ", since the first frame of the connection"
     )
 
@@ -70,7 +70,7 @@ class Spooled:
     path: str
     name: str
 
-    def told(self, words: str) -> str:
+    def remarks(self, words: str) -> str:
         """Replace the path in a message by the name that the caller gave."""
         return words if self.path == self.name else words.replace(self.path, place(self.name, None, None))
 
@@ -116,20 +116,26 @@ def write(capture: Spooled, analysis: Analysis, target: IO[bytes]) -> int:
         OutputUnwritable: no room for temporary files.
         OSError: `target` cannot be written.
     """
-    said, packets = comments(analysis), analysis.capture["packets"]
+    comments_by_frame, packets = comments(analysis), analysis.capture["packets"]
     with decompression.plain(capture.path) as path:
         with open(path, "rb") as source:  # noqa: PTH123  (names as the user gave them)
             head = source.read(pcapng_copy.PCAP_HEADER_BYTES)
             source.seek(0)
             if head.startswith(PCAPNG_MAGIC):
-                return pcapng_copy.copy_pcapng(source, target, said, packets)
+                return pcapng_copy.copy_pcapng(source, target, comments_by_frame, packets)
             if pcapng_copy.is_plain_pcap(head) and analysis.capture["format"] in PLAIN_PCAP:
-                return pcapng_copy.copy_pcap(source, target, said, packets)
-        return _through_editcap(editcap.File(path), capture, target, said, packets)
+                return pcapng_copy.copy_pcap(source, target, comments_by_frame, packets)
+        return _through_editcap(editcap.File(path), capture, target, comments_by_frame, packets)
 
 
 def _through_editcap(
-    file: editcap.File, capture: Spooled, target: IO[bytes], said: Mapping[int, list[str]], packets: int, *, as_ethernet: bool = False
+    file: editcap.File,
+    capture: Spooled,
+    target: IO[bytes],
+    comments_by_frame: Mapping[int, list[str]],
+    packets: int,
+    *,
+    as_ethernet: bool = False,
 ) -> int:
     if not editcap.is_installed():
         remedy = (
@@ -140,10 +146,10 @@ def _through_editcap(
     with editcap.converted(file, as_ethernet=as_ethernet) as conversion:
         if conversion.gives_anything() and not conversion.fails_at_once():
             with open(conversion.name, "rb") as source:  # noqa: PTH123
-                return pcapng_copy.copy_pcapng(source, target, said, packets)
+                return pcapng_copy.copy_pcapng(source, target, comments_by_frame, packets)
         complaint = conversion.complaint() or "gives nothing"
     if not as_ethernet and editcap.is_all_ethernet(file):
-        return _through_editcap(file, capture, target, said, packets, as_ethernet=True)
+        return _through_editcap(file, capture, target, comments_by_frame, packets, as_ethernet=True)
     raise CaptureUnreadable(
         "cannot be converted to pcapng", where=place(capture.name, None, None), remedy=f"Wireshark's {editcap.EDITCAP} {complaint}"
     )

@@ -255,12 +255,12 @@ def _direction(side: str) -> pl.Expr:
 
 def _rates(side: str) -> pl.Expr:
     """The object for the rates of both endpoints and the bound that follows."""
-    reckoned = {name: pl.col(rates.named(side, name)) for name in (*_RATES, "round_trip_ns", *_BUFFERS)}
-    rounded = {name: reckoned[name].round(_RATE_DECIMALS) for name in _RATES_BPS}
+    columns = {name: pl.col(rates.named(side, name)) for name in (*_RATES, "round_trip_ns", *_BUFFERS)}
+    rounded = {name: columns[name].round(_RATE_DECIMALS) for name in _RATES_BPS}
     fields = {
-        **{name: rounded.get(name, reckoned[name]) for name in _RATES},
-        "round_trip_ms": _milliseconds(reckoned["round_trip_ns"]),
-        **{name: reckoned[name] for name in _BUFFERS},
+        **{name: rounded.get(name, columns[name]) for name in _RATES},
+        "round_trip_ms": _milliseconds(columns["round_trip_ns"]),
+        **{name: columns[name] for name in _BUFFERS},
     }
     return _object(fields)
 

@@ -61,9 +61,9 @@ def _same_ports(counted: pl.DataFrame, ports: tuple[pl.DataFrame, pl.DataFrame])
     known = counted
     for name, table in zip(("a", "b"), ports, strict=True):
         known = known.join(table.select(pl.col("conn").alias(name), *(pl.col(port).alias(f"{name}_{port}") for port in PORTS)), on=name)
-    one_way = (pl.col("a_client_port") == pl.col("b_client_port")) & (pl.col("a_server_port") == pl.col("b_server_port"))
-    other_way = (pl.col("a_client_port") == pl.col("b_server_port")) & (pl.col("a_server_port") == pl.col("b_client_port"))
-    same = known.select("a", "b", "swapped", same=pl.when("swapped").then(other_way).otherwise(one_way))
+    same_order = (pl.col("a_client_port") == pl.col("b_client_port")) & (pl.col("a_server_port") == pl.col("b_server_port"))
+    swapped_order = (pl.col("a_client_port") == pl.col("b_server_port")) & (pl.col("a_server_port") == pl.col("b_client_port"))
+    same = known.select("a", "b", "swapped", same=pl.when("swapped").then(swapped_order).otherwise(same_order))
     return counted.join(same, on=["a", "b", "swapped"], how="left", maintain_order="left")["same"]
 
 

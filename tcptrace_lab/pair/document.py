@@ -62,7 +62,9 @@ def _connections(pair: Pair) -> list[dict[str, Any]]:
     first, second = (list(rows.iter_rows(named=True)) for rows in pair.endpoints)
     found = []
     for place, row in enumerate(pair.connections.iter_rows(named=True)):
-        ways = {key: _direction(by_half.get(2 * place + side), listed, 2 * place + side) for side, key in enumerate(_WAYS)}
+        by_direction = {
+            key: _direction(by_half.get(2 * place + side), listed, 2 * place + side) for side, key in enumerate(_DIRECTION_KEYS)
+        }
         sides = {"client": "server", "server": "client"} if row["swapped"] else {"client": "client", "server": "server"}
         found.append(
             {
@@ -75,13 +77,13 @@ def _connections(pair: Pair) -> list[dict[str, Any]]:
                 "near_client": "first" if row["first_is_near_client"] else "second",
                 "near_client_known_by": row["known_by"],
                 "shared_packets": row["shared"],
-                **ways,
+                **by_direction,
             }
         )
     return found
 
 
-_WAYS = ("client_to_server", "server_to_client")
+_DIRECTION_KEYS = ("client_to_server", "server_to_client")
 
 
 def _endpoint(row: dict[str, Any], side: str) -> dict[str, Any]:

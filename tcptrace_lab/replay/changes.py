@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from tcptrace_lab.errors import UsageError
-from tcptrace_lab.replay.schedule import MOST_MTU, Between, End, Schedule, Task, Way
+from tcptrace_lab.replay.schedule import MOST_MTU, Between, End, PathDirection, Schedule, Task
 from tcptrace_lab.stacks.setting import Read, Think, Write
 
 if TYPE_CHECKING:
@@ -60,10 +60,10 @@ class Changes:
 
     def one_by_one(self) -> Iterator[Changes]:
         """Each change on its own."""
-        for name, value in self._said():
+        for name, value in self._differences():
             yield replace(Changes(), **{name: value})
 
-    def _said(self) -> Iterator[tuple[str, Any]]:
+    def _differences(self) -> Iterator[tuple[str, Any]]:
         for field in fields(Changes):
             value = getattr(self, field.name)
             if value != field.default:
@@ -71,11 +71,11 @@ class Changes:
 
     def __bool__(self) -> bool:
         """Whether anything is changed."""
-        return next(self._said(), None) is not None
+        return next(self._differences(), None) is not None
 
     def words(self) -> str:
         """The changes as command options."""
-        return " ".join(_option(name, value) for name, value in self._said())
+        return " ".join(_option(name, value) for name, value in self._differences())
 
     def applied(self, schedule: Schedule) -> Schedule:
         """The schedule with these changes."""
@@ -96,19 +96,19 @@ class Changes:
         return end
 
     def _path(self, path: Between) -> Between:
-        forward, backward = (self._way(way) for way in path.ways)
+        forward, backward = (self._changed_link(link) for link in path.ways)
         if self.loss_share is not None:
             forward = replace(forward, lost=(), loss_share=self.loss_share)
         mtu = path.mtu_bytes if self.mtu_bytes is None else self.mtu_bytes
         loopback = path.loopback and self.delay_ns is None and self.rate_bps is None
         return replace(path, forward=forward, backward=backward, mtu_bytes=mtu, loopback=loopback)
 
-    def _way(self, way: Way) -> Way:
+    def _changed_link(self, link: PathDirection) -> PathDirection:
         if self.lossless:
-            way = replace(way, lost=(), loss_share=0.0)
+            link = replace(link, lost=(), loss_share=0.0)
         if self.delay_ns is not None:
-            way = replace(way, delay_ns=self.delay_ns)
-        return way if self.rate_bps is None else replace(way, rate_bps=self.rate_bps)
+            link = replace(link, delay_ns=self.delay_ns)
+        return link if self.rate_bps is None else replace(link, rate_bps=self.rate_bps)
 
 
 def _without_thoughts(task: Task, *, everywhere: bool) -> Task:
@@ -142,7 +142,7 @@ AMPLE_BYTES = 4 << 20
 
 
 def cure(schedule: Schedule, family: str) -> Changes:
-    """The changes that cure a family of causes (`laid.FAMILIES`), as the findings recommend.
+    """The changes that cure a family of causes (`side_by_side.FAMILIES`), as the findings recommend.
 
     Raises:
         UsageError: no cure is known for this family.

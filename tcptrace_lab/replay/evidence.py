@@ -130,7 +130,10 @@ def of_tables(tables: Judged, resolution_ns: int, conn: int, where: str) -> Evid
     for from_client, cause, ns in spans.group_by("from_client", "cause").agg((pl.col("end_ns") - pl.col("start_ns")).sum()).iter_rows():
         sums[from_client][cause] = ns
     held = spans.filter(pl.col("cause").cast(pl.String).is_in(WINDOW_CAUSES)).sort("start_ns")
-    windows = {way: list(held.filter(pl.col("from_client") == way).select("start_ns", "end_ns").iter_rows()) for way in (True, False)}
+    windows = {
+        of_client: list(held.filter(pl.col("from_client") == of_client).select("start_ns", "end_ns").iter_rows())
+        for of_client in (True, False)
+    }
     return Evidence(where, conn, row, kept, found, sums, windows)
 
 

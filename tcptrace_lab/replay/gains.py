@@ -57,7 +57,7 @@ def modelled(analysis: Analysis, *, most_s: float = MOST_S, doing: Callable[[str
         The analysis with modelled gains where a model fits, and a sentence for each connection without one.
     """
     until_s = time.monotonic() + most_s
-    told, refused = dict[int, ModelledGain](), list[str]()
+    modelled_gains, refused = dict[int, ModelledGain](), list[str]()
     by_connection: dict[int, list[int]] = {}
     for place, finding in enumerate(analysis.findings):
         if finding.severity > Severity.INFO and finding.conn is not None and _family(finding) is not None:
@@ -69,12 +69,14 @@ def modelled(analysis: Analysis, *, most_s: float = MOST_S, doing: Callable[[str
         if doing is not None:
             doing(f"modelling connection {conn}")
         try:
-            told |= _gains(analysis, conn, places, until_s)
+            modelled_gains |= _gains(analysis, conn, places, until_s)
         except TcptraceLabError as error:
             refused.append(error.what if f"connection {conn}" in error.what else f"connection {conn}: {error.what}")
-    life_ns = _lives(analysis, list(by_connection)) if told else {}
+    life_ns = _lives(analysis, list(by_connection)) if modelled_gains else {}
     findings = tuple(
-        replace(finding, modelled=told[place], predicted_gain=_words(told[place], life_ns[finding.conn or 0])) if place in told else finding
+        replace(finding, modelled=modelled_gains[place], predicted_gain=_words(modelled_gains[place], life_ns[finding.conn or 0]))
+        if place in modelled_gains
+        else finding
         for place, finding in enumerate(analysis.findings)
     )
     return replace(analysis, findings=findings), tuple(refused)
@@ -95,8 +97,8 @@ def _gains(analysis: Analysis, conn: int, places: Sequence[int], until_s: float)
         raise TcptraceLabError("packets were lost, and a model cannot predict which ones would be lost after a change")
     families = {place: family for place in places if (family := _family(analysis.findings[place])) is not None}
     asked = {family: cure(schedule, family) for family in dict.fromkeys(families.values())}
-    foretold = predict(evidence, schedule, list(asked.values()), _figures(evidence), until_s)
-    by_changes = {one.changes: _gain(one, evidence.life_ns, foretold.fitted.duration_error) for one in foretold.predictions}
+    predicted = predict(evidence, schedule, list(asked.values()), _figures(evidence), until_s)
+    by_changes = {one.changes: _gain(one, evidence.life_ns, predicted.fitted.duration_error) for one in predicted.predictions}
     return {place: by_changes[asked[family]] for place, family in families.items()}
 
 
@@ -107,7 +109,9 @@ def _gain(one: Prediction, life_ns: int, error: float) -> ModelledGain:
 
 def _figures(evidence: Evidence) -> Figures:
     """Key figures of the original, to which the model is fitted, without analyzing the capture again."""
-    ledger_s = {way: {cause: ns / NS_PER_S for cause, ns in evidence.ledger_ns[side].items()} for way, side in DIRECTIONS.items()}
+    ledger_s = {
+        direction: {cause: ns / NS_PER_S for cause, ns in evidence.ledger_ns[side].items()} for direction, side in DIRECTIONS.items()
+    }
     return Figures("original", evidence.capture, evidence.life_ns / NS_PER_S, ledger_s)
 
 

@@ -13,7 +13,7 @@ from tcptrace_lab.stacks.families.linux import FIRST_MSS_BYTES
 from tcptrace_lab.stacks.setting import Write
 
 if TYPE_CHECKING:
-    from tcptrace_lab.replay.schedule import Between, End, Schedule, Way
+    from tcptrace_lab.replay.schedule import Between, End, PathDirection, Schedule
     from tcptrace_lab.stacks.endpoint import Endpoint
     from tcptrace_lab.stacks.setting import Step
     from tcptrace_lab.stacks.stack import Stack
@@ -167,11 +167,11 @@ def _scale(end: End, stack: Stack) -> int | None:
     return max(0, end.receive_buffer_bytes.bit_length() - UNSCALED_BITS)
 
 
-def _link(way: Way, extra_ns: int) -> Link:
+def _link(direction: PathDirection, extra_ns: int) -> Link:
     return Link(
-        rate_bps=way.rate_bps or 0,
-        propagation_ns=way.delay_ns + extra_ns,
+        rate_bps=direction.rate_bps or 0,
+        propagation_ns=direction.delay_ns + extra_ns,
         framing="bare",
-        lost=frozenset(way.lost),
-        loss=way.loss_share,
+        lost=frozenset(direction.lost),
+        loss=direction.loss_share,
     )

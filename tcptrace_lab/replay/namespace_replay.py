@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tcptrace_lab.lab.networks.network import Network
-    from tcptrace_lab.replay.schedule import Between, Schedule, Way
+    from tcptrace_lab.replay.schedule import Between, PathDirection, Schedule
 
 NEAR_NS: Final = 1_000_000
 """A path with a shorter RTT is a veth pair without the relay, because the relay alone adds a tenth of this time."""
@@ -83,17 +83,17 @@ def play(schedule: Schedule, capture: Path, *, timeout_s: float | None = None, a
 def expected_s(schedule: Schedule) -> float:
     """Expected duration: the original's, or the total pauses of the applications, whichever is longer."""
     thinking_s = sum(end.thinking_ns for end in schedule.ends()) / NS_PER_S
-    said = schedule.source.get("duration_s", 0.0)
-    return max(thinking_s, float(said) if isinstance(said, (int, float)) else 0.0)
+    captured_s = schedule.source.get("duration_s", 0.0)
+    return max(thinking_s, float(captured_s) if isinstance(captured_s, (int, float)) else 0.0)
 
 
 def patience_s(schedule: Schedule) -> float:
     """Time limit of a replay. It allows for a longer delay and a lower rate than the original's."""
     path, ends = schedule.path, schedule.ends()
     rounds = MOST_ROUNDS + sum(len(task) for end in ends for task in end.tasks)
-    waiting_s = rounds * sum(way.delay_ns for way in path.ways) / NS_PER_S
+    waiting_s = rounds * sum(link.delay_ns for link in path.ways) / NS_PER_S
     draining_s = sum(
-        end.written_bytes * BITS_PER_BYTE / way.rate_bps for end, way in zip(ends, path.ways, strict=True) if way.rate_bps is not None
+        end.written_bytes * BITS_PER_BYTE / link.rate_bps for end, link in zip(ends, path.ways, strict=True) if link.rate_bps is not None
     )
     return expected_s(schedule) * SLOWEST + GRACE_S + waiting_s + draining_s
 
@@ -136,7 +136,7 @@ def medium(path: Between) -> Medium:
     Raises:
         MissingTool, LabFailed: the relay cannot be calibrated.
     """
-    plain = all(way.rate_bps is None and not way.lost and not way.loss_share for way in path.ways)
+    plain = all(link.rate_bps is None and not link.lost and not link.loss_share for link in path.ways)
     sysctls = (("net.ipv4.tcp_timestamps", int(path.timestamps)), ("net.ipv4.tcp_sack", int(path.sack)))
     if path.loopback and plain:
         return Medium("lo", LOOPBACK_MTU_BYTES, ipv6=path.ipv6, sysctls=sysctls)
@@ -145,13 +145,13 @@ def medium(path: Between) -> Medium:
         return Medium("veth", mtu, ipv6=path.ipv6, sysctls=sysctls)
     kind: Kind = "tap" if mtu <= LARGEST_TAP else "tun"
     own_ns = relay_ns() if path.round_trip_ns >= NEAR_NS else 0
-    forward, backward = (_model(way, own_ns) for way in path.ways)
+    forward, backward = (_model(link, own_ns) for link in path.ways)
     return Medium(kind, mtu, ipv6=path.ipv6, forward=forward, backward=backward, sysctls=sysctls)
 
 
-def _model(way: Way, own_ns: int) -> PathModel:
+def _model(link: PathDirection, own_ns: int) -> PathModel:
     return PathModel(
-        delay_s=max(0, way.delay_ns - own_ns) / NS_PER_S, rate_bps=way.rate_bps, lost=frozenset(way.lost), loss_rate=way.loss_share
+        delay_s=max(0, link.delay_ns - own_ns) / NS_PER_S, rate_bps=link.rate_bps, lost=frozenset(link.lost), loss_rate=link.loss_share
     )
 
 

@@ -54,8 +54,8 @@ def pauses(evidence: Evidence, *, reader_is_client: bool) -> list[Pause]:
     before_ns, read_before = begin_ns(evidence), 0
     for ts_ns, old_edge in updates.iter_rows():
         have_read = max(old_edge - capacity, read_before)
-        there = arrivals.filter(pl.col("end") > have_read)["ts_ns"]
-        arrived_ns = there[0] + transit_ns if have_read and len(there) else 0
+        unread = arrivals.filter(pl.col("end") > have_read)["ts_ns"]
+        arrived_ns = unread[0] + transit_ns if have_read and len(unread) else 0
         for_ns = ts_ns - max(before_ns, arrived_ns)
         if for_ns >= least_ns:
             found.append(Pause(have_read, for_ns))
@@ -68,11 +68,11 @@ def _updates(segments: pl.DataFrame, capacity: int, *, reader_is_client: bool) -
     """`ts_ns` of each window update that shows a read, and the bytes before its old right edge."""
     mine = (pl.col("from_client") == reader_is_client) & pl.col("window_bytes").is_not_null() & (pl.col("flags") & RST == 0)
     edge = (pl.col("ack") + pl.col("window_bytes")).cum_max()
-    told = segments.filter(mine).with_columns(edge=edge, old_edge=edge.shift(1), old_ack=pl.col("ack").shift(1))
+    edges = segments.filter(mine).with_columns(edge=edge, old_edge=edge.shift(1), old_ack=pl.col("ack").shift(1))
     rises = pl.col("edge") - pl.col("old_edge")
     plain = (pl.col("payload_bytes") == 0) & (pl.col("flags") & (SYN | FIN | RST) == 0)
     repeated = (pl.col("ack") == pl.col("old_ack")) & (pl.col("ack") > 1)
-    return told.filter(plain & repeated & (rises * LEAST_RISE >= capacity)).select("ts_ns", pl.col("old_edge") - 1)
+    return edges.filter(plain & repeated & (rises * LEAST_RISE >= capacity)).select("ts_ns", pl.col("old_edge") - 1)
 
 
 def begin_ns(evidence: Evidence) -> int:

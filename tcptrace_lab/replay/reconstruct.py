@@ -23,7 +23,7 @@ from tcptrace_lab.replay.changes import LEAST_IPV4_MTU
 from tcptrace_lab.replay.evidence import WINDOW_CAUSES
 from tcptrace_lab.replay.losses import loss_share, lost_packets
 from tcptrace_lab.replay.reader_pauses import begin_ns, pauses
-from tcptrace_lab.replay.schedule import MOST_STEPS, Action, Between, End, Heard, Schedule, Task, Way
+from tcptrace_lab.replay.schedule import MOST_STEPS, Action, Between, End, Heard, PathDirection, Schedule, Task
 from tcptrace_lab.stacks.packet import FIN
 from tcptrace_lab.stacks.setting import Close, Flush, Read, Think, Write
 
@@ -218,7 +218,7 @@ class _Reader:
 
 def _ending(evidence: Evidence, *, is_client: bool, own: Message | None, anchor_ns: int) -> list[Action]:
     """Steps that close this end: on its own, after the ACK of all that it wrote, or after the other end has closed."""
-    closed_ns, other_ns = (_fin_ns(evidence, from_client=way) for way in (is_client, not is_client))
+    closed_ns, other_ns = (_fin_ns(evidence, from_client=of_client) for of_client in (is_client, not is_client))
     transit_ns = int(evidence.row[f"to_{'client' if is_client else 'server'}_ns"] or 0)
     if closed_ns is None:
         return [Read(), Close()]
@@ -249,24 +249,24 @@ def _at_once(evidence: Evidence, both: Sequence[Message], is_client: bool) -> tu
     writing: list[Action] = []
     own: Message | None = None
     anchor_ns = begin_ns(evidence) + (0 if is_client else transit_ns)
-    heard = 0
+    heard_bytes = 0
     for message in both:
         if message.from_client != is_client:
             continue
         if own is not None:
             writing += _behind(own)
             anchor_ns = own.first_ns if own.is_small else own.last_ns
-        there = theirs.filter(pl.col("ts_ns") <= message.first_ns)
-        if len(there) and there["end"][-1] > heard:
-            heard = there["end"][-1]
-            writing.append(Heard(heard))
-            anchor_ns = max(anchor_ns, there["ts_ns"][-1])
+        arrived = theirs.filter(pl.col("ts_ns") <= message.first_ns)
+        if len(arrived) and arrived["end"][-1] > heard_bytes:
+            heard_bytes = arrived["end"][-1]
+            writing.append(Heard(heard_bytes))
+            anchor_ns = max(anchor_ns, arrived["ts_ns"][-1])
         writing += _thought(message.first_ns - anchor_ns)
         writing += _written(message)
         own, anchor_ns = message, message.first_ns
     reader = _Reader(evidence, is_client=is_client)
     total = theirs["end"][-1] if len(theirs) else 0
-    other_ns, closed_ns = (_fin_ns(evidence, from_client=way) for way in (not is_client, is_client))
+    other_ns, closed_ns = (_fin_ns(evidence, from_client=of_client) for of_client in (not is_client, is_client))
     after_other = closed_ns is None or (other_ns is not None and other_ns < closed_ns)
     ending: list[Action] = [Heard(total)] if after_other else []
     ending += [step for step in _ending(evidence, is_client=is_client, own=own, anchor_ns=anchor_ns) if not isinstance(step, Read)]
@@ -332,8 +332,8 @@ def _between(evidence: Evidence, doubts: list[str]) -> Between:
     largest = max(row["client_max_segment_bytes"] or 0, row["server_max_segment_bytes"] or 0)
     mss = min(offered) if offered else largest
     loopback = bool(row["same_host"]) or (mss >= LOOPBACK_MSS_FROM and evidence.round_trip_ns <= LOOPBACK_MOST_NS)
-    way_ns = 0 if loopback else evidence.round_trip_ns // 2
-    forward, backward = (_way(evidence, way_ns, from_client=way, doubts=doubts) for way in (True, False))
+    one_way_ns = 0 if loopback else evidence.round_trip_ns // 2
+    forward, backward = (_path_direction(evidence, one_way_ns, from_client=of_client, doubts=doubts) for of_client in (True, False))
     mtu = min(mss + IP_TCP_BYTES[ipv6], TUNNEL_MTU_BYTES + 1 if loopback else TUNNEL_MTU_BYTES)
     used = {name: all(row[f"{side}_{key}"] for side in ("client", "server")) for name, key in _BOTH_WANT.items()} if offered else {}
     return Between(forward, backward, max(mtu, LEAST_IPV4_MTU), loopback, ipv6, **used)
@@ -342,16 +342,16 @@ def _between(evidence: Evidence, doubts: list[str]) -> Between:
 _BOTH_WANT: Final = {"timestamps": "timestamps", "sack": "sack_permitted"}
 
 
-def _way(evidence: Evidence, delay_ns: int, *, from_client: bool, doubts: list[str]) -> Way:
+def _path_direction(evidence: Evidence, delay_ns: int, *, from_client: bool, doubts: list[str]) -> PathDirection:
     side, at = ("client" if from_client else "server"), evidence.row["vantage"]
-    way = Way(delay_ns, _rate_bps(evidence, from_client=from_client))
+    direction = PathDirection(delay_ns, _rate_bps(evidence, from_client=from_client))
     share = loss_share(evidence, from_client=from_client)
     if not share and not _handshake_lost(evidence, from_client=from_client):
-        return way
+        return direction
     if at in {side, "unknown", "middle"}:
-        return replace(way, lost=lost_packets(evidence, from_client=from_client))
+        return replace(direction, lost=lost_packets(evidence, from_client=from_client))
     doubts.append(f"which packets of the {side} were lost does not show behind the path: {share:.1%} are drawn at random instead")
-    return replace(way, loss_share=min(share, 0.5))
+    return replace(direction, loss_share=min(share, 0.5))
 
 
 def _handshake_lost(evidence: Evidence, *, from_client: bool) -> bool:

@@ -84,7 +84,7 @@ class End:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class PathDirection:
     """One direction of the path.
 
     Attributes:
@@ -111,8 +111,8 @@ class Between:
         ipv6, timestamps, sack: whether the connection uses IPv6, TCP timestamps, SACK.
     """
 
-    forward: Way = field(default_factory=Way)
-    backward: Way = field(default_factory=Way)
+    forward: PathDirection = field(default_factory=PathDirection)
+    backward: PathDirection = field(default_factory=PathDirection)
     mtu_bytes: int = 1500
     loopback: bool = False
     ipv6: bool = False
@@ -120,14 +120,14 @@ class Between:
     sack: bool = True
 
     @property
-    def ways(self) -> tuple[Way, Way]:
+    def ways(self) -> tuple[PathDirection, PathDirection]:
         """Both directions: forward, backward."""
         return self.forward, self.backward
 
     @property
     def loses(self) -> bool:
         """Whether the path loses packets."""
-        return any(way.lost or way.loss_share for way in self.ways)
+        return any(direction.lost or direction.loss_share for direction in self.ways)
 
     @property
     def round_trip_ns(self) -> int:
@@ -230,8 +230,8 @@ _SIZES: Final = ("send_buffer_bytes", "bound_bytes", "receive_buffer_bytes", "wi
 
 
 def _end_dict(end: End) -> dict[str, Any]:
-    said: dict[str, Any] = {name: getattr(end, name) for name in (*_FLAGS, *_SIZES, "congestion")}
-    return said | {"tasks": [[_step_dict(step) for step in task] for task in end.tasks]}
+    fields: dict[str, Any] = {name: getattr(end, name) for name in (*_FLAGS, *_SIZES, "congestion")}
+    return fields | {"tasks": [[_step_dict(step) for step in task] for task in end.tasks]}
 
 
 def _step_dict(step: Action) -> dict[str, Any]:
@@ -257,13 +257,18 @@ def _path_dict(path: Between) -> dict[str, Any]:
         "ipv6": path.ipv6,
         "timestamps": path.timestamps,
         "sack": path.sack,
-        "forward": _way_dict(path.forward),
-        "backward": _way_dict(path.backward),
+        "forward": _direction_dict(path.forward),
+        "backward": _direction_dict(path.backward),
     }
 
 
-def _way_dict(way: Way) -> dict[str, Any]:
-    return {"delay_s": way.delay_ns / NS_PER_S, "rate_bps": way.rate_bps, "lost": list(way.lost), "loss_share": way.loss_share}
+def _direction_dict(direction: PathDirection) -> dict[str, Any]:
+    return {
+        "delay_s": direction.delay_ns / NS_PER_S,
+        "rate_bps": direction.rate_bps,
+        "lost": list(direction.lost),
+        "loss_share": direction.loss_share,
+    }
 
 
 def _lines(data: Mapping[str, Any]) -> str:
@@ -284,7 +289,7 @@ def _lines(data: Mapping[str, Any]) -> str:
 def _end(table: _Reader) -> End:
     flags = {name: table.flag(name) for name in _FLAGS}
     sizes = {name: table.whole(name, 1, MOST_BYTES) if table.has(name) else None for name in _SIZES}
-    said: dict[str, Any] = {**flags, **sizes}
+    fields: dict[str, Any] = {**flags, **sizes}
     congestion = table.take("congestion", None)
     if congestion is not None and (not isinstance(congestion, str) or not congestion.isascii() or not congestion.isidentifier()):
         raise UsageError(f"{table.place}congestion is the name of a congestion control, not {congestion!r}")
@@ -296,7 +301,7 @@ def _end(table: _Reader) -> End:
         for number, task in enumerate(tasks)
     )
     table.end()
-    return End(made, congestion=congestion, **said)
+    return End(made, congestion=congestion, **fields)
 
 
 def _step(table: _Reader) -> Action:
@@ -325,8 +330,8 @@ def _step(table: _Reader) -> Action:
 
 def _path(table: _Reader) -> Between:
     made = Between(
-        forward=_way(table.table("forward")),
-        backward=_way(table.table("backward")),
+        forward=_path_direction(table.table("forward")),
+        backward=_path_direction(table.table("backward")),
         mtu_bytes=table.whole("mtu_bytes", LEAST_MTU, MOST_MTU),
         loopback=table.flag("loopback"),
         ipv6=table.flag("ipv6"),
@@ -337,7 +342,7 @@ def _path(table: _Reader) -> Between:
     return made
 
 
-def _way(table: _Reader) -> Way:
+def _path_direction(table: _Reader) -> PathDirection:
     lost = table.take("lost", [])
     if not isinstance(lost, list) or not all(isinstance(index, int) and index >= 0 for index in lost):
         raise UsageError(f"{table.place}lost is a list of whole numbers from 0 on")
@@ -345,7 +350,7 @@ def _way(table: _Reader) -> Way:
     if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 <= share < 1:
         raise UsageError(f"{table.place}loss_share is a number from 0 to less than 1")
     rate = table.whole("rate_bps", 1, MOST_BYTES) if table.has("rate_bps") else None
-    made = Way(table.time("delay_s"), rate, tuple(sorted(set(lost))), float(share))
+    made = PathDirection(table.time("delay_s"), rate, tuple(sorted(set(lost))), float(share))
     table.end()
     return made
 

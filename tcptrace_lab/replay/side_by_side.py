@@ -62,7 +62,7 @@ class Figures:
             "name": self.name,
             "capture": self.capture,
             "duration_s": self.duration_s,
-            "ledger_s": {way: {cause: spent for cause, spent in held.items() if spent} for way, held in self.ledger_s.items()},
+            "ledger_s": {each: {cause: spent for cause, spent in held.items() if spent} for each, held in self.ledger_s.items()},
             "findings": [dict(finding) for finding in self.findings],
         }
 
@@ -90,7 +90,7 @@ def of_document(name: str, where: str, document: Mapping[str, Any]) -> Figures:
         for finding in document["findings"]
         if finding["connection"] == own["id"]
     )
-    return Figures(name, where, own["duration_s"], {way: own[way]["ledger_s"] for way in DIRECTIONS}, findings)
+    return Figures(name, where, own["duration_s"], {each: own[each]["ledger_s"] for each in DIRECTIONS}, findings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ def stall(original: Figures) -> Stall | None:
 
     The application's own time and slow start count only if no other family took that share.
     """
-    held = [Stall(family, way, original.held_s(family, way)) for family in FAMILIES for way in DIRECTIONS]
+    held = [Stall(family, each, original.held_s(family, each)) for family in FAMILIES for each in DIRECTIONS]
     worth = [one for one in held if one.seconds >= LEAST_SHARE * original.duration_s and one.seconds > 0]
     in_tcp = [one for one in worth if one.family not in {"application", "slow-start"}]
     return max(in_tcp or worth, key=lambda one: one.seconds, default=None)
@@ -149,19 +149,19 @@ class Laid:
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON document."""
-        told = self.stall
+        original_stall = self.stall
         held = None
-        if told is not None:
+        if original_stall is not None:
             held = {
-                "family": told.family,
-                "causes": list(FAMILIES[told.family]),
-                "direction": told.direction,
-                "original_s": told.seconds,
+                "family": original_stall.family,
+                "causes": list(FAMILIES[original_stall.family]),
+                "direction": original_stall.direction,
+                "original_s": original_stall.seconds,
                 "returned": self.returned(),
                 "replays": [
                     {
                         "name": one.name,
-                        "held_s": one.held_s(told.family, told.direction),
+                        "held_s": one.held_s(original_stall.family, original_stall.direction),
                         "cured": None if one.name == "replay" else self.cured(one),
                     }
                     for one in self.replays

@@ -54,14 +54,14 @@ class Fitted:
 
     Attributes:
         fit: the best fit.
-        alike: all fits that are nearly as good, the best first.
+        equal_fits: all fits that are nearly as good, the best first.
         duration_error: error of the modelled duration; 0.02: 2 % longer than the capture.
         ledger_error: share of time that the model assigns to other causes, in the direction where it is larger.
         original: key figures of the capture; `modelled`: of the model's run.
     """
 
     fit: Fit
-    alike: tuple[Fit, ...]
+    equal_fits: tuple[Fit, ...]
     duration_error: float
     ledger_error: float
     original: Figures
@@ -104,7 +104,7 @@ class Foretold:
                 "extra_round_trip_s": fitted.fit.extra_ns / NS_PER_S,
                 "duration_error": fitted.duration_error,
                 "ledger_error": fitted.ledger_error,
-                "models": len(fitted.alike),
+                "models": len(fitted.equal_fits),
             },
             "original": fitted.original.to_dict(),
             "modelled": fitted.modelled.to_dict(),
@@ -154,13 +154,13 @@ def fit(evidence: Evidence, schedule: Schedule, original: Figures | None = None,
     ):
         new = sorted(((_duration_ns(schedule, one, until_s) / evidence.life_ns - 1, one) for one in stage), key=lambda pair: abs(pair[0]))
         tried = sorted(tried + new, key=lambda pair: abs(pair[0]))
-        for error, one in _unlike(new if enough < MOST_DURATION_ERROR else tried, enough):
+        for error, one in _distinct(new if enough < MOST_DURATION_ERROR else tried, enough):
             again = modelled("model", schedule, one, until_s)
-            distance = max(_distance(original, again, way) for way in DIRECTIONS)
+            distance = max(_distance(original, again, direction) for direction in DIRECTIONS)
             ledger_error = min(ledger_error, distance)
             if distance <= MOST_LEDGER_ERROR:
-                alike = [fit for other, fit in tried if abs(other) <= abs(error) + NEARLY and fit.stack == one.stack and fit != one]
-                return Fitted(one, (one, *alike), error, distance, original, again)
+                equal_fits = [fit for other, fit in tried if abs(other) <= abs(error) + NEARLY and fit.stack == one.stack and fit != one]
+                return Fitted(one, (one, *equal_fits), error, distance, original, again)
     error, best = tried[0]
     if abs(error) > MOST_DURATION_ERROR:
         raise _poor(evidence, f"the nearest ({best.stack}) takes {abs(error):.0%} {'longer' if error > 0 else 'less time'}")
@@ -172,7 +172,7 @@ def _like(one: Fit) -> tuple[str, bool, int]:
     return one.stack, one.nodelay, one.call_bytes
 
 
-def _unlike(tried: Sequence[tuple[float, Fit]], most: float) -> Iterator[tuple[float, Fit]]:
+def _distinct(tried: Sequence[tuple[float, Fit]], most: float) -> Iterator[tuple[float, Fit]]:
     """The best fit of each group with equal causes (`_like`), best first: at most `MOST_LEDGERS`, with a duration error up to `most`."""
     found: dict[tuple[str, bool, int], tuple[float, Fit]] = {}
     for error, one in tried:
@@ -246,17 +246,17 @@ def modelled(name: str, schedule: Schedule, one: Fit, until_s: float = inf) -> F
         return replace(figures(name, [str(path)]), capture="")
 
 
-def _distance(one: Figures, other: Figures, way: str) -> float:
+def _distance(one: Figures, other: Figures, direction: str) -> float:
     """Half the sum of the differences between the shares of each family of causes: 0 if all are equal, 1 if none is common."""
-    mine, theirs = _families(one, way), _families(other, way)
+    mine, theirs = _families(one, direction), _families(other, direction)
     return sum(abs(mine.get(family, 0.0) - theirs.get(family, 0.0)) for family in {*mine, *theirs}) / 2
 
 
-def _families(of: Figures, way: str) -> dict[str, float]:
+def _families(of: Figures, direction: str) -> dict[str, float]:
     """Share of time of each family of causes, and of each cause that belongs to no family."""
-    whole = sum(of.ledger_s[way].values()) or 1.0
+    whole = sum(of.ledger_s[direction].values()) or 1.0
     found: dict[str, float] = {}
-    for cause, spent in of.ledger_s[way].items():
+    for cause, spent in of.ledger_s[direction].items():
         family = next((name for name, causes in FAMILIES.items() if cause in causes), cause)
         found[family] = found.get(family, 0.0) + spent / whole
     return found
@@ -264,7 +264,7 @@ def _families(of: Figures, way: str) -> dict[str, float]:
 
 def _prediction(changes: Changes, schedule: Schedule, fitted: Fitted, evidence: Evidence, until_s: float) -> Prediction:
     changed = changes.applied(schedule)
-    tried = [one for fit in fitted.alike for one in _changed_fits(fit, changes, schedule)]
+    tried = [one for fit in fitted.equal_fits for one in _changed_fits(fit, changes, schedule)]
     times = [_duration_ns(changed, one, until_s) for one in tried]
     middle = times[0]
     if _only_larger(changes, schedule) and middle > (1 + MOST_DURATION_ERROR) * evidence.life_ns:

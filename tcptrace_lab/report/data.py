@@ -1,7 +1,7 @@
 """Collects the contents of a report from an analysis, as one plain dictionary, without HTML, rounding or layout.
 
-Values are numbers in ns, bytes or bits per second; null is unknown. `kind` states how `numbers.said` formats them. Meanings of columns come
-from `schema`.
+Values are numbers in ns, bytes or bits per second; null is unknown. `kind` says how `numbers.formatted` formats them. Meanings of columns
+come from `schema`.
 """
 
 from __future__ import annotations
@@ -85,20 +85,20 @@ def _pair(pair: Pair) -> PairSection:
 
 def _headline(analysis: Analysed) -> Headline:
     """The verdict, and the ledger of the direction that it describes."""
-    said = verdict.of(analysis)
+    verdict_found = verdict.of(analysis)
     ends, bars = "", []
-    if said.conn is not None:
-        own = pl.col("conn") == said.conn
+    if verdict_found.conn is not None:
+        own = pl.col("conn") == verdict_found.conn
         accounts = analysis.accounts.filter(own).collect().to_dicts()
-        bars = [bar for account in accounts for bar in lost_time.bars(account) if SIDES[bar["key"]] == said.from_client]
+        bars = [bar for account in accounts for bar in lost_time.bars(account) if SIDES[bar["key"]] == verdict_found.from_client]
         row = analysis.connections.filter(own).collect().row(0, named=True)
-        sides = ("client", "server") if said.from_client else ("server", "client")
+        sides = ("client", "server") if verdict_found.from_client else ("server", "client")
         ends = " → ".join(connection_table.endpoint(row, side) for side in sides)
-    told = analysis.capture["trust"]
+    quality = analysis.capture["trust"]
     return {
-        "sentence": said.sentence,
-        "trust": told["verdict"],
-        "trust_words": capture_quality.line(told),
+        "sentence": verdict_found.sentence,
+        "trust": quality["verdict"],
+        "trust_words": capture_quality.line(quality),
         "ends": ends,
         "bar": bars[0] if bars else None,
     }
@@ -126,7 +126,7 @@ def _ends(rows: pl.DataFrame) -> dict[int, str]:
 
 def _capture(capture: Mapping[str, Any], kept: int) -> list[Value]:
     count = capture["connections"]
-    told = capture["trust"]
+    quality = capture["trust"]
     first_ns, last_ns = capture["first_ts_ns"], capture["last_ts_ns"]
     facts = [
         _fact("Format", capture["format"], "text"),
@@ -138,11 +138,13 @@ def _capture(capture: Mapping[str, Any], kept: int) -> list[Value]:
         _fact("Duration", connection_table.difference(last_ns, first_ns), "duration"),
         _fact("First packet", first_ns, "utc"),
         _fact("Last packet", last_ns, "utc"),
-        _fact("Timestamp resolution", told["resolution_ns"], "duration", "Resolution of the timestamps in this capture"),
-        _fact("Truncated packets", told["snaplen_cut"], "count", "Packets that were longer than the snaplen of the capture"),
+        _fact("Timestamp resolution", quality["resolution_ns"], "duration", "Resolution of the timestamps in this capture"),
+        _fact("Truncated packets", quality["snaplen_cut"], "count", "Packets that were longer than the snaplen of the capture"),
     ]
-    if told["clock_steps"]:
-        facts.append(_fact("Backward timestamps", told["clock_steps"], "count", "Packets with an earlier timestamp than the packet before"))
+    if quality["clock_steps"]:
+        facts.append(
+            _fact("Backward timestamps", quality["clock_steps"], "count", "Packets with an earlier timestamp than the packet before")
+        )
     return facts
 
 

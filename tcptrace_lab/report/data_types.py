@@ -75,7 +75,7 @@ class Analysed(Protocol):
 
 
 class Value(TypedDict):
-    """One fact: its label, its value, and the `kind` that `numbers.said` formats it by."""
+    """One fact: its label, its value, and the `kind` that `numbers.formatted` formats it by."""
 
     label: str
     value: Any
@@ -202,7 +202,7 @@ class Band(TypedDict):
 
 
 class Statistic(TypedDict):
-    """One statistic of both directions, formatted by `kind` (`numbers.said`). The page's definitions explain it."""
+    """One statistic of both directions, formatted by `kind` (`numbers.formatted`). The page's definitions explain it."""
 
     label: str
     kind: str

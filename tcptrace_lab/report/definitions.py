@@ -23,8 +23,8 @@ CONFIDENCES = {
 
 def words() -> dict[str, list[Definition]]:
     """Heading → words."""
-    told = {cause: of_cause(cause) for cause in schema.CAUSES}
-    causes: list[Definition] = [_word(cause, means, told[cause].refuted_by, told[cause].source) for cause, means in schema.CAUSES.items()]
+    rules = {cause: of_cause(cause) for cause in schema.CAUSES}
+    causes: list[Definition] = [_word(cause, means, rules[cause].refuted_by, rules[cause].source) for cause, means in schema.CAUSES.items()]
     return {
         "Why a direction did not send its next byte": causes,
         "Confidence of a finding": [_word(word, means) for word, means in CONFIDENCES.items()],

@@ -79,18 +79,18 @@ def _cell(measure: Mapping[str, Any] | None, kind: str) -> dict[str, str]:
     """The text of a cell, `8.31 Mb/s ± 0.2 Mb/s`, and its exact values."""
     if measure is None:
         return {"text": numbers.UNKNOWN, "exact": "unknown"}
-    half = "" if measure["ci95"] is None else f" ± {said(measure['ci95'], kind)}"
-    span = f"{measure['n']} transfers, from {said(measure['min'], kind)} to {said(measure['max'], kind)}"
-    return {"text": said(measure["mean"], kind) + half, "exact": span}
+    half = "" if measure["ci95"] is None else f" ± {format_value(measure['ci95'], kind)}"
+    span = f"{measure['n']} transfers, from {format_value(measure['min'], kind)} to {format_value(measure['max'], kind)}"
+    return {"text": format_value(measure["mean"], kind) + half, "exact": span}
 
 
-def said(value: float, kind: str) -> str:
+def format_value(value: float, kind: str) -> str:
     """A mean with its unit."""
     if kind == "duration":
         return numbers.duration(round(value))
     if kind == "rate":
         return numbers.rate(value)
-    return numbers.share(value) if kind == "share" else numbers.said(value, "ratio")[0]
+    return numbers.share(value) if kind == "share" else numbers.formatted(value, "ratio")[0]
 
 
 def _figures(asked: Mapping[str, Any], results: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -127,9 +127,9 @@ def _apart(points: Sequence[Mapping[str, Any]], without: Sequence[str]) -> dict[
     return found
 
 
-def _worded(name: str, told: str) -> str:
+def _worded(name: str, words: str) -> str:
     """A setting's value as text: words alone, numbers with the setting's name."""
-    return told if name in {"transfer.kind", "transfer.method", "path.medium"} else f"{_short(name)} {told}"
+    return words if name in {"transfer.kind", "transfer.method", "path.medium"} else f"{_short(name)} {words}"
 
 
 def _lines(asked: Mapping[str, Any], points: Sequence[Mapping[str, Any]], kind: str) -> plots.Figure:
@@ -158,9 +158,9 @@ def _lines(asked: Mapping[str, Any], points: Sequence[Mapping[str, Any]], kind: 
         "title": {"text": _short(asked["x"])},
         "type": "log" if asked["log_x"] and numeric else "-" if numeric else "category",
     }
-    told = {_place(point["settings"][asked["x"]]): point["settings"][asked["x"]]["said"] for point in points}
-    if numeric and len(told) <= _MOST_TICKS:
-        x_axis |= {"tickvals": list(told), "ticktext": list(told.values())}
+    ticks = {_place(point["settings"][asked["x"]]): point["settings"][asked["x"]]["said"] for point in points}
+    if numeric and len(ticks) <= _MOST_TICKS:
+        x_axis |= {"tickvals": list(ticks), "ticktext": list(ticks.values())}
     y_axis = {"title": {"text": asked["shows"]}, **_AXES[kind], **({"type": "log"} if asked["log_y"] else {"rangemode": "tozero"})}
     return {"data": traces, "layout": {"xaxis": x_axis, "yaxis": y_axis, "hovermode": "closest", "dragmode": "zoom"}}
 
@@ -186,9 +186,13 @@ def _grid(asked: Mapping[str, Any], points: Sequence[Mapping[str, Any]], measure
             one, share = found.get((row, column)), 0.0
             if one is not None:
                 share = one["mean"] / most if measure["kind"] != "rate" else 1 - one["mean"] / most
-            told = _cell(one, measure["kind"])
+            cell = _cell(one, measure["kind"])
             cells.append(
-                {"text": numbers.UNKNOWN if one is None else said(one["mean"], measure["kind"]), "exact": told["text"], "share": share}
+                {
+                    "text": numbers.UNKNOWN if one is None else format_value(one["mean"], measure["kind"]),
+                    "exact": cell["text"],
+                    "share": share,
+                }
             )
         rows.append({"head": row, "cells": cells})
     return {"corner": f"{_short(asked['y'])} ↓ {_short(asked['x'])} →", "across": across, "rows": rows}

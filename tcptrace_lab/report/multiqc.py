@@ -61,7 +61,7 @@ def safe(name: str) -> str:
 
 def general(analysis: Analysis) -> dict[str, Any]:
     """The general statistics of the capture."""
-    told = verdict.of(analysis)
+    verdict_found = verdict.of(analysis)
     worst = max((finding.severity for finding in analysis.findings), default=None)
     headers: dict[str, Any] = {
         "lost_share": _header(
@@ -73,10 +73,12 @@ def general(analysis: Analysis) -> dict[str, Any]:
         "duration_s": _header("Lasted", "From the first packet to the last", suffix=" s", form=_SECONDS),
         "trust": _header("Trust", "Capture quality: good, fair (limited), poor"),
     }
-    lost_share = None if told.cost_ns is None or not told.active_ns else 100 * told.cost_ns / told.active_ns
+    lost_share = (
+        None if verdict_found.cost_ns is None or not verdict_found.active_ns else 100 * verdict_found.cost_ns / verdict_found.active_ns
+    )
     row = {
         "lost_share": 0.0 if lost_share is None else lost_share,
-        "lost_s": _seconds(told.cost_ns or 0),
+        "lost_s": _seconds(verdict_found.cost_ns or 0),
         "severity": "none" if worst is None or worst == Severity.INFO else str(worst),
         "connections": analysis.capture["connections"],
         "duration_s": analysis.capture["duration_s"],
@@ -94,7 +96,7 @@ def connections(analysis: Analysis) -> dict[str, Any]:
     """The table of the connections with most payload."""
     _, (found,) = largest(analysis.connections, "conn", {"bytes": PAYLOAD}, [Ranking(("bytes",), CONNECTIONS)])
     rows = analysis.connections.filter(pl.col("conn").is_in(found)).collect().sort(PAYLOAD, "conn", descending=[True, False])
-    spent = {row["conn"]: row for row in analysis.accounts.filter(pl.col("conn").is_in(found)).collect().iter_rows(named=True)}
+    accounts = {row["conn"]: row for row in analysis.accounts.filter(pl.col("conn").is_in(found)).collect().iter_rows(named=True)}
     return {
         "id": "tcptrace_lab_connections",
         "section_name": "TCP connections",
@@ -114,17 +116,17 @@ def connections(analysis: Analysis) -> dict[str, Any]:
         },
         "data": {
             f"{safe(analysis.name)} {row['conn']}": {
-                key: value for key, value in _connection(row, spent[row["conn"]]).items() if value is not None
+                key: value for key, value in _connection(row, accounts[row["conn"]]).items() if value is not None
             }
             for row in rows.iter_rows(named=True)
         },
     }
 
 
-def _connection(connection: dict[str, Any], spent: Mapping[str, Any]) -> dict[str, Any]:
+def _connection(connection: dict[str, Any], accounts: Mapping[str, Any]) -> dict[str, Any]:
     row = table_row(connection, connection["first_ts_ns"])
     side = "client" if connection["client_payload_bytes"] >= connection["server_payload_bytes"] else "server"
-    ns = {cause: spent[_column(side, cause)] or 0 for cause in CAUSES}
+    ns = {cause: accounts[_column(side, cause)] or 0 for cause in CAUSES}
     return {
         "client": safe(endpoint(connection, "client")),
         "server": safe(endpoint(connection, "server")),
@@ -172,6 +174,6 @@ def _seconds(time_ns: int) -> float:
 def _header(
     title: str, description: str, *, suffix: str = "", scale: str = "", form: str = "", most: float | None = None
 ) -> dict[str, Any]:
-    told: dict[str, Any] = {"title": title, "description": description, "min": 0}
+    header: dict[str, Any] = {"title": title, "description": description, "min": 0}
     optional = {"suffix": suffix, "scale": scale, "format": form, "max": most}
-    return told | {key: value for key, value in optional.items() if value}
+    return header | {key: value for key, value in optional.items() if value}

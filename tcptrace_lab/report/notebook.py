@@ -28,27 +28,27 @@ if TYPE_CHECKING:
 CONNECTIONS, FINDINGS = 8, 5
 """Maximum numbers of connections and findings shown; the report has more."""
 
-_WAYS = {True: "client → server", False: "server → client", None: ""}
+_ARROWS = {True: "client → server", False: "server → client", None: ""}
 
 
 def html(analysis: Analysis) -> str:
     """The verdict, the ledger of its connection, the largest connections and the costliest findings: about 10 kB, without script."""
-    told = verdict.of(analysis)
+    verdict_found = verdict.of(analysis)
     total, (found,) = largest(analysis.connections, "conn", {"bytes": PAYLOAD}, [Ranking(("bytes",), CONNECTIONS)])
     rows = analysis.connections.filter(pl.col("conn").is_in(found)).collect().sort(PAYLOAD, "conn", descending=[True, False])
-    conn = found[0] if told.conn is None and found else told.conn
+    conn = found[0] if verdict_found.conn is None and found else verdict_found.conn
     accounts = [] if conn is None else analysis.accounts.filter(pl.col("conn") == conn).collect().to_dicts()
     findings = mendable_first(analysis.findings)
     return fragment(
         "notebook.html.j2",
         path=analysis.capture["path"],
-        verdict=told.sentence,
+        verdict=verdict_found.sentence,
         trust=capture_quality.line(analysis.capture["trust"]),
         conn=conn,
         bars=lost_time.bars(accounts[0] if accounts else None),
         rows=[_row(row) for row in rows.iter_rows(named=True)],
         more_rows=total - rows.height,
-        findings=[(finding, _WAYS[finding.from_client]) for finding in findings[:FINDINGS]],
+        findings=[(finding, _ARROWS[finding.from_client]) for finding in findings[:FINDINGS]],
         more_findings=max(len(findings) - FINDINGS, 0),
     )
 
@@ -75,8 +75,8 @@ def figure(analysis: Analysis, name: str, connection: int, *, from_client: bool 
     time = connection_details.Spent(analysis.accounts, analysis.longest_waits, analysis.stalls)
     (shown,) = connection_details.connections(analysis, chosen, time, analysis.capture["trust"]["resolution_ns"])
     sides = [side for side, client in SIDES.items() if client == from_client] or [one["key"] for one in shown["sides"][:1]]
-    ways = [one for one in shown["figures"] if one["by"] in {"both", *sides}]
-    for one in ways:
+    directions = [one for one in shown["figures"] if one["by"] in {"both", *sides}]
+    for one in directions:
         if one["key"] == name:
             strip = shown["ledger"][sides[0] if one["by"] == "both" else one["by"]]
             return go.Figure(plots.on_foot(one["figure"], strip))

@@ -63,10 +63,10 @@ def grid(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     buffers = list(dict.fromkeys(cell["send_buffer_bytes"] for cell in cells))
     count = len(buffers)
     rows = [cells[place * count : (place + 1) * count] for place in range(count)]
-    told = [[{"share": cell["stalled_share"], "sign": grid_sign(cell)} for cell in row] for row in rows]
+    shaded = [[{"share": cell["stalled_share"], "sign": grid_sign(cell)} for cell in row] for row in rows]
     return {
         "receive": [_size(value) for value in buffers],
-        "rows": [{"send": _size(value), "cells": row} for value, row in zip(buffers, told, strict=True)],
+        "rows": [{"send": _size(value), "cells": row} for value, row in zip(buffers, shaded, strict=True)],
     }
 
 

@@ -151,7 +151,7 @@ def _environment() -> Environment:
     environment.bytecode_cache = Compiled(environment)
     environment.tests["sentence"] = lambda fact: fact["kind"] == "sentence"
     environment.filters |= {
-        "said": numbers.said,
+        "formatted": numbers.formatted,
         "count": numbers.count,
         "size": numbers.size,
         "share": numbers.share,

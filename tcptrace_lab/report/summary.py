@@ -34,7 +34,7 @@ FINDINGS = 10
 
 PROBLEMS = 10
 
-_WAYS = {True: "client → server", False: "server → client"}
+_ARROWS = {True: "client → server", False: "server → client"}
 
 
 def text(analysis: Analysis) -> str:
@@ -74,7 +74,7 @@ def _connections(analysis: Analysis) -> Iterator[str]:
 def _row(connection: dict[str, Any]) -> list[str]:
     row = table_row(connection, connection["first_ts_ns"])
     ends = " → ".join(markdown_code(endpoint(connection, side), in_table=True) for side in ("client", "server"))
-    said = (
+    sentence = (
         numbers.duration(row["duration_ns"]),
         numbers.size(row["client_bytes"]),
         numbers.size(row["server_bytes"]),
@@ -82,7 +82,7 @@ def _row(connection: dict[str, Any]) -> list[str]:
         numbers.duration(row["rtt_min_ns"]),
         numbers.rate(row["throughput_bps"]),
     )
-    return [str(row["conn"]), ends, *said]
+    return [str(row["conn"]), ends, *sentence]
 
 
 def _findings(analysis: Analysis) -> Iterator[str]:
@@ -99,7 +99,7 @@ def _findings(analysis: Analysis) -> Iterator[str]:
 def _finding(number: int, finding: Finding) -> Iterator[str]:
     about = [str(finding.severity), str(finding.confidence)]
     if finding.conn is not None:
-        about.append(f"connection {finding.conn}" + ("" if finding.from_client is None else f", {_WAYS[finding.from_client]}"))
+        about.append(f"connection {finding.conn}" + ("" if finding.from_client is None else f", {_ARROWS[finding.from_client]}"))
     if finding.cost_share is not None:
         about.append(f"{numbers.share(finding.cost_share)} of the time")
     yield f"{number}. **{markdown(finding.title)}** ({', '.join(about)}; {markdown_code(finding.id)})"

@@ -6,7 +6,7 @@ from tcptrace_lab.schema.categories import KINDS
 from tcptrace_lab.schema.column import Column, Unit, table
 from tcptrace_lab.schema.ledger import CAUSES, LEDGER, STALLS
 
-_WAY = (LEDGER["conn"], LEDGER["from_client"])
+_DIRECTION = (LEDGER["conn"], LEDGER["from_client"])
 
 WAITS = table(
     "waits",
@@ -40,7 +40,7 @@ KINDS_OF_WAITS = table(
     "kinds_of_waits",
     "one cause of one direction",
     [
-        *_WAY,
+        *_DIRECTION,
         LEDGER["cause"],
         Column("ns", "Int64", Unit.NS, "Time that it holds"),
         Column("waits", "Int64", Unit.NONE, "Intervals with it"),
@@ -64,7 +64,7 @@ LOCKS = table(
     "locks",
     "a throughput deadlock: the one of a direction that took most time",
     [
-        *_WAY,
+        *_DIRECTION,
         Column("flight_bytes", "Int64", Unit.BYTES, "In flight in each round; the larger of two in turn"),
         Column("least_flight_bytes", "Int64", Unit.BYTES, "The smaller of two in turn, else the same"),
         Column("queued_bytes", "Int64", Unit.BYTES, "Most sent with the ACK that ended a round; 0 where nothing but the buffer can have held it"),
@@ -84,7 +84,7 @@ PLACES = table(
     "places",
     "one direction, and where it was captured",
     [
-        *_WAY,
+        *_DIRECTION,
         Column("near_sender", "Boolean", Unit.NONE, "It was captured at its sender's end"),
         Column("to_sender_ns", "Int64", Unit.NS, "From the capture point to the sender and back", "0 where it is unknown"),
         Column("rtt_whole_ns", "Int64", Unit.NS, "The shortest RTT from end to end", "0 or null where it is unknown"),

@@ -29,11 +29,11 @@ def truth_document(run: Run, setting: Setting) -> dict[str, Any]:
         "first_ts_ns": BASE_NS + (run.packets[0].sent_ns if run.packets else 0),
         "end_ts_ns": BASE_NS + run.end_ns,
         "packets": len(run.packets),
-        "lost": {way: sum(p.arrived_ns is None for p in run.packets if p.from_client == up) for way, up in _WAYS},
-        "resent": {way: sum(bool(p.resent_for) for p in run.packets if p.from_client == up) for way, up in _WAYS},
+        "lost": {direction: sum(p.arrived_ns is None for p in run.packets if p.from_client == up) for direction, up in _DIRECTIONS},
+        "resent": {direction: sum(bool(p.resent_for) for p in run.packets if p.from_client == up) for direction, up in _DIRECTIONS},
         "client": _host(setting.client, run.client, CLIENT),
         "server": _host(setting.server, run.server, SERVER),
-        "ledger_s": {way: _sums(run, from_client=up) for way, up in _WAYS},
+        "ledger_s": {direction: _sums(run, from_client=up) for direction, up in _DIRECTIONS},
         "ledger": [
             {"from_client": hold.from_client, "start_ns": BASE_NS + hold.start_ns, "end_ns": BASE_NS + hold.end_ns, "cause": hold.cause}
             for hold in run.truth
@@ -41,7 +41,7 @@ def truth_document(run: Run, setting: Setting) -> dict[str, Any]:
     }
 
 
-_WAYS: Final = (("client_to_server", True), ("server_to_client", False))
+_DIRECTIONS: Final = (("client_to_server", True), ("server_to_client", False))
 
 
 def _host(host: Host, side: Side, end: End) -> dict[str, Any]:

@@ -54,6 +54,6 @@ class Packet:
     def __repr__(self) -> str:
         """The packet in the style of tcpdump."""
         names = "".join(letter for letter, bit in (("S", SYN), ("F", FIN), ("P", PSH), (".", ACK)) if self.flags & bit)
-        way = "C > S" if self.from_client else "S > C"
+        direction = "C > S" if self.from_client else "S > C"
         span = f"{self.seq}:{self.seq + self.payload_bytes}({self.payload_bytes})"
-        return f"{self.sent_ns / 1e9:.6f} {way} {names} {span} ack {self.ack} win {self.window_bytes}"
+        return f"{self.sent_ns / 1e9:.6f} {direction} {names} {span} ack {self.ack} win {self.window_bytes}"

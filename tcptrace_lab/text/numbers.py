@@ -115,7 +115,7 @@ def utc(value_ns: int | None) -> str:
     return f"{moment:%Y-%m-%d %H:%M:%S}.{fraction:09d} UTC"
 
 
-def said(value: Any, kind: str) -> tuple[str, str]:  # noqa: ANN401  (`kind` determines the type)
+def formatted(value: Any, kind: str) -> tuple[str, str]:  # noqa: ANN401  (`kind` determines the type)
     """Return the short form of a value, and its exact form for a tooltip ("" if the short form is exact).
 
     The exact form starts with the number, without thousands separators, so that a table can sort by it.

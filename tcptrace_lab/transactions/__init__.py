@@ -73,12 +73,14 @@ def _found(
         return _nothing()
     from tcptrace_lab.transactions import parsing, protocol_detection  # noqa: PLC0415  (h11)
 
-    said = dict[int, str]()
+    protocols = dict[int, str]()
     if asked:
         ports = {conn: (client, server) for conn, client, server in others.select("conn", "client_port", "server_port").iter_rows()}
-        said = protocol_detection.protocols(paths, segments, ports)
-    looked_into = pl.concat([expected, others.filter(pl.col("conn").is_in(list(said)))])
+        protocols = protocol_detection.protocols(paths, segments, ports)
+    looked_into = pl.concat([expected, others.filter(pl.col("conn").is_in(list(protocols)))])
     if looked_into.is_empty():
         return _nothing()
     at_ftp = expected.filter(pl.col("server_port").is_in(FTP_PORTS))["conn"]
-    return parsing.followed(paths, segments, connections, looked_into, {*at_ftp, *(conn for conn, which in said.items() if which == "ftp")})
+    return parsing.parse_transactions(
+        paths, segments, connections, looked_into, {*at_ftp, *(conn for conn, which in protocols.items() if which == "ftp")}
+    )

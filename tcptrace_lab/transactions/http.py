@@ -74,30 +74,30 @@ class Conversation:
             answer.last_frame, answer.last_ts_ns = self._answers.frame, self._answers.ts_ns
             answer.answer_bytes, answer.body_bytes = self._answers.message_bytes, max(self._request_body, self._answers.body_bytes)
 
-    def _on_request(self, event: str, way: _Direction) -> _Framing | None:
+    def _on_request(self, event: str, direction: _Direction) -> _Framing | None:
         if event == "start":
-            self._request = Transaction(self._conn, "http", request_frame=way.frame, request_ts_ns=way.ts_ns)
-            way.role, way.asked_by = h11.SERVER, "GET"
+            self._request = Transaction(self._conn, "http", request_frame=direction.frame, request_ts_ns=direction.ts_ns)
+            direction.role, direction.asked_by = h11.SERVER, "GET"
             return None
         request = self._request
         if request is None:
             return None
         if event == "head":
-            request.method, request.target = way.method, way.target
+            request.method, request.target = direction.method, direction.target
             self._announce(request)
-            return _Framing(length=way.length, chunked=way.chunked)
+            return _Framing(length=direction.length, chunked=direction.chunked)
         if event == "end":
-            request.requested_ts_ns, request.request_bytes = way.ts_ns, way.message_bytes
-            request.body_bytes = way.body_bytes
+            request.requested_ts_ns, request.request_bytes = direction.ts_ns, direction.message_bytes
+            request.body_bytes = direction.body_bytes
             self._request = None
         else:
-            self._lost_request(request, event, way)
+            self._lost_request(request, event, direction)
         return None
 
-    def _lost_request(self, request: Transaction, event: str, way: _Direction) -> None:
+    def _lost_request(self, request: Transaction, event: str, direction: _Direction) -> None:
         if request.method is None:
-            line = REQUEST_LINE.match(way.head)
-            if line is None and event == "malformed" and not REQUEST_START.match(way.head):
+            line = REQUEST_LINE.match(direction.head)
+            if line is None and event == "malformed" and not REQUEST_START.match(direction.head):
                 self._request = None
                 return
             request.method, request.target = (text(line[1]), text(line[2])) if line else (None, None)
@@ -111,22 +111,22 @@ class Conversation:
         if len(self._awaiting) > MOST_UNANSWERED:
             self._awaiting.popleft()
 
-    def _on_answer(self, event: str, way: _Direction) -> _Framing | None:
+    def _on_answer(self, event: str, direction: _Direction) -> _Framing | None:
         if event == "start":
             if self._answer is None or self._answer.last_frame is not None or self._answer.state in {"bytes_missing", "malformed"}:
                 self._answer = self._asked()
-                self._answer.answer_frame, self._answer.answer_ts_ns = way.frame, way.ts_ns
-            way.role, way.asked_by = h11.CLIENT, self._answer.method or "GET"
+                self._answer.answer_frame, self._answer.answer_ts_ns = direction.frame, direction.ts_ns
+            direction.role, direction.asked_by = h11.CLIENT, self._answer.method or "GET"
             return None
         answer = self._answer
         if answer is None:
             return None
         if event == "head":
-            return self._answer_head(answer, way)
+            return self._answer_head(answer, direction)
         if event == "end":
-            self._answered(answer, way)
+            self._answered(answer, direction)
         else:
-            line = STATUS_LINE.match(way.head)
+            line = STATUS_LINE.match(direction.head)
             answer.status = answer.status or (int(line[1]) if line else None)
             answer.state = event if answer.state in {"unanswered", "unfinished", "request_missing"} else answer.state
             self._answer = None
@@ -140,8 +140,8 @@ class Conversation:
         self.transactions.append(unknown)
         return unknown
 
-    def _answer_head(self, answer: Transaction, way: _Direction) -> _Framing | None:
-        status = way.status
+    def _answer_head(self, answer: Transaction, direction: _Direction) -> _Framing | None:
+        status = direction.status
         if _INFORMATIONAL <= status < _OK and status != _SWITCHING:
             return _Framing(length=0, again=True)
         answer.status = status
@@ -153,13 +153,13 @@ class Conversation:
             return _Framing(length=0)
         if answer.method == "HEAD" or status in _BODILESS:
             return _Framing(length=0)
-        return _Framing(length=way.length, chunked=way.chunked, until_close=way.length is None and not way.chunked)
+        return _Framing(length=direction.length, chunked=direction.chunked, until_close=direction.length is None and not direction.chunked)
 
-    def _answered(self, answer: Transaction, way: _Direction) -> None:
-        answer.last_frame, answer.last_ts_ns = way.frame, way.ts_ns
-        answer.answer_bytes = way.message_bytes
+    def _answered(self, answer: Transaction, direction: _Direction) -> None:
+        answer.last_frame, answer.last_ts_ns = direction.frame, direction.ts_ns
+        answer.answer_bytes = direction.message_bytes
         if answer.state != "bytes_missing":
-            answer.body_bytes = max(answer.body_bytes or 0, way.body_bytes)
+            answer.body_bytes = max(answer.body_bytes or 0, direction.body_bytes)
         if answer.state == "unfinished":
             answer.state = "whole"
         self._answer = None
@@ -266,7 +266,7 @@ class _Direction:
                 self._lose("malformed", handle)
             return b""
         self.head, rest = self.head[: end.end()], self.head[end.end() :]
-        event = self._told(self.head) or self._told(_needed(self.head, self.role))
+        event = self._parse_head(self.head) or self._parse_head(_needed(self.head, self.role))
         if event is None:
             self._lose("malformed", handle)
             return b""
@@ -274,7 +274,7 @@ class _Direction:
         self._begin_body(event, handle)
         return rest
 
-    def _told(self, head: bytes) -> h11.Request | h11.Response | h11.InformationalResponse | None:
+    def _parse_head(self, head: bytes) -> h11.Request | h11.Response | h11.InformationalResponse | None:
         """Parse a head with h11; None if h11 rejects it. `parser` is then ready for the body."""
         self.parser = h11.Connection(h11.CLIENT if self.role is h11.CLIENT else h11.SERVER, max_incomplete_event_size=MOST_HEAD_BYTES)
         if self.role is h11.CLIENT:

@@ -24,7 +24,7 @@ MOST_TRANSACTIONS = 200_000
 Conversation = http.Conversation | ftp.Conversation
 
 
-def followed(
+def parse_transactions(
     paths: Sequence[str], segments: pl.LazyFrame, connections: pl.LazyFrame, looked_into: pl.DataFrame, expect_ftp: Collection[int]
 ) -> pl.DataFrame:
     """Rows of `schema.TRANSACTIONS`, by connection and index.
@@ -39,7 +39,7 @@ def followed(
     known = {row["conn"]: row for row in looked_into.select(COLUMNS).iter_rows(named=True)}
     ports = {conn: (row["client_port"], row["server_port"]) for conn, row in known.items()}
     conversations = _listened(pieces(paths, wanted(segments, list(known)), ports), expect_ftp)
-    transfers = _Transfers(connections, [known[conn] for conn, said in conversations.items() if isinstance(said, ftp.Conversation)])
+    transfers = _Transfers(connections, [known[conn] for conn, each in conversations.items() if isinstance(each, ftp.Conversation)])
     rows: list[dict[str, Any]] = []
     for conn, conversation in sorted(conversations.items()):
         conversation.end(closed=known[conn]["closed_by"] == "fin")
@@ -80,8 +80,10 @@ def _rows(conversation: Conversation, row: dict[str, Any]) -> Iterator[dict[str,
     """Rows of one conversation. On HTTP, the connection's handshake time belongs to the first transaction; on FTP, to none of them."""
     opened_ns = _handshake(row)
     ready_ns = None if opened_ns is None else row["first_ts_ns"] + opened_ns
-    told = [transaction for transaction in conversation.transactions if transaction.method is not None or transaction.status is not None]
-    for index, transaction in enumerate(told):
+    complete = [
+        transaction for transaction in conversation.transactions if transaction.method is not None or transaction.status is not None
+    ]
+    for index, transaction in enumerate(complete):
         if index == 0 and isinstance(conversation, http.Conversation):
             transaction.connect_ns = opened_ns
         yield transaction.row(index, ready_ns)

@@ -29,8 +29,8 @@ def protocols(paths: Sequence[str], segments: pl.LazyFrame, ports: dict[int, tup
     begins: dict[int, dict[bool, bytes]] = {}
     for piece in pieces(paths, _first(segments, list(ports)), ports):
         begins.setdefault(piece.conn, {}).setdefault(piece.from_client, piece.data)
-    found = {conn: _protocol(ways.get(True, b""), ways.get(False, b"")) for conn, ways in begins.items()}
-    return {conn: spoken for conn, spoken in found.items() if spoken is not None}
+    found = {conn: _protocol(directions.get(True, b""), directions.get(False, b"")) for conn, directions in begins.items()}
+    return {conn: protocol for conn, protocol in found.items() if protocol is not None}
 
 
 def _first(segments: pl.LazyFrame, conns: Sequence[int]) -> pl.DataFrame:

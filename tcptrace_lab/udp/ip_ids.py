@@ -71,70 +71,72 @@ class IpIds:
         starts = np.flatnonzero(np.diff(key, prepend=-1))
         keys = key[starts]
         group = np.repeat(np.arange(starts.size), np.diff(starts, append=key.size))
-        way = self._ways(ip_id, starts, group, keys)
+        position = self._positions(ip_id, starts, group, keys)
         reached = np.where(
             self._last.at(keys) == NONE, -_GROUP_STRIDE // 2, np.minimum(self._highest.at(keys) - self._place.at(keys), _GROUP_STRIDE // 2)
         )
-        highest_before = _highest_before(way, group, starts, reached)
-        first = ~self._copies(way, highest_before, group, keys, reached)
-        self._note(way, starts, keys, reached)
+        highest_before = _highest_before(position, group, starts, reached)
+        first = ~self._copies(position, highest_before, group, keys, reached)
+        self._note(position, starts, keys, reached)
         if first.any():
-            self._count(key[first], ip_id[first], way[first], highest_before[first])
+            self._count(key[first], ip_id[first], position[first], highest_before[first])
 
-    def _ways(
+    def _positions(
         self, ip_id: NDArray[np.int32], starts: NDArray[np.int64], group: NDArray[np.int64], keys: NDArray[np.int64]
     ) -> NDArray[np.int64]:
         """Return how far each datagram's value is from where its direction was before this batch."""
         before = np.roll(ip_id, 1)
         before[starts] = self._last.at(keys)
         step = np.where(before != NONE, (ip_id - before + _HALF) % _RING - _HALF, 0).astype(np.int64)
-        way = np.cumsum(step)
-        way -= (way - step)[starts][group]
-        return way
+        position = np.cumsum(step)
+        position -= (position - step)[starts][group]
+        return position
 
     def _copies(
         self,
-        way: NDArray[np.int64],
+        position: NDArray[np.int64],
         highest_before: NDArray[np.int64],
         group: NDArray[np.int64],
         keys: NDArray[np.int64],
         reached: NDArray[np.int64],
     ) -> NDArray[np.bool_]:
         """Whether each value was seen before, among the last `REPLAY_NUMBERS` up to the highest (the window of RFC 4303, 3.4.3)."""
-        near = (way <= highest_before) & (highest_before - way < REPLAY_NUMBERS)
+        near = (position <= highest_before) & (highest_before - position < REPLAY_NUMBERS)
         if not near.any():
             return near
         again = np.ones_like(near)
-        again[np.unique(group * _GROUP_STRIDE + way, return_index=True)[1]] = False
-        below = reached[group] - way
+        again[np.unique(group * _GROUP_STRIDE + position, return_index=True)[1]] = False
+        below = reached[group] - position
         inside = (below >= 0) & (below < REPLAY_NUMBERS)
         bit = np.left_shift(np.uint64(1), np.where(inside, below, 0).astype(np.uint64))
         seen: NDArray[np.bool_] = near & (again | (inside & ((self._seen.at(keys)[group] & bit) != 0)))
         return seen
 
-    def _note(self, way: NDArray[np.int64], starts: NDArray[np.int64], keys: NDArray[np.int64], reached: NDArray[np.int64]) -> None:
+    def _note(self, position: NDArray[np.int64], starts: NDArray[np.int64], keys: NDArray[np.int64], reached: NDArray[np.int64]) -> None:
         """Record which of the last values were seen, and the lowest and highest of all."""
         stood = self._place.at(keys)
-        highest = np.maximum(reached, np.maximum.reduceat(way, starts))
-        below = np.repeat(highest, np.diff(starts, append=way.size)) - way
+        highest = np.maximum(reached, np.maximum.reduceat(position, starts))
+        below = np.repeat(highest, np.diff(starts, append=position.size)) - position
         bits = np.where(
             below < REPLAY_NUMBERS, np.left_shift(np.uint64(1), np.minimum(below, REPLAY_NUMBERS - 1).astype(np.uint64)), np.uint64(0)
         )
         moved = np.minimum(highest - reached, REPLAY_NUMBERS)
         kept = np.left_shift(self._seen.at(keys), np.minimum(moved, REPLAY_NUMBERS - 1).astype(np.uint64))
         self._seen.set(keys, np.where(moved < REPLAY_NUMBERS, kept, np.uint64(0)) | np.bitwise_or.reduceat(bits, starts))
-        self._lowest.set(keys, np.minimum(self._lowest.at(keys), stood + np.minimum.reduceat(way, starts)))
-        self._highest.set(keys, np.maximum(self._highest.at(keys), stood + np.maximum.reduceat(way, starts)))
+        self._lowest.set(keys, np.minimum(self._lowest.at(keys), stood + np.minimum.reduceat(position, starts)))
+        self._highest.set(keys, np.maximum(self._highest.at(keys), stood + np.maximum.reduceat(position, starts)))
 
-    def _count(self, key: NDArray[np.int64], ip_id: NDArray[np.int32], way: NDArray[np.int64], highest_before: NDArray[np.int64]) -> None:
+    def _count(
+        self, key: NDArray[np.int64], ip_id: NDArray[np.int32], position: NDArray[np.int64], highest_before: NDArray[np.int64]
+    ) -> None:
         """Count the steps between datagrams, none of which is a copy."""
         starts = np.flatnonzero(np.diff(key, prepend=-1))
         keys = key[starts]
         stepped = np.ones(key.size, dtype=np.bool_)
         stepped[starts] = self._last.at(keys) != NONE
-        step = np.diff(way, prepend=0)
-        step[starts] = way[starts]  # from the direction's last value
-        self._late.add(keys, np.add.reduceat(stepped & (way < highest_before), starts, dtype=np.int64))
+        step = np.diff(position, prepend=0)
+        step[starts] = position[starts]  # from the direction's last value
+        self._late.add(keys, np.add.reduceat(stepped & (position < highest_before), starts, dtype=np.int64))
         for counts, counted in (
             (self._steps, stepped),
             (self._ones, stepped & (step == 1)),
@@ -143,7 +145,7 @@ class IpIds:
         ):
             counts.add(keys, np.add.reduceat(counted, starts, dtype=np.int64))
         ends = np.append(starts[1:], key.size) - 1
-        self._place.set(keys, self._place.at(keys) + way[ends])
+        self._place.set(keys, self._place.at(keys) + position[ends])
         self._last.set(keys, ip_id[ends])
 
     def keep(self, kept: NDArray[np.int64]) -> None:
@@ -174,11 +176,11 @@ class IpIds:
 
 
 def _highest_before(
-    way: NDArray[np.int64], group: NDArray[np.int64], starts: NDArray[np.int64], reached: NDArray[np.int64]
+    position: NDArray[np.int64], group: NDArray[np.int64], starts: NDArray[np.int64], reached: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Return the highest value of each row's direction before the row. `reached` is the highest value before this batch."""
     lift = group * _GROUP_STRIDE
-    lifted = np.maximum.accumulate(way + lift) - lift  # lifts a direction's rows above those of the direction before
+    lifted = np.maximum.accumulate(position + lift) - lift  # lifts a direction's rows above those of the direction before
     before = np.roll(lifted, 1)
     before[starts] = _BEFORE_ALL
     return np.maximum(before, reached[group])

@@ -173,7 +173,7 @@ class _Words(threading.Thread):
 
     def reason(self) -> str:
         """The message on one line, without the warning about root."""
-        said = [line for line in self._kept.decode(errors="replace").splitlines() if not line.startswith(ROOT_WARNING)]
-        line = " ".join(" ".join(said).split())
+        lines_kept = [line for line in self._kept.decode(errors="replace").splitlines() if not line.startswith(ROOT_WARNING)]
+        line = " ".join(" ".join(lines_kept).split())
         line = "".join(character if character.isprintable() else "?" for character in line).rstrip(".")
         return line if len(line) <= REASON_CHARACTERS else f"{line[:REASON_CHARACTERS]}…"

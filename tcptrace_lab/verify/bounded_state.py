@@ -14,7 +14,7 @@ Key = TypeVar("Key")
 State = TypeVar("State")
 
 
-class Following(Generic[Key, State]):
+class BoundedStates(Generic[Key, State]):
     """A dict that creates missing states and has at most `MAX_FOLLOWED` entries."""
 
     def __init__(self, make: Callable[[], State]) -> None:

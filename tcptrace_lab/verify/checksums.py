@@ -145,11 +145,11 @@ class Checksums:
         if not self.bad:
             return ""
         found = [one.verdict for one in self._directions.values()]
-        told = f"TCP checksums: {self.bad:,} of {self.checked:,} are wrong"
+        sentence = f"TCP checksums: {self.bad:,} of {self.checked:,} are wrong"
         if "offload" in found:
-            told += (
+            sentence += (
                 f"; those of {counted(found.count('offload'), 'direction')} arrived all the same: the sender's card fills them in (offload)"
             )
         if "corruption" in found:
-            told += f"; {counted(self.corrupted, 'segment')} with data came again after such damage: thrown away, a loss by corruption"
-        return told
+            sentence += f"; {counted(self.corrupted, 'segment')} with data came again after such damage: thrown away, a loss by corruption"
+        return sentence

@@ -16,7 +16,7 @@ import polars as pl
 from tcptrace_lab.outputs.tcptrace_figures import FIGURES, Direction
 from tcptrace_lab.verify.differences import Difference, by_item, explained
 from tcptrace_lab.verify.model_figures import figure as reckoned_figure
-from tcptrace_lab.verify.tcptrace_model import COLUMNS, Reckoning, follows
+from tcptrace_lab.verify.tcptrace_model import COLUMNS, TcptraceModel, follows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -52,9 +52,9 @@ class FigureCase:
         item: the figure, or `connections` for the number of connections between two endpoints.
         direction: our figures of the direction; None for `connections`.
         theirs: the value that tcptrace prints.
-        reckoned: the figure computed from our segments by tcptrace's rules; None if it is not modelled.
+        modelled: the figure computed from our segments by tcptrace's rules; None if it is not modelled.
         tally: all counts of the direction by tcptrace's rules.
-        reckoning: all counts of the connection by tcptrace's rules.
+        model: all counts of the connection by tcptrace's rules.
         ours_listed: our connections between these endpoints.
         theirs_listed: tcptrace's connections between these endpoints.
         layers: protocol layers above the first segment of the connection.
@@ -68,9 +68,9 @@ class FigureCase:
     item: str
     theirs: str
     direction: Direction | None = None
-    reckoned: float | None = None
+    modelled: float | None = None
     tally: Tally | None = None
-    reckoning: Reckoning | None = None
+    model: TcptraceModel | None = None
     ours_listed: Sequence[Mapping[str, Any]] = ()
     theirs_listed: Sequence[Listed] = ()
     layers: str = ""
@@ -132,11 +132,11 @@ class FigureComparison:
             ours[frozenset([(row["client_addr"], row["client_port"]), (row["server_addr"], row["server_port"])])].append(row)
         pairs = self._paired(ours, theirs, refused)
         odd = [pair for pair in pairs if not _counts_alike(pair)]
-        reckonings = self._reckoned([pair.row for pair in odd])
+        reckonings = self._model_runs([pair.row for pair in odd])
         read_otherwise = self._read_otherwise(len(pairs), odd, reckonings)
         found = [one for pair in pairs if pair.row["conn"] not in read_otherwise for one in self._differing(pair)]
         missing = {pair.row["conn"]: pair.row for pair, *_ in found if pair.row["conn"] not in reckonings}
-        self._explain(found, reckonings | self._reckoned(list(missing.values())))
+        self._explain(found, reckonings | self._model_runs(list(missing.values())))
 
     def _paired(
         self, ours: Mapping[frozenset[End], list[Mapping[str, Any]]], theirs: Mapping[frozenset[End], list[Listed]], refused: str | None
@@ -175,23 +175,23 @@ class FigureComparison:
         if not conns:
             return {}
         rows = self._tables.segments.filter(pl.col("conn").is_in(list(conns)))
-        told: dict[int | None, tuple[str, int, int]] = {}
-        by_way = (pl.len(), pl.col("payload_bytes").max())
+        most_segments: dict[int | None, tuple[str, int, int]] = {}
+        aggregates = (pl.len(), pl.col("payload_bytes").max())
         for batch in rows.select("conn", "layers", "payload_bytes").collect_batches(maintain_order=True):
-            ways = batch.with_columns(pl.col("layers").cast(pl.String)).group_by("conn", "layers", maintain_order=True).agg(by_way)
-            for conn, layers, segments, largest in ways.iter_rows():
-                first, before, readable = told.get(conn, (layers, 0, 0))
-                told[conn] = (first, max(before, largest), readable + segments * follows(layers))
-        return told
+            by_layers = batch.with_columns(pl.col("layers").cast(pl.String)).group_by("conn", "layers", maintain_order=True).agg(aggregates)
+            for conn, layers, segments, largest in by_layers.iter_rows():
+                first, before, readable = most_segments.get(conn, (layers, 0, 0))
+                most_segments[conn] = (first, max(before, largest), readable + segments * follows(layers))
+        return most_segments
 
-    def _read_otherwise(self, pairs: int, odd: Sequence[_Pair], reckonings: Mapping[int, Reckoning]) -> set[int]:
+    def _read_otherwise(self, pairs: int, odd: Sequence[_Pair], reckonings: Mapping[int, TcptraceModel]) -> set[int]:
         """Connections for which tcptrace reads other segments than we do, with or without duplicates: their figures are not comparable."""
         self._account.compared(TOOL, "segments_read", pairs)
         found = set()
         for pair in odd:
-            reckoning = reckonings[pair.row["conn"]]
-            tallies = {"client": reckoning.sides[True], "server": reckoning.sides[False]}
-            if not reckoning.strange and pair.reads_alike(
+            model = reckonings[pair.row["conn"]]
+            tallies = {"client": model.sides[True], "server": model.sides[False]}
+            if not model.strange and pair.reads_alike(
                 {side: tally.packets for side, tally in tallies.items()}, {side: tally.data_bytes for side, tally in tallies.items()}
             ):
                 continue
@@ -200,12 +200,12 @@ class FigureComparison:
             case = FigureCase(
                 "segments_read",
                 str(sum(theirs.values())),
-                reckoning=reckoning,
+                model=model,
                 ours_listed=pair.ours_listed,
                 theirs_listed=pair.theirs_listed,
                 problems=self._problems,
             )
-            ours = sum(tally.packets for tally in tallies.values()) + reckoning.strange.total()
+            ours = sum(tally.packets for tally in tallies.values()) + model.strange.total()
             self._add(case, pair.row["conn"], None, ours, sum(theirs.values()))
         return found
 
@@ -219,18 +219,18 @@ class FigureComparison:
                 if not agrees(figure.value(direction), printed[figure.name], STEPS.get(figure.form, 1.0)):
                     yield pair, direction, figure, printed[figure.name]
 
-    def _explain(self, found: Sequence[tuple[_Pair, Direction, Figure, str]], reckonings: Mapping[int, Reckoning]) -> None:
+    def _explain(self, found: Sequence[tuple[_Pair, Direction, Figure, str]], reckonings: Mapping[int, TcptraceModel]) -> None:
         end_ns = self._tables.info["last_ts_ns"]
         for pair, direction, figure, theirs in found:
             from_client = direction.side == "client"
-            reckoning = reckonings[pair.row["conn"]]
+            model = reckonings[pair.row["conn"]]
             case = FigureCase(
                 figure.name,
                 theirs,
                 direction,
-                reckoned_figure(reckoning, figure.name, from_client=from_client),
-                reckoning.sides[from_client],
-                reckoning,
+                reckoned_figure(model, figure.name, from_client=from_client),
+                model.sides[from_client],
+                model,
                 capture_end_us=None if end_ns is None else end_ns // 1_000,
                 problems=self._problems,
             )
@@ -240,9 +240,9 @@ class FigureComparison:
         rule, words = explained(case, case.item, self._rules)
         self._account.add(Difference(TOOL, case.item, None, conn, from_client, ours, theirs, rule, words))
 
-    def _reckoned(self, connections: Sequence[Mapping[str, Any]]) -> dict[int, Reckoning]:
+    def _model_runs(self, connections: Sequence[Mapping[str, Any]]) -> dict[int, TcptraceModel]:
         """Count these connections by tcptrace's rules."""
-        reckonings = {row["conn"]: Reckoning(row) for row in connections}
+        reckonings = {row["conn"]: TcptraceModel(row) for row in connections}
         if reckonings:
             rows = self._tables.segments.filter(pl.col("conn").is_in(list(reckonings))).select(*COLUMNS, pl.col("layers").cast(pl.String))
             for batch in rows.collect_batches(maintain_order=True):

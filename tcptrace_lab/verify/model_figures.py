@@ -10,26 +10,26 @@ from tcptrace_lab.verify.tcptrace_sequence_model import US_PER_S
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from tcptrace_lab.verify.tcptrace_model import Reckoning, Tally
+    from tcptrace_lab.verify.tcptrace_model import Tally, TcptraceModel
 
 PER_TIME = frozenset({"throughput", "wavg_owin"})
 """Figures that tcptrace divides by the time from a connection's first packet to its last; `NA` if that time is 0."""
 
 
-def figure(reckoning: Reckoning, name: str, *, from_client: bool) -> float | None:
+def figure(model: TcptraceModel, name: str, *, from_client: bool) -> float | None:
     """A figure of the listing for one direction; None if it is not modelled, or depends on windows of unknown scale."""
-    one, other = reckoning.sides[from_client], reckoning.sides[not from_client]
+    one, other = model.sides[from_client], model.sides[not from_client]
     if name in _WINDOWS and not one.windows_known:
         return None
     if name == "avg_win_adv":
         both_scaled = one.scaled and other.scaled
         return float(one.window_total // ((one.window_packets if both_scaled else one.packets) or 1))
-    if name in PER_TIME and reckoning.duration_us <= 0:
+    if name in PER_TIME and model.duration_us <= 0:
         return None
     if name == "throughput":
-        return one.unique_bytes * US_PER_S / reckoning.duration_us
+        return one.unique_bytes * US_PER_S / model.duration_us
     if name == "wavg_owin":
-        return int(one.numbers.outstanding_seconds / (reckoning.duration_us / US_PER_S))
+        return int(one.numbers.outstanding_seconds / (model.duration_us / US_PER_S))
     make = _FIGURES.get(name)
     return None if make is None else make(one)
 

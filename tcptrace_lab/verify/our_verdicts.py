@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tcptrace_lab.schema import KINDS, RESENT
-from tcptrace_lab.verify.bounded_state import Following
+from tcptrace_lab.verify.bounded_state import BoundedStates
 from tcptrace_lab.verify.wireshark_model import ACK, FIN, RST, SEQ_SPACE, SYN, Complete
 
 if TYPE_CHECKING:
@@ -35,10 +35,10 @@ KIND_OF = {
 }
 """tshark's verdict → the equivalent kind."""
 
-TROUBLED = frozenset({*RESENT, "out_of_order", "capture_duplicate", "network_duplicate"})
+IRREGULAR_KINDS = frozenset({*RESENT, "out_of_order", "capture_duplicate", "network_duplicate"})
 """Kinds with repeated or late bytes, which give no RTT sample."""
 
-MAX_TROUBLED = 1_000
+MAX_IRREGULAR = 1_000
 """Number of segments of these kinds remembered per direction."""
 
 MAX_SENT = 1_000
@@ -57,10 +57,10 @@ class _Direction:
         last_ack: the ACK number (as an offset) of its last segment with an ACK.
         duplicates: number of its duplicate ACKs since `last_ack` changed.
         zero: the sequence number of offset 0.
-        troubled: (frame, start, end, kind) of segments of `TROUBLED` kinds.
+        irregular: (frame, start, end, kind) of segments of `IRREGULAR_KINDS` kinds.
         sent: (frame, start, end, time) of unacknowledged transmissions, in order of sending.
         has_syn: its SYN was captured.
-        said_ack: the ACK number of its last segment, including RSTs; None without the ACK flag.
+        announced_ack: the ACK number of its last segment, including RSTs; None without the ACK flag.
         newest_ack: its highest ACK number, without RSTs.
     """
 
@@ -69,10 +69,10 @@ class _Direction:
     last_ack: int | None = None
     duplicates: int = 0
     zero: int | None = None
-    troubled: deque[tuple[int, int, int, str]] = field(default_factory=lambda: deque(maxlen=MAX_TROUBLED))
+    irregular: deque[tuple[int, int, int, str]] = field(default_factory=lambda: deque(maxlen=MAX_IRREGULAR))
     sent: deque[tuple[int, int, int, int | None]] = field(default_factory=lambda: deque(maxlen=MAX_SENT))
     has_syn: bool = False
-    said_ack: int | None = None
+    announced_ack: int | None = None
     newest_ack: int | None = None
 
     def count_from(self, zero: int) -> None:
@@ -84,9 +84,9 @@ class _Direction:
             self.sent = deque(((frame, start - shift, end - shift, ts_ns) for frame, start, end, ts_ns in self.sent), MAX_SENT)
         self.zero = zero
 
-    def hear(self, row: Mapping[str, Any]) -> None:
+    def update_peer(self, row: Mapping[str, Any]) -> None:
         """Record the ACK number of the direction's next segment."""
-        self.said_ack = row["ack"]
+        self.announced_ack = row["ack"]
         if row["ack"] is not None and not row["flags"] & RST:
             self.newest_ack = row["ack"] if self.newest_ack is None else max(self.newest_ack, row["ack"])
 
@@ -96,7 +96,7 @@ class _Direction:
 
 
 @dataclass(slots=True)
-class Said:
+class OurVerdict:
     """Our results for one segment, in tshark's terms. "Sender" is the host that sent it, "peer" the other one.
 
     Attributes:
@@ -111,7 +111,7 @@ class Said:
         rto_ns: for a retransmit by timeout, time since the previous transmission of its first byte.
         rto_frame: frame of that transmission.
         complete: what was captured of the connection before the segment.
-        other_troubled: (frame, start, end, kind) of the peer's repeated or late segments so far.
+        other_irregular: (frame, start, end, kind) of the peer's repeated or late segments so far.
         last_ack: ACK number of the sender's previous segment, including RSTs.
         newest_ack: highest ACK number of the sender before the segment, without RSTs.
         other_last_ack: ACK number of the peer's last segment.
@@ -130,7 +130,7 @@ class Said:
     rto_ns: int | None = None
     rto_frame: int | None = None
     complete: Complete = Complete.NOTHING
-    other_troubled: Sequence[tuple[int, int, int, str]] = ()
+    other_irregular: Sequence[tuple[int, int, int, str]] = ()
     last_ack: int | None = None
     newest_ack: int | None = None
     other_last_ack: int | None = None
@@ -138,15 +138,15 @@ class Said:
     other_latest: tuple[int, int] | None = None
 
 
-class Speaker:
+class VerdictMaker:
     """Tracks all directions, row by row in capture order."""
 
     def __init__(self) -> None:
         """Start without any segment."""
-        self._directions: Following[tuple[int, bool], _Direction] = Following(_Direction)
-        self._complete: Following[int, list[Complete]] = Following(lambda: [Complete.NOTHING])
+        self._directions: BoundedStates[tuple[int, bool], _Direction] = BoundedStates(_Direction)
+        self._complete: BoundedStates[int, list[Complete]] = BoundedStates(lambda: [Complete.NOTHING])
 
-    def say(self, row: Mapping[str, Any], *, reuses_ports: bool) -> Said:
+    def verdict_on(self, row: Mapping[str, Any], *, reuses_ports: bool) -> OurVerdict:
         """Our results for the next segment. `row` has the columns of `COLUMNS`, and `their_raw_seq`."""
         conn, from_client, flags, kind = row["conn"], row["from_client"], row["flags"], row["kind"]
         sender, receiver = self._directions[conn, from_client], self._directions[conn, not from_client]
@@ -159,27 +159,27 @@ class Speaker:
             verdicts.add("retransmission")
         if reuses_ports:
             verdicts.add("reused_ports")
-        said = Said(verdicts, _duplicates(row, sender), _in_flight(row, sender, end), sender.highest, receiver.highest, end)
+        ours = OurVerdict(verdicts, _duplicates(row, sender), _in_flight(row, sender, end), sender.highest, receiver.highest, end)
         if row["in_flight_bytes"] is not None:
-            said.una = (row["seq"] if sender.highest is None else sender.highest) - row["in_flight_bytes"]
-        said.other_troubled, said.syns = receiver.troubled, sender.has_syn + receiver.has_syn
+            ours.una = (row["seq"] if sender.highest is None else sender.highest) - row["in_flight_bytes"]
+        ours.other_irregular, ours.syns = receiver.irregular, sender.has_syn + receiver.has_syn
         complete = self._complete[conn]
-        said.complete = complete[0]
-        complete[0] |= seen(row)
-        said.last_ack, said.newest_ack = sender.said_ack, sender.newest_ack
-        said.other_last_ack, said.other_newest_ack = receiver.said_ack, receiver.newest_ack
-        sender.hear(row)
-        _say_timeout(row, sender, said)
-        if kind in TROUBLED and end > row["seq"]:
-            sender.troubled.append((row["frame"], row["seq"], end, kind))
-        _say_holes(row, sender, receiver, said)
-        _say_windows(row, sender, said)
+        ours.complete = complete[0]
+        complete[0] |= completeness_seen(row)
+        ours.last_ack, ours.newest_ack = sender.announced_ack, sender.newest_ack
+        ours.other_last_ack, ours.other_newest_ack = receiver.announced_ack, receiver.newest_ack
+        sender.update_peer(row)
+        _set_timeout(row, sender, ours)
+        if kind in IRREGULAR_KINDS and end > row["seq"]:
+            sender.irregular.append((row["frame"], row["seq"], end, kind))
+        _set_holes(row, sender, receiver, ours)
+        _set_windows(row, sender, ours)
         if not flags & RST and (sender.highest is None or end > sender.highest):
             sender.highest = end
-        return said
+        return ours
 
 
-def seen(row: Mapping[str, Any]) -> Complete:
+def completeness_seen(row: Mapping[str, Any]) -> Complete:
     """What a segment adds to the completeness of its connection."""
     flags, complete = row["flags"], Complete.NOTHING
     if flags & SYN:
@@ -195,45 +195,45 @@ def seen(row: Mapping[str, Any]) -> Complete:
     return complete
 
 
-def _say_timeout(row: Mapping[str, Any], sender: _Direction, said: Said) -> None:
+def _set_timeout(row: Mapping[str, Any], sender: _Direction, ours: OurVerdict) -> None:
     """Set the time since the previous transmission, for a retransmit by timeout."""
-    if said.end == row["seq"] or row["flags"] & RST:
+    if ours.end == row["seq"] or row["flags"] & RST:
         return
     before = sender.last_sent(row["seq"]) if row["resent_by"] == "timeout" else None
     if before is not None and row["ts_ns"] is not None and before[1] is not None:
-        said.rto_frame, said.rto_ns = before[0], row["ts_ns"] - before[1]
-    sender.sent.append((row["frame"], row["seq"], said.end, row["ts_ns"]))
+        ours.rto_frame, ours.rto_ns = before[0], row["ts_ns"] - before[1]
+    sender.sent.append((row["frame"], row["seq"], ours.end, row["ts_ns"]))
 
 
-def _say_holes(row: Mapping[str, Any], sender: _Direction, receiver: _Direction, said: Said) -> None:
+def _set_holes(row: Mapping[str, Any], sender: _Direction, receiver: _Direction, ours: OurVerdict) -> None:
     """Add verdicts for skipped sequence numbers and for ACKs of data that was not captured, each once."""
     if row["flags"] & RST:
         return
-    if said.end > row["seq"] and sender.highest is not None and row["seq"] > sender.highest:
-        said.verdicts.add("lost_segment")
+    if ours.end > row["seq"] and sender.highest is not None and row["seq"] > sender.highest:
+        ours.verdicts.add("lost_segment")
     ack = row["ack"]
     if ack is None:
         return
     beyond = receiver.highest is not None and ack > max(receiver.highest, receiver.acked or receiver.highest)
     if beyond and row["acked_unseen_bytes"]:
-        said.verdicts.add("ack_lost_segment")
+        ours.verdicts.add("ack_lost_segment")
     if receiver.acked is None or ack > receiver.acked:
         receiver.acked = ack
     while receiver.sent and receiver.sent[0][2] <= ack:
         frame, _, _, ts_ns = receiver.sent.popleft()
-        if ts_ns is not None and (said.other_latest is None or ts_ns > said.other_latest[1]):
-            said.other_latest = frame, ts_ns
+        if ts_ns is not None and (ours.other_latest is None or ts_ns > ours.other_latest[1]):
+            ours.other_latest = frame, ts_ns
 
 
-def _say_windows(row: Mapping[str, Any], sender: _Direction, said: Said) -> None:
+def _set_windows(row: Mapping[str, Any], sender: _Direction, ours: OurVerdict) -> None:
     """Add verdicts for a zero window and for a full window."""
     if row["flags"] & (SYN | FIN | RST):
         return
     if row["window_bytes"] == 0:
-        said.verdicts.add("zero_window")
+        ours.verdicts.add("zero_window")
     usable = row["usable_window_bytes"]
-    if row["payload_bytes"] and usable is not None and sender.highest is not None and said.end == sender.highest + usable:
-        said.verdicts.add("window_full")
+    if row["payload_bytes"] and usable is not None and sender.highest is not None and ours.end == sender.highest + usable:
+        ours.verdicts.add("window_full")
 
 
 def _duplicates(row: Mapping[str, Any], sender: _Direction) -> int | None:

@@ -87,14 +87,14 @@ def _checksums(checksums: Checksums) -> dict[str, Any]:
 def _explanation(verification: Verification, name: str) -> str:
     rule = BY_NAME.get(name)
     listed = verification.account.differences.get(name, [])
-    told = {
+    document = {
         "rule": name,
         "why": rule.why if rule else None,
         "source": rule.source if rule else None,
         "count": verification.account.found[name],
         "differences": [_difference(difference) for difference in listed],
     }
-    return json.dumps(told, ensure_ascii=False, default=_plain)
+    return json.dumps(document, ensure_ascii=False, default=_plain)
 
 
 def _plain(value: object) -> object:

@@ -70,7 +70,8 @@ def verify(
 ) -> Verification:
     """Compare our tables of the capture `path` with the results of `tools`.
 
-    Memory: the engine's tables as for `read`, a few batches of rows, and about 1 kB for each of up to `following.MAX_FOLLOWED` connections.
+    Memory: the engine's tables as for `read`, a few batches of rows, and about 1 kB per connection that is followed
+    (at most `bounded_state.MAX_FOLLOWED`).
 
     Args:
         path: the capture; a regular file, because it is read several times.

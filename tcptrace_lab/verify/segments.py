@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from tcptrace_lab.verify import fields
-from tcptrace_lab.verify.bounded_state import Following
+from tcptrace_lab.verify.bounded_state import BoundedStates
 from tcptrace_lab.verify.differences import Difference, by_item, explained
-from tcptrace_lab.verify.our_verdicts import Said, Speaker
+from tcptrace_lab.verify.our_verdicts import OurVerdict, VerdictMaker
 from tcptrace_lab.verify.pairing import THEIRS
 from tcptrace_lab.verify.tshark import ANALYSIS, SCALE_UNKNOWN
 from tcptrace_lab.verify.wireshark_model import SEQ_SPACE, Header, Judgement, Stream
@@ -44,13 +44,13 @@ class SegmentCase:
     Attributes:
         item: the item that differs.
         row: our columns, and tshark's with the prefix `their_`.
-        said: our results; None if we have no segment.
+        verdict: our results; None if we have no segment.
         judged: our model of tshark's verdict; None if tshark has no segment, or a number that the model needs is missing.
         connection: our row of its connection; empty if we have none.
         earlier: our row of the previous connection on these ports; empty if there is none.
         foreign: the last frames of the stream that only tshark considers segments.
-        duplicates_told_apart: duplicate ACKs since the ACK number last changed: those that only we count, minus those only tshark does.
-        other_duplicates_told_apart: this number for the peer's ACKs.
+        excess_duplicates: duplicate ACKs since the ACK number last changed: those that only we count, minus those only tshark does.
+        other_excess_duplicates: this number for the peer's ACKs.
         own: the last frames of the connection that only we consider segments.
         problems: messages of problems that the engine found while reading the capture.
         announced: its hosts announced connections by a protocol of `ANNOUNCING`.
@@ -58,13 +58,13 @@ class SegmentCase:
 
     item: str
     row: Mapping[str, Any]
-    said: Said | None
+    verdict: OurVerdict | None
     judged: Judgement | None
     connection: Mapping[str, Any]
     earlier: Mapping[str, Any]
     foreign: Collection[int]
-    duplicates_told_apart: int
-    other_duplicates_told_apart: int
+    excess_duplicates: int
+    other_excess_duplicates: int
     own: Collection[int]
     problems: Sequence[str]
     announced: bool = False
@@ -75,7 +75,7 @@ class SegmentCase:
         return frozenset(self.row[f"{THEIRS}analysis"] or ())
 
     @property
-    def foreseen(self) -> bool:
+    def is_predicted(self) -> bool:
         """True if our model of tshark predicts exactly what tshark reports for this item."""
         if self.judged is None:
             return False
@@ -85,7 +85,7 @@ class SegmentCase:
 
 
 @dataclass(slots=True)
-class _ToldApart:
+class _ExcessDuplicates:
     """How many more duplicates of the current ACK we count than tshark."""
 
     ack: int | None = None
@@ -105,13 +105,13 @@ class SegmentComparison:
         """Start without rows. `connections` are all connections of the capture, `problems` the messages of the engine's problems."""
         self._account, self._rules, self._connections, self._problems = account, by_item(rules), connections, problems
         self._partners = fields.Partners()
-        self._speaker = Speaker()
-        self._streams: Following[int, Stream] = Following(Stream)
+        self._verdicts = VerdictMaker()
+        self._streams: BoundedStates[int, Stream] = BoundedStates(Stream)
         self._foreign: dict[int, deque[int]] = {}
         self._own: dict[int, deque[int]] = {}
         self._announced: set[frozenset[str]] = set()
-        self._complete: Following[int, list[int | None]] = Following(list)
-        self._told_apart: Following[tuple[int, bool], _ToldApart] = Following(_ToldApart)
+        self._complete: BoundedStates[int, list[int | None]] = BoundedStates(list)
+        self._excess_of: BoundedStates[tuple[int, bool], _ExcessDuplicates] = BoundedStates(_ExcessDuplicates)
 
     def take(self, both: pl.DataFrame) -> None:
         """Compare the next rows, as `pairing.joined` returns them."""
@@ -133,50 +133,52 @@ class SegmentComparison:
             self._take_row(row, of_fields.get(index, ()))
 
     def _take_row(self, row: dict[str, Any], differing: Sequence[str]) -> None:
-        said = self._speaker.say(row, reuses_ports=self._connections.begins_again(row["conn"], row["frame"])) if row["ours"] else None
+        verdict = (
+            self._verdicts.verdict_on(row, reuses_ports=self._connections.begins_again(row["conn"], row["frame"])) if row["ours"] else None
+        )
         judged = self._judge(row) if row["theirs"] else None
         if row["theirs"]:
-            self._hear(row)
-        if said is None or not row["theirs"]:
-            item = "frame_only_theirs" if said is None else "frame_only_ours"
-            self._add(item, row, said, judged, said is not None, said is None)
-            held, key = (self._foreign, row["their_conn"]) if said is None else (self._own, row["conn"])
-            if len(held) < MAX_FOREIGN:
-                held.setdefault(key, deque(maxlen=MAX_FOREIGN_FRAMES)).append(row["frame"])
+            self._follow_model(row)
+        if verdict is None or not row["theirs"]:
+            item = "frame_only_theirs" if verdict is None else "frame_only_ours"
+            self._add(item, row, verdict, judged, verdict is not None, verdict is None)
+            patterns, key = (self._foreign, row["their_conn"]) if verdict is None else (self._own, row["conn"])
+            if len(patterns) < MAX_FOREIGN:
+                patterns.setdefault(key, deque(maxlen=MAX_FOREIGN_FRAMES)).append(row["frame"])
             return
         for name in differing:
-            self._add(name, row, said, judged, *_values(name, row))
+            self._add(name, row, verdict, judged, *_values(name, row))
         verdicts = frozenset(row["their_analysis"])
-        for name in sorted(verdicts ^ said.verdicts):
-            self._add(name, row, said, judged, name in said.verdicts, name in verdicts)
-        values = said.bytes_in_flight, row["rtt_ns"], said.rto_ns, said.rto_frame
+        for name in sorted(verdicts ^ verdict.verdicts):
+            self._add(name, row, verdict, judged, name in verdict.verdicts, name in verdicts)
+        values = verdict.bytes_in_flight, row["rtt_ns"], verdict.rto_ns, verdict.rto_frame
         for name, value in zip(NUMBERS, values, strict=True):
             if value != row[THEIRS + name]:
-                self._add(name, row, said, judged, value, row[THEIRS + name])
-        self._take_duplicate(row, said, judged)
-        self._take_completeness(row, said, judged)
+                self._add(name, row, verdict, judged, value, row[THEIRS + name])
+        self._take_duplicate(row, verdict, judged)
+        self._take_completeness(row, verdict, judged)
 
-    def _take_completeness(self, row: dict[str, Any], said: Said, judged: Judgement | None) -> None:
+    def _take_completeness(self, row: dict[str, Any], verdict: OurVerdict, judged: Judgement | None) -> None:
         """Compare the completeness of the connection, at each segment that adds to it."""
-        now, before = [int(said.complete), row["their_completeness"]], self._complete[row["conn"]]
+        now, before = [int(verdict.complete), row["their_completeness"]], self._complete[row["conn"]]
         if now == before:
             return
         before[:] = now
         self._account.compared(TOOL, "completeness", 1)
         if now[0] != now[1]:
-            self._add("completeness", row, said, judged, *now)
+            self._add("completeness", row, verdict, judged, *now)
 
-    def _take_duplicate(self, row: dict[str, Any], said: Said, judged: Judgement | None) -> None:
+    def _take_duplicate(self, row: dict[str, Any], verdict: OurVerdict, judged: Judgement | None) -> None:
         """Compare the number of a duplicate ACK, if both tools report one."""
-        told_apart = self._told_apart[row["conn"], row["from_client"]]
-        if row["ack"] != told_apart.ack:
-            told_apart.ack, told_apart.excess = row["ack"], 0
-        told_apart.excess += ("duplicate_ack" in said.verdicts) - ("duplicate_ack" in row["their_analysis"])
-        if said.duplicate_ack_num is None or row["their_duplicate_ack_num"] is None:
+        excess_here = self._excess_of[row["conn"], row["from_client"]]
+        if row["ack"] != excess_here.ack:
+            excess_here.ack, excess_here.excess = row["ack"], 0
+        excess_here.excess += ("duplicate_ack" in verdict.verdicts) - ("duplicate_ack" in row["their_analysis"])
+        if verdict.duplicate_ack_num is None or row["their_duplicate_ack_num"] is None:
             return
         self._account.compared(TOOL, "duplicate_ack_num", 1)
-        if said.duplicate_ack_num != row["their_duplicate_ack_num"]:
-            self._add("duplicate_ack_num", row, said, judged, said.duplicate_ack_num, row["their_duplicate_ack_num"])
+        if verdict.duplicate_ack_num != row["their_duplicate_ack_num"]:
+            self._add("duplicate_ack_num", row, verdict, judged, verdict.duplicate_ack_num, row["their_duplicate_ack_num"])
 
     def _judge(self, row: Mapping[str, Any]) -> Judgement | None:
         if row["their_payload_bytes"] is None or row["their_tcp_headers"] != 1:
@@ -199,20 +201,22 @@ class SegmentComparison:
         )
         return self._streams[stream].take(header, sender)
 
-    def _hear(self, row: Mapping[str, Any]) -> None:
+    def _follow_model(self, row: Mapping[str, Any]) -> None:
         """Record hosts that announce connections to each other."""
         if len(self._announced) < MAX_FOREIGN and not ANNOUNCING.isdisjoint(row["their_protocols"].split(":")):
             self._announced.add(frozenset((row["their_source"], row["their_target"])))
 
-    def _add(self, item: str, row: dict[str, Any], said: Said | None, judged: Judgement | None, ours: object, theirs: object) -> None:
+    def _add(
+        self, item: str, row: dict[str, Any], verdict: OurVerdict | None, judged: Judgement | None, ours: object, theirs: object
+    ) -> None:
         conn = row["conn"]
         connection, earlier = ({}, {}) if conn is None else (self._connections[conn], self._connections.earlier(conn))
         foreign = self._foreign.get(row["their_conn"], ())
-        ways = (row["from_client"], not row["from_client"])
-        excess, other_excess = (0 if conn is None else self._told_apart[conn, way].excess for way in ways)
+        directions = (row["from_client"], not row["from_client"])
+        excess, other_excess = (0 if conn is None else self._excess_of[conn, direction].excess for direction in directions)
         announced = frozenset((row["their_source"], row["their_target"])) in self._announced
         own = self._own.get(conn, ())
-        case = SegmentCase(item, row, said, judged, connection, earlier, foreign, excess, other_excess, own, self._problems, announced)
+        case = SegmentCase(item, row, verdict, judged, connection, earlier, foreign, excess, other_excess, own, self._problems, announced)
         rule, words = explained(case, item, self._rules)
         difference = Difference(TOOL, item, row["frame"], row["conn"], row["from_client"], ours, theirs, rule, words)
         self._account.add(difference)

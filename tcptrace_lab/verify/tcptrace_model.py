@@ -254,7 +254,7 @@ class Tally:
         self.stream = joined
 
 
-class Reckoning:
+class TcptraceModel:
     """Counts of one connection by tcptrace's rules, from segments in capture order."""
 
     def __init__(self, connection: Mapping[str, Any]) -> None:

@@ -181,7 +181,7 @@ def test_a_full_disk_ends_the_run_in_one_line_and_the_next_finishes(twelve: Path
 
 def test_two_runs_on_one_archive_are_refused_with_the_holder_named(twelve: Path, tmp_path: Path) -> None:
     with (
-        lock.held(at(str(tmp_path / "out"))),
+        lock.hold_lock(at(str(tmp_path / "out"))),
         pytest.raises(UsageError, match=f"another run writes this archive.*process {os.getpid()} on "),
     ):
         archives.made(twelve, tmp_path / "out")
@@ -193,7 +193,7 @@ def test_the_lock_of_a_killed_run_holds_nobody(tmp_path: Path) -> None:
         f"with lock.held(place.at({str(tmp_path)!r})): os.kill(os.getpid(), signal.SIGKILL)"
     )
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == -signal.SIGKILL
-    with lock.held(at(str(tmp_path))):
+    with lock.hold_lock(at(str(tmp_path))):
         assert (tmp_path / lock.LOCK).exists()
 
 

@@ -45,11 +45,15 @@ def announced(root: str) -> list[str]:
 
 
 def test_a_second_run_behind_a_url_is_refused_with_the_holder_named(root: str) -> None:
-    with lock.held(Remote(root)), pytest.raises(UsageError, match=r"another run writes this archive") as told, lock.held(Remote(root)):
+    with (
+        lock.hold_lock(Remote(root)),
+        pytest.raises(UsageError, match=r"another run writes this archive") as told,
+        lock.hold_lock(Remote(root)),
+    ):
         pass
     assert "process" in str(told.value)
     assert announced(root) == []
-    with lock.held(Remote(root)):
+    with lock.hold_lock(Remote(root)):
         assert len(announced(root)) == 1
 
 
@@ -60,12 +64,12 @@ def test_a_run_that_comes_while_another_looks_withdraws_until_that_has_decided(r
 
     def rival() -> None:
         try:
-            with lock.held(Remote(root)):
+            with lock.hold_lock(Remote(root)):
                 pass
         except UsageError as error:
             refused.append(error)
 
-    with lock.held(Meeting(root, rival)):
+    with lock.hold_lock(Meeting(root, rival)):
         assert len(refused) == 1
         assert len(announced(root)) == 1
 
@@ -81,7 +85,7 @@ def test_two_that_see_each_other_both_withdraw_and_the_next_attempt_decides(root
         Remote(root).remove(at_door)
 
     monkeypatch.setattr("time.sleep", wait)
-    with lock.held(Meeting(root, lambda: Remote(root).write(at_door, asking))):
+    with lock.hold_lock(Meeting(root, lambda: Remote(root).write(at_door, asking))):
         assert waited == [[at_door]], "while it waits it does not stand in the other's way"
         assert at_door not in announced(root)
 
@@ -94,7 +98,7 @@ def test_however_many_start_at_once_no_two_are_in(root: str, monkeypatch: pytest
     def run() -> None:
         start.wait()
         try:
-            with lock.held(Remote(root)):
+            with lock.hold_lock(Remote(root)):
                 with counting:
                     inside[0] += 1
                     most[0] = max(most[0], inside[0])
@@ -116,11 +120,11 @@ def test_a_run_that_was_killed_holds_nobody_for_long(root: str) -> None:
     """Its object says when it was renewed; one of 90 seconds ago is nobody's."""
     told = {"host": "h", "process": 7, "since": "then", "renewed": time.time() - lock.STALE_S, "holds": True}
     Remote(root).write(f"{lock.ANNOUNCED}/dead", json.dumps(told).encode())
-    with lock.held(Remote(root)):
+    with lock.hold_lock(Remote(root)):
         assert len(announced(root)) == 1
     Remote(root).write(f"{lock.ANNOUNCED}/alive", json.dumps({**told, "renewed": time.time() - 50}).encode())
     with ExitStack() as stack, pytest.raises(UsageError, match=r"process 7 on h, since then.*holds the archive for (39|40) s more"):
-        stack.enter_context(lock.held(Remote(root)))
+        stack.enter_context(lock.hold_lock(Remote(root)))
 
 
 def test_what_holds_the_lock_renews_it(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,7 +138,7 @@ def test_what_holds_the_lock_renews_it(root: str, monkeypatch: pytest.MonkeyPatc
             renewed.set()
 
     monkeypatch.setattr(Remote, "write", noted)
-    with lock.held(Remote(root)):
+    with lock.hold_lock(Remote(root)):
         assert renewed.wait(60)
     assert announced(root) == []
 
@@ -142,11 +146,11 @@ def test_what_holds_the_lock_renews_it(root: str, monkeypatch: pytest.MonkeyPatc
 def test_the_holder_of_a_folder_is_named_also_when_it_says_so_a_moment_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The lock is held and its file still empty; the holder writes while the second run looks."""
     place = Folder(str(tmp_path))
-    with lock.held(place):
+    with lock.hold_lock(place):
         file = tmp_path / lock.LOCK
         said = file.read_text(encoding="utf-8")
         file.write_text("", encoding="utf-8")
         monkeypatch.setattr("time.sleep", lambda _: file.write_text(said, encoding="utf-8"))
-        with pytest.raises(UsageError, match=rf"process {os.getpid()} on "), lock.held(place):
+        with pytest.raises(UsageError, match=rf"process {os.getpid()} on "), lock.hold_lock(place):
             pass
     assert file.read_text(encoding="utf-8") == "", "who let it go is named no more"

@@ -69,7 +69,7 @@ def test_of_merged_files_the_frame_is_told_and_no_byte(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kept", "what"), [(-1, "a frame (53 of 54 bytes are there)"), (-60, "a record header (10 of 16 bytes are there)")]
+    ("kept", "what"), [(-1, "a frame (53 of 54 bytes are present)"), (-60, "a record header (10 of 16 bytes are present)")]
 )
 def test_a_cut_file_tells_how_much_of_its_last_record_is_there(tmp_path: Path, kept: int, what: str) -> None:
     path = packets.capture(tmp_path / "x.pcap", "0 C > S S 0:0(0)\n1 C > S S 0:0(0)")

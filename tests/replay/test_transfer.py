@@ -56,7 +56,7 @@ STALLS = {
     "ethernet-tail-loss.pcapng": "loss",
     "ethernet-application-limited.pcapng": "application",
 }
-"""Capture → what holds it (`laid.FAMILIES`), as `captures/README.md` says."""
+"""Capture → what holds it (`side_by_side.FAMILIES`), as `captures/README.md` says."""
 
 ATTEMPTS = 3
 """A busy machine holds packets up, which is nobody's fault."""

@@ -30,7 +30,7 @@ from tcptrace_lab.text import numbers
     ],
 )
 def test_values_are_said_short_and_kept_exact(value: object, kind: str, text: str, exact: str) -> None:
-    assert numbers.said(value, kind) == (text, exact)
+    assert numbers.formatted(value, kind) == (text, exact)
 
 
 def test_times_keep_all_nine_digits() -> None:

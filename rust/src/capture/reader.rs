@@ -75,7 +75,7 @@ impl Reader {
             blocks = decompressed(blocks, codec, block_bytes);
             blocks.fill_to(MAGIC_BYTES);
             if Codec::detect(blocks.available()).is_some() {
-                let what = "is compressed twice; unpack it once";
+                let what = "is compressed twice; decompress it once";
                 return Err(CaptureError::new(ErrorKind::NotACapture, path, what));
             }
         }

@@ -51,7 +51,7 @@ pub(super) fn refuse(path: &OsStr, head: &[u8]) -> CaptureError {
         return unsupported(path, name);
     }
     if let Some((_, name)) = packed(head) {
-        let what = format!("is packed with {name}, which is not opened; unpack it first");
+        let what = format!("is compressed with {name}, which is not supported; decompress it first");
         return CaptureError::new(ErrorKind::NotACapture, path, what);
     }
     if looks_like_text(head) {
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn what_is_packed_is_to_be_unpacked() {
-        let what = "f: is packed with bzip2, which is not opened; unpack it first".to_owned();
+        let what = "f: is compressed with bzip2, which is not supported; decompress it first".to_owned();
         assert_eq!(refused(b"BZh91AY"), (ErrorKind::NotACapture, what));
     }
 }

@@ -261,7 +261,7 @@ impl Dissector {
     pub fn incidents(self) -> Vec<Incident> {
         let given_up = self.reassembler.finish();
         let incomplete = "fragments of an IP packet are missing: the packet is not analyzed";
-        let overlapping = "fragments of an IP packet overlap: the packet was given up, as in Linux";
+        let overlapping = "fragments of an IP packet overlap: the packet is discarded, as in Linux";
         let impossible = "an IP fragment ends beyond its packet or inside a unit of eight bytes: it is not analyzed";
         let unfinished = "the last cell of an AAL5 PDU is missing: its content is not analyzed";
         [

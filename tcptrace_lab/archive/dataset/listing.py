@@ -29,11 +29,11 @@ def lines(root: str, state: str | None) -> Iterator[str]:
     for row in shown.iter_rows(named=True):
         begins = "no time" if row["first_ts_ns"] is None else numbers.utc(row["first_ts_ns"])[:19]
         if row["state"] in {"failed", "lost"}:
-            told = f"{row['state']}: {row['reason']}"
+            status = f"{row['state']}: {row['reason']}"
         else:
             worst = row["worst_severity"] or "nothing found"
             lost = numbers.duration(row["lost_ns"])
-            told = f"{row['connections']:,} connections, {lost} lost, {worst}" + ("" if row["state"] == "whole" else ", read in part")
-        yield f"{row['capture']}  {begins:19}  {row['path']}: {told}"
+            status = f"{row['connections']:,} connections, {lost} lost, {worst}" + ("" if row["state"] == "whole" else ", read in part")
+        yield f"{row['capture']}  {begins:19}  {row['path']}: {status}"
     counts = ", ".join(f"{count:,} {name}" for name, count in sorted(captures.group_by("state").len().iter_rows()))
     yield f"{numbers.counted(captures.height, 'capture')}: {counts or 'none'}; {numbers.size(int(captures['file_bytes'].sum()))}"

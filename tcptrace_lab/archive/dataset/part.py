@@ -66,20 +66,20 @@ def _slices(table: Table, frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFra
     types = {name: dtype for name, dtype in table.polars_schema().items() if name != "capture"}
     names, dtypes = list(types), list(types.values())
     most = slice_rows(table)
-    held: list[pl.DataFrame] = []
+    pending: list[pl.DataFrame] = []
     rows = 0
     for frame in frames:
         own = frame[names]
         if own.dtypes != dtypes:
             own = own.with_columns(column.cast(types[column.name]) for column in own if column.dtype != types[column.name])
-        held.append(own)
+        pending.append(own)
         rows += frame.height
         while rows >= most:
-            whole = pl.concat(held)
+            whole = pl.concat(pending)
             yield whole.head(most).rechunk()
-            held, rows = [whole.slice(most)], rows - most
+            pending, rows = [whole.slice(most)], rows - most
     if rows:
-        yield pl.concat(held).rechunk()
+        yield pl.concat(pending).rechunk()
 
 
 class Part:

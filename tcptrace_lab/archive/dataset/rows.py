@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _BATCH_ROWS = 16_384
 
-_WAY = ("conn", "from_client")
+_DIRECTION = ("conn", "from_client")
 
 
 def tables(analysis: Analysis, paths: Sequence[str]) -> dict[str, Iterator[pl.DataFrame]]:
@@ -45,9 +45,9 @@ def _batches(rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:
 @cache
 def _faults(*, once: bool = False) -> tuple[str, ...]:
     """Causes whose time can be mended; only those that both directions spend together, if `once`: then the client's counts."""
-    told = {cause: causes.of_cause(cause).advice for cause in CAUSES}
+    listed = {cause: causes.of_cause(cause).advice for cause in CAUSES}
     return tuple(
-        cause for cause, advice in told.items() if advice is not None and advice.is_a_fault and (advice.of_client_alone or not once)
+        cause for cause, advice in listed.items() if advice is not None and advice.is_a_fault and (advice.of_client_alone or not once)
     )
 
 
@@ -72,14 +72,14 @@ def _totals(analysis: Analysis) -> Iterator[pl.DataFrame]:
     life = analysis.connections.select("conn", life_ns=pl.col("last_ts_ns") - pl.col("first_ts_ns"))
     for batch in beside(analysis.accounts, life, "conn"):
         long = batch.unpivot(list(_ACCOUNTS), index=["conn", "life_ns"], variable_name="account", value_name="cause_ns")
-        held = long.filter(pl.col("cause_ns") > 0)
-        told = held.with_columns(from_client=of_client, cause=pl.col("account").replace_strict(_ACCOUNTS), is_fault=is_fault)
-        yield told.sort("conn", "from_client", "cause", descending=[False, True, False])
+        nonzero = long.filter(pl.col("cause_ns") > 0)
+        costs = nonzero.with_columns(from_client=of_client, cause=pl.col("account").replace_strict(_ACCOUNTS), is_fault=is_fault)
+        yield costs.sort("conn", "from_client", "cause", descending=[False, True, False])
 
 
 def _findings(findings: Sequence[Finding]) -> pl.DataFrame:
     """Rows of the table `findings`."""
-    told = [
+    listed = [
         {
             "rank": rank,
             "id": each.id,
@@ -99,13 +99,13 @@ def _findings(findings: Sequence[Finding]) -> pl.DataFrame:
         }
         for rank, each in enumerate(findings)
     ]
-    return pl.DataFrame(told, schema=_types("findings"), orient="row")
+    return pl.DataFrame(listed, schema=_types("findings"), orient="row")
 
 
 def _problems(analysis: Analysis, paths: Sequence[str]) -> pl.DataFrame:
     """Rows of the table `problems`, with file indices as paths."""
     places = {path: str(number) for number, path in enumerate(paths)}
-    told = [
+    listed = [
         {
             "path": places.get(each["path"]),
             "what": _named_by_place(each["what"], places),
@@ -116,7 +116,7 @@ def _problems(analysis: Analysis, paths: Sequence[str]) -> pl.DataFrame:
         }
         for each in analysis.problems
     ]
-    return pl.DataFrame(told, schema=_types("problems"), orient="row")
+    return pl.DataFrame(listed, schema=_types("problems"), orient="row")
 
 
 def _named_by_place(words: str, places: Mapping[str, str]) -> str:
@@ -133,7 +133,7 @@ def _types(table: str) -> dict[str, pl.DataType]:
 
 def capture_row(analysis: Analysis, sentence: str) -> dict[str, Any]:
     """The columns of `schema.CAPTURES` that follow from the analysis. `sentence` is the verdict."""
-    capture, told = analysis.capture, analysis.capture["trust"]
+    capture, quality = analysis.capture, analysis.capture["trust"]
     life_ns, lost_ns, payload_bytes = _sums(analysis)
     severities = [finding.severity for finding in analysis.findings]
     return {
@@ -146,9 +146,9 @@ def capture_row(analysis: Analysis, sentence: str) -> dict[str, Any]:
         "verdict": sentence,
         "findings": len(severities),
         "worst_severity": str(Severity(max(severities))) if severities else None,
-        "trust": told["verdict"] if told["verdict"] in _TRUSTED else None,
-        "trust_factor": told["factor"] if told["verdict"] in _TRUSTED else None,
-        **{name: told[name] for name in ("drops_suspected", "duplicates", "clock_steps", "resolution_ns")},
+        "trust": quality["verdict"] if quality["verdict"] in _TRUSTED else None,
+        "trust_factor": quality["factor"] if quality["verdict"] in _TRUSTED else None,
+        **{name: quality[name] for name in ("drops_suspected", "duplicates", "clock_steps", "resolution_ns")},
     }
 
 
@@ -159,8 +159,8 @@ def _sums(analysis: Analysis) -> tuple[int, int, int]:
     """Life in ns of all directions that carried data or lost time, their lost time in ns, and the payload bytes."""
     life_ns = lost_ns = payload_bytes = 0
     sent = {side: f"{side}_unique_bytes" for side in SIDES}
-    told = analysis.connections.select("conn", life_ns=pl.col("last_ts_ns") - pl.col("first_ts_ns"), **sent)
-    for batch in beside(analysis.accounts, told, "conn"):
+    lives = analysis.connections.select("conn", life_ns=pl.col("last_ts_ns") - pl.col("first_ts_ns"), **sent)
+    for batch in beside(analysis.accounts, lives, "conn"):
         lost = batch.select(**{side: pl.sum_horizontal(_lost(side)) for side in SIDES})
         for side in SIDES:
             counts = (batch[side].fill_null(0) > 0) | (lost[side] > 0)

@@ -64,12 +64,12 @@ class Built:
         saved: dict[str, Any] = json.loads(place.read(BUILT) or b"{}")
         if saved.get("store_version") != STORE_VERSION:
             return cls()
-        return cls({name: (told[0], told[1]) for name, told in saved["partitions"].items()}, saved["rows"])
+        return cls({name: (fields[0], fields[1]) for name, fields in saved["partitions"].items()}, saved["rows"])
 
     def save(self, place: Place) -> None:
         """Save the state. Raises OutputUnwritable."""
-        told = {"store_version": STORE_VERSION, "partitions": self.partitions, "rows": self.rows}
-        place.write(BUILT, json.dumps(told, sort_keys=True).encode())
+        document = {"store_version": STORE_VERSION, "partitions": self.partitions, "rows": self.rows}
+        place.write(BUILT, json.dumps(document, sort_keys=True).encode())
 
 
 def build(
@@ -91,8 +91,8 @@ def build(
         OutputUnwritable: the disk is full, permission is denied, or a part is damaged.
     """
     built = Built.at(place)
-    there = place.names("parts")
-    captures = {name: _row(place, built, there, settings, name, known, lost) for name, known in sorted(registry.captures.items())}
+    part_sizes = place.names("parts")
+    captures = {name: _row(place, built, part_sizes, settings, name, known, lost) for name, known in sorted(registry.captures.items())}
     wanted = _partitions(captures)
     kept: set[str] = set()
     for number, (partition, names) in enumerate(wanted.items()):
@@ -106,7 +106,7 @@ def build(
         if progress is not None:
             progress((number + 1) / len(wanted))
     kept |= _of_files(place, built, registry, captures)
-    built.partitions = {name: told for name, told in built.partitions.items() if name in wanted or name.startswith(".")}
+    built.partitions = {name: built_from for name, built_from in built.partitions.items() if name in wanted or name.startswith(".")}
     built.rows = {each.part: built.rows[each.part] for each in captures.values() if each.part in built.rows}
     for name in place.names("tables"):
         if name not in kept:
@@ -123,20 +123,22 @@ class _Capture:
     part: str
 
 
-def _row(place: Place, built: Built, there: Mapping[str, int], settings: str, name: str, known: Known, lost: Mapping[str, str]) -> _Capture:
+def _row(
+    place: Place, built: Built, part_sizes: Mapping[str, int], settings: str, name: str, known: Known, lost: Mapping[str, str]
+) -> _Capture:
     """The row of a capture in `captures`."""
     from tcptrace_lab.analysis import capture_name  # noqa: PLC0415
 
     paths = known.places[0]
-    told = {"capture": name, "name": capture_name(paths), "path": paths[0], "files": len(paths), "file_bytes": known.size_bytes}
+    fields = {"capture": name, "name": capture_name(paths), "path": paths[0], "files": len(paths), "file_bytes": known.size_bytes}
     for by in (settings, known.made_by):
         part = part_name(by, name)
-        if by and part in there:
+        if by and part in part_sizes:
             if part not in built.rows:
                 with _opened(place, part) as opened:
                     built.rows[part] = opened.capture
-            return _Capture(built.rows[part] | told, part)
-    return _Capture({"state": "lost", "reason": lost.get(name, "it was not analyzed yet"), **told}, "")
+            return _Capture(built.rows[part] | fields, part)
+    return _Capture({"state": "lost", "reason": lost.get(name, "it was not analyzed yet"), **fields}, "")
 
 
 @contextlib.contextmanager
@@ -219,18 +221,18 @@ def table_types(table: Table) -> dict[str, pl.DataType]:
 def _write(place: Place, table: str, partition: str, frames: Iterable[pl.DataFrame]) -> list[str]:
     """Write one table of one partition, and return the files' names. A table without rows is one file, so that readers find its columns."""
     most = FILE_SLICES * parts.slice_rows(ARCHIVE_TABLES[table])
-    held: list[pl.DataFrame] = []
+    pending: list[pl.DataFrame] = []
     rows = 0
     names: list[str] = []
     for frame in frames:
-        held.append(frame)
+        pending.append(frame)
         rows += frame.height
         while rows >= most:
-            whole = pl.concat(held)
+            whole = pl.concat(pending)
             names.append(_file(place, f"tables/{table}/{partition}", len(names), whole.head(most)))
-            held, rows = [whole.slice(most)], rows - most
+            pending, rows = [whole.slice(most)], rows - most
     if rows or not names:
-        names.append(_file(place, f"tables/{table}/{partition}", len(names), pl.concat([_no_rows(table), *held])))
+        names.append(_file(place, f"tables/{table}/{partition}", len(names), pl.concat([_no_rows(table), *pending])))
     return names
 
 

@@ -50,7 +50,7 @@ WIDTHS_NS = (
 )
 """Possible widths of a time bucket. The smallest one that needs at most `BUCKETS` buckets is used."""
 
-_WAY = ("capture", "conn", "from_client")
+_DIRECTION = ("capture", "conn", "from_client")
 
 
 def overview(tables: Mapping[str, pl.LazyFrame], comparison: Comparison | None) -> dict[str, Any]:
@@ -61,19 +61,19 @@ def overview(tables: Mapping[str, pl.LazyFrame], comparison: Comparison | None) 
         comparison: comparison with another archive, if requested.
     """
     captures = tables["captures"].sort("first_ts_ns", "path", "capture", nulls_last=True).collect()
-    all_ways = transfers(tables).collect()
+    all_directions = transfers(tables).collect()
     places = captures.select("capture", at=pl.int_range(pl.len(), dtype=pl.Int64))
-    ways = all_ways.join(places, on="capture", how="left", maintain_order="left")
+    directions = all_directions.join(places, on="capture", how="left", maintain_order="left")
     width_ns, origin_ns = _buckets(captures)
     return {
-        "totals": _totals(tables, captures, ways),
+        "totals": _totals(tables, captures, directions),
         "captures": _captures(captures),
         "causes": _causes(tables),
         "findings": _findings(tables, places),
         "trend": _trend(tables, captures, width_ns, origin_ns),
-        "transfers": _columns(_worst(ways)),
-        "pairs": _pairs(ways, width_ns, origin_ns),
-        "outliers": _outliers(ways),
+        "transfers": _columns(_worst(directions)),
+        "pairs": _pairs(directions, width_ns, origin_ns),
+        "outliers": _outliers(directions),
         "problems": _problems(tables, places),
         "comparison": None if comparison is None else _comparison(comparison),
         "words": {"causes": dict(CAUSES), "metrics": {name: words for name, (words, _) in METRICS.items()}, "least_outliers": LEAST},
@@ -84,21 +84,21 @@ def _columns(frame: pl.DataFrame) -> dict[str, list[Any]]:
     return {name: column.to_list() for name, column in zip(frame.columns, frame.get_columns(), strict=True)}
 
 
-def _totals(tables: Mapping[str, pl.LazyFrame], captures: pl.DataFrame, ways: pl.DataFrame) -> dict[str, Any]:
+def _totals(tables: Mapping[str, pl.LazyFrame], captures: pl.DataFrame, directions: pl.DataFrame) -> dict[str, Any]:
     states = dict(sorted(captures.group_by("state").len().iter_rows()))
     files = dict(sorted(tables["files"].group_by("state").len().collect().iter_rows()))
     times = captures.select(pl.col("first_ts_ns").min().alias("first"), pl.col("last_ts_ns").max().alias("last")).row(0)
     sums = captures.select(pl.col("packets", "connections", "file_bytes", "life_ns", "lost_ns", "payload_bytes").fill_null(0).sum()).row(
         0, named=True
     )
-    pairs = ways.select(PAIR).unique().height
+    pairs = directions.select(PAIR).unique().height
     return {
         "states": states,
         "files": files,
         "first_ts_ns": times[0],
         "last_ts_ns": times[1],
         "pairs": pairs,
-        "transfers": ways.height,
+        "transfers": directions.height,
         **sums,
     }
 
@@ -199,17 +199,17 @@ def _trend(tables: Mapping[str, pl.LazyFrame], captures: pl.DataFrame, width_ns:
     }
 
 
-def _worst(ways: pl.DataFrame) -> pl.DataFrame:
-    most = ways.filter(pl.col("lost_ns") > 0).sort("lost_ns", *_WAY, descending=[True, False, False, True]).head(WORST)
+def _worst(directions: pl.DataFrame) -> pl.DataFrame:
+    most = directions.filter(pl.col("lost_ns") > 0).sort("lost_ns", *_DIRECTION, descending=[True, False, False, True]).head(WORST)
     return most.drop("capture", "data_segments", "syn_ns")
 
 
-def _pairs(ways: pl.DataFrame, width_ns: int, origin_ns: int) -> dict[str, Any]:
+def _pairs(directions: pl.DataFrame, width_ns: int, origin_ns: int) -> dict[str, Any]:
     """Host pairs, those that lost most time first. The first `SPARKED` have the share of lost time per bucket."""
-    by_cause = ways.filter(pl.col("cause").is_not_null()).group_by(*PAIR, "cause").agg(ns=pl.col("lost_ns").sum())
+    by_cause = directions.filter(pl.col("cause").is_not_null()).group_by(*PAIR, "cause").agg(ns=pl.col("lost_ns").sum())
     main = by_cause.sort("ns", "cause").group_by(PAIR, maintain_order=True).agg(pl.last("cause"))
     found = (
-        ways.group_by(PAIR)
+        directions.group_by(PAIR)
         .agg(
             connections=pl.struct("capture", "conn").n_unique(),
             captures=pl.col("capture").n_unique(),
@@ -225,7 +225,7 @@ def _pairs(ways: pl.DataFrame, width_ns: int, origin_ns: int) -> dict[str, Any]:
         .sort("lost_ns", *PAIR, descending=[True, False, False, False])
     )
     shown = found.head(PAIRS)
-    sparked = ways.join(shown.head(SPARKED).select(*PAIR, pair=pl.int_range(pl.len(), dtype=pl.Int64)), on=PAIR)
+    sparked = directions.join(shown.head(SPARKED).select(*PAIR, pair=pl.int_range(pl.len(), dtype=pl.Int64)), on=PAIR)
     shares = (
         sparked.filter(pl.col("first_ts_ns").is_not_null())
         .group_by("pair", bucket=_bucket(width_ns, origin_ns))
@@ -241,18 +241,18 @@ def _pairs(ways: pl.DataFrame, width_ns: int, origin_ns: int) -> dict[str, Any]:
     }
 
 
-def _outliers(ways: pl.DataFrame) -> dict[str, Any]:
-    found = outliers(ways)
-    names = ways.select(*_WAY, "at", *PAIR, "cause", "first_ts_ns")
-    told = found.join(names, on=_WAY, how="left", maintain_order="left")
-    groups = ways.group_by(*PAIR, "from_client").len()
-    return {**_columns(told.drop("capture")), "groups": groups.height, "large_groups": groups.filter(pl.col("len") >= LEAST).height}
+def _outliers(directions: pl.DataFrame) -> dict[str, Any]:
+    found = outliers(directions)
+    names = directions.select(*_DIRECTION, "at", *PAIR, "cause", "first_ts_ns")
+    found_rows = found.join(names, on=_DIRECTION, how="left", maintain_order="left")
+    groups = directions.group_by(*PAIR, "from_client").len()
+    return {**_columns(found_rows.drop("capture")), "groups": groups.height, "large_groups": groups.filter(pl.col("len") >= LEAST).height}
 
 
 def _problems(tables: Mapping[str, pl.LazyFrame], places: pl.DataFrame) -> dict[str, Any]:
-    told = tables["problems"].sort("loses_data", "path", "what", "capture", descending=[True, False, False, False]).collect()
-    shown = told.head(PROBLEMS).join(places, on="capture", how="left", maintain_order="left")
-    return {**_columns(shown.select("at", "path", "what", "frame", "count", "loses_data")), "total": told.height}
+    problems = tables["problems"].sort("loses_data", "path", "what", "capture", descending=[True, False, False, False]).collect()
+    shown = problems.head(PROBLEMS).join(places, on="capture", how="left", maintain_order="left")
+    return {**_columns(shown.select("at", "path", "what", "frame", "count", "loses_data")), "total": problems.height}
 
 
 def _comparison(comparison: Comparison) -> dict[str, Any]:

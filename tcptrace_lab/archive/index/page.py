@@ -52,10 +52,10 @@ def write(place: Place, baseline: str | None) -> Comparison | None:
     return comparison
 
 
-def render(told: Mapping[str, Any]) -> str:
+def render(contents: Mapping[str, Any]) -> str:
     """The page as HTML text. Lone surrogates (from file names that are not UTF-8) become backslash escapes."""
     script = _static("index.js")
-    data = {**told, "colours": CAUSE_COLOURS}
+    data = {**contents, "colours": CAUSE_COLOURS}
     environment = Environment(
         loader=FileSystemLoader(_HERE / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -64,8 +64,8 @@ def render(told: Mapping[str, Any]) -> str:
         style=Markup(_REPORT_STYLE.read_text(encoding="utf-8") + _static("index.css")),  # noqa: S704  (ours)
         script=Markup(script),  # noqa: S704  (ours)
         data=base64.b64encode(zlib.compress(json.dumps(data, separators=(",", ":"), allow_nan=False).encode())).decode("ascii"),
-        totals=told["totals"],
-        comparison=told["comparison"],
+        totals=contents["totals"],
+        comparison=contents["comparison"],
     )
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 

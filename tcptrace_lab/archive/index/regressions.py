@@ -72,13 +72,13 @@ class Change:
     @property
     def words(self) -> str:
         """The change in one line."""
-        said = numbers.rate if self.metric == "rate_bps" else lambda value: numbers.duration(round(value))
-        way = f"{self.client} → {self.server}:{self.port}" if self.from_client else f"{self.server}:{self.port} → {self.client}"
+        format_value = numbers.rate if self.metric == "rate_bps" else lambda value: numbers.duration(round(value))
+        direction = f"{self.client} → {self.server}:{self.port}" if self.from_client else f"{self.server}:{self.port} → {self.client}"
         name, bad = METRICS[self.metric]
         verb = "lower" if bad < 0 else "longer"
         return (
-            f"{way}: {name} {self.ratio:.3g} times {verb}: {said(self.before)} (n = {self.n_before}) before, "
-            f"{said(self.now)} (n = {self.n_now}) now; {self.severity}"
+            f"{direction}: {name} {self.ratio:.3g} times {verb}: {format_value(self.before)} (n = {self.n_before}) before, "
+            f"{format_value(self.now)} (n = {self.n_now}) now; {self.severity}"
         )
 
 
@@ -136,7 +136,7 @@ def compare(now: Mapping[str, pl.LazyFrame], baseline: str) -> Comparison:
             continue
         compared += 1
         found.append(_change(key, metric, before, after))
-    return Comparison(baseline, _told(found), compared, too_few)
+    return Comparison(baseline, _listed_changes(found), compared, too_few)
 
 
 def _both(old: pl.DataFrame, new: pl.DataFrame) -> Iterator[tuple[tuple[Any, ...], str, NDArray[np.float64], NDArray[np.float64]]]:
@@ -183,7 +183,7 @@ def p_value(old: NDArray[np.float64], new: NDArray[np.float64]) -> float:
     return math.erfc(z / math.sqrt(2))
 
 
-def _told(found: list[Change]) -> tuple[Change, ...]:
+def _listed_changes(found: list[Change]) -> tuple[Change, ...]:
     """The changes that are significant (Benjamini-Hochberg) and at least `LEAST_RATIO` worse; the worst first."""
     ordered = sorted(found, key=lambda change: change.p)
     last = max((place for place, change in enumerate(ordered) if change.p <= FALSE_ALARMS * (place + 1) / len(ordered)), default=-1)

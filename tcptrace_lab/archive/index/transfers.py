@@ -43,14 +43,14 @@ def transfers(tables: Mapping[str, pl.LazyFrame]) -> pl.LazyFrame:
         .group_by(_KEY, maintain_order=True)
         .agg(lost_ns=pl.col("cause_ns").sum(), cause=pl.col("cause").last(), cause_ns=pl.col("cause_ns").last())
     )
-    told = pl.concat(sides).join(lost, on=_KEY, how="left").with_columns(pl.col("lost_ns", "cause_ns").fill_null(0))
-    return told.filter((pl.col("payload_bytes") > 0) | (pl.col("lost_ns") > 0)).sort(_KEY)
+    rows = pl.concat(sides).join(lost, on=_KEY, how="left").with_columns(pl.col("lost_ns", "cause_ns").fill_null(0))
+    return rows.filter((pl.col("payload_bytes") > 0) | (pl.col("lost_ns") > 0)).sort(_KEY)
 
 
 def _side(side: str, *, from_client: bool) -> list[pl.Expr]:
     sent_ns = pl.col(f"{side}_last_data_ts_ns") - pl.col(f"{side}_first_data_ts_ns")
     rate_bps = pl.col(f"{side}_unique_bytes") * BITS_PER_BYTE / (sent_ns / NS_PER_S)
-    told = (sent_ns > 0) & (pl.col(f"{side}_data_segments") >= LEAST_SEGMENTS)
+    is_listed = (sent_ns > 0) & (pl.col(f"{side}_data_segments") >= LEAST_SEGMENTS)
     return [
         pl.col("capture", "conn"),
         pl.lit(from_client).alias("from_client"),
@@ -58,7 +58,7 @@ def _side(side: str, *, from_client: bool) -> list[pl.Expr]:
         (pl.col("last_ts_ns") - pl.col("first_ts_ns")).alias("life_ns"),
         pl.col(f"{side}_unique_bytes").alias("payload_bytes"),
         pl.col(f"{side}_data_segments").alias("data_segments"),
-        pl.when(told).then(rate_bps).alias("rate_bps"),
+        pl.when(is_listed).then(rate_bps).alias("rate_bps"),
         pl.col(f"{side}_rtt_p50_ns").alias("rtt_ns"),
         pl.col("syn_to_synack_ns").alias("syn_ns"),
         pl.when(pl.col(f"{side}_payload_bytes") > 0)

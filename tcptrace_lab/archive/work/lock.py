@@ -53,7 +53,7 @@ PAUSE_S = 2.0
 
 
 @contextlib.contextmanager
-def held(place: Place) -> Iterator[None]:
+def hold_lock(place: Place) -> Iterator[None]:
     """Hold the lock of an archive while the block runs.
 
     Raises:
@@ -82,7 +82,7 @@ def _in_folder(place: Place) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            raise _busy(place, _told(path)) from error
+            raise _busy(place, _read_holder(path)) from error
         with contextlib.suppress(OSError):  # informational only: a full disk need not end the run here
             file.truncate(0)
             file.write(_holder())
@@ -94,12 +94,12 @@ def _in_folder(place: Place) -> Iterator[None]:
                 file.truncate(0)
 
 
-def _told(path: Path) -> str:
+def _read_holder(path: Path) -> str:
     """The holder's description in the lock file; empty if it does not appear in time. A new holder writes it just after locking."""
     for _ in range(LOOKS):
-        told = path.read_text(encoding="utf-8", errors="replace")
-        if told:
-            return told
+        text = path.read_text(encoding="utf-8", errors="replace")
+        if text:
+            return text
         time.sleep(LOOK_S)
     return ""
 
@@ -143,28 +143,28 @@ def _met(place: Place, own: str) -> str | None:
     """The lock object of another run: of the holder, or else of a run that requests the lock. Stale objects are removed."""
     met = None
     for name in place.names(ANNOUNCED):
-        told = place.read(name) if name != own else None
-        if told is None:
+        content = place.read(name) if name != own else None
+        if content is None:
             continue
         try:
-            known = json.loads(told)
-            gone, holds = time.time() - known["renewed"] >= STALE_S, known["holds"]
+            description = json.loads(content)
+            is_stale, holds = time.time() - description["renewed"] >= STALE_S, description["holds"]
         except (ValueError, KeyError, TypeError):
             continue  # not written by a run
-        if gone:
+        if is_stale:
             place.remove(name)
         elif met is None or holds:
-            met = told.decode()
+            met = content.decode()
     return met
 
 
 def _busy(place: Place, holder: str) -> UsageError:
     remedy = "wait for it, or name another folder"
     try:
-        told = json.loads(holder)
-        who = f"process {told['process']} on {told['host']}, since {told['since']}"
-        if "renewed" in told:
-            remedy += f"; if it was killed, it holds the archive for {max(STALE_S - time.time() + told['renewed'], 0):.0f} s more"
+        description = json.loads(holder)
+        who = f"process {description['process']} on {description['host']}, since {description['since']}"
+        if "renewed" in description:
+            remedy += f"; if it was killed, it holds the archive for {max(STALE_S - time.time() + description['renewed'], 0):.0f} s more"
     except (ValueError, KeyError, TypeError):
         who = "another process"
     return UsageError("another run writes this archive", where=f"{place.root}, {who}", remedy=remedy)

@@ -153,8 +153,8 @@ def _analyzed(task: Analyze, paths: list[str], target: storage.Place) -> tuple[s
     sentence = _write_report(analysis, name, target, task.capture) if task.reports else verdict.sentence(analysis)
     state = "whole" if analysis.loss is None else "part"
     reason = "" if analysis.loss is None else analysis.loss.what
-    told = rows.capture_row(analysis, sentence) | {"state": state, "reason": reason or None}
-    _write(target, task, told | {"report": report_name(task.capture) if task.reports else None}, rows.tables(analysis, paths))
+    row = rows.capture_row(analysis, sentence) | {"state": state, "reason": reason or None}
+    _write(target, task, row | {"report": report_name(task.capture) if task.reports else None}, rows.tables(analysis, paths))
     return state, reason
 
 
@@ -170,9 +170,9 @@ def _write_report(analysis: Analysis, name: str, target: storage.Place, capture:
 
     from tcptrace_lab import report  # noqa: PLC0415  (the figures' library is the slowest import of all)
 
-    told = report.data(replace(analysis, name=name), room=report.AMONG_MANY)
-    target.write(report_name(capture), report.render(told, scripts="shared").encode())
-    return told["headline"]["sentence"]
+    contents = report.data(replace(analysis, name=name), room=report.AMONG_MANY)
+    target.write(report_name(capture), report.render(contents, scripts="shared").encode())
+    return contents["headline"]["sentence"]
 
 
 def _failed(reason: str) -> dict[str, Any]:

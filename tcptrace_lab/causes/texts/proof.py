@@ -18,11 +18,11 @@ class Value(NamedTuple):
     """One value of a proof.
 
     Attributes:
-        told: row of `schema.STALLS` → text; None if unknown.
+        text_of: row of `schema.STALLS` → text; None if unknown.
         frame: column of the row with a further frame that shows it; empty if the frames at the ends of the wait show it.
     """
 
-    told: Callable[[Mapping[str, Any]], str | None]
+    text_of: Callable[[Mapping[str, Any]], str | None]
     frame: str = ""
 
 

@@ -90,10 +90,10 @@ def analyze(
         words = None if quiet else say
         named = files[:1] if pair else files
         analysis = analyze_paths(named, connection=connection, where=where, progress=shown.segments, say=words)
-        beside = analyze_paths(files[1:], progress=shown.segments, say=words) if pair else None
+        second = analyze_paths(files[1:], progress=shown.segments, say=words) if pair else None
         if whatif:
             analysis = _modelled(analysis, shown, quiet=quiet)
-        between = compare(analysis, beside, shown, where) if beside else None
+        between = compare(analysis, second, shown, where) if second else None
         if json_path is not None:
             shown.doing("writing the JSON")
             with output.opened(json_path) as stream:
@@ -106,8 +106,8 @@ def analyze(
         written = _write_report(analysis, report, between)
     if not quiet:
         _tell(analysis, written, between)
-    if beside is not None and beside.loss is not None and analysis.loss is None:
-        raise beside.loss
+    if second is not None and second.loss is not None and analysis.loss is None:
+        raise second.loss
     return _exit_code(analysis, fail_on)
 
 
@@ -156,8 +156,8 @@ def _tell(analysis: Analysis, report: str, between: Pair | None) -> None:
         pair.show(between)
         connections.show_findings_of_first(analysis)
     lost = [problem for problem in analysis.problems if problem["loses_data"]]
-    told_at_the_end = lost if len(lost) == 1 and lost[0]["count"] == 1 else []  # by the line that explains the exit code
-    problems = [problem for problem in analysis.problems if problem not in told_at_the_end]
+    told_by_exit_line = lost if len(lost) == 1 and lost[0]["count"] == 1 else []  # by the line that explains the exit code
+    problems = [problem for problem in analysis.problems if problem not in told_by_exit_line]
     for problem in problems[:NOTES]:
         times = f" ({problem['count']:,} times)" if problem["count"] > 1 else ""
         say(f"note: {problem['what']}{times}: {place(problem['path'], problem['frame'], problem['offset'])}")

@@ -43,7 +43,7 @@ def annotate(file: File, path: Output = None, quiet: Quiet = False, _debug: Debu
             try:
                 analysis = analyze(capture.path, progress=shown.segments, say=None if quiet else say)
             except CaptureUnreadable as error:
-                error.where = capture.told(error.where)
+                error.where = capture.remarks(error.where)
                 raise
             target = path or str(output.reports() / f"{capture_name([file])}-annotated.pcapng")
             output.check(target, [file])
@@ -53,7 +53,7 @@ def annotate(file: File, path: Output = None, quiet: Quiet = False, _debug: Debu
     if not quiet:
         _tell(analysis, target, without)
     if analysis.loss is not None:
-        raise ReadInPart(analysis.loss.what, where=capture.told(analysis.loss.where), remedy=analysis.loss.remedy)
+        raise ReadInPart(analysis.loss.what, where=capture.remarks(analysis.loss.where), remedy=analysis.loss.remedy)
     return EXIT_DONE
 
 

@@ -150,11 +150,11 @@ def _exit_code(comparison: Comparison, loss: ReadInPart | None, fail_on: list[Fa
     from tcptrace_lab.findings.finding import Severity  # noqa: PLC0415
 
     least = min((Severity.named(one) for one in fail_on if one not in {Failure.REGRESSION, Failure.DIFFERENCE}), default=None)
-    came = [kind for kind in comparison.findings if CAME in kind.states]
+    appeared = [kind for kind in comparison.findings if CAME in kind.states]
     met = [
         *(comparison.regressions if Failure.REGRESSION in fail_on else ()),
         *(comparison.differences if Failure.DIFFERENCE in fail_on else ()),
-        *(kind.id for kind in came if least is not None and kind.severity >= least),
+        *(kind.id for kind in appeared if least is not None and kind.severity >= least),
     ]
     if not met and not quiet and {Failure.REGRESSION, Failure.DIFFERENCE} & set(fail_on) and not comparison.tested:
         say("note: --fail-on cannot fail: with one value each, nothing is significant; capture each case several times")

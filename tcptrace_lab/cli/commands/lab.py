@@ -64,10 +64,10 @@ def keys(_debug: Debug = False) -> int:
     from tcptrace_lab.lab.studies.experiment_keys import KEYS  # noqa: PLC0415
 
     for key in KEYS.values():
-        told = f"one of {', '.join(key.choices)}" if key.choices else str(key.type)
+        values = f"one of {', '.join(key.choices)}" if key.choices else str(key.type)
         default = "" if key.default is None else f"; else {key.default_words}"
         only = f" [{', '.join(key.kinds)}]" if key.kinds else ""
-        sys.stdout.write(f"{key.name}: {told}{default}{only}\n    {key.meaning}\n")
+        sys.stdout.write(f"{key.name}: {values}{default}{only}\n    {key.meaning}\n")
     return EXIT_DONE
 
 

@@ -85,12 +85,12 @@ def simulate(
         "nodelay": nodelay,
         "phase": phase,
     }
-    way = {"rate": rate, "delay": delay, "framing": framing}
+    path_options = {"rate": rate, "delay": delay, "framing": framing}
     asked = {
         "client": hosts | {"program": client, "stack": client_stack or stack},
         "server": hosts | {"program": server, "stack": server_stack or stack},
-        "forward": way | {"loss": loss, "lose": _numbers(lose), "seed": seed},
-        "backward": way,
+        "forward": path_options | {"loss": loss, "lose": _numbers(lose), "seed": seed},
+        "backward": path_options,
         "mss_bytes": mss,
         "open_window": warm,
         "until": until,
@@ -102,7 +102,7 @@ def simulate(
         from tcptrace_lab.stacks import simulate as run_model  # noqa: PLC0415
         from tcptrace_lab.stacks.events import TooManyEvents  # noqa: PLC0415
 
-        setting = declared(_merged(_read(file), _said(asked)))
+        setting = declared(_merged(_read(file), _given_options(asked)))
         where, medium = _choices(at, link)
         shown.doing("simulating")
         try:
@@ -158,9 +158,9 @@ def _read(file: str) -> dict[str, Any]:
         raise UsageError(f"the setting is not TOML: {error}", where=file) from error
 
 
-def _said(options: dict[str, Any]) -> dict[str, Any]:
+def _given_options(options: dict[str, Any]) -> dict[str, Any]:
     """Options that were given: what is empty or off was not."""
-    found = {key: _said(value) if isinstance(value, dict) else value for key, value in options.items()}
+    found = {key: _given_options(value) if isinstance(value, dict) else value for key, value in options.items()}
     return {key: value for key, value in found.items() if value}
 
 

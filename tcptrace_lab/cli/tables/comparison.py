@@ -30,7 +30,7 @@ FINDINGS = 10
 
 LEGEND = "→ data from the client, ← data from the server; ± half of the 95% confidence interval; n.s.: not significant"
 
-_WAYS = {"client": "→", "server": "←", None: " "}
+_ARROWS = {"client": "→", "server": "←", None: " "}
 _NAME, _CELL, _CHANGE, _CHANCE = 20, 17, 7, 15
 """Widths of the columns: they are 80 together with four blanks."""
 
@@ -55,8 +55,8 @@ def show(comparison: Comparison) -> None:
         for place in range(min(len(comparison.lanes), SERVICES)):
             counts = texts.connections_of(comparison.lanes[place])
             shown = [0, group] if group else [0]
-            told = ", ".join(f"{texts.letter(one)} {counts[one]}" for one in shown)
-            stderr.print(Text(f"\n{texts.service_name(comparison.lanes[place])} (connections: {told})"))
+            counts_text = ", ".join(f"{texts.letter(one)} {counts[one]}" for one in shown)
+            stderr.print(Text(f"\n{texts.service_name(comparison.lanes[place])} (connections: {counts_text})"))
             stderr.print(_service(comparison, place, shown))
         if comparison.lanes:
             stderr.print(Text(LEGEND))
@@ -95,13 +95,13 @@ def _largest(ledger: tuple[Compared, ...]) -> list[Compared]:
 
 
 def _side(one: Compared) -> str | None:
-    return one.key[0] if isinstance(one.key, tuple) else FIGURES[one.key].way
+    return one.key[0] if isinstance(one.key, tuple) else FIGURES[one.key].direction
 
 
 def _cells(one: Compared, groups: list[int]) -> list[str]:
     kind = texts.kind_of(one)
     name = one.key[1] if isinstance(one.key, tuple) else FIGURES[one.key].title
-    cells = [f"{_WAYS[_side(one)]} {name}"]
+    cells = [f"{_ARROWS[_side(one)]} {name}"]
     for group in groups:
         if one.shares:
             share = one.shares[group]
@@ -117,8 +117,8 @@ def _cells(one: Compared, groups: list[int]) -> list[str]:
 def _findings(comparison: Comparison, group: int) -> None:
     """Which findings came, went and stayed."""
     stderr = console()
-    told = [kind for kind in comparison.findings if kind.states[group - 1] != ABSENT]
-    if not told:
+    listed = [kind for kind in comparison.findings if kind.states[group - 1] != ABSENT]
+    if not listed:
         stderr.print(Text("\nno finding in either"))
         return
     table = plain_table()
@@ -126,10 +126,10 @@ def _findings(comparison: Comparison, group: int) -> None:
     stderr.print()
     for heading in ("finding", "", texts.letter(0), texts.letter(group)):
         table.add_column(heading, no_wrap=heading != "")
-    for kind in told[:FINDINGS]:
+    for kind in listed[:FINDINGS]:
         cells = [kind.states[group - 1], texts.kind_name(kind)]
         cells += [texts.in_group_words(kind.groups[one], size) for one, size in zip((0, group), sizes, strict=True)]
         table.add_row(*map(Text, cells))
     stderr.print(table)
-    if len(told) > FINDINGS:
-        stderr.print(Text(f"and {len(told) - FINDINGS} more kinds of finding, in the report and the JSON"))
+    if len(listed) > FINDINGS:
+        stderr.print(Text(f"and {len(listed) - FINDINGS} more kinds of finding, in the report and the JSON"))

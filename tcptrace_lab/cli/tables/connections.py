@@ -40,7 +40,7 @@ FINDINGS_SPELLED_OUT = 3
 LINE_ROWS, LINE_NOTES = 1_000, 5
 """Connections that are looked at for what their line leaves for data, and lines (and connections in one) that are told of it."""
 
-WAY_LEGEND = "direction: the connection's number; → data from the client, ← data from the server"
+DIRECTION_LEGEND = "direction: the connection's number; → data from the client, ← data from the server"
 
 _ENDPOINT_MIN, _ENDPOINT_MAX = 12, 47
 """Width of an address with its port: of the shortened, and of the longest IPv6 one."""
@@ -100,7 +100,7 @@ def _show_findings(findings: Sequence[Finding], rows: pl.DataFrame, stderr: Cons
     if unsaid > 0:
         stderr.print(Text(f"and {unsaid} more finding{'s' if unsaid > 1 else ''}, in the report"))
     if any(finding.conn is not None for finding in findings[:FINDING_ROWS]):
-        stderr.print(Text(WAY_LEGEND))
+        stderr.print(Text(DIRECTION_LEGEND))
 
 
 def refusals(connections: pl.LazyFrame) -> str:
@@ -149,22 +149,22 @@ def behaviour_notes(rows: pl.DataFrame, resolution_ns: int) -> list[str]:
 
 def rate_notes(rows: pl.DataFrame) -> list[str]:
     """`connection 3 →: the sender reached …`: how fast both ends are, of the larger direction of these connections."""
-    told = ((row, rates.sentence(row)) for row in _larger_ways(rows))
-    return [f"connection {row['conn']} {'→' if row['from_client'] else '←'}: {words}" for row, words in told if words]
+    rate_lines = ((row, rates.sentence(row)) for row in _larger_directions(rows))
+    return [f"connection {row['conn']} {'→' if row['from_client'] else '←'}: {words}" for row, words in rate_lines if words]
 
 
 def nothing_to_report(rows: pl.DataFrame) -> str:
     """What is said without any finding: what bounds the largest of these rows of `schema.CONNECTIONS`, where that is known."""
-    said = "no finding: no fixable cause took 5% or more of any direction's time"
-    reached = [rates.reached(row) for row in _larger_ways(rows.head(1))]
-    return f"{said}; connection {rows.item(0, 'conn')} reached {reached[0]}" if reached and reached[0] else said
+    summary = "no finding: no fixable cause took 5% or more of any direction's time"
+    reached = [rates.reached(row) for row in _larger_directions(rows.head(1))]
+    return f"{summary}; connection {rows.item(0, 'conn')} reached {reached[0]}" if reached and reached[0] else summary
 
 
-def _larger_ways(rows: pl.DataFrame) -> list[dict[str, Any]]:
+def _larger_directions(rows: pl.DataFrame) -> list[dict[str, Any]]:
     """Rows of `schema.RATES`, one for each of these rows of `schema.CONNECTIONS` with data, in their order: its larger direction."""
-    by_way = {(row["conn"], row["from_client"]): row for row in rates.table(rows.sort("conn")).iter_rows(named=True)}
+    by_direction = {(row["conn"], row["from_client"]): row for row in rates.table(rows.sort("conn")).iter_rows(named=True)}
     larger = ((row["conn"], row["client_payload_bytes"] >= row["server_payload_bytes"]) for row in rows.iter_rows(named=True))
-    return [by_way[way] for way in larger if way in by_way]
+    return [by_direction[direction] for direction in larger if direction in by_direction]
 
 
 def line_notes(connections: pl.DataFrame) -> list[str]:
@@ -172,12 +172,12 @@ def line_notes(connections: pl.DataFrame) -> list[str]:
 
     Ethernet's cost is told in report and JSON alone: there it is what everybody reckons with.
     """
-    told: dict[str, list[int]] = {}
+    by_text: dict[str, list[int]] = {}
     for row in connections.filter(pl.col("line") == "atm").iter_rows(named=True):
         words = link_overhead.best(row, max(_SIDES, key=lambda side: row[f"{side}_payload_bytes"]))
         if words:
-            told.setdefault(f"{link_overhead.name(row)}: {words}", []).append(row["conn"])
-    notes = [f"connection{'s' if len(conns) > 1 else ''} {_numbers(conns)}: {words}" for words, conns in told.items()]
+            by_text.setdefault(f"{link_overhead.name(row)}: {words}", []).append(row["conn"])
+    notes = [f"connection{'s' if len(conns) > 1 else ''} {_numbers(conns)}: {words}" for words, conns in by_text.items()]
     return notes[:LINE_NOTES]
 
 
@@ -193,9 +193,9 @@ def _findings(findings: Sequence[Finding]) -> Table:
         table.add_column(heading, justify="right" if heading == "share" else "left", no_wrap=bool(heading))
     spelled_out = 0
     for finding in mendable_first(findings)[:FINDING_ROWS]:
-        way = "" if finding.conn is None else f"{finding.conn} {'→' if finding.from_client else '←'}"
+        direction = "" if finding.conn is None else f"{finding.conn} {'→' if finding.from_client else '←'}"
         share = "" if finding.cost_share is None else f"{finding.cost_share:.0%}"
-        cells = (str(finding.severity), str(finding.confidence), way, share, printable(finding.title))
+        cells = (str(finding.severity), str(finding.confidence), direction, share, printable(finding.title))
         table.add_row(*(Text(cell) for cell in cells))
         if finding.severity > Severity.INFO and spelled_out < FINDINGS_SPELLED_OUT:
             spelled_out += 1

@@ -83,9 +83,9 @@ def _line(group: list[Difference]) -> str:
         place.append(f"frame {first.frame}")
     elif first.from_client is not None:
         place.append("client" if first.from_client else "server")
-    said = "; ".join(f"{one.item}: ours {_value(one.ours, one.item)}, {one.tool} {_value(one.theirs, one.item)}" for one in group)
+    values = "; ".join(f"{one.item}: ours {_value(one.ours, one.item)}, {one.tool} {_value(one.theirs, one.item)}" for one in group)
     words = f" ({first.words})" if first.words else ""
-    return printable(f"{', '.join(place)}: {said}{words}")
+    return printable(f"{', '.join(place)}: {values}{words}")
 
 
 def _value(value: object, item: str) -> str:

@@ -20,43 +20,43 @@ LEAST_SHARE = 0.02
 ARROWS = {"client_to_server": "→", "server_to_client": "←"}
 
 
-def show(laid: Laid) -> None:
+def show(compared: Laid) -> None:
     """Print them to stderr: time, causes by direction, and what became of the stall."""
-    every = (laid.original, *laid.replays)
+    every = (compared.original, *compared.replays)
     table, out = plain_table(), console()
     table.add_column("")
     for one in every:
         table.add_column(Text(printable(one.name)), justify="right", overflow="fold")
     table.add_row("time", *(duration_s(one.duration_s) for one in every))
-    for way in DIRECTIONS:
-        for cause in _causes(every, way):
-            table.add_row(f"{ARROWS[way]} {cause}", *(duration_s(one.ledger_s[way].get(cause, 0.0)) for one in every))
+    for direction in DIRECTIONS:
+        for cause in _causes(every, direction):
+            table.add_row(f"{ARROWS[direction]} {cause}", *(duration_s(one.ledger_s[direction].get(cause, 0.0)) for one in every))
     out.print(table)
-    for line in verdict(laid):
+    for line in verdict(compared):
         out.print(Text(line))
 
 
-def _causes(every: tuple[Figures, ...], way: str) -> list[str]:
-    names = {cause for one in every for cause, spent in one.ledger_s[way].items() if spent >= LEAST_SHARE * one.duration_s}
-    return sorted(names, key=lambda cause: -every[0].ledger_s[way].get(cause, 0.0))
+def _causes(every: tuple[Figures, ...], direction: str) -> list[str]:
+    names = {cause for one in every for cause, spent in one.ledger_s[direction].items() if spent >= LEAST_SHARE * one.duration_s}
+    return sorted(names, key=lambda cause: -every[0].ledger_s[direction].get(cause, 0.0))
 
 
-def verdict(laid: Laid) -> list[str]:
+def verdict(compared: Laid) -> list[str]:
     """What became of the stall, in words."""
-    told = laid.stall
-    if told is None:
+    stall = compared.stall
+    if stall is None:
         return ["No TCP cause took 5% or more of the original's time."]
-    where = f"{told.family} of the {'client' if told.direction == 'client_to_server' else 'server'}"
+    where = f"{stall.family} of the {'client' if stall.direction == 'client_to_server' else 'server'}"
     lines = []
-    for one in laid.replays:
-        held_s = one.held_s(told.family, told.direction)
-        spent = f"{duration_s(held_s)} instead of {duration_s(told.seconds)}"
+    for one in compared.replays:
+        held_s = one.held_s(stall.family, stall.direction)
+        spent = f"{duration_s(held_s)} instead of {duration_s(stall.seconds)}"
         if one.name == "replay":
-            came = "came back" if laid.returned() else f"did not come back within {RETURN_WITHIN:.0%}"
-            lines.append(f"The stall ({where}) {came}: {spent}.")
+            duration_words = "came back" if compared.returned() else f"did not come back within {RETURN_WITHIN:.0%}"
+            lines.append(f"The stall ({where}) {duration_words}: {spent}.")
         else:
-            gone = "fixed it" if laid.cured(one) else f"left more than {CURED_LEFT:.0%} of it"
-            change_s = laid.original.duration_s - one.duration_s
+            cure_words = "fixed it" if compared.cured(one) else f"left more than {CURED_LEFT:.0%} of it"
+            change_s = compared.original.duration_s - one.duration_s
             took = f"the transfer took {duration_s(abs(change_s))} {'less' if change_s >= 0 else 'more'}"
-            lines.append(f"{printable(one.name)} {gone}: {spent}; {took}.")
+            lines.append(f"{printable(one.name)} {cure_words}: {spent}; {took}.")
     return lines

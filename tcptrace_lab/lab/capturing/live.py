@@ -113,7 +113,7 @@ def _interface(line: str) -> Interface:
 
 
 def record(
-    request: Request, path: Path, progress: Callable[[int], None] | None = None, begun: Callable[[], None] | None = None
+    request: Request, path: Path, progress: Callable[[int], None] | None = None, on_start: Callable[[], None] | None = None
 ) -> Recorded:
     """Capture until a limit of the request, or until SIGINT (Ctrl-C) or SIGTERM. The files are then complete.
 
@@ -121,7 +121,7 @@ def record(
         request: what to capture.
         path: the file; files of a ring have a number and a time before the suffix.
         progress: called periodically with the number of packets.
-        begun: called when the capture has started.
+        on_start: called when the capture has started.
 
     Raises:
         MissingTool: dumpcap is not installed.
@@ -133,8 +133,8 @@ def record(
             dumpcap.await_start(interrupted.is_set)
             if not dumpcap.opened:
                 raise KeyboardInterrupt
-            if begun is not None:
-                begun()
+            if on_start is not None:
+                on_start()
             _follow(dumpcap, progress, interrupted)
         except CaptureError as error:
             raise _explained(dumpcap, request, path) from error
@@ -150,12 +150,12 @@ def record(
 def _follow(dumpcap: Dumpcap, progress: Callable[[int], None] | None, interrupted: threading.Event) -> None:
     """Report progress until dumpcap ends, or stop it when interrupted."""
 
-    def told() -> bool:
+    def has_ended() -> bool:
         if progress is not None and (numbers := _TOLD.findall(dumpcap.words[-_LAST_WORDS:].replace("\r", "\n"))):
             progress(int(numbers[-1]))
         return interrupted.is_set()
 
-    dumpcap.read_until(told, None)
+    dumpcap.read_until(has_ended, None)
 
 
 def _explained(dumpcap: Dumpcap, request: Request, path: Path) -> LabFailed | UsageError:

@@ -92,7 +92,7 @@ _SPENT = (APPLICATION, PEER, "blocked")
 def _state(info: dict[str, Any], doing: dict[str, bool], *, nodelay: bool) -> str:
     in_flight = info["tcpi_bytes_sent"] - info["tcpi_bytes_retrans"] - max(info["tcpi_bytes_acked"] - 1, 0)  # the SYN counts as a byte
     if info["tcpi_notsent_bytes"]:
-        return _held(info, in_flight, nodelay=nodelay)
+        return _limit(info, in_flight, nodelay=nodelay)
     if info["tcpi_ca_state"] in REPAIRING:
         return LOSS
     if in_flight > 0 and doing["blocked"]:
@@ -102,7 +102,7 @@ def _state(info: dict[str, Any], doing: dict[str, bool], *, nodelay: bool) -> st
     return APPLICATION if in_flight <= 0 and doing[APPLICATION] else ON_THE_WAY
 
 
-def _held(info: dict[str, Any], in_flight: int, *, nodelay: bool) -> str:
+def _limit(info: dict[str, Any], in_flight: int, *, nodelay: bool) -> str:
     """What limits the sender while it has unsent bytes."""
     waiting, full = info["tcpi_notsent_bytes"], info["tcpi_snd_mss"]
     if info["tcpi_snd_wnd"] - in_flight < min(full, waiting):

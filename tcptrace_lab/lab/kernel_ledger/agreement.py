@@ -11,7 +11,7 @@ import polars as pl
 
 from tcptrace_lab.engine.segments import read
 from tcptrace_lab.lab.kernel_ledger.both_ends import QUEUE, joined, within
-from tcptrace_lab.lab.kernel_ledger.causes import said
+from tcptrace_lab.lab.kernel_ledger.causes import allowed_causes
 from tcptrace_lab.lab.kernel_ledger.events import TRANSMIT
 from tcptrace_lab.lab.kernel_ledger.ledger import LEDGER, write_ledger
 from tcptrace_lab.lab.kernel_ledger.sockets import SEQ_SPACE
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from tcptrace_lab.engine.segments import Tables
     from tcptrace_lab.lab.kernel_ledger.both_ends import Spans
-    from tcptrace_lab.lab.kernel_ledger.causes import Said
+    from tcptrace_lab.lab.kernel_ledger.causes import AllowedCauses
 
 SENDER, RECEIVER = "sender", "receiver"
 IDLE = "idle"
@@ -37,7 +37,7 @@ class Piece:
 
     Attributes:
         at: whose capture: the sender's or the receiver's.
-        said: what the kernel says.
+        allowed: what the kernel says.
         gates: the kernel's own words, those that opened last in front.
         cause: what the ledger of the capture says.
         frame_before, frame_after: of the capture's wait.
@@ -48,7 +48,7 @@ class Piece:
     conn: int
     start_ns: int
     end_ns: int
-    said: Said
+    allowed: AllowedCauses
     gates: str
     cause: str
     frame_before: int | None
@@ -65,7 +65,7 @@ class KernelSpan(NamedTuple):
 
     start_ns: int
     end_ns: int
-    said: Said
+    allowed: AllowedCauses
     gates: str
 
 
@@ -114,7 +114,7 @@ def _directions(tables: Tables, *, all_directions: bool) -> Iterator[_Direction]
 def seen_by_sender(kernel: pl.DataFrame) -> Iterator[KernelSpan]:
     """Rows that are compared, as they are: a capture at the sender has the kernel's own times."""
     for start_ns, end_ns, closed, last, context in kernel.select(_ROW).iter_rows():
-        words = said(closed, last, context, end_ns - start_ns)
+        words = allowed_causes(closed, last, context, end_ns - start_ns)
         if words is not None:
             yield KernelSpan(start_ns, end_ns, words, _words(closed, last))
 
@@ -127,9 +127,9 @@ def seen_by_receiver(kernel: pl.DataFrame) -> Iterator[KernelSpan]:
     delay_ns: int = next((ns for ns in kernel["least_transit_ns"] if ns is not None), 0)
     queues = joined(kernel.filter(pl.col("context").list.contains(QUEUE)).select("start_ns", "end_ns").iter_rows())
     for span in seen_by_sender(kernel):
-        late = replace(span.said, accepted=span.said.accepted | {"network"}, strict=span.said.strict | {"network"})
+        late = replace(span.allowed, accepted=span.allowed.accepted | {"network"}, strict=span.allowed.strict | {"network"})
         for start_ns, end_ns, is_late in _cut(span.start_ns + delay_ns, span.end_ns + delay_ns, queues):
-            yield KernelSpan(start_ns, end_ns, late if is_late else span.said, span.gates)
+            yield KernelSpan(start_ns, end_ns, late if is_late else span.allowed, span.gates)
 
 
 def _cut(start_ns: int, end_ns: int, spans: Spans) -> Iterator[tuple[int, int, bool]]:
@@ -159,9 +159,9 @@ def _overlaps(folder: Path, at: str, conn: int, spans: Sequence[KernelSpan], wai
         while ahead < len(rows) and rows[ahead][0] < span.end_ns:
             start_ns, end_ns, cause, before, after = rows[ahead]
             start_ns, end_ns = max(start_ns, span.start_ns), min(end_ns, span.end_ns)
-            is_active = cause != IDLE or IDLE not in span.said.accepted
+            is_active = cause != IDLE or IDLE not in span.allowed.accepted
             if end_ns > start_ns and is_active:
-                yield Piece(folder, at, conn, start_ns, end_ns, span.said, span.gates, cause, before, after)
+                yield Piece(folder, at, conn, start_ns, end_ns, span.allowed, span.gates, cause, before, after)
             ahead += 1
 
 

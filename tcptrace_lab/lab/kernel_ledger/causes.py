@@ -50,7 +50,7 @@ _OPENED_BY_ACKS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class AllowedCauses:
     """What the kernel says of a time.
 
     Attributes:
@@ -88,7 +88,7 @@ GROUPS = {
 }
 
 
-def said(closed: Sequence[str], last: Sequence[str], context: Collection[str], lasted_ns: int) -> Said | None:
+def allowed_causes(closed: Sequence[str], last: Sequence[str], context: Collection[str], lasted_ns: int) -> AllowedCauses | None:
     """What a row of the kernel's ledger allows a ledger to say; None where it is not compared.
 
     Args:
@@ -109,7 +109,7 @@ def said(closed: Sequence[str], last: Sequence[str], context: Collection[str], l
     if {both_ends.OWN_TURN, both_ends.PEER_TURN}.issuperset(closed) and lasted_ns >= LEAST_IDLE_NS and both_ends.UNACKED not in context:
         accepted |= {"idle"}
     strict = accepted - {"network"} if both_ends.OWN_TURN in closed else accepted
-    return Said(GROUPS[last[0]], frozenset(accepted), exact, frozenset(strict))
+    return AllowedCauses(GROUPS[last[0]], frozenset(accepted), exact, frozenset(strict))
 
 
 def _causes(gate: str, context: Collection[str]) -> tuple[str, ...]:

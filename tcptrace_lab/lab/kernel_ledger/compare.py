@@ -33,7 +33,7 @@ def report(folders: Sequence[Path], *, all_directions: bool = False, largest: in
     if skews:
         near = sum(abs(skew) <= CLOCKS_AGREE_NS for skew in skews) / len(skews)
         yield f"capture less kernel clock: median {median(skews) / 1_000:+.1f} µs, {near:.1%} of {len(skews):,} segments within 20 µs"
-    yield from _shares_by(every, "kernel says", lambda piece: piece.said.group)
+    yield from _shares_by(every, "kernel says", lambda piece: piece.allowed.group)
     yield from _shares_by(every, "transfer", lambda piece: piece.folder.name)
     for at in (SENDER, RECEIVER):
         yield from _matrix([piece for piece in every if piece.at == at], at)
@@ -59,9 +59,9 @@ def _cells(members: Sequence[Piece]) -> list[str]:
     if not whole:
         return ["", "", "", ""]
     agree = (
-        _ns(piece for piece in members if piece.cause in piece.said.accepted),
-        _ns(piece for piece in members if piece.cause in piece.said.exact),
-        _ns(piece for piece in members if piece.cause in piece.said.strict),
+        _ns(piece for piece in members if piece.cause in piece.allowed.accepted),
+        _ns(piece for piece in members if piece.cause in piece.allowed.exact),
+        _ns(piece for piece in members if piece.cause in piece.allowed.strict),
     )
     return [f"{whole / NS_PER_S:.2f}", *(f"{ns / whole:.1%}" for ns in agree)]
 
@@ -71,7 +71,7 @@ def _ns(members: Iterable[Piece]) -> int:
 
 
 def _exact(piece: Piece) -> str:
-    return "/".join(sorted(piece.said.exact))
+    return "/".join(sorted(piece.allowed.exact))
 
 
 def _matrix(members: Sequence[Piece], at: str) -> Iterator[str]:
@@ -80,7 +80,7 @@ def _matrix(members: Sequence[Piece], at: str) -> Iterator[str]:
     wrong: dict[tuple[str, str], int] = defaultdict(int)
     for piece in members:
         seconds[_exact(piece), piece.cause] += piece.ns
-        wrong[_exact(piece), piece.cause] += piece.ns * (piece.cause not in piece.said.accepted)
+        wrong[_exact(piece), piece.cause] += piece.ns * (piece.cause not in piece.allowed.accepted)
     causes = sorted({cause for (_, cause), ns in seconds.items() if ns >= LEAST_CONFUSED_S * NS_PER_S})
     yield ""
     yield f"Seconds at the {at}: the kernel's exact cause (lines), the ledger's (columns); in brackets, of these not accepted"
@@ -100,7 +100,7 @@ def _disagreements(every: Sequence[Piece], largest: int) -> Iterator[str]:
     """Confusions by their size: all times in which one transfer's ledger says the same wrong thing, with its longest waits."""
     wrong: dict[tuple[Path, str, str, str], list[Piece]] = defaultdict(list)
     for piece in every:
-        if piece.cause not in piece.said.accepted:
+        if piece.cause not in piece.allowed.accepted:
             wrong[piece.folder, piece.at, piece.gates, piece.cause].append(piece)
     yield ""
     yield f"The {largest} largest disagreements"

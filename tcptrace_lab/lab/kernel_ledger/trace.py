@@ -82,6 +82,6 @@ def _line(process: subprocess.Popen[bytes]) -> dict[str, Any]:
         words: dict[str, Any] = json.loads(line)
         return words
     process.kill()
-    said = process.stderr.read().decode(errors="replace").strip().splitlines()
+    messages = process.stderr.read().decode(errors="replace").strip().splitlines()
     remedy = "run it as root, on a kernel that allows BPF programs with BTF"
-    raise LabFailed(f"the kernel cannot be traced: {said[-1] if said else 'the tracer says nothing'}", remedy=remedy)
+    raise LabFailed(f"the kernel cannot be traced: {messages[-1] if messages else 'the tracer says nothing'}", remedy=remedy)

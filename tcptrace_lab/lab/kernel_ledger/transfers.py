@@ -32,10 +32,10 @@ def _lab(medium: Medium, program: OneConnection, **options: object) -> Experimen
     return Experiment(medium, program, SocketOptions(**options))  # type: ignore[arg-type]
 
 
-def _way(round_trip_s: float, **forward: object) -> Medium:
+def _medium(round_trip_s: float, **forward: object) -> Medium:
     """A path for real programs, with the kernel's own memory limits; what is said of `forward` holds from server to client, too."""
-    way = PathModel(delay_s=round_trip_s / 2)
-    either = replace(way, **forward)  # type: ignore[arg-type]
+    delay_only = PathModel(delay_s=round_trip_s / 2)
+    either = replace(delay_only, **forward)  # type: ignore[arg-type]
     return Medium("tap", transfers.ETHERNET, forward=either, backward=either)
 
 
@@ -75,21 +75,25 @@ _HTTP = (PYTHON, "-m", "http.server", "{port}", "--bind", "{address}")
 _NGINX = ("nginx", "-c", "{folder}/nginx.conf", "-e", "stderr")
 
 REAL: Mapping[str, Real] = {
-    "python-http-curl": Real(_way(0.020, **_LINE), _HTTP, _CURL, file_bytes=5_000_000),
-    "python-http-curl-limited": Real(_way(0.020, **_LINE), _HTTP, (*_CURL, "--limit-rate", "1M"), file_bytes=2_500_000),
-    "nginx-curl-bbr": Real(_way(0.030, **_LINE), _NGINX, _CURL, "bbr", file_bytes=5_000_000, prepare=nginx_settings()),
-    "nginx-limit-rate-curl": Real(_way(0.020, **_LINE), _NGINX, _CURL, file_bytes=1_500_000, prepare=nginx_settings("limit_rate 700k;")),
-    "iperf3-cubic": Real(_way(0.020, **_LINE), _IPERF[0], (*_IPERF[1], "-n", "6M")),
-    "iperf3-reverse-loss": Real(_way(0.010, loss_rate=0.01, seed=3), _IPERF[0], (*_IPERF[1], "-n", "2M", "-R")),
-    "iperf3-4mbps": Real(_way(0.020, **_LINE), _IPERF[0], (*_IPERF[1], "-b", "4M", "-t", "2")),
-    "iperf3-bbr-window": Real(_way(0.030, **_LINE), _IPERF[0], (*_IPERF[1], "-n", "2M", "-w", "64K"), "bbr"),
-    "redis-set": Real(_way(0.010, **_LINE), _REDIS, (*_REDIS_LOAD, "-n", "150", "-d", "100")),
-    "redis-pipeline": Real(_way(0.010, **_LINE), _REDIS, (*_REDIS_LOAD, "-n", "3000", "-P", "50", "-d", "1000")),
+    "python-http-curl": Real(_medium(0.020, **_LINE), _HTTP, _CURL, file_bytes=5_000_000),
+    "python-http-curl-limited": Real(_medium(0.020, **_LINE), _HTTP, (*_CURL, "--limit-rate", "1M"), file_bytes=2_500_000),
+    "nginx-curl-bbr": Real(_medium(0.030, **_LINE), _NGINX, _CURL, "bbr", file_bytes=5_000_000, prepare=nginx_settings()),
+    "nginx-limit-rate-curl": Real(_medium(0.020, **_LINE), _NGINX, _CURL, file_bytes=1_500_000, prepare=nginx_settings("limit_rate 700k;")),
+    "iperf3-cubic": Real(_medium(0.020, **_LINE), _IPERF[0], (*_IPERF[1], "-n", "6M")),
+    "iperf3-reverse-loss": Real(_medium(0.010, loss_rate=0.01, seed=3), _IPERF[0], (*_IPERF[1], "-n", "2M", "-R")),
+    "iperf3-4mbps": Real(_medium(0.020, **_LINE), _IPERF[0], (*_IPERF[1], "-b", "4M", "-t", "2")),
+    "iperf3-bbr-window": Real(_medium(0.030, **_LINE), _IPERF[0], (*_IPERF[1], "-n", "2M", "-w", "64K"), "bbr"),
+    "redis-set": Real(_medium(0.010, **_LINE), _REDIS, (*_REDIS_LOAD, "-n", "150", "-d", "100")),
+    "redis-pipeline": Real(_medium(0.010, **_LINE), _REDIS, (*_REDIS_LOAD, "-n", "3000", "-P", "50", "-d", "1000")),
     "ssh-cat": Real(
-        _way(0.020, **_LINE), SSHD, ("ssh", *SSH, "-p", "{port}", "root@{address}", "cat", "{file}"), file_bytes=3_000_000, prepare=ssh_keys
+        _medium(0.020, **_LINE),
+        SSHD,
+        ("ssh", *SSH, "-p", "{port}", "root@{address}", "cat", "{file}"),
+        file_bytes=3_000_000,
+        prepare=ssh_keys,
     ),
     "scp-upload": Real(
-        _way(0.020, **_LINE),
+        _medium(0.020, **_LINE),
         SSHD,
         ("scp", *SSH, "-P", "{port}", "{file}", "root@{address}:{folder}/copy"),
         file_bytes=3_000_000,

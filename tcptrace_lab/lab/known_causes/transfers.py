@@ -33,10 +33,10 @@ Named = tuple[str, Known]
 
 def path(round_trip_s: float, mtu: int = ETHERNET, *, room: bool = False, **forward: object) -> Medium:
     """A path with equal delays in both directions and a large send buffer; `forward` has further settings of the forward path."""
-    way = PathModel(delay_s=round_trip_s / 2)
+    backward_path = PathModel(delay_s=round_trip_s / 2)
     sysctls = (*WRITING, *ROOM) if room else WRITING
     kind: Literal["tap", "tun"] = "tap" if mtu <= LARGEST_TAP else "tun"
-    return Medium(kind, mtu, forward=replace(way, **forward), backward=way, sysctls=sysctls)  # type: ignore[arg-type]
+    return Medium(kind, mtu, forward=replace(backward_path, **forward), backward=backward_path, sysctls=sysctls)  # type: ignore[arg-type]
 
 
 def known(medium: Medium, program: OneConnection, *due: str, **options: object) -> Known:

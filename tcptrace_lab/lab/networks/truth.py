@@ -97,12 +97,12 @@ def at_sender(log: PathLog, *, ethernet: bool = True) -> list[Event]:
     events = []
     reached: dict[tuple[int, int, int], Bytes] = {}
     for packet in sent:
-        there = reached.setdefault(packet.stream, Bytes())
-        needless = packet.again and there.covers(packet.left, packet.right)
-        truth = Truth.NEEDLESS if needless else Truth.RESENT if packet.again else Truth.NEW
+        delivered = reached.setdefault(packet.stream, Bytes())
+        is_spurious = packet.again and delivered.covers(packet.left, packet.right)
+        truth = Truth.NEEDLESS if is_spurious else Truth.RESENT if packet.again else Truth.NEW
         events.append(Event(packet.index, packet.head, truth if packet.right > packet.left else None))
         if packet.index in arrived and packet.right > packet.left:
-            there.add(packet.left, packet.right)
+            delivered.add(packet.left, packet.right)
     return events
 
 
@@ -120,14 +120,14 @@ def at_receiver(log: PathLog, *, ethernet: bool = True) -> list[Event]:
         packet = by_index.get(index)
         if packet is None:
             continue  # not TCP
-        there = here.setdefault(packet.stream, Bytes())
+        delivered = here.setdefault(packet.stream, Bytes())
         if packet.right == packet.left:
             events.append(Event(index, packet.head, None))
         elif index in seen:
             events.append(Event(index, packet.head, Truth.COPIED))
         elif not packet.again:
             events.append(Event(index, packet.head, Truth.REORDERED if reached.get(packet.stream, 0) > packet.left else Truth.NEW))
-        elif there.covers(packet.left, packet.right):
+        elif delivered.covers(packet.left, packet.right):
             events.append(Event(index, packet.head, Truth.NEEDLESS))
         else:
             tail = in_the_end[index] is Truth.RESENT and reached.get(packet.stream, 0) <= packet.left
@@ -135,7 +135,7 @@ def at_receiver(log: PathLog, *, ethernet: bool = True) -> list[Event]:
         seen.add(index)
         reached[packet.stream] = max(reached.get(packet.stream, 0), packet.right)
         if packet.right > packet.left and index in accepted:
-            there.add(packet.left, packet.right)
+            delivered.add(packet.left, packet.right)
     return events
 
 
@@ -176,15 +176,15 @@ def _accepted(log: PathLog, sent: Sequence[_Sent]) -> set[int]:
         if packet is None:
             continue
         tsval, last = packet.head.tsval, recent.get(packet.stream)
-        there = have.setdefault(packet.stream, Bytes())
+        delivered = have.setdefault(packet.stream, Bytes())
         old = tsval is not None and last is not None and PAWS_TICKS < (last - tsval) % SEQ_SPACE < SEQ_SPACE // 2
-        if old and not there.covers(packet.left, packet.right):
+        if old and not delivered.covers(packet.left, packet.right):
             continue
         accepted.add(index)
-        if tsval is not None and packet.left <= there.first_missing <= packet.right:
+        if tsval is not None and packet.left <= delivered.first_missing <= packet.right:
             recent[packet.stream] = tsval
         if packet.right > packet.left:
-            there.add(packet.left, packet.right)
+            delivered.add(packet.left, packet.right)
     return accepted
 
 

@@ -20,7 +20,7 @@ FIGURES = ("segments", "resent_segments", "seen_bytes", "seen_throughput_bps", "
 """Other columns, all for the sender's direction, from the capture at the sender."""
 
 
-def seen(captures: Mapping[str, Path], runs: Sequence[Run]) -> dict[int, dict[str, Any]]:
+def figures_by_run(captures: Mapping[str, Path], runs: Sequence[Run]) -> dict[int, dict[str, Any]]:
     """Number of a run → results of our analysis, for the direction with more data, from its sender's capture.
 
     Args:
@@ -28,10 +28,10 @@ def seen(captures: Mapping[str, Path], runs: Sequence[Run]) -> dict[int, dict[st
         runs: the runs in these captures.
     """
     ports = {run.measured.port: run.number for run in runs if run.measured is not None}
-    told = {vantage: dict(_told(path, ports)) for vantage, path in captures.items()}
+    by_vantage = {vantage: dict(_figures_of_capture(path, ports)) for vantage, path in captures.items()}
     found: dict[int, dict[str, Any]] = {}
     for number in ports.values():
-        by_client, by_server = told["client"].get(number), told["server"].get(number)
+        by_client, by_server = by_vantage["client"].get(number), by_vantage["server"].get(number)
         if by_client is None or by_server is None:
             continue
         here, there = (by_client, by_server) if by_client["sender_at"] == "client" else (by_server, by_client)
@@ -46,7 +46,7 @@ def column(what: str, cause: str) -> str:
     return f"{what}_{cause.replace('-', '_')}_ns"
 
 
-def _told(path: Path, ports: Mapping[int, int]) -> Iterable[tuple[int, dict[str, Any]]]:
+def _figures_of_capture(path: Path, ports: Mapping[int, int]) -> Iterable[tuple[int, dict[str, Any]]]:
     """(number of a run, results of our analysis of one capture)."""
     analysis = analyze([path])
     findings: dict[int | None, list[str]] = {}

@@ -36,7 +36,7 @@ class Value:
     """The value of a setting, in base units and as written in the file."""
 
     value: Setting
-    said: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Point:
     def label(self) -> str:
         """`write 100, kind udp`."""
         return (
-            ", ".join(f"{name.partition('.')[2]} {self.settings[name].said}" for name in self.swept if name in self.settings)
+            ", ".join(f"{name.partition('.')[2]} {self.settings[name].text}" for name in self.swept if name in self.settings)
             or "the only point"
         )
 
@@ -234,7 +234,7 @@ class _Reader:
             others = [other.partition(".")[2] for other in KEYS if other.partition(".")[0] == table]
             raise self._wrong(at, f"there is no key {name}", f"[{table}] has {', '.join(others)}" if others else "lab show has examples")
         try:
-            return Value(key.parsed(raw), _said(raw))
+            return Value(key.parsed(raw), _toml_text(raw))
         except ValueError as error:
             raise self._wrong(at, f"{name}: {error}", f"lab keys says of it: {key.meaning}") from None
 
@@ -309,11 +309,11 @@ class _Reader:
         return UsageError(what, where=self._path if line is None else f"{self._path}, line {line}", remedy=remedy)
 
 
-def _said(raw: Any) -> str:  # noqa: ANN401
+def _toml_text(raw: Any) -> str:  # noqa: ANN401
     if isinstance(raw, bool):
         return "yes" if raw else "no"
     if isinstance(raw, list):
-        return "+".join(_said(one) for one in raw)
+        return "+".join(_toml_text(one) for one in raw)
     return f"{raw:,}" if isinstance(raw, int) else str(raw)
 
 

@@ -95,8 +95,8 @@ def document(
             "question": declared.question,
             "claims": list(declared.claims),
             "short": declared.is_short,
-            "settings": {name: value.said for name, value in declared.settings.items()},
-            "sweep": {name: [value.said for value in values] for name, values in declared.sweep.items()},
+            "settings": {name: value.text for name, value in declared.settings.items()},
+            "sweep": {name: [value.text for value in values] for name, values in declared.sweep.items()},
             "figures": [_figure(figure) for figure in declared.figures],
         },
         "surroundings": dict(surroundings),
@@ -120,7 +120,7 @@ def _point(point: Point, rows: pl.DataFrame) -> dict[str, Any]:
     counted = Counter(name for names in good["findings"].to_list() for name in names or ())
     return {
         "label": point.label,
-        "settings": {name: {"said": point.settings[name].said, "value": _plain(point.settings[name].value)} for name in point.swept},
+        "settings": {name: {"said": point.settings[name].text, "value": _plain(point.settings[name].value)} for name in point.swept},
         "runs": rows.height,
         "failures": Counter(rows["failure"].drop_nulls().to_list()),
         "measures": measures,

@@ -30,7 +30,7 @@ from tcptrace_lab.lab.hosts.sockets import SocketOptions
 from tcptrace_lab.lab.hosts.transfer_kinds import perform
 from tcptrace_lab.lab.networks.network import Medium
 from tcptrace_lab.lab.networks.path import PathModel
-from tcptrace_lab.lab.studies.capture_figures import seen
+from tcptrace_lab.lab.studies.capture_figures import figures_by_run
 from tcptrace_lab.lab.studies.results import document, rows_of
 from tcptrace_lab.text.numbers import NS_PER_S
 
@@ -101,7 +101,7 @@ def perform_all(declared: Declared, folder: Path, progress: Callable[[str, float
         dropped |= group.dropped
         tell.words(f"analyzing captures {number + 1} of {len(groups)}")
     found = {
-        number: seen(
+        number: figures_by_run(
             {vantage: _path(folder / "captures", number, vantage) for vantage in VANTAGES}, [run for run in runs if run.group == number]
         )
         for number in range(len(groups))

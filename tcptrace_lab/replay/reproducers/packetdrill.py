@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 KERNEL: Final = "linux"
 """The stack under test; the capture's stack may be another one."""
 
-LEAST_WAY_NS: Final = 5_000_000
+LEAST_DELAY_NS: Final = 5_000_000
 """Minimum one-way delay of the script's path."""
 
 USUAL_MTU_BYTES: Final = 1500
@@ -145,7 +145,7 @@ def _drilled(schedule: Schedule, oracle: Oracle, own: Between) -> Schedule:
     """The schedule on a path that packetdrill supports and on which it shows the stall."""
     client, server = (replace(end, tasks=(tuple(map(_short, end.tasks[0])),)) for end in schedule.ends())
     for path in (schedule.path, own):
-        forward, backward = (replace(way, delay_ns=max(way.delay_ns, LEAST_WAY_NS)) for way in path.ways)
+        forward, backward = (replace(direction, delay_ns=max(direction.delay_ns, LEAST_DELAY_NS)) for direction in path.ways)
         plain = replace(path, forward=forward, backward=backward, loopback=False, ipv6=False, timestamps=False, sack=False)
         for mtu in dict.fromkeys((min(path.mtu_bytes, USUAL_MTU_BYTES), min(own.mtu_bytes, LARGEST_MTU_BYTES))):
             candidate = replace(schedule, client=client, server=server, path=replace(plain, mtu_bytes=mtu))

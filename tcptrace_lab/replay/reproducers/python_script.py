@@ -74,8 +74,8 @@ def _replaced(text: str, mark: str, lines: Sequence[str]) -> str:
     return f"{before}{mark}\n" + "".join(f"{line}\n" for line in lines) + f"{_END}\n{after}"
 
 
-def _end(said: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in said.items() if value}
+def _end(side: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in side.items() if value}
 
 
 def _path(schedule: Schedule) -> dict[str, Any]:
@@ -84,10 +84,10 @@ def _path(schedule: Schedule) -> dict[str, Any]:
     own = stall_oracle.has_delay(schedule)
     mtu = min(path.mtu_bytes, _LARGEST_MTU) - (IP_TCP_BYTES[path.ipv6] - IP_TCP_BYTES[False])
     return {
-        "delay_s": [way.delay_ns / NS_PER_S for way in path.ways],
-        "rate_bps": [way.rate_bps for way in path.ways],
-        "lost": [list(way.lost) for way in path.ways],
-        "loss_share": [way.loss_share for way in path.ways],
+        "delay_s": [direction.delay_ns / NS_PER_S for direction in path.ways],
+        "rate_bps": [direction.rate_bps for direction in path.ways],
+        "lost": [list(direction.lost) for direction in path.ways],
+        "loss_share": [direction.loss_share for direction in path.ways],
         "mtu_bytes": mtu if own or not path.loopback else None,
         "own": own,
     }

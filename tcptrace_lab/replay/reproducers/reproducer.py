@@ -1,8 +1,8 @@
 """`replay script`: make a minimal reproducer of a connection's main stall.
 
-Steps: analyze the capture, select the main stall (`laid.stall`) and its finding, reconstruct the schedule, fit a model that reproduces it
-(`whatif.fit`), and find the smallest schedule that still shows the stall (`shrink`). The output is a Python script (`reproducer`) or a
-packetdrill script (`packetdrill`). `prove` verifies the result over real sockets.
+Steps: analyze the capture, select the main stall (`side_by_side.stall`) and its finding, reconstruct the schedule, fit a model that
+reproduces it (`whatif.fit`), and find the smallest schedule that still shows the stall (`shrink`). The output is a Python script
+(`python_script`) or a packetdrill script (`packetdrill`). `prove` verifies the result over real sockets.
 """
 
 from __future__ import annotations
@@ -97,28 +97,28 @@ class Reproducer:
 
     def _heading(self) -> list[str]:
         conn = self.evidence.conn
-        said = [f"From: {self.evidence.capture}, connection {conn}", f"SHA-256: {self.digest}"]
+        lines = [f"From: {self.evidence.capture}, connection {conn}", f"SHA-256: {self.digest}"]
         if self.finding is not None:
             frames = self.finding["evidence"]["frames"][:MOST_FRAMES]
-            said.append(f"Finding: {self.finding['id']} ({self.finding['confidence']}): {self.finding['title']}")
-            said += [f"Frames: frame.number in {{{','.join(map(str, frames))}}}"] if frames else []
-        said.append(f"Original: {self.held_words()}.")
-        said.append(self.cut_words())
-        return said
+            lines.append(f"Finding: {self.finding['id']} ({self.finding['confidence']}): {self.finding['title']}")
+            lines += [f"Frames: frame.number in {{{','.join(map(str, frames))}}}"] if frames else []
+        lines.append(f"Original: {self.held_words()}.")
+        lines.append(self.cut_words())
+        return lines
 
     def held_words(self) -> str:
         """The stall of the original, as text."""
-        held, life = duration_s(self.stall.seconds), duration_s(self.evidence.life_ns / NS_PER_S)
-        return f"{self.stall.family} took {held} of {life} at the {_side(self.stall)}"
+        stall_found, life = duration_s(self.stall.seconds), duration_s(self.evidence.life_ns / NS_PER_S)
+        return f"{self.stall.family} took {stall_found} of {life} at the {_side(self.stall)}"
 
     def _outcome(self) -> list[str]:
         expected = self.expected
-        said = [
+        lines = [
             "",
             f"Unchanged: stall of {duration_s(expected.held_s)}, {duration_s(expected.with_s)} in total; exit status 1.",
             f"With {self.cure.words()}: {duration_s(expected.without_s)} in total; exit status 0.",
         ]
-        return said + [f"Unknown: {doubt}." for doubt in self.whole.doubts]
+        return lines + [f"Unknown: {doubt}." for doubt in self.whole.doubts]
 
     def cut_words(self) -> str:
         """How much the schedule was shrunk, as text."""
@@ -142,8 +142,8 @@ class Reproducer:
         return f"a path of {duration_s(path.round_trip_ns / NS_PER_S)} there and back and an MTU of {path.mtu_bytes:,}"
 
 
-def _side(held: Stall) -> str:
-    return "client" if DIRECTIONS[held.direction] else "server"
+def _side(stall_found: Stall) -> str:
+    return "client" if DIRECTIONS[stall_found.direction] else "server"
 
 
 def reproduce(evidence: Evidence, *, whole: bool = False, most_s: float = MOST_S, doing: Callable[[str], None] | None = None) -> Reproducer:
@@ -161,29 +161,31 @@ def reproduce(evidence: Evidence, *, whole: bool = False, most_s: float = MOST_S
     tell = doing or (lambda _words: None)
     document = analyze([evidence.capture], connection=evidence.conn).to_dict()
     original = of_document("original", evidence.capture, document)
-    held = stall(original)
-    if held is None:
+    stall_found = stall(original)
+    if stall_found is None:
         raise CaptureInsufficient(f"connection {evidence.conn} has no stall to reproduce", where=evidence.capture)
     schedule = reconstruct(evidence)
     try:
-        change = cure(schedule, held.family)
+        change = cure(schedule, stall_found.family)
     except UsageError:
         raise CaptureInsufficient(
-            f"the main cause in connection {evidence.conn} is {held.family}: normal TCP behaviour, not a stall to reproduce",
+            f"the main cause in connection {evidence.conn} is {stall_found.family}: normal TCP behaviour, not a stall to reproduce",
             where=evidence.capture,
         ) from None
-    finding = _finding(document, held)
+    finding = _finding(document, stall_found)
     digest = _digest(evidence.capture)
     if whole:
-        return Reproducer(evidence, held, finding, change, schedule, None, None, _as_captured(original, held, schedule), digest)
-    if held.family == "loss":
+        return Reproducer(
+            evidence, stall_found, finding, change, schedule, None, None, _as_captured(original, stall_found, schedule), digest
+        )
+    if stall_found.family == "loss":
         raise CaptureInsufficient(
             f"packet loss stalled connection {evidence.conn}, and the model does not recover from it as Linux does (RACK, "
             "tail-loss probes)",
             where=evidence.capture,
             remedy=UNSHRUNK,
         )
-    question = _question(evidence, schedule, original, held, change, tell)
+    question = _question(evidence, schedule, original, stall_found, change, tell)
     tell("shrinking")
     small = shrink(schedule, question, most_s=most_s)
     if not question.is_seen(small.schedule):
@@ -191,23 +193,23 @@ def reproduce(evidence: Evidence, *, whole: bool = False, most_s: float = MOST_S
         small = shrink(schedule, question, most_s=most_s)
     expected = question.expected(small.schedule)
     assert expected is not None  # noqa: S101  (the shrunk schedule shows the stall)
-    return Reproducer(evidence, held, finding, change, schedule, small, question, expected, digest)
+    return Reproducer(evidence, stall_found, finding, change, schedule, small, question, expected, digest)
 
 
 def _question(
-    evidence: Evidence, schedule: Schedule, original: Figures, held: Stall, change: Changes, tell: Callable[[str], None]
+    evidence: Evidence, schedule: Schedule, original: Figures, stall_found: Stall, change: Changes, tell: Callable[[str], None]
 ) -> Oracle:
     tell("fitting the model")
     try:
-        return oracle(schedule, fit(evidence, schedule, original).alike, held, change)
+        return oracle(schedule, fit(evidence, schedule, original).equal_fits, stall_found, change)
     except CaptureInsufficient as error:
         raise CaptureInsufficient(error.what, where=error.where, remedy=UNSHRUNK) from None
 
 
-def _as_captured(original: Figures, held: Stall, schedule: Schedule) -> Expected:
+def _as_captured(original: Figures, stall_found: Stall, schedule: Schedule) -> Expected:
     """Expected durations without a model: the original's duration, and that duration less the stall."""
     took_s = original.duration_s
-    return Expected(held.seconds, took_s, max(0.0, took_s - held.seconds), 0.0, 0.0, schedule.path.round_trip_ns / NS_PER_S)
+    return Expected(stall_found.seconds, took_s, max(0.0, took_s - stall_found.seconds), 0.0, 0.0, schedule.path.round_trip_ns / NS_PER_S)
 
 
 _FINDINGS: Final = {
@@ -217,15 +219,15 @@ _FINDINGS: Final = {
     "loss": ("loss", "timeout"),
     "application": ("application-limited",),
 }
-"""Family of causes (`laid.FAMILIES`) → ids of the findings about it."""
+"""Family of causes (`side_by_side.FAMILIES`) → ids of the findings about it."""
 
 
-def _finding(document: Mapping[str, Any], held: Stall) -> Mapping[str, Any] | None:
+def _finding(document: Mapping[str, Any], stall_found: Stall) -> Mapping[str, Any] | None:
     """The most expensive finding about a stall; None if there is none."""
     about: list[dict[str, Any]] = [
         finding
         for finding in document["findings"]
-        if finding["id"] in _FINDINGS.get(held.family, ()) and finding["from_client"] == DIRECTIONS[held.direction]
+        if finding["id"] in _FINDINGS.get(stall_found.family, ()) and finding["from_client"] == DIRECTIONS[stall_found.direction]
     ]
     return max(about, key=lambda finding: finding["cost_s"] or 0.0, default=None)
 

@@ -132,8 +132,8 @@ class _Search:
         self.best, self.shown = candidate, shown
         return True
 
-    def _without(self, gone: Sequence[Place]) -> bool:
-        return self._take(edited(self.best, dict.fromkeys(gone)))
+    def _without(self, removed: Sequence[Place]) -> bool:
+        return self._take(edited(self.best, dict.fromkeys(removed)))
 
     def _shortest_beginning(self) -> None:
         """Keep the first 1, 2, 4, … steps, whichever number first shows the stall. Short schedules come first, as they simulate fast."""
@@ -216,8 +216,8 @@ def _without_options(schedule: Schedule) -> Iterator[Schedule]:
 def _shorter_path(schedule: Schedule) -> Iterator[Schedule]:
     """Variants without the rate limit of a direction, or without one of its losses."""
     for name in ("forward", "backward"):
-        way = getattr(schedule.path, name)
-        smaller = [replace(way, rate_bps=None)] if way.rate_bps else []
-        smaller += [replace(way, lost=tuple(index for index in way.lost if index != gone)) for gone in way.lost]
+        direction = getattr(schedule.path, name)
+        smaller = [replace(direction, rate_bps=None)] if direction.rate_bps else []
+        smaller += [replace(direction, lost=tuple(index for index in direction.lost if index != removed)) for removed in direction.lost]
         for one in smaller:
             yield replace(schedule, path=replace(schedule.path, **{name: one}))

@@ -147,16 +147,16 @@ class Oracle:
         """Expected durations from the best fit, on the schedule's path and with a longer RTT; None if the model does not show the stall."""
         fit = self._fits_of(schedule)[0]
         longer_ns = max(schedule.path.round_trip_ns // 4, LONGER_NS)
-        here, there = self.asked(schedule, fit), self.asked(schedule, replace(fit, extra_ns=fit.extra_ns + longer_ns))
-        if here is None:
+        faster, slower = self.asked(schedule, fit), self.asked(schedule, replace(fit, extra_ns=fit.extra_ns + longer_ns))
+        if faster is None:
             return None
-        there = there or here
+        slower = slower or faster
         return Expected(
-            here.held_ns / NS_PER_S,
-            here.took_ns / NS_PER_S,
-            here.cured_ns / NS_PER_S,
-            max(0.0, (there.took_ns - here.took_ns) / longer_ns),
-            max(0.0, (there.cured_ns - here.cured_ns) / longer_ns),
+            faster.held_ns / NS_PER_S,
+            faster.took_ns / NS_PER_S,
+            faster.cured_ns / NS_PER_S,
+            max(0.0, (slower.took_ns - faster.took_ns) / longer_ns),
+            max(0.0, (slower.cured_ns - faster.cured_ns) / longer_ns),
             (schedule.path.round_trip_ns + fit.extra_ns) / NS_PER_S,
         )
 
@@ -208,7 +208,7 @@ class Oracle:
 def has_delay(schedule: Schedule) -> bool:
     """Whether the path differs from loopback: it has delay, a rate limit or losses."""
     path = schedule.path
-    return path.loses or any(way.rate_bps for way in path.ways) or (not path.loopback and path.round_trip_ns > 0)
+    return path.loses or any(direction.rate_bps for direction in path.ways) or (not path.loopback and path.round_trip_ns > 0)
 
 
 def oracle(schedule: Schedule, fits: Sequence[Fit], stall: Stall, cure: Changes) -> Oracle:

@@ -181,12 +181,12 @@ def queued(connection: socket.socket, request: int) -> int:
 
 
 class Playing:
-    """Runs one end; `told` collects its steps: (end, description, seconds)."""
+    """Runs one end; `steps` collects its steps: (end, description, seconds)."""
 
     def __init__(self, who: str, end: dict[str, Any], connection: socket.socket) -> None:
         self.who, self.end, self.connection = who, end, connection
         self.deadline_s = time.monotonic() + TIME_LIMIT_S
-        self.told: list[Told] = []
+        self.steps: list[Told] = []
         self.have_read, self.ended = 0, False
         self.news = threading.Condition()
         self.failures: list[BaseException] = []
@@ -212,7 +212,7 @@ class Playing:
                 start_s = time.monotonic()
                 words = self.do(step, last="write_bytes" not in (task[number + 1] if number + 1 < len(task) else {}))
                 if words:
-                    self.told.append((self.who, words, time.monotonic() - start_s))
+                    self.steps.append((self.who, words, time.monotonic() - start_s))
         except BaseException as error:
             self.failures.append(error)
             with suppress(OSError):
@@ -317,10 +317,10 @@ def repeated(make: Callable[[], tuple[float, float, list[Told]]], times: int) ->
     connecting: list[float] = []
     steps: list[Told] = []
     for number in range(times):
-        spent_s, connect_s, told = make()
+        spent_s, connect_s, server_steps = make()
         print(f"transfer {number + 1}: {milliseconds(spent_s)}")
         if not took or spent_s < min(took):
-            steps = told
+            steps = server_steps
         took.append(spent_s)
         connecting.append(connect_s)
     return took, connecting, steps
@@ -330,7 +330,7 @@ def once(
     ends: list[dict[str, Any]], host: str, port: int, listener: socket.socket | None, *, near: bool
 ) -> tuple[float, float, list[Told]]:
     """Run one transfer: the client in this thread, and the server in another thread if there is a listener."""
-    told: list[Told] = []
+    server_steps: list[Told] = []
     failures: list[BaseException] = []
 
     def server() -> None:
@@ -339,7 +339,7 @@ def once(
             playing = Playing("server", ends[1], listener.accept()[0])
             playing.connection.settimeout(TIME_LIMIT_S)
             playing.play()
-            told.extend(playing.told)
+            server_steps.extend(playing.steps)
         except BaseException as error:
             failures.append(error)
 
@@ -365,7 +365,7 @@ def once(
         thread.join(TIME_LIMIT_S)
         if failures:
             raise failures[0]
-    return took_s, connect_s, playing.told + told
+    return took_s, connect_s, playing.steps + server_steps
 
 
 def listening(end: dict[str, Any], host: str, port: int, *, near: bool) -> socket.socket:
@@ -390,7 +390,7 @@ def serve(end: dict[str, Any], asked: argparse.Namespace) -> int:
             except (OSError, EOFError) as error:
                 print(f"{client[0]}: {error}", file=sys.stderr)
                 continue
-            tell(playing.told)
+            tell(playing.steps)
 
 
 # Results

@@ -110,26 +110,30 @@ def read(analysis: Analysed, requests: Sequence[Request], windows: Sequence[Wind
     Returns:
         `conn` → `from_client` → series.
     """
-    ways: dict[int, dict[bool, _Way]] = {request.conn: {} for request in requests}
+    directions: dict[int, dict[bool, _DirectionState]] = {request.conn: {} for request in requests}
     for request in requests:
         for side in request.data_segments:
-            ways[request.conn][side] = _Way(Tracker(request.first_ts_ns, from_client=side), _Collector(request, from_client=side), [])
+            directions[request.conn][side] = _DirectionState(
+                Tracker(request.first_ts_ns, from_client=side), _Collector(request, from_client=side), []
+            )
     for window in windows:
         conn, side, first_ts_ns = window.place[:3]
-        ways.setdefault(conn, {}).setdefault(side, _Way(Tracker(first_ts_ns, from_client=side), None, [])).windows.append(window)
-    for segments, waits in _slices(_passing(analysis, sorted(ways), with_ledger=bool(windows))):
+        directions.setdefault(conn, {}).setdefault(side, _DirectionState(Tracker(first_ts_ns, from_client=side), None, [])).windows.append(
+            window
+        )
+    for segments, waits in _slices(_passing(analysis, sorted(directions), with_ledger=bool(windows))):
         parts = _by_connection(segments)
         del segments  # the parts are copies
         while parts:
             part = parts.pop(0)
-            for way in ways[part.item(0, "conn")].values():
-                way.take(part)
+            for state in directions[part.item(0, "conn")].values():
+                state.take(part)
         for conn, own in _runs(waits):
-            for way in ways[conn].values():
-                for window in way.windows:
+            for state in directions[conn].values():
+                for window in state.windows:
                     window.wait(own)
     return {
-        request.conn: {side: way.collector.finish() for side, way in ways[request.conn].items() if way.collector is not None}
+        request.conn: {side: state.collector.finish() for side, state in directions[request.conn].items() if state.collector is not None}
         for request in requests
     }
 
@@ -181,20 +185,20 @@ def _passing(analysis: Analysed, conns: Sequence[int], *, with_ledger: bool) -> 
 
 def _slices(passing: Iterator[tuple[pl.DataFrame, pl.DataFrame]]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
     """Merge batches into slices of at least `SLICE_ROWS` rows (the last one may be smaller)."""
-    held: list[tuple[pl.DataFrame, pl.DataFrame]] = []
+    pending: list[tuple[pl.DataFrame, pl.DataFrame]] = []
     for both in passing:
-        held.append(both)
+        pending.append(both)
         del both  # a remaining reference would keep the batch in memory until the next one
-        if sum(segments.height + waits.height for segments, waits in held) >= SLICE_ROWS:
-            yield _taken(held)
-    if held:
-        yield _taken(held)
+        if sum(segments.height + waits.height for segments, waits in pending) >= SLICE_ROWS:
+            yield _take_pending(pending)
+    if pending:
+        yield _take_pending(pending)
 
 
-def _taken(held: list[tuple[pl.DataFrame, pl.DataFrame]]) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _take_pending(pending: list[tuple[pl.DataFrame, pl.DataFrame]]) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Concatenate all collected batches, and empty the list."""
-    segments, waits = (pl.concat(rows) for rows in zip(*held, strict=True))
-    held.clear()
+    segments, waits = (pl.concat(rows) for rows in zip(*pending, strict=True))
+    pending.clear()
     return segments, waits
 
 
@@ -325,7 +329,7 @@ class _Collector:
         self.bursts.append(_bursts(sent, run, max(self.request.duration_ns // points, 1)))
 
 
-class _Way(NamedTuple):
+class _DirectionState(NamedTuple):
     """The consumers of one direction's rows: its tracker, the collector of its series (None without figures), and windows of findings."""
 
     tracker: Tracker

@@ -67,11 +67,11 @@ def connections(
 def _rates(chosen: pl.DataFrame, known: pl.DataFrame) -> dict[tuple[int, str], str]:
     """(`conn`, sender) → text on the rates of that direction. `known` has rows of `schema.RATES` for some connections."""
     keys = {from_client: side for side, from_client in schema.SIDES.items()}
-    told = [known.filter(known["conn"].is_in(chosen["conn"].implode()))]
+    frames = [known.filter(known["conn"].is_in(chosen["conn"].implode()))]
     others = chosen.filter(~chosen["conn"].is_in(known["conn"].implode()))
     if not others.is_empty():
-        told.append(rates.table(others.sort("conn")))
-    return {(own["conn"], keys[own["from_client"]]): rates.sentence(own) for rows in told for own in rows.iter_rows(named=True)}
+        frames.append(rates.table(others.sort("conn")))
+    return {(own["conn"], keys[own["from_client"]]): rates.sentence(own) for rows in frames for own in rows.iter_rows(named=True)}
 
 
 def _connection(
@@ -207,19 +207,21 @@ def _facts(row: dict[str, Any], main: str, fast: Mapping[tuple[int, str], str]) 
 def _line_facts(row: dict[str, Any]) -> list[Value]:
     """Load and payload bound of the link, per direction with data, if the overhead of the link type is known."""
     tooltip = schema.CONNECTIONS["client_best_payload_share"].limits
-    told = {side: link_overhead.sentence(row, side) for side in schema.SIDES if row[f"{side}_payload_bytes"]}
+    sentences = {side: link_overhead.sentence(row, side) for side in schema.SIDES if row[f"{side}_payload_bytes"]}
     return [
-        {"label": f"line, {_LABELS[side]}", "value": words, "kind": "sentence", "tooltip": tooltip} for side, words in told.items() if words
+        {"label": f"line, {_LABELS[side]}", "value": words, "kind": "sentence", "tooltip": tooltip}
+        for side, words in sentences.items()
+        if words
     ]
 
 
 def _rate_facts(conn: int, fast: Mapping[tuple[int, str], str]) -> list[Value]:
     """The rates of both hosts, and the bound that follows, per direction with data."""
-    told = {side: fast.get((conn, side), "") for side in schema.SIDES}
+    sentences = {side: fast.get((conn, side), "") for side in schema.SIDES}
     tooltip = "After Abrams and Chen, 1991: rate of the sender in unlimited bursts, drain rate at the other end, and the lower of the two"
     return [
         {"label": f"rates, {_LABELS[side]}", "value": words, "kind": "sentence", "tooltip": tooltip}
-        for side, words in told.items()
+        for side, words in sentences.items()
         if words
     ]
 

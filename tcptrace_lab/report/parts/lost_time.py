@@ -22,7 +22,7 @@ NOT_LISTED = ("handshake", "idle", "application", "peer", "network", "close", "u
 """Causes whose waits are not stalls, because TCP does not delay any data."""
 
 _KEYS = {from_client: side for side, from_client in SIDES.items()}
-_WAYS = {True: "client → server", False: "server → client"}
+_ARROWS = {True: "client → server", False: "server → client"}
 
 
 def found(findings: Iterable[Finding], zooms: Iterable[Zoom | None], ends: Mapping[int, str]) -> list[Found]:
@@ -35,7 +35,7 @@ def found(findings: Iterable[Finding], zooms: Iterable[Zoom | None], ends: Mappi
             "confidence": str(finding.confidence),
             "conn": finding.conn,
             "ends": "" if finding.conn is None else ends.get(finding.conn, ""),
-            "way": "" if finding.from_client is None else _WAYS[finding.from_client],
+            "way": "" if finding.from_client is None else _ARROWS[finding.from_client],
             "share": finding.cost_share,
             "cost_ns": finding.cost_ns,
             "title": finding.title,
@@ -56,7 +56,7 @@ def bars(account: dict[str, Any] | None) -> list[Bar]:
     """Each direction's time by cause, largest first; directions without time are left out. `account` is a row of `schema.ACCOUNTS`."""
     if account is None:
         return []
-    told: list[Bar] = []
+    bars_made: list[Bar] = []
     for side, from_client in SIDES.items():
         parts = {cause: account[f"{side}_{cause.replace('-', '_')}_ns"] or 0 for cause in CAUSES}
         life_ns = sum(parts.values())
@@ -66,8 +66,8 @@ def bars(account: dict[str, Any] | None) -> list[Bar]:
             if ns > 0
         ]
         if shares:
-            told.append({"key": side, "label": _WAYS[from_client], "life_ns": life_ns, "parts": shares})
-    return told
+            bars_made.append({"key": side, "label": _ARROWS[from_client], "life_ns": life_ns, "parts": shares})
+    return bars_made
 
 
 def listed_stalls(stalled: pl.DataFrame, conn: int, begin_ns: int) -> list[Stall]:
@@ -76,7 +76,7 @@ def listed_stalls(stalled: pl.DataFrame, conn: int, begin_ns: int) -> list[Stall
     rows = stalled.filter((pl.col("conn") == conn) & held).with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
     return [
         {
-            "way": _WAYS[row["from_client"]],
+            "way": _ARROWS[row["from_client"]],
             "side": _KEYS[row["from_client"]],
             "at_ns": row["start_ns"] - begin_ns,
             "ns": row["ns"],

@@ -73,7 +73,7 @@ def _clock_words(clock: Clock | None, second: str) -> list[str]:
 
 
 def _drift_words(clock: Clock) -> str:
-    drift, error = (numbers.said(value * PPM, "ratio")[0] for value in (clock.drift, clock.drift_error))
+    drift, error = (numbers.formatted(value * PPM, "ratio")[0] for value in (clock.drift, clock.drift_error))
     if clock.drift:
         return f"it gains {drift} µs a second, ±{error}" if clock.drift > 0 else f"it loses {drift.removeprefix('-')} µs a second, ±{error}"
     if clock.drift_error >= MOST_DRIFT:

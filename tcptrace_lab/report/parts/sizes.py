@@ -33,7 +33,7 @@ def figures(groups: Sequence[GroupSizes]) -> list[SizeFigure]:
 
 def _figure(group: GroupSizes) -> SizeFigure:
     settings = group.parameters
-    told = [
+    slow_sizes = [
         f"{name} {numbers.size(value)}"
         for name, value in (
             ("full segment", settings.mss_bytes),
@@ -59,7 +59,7 @@ def _figure(group: GroupSizes) -> SizeFigure:
             for one, cause in zip(group.measured, group.causes, strict=True)
         ],
         "predicted": len(group.predicted),
-        "known": told,
+        "known": slow_sizes,
         "assumed": list(settings.assumed.values()),
         "figure": _drawn(group),
     }
@@ -85,8 +85,8 @@ def axes(
     traces: Iterable[dict[str, Any] | None], shapes: list[dict[str, Any]], span: tuple[int, int], y_axis: Mapping[str, Any]
 ) -> plots.Figure:
     """A figure whose x axis is message size."""
-    beside = max((span[1] - span[0]) * 0.015, 1)
-    x_axis = {"title": {"text": "bytes of the message"}, "range": [span[0] - beside, span[1] + beside], "tickformat": ",d"}
+    margin = max((span[1] - span[0]) * 0.015, 1)
+    x_axis = {"title": {"text": "bytes of the message"}, "range": [span[0] - margin, span[1] + margin], "tickformat": ",d"}
     return {
         "data": [trace for trace in traces if trace],
         "layout": {

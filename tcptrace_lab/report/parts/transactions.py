@@ -28,7 +28,7 @@ _SHOWN = (
     ("think_ns", "server think time", "duration"),
     ("transfer_ns", "transfer", "duration"),
 )
-"""Column of `schema.TRANSACTIONS`, its heading, and its kind (`numbers.said`)."""
+"""Column of `schema.TRANSACTIONS`, its heading, and its kind (`numbers.formatted`)."""
 
 
 def section(rows: pl.DataFrame) -> dict[str, Any] | None:

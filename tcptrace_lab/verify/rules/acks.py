@@ -27,16 +27,16 @@ _PROBES = frozenset({"zero_window_probe", "keepalive"})
 
 
 def _nothing_outstanding(case: SegmentCase) -> str | None:
-    said = case.said
-    if said is None or not case.foreseen or "duplicate_ack" not in case.theirs or case.row["kind"] != "ack":
+    verdict = case.verdict
+    if verdict is None or not case.is_predicted or "duplicate_ack" not in case.theirs or case.row["kind"] != "ack":
         return None
-    if said.other_highest is not None and said.other_highest > case.row["ack"]:
+    if verdict.other_highest is not None and verdict.other_highest > case.row["ack"]:
         return None
     return f"it repeats ACK {case.row['ack']:,}, and nothing beyond is in flight: condition (a) of RFC 5681, 2 is not met"
 
 
 def _sack_moves_window(case: SegmentCase) -> str | None:
-    if not case.foreseen or case.row["kind"] != "duplicate_ack" or not case.row["sack_blocks"]:
+    if not case.is_predicted or case.row["kind"] != "duplicate_ack" or not case.row["sack_blocks"]:
         return None
     if "window_update" not in case.theirs:
         return None
@@ -45,53 +45,59 @@ def _sack_moves_window(case: SegmentCase) -> str | None:
 
 
 def _ahead_of_contiguous(case: SegmentCase) -> str | None:
-    said, judged = case.said, case.judged
-    if said is None or judged is None or not case.foreseen or "ack_lost_segment" not in case.theirs or judged.contiguous is None:
+    verdict, judged = case.verdict, case.judged
+    if verdict is None or judged is None or not case.is_predicted or "ack_lost_segment" not in case.theirs or judged.contiguous is None:
         return None
-    highest = said.other_highest
+    highest = verdict.other_highest
     if highest is None or case.row["ack"] is None or case.row["ack"] > highest:
         return None
     seen = other_offset_of(case, judged.contiguous)
     return f"it acknowledges {case.row['ack']:,}; the peer was seen up to {highest:,}, tshark follows it without a gap up to {seen:,}"
 
 
-def _told_again(case: SegmentCase) -> str | None:
-    said, judged = case.said, case.judged
-    if said is None or judged is None or not case.foreseen or "ack_lost_segment" not in case.theirs:
+def _repeats_reported_gap(case: SegmentCase) -> str | None:
+    verdict, judged = case.verdict, case.judged
+    if verdict is None or judged is None or not case.is_predicted or "ack_lost_segment" not in case.theirs:
         return None
-    highest = said.other_highest
-    if highest is None or case.row["ack"] <= highest or "ack_lost_segment" in said.verdicts:
+    highest = verdict.other_highest
+    if highest is None or case.row["ack"] <= highest or "ack_lost_segment" in verdict.verdicts:
         return None
     return f"an earlier segment acknowledged {case.row['ack']:,}, beyond the {highest:,} that were seen, and was reported then"
 
 
-def _half_around(case: SegmentCase) -> str | None:
-    said, judged = case.said, case.judged
-    if said is None or judged is None or not case.foreseen or "ack_lost_segment" not in said.verdicts or judged.contiguous is None:
+def _beyond_half_space(case: SegmentCase) -> str | None:
+    verdict, judged = case.verdict, case.judged
+    if (
+        verdict is None
+        or judged is None
+        or not case.is_predicted
+        or "ack_lost_segment" not in verdict.verdicts
+        or judged.contiguous is None
+    ):
         return None
     ack, around = case.row["ack"], other_offset_of(case, judged.contiguous)
-    if said.other_highest is None or not said.other_highest < ack <= around:
+    if verdict.other_highest is None or not verdict.other_highest < ack <= around:
         return None
     return f"it acknowledges {ack:,}; tshark follows the peer up to {around - SEQ_SPACE:,}, and 2^31 bytes further on is back to it"
 
 
-def _told_once(case: SegmentCase) -> str | None:
+def _gap_reported_once(case: SegmentCase) -> str | None:
     judged = case.judged
-    if judged is None or not case.foreseen or "ack_lost_segment" in case.theirs or not judged.told_before:
+    if judged is None or not case.is_predicted or "ack_lost_segment" in case.theirs or not judged.told_before:
         return None
     return f"it acknowledges {case.row['ack']:,}, more than was seen; tshark says so no more until an ACK of the peer moves"
 
 
 def _by_reset(case: SegmentCase) -> str | None:
-    if not case.foreseen or "ack_lost_segment" not in case.theirs or not case.row["flags"] & RST:
+    if not case.is_predicted or "ack_lost_segment" not in case.theirs or not case.row["flags"] & RST:
         return None
     return "the segment is a RST, which anyone may have made up (RFC 5961)"
 
 
-def _troubled(case: SegmentCase, *, resent: bool) -> tuple[int, str] | None:
+def _irregular_segment(case: SegmentCase, *, resent: bool) -> tuple[int, str] | None:
     """The newest segment that came again (or late) among the bytes which tshark measures the round trip of, and its kind."""
-    said, judged = case.said, case.judged
-    if said is None or judged is None or not case.foreseen or case.row["rtt_ns"] is not None or case.row["their_ack_rtt_ns"] is None:
+    verdict, judged = case.verdict, case.judged
+    if verdict is None or judged is None or not case.is_predicted or case.row["rtt_ns"] is not None or case.row["their_ack_rtt_ns"] is None:
         return None
     first = case.row["ack"] - max(case.row["acked_bytes"] or 0, 0)
     if judged.acked_from is not None:
@@ -99,7 +105,7 @@ def _troubled(case: SegmentCase, *, resent: bool) -> tuple[int, str] | None:
     since = case.row["their_acks_frame"]
     found = (
         (frame, kind)
-        for frame, start, end, kind in reversed(said.other_troubled)
+        for frame, start, end, kind in reversed(verdict.other_irregular)
         # The first part of a segment may have come again and been acknowledged: the rest counts as that segment to us.
         if start < case.row["ack"] and (end > first or (end == first and frame > since))
     )
@@ -107,35 +113,35 @@ def _troubled(case: SegmentCase, *, resent: bool) -> tuple[int, str] | None:
 
 
 def _karn(case: SegmentCase) -> str | None:
-    troubled = _troubled(case, resent=True)
-    if troubled is None:
+    irregular = _irregular_segment(case, resent=True)
+    if irregular is None:
         return None
-    frame, what = troubled
+    frame, what = irregular
     measured = f"tshark measures {span(case.row['their_ack_rtt_ns'])} from frame {case.row['their_acks_frame']}"
     return f"{measured}, but frame {frame} ({what.replace('_', ' ')}) sent bytes of these segments again: which copy is answered is unknown"
 
 
 def _late(case: SegmentCase) -> str | None:
-    troubled = _troubled(case, resent=False)
-    if troubled is None:
+    irregular = _irregular_segment(case, resent=False)
+    if irregular is None:
         return None
-    frame, what = troubled
+    frame, what = irregular
     measured = f"tshark measures {span(case.row['their_ack_rtt_ns'])} from frame {case.row['their_acks_frame']}"
     return f"{measured}, but frame {frame} ({what.replace('_', ' ')}) came behind it and let the ACK go"
 
 
 def _hidden_by_reset(case: SegmentCase) -> str | None:
     """A RST ACKed these bytes before, and more than was seen. tshark uses this ACK; we do not, as it may be forged (RFC 5961)."""
-    said, row = case.said, case.row
-    if said is None or not case.foreseen or row["rtt_ns"] is None or row["their_acks_frame"] is not None or said.last_ack is None:
+    verdict, row = case.verdict, case.row
+    if verdict is None or not case.is_predicted or row["rtt_ns"] is None or row["their_acks_frame"] is not None or verdict.last_ack is None:
         return None
-    if said.last_ack == said.newest_ack or said.last_ack < row["ack"]:
+    if verdict.last_ack == verdict.newest_ack or verdict.last_ack < row["ack"]:
         return None
-    return f"a RST acknowledged {said.last_ack:,} before it, which tshark takes for the answer"
+    return f"a RST acknowledged {verdict.last_ack:,} before it, which tshark takes for the answer"
 
 
 def _nothing_new(case: SegmentCase) -> str | None:
-    if not case.foreseen or case.row["acked_bytes"] != 0 or case.row["rtt_ns"] is not None:
+    if not case.is_predicted or case.row["acked_bytes"] != 0 or case.row["rtt_ns"] is not None:
         return None
     return (
         f"ACK {case.row['ack']:,} was there before; "
@@ -144,16 +150,22 @@ def _nothing_new(case: SegmentCase) -> str | None:
 
 
 def _zero_span(case: SegmentCase) -> str | None:
-    if case.judged is None or not case.foreseen or case.row["rtt_ns"] != 0 or case.row["their_acks_frame"] is None:
+    if case.judged is None or not case.is_predicted or case.row["rtt_ns"] != 0 or case.row["their_acks_frame"] is None:
         return None
     return f"the ACK has the time of frame {case.row['their_acks_frame']}, to the last digit of this clock"
 
 
 def _seen_later(case: SegmentCase) -> str | None:
-    said, row = case.said, case.row
-    if said is None or not case.foreseen or row["rtt_ns"] is not None or row["their_ack_rtt_ns"] is None or said.other_latest is None:
+    verdict, row = case.verdict, case.row
+    if (
+        verdict is None
+        or not case.is_predicted
+        or row["rtt_ns"] is not None
+        or row["their_ack_rtt_ns"] is None
+        or verdict.other_latest is None
+    ):
         return None
-    frame, ts_ns = said.other_latest
+    frame, ts_ns = verdict.other_latest
     later_ns = ts_ns - (row["their_ts_ns"] - row["their_ack_rtt_ns"])
     if later_ns <= 0 or frame == row["their_acks_frame"]:
         return None
@@ -162,14 +174,14 @@ def _seen_later(case: SegmentCase) -> str | None:
 
 
 def _closed_window(case: SegmentCase) -> str | None:
-    if not case.foreseen or case.row["kind"] != "duplicate_ack" or "duplicate_ack" in case.theirs or case.row["their_window_field"]:
+    if not case.is_predicted or case.row["kind"] != "duplicate_ack" or "duplicate_ack" in case.theirs or case.row["their_window_field"]:
         return None
     return f"it repeats ACK {case.row['ack']:,} and its window of 0 while more is in flight"
 
 
 def _not_at_highest(case: SegmentCase) -> str | None:
     judged, row = case.judged, case.row
-    if judged is None or not case.foreseen or row["kind"] not in {"duplicate_ack", "window_update", "keepalive_ack"}:
+    if judged is None or not case.is_predicted or row["kind"] not in {"duplicate_ack", "window_update", "keepalive_ack"}:
         return None
     if case.item in case.theirs or judged.highest is None or row["their_raw_seq"] == judged.highest:
         return None
@@ -178,53 +190,53 @@ def _not_at_highest(case: SegmentCase) -> str | None:
 
 def _behind_old_ack(case: SegmentCase) -> str | None:
     """The segment or its direction's previous one has an old ACK number, or the previous one is a RST."""
-    said, ack = case.said, case.row["ack"]
-    if said is None or not case.foreseen or ack is None or said.newest_ack is None:
+    verdict, ack = case.verdict, case.row["ack"]
+    if verdict is None or not case.is_predicted or ack is None or verdict.newest_ack is None:
         return None
-    if ack < said.newest_ack:
-        return f"its ACK {ack:,} is older than {said.newest_ack:,}, which came before it: its window is outdated for tcptrace-lab"
-    if said.last_ack == said.newest_ack:
+    if ack < verdict.newest_ack:
+        return f"its ACK {ack:,} is older than {verdict.newest_ack:,}, which came before it: its window is outdated for tcptrace-lab"
+    if verdict.last_ack == verdict.newest_ack:
         return None
-    what = "a RST's" if said.last_ack is None or said.last_ack > said.newest_ack else "older than one before it"
-    return f"the last ACK of its side is {what}: tshark compares with that, tcptrace-lab with {said.newest_ack:,} and its window"
+    what = "a RST's" if verdict.last_ack is None or verdict.last_ack > verdict.newest_ack else "older than one before it"
+    return f"the last ACK of its side is {what}: tshark compares with that, tcptrace-lab with {verdict.newest_ack:,} and its window"
 
 
 def _behind_reset(case: SegmentCase) -> str | None:
     judged = case.judged
-    if judged is None or not case.foreseen or not judged.after_reset:
+    if judged is None or not case.is_predicted or not judged.after_reset:
         return None
     return "the last segment of its side is a RST: tshark compares with its window, which means nothing"
 
 
 def _window_to_zero(case: SegmentCase) -> str | None:
-    if not case.foreseen or case.row["kind"] != "window_update" or "window_update" in case.theirs or case.row["their_window_field"]:
+    if not case.is_predicted or case.row["kind"] != "window_update" or "window_update" in case.theirs or case.row["their_window_field"]:
         return None
     return f"it repeats ACK {case.row['ack']:,} with another window, of 0"
 
 
 def _first_zeros(case: SegmentCase) -> str | None:
     judged, row = case.judged, case.row
-    if judged is None or not case.foreseen or judged.highest is not None or row["their_raw_seq"] or row["their_raw_ack"]:
+    if judged is None or not case.is_predicted or judged.highest is not None or row["their_raw_seq"] or row["their_raw_ack"]:
         return None
     return "its side's first segment, with 0 for SEQ and ACK: just what tshark begins with"
 
 
 def _number_after_differences(case: SegmentCase) -> str | None:
-    said, row = case.said, case.row
-    if said is None or not case.foreseen or said.duplicate_ack_num is None or not case.duplicates_told_apart:
+    verdict, row = case.verdict, case.row
+    if verdict is None or not case.is_predicted or verdict.duplicate_ack_num is None or not case.excess_duplicates:
         return None
-    if said.duplicate_ack_num - row["their_duplicate_ack_num"] != case.duplicates_told_apart:
+    if verdict.duplicate_ack_num - row["their_duplicate_ack_num"] != case.excess_duplicates:
         return None
-    more = counted(abs(case.duplicates_told_apart), "earlier one")
+    more = counted(abs(case.excess_duplicates), "earlier one")
     return (
-        f"of this ACK {more} {'is' if abs(case.duplicates_told_apart) == 1 else 'are'} a duplicate to "
-        f"{'us' if case.duplicates_told_apart > 0 else 'tshark'} alone"
+        f"of this ACK {more} {'is' if abs(case.excess_duplicates) == 1 else 'are'} a duplicate to "
+        f"{'us' if case.excess_duplicates > 0 else 'tshark'} alone"
     )
 
 
 def _neutralized_number(case: SegmentCase) -> str | None:
-    said, judged = case.said, case.judged
-    if said is None or judged is None or not case.foreseen or said.duplicate_ack_num is None:
+    verdict, judged = case.verdict, case.judged
+    if verdict is None or judged is None or not case.is_predicted or verdict.duplicate_ack_num is None:
         return None
     return "an ACK of unseen bytes made tshark begin its count anew" if judged.count_began_anew else None
 
@@ -244,9 +256,9 @@ def _other_clock(case: SegmentCase) -> str | None:
     return f"the two read this frame's time {span(ours - theirs)} apart, and so the round trip"
 
 
-def _forgot(case: SegmentCase) -> str | None:
+def _forgotten_segment(case: SegmentCase) -> str | None:
     judged = case.judged
-    if judged is None or not case.foreseen or judged.forgotten_by is None or case.row["rtt_ns"] is None:
+    if judged is None or not case.is_predicted or judged.forgotten_by is None or case.row["rtt_ns"] is None:
         return None
     if case.row["their_ack_rtt_ns"] is not None:
         return None
@@ -255,7 +267,7 @@ def _forgot(case: SegmentCase) -> str | None:
 
 def _foreign_round_trip(case: SegmentCase) -> str | None:
     row = case.row
-    if not case.foreign or not case.foreseen or row["rtt_ns"] is None:
+    if not case.foreign or not case.is_predicted or row["rtt_ns"] is None:
         return None
     if row["their_acks_frame"] in case.foreign:
         return f"tshark measures from frame {row['their_acks_frame']}, which it alone takes for a segment"
@@ -265,10 +277,10 @@ def _foreign_round_trip(case: SegmentCase) -> str | None:
 
 
 def _own_round_trip(case: SegmentCase) -> str | None:
-    said = case.said
-    if said is None or not case.foreseen or said.other_latest is None or case.row["their_acks_frame"] is not None:
+    verdict = case.verdict
+    if verdict is None or not case.is_predicted or verdict.other_latest is None or case.row["their_acks_frame"] is not None:
         return None
-    frame = said.other_latest[0]
+    frame = verdict.other_latest[0]
     return f"it answers frame {frame}, which is a segment only for tcptrace-lab" if frame in case.own else None
 
 
@@ -281,21 +293,21 @@ def _negative(case: SegmentCase) -> str | None:
 
 def _probes_unseen(case: SegmentCase) -> str | None:
     """A probe without data, one below what is acknowledged: where the capture lacks the bytes before, at the highest number seen."""
-    said, row = case.said, case.row
-    if said is None or not case.foreseen or row["kind"] not in _PROBES or "duplicate_ack" not in case.theirs:
+    verdict, row = case.verdict, case.row
+    if verdict is None or not case.is_predicted or row["kind"] not in _PROBES or "duplicate_ack" not in case.theirs:
         return None
-    if row["payload_bytes"] or said.other_newest_ack is None or row["seq"] != said.other_newest_ack - 1:
+    if row["payload_bytes"] or verdict.other_newest_ack is None or row["seq"] != verdict.other_newest_ack - 1:
         return None
     return (
-        f"the peer had acknowledged {said.other_newest_ack:,}: it is a {kind(row)}{proof(row)}; "
+        f"the peer had acknowledged {verdict.other_newest_ack:,}: it is a {kind(row)}{proof(row)}; "
         f"tshark saw this side up to {row['seq']:,}, and takes it for a repeated ACK"
     )
 
 
 def _is_first_keepalive(case: SegmentCase) -> str | None:
     """A keepalive that is the first captured segment of its direction, with one byte and without PSH, is not a keepalive to tshark."""
-    said, row = case.said, case.row
-    if said is None or not case.foreseen or row["kind"] != "keepalive" or said.highest is not None or "keep_alive" in case.theirs:
+    verdict, row = case.verdict, case.row
+    if verdict is None or not case.is_predicted or row["kind"] != "keepalive" or verdict.highest is not None or "keep_alive" in case.theirs:
         return None
     if row["payload_bytes"] != 1 or row["flags"] & PSH:
         return None
@@ -304,13 +316,13 @@ def _is_first_keepalive(case: SegmentCase) -> str | None:
 
 def _probes_elsewhere(case: SegmentCase) -> str | None:
     """A probe repeats what was acknowledged (RFC 9293, 3.8.4); more may have been sent, or was seen by mistake."""
-    said, judged, row = case.said, case.judged, case.row
-    if said is None or judged is None or not case.foreseen or row["kind"] not in _PROBES or judged.highest is None:
+    verdict, judged, row = case.verdict, case.judged, case.row
+    if verdict is None or judged is None or not case.is_predicted or row["kind"] not in _PROBES or judged.highest is None:
         return None
-    if said.other_newest_ack is None or row["seq"] != said.other_newest_ack - 1 or offset_of(case, judged.highest) <= row["seq"] + 1:
+    if verdict.other_newest_ack is None or row["seq"] != verdict.other_newest_ack - 1 or offset_of(case, judged.highest) <= row["seq"] + 1:
         return None
     return (
-        f"the peer had acknowledged {said.other_newest_ack:,}: it is a {kind(row)}{proof(row)}; "
+        f"the peer had acknowledged {verdict.other_newest_ack:,}: it is a {kind(row)}{proof(row)}; "
         f"tshark asks for one below {offset_of(case, judged.highest):,}, where this side had come to"
     )
 
@@ -318,17 +330,17 @@ def _probes_elsewhere(case: SegmentCase) -> str | None:
 def _answers_probe(case: SegmentCase) -> str | None:
     """The answer to a probe is what tshark takes the probe for."""
     judged, row = case.judged, case.row
-    if judged is None or not case.foreseen or row["kind"] not in _ANSWERED or _ANSWERED[row["kind"]] in judged.answers:
+    if judged is None or not case.is_predicted or row["kind"] not in _ANSWERED or _ANSWERED[row["kind"]] in judged.answers:
         return None
     probe = " and ".join(sorted(judged.answers & {"keep_alive", "retransmission"})).replace("_", " ") or "a plain segment"
     return f"the probe that it answers{proof(row)} is {probe} to tshark"
 
 
 def _answers_first_keepalive(case: SegmentCase) -> str | None:
-    said, row = case.said, case.row
-    if said is None or not case.foreseen or "ack_lost_segment" not in case.theirs or row["acked_unseen_bytes"]:
+    verdict, row = case.verdict, case.row
+    if verdict is None or not case.is_predicted or "ack_lost_segment" not in case.theirs or row["acked_unseen_bytes"]:
         return None
-    if said.other_highest is None or row["ack"] != said.other_highest + 1:
+    if verdict.other_highest is None or row["ack"] != verdict.other_highest + 1:
         return None
     return (
         f"it acknowledges {row['ack']:,}, one more than the number of the peer's only segment, which has no data: "
@@ -436,7 +448,7 @@ RULES = (
         "tshark looks at the ACK field also where the ACK flag is not set",
         "seen here; RFC 9293, 3.1",
         _RTT,
-        _forgot,
+        _forgotten_segment,
     ),
     Rule(
         "tshark-answers-no-frames-of-ours",
@@ -478,15 +490,17 @@ RULES = (
         "tshark reports an ACK of unseen bytes again when the peer's ACK has moved; tcptrace-lab reports the bytes once",
         _GUIDE,
         _UNSEEN,
-        _told_again,
+        _repeats_reported_gap,
     ),
-    Rule("tshark-tells-unseen-once", "tshark tells ACKs of unseen bytes once until the peer's ACK moves", _GUIDE, _UNSEEN, _told_once),
+    Rule(
+        "tshark-tells-unseen-once", "tshark tells ACKs of unseen bytes once until the peer's ACK moves", _GUIDE, _UNSEEN, _gap_reported_once
+    ),
     Rule(
         "tshark-sees-no-more-than-half",
         "to tshark an ACK more than 2^31 bytes beyond what was seen without a gap is an old one",
         "RFC 9293, 3.4",
         _UNSEEN,
-        _half_around,
+        _beyond_half_space,
     ),
     Rule("tshark-believes-resets", "tshark judges a RST's ACK as any other", f"{_GUIDE}; RFC 5961", _UNSEEN, _by_reset),
     Rule(

@@ -18,13 +18,13 @@ _SOURCE = "Wireshark's preference tcp.track_bytes_in_flight, its experiments her
 
 def _edges(case: SegmentCase) -> tuple[int, int, int] | None:
     """How much lower than ours, and how much higher, tshark's stretch reaches, and what it takes off for SACK blocks; None if unknown."""
-    judged, said = case.judged, case.said
-    if judged is None or said is None or said.una is None or judged.lowest_kept is None or judged.highest_kept is None:
+    judged, verdict = case.judged, case.verdict
+    if judged is None or verdict is None or verdict.una is None or judged.lowest_kept is None or judged.highest_kept is None:
         return None
-    if said.bytes_in_flight is None or not case.foreseen or judged.bytes_in_flight is None:
+    if verdict.bytes_in_flight is None or not case.is_predicted or judged.bytes_in_flight is None:
         return None
-    highest = said.end if said.highest is None else max(said.highest, said.end)
-    return said.una - offset_of(case, judged.lowest_kept), offset_of(case, judged.highest_kept) - highest, judged.sacked_bytes
+    highest = verdict.end if verdict.highest is None else max(verdict.highest, verdict.end)
+    return verdict.una - offset_of(case, judged.lowest_kept), offset_of(case, judged.highest_kept) - highest, judged.sacked_bytes
 
 
 def _sacked(case: SegmentCase) -> str | None:
@@ -35,8 +35,8 @@ def _sacked(case: SegmentCase) -> str | None:
     if not _adds_up(case, lower + higher - sacked):
         return None
     return (
-        f"{counted(sacked, 'byte')} of the {case.said.bytes_in_flight if case.said else 0:,} are in SACK blocks, which tshark takes off"
-        + _rest(lower, higher)
+        f"{counted(sacked, 'byte')} of the {case.verdict.bytes_in_flight if case.verdict else 0:,} are in SACK blocks, "
+        "which tshark takes off" + _rest(lower, higher)
     )
 
 
@@ -73,13 +73,13 @@ def _rest(lower: int, higher: int) -> str:
 
 
 def _adds_up(case: SegmentCase, difference: int) -> bool:
-    return bool(case.row["their_bytes_in_flight"] - (case.said.bytes_in_flight if case.said else 0) == difference - _control(case))
+    return bool(case.row["their_bytes_in_flight"] - (case.verdict.bytes_in_flight if case.verdict else 0) == difference - _control(case))
 
 
 def _control(case: SegmentCase) -> int:
     """1 if tshark alone takes off the SYN or FIN of the segment: we do where it is new."""
-    said = case.said
-    grown = said is not None and (said.highest is None or said.end > said.highest)
+    verdict = case.verdict
+    grown = verdict is not None and (verdict.highest is None or verdict.end > verdict.highest)
     return int(bool(case.row["flags"] & (SYN | FIN)) and not grown)
 
 
@@ -94,7 +94,7 @@ def _all_sacked(case: SegmentCase) -> str | None:
     judged = case.judged
     if (
         judged is None
-        or not case.foreseen
+        or not case.is_predicted
         or judged.bytes_in_flight is not None
         or judged.lowest_kept is None
         or judged.highest_kept is None
@@ -109,26 +109,26 @@ def _all_sacked(case: SegmentCase) -> str | None:
 
 def _below_zero(case: SegmentCase) -> str | None:
     judged = case.judged
-    if judged is None or not case.foreseen or not judged.below_zero:
+    if judged is None or not case.is_predicted or not judged.below_zero:
         return None
     zero = offset_of(case, (case.row["their_raw_seq"] - case.row["their_seq"]) % SEQ_SPACE)
     return f"bytes below {zero:,}, where tshark begins to count this side, are on their way: their numbers are near 2^32 to it"
 
 
 def _full(case: SegmentCase) -> str | None:
-    if case.judged is None or not case.foreseen or not case.judged.is_full:
+    if case.judged is None or not case.is_predicted or not case.judged.is_full:
         return None
     return f"{MAX_UNACKED:,} segments are unacknowledged: tshark keeps no more"
 
 
 def _stopped(case: SegmentCase) -> str | None:
-    if case.judged is None or not case.foreseen or not case.judged.not_counting:
+    if case.judged is None or not case.is_predicted or not case.judged.not_counting:
         return None
     return "a hole in this direction, and no segment of the peer since"
 
 
 def _unanswered(case: SegmentCase) -> str | None:
-    if case.said is None or case.row["in_flight_bytes"] is not None or not case.foreseen:
+    if case.verdict is None or case.row["in_flight_bytes"] is not None or not case.is_predicted:
         return None
     return (
         f"the peer has not acknowledged anything in this capture; "

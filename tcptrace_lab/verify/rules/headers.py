@@ -24,12 +24,11 @@ _CARRIED = "carried into its seconds"
 
 
 def _one_syn(case: SegmentCase) -> str | None:
-    row, said = case.row, case.said
-    if said is None or row["window_bytes"] is not None or row["their_scale"] in {None, SCALE_UNKNOWN} or said.syns > 1:
+    row, verdict = case.row, case.verdict
+    if verdict is None or row["window_bytes"] is not None or row["their_scale"] in {None, SCALE_UNKNOWN} or verdict.syns > 1:
         return None
-    return (
-        f"of the two SYNs {said.syns} {'was' if said.syns == 1 else 'were'} captured before it; tshark multiplies by {row['their_scale']}"
-    )
+    were = "was" if verdict.syns == 1 else "were"
+    return f"of the two SYNs {verdict.syns} {were} captured before it; tshark multiplies by {row['their_scale']}"
 
 
 def _scaled_anew(case: SegmentCase) -> str | None:
@@ -84,8 +83,8 @@ def _parts_of_blocks(case: SegmentCase) -> str | None:
 
 def _cut_offer(case: SegmentCase) -> str | None:
     """Both SYNs were captured, and of one not all options."""
-    row, said = case.row, case.said
-    if said is None or row["window_bytes"] is not None or row["their_scale"] in {None, SCALE_UNKNOWN} or said.syns < len(SIDES):
+    row, verdict = case.row, case.verdict
+    if verdict is None or row["window_bytes"] is not None or row["their_scale"] in {None, SCALE_UNKNOWN} or verdict.syns < len(SIDES):
         return None
     unknown = [side for side in SIDES if case.connection[f"{side}_sack_permitted"] is None or case.connection[f"{side}_timestamps"] is None]
     if not unknown:
@@ -96,8 +95,8 @@ def _cut_offer(case: SegmentCase) -> str | None:
 
 def _cut_reuse(case: SegmentCase) -> str | None:
     """Only a SYN on used ports is counted for itself (`tshark-counts-syns-of-reused-ports-at-once`)."""
-    row, said = case.row, case.said
-    if said is None or "reused_ports" not in said.verdicts or row["their_captured_bytes"] >= row["their_wire_bytes"] or case.theirs:
+    row, verdict = case.row, case.verdict
+    if verdict is None or "reused_ports" not in verdict.verdicts or row["their_captured_bytes"] >= row["their_wire_bytes"] or case.theirs:
         return None
     if row["their_completeness"] != Complete.SYN:
         return None

@@ -30,13 +30,13 @@ _LATER_REPAIRS = {
 
 def _by_time(case: SegmentCase) -> str | None:
     judged, row = case.judged, case.row
-    if judged is None or not case.foreseen or "out_of_order" not in case.theirs or row["kind"] not in RESENT:
+    if judged is None or not case.is_predicted or "out_of_order" not in case.theirs or row["kind"] not in RESENT:
         return None
-    near = f"{span(judged.since_highest_ns)} after the highest sequence number, less than {_patience(case)}, is late to tshark"
+    near = f"{span(judged.since_highest_ns)} after the highest sequence number, less than {_reordering_limit(case)}, is late to tshark"
     return f"{near}; tcptrace-lab calls it a {kind(row)}{proof(row)}"
 
 
-def _patience(case: SegmentCase) -> str:
+def _reordering_limit(case: SegmentCase) -> str:
     assert case.judged is not None  # noqa: S101  (asked before)
     what = "the handshake's round trip of" if case.row["their_initial_rtt_ns"] else "its bound of"
     return f"{what} {span(case.judged.patience_ns)}"
@@ -45,24 +45,24 @@ def _patience(case: SegmentCase) -> str:
 def _late_after_all(case: SegmentCase) -> str | None:
     """We classify the segment as out of order, tshark as a retransmission."""
     judged, row = case.judged, case.row
-    if judged is None or not case.foreseen or "retransmission" not in case.theirs or row["kind"] != "out_of_order":
+    if judged is None or not case.is_predicted or "retransmission" not in case.theirs or row["kind"] != "out_of_order":
         return None
     if "spurious_retransmission" in case.theirs:
-        told = "it ends below the last ACK"
+        reason = "it ends below the last ACK"
     elif "fast_retransmission" in case.theirs:
-        told = f"it follows {counted(judged.repeated_acks, 'repeated ACK')} within {span(judged.since_ack_ns)}"
+        reason = f"it follows {counted(judged.repeated_acks, 'repeated ACK')} within {span(judged.since_ack_ns)}"
     elif judged.ends_at_highest:
-        told = "it ends at the highest sequence number"
+        reason = "it ends at the highest sequence number"
     else:
-        told = f"it came {span(judged.since_highest_ns)} after the highest sequence number, more than {_patience(case)}"
+        reason = f"it came {span(judged.since_highest_ns)} after the highest sequence number, more than {_reordering_limit(case)}"
     return (
-        f"tshark calls it retransmitted because {told}; "
+        f"tshark calls it retransmitted because {reason}; "
         f"its bytes were never seen before, and it was sent before those that overtook it{proof(row)}"
     )
 
 
 def _copies(case: SegmentCase) -> str | None:
-    if not case.foreseen or case.row["kind"] not in _COPIES:
+    if not case.is_predicted or case.row["kind"] not in _COPIES:
         return None
     return f"{_COPIES[case.row['kind']]}{proof(case.row)}"
 
@@ -71,7 +71,7 @@ def _acked_already(case: SegmentCase) -> str | None:
     judged, row = case.judged, case.row
     if (
         judged is None
-        or not case.foreseen
+        or not case.is_predicted
         or "spurious_retransmission" not in case.theirs
         or row["kind"] not in RESENT
         or row["kind"] == "spurious"
@@ -86,18 +86,18 @@ def _acked_already(case: SegmentCase) -> str | None:
 
 def _proved_spurious(case: SegmentCase) -> str | None:
     row = case.row
-    if case.judged is None or not case.foreseen or row["kind"] != "spurious" or "spurious_retransmission" in case.theirs:
+    if case.judged is None or not case.is_predicted or row["kind"] != "spurious" or "spurious_retransmission" in case.theirs:
         return None
-    told = ", ".join(sorted(case.theirs & _RESEND)).replace("_", " ") or "nothing"
+    reason = ", ".join(sorted(case.theirs & _RESEND)).replace("_", " ") or "nothing"
     return (
-        f"no ACK of its bytes had come when it was sent, so tshark calls it {told}; "
+        f"no ACK of its bytes had come when it was sent, so tshark calls it {reason}; "
         f"later evidence shows that the first copy had arrived{proof(row)}"
     )
 
 
 def _count_of_minus_one(case: SegmentCase) -> str | None:
     judged, row = case.judged, case.row
-    if judged is None or not case.foreseen or "fast_retransmission" not in case.theirs or judged.repeated_acks < _NO_COUNT:
+    if judged is None or not case.is_predicted or "fast_retransmission" not in case.theirs or judged.repeated_acks < _NO_COUNT:
         return None
     return (
         f"an ACK of unseen bytes set tshark's count of repeated ACKs to -1, which it takes for very many; "
@@ -107,46 +107,46 @@ def _count_of_minus_one(case: SegmentCase) -> str | None:
 
 def _not_fast_enough(case: SegmentCase) -> str | None:
     judged, row = case.judged, case.row
-    if judged is None or not case.foreseen or row["kind"] != "fast_retransmit" or "fast_retransmission" in case.theirs:
+    if judged is None or not case.is_predicted or row["kind"] != "fast_retransmit" or "fast_retransmission" in case.theirs:
         return None
     if "retransmission" not in case.theirs or case.item != "fast_retransmission":
         return None
     if judged.repeated_acks < FAST_DUPLICATE_ACKS:
         asked = f"of the {FAST_DUPLICATE_ACKS} it asks for, for it does not look at SACK blocks"
-        told = f"tshark counts {counted(judged.repeated_acks, 'repeated ACK')} {asked}"
+        reason = f"tshark counts {counted(judged.repeated_acks, 'repeated ACK')} {asked}"
     elif judged.since_ack_ns is not None and judged.since_ack_ns >= FAST_NS:
-        told = f"the peer's last segment came {span(judged.since_ack_ns)} before, and tshark waits {span(FAST_NS)}"
+        reason = f"the peer's last segment came {span(judged.since_ack_ns)} before, and tshark waits {span(FAST_NS)}"
     elif judged.acked is not None and judged.acked != row["their_raw_seq"]:
-        told = f"it begins at {row['seq']:,}, not at the last ACK {offset_of(case, judged.acked):,}"
+        reason = f"it begins at {row['seq']:,}, not at the last ACK {offset_of(case, judged.acked):,}"
     else:
-        told = "tshark asks first whether all of it was acknowledged before"
-    return f"{told}; tcptrace-lab calls it a {kind(row)}{proof(row)}"
+        reason = "tshark asks first whether all of it was acknowledged before"
+    return f"{reason}; tcptrace-lab calls it a {kind(row)}{proof(row)}"
 
 
 def _fast_for_another_reason(case: SegmentCase) -> str | None:
     judged, row = case.judged, case.row
-    if judged is None or not case.foreseen or row["kind"] not in _LATER_REPAIRS or "fast_retransmission" not in case.theirs:
+    if judged is None or not case.is_predicted or row["kind"] not in _LATER_REPAIRS or "fast_retransmission" not in case.theirs:
         return None
-    told = f"it follows {counted(judged.repeated_acks, 'repeated ACK')} within {span(judged.since_ack_ns)}, so tshark calls it fast"
-    return f"{told}; tcptrace-lab calls it a {kind(row)}: {_LATER_REPAIRS[row['kind']]}{proof(row)}"
+    reason = f"it follows {counted(judged.repeated_acks, 'repeated ACK')} within {span(judged.since_ack_ns)}, so tshark calls it fast"
+    return f"{reason}; tcptrace-lab calls it a {kind(row)}: {_LATER_REPAIRS[row['kind']]}{proof(row)}"
 
 
 def _repeats_of_its_own(case: SegmentCase) -> str | None:
     """Some of the repeated ACKs that tshark counts are not duplicate ACKs to us: capture duplicates, or ACKs with no data in flight."""
     judged, row = case.judged, case.row
-    if judged is None or not case.foreseen or "fast_retransmission" not in case.theirs or row["kind"] not in RESENT:
+    if judged is None or not case.is_predicted or "fast_retransmission" not in case.theirs or row["kind"] not in RESENT:
         return None
-    ours = judged.repeated_acks + case.other_duplicates_told_apart
+    ours = judged.repeated_acks + case.other_excess_duplicates
     if row["kind"] == "fast_retransmit" or ours >= FAST_DUPLICATE_ACKS:
         return None
-    told = f"of the {counted(judged.repeated_acks, 'repeated ACK')} that tshark counts {max(ours, 0)} are duplicates for tcptrace-lab"
-    return f"{told}; tcptrace-lab calls it a {kind(row)}{proof(row)}"
+    reason = f"of the {counted(judged.repeated_acks, 'repeated ACK')} that tshark counts {max(ours, 0)} are duplicates for tcptrace-lab"
+    return f"{reason}; tcptrace-lab calls it a {kind(row)}{proof(row)}"
 
 
 def _keepalive_or_not(case: SegmentCase) -> str | None:
     """To tshark, a segment of at most one byte, one below the highest number, is a keepalive, even with data in flight or a zero window."""
     row = case.row
-    if not case.foreseen or "keep_alive" not in case.theirs or row["kind"] == "keepalive":
+    if not case.is_predicted or "keep_alive" not in case.theirs or row["kind"] == "keepalive":
         return None
     size = f"{counted(row['payload_bytes'], 'byte')} one below the highest sequence number"
     if row["kind"] == "zero_window_probe":
@@ -164,31 +164,31 @@ def _no_keepalive(case: SegmentCase, size: str) -> str | None:
         return f"{size}; it repeats ACK {case.row['ack']:,} because of what the peer sent{proof(case.row)}"
     if case.row["acked_bytes"] or case.row["kind"] == "window_update":
         return f"{size}; it moves ACK or window of its side"
-    if case.said is not None and case.said.newest_ack is not None and (case.row["ack"] or 0) < case.said.newest_ack:
-        return f"{size}; its ACK {case.row['ack']:,} is older than {case.said.newest_ack:,}: it was sent before, and came late"
-    if case.said is not None and case.said.una is None:
+    if case.verdict is not None and case.verdict.newest_ack is not None and (case.row["ack"] or 0) < case.verdict.newest_ack:
+        return f"{size}; its ACK {case.row['ack']:,} is older than {case.verdict.newest_ack:,}: it was sent before, and came late"
+    if case.verdict is not None and case.verdict.una is None:
         return f"{size}; the peer was not captured: whether it answers a keepalive, a probe, or nothing at all is unknown"
-    if case.said is not None and case.said.una is not None and case.said.una <= 1:
+    if case.verdict is not None and case.verdict.una is not None and case.verdict.una <= 1:
         return f"{size}; no byte of its side was acknowledged before that it could repeat"
     return None
 
 
 def _after_probe(case: SegmentCase) -> str | None:
     judged, row = case.judged, case.row
-    if judged is None or not case.foreseen or not judged.after_probe or row["kind"] not in RESENT or case.theirs & _RESEND:
+    if judged is None or not case.is_predicted or not judged.after_probe or row["kind"] not in RESENT or case.theirs & _RESEND:
         return None
     return "it begins one below the highest sequence number, where tshark expects a window probe to have been"
 
 
 def _copied_elsewhere(case: SegmentCase) -> str | None:
     row = case.row
-    if not case.foreign or not case.foreseen or not case.theirs & _RESEND or row["kind"] in RESENT:
+    if not case.foreign or not case.is_predicted or not case.theirs & _RESEND or row["kind"] in RESENT:
         return None
     return f"to tshark, frame {max(case.foreign)} and others that it alone takes for segments sent these bytes before"
 
 
 def _reset(case: SegmentCase) -> str | None:
-    if not case.foreseen or row_kind(case) != "reset" or not case.theirs & _RESEND:
+    if not case.is_predicted or row_kind(case) != "reset" or not case.theirs & _RESEND:
         return None
     return "the segment is a RST; its bytes, if it has any, are words about the reset (RFC 9293, 3.10.7)"
 
@@ -201,7 +201,7 @@ def row_kind(case: SegmentCase) -> str:
 def _late_probe(case: SegmentCase) -> str | None:
     """A retransmit that tshark does not report, because it does not count the preceding window probe as a byte of the stream."""
     row = case.row
-    if not case.foreseen or row["kind"] not in RESENT or case.theirs & _RESEND or case.judged is None or case.judged.highest is None:
+    if not case.is_predicted or row["kind"] not in RESENT or case.theirs & _RESEND or case.judged is None or case.judged.highest is None:
         return None
     if offset_of(case, case.judged.highest) > row["seq"]:
         return None
@@ -209,19 +209,19 @@ def _late_probe(case: SegmentCase) -> str | None:
 
 
 def _jumped_by_reset(case: SegmentCase) -> str | None:
-    said, row, judged = case.said, case.row, case.judged
-    if said is None or judged is None or not case.foreseen or judged.highest_by_reset is None or row["kind"] in RESENT:
+    verdict, row, judged = case.verdict, case.row, case.judged
+    if verdict is None or judged is None or not case.is_predicted or judged.highest_by_reset is None or row["kind"] in RESENT:
         return None
-    if not case.theirs & _RESEND or (said.highest is not None and said.end <= said.highest):
+    if not case.theirs & _RESEND or (verdict.highest is not None and verdict.end <= verdict.highest):
         return None
     return f"frame {judged.highest_by_reset}, a RST, had a higher number, which tshark takes for sent bytes; for tcptrace-lab they are new"
 
 
 def _acked_unseen(case: SegmentCase) -> str | None:
-    said, row = case.said, case.row
-    if said is None or not case.foreseen or "spurious_retransmission" not in case.theirs or row["kind"] in RESENT:
+    verdict, row = case.verdict, case.row
+    if verdict is None or not case.is_predicted or "spurious_retransmission" not in case.theirs or row["kind"] in RESENT:
         return None
-    if said.highest is not None and row["seq"] < said.highest:
+    if verdict.highest is not None and row["seq"] < verdict.highest:
         return None
     return (
         f"the capture has an ACK of its bytes "

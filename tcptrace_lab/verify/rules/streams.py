@@ -71,10 +71,10 @@ def _same_isn_again(case: SegmentCase) -> str | None:
 
 def _old_stream(case: SegmentCase) -> str | None:
     """A verdict that compares with the connection before."""
-    if not case.foreseen or not case.earlier or case.row["partner"] == case.row["their_conn"]:
+    if not case.is_predicted or not case.earlier or case.row["partner"] == case.row["their_conn"]:
         return None
-    told = _same_isn_again(case)
-    return None if told is None else f"{told}; to tshark it is still that one (its stream {case.row['their_conn']})"
+    same_isn = _same_isn_again(case)
+    return None if same_isn is None else f"{same_isn}; to tshark it is still that one (its stream {case.row['their_conn']})"
 
 
 def _old_scale(case: SegmentCase) -> str | None:
@@ -82,8 +82,8 @@ def _old_scale(case: SegmentCase) -> str | None:
     row = case.row
     if not case.earlier or row["partner"] == row["their_conn"] or not row["their_scale"]:
         return None
-    told = _same_isn_again(case)
-    return None if told is None else f"{told}; tshark goes on to multiply its windows by {row['their_scale']}"
+    same_isn = _same_isn_again(case)
+    return None if same_isn is None else f"{same_isn}; tshark goes on to multiply its windows by {row['their_scale']}"
 
 
 def _late_syn(case: SegmentCase) -> str | None:

@@ -50,20 +50,20 @@ _BY_NUMBERS = named(
 """The figures that `numbers` explains and that duplicates can change."""
 
 
-def foreseen(case: FigureCase) -> bool:
+def is_predicted(case: FigureCase) -> bool:
     """Whether the model of tcptrace, applied to our segments, gives the printed value."""
     number = as_number(case.theirs)
-    return number is not None and case.reckoned is not None and abs(number - case.reckoned) <= HALF_A_STEP * _STEP[case.item]
+    return number is not None and case.modelled is not None and abs(number - case.modelled) <= HALF_A_STEP * _STEP[case.item]
 
 
 def by_its_rules(evidence: Callable[[FigureCase], str | None]) -> Callable[[FigureCase], str | None]:
     """Its rules give what it prints, and `evidence` tells what in this connection they are about."""
 
     def test(case: FigureCase) -> str | None:
-        if not foreseen(case):
+        if not is_predicted(case):
             return None
-        told = evidence(case)
-        return None if told is None else f"{told}; {_DIFFERS[case.item] or 'the rest follows'}"
+        evidence_text = evidence(case)
+        return None if evidence_text is None else f"{evidence_text}; {_DIFFERS[case.item] or 'the rest follows'}"
 
     return test
 
@@ -77,10 +77,10 @@ def _unscaled(case: FigureCase) -> str | None:
 
 def _late_syn(case: FigureCase) -> str | None:
     """It forgets the scales at a segment without SYN that comes before both SYNs; a SYN behind that tells one anew."""
-    number, reckoning, tally = as_number(case.theirs), case.reckoning, case.tally
-    if number is None or reckoning is None or tally is None or number > _LARGEST_FIELD or tally.numbers.scale:
+    number, model, tally = as_number(case.theirs), case.model, case.tally
+    if number is None or model is None or tally is None or number > _LARGEST_FIELD or tally.numbers.scale:
         return None
-    if any(not side.numbers.syns or side.numbers.scale_offered is None for side in reckoning.sides.values()):
+    if any(not side.numbers.syns or side.numbers.scale_offered is None for side in model.sides.values()):
         return None
     return "a segment without SYN came before both SYNs had: ours are scaled all the same, and tcptrace's are not"
 
@@ -94,7 +94,7 @@ def _one_syn_scaled(case: FigureCase) -> str | None:
 
 def _is_cut(case: FigureCase, side: Direction) -> bool:
     """Whether the capture cut options of its SYN: whether it offers a scale, at least, is unknown then."""
-    known = case.reckoning is None or case.reckoning.sides[side.side == "client"].windows_known
+    known = case.model is None or case.model.sides[side.side == "client"].windows_known
     return not known or None in {side["sack_permitted"], side["timestamps"]}
 
 
@@ -125,13 +125,13 @@ def _size_evidence(case: FigureCase) -> str | None:
 
 def _mean_size(case: FigureCase) -> str | None:
     """Of all that came, or, where copies came by ways that it does not follow, of what counts once."""
-    told, direction = by_its_rules(_size_evidence)(case), case.direction
+    evidence_text, direction = by_its_rules(_size_evidence)(case), case.direction
     if (
-        told is not None
+        evidence_text is not None
         or direction is None
         or as_number(case.theirs) != int(direction["payload_bytes"] / (direction["data_segments"] + SIZE_SHARE))
     ):
-        return told
+        return evidence_text
     return f"{counted(direction['payload_bytes'], 'byte')} in {counted(direction['data_segments'], 'segment')}; {_DIFFERS[case.item]}"
 
 
@@ -157,10 +157,10 @@ def _probe_evidence(case: FigureCase) -> str | None:
 
 
 def _copies_evidence(case: FigureCase) -> str | None:
-    direction, reckoning = case.direction, case.reckoning
-    if direction is None or reckoning is None:
+    direction, model = case.direction, case.model
+    if direction is None or model is None:
         return None
-    sides = {"client": reckoning.sides[True], "server": reckoning.sides[False]}
+    sides = {"client": model.sides[True], "server": model.sides[False]}
     copies = sum(sides[one.side].packets - one["segments"] for one in (direction, direction.other))
     return (
         f"{counted(copies, 'packet')} of this connection came twice, which tcptrace counts and tcptrace-lab does not"
@@ -197,10 +197,10 @@ def _wait_evidence(case: FigureCase) -> str | None:
 
 
 def _throughput(case: FigureCase) -> str | None:
-    reckoning, tally = case.reckoning, case.tally
-    if reckoning is None or tally is None or reckoning.first_us is None or not foreseen(case):
+    model, tally = case.model, case.tally
+    if model is None or tally is None or model.first_us is None or not is_predicted(case):
         return None
-    return f"{counted(tally.unique_bytes, 'byte')} in {reckoning.duration_us:,} µs"
+    return f"{counted(tally.unique_bytes, 'byte')} in {model.duration_us:,} µs"
 
 
 def _control_copies(case: FigureCase) -> str | None:
@@ -212,10 +212,12 @@ def _control_copies(case: FigureCase) -> str | None:
 
 def _constant_ids(case: FigureCase) -> str | None:
     tally, direction = case.tally, case.direction
-    if tally is None or direction is None or not foreseen(case):
+    if tally is None or direction is None or not is_predicted(case):
         return None
-    told = f"{counted(tally.doubles, 'packet')} with number and IP identification of one of the eight before"
-    return f"{told}; by TTL, TCP timestamp, and times {counted(direction['capture_duplicates'], 'copy').replace('copys', 'copies')}"
+    evidence_text = f"{counted(tally.doubles, 'packet')} with number and IP identification of one of the eight before"
+    return (
+        f"{evidence_text}; by TTL, TCP timestamp, and times {counted(direction['capture_duplicates'], 'copy').replace('copys', 'copies')}"
+    )
 
 
 def _first_keepalive(case: FigureCase) -> str | None:

@@ -41,7 +41,7 @@ def _stopped(case: FigureCase) -> str | None:
     return f"tcptrace stopped reading: {case.refused}"
 
 
-def _parted(case: FigureCase) -> str | None:
+def _split_by_fragmentation(case: FigureCase) -> str | None:
     """The same packets, told apart into connections at other places."""
     if not case.ours_listed or not case.theirs_listed or len(case.ours_listed) + len(case.theirs_listed) < len("ab") + 1:
         return None
@@ -72,9 +72,9 @@ def _extension_as_ports(case: FigureCase) -> str | None:
 def _first_fragments(case: FigureCase) -> str | None:
     """What it reads and we do not are no more than the packets that are not whole in the capture."""
     incomplete = case.survived(_INCOMPLETE)
-    ours = case.readable if case.reckoning is None else sum(tally.packets for tally in case.reckoning.sides.values())
+    ours = case.readable if case.model is None else sum(tally.packets for tally in case.model.sides.values())
     listed = sum(int(figures["total_packets"]) for one in case.theirs_listed for figures in one.figures)
-    packets = listed if case.reckoning is None else int(case.theirs)
+    packets = listed if case.model is None else int(case.theirs)
     if not 0 < packets - ours <= incomplete:
         return None
     return f"fragments are missing: {counted(packets - ours, 'first fragment')} with a TCP header, of which tcptrace makes segments"
@@ -82,18 +82,18 @@ def _first_fragments(case: FigureCase) -> str | None:
 
 def strange(case: FigureCase) -> str | None:
     """Some of its segments came by ways that tcptrace does not follow."""
-    if case.reckoning is None or not case.reckoning.strange:
+    if case.model is None or not case.model.strange:
         return None
-    told = ", ".join(f"{counted(number, 'segment')} by {layers}" for layers, number in sorted(case.reckoning.strange.items()))
-    return f"{told}, where tcptrace does not follow"
+    evidence_text = ", ".join(f"{counted(number, 'segment')} by {layers}" for layers, number in sorted(case.model.strange.items()))
+    return f"{evidence_text}, where tcptrace does not follow"
 
 
 def _offloaded(case: FigureCase) -> str | None:
     """IP lengths of 0, as offload leaves them, are shorter than their headers to tcptrace."""
-    reckoning = case.reckoning
-    if reckoning is None:
+    model = case.model
+    if model is None:
         return None
-    larger, ours = sum(reckoning.larger.values()), sum(tally.packets for tally in reckoning.sides.values())
+    larger, ours = sum(model.larger.values()), sum(tally.packets for tally in model.sides.values())
     missing = ours - int(case.theirs)
     if not 0 < missing <= larger:
         return None
@@ -104,17 +104,17 @@ def _offloaded(case: FigureCase) -> str | None:
 
 
 def _beyond_ip(case: FigureCase) -> str | None:
-    reckoning = case.reckoning
-    largest = 0 if reckoning is None else max(tally.largest for tally in reckoning.sides.values())
+    model = case.model
+    largest = 0 if model is None else max(tally.largest for tally in model.sides.values())
     return f"a segment has {largest:,} bytes of data, more than an IP length can say" if largest > _LARGEST_IP_DATA else None
 
 
 def _short_frames(case: FigureCase) -> str | None:
     """IP lengths beyond the end of the frame: what is missing is cut to tcptrace, and never was to us."""
-    reckoning = case.reckoning
-    if reckoning is None:
+    model = case.model
+    if model is None:
         return None
-    tallies = reckoning.sides.values()
+    tallies = model.sides.values()
     ours, cut = sum(tally.data_bytes for tally in tallies), sum(tally.cut_bytes for tally in tallies)
     printed = [figures for one in case.theirs_listed for figures in one.figures]
     theirs, missing = (sum(int(figures[name]) for figures in printed) for name in ("actual_data_bytes", "truncated_data"))
@@ -129,9 +129,9 @@ def _short_frames(case: FigureCase) -> str | None:
 
 def _extension_header(case: FigureCase) -> str | None:
     """IPv6 extension headers: their 8 bytes count as data, or hide the TCP header."""
-    if case.reckoning is None or not case.theirs_listed or not any(":" in end[0] for end in case.theirs_listed[0].ends):
+    if case.model is None or not case.theirs_listed or not any(":" in end[0] for end in case.theirs_listed[0].ends):
         return None
-    tallies = list(case.reckoning.sides.values())
+    tallies = list(case.model.sides.values())
     for one in case.theirs_listed:
         for figures in one.figures:
             packets, data = int(figures["total_packets"]), int(figures["actual_data_bytes"])
@@ -145,8 +145,8 @@ def _extension_header(case: FigureCase) -> str | None:
 
 def _false_headers(case: FigureCase) -> str | None:
     """The same packets, and of some it makes other lengths of data: less than nothing, or what would be options."""
-    false, reckoning = case.false_headers, case.reckoning
-    if not false or reckoning is None or int(case.theirs) != sum(tally.packets for tally in reckoning.sides.values()):
+    false, model = case.false_headers, case.model
+    if not false or model is None or int(case.theirs) != sum(tally.packets for tally in model.sides.values()):
         return None
     return f"{counted(false, 'TCP header')} cannot be as long as said: no data for tcptrace-lab, some for tcptrace"
 
@@ -185,7 +185,7 @@ RULES: tuple[Rule[FigureCase], ...] = (
         "tcptrace tells connections on the same ports apart in another way",
         _SOURCE,
         frozenset({"connections"}),
-        _parted,
+        _split_by_fragmentation,
     ),
     Rule(
         "tcptrace-reads-no-tunnels",
@@ -199,7 +199,7 @@ RULES: tuple[Rule[FigureCase], ...] = (
         "tcptrace tells connections on the same ports apart at another segment",
         _SOURCE,
         frozenset({"segments_read"}),
-        _parted,
+        _split_by_fragmentation,
     ),
     Rule(
         "tcptrace-passes-offload-over",

@@ -33,9 +33,9 @@ def _scale(case: FigureCase) -> str | None:
     if numbers.scale_offered is None:
         return "this host's SYN offers no scale"
     other = direction.other["window_scale_offered"]
-    told = f"this host's SYN offers a scale of {numbers.scale_offered}, the peer's {'none' if other is None else other}"
+    evidence_text = f"this host's SYN offers a scale of {numbers.scale_offered}, the peer's {'none' if other is None else other}"
     behind = "a segment without SYN came behind it" if case.theirs == "0" else "no segment without SYN came behind it"
-    return f"{told}; {behind}"
+    return f"{evidence_text}; {behind}"
 
 
 def _sacks(case: FigureCase) -> str | None:
@@ -57,13 +57,13 @@ def _repeated(case: FigureCase) -> str | None:
 
 def _repeated_without_windows(case: FigureCase) -> str | None:
     """Which of the repeated ACKs have the same window cannot be told where windows are unknown."""
-    reckoning, number, direction = case.reckoning, as_number(case.theirs), case.direction
-    if reckoning is None or direction is None or number is None or case.reckoned is None:
+    model, number, direction = case.model, as_number(case.theirs), case.direction
+    if model is None or direction is None or number is None or case.modelled is None:
         return None
-    if reckoning.sides[direction.side != "client"].windows_known or number > case.reckoned:
+    if model.sides[direction.side != "client"].windows_known or number > case.modelled:
         return None
     return (
-        f"of {case.reckoned:.0f} by repeated ACKs without data it leaves out those with another window; ours are unknown, a SYN is missing"
+        f"of {case.modelled:.0f} by repeated ACKs without data it leaves out those with another window; ours are unknown, a SYN is missing"
     )
 
 
@@ -72,8 +72,8 @@ def _first_flight(case: FigureCase) -> str | None:
     if numbers is None:
         return None
     sent, segments = counted(numbers.first_bytes, "byte"), counted(numbers.first_segments, "segment")
-    told = f"{sent} in {segments} before an ACK of something else than a SYN"
-    return told if numbers.syns else f"{told}; no SYN of this side was captured"
+    evidence_text = f"{sent} in {segments} before an ACK of something else than a SYN"
+    return evidence_text if numbers.syns else f"{evidence_text}; no SYN of this side was captured"
 
 
 def _stream(case: FigureCase) -> str | None:

@@ -35,9 +35,9 @@ def _options_without_syn(case: FigureCase) -> str | None:
 
 
 def _no_rate(case: FigureCase) -> str | None:
-    if case.theirs != "NA" or case.reckoning is None or case.reckoning.duration_us > 0:
+    if case.theirs != "NA" or case.model is None or case.model.duration_us > 0:
         return None
-    before_us = -case.reckoning.duration_us
+    before_us = -case.model.duration_us
     last = f"{before_us:,} µs before the first" if before_us else "in the same microsecond as the first"
     return f"the connection's last packet came {last}: tcptrace saw no time pass"
 
@@ -53,9 +53,9 @@ def _contradiction(case: FigureCase) -> str | None:
     if number is None or not case.false_headers:
         return None
     below_0 = number >= MODULUS // 4
-    if case.item in {"avg_owin", "wavg_owin"} and case.reckoning is not None:
-        below_0 = number > case.reckoning.longest  # a mean of such numbers with others is less than they, and more than was ever sent
-    fewer = case.item == "pure_acks_sent" and case.reckoned is not None and 0 < case.reckoned - number <= case.false_headers
+    if case.item in {"avg_owin", "wavg_owin"} and case.model is not None:
+        below_0 = number > case.model.longest  # a mean of such numbers with others is less than they, and more than was ever sent
+    fewer = case.item == "pure_acks_sent" and case.modelled is not None and 0 < case.modelled - number <= case.false_headers
     if not (number == 0 or below_0 or fewer):
         return None
     return "the header's length contradicts the packet's, so that its data is neither nothing nor something"
@@ -112,14 +112,14 @@ def _open_at_end(case: FigureCase) -> str | None:
 
 
 def _wraps(case: FigureCase) -> str | None:
-    if case.reckoning is None or case.reckoning.longest < SEQ_SPACE:
+    if case.model is None or case.model.longest < SEQ_SPACE:
         return None
-    return f"the stream is {case.reckoning.longest:,} bytes long: its sequence numbers come round, and meet old ones of tcptrace's list"
+    return f"the stream is {case.model.longest:,} bytes long: its sequence numbers come round, and meet old ones of tcptrace's list"
 
 
 def _quarters(case: FigureCase) -> str | None:
-    reckoning = case.reckoning
-    most = 0 if reckoning is None else max(len(tally.quarters) for tally in reckoning.sides.values())
+    model = case.model
+    most = 0 if model is None else max(len(tally.quarters) for tally in model.sides.values())
     if most <= 1:
         return None
     return f"its numbers lie in {most} quarters of the sequence space: to tcptrace, what comes in one is neither late nor known in another"

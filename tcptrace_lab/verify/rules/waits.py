@@ -17,37 +17,49 @@ _COMPLETENESS = frozenset({"completeness"})
 
 
 def _not_by_timeout(case: SegmentCase) -> str | None:
-    row, said = case.row, case.said
-    if said is None or not case.foreseen or said.rto_frame is not None or row["their_rto_frame"] is None or row["resent_by"] == "timeout":
+    row, verdict = case.row, case.verdict
+    if (
+        verdict is None
+        or not case.is_predicted
+        or verdict.rto_frame is not None
+        or row["their_rto_frame"] is None
+        or row["resent_by"] == "timeout"
+    ):
         return None
     by = f", retransmitted by {row['resent_by'].replace('_', ' ')}" if row["resent_by"] else ""
-    told = f"tshark counts {span(row['their_rto_ns'])} from frame {row['their_rto_frame']}"
-    return f"{told}; tcptrace-lab calls it {kind(row)}{by}{proof(row)}, and no timer ran out"
+    counted = f"tshark counts {span(row['their_rto_ns'])} from frame {row['their_rto_frame']}"
+    return f"{counted}; tcptrace-lab calls it {kind(row)}{by}{proof(row)}, and no timer ran out"
 
 
 def _first_copy_unseen(case: SegmentCase) -> str | None:
-    row, said = case.row, case.said
-    if said is None or not case.foreseen or said.rto_frame is not None or row["their_rto_frame"] is None or row["resent_by"] != "timeout":
+    row, verdict = case.row, case.verdict
+    if (
+        verdict is None
+        or not case.is_predicted
+        or verdict.rto_frame is not None
+        or row["their_rto_frame"] is None
+        or row["resent_by"] != "timeout"
+    ):
         return None
-    told = f"tshark counts {span(row['their_rto_ns'])} from frame {row['their_rto_frame']}"
-    return f"{told}; the transmission of byte {row['seq']:,} that was lost is not in the capture{proof(row)}"
+    counted = f"tshark counts {span(row['their_rto_ns'])} from frame {row['their_rto_frame']}"
+    return f"{counted}; the transmission of byte {row['seq']:,} that was lost is not in the capture{proof(row)}"
 
 
 def _another_name(case: SegmentCase) -> str | None:
-    row, said = case.row, case.said
-    if said is None or not case.foreseen or said.rto_frame is None or row["their_rto_frame"] is not None:
+    row, verdict = case.row, case.verdict
+    if verdict is None or not case.is_predicted or verdict.rto_frame is None or row["their_rto_frame"] is not None:
         return None
     names = sorted(case.theirs & {"keep_alive", "spurious_retransmission", "fast_retransmission", "out_of_order", "zero_window_probe"})
     name = " and ".join(names).replace("_", " ") or "no resend"
-    return f"the sender waited {span(said.rto_ns)} from frame {said.rto_frame}{proof(row)}; tshark calls it {name}"
+    return f"the sender waited {span(verdict.rto_ns)} from frame {verdict.rto_frame}{proof(row)}; tshark calls it {name}"
 
 
 def _oldest(case: SegmentCase) -> str | None:
-    row, said = case.row, case.said
-    if said is None or not case.foreseen or said.rto_frame is None or row["their_rto_frame"] is None:
+    row, verdict = case.row, case.verdict
+    if verdict is None or not case.is_predicted or verdict.rto_frame is None or row["their_rto_frame"] is None:
         return None
-    told = f"{span(row['their_rto_ns'])} since frame {row['their_rto_frame']}, the oldest that tshark keeps unacknowledged"
-    return f"{told}; byte {row['seq']:,} was sent last {span(said.rto_ns)} before, in frame {said.rto_frame}"
+    counted = f"{span(row['their_rto_ns'])} since frame {row['their_rto_frame']}, the oldest that tshark keeps unacknowledged"
+    return f"{counted}; byte {row['seq']:,} was sent last {span(verdict.rto_ns)} before, in frame {verdict.rto_frame}"
 
 
 def _names(complete: Complete) -> str:
@@ -55,20 +67,20 @@ def _names(complete: Complete) -> str:
 
 
 def _left_out(case: SegmentCase) -> str | None:
-    said, judged = case.said, case.judged
-    if said is None or judged is None or not case.foreseen:
+    verdict, judged = case.verdict, case.judged
+    if verdict is None or judged is None or not case.is_predicted:
         return None
-    lacking, more = said.complete & ~judged.completeness, judged.completeness & ~said.complete
+    lacking, more = verdict.complete & ~judged.completeness, judged.completeness & ~verdict.complete
     if not lacking or lacking & ~judged.left_out or more & ~_ack_of_reset(case):
         return None
     return f"it does not count {_names(lacking)} of the stream's first segment, or of one without the ACK flag or with SYN"
 
 
 def _reset(case: SegmentCase) -> str | None:
-    said, judged = case.said, case.judged
-    if said is None or judged is None or not case.foreseen or said.complete & ~judged.completeness:
+    verdict, judged = case.verdict, case.judged
+    if verdict is None or judged is None or not case.is_predicted or verdict.complete & ~judged.completeness:
         return None
-    more = judged.completeness & ~said.complete
+    more = judged.completeness & ~verdict.complete
     return f"the {_names(more)} that it counts is a RST's" if more and not more & ~_ack_of_reset(case) else None
 
 
@@ -84,25 +96,27 @@ def _announced(case: SegmentCase) -> str | None:
 
 
 def _begins_again(case: SegmentCase) -> str | None:
-    said, judged = case.said, case.judged
-    if said is None or judged is None or not case.foreseen or "reused_ports" not in case.theirs:
+    verdict, judged = case.verdict, case.judged
+    if verdict is None or judged is None or not case.is_predicted or "reused_ports" not in case.theirs:
         return None
-    return "this SYN begins a stream on used ports, and is counted at once" if judged.completeness == said.complete | Complete.SYN else None
+    return (
+        "this SYN begins a stream on used ports, and is counted at once" if judged.completeness == verdict.complete | Complete.SYN else None
+    )
 
 
 def _foreign(case: SegmentCase) -> str | None:
-    said, judged = case.said, case.judged
-    if said is None or judged is None or not case.foreseen or not case.foreign or said.complete & ~judged.completeness:
+    verdict, judged = case.verdict, case.judged
+    if verdict is None or judged is None or not case.is_predicted or not case.foreign or verdict.complete & ~judged.completeness:
         return None
-    more = _names(judged.completeness & ~said.complete)
+    more = _names(judged.completeness & ~verdict.complete)
     return f"the {more} that it counts was in frame {max(case.foreign)} or before, which it alone takes for a segment"
 
 
 def _own(case: SegmentCase) -> str | None:
-    said, judged = case.said, case.judged
-    if said is None or judged is None or not case.foreseen or not case.own or judged.completeness & ~said.complete:
+    verdict, judged = case.verdict, case.judged
+    if verdict is None or judged is None or not case.is_predicted or not case.own or judged.completeness & ~verdict.complete:
         return None
-    less = _names(said.complete & ~judged.completeness)
+    less = _names(verdict.complete & ~judged.completeness)
     return f"the {less} that it does not count was in frame {max(case.own)} or before, which is a segment only for tcptrace-lab"
 
 

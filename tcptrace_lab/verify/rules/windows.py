@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 
 def _empty_beyond(case: SegmentCase) -> str | None:
-    said, judged = case.said, case.judged
-    if said is None or judged is None or not case.foreseen or "lost_segment" not in case.theirs or said.end != case.row["seq"]:
+    verdict, judged = case.verdict, case.judged
+    if verdict is None or judged is None or not case.is_predicted or "lost_segment" not in case.theirs or verdict.end != case.row["seq"]:
         return None
     if judged.highest is None:
         return None
@@ -22,10 +22,10 @@ def _empty_beyond(case: SegmentCase) -> str | None:
 
 def _own(case: SegmentCase) -> str | None:
     """No hole to us: frames that we alone take for segments filled it."""
-    said, judged = case.said, case.judged
-    if said is None or judged is None or not case.foreseen or not case.own or "lost_segment" not in case.theirs:
+    verdict, judged = case.verdict, case.judged
+    if verdict is None or judged is None or not case.is_predicted or not case.own or "lost_segment" not in case.theirs:
         return None
-    if judged.highest is None or said.highest is None or not offset_of(case, judged.highest) < case.row["seq"] <= said.highest:
+    if judged.highest is None or verdict.highest is None or not offset_of(case, judged.highest) < case.row["seq"] <= verdict.highest:
         return None
     return (
         f"tshark saw its side up to {offset_of(case, judged.highest):,}; frame {max(case.own)} and others are segments only "
@@ -35,33 +35,34 @@ def _own(case: SegmentCase) -> str | None:
 
 def _after_reset(case: SegmentCase) -> str | None:
     """The bytes of a RST are words about the reset, which leave a hole to us (RFC 9293, 3.10.7)."""
-    judged, said = case.judged, case.said
-    if judged is None or said is None or not case.foreseen or judged.highest_by_reset is None or "lost_segment" in case.theirs:
+    judged, verdict = case.judged, case.verdict
+    if judged is None or verdict is None or not case.is_predicted or judged.highest_by_reset is None or "lost_segment" in case.theirs:
         return None
-    if judged.highest is None or said.highest is None or not said.highest < case.row["seq"] <= offset_of(case, judged.highest):
+    if judged.highest is None or verdict.highest is None or not verdict.highest < case.row["seq"] <= offset_of(case, judged.highest):
         return None
     return f"frame {judged.highest_by_reset}, a RST, had a higher number, which tshark takes for sent bytes; tcptrace-lab sees a gap"
 
 
 def _by_old_ack(case: SegmentCase) -> str | None:
-    said = case.said
-    if said is None or not case.foreseen or said.other_last_ack == said.other_newest_ack or said.other_newest_ack is None:
+    verdict = case.verdict
+    if verdict is None or not case.is_predicted or verdict.other_last_ack == verdict.other_newest_ack or verdict.other_newest_ack is None:
         return None
     old = (
-        "is a RST's" if said.other_last_ack is None or said.other_last_ack > said.other_newest_ack else f"of {said.other_last_ack:,} is old"
+        "is a RST's"
+        if verdict.other_last_ack is None or verdict.other_last_ack > verdict.other_newest_ack
+        else f"of {verdict.other_last_ack:,} is old"
     )
-    return f"the peer's last ACK {old}: tshark computes the edge of its window from there, tcptrace-lab from {said.other_newest_ack:,}"
+    return f"the peer's last ACK {old}: tshark computes the edge of its window from there, tcptrace-lab from {verdict.other_newest_ack:,}"
 
 
 def _no_edge(case: SegmentCase) -> str | None:
-    said, judged, row = case.said, case.judged, case.row
-    if said is None or judged is None or not case.foreseen or "window_full" in case.theirs or not judged.edge_unknown:
+    verdict, judged, row = case.verdict, case.judged, case.row
+    if verdict is None or judged is None or not case.is_predicted or "window_full" in case.theirs or not judged.edge_unknown:
         return None
-    if said.una is None or said.end != said.una or "window_full" not in said.verdicts:
+    if verdict.una is None or verdict.end != verdict.una or "window_full" not in verdict.verdicts:
         return None
-    return (
-        f"a window of 0 at {said.una:,} ends there whatever its scale, and so does frame {row['frame']}; tshark knows no scale, and no edge"
-    )
+    edge = f"a window of 0 at {verdict.una:,} ends there whatever its scale, and so does frame {row['frame']}"
+    return f"{edge}; tshark knows no scale, and no edge"
 
 
 RULES = (

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from tcptrace_lab.lab.kernel_ledger.both_ends import Sides, between
-from tcptrace_lab.lab.kernel_ledger.causes import said
+from tcptrace_lab.lab.kernel_ledger.causes import allowed_causes
 from tcptrace_lab.lab.kernel_ledger.events import read_records
 from tcptrace_lab.lab.kernel_ledger.ledger import kernel_ledger
 from tcptrace_lab.lab.kernel_ledger.sockets import Endpoint, lives, pairs
@@ -95,20 +95,20 @@ def test_an_ack_that_leaves_soon_was_not_held() -> None:
     ],
 )
 def test_gates_name_one_cause_exactly_and_allow_others(closed: str, last: str, context: str, exact: str, others: str) -> None:
-    words = said(closed.split(), last.split(), context.split(), MS)
+    words = allowed_causes(closed.split(), last.split(), context.split(), MS)
     assert words is not None
     assert words.exact == {exact}
     assert words.accepted == {exact, *others.split()}
 
 
 def test_network_is_wrong_by_the_strict_count_while_the_program_has_written_nothing() -> None:
-    words = said(["own-turn"], ["own-turn"], ["in-transit", "unacked"], MS)
+    words = allowed_causes(["own-turn"], ["own-turn"], ["in-transit", "unacked"], MS)
     assert words is not None
     assert words.strict == {"application"}
 
 
 def test_opening_closing_and_work_of_the_kernel_are_not_compared() -> None:
-    assert all(said([gate], [gate], [], MS) is None for gate in ("handshake", "closing", "open", "sent-all"))
+    assert all(allowed_causes([gate], [gate], [], MS) is None for gate in ("handshake", "closing", "open", "sent-all"))
 
 
 def table(*each: tuple[int, Endpoint, Endpoint, Event]) -> pl.DataFrame:

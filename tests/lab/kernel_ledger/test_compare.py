@@ -86,8 +86,8 @@ def test_a_ledger_that_says_what_the_kernel_does_agrees_at_both_ends(tmp_path: P
         here = [piece for piece in found if piece.at == at]
         thinking = spent_ms(here, lambda piece: piece.gates == "own-turn")
         assert thinking == 20 * (QUESTIONS - 1)
-        assert spent_ms(here, lambda piece: piece.gates == "own-turn" and piece.cause in piece.said.exact) == thinking
-        assert all(piece.cause in piece.said.accepted for piece in here if piece.frame_after is not None)
+        assert spent_ms(here, lambda piece: piece.gates == "own-turn" and piece.cause in piece.allowed.exact) == thinking
+        assert all(piece.cause in piece.allowed.accepted for piece in here if piece.frame_after is not None)
 
 
 def test_what_the_ledger_calls_something_else_is_listed_with_its_frames(tmp_path: Path) -> None:
@@ -132,6 +132,6 @@ def test_a_transfer_that_cannot_be_made_does_not_keep_the_others_from_being_made
     monkeypatch.setattr("tcptrace_lab.lab.kernel_ledger.__main__.tracer", lambda: None)
     monkeypatch.setattr("tcptrace_lab.lab.kernel_ledger.transfers.make", make)
     assert main(["run", str(tmp_path), "redis"]) == EXIT_MISSING_TOOL
-    said = capsys.readouterr()
-    assert said.err == "redis-set: not installed: redis-server\n"
-    assert said.out == "redis-pipeline: 4 records, 1,000 ns per run of a hook\n"
+    allowed_causes = capsys.readouterr()
+    assert allowed_causes.err == "redis-set: not installed: redis-server\n"
+    assert allowed_causes.out == "redis-pipeline: 4 records, 1,000 ns per run of a hook\n"

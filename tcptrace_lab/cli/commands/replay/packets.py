@@ -97,14 +97,14 @@ def packets(
     except OSError as error:
         raise CaptureUnreadable(f"cannot be read: {error.strerror}", where=capture) from error
     if dry_run:
-        told: dict[str, Any] = {"dry_run": True, "frames": count, "bytes": octets, "lasts_s": lasts_ns / NS_PER_S, "loops": loop}
+        result: dict[str, Any] = {"dry_run": True, "frames": count, "bytes": octets, "lasts_s": lasts_ns / NS_PER_S, "loops": loop}
         often = "" if loop == 1 else f" {times(loop)}"
         words = [f"would send {counted(count, 'frame')}, {octets:,} bytes, in {lasts_ns / NS_PER_S:.3f} s{often}, into {interface}"]
     else:
-        told, words = done.to_dict(), _words(done, interface)
+        result, words = done.to_dict(), _words(done, interface)
     if json_path is not None:
         with output.opened(json_path) as stream:
-            stream.write(json.dumps(told, indent=1).encode() + b"\n")
+            stream.write(json.dumps(result, indent=1).encode() + b"\n")
     if not quiet:
         for line in words:
             say(line)
@@ -113,8 +113,8 @@ def packets(
 
 def _words(done: Sent, interface: str) -> list[str]:
     """What came of it, in lines of a terminal's width."""
-    told = done.to_dict()
-    middle, high = told["late_p50_s"], told["late_p99_s"]
+    result = done.to_dict()
+    middle, high = result["late_p50_s"], result["late_p99_s"]
     late = "" if middle is None else f"late by {middle * 1e6:.0f} µs (p50), {high * 1e6:.0f} µs (p99); "
     return [
         f"{counted(done.frames, 'frame')}, {done.octets:,} bytes sent in {done.took_ns / NS_PER_S:.3f} s",

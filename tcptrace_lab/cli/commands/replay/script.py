@@ -91,12 +91,12 @@ def _places(capture: str, out: str, kind: Kind | None) -> dict[Kind, str]:
     if not out or out == output.STDOUT:
         return {kind or Kind.PYTHON: output.STDOUT}
     if not Path(out).is_dir() and (suffix or kind is not None):
-        told = next((one for one, own in SUFFIXES.items() if own == suffix), None)
-        if kind is None and told is None:
+        from_suffix = next((one for one, own in SUFFIXES.items() if own == suffix), None)
+        if kind is None and from_suffix is None:
             raise UsageError(f"-o: {suffix} does not name a kind", where=out, remedy="name a folder, a file.py, a file.pkt, or a --kind")
-        if kind is not None and told not in {None, kind}:
+        if kind is not None and from_suffix not in {None, kind}:
             raise UsageError(f"-o: {suffix} is no {kind}", where=out, remedy="leave out one of -o and --kind")
-        return {kind or told or Kind.PYTHON: out}
+        return {kind or from_suffix or Kind.PYTHON: out}
     output.check_folder(out)
     output.make_folder(out)
     stem = _UNSAFE.sub("_", Path(capture).name.split(".pcap")[0]).strip("._-") or "capture"
@@ -125,8 +125,8 @@ def _tell(made: Reproducer, places: dict[Kind, str]) -> None:
     from tcptrace_lab.text.escape import printable  # noqa: PLC0415
 
     out, expected = console(), made.expected
-    held = made.held_words()
-    out.print(Text(f"{held[:1].upper()}{held[1:]}."))
+    stall_words = made.held_words()
+    out.print(Text(f"{stall_words[:1].upper()}{stall_words[1:]}."))
     out.print(Text(made.cut_words()))
     out.print(Text(f"Expected: {duration_s(expected.with_s)}; with {made.cure.words()}: {duration_s(expected.without_s)}."))
     for kind, path in places.items():
@@ -142,8 +142,8 @@ def _proved(made: Reproducer, shown: Activity, *, quiet: bool) -> int:
 
     shown.doing("testing it over real sockets")
     proof = prove(made)
-    held, cured = (duration_s(spent_s) for spent_s in (proof.held_s, proof.cured_held_s))
-    words = f"over real sockets, {made.stall.family} took {held}; with {made.cure.words()}, {cured}"
+    stall_words, cured = (duration_s(spent_s) for spent_s in (proof.held_s, proof.cured_held_s))
+    words = f"over real sockets, {made.stall.family} took {stall_words}; with {made.cure.words()}, {cured}"
     if not proof.holds:
         raise LabFailed(f"not proved: {words}", remedy="a busy machine delays packets; try again")
     if not quiet:

@@ -148,7 +148,7 @@ def _one_end(schedule: Schedule, serve: str, connect: str, timeout: float | None
     else:
         done = socket_replay.connect(schedule.client, options.address(connect, "--connect"), limit_s)
     if not quiet:
-        say(_told(done, schedule.server if serve else schedule.client))
+        say(_summary_line(done, schedule.server if serve else schedule.client))
     return EXIT_DONE
 
 
@@ -160,7 +160,7 @@ def _telling(*, quiet: bool) -> Callable[[tuple[str, int]], None]:
     return tell
 
 
-def _told(done: Done, end: End) -> str:
+def _summary_line(done: Done, end: End) -> str:
     return f"{done.written_bytes:,} of {end.written_bytes:,} bytes written, {done.read_bytes:,} read, in {done.took_ns / 1e9:.3f} s"
 
 
@@ -188,39 +188,39 @@ def _both_ends(
     if evidence is not None:
         original = own_figures([evidence.capture], evidence.conn)
     if cure:
-        told = stall(original) if original is not None else None
-        if told is None:
+        captured_stall = stall(original) if original is not None else None
+        if captured_stall is None:
             raise UsageError("no fixable cause in this transfer", remedy="give the changes to try, such as --nodelay")
-        changed = known_cure(schedule, told.family)
+        changed = known_cure(schedule, captured_stall.family)
     if folder:
         Path(folder).mkdir(exist_ok=True)
     order = Order(schedule, changed, plain, Path(folder) if folder else None, timeout, at)
-    laid = transfer(order, original, shown.doing)
+    compared = transfer(order, original, shown.doing)
     if json_path is not None:
         with output.opened(json_path) as stream:
-            stream.write(json.dumps(laid.to_dict(), indent=1, ensure_ascii=False).encode() + b"\n")
-    written = _page(laid, None if evidence is None else evidence.conn, Path(folder), shown) if folder else None
+            stream.write(json.dumps(compared.to_dict(), indent=1, ensure_ascii=False).encode() + b"\n")
+    written = _page(compared, None if evidence is None else evidence.conn, Path(folder), shown) if folder else None
     if not quiet:
         from tcptrace_lab.cli.tables.replays import show  # noqa: PLC0415
 
         shown.end()
-        show(laid)
+        show(compared)
         if written is not None:
             say(f"report written: {written}")
     return EXIT_DONE
 
 
-def _page(laid: Laid, connection: int | None, folder: Path, shown: Activity) -> Path | None:
+def _page(compared: Laid, connection: int | None, folder: Path, shown: Activity) -> Path | None:
     """Compare all as `compare` does, and write its page beside the captures; None where one transfer stands alone."""
     from tcptrace_lab.analysis import analyze  # noqa: PLC0415
     from tcptrace_lab.cli.tables.replays import verdict  # noqa: PLC0415
     from tcptrace_lab.comparison import compare, texts  # noqa: PLC0415
     from tcptrace_lab.comparison.page import write_page  # noqa: PLC0415
 
-    if not laid.replays:
+    if not compared.replays:
         return None
     shown.doing("comparing")
-    analyses = [analyze(laid.original.capture, connection=connection), *(analyze(one.capture) for one in laid.replays)]
-    names = "; ".join(f"{texts.letter(place)}: {one.name}" for place, one in enumerate((laid.original, *laid.replays)))
-    write_page(compare(*analyses), str(folder / PAGE), [f"{names}.", *verdict(laid)])
+    analyses = [analyze(compared.original.capture, connection=connection), *(analyze(one.capture) for one in compared.replays)]
+    names = "; ".join(f"{texts.letter(place)}: {one.name}" for place, one in enumerate((compared.original, *compared.replays)))
+    write_page(compare(*analyses), str(folder / PAGE), [f"{names}.", *verdict(compared)])
     return folder / PAGE

@@ -55,12 +55,12 @@ def whatif(
         schedule = reconstruct(evidence)
         shown.doing("fitting the model")
         asked = _alone_and_together(changed or _cure(capture, evidence.conn, schedule))
-        foretold = predict(evidence, schedule, asked)
+        predicted = predict(evidence, schedule, asked)
     if json_path is not None:
         with output.opened(json_path) as stream:
-            stream.write(json.dumps(foretold.to_dict(), indent=1, ensure_ascii=False).encode() + b"\n")
+            stream.write(json.dumps(predicted.to_dict(), indent=1, ensure_ascii=False).encode() + b"\n")
     if not quiet:
-        _show(foretold)
+        _show(predicted)
     return EXIT_DONE
 
 
@@ -73,24 +73,24 @@ def _cure(capture: str, conn: int, schedule: Schedule) -> Changes:
     from tcptrace_lab.replay.changes import cure  # noqa: PLC0415
     from tcptrace_lab.replay.side_by_side import figures, stall  # noqa: PLC0415
 
-    told = stall(figures("original", [capture], conn))
-    if told is None:
+    captured_stall = stall(figures("original", [capture], conn))
+    if captured_stall is None:
         raise UsageError("no fixable cause in this transfer", remedy="give the changes to try, such as --nodelay")
-    return cure(schedule, told.family)
+    return cure(schedule, captured_stall.family)
 
 
-def _show(foretold: Foretold) -> None:
+def _show(predicted: Foretold) -> None:
     from rich.text import Text  # noqa: PLC0415
 
     from tcptrace_lab.cli.console import console, plain_table  # noqa: PLC0415
 
-    out, table, fitted = console(), plain_table(), foretold.fitted
+    out, table, fitted = console(), plain_table(), predicted.fitted
     original, modelled = (duration_s(one.duration_s) for one in (fitted.original, fitted.modelled))
     out.print(Text(f"The original took {original}; the model ({fitted.fit.stack}) {modelled}, {fitted.duration_error:+.1%}."))
     out.print(Text(f"It assigns {fitted.ledger_error:.1%} of the time to other causes than the ledger of the capture."))
     for heading in ("with", "predicted", "range", "saves"):
         table.add_column(heading, justify="left" if heading == "with" else "right", overflow="fold")
-    for one in foretold.predictions:
+    for one in predicted.predictions:
         saved = duration_s(abs(one.saved_s))
         spread = f"{duration_s(one.low_s)} to {duration_s(one.high_s)}"
         table.add_row(one.changes.words(), duration_s(one.duration_s), spread, saved if one.saved_s >= 0 else f"−{saved}")

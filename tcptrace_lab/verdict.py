@@ -76,6 +76,8 @@ class Verdict:
         life_ns: duration of that direction; None if it describes none.
         active_ns: the part of `life_ns` in which the direction was not idle; None if it describes none.
         findings: the findings that it is based on.
+        causes: what the sentence says took most of the time: one cause, or those that belong together; empty if it names none.
+        confidence: how sure the sentence is of that; None if it names no cause.
     """
 
     sentence: str
@@ -85,6 +87,8 @@ class Verdict:
     life_ns: int | None = None
     active_ns: int | None = None
     findings: tuple[Finding, ...] = ()
+    causes: frozenset[str] = frozenset()
+    confidence: Confidence | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The verdict under the keys of the published JSON."""
@@ -128,6 +132,11 @@ class _Direction(NamedTuple):
         lost = {cause: ns for cause, ns in self.ns.items() if cause in OF_LOSSES}
         best = max(own, key=lambda cause: own[cause], default="idle")
         return max(lost, key=lambda cause: lost[cause]) if sum(lost.values()) > own.get(best, 0) else best
+
+    @property
+    def main_causes(self) -> frozenset[str]:
+        """That cause, or the causes of a loss together."""
+        return OF_LOSSES if self.main_cause in OF_LOSSES else frozenset({self.main_cause})
 
     @property
     def confidence_of_main(self) -> Confidence:
@@ -229,7 +238,9 @@ def _of_fault(analysis: Analysed, faults: tuple[Finding, ...], as_much: str) -> 
     first = faults[0]
     if first.connections > 1:
         more = _more(analysis, _family(first), first) + as_much
-        return Verdict(f"{first.title}{more}.", first.conn, first.from_client, first.cost_ns, findings=faults)
+        title = f"{first.title}{more}."
+        named = (_family(first), first.confidence)
+        return Verdict(title, first.conn, first.from_client, first.cost_ns, None, None, faults, *named)
     row = analysis.connections.filter(pl.col("conn") == first.conn).collect().row(0, named=True)
     direction = _direction(analysis, row, _account(analysis, row["conn"]), from_client=bool(first.from_client))
     cost_ns, active_ns = _cost_ns(faults), direction.active_ns
@@ -239,10 +250,11 @@ def _of_fault(analysis: Analysed, faults: tuple[Finding, ...], as_much: str) -> 
     saved = f"; {cure} saves {_saving(gain_ns(faults) or 0, active_ns)}" if cure else ""
     own_ns = max((ns for cause, ns in direction.ns.items() if cause not in _family(first)), default=0)
     if own_ns <= cost_ns or _is_a_fault(direction.main_cause):
-        words = f"{direction.phrase(lost_to, cost_ns, sure, where)}{saved}{more}."
+        words, named = f"{direction.phrase(lost_to, cost_ns, sure, where)}{saved}{more}.", (_family(first), sure)
     else:
         words = f"{_most(direction, where)}; {_fixable(direction, cost_ns, lost_to)}{saved}{more}."
-    return Verdict(words, first.conn, first.from_client, cost_ns, direction.life_ns, active_ns, faults)
+        named = direction.main_causes, direction.confidence_of_main
+    return Verdict(words, first.conn, first.from_client, cost_ns, direction.life_ns, active_ns, faults, *named)
 
 
 def _saving(ns: int, active_ns: int) -> str:
@@ -330,7 +342,8 @@ def _of_largest(analysis: Analysed) -> Verdict:
         return Verdict("This capture covers no time in which a sender could wait.")
     listed = [one for one in direction.findings if one.causes == {direction.main_cause}]
     words = f"{_most(direction, _where(analysis, direction))}; {_advice(row, direction, directions, listed)}."
-    return Verdict(words, row["conn"], direction.from_client, None, direction.life_ns, direction.active_ns, tuple(listed))
+    named = direction.main_causes, direction.confidence_of_main
+    return Verdict(words, row["conn"], direction.from_client, None, direction.life_ns, direction.active_ns, tuple(listed), *named)
 
 
 def _advice(row: Mapping[str, Any], direction: _Direction, directions: Sequence[_Direction], listed: Sequence[Finding]) -> str:

@@ -4,6 +4,6 @@ Read in this order: `tracer.bpf.c` and `snapshot.h` (one record at each event of
 `build` (compiles both) · `trace` (runs the tracer beside a transfer) · `events` (records → table) · `sockets` (which records belong to one
 connection) · `gates` (the tests of the kernel's `tcp_write_xmit`) · `intervals` (the gates that were closed in each interval, and which one
 opened last) · `both_ends` (what only both ends show: bytes in transit, and whose turn it was) · `ledger` (all of these → one table) ·
-`causes` (gates → names of causes) · `agreement` and `compare` (comparison with the ledger of a capture) · `real_applications` and
-`transfers` (transfers to compare).
+`causes` (gates → names of causes) · `agreement` and `compare` (comparison with the ledger of a capture) · `transfers` (of known
+causes, to compare). Transfers by real programs are in `lab.corpus`.
 """

@@ -1,6 +1,6 @@
 """`python -m tcptrace_lab.lab.kernel_ledger`: make transfers with the kernel's ledger beside their captures, and compare the two ledgers.
 
-    python -m tcptrace_lab.lab.kernel_ledger run FOLDER [NAME…]     transfers of known causes, and real programs (needs root)
+    python -m tcptrace_lab.lab.kernel_ledger run FOLDER [NAME…]     transfers of known causes (needs root)
     python -m tcptrace_lab.lab.kernel_ledger list                   their names
     python -m tcptrace_lab.lab.kernel_ledger make FOLDER…           the ledger again from the events, after a change of its rules
     python -m tcptrace_lab.lab.kernel_ledger compare FOLDER…        agreement with the ledger of the captures
@@ -31,7 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         match options.command:
             case "list":
-                print("\n".join(transfers.EVERY))  # noqa: T201
+                print("\n".join(transfers.KNOWN))  # noqa: T201
             case "run":
                 return _run(options.folder, options.names)
             case "make":
@@ -48,7 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _run(folder: Path, names: Sequence[str]) -> int:
     """Make each transfer; one that cannot be made is told, and leaves its exit code."""
-    asked = [name for name in transfers.EVERY if not names or any(name.startswith(begin) for begin in names)]
+    asked = [name for name in transfers.KNOWN if not names or any(name.startswith(begin) for begin in names)]
     if not asked:
         raise UsageError("no such transfer", where=", ".join(names), remedy="`list` shows their names")
     tracer()

@@ -19,16 +19,18 @@ from tcptrace_lab.lab.kernel_ledger.trace import EVENTS
 from tcptrace_lab.lab.networks.network import CLIENT_IPV4, CLIENT_IPV6
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from tcptrace_lab.analysis import Analysis
     from tcptrace_lab.engine.segments import Tables
     from tcptrace_lab.lab.kernel_ledger.both_ends import Spans
     from tcptrace_lab.lab.kernel_ledger.causes import AllowedCauses
 
-SENDER, RECEIVER = "sender", "receiver"
+SENDER, MIDDLE, RECEIVER = POINTS = "sender", "middle", "receiver"
 IDLE = "idle"
 _ROW = ["start_ns", "end_ns", "gates", "last", "context"]
+_WAIT = ["start_ns", "end_ns", "cause", "confidence", "frame_before", "frame_after"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,21 +38,26 @@ class Piece:
     """A time of one direction for which both ledgers have one answer each.
 
     Attributes:
-        at: whose capture: the sender's or the receiver's.
+        at: whose capture: the sender's, the receiver's, or that of a router between them.
+        is_of_data: whether this direction of the connection has more bytes.
         allowed: what the kernel says.
         gates: the kernel's own words, those that opened last in front.
         cause: what the ledger of the capture says.
+        confidence: how sure it is.
         frame_before, frame_after: of the capture's wait.
     """
 
     folder: Path
     at: str
     conn: int
+    from_client: bool
+    is_of_data: bool
     start_ns: int
     end_ns: int
     allowed: AllowedCauses
     gates: str
     cause: str
+    confidence: str
     frame_before: int | None
     frame_after: int | None
 
@@ -69,46 +76,84 @@ class KernelSpan(NamedTuple):
     gates: str
 
 
+class Router(NamedTuple):
+    """Where a router in the middle captured: how long a packet takes from the client to it, and from it to the client."""
+
+    from_client_ns: int
+    to_client_ns: int
+
+
 def pieces(folder: Path, *, all_directions: bool = False) -> Iterator[Piece]:
     """What both ledgers say of each data direction of a transfer, by the captures of both ends.
 
     The data direction of a connection is the one with more bytes. Time that both call idle is left out.
     """
-    table = pl.read_parquet(folder / LEDGER) if (folder / LEDGER).exists() else write_ledger(folder)
-    senders = ["sender_address", "sender_port", "receiver_address", "receiver_port"]
+    kernel = kernel_rows(folder)
     for end in ("client", "server"):
-        tables = read(_capture(folder, end), worth=())
-        ledger = tables.ledger.select("conn", "from_client", "start_ns", "end_ns", "cause", "frame_before", "frame_after").collect()
-        by_direction = {(key[0], key[1]): rows for key, rows in ledger.partition_by("conn", "from_client", as_dict=True).items()}
-        by_sender = table.partition_by(senders, as_dict=True)
-        for conn, is_from_client, sender, receiver, first_ns, last_ns in _directions(tables, all_directions=all_directions):
-            kernel = by_sender.get((*sender, *receiver))
-            waits = by_direction.get((conn, is_from_client))
-            if kernel is None or waits is None:
-                continue
-            kernel = kernel.filter(pl.col("start_ns") < last_ns, pl.col("end_ns") > first_ns)
-            at = SENDER if (sender[0] in {CLIENT_IPV4, CLIENT_IPV6}) == (end == "client") else RECEIVER
-            spans = list(seen_by_sender(kernel) if at == SENDER else seen_by_receiver(kernel))
-            yield from _overlaps(folder, at, conn, spans, waits)
+        for piece in of_capture(folder, read(capture_of(folder, end), worth=()), kernel, end):
+            if all_directions or piece.is_of_data:
+                yield piece
 
 
-def _capture(folder: Path, end: str) -> Path:
-    return next(path for path in sorted(folder.iterdir()) if path.stem == end and path.suffix.startswith(".pcap"))
+def kernel_rows(folder: Path) -> Mapping[tuple[object, ...], pl.DataFrame]:
+    """The kernel's ledger of a transfer, by address and port of sender and receiver; made if it is not there yet."""
+    table = pl.read_parquet(folder / LEDGER) if (folder / LEDGER).exists() else write_ledger(folder)
+    return table.partition_by("sender_address", "sender_port", "receiver_address", "receiver_port", as_dict=True)
 
 
-_Direction = tuple[int, bool, tuple[str, int], tuple[str, int], int, int]
+def of_capture(
+    folder: Path, tables: Tables | Analysis, kernel: Mapping[tuple[object, ...], pl.DataFrame], point: str | Router
+) -> Iterator[Piece]:
+    """What both ledgers say of both directions of all connections in one capture of a transfer.
+
+    Args:
+        folder: the transfer's.
+        tables: what was read from the capture.
+        kernel: result of `kernel_rows`.
+        point: where it was captured: `client`, `server`, or a router.
+    """
+    ledger = tables.ledger.select("conn", "from_client", *_WAIT).collect()
+    by_direction = {(key[0], key[1]): rows for key, rows in ledger.partition_by("conn", "from_client", as_dict=True).items()}
+    for direction in _directions(tables):
+        rows = kernel.get((*direction.sender, *direction.receiver))
+        waits = by_direction.get((direction.conn, direction.from_client))
+        if rows is None or waits is None:
+            continue
+        rows = rows.filter(pl.col("start_ns") < direction.last_ns, pl.col("end_ns") > direction.first_ns)
+        if isinstance(point, Router):
+            at, spans = MIDDLE, seen_by_router(rows, point, from_client=direction.from_client)
+        elif (direction.sender[0] in {CLIENT_IPV4, CLIENT_IPV6}) == (point == "client"):
+            at, spans = SENDER, seen_by_sender(rows)
+        else:
+            at, spans = RECEIVER, seen_by_receiver(rows)
+        yield from _overlaps(folder, at, direction, list(spans), waits)
 
 
-def _directions(tables: Tables, *, all_directions: bool) -> Iterator[_Direction]:
+def capture_of(folder: Path, point: str) -> Path:
+    """The capture made at a point, by its name."""
+    return next(path for path in sorted(folder.iterdir()) if path.stem == point and path.suffix.startswith(".pcap"))
+
+
+class _Direction(NamedTuple):
+    conn: int
+    from_client: bool
+    is_of_data: bool
+    sender: tuple[str, int]
+    receiver: tuple[str, int]
+    first_ns: int
+    last_ns: int
+
+
+def _directions(tables: Tables | Analysis) -> Iterator[_Direction]:
     sides = ("client", "server")
     columns = [f"{side}_{what}" for side in sides for what in ("addr", "port", "unique_bytes")]
     for row in tables.connections.select("conn", "first_ts_ns", "last_ts_ns", *columns).collect().iter_rows(named=True):
         ends = {side: (row[f"{side}_addr"], row[f"{side}_port"]) for side in sides}
         client_bytes, server_bytes = (row[f"{side}_unique_bytes"] or 0 for side in sides)
-        for is_from_client in (True, False):
-            if all_directions or is_from_client == (client_bytes >= server_bytes):
-                sender, receiver = ("client", "server") if is_from_client else ("server", "client")
-                yield row["conn"], is_from_client, ends[sender], ends[receiver], row["first_ts_ns"], row["last_ts_ns"]
+        for from_client in (True, False):
+            is_of_data = from_client == (client_bytes >= server_bytes)
+            sender, receiver = ("client", "server") if from_client else ("server", "client")
+            yield _Direction(row["conn"], from_client, is_of_data, ends[sender], ends[receiver], row["first_ts_ns"], row["last_ts_ns"])
 
 
 def seen_by_sender(kernel: pl.DataFrame) -> Iterator[KernelSpan]:
@@ -124,12 +169,30 @@ def seen_by_receiver(kernel: pl.DataFrame) -> Iterator[KernelSpan]:
 
     Where bytes are later than that, they are the network's, whatever held the sender.
     """
-    delay_ns: int = next((ns for ns in kernel["least_transit_ns"] if ns is not None), 0)
-    queues = joined(kernel.filter(pl.col("context").list.contains(QUEUE)).select("start_ns", "end_ns").iter_rows())
+    yield from _seen_behind(kernel, _transit_ns(kernel), 0)
+
+
+def seen_by_router(kernel: pl.DataFrame, router: Router, *, from_client: bool) -> Iterator[KernelSpan]:
+    """Rows that are compared, later by the way to the router. The path's bottleneck is between it and the server."""
+    if from_client:
+        for span in seen_by_sender(kernel):
+            yield span._replace(start_ns=span.start_ns + router.from_client_ns, end_ns=span.end_ns + router.from_client_ns)
+    else:
+        yield from _seen_behind(kernel, max(_transit_ns(kernel) - router.to_client_ns, 0), router.to_client_ns)
+
+
+def _transit_ns(kernel: pl.DataFrame) -> int:
+    return next((ns for ns in kernel["least_transit_ns"] if ns is not None), 0)
+
+
+def _seen_behind(kernel: pl.DataFrame, delay_ns: int, left_ns: int) -> Iterator[KernelSpan]:
+    """From behind the path's queue: `delay_ns` after the sender, and `left_ns` before the receiver."""
+    late = joined(kernel.filter(pl.col("context").list.contains(QUEUE)).select("start_ns", "end_ns").iter_rows())
+    queues = [(start_ns - left_ns, end_ns - left_ns) for start_ns, end_ns in late]
     for span in seen_by_sender(kernel):
-        late = replace(span.allowed, accepted=span.allowed.accepted | {"network"}, strict=span.allowed.strict | {"network"})
+        by_network = replace(span.allowed, accepted=span.allowed.accepted | {"network"}, strict=span.allowed.strict | {"network"})
         for start_ns, end_ns, is_late in _cut(span.start_ns + delay_ns, span.end_ns + delay_ns, queues):
-            yield KernelSpan(start_ns, end_ns, late if is_late else span.allowed, span.gates)
+            yield KernelSpan(start_ns, end_ns, by_network if is_late else span.allowed, span.gates)
 
 
 def _cut(start_ns: int, end_ns: int, spans: Spans) -> Iterator[tuple[int, int, bool]]:
@@ -149,19 +212,20 @@ def _words(closed: Sequence[str], last: Sequence[str]) -> str:
     return "/".join(last) + (f" ({', '.join(others)})" if others else "")
 
 
-def _overlaps(folder: Path, at: str, conn: int, spans: Sequence[KernelSpan], waits: pl.DataFrame) -> Iterator[Piece]:
-    rows = waits.select("start_ns", "end_ns", pl.col("cause").cast(pl.String), "frame_before", "frame_after").sort("start_ns").rows()
+def _overlaps(folder: Path, at: str, of: _Direction, spans: Sequence[KernelSpan], waits: pl.DataFrame) -> Iterator[Piece]:
+    rows = waits.select(_WAIT).cast({"cause": pl.String, "confidence": pl.String}).sort("start_ns").rows()
     at_row = 0
     for span in spans:
         while at_row < len(rows) and rows[at_row][1] <= span.start_ns:
             at_row += 1
         ahead = at_row
         while ahead < len(rows) and rows[ahead][0] < span.end_ns:
-            start_ns, end_ns, cause, before, after = rows[ahead]
+            start_ns, end_ns, cause, confidence, before, after = rows[ahead]
             start_ns, end_ns = max(start_ns, span.start_ns), min(end_ns, span.end_ns)
             is_active = cause != IDLE or IDLE not in span.allowed.accepted
             if end_ns > start_ns and is_active:
-                yield Piece(folder, at, conn, start_ns, end_ns, span.allowed, span.gates, cause, before, after)
+                words = span.allowed, span.gates, cause, confidence, before, after
+                yield Piece(folder, at, of.conn, of.from_client, of.is_of_data, start_ns, end_ns, *words)
             ahead += 1
 
 
@@ -171,7 +235,7 @@ def clock_ns(folder: Path) -> list[int]:
     left = events.select("local_address", "local_port", wire_seq="detail_seq", payload_bytes="detail_bytes", left_ns="time_ns")
     found: list[int] = []
     for end in ("client", "server"):
-        tables = read(_capture(folder, end), worth=())
+        tables = read(capture_of(folder, end), worth=())
         wanted = (
             tables.segments.filter(pl.col("payload_bytes") > 0).select("conn", "from_client", "ts_ns", "seq", "payload_bytes").collect()
         )

@@ -4,75 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
 from tcptrace_lab.errors import EXIT_MISSING_TOOL, EXIT_USAGE, MissingTool
 from tcptrace_lab.lab.kernel_ledger import build
 from tcptrace_lab.lab.kernel_ledger.__main__ import main
 from tcptrace_lab.lab.kernel_ledger.agreement import Piece, pieces
 from tcptrace_lab.lab.kernel_ledger.compare import report
-from tcptrace_lab.lab.kernel_ledger.events import SCHEMA as EVENT_SCHEMA
-from tcptrace_lab.lab.kernel_ledger.ledger import LEDGER, SCHEMA
-from tcptrace_lab.lab.kernel_ledger.trace import EVENTS
-from tests.support import packets
+from tests.support.kernel_transfer import MS, QUESTIONS, transfer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     import pytest
-
-MS = 1_000_000
-QUESTIONS = 5
-
-GAP_MS = 70
-
-QUESTION_MS = [100 + GAP_MS * number for number in range(QUESTIONS)]
-"""When the client asks: the question takes 10 ms, the server thinks for 30, its answer takes 10, the client thinks for 20."""
-
-
-def exchange(*, at_client: bool) -> str:
-    """What a capture at one end holds."""
-    question_late, answer_late = (0, 50) if at_client else (10, 40)
-    lines = [
-        *("host A 192.0.2.1:40001", "host B 192.0.2.2:5001"),
-        f"{question_late}ms A > B S 0:0(0) win 64240 <mss 1460>",
-        f"{20 if at_client else 10}ms B > A S. 0:0(0) ack 1 win 65160 <mss 1460>",
-        f"{20 + question_late}ms A > B . 1:1(0) ack 1 win 64240",
-    ]
-    for number, at_ms in enumerate(QUESTION_MS):
-        question, answer = 1 + 100 * number, 1 + 50 * number
-        lines += [
-            f"{at_ms + question_late}ms A > B P. {question}:{question + 100}(100) ack {answer}",
-            f"{at_ms + answer_late}ms B > A P. {answer}:{answer + 50}(50) ack {question + 100}",
-        ]
-    return "\n".join(lines)
-
-
-def kernel_rows(own_turn: str) -> list[tuple[object, ...]]:
-    """The kernel's ledger of the client's direction; `own_turn` is what it says of the time in which the client thinks."""
-    ends = ("192.0.2.1", 40_001, "192.0.2.2", 5_001, True)
-    rows: list[tuple[object, ...]] = []
-    for at_ms in QUESTION_MS:
-        for start_ms, end_ms, gate, context in (
-            (0, 10, "peer-turn", ["in-transit", "unacked", "round-trip"]),
-            (10, 20, "peer-turn", ["unacked", "round-trip"]),
-            (20, 40, "peer-turn", ["unacked"]),
-            (40, 50, "peer-in-transit", ["unacked"]),
-            (50, GAP_MS, own_turn, []),
-        ):
-            times = (packets.BASE_NS + (at_ms + start_ms) * MS, packets.BASE_NS + (at_ms + end_ms) * MS)
-            rows.append((*ends, *times, [gate], [gate], context, 10 * MS))
-    return rows
-
-
-def transfer(folder: Path, own_turn: str = "own-turn") -> Path:
-    """A folder as `run` leaves it."""
-    packets.capture(folder / "client.pcap", exchange(at_client=True))
-    packets.capture(folder / "server.pcap", exchange(at_client=False))
-    pl.DataFrame(kernel_rows(own_turn), schema=SCHEMA, orient="row").write_parquet(folder / LEDGER)
-    pl.DataFrame(schema=EVENT_SCHEMA).write_parquet(folder / EVENTS)
-    return folder
 
 
 def spent_ms(found: list[Piece], test: Callable[[Piece], bool]) -> float:
@@ -125,13 +68,13 @@ def test_a_transfer_that_cannot_be_made_does_not_keep_the_others_from_being_made
     """The first of two transfers fails."""
 
     def make(name: str, _folder: Path) -> dict[str, Any]:
-        if name == "redis-set":
-            raise MissingTool("not installed", where="redis-server")
+        if name == "window-16k-10ms":
+            raise MissingTool("not installed", where="dumpcap")
         return {"programs": {"received": {"runs": 4, "ns": 4_000}}, "records": 4}
 
     monkeypatch.setattr("tcptrace_lab.lab.kernel_ledger.__main__.tracer", lambda: None)
     monkeypatch.setattr("tcptrace_lab.lab.kernel_ledger.transfers.make", make)
-    assert main(["run", str(tmp_path), "redis"]) == EXIT_MISSING_TOOL
-    allowed_causes = capsys.readouterr()
-    assert allowed_causes.err == "redis-set: not installed: redis-server\n"
-    assert allowed_causes.out == "redis-pipeline: 4 records, 1,000 ns per run of a hook\n"
+    assert main(["run", str(tmp_path), "window-16k", "window-64k"]) == EXIT_MISSING_TOOL
+    said = capsys.readouterr()
+    assert said.err == "window-16k-10ms: not installed: dumpcap\n"
+    assert said.out == "window-64k-40ms: 4 records, 1,000 ns per run of a hook\n"

@@ -1,0 +1,94 @@
+"""`python -m tcptrace_lab.lab.corpus`: transfers at scale, with the kernel's ledger beside their captures, and how the judge does on them.
+
+    python -m tcptrace_lab.lab.corpus programs                       the table of programs, and what is not installed
+    python -m tcptrace_lab.lab.corpus make -n 60                     the first 60 transfers of a seed, two at a time (needs root)
+    python -m tcptrace_lab.lab.corpus make -n 8 --only redis mosq    of these programs alone
+    python -m tcptrace_lab.lab.corpus compare                        the judge against the kernel, on the development part
+    python -m tcptrace_lab.lab.corpus compare --held-back            on the part that is looked at once, at the end
+
+What is made goes to build/transfers/, which git ignores; what is there already is not made again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tcptrace_lab.errors import TcptraceLabError, UsageError
+from tcptrace_lab.lab.corpus import compare, drawn, making, manifest
+from tcptrace_lab.lab.corpus.judging import judge_all
+from tcptrace_lab.lab.corpus.programs import PROGRAMS
+from tcptrace_lab.lab.kernel_ledger.build import tracer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FOLDER = Path(__file__).parents[3] / "build" / "transfers"
+SEED, AT_A_TIME, LARGEST = 1, 2, 30
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Do what was asked; the exit code is that of the errors."""
+    options = _parse(arguments)
+    try:
+        for line in options.does(options):
+            print(line, flush=True)  # noqa: T201
+    except TcptraceLabError as error:
+        print(error, file=sys.stderr)  # noqa: T201
+        return error.exit_code
+    return 0
+
+
+def _programs(_options: argparse.Namespace) -> Iterator[str]:
+    for name, program in PROGRAMS.items():
+        missing = program.missing()
+        lacks = f"not installed: {', '.join(missing)}" if missing else ""
+        yield f"{name:32} {program.family:12} {drawn.part_of_family(program.family):12} {lacks}".rstrip()
+
+
+def _make(options: argparse.Namespace) -> Iterator[str]:
+    names = [name for name in PROGRAMS if not options.only or any(name.startswith(begin) for begin in options.only)]
+    if not names:
+        raise UsageError("no such program", where=", ".join(options.only), remedy="`programs` shows their names")
+    tracer()
+    wanted = drawn.transfers(options.seed, range(options.first, options.first + options.number), names)
+    yield from making.make(wanted, options.folder, options.at_a_time)
+
+
+def _compare(options: argparse.Namespace) -> Iterator[str]:
+    folder = options.folder / (drawn.HELD_BACK if options.held_back else drawn.DEVELOPMENT)
+    wanted = [
+        entry for entry in manifest.entries(folder) if not options.only or any(entry["program"].startswith(begin) for begin in options.only)
+    ]
+    if not wanted:
+        raise UsageError("no transfers", where=str(folder), remedy="make some with `make`")
+    yield from compare.report(list(judge_all(folder, wanted, options.processes)), options.largest)
+
+
+def _parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tcptrace_lab.lab.corpus", description="Transfers at scale.")
+    commands = parser.add_subparsers(required=True)
+    programs = commands.add_parser("programs", help="the table of programs, and what is not installed")
+    programs.set_defaults(does=_programs)
+    make = commands.add_parser("make", help="make transfers (needs root, clang, libbpf and bpftool)")
+    make.add_argument("folder", nargs="?", type=Path, default=FOLDER, metavar="FOLDER")
+    make.add_argument("-n", "--number", type=int, default=60, metavar="N", help="so many (default: 60)")
+    make.add_argument("--first", type=int, default=0, metavar="N", help="from this one of the seed on (default: 0)")
+    make.add_argument("--seed", type=int, default=SEED, metavar="N")
+    make.add_argument("--only", nargs="+", default=[], metavar="NAME", help="programs whose name begins so (default: all)")
+    make.add_argument("--at-a-time", type=int, default=AT_A_TIME, metavar="N", help="so many in parallel (default: 2)")
+    make.set_defaults(does=_make)
+    comparison = commands.add_parser("compare", help="the judge against the kernel's ledger")
+    comparison.add_argument("folder", nargs="?", type=Path, default=FOLDER, metavar="FOLDER")
+    comparison.add_argument("--held-back", action="store_true", help="the part that rules are not developed on, instead of the other")
+    comparison.add_argument("--only", nargs="+", default=[], metavar="NAME", help="programs whose name begins so (default: all)")
+    comparison.add_argument("--largest", type=int, default=LARGEST, metavar="N", help=f"so many disagreements (default: {LARGEST})")
+    comparison.add_argument("--processes", type=int, default=AT_A_TIME, metavar="N", help=f"default: {AT_A_TIME}")
+    comparison.set_defaults(does=_compare)
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,177 @@
+"""What the judge says of the captures of a transfer, against the kernel's ledger: sums of time, and the headline of each capture."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from multiprocessing import get_context
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tcptrace_lab import verdict
+from tcptrace_lab.analysis import analyze
+from tcptrace_lab.errors import TcptraceLabError
+from tcptrace_lab.lab.corpus.middle import client_side_ns
+from tcptrace_lab.lab.kernel_ledger.agreement import MIDDLE, Router, capture_of, kernel_rows, of_capture
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from tcptrace_lab.lab.kernel_ledger.agreement import Piece
+    from tcptrace_lab.verdict import Verdict
+
+MOST_WAITS = 3
+"""Of the waits of one confusion so many are kept, the longest."""
+JOINED = (
+    frozenset({"loss-recovery", "timeout", "congestion-window"}),
+    frozenset({"nagle", "nagle-delayed-ack"}),
+    frozenset({"receiver-window", "zero-window"}),
+)
+"""Causes that count as one where the kernel's largest is looked for; as `verdict.OF_LOSSES` and the like."""
+
+
+class Key(NamedTuple):
+    """What the time of a sum has in common.
+
+    Attributes:
+        at: whose capture.
+        group: what the kernel says, in a few words.
+        exact: the kernel's exact causes.
+        gates: its own words.
+        cause, confidence: the ledger's.
+        is_accepted, is_exact, is_strict: whether the ledger is right, by three measures.
+    """
+
+    at: str
+    group: str
+    exact: str
+    gates: str
+    cause: str
+    confidence: str
+    is_accepted: bool
+    is_exact: bool
+    is_strict: bool
+
+
+class Wait(NamedTuple):
+    """A wait of a capture, and for how long of it the two disagree."""
+
+    ns: int
+    conn: int
+    frame_before: int | None
+    frame_after: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """The verdict on one capture.
+
+    Attributes:
+        at: whose capture it is, of the direction that the verdict speaks of.
+        said: the causes that it names.
+        confidence: its own; None where it names no cause or says that it does not know.
+        kernel: the causes that took most of this direction's time by the kernel.
+        is_right: the kernel accepts what is said for at least as long as its own largest cause took.
+    """
+
+    at: str
+    said: str
+    confidence: str | None
+    kernel: str
+    is_right: bool
+    sentence: str
+
+
+@dataclass(slots=True)
+class Judged:
+    """One transfer.
+
+    Attributes:
+        entry: its line of the manifest.
+        sums: nanoseconds of the data directions.
+        waits: of confusions, the longest.
+        headlines: one for each capture.
+        error: why it could not be judged.
+    """
+
+    entry: dict[str, Any]
+    sums: dict[Key, int] = field(default_factory=lambda: defaultdict(int))
+    waits: dict[Key, list[Wait]] = field(default_factory=dict)
+    headlines: list[Headline] = field(default_factory=list)
+    error: str = ""
+
+
+def judge_all(folder: Path, entries: Sequence[dict[str, Any]], processes: int) -> Iterator[Judged]:
+    """Judge the transfers of a folder in several processes; in the order of `entries`."""
+    if processes <= 1:
+        yield from map(partial(judge, folder), entries)
+        return
+    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+        yield from pool.map(partial(judge, folder), entries, chunksize=4)
+
+
+def judge(folder: Path, entry: dict[str, Any]) -> Judged:
+    """Judge the captures of one transfer."""
+    judged = Judged(entry)
+    transfer = folder / entry["name"]
+    try:
+        _judge(transfer, judged)
+    except (TcptraceLabError, OSError) as error:
+        judged.error = str(error)
+    return judged
+
+
+def _judge(transfer: Path, judged: Judged) -> None:
+    kernel = kernel_rows(transfer)
+    router = Router(*(client_side_ns(judged.entry[way]["delay_s"]) for way in ("forward", "backward")))
+    longest: dict[Key, dict[tuple[int, int | None, int | None], int]] = defaultdict(lambda: defaultdict(int))
+    for name, point in (("client", "client"), ("server", "server"), (MIDDLE, router)):
+        analysis = analyze(capture_of(transfer, name))
+        pieces = list(of_capture(transfer, analysis, kernel, point))
+        for piece in pieces:
+            if piece.is_of_data:
+                key = _key(piece)
+                judged.sums[key] += piece.ns
+                if not key.is_accepted:
+                    longest[key][piece.conn, piece.frame_before, piece.frame_after] += piece.ns
+        headline = _headline(verdict.of(analysis), pieces)
+        if headline is not None:
+            judged.headlines.append(headline)
+    for key, waits in longest.items():
+        judged.waits[key] = [Wait(ns, *wait) for wait, ns in sorted(waits.items(), key=lambda item: -item[1])][:MOST_WAITS]
+    judged.sums = dict(judged.sums)
+
+
+def _key(piece: Piece) -> Key:
+    allowed = piece.allowed
+    right = (piece.cause in allowed.accepted, piece.cause in allowed.exact, piece.cause in allowed.strict)
+    return Key(piece.at, allowed.group, "/".join(sorted(allowed.exact)), piece.gates, piece.cause, piece.confidence, *right)
+
+
+def _headline(told: Verdict, pieces: Sequence[Piece]) -> Headline | None:
+    """The verdict against the kernel, on the direction that it speaks of; None where nothing of that is compared."""
+    mine = [piece for piece in pieces if (piece.conn, piece.from_client) == (told.conn, told.from_client)]
+    if not mine:
+        return None
+    exact: dict[frozenset[str], int] = defaultdict(int)
+    accepted_ns = 0
+    for piece in mine:
+        for causes in {_joined(cause) for cause in piece.allowed.exact}:
+            exact[causes] += piece.ns
+        if not told.causes.isdisjoint(piece.allowed.accepted):
+            accepted_ns += piece.ns
+    largest = max(exact, key=lambda causes: exact[causes])
+    is_unknown = not told.causes or "unknown" in told.causes
+    confidence = None if is_unknown or told.confidence is None else str(told.confidence)
+    is_right = not is_unknown and accepted_ns >= exact[largest]
+    return Headline(mine[0].at, _words(told.causes), confidence, _words(largest), is_right, told.sentence)
+
+
+def _joined(cause: str) -> frozenset[str]:
+    return next((causes for causes in JOINED if cause in causes), frozenset({cause}))
+
+
+def _words(causes: frozenset[str]) -> str:
+    return "/".join(sorted(causes))

@@ -1,0 +1,97 @@
+"""Makes the transfers of a seed, several at a time, each in a process and a network of its own."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict
+from multiprocessing import get_context
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from tcptrace_lab.errors import TcptraceLabError
+from tcptrace_lab.lab.corpus import manifest
+from tcptrace_lab.lab.corpus.drawn import PARTS, Drawn
+from tcptrace_lab.lab.corpus.middle import write_middle
+from tcptrace_lab.lab.corpus.programs import PROGRAMS
+from tcptrace_lab.lab.corpus.running import run
+from tcptrace_lab.lab.kernel_ledger.ledger import write_ledger
+from tcptrace_lab.lab.kernel_ledger.trace import EVENTS, tracing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+
+def make(wanted: Sequence[Drawn], folder: Path, at_a_time: int) -> Iterator[str]:
+    """Make those that are not in the manifests yet, in a folder for each part; yields one line about each.
+
+    One that fails is told and left out.
+    So are those of a program that is not installed.
+    """
+    for part in PARTS:
+        (folder / part).mkdir(parents=True, exist_ok=True)
+    there = {entry["name"] for part in PARTS for entry in manifest.entries(folder / part)}
+    todo = [one for one in wanted if one.name not in there]
+    for program in dict.fromkeys(one.program for one in todo):
+        if missing := PROGRAMS[program].missing():
+            yield f"{program} is left out: {', '.join(missing)} not installed (apt-get install {PROGRAMS[program].packages})"
+            todo = [one for one in todo if one.program != program]
+    with ProcessPoolExecutor(at_a_time, get_context("spawn")) as pool:
+        running = {pool.submit(make_one, one, folder / one.part / one.name): one for one in todo}
+        for number, done in enumerate(as_completed(running), start=1):
+            one = running[done]
+            try:
+                entry = done.result()
+            except (TcptraceLabError, OSError) as error:
+                shutil.rmtree(folder / one.part / one.name, ignore_errors=True)
+                yield f"{one.name} on {one.path}: {error}"
+                continue
+            manifest.append(folder / one.part, entry)
+            yield f"{number}/{len(running)} {one.name} on {one.path}: {entry['lasted_s']:.1f} s, {entry['records']:,} records"
+
+
+def make_one(one: Drawn, folder: Path) -> dict[str, Any]:
+    """Make one transfer with all its files; returns its line of the manifest.
+
+    Raises:
+        MissingTool, LabFailed: it could not be made.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    clock_ns = time.time_ns() - time.monotonic_ns()
+    ran = run(PROGRAMS[one.program], one.medium, one.congestion_control, one.held, folder, tracing)
+    write_ledger(folder)
+    assert ran.network.relay is not None  # noqa: S101  (every path of the corpus has one)
+    frames = ran.frames | {"middle": write_middle(folder, ran.network.relay, one.medium, clock_ns)}
+    records = pl.scan_parquet(folder / EVENTS).select(pl.len()).collect().item()
+    return entry_of(one, is_complete=ran.is_complete, lasted_s=ran.lasted_s, frames=frames, records=records)
+
+
+def entry_of(one: Drawn, *, is_complete: bool, lasted_s: float, frames: dict[str, int], records: int) -> dict[str, Any]:
+    """The line of the manifest of a transfer."""
+    program = PROGRAMS[one.program]
+    return {
+        "version": manifest.VERSION,
+        "name": one.name,
+        "part": one.part,
+        "seed": one.seed,
+        "number": one.number,
+        "program": one.program,
+        "family": program.family,
+        "server": program.server,
+        "client": program.client,
+        "path": one.path,
+        "mtu_bytes": one.medium.mtu_bytes,
+        "forward": one.medium.forward.describe(),
+        "backward": one.medium.backward.describe(),
+        "congestion_control": one.congestion_control,
+        "held": one.held and asdict(one.held),
+        "is_complete": is_complete,
+        "lasted_s": round(lasted_s, 3),
+        "frames": frames,
+        "records": records,
+        "kernel": platform.release(),
+    }

@@ -1,0 +1,16 @@
+"""The programs of the corpus: a table, by kinds of what they do. One entry is a server and a client, as commands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tcptrace_lab.lab.corpus.programs.bulk import BULK
+from tcptrace_lab.lab.corpus.programs.messages import BACKUP, MESSAGES
+from tcptrace_lab.lab.corpus.programs.requests import REQUESTS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tcptrace_lab.lab.corpus.programs.program import Program
+
+PROGRAMS: Mapping[str, Program] = {**BULK, **REQUESTS, **MESSAGES, **BACKUP}

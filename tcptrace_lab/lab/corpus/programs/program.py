@@ -1,0 +1,68 @@
+"""What a program of the corpus is: the commands of a server and its client, as text."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ELSEWHERE = ("/usr/sbin", "/usr/lib/postgresql/15/bin", "/usr/libexec")
+"""Where Debian keeps servers."""
+PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), *ELSEWHERE))
+PORT = 8_000
+FILE = "file.bin"
+_OF_THE_SHELL = frozenset({"for"})
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A server and a client. Commands are a shell's; `{address}`, `{port}`, `{folder}`, `{file}`, `{python}` and `{here}` are filled in.
+
+    Attributes:
+        family: the software that decides how it sends: what one family does is one source.
+        server: listens at the address and port, in the foreground.
+        client: does its work in one to five seconds; what takes longer is ended.
+        packages: Debian's packages that have what it needs.
+        file_bytes: size of a file of random bytes that both find at `{file}`.
+        files: name → text of further files in the folder.
+        prepare: a command before the server starts, such as making a database.
+        before: a command at the server's host once it listens, before anything is captured.
+        needs: programs that its commands call beside their first words.
+    """
+
+    family: str
+    server: str
+    client: str
+    packages: str = ""
+    file_bytes: int = 0
+    files: Mapping[str, str] = field(default_factory=dict)
+    prepare: str = ""
+    before: str = ""
+    needs: tuple[str, ...] = ()
+
+    def missing(self) -> tuple[str, ...]:
+        """Programs that it needs and that are not installed."""
+        words = (command.split()[0] for command in (self.server, self.client))
+        wanted = dict.fromkeys(word for word in (*words, *self.needs) if word not in _OF_THE_SHELL and word[0] not in "{(")
+        return tuple(name for name in wanted if shutil.which(name, path=PATH) is None)
+
+
+def filled(text: str, folder: Path, address: str) -> str:
+    """A command or a file's text with its words filled in. Other braces stay."""
+    words = {
+        "address": address,
+        "port": str(PORT),
+        "folder": str(folder),
+        "file": str(folder / FILE),
+        "python": sys.executable,
+        "here": str(Path(__file__).parent),
+    }
+    for name, word in words.items():
+        text = text.replace(f"{{{name}}}", word)
+    return text

@@ -1,0 +1,237 @@
+"""Runs a program of the corpus: server and client at the ends of a private network, each with all that it starts in a process namespace.
+
+When the block ends, or this process does, the kernel ends every process in it; so servers that go into the background leave nothing behind.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from tcptrace_lab.errors import LabFailed, MissingTool
+from tcptrace_lab.lab.capturing.capture import capturing
+from tcptrace_lab.lab.corpus.programs.program import FILE, PATH, PORT, filled
+from tcptrace_lab.lab.experiment import SNAPLEN_BYTES, in_real_time
+from tcptrace_lab.lab.networks.network import SERVER_IPV4
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+
+    from tcptrace_lab.lab.capturing.capture import Capture
+    from tcptrace_lab.lab.corpus.programs.program import Program
+    from tcptrace_lab.lab.networks.network import Medium, Namespace, Network
+
+SUBNET = "192.0.2.0/24"
+"""What both ends reach directly; a namespace may not choose its default congestion control, a route may."""
+PREPARE_TIMEOUT_S, READY_TIMEOUT_S, LONGEST_S = 30.0, 15.0, 5.0
+"""How long preparations may take, a server to listen, and a client to work; what works longer is ended. Choices, no source."""
+ENDS = ("client", "server")
+LOOK_S = 0.05
+LISTENING = "0A"
+SETTLE_S = 0.4
+"""After the client's end so long is captured: the last FIN passes."""
+MOST_WORDS = 300  # of what a program that failed said last
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A host whose processes are stopped for a part of each period, as by a busy machine (short ones) or a suspended program (long ones).
+
+    Attributes:
+        end: `client` or `server`.
+        every_s: the period.
+        stopped_s: the part of it in which no process of this end runs.
+    """
+
+    end: str
+    every_s: float
+    stopped_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """How a transfer went.
+
+    Attributes:
+        network: what the relay did is in its logs.
+        frames: capture point → frames captured.
+        is_complete: the client ended by itself.
+        lasted_s: how long it worked.
+    """
+
+    network: Network
+    frames: dict[str, int]
+    is_complete: bool
+    lasted_s: float
+
+
+def run(
+    program: Program,
+    medium: Medium,
+    congestion_control: str,
+    held: Held | None,
+    directory: Path,
+    beside: Callable[[Network, Path], AbstractContextManager[object]],
+) -> Ran:
+    """Make the network, start the server, and capture both ends into `directory` while the client does its work.
+
+    The path goes before all other programs of the machine; these programs do not.
+
+    Args:
+        program: what runs.
+        medium: the network between the ends.
+        congestion_control: of both ends.
+        held: which end is stopped now and then.
+        directory: where the captures go.
+        beside: what runs beside the captures, such as the kernel's tracer.
+
+    Raises:
+        MissingTool: a program is not installed.
+        LabFailed: preparations fail, the server does not listen, or the client fails.
+    """
+    if missing := program.missing():
+        raise MissingTool("not installed", where=", ".join(missing), remedy=f"apt-get install {program.packages}")
+    with in_real_time(), ExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix="corpus-")))
+        folder.chmod(0o755)
+        network = stack.enter_context(medium.network())
+        for end in (network.client, network.server):
+            end.run("ip", "route", "replace", SUBNET, "dev", network.interface, "congctl", congestion_control)
+        _prepare(program, folder, network)
+        server = stack.enter_context(_running(network.server, program.server, folder, "server"))
+        _await_listening(network.server, server, folder)
+        _wait_for(program.before, network.server, folder, "before")
+        stack.enter_context(beside(network, directory))
+        captures = {end: stack.enter_context(_capturing(network, end, directory)) for end in ENDS}
+        begun_s = time.monotonic()
+        with _running(network.client, program.client, folder, "client") as client, _holding(held, {"client": client, "server": server}):
+            is_complete = _ends(client, folder)
+        lasted_s = time.monotonic() - begun_s
+        time.sleep(SETTLE_S)
+    return Ran(network, {end: _frames(capture) for end, capture in captures.items()}, is_complete, lasted_s)
+
+
+def _capturing(network: Network, end: str, directory: Path) -> AbstractContextManager[Capture]:
+    return capturing(network.points[end], directory / f"{end}.pcapng", snaplen_bytes=SNAPLEN_BYTES)
+
+
+def _frames(capture: Capture) -> int:
+    received_and_dropped = capture.dumpcap.received_and_dropped
+    return received_and_dropped[0] if received_and_dropped else 0
+
+
+def _prepare(program: Program, folder: Path, network: Network) -> None:
+    if program.file_bytes:
+        (folder / FILE).write_bytes(os.urandom(program.file_bytes))
+        (folder / FILE).chmod(0o644)
+    for name, text in program.files.items():
+        (folder / name).write_text(filled(text, folder, SERVER_IPV4))
+    _wait_for(program.prepare, network.server, folder, "prepare")
+
+
+def _wait_for(command: str, space: Namespace, folder: Path, name: str) -> None:
+    if command:
+        with _running(space, command, folder, name) as process:
+            if process.wait(PREPARE_TIMEOUT_S):
+                raise _failed(name, folder)
+
+
+def _ends(client: subprocess.Popen[bytes], folder: Path) -> bool:
+    try:
+        failed = client.wait(LONGEST_S)
+    except subprocess.TimeoutExpired:
+        return False
+    if failed:
+        raise _failed("client", folder)
+    return True
+
+
+def _failed(name: str, folder: Path) -> LabFailed:
+    return LabFailed(f"{name} fails: {(folder / f'{name}.txt').read_text(errors='replace').strip()[-MOST_WORDS:]}")
+
+
+@contextmanager
+def _running(space: Namespace, command: str, folder: Path, name: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A shell's command in a network namespace, with the priority of any other program; it and all it starts end with the block."""
+    whole = ["setpriv", "--pdeathsig", "KILL", "unshare", "--pid", "--fork", "--kill-child"]
+    whole += ["chrt", "--other", "0", "sh", "-c", filled(command, folder, SERVER_IPV4)]
+    with (folder / f"{name}.txt").open("wb") as words, space.entered():
+        process = subprocess.Popen(
+            whole, stdin=subprocess.DEVNULL, stdout=words, stderr=words, cwd=folder, env=os.environ | {"PATH": PATH}, start_new_session=True
+        )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+
+
+@contextmanager
+def _holding(held: Held | None, ends: dict[str, subprocess.Popen[bytes]]) -> Iterator[None]:
+    if held is None:
+        yield
+        return
+    done = threading.Event()
+    thread = threading.Thread(target=_hold, args=(held, ends[held.end].pid, done), name="holding", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def _hold(held: Held, of: int, done: threading.Event) -> None:
+    while not done.wait(held.every_s - held.stopped_s):
+        stopped = _descendants(of)
+        for process in stopped:
+            _signal(process, signal.SIGSTOP)
+        done.wait(held.stopped_s)
+        for process in stopped:
+            _signal(process, signal.SIGCONT)
+
+
+def _descendants(process: int) -> list[int]:
+    """All processes that it started, and theirs."""
+    found: list[int] = []
+    for task in Path(f"/proc/{process}/task").glob("*/children"):
+        try:
+            children = [int(word) for word in task.read_text().split()]
+        except OSError:  # it has ended meanwhile
+            continue
+        for child in children:
+            found += [child, *_descendants(child)]
+    return found
+
+
+def _signal(process: int, which: signal.Signals) -> None:
+    try:
+        os.kill(process, which)
+    except ProcessLookupError:
+        return
+
+
+def _await_listening(space: Namespace, server: subprocess.Popen[bytes], folder: Path) -> None:
+    """By the kernel's table of sockets: a connection to find it out would be one more for the server."""
+    deadline_s = time.monotonic() + READY_TIMEOUT_S
+    while not _listens(space):
+        if server.poll() is not None or time.monotonic() > deadline_s:
+            raise _failed("server", folder)
+        time.sleep(LOOK_S)
+
+
+def _listens(server: Namespace) -> bool:
+    """Lines of proc_net_tcp(5) have the local address and port, the remote ones, and the state, all in hexadecimal digits."""
+    with server.entered():
+        lines = [line.split() for table in ("tcp", "tcp6") for line in Path("/proc/thread-self/net", table).read_text().splitlines()[1:]]
+    return any(words[1].endswith(f":{PORT:04X}") and words[3] == LISTENING for words in lines)

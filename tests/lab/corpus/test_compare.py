@@ -1,0 +1,119 @@
+"""The judge against a kernel's ledger written by hand: sums, scores, headlines and the two parts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tcptrace_lab.errors import EXIT_USAGE
+from tcptrace_lab.lab.corpus import manifest
+from tcptrace_lab.lab.corpus.__main__ import main
+from tcptrace_lab.lab.corpus.compare import cost, cost_of, report
+from tcptrace_lab.lab.corpus.drawn import DEVELOPMENT, HELD_BACK
+from tcptrace_lab.lab.corpus.judging import Judged, Key, judge, judge_all
+from tests.support.kernel_transfer import MS, QUESTIONS, transfer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ENTRY: dict[str, Any] = {
+    "name": "one",
+    "program": "questions",
+    "path": "short",
+    "congestion_control": "cubic",
+    "held": None,
+    "forward": {"delay_s": 0.010},
+    "backward": {"delay_s": 0.010},
+}
+THOUGHT_NS = 20 * MS * (QUESTIONS - 1)
+"""How long the client thinks between an answer and its next question."""
+
+
+def judged(folder: Path, own_turn: str = "own-turn") -> Judged:
+    """The questions, judged."""
+    transfer(folder / "one", own_turn)
+    return judge(folder, ENTRY)
+
+
+def spent_ns(one: Judged, **wanted: object) -> int:
+    """The time of all keys with these values."""
+    return sum(ns for key, ns in one.sums.items() if all(getattr(key, name) == value for name, value in wanted.items()))
+
+
+def test_a_ledger_that_says_what_the_kernel_does_agrees_at_all_three_points(tmp_path: Path) -> None:
+    one = judged(tmp_path)
+    assert not one.error
+    for at in ("sender", "middle", "receiver"):
+        assert spent_ns(one, at=at, gates="own-turn", cause="application", is_exact=True) == THOUGHT_NS
+    assert {headline.at for headline in one.headlines} == {"sender", "middle", "receiver"}
+    for headline in one.headlines:
+        assert headline.sentence.startswith(f"Most likely the {headline.said} ")
+        assert headline.confidence == "consistent"
+
+
+def test_a_ledger_that_says_something_else_is_wrong_in_matrix_headline_and_list(tmp_path: Path) -> None:
+    """Were the client held by the receiver's window, its time of thought would be named wrongly."""
+    one = judged(tmp_path, "receiver-window")
+    assert spent_ns(one, gates="receiver-window", is_accepted=False) == 3 * THOUGHT_NS
+    lines = list(report([one], 5))
+    assert any(line.startswith("| receiver-window | 0.08 [0.08] |") for line in lines)
+    assert (
+        "| one | short, cubic | sender | receiver-window | application (consistent) | 0.08 | 1: 4–6 (20.0), 1: 6–8 (20.0), 1: 8–10 (20.0) |"
+        in lines
+    )
+
+
+def test_what_a_second_costs() -> None:
+    """Section 4 of the score: to be sure pays from about 95 of 100 on against `possibly`, that from 60 on against `unknown`."""
+    for confidence, right, wrong in (("proved", 0, 10), ("consistent", 0, 10), ("possible", 0.4, 1.9)):
+        assert cost_of("network", confidence, is_right=True) == right
+        assert cost_of("network", confidence, is_right=False) == wrong
+    assert cost_of("unknown", "possible", is_right=False) == 1
+    sixty_of_a_hundred = sum(share * cost_of("network", "possible", is_right=right) for share, right in ((0.6, True), (0.4, False)))
+    assert sixty_of_a_hundred == pytest.approx(1)
+    key = Key(
+        "sender",
+        "window",
+        "receiver-window",
+        "receiver-window",
+        "network",
+        "consistent",
+        is_accepted=False,
+        is_exact=False,
+        is_strict=False,
+    )
+    good = key._replace(cause="receiver-window", is_accepted=True)
+    assert cost({key: 10, good: 30}) == pytest.approx(2.5)
+
+
+def test_the_two_parts_are_reported_apart_and_the_held_back_one_only_when_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for part, program in ((DEVELOPMENT, "seen"), (HELD_BACK, "unseen")):
+        transfer(tmp_path / part / "one")
+        manifest.append(tmp_path / part, ENTRY | {"program": program})
+    for options, there, absent in (([], "| seen |", "| unseen |"), (["--held-back"], "| unseen |", "| seen |")):
+        assert main(["compare", str(tmp_path), "--processes", "1", *options]) == 0
+        said = capsys.readouterr().out
+        assert there in said
+        assert absent not in said
+
+
+def test_several_processes_say_what_one_says(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        transfer(tmp_path / name)
+    entries = [ENTRY, ENTRY | {"name": "two"}]
+    assert list(judge_all(tmp_path, entries, 2)) == list(judge_all(tmp_path, entries, 1))
+
+
+def test_a_transfer_that_cannot_be_read_is_told_and_the_others_are_compared(tmp_path: Path) -> None:
+    one, lost = judged(tmp_path), judge(tmp_path, ENTRY | {"name": "lost"})
+    first, second, *_ = report([lost, one], 5)
+    assert first.startswith("lost: ")
+    assert second.startswith("1 transfers")
+
+
+def test_a_folder_without_transfers_is_a_mistake_of_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", str(tmp_path)]) == EXIT_USAGE
+    assert "make some with `make`" in capsys.readouterr().err

@@ -1,0 +1,90 @@
+"""The manifest, and the capture of a router in the middle."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import dpkt
+import jsonschema
+import pytest
+
+from tcptrace_lab.lab.corpus import making, manifest
+from tcptrace_lab.lab.corpus.drawn import PARTS, Drawn, transfers
+from tcptrace_lab.lab.corpus.middle import MIDDLE, write_middle
+from tcptrace_lab.lab.corpus.programs import PROGRAMS
+from tcptrace_lab.lab.corpus.programs.program import Program
+from tcptrace_lab.lab.networks.network import Medium
+from tcptrace_lab.lab.networks.path import Direction, PathModel
+from tests.support import packets
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MS = 1_000_000
+
+
+def entry(one: Drawn, **changes: Any) -> dict[str, Any]:
+    """A line as `making` writes it."""
+    frames = {"client": 10, "server": 10, "middle": 10}
+    return making.entry_of(one, is_complete=True, lasted_s=1.5, frames=frames, records=100) | changes
+
+
+def test_lines_follow_the_schema(tmp_path: Path) -> None:
+    for one in transfers(1, range(200)):
+        jsonschema.validate(entry(one), manifest.SCHEMA)
+    one = transfers(1, range(1))[0]
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(entry(one, part="both"), manifest.SCHEMA)
+    manifest.append(tmp_path, entry(one))
+    manifest.append(tmp_path, entry(one, records=7))
+    assert [line["records"] for line in manifest.entries(tmp_path)] == [7]
+
+
+def test_what_is_in_the_manifest_is_not_made_again(tmp_path: Path) -> None:
+    some = transfers(1, range(3))
+    for part in PARTS:
+        (tmp_path / part).mkdir()
+    for one in some:
+        manifest.append(tmp_path / one.part, entry(one))
+    assert list(making.make(some, tmp_path, 1)) == []
+
+
+def test_a_program_that_is_not_installed_is_left_out_with_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of three programs, the one is drawn twice."""
+    absent = Program("none", "no-such-server", "no-such-client", "no-such-package")
+    monkeypatch.setitem(PROGRAMS, "absent", absent)
+    (line,) = making.make(transfers(1, range(2), ("absent",)), tmp_path, 1)
+    assert line == "absent is left out: no-such-server, no-such-client not installed (apt-get install no-such-package)"
+
+
+class FinishedRelay:
+    """A relay after the transfer."""
+
+    def __init__(self, forward: Direction, backward: Direction) -> None:
+        self.forward_log, self.backward_log = forward.log, backward.log
+
+
+def test_a_router_sees_what_is_lost_behind_it_and_not_what_is_lost_before(tmp_path: Path) -> None:
+    """A question, sent again 40 ms later as it was lost, and its answer: of 10 ms each way, 5 are on each side of the point."""
+    lines = (
+        "host A 192.0.2.1:40001\nhost B 192.0.2.2:5001\n0ms A > B P. 1:101(100) ack 1\n40ms A > B P. 1:101(100) ack 1\n"
+        "60ms B > A P. 1:51(50) ack 101\n70ms B > A P. 51:101(50) ack 101"
+    )
+    packets.capture(tmp_path / "sent.pcap", lines)
+    with (tmp_path / "sent.pcap").open("rb") as file:
+        frames = [frame for _, frame in dpkt.pcap.UniversalReader(file)]
+    medium = Medium("tap", 1_500, forward=PathModel(0.010, lost=frozenset({0})), backward=PathModel(0.010, lost=frozenset({1})))
+    forward, backward = Direction(medium.forward), Direction(medium.backward)
+    for direction, at_ms, frame in (
+        (forward, 0, frames[0]),
+        (forward, 40, frames[1]),
+        (backward, 60, frames[2]),
+        (backward, 70, frames[3]),
+    ):
+        direction.accept(len(frame), at_ms * MS, frame)
+    count = write_middle(tmp_path, FinishedRelay(forward, backward), medium, 1_700_000_000_000 * MS)  # type: ignore[arg-type]
+    with (tmp_path / MIDDLE).open("rb") as file:
+        seen = [(at_s, frame) for at_s, frame in dpkt.pcap.UniversalReader(file)]
+    assert count == len(seen) == 3
+    assert [round((float(at_s) - 1_700_000_000) * 1_000) for at_s, _ in seen] == [5, 45, 65]
+    assert [frame for _, frame in seen] == frames[:3]

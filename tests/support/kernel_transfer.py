@@ -1,0 +1,68 @@
+"""Five questions and answers over a path of 10 ms each way, as captures at three points, with a kernel's ledger written by hand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from tcptrace_lab.lab.kernel_ledger.events import SCHEMA as EVENT_SCHEMA
+from tcptrace_lab.lab.kernel_ledger.ledger import LEDGER, SCHEMA
+from tcptrace_lab.lab.kernel_ledger.trace import EVENTS
+from tests.support import packets
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MS = 1_000_000
+QUESTIONS = 5
+
+GAP_MS = 70
+
+QUESTION_MS = [100 + GAP_MS * number for number in range(QUESTIONS)]
+"""When the client asks: the question takes 10 ms, the server thinks for 30, its answer takes 10, the client thinks for 20."""
+
+
+def exchange(from_client_ms: int) -> str:
+    """What a capture holds that is made so far from the client."""
+    question_late, answer_late = from_client_ms, 50 - from_client_ms
+    lines = [
+        *("host A 192.0.2.1:40001", "host B 192.0.2.2:5001"),
+        f"{question_late}ms A > B S 0:0(0) win 64240 <mss 1460>",
+        f"{20 - from_client_ms}ms B > A S. 0:0(0) ack 1 win 65160 <mss 1460>",
+        f"{20 + question_late}ms A > B . 1:1(0) ack 1 win 64240",
+    ]
+    for number, at_ms in enumerate(QUESTION_MS):
+        question, answer = 1 + 100 * number, 1 + 50 * number
+        lines += [
+            f"{at_ms + question_late}ms A > B P. {question}:{question + 100}(100) ack {answer}",
+            f"{at_ms + answer_late}ms B > A P. {answer}:{answer + 50}(50) ack {question + 100}",
+        ]
+    return "\n".join(lines)
+
+
+def kernel_rows(own_turn: str) -> list[tuple[object, ...]]:
+    """The kernel's ledger of the client's direction; `own_turn` is what it says of the time in which the client thinks."""
+    ends = ("192.0.2.1", 40_001, "192.0.2.2", 5_001, True)
+    rows: list[tuple[object, ...]] = []
+    for at_ms in QUESTION_MS:
+        for start_ms, end_ms, gate, context in (
+            (0, 10, "peer-turn", ["in-transit", "unacked", "round-trip"]),
+            (10, 20, "peer-turn", ["unacked", "round-trip"]),
+            (20, 40, "peer-turn", ["unacked"]),
+            (40, 50, "peer-in-transit", ["unacked"]),
+            (50, GAP_MS, own_turn, []),
+        ):
+            times = (packets.BASE_NS + (at_ms + start_ms) * MS, packets.BASE_NS + (at_ms + end_ms) * MS)
+            rows.append((*ends, *times, [gate], [gate], context, 10 * MS))
+    return rows
+
+
+def transfer(folder: Path, own_turn: str = "own-turn") -> Path:
+    """A folder as a transfer that was made."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for point, from_client_ms in (("client", 0), ("middle", 5), ("server", 10)):
+        packets.capture(folder / f"{point}.pcap", exchange(from_client_ms))
+    pl.DataFrame(kernel_rows(own_turn), schema=SCHEMA, orient="row").write_parquet(folder / LEDGER)
+    pl.DataFrame(schema=EVENT_SCHEMA).write_parquet(folder / EVENTS)
+    return folder

@@ -56,7 +56,7 @@ class Changes:
             raise UsageError(f"--loss: {self.loss_share} is not a share from 0 to less than 1")
         for name in ("send_buffer_bytes", "receive_buffer_bytes"):
             if getattr(self, name) == 0:
-                raise UsageError(f"--{name.removesuffix('_bytes').replace('_', '-')}: a buffer has a byte or more")
+                raise UsageError(f"--{name.removesuffix('_bytes').replace('_', '-')}: a buffer must have at least 1 byte")
 
     def one_by_one(self) -> Iterator[Changes]:
         """Each change on its own."""

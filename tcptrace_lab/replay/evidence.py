@@ -160,7 +160,7 @@ def _check(row: Mapping[str, Any], where: str) -> None:
             )
     if row["client_segments"] + row["server_segments"] > MOST_SEGMENTS:
         raise CaptureInsufficient(
-            f"connection {row['conn']} has more than {MOST_SEGMENTS:,} segments", where=where, remedy="cut a part out of it with editcap"
+            f"connection {row['conn']} has more than {MOST_SEGMENTS:,} segments", where=where, remedy="extract a part with editcap"
         )
     if not row["client_payload_bytes"] + row["server_payload_bytes"]:
-        raise CaptureInsufficient(f"connection {row['conn']} carried no data", where=where, remedy="choose another with --connection")
+        raise CaptureInsufficient(f"connection {row['conn']} carried no data", where=where, remedy="select another with --connection")

@@ -92,7 +92,7 @@ def setting(schedule: Schedule, fit: Fit) -> Setting:
         raise CaptureInsufficient(
             "both ends send at once, and a modelled host does one thing at a time",
             where=str(schedule.source.get("capture", "")),
-            remedy="tcptrace-lab replay transfer makes it again with real sockets",
+            remedy="tcptrace-lab replay transfer repeats it over real sockets",
         )
     path = schedule.path
     client, server = (_host(end, path, fit) for end in schedule.ends())

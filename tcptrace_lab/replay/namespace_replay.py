@@ -126,7 +126,7 @@ def _both(schedule: Schedule, network: Network, limit_s: float) -> tuple[Done, D
     if failures:
         raise failures[0]
     if thread.is_alive():
-        raise LabFailed(f"the server's end was not done after {limit_s:.0f} s")
+        raise LabFailed(f"the server did not finish within {limit_s:.0f} s")
     return results["client"], results["server"]
 
 

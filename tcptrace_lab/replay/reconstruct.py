@@ -105,7 +105,7 @@ def reconstruct(evidence: Evidence) -> Schedule:
     both = _messages(evidence)
     if len(both) * 4 > MOST_STEPS:
         raise CaptureInsufficient(
-            f"connection {evidence.conn} has {len(both):,} messages", where=evidence.capture, remedy="cut a part out of it with editcap"
+            f"connection {evidence.conn} has {len(both):,} messages", where=evidence.capture, remedy="extract a part with editcap"
         )
     turns = not _overlap(evidence)
     doubts = list(_doubts(evidence, turns=turns))

@@ -292,10 +292,10 @@ def _end(table: _Reader) -> End:
     fields: dict[str, Any] = {**flags, **sizes}
     congestion = table.take("congestion", None)
     if congestion is not None and (not isinstance(congestion, str) or not congestion.isascii() or not congestion.isidentifier()):
-        raise UsageError(f"{table.place}congestion is the name of a congestion control, not {congestion!r}")
+        raise UsageError(f"{table.place}congestion must be the name of a congestion control, not {congestion!r}")
     tasks = table.take("tasks", None)
     if not isinstance(tasks, list) or not 1 <= len(tasks) <= 2 or not all(isinstance(task, list) for task in tasks):  # noqa: PLR2004
-        raise UsageError(f"{table.place}tasks is a list of one or two lists of steps")
+        raise UsageError(f"{table.place}tasks must be a list of one or two lists of steps")
     made = tuple(
         tuple(_step(_Reader(f"{table.place}tasks[{number}][{at}].", step)) for at, step in enumerate(task))
         for number, task in enumerate(tasks)
@@ -315,7 +315,7 @@ def _step(table: _Reader) -> Action:
         case "await":
             awaited = table.take("await", None)
             if awaited not in {"sent", "acknowledged"}:
-                raise UsageError(f"{table.place}await is sent or acknowledged, not {awaited!r}")
+                raise UsageError(f"{table.place}await must be sent or acknowledged, not {awaited!r}")
             step = Flush(acknowledged=awaited == "acknowledged")
         case "await_read_bytes":
             step = Heard(table.whole("await_read_bytes", 0, MOST_BYTES))
@@ -323,7 +323,7 @@ def _step(table: _Reader) -> Action:
             table.take("close", None)
             step = Close()
         case other:
-            raise UsageError(f"{table.place.rstrip('.')}: {other!r} is no step")
+            raise UsageError(f"{table.place.rstrip('.')}: {other!r} is not a step")
     table.end()
     return step
 
@@ -345,10 +345,10 @@ def _path(table: _Reader) -> Between:
 def _path_direction(table: _Reader) -> PathDirection:
     lost = table.take("lost", [])
     if not isinstance(lost, list) or not all(isinstance(index, int) and index >= 0 for index in lost):
-        raise UsageError(f"{table.place}lost is a list of whole numbers from 0 on")
+        raise UsageError(f"{table.place}lost must be a list of whole numbers from 0")
     share = table.take("loss_share", 0.0)
     if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 <= share < 1:
-        raise UsageError(f"{table.place}loss_share is a number from 0 to less than 1")
+        raise UsageError(f"{table.place}loss_share must be at least 0 and below 1")
     rate = table.whole("rate_bps", 1, MOST_BYTES) if table.has("rate_bps") else None
     made = PathDirection(table.time("delay_s"), rate, tuple(sorted(set(lost))), float(share))
     table.end()
@@ -360,7 +360,7 @@ class _Reader:
 
     def __init__(self, place: str, data: object) -> None:
         if not isinstance(data, dict):
-            raise UsageError(f"{place.rstrip('.') or 'the schedule'} is an object, not {type(data).__name__}")
+            raise UsageError(f"{place.rstrip('.') or 'the schedule'} must be an object, not {type(data).__name__}")
         self.place = place
         self._left = dict(data)
 
@@ -380,19 +380,19 @@ class _Reader:
     def flag(self, key: str, *, default: bool = False) -> bool:
         value = self.take(key, default)
         if not isinstance(value, bool):
-            raise UsageError(f"{self.place}{key} is true or false, not {value!r}")
+            raise UsageError(f"{self.place}{key} must be true or false, not {value!r}")
         return value
 
     def whole(self, key: str, least: int, most: int, default: int | None = None) -> int:
         value = self.take(key, default)
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise UsageError(f"{self.place}{key} is a whole number from {least:,} to {most:,}, not {value!r}")
+            raise UsageError(f"{self.place}{key} must be a whole number from {least:,} to {most:,}, not {value!r}")
         return value
 
     def time(self, key: str) -> int:
         value = self.take(key, 0.0)
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= MOST_SECONDS:
-            raise UsageError(f"{self.place}{key} is a number of seconds from 0 to {MOST_SECONDS:,.0f}, not {value!r}")
+            raise UsageError(f"{self.place}{key} must be a number of seconds from 0 to {MOST_SECONDS:,.0f}, not {value!r}")
         return round(value * NS_PER_S)
 
     def table(self, key: str) -> _Reader:
@@ -400,4 +400,4 @@ class _Reader:
 
     def end(self) -> None:
         for key in self._left:
-            raise UsageError(f"{self.place}{key} is not something that a schedule says")
+            raise UsageError(f"{self.place}{key} is not a key of a schedule")

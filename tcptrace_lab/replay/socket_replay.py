@@ -187,9 +187,9 @@ def _queued(connection: socket.socket, request: int) -> int:
 
 def _as_failure(error: BaseException) -> BaseException:
     if isinstance(error, TimeoutError):
-        return EndFailed("the transfer took longer than it was given", remedy="raise --timeout, or look at what the other end does")
+        return EndFailed("the transfer exceeded its time limit", remedy="raise --timeout, or check the other end")
     if isinstance(error, (OSError, EOFError)):
-        return EndFailed(f"the connection broke: {error}")
+        return EndFailed(f"the connection failed: {error}")
     return error
 
 
@@ -209,7 +209,7 @@ def prepared(end: End, *, ipv6: bool, timeout_s: float) -> socket.socket:
             try:
                 made.setsockopt(level, name, value)
             except OSError as error:
-                raise UsageError(f"the kernel refuses {what}: {error.strerror}", remedy="choose another value") from error
+                raise UsageError(f"the kernel rejects {what}: {error.strerror}", remedy="choose another value") from error
     except BaseException:
         made.close()
         raise

@@ -49,7 +49,7 @@ def program(text: str) -> tuple[Step, ...]:
     tokens = _TOKEN.findall(text)
     steps = _Parser(tokens).whole()
     if _count(steps) > MOST_STEPS:
-        raise UsageError(f"the program has more than {MOST_STEPS:,} steps", remedy="repeat it less often")
+        raise UsageError(f"the program has more than {MOST_STEPS:,} steps", remedy="reduce its repetitions")
     return steps
 
 
@@ -68,7 +68,7 @@ class _Parser:
     def whole(self) -> tuple[Step, ...]:
         steps = self._steps()
         if self._next() is not None:
-            raise UsageError(f"program: {self._next()!r} is not expected there", remedy=_EXAMPLE)
+            raise UsageError(f"program: {self._next()!r} is unexpected here", remedy=_EXAMPLE)
         return steps
 
     def _next(self) -> str | None:
@@ -78,7 +78,7 @@ class _Parser:
         token = self._next()
         if token is None or (wanted is not None and token != wanted):
             found = "the end" if token is None else repr(token)
-            raise UsageError(f"program: {found} stands where {wanted or 'a word'} is expected", remedy=_EXAMPLE)
+            raise UsageError(f"program: {found} is found where {wanted or 'a word'} is expected", remedy=_EXAMPLE)
         self._at += 1
         return token
 
@@ -98,7 +98,7 @@ class _Parser:
             self._take("*")
             return Repeat(self._group(), int(word))
         if word not in _ACTIONS:
-            raise UsageError(f"program: {word!r} is not something that a program does", remedy=f"use {', '.join(_ACTIONS)}")
+            raise UsageError(f"program: {word!r} is not an action", remedy=f"use {', '.join(_ACTIONS)}")
         arguments: list[str] = []
         while self._next() not in {None, ";", ")"}:
             arguments.append(self._take())
@@ -107,7 +107,7 @@ class _Parser:
     def _group(self) -> tuple[Step, ...]:
         self._depth += 1
         if self._depth > MOST_DEPTH:
-            raise UsageError(f"program: more than {MOST_DEPTH} brackets within brackets")
+            raise UsageError(f"program: more than {MOST_DEPTH} nested brackets")
         if self._next() == "(":
             self._take()
             steps = self._steps()
@@ -129,7 +129,7 @@ def _sizes(text: str) -> tuple[int, int]:
     whole, slash, call = text.partition("/")
     found = size_bytes(whole), size_bytes(call) if slash else 0
     if not found[0] or (slash and not found[1]):
-        raise UsageError(f"program: {text} is no message, or no call", remedy="a size is at least 1 byte")
+        raise UsageError(f"program: {text} is not a message or call size", remedy="a size is at least 1 byte")
     return found
 
 
@@ -153,7 +153,7 @@ def _set(word: str, arguments: list[str]) -> Step:
     states = {"on": True, "off": False}
     state = _only(word, arguments)
     if state not in states:
-        raise UsageError(f"program: {word} is on or off, not {state}")
+        raise UsageError(f"program: {word} must be on or off, not {state}")
     return Set(_OPTIONS[word], states[state])
 
 
@@ -163,7 +163,7 @@ def _mark(word: str, arguments: list[str]) -> Step:
 
 def _close(word: str, arguments: list[str]) -> Step:
     if arguments:
-        raise UsageError(f"program: nothing follows {word}", remedy=_EXAMPLE)
+        raise UsageError(f"program: no action may follow {word}", remedy=_EXAMPLE)
     return Close()
 
 

@@ -135,18 +135,18 @@ class _Table:
     def end(self) -> None:
         for key in self._left:
             near = difflib.get_close_matches(key, self._known, n=1)
-            raise UsageError(f"{self._path}{key} is not something that a run depends on", remedy=f"use {', '.join(near or self._known)}")
+            raise UsageError(f"{self._path}{key} is not a setting of a run", remedy=f"use {', '.join(near or self._known)}")
 
 
 def _stack(value: object) -> Stack:
     if value not in STACKS:
-        raise UsageError(f"no stack is named {value!r}", remedy=f"use {', '.join(STACKS)}")
+        raise UsageError(f"unknown stack {value!r}", remedy=f"use {', '.join(STACKS)}")
     return STACKS[str(value)]
 
 
 def _framing(value: object) -> str:
     if value not in FRAMINGS:
-        raise UsageError(f"no framing is named {value!r}", remedy=f"use {', '.join(FRAMINGS)}")
+        raise UsageError(f"unknown framing {value!r}", remedy=f"use {', '.join(FRAMINGS)}")
     return str(value)
 
 
@@ -197,5 +197,5 @@ def _mss(value: object) -> int:
 
 def _share(value: object) -> float:
     if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value < 1:
-        raise ValueError(f"{value!r} is not a chance from 0 to less than 1")
+        raise ValueError(f"{value!r} is not a probability (0 up to, but not including, 1)")
     return float(value)

@@ -226,7 +226,7 @@ def test_without_dumpcap_or_rights_one_line_says_so(tmp_path: Path) -> None:
     ]
     done = subprocess.run(command, capture_output=True, timeout=TIME_LIMIT_S, check=False, cwd=tmp_path)
     assert done.returncode == 5
-    assert "no rights to capture: lo" in only_line(done.stderr)
+    assert "no permission to capture: lo" in only_line(done.stderr)
 
 
 def test_a_ring_is_given_in_units_of_thousand_bytes() -> None:

@@ -252,7 +252,7 @@ def test_captures_that_do_not_show_what_was_sent_last_end_the_experiment(monkeyp
 
     monkeypatch.setattr(endpoints.Ends, "mark", mark)
     (tmp_path / "one.toml").write_text('[path]\nmedium = "loopback"\n[transfer]\nkind = "bulk"\ntotal = "40K"\n[run]\nrepetitions = 1\n')
-    with pytest.raises(LabFailed, match="look whether there is room"):
+    with pytest.raises(LabFailed, match="check free disk space"):
         study.perform_all(experiment_file.load(str(tmp_path / "one.toml")), tmp_path)
 
 

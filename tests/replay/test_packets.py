@@ -246,7 +246,7 @@ def _pcap(*records: bytes, link: int = 1) -> bytes:
         (b"", "neither pcap nor pcapng"),
         (b"\x1f\x8b\x08 is all", "neither pcap nor pcapng"),
         (b"root:x:0:0", "neither pcap nor pcapng"),
-        (_pcap(), "holds no frames"),
+        (_pcap(), "contains no frames"),
         (_pcap(bytes(60), link=127), "link type 127"),
         (_pcap(bytes(60), bytes(60))[:-74], "frame 2; --range 1-1 sends what is before"),
         (None, "No such file or directory"),

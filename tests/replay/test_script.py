@@ -506,7 +506,7 @@ def test_a_packetdrill_script_of_what_no_model_made_is_refused() -> None:
         ([], "name a capture"),
         (["-"], "read only once"),
         (["x.pcap", "-o", "r.txt"], "does not name a kind"),
-        (["x.pcap", "-o", "r.py", "--kind", "packetdrill"], "is no packetdrill"),
+        (["x.pcap", "-o", "r.py", "--kind", "packetdrill"], "does not fit packetdrill"),
         (["x.pcap", "-o", "/nowhere/r.py"], "no such directory"),
         (["x.pcap", "-o", "r.py", "--schedule", "r.py"], "cannot write to the same place"),
     ],

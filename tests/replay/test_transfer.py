@@ -271,7 +271,7 @@ def test_a_congestion_control_that_the_kernel_has_not_is_told() -> None:
     done = tcptrace_lab("replay", "transfer", CAPTURES / "ethernet-nagle-on.pcapng", "-q", "--only-changed", "--congestion", "warp")
     assert (done.returncode, done.stderr) == (
         2,
-        b"tcptrace-lab: the kernel refuses the congestion control warp: No such file or directory; choose another value\n",
+        b"tcptrace-lab: the kernel rejects the congestion control warp: No such file or directory; choose another value\n",
     )
 
 

@@ -180,16 +180,16 @@ def test_program_is_read_as_it_is_written() -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("wrote 8K", "'wrote' is not something that a program does"),
+        ("wrote 8K", "'wrote' is not an action"),
         ("write", "followed by one word"),
         ("write 8K read 1", "followed by one word"),
-        ("write 0", "is no message"),
-        ("2 * (write 1", "the end stands where [)] is expected"),
-        ("write 1)", "'[)]' is not expected there"),
-        ("2 write 1", "'write' stands where \\* is expected"),
+        ("write 0", "is not a message"),
+        ("2 * (write 1", "the end is found where [)] is expected"),
+        ("write 1)", "'[)]' is unexpected here"),
+        ("2 write 1", "'write' is found where \\* is expected"),
         ("nodelay maybe", "on or off"),
         ("99999999 * read 1", "more than 10,000,000 steps"),
-        ("1 * (" * 30, "brackets within brackets"),
+        ("1 * (" * 30, "nested brackets"),
     ],
 )
 def test_program_that_says_nothing_sensible_is_refused(text: str, complaint: str) -> None:
@@ -200,9 +200,9 @@ def test_program_that_says_nothing_sensible_is_refused(text: str, complaint: str
 @pytest.mark.parametrize(
     ("what", "complaint"),
     [
-        ({"client": {"stack": "sunos5"}}, "client.stack: no stack is named 'sunos5'"),
-        ({"client": {"sendbuffer": "16K"}}, "client.sendbuffer is not something that a run depends on"),
-        ({"forward": {"loss": 1.5}}, "forward.loss: 1.5 is not a chance"),
+        ({"client": {"stack": "sunos5"}}, "client.stack: unknown stack 'sunos5'"),
+        ({"client": {"sendbuffer": "16K"}}, "client.sendbuffer is not a setting of a run"),
+        ({"forward": {"loss": 1.5}}, "forward.loss: 1.5 is not a probability"),
         ({"forward": {"delay": 5}}, "forward.delay: 5 is not a time"),
         ({"mss_bytes": 70_000}, "mss_bytes: 70000 is not between"),
         ({"open_window": "yes"}, "open_window: 'yes' is neither true nor false"),

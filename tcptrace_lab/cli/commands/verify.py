@@ -51,7 +51,7 @@ def verify(
 
         tools = [tool for tool in TOOLS if tool not in (without or [])]
         if not tools:
-            raise UsageError("no program is left to compare with", remedy=f"leave one of {', '.join(TOOLS)} in")
+            raise UsageError("no tool is left to compare with", remedy=f"keep one of {', '.join(TOOLS)}")
         done = verify_file(file, tools, progress=shown.compared, say=None if quiet else say)
         if json_path is not None:
             with output.opened(json_path) as stream:

@@ -68,7 +68,7 @@ class Capture:
         if self.dumpcap.process.poll() is not None:
             self.dumpcap.read_until(lambda: False, PATIENCE_S)
             words = " ".join(self.dumpcap.words.partition("Packets captured:")[0].split())[-MOST_WORDS:]
-            raise CaptureError(f"dumpcap ended too soon: {words}", where=str(self.path), remedy="look whether there is room")
+            raise CaptureError(f"dumpcap ended early: {words}", where=str(self.path), remedy="check free disk space")
         time.sleep(POLL_INTERVAL_S)
 
     def stop(self) -> None:
@@ -76,7 +76,7 @@ class Capture:
         self.dumpcap.stop()
         counts = self.dumpcap.received_and_dropped
         if counts is None:
-            raise CaptureError(f"{self.path.name}: dumpcap said {self.dumpcap.words.strip()!r}")
+            raise CaptureError(f"{self.path.name}: dumpcap reported {self.dumpcap.words.strip()!r}")
         self.dropped = counts[1]
 
 
@@ -110,7 +110,7 @@ def capturing(
         yield capture
         capture.stop()
     if capture.dropped and not drops_allowed:
-        raise CaptureError(f"{path.name}: dumpcap dropped {capture.dropped} frames; make it again on a quieter machine")
+        raise CaptureError(f"{path.name}: dumpcap dropped {capture.dropped} frames; repeat it on a less loaded machine")
 
 
 def ended_connections(path: Path) -> int:

@@ -86,7 +86,7 @@ class Dumpcap:
             if not readable:
                 if time.monotonic() < deadline_s:
                     continue
-                raise CaptureError(f"{self.name}: dumpcap is silent; it said {self.words.strip()!r}")
+                raise CaptureError(f"{self.name}: dumpcap stopped responding after {self.words.strip()!r}")
             words = os.read(stderr_fd, 4096)
             if not words:
                 if not self.opened:

@@ -143,7 +143,7 @@ def record(
     counts = dumpcap.received_and_dropped or (None, None)
     files = tuple(file for name in dict.fromkeys(_FILE.findall(dumpcap.words.replace("\r", "\n"))) if (file := Path(name)).exists())
     if not files:
-        raise LabFailed("dumpcap left no file", where=str(path), remedy="look whether there is room")
+        raise LabFailed("dumpcap wrote no file", where=str(path), remedy="check free disk space")
     return Recorded(files, *counts)
 
 
@@ -162,12 +162,12 @@ def _explained(dumpcap: Dumpcap, request: Request, path: Path) -> LabFailed | Us
     words = _one_line(dumpcap.words)
     where = ", ".join(request.interfaces) or "dumpcap's first interface"
     if "could not be opened" in words and str(path) in words:
-        return OutputUnwritable(f"dumpcap cannot write: {words}", where=str(path), remedy="name a file where it may write")
+        return OutputUnwritable(f"dumpcap cannot write: {words}", where=str(path), remedy="name a file in a folder that it can write")
     if _RIGHTS.search(words):
-        return LabFailed("no rights to capture", where=where, remedy="run it as root, or give dumpcap the right (setcap)")
+        return LabFailed("no permission to capture", where=where, remedy="run it as root, or give dumpcap the right (setcap)")
     if _NOT_NAMED.search(words):
         return UsageError(
-            f"dumpcap refuses: {words}", where=where, remedy="--list shows the interfaces; filters are those of pcap-filter(7)"
+            f"dumpcap rejected the options: {words}", where=where, remedy="--list shows the interfaces; filters are those of pcap-filter(7)"
         )
     return LabFailed(f"dumpcap failed: {words}", where=where)
 

@@ -199,7 +199,7 @@ class Meeting:
                 pair.server.recv(READ_BYTES)
             except ConnectionResetError:
                 return
-            raise ValueError("data or an end where a reset was expected")
+            raise ValueError("data or FIN received where a RST was expected")
         pair.client.shutdown(socket.SHUT_WR)
         expect_end(pair.server)
         pair.server.close()
@@ -245,4 +245,4 @@ def receive_exactly(end: socket.socket, count: int, *, quickack: bool = False) -
 def expect_end(end: socket.socket) -> None:
     """Read the peer's FIN."""
     if data := end.recv(READ_BYTES):
-        raise ValueError(f"{len(data)} bytes where the end was expected")
+        raise ValueError(f"{len(data)} bytes received where a FIN was expected")

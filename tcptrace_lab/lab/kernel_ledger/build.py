@@ -28,7 +28,7 @@ def tracer() -> Path:
 
     Raises:
         MissingTool: clang, bpftool or libbpf is not installed.
-        LabFailed: the kernel does not describe its types (BTF), the machine is of another architecture, or a source does not compile.
+        LabFailed: the kernel has no type information (BTF) (BTF), the machine is of another architecture, or a source does not compile.
     """
     program = BUILT / f"tracer-{_key()}"
     if not program.exists():
@@ -42,7 +42,7 @@ def _key() -> str:
     """Names the sources and the kernel."""
     if not KERNEL_TYPES.exists():
         raise LabFailed(
-            "the kernel does not describe its types", where=str(KERNEL_TYPES), remedy="a kernel with CONFIG_DEBUG_INFO_BTF is needed"
+            "the kernel has no type information (BTF)", where=str(KERNEL_TYPES), remedy="use a kernel with CONFIG_DEBUG_INFO_BTF"
         )
     contents = b"".join((SOURCES / name).read_bytes() for name in ("tracer.h", "snapshot.h", "tracer.bpf.c", "tracer.c"))
     return hashlib.sha256(contents + platform.release().encode()).hexdigest()[:16]
@@ -51,7 +51,7 @@ def _key() -> str:
 def _compile(scratch: Path) -> Path:
     architecture = _ARCHITECTURES.get(platform.machine())
     if architecture is None:
-        raise LabFailed("the tracer is for x86-64", where=platform.machine())
+        raise LabFailed("the tracer supports only x86-64", where=platform.machine())
     for tool in ("clang", "bpftool"):
         if _found(tool) is None:
             raise MissingTool("not installed", where=tool, remedy=PACKAGES)
@@ -75,7 +75,7 @@ def _found(tool: str) -> str | None:
 def _run(tool: str, *arguments: str) -> bytes:
     done = subprocess.run([_found(tool) or tool, *arguments], capture_output=True, check=False)
     if done.returncode:
-        raise LabFailed(f"{tool} fails: {done.stderr.decode(errors='replace').strip()[-400:]}", where=arguments[-1], remedy=PACKAGES)
+        raise LabFailed(f"{tool} failed: {done.stderr.decode(errors='replace').strip()[-400:]}", where=arguments[-1], remedy=PACKAGES)
     return done.stdout
 
 

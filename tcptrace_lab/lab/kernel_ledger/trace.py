@@ -84,4 +84,4 @@ def _line(process: subprocess.Popen[bytes]) -> dict[str, Any]:
     process.kill()
     messages = process.stderr.read().decode(errors="replace").strip().splitlines()
     remedy = "run it as root, on a kernel that allows BPF programs with BTF"
-    raise LabFailed(f"the kernel cannot be traced: {messages[-1] if messages else 'the tracer says nothing'}", remedy=remedy)
+    raise LabFailed(f"the kernel cannot be traced: {messages[-1] if messages else 'the tracer gives no reason'}", remedy=remedy)

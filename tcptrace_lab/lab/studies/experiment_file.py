@@ -116,7 +116,7 @@ def text_of(name: str) -> tuple[str, str]:
         return name, path.read_text(encoding="utf-8")
     except OSError as error:
         raise UsageError(
-            f"no such experiment, and no file that can be read: {error.strerror}", where=name, remedy="lab list shows those in the package"
+            f"no such experiment, and the file cannot be read: {error.strerror}", where=name, remedy="lab list shows the built-in ones"
         ) from None
     except UnicodeDecodeError:
         raise UsageError("not an experiment: not UTF-8", where=name) from None
@@ -196,13 +196,13 @@ class _Reader:
     def _word(self, name: str) -> str:
         found = self._tables.get(name, "")
         if not isinstance(found, str):
-            raise self._wrong((name,), f"{name} is text", "put it in quotation marks")
+            raise self._wrong((name,), f"{name} must be text", "put it in quotation marks")
         return found
 
     def _claims(self) -> tuple[str, ...]:
         found = self._tables.get("claims", [])
         if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
-            raise self._wrong(("claims",), "claims is a list of text", 'write it as ["…", "…"]')
+            raise self._wrong(("claims",), "claims must be a list of texts", 'write it as ["…", "…"]')
         return tuple(found)
 
     def _settings(self, tables: Mapping[str, Any], place: tuple[str, ...]) -> dict[str, Value]:
@@ -224,7 +224,9 @@ class _Reader:
             elif name in KEYS:
                 yield name, found
             else:
-                raise self._wrong((*place, *name.split(".")), f"there is no key {name!r}", "keys stand in tables, as write in [transfer]")
+                raise self._wrong(
+                    (*place, *name.split(".")), f"there is no key {name!r}", "keys belong in tables, such as write in [transfer]"
+                )
 
     def _value(self, name: str, raw: Any, place: tuple[str, ...]) -> Value:  # noqa: ANN401
         key = KEYS.get(name)
@@ -236,7 +238,7 @@ class _Reader:
         try:
             return Value(key.parsed(raw), _toml_text(raw))
         except ValueError as error:
-            raise self._wrong(at, f"{name}: {error}", f"lab keys says of it: {key.meaning}") from None
+            raise self._wrong(at, f"{name}: {error}", f"its meaning: {key.meaning}") from None
 
     def _figures(self, swept: set[str]) -> tuple[Figure, ...]:
         found = self._tables.get(_FIGURE, [])
@@ -252,18 +254,18 @@ class _Reader:
             if name.startswith("log_") and not isinstance(value, bool):
                 raise self._wrong(at, f"{name} is true or false", "")
             if name == "shows" and value not in MEASURES:
-                raise self._wrong(at, f"nothing is measured as {value!r}", f"there are {', '.join(MEASURES)}")
+                raise self._wrong(at, f"{value!r} is not a measure", f"there are {', '.join(MEASURES)}")
             if name in {"x", "y"} and value not in swept:
                 raise self._wrong(at, f"{value!r} is not swept", f"there are {', '.join(sorted(swept))}")
         for name in ("shows", "x"):
             if name not in table:
-                raise self._wrong((_FIGURE,), f"a figure has to say {name}", "as [[figure]] shows = … x = …")
+                raise self._wrong((_FIGURE,), f"a figure needs {name}", "as [[figure]] shows = … x = …")
         return Figure(**table)
 
     def _check_both(self, settings: Mapping[str, Value], sweep: Mapping[str, object]) -> None:
         for name in sweep:
             if name in settings:
-                raise self._wrong((_SWEEP, *name.split(".")), f"{name} is set and swept", "do one of both")
+                raise self._wrong((_SWEEP, *name.split(".")), f"{name} is both set and swept", "remove one of them")
 
     def _check_points(self, declared: Declared) -> None:
         """Validate combinations of settings."""
@@ -277,7 +279,10 @@ class _Reader:
             wanted = KEYS[name].kinds
             if wanted and not kinds & set(wanted):
                 raise self._unfit(
-                    declared, name, f"{name} is not for transfers of kind {', '.join(sorted(kinds))}", f"it is for {', '.join(wanted)}"
+                    declared,
+                    name,
+                    f"{name} does not apply to transfers of kind {', '.join(sorted(kinds))}",
+                    f"it applies to {', '.join(wanted)}",
                 )
         for point in declared.points:
             self._check_point(declared, point)
@@ -292,7 +297,7 @@ class _Reader:
         if point["path.mtu"] > LARGEST_MTU.get(medium, point["path.mtu"]):
             raise self._unfit(declared, "path.mtu", f"{medium} carries at most {LARGEST_MTU[medium]:,}", 'take medium = "tun"')
         if kind in {"bulk", "udp"} and (point["transfer.total"] is None) == (point["transfer.writes"] is None):
-            raise self._unfit(declared, "transfer.total", f"{kind} needs total or writes, and not both", 'as total = "40K" in [transfer]')
+            raise self._unfit(declared, "transfer.total", f"{kind} needs either total or writes", 'as total = "40K" in [transfer]')
         datagram = {"udp": "transfer.write", "udp-echo": "transfer.message"}.get(kind)
         if datagram is not None and point[datagram] > LARGEST_DATAGRAM:
             raise self._unfit(declared, datagram, f"a datagram has at most {LARGEST_DATAGRAM:,} bytes", "")

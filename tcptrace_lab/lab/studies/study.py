@@ -189,7 +189,7 @@ class _Group:
                 try:
                     ends.mark(lambda token: all(capture.shows(token, MARK_PATIENCE_S) for capture in captures))
                 except TimeoutError as error:
-                    raise LabFailed(str(error), where=str(self._folder), remedy="look whether there is room") from error
+                    raise LabFailed(str(error), where=str(self._folder), remedy="check free disk space") from error
             self.dropped = {f"{capture.path.name}": capture.dropped for capture in captures if capture.dropped}
 
     def _once(self, number: int, index: int, repetition: int, point: Point, ends: Ends) -> Run:

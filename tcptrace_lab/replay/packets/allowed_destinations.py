@@ -28,7 +28,7 @@ def checked(name: str, *, any_interface: bool) -> tuple[int, int]:
     """Hardware type (ARPHRD_) and MTU of an interface on which frames may be sent.
 
     Raises:
-        UsageError: the interface does not exist, takes neither Ethernet frames nor IP packets, or may lead out of this machine
+        UsageError: the interface does not exist, takes neither Ethernet frames nor IP packets, or may leave this machine
             (accepted with `any_interface`).
     """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
@@ -43,8 +43,8 @@ def checked(name: str, *, any_interface: bool) -> tuple[int, int]:
         raise UsageError(f"{name} takes neither Ethernet frames nor IP packets", remedy="use a veth, tun or tap interface")
     if kind not in {"loopback", *VIRTUAL_DRIVERS} and not any_interface:
         raise UsageError(
-            f"{name} ({kind or 'of an unknown driver'}) may lead out of this machine",
-            remedy="use lo, veth, tun, tap or dummy, or say --any-interface if you mean it",
+            f"{name} ({kind or 'of an unknown driver'}) may leave this machine",
+            remedy="use lo, veth, tun, tap or dummy, or add --any-interface",
         )
     return hardware, mtu
 
@@ -88,7 +88,7 @@ def networks(texts: Iterable[str]) -> list[Network]:
         try:
             found.append(ipaddress.ip_network(text, strict=False))
         except ValueError as error:
-            raise UsageError(f"--allow: {text!r} is no network", remedy="write it as 10.0.0.0/8 or fd00::/8") from error
+            raise UsageError(f"--allow: {text!r} is not a network", remedy="write it as 10.0.0.0/8 or fd00::/8") from error
     return found
 
 

@@ -159,14 +159,14 @@ def rewritten(frame: Frame, rewrite: Rewrite, *, ethernet: bool) -> bytes:
         packet = _changed(packet, rewrite, frame.number)
     if not ethernet:
         if packet is None:
-            raise CaptureInsufficient(f"frame {frame.number} is no IP packet, and the interface takes nothing else", remedy=_LEAVE_OUT)
+            raise CaptureInsufficient(f"frame {frame.number} is not an IP packet, and the interface accepts no others", remedy=_LEAVE_OUT)
         return packet
     if frame.has_link:
         header, rest = frame.data[:ETHERNET_BYTES], frame.data[ETHERNET_BYTES:] if packet is None else packet
     elif packet is not None:
         header, rest = bytes(12) + (IPV4_TYPE if packet[0] >> 4 == 4 else IPV6_TYPE), packet  # noqa: PLR2004
     else:
-        raise CaptureInsufficient(f"frame {frame.number} is no IP packet, and has no Ethernet header", remedy=_LEAVE_OUT)
+        raise CaptureInsufficient(f"frame {frame.number} is not an IP packet, and has no Ethernet header", remedy=_LEAVE_OUT)
     target = _mac(rewrite.destination_mac) or header[:6]
     return target + (_mac(rewrite.source_mac) or header[6:12]) + header[12:] + rest
 
@@ -191,7 +191,7 @@ def _changed(packet: bytes, rewrite: Rewrite, number: int) -> bytes:
     is_v4 = packet[0] >> 4 == 4  # noqa: PLR2004
     length = _length(packet)
     if len(packet) < length:
-        raise CaptureInsufficient(f"frame {number} was cut short, and its checksums cannot be made anew", remedy="capture with -s 0")
+        raise CaptureInsufficient(f"frame {number} was cut short, and its checksums cannot be recomputed", remedy="capture with -s 0")
     made: Any = (IP if is_v4 else IPv6)(packet[:length])
     addresses, ports = dict(rewrite.addresses), dict(rewrite.ports)
     made.src, made.dst = addresses.get(made.src, made.src), addresses.get(made.dst, made.dst)

@@ -50,7 +50,7 @@ class Pace:
 def pace(speed: str, rate: str, *, topspeed: bool) -> Pace:
     """Convert the command options to a pace. Raises UsageError."""
     if sum(map(bool, (speed, rate, topspeed))) > 1:
-        raise UsageError("--speed, --rate and --topspeed are three paces", remedy="choose one")
+        raise UsageError("--speed, --rate and --topspeed exclude each other", remedy="choose one")
     if topspeed:
         return Pace(speed=0)
     if rate:
@@ -59,7 +59,7 @@ def pace(speed: str, rate: str, *, topspeed: bool) -> Pace:
         try:
             bits = rate_bps(rate)
         except UsageError as error:
-            raise UsageError(f"--rate: {rate!r} is no rate", remedy="write it as 10Mbit/s or 1000pps") from error
+            raise UsageError(f"--rate: {rate!r} is not a rate", remedy="write it as 10Mbit/s or 1000pps") from error
         if not bits:
             raise UsageError("--rate: nothing is sent at 0 bit/s")
         return Pace(bits_per_s=bits)

@@ -51,7 +51,7 @@ class Plan:
         display_filter: Wireshark display filter; empty: all frames.
         loops: number of repetitions.
         allowed: networks to which frames may be addressed.
-        any_interface: allow an interface that may lead out of this machine.
+        any_interface: allow an interface that may leave this machine.
     """
 
     path: str
@@ -134,9 +134,9 @@ def _prepared(plan: Plan) -> Iterator[tuple[int, bytes]]:
             )
         yield frame.ts_ns, data
     if frame is None and (plan.chosen or plan.display_filter):
-        raise UsageError("no frame is chosen by --range and --filter", where=plan.path)
+        raise UsageError("--range and --filter select no frame", where=plan.path)
     if frame is None:
-        raise CaptureInsufficient("holds no frames", where=plan.path)
+        raise CaptureInsufficient("contains no frames", where=plan.path)
 
 
 def _words(address: bytes) -> str:
@@ -172,7 +172,7 @@ def send(plan: Plan) -> Sent:
                 for _ in range(plan.loops):
                     start_ns = sending.once(start_ns)
             except OSError as error:
-                raise LabFailed(f"the interface takes no frames: {error.strerror}", where=plan.interface, remedy="set it up") from error
+                raise LabFailed(f"the interface accepts no frames: {error.strerror}", where=plan.interface, remedy="set it up") from error
         after = _counters(plan.interface)
     done.counted = after[0] - before[0], after[1] - before[1]
     return done
@@ -183,7 +183,7 @@ def _opened(interface: str) -> socket.socket:
         out = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
         out.bind((interface, 0))
     except PermissionError as error:
-        raise LabFailed("no rights to send frames", where=interface, remedy="run it as root (CAP_NET_RAW)") from error
+        raise LabFailed("no permission to send frames", where=interface, remedy="run it as root (CAP_NET_RAW)") from error
     out.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
     return out
 

@@ -36,7 +36,7 @@ DestinationMac = Annotated[str, typer.Option(metavar="MAC", help="Rewrite the de
 Checksums = Annotated[bool, typer.Option("--checksums", help="Recompute all checksums.")]
 Mtu = Annotated[int, typer.Option(metavar="BYTES", min=0, help="Truncate longer packets.", show_default=False)]
 Allow = Annotated[list[str] | None, typer.Option(metavar="CIDR", help="Also allow this destination network.", show_default=False)]
-AnyInterface = Annotated[bool, typer.Option("--any-interface", help="Also allow an interface that may lead out of this machine.")]
+AnyInterface = Annotated[bool, typer.Option("--any-interface", help="Also allow an interface that may leave this machine.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be sent, but send nothing.")]
 
 

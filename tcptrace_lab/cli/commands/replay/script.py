@@ -95,7 +95,7 @@ def _places(capture: str, out: str, kind: Kind | None) -> dict[Kind, str]:
         if kind is None and from_suffix is None:
             raise UsageError(f"-o: {suffix} does not name a kind", where=out, remedy="name a folder, a file.py, a file.pkt, or a --kind")
         if kind is not None and from_suffix not in {None, kind}:
-            raise UsageError(f"-o: {suffix} is no {kind}", where=out, remedy="leave out one of -o and --kind")
+            raise UsageError(f"-o: {suffix} does not fit {kind}", where=out, remedy="omit -o or --kind")
         return {kind or from_suffix or Kind.PYTHON: out}
     output.check_folder(out)
     output.make_folder(out)

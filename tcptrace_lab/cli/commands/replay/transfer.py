@@ -107,7 +107,7 @@ def transfer(
 
 def _check(capture: str, from_schedule: str, serve: str, connect: str, at: str, timeout: float | None, alone: list[object]) -> None:
     if bool(capture) == bool(from_schedule):
-        raise UsageError("name a capture, or a schedule with --from-schedule", remedy="one of both")
+        raise UsageError("name a capture, or a schedule with --from-schedule", remedy="give exactly one of them")
     if capture:
         options.check_capture(capture)
     if serve and connect:
@@ -115,7 +115,7 @@ def _check(capture: str, from_schedule: str, serve: str, connect: str, at: str, 
     if at not in {"client", "server"}:
         raise UsageError(f"--at: {at!r} is not an end", remedy="use client or server")
     if (serve or connect) and any(alone):
-        raise UsageError("one end alone neither captures nor compares", remedy="leave out --cure, --json, -o")
+        raise UsageError("one end alone neither captures nor compares", remedy="omit --cure, --json and -o")
     if timeout is not None and timeout > 1e6:  # noqa: PLR2004  (11 days; beyond it select refuses)
         raise UsageError(f"--timeout: {timeout:g} s is too long")
 

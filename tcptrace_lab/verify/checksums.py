@@ -147,9 +147,7 @@ class Checksums:
         found = [one.verdict for one in self._directions.values()]
         sentence = f"TCP checksums: {self.bad:,} of {self.checked:,} are wrong"
         if "offload" in found:
-            sentence += (
-                f"; those of {counted(found.count('offload'), 'direction')} arrived all the same: the sender's card fills them in (offload)"
-            )
+            sentence += f"; those of {counted(found.count('offload'), 'direction')} are due to offload: the segments arrived nevertheless"
         if "corruption" in found:
-            sentence += f"; {counted(self.corrupted, 'segment')} with data came again after such damage: thrown away, a loss by corruption"
+            sentence += f"; {counted(self.corrupted, 'segment')} with data damaged and retransmitted: a loss by corruption"
         return sentence

@@ -103,7 +103,7 @@ def _against_tcptrace(done: Verification, tables: Tables) -> None:
     try:
         for one in tcptrace.connections(done.path):
             if len(listed) == tcptrace.MAX_CONNECTIONS:
-                done.refused["tcptrace"] = f"it lists more than {len(listed):,} connections; those beyond are not compared"
+                done.refused["tcptrace"] = f"it lists more than {len(listed):,} connections; the others are not compared"
                 return
             listed.append(one)
     except analyzers.Refused as refusal:

@@ -106,4 +106,4 @@ def test_people_are_told_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixture
     needs.program("tshark")
     assert run(["verify", str(damaged(capture(tmp_path / "damaged.pcap", LOSS), 6)), "--without", "tcptrace"]) == 0
     told_lines = " ".join(capsys.readouterr().err.split())
-    assert "TCP checksums: 1 of 8 are wrong; 1 segment with data came again after such damage" in told_lines
+    assert "TCP checksums: 1 of 8 are wrong; 1 segment with data damaged and retransmitted" in told_lines

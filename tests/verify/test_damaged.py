@@ -52,7 +52,7 @@ def test_an_ack_that_came_late_is_a_keepalive_to_tshark(tmp_path: Path) -> None:
         0.0221 C > S .  1:1(0) ack 101
     """
     rule = told(tmp_path, text, "tshark-keepalive-is-a-place")
-    assert rule[4, "keep_alive"].endswith("its ACK 101 is older than 201: it was sent before, and came late")
+    assert rule[4, "keep_alive"].endswith("its ACK 101 is older than 201: it was sent earlier and arrived late")
 
 
 def test_an_ack_behind_an_old_one_is_a_window_update_only_by_what_it_is_held_against(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_an_option_that_the_capture_cut_is_shown_by_tshark_as_far_as_it_goes(tmp
     """62 bytes: headers of 54, two no-operations, kind and length of the timestamps, and the value; the echo is missing."""
     text = f"{HANDSHAKE}\n0.0200 C > S . 1:1(0) ack 1 <nop, nop, TS val 77 ecr 5> {{snap 62}}"
     assert told(tmp_path, text, "tshark-reads-cut-options") == {
-        (4, "tsval"): "62 of 66 bytes were captured, and the option ends behind them"
+        (4, "tsval"): "62 of 66 bytes were captured, and the option extends beyond them"
     }
 
 
@@ -237,7 +237,7 @@ def test_a_header_cut_in_the_middle_is_a_segment_to_tshark(tmp_path: Path) -> No
         (
             4,
             "frame_only_theirs",
-        ): "50 of 154 bytes were captured, and the TCP header ends behind them: a problem, not a segment, for tcptrace-lab"
+        ): "50 of 154 bytes were captured, and the TCP header extends beyond them: a problem, not a segment, for tcptrace-lab"
     }
 
 

@@ -186,7 +186,7 @@ def test_idle_time_goes_to_the_end_of_the_capture(tmp_path: Path) -> None:
     found = told(tmp_path, text, "tcptrace-open-connections")
     ours, theirs, words = found["idletime_max", True]
     assert (ours, theirs) == (11.0, "5000.0")
-    assert "5,000.0 ms behind its last segment" in words
+    assert "5,000.0 ms after its last segment" in words
 
 
 def test_segments_in_a_tunnel_of_tags_are_not_read(tmp_path: Path) -> None:

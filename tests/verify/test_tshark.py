@@ -358,7 +358,7 @@ def test_a_syn_again_makes_tshark_scale_what_the_syn_ack_refused(tmp_path: Path)
         {0}.011 C > S .         ack 1 win 65535
     """
     found = told(tmp_path, handshake.format(0) + handshake.format(3), "tshark-scales-anew")
-    assert "the SYN came again in frame 4" in found[6, "window_bytes"]
+    assert "the SYN was repeated in frame 4" in found[6, "window_bytes"]
     assert "multiplies by 32" in found[6, "window_bytes"]
 
 
@@ -397,7 +397,7 @@ def test_a_window_of_zero_has_an_edge_without_its_scale(tmp_path: Path) -> None:
     """No SYN was captured: the window is 0 all the same, and what comes again ends just there."""
     text = "0.000 S > C P. 1:1001 ack 1 win 500\n0.010 C > S . 1:1(0) ack 1001 win 0\n1.000 S > C P. 1:1001 ack 1 win 500"
     found = told(tmp_path, text, "tshark-knows-no-edge-without-scale")
-    assert "a window of 0 at 1,001 ends there whatever its scale" in found[3, "window_full"]
+    assert "a window of 0 at 1,001 ends there with any scale" in found[3, "window_full"]
 
 
 def test_a_probe_below_what_was_sent_is_none_to_tshark(tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def _karn(case: SegmentCase) -> str | None:
         return None
     frame, what = irregular
     measured = f"tshark measures {span(case.row['their_ack_rtt_ns'])} from frame {case.row['their_acks_frame']}"
-    return f"{measured}, but frame {frame} ({what.replace('_', ' ')}) sent bytes of these segments again: which copy is answered is unknown"
+    return f"{measured}, but frame {frame} ({what.replace('_', ' ')}) repeats their bytes: it is unknown which copy the ACK answers"
 
 
 def _late(case: SegmentCase) -> str | None:
@@ -127,7 +127,7 @@ def _late(case: SegmentCase) -> str | None:
         return None
     frame, what = irregular
     measured = f"tshark measures {span(case.row['their_ack_rtt_ns'])} from frame {case.row['their_acks_frame']}"
-    return f"{measured}, but frame {frame} ({what.replace('_', ' ')}) came behind it and let the ACK go"
+    return f"{measured}, but frame {frame} ({what.replace('_', ' ')}) followed it and triggered the ACK"
 
 
 def _hidden_by_reset(case: SegmentCase) -> str | None:
@@ -137,7 +137,7 @@ def _hidden_by_reset(case: SegmentCase) -> str | None:
         return None
     if verdict.last_ack == verdict.newest_ack or verdict.last_ack < row["ack"]:
         return None
-    return f"a RST acknowledged {verdict.last_ack:,} before it, which tshark takes for the answer"
+    return f"a RST acknowledged {verdict.last_ack:,} before it, which tshark treats as the answer"
 
 
 def _nothing_new(case: SegmentCase) -> str | None:
@@ -145,7 +145,7 @@ def _nothing_new(case: SegmentCase) -> str | None:
         return None
     return (
         f"ACK {case.row['ack']:,} was there before; "
-        f"tshark takes it for the answer to frame {case.row['their_acks_frame']}, which brought the bytes again"
+        f"tshark takes it for the answer to frame {case.row['their_acks_frame']}, which repeated the bytes"
     )
 
 
@@ -244,7 +244,7 @@ def _neutralized_number(case: SegmentCase) -> str | None:
 def _without_time(case: SegmentCase) -> str | None:
     if case.row["ts_ns"] is not None or case.row["their_ts_ns"] is not None:
         return None
-    return f"frame {case.row['frame']} has no time in this capture; tshark shows {span(case.row['their_ack_rtt_ns'])} all the same"
+    return f"frame {case.row['frame']} has no time in this capture; tshark nevertheless shows {span(case.row['their_ack_rtt_ns'])}"
 
 
 def _other_clock(case: SegmentCase) -> str | None:
@@ -253,7 +253,7 @@ def _other_clock(case: SegmentCase) -> str | None:
         return None
     if case.row["rtt_ns"] - (case.row["their_ack_rtt_ns"] or 0) != ours - theirs:
         return None
-    return f"the two read this frame's time {span(ours - theirs)} apart, and so the round trip"
+    return f"the tools read this frame's time {span(ours - theirs)} apart, and therefore differ in the RTT"
 
 
 def _forgotten_segment(case: SegmentCase) -> str | None:
@@ -262,7 +262,7 @@ def _forgotten_segment(case: SegmentCase) -> str | None:
         return None
     if case.row["their_ack_rtt_ns"] is not None:
         return None
-    return f"frame {judged.forgotten_by} has no ACK flag, but tshark takes its ACK field for an ACK of the segment that this one answers"
+    return f"frame {judged.forgotten_by} has no ACK flag, but tshark uses its ACK field as an ACK of the segment that this one answers"
 
 
 def _foreign_round_trip(case: SegmentCase) -> str | None:
@@ -270,9 +270,9 @@ def _foreign_round_trip(case: SegmentCase) -> str | None:
     if not case.foreign or not case.is_predicted or row["rtt_ns"] is None:
         return None
     if row["their_acks_frame"] in case.foreign:
-        return f"tshark measures from frame {row['their_acks_frame']}, which it alone takes for a segment"
+        return f"tshark measures from frame {row['their_acks_frame']}, which only tshark counts as a segment"
     if row["their_acks_frame"] is None:
-        return f"tshark saw this ACK before, in frame {max(case.foreign)} at the latest, which it alone takes for a segment"
+        return f"tshark saw this ACK before, in frame {max(case.foreign)} at the latest, which only tshark counts as a segment"
     return None
 
 
@@ -288,7 +288,7 @@ def _negative(case: SegmentCase) -> str | None:
     row = case.row
     if row["rtt_ns"] is not None or row["their_ack_rtt_ns"] is None or row["their_ack_rtt_ns"] >= 0:
         return None
-    return f"by the file's times, frame {row['their_acks_frame']} was seen after its ACK: that is no round trip"
+    return f"by the file's times, frame {row['their_acks_frame']} was captured after its ACK, so there is no RTT"
 
 
 def _probes_unseen(case: SegmentCase) -> str | None:
@@ -300,7 +300,7 @@ def _probes_unseen(case: SegmentCase) -> str | None:
         return None
     return (
         f"the peer had acknowledged {verdict.other_newest_ack:,}: it is a {kind(row)}{proof(row)}; "
-        f"tshark saw this side up to {row['seq']:,}, and takes it for a repeated ACK"
+        f"tshark saw this side up to {row['seq']:,}, and treats it as a repeated ACK"
     )
 
 
@@ -351,57 +351,57 @@ def _answers_first_keepalive(case: SegmentCase) -> str | None:
 RULES = (
     Rule(
         "tshark-sees-no-keepalive-that-is-first",
-        "tshark takes the byte of a keepalive for data where no segment before it tells that it was sent",
+        "tshark treats the byte of a keepalive as data if no earlier segment shows that it was sent",
         f"{_GUIDE}, TCP Keep-Alive; RFC 9293, 3.8.4 and 3.9.1.2",
         frozenset({"keep_alive"}),
         _is_first_keepalive,
     ),
     Rule(
         "tshark-misses-first-keepalives",
-        "tshark takes what the answer to a keepalive acknowledges for unseen, where that keepalive is all it saw of a side",
+        "if a keepalive is the first segment of a side, tshark treats the bytes that its answer acknowledges as unseen",
         f"{_GUIDE}, TCP ACKed unseen segment; RFC 9293, 3.8.4",
         _UNSEEN,
         _answers_first_keepalive,
     ),
     Rule(
         "tshark-answers-what-it-saw",
-        "tshark calls the answer to a probe by what it takes the probe for",
+        "tshark names the answer to a probe by its own classification of the probe",
         _GUIDE,
         _DUPLICATE | {"zero_window_probe_ack", "keep_alive_ack"},
         _answers_probe,
     ),
     Rule(
         "tshark-sees-no-probe-of-unseen-bytes",
-        "tshark takes a probe at the highest number that was captured for a repeated ACK",
+        "tshark treats a probe at the highest captured sequence number as a repeated ACK",
         f"{_GUIDE}; RFC 9293, 3.8.4 and 3.8.6.1",
         _DUPLICATE | {"zero_window_probe", "keep_alive"},
         _probes_unseen,
     ),
     Rule(
         "tshark-probes-at-the-highest-number",
-        "tshark looks for probes one below the highest number; tcptrace-lab: one below what was acknowledged",
+        "tshark expects probes one below the highest sequence number; tcptrace-lab: one below the last ACK",
         f"{_GUIDE}, TCP Keep-Alive; RFC 9293, 3.8.4",
         frozenset({"zero_window_probe", "keep_alive"}),
         _probes_elsewhere,
     ),
-    Rule("tshark-shows-negative-times", "tshark shows round trips below 0 where the clock went back", "seen here", _RTT, _negative),
+    Rule("tshark-shows-negative-times", "tshark shows negative RTTs after a backward clock step", "seen here", _RTT, _negative),
     Rule(
         "tshark-counts-no-duplicates-of-closed-windows",
-        "tshark calls no ACK with a window of 0 a duplicate",
+        "tshark never counts an ACK with a zero window as a duplicate",
         f"{_GUIDE}, TCP Dup ACK",
         _DUPLICATE,
         _closed_window,
     ),
     Rule(
         "tshark-wants-the-highest-number",
-        "tshark judges repeated ACKs only at the highest sequence number of their sender",
+        "tshark considers repeated ACKs only at the highest sequence number of their sender",
         _GUIDE,
         _DUPLICATE | _UPDATE | {"keep_alive_ack"},
         _not_at_highest,
     ),
     Rule(
         "tshark-compares-with-old-acks",
-        "tshark compares an ACK with the last one of its side, be it old or a RST's; tcptrace-lab: with the newest",
+        "tshark compares an ACK with the previous one of its side, even if that is old or in a RST; tcptrace-lab: with the newest",
         f"{_GUIDE}; RFC 9293, 3.10.7.4 (SND.WL2)",
         _DUPLICATE | _UPDATE | {"keep_alive_ack"},
         _behind_old_ack,
@@ -415,44 +415,44 @@ RULES = (
     ),
     Rule(
         "tshark-tells-no-update-to-0",
-        "tshark calls no ACK with a window of 0 a window update",
+        "tshark never reports an ACK with a zero window as a window update",
         f"{_GUIDE}, TCP Window Update",
         _UPDATE,
         _window_to_zero,
     ),
-    Rule("tshark-begins-with-zeros", "tshark compares a side's first segment with zeros", "seen here", _UPDATE, _first_zeros),
+    Rule("tshark-begins-with-zeros", "tshark compares the first segment of a side with zeros", "seen here", _UPDATE, _first_zeros),
     Rule(
         "tshark-counts-other-duplicates",
-        "the number of a duplicate ACK follows from which ACKs before it are duplicates",
+        "the number of a duplicate ACK depends on which earlier ACKs count as duplicates",
         _GUIDE,
         _NUMBER,
         _number_after_differences,
     ),
     Rule(
         "tshark-begins-duplicates-anew",
-        "an ACK of unseen bytes makes tshark count duplicate ACKs anew",
+        "after an ACK of unseen bytes, tshark restarts its count of duplicate ACKs",
         "seen here",
         _NUMBER,
         _neutralized_number,
     ),
-    Rule("tshark-measures-without-times", "tshark measures round trips between frames that have no time", "seen here", _RTT, _without_time),
+    Rule("tshark-measures-without-times", "tshark measures RTTs between frames without a timestamp", "seen here", _RTT, _without_time),
     Rule(
         "times-are-read-otherwise",
-        "the file's time of this frame is out of range, and read differently",
+        "the frame's timestamp is out of range, and the tools read it differently",
         "pcap-savefile(5)",
         _RTT,
         _other_clock,
     ),
     Rule(
         "tshark-takes-unflagged-acks",
-        "tshark looks at the ACK field also where the ACK flag is not set",
+        "tshark reads the ACK field even if the ACK flag is not set",
         "seen here; RFC 9293, 3.1",
         _RTT,
         _forgotten_segment,
     ),
     Rule(
         "tshark-answers-no-frames-of-ours",
-        "tshark measures nothing from frames that only tcptrace-lab counts as segments",
+        "tshark measures no RTT of frames that only tcptrace-lab counts as segments",
         "see the frames that only tcptrace-lab has",
         _RTT,
         _own_round_trip,
@@ -466,21 +466,21 @@ RULES = (
     ),
     Rule(
         "tshark-repeats-count-without-data",
-        "tshark calls every repeated ACK a duplicate, also where nothing is outstanding",
+        "tshark counts every repeated ACK as a duplicate, even if no data is outstanding",
         f"{_GUIDE}, TCP Dup ACK; RFC 5681, 2",
         _DUPLICATE,
         _nothing_outstanding,
     ),
     Rule(
         "tshark-ignores-sack",
-        "tshark does not look at SACK blocks: a repeated ACK with another window is a window update to it",
+        "tshark ignores SACK blocks: a repeated ACK with another window is a window update to it",
         f"{_GUIDE}, TCP Window Update; RFC 6675, 2",
         _DUPLICATE | _UPDATE,
         _sack_moves_window,
     ),
     Rule(
         "tshark-loses-count-behind-a-hole",
-        "tshark asks whether an ACK is beyond the bytes before the first gap; tcptrace-lab: beyond all captured data",
+        "tshark tests whether an ACK exceeds the bytes before the first gap; tcptrace-lab: whether it exceeds all captured data",
         _GUIDE,
         _UNSEEN,
         _ahead_of_contiguous,
@@ -493,48 +493,52 @@ RULES = (
         _repeats_reported_gap,
     ),
     Rule(
-        "tshark-tells-unseen-once", "tshark tells ACKs of unseen bytes once until the peer's ACK moves", _GUIDE, _UNSEEN, _gap_reported_once
+        "tshark-tells-unseen-once",
+        "tshark reports ACKs of unseen bytes once until the peer's ACK moves",
+        _GUIDE,
+        _UNSEEN,
+        _gap_reported_once,
     ),
     Rule(
         "tshark-sees-no-more-than-half",
-        "to tshark an ACK more than 2^31 bytes beyond what was seen without a gap is an old one",
+        "tshark treats an ACK more than 2^31 bytes beyond the bytes before the first gap as an old one",
         "RFC 9293, 3.4",
         _UNSEEN,
         _beyond_half_space,
     ),
-    Rule("tshark-believes-resets", "tshark judges a RST's ACK as any other", f"{_GUIDE}; RFC 5961", _UNSEEN, _by_reset),
+    Rule("tshark-believes-resets", "tshark treats the ACK of a RST like any other", f"{_GUIDE}; RFC 5961", _UNSEEN, _by_reset),
     Rule(
         "tshark-ignores-karn",
-        "tshark measures round trips on retransmitted segments, too",
+        "tshark measures RTTs of retransmitted segments, too",
         f"{_GUIDE}; Karn & Partridge 1987; RFC 6298, 3",
         _RTT,
         _karn,
     ),
     Rule(
         "tshark-ignores-late-segments",
-        "tshark measures the round trip of a segment although a late one let the ACK go",
+        "tshark measures the RTT of a segment even if a late segment triggered the ACK",
         _GUIDE,
         _RTT,
         _late,
     ),
     Rule(
         "tshark-takes-times-in-order",
-        "tshark measures the round trip of the segment that the ACK ends on, also where the file's times tell of a later one",
+        "tshark measures the RTT of the segment on whose end the ACK falls, even if the timestamps show that a later segment triggered it",
         f"{_GUIDE}; RFC 6298, 3",
         _RTT,
         _seen_later,
     ),
     Rule(
         "tshark-takes-answers-of-resets",
-        "tshark takes the ACK of a RST for an answer",
+        "tshark treats the ACK of a RST as an answer",
         f"{_GUIDE}; RFC 5961",
         _RTT,
         _hidden_by_reset,
     ),
-    Rule("tshark-answers-copies", "tshark takes an old ACK for the answer to bytes that came again", _GUIDE, _RTT, _nothing_new),
+    Rule("tshark-answers-copies", "tshark treats an old ACK as the answer to repeated bytes", _GUIDE, _RTT, _nothing_new),
     Rule(
         "tshark-hides-zero-times",
-        "tshark does not show a round trip of 0",
+        "tshark does not show an RTT of 0",
         "display filter reference, tcp.analysis.ack_rtt; seen here",
         _RTT,
         _zero_span,

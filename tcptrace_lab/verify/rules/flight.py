@@ -104,7 +104,7 @@ def _all_sacked(case: SegmentCase) -> str | None:
     if judged.sacked_bytes < stretch:
         return None
     blocks = counted(judged.sacked_bytes, "byte")
-    return f"tshark takes the {blocks} of the last SACK blocks off the {stretch:,} that it keeps, and shows nothing where nothing is left"
+    return f"tshark takes the {blocks} of the last SACK blocks off the {stretch:,} that it keeps, and shows nothing if nothing remains"
 
 
 def _below_zero(case: SegmentCase) -> str | None:
@@ -112,13 +112,13 @@ def _below_zero(case: SegmentCase) -> str | None:
     if judged is None or not case.is_predicted or not judged.below_zero:
         return None
     zero = offset_of(case, (case.row["their_raw_seq"] - case.row["their_seq"]) % SEQ_SPACE)
-    return f"bytes below {zero:,}, where tshark begins to count this side, are on their way: their numbers are near 2^32 to it"
+    return f"bytes below {zero:,}, where tshark begins to count this side, are in flight; tshark shows their sequence numbers near 2^32"
 
 
 def _full(case: SegmentCase) -> str | None:
     if case.judged is None or not case.is_predicted or not case.judged.is_full:
         return None
-    return f"{MAX_UNACKED:,} segments are unacknowledged: tshark keeps no more"
+    return f"{MAX_UNACKED:,} segments are unacknowledged, the maximum that tshark keeps"
 
 
 def _stopped(case: SegmentCase) -> str | None:
@@ -132,60 +132,66 @@ def _unanswered(case: SegmentCase) -> str | None:
         return None
     return (
         f"the peer has not acknowledged anything in this capture; "
-        f"tshark counts the {counted(case.row['their_bytes_in_flight'], 'byte')} that it saw"
+        f"tshark counts the {counted(case.row['their_bytes_in_flight'], 'byte')} that it has seen"
     )
 
 
 RULES = (
     Rule(
         "tshark-keeps-10000-segments",
-        "tshark keeps 10,000 unacknowledged segments of a direction; those beyond are not counted",
+        "tshark keeps at most 10,000 unacknowledged segments of a direction and does not count more",
         _SOURCE,
         _ITEM | {"ack_rtt_ns"},
         _full,
     ),
     Rule(
         "tshark-counts-from-the-first",
-        "tshark takes numbers below the first of a side, or below that of a SYN-ACK behind it, for the highest",
+        "tshark treats sequence numbers below the first of a side, or below a later SYN-ACK, as the highest",
         _SOURCE,
         _ITEM,
         _below_zero,
     ),
     Rule(
         "tshark-hides-what-is-all-sacked",
-        "tshark shows no bytes in flight where SACK blocks cover as much as it keeps",
+        "tshark shows no bytes in flight if SACK blocks cover all that it keeps",
         _SOURCE,
         _ITEM,
         _all_sacked,
     ),
-    Rule("tshark-takes-off-fin", "tshark takes the FIN off the bytes in flight, also where it is retransmitted", _SOURCE, _ITEM, _fin),
+    Rule("tshark-takes-off-fin", "tshark subtracts the FIN from the bytes in flight, even if it is retransmitted", _SOURCE, _ITEM, _fin),
     Rule(
         "tshark-takes-off-sacked-bytes",
-        "tshark subtracts the SACK blocks of the last ACK; ours are all bytes not acknowledged",
+        "tshark subtracts the SACK blocks of the last ACK; tcptrace-lab counts all unacknowledged bytes",
         _SOURCE,
         _ITEM,
         _sacked,
     ),
     Rule(
         "tshark-counts-from-captured",
-        "tshark counts from the lowest captured segment that no ACK covers; ours from the ACK",
+        "tshark counts from the lowest captured segment that no ACK covers; tcptrace-lab from the ACK",
         _SOURCE,
         _ITEM,
         _from_kept,
     ),
     Rule(
         "tshark-counts-to-kept",
-        "tshark counts to the highest segment that no ACK covers; ours to the highest sent",
+        "tshark counts to the highest segment that no ACK covers; tcptrace-lab to the highest byte sent",
         _SOURCE,
         _ITEM,
         _to_kept,
     ),
     Rule(
         "tshark-stops-counting-after-a-hole",
-        "tshark tells no bytes in flight after a hole until the peer sends",
+        "after a gap, tshark shows no bytes in flight until the peer sends",
         _SOURCE,
         _ITEM,
         _stopped,
     ),
-    Rule("tshark-counts-without-ack", "tshark counts what it saw sent; ours is unknown before the first ACK", _SOURCE, _ITEM, _unanswered),
+    Rule(
+        "tshark-counts-without-ack",
+        "tshark counts all bytes it has seen; tcptrace-lab reports none before the first ACK",
+        _SOURCE,
+        _ITEM,
+        _unanswered,
+    ),
 )

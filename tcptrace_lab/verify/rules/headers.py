@@ -38,8 +38,8 @@ def _scaled_anew(case: SegmentCase) -> str | None:
         return None
     if case.connection["client_window_scale_offered"] is not None and case.connection["server_window_scale_offered"] is not None:
         return None
-    again = f"the SYN came again in frame {judged.syn_again}, behind a SYN-ACK"
-    return f"{again}; tshark takes its scale for agreed upon, and multiplies by {row['their_scale']}"
+    again = f"the SYN was repeated in frame {judged.syn_again}, after a SYN-ACK"
+    return f"{again}; tshark applies its window scale, and multiplies by {row['their_scale']}"
 
 
 def _carried(case: SegmentCase) -> str | None:
@@ -51,7 +51,7 @@ def _carried(case: SegmentCase) -> str | None:
     if not any(_CARRIED in problem for problem in case.problems):
         return None
     shown = "shows the whole time as negative" if ours == -theirs else f"does not, and is {span(ours - theirs)} off"
-    return f"the field for the part below a second is out of range: tcptrace-lab carries it over into the seconds, tshark {shown}"
+    return f"the field for the part below a second is out of range: tcptrace-lab carries it into the seconds, tshark {shown}"
 
 
 def _no_length(case: SegmentCase) -> str | None:
@@ -70,7 +70,7 @@ def _cut_option(case: SegmentCase) -> str | None:
     row = case.row
     if row["their_captured_bytes"] >= row["their_wire_bytes"] or row["captured_payload_bytes"] or row[case.item] is not None:
         return None
-    return f"{row['their_captured_bytes']} of {row['their_wire_bytes']} bytes were captured, and the option ends behind them"
+    return f"{row['their_captured_bytes']} of {row['their_wire_bytes']} bytes were captured, and the option extends beyond them"
 
 
 def _parts_of_blocks(case: SegmentCase) -> str | None:
@@ -138,75 +138,73 @@ def _cut_header(case: SegmentCase) -> str | None:
 RULES = (
     Rule(
         "tshark-scales-by-one-syn",
-        "tshark scales windows by one SYN; ours are unknown until both were seen",
+        "tshark scales windows by one SYN; tcptrace-lab needs both",
         "RFC 7323, 2.2",
         frozenset({"window_known"}),
         _one_syn,
     ),
     Rule(
         "tshark-scales-by-cut-syns",
-        "tshark takes a window scale that the capture cut off a SYN for one that was not offered",
+        "tshark treats a window scale option that the capture truncated as not offered",
         "RFC 7323, 2.2",
         frozenset({"window_known"}),
         _cut_offer,
     ),
     Rule(
         "tshark-scales-anew",
-        "tshark takes the scale of a SYN that comes again for one that holds, though the SYN-ACK before it refused",
+        "tshark applies the window scale of a repeated SYN even if the earlier SYN-ACK offered none",
         "RFC 7323, 2.2; seen here",
         frozenset({"window_bytes"}),
         _scaled_anew,
     ),
     Rule(
         "tshark-counts-from-late-syn-acks",
-        "tshark counts a side from any SYN-ACK of it, be it in the middle of the connection",
+        "tshark counts a side from any of its SYN-ACKs, even in the middle of the connection",
         "seen here",
         frozenset({"seq", "ack"}),
         _moved_zero,
     ),
     Rule(
         "tshark-reads-cut-options",
-        "tshark shows the first part of an option that the capture cut",
+        "tshark shows the captured part of a truncated option",
         "seen here",
         frozenset({"tsval", "sack_blocks"}),
         _cut_option,
     ),
     Rule(
         "tshark-stops-in-odd-options",
-        "tshark stops in a SACK option whose length is not that of blocks; tcptrace-lab takes those that are complete",
+        "tshark stops at a SACK option with an invalid length; tcptrace-lab reads its complete blocks",
         "RFC 2018, 3; seen here",
         frozenset({"sack_blocks"}) | _TOLD,
         _parts_of_blocks,
     ),
     Rule(
         "times-out-of-range",
-        "a time below a second of 2^31 and more is a signed number to tshark",
+        "tshark reads a fraction of a second of 2^31 or more as a signed number",
         "pcap-savefile(5)",
         frozenset({"ts_ns"}),
         _carried,
     ),
     Rule(
         "tshark-has-no-length",
-        "tshark stops at a TCP header that is longer than the packet it sees",
+        "tshark stops at a TCP header that is longer than its packet",
         "RFC 9293, 3.1; seen here",
         frozenset({"seq", "ack", "payload_bytes", "window_bytes", "completeness"}) | _TOLD,
         _no_length,
     ),
     Rule(
         "ours-reads-no-options-of-false-headers",
-        "tcptrace-lab reads no options of a TCP header that is longer than its packet; tshark does, as far as there are bytes",
+        "tcptrace-lab reads no options of a TCP header that is longer than its packet; tshark reads those that are present",
         "RFC 9293, 3.1",
         frozenset({"tsval", "tsecr", "sack_blocks"}),
         _options_beyond,
     ),
     Rule(
         "tshark-tells-no-reuse-of-cut-headers",
-        "tshark tells no reused ports of a header whose options the capture cut",
+        "tshark reports no port reuse if the capture truncated the header's options",
         "seen here",
         frozenset({"reused_ports", "completeness"}),
         _cut_reuse,
     ),
-    Rule(
-        "tshark-tells-no-cut-headers", "tshark tells no analysis of a header whose options the capture cut", "seen here", _TOLD, _cut_header
-    ),
+    Rule("tshark-tells-no-cut-headers", "tshark analyzes no header whose options the capture truncated", "seen here", _TOLD, _cut_header),
 )

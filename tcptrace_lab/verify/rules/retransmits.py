@@ -32,7 +32,9 @@ def _by_time(case: SegmentCase) -> str | None:
     judged, row = case.judged, case.row
     if judged is None or not case.is_predicted or "out_of_order" not in case.theirs or row["kind"] not in RESENT:
         return None
-    near = f"{span(judged.since_highest_ns)} after the highest sequence number, less than {_reordering_limit(case)}, is late to tshark"
+    near = (
+        f"{span(judged.since_highest_ns)} after the highest sequence number, less than {_reordering_limit(case)}, counts as late in tshark"
+    )
     return f"{near}; tcptrace-lab calls it a {kind(row)}{proof(row)}"
 
 
@@ -79,7 +81,7 @@ def _acked_already(case: SegmentCase) -> str | None:
         return None
     when = span(judged.since_ack_ns)
     return (
-        f"its bytes were acknowledged, the last time {when} before, which need not have reached the sender; "
+        f"its bytes were acknowledged, the last time {when} before; that ACK may not have reached the sender; "
         f"tcptrace-lab calls it a {kind(row)}{proof(row)}"
     )
 
@@ -100,7 +102,7 @@ def _count_of_minus_one(case: SegmentCase) -> str | None:
     if judged is None or not case.is_predicted or "fast_retransmission" not in case.theirs or judged.repeated_acks < _NO_COUNT:
         return None
     return (
-        f"an ACK of unseen bytes set tshark's count of repeated ACKs to -1, which it takes for very many; "
+        f"an ACK of unseen bytes set tshark's count of repeated ACKs to -1, which it reads as a very large number; "
         f"tcptrace-lab calls it a {kind(row)}{proof(row)}"
     )
 
@@ -112,7 +114,7 @@ def _not_fast_enough(case: SegmentCase) -> str | None:
     if "retransmission" not in case.theirs or case.item != "fast_retransmission":
         return None
     if judged.repeated_acks < FAST_DUPLICATE_ACKS:
-        asked = f"of the {FAST_DUPLICATE_ACKS} it asks for, for it does not look at SACK blocks"
+        asked = f"of the {FAST_DUPLICATE_ACKS} it asks for, because it ignores SACK blocks"
         reason = f"tshark counts {counted(judged.repeated_acks, 'repeated ACK')} {asked}"
     elif judged.since_ack_ns is not None and judged.since_ack_ns >= FAST_NS:
         reason = f"the peer's last segment came {span(judged.since_ack_ns)} before, and tshark waits {span(FAST_NS)}"
@@ -150,11 +152,11 @@ def _keepalive_or_not(case: SegmentCase) -> str | None:
         return None
     size = f"{counted(row['payload_bytes'], 'byte')} one below the highest sequence number"
     if row["kind"] == "zero_window_probe":
-        return f"{size}; the window is shut, so it probes that"
+        return f"{size}; the window is closed, so it is a window probe"
     if row["kind"] in RESENT:
-        return f"{size}, which is in flight: it comes again{proof(row)}"
+        return f"{size}, which is in flight, so it is a retransmit{proof(row)}"
     if row["in_flight_bytes"]:
-        return f"{size}; {counted(row['in_flight_bytes'], 'byte')} on the way, so the connection is not idle"
+        return f"{size}; {counted(row['in_flight_bytes'], 'byte')} in flight, so the connection is not idle"
     return _no_keepalive(case, size)
 
 
@@ -165,11 +167,11 @@ def _no_keepalive(case: SegmentCase, size: str) -> str | None:
     if case.row["acked_bytes"] or case.row["kind"] == "window_update":
         return f"{size}; it moves ACK or window of its side"
     if case.verdict is not None and case.verdict.newest_ack is not None and (case.row["ack"] or 0) < case.verdict.newest_ack:
-        return f"{size}; its ACK {case.row['ack']:,} is older than {case.verdict.newest_ack:,}: it was sent before, and came late"
+        return f"{size}; its ACK {case.row['ack']:,} is older than {case.verdict.newest_ack:,}: it was sent earlier and arrived late"
     if case.verdict is not None and case.verdict.una is None:
-        return f"{size}; the peer was not captured: whether it answers a keepalive, a probe, or nothing at all is unknown"
+        return f"{size}; the peer was not captured: it is unknown whether it answers a keepalive or a probe"
     if case.verdict is not None and case.verdict.una is not None and case.verdict.una <= 1:
-        return f"{size}; no byte of its side was acknowledged before that it could repeat"
+        return f"{size}; none of its side's bytes had been acknowledged, so it repeats none"
     return None
 
 
@@ -184,7 +186,7 @@ def _copied_elsewhere(case: SegmentCase) -> str | None:
     row = case.row
     if not case.foreign or not case.is_predicted or not case.theirs & _RESEND or row["kind"] in RESENT:
         return None
-    return f"to tshark, frame {max(case.foreign)} and others that it alone takes for segments sent these bytes before"
+    return f"for tshark, frame {max(case.foreign)} and others that only tshark counts as segments sent these bytes before"
 
 
 def _reset(case: SegmentCase) -> str | None:
@@ -205,7 +207,7 @@ def _late_probe(case: SegmentCase) -> str | None:
         return None
     if offset_of(case, case.judged.highest) > row["seq"]:
         return None
-    return f"to tshark {row['seq']:,} was never sent: it does not count the bytes of window probes"
+    return f"for tshark, {row['seq']:,} was never sent, because it does not count the bytes of window probes"
 
 
 def _jumped_by_reset(case: SegmentCase) -> str | None:
@@ -214,7 +216,7 @@ def _jumped_by_reset(case: SegmentCase) -> str | None:
         return None
     if not case.theirs & _RESEND or (verdict.highest is not None and verdict.end <= verdict.highest):
         return None
-    return f"frame {judged.highest_by_reset}, a RST, had a higher number, which tshark takes for sent bytes; for tcptrace-lab they are new"
+    return f"frame {judged.highest_by_reset}, a RST, had a higher number, which tshark treats as sent data; for tcptrace-lab they are new"
 
 
 def _acked_unseen(case: SegmentCase) -> str | None:
@@ -232,49 +234,49 @@ def _acked_unseen(case: SegmentCase) -> str | None:
 RULES = (
     Rule(
         "tshark-spurious-needs-no-first",
-        "tshark calls spurious what an ACK before it covers, also if the capture shows the bytes once",
+        "tshark reports bytes as spurious if an earlier ACK covers them, even if the capture has them only once",
         f"{_GUIDE}, TCP Spurious Retransmission",
         _RESEND,
         _acked_unseen,
     ),
     Rule(
         "tshark-knows-no-copies",
-        "tshark knows no packets that were doubled by the network or by the capture",
+        "tshark does not recognize packets duplicated by the network or the capture",
         _GUIDE,
         frozenset(ANALYSIS),
         _copies,
     ),
     Rule(
         "tshark-keepalive-is-a-place",
-        "tshark calls any segment of at most a byte, one below the highest number, a keepalive",
+        "tshark reports any segment of at most one byte, one below the highest sequence number, as a keepalive",
         f"{_GUIDE}, TCP Keep-Alive; RFC 9293, 3.8.4",
         _ONE_BYTE,
         _keepalive_or_not,
     ),
     Rule(
         "tshark-reorders-by-time",
-        "tshark calls late what comes within the handshake's round trip (3 ms without one) of the highest number",
+        "tshark reports a segment as out of order within the handshake's RTT (else 3 ms) after the highest sequence number",
         f"{_GUIDE}, TCP Out-Of-Order",
         _RESEND,
         _by_time,
     ),
     Rule(
         "tshark-resends-by-time",
-        "tshark calls retransmitted what comes late by more, ends at the highest number, or lies below an ACK",
+        "tshark reports a segment as retransmitted if it arrives later than that, ends at the highest sequence number, or is below an ACK",
         f"{_GUIDE}, TCP Retransmission",
         _RESEND,
         _late_after_all,
     ),
     Rule(
         "tshark-spurious-is-acked",
-        "tshark calls spurious what an ACK before it covers, wherever the capture was made",
+        "tshark reports bytes as spurious if an earlier ACK covers them, whatever the capture point",
         f"{_GUIDE}, TCP Spurious Retransmission; RFC 3522",
         _RESEND,
         _acked_already,
     ),
     Rule(
         "tshark-knows-no-later-proof",
-        "tshark judges by what came before: it does not see D-SACK, timestamps or ACKs that prove a resend needless",
+        "tshark considers only earlier segments: later D-SACKs, timestamps or ACKs that prove a retransmit spurious are ignored",
         "RFC 2883; RFC 3522; RFC 3708",
         _RESEND,
         _proved_spurious,
@@ -288,28 +290,28 @@ RULES = (
     ),
     Rule(
         "tshark-counts-all-repeats",
-        "tshark calls fast what follows repeated ACKs, also copies of one, and such as RFC 5681, 2 calls no duplicates",
+        "tshark reports a retransmit as fast after any repeated ACKs, even those that RFC 5681, 2 does not count as duplicates",
         f"{_GUIDE}, TCP Fast Retransmission; RFC 5681, 2",
         frozenset({"fast_retransmission"}),
         _repeats_of_its_own,
     ),
     Rule(
         "tshark-fast-needs-haste",
-        "tshark calls fast only what begins at the repeated ACK and follows it within 20 ms",
+        "tshark reports a retransmit as fast only if it begins at the repeated ACK and follows within 20 ms",
         f"{_GUIDE}, TCP Fast Retransmission; RFC 6675, 4",
         _RESEND,
         _not_fast_enough,
     ),
     Rule(
         "ours-tells-repairs-apart",
-        "tcptrace-lab calls fast only the retransmit with which a recovery begins; tshark each that follows repeated ACKs",
+        "tcptrace-lab reports only the first retransmit of a recovery as fast; tshark each one that follows repeated ACKs",
         f"{_GUIDE}, TCP Fast Retransmission; RFC 6582, 3.2",
         _RESEND,
         _fast_for_another_reason,
     ),
     Rule(
         "tshark-passes-over-probes",
-        "tshark takes what begins one below the highest number for new data behind a window probe",
+        "tshark treats a segment that begins one below the highest sequence number after a window probe as new data",
         _GUIDE,
         _RESEND,
         _after_probe,
@@ -324,10 +326,10 @@ RULES = (
     ),
     Rule(
         "tshark-counts-numbers-of-resets",
-        "tshark takes the number of a RST for that of bytes sent",
+        "tshark treats the sequence number of a RST as sent data",
         "RFC 5961, 3",
         _RESEND,
         _jumped_by_reset,
     ),
-    Rule("tshark-resends-resets", "tshark takes a RST with data for a resend", "RFC 9293, 3.10.7", _RESEND, _reset),
+    Rule("tshark-resends-resets", "tshark treats a RST with data as a retransmit", "RFC 9293, 3.10.7", _RESEND, _reset),
 )

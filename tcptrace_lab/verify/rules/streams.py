@@ -36,12 +36,12 @@ def _cut(case: SegmentCase) -> str | None:
     captured, whole = row["their_captured_bytes"], row["their_wire_bytes"]
     if captured >= whole or not any(_PART in problem for problem in case.problems):
         return None
-    return f"{captured} of {whole} bytes were captured, and the TCP header ends behind them: a problem, not a segment, for tcptrace-lab"
+    return f"{captured} of {whole} bytes were captured, and the TCP header extends beyond them: a problem, not a segment, for tcptrace-lab"
 
 
 def _big_tcp(case: SegmentCase) -> str | None:
     size = case.row["payload_bytes"]
-    return f"{size:,} bytes of data, more than an IP length can say" if size is not None and size > _LARGEST_IP - 60 else None
+    return f"{size:,} bytes of data, more than an IP length field can hold" if size is not None and size > _LARGEST_IP - 60 else None
 
 
 def _false_header(case: SegmentCase) -> str | None:
@@ -74,7 +74,7 @@ def _old_stream(case: SegmentCase) -> str | None:
     if not case.is_predicted or not case.earlier or case.row["partner"] == case.row["their_conn"]:
         return None
     same_isn = _same_isn_again(case)
-    return None if same_isn is None else f"{same_isn}; to tshark it is still that one (its stream {case.row['their_conn']})"
+    return None if same_isn is None else f"{same_isn}; for tshark, it is still that connection (its stream {case.row['their_conn']})"
 
 
 def _old_scale(case: SegmentCase) -> str | None:
@@ -83,7 +83,7 @@ def _old_scale(case: SegmentCase) -> str | None:
     if not case.earlier or row["partner"] == row["their_conn"] or not row["their_scale"]:
         return None
     same_isn = _same_isn_again(case)
-    return None if same_isn is None else f"{same_isn}; tshark goes on to multiply its windows by {row['their_scale']}"
+    return None if same_isn is None else f"{same_isn}; tshark continues to multiply its windows by {row['their_scale']}"
 
 
 def _late_syn(case: SegmentCase) -> str | None:
@@ -100,63 +100,63 @@ def _late_syn(case: SegmentCase) -> str | None:
 RULES = (
     Rule(
         "tshark-opens-samples",
-        "tshark takes TCP headers inside sFlow reports for segments",
+        "tshark treats TCP headers inside sFlow reports as segments",
         "sFlow version 5, flow samples",
         frozenset({"frame_only_theirs"}),
         _sampled,
     ),
     Rule(
         "tshark-fills-cut-headers",
-        "tshark makes a segment of what the capture has of a TCP header; tcptrace-lab needs its 20 bytes",
+        "tshark reads a truncated TCP header as a segment; tcptrace-lab needs its first 20 bytes",
         "RFC 9293, 3.1",
         frozenset({"frame_only_theirs"}),
         _cut,
     ),
     Rule(
         "tshark-joins-no-cut-fragments",
-        "tshark puts IP fragments together only where they were captured whole; tcptrace-lab: where the headers were",
+        "tshark reassembles IP fragments only if they were captured whole; tcptrace-lab needs only their headers",
         "RFC 791, 3.2; seen here",
         frozenset({"frame_only_ours"}),
         _fragments,
     ),
     Rule(
         "tshark-reads-no-flags-of-short-headers",
-        "tshark stops in a TCP header that says it is shorter than 20 bytes; tcptrace-lab reports the segment without its data",
+        "tshark stops at a TCP header with a length below 20 bytes; tcptrace-lab reports the segment without its data",
         "RFC 9293, 3.1; seen here",
         frozenset({"frame_only_ours"}),
         _false_header,
     ),
     Rule(
         "tshark-knows-no-big-tcp",
-        "tshark 4.0 gives up where the IP length is 0 and the packet longer than 65,535 bytes",
+        "tshark 4.0 does not read packets with an IP length of 0 and more than 65,535 bytes",
         "RFC 2675; Linux BIG TCP",
         frozenset({"frame_only_ours"}),
         _big_tcp,
     ),
     Rule(
         "tshark-joins-same-numbers",
-        "tshark begins a stream with a SYN of another number only; tcptrace-lab also with the same one behind FIN or RST",
+        "tshark begins a new stream only at a SYN with another sequence number; tcptrace-lab also at an equal one after FIN or RST",
         "RFC 9293, 3.10.7.4",
         frozenset({"conn", "reused_ports"}),
         _same_isn_again,
     ),
     Rule(
         "tshark-scales-by-the-old-connection",
-        "tshark scales windows of a connection that it takes for the one before it as that one's",
+        "tshark continues the previous connection on these ports, and scales windows by its option",
         "RFC 7323, 2.2",
         frozenset({"window_bytes", "window_known"}),
         _old_scale,
     ),
     Rule(
         "tshark-tells-reuse-of-late-syns",
-        "tshark tells reused ports where a SYN-ACK comes behind other segments of its side",
+        "tshark reports port reuse if a SYN-ACK follows other segments of its side",
         "seen here",
         frozenset({"reused_ports"}),
         _late_syn,
     ),
     Rule(
         "tshark-compares-with-the-old-connection",
-        "tshark judges a connection that it takes for the one before it by what that one sent",
+        "tshark continues the previous connection on these ports, and compares with its segments",
         "RFC 9293, 3.10.7.4",
         frozenset({*ANALYSIS, "bytes_in_flight", "ack_rtt_ns", "rto_ns", "rto_frame", "completeness"}),
         _old_stream,

@@ -153,7 +153,7 @@ def _probe_evidence(case: FigureCase) -> str | None:
     if tally is None or direction is None or not (tally.probes or direction["zero_window_probes"]):
         return None
     into = counted(tally.probes, "segment")
-    return f"{into} with data or FIN went into a closed window, {direction['zero_window_probes']} probes by ours"
+    return f"{into} with data or FIN were sent into a closed window, {direction['zero_window_probes']} probes by ours"
 
 
 def _copies_evidence(case: FigureCase) -> str | None:
@@ -163,7 +163,7 @@ def _copies_evidence(case: FigureCase) -> str | None:
     sides = {"client": model.sides[True], "server": model.sides[False]}
     copies = sum(sides[one.side].packets - one["segments"] for one in (direction, direction.other))
     return (
-        f"{counted(copies, 'packet')} of this connection came twice, which tcptrace counts and tcptrace-lab does not"
+        f"{counted(copies, 'packet')} of this connection are duplicates, which tcptrace counts and tcptrace-lab does not"
         if copies > 0
         else None
     )
@@ -173,7 +173,7 @@ def _rtt_evidence(case: FigureCase) -> str | None:
     direction, tally = case.direction, case.tally
     if tally is None or direction is None:
         return None
-    left = f"{tally.unsampled} left out, {tally.cumulative} acknowledged with others"
+    left = f"{tally.unsampled} omitted, {tally.cumulative} acknowledged with others"
     return f"{counted(tally.rtt.count, 'sample')} by its rules, {direction['rtt_samples']} by ours; {left}"
 
 
@@ -234,131 +234,133 @@ def _reset_data(case: FigureCase) -> str | None:
     direction = case.direction
     if direction is None or not direction["rst_segments"] or not direction["data_segments"]:
         return None
-    return f"{counted(direction['rst_segments'], 'RST')}, of which tcptrace takes the data for bytes of the stream"
+    return f"{counted(direction['rst_segments'], 'RST')}, whose data tcptrace counts as bytes of the stream"
 
 
 RULES: tuple[Rule[FigureCase], ...] = (
     Rule(
         "tcptrace-throughput",
-        "tcptrace divides its unique bytes by the time in microseconds",
+        "tcptrace divides its unique bytes by the duration in microseconds",
         SOURCE,
         frozenset({"throughput"}),
         _throughput,
     ),
     Rule(
         "tcptrace-control-copies",
-        "tcptrace counts SYNs and FINs that came twice",
+        "tcptrace counts repeated SYNs and FINs",
         SOURCE,
         frozenset({"SYN/FIN_pkts_sent"}),
         _control_copies,
     ),
     Rule(
         "tcptrace-takes-windows-as-they-are",
-        "tcptrace does not scale windows where a SYN is missing; ours are unknown",
+        "tcptrace does not scale windows if a SYN is missing; tcptrace-lab reports none",
         SOURCE,
         WINDOWS,
         _unscaled,
     ),
     Rule(
         "tcptrace-wants-syns-first",
-        "tcptrace does not scale windows of a side whose SYN came before a segment without SYN, and that before the other SYN",
+        "tcptrace does not scale windows of a side if a segment without SYN precedes the peer's SYN",
         SOURCE,
         WINDOWS,
         _late_syn,
     ),
     Rule(
         "tcptrace-needs-both-syns",
-        "tcptrace scales windows only where both SYNs were captured",
+        "tcptrace scales windows only if both SYNs were captured",
         f"{SOURCE}; RFC 7323, 2.2",
         WINDOWS,
         _one_syn_scaled,
     ),
     Rule(
         "tcptrace-needs-whole-syns",
-        "tcptrace takes a window scale that the capture cut off a SYN for one that was not offered",
+        "tcptrace treats a window scale option that the capture truncated as not offered",
         f"{SOURCE}; RFC 7323, 2.2",
         WINDOWS,
         _cut_answered_syn,
     ),
     Rule(
         "tcptrace-counts-copies",
-        "tcptrace counts packets that the capture has twice",
+        "tcptrace counts duplicates made by the capture",
         SOURCE,
         _COUNTS | RESENDS | _PROBES | RTT | FULL | AMBIGUOUS | WAITS | WINDOWS | _BY_NUMBERS,
         by_its_rules(_copies_evidence),
     ),
     Rule(
         "tcptrace-windows",
-        "tcptrace forgets the SYNs' windows where both sides scale, passes 0 over, and divides by all segments",
+        "tcptrace ignores windows of SYNs if both sides scale, and windows of 0, but divides by all segments",
         SOURCE,
         WINDOWS,
         by_its_rules(_window_evidence),
     ),
     Rule(
         "tcptrace-mean-size",
-        "tcptrace divides sizes by the count and a thousandth, and cuts",
+        "tcptrace divides sizes by the count plus 0.001, and truncates",
         SOURCE,
         frozenset({"avg_segm_size"}),
         _mean_size,
     ),
     Rule(
-        "tcptrace-probes", "to tcptrace all data and FINs behind a window of 0 are probes", SOURCE, _PROBES, by_its_rules(_probe_evidence)
+        "tcptrace-probes", "tcptrace counts all data and FINs after a zero window as probes", SOURCE, _PROBES, by_its_rules(_probe_evidence)
     ),
     Rule(
         "tcptrace-resends",
-        "to tcptrace all that comes again is retransmitted, and all that fills a gap is out of order",
+        "tcptrace counts all repeated bytes as retransmitted, and all segments that fill a gap as out of order",
         SOURCE,
         RESENDS,
         by_its_rules(_resend_evidence),
     ),
     Rule(
         "tcptrace-round-trips",
-        "tcptrace takes a sample of each segment that an ACK ends on, unless an earlier one was sent later",
+        "tcptrace samples each segment on whose end an ACK falls, unless an earlier segment was sent later",
         SOURCE,
         RTT,
         by_its_rules(_rtt_evidence),
     ),
     Rule(
         "tcptrace-full-size",
-        "a segment of one sequence number, as a SYN, has 2^32 bytes to tcptrace: the largest of all",
+        "tcptrace counts a segment of one sequence number, such as a SYN, as 2^32 bytes, the largest of all",
         SOURCE,
         FULL,
         by_its_rules(_full_evidence),
     ),
     Rule(
         "tcptrace-ambiguous",
-        "tcptrace takes every overlap with earlier bytes for a resend of their segment",
+        "tcptrace treats every overlap with earlier bytes as a retransmit of their segment",
         SOURCE,
         AMBIGUOUS,
         by_its_rules(_ambiguous_evidence),
     ),
     Rule(
         "tcptrace-constant-ids",
-        "tcptrace calls equal numbers with equal IP identifications hardware duplicates; a DF packet's need not differ",
+        "tcptrace reports equal sequence numbers with equal IP IDs as hardware duplicates; IP IDs of DF packets may be equal",
         "RFC 6864, 4",
         frozenset({"hardware_dups"}),
         _constant_ids,
     ),
     Rule(
         "tcptrace-reads-part",
-        "tcptrace does not read segments that came through tunnels or in fragments",
+        "tcptrace does not read segments in tunnels or fragments",
         SOURCE,
         RTT | FULL | RESENDS | frozenset({"hardware_dups", "idletime_max", "data_xmit_time"}),
         by_its_rules(strange),
     ),
     Rule(
         "tcptrace-takes-the-byte-of-a-first-keepalive",
-        "tcptrace takes the byte of a keepalive for new where no segment before it tells that it was sent",
+        "tcptrace counts the byte of a keepalive as new if no earlier segment shows that it was sent",
         "RFC 9293, 3.8.4",
         frozenset({"unique_bytes_sent", "throughput"}),
         by_its_rules(_first_keepalive),
     ),
     Rule(
         "tcptrace-takes-data-of-resets",
-        "tcptrace takes data of a RST for data of the stream",
+        "tcptrace counts data of a RST as data of the stream",
         "RFC 9293, 3.10.7",
         frozenset({"unique_bytes_sent", "throughput"}),
         by_its_rules(_reset_data),
     ),
-    Rule("tcptrace-waits", "tcptrace measures waits of all that overlaps earlier bytes", SOURCE, WAITS, by_its_rules(_wait_evidence)),
+    Rule(
+        "tcptrace-waits", "tcptrace measures waits of all segments that overlap earlier bytes", SOURCE, WAITS, by_its_rules(_wait_evidence)
+    ),
 )

@@ -77,7 +77,7 @@ def _first_fragments(case: FigureCase) -> str | None:
     packets = listed if case.model is None else int(case.theirs)
     if not 0 < packets - ours <= incomplete:
         return None
-    return f"fragments are missing: {counted(packets - ours, 'first fragment')} with a TCP header, of which tcptrace makes segments"
+    return f"fragments are missing: {counted(packets - ours, 'first fragment')} with a TCP header, which tcptrace counts as segments"
 
 
 def strange(case: FigureCase) -> str | None:
@@ -106,7 +106,7 @@ def _offloaded(case: FigureCase) -> str | None:
 def _beyond_ip(case: FigureCase) -> str | None:
     model = case.model
     largest = 0 if model is None else max(tally.largest for tally in model.sides.values())
-    return f"a segment has {largest:,} bytes of data, more than an IP length can say" if largest > _LARGEST_IP_DATA else None
+    return f"a segment has {largest:,} bytes of data, more than an IP length field can hold" if largest > _LARGEST_IP_DATA else None
 
 
 def _short_frames(case: FigureCase) -> str | None:
@@ -148,7 +148,7 @@ def _false_headers(case: FigureCase) -> str | None:
     false, model = case.false_headers, case.model
     if not false or model is None or int(case.theirs) != sum(tally.packets for tally in model.sides.values()):
         return None
-    return f"{counted(false, 'TCP header')} cannot be as long as said: no data for tcptrace-lab, some for tcptrace"
+    return f"{counted(false, 'TCP header')} have an impossible length: tcptrace-lab counts no data, tcptrace does"
 
 
 RULES: tuple[Rule[FigureCase], ...] = (
@@ -161,80 +161,80 @@ RULES: tuple[Rule[FigureCase], ...] = (
     ),
     Rule(
         "tcptrace-passes-big-packets-over",
-        "tcptrace passes packets over whose IP length is 0",
+        "tcptrace ignores packets with an IP length of 0",
         f"{_SOURCE}; Linux GSO, BIG TCP",
         frozenset({"connections"}),
         _joined_by_offload,
     ),
     Rule(
         "tcptrace-reads-extension-headers",
-        "tcptrace takes IPv6 extension headers for TCP",
+        "tcptrace reads IPv6 extension headers as TCP",
         "RFC 8200, 4",
         frozenset({"connections"}),
         _extension_as_ports,
     ),
     Rule(
         "tcptrace-reads-first-fragments",
-        "tcptrace takes the first fragment of an IP packet for all of it",
+        "tcptrace reads the first fragment of an IP packet as the whole packet",
         "RFC 791, 3.2",
         frozenset({"connections", "segments_read"}),
         _first_fragments,
     ),
     Rule(
         "tcptrace-parts-otherwise",
-        "tcptrace tells connections on the same ports apart in another way",
+        "tcptrace separates connections on the same ports by another rule",
         _SOURCE,
         frozenset({"connections"}),
         _split_by_fragmentation,
     ),
     Rule(
         "tcptrace-reads-no-tunnels",
-        "tcptrace does not read segments that came through tunnels or in fragments",
+        "tcptrace does not read segments in tunnels or fragments",
         _SOURCE,
         frozenset({"segments_read"}),
         strange,
     ),
     Rule(
         "tcptrace-parts-segments-otherwise",
-        "tcptrace tells connections on the same ports apart at another segment",
+        "tcptrace separates connections on the same ports at another segment",
         _SOURCE,
         frozenset({"segments_read"}),
         _split_by_fragmentation,
     ),
     Rule(
         "tcptrace-passes-offload-over",
-        "tcptrace passes packets over whose IP length is 0",
+        "tcptrace ignores packets with an IP length of 0",
         f"{_SOURCE}; Linux GSO",
         frozenset({"segments_read"}),
         _offloaded,
     ),
     Rule(
         "tcptrace-believes-ip-lengths",
-        "tcptrace believes IP lengths that reach beyond the frame",
+        "tcptrace uses IP lengths that exceed the frame",
         "RFC 791, 3.1",
         frozenset({"segments_read"}),
         _short_frames,
     ),
     Rule(
         "tcptrace-knows-no-big-tcp",
-        "tcptrace believes IP lengths of packets that are longer than those can say",
+        "tcptrace uses the IP length of packets that are longer than this field can hold",
         "RFC 2675; Linux BIG TCP",
         frozenset({"segments_read"}),
         _beyond_ip,
     ),
     Rule(
         "tcptrace-reads-no-extension-headers",
-        "tcptrace does not take IPv6 extension headers off",
+        "tcptrace does not skip IPv6 extension headers",
         "RFC 8200, 4",
         frozenset({"segments_read"}),
         _extension_header,
     ),
     Rule(
         "tcptrace-believes-header-lengths",
-        "tcptrace believes TCP headers that say they are longer than their packet, or shorter than a header",
+        "tcptrace uses TCP header lengths that exceed the packet or are below 20 bytes",
         "RFC 9293, 3.1",
         frozenset({"segments_read"}),
         _false_headers,
     ),
-    Rule("tcptrace-stops", "tcptrace ends where it meets something that it does not know", _SOURCE, frozenset({"connections"}), _stopped),
+    Rule("tcptrace-stops", "tcptrace exits when it meets a format that it does not know", _SOURCE, frozenset({"connections"}), _stopped),
 )

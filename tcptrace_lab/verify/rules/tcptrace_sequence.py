@@ -72,7 +72,7 @@ def _first_flight(case: FigureCase) -> str | None:
     if numbers is None:
         return None
     sent, segments = counted(numbers.first_bytes, "byte"), counted(numbers.first_segments, "segment")
-    evidence_text = f"{sent} in {segments} before an ACK of something else than a SYN"
+    evidence_text = f"{sent} in {segments} before the first ACK of data"
     return evidence_text if numbers.syns else f"{evidence_text}; no SYN of this side was captured"
 
 
@@ -111,61 +111,65 @@ def _no_time(case: FigureCase) -> str | None:
 RULES: tuple[Rule[FigureCase], ...] = (
     Rule(
         "tcptrace-scale",
-        "tcptrace shows the scale that a SYN asked for, until a segment without SYN shows that both did not",
+        "tcptrace shows the window scale of one SYN until a segment without SYN shows that the other SYN had none",
         SOURCE,
         SCALE,
         by_its_rules(_scale),
     ),
     Rule(
         "tcptrace-sacks",
-        "tcptrace tells D-SACKs by its own comparison of 32-bit numbers, and counts blocks of ACKs that are no RST",
+        "tcptrace recognizes D-SACKs by its own comparison of 32-bit numbers, and counts no blocks of RSTs",
         SOURCE,
         SACKS,
         by_its_rules(_sacks),
     ),
     Rule(
         "tcptrace-repeated-acks",
-        "tcptrace takes each repeated ACK without data and with the same window for a duplicate, with nothing outstanding, too",
+        "tcptrace counts each repeated ACK without data and with an equal window as a duplicate, even if no data is outstanding",
         f"{SOURCE}; RFC 5681, 2",
         DUPLICATES,
         by_its_rules(_repeated),
     ),
     Rule(
         "tcptrace-repeated-acks-as-they-are",
-        "tcptrace compares windows as they stand in the header where the scale is unknown",
+        "if the scale is unknown, tcptrace compares unscaled windows",
         SOURCE,
         DUPLICATES,
         _repeated_without_windows,
     ),
     Rule(
         "tcptrace-first-flight",
-        "tcptrace counts what is sent before an ACK of something else than a SYN, in mid-stream, too",
+        "tcptrace counts the bytes sent before the first ACK of data, even if the capture begins in mid-stream",
         SOURCE,
         FIRST,
         by_its_rules(_first_flight),
     ),
     Rule(
         "tcptrace-stream",
-        "tcptrace takes the last number of a connection with a RST for that of the FIN; below 0 it wraps",
+        "tcptrace treats the last sequence number of a connection with a RST as that of a FIN; below 0 it wraps",
         SOURCE,
         STREAM,
         by_its_rules(_stream),
     ),
     Rule(
         "tcptrace-outstanding",
-        "tcptrace takes one byte too many for outstanding, follows even old ACKs, and holds a sample until the next segment",
+        "tcptrace counts one outstanding byte too many, follows even old ACKs, and holds a sample until the next segment",
         SOURCE,
         OUTSTANDING,
         by_its_rules(_outstanding),
     ),
     Rule(
         "tcptrace-adds-urgent-pointers",
-        "tcptrace adds up urgent pointers, also where they point behind their segment",
+        "tcptrace adds up urgent pointers, even those that point beyond their segment",
         SOURCE,
         named("urgent_data_bytes"),
         _pointer_beyond,
     ),
     Rule(
-        "tcptrace-tells-no-silence", "tcptrace tells no longest silence where it saw no time pass", SOURCE, named("idletime_max"), _no_time
+        "tcptrace-tells-no-silence",
+        "tcptrace shows no longest idle time if its packets have equal times",
+        SOURCE,
+        named("idletime_max"),
+        _no_time,
     ),
 )

@@ -31,7 +31,7 @@ def _options_without_syn(case: FigureCase) -> str | None:
     direction = case.direction
     if direction is None or direction["syn_segments"] or case.theirs != "N/Y":
         return None
-    return "no SYN of this side was captured; tcptrace takes the timestamps of other segments for an offer"
+    return "no SYN of this side was captured; tcptrace reads the timestamps of other segments as an offer"
 
 
 def _no_rate(case: FigureCase) -> str | None:
@@ -39,7 +39,7 @@ def _no_rate(case: FigureCase) -> str | None:
         return None
     before_us = -case.model.duration_us
     last = f"{before_us:,} µs before the first" if before_us else "in the same microsecond as the first"
-    return f"the connection's last packet came {last}: tcptrace saw no time pass"
+    return f"the connection's last packet came {last}, so tcptrace computes no rates"
 
 
 def _unflagged(case: FigureCase) -> str | None:
@@ -58,7 +58,7 @@ def _contradiction(case: FigureCase) -> str | None:
     fewer = case.item == "pure_acks_sent" and case.modelled is not None and 0 < case.modelled - number <= case.false_headers
     if not (number == 0 or below_0 or fewer):
         return None
-    return "the header's length contradicts the packet's, so that its data is neither nothing nor something"
+    return "the header's length contradicts the packet's, so the data length is undefined"
 
 
 def _below_0(case: FigureCase) -> str | None:
@@ -67,10 +67,10 @@ def _below_0(case: FigureCase) -> str | None:
     if number is None or numbers is None or numbers.outstanding_most < WRAPPED:
         return None
     if case.item == "wavg_owin" and numbers.outstanding_seconds >= MODULUS:
-        return f"{numbers.outstanding_most:,} outstanding, times the seconds it held, is more than its 64 bits hold: the rest is printed"
+        return f"{numbers.outstanding_most:,} outstanding, times the seconds it held, exceeds its 64 bits: it prints the remainder"
     if number < WRAPPED:
         return None
-    return f"numbers that came round, or an ACK beyond what was sent, leave less than 0 outstanding: {numbers.outstanding_most:,} to it"
+    return f"wrapped sequence numbers, or an ACK beyond the bytes sent, make outstanding bytes negative: {numbers.outstanding_most:,} to it"
 
 
 def _cut_headers(case: FigureCase) -> str | None:
@@ -80,7 +80,7 @@ def _cut_headers(case: FigureCase) -> str | None:
     more = number - tally.cut_bytes
     if not 0 < more <= LARGEST_OPTIONS * tally.cut_packets:
         return None
-    return f"no byte of data was captured; {more:.0f} bytes more are options of the header, cut as well"
+    return f"no byte of data was captured; {more:.0f} bytes more are options of the header, also truncated"
 
 
 def _cut_options(case: FigureCase) -> str | None:
@@ -108,13 +108,13 @@ def _open_at_end(case: FigureCase) -> str | None:
     longest_ms = max((case.capture_end_us - (tally.first_us or tally.last_us)) / 1e3, to_end_ms)
     if not tally.idle_us / 1e3 - 0.1 <= number <= longest_ms + 0.1:
         return None
-    return f"it was not closed, and the capture goes on for {to_end_ms:,.1f} ms behind its last segment, which tcptrace takes for idle time"
+    return f"it was not closed, and the capture continues for {to_end_ms:,.1f} ms after its last segment; tcptrace counts that as idle"
 
 
 def _wraps(case: FigureCase) -> str | None:
     if case.model is None or case.model.longest < SEQ_SPACE:
         return None
-    return f"the stream is {case.model.longest:,} bytes long: its sequence numbers come round, and meet old ones of tcptrace's list"
+    return f"the stream has {case.model.longest:,} bytes: its sequence numbers wrap and match old ones in tcptrace's list"
 
 
 def _quarters(case: FigureCase) -> str | None:
@@ -122,76 +122,76 @@ def _quarters(case: FigureCase) -> str | None:
     most = 0 if model is None else max(len(tally.quarters) for tally in model.sides.values())
     if most <= 1:
         return None
-    return f"its numbers lie in {most} quarters of the sequence space: to tcptrace, what comes in one is neither late nor known in another"
+    return f"its sequence numbers span {most} quarters of the sequence space; tcptrace compares segments only within one quarter"
 
 
 RULES: tuple[Rule[FigureCase], ...] = (
     Rule(
         "tcptrace-cut-options",
-        "tcptrace takes options of a SYN that the capture cut",
+        "tcptrace reads truncated options of a SYN as absent",
         SOURCE,
         frozenset({"mss_requested", "req_sack", "req_1323_ws/ts"}),
         _cut_options,
     ),
     Rule(
         "tcptrace-options-anywhere",
-        "tcptrace takes options of any segment for those of the SYN",
+        "tcptrace reads options of any segment as those of the SYN",
         SOURCE,
         frozenset({"req_1323_ws/ts"}),
         _options_without_syn,
     ),
     Rule(
         "tcptrace-open-connections",
-        "tcptrace counts the time to the end of the capture as idle, where a connection was not closed",
+        "if a connection was not closed, tcptrace counts the time to the end of the capture as idle",
         SOURCE,
         frozenset({"idletime_max"}),
         _open_at_end,
     ),
     Rule(
         "tcptrace-tells-no-rate",
-        "tcptrace tells nothing per time where a connection's last packet has no later time than its first",
+        "tcptrace shows no rates if a connection's last packet is not later than its first",
         SOURCE,
         PER_TIME,
         _no_rate,
     ),
     Rule(
         "tcptrace-acks-have-the-flag",
-        "a segment without data and without the ACK flag is a pure ACK of ours, and none of tcptrace's",
+        "tcptrace-lab counts segments without data as pure ACKs even without the ACK flag; tcptrace does not",
         SOURCE,
         frozenset({"pure_acks_sent"}),
         by_its_rules(_unflagged),
     ),
     Rule(
         "tcptrace-believes-headers",
-        "tcptrace makes a negative length of data of headers that contradict themselves",
+        "tcptrace computes a negative data length from contradictory headers",
         SOURCE,
         OUTSTANDING | {"pure_acks_sent"},
         _contradiction,
     ),
     Rule(
         "tcptrace-counts-below-0",
-        "tcptrace takes bytes outstanding below 0 for a number near 2^64, and means over time of it for bytes",
+        "tcptrace stores negative outstanding bytes as a number near 2^64, and averages them",
         SOURCE,
         OUTSTANDING,
         _below_0,
     ),
     Rule(
         "tcptrace-counts-cut-options",
-        "tcptrace counts bytes of the header that the capture cut as data",
+        "tcptrace counts truncated header bytes as data",
         SOURCE,
         frozenset({"truncated_data"}),
         _cut_headers,
     ),
     Rule(
         "tcptrace-wraps",
-        "tcptrace loses its place where sequence numbers come round",
+        "tcptrace confuses old and new segments after sequence numbers wrap",
         SOURCE,
         RESENDS | RTT | FULL | AMBIGUOUS | WAITS | STREAM | OUTSTANDING,
         _wraps,
     ),
     Rule(
         "tcptrace-quarters",
-        "tcptrace keeps streams in quarters of the sequence space, each by itself",
+        "tcptrace tracks each quarter of the sequence space separately",
         SOURCE,
         RESENDS | RTT | FULL | AMBIGUOUS | WAITS | OUTSTANDING,
         _quarters,
@@ -203,5 +203,5 @@ RULES: tuple[Rule[FigureCase], ...] = (
         WINDOWS | SCALE | {"req_1323_ws/ts"},
         _large_shift,
     ),
-    Rule("tcptrace-wraps-mss", "an MSS above 32,767 is a negative number for tcptrace", SOURCE, frozenset({"mss_requested"}), _mss),
+    Rule("tcptrace-wraps-mss", "tcptrace reads an MSS above 32,767 as a negative number", SOURCE, frozenset({"mss_requested"}), _mss),
 )

@@ -28,7 +28,7 @@ def _not_by_timeout(case: SegmentCase) -> str | None:
         return None
     by = f", retransmitted by {row['resent_by'].replace('_', ' ')}" if row["resent_by"] else ""
     counted = f"tshark counts {span(row['their_rto_ns'])} from frame {row['their_rto_frame']}"
-    return f"{counted}; tcptrace-lab calls it {kind(row)}{by}{proof(row)}, and no timer ran out"
+    return f"{counted}; tcptrace-lab calls it {kind(row)}{by}{proof(row)}, and no timer expired"
 
 
 def _first_copy_unseen(case: SegmentCase) -> str | None:
@@ -109,7 +109,7 @@ def _foreign(case: SegmentCase) -> str | None:
     if verdict is None or judged is None or not case.is_predicted or not case.foreign or verdict.complete & ~judged.completeness:
         return None
     more = _names(judged.completeness & ~verdict.complete)
-    return f"the {more} that it counts was in frame {max(case.foreign)} or before, which it alone takes for a segment"
+    return f"the {more} that it counts was in frame {max(case.foreign)} or before, which only tshark counts as a segment"
 
 
 def _own(case: SegmentCase) -> str | None:
@@ -129,22 +129,22 @@ def _ack_of_reset(case: SegmentCase) -> Complete:
 RULES = (
     Rule(
         "tshark-times-all-resends",
-        "tshark shows a retransmission timeout for every retransmit that it does not call fast or spurious; tcptrace-lab: where the "
-        "timer ran out",
+        "tshark shows a retransmission timeout for every retransmit that is neither fast nor spurious; tcptrace-lab only if the "
+        "timer expired",
         f"{_GUIDE}; RFC 6298, 5; RFC 8985",
         _RTO,
         _not_by_timeout,
     ),
     Rule(
         "tshark-times-lost-transmissions",
-        "tshark takes another frame for the transmission that was lost before the capture point",
+        "tshark uses another frame as the transmission that was lost before the capture point",
         _GUIDE,
         _RTO,
         _first_copy_unseen,
     ),
     Rule(
         "tshark-times-plain-resends-only",
-        "tshark shows no timeout where it has another name for the retransmit",
+        "tshark shows no timeout if it classifies the retransmit differently",
         _GUIDE,
         _RTO,
         _another_name,
@@ -172,7 +172,7 @@ RULES = (
     ),
     Rule(
         "tshark-counts-what-it-expects",
-        "tshark counts of a stream's first segment only a SYN, and FIN and data only with the ACK flag "
+        "in a stream's first segment, tshark counts only a SYN; it counts FIN and data only with the ACK flag "
         "(1 SYN, 2 SYN-ACK, 4 ACK, 8 data, 16 FIN, 32 RST)",
         f"{_GUIDE}, TCP Conversation Completeness",
         _COMPLETENESS,
@@ -187,14 +187,14 @@ RULES = (
     ),
     Rule(
         "tshark-knows-announced-streams",
-        "tshark does not count the SYN of a stream that FTP or the like had announced",
+        "tshark does not count the SYN of a stream that FTP or a similar protocol announced",
         "seen here",
         _COMPLETENESS,
         _announced,
     ),
     Rule(
         "tshark-counts-syns-of-reused-ports-at-once",
-        "tshark shows what was seen before a segment, but counts a SYN that uses ports again for itself",
+        "tshark shows the state before a segment, but counts a SYN that reuses ports in its own connection",
         "seen here",
         _COMPLETENESS,
         _begins_again,

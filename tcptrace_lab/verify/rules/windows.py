@@ -40,7 +40,7 @@ def _after_reset(case: SegmentCase) -> str | None:
         return None
     if judged.highest is None or verdict.highest is None or not verdict.highest < case.row["seq"] <= offset_of(case, judged.highest):
         return None
-    return f"frame {judged.highest_by_reset}, a RST, had a higher number, which tshark takes for sent bytes; tcptrace-lab sees a gap"
+    return f"frame {judged.highest_by_reset}, a RST, had a higher number, which tshark treats as sent data; tcptrace-lab sees a gap"
 
 
 def _by_old_ack(case: SegmentCase) -> str | None:
@@ -61,42 +61,42 @@ def _no_edge(case: SegmentCase) -> str | None:
         return None
     if verdict.una is None or verdict.end != verdict.una or "window_full" not in verdict.verdicts:
         return None
-    edge = f"a window of 0 at {verdict.una:,} ends there whatever its scale, and so does frame {row['frame']}"
-    return f"{edge}; tshark knows no scale, and no edge"
+    edge = f"a window of 0 at {verdict.una:,} ends there with any scale, and so does frame {row['frame']}"
+    return f"{edge}; without a scale, tshark computes no edge"
 
 
 RULES = (
     Rule(
         "tshark-knows-no-edge-without-scale",
-        "tshark computes no edge of a window whose scale it does not know, be the window 0",
+        "tshark computes no edge of a window with unknown scale, even of a zero window",
         "RFC 7323, 2.2",
         frozenset({"window_full"}),
         _no_edge,
     ),
     Rule(
         "tshark-reckons-edges-from-old-acks",
-        "tshark takes the window's edge from the peer's last segment, be its ACK old; tcptrace-lab: from its newest ACK",
+        "tshark computes the window's edge from the peer's last segment, even if its ACK is old; tcptrace-lab from its newest ACK",
         "RFC 9293, 3.10.7.4 (SND.WL2)",
         frozenset({"window_full"}),
         _by_old_ack,
     ),
     Rule(
         "tshark-sees-no-hole-behind-resets",
-        "tshark takes the number of a RST for that of bytes sent, and sees no gap where it stood",
+        "tshark treats the sequence number of a RST as sent data, and sees no gap there",
         "RFC 9293, 3.10.7",
         frozenset({"lost_segment"}),
         _after_reset,
     ),
     Rule(
         "tshark-misses-our-frames",
-        "tshark reports a gap where frames are that it does not take for segments",
+        "tshark reports a gap at frames that it does not count as segments",
         "see the frames that only tcptrace-lab has",
         frozenset({"lost_segment"}),
         _own,
     ),
     Rule(
         "tshark-tells-holes-of-empty-segments",
-        "tshark reports a gap at a segment without data, too; tcptrace-lab at the segment that occupies bytes behind it",
+        "tshark reports a gap even at a segment without data; tcptrace-lab at the next segment with data",
         "Wireshark User's Guide, 7.5 TCP Analysis, TCP Previous segment not captured",
         frozenset({"lost_segment"}),
         _empty_beyond,

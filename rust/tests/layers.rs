@@ -6,12 +6,7 @@
 //! file itself does not need is a re-export and does not count. Unit tests are excluded, because they may use
 //! anything.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    reason = "a test that panics has failed, which is its purpose"
-)]
+#![expect(clippy::indexing_slicing, clippy::panic, reason = "a test that panics has failed, which is its purpose")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -129,7 +129,7 @@ def test_a_number_in_another_quarter_is_no_late_one_behind_it_to_tcptrace(tmp_pa
     """
     words = told(tmp_path, text, "tcptrace-quarters")
     assert words
-    assert all("its numbers lie in 2 quarters" in words for _, _, words in words.values())
+    assert all("its sequence numbers span 2 quarters" in words for _, _, words in words.values())
 
 
 def test_data_of_a_header_longer_than_its_packet_is_less_than_nothing_to_tcptrace(tmp_path: Path) -> None:

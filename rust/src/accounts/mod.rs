@@ -9,7 +9,10 @@
 //! compactly. `counts`, `statistics`, `behaviour` and `rates` are independent of each other: each receives its
 //! own accumulators and what it reads.
 
-#![allow(clippy::inline_always)] // measured: code that is not inlined stays in a pass without accounts, which does not need it
+#![expect(
+    clippy::inline_always,
+    reason = "measured: only if inlined does a pass without accounts lose the code for them"
+)]
 
 mod account;
 mod behaviour;

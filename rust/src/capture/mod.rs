@@ -5,8 +5,6 @@
 //! current frame), `pcap`, `pcapng` and `erf` (formats), `reader` (one file of any format), `merge` (several files). `sniff`
 //! names the format of a file that cannot be read.
 
-#![allow(clippy::result_large_err, reason = "the hot loop passes a boxed error; the public one is built once a file")]
-
 mod blocks;
 mod bytes;
 mod compressed;

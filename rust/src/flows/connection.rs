@@ -93,6 +93,10 @@ impl Connection {
 
     /// Takes one segment. With `FAST_PATH`, the fast path (header prediction) takes the segments that it
     /// covers.
+    #[expect(
+        clippy::inline_always,
+        reason = "measured: only if inlined does a pass without accounts lose the code for them"
+    )]
     #[inline(always)]
     pub(super) fn take_by<const ACCOUNTS: bool, const FAST_PATH: bool>(
         &mut self,
@@ -242,6 +246,10 @@ fn take_slow_path<const ACCOUNTS: bool>(
 
 /// Finishes a classified segment: adds it to the accounts and times, records it for later segments, and emits
 /// its row.
+#[expect(
+    clippy::inline_always,
+    reason = "measured: only if inlined does a pass without accounts lose the code for them"
+)]
 #[inline(always)]
 fn finish<const ACCOUNTS: bool>(
     segment: &Segment,

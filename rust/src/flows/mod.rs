@@ -4,8 +4,6 @@
 //! ends a wait of its sender ([`crate::sender`]) and is added up ([`crate::accounts`]). [`Connections`], in
 //! `flow_table`, finds the connection of a segment; `connection` is one connection.
 
-#![allow(clippy::inline_always)] // measured: code that is not inlined stays in a pass without accounts, which does not need it
-
 mod connection;
 mod datagrams;
 mod flow_table;

@@ -1,13 +1,11 @@
 //! Tests of capture files: handwritten formats, truncated and damaged at every byte, and compared with
 //! Wireshark's tools.
 
-#![allow(
-    missing_docs,
+#![expect(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
-    clippy::result_large_err,
     reason = "a test that panics has failed, which is its purpose"
 )]
 

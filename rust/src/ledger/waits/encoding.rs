@@ -3,7 +3,7 @@
 //! A record begins with a bit set of the numbers that differ. Those numbers follow in a fixed order. A segment within a
 //! burst takes about 8 bytes, one that an ACK released about 35.
 
-#![allow(clippy::inline_always)] // measured: else the numbers of a record are not kept in registers
+#![expect(clippy::inline_always, reason = "measured: otherwise the numbers of a record are not kept in registers")]
 
 use super::record::WaitRecord;
 use crate::connection::{Kind, ResentBy};

@@ -54,7 +54,36 @@ def test_random_loss_is_the_same_for_the_same_seed_whatever_the_time() -> None:
     assert 150 <= len(lost(7, 1)) <= 250  # 200 expected, standard deviation 13
 
 
-@pytest.mark.parametrize("wrong", [{"delay_s": -1.0}, {"rate_bps": 0}, {"loss_rate": 1.5}, {"held_back_s": {0: -1.0}}])
+def test_jitter_delays_each_packet_anew_and_lets_none_overtake() -> None:
+    direction = Direction(PathModel(delay_s=0.010, jitter_s=0.004, seed=5))
+    due = [direction.accept(100, index * MS_NS)[0] for index in range(500)]
+    late = [due_ns - (index + 10) * MS_NS for index, due_ns in enumerate(due)]
+    assert due == sorted(due)
+    assert min(late) >= 0
+    assert max(late) <= 4 * MS_NS
+    assert len(set(late)) > 100
+
+
+def test_packets_leave_in_batches() -> None:
+    direction = Direction(PathModel(delay_s=0.001, batch_s=0.005))
+    assert [direction.accept(100, at_ms * MS_NS)[0] // MS_NS for at_ms in (0, 1, 4, 5, 9)] == [5, 5, 5, 10, 10]
+
+
+def test_a_policer_drops_what_exceeds_its_bucket_and_delays_nothing() -> None:
+    """Two packets of 1500 bytes fill the bucket; at 12 Mb/s there is room for one more each millisecond."""
+    direction = Direction(PathModel(delay_s=0.010, rate_bps=12_000_000, queue_bytes=3_000, policed=True))
+    assert [direction.accept(1500, 0) for _ in range(3)] == [[10 * MS_NS], [10 * MS_NS], []]
+    assert direction.accept(1500, MS_NS) == [11 * MS_NS]
+
+
+def test_in_an_outage_every_packet_is_lost() -> None:
+    direction = Direction(PathModel(outages_s=((0.010, 0.020),)))
+    for at_ms in (1_000, 1_009, 1_010, 1_019, 1_020):
+        direction.accept(100, at_ms * MS_NS)
+    assert direction.log.indexes(Fate.LOST) == [2, 3]
+
+
+@pytest.mark.parametrize("wrong", [{"jitter_s": -0.1}, {"delay_s": -1.0}, {"rate_bps": 0}, {"loss_rate": 1.5}, {"held_back_s": {0: -1.0}}])
 def test_impossible_paths_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=r"must|cannot"):
         PathModel(**wrong)  # type: ignore[arg-type]

@@ -122,6 +122,30 @@ def _slow(chance: Random) -> _Both:
     return _line(chance, (30, 120), (0.4, 2), (100, 500))
 
 
+def _jitter(chance: Random) -> _Both:
+    """Delay that varies from packet to packet, without reordering."""
+    return _both(_line(chance, (10, 60), (10, 40), (60, 200)), jitter_s=chance.choice((0.002, 0.006, 0.015)))
+
+
+def _batches(chance: Random) -> _Both:
+    """A radio that shares its channel, as Wi-Fi, LTE and DOCSIS do: the ACKs come in batches."""
+    forward, backward = _line(chance, (8, 50), (10, 50), (60, 200))
+    batch_s = chance.choice((0.002, 0.005, 0.01))
+    return replace(forward, batch_s=batch_s), replace(backward, batch_s=batch_s)
+
+
+def _policer(chance: Random) -> _Both:
+    """What exceeds a rate is dropped, and nothing is delayed."""
+    return _both(_line(chance, (8, 60), (4, 20), (20, 120)), policed=True)
+
+
+def _outage(chance: Random) -> _Both:
+    """Nothing passes for a time, in both directions, as in a change of cells."""
+    from_s = chance.uniform(0.4, 1.5)
+    outages_s = ((from_s, from_s + chance.choice((0.1, 0.3, 0.8))),)
+    return _both(_line(chance, (10, 60), (8, 40), (60, 250)), outages_s=outages_s)
+
+
 PATHS: Mapping[str, Callable[[Random], _Both]] = {
     "short": _short,
     "far": _far,
@@ -136,4 +160,8 @@ PATHS: Mapping[str, Callable[[Random], _Both]] = {
     "asymmetric": _asymmetric,
     "jumbo-frames": _jumbo,
     "slow": _slow,
+    "jitter": _jitter,
+    "batches": _batches,
+    "policer": _policer,
+    "outage": _outage,
 }

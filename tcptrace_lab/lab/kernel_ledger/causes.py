@@ -49,6 +49,12 @@ _OPENED_BY_ACKS = frozenset(
 """Where the receiver held the ACK that opens one of them, the delayed ACK is a right name, too."""
 
 
+_BEHIND_A_QUEUE = frozenset(
+    {gates.NAGLE, gates.RECEIVER_WINDOW, gates.DEFERRED_BY_WINDOW, gates.DEFERRED_BY_CONGESTION_WINDOW, gates.SEND_BUFFER, gates.OWN_BOUND}
+)
+"""While the path's queue holds packets, what one of these holds would only wait there: the network is a right name, too."""
+
+
 @dataclass(frozen=True, slots=True)
 class AllowedCauses:
     """What the kernel says of a time.
@@ -106,6 +112,8 @@ def allowed_causes(closed: Sequence[str], last: Sequence[str], context: Collecti
         accepted |= {"loss-recovery"}
     if both_ends.ACK_HELD in context and not _OPENED_BY_ACKS.isdisjoint(closed):
         accepted |= {"delayed-ack"}
+    if both_ends.QUEUE in context and not _BEHIND_A_QUEUE.isdisjoint(closed):
+        accepted |= {"network"}
     if {both_ends.OWN_TURN, both_ends.PEER_TURN}.issuperset(closed) and lasted_ns >= LEAST_IDLE_NS and both_ends.UNACKED not in context:
         accepted |= {"idle"}
     strict = accepted - {"network"} if both_ends.OWN_TURN in closed else accepted

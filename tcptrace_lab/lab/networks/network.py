@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from tcptrace_lab.errors import LabFailed, MissingTool
-from tcptrace_lab.lab.networks.path import PathModel
+from tcptrace_lab.lab.networks.path import STRAIGHT, PathModel
 from tcptrace_lab.lab.networks.relay import Relay
 
 if TYPE_CHECKING:
@@ -45,8 +45,6 @@ CLIENT_MAC, SERVER_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"
 OFFLOADS = ("tx", "rx", "sg", "tso", "gso", "gro")
 
 AS_ROOT = "run it as root: it builds network namespaces"
-# An ideal path: no delay, loss or limit.
-STRAIGHT = PathModel()
 
 _libc = ctypes.CDLL(None, use_errno=True)
 

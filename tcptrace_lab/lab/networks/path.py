@@ -52,6 +52,10 @@ class PathModel:
         hold_rate: share of the other packets that are held back.
         hold_s: minimum and maximum extra delay of these, in seconds, drawn uniformly.
         spared: number of first packets without random fates (such as the handshake).
+        jitter_s: most extra delay of each packet, drawn uniformly; no packet overtakes another because of it.
+        batch_s: packets leave in batches, at multiples of this time, as those of a radio that shares its channel; 0 sends each at once.
+        policed: the queue is a policer's bucket: what exceeds it is dropped, and what does not is not delayed.
+        outages_s: times in seconds after the first packet, from and to, in which every packet is lost.
     """
 
     delay_s: float = 0.0
@@ -66,10 +70,14 @@ class PathModel:
     hold_rate: float = 0.0
     hold_s: tuple[float, float] = (0.0, 0.0)
     spared: int = 0
+    jitter_s: float = 0.0
+    batch_s: float = 0.0
+    policed: bool = False
+    outages_s: tuple[tuple[float, float], ...] = ()
 
     def __post_init__(self) -> None:
         """Reject impossible settings."""
-        if self.delay_s < 0 or any(extra_s < 0 for extra_s in (*self.held_back_s.values(), *self.hold_s)):
+        if any(extra_s < 0 for extra_s in (self.delay_s, self.jitter_s, self.batch_s, *self.held_back_s.values(), *self.hold_s)):
             raise ValueError("a delay cannot be negative")
         if self.hold_s[0] > self.hold_s[1]:
             raise ValueError(f"the shortest hold must not exceed the longest, got {self.hold_s}")
@@ -82,18 +90,14 @@ class PathModel:
     def describe(self) -> dict[str, object]:
         """The settings that differ from an ideal path, as JSON values."""
         settings: dict[str, object] = {"delay_s": self.delay_s}
-        if self.rate_bps is not None:
-            settings["rate_bps"] = self.rate_bps
-        if self.queue_bytes is not None:
-            settings["queue_bytes"] = self.queue_bytes
-        if self.loss_rate or self.duplicate_rate or self.hold_rate:
+        if self.loss_rate or self.duplicate_rate or self.hold_rate or self.jitter_s:
             settings |= {"loss_rate": self.loss_rate, "seed": self.seed}
-        if self.duplicate_rate:
-            settings["duplicate_rate"] = self.duplicate_rate
+        ordinary = ("rate_bps", "queue_bytes", "duplicate_rate", "hold_rate", "spared", "jitter_s", "batch_s", "policed")
+        settings |= {name: getattr(self, name) for name in ordinary if getattr(self, name) != getattr(STRAIGHT, name)}
         if self.hold_rate:
-            settings |= {"hold_rate": self.hold_rate, "hold_s": list(self.hold_s)}
-        if self.spared:
-            settings["spared"] = self.spared
+            settings["hold_s"] = list(self.hold_s)
+        if self.outages_s:
+            settings["outages_s"] = [list(outage_s) for outage_s in self.outages_s]
         if self.lost:
             settings["lost_indexes"] = sorted(self.lost)
         if self.duplicated:
@@ -101,6 +105,10 @@ class PathModel:
         if self.held_back_s:
             settings["held_back_s"] = {str(index): extra_s for index, extra_s in sorted(self.held_back_s.items())}
         return settings
+
+
+STRAIGHT = PathModel()
+"""An ideal path: no delay, loss or limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +171,10 @@ class Direction:
         self._losses = random.Random(path.seed)  # noqa: S311
         self._copies = random.Random(f"duplicate {path.seed}")  # noqa: S311
         self._holds = random.Random(f"hold {path.seed}")  # noqa: S311
+        self._jitters = random.Random(f"jitter {path.seed}")  # noqa: S311
         self._bottleneck_free_ns = 0
+        self._last_due_ns = 0
+        self._first_ns: int | None = None
         self._waiting: deque[tuple[int, int]] = deque()  # (when its last bit has left the queue, bytes)
         self._waiting_bytes = 0
 
@@ -172,12 +183,15 @@ class Direction:
         path = self.path
         index = len(self.log.entries)
         loses, copies, held_s = self._draw(index)
-        if loses:
+        if self._first_ns is None:
+            self._first_ns = now_ns
+        since_s = (now_ns - self._first_ns) / NS_PER_S
+        if loses or any(from_s <= since_s < to_s for from_s, to_s in path.outages_s):
             return self._record(index, now_ns, frame_bytes, Fate.LOST, [], head)
         departure_ns = self._through_bottleneck(frame_bytes, now_ns)
         if departure_ns is None:
             return self._record(index, now_ns, frame_bytes, Fate.QUEUE_FULL, [], head)
-        due_ns = departure_ns + round(path.delay_s * NS_PER_S)
+        due_ns = self._in_order(departure_ns + round(path.delay_s * NS_PER_S))
         if copies:
             return self._record(index, now_ns, frame_bytes, Fate.DUPLICATED, [due_ns, due_ns], head)
         if held_s is not None:
@@ -213,4 +227,16 @@ class Direction:
         self._bottleneck_free_ns = max(now_ns, self._bottleneck_free_ns) + transmission_ns
         self._waiting.append((self._bottleneck_free_ns, frame_bytes))
         self._waiting_bytes += frame_bytes
-        return self._bottleneck_free_ns
+        return now_ns if path.policed else self._bottleneck_free_ns
+
+    def _in_order(self, due_ns: int) -> int:
+        """When a packet is delivered: later by jitter and by its batch, and not before the one ahead of it."""
+        path = self.path
+        if not path.jitter_s and not path.batch_s:
+            return due_ns
+        due_ns = max(due_ns + round(self._jitters.random() * path.jitter_s * NS_PER_S), self._last_due_ns)
+        if path.batch_s:
+            batch_ns = round(path.batch_s * NS_PER_S)
+            due_ns = -(-due_ns // batch_ns) * batch_ns
+        self._last_due_ns = due_ns
+        return due_ns

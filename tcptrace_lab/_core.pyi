@@ -26,6 +26,7 @@ class CaptureInfo(TypedDict):
     snaplen_bytes: int
     snaplen_cut: int
     clock_steps: int
+    largest_step_back_ns: int
     resolution_ns: int
     kernel_drops: int | None
     bytes_read: int

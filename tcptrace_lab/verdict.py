@@ -16,6 +16,7 @@ from tcptrace_lab import causes
 from tcptrace_lab.causes import Confidence
 from tcptrace_lab.causes.rule import WORTH_NS, WORTH_SHARE, Case, Clause
 from tcptrace_lab.causes.texts import special_cases
+from tcptrace_lab.connections import capture_quality
 from tcptrace_lab.connections.behaviour import refused
 from tcptrace_lab.findings import cause_findings, deadlock
 from tcptrace_lab.findings.finding import Severity, gain_ns
@@ -327,9 +328,12 @@ def _of_largest(analysis: Analysed) -> Verdict:
     if capture["first_ts_ns"] is None:
         return Verdict("This capture has no timestamps, so it cannot show where the time went.")
     payload = pl.sum_horizontal(*(f"{side}_payload_bytes" for side in SIDES))
-    most = analysis.connections.select("conn", payload=payload).top_k(1, by=["payload", "conn"], reverse=[False, True])
+    timed = analysis.connections.filter(~capture_quality.has_jumped()) if _has_jumped(capture) else analysis.connections
+    most = timed.select("conn", payload=payload).top_k(1, by=["payload", "conn"], reverse=[False, True])
     chosen = most.collect()["conn"].to_list()  # select the connection first: a full row takes 2 KB
     rows = analysis.connections.filter(pl.col("conn").is_in(chosen)).collect()
+    if rows.is_empty() and _has_jumped(capture):
+        return Verdict("The clock of this capture jumped while its connections lasted, so it cannot show where the time went.")
     if rows.is_empty() or not sum(rows[f"{side}_payload_bytes"][0] or 0 for side in SIDES):
         return _without_data(analysis)
     row = rows.row(0, named=True)
@@ -346,8 +350,14 @@ def _of_largest(analysis: Analysed) -> Verdict:
     return Verdict(words, row["conn"], direction.from_client, None, direction.life_ns, direction.active_ns, tuple(listed), *named)
 
 
+def _has_jumped(capture: Mapping[str, Any]) -> bool:
+    return any(reason["name"] == capture_quality.CLOCK_JUMP for reason in capture["trust"]["reasons"])
+
+
 def _advice(row: Mapping[str, Any], direction: _Direction, directions: Sequence[_Direction], listed: Sequence[Finding]) -> str:
     """Return what to do if no finding is a fault: in the described direction, or else in the other one."""
+    if direction.main_cause == "unknown" and row["clock_tick_ns"] is not None:
+        return f"its clock ticks only every {numbers.duration(row['clock_tick_ns'])}: capture with a finer one"
     if _lacks_start(row, direction):
         return "start the capture before the connection opens"
     rule = causes.of_cause(direction.main_cause)

@@ -383,7 +383,9 @@ impl Engine {
         info.set_item("snaplen_bytes", summary.capture.snaplen_bytes)?;
         info.set_item("snaplen_cut", summary.snaplen_cut)?;
         info.set_item("clock_steps", summary.clock_steps)?;
-        info.set_item("resolution_ns", summary.capture.resolution_ns)?;
+        info.set_item("largest_step_back_ns", summary.largest_step_back_ns)?;
+        let resolution_ns = summary.capture.resolution_ns.max(summary.tick_ns.unwrap_or(0));
+        info.set_item("resolution_ns", resolution_ns)?;
         info.set_item("kernel_drops", summary.capture.kernel_drops)?;
         info.set_item("bytes_read", pass.engine.progress().bytes_read())?;
         info.set_item("bytes_total", pass.engine.progress().bytes_total())?;

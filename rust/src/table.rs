@@ -57,6 +57,7 @@ pub fn connections(rows: &[ConnectionRow]) -> Result<RecordBatch, ArrowError> {
         ("last_frame".into(), numbers::<UInt64Type, _>(rows, |row| row.last_frame)),
         ("first_ts_ns".into(), nullable(rows, |row| row.first_ts_ns)),
         ("last_ts_ns".into(), nullable(rows, |row| row.last_ts_ns)),
+        ("clock_tick_ns".into(), maybe::<Int64Type, _>(rows, |row| row.tick_ns)),
         ("syn_to_synack_ns".into(), nullable(rows, |row| row.syn_to_synack_ns)),
         ("synack_to_ack_ns".into(), nullable(rows, |row| row.synack_to_ack_ns)),
         ("line".into(), maybe::<UInt8Type, _>(rows, |row| row.line.map(|line| line as u8))),

@@ -28,6 +28,17 @@ GOOD, FAIR = 0.8, 0.5
 COARSE_NS = 1_000_000
 """A clock this coarse or coarser hides host and LAN delays: causes act within 1 ms (docs/how-it-decides.md, 2.2)."""
 
+JITTER_NS = 10_000
+"""Timestamps may run backwards by this much without harm (a heuristic): clocks of several processors, and packets that their threads write
+in turn, differ by some microseconds; a host needs up to 10 µs for one packet."""
+
+LONGEST_SILENCE_NS = 24 * 86_400 * numbers.NS_PER_S
+"""No connection is silent for longer, with nothing captured of it: its timestamps are invalid by then (RFC 7323, 5.5). The clock jumped, or
+the capture was put together from several."""
+
+CLOCK_JUMP = "clock_jump"
+"""Name of the fault that such a silence shows."""
+
 FEW = 0.001
 """Share of lost packets or bytes up to which nearly all verdicts are those of a complete capture."""
 MANY = 0.01
@@ -56,6 +67,15 @@ def _missing() -> pl.Expr:
 
 
 @cache
+def has_jumped() -> pl.Expr:
+    """Whether a connection contains a silence that no connection has, so that its times mean nothing (rows of `schema.CONNECTIONS`)."""
+    life_ns = pl.col("last_ts_ns") - pl.col("first_ts_ns")
+    silent_ns = pl.max_horizontal(*(pl.col(f"{side}_max_idle_ns") for side in SIDES)).fill_null(0)
+    on_average = life_ns > LONGEST_SILENCE_NS * (_both("segments").cast(pl.Int64) - 1)
+    return ((life_ns > LONGEST_SILENCE_NS) & ((silent_ns > LONGEST_SILENCE_NS) | on_average)).fill_null(value=False)
+
+
+@cache
 def _causes() -> tuple[Cause, ...]:
     sent = _both("unique_bytes")
     has_data = _both("data_segments") > 0
@@ -66,6 +86,7 @@ def _causes() -> tuple[Cause, ...]:
         Cause("start_missing", 0.9, _both("syn_segments") == 0, "its start is missing from the capture"),
         Cause("not_captured", 0.9, (_missing() > 0) & few, "a few of its bytes are missing from the capture"),
         Cause("much_not_captured", 0.5, (_missing() > 0) & ~few, "many of its bytes are missing from the capture"),
+        Cause(CLOCK_JUMP, 0.1, has_jumped(), "its clock jumped: it contains a silence of more than 24 days"),
         Cause("reordered", 0.8, _both("late_segments") > 0, "the capture has segments after their ACKs"),
         Cause("duplicated", 0.9, _both("capture_duplicates") > 0, "the capture has segments twice"),
         Cause(
@@ -118,7 +139,7 @@ class Trust:
         factor_of_connections: the share that faults of connections leave, weighted by bytes.
         reasons: the faults, and harmless facts worth stating.
         counts: counts by name: `drops_suspected` (segments that were ACKed but are missing from the capture), `duplicates`,
-            `late_segments`, `super_segments`, `one_direction`, `start_missing` (connections).
+            `late_segments`, `super_segments`, `one_direction`, `start_missing`, `clock_jump` (connections).
     """
 
     factor_of_capture: float
@@ -220,6 +241,7 @@ def _counts() -> Mapping[str, pl.Expr]:
         "super_segments": _both("super_segments").sum(),
         "one_direction": by_name["one_direction"].sum(),
         "start_missing": by_name["start_missing"].sum(),
+        CLOCK_JUMP: by_name[CLOCK_JUMP].sum(),
     }
 
 
@@ -236,14 +258,16 @@ def _of_capture(info: CaptureInfo, *, complete: bool) -> list[Reason]:
     if info["first_ts_ns"] is None and info["packets"]:
         found.append(Reason("no_times", 0.1, "no timestamps"))
     elif info["resolution_ns"] >= COARSE_NS:
-        found.append(Reason("coarse_clock", 0.7, f"timestamp resolution {info['resolution_ns'] / 1e6:g} ms"))
+        found.append(Reason("coarse_clock", 0.7, f"timestamp resolution {numbers.duration(info['resolution_ns'])}"))
     if info["clock_steps"]:
-        factor = 0.9 if info["clock_steps"] <= FEW * packets else 0.7
+        harmless = info["largest_step_back_ns"] <= JITTER_NS
+        factor = 1.0 if harmless else 0.9 if info["clock_steps"] <= FEW * packets else 0.7
         found.append(
             Reason(
-                "clock_steps",
+                "clock_jitter" if harmless else "clock_steps",
                 factor,
-                f"{numbers.counted(info['clock_steps'], 'timestamp')} {'runs' if info['clock_steps'] == 1 else 'run'} backwards",
+                f"{numbers.counted(info['clock_steps'], 'timestamp')} {'runs' if info['clock_steps'] == 1 else 'run'} backwards"
+                f" by at most {numbers.duration(info['largest_step_back_ns'])}",
             )
         )
     if info["snaplen_cut"]:
@@ -251,6 +275,9 @@ def _of_capture(info: CaptureInfo, *, complete: bool) -> list[Reason]:
     if not complete:
         found.append(Reason(IN_PART, 0.8, "the file could not be read completely"))
     return found
+
+
+_JUMP = "a silence of more than 24 days: the clock jumped"
 
 
 def _of_connections(counts: Mapping[str, int], connections: int) -> list[Reason]:
@@ -265,6 +292,7 @@ def _of_connections(counts: Mapping[str, int], connections: int) -> list[Reason]
         ("duplicates", "segment", "was captured twice", "were captured twice"),
         ("late_segments", "segment", "was captured after its ACK", "were captured after their ACKs"),
         ("super_segments", "segment", "is longer than the MSS (offload)", "are longer than the MSS (offload)"),
+        (CLOCK_JUMP, "connection", f"of {connections:,} contains {_JUMP}", f"of {connections:,} contain {_JUMP}"),
         ("one_direction", "connection", f"of {connections:,} has one direction only", f"of {connections:,} have one direction only"),
         ("start_missing", "connection", f"of {connections:,} lacks its start", f"of {connections:,} lack their start"),
     )

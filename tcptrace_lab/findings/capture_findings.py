@@ -109,7 +109,7 @@ FAULTS = (
     ),
     Fault(
         finding="clock",
-        reasons=("no_times", "coarse_clock", "clock_steps"),
+        reasons=("no_times", "coarse_clock", "clock_steps", capture_quality.CLOCK_JUMP),
         title="The timestamps of the capture are unreliable",
         mechanism="Events that are shorter than the resolution of the clock, or happen while it is set, have no "
         "reliable order or duration.",

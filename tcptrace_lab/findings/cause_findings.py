@@ -13,7 +13,7 @@ import polars as pl
 from tcptrace_lab import causes, schema
 from tcptrace_lab.causes.rule import Case, Confidence
 from tcptrace_lab.causes.texts import special_cases
-from tcptrace_lab.connections import fingerprint, rates
+from tcptrace_lab.connections import capture_quality, fingerprint, rates
 from tcptrace_lab.engine.sorting import beside
 from tcptrace_lab.errors import RuleUnusable
 from tcptrace_lab.findings import advice_values, deadlock, failed_attempts, path_findings, path_mtu, small_packets
@@ -277,9 +277,11 @@ def _longest(waits: pl.DataFrame, connections: pl.DataFrame, kinds: Collection[t
 def _largest(accounts: pl.LazyFrame, connections: pl.LazyFrame, advising: Mapping[str, Rule]) -> list[Cost]:
     """Return the costs that are worth a finding, largest first."""
     carried = {f"{side}_carried": pl.col(f"{side}_payload_bytes") > 0 for side in SIDES}
-    life_ns = pl.col("last_ts_ns") - pl.col("first_ts_ns")
+    life_ns = pl.when(~capture_quality.has_jumped()).then(pl.col("last_ts_ns") - pl.col("first_ts_ns"))  # a life of years is none
     life = connections.select("conn", **carried, failed=failed_attempts.FAILED, life_ns=life_ns)
-    most_ns = pl.max_horizontal(_sum_column(side, cause) for side in SIDES for cause in advising)
+    most_ns = pl.when(pl.col("life_ns").is_not_null()).then(
+        pl.max_horizontal(_sum_column(side, cause) for side in SIDES for cause in advising)
+    )
     least_ns = min(_advice(rule).worth_ns for rule in advising.values())
     sums = [_Sum(side, from_client, cause, _advice(rule)) for side, from_client in SIDES.items() for cause, rule in advising.items()]
     asked = {_sum_column(one.side, one.cause): one for one in sums if one.from_client or not one.advice.of_client_alone}

@@ -13,6 +13,7 @@ import polars as pl
 
 from tcptrace_lab.causes import Confidence, handshake
 from tcptrace_lab.causes.texts import special_cases
+from tcptrace_lab.connections import capture_quality
 from tcptrace_lab.connections.behaviour import refused
 from tcptrace_lab.findings.finding import Finding, Severity, severity_of
 from tcptrace_lab.schema import SIDES
@@ -134,7 +135,7 @@ def groups(connections: pl.LazyFrame) -> list[Group]:
     taken_until = col("last_ts_ns").cum_max().shift(1)
     own_ns = (col("last_ts_ns") - pl.max_horizontal("first_ts_ns", taken_until)).clip(0)
     asked = (*_GROUP[:-1], "conn", "client_syn_segments", "server_rst_segments", "first_ts_ns", "last_ts_ns", *_FRAMES)
-    rows = connections.filter(FAILED | RESET).select(*asked, kind=kind).collect()
+    rows = connections.filter((FAILED | RESET) & ~capture_quality.has_jumped()).select(*asked, kind=kind).collect()
     if rows.is_empty():
         return []
     failed = (

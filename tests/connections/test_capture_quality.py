@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import struct
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import dpkt
 import pytest
 
 import tcptrace_lab
+from tcptrace_lab import verdict
 from tcptrace_lab.connections import capture_quality
 from tests.support import packets
 from tests.support.judged import judged_text
@@ -169,3 +172,65 @@ def test_findings_are_less_sure_where_the_capture_is_and_say_why(tmp_path: Path)
         assert ladder.index(after.confidence) == min(ladder.index(before.confidence) + 1, 2)
         assert "because of the capture: 1 timestamp runs backwards" in after.limits
         assert "because of the capture" not in before.limits
+
+
+def bulk() -> list[packets.Frame]:
+    """Sixty flights of ten segments over a path of 8 ms, acknowledged in pairs."""
+    lines = ["0ms C > S S 0:0(0) win 64240 <mss 1460>", "7.9ms S > C S. 0:0(0) ack 1 win 65160 <mss 1460>", "8ms C > S . ack 1"]
+    for flight in range(60):
+        at_ms, first = 10 + flight * 8.08, 1 + 14_600 * flight
+        lines += [f"{at_ms + n * 0.02:.3f}ms C > S . {first + 1460 * n}:{first + 1460 * (n + 1)} ack 1" for n in range(10)]
+        lines += [f"{at_ms + 7.86 + n * 0.04:.3f}ms S > C . ack {first + 2920 * (n + 1)} win 65160" for n in range(5)]
+    return packets.frames("\n".join(sorted(lines, key=lambda line: float(line.partition("ms")[0]))))
+
+
+def ticked(path: Path, tick_ns: int) -> Path:
+    """`bulk` as a clock shows it that ticks every `tick_ns`; the file promises nanoseconds."""
+    packets.write_pcap(path, [replace(frame, ts_ns=frame.ts_ns // tick_ns * tick_ns) for frame in bulk()])
+    return path
+
+
+@pytest.mark.parametrize("tick_ms", [10, 4])
+def test_a_clock_that_ticks_coarsely_in_a_file_that_promises_more_shows_nothing_below_its_tick(tick_ms: int, tmp_path: Path) -> None:
+    """By hand: 900 packets on 50 (4 ms: 120) instants. The true round trip of 7.86 ms is 0 or 10 ms by a clock of 10 ms."""
+    found = tcptrace_lab.analyze(ticked(tmp_path / "x.pcap", tick_ms * 1_000_000))
+    told, connection = found.capture["trust"], found.connections.collect().row(0, named=True)
+    assert (told["resolution_ns"], connection["clock_tick_ns"]) == (tick_ms * 1_000_000, tick_ms * 1_000_000)
+    assert f"timestamp resolution {tick_ms} ms" in capture_quality.line(told)
+    spent = found.accounts.collect().row(0, named=True)
+    assert spent["client_pacing_ns"] == 0
+    if tick_ms == 10:
+        assert [one.id for one in found.findings] == ["clock"]
+        said = verdict.sentence(found)
+        assert said.startswith("The capture does not show what took ")
+        assert said.endswith("its clock ticks only every 10 ms: capture with a finer one.")
+
+
+def test_a_fine_clock_is_believed_whatever_the_traffic(tmp_path: Path) -> None:
+    found = tcptrace_lab.analyze(ticked(tmp_path / "x.pcap", 1_000))
+    assert (found.capture["trust"]["verdict"], found.connections.collect()["clock_tick_ns"].to_list()) == ("good", [None])
+    assert "send-buffer-limited" in {one.id for one in found.findings}
+
+
+@pytest.mark.parametrize(("back", "name", "factor"), [("0.030998", "clock_jitter", 1), ("0.0309", "clock_steps", 0.7)])
+def test_processors_whose_clocks_differ_by_a_few_microseconds_do_no_harm(back: str, name: str, factor: float, tmp_path: Path) -> None:
+    """The segment after 0.031 s is stamped 2 µs, or 100 µs, earlier."""
+    found = trusted_text(tmp_path, TRANSFER.replace("0.040 C > S", f"{back} C > S"))
+    assert (names(found), found.factor) == ([name], factor)
+
+
+def test_a_silence_that_no_connection_has_is_a_fault_of_the_clock(tmp_path: Path) -> None:
+    """25 days within one connection; RFC 7323, 5.5 calls timestamps invalid after 24. Not 23 days, and not 30 between two connections."""
+    day_s = 86_400
+
+    def late(days: int) -> str:
+        return re.sub(r"(?m)^( *)(0\.0[3-5]\d)", lambda at: f"{at[1]}{days * day_s + float(at[2]):.3f}", TRANSFER)
+
+    jumped = tcptrace_lab.analyze(packets.capture(tmp_path / "25.pcap", late(25)))
+    assert [reason["name"] for reason in jumped.capture["trust"]["reasons"]] == ["clock_jump"]
+    assert jumped.capture["trust"]["verdict"] == "poor"
+    assert [one.id for one in jumped.findings] == ["clock"]
+    assert verdict.sentence(jumped).startswith("The clock of this capture jumped")
+    assert trusted_text(tmp_path, late(23)).verdict == "good"
+    other = TRANSFER.replace("    0.", f"    {30 * day_s}.").replace("C > S", "D > S").replace("S > C", "S > D")
+    assert trusted_text(tmp_path, f"{TRANSFER}host D 10.0.0.9:50000\n{other}").verdict == "good"

@@ -508,7 +508,7 @@ def dialogue(rounds: int) -> str:
 
 def test_the_longest_round_trip_is_never_told_to_be_shorter_than_the_shortest(tmp_path: Path) -> None:
     """At the client the ACKs of the server's data take no time; the way to the server and back, 20 ms, is a part of its round trips."""
-    found = judged_text(tmp_path, dialogue(30))
+    found = judged_text(tmp_path, dialogue(15))
     told = {one.from_client: one.mechanism for one in advised(found).findings if one.id == "network-limited"}
     assert told[False].endswith("The RTT was at least 20 ms.")
 

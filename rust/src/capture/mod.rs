@@ -9,6 +9,7 @@ mod blocks;
 mod bytes;
 mod compressed;
 mod erf;
+mod granularity;
 mod merge;
 mod notes;
 mod pcap;
@@ -25,6 +26,7 @@ use std::io::Read;
 
 use crate::error::{CaptureError, ErrorKind, Problem};
 use blocks::BLOCK_BYTES;
+pub use granularity::Granularity;
 use merge::Merge;
 use progress::Counted;
 pub use progress::Progress;

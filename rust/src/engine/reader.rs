@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::pipe::Spread;
 use super::summary::Summary;
-use crate::capture::{Capture, LinkType};
+use crate::capture::{Capture, Granularity, LinkType};
 use crate::error::{CaptureError, Problem};
 use crate::flows::Only;
 use crate::wire::{self, Dissector, Packet, Stop};
@@ -25,6 +25,7 @@ pub(super) struct FrameReader {
     /// Errors that ended a file early.
     ends: Vec<Problem>,
     previous_ts_ns: Option<i64>,
+    granularity: Granularity,
     /// Link type of the last frames, and how many consecutive frames had it.
     linked: (Option<LinkType>, u64),
 }
@@ -39,6 +40,7 @@ impl FrameReader {
             stops: Vec::new(),
             ends: Vec::new(),
             previous_ts_ns: None,
+            granularity: Granularity::default(),
             linked: (None, 0),
         }
     }
@@ -71,8 +73,14 @@ impl FrameReader {
         if let Some(ts_ns) = frame.ts_ns {
             summary.first_ts_ns = Some(summary.first_ts_ns.map_or(ts_ns, |first| first.min(ts_ns)));
             summary.last_ts_ns = Some(summary.last_ts_ns.map_or(ts_ns, |last| last.max(ts_ns)));
-            summary.clock_steps += u64::from(self.previous_ts_ns.is_some_and(|previous| ts_ns < previous));
-            self.previous_ts_ns = frame.ts_ns;
+            if let Some(previous) = self.previous_ts_ns.replace(ts_ns) {
+                let step_ns = ts_ns.saturating_sub(previous);
+                self.granularity.take(step_ns);
+                if step_ns < 0 {
+                    summary.clock_steps += 1;
+                    summary.largest_step_back_ns = summary.largest_step_back_ns.max(step_ns.saturating_neg());
+                }
+            }
         }
         summary.snaplen_cut += u64::from((frame.data.len() as u64) < u64::from(frame.original_bytes));
         match frame.link_type {
@@ -131,7 +139,8 @@ impl FrameReader {
             loses_data: true,
         }));
         problems.extend(self.stops.into_iter().map(|(_, problem)| problem));
-        Summary { capture: self.capture.info(), problems, ..self.summary }
+        let tick_ns = self.granularity.tick_ns();
+        Summary { capture: self.capture.info(), problems, tick_ns, ..self.summary }
     }
 }
 

@@ -28,6 +28,10 @@ pub struct Summary {
     pub snaplen_cut: u64,
     /// Frames whose time is before that of the previous frame.
     pub clock_steps: u64,
+    /// The largest of these steps back.
+    pub largest_step_back_ns: i64,
+    /// The tick of the clock, if it is coarser than the files say.
+    pub tick_ns: Option<i64>,
     /// Problems that did not stop the pass.
     pub problems: Vec<Problem>,
 }

@@ -4,6 +4,7 @@ use super::handshake::{Handshake, guess_client};
 use super::rows::{ClientKnownBy, ClosedBy, ConnectionRow, Place, SegmentRow, SegmentSink};
 use super::times::Times;
 use crate::accounts::{self, AccountedDirection, Accounts, Channels, DirectionAccount, line_of};
+use crate::capture::Granularity;
 use crate::connection::{
     DirectionState, Judged, Predicted, Revisions, Verdict, copied, copy_of, exchange, full_segment_bytes,
     settle_window_scales,
@@ -25,6 +26,7 @@ pub(super) struct Connection {
     pub(super) last_frame: u64,
     pub(super) first_ts_ns: Nullable,
     pub(super) last_ts_ns: Nullable,
+    granularity: Granularity,
     pub(super) handshake: Handshake,
     pub(super) channels: Channels,
     pub(super) client: DirectionState,
@@ -49,6 +51,7 @@ impl Connection {
             last_frame: segment.frame,
             first_ts_ns: segment.ts_ns.into(),
             last_ts_ns: segment.ts_ns.into(),
+            granularity: Granularity::default(),
             handshake: Handshake::default(),
             channels: Channels::default(),
             client: DirectionState::default(),
@@ -110,6 +113,11 @@ impl Connection {
             self.first_frame = self.first_frame.min(segment.frame);
             self.last_frame = self.last_frame.max(segment.frame);
             self.first_ts_ns = self.first_ts_ns.earlier(segment.ts_ns.into());
+            if let Some(step_ns) = Nullable::from(segment.ts_ns).since(self.last_ts_ns).get()
+                && segment.frame != self.first_frame
+            {
+                self.granularity.take(step_ns);
+            }
         }
         self.last_ts_ns = self.last_ts_ns.later(segment.ts_ns.into());
         let place = Place { conn: self.number, from_client };
@@ -206,6 +214,7 @@ impl Connection {
             last_frame: self.last_frame,
             first_ts_ns: self.first_ts_ns,
             last_ts_ns: self.last_ts_ns,
+            tick_ns: self.granularity.tick_ns(),
             syn_to_synack_ns: self.handshake.synack_ts_ns.since(self.handshake.syn_ts_ns),
             synack_to_ack_ns: self.handshake.ack_ts_ns.since(self.handshake.synack_ts_ns),
             line: directions.iter().zip(&counts).find_map(|(figures, counts)| line_of(figures, counts)),

@@ -181,6 +181,8 @@ pub struct ConnectionRow {
     pub last_frame: u64,
     pub first_ts_ns: Nullable,
     pub last_ts_ns: Nullable,
+    /// The tick of the capture's clock, if it is coarse.
+    pub tick_ns: Option<i64>,
     pub syn_to_synack_ns: Nullable,
     pub synack_to_ack_ns: Nullable,
     pub line: Option<Line>,

@@ -56,6 +56,9 @@ pub const LONGEST_PATH_NS: i64 = 1_500_000_000;
 /// Minimum number of ACKs for a valid rate of drained queues (a heuristic).
 const LEAST_RATE_SAMPLES: i64 = 10;
 
+/// Two times are apart if the capture's clock ticked so often between them: one tick may be all of the difference.
+const TICKS: i64 = 2;
+
 /// The facts of one direction. "Sender" is the host that sends its data; "receiver" is the peer. Fields in `*_ns` are
 /// nanoseconds.
 #[derive(Clone, Debug, Default)]
@@ -108,6 +111,8 @@ pub struct DirectionFacts {
     pub tick_ns: Option<i64>,
     pub totals: SenderTotals,
     pub drained: Option<Drained>,
+    /// What the capture's clock hides: two ticks of a coarse clock; 0 for a fine one.
+    pub blurred_ns: i64,
     /// The causal window: an ACK may have caused a departure that follows within this time.
     pub causal_window_ns: i64,
     /// Allowance for jitter of the path; 0 in a capture at the sender.
@@ -163,7 +168,8 @@ fn turnaround_ns(row: &ConnectionRow, side: usize) -> Option<i64> {
     let other = 1 - side;
     let reaction = row.behaviours.get(side)?.reaction.min_ns.get();
     let rtt = &row.counts.get(other)?.rtt;
-    let answered = [reaction, rtt.min_ns()].into_iter().flatten().min();
+    let tick_ns = row.tick_ns.unwrap_or(0);
+    let answered = [reaction, rtt.min_ns()].into_iter().flatten().min().filter(|ns| *ns >= tick_ns);
     let too_late_alone = rtt.samples == 1 && answered.is_some_and(|ns| ns > LONGEST_PATH_NS);
     if is_unasked(row, side) && is_on_the_link(row, side) {
         return Some(0);
@@ -251,7 +257,7 @@ impl DirectionFacts {
             from_client,
             first_ts_ns,
             last_ts_ns,
-            rtt_min_ns: counts.rtt.min_ns(),
+            rtt_min_ns: counts.rtt.min_ns().filter(|ns| *ns >= row.tick_ns.unwrap_or(0)),
             rtt_max_ns: counts.rtt.max_ns(),
             near_sender,
             near_receiver: !near_sender && !sender_unplaced && at_receiver && other_bound.is_some(),
@@ -286,6 +292,7 @@ impl DirectionFacts {
                 .filter(|drained| i64::from(drained.samples) >= LEAST_RATE_SAMPLES && drained.bytes > 0)
                 .map(|drained| Drained { bytes: drained.bytes, ns: drained.ns }),
             unsteady_ns: if near_sender { 0 } else { at_least(CAUSAL_NS, CAUSAL_SHARE_NEAR, rtt_ns) },
+            blurred_ns: TICKS.saturating_mul(row.tick_ns.unwrap_or(0)),
             burst_ns: at_least(BURST_NS, BURST_SHARE, rtt_ns),
             queue_ns: (QUEUE_SHARE * rtt_ns as f64) as i64 + NS_PER_MS,
             paces: i64::from(totals.paced_bursts) >= PACED_BURSTS && !old,
@@ -299,7 +306,7 @@ impl DirectionFacts {
             ..Self::default()
         };
         direction.only_late = !near_sender && direction.nothing_lost && direction.out_of_order_segments == 0;
-        direction.causal_window_ns = at_least(CAUSAL_NS, direction.causal_share(), rtt_ns);
+        direction.causal_window_ns = at_least(CAUSAL_NS, direction.causal_share(), rtt_ns).max(direction.blurred_ns);
         let smss_bytes = row.full_segment_bytes.map(i64::from);
         direction.rounded_bytes = direction.rounded_bytes(smss_bytes);
         direction.settle_pace();
@@ -350,6 +357,9 @@ impl DirectionFacts {
         let segments = i64::from(totals.steady_segments);
         self.comes_steadily =
             segments >= STEADY_SEGMENTS && self.tick_ns.is_none() && (self.near_sender || unlike_round_trip);
+        let shown = |pace_ns: Nullable| pace_ns.get().is_none_or(|ns| ns >= self.blurred_ns);
+        self.comes_steadily &= shown(totals.steady_ns);
+        self.paces &= shown(totals.paced_ns);
         self.comes_by_size &= segments as f64 >= STEADY_SHARE * f64::from(totals.followed_segments);
     }
 

@@ -28,12 +28,22 @@ fn verdict(wait: &Evidence<'_>) -> Verdict {
     let opened_ago_ns = first.and_then(|first| first.opened_ago_ns);
     // A gate that opened with the departure owns the whole wait.
     let then = opened_ago_ns.filter(|ns| *ns > 0).and_then(|_| gates::closed_to_the_end(wait));
-    let missing = wait.bytes_are_missing();
+    let hidden = wait.bytes_are_missing() || (is_blurred(wait) && !first.is_some_and(is_proved));
     let (cause, confidence) = match first {
-        _ if missing => (Some(Cause::Unknown), Confidence::Possible),
+        _ if hidden => (Some(Cause::Unknown), Confidence::Possible),
         Some(Closed { cause, confidence, .. }) => (Some(cause), confidence),
         None if wait.answer_may_be_lost() => (None, Confidence::Possible),
         None => (None, Confidence::Consistent),
     };
     Verdict { cause, confidence, opened_ago_ns, then: then.map(|then| then.cause) }
+}
+
+/// The wait is shorter than two ticks of a coarse clock. How long it was, what happened at its end and what did not is
+/// unknown then; only what needs no clock is proved.
+fn is_blurred(wait: &Evidence<'_>) -> bool {
+    wait.wait_ns < wait.direction.blurred_ns
+}
+
+fn is_proved(closed: Closed) -> bool {
+    closed.confidence == Confidence::Proved
 }

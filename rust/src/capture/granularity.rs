@@ -1,0 +1,122 @@
+//! The real granularity of a clock, from the timestamps that it gave.
+//!
+//! A file may promise microseconds while the host that wrote it read a clock that ticks every 10 ms. Then packets of one
+//! tick have equal times, and all other steps from packet to packet are multiples of a tick.
+
+/// A granularity below this hides nothing: causes act within 1 ms, and bursts within 20 µs.
+const LEAST_NS: i64 = 100_000;
+/// Minimum number of steps that are multiples of the tick. By chance, a quarter of all steps is.
+const LEAST_STEPS: u32 = 20;
+/// A step is a multiple if it differs from one by at most 1/8 of the tick.
+const TOLERANCE: i64 = 8;
+/// Steps of this many ticks or more show nothing: two clocks drift apart meanwhile.
+const LONGEST_STEP: i64 = 16;
+/// At most one in so many steps may be no multiple.
+const FEW: u32 = 20;
+
+/// Steps from one timestamp to the next.
+#[derive(Clone, Copy, Debug)]
+pub struct Granularity {
+    /// The shortest step, except for backward ones.
+    least_ns: i64,
+    /// Steps that are multiples of it, steps that are not, and equal times, since that step.
+    multiples: u32,
+    others: u32,
+    equal: u32,
+}
+
+impl Default for Granularity {
+    fn default() -> Self {
+        Self { least_ns: i64::MAX, multiples: 0, others: 0, equal: 0 }
+    }
+}
+
+impl Granularity {
+    /// Takes the time from one packet to the next.
+    #[inline]
+    pub fn take(&mut self, step_ns: i64) {
+        if self.least_ns >= LEAST_NS {
+            self.take_coarse(step_ns);
+        }
+    }
+
+    fn take_coarse(&mut self, step_ns: i64) {
+        let (tick_ns, error_ns) = (self.least_ns, self.least_ns / TOLERANCE);
+        if step_ns == 0 {
+            self.equal = self.equal.saturating_add(1);
+        } else if (1..tick_ns - error_ns).contains(&step_ns) {
+            *self = Self { least_ns: step_ns, multiples: 1, ..Self::default() };
+        } else if step_ns > 0 && step_ns / LONGEST_STEP < tick_ns {
+            let off_ns = (step_ns + error_ns) % tick_ns;
+            let count = if off_ns <= 2 * error_ns { &mut self.multiples } else { &mut self.others };
+            *count = count.saturating_add(1);
+        }
+    }
+
+    /// The tick; `None` if the clock is as fine as any, or if too few steps show it. At least as many packets as there
+    /// are steps must have the time of the packet before: where no two packets meet in one tick, the tick hides nothing.
+    #[must_use]
+    pub fn tick_ns(&self) -> Option<i64> {
+        let coarse = self.least_ns >= LEAST_NS
+            && self.multiples >= LEAST_STEPS
+            && self.others.saturating_mul(FEW) <= self.multiples
+            && self.equal >= self.multiples.saturating_add(self.others);
+        coarse.then_some(self.least_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(times_ns: impl IntoIterator<Item = i64>) -> Option<i64> {
+        let mut granularity = Granularity::default();
+        let mut previous = None;
+        for ts_ns in times_ns {
+            if let Some(previous) = previous.replace(ts_ns) {
+                granularity.take(ts_ns - previous);
+            }
+        }
+        granularity.tick_ns()
+    }
+
+    const MS: i64 = 1_000_000;
+
+    /// A time every 0.7 ms with some variation, as a clock shows it that ticks every `tick_ns`.
+    fn shown(tick_ns: i64) -> impl Iterator<Item = i64> {
+        (0..1_000_i64).map(move |at| (at * 700_000 + at * at % 7_919 * 97) / tick_ns * tick_ns)
+    }
+
+    #[test]
+    fn a_clock_that_ticks_every_10_ms_or_4_ms_is_known_by_its_steps() {
+        assert_eq!(of(shown(10 * MS)), Some(10 * MS));
+        assert_eq!(of(shown(4 * MS)), Some(4 * MS));
+    }
+
+    #[test]
+    fn ticks_may_vary_a_little() {
+        let uneven = shown(10 * MS).map(|ts_ns| ts_ns + ts_ns / (10 * MS) % 3 * 100_000);
+        assert!(of(uneven).is_some_and(|tick_ns| (9 * MS..=11 * MS).contains(&tick_ns)));
+    }
+
+    #[test]
+    fn a_fine_clock_has_none() {
+        assert_eq!(of(shown(1_000)), None);
+        assert_eq!(of(shown(1)), None);
+    }
+
+    #[test]
+    fn even_traffic_is_no_coarse_clock_if_no_two_packets_meet() {
+        assert_eq!(of((0..1_000).map(|at| at * 20 * MS)), None);
+    }
+
+    #[test]
+    fn pairs_at_uneven_times_are_no_coarse_clock() {
+        assert_eq!(of((0..1_000_i64).map(|at| at / 2 * 20 * MS + at / 2 * (at / 2) % 7_919 * 1_000)), None);
+    }
+
+    #[test]
+    fn a_few_steps_show_nothing() {
+        assert_eq!(of(shown(10 * MS).take(100)), None);
+    }
+}

@@ -1,6 +1,6 @@
-"""The command line: one file per command, each with its options and one call; `program` puts them together.
+"""The command line: one file per command, each with its options and one call. `program` combines them.
 
-Here is only the way in: from its first line on an interrupt ends the program quietly (`interrupts`), while the libraries load, too.
+This module is the entry point. An interrupt ends the process without a traceback (`interrupts`), even while libraries are imported.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ def main() -> None:
 
 
 def _end(code: int) -> NoReturn:
-    """End the process without taking the interpreter apart, which takes a tenth of the time of a small capture: the system frees all."""
+    """End the process without finalizing the interpreter, which would take a tenth of the time for a small capture."""
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError):  # nobody reads it any more, or it was closed
+        with contextlib.suppress(OSError, ValueError):  # the reader has gone, or the stream was closed
             stream.flush()
     os._exit(code)
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command and return its exit code; nothing is raised."""
+    """Run one command and return its exit code. Raises nothing."""
     from tcptrace_lab.cli import program  # noqa: PLC0415  (Typer: a tenth of a second, in which an interrupt may come)
 
     return program.run(arguments)

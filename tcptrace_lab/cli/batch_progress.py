@@ -1,4 +1,4 @@
-"""How a batch goes, for people: a line that moves on a terminal, plain lines elsewhere."""
+"""Progress of a batch: a display on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from tcptrace_lab.archive.work.task import Result
 
 LINE_S = 10.0
-"""Time between plain lines."""
+"""Interval between plain lines."""
 
 
 class Shown:
-    """Counts tasks, and says how they go; nothing at all if `quiet`."""
+    """Counts tasks and shows progress; shows nothing if `quiet`."""
 
     def __init__(self, display: Progress | None, *, quiet: bool) -> None:
-        """With a display, or with lines."""
+        """Choose the display or plain lines."""
         self._display = display
         self._quiet = quiet
         self._task = None if display is None else display.add_task("", total=None, visible=False)
@@ -34,14 +34,14 @@ class Shown:
         self._began = self._last_line_s = time.monotonic()
 
     def doing(self, what: str, total: int) -> None:
-        """Something else begins, of so many tasks."""
+        """Begin another kind of work with this number of tasks."""
         self._what, self._total, self._count, self._bytes = what, total, 0, 0
         self._began = self._last_line_s = time.monotonic()
         if self._display is not None and self._task is not None:
             self._display.reset(self._task, total=total or None, description=what, visible=True)
 
     def done(self, result: Result) -> None:
-        """A task is done."""
+        """Count a finished task."""
         self._count += 1
         self._bytes += result.size_bytes
         self._failed += isinstance(result, Done) and result.state in {"failed", "lost"}
@@ -51,13 +51,13 @@ class Shown:
             self._line()
 
     def share(self, share: float) -> None:
-        """Of what goes on now."""
+        """Share of the current work that is done."""
         if self._display is not None and self._task is not None:
             self._display.update(self._task, total=1.0, completed=share, description=self._what)
 
     @property
     def text(self) -> str:
-        """Done, failed, rate and time left, in words."""
+        """Text with the numbers done and failed, the rate, and the time left."""
         from tcptrace_lab.text.numbers import NS_PER_S, duration, size  # noqa: PLC0415
 
         passed_s = max(time.monotonic() - self._began, 1e-6)
@@ -75,7 +75,7 @@ class Shown:
 
 @contextmanager
 def shown(*, quiet: bool) -> Iterator[Shown]:
-    """Show how a batch goes while the block runs."""
+    """Show the progress of a batch while the block runs."""
     if quiet or not sys.stderr.isatty():
         yield Shown(None, quiet=quiet)
         return

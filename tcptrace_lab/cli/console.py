@@ -1,4 +1,4 @@
-"""Where tables and words for people go: stderr, as wide as it is on a terminal, 80 columns and plain elsewhere."""
+"""Output for people: stderr, in the width of the terminal, or plain in 80 columns elsewhere."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 FALLBACK_WIDTH = 80
-"""Columns where stderr is no terminal."""
+"""Width if stderr is not a terminal."""
 
 
 def console() -> Console:
@@ -17,5 +17,5 @@ def console() -> Console:
 
 
 def plain_table() -> Table:
-    """A table without lines, whose columns stand one blank apart."""
+    """A table without rules; columns are separated by one blank."""
     return Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, collapse_padding=True)

@@ -1,6 +1,6 @@
-"""What help, the man page and the docs say of each command beside its options: one line, and examples that can be typed as they stand.
+"""Text on each command in help, man page and docs, apart from options: one line, and examples that run as written.
 
-A new command gets its entry here; a test holds that each has one.
+Every command needs an entry here; a test checks that.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typer.models import CommandInfo
 
 WIDTH = 78
-"""Columns of an example: help indents it by two."""
+"""Maximum width of an example; help indents it by two."""
 
 
 class Guide(NamedTuple):
@@ -22,7 +22,7 @@ class Guide(NamedTuple):
 
     Attributes:
         short: its line in the list of commands.
-        examples: what can be typed, and what it does.
+        examples: command line and its effect.
     """
 
     short: str
@@ -48,7 +48,7 @@ GUIDES = {
     ),
     "annotate": Guide(
         "Write a copy for Wireshark with findings as comments.",
-        (("tcptrace-lab annotate slow.pcap -o told.pcapng && wireshark told.pcapng", "each finding is a comment on its frames"),),
+        (("tcptrace-lab annotate slow.pcap -o commented.pcapng && wireshark commented.pcapng", "each finding is a comment on its frames"),),
     ),
     "archive": Guide("Query archives of many captures.", ()),
     "archive gc": Guide(
@@ -166,11 +166,11 @@ GUIDES = {
         (("tcptrace-lab verify slow.pcapng --json differences.json", "each difference explained"),),
     ),
 }
-"""By what is typed."""
+"""By command name, with its group."""
 
 
 def tell(app: typer.Typer) -> None:
-    """Give the commands of `app` their lines and examples."""
+    """Set the help line and the examples of each command of `app`."""
     for name, command in commands(app):
         guide = GUIDES.get(name)
         if guide is not None:
@@ -179,7 +179,7 @@ def tell(app: typer.Typer) -> None:
 
 
 def commands(app: typer.Typer, before: str = "") -> Iterator[tuple[str, CommandInfo]]:
-    """What is typed for each command, and what Typer knows of it."""
+    """Name (with its group) and Typer's information of each command."""
     for command in app.registered_commands:
         own = command.name or getattr(command.callback, "__name__", "").replace("_", "-")
         yield f"{before}{own}", command
@@ -189,7 +189,7 @@ def commands(app: typer.Typer, before: str = "") -> Iterator[tuple[str, CommandI
 
 
 def epilog(guide: Guide) -> str:
-    """The examples, each below what it does; empty without any."""
+    """The examples, each below its effect; empty without any."""
     if not guide.examples:
         return ""
     lines = "\n".join(f"  # {words}\n  {command}" for command, words in guide.examples)

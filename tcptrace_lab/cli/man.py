@@ -1,4 +1,4 @@
-"""The man page, made of the same words as `--help`: `python -m tcptrace_lab.cli.man > tcptrace-lab.1`."""
+"""The man page, made of the texts of `--help`: `python -m tcptrace_lab.cli.man > tcptrace-lab.1`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _TYPE = re.compile(r" <(list\[)?str\]?>")
 
 
 def page() -> str:
-    """The whole, in the language of man(7)."""
+    """The page as roff with the macros of man(7)."""
     return "\n".join(_lines()) + "\n"
 
 
@@ -76,7 +76,7 @@ def _lines() -> Iterator[str]:
 
 
 def _commands(group: Any, before: str = "") -> Iterator[tuple[str, Any]]:  # noqa: ANN401  (Typer's own classes)
-    """Every command that can be run, by what is typed for it, in the order of help."""
+    """Every command by its name (with its group), in the order of help."""
     for name, command in sorted(group.commands.items()):
         if hasattr(command, "commands"):
             yield from _commands(command, f"{before}{name} ")
@@ -89,7 +89,7 @@ def _context(command: Any, name: str) -> Any:  # noqa: ANN401
 
 
 def _options(command: Any, name: str) -> Iterator[str]:  # noqa: ANN401
-    """Each argument and option with what help says of it."""
+    """Each argument and option with its help text."""
     context = _context(command, name)
     for parameter in command.get_params(context):
         record = parameter.get_help_record(context)
@@ -122,12 +122,12 @@ def _examples(name: str) -> Iterator[str]:
 
 
 def _plain(words: str) -> str:
-    """Without the signs that Typer puts around names of arguments, and their types: `{FILE}...` → `FILE...`."""
+    """Remove the brackets and types that Typer adds to names of arguments: `{FILE}...` → `FILE...`."""
     return _TYPE.sub("", words.replace("{", "").replace("}", "").replace("[[", "[").replace("]]", "]"))
 
 
 def _text(words: str) -> str:
-    """`words` as roff shows them as they are: its escape, hyphens that can be copied, and no request at the begin of a line."""
+    """Escape `words` for roff: backslashes, hyphens (so that they can be copied), and dots at the start of a line."""
     escaped = words.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq").replace("^", "\\(ha").replace("~", "\\(ti")
     return _COMMENT.sub(r"\\&\1", escaped)
 

@@ -1,6 +1,6 @@
-"""Words on the command line that need no conversion are taken as they are.
+"""Skip Typer's conversion of parameters that are plain strings.
 
-Typer converts every parameter through pydantic, which takes longer to import than the engine. Most parameters are words or are not given.
+Typer converts every parameter with pydantic, which takes longer to import than the engine. Most parameters are strings or not given.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _OnDemand(RuntimeParam):
-    """A parameter that Typer converts only if it is given and is not just words."""
+    """A parameter that Typer converts only if it is given and not a plain string."""
 
     descriptor: TypeDescriptor
 
@@ -32,7 +32,7 @@ class _OnDemand(RuntimeParam):
 
 
 def convert_on_demand(command: Command) -> None:
-    """Have a command, and those in it, convert their parameters only where that is needed."""
+    """Make a command, and the commands of a group, convert parameters only if needed."""
     parameters: list[Any] = command.get_params(Context(command))  # with --help
     for parameter in parameters:
         descriptor = parameter.type_descriptor

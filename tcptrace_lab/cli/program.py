@@ -1,7 +1,7 @@
-"""The program as a whole: its commands, what it exits with, and how errors are told.
+"""The program: its commands, exit codes, and the output of errors.
 
-Every error is one line on stderr, `tcptrace-lab: <what>: <where>; <what to do>`; `--debug` adds the traceback. Exit codes are told in
-`errors`.
+Every error is one line on stderr, `tcptrace-lab: <what>: <where>; <what to do>`; `--debug` adds the traceback. `errors` lists the
+exit codes.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 COMMANDS = ("analyze", "annotate", "batch", "capture", "compare", "export", "predict", "simulate", "verify")
-"""Commands, each a function in the module of its name."""
+"""Commands: each is a function in the module of the same name."""
 
 GROUPS = ("archive", "replay", "lab")
-"""Groups of commands, each the `app` of the module of its name."""
+"""Groups of commands: each is the `app` of the module of the same name."""
 
 COMPLETION = "_TCPTRACE_LAB_COMPLETE"
-"""In the environment, it asks for the words with which a shell completes a line; Typer names it after the program."""
+"""Environment variable with which a shell requests completions; Typer derives its name from the program's."""
 
 
 def _tell_version(asked: bool) -> None:  # noqa: FBT001  (Typer passes flags by position)
@@ -43,7 +43,7 @@ def _tell_version(asked: bool) -> None:  # noqa: FBT001  (Typer passes flags by 
 
 
 class Shell(StrEnum):
-    """Whose completion can be shown."""
+    """Shells whose completion script can be shown."""
 
     BASH = "bash"
     ZSH = "zsh"
@@ -65,18 +65,18 @@ def _program(
         typer.Option("--show-completion", callback=_show_completion, is_eager=True, help="Print the completion script for this shell."),
     ] = None,
 ) -> None:
-    """Options that stand before a command."""
+    """Options before a command."""
 
 
 def app(names: Iterable[str] = (*COMMANDS, *GROUPS)) -> typer.Typer:
-    """The program with these commands and groups. Only their modules are imported."""
+    """Return the program with these commands and groups. Only their modules are imported."""
     program = typer.Typer(
         name=PROGRAM,
         help="Find out from packet captures where the time of slow TCP transfers went, and what to change.",
         epilog="Exit codes: 0 done, 1 finding at or above --fail-on, 2 usage, 3 not a capture or unreadable, "
         "4 partly read, 5 a tool is missing, 70 internal error.",
-        rich_markup_mode=None,  # plain help: Rich would take longer to import than all the rest
-        add_completion=False,  # it would write into the files that a shell reads at its start; `--show-completion` shows what to put there
+        rich_markup_mode=None,  # plain help: importing Rich would take longer than everything else
+        add_completion=False,  # --install-completion would edit the shell's startup files; `--show-completion` prints the text for them
         pretty_exceptions_enable=False,
     )
     program.callback()(_program)
@@ -91,14 +91,14 @@ def app(names: Iterable[str] = (*COMMANDS, *GROUPS)) -> typer.Typer:
 
 
 def _called(arguments: Sequence[str]) -> tuple[str, ...]:
-    """The command that `arguments` call; all commands where they ask for help or for a shell's completion, or name none."""
+    """Return the command that `arguments` name; all commands for help, for completion, or if they name none."""
     all_commands = (*COMMANDS, *GROUPS)
     first = arguments[0] if arguments and COMPLETION not in os.environ else ""
     return (first,) if first in all_commands else all_commands
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command and return its exit code; nothing is raised."""
+    """Run one command and return its exit code. Raises nothing."""
     if COMPLETION in os.environ:
         from typer._completion_classes import completion_init  # noqa: PLC0415  (only shells ask for it)
 
@@ -108,7 +108,7 @@ def run(arguments: Sequence[str]) -> int:
         convert_on_demand(command)
         code: int | None = command(args=list(arguments), prog_name=PROGRAM, standalone_mode=False)
         sys.stdout.flush()
-    except SystemExit as done:  # Typer ends so in this mode after the words for a shell's completion, and when a pipe breaks
+    except SystemExit as done:  # Typer exits this way after printing completions, and for a broken pipe
         return int(done.code or 0) if COMPLETION in os.environ else _reader_gone()
     except BrokenPipeError:
         return _reader_gone()
@@ -120,11 +120,11 @@ def run(arguments: Sequence[str]) -> int:
 
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""What the system says if standard output is a file that cannot grow. All other outputs have errors of their own (`output`)."""
+"""Error numbers if standard output is a file that cannot grow. Other outputs raise errors of their own (`output`)."""
 
 
 def _report_error(error: BaseException, *, debug: bool) -> int:
-    """Say what went wrong, in one line; return the exit code."""
+    """Print the error in one line and return its exit code."""
     if debug:
         import traceback  # noqa: PLC0415
 
@@ -143,7 +143,7 @@ def _report_error(error: BaseException, *, debug: bool) -> int:
 
 
 def _report_usage_error(error: typer.TyperException) -> int:
-    """Say what is wrong with the options, or, where a group of commands was named alone, which there are: the error holds its help."""
+    """Print a usage error. For a group without a command, the error contains the group's help."""
     words = error.format_message()
     if words.lstrip().startswith("Usage:"):
         typer.echo(words, err=True)
@@ -160,17 +160,17 @@ _PLAIN = (
     (re.compile(r"Input should be greater than or equal to (\S+)"), r"it must be \1 or more"),
     (re.compile(r"Input should be less than or equal to (\S+)"), r"it must be \1 or less"),
 )
-"""Words of the library that reads options, and ours."""
+"""Messages of the option parser, and our texts for them."""
 
 
 def plain(message: str) -> str:
-    """What is wrong with an option, without the words of the library that found it."""
+    """Return the message of a usage error in our words."""
     for words, ours in _PLAIN:
         message = words.sub(ours, message)
     return message
 
 
 def _reader_gone() -> int:
-    """Nobody reads our output any more: end quietly, and let the interpreter's last flush go nowhere."""
+    """The reader of our output has gone: exit quietly, with stdout redirected so that the final flush succeeds."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return errors.EXIT_BROKEN_PIPE

@@ -1,6 +1,6 @@
-"""What people see: one-line errors, notes, progress, tables. All of it goes to stderr; stdout is for results.
+"""Output for people: one-line errors, notes, progress. It goes to stderr; stdout is for results.
 
-Text from outside is shown with its control characters spelled out (`escape.printable`), so that no capture or file name can drive the
+Control characters in text from outside are escaped (`escape.printable`), so that no capture or file name can control the
 terminal.
 """
 
@@ -24,25 +24,25 @@ if TYPE_CHECKING:
 PROGRAM = "tcptrace-lab"
 
 PATIENCE_S = 1.0
-"""Work that takes longer than this shows that it goes on (the design's bound), and for so long before its pace is told."""
+"""Work that takes longer shows its progress, with its rate."""
 
 LEAST_SHARE = 0.01
-"""From here on the time that is left is told: the share of less says little."""
+"""Minimum share that is done before the remaining time is estimated."""
 
 FILE_WIDTH = 14
-"""Characters of a file's name that are shown beside the bar."""
+"""Maximum length of a file name beside the progress bar."""
 
 
 def say(message: str) -> None:
-    """One line on stderr, under the program's name."""
+    """Print one line to stderr, with the program's name before it."""
     print(f"{PROGRAM}: {printable(message)}", file=sys.stderr, flush=True)  # noqa: T201  (this is where words leave the program)
 
 
 class Activity:
-    """Shows on stderr what goes on, from one second on; see `activity`."""
+    """Shows progress on stderr after one second; see `activity`."""
 
     def __init__(self, words: str, clock: Callable[[], float] = time.monotonic) -> None:
-        """Begin with `words`; `clock` counts seconds."""
+        """`words` describe the first step; `clock` returns seconds."""
         self._words = words
         self._clock = clock
         self._began_s = clock()
@@ -51,46 +51,46 @@ class Activity:
         self._file = ""
         self._display: Progress | None = None
         self._task: TaskID | None = None
-        self._lock = threading.RLock()  # an interrupt takes the display away, whatever the main thread was doing with it
+        self._lock = threading.RLock()  # an interrupt removes the display at any point of the main thread
         self._over = False
         self._timer = threading.Timer(PATIENCE_S, self._show)
         self._timer.daemon = True
 
     def segments(self, count: int, share: float | None) -> None:
-        """So many segments are read, and such a share of the files, if it is known."""
+        """Report the number of segments read, and the share of the files, if known."""
         self.doing("segments read", share, count)
 
     def datagrams(self, count: int, share: float | None) -> None:
-        """So many datagrams are read, and such a share of the files, if it is known."""
+        """Report the number of datagrams read, and the share of the files, if known."""
         self.doing("datagrams read", share, count)
 
     def connections(self, count: int) -> None:
-        """So many connections are written as JSON."""
+        """Report the number of connections written as JSON."""
         self.doing("connections written as JSON", count=count)
 
     def compared(self, count: int) -> None:
-        """So many segments are compared."""
+        """Report the number of segments compared."""
         self.doing("segments compared", count=count)
 
     def next_file(self, name: str) -> None:
-        """What comes is about this one of several files."""
+        """Name the file, of several, that is read next."""
         self._file = f"{name if len(name) <= FILE_WIDTH else name[: FILE_WIDTH - 1] + '…'}: "
         self.doing("reading")
 
     def doing(self, words: str, share: float | None = None, count: int | None = None) -> None:
-        """`words` goes on now, of which `share` (0 to 1) is done, if that is known, and `count` of what they name."""
+        """Report the current step (`words`), its `share` done (0 to 1, if known), and the `count` of its items."""
         with self._lock:
             if words != self._words or (count or 0) < (self._count or 0):
                 self._began_s = self._clock()
             self._words, self._share, self._count = words, share, count
             if self._display is not None and self._task is not None:
                 self._display.update(self._task, description=self.text, completed=share or 0.0)
-                # `update` takes no total of None for one.
+                # `update` ignores a total of None
                 self._display.tasks[0].total = None if share is None else 1.0
 
     @property
     def text(self) -> str:
-        """What is shown beside the bar: `1,234,567 segments read, 46%, 1.2 M/s, 3 s left`."""
+        """Text beside the bar: `1,234,567 segments read, 46%, 1.2 M/s, 3 s left`."""
         elapsed_s = self._clock() - self._began_s
         parts = [self._words if self._count is None else f"{self._count:,} {self._words}"]
         if self._share is not None:
@@ -102,11 +102,11 @@ class Activity:
         return printable(self._file + ", ".join(parts))
 
     def begin(self) -> None:
-        """Start waiting for the second to pass."""
+        """Start the timer after which the display appears."""
         self._timer.start()
 
     def end(self, patience_s: float = -1) -> None:
-        """Take the display away, if there is one; for so long other threads may go on with it (-1: as long as they need)."""
+        """Remove the display, if there is one. Wait at most this long for other threads that use it (-1: without limit)."""
         self._timer.cancel()
         self._over = True
         if self._lock.acquire(timeout=patience_s):
@@ -141,7 +141,7 @@ def _time_left(left_s: float) -> str:
 
 @contextmanager
 def activity(words: str, *, quiet: bool) -> Iterator[Activity]:
-    """While the block runs, show what it does: only on a terminal, only from one second on, and nothing stays behind."""
+    """Show the progress of the block: only on a terminal, only after one second, and erased at the end."""
     shown = Activity(words)
     if quiet or not sys.stderr.isatty() or os.environ.get("TERM", "") in {"", "dumb"}:
         yield shown

@@ -222,14 +222,14 @@ def _own(connection: Mapping[str, Any], direction: Mapping[str, Any]) -> dict[st
     """
     side = next(side for side, from_client in SIDES.items() if from_client == direction["from_client"])
     (other,) = SIDES.keys() - {side}
-    told = {name: connection[name] for name in _HANDSHAKE}
-    told |= {name: connection[f"{side}_{name}"] for name in _OF_SENDER} | {"max_window_bytes": connection[f"{other}_max_window_bytes"]}
-    told["max_resends"] = told["max_resends"] or 0
-    told["numbered"] = told["missing_segments"] is not None
-    told["answered"] = 2 * connection[f"{other}_data_segments"] >= told["small_held_run"] + told["small_held_over_full"]
-    told["receiver_stack"] = fingerprint.family(connection[f"{other}_syn_options"], connection[f"{other}_syn_ttl"])
+    facts = {name: connection[name] for name in _HANDSHAKE}
+    facts |= {name: connection[f"{side}_{name}"] for name in _OF_SENDER} | {"max_window_bytes": connection[f"{other}_max_window_bytes"]}
+    facts["max_resends"] = facts["max_resends"] or 0
+    facts["numbered"] = facts["missing_segments"] is not None
+    facts["answered"] = 2 * connection[f"{other}_data_segments"] >= facts["small_held_run"] + facts["small_held_over_full"]
+    facts["receiver_stack"] = fingerprint.family(connection[f"{other}_syn_options"], connection[f"{other}_syn_ttl"])
     on_path_ns = rates.on_path_ns(direction, connection[f"{side}_unique_bytes"])
-    return {**direction, **told, "cases": special_cases.of(connection, side), "on_path_ns": on_path_ns}
+    return {**direction, **facts, "cases": special_cases.of(connection, side), "on_path_ns": on_path_ns}
 
 
 def _lost_segments(direction: Mapping[str, Any]) -> int:

@@ -79,7 +79,7 @@ def gain_ns(findings: Sequence[Finding]) -> int | None:
     return min(sum(costs), *bounds) if costs and bounds else sum(costs) if costs else None
 
 
-def mendable_first(findings: Sequence[Finding]) -> list[Finding]:
+def fixable_first(findings: Sequence[Finding]) -> list[Finding]:
     """Sort findings for reading: those that TCP settings cannot fix (`INFO`) last, otherwise in their order."""
     return sorted(findings, key=lambda finding: finding.severity == Severity.INFO)
 

@@ -113,25 +113,25 @@ def _data_time_s(direction: Direction) -> float | None:
     return None if data_ns is None or data_ns < 0 else data_ns / NS_PER_S
 
 
-_SEGMENTS = "counts copies of packets, too, and segments that the link threw away or whose header contradicts itself as its own way of reading them has it"
-_HOLE = "whatever lies below the highest byte seen and is not seen before is out of order for it, resent or not; ours is out of order only if timestamps, IP identifications or the time say so"
+_SEGMENTS = "also counts duplicates, segments that the link discarded, and segments with contradictory headers, by its own reading of them"
+_HOLE = "counts every segment with new bytes below the highest byte seen as out of order, retransmitted or not; ours is out of order only if timestamps, IP IDs or the delay show it"
 _RESENT = f"{_HOLE}; what is sent into a closed window is never resent for it, keepalives with a byte are, and it counts one byte for a SYN or FIN"
-_PROBES = "every segment with data or FIN that comes after a window of 0 is a probe, be it full-sized and on its way already"
+_PROBES = "counts every segment with data or FIN after a zero window as a probe, even a full-sized one that was already in flight"
 _WINDOWS = (
     "once both sides scale, it forgets the windows of the SYNs (ours counts them as advertised) and begins with the first that is not 0"
 )
-_MIN_WINDOW = "passes windows of 0 over, and takes those of SYNs unless both sides scale"
-_MEAN_WINDOW = "divides the sum, with the windows of SYNs unless both sides scale, by all segments, with those that carry no window"
-_IN_FLIGHT = "takes the acknowledgment for the last byte received, so it counts one too many; no FIN; the last ACK even if it is an old one; beyond 2^32 or below 0 it wraps"
-_RTT = "takes samples of segments with which resent ones were acknowledged, and none of data in closed windows; a smallest sample of 0 µs counts as none; cuts to microseconds"
+_MIN_WINDOW = "ignores windows of 0, and counts those of SYNs unless both sides scale"
+_MEAN_WINDOW = "sums the windows, including those of SYNs unless both sides scale, and divides by all segments, including those without a window"
+_IN_FLIGHT = "treats the ACK number as the last byte received, and so counts one byte too many; no FIN; uses the last ACK even if it is old; wraps below 0 and above 2^32"
+_RTT = "samples segments that were ACKed together with retransmitted ones, and no data sent into a closed window; treats a minimum of 0 µs as unset; truncates to microseconds"
 _STDEV = "0 for two samples"
-_FULL_SIZE = "takes a segment of one sequence number (a SYN) for one of 2^32 bytes, so that SYNs push all samples of data out"
-_LAST = "takes no account of what was lost with it"
-_WAITS = "counts bytes that came late as resent; a shortest time of 0 µs counts as none"
-_INITIAL = "0 data has been acknowledged until an ACK of something else than the SYN + 1, so it counts in mid-stream, too"
-_DUPLICATES = "the ACKs that this side *received* (ours are counted where they are sent); takes any repeated ACK with the same window and no data for a duplicate, with nothing outstanding, too"
-_STREAM = "with a RST it takes the last number seen for the FIN's; numbers of data behind the FIN, or of a FIN before the SYN, wrap"
-_DUPS = "same sequence number and IP identification among the last segments: a constant identification (RFC 6864) makes every repeated number a duplicate"
+_FULL_SIZE = "counts a segment of one sequence number (a SYN) as 2^32 bytes, so that SYNs displace all samples of data"
+_LAST = "ignores losses before it"
+_WAITS = "counts late bytes as retransmitted; treats a minimum of 0 µs as unset"
+_INITIAL = "counts until the first ACK of data, even if the capture begins in mid-stream"
+_DUPLICATES = "counts the ACKs that this side *received* (ours: those it sent), and any repeated ACK with an equal window and without data, even if no data is outstanding"
+_STREAM = "with a RST, treats the last sequence number as that of a FIN; wraps for data after the FIN, and for a FIN before the SYN"
+_DUPS = "counts equal sequence numbers with equal IP IDs among the last segments; with a constant IP ID (RFC 6864) every repeated sequence number is a duplicate"
 
 
 def _figures() -> tuple[Figure, ...]:
@@ -143,18 +143,18 @@ def _counts() -> tuple[Figure, ...]:
         _column("total packets", "segments", differs=_SEGMENTS),
         _column("resets sent", "rst_segments"),
         _column("ack pkts sent", "ack_segments", differs=_SEGMENTS),
-        _column("pure acks sent", "pure_acks", differs="none of the segments without the ACK flag"),
+        _column("pure acks sent", "pure_acks", differs="does not count segments without the ACK flag"),
         _column("sack pkts sent", "sack_segments", differs="only segments with the ACK flag"),
         _column(
             "dsack pkts sent",
             "dsack_segments",
-            differs="compares sequence numbers as 64-bit numbers, so that it is wrong about the wrap; two overlapping blocks count as a D-SACK",
+            differs="compares sequence numbers as 64-bit numbers, which is wrong when they wrap; counts two overlapping blocks as a D-SACK",
         ),
         _column("max sack blks/ack", "max_sack_blocks", differs="only of segments with the ACK flag"),
         _column(
             "unique bytes sent",
             "unique_bytes",
-            differs="nothing of what is sent into a closed window; what wraps or comes before the first byte seen is lost to it",
+            differs="ignores bytes sent into a closed window, bytes after a wrap, and bytes before the first one seen",
         ),
         _column("actual data pkts", "data_segments", differs=_SEGMENTS),
         _column("actual data bytes", "payload_bytes", differs=_SEGMENTS),
@@ -175,25 +175,25 @@ def _counts() -> tuple[Figure, ...]:
             "req 1323 ws/ts",
             lambda direction: f"{_yes(direction['window_scale_offered'] is not None)}/{_yes(direction['timestamps'])}",
             ("window_scale_offered", "timestamps"),
-            differs="takes the options of any segment, ours those of the SYN",
+            differs="reads the options of any segment; ours are those of the SYN",
         ),
         Figure(
             "adv_wind_scale",
             "adv wind scale",
             lambda direction: direction["window_scale"],
             ("window_scale",),
-            differs="the scale that was asked for, until a segment without SYN shows that both did not agree; shifts above 14 as they are",
+            differs="shows the offered scale until a segment without SYN shows that the peer offered none; does not limit it to 14",
         ),
         Figure(
             "req_sack",
             "req sack",
             lambda direction: _yes(direction["sack_permitted"]),
             ("sack_permitted",),
-            differs="takes the option of any segment, ours that of the SYN",
+            differs="reads the option of any segment; ours is that of the SYN",
         ),
         _column("sacks sent", "sack_segments"),
         _column("urgent data pkts", "urgent_segments", "pkts"),
-        _column("urgent data bytes", "urgent_bytes", "bytes", differs="adds up urgent pointers, even where they point behind the segment"),
+        _column("urgent data bytes", "urgent_bytes", "bytes", differs="adds up urgent pointers, even those that point beyond the segment"),
     )
 
 
@@ -203,7 +203,7 @@ def _sizes() -> tuple[Figure, ...]:
             "mss requested",
             "mss_bytes",
             "bytes",
-            differs="above 32767 its number is negative and printed as one near 2^32; the last option, ours the first; in any segment",
+            differs="prints an MSS above 32,767 as a number near 2^32; uses the last option of any segment, ours is the first",
         ),
         _column("max segm size", "max_segment_bytes", "bytes"),
         _column("min segm size", "min_segment_bytes", "bytes"),
@@ -211,7 +211,7 @@ def _sizes() -> tuple[Figure, ...]:
             "avg segm size",
             "mean_segment_bytes",
             "bytes",
-            differs="rounds down, and divides by the count and a thousandth: a mean of 120 is 119",
+            differs="divides by the count plus 0.001, and rounds down: a mean of 120 is 119",
         ),
         _column("max win adv", "max_window_bytes", "bytes", differs=_WINDOWS),
         _column("min win adv", "min_window_bytes", "bytes", differs=_MIN_WINDOW),
@@ -224,7 +224,7 @@ def _sizes() -> tuple[Figure, ...]:
             "wavg owin",
             "time_mean_in_flight_bytes",
             "bytes",
-            differs="what was in flight at one segment lasts for it until the next one is sent, whatever is acknowledged in between; one too many as above; nothing behind the last segment",
+            differs="keeps the value at one segment until the next one is sent, even if ACKs arrive in between; counts one byte too many; ignores the time after the last segment",
         ),
         _column("initial window", "initial_window_bytes", "bytes", name="initial_window_bytes", differs=_INITIAL),
         _column("initial window", "initial_window_segments", "pkts", name="initial_window_pkts", differs=_INITIAL),
@@ -233,9 +233,9 @@ def _sizes() -> tuple[Figure, ...]:
         _column("truncated data", "cut_bytes", "bytes", differs=_SEGMENTS),
         _column("truncated packets", "cut_segments", "pkts", differs=_SEGMENTS),
         Figure("data_xmit_time", "data xmit time", _data_time_s, ("first_data_ts_ns", "last_data_ts_ns"), "secs", "7.3f"),
-        _time("idletime max", "max_idle_ns", differs="of connections that were not closed, also the time to the end of the capture"),
+        _time("idletime max", "max_idle_ns", differs="for open connections, includes the time to the end of the capture"),
         Figure("hardware_dups", "hardware dups", _copies, ("capture_duplicates", "network_duplicates"), "segs", differs=_DUPS),
-        Figure("throughput", "throughput", _throughput, ("unique_bytes",), "Bps", "8.0f", differs="by its unique bytes"),
+        Figure("throughput", "throughput", _throughput, ("unique_bytes",), "Bps", "8.0f", differs="uses its own count of unique bytes"),
     )
 
 
@@ -246,7 +246,7 @@ def _round_trips() -> tuple[Figure, ...]:
         _time("RTT max", "rtt_max_ns", differs=_RTT),
         _time("RTT avg", "rtt_mean_ns", differs=_RTT),
         _time("RTT stdev", "rtt_stdev_ns", differs=f"{_STDEV}; {_RTT}"),
-        _time("RTT from 3WHS", "rtt_handshake_ns", differs="the last sample before each segment that acknowledges the SYN and no more"),
+        _time("RTT from 3WHS", "rtt_handshake_ns", differs="uses the last sample before each segment that acknowledges only the SYN"),
         _column("RTT full_sz smpls", "rtt_full_size_samples", differs=_FULL_SIZE),
         _time("RTT full_sz min", "rtt_full_size_min_ns", differs=_FULL_SIZE),
         _time("RTT full_sz max", "rtt_full_size_max_ns", differs=_FULL_SIZE),

@@ -13,7 +13,7 @@ import polars as pl
 
 from tcptrace_lab import verdict
 from tcptrace_lab.connections import capture_quality
-from tcptrace_lab.findings.finding import mendable_first
+from tcptrace_lab.findings.finding import fixable_first
 from tcptrace_lab.report import selection
 from tcptrace_lab.report.figures import finding_windows
 from tcptrace_lab.report.parts import connection_details, connection_table, lost_time, sizes, transactions, udp, zoom
@@ -41,7 +41,7 @@ def data(analysis: Analysed, pair: Pair | None = None, room: selection.Room = se
     chosen = selection.chosen(analysis.connections, [finding.conn for finding in analysis.findings if finding.conn is not None], room)
     flows_total, flows = udp.listed(analysis.flows)
     resolution_ns = capture["trust"]["resolution_ns"]
-    listed = mendable_first(analysis.findings)[: room.findings]
+    listed = fixable_first(analysis.findings)[: room.findings]
     begins_ns = dict(chosen.found.select("conn", "first_ts_ns").iter_rows())
     places = [finding_windows.place(finding, analysis.longest_waits, begins_ns) for finding in listed]
     looked_at = [None if place is None else finding_windows.Window(place) for place in places]

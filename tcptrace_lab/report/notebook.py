@@ -9,7 +9,7 @@ import polars as pl
 from tcptrace_lab import verdict
 from tcptrace_lab.connections import capture_quality
 from tcptrace_lab.errors import UsageError
-from tcptrace_lab.findings.finding import mendable_first
+from tcptrace_lab.findings.finding import fixable_first
 from tcptrace_lab.report.figures import plots
 from tcptrace_lab.report.largest import Ranking, largest
 from tcptrace_lab.report.parts import connection_details, lost_time
@@ -38,7 +38,7 @@ def html(analysis: Analysis) -> str:
     rows = analysis.connections.filter(pl.col("conn").is_in(found)).collect().sort(PAYLOAD, "conn", descending=[True, False])
     conn = found[0] if verdict_found.conn is None and found else verdict_found.conn
     accounts = [] if conn is None else analysis.accounts.filter(pl.col("conn") == conn).collect().to_dicts()
-    findings = mendable_first(analysis.findings)
+    findings = fixable_first(analysis.findings)
     return fragment(
         "notebook.html.j2",
         path=analysis.capture["path"],

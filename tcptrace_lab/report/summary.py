@@ -11,7 +11,7 @@ import polars as pl
 
 from tcptrace_lab import verdict
 from tcptrace_lab.connections import capture_quality
-from tcptrace_lab.findings.finding import mendable_first
+from tcptrace_lab.findings.finding import fixable_first
 from tcptrace_lab.report.largest import Ranking, largest
 from tcptrace_lab.report.markdown_table import table
 from tcptrace_lab.report.parts.connection_table import endpoint
@@ -86,7 +86,7 @@ def _row(connection: dict[str, Any]) -> list[str]:
 
 
 def _findings(analysis: Analysis) -> Iterator[str]:
-    found = mendable_first(analysis.findings)
+    found = fixable_first(analysis.findings)
     yield "### Findings\n"
     if not found:
         yield "None: no fixable cause took 5% or more of any direction's time.\n"

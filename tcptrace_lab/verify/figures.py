@@ -15,7 +15,7 @@ import polars as pl
 
 from tcptrace_lab.outputs.tcptrace_figures import FIGURES, Direction
 from tcptrace_lab.verify.differences import Difference, by_item, explained
-from tcptrace_lab.verify.model_figures import figure as reckoned_figure
+from tcptrace_lab.verify.model_figures import figure as model_figure
 from tcptrace_lab.verify.tcptrace_model import COLUMNS, TcptraceModel, follows
 
 if TYPE_CHECKING:
@@ -132,11 +132,11 @@ class FigureComparison:
             ours[frozenset([(row["client_addr"], row["client_port"]), (row["server_addr"], row["server_port"])])].append(row)
         pairs = self._paired(ours, theirs, refused)
         odd = [pair for pair in pairs if not _counts_alike(pair)]
-        reckonings = self._model_runs([pair.row for pair in odd])
-        read_otherwise = self._read_otherwise(len(pairs), odd, reckonings)
+        models = self._model_runs([pair.row for pair in odd])
+        read_otherwise = self._read_otherwise(len(pairs), odd, models)
         found = [one for pair in pairs if pair.row["conn"] not in read_otherwise for one in self._differing(pair)]
-        missing = {pair.row["conn"]: pair.row for pair, *_ in found if pair.row["conn"] not in reckonings}
-        self._explain(found, reckonings | self._model_runs(list(missing.values())))
+        missing = {pair.row["conn"]: pair.row for pair, *_ in found if pair.row["conn"] not in models}
+        self._explain(found, models | self._model_runs(list(missing.values())))
 
     def _paired(
         self, ours: Mapping[frozenset[End], list[Mapping[str, Any]]], theirs: Mapping[frozenset[End], list[Listed]], refused: str | None
@@ -184,12 +184,12 @@ class FigureComparison:
                 most_segments[conn] = (first, max(before, largest), readable + segments * follows(layers))
         return most_segments
 
-    def _read_otherwise(self, pairs: int, odd: Sequence[_Pair], reckonings: Mapping[int, TcptraceModel]) -> set[int]:
+    def _read_otherwise(self, pairs: int, odd: Sequence[_Pair], models: Mapping[int, TcptraceModel]) -> set[int]:
         """Connections for which tcptrace reads other segments than we do, with or without duplicates: their figures are not comparable."""
         self._account.compared(TOOL, "segments_read", pairs)
         found = set()
         for pair in odd:
-            model = reckonings[pair.row["conn"]]
+            model = models[pair.row["conn"]]
             tallies = {"client": model.sides[True], "server": model.sides[False]}
             if not model.strange and pair.reads_alike(
                 {side: tally.packets for side, tally in tallies.items()}, {side: tally.data_bytes for side, tally in tallies.items()}
@@ -219,16 +219,16 @@ class FigureComparison:
                 if not agrees(figure.value(direction), printed[figure.name], STEPS.get(figure.form, 1.0)):
                     yield pair, direction, figure, printed[figure.name]
 
-    def _explain(self, found: Sequence[tuple[_Pair, Direction, Figure, str]], reckonings: Mapping[int, TcptraceModel]) -> None:
+    def _explain(self, found: Sequence[tuple[_Pair, Direction, Figure, str]], models: Mapping[int, TcptraceModel]) -> None:
         end_ns = self._tables.info["last_ts_ns"]
         for pair, direction, figure, theirs in found:
             from_client = direction.side == "client"
-            model = reckonings[pair.row["conn"]]
+            model = models[pair.row["conn"]]
             case = FigureCase(
                 figure.name,
                 theirs,
                 direction,
-                reckoned_figure(model, figure.name, from_client=from_client),
+                model_figure(model, figure.name, from_client=from_client),
                 model.sides[from_client],
                 model,
                 capture_end_us=None if end_ns is None else end_ns // 1_000,
@@ -242,13 +242,13 @@ class FigureComparison:
 
     def _model_runs(self, connections: Sequence[Mapping[str, Any]]) -> dict[int, TcptraceModel]:
         """Count these connections by tcptrace's rules."""
-        reckonings = {row["conn"]: TcptraceModel(row) for row in connections}
-        if reckonings:
-            rows = self._tables.segments.filter(pl.col("conn").is_in(list(reckonings))).select(*COLUMNS, pl.col("layers").cast(pl.String))
+        models = {row["conn"]: TcptraceModel(row) for row in connections}
+        if models:
+            rows = self._tables.segments.filter(pl.col("conn").is_in(list(models))).select(*COLUMNS, pl.col("layers").cast(pl.String))
             for batch in rows.collect_batches(maintain_order=True):
                 for row in batch.iter_rows(named=True):
-                    reckonings[row["conn"]].take(row)
-        return reckonings
+                    models[row["conn"]].take(row)
+        return models
 
 
 def _counts_alike(pair: _Pair) -> bool:

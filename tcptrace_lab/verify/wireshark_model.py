@@ -110,7 +110,7 @@ class Judgement:
         sacked_bytes: bytes in the SACK blocks of the other direction's last segment.
         not_counting: bytes in flight are not counted after a hole until the other side's next ACK.
         contiguous: up to where the other side was seen without a hole, as far as this is followed.
-        told_before: an ACK of something unseen was told, and is not told again until that side's ACK moves.
+        reported_before: an ACK of unseen data was reported, and is not reported again until that side's ACK moves.
         acked_from: the first sequence number of `acks_frame`.
         forgotten_by: the frame without an ACK flag whose ACK field made it forget what this segment acknowledges.
         count_began_anew: repeated ACKs are counted from 1 again, because an ACK of something unseen had set them back.
@@ -147,7 +147,7 @@ class Judgement:
     sacked_bytes: int = 0
     not_counting: bool = False
     contiguous: int | None = None
-    told_before: bool = False
+    reported_before: bool = False
     acked_from: int | None = None
     forgotten_by: int | None = None
     count_began_anew: bool = False
@@ -386,7 +386,7 @@ def _judge_unseen(header: Header, receiver: _Side, judged: Judgement) -> None:
         if receiver.repeated_acks == 0:
             judged.flags.add("ack_lost_segment")
         else:
-            judged.told_before = True
+            judged.reported_before = True
         receiver.repeated_acks = _NEUTRALIZED
 
 

@@ -116,7 +116,7 @@ def test_a_connection_that_is_reset_later_was_not_refused(tmp_path: Path) -> Non
     assert b"refused" not in tcptrace_lab("analyze", packets.capture(tmp_path / "reset.pcap", text), folder=tmp_path).stderr
 
 
-def test_what_can_be_mended_is_told_before_what_costs_more_and_cannot(tmp_path: Path) -> None:
+def test_what_can_be_mended_is_reported_before_what_costs_more_and_cannot(tmp_path: Path) -> None:
     """The client writes every 5 s, which is its own affair, and a SYN of another connection waits 3 s for an answer."""
     writes = (f"+5s C > S P. {at}:{at + 10} ack 1\n+0ms S > C . ack {at + 10}" for at in range(1, 51, 10))
     thinks = "\n".join(writes)

@@ -321,7 +321,7 @@ def test_less_than_nothing_outstanding_for_seconds_overflows_in_tcptrace(tmp_pat
         7.000 S > C P. 1561:3001 ack 1
         9.000 C > S F. 1:1(0)    ack 3001
     """
-    assert "more than its 64 bits hold" in told(tmp_path, text, "tcptrace-counts-below-0")["wavg_owin", False][2]
+    assert "exceeds its 64 bits" in told(tmp_path, text, "tcptrace-counts-below-0")["wavg_owin", False][2]
 
 
 def test_a_syn_again_tells_tcptrace_the_scale_that_it_had_forgotten(tmp_path: Path) -> None:

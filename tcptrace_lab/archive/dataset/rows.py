@@ -44,7 +44,7 @@ def _batches(rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:
 
 @cache
 def _faults(*, once: bool = False) -> tuple[str, ...]:
-    """Causes whose time can be mended; only those that both directions spend together, if `once`: then the client's counts."""
+    """Fixable causes. If `once`: only those of both directions together, for which the client's time counts."""
     listed = {cause: causes.of_cause(cause).advice for cause in CAUSES}
     return tuple(
         cause for cause, advice in listed.items() if advice is not None and advice.is_a_fault and (advice.of_client_alone or not once)

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from tcptrace_lab.pair import Pair
 
 NOTES = 10
-"""Problems of a capture that are told on stderr; the JSON has them all."""
+"""Maximum number of capture problems printed to stderr; the JSON has all."""
 
 
 class SeverityName(StrEnum):
-    """What `--fail-on` takes."""
+    """Values of `--fail-on`."""
 
     HIGH = "high"
     MEDIUM = "medium"
@@ -112,7 +112,7 @@ def analyze(
 
 
 def _modelled(analysis: Analysis, shown: Activity, *, quiet: bool) -> Analysis:
-    """With gains by models where they fit; what did not is said."""
+    """Add gains from simulations, and print why others have none."""
     from tcptrace_lab.replay.gains import modelled  # noqa: PLC0415
 
     analysis, refused = modelled(analysis, doing=shown.doing)
@@ -156,7 +156,7 @@ def _tell(analysis: Analysis, report: str, between: Pair | None) -> None:
         pair.show(between)
         connections.show_findings_of_first(analysis)
     lost = [problem for problem in analysis.problems if problem["loses_data"]]
-    told_by_exit_line = lost if len(lost) == 1 and lost[0]["count"] == 1 else []  # by the line that explains the exit code
+    told_by_exit_line = lost if len(lost) == 1 and lost[0]["count"] == 1 else []  # printed by the line that explains the exit code
     problems = [problem for problem in analysis.problems if problem not in told_by_exit_line]
     for problem in problems[:NOTES]:
         times = f" ({problem['count']:,} times)" if problem["count"] > 1 else ""
@@ -167,7 +167,7 @@ def _tell(analysis: Analysis, report: str, between: Pair | None) -> None:
 
 
 def _exit_code(analysis: Analysis, fail_on: SeverityName | None) -> int:
-    """A finding that was asked for outweighs a capture read in part, which stderr tells of in any case."""
+    """A finding of `--fail-on` takes precedence over a capture read in part, which stderr reports in any case."""
     from tcptrace_lab.findings.finding import Severity  # noqa: PLC0415
 
     met = fail_on is not None and any(finding.severity >= Severity.named(fail_on) for finding in analysis.findings)

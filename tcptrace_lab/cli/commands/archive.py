@@ -21,11 +21,11 @@ app = typer.Typer(help="Query and clean up archives that batch has written.", ri
 
 PLAIN_WIDTH = 80
 MOST_ROWS = 1_000
-"""Rows that a table in the terminal has at most; the other formats have all."""
+"""Maximum number of rows of a table in the terminal; other formats have all."""
 
 
 class QueryFormat(StrEnum):
-    """What `archive query` writes."""
+    """Output formats of `archive query`."""
 
     TABLE = "table"
     CSV = "csv"
@@ -103,7 +103,7 @@ def list_captures(archive: Archive, state: State = "", _debug: Debug = False) ->
 
 @app.command()
 def gc(archive: Archive, missing: Missing = False, dry_run: DryRun = False, quiet: Quiet = False, _debug: Debug = False) -> int:
-    """Remove unneeded files: results of other versions, of captures that are gone, and incomplete files of killed runs."""
+    """Remove unneeded files: results of other versions, of captures that no longer exist, and incomplete files of killed runs."""
     from tcptrace_lab.archive import garbage_collection  # noqa: PLC0415  (Polars)
     from tcptrace_lab.text.numbers import size  # noqa: PLC0415
 
@@ -129,7 +129,7 @@ def _flat(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _drawn(rows: pl.DataFrame) -> str:
-    """The rows as a table for people."""
+    """Format the rows as a table for the terminal."""
     from io import StringIO  # noqa: PLC0415
 
     from rich.console import Console  # noqa: PLC0415

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.archive.run import Batch
 
 TOLD = 10
-"""Captures that failed which are told on stderr; the tables have them all."""
+"""Maximum number of failed captures printed to stderr; the tables have all."""
 
 Sources = Annotated[
     list[str], typer.Argument(metavar="DIR|FILE|GLOB|URL", help="What to analyze; rotated files become one capture.", show_default=False)
@@ -93,7 +93,7 @@ def batch(
 
 
 def _tell(done: Batch) -> None:
-    """What was done, in few lines."""
+    """Print a summary of the run."""
     states = done.states
     words = [f"{states[state]:,} {name}" for state, name in _STATES.items() if states.get(state)]
     captures = f"{len(done.named):,} capture{'' if len(done.named) == 1 else 's'}"

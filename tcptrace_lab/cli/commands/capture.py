@@ -91,7 +91,7 @@ def capture(
 
 
 def _begin(target: Path, *, is_ring: bool) -> None:
-    """Say where the packets go, and how it ends."""
+    """Print the path of the file, and how to end the capture."""
     say("Ctrl-C stops it and starts the analysis")
     say(f"capturing to {target.with_name(f'{target.stem}_*{target.suffix}') if is_ring else target}")
 
@@ -115,7 +115,7 @@ def _default_path(interfaces: object) -> Path:
 
 
 def _tell(interfaces: list[Interface]) -> None:
-    """On standard output: it is what was asked for."""
+    """Print to standard output, because it is the result of the command."""
     width = max((len(one.name) for one in interfaces), default=0)
     for one in interfaces:
         words = [word for word in (one.title, *one.addresses) if word]

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from tcptrace_lab.errors import ReadInPart
 
 SEPARATOR = "vs"
-"""Stands between groups of captures; a capture of this name can be given as ./vs."""
+"""Separator of groups of captures; a capture of this name can be given as ./vs."""
 
 
 class Failure(StrEnum):
-    """What `--fail-on` takes."""
+    """Values of `--fail-on`."""
 
     REGRESSION = "regression"
     DIFFERENCE = "difference"
@@ -85,7 +85,7 @@ def compare(
 
 
 def _groups(captures: list[str], *, repetitions: bool) -> list[list[str]]:
-    """The captures between the separators; without any, each by itself, or all together."""
+    """The groups between separators; without separators, one group per capture, or one of all."""
     if SEPARATOR not in captures:
         groups = [captures] if repetitions else [[path] for path in captures]
     elif repetitions:
@@ -107,7 +107,7 @@ def _groups(captures: list[str], *, repetitions: bool) -> list[list[str]]:
 
 
 def _compared(groups: list[list[str]], where: str | None, shown: Activity, *, quiet: bool) -> tuple[Comparison, ReadInPart | None]:
-    """Read one capture after the other; and what was lost of the first that could not be read as a whole."""
+    """Compare the captures, read one after the other. Also return the loss of the first one that was read in part."""
     from tcptrace_lab.analysis import analyze  # noqa: PLC0415  (Polars: a tenth of a second that `--help` need not pay)
     from tcptrace_lab.comparison.comparison import MOST_GROUPS, of_runs  # noqa: PLC0415
     from tcptrace_lab.comparison.run import of_analysis  # noqa: PLC0415
@@ -145,7 +145,7 @@ def _write(comparison: Comparison, page: str | None, json_path: str | None, mark
 
 
 def _exit_code(comparison: Comparison, loss: ReadInPart | None, fail_on: list[Failure], *, quiet: bool) -> int:
-    """What was asked for outweighs a capture read in part, which stderr tells of in any case."""
+    """`--fail-on` takes precedence over a capture read in part, which stderr reports in any case."""
     from tcptrace_lab.comparison.findings import CAME  # noqa: PLC0415
     from tcptrace_lab.findings.finding import Severity  # noqa: PLC0415
 

@@ -117,14 +117,14 @@ def _folder(asked: str | None, name: str) -> Path:
 
 @contextlib.contextmanager
 def _tidied(target: Path) -> Iterator[None]:
-    """An experiment that cannot be made, or is ended before its first capture, leaves no folder."""
+    """Remove the folder of an experiment that fails or is interrupted before its first capture."""
     try:
         yield
     except BaseException:
         captures = target / "captures"
         with contextlib.suppress(OSError):
             if captures.exists():
-                captures.rmdir()  # OSError: there are some
+                captures.rmdir()  # OSError: the folder is not empty
                 (target / "experiment.toml").unlink(missing_ok=True)
             target.rmdir()
         raise
@@ -137,7 +137,7 @@ def _size(declared: Declared) -> str:
 
 
 def _tell(results: dict[str, Any]) -> None:
-    """The points, as a table on stderr."""
+    """Print the points as a table to stderr."""
     from tcptrace_lab.cli.tables import lab  # noqa: PLC0415  (Rich)
 
     lab.show(results)

@@ -1,4 +1,4 @@
-"""What `tcptrace-lab analyze --pair` does besides analysing."""
+"""The part of `tcptrace-lab analyze` for `--pair`."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ CAPTURES = 2
 
 
 def check_two(files: list[str]) -> None:
-    """Refuse anything but two captures.
+    """Check that exactly two captures are given.
 
     Raises:
-        UsageError: fewer or more, or the same one twice.
+        UsageError: fewer or more captures, or the same one twice.
     """
     if len(files) != CAPTURES:
         raise UsageError(f"--pair needs two captures, not {len(files)}", remedy="name one of each place")
@@ -31,10 +31,10 @@ def check_two(files: list[str]) -> None:
 
 
 def compare(first: Analysis, second: Analysis, shown: Activity, where: str | None = None) -> Pair:
-    """Lay the two side by side; see `pair.pair_captures`.
+    """Compare the two captures; see `pair.pair_captures`.
 
     Raises:
-        UsageError: they have no connection in common, or `where` kept none of the first.
+        UsageError: they have no common connection, or `where` selects none of the first.
     """
     from tcptrace_lab.pair import pair_captures  # noqa: PLC0415  (NumPy and Polars)
 

@@ -14,7 +14,7 @@ from tcptrace_lab.process import output
 from tcptrace_lab.text.quantities import size_bytes
 
 RANGES = 12
-"""Ranges that the terminal shows; JSON and page have them all."""
+"""Maximum number of ranges in the terminal; JSON and page have all."""
 
 StackName = Annotated[str, typer.Option("--stack", help="Stack to model: sunos4, bsd4.4, irix6.2 or linux.", show_default=False)]
 Mss = Annotated[str, typer.Option(help="Payload of a full segment in bytes, such as 1460 or 9148.", show_default=False)]
@@ -108,7 +108,7 @@ def predict(
 
 
 def _check(page: str | None, json_path: str | None, captures: list[str], connection: int | None, *, apart: bool) -> None:
-    """Refuse what does not go together before anything is read."""
+    """Check the combination of options before anything is read."""
     for path in (page, json_path):
         if path is not None:
             output.check(path, captures)
@@ -152,7 +152,7 @@ def _grid(text: str) -> list[int]:
 
 
 def _tell(document: dict[str, Any]) -> None:
-    """The prediction on stderr, as lines and tables."""
+    """Print the prediction to stderr, as lines and tables."""
     from rich.text import Text  # noqa: PLC0415
 
     from tcptrace_lab.cli.console import console  # noqa: PLC0415

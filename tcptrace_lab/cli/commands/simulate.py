@@ -144,7 +144,7 @@ def _choices(at: str, link: str) -> tuple[At, Medium]:
 
 
 def _read(file: str) -> dict[str, Any]:
-    """The mapping in a file of TOML; nothing for no file."""
+    """Read the mapping from a TOML file; an empty one without a file."""
     if not file:
         return {}
     import tomllib  # noqa: PLC0415
@@ -159,13 +159,13 @@ def _read(file: str) -> dict[str, Any]:
 
 
 def _given_options(options: dict[str, Any]) -> dict[str, Any]:
-    """Options that were given: what is empty or off was not."""
+    """The options that were given, that is, those that are neither empty nor off."""
     found = {key: _given_options(value) if isinstance(value, dict) else value for key, value in options.items()}
     return {key: value for key, value in found.items() if value}
 
 
 def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    """Both, key by key; what is above wins."""
+    """Merge both mappings by key; `above` takes precedence."""
     merged = dict(below)
     for key, value in above.items():
         old = merged.get(key)

@@ -14,7 +14,7 @@ from tcptrace_lab.process import output
 
 
 class Tool(StrEnum):
-    """What `--without` takes."""
+    """Values of `--without`."""
 
     TSHARK = "tshark"
     TCPTRACE = "tcptrace"

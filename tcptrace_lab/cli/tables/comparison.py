@@ -1,4 +1,4 @@
-"""A comparison as lines and tables for people, in 80 columns: each group beside the first."""
+"""A comparison as lines and tables for people, in 80 columns: each group next to the first."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from tcptrace_lab.comparison.significance import Compared
 
 SERVICES = 5
-"""Services that are shown, those with most data; the report and the JSON have them all."""
+"""Maximum number of services, those with most data; the report and the JSON have all."""
 
 CAUSES = 6
-"""Causes that are shown of a service, those with most time in each direction; likewise."""
+"""Maximum number of causes per direction of a service, those with most time; the report and the JSON have all."""
 
 FINDINGS = 10
 
@@ -32,14 +32,14 @@ LEGEND = "→ data from the client, ← data from the server; ± half of the 95%
 
 _ARROWS = {"client": "→", "server": "←", None: " "}
 _NAME, _CELL, _CHANGE, _CHANCE = 20, 17, 7, 15
-"""Widths of the columns: they are 80 together with four blanks."""
+"""Widths of the columns: 80 in total, with four blanks."""
 
 _SHORT = {Verdict.NONE_SHOWN: "n.s."}
-"""Of the verdicts, so that they fit."""
+"""Short forms of verdicts."""
 
 
 def show(comparison: Comparison) -> None:
-    """Print it to stderr."""
+    """Print the comparison to stderr."""
     stderr = console()
     for place, runs in enumerate(comparison.groups):
         head = f"{texts.letter(place)}  "
@@ -115,7 +115,7 @@ def _cells(one: Compared, groups: list[int]) -> list[str]:
 
 
 def _findings(comparison: Comparison, group: int) -> None:
-    """Which findings came, went and stayed."""
+    """Lines on findings that appeared, disappeared and stayed."""
     stderr = console()
     listed = [kind for kind in comparison.findings if kind.states[group - 1] != ABSENT]
     if not listed:

@@ -10,7 +10,7 @@ from rich.text import Text
 from tcptrace_lab import verdict
 from tcptrace_lab.cli.console import console, plain_table
 from tcptrace_lab.connections import behaviour, capture_quality, link_overhead, rates
-from tcptrace_lab.findings.finding import Severity, mendable_first
+from tcptrace_lab.findings.finding import Severity, fixable_first
 from tcptrace_lab.report.largest import Ranking, largest
 from tcptrace_lab.report.selection import PAYLOAD
 from tcptrace_lab.text import numbers
@@ -26,24 +26,24 @@ if TYPE_CHECKING:
     from tcptrace_lab.findings.finding import Finding
 
 ROWS = 20
-"""Connections shown; the report and the JSON have them all."""
+"""Maximum number of connections; the report and the JSON have all."""
 
 BEHAVIOUR_CONNECTIONS = 3
-"""Of these the largest, whose ends are told of in words; report and JSON tell of all."""
+"""Of these, the number whose endpoints are described (the largest); the report and the JSON describe all."""
 
 FINDING_ROWS = 10
-"""Findings shown; the report and the JSON have them all."""
+"""Maximum number of findings; the report and the JSON have all."""
 
 FINDINGS_SPELLED_OUT = 3
-"""Of these the most expensive faults, whose remedy and frames are told, too."""
+"""Of these, the number shown with remedy and frames (the most expensive faults)."""
 
 LINE_ROWS, LINE_NOTES = 1_000, 5
-"""Connections that are looked at for what their line leaves for data, and lines (and connections in one) that are told of it."""
+"""Number of connections examined for the overhead of their link, and maximum number of lines about it (and of connections per line)."""
 
 DIRECTION_LEGEND = "direction: the connection's number; → data from the client, ← data from the server"
 
 _ENDPOINT_MIN, _ENDPOINT_MAX = 12, 47
-"""Width of an address with its port: of the shortened, and of the longest IPv6 one."""
+"""Width of an address with its port: shortened, and of the longest IPv6 address."""
 
 _SIDES = ("client", "server")
 _FIGURES = (("time", 8), ("sent by client", 9), ("by server", 9), ("retransmits", 11))
@@ -51,7 +51,7 @@ _FIGURES = (("time", 8), ("sent by client", 9), ("by server", 9), ("retransmits"
 
 
 def show(analysis: Analysis) -> None:
-    """Print the table of connections, what it leaves out, and the findings to stderr."""
+    """Print the table of connections, the numbers left out, and the findings to stderr."""
     stderr = console()
     total, rows = _largest_rows(analysis)
     stderr.print(Text(headline(analysis, total)), soft_wrap=False)
@@ -76,13 +76,13 @@ def show(analysis: Analysis) -> None:
 
 
 def _largest_rows(analysis: Analysis) -> tuple[int, pl.DataFrame]:
-    """How many connections there are, and the rows of those with most payload."""
+    """Return the number of connections, and the rows of those with most payload."""
     total, (found,) = largest(analysis.connections, "conn", {"bytes": PAYLOAD}, [Ranking(("bytes",), ROWS)])
     return total, analysis.connections.filter(pl.col("conn").is_in(found)).collect().sort(PAYLOAD, "conn", descending=[True, False])
 
 
 def show_findings_of_first(analysis: Analysis) -> None:
-    """Print the findings in the first of two captures to stderr: those that the exit code minds."""
+    """Print the findings of the first of two captures to stderr: those that decide the exit code."""
     stderr = console()
     stderr.print(Text(f"Findings in the first capture, {printable(analysis.capture['path'])} (the ones that --fail-on minds):"))
     _, rows = _largest_rows(analysis)
@@ -90,7 +90,7 @@ def show_findings_of_first(analysis: Analysis) -> None:
 
 
 def _show_findings(findings: Sequence[Finding], rows: pl.DataFrame, stderr: Console) -> None:
-    """The findings, or what can be said without any of the largest connections."""
+    """Print the findings, or without any, facts on the largest connections."""
     if not findings:
         stderr.print(Text(nothing_to_report(rows)))
         return
@@ -115,7 +115,7 @@ def refusals(connections: pl.LazyFrame) -> str:
 def headline(analysis: Analysis, kept: int) -> str:
     """`slow.pcap: 1,204 packets, 1,200 TCP segments, 2 connections in 3.21 s`.
 
-    Where some connections were asked for, these are counted: `1,204 packets in 3.21 s; kept: 1 of 2 connections, 9 of 20 TCP segments`.
+    With selected connections, these are counted: `1,204 packets in 3.21 s; kept: 1 of 2 connections, 9 of 20 TCP segments`.
     """
     capture = analysis.capture
     if kept != capture["connections"]:
@@ -142,35 +142,35 @@ def _headline_of_kept(analysis: Analysis, kept: int) -> str:
 
 
 def behaviour_notes(rows: pl.DataFrame, resolution_ns: int) -> list[str]:
-    """`connection 3: captured at the client (proved); server: …`: what is known of the ends of these connections, one line each."""
+    """`connection 3: captured at the client (proved); server: …`: one line on the endpoints of each connection."""
     judged = behaviour.of_rows(rows, resolution_ns)
     return [f"connection {row['conn']}: {' · '.join(behaviour.words(row))}" for row in judged.iter_rows(named=True)]
 
 
 def rate_notes(rows: pl.DataFrame) -> list[str]:
-    """`connection 3 →: the sender reached …`: how fast both ends are, of the larger direction of these connections."""
+    """`connection 3 →: the sender reached …`: one line on the rates of the larger direction of each connection."""
     rate_lines = ((row, rates.sentence(row)) for row in _larger_directions(rows))
     return [f"connection {row['conn']} {'→' if row['from_client'] else '←'}: {words}" for row, words in rate_lines if words]
 
 
 def nothing_to_report(rows: pl.DataFrame) -> str:
-    """What is said without any finding: what bounds the largest of these rows of `schema.CONNECTIONS`, where that is known."""
+    """The line if there is no finding: the bound of the largest of these rows of `schema.CONNECTIONS`, if known."""
     summary = "no finding: no fixable cause took 5% or more of any direction's time"
     reached = [rates.reached(row) for row in _larger_directions(rows.head(1))]
     return f"{summary}; connection {rows.item(0, 'conn')} reached {reached[0]}" if reached and reached[0] else summary
 
 
 def _larger_directions(rows: pl.DataFrame) -> list[dict[str, Any]]:
-    """Rows of `schema.RATES`, one for each of these rows of `schema.CONNECTIONS` with data, in their order: its larger direction."""
+    """Return the row of `schema.RATES` of the larger direction of each of these rows of `schema.CONNECTIONS`, in order."""
     by_direction = {(row["conn"], row["from_client"]): row for row in rates.table(rows.sort("conn")).iter_rows(named=True)}
     larger = ((row["conn"], row["client_payload_bytes"] >= row["server_payload_bytes"]) for row in rows.iter_rows(named=True))
     return [by_direction[direction] for direction in larger if direction in by_direction]
 
 
 def line_notes(connections: pl.DataFrame) -> list[str]:
-    """`connections 0, 3: ATM, VPI 0 VCI 32: at most 89.9% …` for those over ATM, where it differs: the first few of them.
+    """`connections 0, 3: ATM, VPI 0 VCI 32: at most 89.9% …` for connections over ATM: the first few different lines.
 
-    Ethernet's cost is told in report and JSON alone: there it is what everybody reckons with.
+    Only the report and the JSON show the overhead of Ethernet, which is well known.
     """
     by_text: dict[str, list[int]] = {}
     for row in connections.filter(pl.col("line") == "atm").iter_rows(named=True):
@@ -187,19 +187,19 @@ def _numbers(conns: list[int]) -> str:
 
 
 def _findings(findings: Sequence[Finding]) -> Table:
-    """The most expensive findings, what can be mended first: how severe, how sure, which way of which connection, its share, and what."""
+    """The most expensive findings, fixable ones first: severity, confidence, direction, share and title."""
     table = plain_table()
     for heading in ("finding", "", "direction", "share", ""):
         table.add_column(heading, justify="right" if heading == "share" else "left", no_wrap=bool(heading))
     spelled_out = 0
-    for finding in mendable_first(findings)[:FINDING_ROWS]:
+    for finding in fixable_first(findings)[:FINDING_ROWS]:
         direction = "" if finding.conn is None else f"{finding.conn} {'→' if finding.from_client else '←'}"
         share = "" if finding.cost_share is None else f"{finding.cost_share:.0%}"
         cells = (str(finding.severity), str(finding.confidence), direction, share, printable(finding.title))
         table.add_row(*(Text(cell) for cell in cells))
         if finding.severity > Severity.INFO and spelled_out < FINDINGS_SPELLED_OUT:
             spelled_out += 1
-            gain = finding.predicted_gain if finding.modelled is not None else ""  # the rule's own says what the share says
+            gain = finding.predicted_gain if finding.modelled is not None else ""  # the title of the rule already has the share
             for name, words in (("remedy", "; or ".join(finding.remedy)), ("gain", gain), ("frames", finding.wireshark_filter)):
                 if words:
                     table.add_row("", "", "", "", Text(f"{name}: {words}", style="dim", overflow="fold"))
@@ -207,7 +207,7 @@ def _findings(findings: Sequence[Finding]) -> Table:
 
 
 def endpoint(address: str, port: int, width: int) -> str:
-    """`10.0.0.1:80`, `[2001:db8::1]:443`; where it is too wide, the middle of the address is left out."""
+    """`10.0.0.1:80`, `[2001:db8::1]:443`; if it is too wide, the middle of the address is omitted."""
     tail = f"]:{port}" if ":" in address else f":{port}"
     text = ("[" if ":" in address else "") + address + tail
     if len(text) <= width:

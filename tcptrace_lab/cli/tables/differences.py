@@ -1,4 +1,4 @@
-"""What `verify` found, for people: a table of what was compared, and the differences by what explains them; in 80 columns too."""
+"""The result of `verify` in the terminal: a table of comparisons, and the differences by explanation."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from tcptrace_lab.verify.differences import Difference
 
 EXAMPLES = 3
-"""Differences shown of each explanation, unless all are asked for."""
+"""Differences shown per explanation, unless all are requested."""
 
 _COUNTS = ("compared", "equal", "explained", "unexplained")
 
 
 def show(verification: Verification, *, every: bool = False) -> None:
-    """Print it to stderr; `every` difference, or a few examples of each explanation."""
+    """Print the result to stderr: `every` difference, or a few examples per explanation."""
     stderr = console()
     stderr.print(Text(headline(verification)))
     for tool, words in verification.refused.items():
@@ -51,7 +51,7 @@ def headline(verification: Verification) -> str:
 
 
 def explanation(verification: Verification, name: str, examples: int | None) -> list[str]:
-    """The lines about one explanation: what it is, how often, and examples."""
+    """The lines on one explanation: its text, its count, and examples."""
     account = verification.account
     rule = BY_NAME.get(name)
     why = rule.why if rule is not None else "no rule explains these; tcptrace-lab may be wrong"
@@ -71,7 +71,7 @@ def explanation(verification: Verification, name: str, examples: int | None) -> 
 
 
 def _by_place(listed: list[Difference]) -> Iterator[list[Difference]]:
-    """Differences that follow each other in the same frame or figure, for the same reason."""
+    """Group consecutive differences of one frame or figure that have the same explanation."""
     for _, group in itertools.groupby(listed, key=lambda one: (one.conn, one.frame, one.from_client, one.words)):
         yield list(group)
 

@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 MOST_POINTS = 40
-"""The report has them all."""
+"""Maximum number of points; the report has all."""
 
 _SHOWN = ("throughput", "latency", "lost")
 
 
 def show(results: Mapping[str, Any]) -> None:
-    """Write it to stderr."""
+    """Print the table to stderr."""
     Console(stderr=True, highlight=False).print(table(results))
 
 
 def table(results: Mapping[str, Any]) -> Table:
-    """Each point with its means ± half of their 95 % intervals, and what took most of its time."""
+    """Each point with its means ± half of their 95 % intervals, and its main cause."""
     points = results["points"]
     measured = [name for name in _SHOWN if any(name in point["measures"] for point in points)]
     left = len(points) - MOST_POINTS

@@ -22,14 +22,14 @@ LEGEND = (
     "lost: sent but not received; copies: received more than once; late: received after a packet that was sent later; "
     "ACK delay: median time from the arrival of a packet to its ACK."
 )
-"""What the headings mean."""
+"""Legend of the table."""
 
 _COLUMNS = (("sent", 6), ("lost", 5), ("copies", 6), ("late", 5), ("delay p50", 9), ("p95", 8), ("max", 8), ("ACK delay", 9))
-"""Heading and width of the columns right of the way."""
+"""Heading and width of the columns after the direction."""
 
 
 def show(pair: Pair) -> None:
-    """Print what the clocks say, and a line for each direction of each connection, to stderr."""
+    """Print the result of the clock alignment, and a line for each direction of each connection, to stderr."""
     stderr = console()
     for line in words(pair):
         stderr.print(Text(printable(line)), soft_wrap=False)

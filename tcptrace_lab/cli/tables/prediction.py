@@ -16,7 +16,7 @@ KIB = 1024
 
 
 def words(document: Mapping[str, Any]) -> Iterator[str]:
-    """What was asked, what was assumed, what follows."""
+    """Lines with the parameters, the assumptions, and the result."""
     asked = document["parameters"]
     yield (
         f"{document['stack']['title']}: full segments of {asked['mss_bytes']:,} bytes, send buffer {asked['send_buffer_bytes']:,}, "
@@ -68,7 +68,7 @@ def _measured(measured: Mapping[str, Any], most: int) -> Table:
 
 
 def _grid(cells: list[Mapping[str, Any]]) -> Table:
-    """A row for each send buffer, a column for each receive buffer."""
+    """One row per send buffer, one column per receive buffer."""
     sends = list(dict.fromkeys(cell["send_buffer_bytes"] for cell in cells))
     receives = list(dict.fromkeys(cell["receive_buffer_bytes"] for cell in cells))
     by_place = {(cell["send_buffer_bytes"], cell["receive_buffer_bytes"]): cell for cell in cells}

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from tcptrace_lab.replay.side_by_side import Figures, Laid
 
 LEAST_SHARE = 0.02
-"""Causes that hold less than this of every transfer are not shown."""
+"""Causes with a smaller share of every transfer are not shown."""
 
 ARROWS = {"client_to_server": "→", "server_to_client": "←"}
 
 
 def show(compared: Laid) -> None:
-    """Print them to stderr: time, causes by direction, and what became of the stall."""
+    """Print durations, causes by direction, and the result for the stall to stderr."""
     every = (compared.original, *compared.replays)
     table, out = plain_table(), console()
     table.add_column("")
@@ -42,7 +42,7 @@ def _causes(every: tuple[Figures, ...], direction: str) -> list[str]:
 
 
 def verdict(compared: Laid) -> list[str]:
-    """What became of the stall, in words."""
+    """Sentences on the stall: whether it came back, and which changes fixed it."""
     stall = compared.stall
     if stall is None:
         return ["No TCP cause took 5% or more of the original's time."]

@@ -83,7 +83,7 @@ def _beyond_half_space(case: SegmentCase) -> str | None:
 
 def _gap_reported_once(case: SegmentCase) -> str | None:
     judged = case.judged
-    if judged is None or not case.is_predicted or "ack_lost_segment" in case.theirs or not judged.told_before:
+    if judged is None or not case.is_predicted or "ack_lost_segment" in case.theirs or not judged.reported_before:
         return None
     return f"it acknowledges {case.row['ack']:,}, more than was seen; tshark says so no more until an ACK of the peer moves"
 
@@ -238,7 +238,7 @@ def _neutralized_number(case: SegmentCase) -> str | None:
     verdict, judged = case.verdict, case.judged
     if verdict is None or judged is None or not case.is_predicted or verdict.duplicate_ack_num is None:
         return None
-    return "an ACK of unseen bytes made tshark begin its count anew" if judged.count_began_anew else None
+    return "an ACK of unseen bytes made tshark restart its count" if judged.count_began_anew else None
 
 
 def _without_time(case: SegmentCase) -> str | None:

@@ -14,7 +14,7 @@ from tcptrace_lab.verify.wireshark_model import Complete
 if TYPE_CHECKING:
     from tcptrace_lab.verify.segments import SegmentCase
 
-_TOLD = frozenset({*ANALYSIS, "bytes_in_flight", "ack_rtt_ns", "rto_ns", "rto_frame"})
+_REPORTED = frozenset({*ANALYSIS, "bytes_in_flight", "ack_rtt_ns", "rto_ns", "rto_frame"})
 
 _CARRIES_NS = frozenset({1 << 31, 1 << 32, (1 << 31) * 1_000, (1 << 32) * 1_000})
 """A part below a second of 2^31 or more, left out or taken for a signed number, in nanoseconds or microseconds."""
@@ -102,7 +102,7 @@ def _cut_reuse(case: SegmentCase) -> str | None:
         return None
     return (
         f"{row['their_captured_bytes']} of {row['their_wire_bytes']} bytes were captured, options cut: tshark counts the SYN for itself, "
-        f"as one on used ports, but stops before it tells so"
+        f"as port reuse, but stops before it reports that"
     )
 
 
@@ -129,10 +129,7 @@ def _cut_header(case: SegmentCase) -> str | None:
     numbers = case.judged.bytes_in_flight, case.judged.acks_frame, case.judged.rto_frame
     if not case.judged.flags and all(number is None for number in numbers):
         return None
-    return (
-        f"{row['their_captured_bytes']} of {row['their_wire_bytes']} bytes were captured, options cut: "
-        f"tshark stops before it tells its analysis"
-    )
+    return f"{row['their_captured_bytes']} of {row['their_wire_bytes']} bytes were captured, options cut: tshark stops before its analysis"
 
 
 RULES = (
@@ -175,7 +172,7 @@ RULES = (
         "tshark-stops-in-odd-options",
         "tshark stops at a SACK option with an invalid length; tcptrace-lab reads its complete blocks",
         "RFC 2018, 3; seen here",
-        frozenset({"sack_blocks"}) | _TOLD,
+        frozenset({"sack_blocks"}) | _REPORTED,
         _parts_of_blocks,
     ),
     Rule(
@@ -189,7 +186,7 @@ RULES = (
         "tshark-has-no-length",
         "tshark stops at a TCP header that is longer than its packet",
         "RFC 9293, 3.1; seen here",
-        frozenset({"seq", "ack", "payload_bytes", "window_bytes", "completeness"}) | _TOLD,
+        frozenset({"seq", "ack", "payload_bytes", "window_bytes", "completeness"}) | _REPORTED,
         _no_length,
     ),
     Rule(
@@ -206,5 +203,7 @@ RULES = (
         frozenset({"reused_ports", "completeness"}),
         _cut_reuse,
     ),
-    Rule("tshark-tells-no-cut-headers", "tshark analyzes no header whose options the capture truncated", "seen here", _TOLD, _cut_header),
+    Rule(
+        "tshark-tells-no-cut-headers", "tshark analyzes no header whose options the capture truncated", "seen here", _REPORTED, _cut_header
+    ),
 )

@@ -48,7 +48,9 @@ def _false_header(case: SegmentCase) -> str | None:
     row = case.row
     if row["payload_bytes"] or row["tsval"] is not None or not any(_CONTRADICTS in problem for problem in case.problems):
         return None
-    return "its TCP header is said to be shorter than 20 bytes, behind which tshark reads no flags: it is told without data, with a problem"
+    return (
+        "its TCP header claims fewer than 20 bytes, so tshark reads no flags; tcptrace-lab reports the segment without data, and a problem"
+    )
 
 
 def _fragments(case: SegmentCase) -> str | None:
@@ -92,7 +94,7 @@ def _late_syn(case: SegmentCase) -> str | None:
     if case.connection["first_frame"] >= case.row["frame"]:
         return None
     return (
-        f"the SYN-ACK came behind segments of its side "
+        f"the SYN-ACK follows segments of its side "
         f"(the connection begins in frame {case.connection['first_frame']}), which tshark had derived a number from"
     )
 

@@ -57,7 +57,7 @@ def is_predicted(case: FigureCase) -> bool:
 
 
 def by_its_rules(evidence: Callable[[FigureCase], str | None]) -> Callable[[FigureCase], str | None]:
-    """Its rules give what it prints, and `evidence` tells what in this connection they are about."""
+    """Tcptrace's rules give the printed value, and `evidence` describes the cause in this connection."""
 
     def test(case: FigureCase) -> str | None:
         if not is_predicted(case):
@@ -76,13 +76,13 @@ def _unscaled(case: FigureCase) -> str | None:
 
 
 def _late_syn(case: FigureCase) -> str | None:
-    """It forgets the scales at a segment without SYN that comes before both SYNs; a SYN behind that tells one anew."""
+    """Tcptrace resets the scales at a segment without SYN before both SYNs; a later SYN sets one again."""
     number, model, tally = as_number(case.theirs), case.model, case.tally
     if number is None or model is None or tally is None or number > _LARGEST_FIELD or tally.numbers.scale:
         return None
     if any(not side.numbers.syns or side.numbers.scale_offered is None for side in model.sides.values()):
         return None
-    return "a segment without SYN came before both SYNs had: ours are scaled all the same, and tcptrace's are not"
+    return "a segment without SYN precedes one of the SYNs: tcptrace-lab scales windows nevertheless, tcptrace does not"
 
 
 def _one_syn_scaled(case: FigureCase) -> str | None:
@@ -214,7 +214,7 @@ def _constant_ids(case: FigureCase) -> str | None:
     tally, direction = case.tally, case.direction
     if tally is None or direction is None or not is_predicted(case):
         return None
-    evidence_text = f"{counted(tally.doubles, 'packet')} with number and IP identification of one of the eight before"
+    evidence_text = f"{counted(tally.doubles, 'packet')} with the sequence number and IP ID of one of the last eight"
     return (
         f"{evidence_text}; by TTL, TCP timestamp, and times {counted(direction['capture_duplicates'], 'copy').replace('copys', 'copies')}"
     )

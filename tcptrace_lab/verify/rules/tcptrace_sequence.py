@@ -34,7 +34,7 @@ def _scale(case: FigureCase) -> str | None:
         return "this host's SYN offers no scale"
     other = direction.other["window_scale_offered"]
     evidence_text = f"this host's SYN offers a scale of {numbers.scale_offered}, the peer's {'none' if other is None else other}"
-    behind = "a segment without SYN came behind it" if case.theirs == "0" else "no segment without SYN came behind it"
+    behind = "a segment without SYN followed" if case.theirs == "0" else "no segment without SYN followed"
     return f"{evidence_text}; {behind}"
 
 

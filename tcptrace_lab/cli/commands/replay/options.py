@@ -55,7 +55,7 @@ def changes(
     loss: float | None = None,
     mtu: str = "",
 ) -> Changes:
-    """What the options say. Raises UsageError."""
+    """Convert the options to `Changes`. Raises UsageError."""
     from tcptrace_lab.replay.changes import Changes  # noqa: PLC0415
 
     if congestion and not congestion.isidentifier():
@@ -85,7 +85,7 @@ def _rate(text: str) -> int:
 
 
 def check_capture(capture: str) -> None:
-    """Raises UsageError where none is named, or what cannot be read a second time."""
+    """Check that a capture is named and can be read twice. Raises UsageError."""
     if not capture:
         raise UsageError("name a capture")
     if capture == output.STDOUT:

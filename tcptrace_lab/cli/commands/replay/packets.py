@@ -41,7 +41,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be sent
 
 
 LEAST_MTU_BYTES = 68
-"""RFC 791, section 3.2: every link must carry a datagram of so many bytes."""
+"""RFC 791, section 3.2: every link must carry datagrams of this size."""
 
 
 def packets(
@@ -112,7 +112,7 @@ def packets(
 
 
 def _words(done: Sent, interface: str) -> list[str]:
-    """What came of it, in lines of a terminal's width."""
+    """Sentences on the result, wrapped to the terminal's width."""
     result = done.to_dict()
     middle, high = result["late_p50_s"], result["late_p99_s"]
     late = "" if middle is None else f"late by {middle * 1e6:.0f} µs (p50), {high * 1e6:.0f} µs (p99); "

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Kind(StrEnum):
-    """What is written."""
+    """Kinds of output."""
 
     PYTHON = "python"
     PACKETDRILL = "packetdrill"
@@ -44,7 +44,7 @@ Whole = Annotated[bool, typer.Option("--whole", help="Do not shrink the schedule
 Prove = Annotated[bool, typer.Option("--prove", help="Run it here over real sockets, without and with the remedy (root).")]
 
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._+-]")
-"""What does not belong into the name of a file that is made here."""
+"""Characters that are replaced in names of output files."""
 
 
 def script(
@@ -86,7 +86,7 @@ def script(
 
 
 def _places(capture: str, out: str, kind: Kind | None) -> dict[Kind, str]:
-    """Kind → where it goes."""
+    """Return the output path of each kind."""
     suffix = Path(out).suffix
     if not out or out == output.STDOUT:
         return {kind or Kind.PYTHON: output.STDOUT}
@@ -104,7 +104,7 @@ def _places(capture: str, out: str, kind: Kind | None) -> dict[Kind, str]:
 
 
 def _write(made: Reproducer, places: dict[Kind, str], *, optional: bool) -> None:
-    """Write each kind; of both, a packetdrill script that cannot be is told."""
+    """Write each kind. If both are requested and no packetdrill script is possible, print the reason."""
     for kind, path in list(places.items()):
         try:
             text = made.program() if kind is Kind.PYTHON else made.packetdrill()

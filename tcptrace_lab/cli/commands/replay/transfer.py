@@ -41,7 +41,7 @@ At = Annotated[str, typer.Option(help="Capture point: client or server.")]
 Timeout = Annotated[float | None, typer.Option(metavar="SECONDS", min=0.001, help="Abort a transfer after this time.", show_default=False)]
 
 PAGE = "compared.html"
-"""Name of the page beside the captures."""
+"""File name of the page in the folder of captures."""
 
 
 def transfer(
@@ -211,7 +211,7 @@ def _both_ends(
 
 
 def _page(compared: Laid, connection: int | None, folder: Path, shown: Activity) -> Path | None:
-    """Compare all as `compare` does, and write its page beside the captures; None where one transfer stands alone."""
+    """Write the page of `compare` for all transfers to the folder of captures. Return None if there is only one transfer."""
     from tcptrace_lab.analysis import analyze  # noqa: PLC0415
     from tcptrace_lab.cli.tables.replays import verdict  # noqa: PLC0415
     from tcptrace_lab.comparison import compare, texts  # noqa: PLC0415

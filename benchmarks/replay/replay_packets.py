@@ -1,4 +1,4 @@
-"""`replay packets` beside tcpreplay in the same run: how fast, and how well on time.
+"""Compares rate and timing of `replay packets` and tcpreplay in the same run.
 
     python benchmarks/replay/replay_packets.py [--runs N]
 
@@ -102,7 +102,7 @@ def _came(network: Network) -> int:
 
 
 def run(network: Network, command: list[str], rate: Callable[[str], float]) -> Sent:
-    """Run one of them in the client's namespace."""
+    """Run one of the two tools in the client's namespace."""
     before, begun_s = _came(network), time.monotonic()
     with network.client.entered():
         done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -155,7 +155,7 @@ print(json.dumps(late))
 
 
 def bare_us(path: Path) -> list[float]:
-    """How late a loop wakes that sleeps until each frame is due, and does nothing else."""
+    """Lateness of a loop that only sleeps until each frame is due."""
     times = [frame.ts_ns for frame in frames(str(path), None, "")]
     command = ["chrt", "--fifo", str(REAL_TIME_PRIORITY), sys.executable, "-c", BARE]
     done = subprocess.run(command, input=json.dumps([at - times[0] for at in times]), capture_output=True, text=True, check=True)

@@ -1,12 +1,12 @@
-"""How well `replay whatif` foretells what a change does: live transfers, each made as it is and with the change, against the prediction.
+"""Compares predictions of `replay whatif` with real transfers, each made unchanged and with the change.
 
     python benchmarks/replay/whatif.py [--wide] [-o DIR] [--drawn N] [--seed S] [--part I/N] [--only-make] [--again DIR]
 
-Each transfer (`whatif_cases.py`: those of known cause and more of their kinds, or, `--wide`, drawn widely) is made twice, between
-namespaces: once as it is, once with NODELAY, or a larger receive buffer or send bound. The prediction sees the first capture only. Prints a
-table, the errors' median and ninth decile, and how many of the measured times lie in the range that was foretold, and how wide that is.
-Root, dumpcap; three minutes for 60 transfers. `-o` keeps the captures, `--only-make` foretells nothing yet, `--again` takes such a folder
-instead of making any; `--part 1/4` makes every fourth.
+Each transfer (`whatif_cases.py`: those of known cause and more of their kinds, or random ones with `--wide`) is made twice, between
+namespaces: unchanged, and with NODELAY, a larger receive buffer or a larger send bound. The prediction uses the first capture only.
+Prints a table, the median and the 90th percentile of errors, the number of measured times within the predicted range, and its width.
+Root, dumpcap; three minutes for 60 transfers. `-o` keeps the captures, `--only-make` makes no prediction, `--again` reuses such a folder;
+`--part 1/4` makes every fourth transfer.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _size(changes: Changes) -> list[int | None]:
 
 
 def judge(folder: Path) -> dict[str, Any]:
-    """What was foretold of the change, and what it did."""
+    """Return the predicted and the measured effect of the change."""
     told = json.loads((folder / "case.json").read_text())
     send, receive = told["size"]
     changes = Changes(nodelay="--nodelay" in told["changes"], send_buffer_bytes=send, receive_buffer_bytes=receive)
@@ -78,7 +78,7 @@ def judge(folder: Path) -> dict[str, Any]:
 
 
 def show(lines: list[dict[str, Any]]) -> bool:
-    """Print the table and what it comes to; whether the bounds hold."""
+    """Print the table and its summary. Return whether the bounds hold."""
     print("| transfer | change | took | model of it | predicted | range | measured | error |\n|---|---|---|---|---|---|---|---|")
     for line in lines:
         begin = f"| {line['name']} | `{line['change']}` | {line['original_s']:.3f} s "

@@ -1,4 +1,4 @@
-"""The transfers that `whatif.py` foretells: those of known cause, more of the same kinds, and ones drawn widely.
+"""The transfers for `whatif.py`: those of known cause, more of these kinds, and random ones from wide ranges.
 
 The wide drawing spans what the kinds of `tcptrace_lab/lab/known_causes/transfers.py` keep fixed: MTUs from 576 to 65,535, delays from none
 to 100 ms, sizes of calls that have nothing to do with the MTU, two to four writes of a question and answers of any size, programs that
@@ -82,7 +82,7 @@ FACTORS: Final = (1.5, 2, 3, 4)
 
 
 def _spread(draw: random.Random, least: float, most: float) -> float:
-    """Evenly on a logarithmic scale, to two digits."""
+    """A random number, uniform on a logarithmic scale, rounded to two digits."""
     return float(f"{least * (most / least) ** draw.random():.2g}")
 
 
@@ -138,7 +138,7 @@ def _any_nagle(draw: random.Random) -> Case:
 
 
 def _any_mixture(draw: random.Random) -> Case:
-    """A bulk transfer into a small window, then questions in pieces; either is mended."""
+    """A bulk transfer into a small window, then requests in pieces; the change fixes one of them."""
     mtu = draw.choice(MTUS[:-2])
     buffer = int(_spread(draw, 6 * mtu, 30 * mtu))
     factor = draw.choice(FACTORS)

@@ -1,1 +1,1 @@
-"""The model's own ledger against the one that is read off its captures, over many settings drawn at random."""
+"""Compares the model's own ledger with the ledger of its captures, over many random settings."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from roundtrip.settings import Drawn
 
 WITHIN = 0.02
-"""So much of a direction's life may be told otherwise (the issue's promise)."""
+"""Maximum share of a direction's life with another cause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,8 @@ class Compared:
 
     Attributes:
         from_client: which direction.
-        off_share: of its life, what the capture's ledger gives to another cause than the model's own.
-        off_seen_share: the same against what a capture can show of the model's own.
+        off_share: share of its life to which the two ledgers give different causes.
+        off_seen_share: this share, compared with the part of the model's ledger that a capture can show.
         confused: (cause in what can be shown, cause told) → share of its life.
     """
 
@@ -40,7 +40,7 @@ class Compared:
 
     @property
     def right(self) -> bool:
-        """Whether it is told as the model has it, or as far as a capture can show it."""
+        """Whether the ledgers agree, or agree as far as a capture can show."""
         return min(self.off_share, self.off_seen_share) <= WITHIN
 
 
@@ -73,7 +73,7 @@ def _sums(spans: list[Span]) -> Counter[str]:
 
 
 def _apart(truth: Counter[str], told: Counter[str]) -> tuple[float, dict[tuple[str, str], float]]:
-    """Half of the sum of all differences, as a share of the life; and which cause took whose time, the largest first."""
+    """Return half of the sum of all differences, as a share of the life, and the confused causes, largest first."""
     life = sum(truth.values()) or 1
     less = {cause: (truth[cause] - told[cause]) / life for cause in truth if truth[cause] > told[cause]}
     more = {cause: (told[cause] - truth[cause]) / life for cause in told if told[cause] > truth[cause]}

@@ -1,4 +1,4 @@
-"""What the design promises about speed and memory, judged by what was measured in the same run."""
+"""The promises on speed and memory, checked against the measurements of the same run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import small_captures
 from measure import Measured
 
 Results: TypeAlias = Mapping[tuple[str, str], Measured]
-"""(kind of capture, tool) → what was measured; only what works."""
+"""(kind of capture, tool) → measurements; only of tools that ran."""
 
 MB: Final = 1_000_000
 _SMALL: Final = ((small_captures.SMALL, peers.ANALYZE), (small_captures.SMALL, small_captures.TSHARK_CONVERSATIONS))
@@ -21,7 +21,7 @@ _BATCH: Final = ((small_captures.BATCH, small_captures.BATCH_TABLES), (small_cap
 
 @dataclass(frozen=True)
 class Verdict:
-    """One promise: what was promised, what came out, and whether that holds; None where it was not measured."""
+    """One promise: its text, its result, and whether it holds; None if it was not measured."""
 
     promise: str
     measured: str
@@ -92,7 +92,7 @@ def _memory(results: Results) -> Verdict:
     where = f"{worst.command.tool.split(',')[0]} on {worst.command.capture}"
     broken = worst.peak_max_bytes > 1500 * MB
     everything = all((kind, tool) in results for kind in peers.KINDS for tool in peers.OURS)
-    holds = False if broken else (True if everything else None)  # a promise about all captures does not hold by some of them
+    holds = False if broken else (True if everything else None)  # a promise about all captures needs measurements of all
     return Verdict(promise, f"{worst.peak_max_bytes / MB:,.0f} MB ({where})", holds)
 
 

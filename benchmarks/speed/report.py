@@ -1,4 +1,4 @@
-"""The report of a large capture in Chromium: its size, how soon it can be used, and how long a zoom takes; by the browser's own clock.
+"""The report of a large capture in Chromium: its size, how soon it can be used, and how long a zoom takes; measured by the browser.
 
     python benchmarks/speed/report.py [CAPTURE | REPORT.html] [--runs 3]
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parents[1]
 
 MOST_BYTES, MOST_INTERACTIVE_MS, MOST_ZOOM_MS = 6_000_000, 2_000, 100
-"""What is promised."""
+"""Promises."""
 
 MOVES = ("in", "in", "later", "in", "earlier", "out", "in", "in", "later", "out")
 

@@ -41,7 +41,7 @@ def _options() -> argparse.Namespace:
 
 
 def captures(divisor: int, kinds: list[str], folder: Path) -> list[peers.Capture]:
-    """The captures, made where missing (in a process of its own, whose memory must not count as this one's)."""
+    """Make the missing captures in a process of its own, so that its memory does not count as this one's."""
     if not kinds:
         return []
     maker = [
@@ -77,7 +77,7 @@ def _commands(captures: list[peers.Capture], kinds: list[str], words: list[str] 
 
 
 def progress(doing: str) -> None:
-    """What is done now, on a terminal; nothing in a log."""
+    """Show the current step on a terminal, nothing in a log."""
     if sys.stderr.isatty():
         print(f"{doing:<79}", file=sys.stderr, end="\r", flush=True)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 SMALL: Final = "small"
 BATCH: Final = "batch"
 KINDS: Final = (SMALL, BATCH)
-"""What they are called beside the generated captures, and as `Command.capture`."""
+"""Names of these rows in the table, and in `Command.capture`."""
 BATCH_TABLES: Final = "batch, with reports"
 TSHARK_CONVERSATIONS: Final = "tshark -z conv,tcp"
 TSHARK_LOOP: Final = "tshark loop, all cores"
@@ -25,10 +25,10 @@ _CAPTURES: Final = peers.HERE.parent / "captures"
 _SMALL_CAPTURE: Final = _CAPTURES / "ethernet-bulk.pcapng"
 _SMALL_PACKETS: Final = 505
 _CONVERSATIONS: Final = ("tshark", "-n", "-q", "-z", "conv,tcp", "-r")
-"""What `batch` is held against: TCP conversations with their bytes and times, no name lookups."""
+"""The command that `batch` is compared with: TCP conversations with bytes and times, without name resolution."""
 _SUFFIXES: Final = (".pcap", ".pcapng", ".gz", ".zst")
 _SHIFT_S: Final = 1
-"""`batch` analyzes equal files once, so the second copy of each has all its times moved by so much."""
+"""Shift of all timestamps in the second copy of each capture, because `batch` analyzes equal files once."""
 COPIES: Final = 2
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _WIDTH: Final = 80
 _MB: Final = 1_000_000
 _QUIET_LOAD: Final = 0.5
-"""Runnable processes over the last minute; a guess at what a median of three runs still bears."""
+"""Maximum load average for a quiet machine (a guess: a median of three runs tolerates it)."""
 _HEADINGS: Final = f"{'':<23}{'wall s':>8}{'spread':>7}{'cpu s':>8}{'Mpkt/s':>8}{'peak MB':>9}{'x engine':>10}{'runs':>5}"
 
 
@@ -43,12 +43,12 @@ def machine() -> dict[str, str]:
 
 
 def quiet() -> bool:
-    """True if nothing else runs on this machine worth mentioning."""
+    """True if the machine is otherwise idle."""
     return os.getloadavg()[0] < _QUIET_LOAD
 
 
 def _version(tool: str) -> str:
-    """First line of what the tool says about its version that has a number in it."""
+    """First line with a number in the tool's version output."""
     if not shutil.which(tool):
         return "missing"
     said = subprocess.run([tool, "-v"], capture_output=True, text=True, errors="replace", check=False)

@@ -27,18 +27,18 @@ _HOST_NS: Final = 30 * US_NS
 """Time a host takes to answer; a plain guess at a kernel's turn-around."""
 _WIRE_NS: Final = 12 * US_NS  # 1514 bytes at 1 Gbit/s
 _ARRIVAL_JITTER_NS: Final = 200 * US_NS
-"""Most that a round trip is lengthened at random."""
+"""Maximum random delay added to an RTT."""
 _LOSSES_PER_ROUND: Final = 0.1
 """Share of round trips that lose a segment; with windows of 30 to 60 segments about one segment in 500."""
 _ROUNDS_BETWEEN_LOSSES: Final = 4
 _MAX_WINDOW_SEGMENTS: Final = 64
 _OFFERED_WINDOW_BYTES: Final = 4 * _MAX_WINDOW_SEGMENTS * 1500
-"""Never full, so that no figure depends on how a peer judges a full window."""
+"""Window that is never full, so that no result depends on the treatment of a full window."""
 
 
 @dataclass(frozen=True)
 class Ends:
-    """The two hosts of one connection: `near` is beside the capture point and sends the data, `far` acknowledges it.
+    """The two hosts of one connection: `near` is at the capture point and sends the data, `far` acknowledges it.
 
     In the pairs `isn`, `clock` and `ip_id` the near host's number comes first.
     """
@@ -99,8 +99,8 @@ def request_exchange(rng: np.random.Generator, ends: Ends, start_ns: int, segmen
     think_ns = (rng.exponential(60 * MS_NS, exchanges) + MS_NS).astype(np.int64)
     whole_ns = service_ns + counts * _WIRE_NS + ends.rtt_ns + _DELAYED_ACK_NS + think_ns
     asked_ns = start_ns + ends.rtt_ns + 100 * US_NS + np.cumsum(whole_ns) - whole_ns
-    asked = 1 + np.cumsum(request)  # what the far host has sent once exchange e began
-    answered = 1 + np.cumsum(response) - response  # where the answer of exchange e starts
+    asked = 1 + np.cumsum(request)  # bytes that the far host has sent when exchange e begins
+    answered = 1 + np.cumsum(response) - response  # offset of the answer of exchange e
 
     exchange = np.repeat(np.arange(exchanges), counts)
     position = np.arange(len(exchange)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -129,7 +129,7 @@ def _rounds(rng: np.random.Generator, segments: int) -> tuple[Int64s, list[int]]
     while sent < segments:
         size = min(window, segments - sent)
         since_loss += 1
-        room = segments - sent > 4 * window  # a loss needs later segments to be found by
+        room = segments - sent > 4 * window  # later segments must follow, so that the loss is detected
         if room and since_loss >= _ROUNDS_BETWEEN_LOSSES and rng.random() < _LOSSES_PER_ROUND:
             lost.append(sent + int(rng.integers(0, size)))
             threshold = window = max(window // 2, _INITIAL_WINDOW_SEGMENTS // 2)
@@ -157,7 +157,7 @@ def _send_times_ns(rng: np.random.Generator, sizes: Int64s, rtt_ns: int) -> Int6
 
 @dataclass
 class _Receiver:
-    """What the far host does with each data segment; arrays with one element per segment."""
+    """The far host's reaction to each data segment; arrays with one element per segment."""
 
     arrival_ns: Int64s  # when the ACK that the segment causes passes the capture point
     up_to: Int64s  # what that ACK acknowledges
@@ -171,7 +171,8 @@ def _acknowledge(
 ) -> tuple[Rows, list[tuple[int, int]]]:
     """All ACKs of the far host, and for each lost segment when it is sent again: (time, index).
 
-    Every second segment is acknowledged; while one is missing, each that arrives, with SACK; what fills the gap, at once.
+    Every second segment is acknowledged. While one is missing, every segment is, with SACK.
+    The segment that fills the gap is acknowledged at once.
     """
     count = len(data_ns)
     receiver = _Receiver(

@@ -1,4 +1,4 @@
-"""Invented TCP traffic that keeps the rules of TCP, as segments in time order and in bounded memory.
+"""Synthetic traffic that follows the rules of TCP: segments in time order, generated in bounded memory.
 
 `busy_link` is many bulk transfers and request–response connections side by side, captured beside the host that sends
 the data; `one_transfer` is one of them alone; `short_connections` is a busy server with ten packets a connection,
@@ -27,10 +27,10 @@ _SERVER_NET: Final = 0xC6336401  # 198.51.100.1 and up (RFC 5737)
 _CLIENTS: Final = 65_521
 """Number of client addresses: a prime, so that multiplying modulo it visits each once."""
 _SERVERS: Final = 16
-_SERVER_PORT: Final = 8650  # tshark has no dissector for it, so peers are not charged for guessing at the payload
+_SERVER_PORT: Final = 8650  # tshark has no dissector for it, so its time does not include dissecting payload
 _UPLOAD_SHARE: Final = 0.4  # of the connections: the client sends the data, and the capture point is beside it
 _EXCHANGE_SHARE: Final = 0.5
-"""Share of connections that ask and answer; the rest is bulk. Both shares are guesses at a busy link, not measured."""
+"""Share of request-response connections; the others are bulk transfers. A guess at a busy link, not measured."""
 _SLAB_NS: Final = 250 * MS_NS
 """How much time is merged and handed out at once."""
 
@@ -105,7 +105,7 @@ def busy_link(seed: int, lanes: int, segments_median: float, *, bulk_only: bool 
 
 
 def one_transfer(seed: int, packets: int) -> Iterator[Rows]:
-    """One connection of at least `packets` packets, whole: the only traffic here that grows with what is asked for."""
+    """One complete connection of at least `packets` packets. Unlike the others, it needs memory in proportion to them."""
     rng = np.random.default_rng(seed)
     ends = Ends.drawn(rng, (_CLIENT_NET, 40_000), (_SERVER_NET, _SERVER_PORT), 30 * MS_NS)
     yield bulk_transfer(rng, ends, EPOCH_NS, packets * 3 // 4, near_opens=True)

@@ -47,7 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _run(folder: Path, names: Sequence[str]) -> int:
-    """Make each transfer; one that cannot be made is told, and leaves its exit code."""
+    """Make each transfer; report those that fail, and return their exit code."""
     asked = [name for name in transfers.KNOWN if not names or any(name.startswith(begin) for begin in names)]
     if not asked:
         raise UsageError("no such transfer", where=", ".join(names), remedy="`list` shows their names")

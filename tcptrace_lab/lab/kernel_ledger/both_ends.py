@@ -1,4 +1,4 @@
-"""What only both ends of a connection show: bytes on their way, queues on the path, ACKs that were held, and whose turn it was to write."""
+"""Facts that only both ends of a connection show: bytes in transit, queues on the path, delayed ACKs, and whose turn it was to write."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 Spans = list[tuple[int, int]]
 
 OWN_TURN, PEER_TURN = "own-turn", "peer-turn"
-"""Nothing is to be sent, and this program writes next, or the other one does."""
+"""Nothing to send, and this application writes next, or the peer does."""
 PEER_HELD, PEER_IN_TRANSIT = "peer-held", "peer-in-transit"
-"""Nothing is to be sent, and the other program has written: its TCP holds bytes, or they are on their way."""
+"""Nothing to send, and the peer's application has written: its TCP holds the bytes, or they are in transit."""
 SENT_ALL = "sent-all"
-"""Neither program writes again."""
+"""Neither application writes again."""
 IN_TRANSIT, UNACKED, ROUND_TRIP, QUEUE, ACK_HELD = "in-transit", "unacked", "round-trip", "queue", "ack-held"
 """Bytes have not arrived; are not acknowledged; are not, and their ACK can still be on its way; are later than the path's
 delay; have arrived, and their ACK is held (all the way of the two)."""
 PACED_AS_LINE = "paced-as-line"
-"""Pacing leaves no less than the path carries: the path's rate, not the sender, spaces the bytes."""
+"""Pacing is at least as fast as the path: the path's rate, not the sender, spaces the bytes."""
 
 LEAST_QUEUE_NS = NS_PER_MS
 """A packet that takes so much longer than the fastest one was in a queue; a choice, above the relay's own variation."""
@@ -179,7 +179,7 @@ class Sides:
 
     def _state_there(self, moment_ns: int) -> Event | None:
         at = bisect_right(self._there_times, moment_ns) - 1
-        # What is told before something changes holds until then; the next event knows more.
+        # an event that is recorded before a change describes the time until then
         if at + 1 < len(self._there) and self._there[at + 1].kind in {RECEIVED, WRITE}:
             at += 1
         return self._there[at] if at >= 0 else None

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
 LEAST_IDLE_NS = NS_PER_S
-"""A silence in which nobody owes anything may be called idle from so long on: the engine's own bound."""
+"""Minimum pause that may count as idle: the engine's own bound."""
 
 NOT_COMPARED = frozenset({gates.HANDSHAKE, gates.CLOSING, gates.OPEN, both_ends.SENT_ALL})
-"""Opening and closing are no waits of a transfer; with all gates open the kernel was at work; after the last write nobody waits."""
+"""Not compared: opening, closing, times with all gates open (the kernel was working), and times after the last write."""
 
 _PLAIN = {
     gates.TIMEOUT: "timeout",
@@ -40,13 +40,13 @@ _ALSO = {
     "slow-start": {"congestion-window"},
     "congestion-window": {"slow-start"},
 }
-"""Causes that name one gate: one is exact, the other accepted."""
+"""Gates with one exact cause, and further causes that are accepted."""
 
 
 _OPENED_BY_ACKS = frozenset(
     {gates.CONGESTION_WINDOW, gates.RECEIVER_WINDOW, gates.DEFERRED_BY_WINDOW, gates.DEFERRED_BY_CONGESTION_WINDOW, gates.SEND_BUFFER}
 )
-"""Where the receiver held the ACK that opens one of them, the delayed ACK is a right name, too."""
+"""Gates that an ACK opens: if the receiver delayed it, `delayed-ack` is accepted, too."""
 
 
 _BEHIND_A_QUEUE = frozenset(
@@ -60,10 +60,10 @@ class AllowedCauses:
     """What the kernel says of a time.
 
     Attributes:
-        group: for a table: the gate that opened last, in a few words.
+        group: short name of the gate that opened last, for tables.
         accepted: causes that are right.
         exact: those of the gate that opened last.
-        strict: those accepted where `network` is wrong while the sender's program has written nothing; what else is accepted stays.
+        strict: as `accepted`, but without `network` while the sending application has written nothing.
     """
 
     group: str
@@ -95,13 +95,13 @@ GROUPS = {
 
 
 def allowed_causes(closed: Sequence[str], last: Sequence[str], context: Collection[str], lasted_ns: int) -> AllowedCauses | None:
-    """What a row of the kernel's ledger allows a ledger to say; None where it is not compared.
+    """Return the causes that a row of the kernel's ledger allows; None if the row is not compared.
 
     Args:
         closed: the row's gates.
         last: those of them that opened last.
-        context: what else was so.
-        lasted_ns: how long the row is.
+        context: further conditions at that time.
+        lasted_ns: duration of the row.
     """
     if not last or any(gate in NOT_COMPARED for gate in closed):
         return None
@@ -121,7 +121,7 @@ def allowed_causes(closed: Sequence[str], last: Sequence[str], context: Collecti
 
 
 def _causes(gate: str, context: Collection[str]) -> tuple[str, ...]:
-    """The cause that names a gate exactly, then others that are right."""
+    """Return the exact cause of a gate, then others that are right."""
     if gate == gates.PACING and both_ends.PACED_AS_LINE in context:
         return "pacing", "network"
     if gate in _PLAIN:
@@ -129,14 +129,14 @@ def _causes(gate: str, context: Collection[str]) -> tuple[str, ...]:
     if gate == gates.NAGLE:
         return ("nagle-delayed-ack" if both_ends.ACK_HELD in context else "nagle",)
     if gate in {gates.CONGESTION_WINDOW, gates.DEFERRED_BY_CONGESTION_WINDOW}:
-        # Where the path has a queue, it and not the window spaces the bytes.
+        # if the path has a queue, the queue and not the window spaces the bytes
         of_window = "slow-start" if GROWING in context else "congestion-window"
         return ("network", of_window) if both_ends.QUEUE in context else (of_window,)
     return _nothing(gate, context)
 
 
 def _nothing(turn: str, context: Collection[str]) -> tuple[str, ...]:
-    """Nothing is to be sent: bytes on their way are the network's, for one undisturbed round trip; else it is somebody's turn."""
+    """Nothing to send: `network` while bytes are in transit, for one base RTT; otherwise the application whose turn it is."""
     in_transit, in_round_trip = both_ends.IN_TRANSIT in context, both_ends.ROUND_TRIP in context
     if turn == both_ends.OWN_TURN:
         return ("network", "application") if in_transit or in_round_trip else ("application",)

@@ -1,7 +1,7 @@
 """The events of one sender as intervals of time: which gates were closed in each, and which of them opened last.
 
-The state of an interval is that of the event at its end where that is told before anything changes (a segment is about to be processed, a
-program begins to write), else that at its begin.
+The state of an interval is that of the event at its end, if the event is recorded before it changes the state (a segment is about to be
+processed, an application begins to write), otherwise that of the event at its start.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MOST_SEGMENTS = 64
 """A buffer of 64 KB that is sent again leaves in so many segments at most, and some other records may lie between; a bound, no source."""
 AT_ONCE_NS = NS_PER_MS
-"""The kernel tells of a retransmission within microseconds; on a busy machine later."""
+"""The kernel reports a retransmission within microseconds, or later on a busy machine."""
 
 _BEFORE_CHANGE = frozenset({RECEIVED, WRITE, ASKED_QUEUE})
 _AFTER_CHANGE = frozenset({SETTLED, WRITTEN, READ, STATE})
@@ -80,7 +80,7 @@ def _timers(events: Sequence[Event]) -> list[str | None]:
     """For the time after each event, whether a retransmission timer ran meanwhile that then fired.
 
     A retransmission under a higher count of timeouts was sent by the retransmission timer, one outside of recovery by the timer of a tail
-    loss probe; either runs since the last segment that was received or sent. The kernel tells of a retransmission after its departure.
+    loss probe; either runs since the last segment that was received or sent. The kernel reports a retransmission after its departure.
     """
     timers: list[str | None] = [None] * len(events)
     for index, event in enumerate(events):
@@ -96,7 +96,7 @@ def _timers(events: Sequence[Event]) -> list[str | None]:
 
 
 def _is_part(departure: Event, retransmission: Event) -> bool:
-    """Whether a segment that left is, or is a part of, what the kernel then tells to have sent again."""
+    """Whether a departed segment is (part of) the retransmission that the kernel reports afterwards."""
     offset = ahead(departure.detail_seq, retransmission.detail_seq)
     recent = retransmission.time_ns - departure.time_ns <= AT_ONCE_NS
     return departure.kind == TRANSMIT and departure.detail_bytes > 0 and 0 <= offset < retransmission.detail_bytes and recent

@@ -21,7 +21,7 @@ _RTT = frozenset({"ack_rtt_ns"})
 _NUMBER = frozenset({"duplicate_ack_num"})
 
 _ANSWERED = {"zero_window_probe_ack": "zero_window_probe", "keepalive_ack": "keep_alive"}
-"""Our kind of a response → tshark's name of the segment that it responds to."""
+"""Our kind of a response → tshark's name for the segment that it answers."""
 
 _PROBES = frozenset({"zero_window_probe", "keepalive"})
 
@@ -95,7 +95,7 @@ def _by_reset(case: SegmentCase) -> str | None:
 
 
 def _irregular_segment(case: SegmentCase, *, resent: bool) -> tuple[int, str] | None:
-    """The newest segment that came again (or late) among the bytes which tshark measures the round trip of, and its kind."""
+    """The newest retransmitted (or late) segment among the bytes of tshark's RTT sample, and its kind."""
     verdict, judged = case.verdict, case.judged
     if verdict is None or judged is None or not case.is_predicted or case.row["rtt_ns"] is not None or case.row["their_ack_rtt_ns"] is None:
         return None
@@ -106,7 +106,7 @@ def _irregular_segment(case: SegmentCase, *, resent: bool) -> tuple[int, str] | 
     found = (
         (frame, kind)
         for frame, start, end, kind in reversed(verdict.other_irregular)
-        # The first part of a segment may have come again and been acknowledged: the rest counts as that segment to us.
+        # the first part of a segment may have been retransmitted and ACKed; we still count the rest as that segment
         if start < case.row["ack"] and (end > first or (end == first and frame > since))
     )
     return next(((frame, kind) for frame, kind in found if (kind in RESENT) == resent), None)
@@ -185,7 +185,7 @@ def _not_at_highest(case: SegmentCase) -> str | None:
         return None
     if case.item in case.theirs or judged.highest is None or row["their_raw_seq"] == judged.highest:
         return None
-    return f"its own number is {row['seq']:,}; tshark asks for {offset_of(case, judged.highest):,}, where its side had come to"
+    return f"its own number is {row['seq']:,}; tshark asks for {offset_of(case, judged.highest):,}, the highest sequence number of its side"
 
 
 def _behind_old_ack(case: SegmentCase) -> str | None:
@@ -292,7 +292,7 @@ def _negative(case: SegmentCase) -> str | None:
 
 
 def _probes_unseen(case: SegmentCase) -> str | None:
-    """A probe without data, one below what is acknowledged: where the capture lacks the bytes before, at the highest number seen."""
+    """A probe without data, one below the last ACK. If earlier bytes are missing, that is the highest sequence number captured."""
     verdict, row = case.verdict, case.row
     if verdict is None or not case.is_predicted or row["kind"] not in _PROBES or "duplicate_ack" not in case.theirs:
         return None
@@ -315,7 +315,7 @@ def _is_first_keepalive(case: SegmentCase) -> str | None:
 
 
 def _probes_elsewhere(case: SegmentCase) -> str | None:
-    """A probe repeats what was acknowledged (RFC 9293, 3.8.4); more may have been sent, or was seen by mistake."""
+    """A probe repeats acknowledged bytes (RFC 9293, 3.8.4), even if later bytes were sent or injected."""
     verdict, judged, row = case.verdict, case.judged, case.row
     if verdict is None or judged is None or not case.is_predicted or row["kind"] not in _PROBES or judged.highest is None:
         return None
@@ -323,12 +323,12 @@ def _probes_elsewhere(case: SegmentCase) -> str | None:
         return None
     return (
         f"the peer had acknowledged {verdict.other_newest_ack:,}: it is a {kind(row)}{proof(row)}; "
-        f"tshark asks for one below {offset_of(case, judged.highest):,}, where this side had come to"
+        f"tshark asks for one below {offset_of(case, judged.highest):,}, the highest sequence number of this side"
     )
 
 
 def _answers_probe(case: SegmentCase) -> str | None:
-    """The answer to a probe is what tshark takes the probe for."""
+    """The answer gets its name in tshark from tshark's classification of the probe."""
     judged, row = case.judged, case.row
     if judged is None or not case.is_predicted or row["kind"] not in _ANSWERED or _ANSWERED[row["kind"]] in judged.answers:
         return None

@@ -17,7 +17,7 @@ _SOURCE = "Wireshark's preference tcp.track_bytes_in_flight, its experiments her
 
 
 def _edges(case: SegmentCase) -> tuple[int, int, int] | None:
-    """How much lower than ours, and how much higher, tshark's stretch reaches, and what it takes off for SACK blocks; None if unknown."""
+    """How far tshark's range extends below and above ours, and the bytes that it subtracts for SACK blocks; None if unknown."""
     judged, verdict = case.judged, case.verdict
     if judged is None or verdict is None or verdict.una is None or judged.lowest_kept is None or judged.highest_kept is None:
         return None
@@ -77,7 +77,7 @@ def _adds_up(case: SegmentCase, difference: int) -> bool:
 
 
 def _control(case: SegmentCase) -> int:
-    """1 if tshark alone takes off the SYN or FIN of the segment: we do where it is new."""
+    """1 if only tshark subtracts the SYN or FIN of the segment; we subtract only a new one."""
     verdict = case.verdict
     grown = verdict is not None and (verdict.highest is None or verdict.end > verdict.highest)
     return int(bool(case.row["flags"] & (SYN | FIN)) and not grown)

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 _REPORTED = frozenset({*ANALYSIS, "bytes_in_flight", "ack_rtt_ns", "rto_ns", "rto_frame"})
 
 _CARRIES_NS = frozenset({1 << 31, 1 << 32, (1 << 31) * 1_000, (1 << 32) * 1_000})
-"""A part below a second of 2^31 or more, left out or taken for a signed number, in nanoseconds or microseconds."""
+"""Nanoseconds of error if a fraction of 2^31 or more is omitted, or read as a signed number, in ns or µs."""
 
 _CARRIED = "carried into its seconds"
-"""Words of the engine's problem with such a time."""
+"""Part of the engine's message about such a timestamp."""
 
 
 def _one_syn(case: SegmentCase) -> str | None:
@@ -32,7 +32,7 @@ def _one_syn(case: SegmentCase) -> str | None:
 
 
 def _scaled_anew(case: SegmentCase) -> str | None:
-    """Only one side offered a scale, so that windows stand as they are."""
+    """Only one side offered a window scale, so windows are unscaled."""
     row, judged = case.row, case.judged
     if judged is None or judged.syn_again is None or row["window_bytes"] != row["their_window_field"] or not row["their_scale"]:
         return None
@@ -82,7 +82,7 @@ def _parts_of_blocks(case: SegmentCase) -> str | None:
 
 
 def _cut_offer(case: SegmentCase) -> str | None:
-    """Both SYNs were captured, and of one not all options."""
+    """Both SYNs were captured, one of them with truncated options."""
     row, verdict = case.row, case.verdict
     if verdict is None or row["window_bytes"] is not None or row["their_scale"] in {None, SCALE_UNKNOWN} or verdict.syns < len(SIDES):
         return None
@@ -94,7 +94,7 @@ def _cut_offer(case: SegmentCase) -> str | None:
 
 
 def _cut_reuse(case: SegmentCase) -> str | None:
-    """Only a SYN on used ports is counted for itself (`tshark-counts-syns-of-reused-ports-at-once`)."""
+    """Only a SYN that reuses ports is counted in its own connection (`tshark-counts-syns-of-reused-ports-at-once`)."""
     row, verdict = case.row, case.verdict
     if verdict is None or "reused_ports" not in verdict.verdicts or row["their_captured_bytes"] >= row["their_wire_bytes"] or case.theirs:
         return None

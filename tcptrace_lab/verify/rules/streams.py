@@ -16,7 +16,7 @@ _LARGEST_IP = 65_535
 """Maximum of the 16-bit length field of IPv4 and IPv6 (RFC 2675, 1)."""
 
 _PART = "contains only part of the"
-"""Words of the engine's problem with a header that the capture cut."""
+"""Part of the engine's message about a truncated header."""
 
 _CONTRADICTS = "TCP header's length contradicts itself"
 """Part of the engine's message about a header with an impossible length field."""
@@ -61,7 +61,7 @@ def _fragments(case: SegmentCase) -> str | None:
 
 
 def _same_isn_again(case: SegmentCase) -> str | None:
-    """A SYN with the number of the one before it, behind a FIN or RST, or behind a silence longer than a SYN is repeated."""
+    """A SYN with the sequence number of the previous one, after a FIN or RST, or after a pause longer than any SYN timeout."""
     connection, earlier = case.connection, case.earlier
     if not earlier or connection["client_isn"] != earlier["client_isn"]:
         return None
@@ -72,7 +72,7 @@ def _same_isn_again(case: SegmentCase) -> str | None:
 
 
 def _old_stream(case: SegmentCase) -> str | None:
-    """A verdict that compares with the connection before."""
+    """A verdict of tshark that compares the segment with the previous connection."""
     if not case.is_predicted or not case.earlier or case.row["partner"] == case.row["their_conn"]:
         return None
     same_isn = _same_isn_again(case)
@@ -80,7 +80,7 @@ def _old_stream(case: SegmentCase) -> str | None:
 
 
 def _old_scale(case: SegmentCase) -> str | None:
-    """Windows are multiplied by the scale of the connection before."""
+    """Windows that tshark scales by the option of the previous connection."""
     row = case.row
     if not case.earlier or row["partner"] == row["their_conn"] or not row["their_scale"]:
         return None

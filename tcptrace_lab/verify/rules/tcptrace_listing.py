@@ -57,7 +57,7 @@ def is_predicted(case: FigureCase) -> bool:
 
 
 def by_its_rules(evidence: Callable[[FigureCase], str | None]) -> Callable[[FigureCase], str | None]:
-    """Tcptrace's rules give the printed value, and `evidence` describes the cause in this connection."""
+    """The rules of tcptrace give the printed value, and `evidence` describes the cause in this connection."""
 
     def test(case: FigureCase) -> str | None:
         if not is_predicted(case):
@@ -76,7 +76,7 @@ def _unscaled(case: FigureCase) -> str | None:
 
 
 def _late_syn(case: FigureCase) -> str | None:
-    """Tcptrace resets the scales at a segment without SYN before both SYNs; a later SYN sets one again."""
+    """The scales are reset in tcptrace at a segment without SYN before both SYNs; a later SYN sets one again."""
     number, model, tally = as_number(case.theirs), case.model, case.tally
     if number is None or model is None or tally is None or number > _LARGEST_FIELD or tally.numbers.scale:
         return None
@@ -93,7 +93,7 @@ def _one_syn_scaled(case: FigureCase) -> str | None:
 
 
 def _is_cut(case: FigureCase, side: Direction) -> bool:
-    """Whether the capture cut options of its SYN: whether it offers a scale, at least, is unknown then."""
+    """Whether the capture truncated the options of its SYN; then it is unknown whether the SYN offers a window scale."""
     known = case.model is None or case.model.sides[side.side == "client"].windows_known
     return not known or None in {side["sack_permitted"], side["timestamps"]}
 
@@ -124,7 +124,7 @@ def _size_evidence(case: FigureCase) -> str | None:
 
 
 def _mean_size(case: FigureCase) -> str | None:
-    """Of all that came, or, where copies came by ways that it does not follow, of what counts once."""
+    """Compare with all segments, or if duplicates came through layers that tcptrace does not read, with those that count once."""
     evidence_text, direction = by_its_rules(_size_evidence)(case), case.direction
     if (
         evidence_text is not None

@@ -17,13 +17,13 @@ _SOURCE = "tcptrace's manual, and what version 6.6.7 prints"
 _LARGEST_FIELD = (1 << 16) - 1
 
 _LARGEST_IP_DATA = _LARGEST_FIELD - 40
-"""Bytes of data that an IPv4 packet without options can say it holds, behind the TCP header (RFC 791, 3.1)."""
+"""Largest TCP payload of an IPv4 packet without options (RFC 791, 3.1)."""
 
 LARGEST_OPTIONS = 40
-"""Bytes of options that a TCP header can have (RFC 9293, 3.1); where the capture cut them, they are missing data to tcptrace."""
+"""Maximum bytes of options of a TCP header (RFC 9293, 3.1). tcptrace counts truncated options as missing data."""
 
 _INCOMPLETE = "fragments of an IP packet are missing"
-"""Words of the engine's problem with a packet that it does not put together."""
+"""Part of the engine's message about a packet with missing fragments."""
 
 _FRAGMENT_HEADER = 8
 """Bytes of an IPv6 fragment header (RFC 8200, 4.5)."""
@@ -70,7 +70,7 @@ def _extension_as_ports(case: FigureCase) -> str | None:
 
 
 def _first_fragments(case: FigureCase) -> str | None:
-    """What it reads and we do not are no more than the packets that are not whole in the capture."""
+    """The packets that only tcptrace reads are at most as many as the incomplete ones."""
     incomplete = case.survived(_INCOMPLETE)
     ours = case.readable if case.model is None else sum(tally.packets for tally in case.model.sides.values())
     listed = sum(int(figures["total_packets"]) for one in case.theirs_listed for figures in one.figures)
@@ -81,7 +81,7 @@ def _first_fragments(case: FigureCase) -> str | None:
 
 
 def strange(case: FigureCase) -> str | None:
-    """Some of its segments came by ways that tcptrace does not follow."""
+    """Some segments came in layers that tcptrace does not read."""
     if case.model is None or not case.model.strange:
         return None
     evidence_text = ", ".join(f"{counted(number, 'segment')} by {layers}" for layers, number in sorted(case.model.strange.items()))
@@ -89,7 +89,7 @@ def strange(case: FigureCase) -> str | None:
 
 
 def _offloaded(case: FigureCase) -> str | None:
-    """IP lengths of 0, as offload leaves them, are shorter than their headers to tcptrace."""
+    """Offload leaves IP lengths of 0, which tcptrace rejects as shorter than the header."""
     model = case.model
     if model is None:
         return None
@@ -110,7 +110,7 @@ def _beyond_ip(case: FigureCase) -> str | None:
 
 
 def _short_frames(case: FigureCase) -> str | None:
-    """IP lengths beyond the end of the frame: what is missing is cut to tcptrace, and never was to us."""
+    """IP lengths exceed the frame. tcptrace counts the excess as truncated; we count no such bytes."""
     model = case.model
     if model is None:
         return None
@@ -144,7 +144,7 @@ def _extension_header(case: FigureCase) -> str | None:
 
 
 def _false_headers(case: FigureCase) -> str | None:
-    """The same packets, and of some it makes other lengths of data: less than nothing, or what would be options."""
+    """Equal packets, but tcptrace computes another data length for some: negative, or including options."""
     false, model = case.false_headers, case.model
     if not false or model is None or int(case.theirs) != sum(tally.packets for tally in model.sides.values()):
         return None

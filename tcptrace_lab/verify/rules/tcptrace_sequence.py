@@ -56,7 +56,7 @@ def _repeated(case: FigureCase) -> str | None:
 
 
 def _repeated_without_windows(case: FigureCase) -> str | None:
-    """Which of the repeated ACKs have the same window cannot be told where windows are unknown."""
+    """If windows are unknown, it is also unknown which repeated ACKs have equal windows."""
     model, number, direction = case.model, as_number(case.theirs), case.direction
     if model is None or direction is None or number is None or case.modelled is None:
         return None
@@ -102,7 +102,7 @@ def _pointer_beyond(case: FigureCase) -> str | None:
 
 
 def _no_time(case: FigureCase) -> str | None:
-    """Its silence is 0 where every segment has the same time or none; NA where a side sent nothing but in one instant."""
+    """The figure is 0 if all segments have the same time or none, and NA if a side sent at one instant only."""
     if case.theirs != "NA" or case.tally is None or case.tally.idle_us:
         return None
     return f"{counted(case.tally.packets, 'segment')} of one time"

@@ -16,7 +16,7 @@ from tcptrace_lab.verify.wireshark_model import SEQ_SPACE
 _LARGEST_SHORT = (1 << 15) - 1
 
 WRAPPED = MODULUS >> 8
-"""No count of bytes comes near it; what does was below 0, or is a mean of such."""
+"""Larger values are negative numbers that wrapped, or means of such: no real count of bytes reaches it."""
 
 
 def _mss(case: FigureCase) -> str | None:
@@ -54,7 +54,7 @@ def _contradiction(case: FigureCase) -> str | None:
         return None
     below_0 = number >= MODULUS // 4
     if case.item in {"avg_owin", "wavg_owin"} and case.model is not None:
-        below_0 = number > case.model.longest  # a mean of such numbers with others is less than they, and more than was ever sent
+        below_0 = number > case.model.longest  # a mean that includes wrapped numbers still exceeds the bytes ever sent
     fewer = case.item == "pure_acks_sent" and case.modelled is not None and 0 < case.modelled - number <= case.false_headers
     if not (number == 0 or below_0 or fewer):
         return None
@@ -62,7 +62,7 @@ def _contradiction(case: FigureCase) -> str | None:
 
 
 def _below_0(case: FigureCase) -> str | None:
-    """A mean over time of numbers near 2^64 holds one to a few of its digits."""
+    """For a mean over time, numbers near 2^64 overflow."""
     number, numbers = as_number(case.theirs), None if case.tally is None else case.tally.numbers
     if number is None or numbers is None or numbers.outstanding_most < WRAPPED:
         return None

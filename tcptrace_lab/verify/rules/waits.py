@@ -85,11 +85,11 @@ def _reset(case: SegmentCase) -> str | None:
 
 
 def _announced(case: SegmentCase) -> str | None:
-    """A stream that it expected has its first segment behind it."""
+    """A stream that tshark expected: its first segment is not the first for tshark."""
     judged, theirs = case.judged, case.row["their_completeness"]
     if judged is None or theirs is None or not case.announced:
         return None
-    # The first segment is not the first to it, so that what it is counts as that of any other.
+    # tshark then treats the first segment like any other
     if theirs not in {judged.completeness & ~Complete.SYN, (judged.completeness | judged.left_out) & ~Complete.SYN}:
         return None
     return "its hosts announced connections to each other in another one, so that tshark knew the stream before its SYN"
@@ -121,7 +121,7 @@ def _own(case: SegmentCase) -> str | None:
 
 
 def _ack_of_reset(case: SegmentCase) -> Complete:
-    """What a RST adds to what tshark counts, and not to ours."""
+    """The completeness that only tshark derives from a RST."""
     has_reset = case.judged is not None and Complete.RST in case.judged.completeness
     return Complete.ACK | Complete.DATA if has_reset else Complete.NOTHING
 

@@ -21,7 +21,7 @@ def _empty_beyond(case: SegmentCase) -> str | None:
 
 
 def _own(case: SegmentCase) -> str | None:
-    """No hole to us: frames that we alone take for segments filled it."""
+    """We see no gap, because frames that only we count as segments filled it."""
     verdict, judged = case.verdict, case.judged
     if verdict is None or judged is None or not case.is_predicted or not case.own or "lost_segment" not in case.theirs:
         return None
@@ -34,7 +34,7 @@ def _own(case: SegmentCase) -> str | None:
 
 
 def _after_reset(case: SegmentCase) -> str | None:
-    """The bytes of a RST are words about the reset, which leave a hole to us (RFC 9293, 3.10.7)."""
+    """The payload of a RST describes the reset and is not part of the stream (RFC 9293, 3.10.7), so we see a gap."""
     judged, verdict = case.judged, case.verdict
     if judged is None or verdict is None or not case.is_predicted or judged.highest_by_reset is None or "lost_segment" in case.theirs:
         return None

@@ -34,7 +34,7 @@ def contents(path: str) -> tuple[str, int]:
 
     Raises:
         CaptureUnreadable: the file cannot be read.
-        MissingTool: as for `place.file_system`.
+        MissingTool: as for `storage.file_system`.
     """
     digest = hashlib.sha256()
     size_bytes = 0

@@ -15,7 +15,7 @@ def directions(packets: pl.DataFrame) -> pl.DataFrame:
     """Compute the figures of each direction.
 
     Args:
-        packets: as `between.packets` returns them.
+        packets: as `packet_fates.packets` returns them.
 
     Returns:
         One row per direction (`half`): `sent received matched lost lost_bytes not_captured unseen_by_sender copied outside reordered

@@ -51,7 +51,7 @@ class Pair:
             `packets` is twice the row number for packets sent by the first capture's client, and one more for its server's.
         endpoints: `ENDPOINT_COLUMNS` of both captures; equal rows are one pair.
         clock: the second capture's clock relative to the first's; None if a direction has too few matched packets.
-        packets: the fate of each packet, as `between.packets` returns it.
+        packets: the fate of each packet, as `packet_fates.packets` returns it.
     """
 
     captures: tuple[dict[str, Any], dict[str, Any]]

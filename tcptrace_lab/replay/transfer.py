@@ -44,7 +44,7 @@ def transfer(order: Order, original: Figures | None, doing: Callable[[str], None
     """Run the transfers, and compare them with the original; if `original` is None, compare with the first of them.
 
     Raises:
-        LabFailed, MissingTool, UsageError: raised by `private.play`.
+        LabFailed, MissingTool, UsageError: raised by `namespace_replay.play`.
     """
     wanted: list[tuple[str, Schedule]] = [(PLAIN, order.schedule)] if order.plain or not order.changes else []
     if order.changes:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 LISTED_CONNECTIONS = 2_000
-"""Maximum number of rows in the connection table: about 60 bytes of the report each, except for the first `table.HTML_ROWS`."""
+"""Maximum number of rows in the connection table: about 60 bytes of the report each, except for the first `connection_table.HTML_ROWS`."""
 
 _BY_FINDINGS, _BY_PAYLOAD, _BY_RESENT, _BY_DURATION = 3, 4, 2, 2
 

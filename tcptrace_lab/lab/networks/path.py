@@ -121,7 +121,7 @@ class LogEntry:
         frame_bytes: length with the link-layer header.
         fate: what the path did to it.
         due_ns: scheduled time of delivery; None if it is never delivered.
-        head: its first bytes (up to `HEAD_BYTES`), for `heads.tcp_head`.
+        head: its first bytes (up to `HEAD_BYTES`), for `tcp_headers.tcp_head`.
     """
 
     index: int

@@ -233,4 +233,4 @@ MEASURES: Mapping[str, tuple[str, str, str]] = {
     "cpu": ("cpu_ns", "duration", "processor time of the thread that writes"),
     "segments": ("segments", "ratio", "segments or datagrams with data in the capture at the sender"),
 }
-"""Measure in a file → (column of the results, kind of number (`numbers.text`), meaning)."""
+"""Measure in a file → (column of the results, kind of number (`numbers.formatted`), meaning)."""

@@ -266,7 +266,7 @@ def prove(made: Reproducer) -> Proof:
     """Run a reproducer in private network namespaces, unchanged and with the cure.
 
     Raises:
-        LabFailed, MissingTool, UsageError: raised by `private.play`.
+        LabFailed, MissingTool, UsageError: raised by `namespace_replay.play`.
     """
     needed_s = made.expected.held_s * CURED_LEFT if made.oracle is None else made.oracle.need_ns / NS_PER_S
     found: list[tuple[float, float]] = []

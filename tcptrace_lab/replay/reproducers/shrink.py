@@ -1,7 +1,7 @@
 """Find the smallest schedule that still shows a stall, by delta debugging.
 
 Source: Zeller and Hildebrandt, "Simplifying and isolating failure-inducing input", IEEE TSE 28(2), 2002. A part is removed if the model
-still shows the stall without it (`showing.Oracle`):
+still shows the stall without it (`stall_oracle.Oracle`):
 
 1. Remove the end of the transfer.
 2. Replace the path by loopback.

@@ -191,7 +191,7 @@ def shade(band: Band) -> dict[str, Any]:
 
 
 def rings(rows: pl.DataFrame, frame: Frame) -> dict[str, Any]:
-    """A ring around each of these segments (rows of `tracked.Tracker`)."""
+    """A ring around each of these segments (rows of `direction_state.Tracker`)."""
     return {
         "type": "scatter",
         "mode": "markers",

@@ -47,7 +47,7 @@ _BY_NUMBERS = named(
     "sacks_sent sack_pkts_sent dsack_pkts_sent max_sack_blks/ack duplicate_acks triple_dupacks initial_window_bytes initial_window_pkts "
     "missed_data max_owin min_non-zero_owin avg_owin wavg_owin"
 )
-"""The figures that `numbers` explains and that duplicates can change."""
+"""The figures that `tcptrace_sequence` explains and that duplicates can change."""
 
 
 def is_predicted(case: FigureCase) -> bool:

@@ -1,7 +1,7 @@
 //! Congestion window: packet loss reduced it, and it is still growing.
 //!
-//! - **Closed** after a loss, when an ACK released the departure, the receiver window had room, and the flights do not
-//!   are on a plateau.
+//! - **Closed** after a loss, when an ACK released the departure, the receiver window had room, and the flights are not
+//!   on a plateau.
 //! - **Opened by** each ACK.
 //! - **Disproved by** flights as large as before the loss, or by a growing RTT (then the path is full).
 //! - **Source:** RFC 5681, 3.1 and 3.2; RFC 9438; `docs/how-it-decides.md`, 4.11.

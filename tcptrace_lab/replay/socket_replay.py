@@ -1,6 +1,6 @@
 """Run one end of a schedule over a real socket: listen or connect, run its tasks, and close.
 
-`namespace_replay` runs both ends on one machine in network namespaces. The options `--serve` and `--connect` run the ends on separate machines.
+`namespace_replay` runs both ends on one machine in network namespaces. With `--serve` and `--connect`, the ends run on separate machines.
 """
 
 from __future__ import annotations

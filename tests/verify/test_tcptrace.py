@@ -69,7 +69,7 @@ def test_constant_identifications_are_hardware_duplicates_to_tcptrace(tmp_path: 
     found = told(tmp_path, text, "tcptrace-constant-ids")
     ours, theirs, words = found["hardware_dups", True]
     assert (ours, theirs) == (0, "1")
-    assert "1 packet with number and IP identification of one of the eight before" in words
+    assert "1 packet with the sequence number and IP ID of one of the last eight" in words
 
 
 def test_a_packet_that_comes_again_and_again_is_remembered_once_by_tcptrace(tmp_path: Path) -> None:

@@ -64,7 +64,8 @@ class Kept(NamedTuple):
     """The rows collected for a place.
 
     Attributes:
-        rows: rows of `direction_state.Tracker` in frame order, with one more at each end than the time range below, so that lines reach the edge.
+        rows: rows of `direction_state.Tracker` in frame order, with one more at each end than the time range below, so that lines
+            reach the edge.
         waits: start, end and cause of the direction's ledger intervals in this range, in order of time.
         from_ns, to_ns: the time range of the figure, since the connection's first segment.
         omitted: number of segments left out in the middle.

@@ -80,3 +80,68 @@ REPOSITORY = (
     "git init -q {folder}/repo; cp {file} {folder}/repo; git -C {folder}/repo add .; "
     "git -C {folder}/repo -c user.name=a -c user.email=a@b commit -q -m one"
 )
+BEHIND = {"nginx.conf": HAPROXY["nginx.conf"]}
+"""An nginx behind a proxy."""
+STUNNEL = {
+    "stunnel.conf": "foreground = yes\npid =\n[web]\naccept = {address}:{port}\nconnect = 127.0.0.1:8001\ncert = {folder}/tls.crt\n"
+    "key = {folder}/tls.key\n"
+}
+SAMBA = {
+    "smb.conf": "[global]\nmap to guest = Bad User\ninterfaces = {address}/24\nbind interfaces only = yes\nprivate dir = {folder}/samba\n"
+    "lock directory = {folder}/samba\nstate directory = {folder}/samba\ncache directory = {folder}/samba\npid directory = {folder}/samba\n"
+    "ncalrpc dir = {folder}/samba/rpc\nlog file = {folder}/samba.log\ndisable spoolss = yes\nload printers = no\n"
+    "[all]\npath = {folder}\nguest ok = yes\nread only = no\nforce user = root\n",
+    "client.conf": "[global]\nlock directory = {folder}/client\nstate directory = {folder}/client\ncache directory = {folder}/client\n"
+    "private dir = {folder}/client\n",
+}
+SLAPD = {
+    "slapd.conf": "include /etc/ldap/schema/core.schema\ninclude /etc/ldap/schema/cosine.schema\nmodulepath /usr/lib/ldap\n"
+    "moduleload back_mdb\npidfile {folder}/slapd.pid\n"
+    "sizelimit unlimited\ndatabase mdb\nsuffix dc=lab\ndirectory {folder}/ldap\nmaxsize 100000000\nindex cn eq\n"
+}
+DOVECOT = {
+    "dovecot.conf": "base_dir = {folder}/run\nstate_dir = {folder}/run\nlog_path = /dev/stderr\nssl = no\ndisable_plaintext_auth = no\n"
+    "protocols = imap\n"
+    "listen = {address}\nservice imap-login {\n inet_listener imap {\n port = {port}\n }\n inet_listener imaps {\n port = 0\n }\n}\n"
+    "mail_location = maildir:{folder}/mail\npassdb {\n driver = static\n args = nopassword=y\n}\n"
+    "userdb {\n driver = static\n args = uid=nobody gid=nogroup home={folder}/mail\n}\nfirst_valid_gid = 0\ndefault_login_user = nobody\n"
+    "default_internal_user = nobody\ndefault_internal_group = nogroup\n"
+}
+ICECAST = {
+    "icecast.xml": "<icecast><authentication><source-password>lab</source-password><admin-user>a</admin-user>"
+    "<admin-password>lab</admin-password>"
+    "</authentication><listen-socket><port>{port}</port><bind-address>{address}</bind-address></listen-socket><paths><logdir>/tmp</logdir>"
+    "<webroot>/usr/share/icecast2/web</webroot><adminroot>/usr/share/icecast2/admin</adminroot></paths><logging><accesslog>-</accesslog>"
+    "<errorlog>-</errorlog></logging></icecast>\n"
+}
+GUNICORN = {
+    "app.py": "import hashlib\n\n\ndef page(_, start):\n    start('200 OK', [('Content-Type', 'text/html')])\n"
+    "    return [b'p' * 15000]\n\n\n"
+    "def report(_, start):\n    start('200 OK', [('Content-Type', 'text/csv')])\n    for row in range(1500):\n"
+    "        yield hashlib.pbkdf2_hmac('sha256', b'%d' % row, b'', 1500).hex().encode() * 12\n"
+}
+TORNADO = {
+    "server.py": "import asyncio\n\nimport tornado.web\n\n\nclass Page(tornado.web.RequestHandler):\n    def get(self):\n"
+    "        self.write('p' * 9000)\n\n\n"
+    "class Events(tornado.web.RequestHandler):\n    async def get(self):\n        for number in range(60):\n"
+    "            self.write(f'data: {number:0400}\\n\\n')\n            await self.flush()\n            await asyncio.sleep(0.06)\n\n\n"
+    "async def main():\n    tornado.web.Application([('/page', Page), ('/events', Events)]).listen({port}, '{address}')\n"
+    "    await asyncio.Event().wait()\n\n\nasyncio.run(main())\n"
+}
+JAVA_SERVER = {
+    "Server.java": "import com.sun.net.httpserver.HttpServer;\nimport java.net.InetSocketAddress;\nimport java.nio.file.*;\n\n"
+    "class Server {\n"
+    "    public static void main(String[] arguments) throws Exception {\n"
+    '        var server = HttpServer.create(new InetSocketAddress("{address}", {port}), 0);\n'
+    '        server.createContext("/", one -> {\n            one.sendResponseHeaders(200, 0);\n'
+    '            try (var out = one.getResponseBody()) { Files.copy(Path.of("{file}"), out); }\n        });\n'
+    "        server.start();\n    }\n}\n"
+}
+INFLUXDB = {
+    "influx.conf": 'reporting-disabled = true\nbind-address = "127.0.0.1:8088"\n[meta]\ndir = "{folder}/meta"\n[data]\n'
+    'dir = "{folder}/data"\n'
+    'wal-dir = "{folder}/wal"\n[http]\nbind-address = "{address}:{port}"\nlog-enabled = false\n[logging]\nlevel = "error"\n'
+}
+NGIRCD = {
+    "irc.conf": "[Global]\nName = irc.lab\nInfo = lab\nListen = {address}\nPorts = {port}\n[Options]\nPAM = no\nIdent = no\nDNS = no\n"
+}

@@ -24,8 +24,8 @@ class CaptureInfo(TypedDict):
     last_ts_ns: int | None
     complete: bool
     snaplen_bytes: int
-    snaplen_cut: int
-    clock_steps: int
+    truncated_packets: int
+    backward_timestamps: int
     largest_step_back_ns: int
     resolution_ns: int
     kernel_drops: int | None

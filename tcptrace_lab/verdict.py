@@ -351,7 +351,7 @@ def _of_largest(analysis: Analysed) -> Verdict:
 
 
 def _has_jumped(capture: Mapping[str, Any]) -> bool:
-    return any(reason["name"] == capture_quality.CLOCK_JUMP for reason in capture["trust"]["reasons"])
+    return any(reason["name"] == capture_quality.CLOCK_JUMP for reason in capture["quality"]["reasons"])
 
 
 def _advice(row: Mapping[str, Any], direction: _Direction, directions: Sequence[_Direction], listed: Sequence[Finding]) -> str:

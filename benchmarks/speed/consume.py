@@ -17,7 +17,7 @@ _ROWS_AT_ONCE: Final = {"frames": 1_000_000, "small": 16_384}
 _COLUMNS: Final = (
     *("frame", "ts_ns", "conn", "from_client", "seq", "ack", "payload_bytes", "captured_payload_bytes", "flags", "window_bytes"),
     *("sack_blocks", "tsval", "tsecr", "ip_id", "ttl", "ect", "ce"),
-    *("kind", "evidence", "evidence_frame", "confidence", "resent_by", "transmission", "dsack", "reset_kind", "tfo", "ecn_signal"),
+    *("kind", "evidence", "evidence_frame", "confidence", "retransmit_trigger", "transmission", "dsack", "reset_kind", "tfo", "ecn_signal"),
     *("in_flight_bytes", "usable_window_bytes", "since_previous_ns", "since_last_ack_ns", "since_last_data_ns"),
     *("released_by", "released_by_frame", "acked_bytes", "acked_unseen_bytes", "ack_lag_ns", "rtt_ns", "layers", "vpi", "vci", "cells"),
 )

@@ -381,8 +381,8 @@ impl Engine {
         info.set_item("last_ts_ns", summary.last_ts_ns)?;
         info.set_item("complete", summary.complete())?;
         info.set_item("snaplen_bytes", summary.capture.snaplen_bytes)?;
-        info.set_item("snaplen_cut", summary.snaplen_cut)?;
-        info.set_item("clock_steps", summary.clock_steps)?;
+        info.set_item("truncated_packets", summary.truncated_packets)?;
+        info.set_item("backward_timestamps", summary.backward_timestamps)?;
         info.set_item("largest_step_back_ns", summary.largest_step_back_ns)?;
         let resolution_ns = summary.capture.resolution_ns.max(summary.tick_ns.unwrap_or(0));
         info.set_item("resolution_ns", resolution_ns)?;

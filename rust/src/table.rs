@@ -60,7 +60,7 @@ pub fn connections(rows: &[ConnectionRow]) -> Result<RecordBatch, ArrowError> {
         ("clock_tick_ns".into(), maybe::<Int64Type, _>(rows, |row| row.tick_ns)),
         ("syn_to_synack_ns".into(), nullable(rows, |row| row.syn_to_synack_ns)),
         ("synack_to_ack_ns".into(), nullable(rows, |row| row.synack_to_ack_ns)),
-        ("line".into(), maybe::<UInt8Type, _>(rows, |row| row.line.map(|line| line as u8))),
+        ("link".into(), maybe::<UInt8Type, _>(rows, |row| row.line.map(|line| line as u8))),
         ("vpi".into(), maybe::<UInt16Type, _>(rows, |row| row.channel.map(|(vpi, _)| vpi))),
         ("vci".into(), maybe::<UInt16Type, _>(rows, |row| row.channel.map(|(_, vci)| vci))),
     ];
@@ -109,7 +109,7 @@ fn directions(prefix: &str, rows: &[DirectionRow<'_>], columns: &mut Vec<Column>
         ("window_updates", count(|row| row.counts.window_updates.into())),
         ("zero_window_advertisements", count(|row| row.counts.zero_window_advertisements.into())),
         ("pushed_segments", count(|row| row.counts.pushed_segments.into())),
-        ("cut_segments", count(|row| row.counts.cut_segments)),
+        ("truncated_segments", count(|row| row.counts.truncated_segments)),
         ("syn_segments", count(|row| row.figures.syn_segments.into())),
         ("fin_segments", count(|row| row.figures.fin_segments.into())),
         ("rst_segments", count(|row| row.figures.rst_segments.into())),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.comparison.significance import Change, Compared
     from tcptrace_lab.comparison.t_test import Sample
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 _UNITS = {"duration": "s", "rate": "b/s", "share": "share"}
 
@@ -54,7 +54,7 @@ def _capture(run: Run) -> dict[str, Any]:
         "verdict": run.verdict,
         "duration_s": capture["duration_s"],
         "complete": capture["complete"],
-        "trust": capture["trust"]["verdict"],
+        "quality": capture["quality"]["rating"],
         "connections": capture["connections"],
         "connections_without_data": run.connections_without_data,
         "services_left_out": run.services_left_out,
@@ -69,7 +69,7 @@ def _service(lane: Lane, figures: Sequence[Compared], ledger: Sequence[Compared]
         "connections": [[0 if service is None else service.connections for service in group] for group in lane.services],
         "figures": [_figure(one) for one in figures],
         "ledger": [_cause(one) for one in ledger],
-        "connections_in_step": _in_step(lane) if lane.in_step else None,
+        "paired_connections": _in_step(lane) if lane.in_step else None,
     }
 
 
@@ -78,10 +78,10 @@ def _figure(one: Compared) -> dict[str, Any]:
     scale = NS_PER_S if figure.kind == "duration" else 1
     return {
         "name": figure.name,
-        "way": figure.direction and DIRECTION_KEYS[figure.direction],
+        "direction": figure.direction and DIRECTION_KEYS[figure.direction],
         "unit": _UNITS[figure.kind],
         "less_is_better": figure.less_is_better,
-        "sampled": one.level and str(one.level),
+        "sample_unit": one.level and str(one.level),
         "groups": [_sample(sample, scale) for sample in one.samples],
         "against_first": [_change(change, scale) for change in one.changes],
     }
@@ -91,9 +91,9 @@ def _cause(one: Compared) -> dict[str, Any]:
     side, cause = one.key  # type: ignore[misc]
     shares = zip(one.samples, one.shares, strict=True)
     return {
-        "way": DIRECTION_KEYS[side],
+        "direction": DIRECTION_KEYS[side],
         "cause": cause,
-        "sampled": one.level and str(one.level),
+        "sample_unit": one.level and str(one.level),
         "groups": [{**_sample(sample, NS_PER_S), "share": share} for sample, share in shares],
         "against_first": [_change(change, NS_PER_S) for change in one.changes],
     }
@@ -158,7 +158,7 @@ def _kind(kind: Kind) -> dict[str, Any]:
     return {
         "id": kind.id,
         "server_ports": list(kind.server_ports),
-        "way": kind.direction and DIRECTION_KEYS[kind.direction],
+        "direction": kind.direction and DIRECTION_KEYS[kind.direction],
         "groups": [_in_group(group) for group in kind.groups],
         "against_first": list(kind.states),
     }

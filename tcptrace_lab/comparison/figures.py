@@ -55,7 +55,7 @@ def _of_connections(side: str) -> list[Figure]:
     return [
         Figure("throughput", "throughput", side, "rate", False, Level.CONNECTIONS, "new data from the first data segment to the last"),  # noqa: FBT003
         Figure("rtt", "median RTT", side, "duration", True, Level.CONNECTIONS, "from the capture point to the receiver and back"),  # noqa: FBT003
-        Figure("resent", "retransmits", side, "share", True, Level.CONNECTIONS, "share of data segments that are retransmits"),  # noqa: FBT003
+        Figure("retransmits", "retransmits", side, "share", True, Level.CONNECTIONS, "share of data segments that are retransmits"),  # noqa: FBT003
     ]
 
 
@@ -103,7 +103,7 @@ def _expression(figure: Figure) -> pl.Expr:
         return pl.when(sent_ns > 0).then(pl.col(f"{side}_unique_bytes") * float(BITS_PER_BYTE * NS_PER_S) / sent_ns)
     if figure.name == "rtt":
         return pl.col(f"{side}_rtt_p50_ns").cast(pl.Float64)
-    if figure.name == "resent":
+    if figure.name == "retransmits":
         sent = pl.col(f"{side}_data_segments")
         return pl.when(sent > 0).then(pl.col(f"{side}_retransmitted_segments") / sent)
     return (pl.col("last_ts_ns") - pl.col("first_ts_ns")).cast(pl.Float64)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.comparison.run import Found, Run
     from tcptrace_lab.findings.finding import Finding, Severity
 
-CAME, WENT, STAYED, ABSENT = "came", "went", "stayed", "absent"
+APPEARED, DISAPPEARED, STAYED, ABSENT = "appeared", "disappeared", "stayed", "absent"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Kind:
         server_ports: of its service; empty where it concerns the capture.
         direction: the sender's side; None where it concerns both or none.
         groups: one for each.
-        states: of each group but the first: `came`, `went`, `stayed`, or `absent` from both.
+        states: of each group but the first: `appeared`, `disappeared`, `stayed`, or `absent` from both.
     """
 
     id: str
@@ -94,5 +94,5 @@ def _in_group(runs: Sequence[dict[_Key, list[Finding]]], key: _Key) -> InGroup:
 
 def _states(groups: Sequence[InGroup]) -> tuple[str, ...]:
     first, *others = (bool(group.captures) for group in groups)
-    names = {(False, True): CAME, (True, False): WENT, (True, True): STAYED, (False, False): ABSENT}
+    names = {(False, True): APPEARED, (True, False): DISAPPEARED, (True, True): STAYED, (False, False): ABSENT}
     return tuple(names[first, other] for other in others)

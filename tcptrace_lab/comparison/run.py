@@ -108,7 +108,7 @@ def of_analysis(analysis: Analysis) -> Run:
     ledger = [f"{side}_{cause.replace('-', '_')}_ns" for side in SIDES for cause in CAUSES]
     joined = analysis.connections.join(analysis.accounts.select("conn", *ledger), on="conn", how="left")
     rows = (
-        vantage.beside(joined.filter((_PAYLOAD > 0) & _TIMES_KNOWN), analysis.capture["trust"]["resolution_ns"])
+        vantage.beside(joined.filter((_PAYLOAD > 0) & _TIMES_KNOWN), analysis.capture["quality"]["resolution_ns"])
         .select("conn", *_ends(), "first_ts_ns", "last_ts_ns", "vantage", *ledger, payload=_PAYLOAD, **of_connections())
         .collect()
     )

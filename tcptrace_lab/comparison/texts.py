@@ -238,10 +238,10 @@ def notes(comparison: Comparison) -> list[str]:
     if len(vantages) > 1:
         sentences.append("The capture points differ: RTTs and bytes in flight cannot be compared.")
     sentences += [
-        f"{letter(group)} {run.name}: capture quality {'limited' if run.capture['trust']['verdict'] == 'fair' else 'poor'}"
+        f"{letter(group)} {run.name}: capture quality {run.capture['quality']['rating']}"
         for group, runs in enumerate(comparison.groups)
         for run in runs
-        if run.capture["trust"]["verdict"] != "good"
+        if run.capture["quality"]["rating"] != "good"
     ]
     sentences += [
         f"{service_name(lane)}: assumed to be the same service, as the only one left in each group"

@@ -242,7 +242,7 @@ def holds(of: Callable[[str], _Count]) -> _Count:
 
 def sure_holds(of: Callable[[str], _Count]) -> _Count:
     """Return how many of these waits a full send buffer does not explain equally well."""
-    return holds(of) - of("nagle_holds_in_doubt")
+    return holds(of) - of("nagle_holds_ambiguous")
 
 
 def all_in_doubt(of: Callable[[str], int]) -> bool:

@@ -69,8 +69,8 @@ def refused(of: Callable[[str], Any]) -> Any:  # noqa: ANN401  (what `of` gives)
 def words(row: Mapping[str, Any]) -> list[str]:
     """Describe a row of `schema.CONNECTIONS` with the columns of `beside` in phrases: the capture point, then each endpoint."""
     facts = [*(["refused (RST in answer to its SYN)"] if refused(row.__getitem__) else []), place(row)]
-    if row["trust_reasons"]:
-        facts.append("capture limits: " + "; ".join(capture_quality.CAUSES[name] for name in row["trust_reasons"]))
+    if row["quality_reasons"]:
+        facts.append("capture limits: " + "; ".join(capture_quality.CAUSES[name] for name in row["quality_reasons"]))
     for side in SIDES:
         known = [fact for fact in (acking(row, side), nagle(row, side), stack(row, side)) if fact]
         if known:

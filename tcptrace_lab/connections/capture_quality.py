@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from tcptrace_lab._core import CaptureInfo
 
-GOOD, FAIR = 0.8, 0.5
+GOOD, LIMITED = 0.8, 0.5
 """Least factors for good and for limited capture quality."""
 
 COARSE_NS = 1_000_000
@@ -70,7 +70,7 @@ def _missing() -> pl.Expr:
 def has_jumped() -> pl.Expr:
     """Whether a connection contains a silence that no connection has, so that its times mean nothing (rows of `schema.CONNECTIONS`)."""
     life_ns = pl.col("last_ts_ns") - pl.col("first_ts_ns")
-    silent_ns = pl.max_horizontal(*(pl.col(f"{side}_max_idle_ns") for side in SIDES)).fill_null(0)
+    silent_ns = pl.max_horizontal(*(pl.col(f"{side}_max_gap_ns") for side in SIDES)).fill_null(0)
     on_average = life_ns > LONGEST_SILENCE_NS * (_both("segments").cast(pl.Int64) - 1)
     return ((life_ns > LONGEST_SILENCE_NS) & ((silent_ns > LONGEST_SILENCE_NS) | on_average)).fill_null(value=False)
 
@@ -103,12 +103,12 @@ def connection_columns() -> Mapping[str, pl.Expr]:
     """Capture quality of each connection, as expressions over rows of `schema.CONNECTIONS`.
 
     Returns:
-        `trust_factor`: the share of a verdict's confidence that this connection's faults leave, between 0 and 1;
-        `trust_reasons`: names of these faults (`CAUSES`), a list.
+        `quality_factor`: the share of a verdict's confidence that this connection's faults leave, between 0 and 1;
+        `quality_reasons`: names of these faults (`CAUSES`), a list.
     """
     causes = _causes()
     names = pl.concat_list(*(pl.when(cause.holds).then(pl.lit(cause.name)) for cause in causes)).list.drop_nulls()
-    return {"trust_factor": _factor(causes), "trust_reasons": names}
+    return {"quality_factor": _factor(causes), "quality_reasons": names}
 
 
 def _factor(causes: tuple[Cause, ...]) -> pl.Expr:
@@ -131,7 +131,7 @@ class Reason(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Trust:
+class CaptureQuality:
     """The quality of a capture.
 
     Attributes:
@@ -153,61 +153,55 @@ class Trust:
         return self.factor_of_capture * self.factor_of_connections
 
     @property
-    def verdict(self) -> str:
-        """`good`, `fair` (limited) or `poor`."""
-        return "good" if self.factor >= GOOD else "fair" if self.factor >= FAIR else "poor"
+    def rating(self) -> str:
+        """`good`, `limited` or `poor`."""
+        return "good" if self.factor >= GOOD else "limited" if self.factor >= LIMITED else "poor"
 
     @property
     def words(self) -> str:
         """One line of text."""
-        return _line(self.verdict, {reason.name: reason.words for reason in self.reasons})
+        return _line(self.rating, {reason.name: reason.words for reason in self.reasons})
 
     def to_dict(self, info: CaptureInfo) -> dict[str, Any]:
-        """The object `capture.trust` of the JSON."""
+        """The object `capture.quality` of the JSON."""
         return {
-            "verdict": self.verdict,
+            "rating": self.rating,
             "factor": round(self.factor, 3),
-            "reasons": [{"name": reason.name, "factor": reason.factor, "words": reason.words} for reason in self.reasons],
+            "reasons": [{"name": reason.name, "factor": reason.factor, "text": reason.words} for reason in self.reasons],
             "drops_suspected": self.counts["drops_suspected"],
             "kernel_drops": info["kernel_drops"],
-            "duplicates": self.counts["duplicates"],
+            "capture_duplicates": self.counts["duplicates"],
             "offload": self.counts["super_segments"] > 0,
             "late_segments": self.counts["late_segments"],
             "one_direction_connections": self.counts["one_direction"],
             "start_missing_connections": self.counts["start_missing"],
-            "snaplen_cut": info["snaplen_cut"],
-            "clock_steps": info["clock_steps"],
+            "truncated_packets": info["truncated_packets"],
+            "backward_timestamps": info["backward_timestamps"],
             "resolution_ns": info["resolution_ns"],
         }
 
 
 EMPTY, IN_PART = "empty", "read_in_part"
 
-_HEADS = {
-    "good": "good",
-    "fair": "limited",
-    "poor": "poor",
-}
-
 
 def line(quality: Mapping[str, Any]) -> str:
-    """Return the line of text from `capture.trust` of the JSON (see `Trust.words`)."""
-    return _line(quality["verdict"], {reason["name"]: reason["words"] for reason in quality["reasons"]})
+    """Return the line of text from `capture.quality` of the JSON (see `CaptureQuality.words`)."""
+    return _line(quality["rating"], {reason["name"]: reason["text"] for reason in quality["reasons"]})
 
 
-def _line(verdict: str, words: Mapping[str, str]) -> str:
+def _line(rating: str, words: Mapping[str, str]) -> str:
     if EMPTY in words:
         return f"capture quality: {words[EMPTY]}"
-    head = f"capture quality{' of the part that was read' if IN_PART in words else ''}: {_HEADS[verdict]}"
+    head = f"capture quality{' of the part that was read' if IN_PART in words else ''}: {rating}"
     return head + ("; " + "; ".join(words.values()) if words else "")
 
 
 def steps_down(factor: float) -> int:
     """Return by how many steps (proved → consistent → possible) this factor lowers the confidence of a finding."""
-    return 0 if factor >= GOOD else 1 if factor >= FAIR else 2
+    return 0 if factor >= GOOD else 1 if factor >= LIMITED else 2
 
 
-def judge(info: CaptureInfo, connections: pl.LazyFrame, *, complete: bool) -> Trust:
+def judge(info: CaptureInfo, connections: pl.LazyFrame, *, complete: bool) -> CaptureQuality:
     """Judge the quality of a capture.
 
     Args:
@@ -220,7 +214,7 @@ def judge(info: CaptureInfo, connections: pl.LazyFrame, *, complete: bool) -> Tr
     own = believed / weight if weight else 1.0
     reasons = [*_of_capture(info, complete=complete), *_of_connections(counts, info["connections"])]
     whole = math.prod(reason.factor for reason in reasons)
-    return Trust(whole, own, tuple(reasons), {name: int(count) for name, count in counts.items()})
+    return CaptureQuality(whole, own, tuple(reasons), {name: int(count) for name, count in counts.items()})
 
 
 def _counted(connections: pl.LazyFrame) -> dict[str, Any]:
@@ -259,19 +253,14 @@ def _of_capture(info: CaptureInfo, *, complete: bool) -> list[Reason]:
         found.append(Reason("no_times", 0.1, "no timestamps"))
     elif info["resolution_ns"] >= COARSE_NS:
         found.append(Reason("coarse_clock", 0.7, f"timestamp resolution {numbers.duration(info['resolution_ns'])}"))
-    if info["clock_steps"]:
-        harmless = info["largest_step_back_ns"] <= JITTER_NS
-        factor = 1.0 if harmless else 0.9 if info["clock_steps"] <= FEW * packets else 0.7
-        found.append(
-            Reason(
-                "clock_jitter" if harmless else "clock_steps",
-                factor,
-                f"{numbers.counted(info['clock_steps'], 'timestamp')} {'runs' if info['clock_steps'] == 1 else 'run'} backwards"
-                f" by at most {numbers.duration(info['largest_step_back_ns'])}",
-            )
-        )
-    if info["snaplen_cut"]:
-        found.append(Reason("snaplen", 1.0, f"{numbers.counted(info['snaplen_cut'], 'packet')} truncated by snaplen (headers complete)"))
+    if backward := info["backward_timestamps"]:
+        harmless, back_ns = info["largest_step_back_ns"] <= JITTER_NS, info["largest_step_back_ns"]
+        factor = 1.0 if harmless else 0.9 if backward <= FEW * packets else 0.7
+        times = f"{numbers.counted(backward, 'timestamp')} {'runs' if backward == 1 else 'run'}"
+        name = "clock_jitter" if harmless else "backward_timestamps"
+        found.append(Reason(name, factor, f"{times} backwards by at most {numbers.duration(back_ns)}"))
+    if truncated := info["truncated_packets"]:
+        found.append(Reason("snaplen", 1.0, f"{numbers.counted(truncated, 'packet')} truncated by snaplen (headers complete)"))
     if not complete:
         found.append(Reason(IN_PART, 0.8, "the file could not be read completely"))
     return found

@@ -16,7 +16,7 @@ NAMES = {"atm": "ATM", "ethernet": "Ethernet"}
 
 def name(connection: Mapping[str, Any]) -> str:
     """Return the link of a row of `schema.CONNECTIONS`, such as `ATM, VPI 0 VCI 32`; empty if its overhead is unknown."""
-    line = NAMES.get(connection["line"] or "", "")
+    line = NAMES.get(connection["link"] or "", "")
     channel = "" if connection["vci"] is None else f", VPI {connection['vpi']} VCI {connection['vci']}"
     return line + channel
 
@@ -28,7 +28,7 @@ def best(connection: Mapping[str, Any], side: str) -> str:
         return ""
     header_bytes = connection[f"{side}_header_bytes"]
     stamped = " (TCP timestamps counted)" if connection["client_timestamps"] and connection["server_timestamps"] else ""
-    of_line = _of_oc3c(share) if connection["line"] == "atm" else ""
+    of_line = _of_oc3c(share) if connection["link"] == "atm" else ""
     full = f"full segments of {full_bytes:,} bytes with {header_bytes} of headers{stamped}"
     return f"at most {_percent(share)} of the line rate is data{of_line}: {full}"
 

@@ -107,20 +107,20 @@ def _steps(side: str) -> tuple[Mapping[str, pl.Expr], ...]:
             "ratio": own("send_bps") / own("receive_bps"),
             # Segments that an ACK releases, and single segments, are in no burst, but they take time too.
             "idle_share": (1 - pl.max_horizontal(own("burst_share"), own("average_bps") / own("send_bps"))).clip(0, 1),
-            "line_bps": pl.coalesce(_line_rate(own("drained_on_line_bps")), _line_rate(own("burst_on_line_bps"))),
+            "link_bps": pl.coalesce(_line_rate(own("drained_on_line_bps")), _line_rate(own("burst_on_line_bps"))),
         },
-        {"line_bound_bps": own("line_bps") * col["best_payload_share"]},
-        {"bound_bps": pl.min_horizontal(own("send_bps"), own("receive_bps"), own("line_bound_bps"))},
+        {"link_bound_bps": own("link_bps") * col["best_payload_share"]},
+        {"bound_bps": pl.min_horizontal(own("send_bps"), own("receive_bps"), own("link_bound_bps"))},
         {
             "bound_by": pl.when(own("bound_bps") == own("receive_bps"))
             .then(pl.lit("receive"))
-            .when(own("bound_bps") >= (1 - LINE_SHARE) * own("line_bound_bps"))  # λ may be the link's rate, within its tolerance
-            .then(pl.lit("line"))
+            .when(own("bound_bps") >= (1 - LINE_SHARE) * own("link_bound_bps"))  # λ may be the link's rate, within its tolerance
+            .then(pl.lit("link"))
             .when(own("bound_bps") == own("send_bps"))
             .then(pl.lit("send")),
             "reached_share": pl.min_horizontal(own("sent_bps") / own("bound_bps"), pl.when(own("bound_bps").is_not_null()).then(1.0)),
-            "send_buffer_needed_bytes": _bytes_in(own("send_bps"), own("round_trip_ns")),
-            "receive_buffer_needed_bytes": _bytes_in(own("bound_bps"), own("round_trip_ns")),
+            "send_buffer_needed_bytes": _bytes_in(own("send_bps"), own("base_rtt_ns")),
+            "receive_buffer_needed_bytes": _bytes_in(own("bound_bps"), own("base_rtt_ns")),
             "window_full_share": window_full_share(own("ratio"), own("window_segments")),
             "send_buffer_estimate_bytes": _send_buffer(col, window, own("near")),
         },
@@ -142,7 +142,7 @@ def _measured(other: str, col: Mapping[str, pl.Expr], own: Callable[[str], pl.Ex
     near, span_ns = own("near"), own("span_ns")
     sent_bps = pl.when(span_ns > 0).then(col["unique_bytes"] * _BPS / span_ns)
     return {
-        "round_trip_ns": own("to_receiver_ns") + pl.when(near).then(0).otherwise(own("to_sender_ns")),
+        "base_rtt_ns": own("to_receiver_ns") + pl.when(near).then(0).otherwise(own("to_sender_ns")),
         "sent_bps": sent_bps,
         "average_bps": sent_bps * (1 - 1 / col["data_segments"]),  # the time starts with the first segment, so its bytes do not count
         "burst_bps": pl.when(own("alike")).then(_rate(col["burst_bytes"], col["burst_ns"], col["burst_departures"])),
@@ -191,7 +191,7 @@ def on_path_ns(row: Mapping[str, Any], sent_bytes: int) -> int | None:
 
     `row` has the columns of `schema.RATES`.
     """
-    known = [row[name] for name in ("drain_bps", "line_bound_bps") if row[name] is not None]
+    known = [row[name] for name in ("drain_bps", "link_bound_bps") if row[name] is not None]
     return round(sent_bytes * _BPS / min(known)) if known else None
 
 
@@ -218,14 +218,14 @@ def _bytes_in(rate_bps: pl.Expr, time_ns: pl.Expr) -> pl.Expr:
 
 def _on_line(side: str, rate_bps: pl.Expr, samples: pl.Expr) -> pl.Expr:
     """Convert a rate of payload to a rate on the link, with headers; null unless the segments were full."""
-    full_bytes = pl.col(f"{side}_virtual_data_segments") * pl.col(f"{side}_full_segment_bytes")
+    full_bytes = pl.col(f"{side}_wire_data_segments") * pl.col(f"{side}_full_segment_bytes")
     full = pl.col(f"{side}_payload_bytes") >= FULL_SHARE * full_bytes
     return pl.when(full & (samples >= LINE_SAMPLES)).then(rate_bps / pl.col(f"{side}_best_payload_share"))
 
 
 def _line_rate(on_line_bps: pl.Expr) -> pl.Expr:
     """Return the exact payload rate if the rate on the link is within `LINE_SHARE` of a known link rate, else null."""
-    line = pl.col("line").cast(pl.String)
+    line = pl.col("link").cast(pl.String)
     of_line = {
         name: pl.coalesce(pl.when((on_line_bps - known_bps).abs() <= LINE_SHARE * known_bps).then(float(known_bps)) for known_bps in known)
         for name, known in LINE_RATES_BPS.items()
@@ -269,8 +269,8 @@ def sentence(row: Mapping[str, Any]) -> str:
         share = "nearly all" if row["idle_share"] >= NEARLY_ALL_SHARE else numbers.share(row["idle_share"])
         phrases.append(f"the sender was idle for {share} of the transfer")
     needed = row["receive_buffer_needed_bytes"]
-    if reached(row) and needed is not None and needed >= LEAST_TOLD_BYTES and row["round_trip_ns"] >= LEAST_TOLD_NS:
-        phrases.append(f"that rate needs buffers of {numbers.size(needed)} at an RTT of {numbers.duration(row['round_trip_ns'])}")
+    if reached(row) and needed is not None and needed >= LEAST_TOLD_BYTES and row["base_rtt_ns"] >= LEAST_TOLD_NS:
+        phrases.append(f"that rate needs buffers of {numbers.size(needed)} at an RTT of {numbers.duration(row['base_rtt_ns'])}")
     if row["send_buffer_estimate_bytes"] is not None:
         phrases.append(f"send buffer or clamped window: about {numbers.size(row['send_buffer_estimate_bytes'])}")
     return "; ".join(phrases)
@@ -290,6 +290,6 @@ def _rates(row: Mapping[str, Any]) -> list[str]:
         full = row["window_full_share"]
         often = "" if full is None else f" (M/M/1/K: {numbers.share(full)} of the segments find the window full)"
         phrases.append(f"λ/μ = {row['ratio']:.3g}{often}")
-    if row["line_bps"] is not None:
-        phrases.append(f"a {numbers.rate(row['line_bps'])} link leaves {numbers.rate(row['line_bound_bps'])} for data")
+    if row["link_bps"] is not None:
+        phrases.append(f"a {numbers.rate(row['link_bps'])} link leaves {numbers.rate(row['link_bound_bps'])} for data")
     return phrases

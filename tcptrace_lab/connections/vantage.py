@@ -108,7 +108,7 @@ def beside(connections: Frame, resolution_ns: int = 1) -> Frame:
         `vantage_known_by`: `handshake`, `answers` (only ACKs, echoed timestamps and windows), `loopback`, `short` (both endpoints answer
             too
         fast to distinguish), `one_side` (answers of one endpoint only), `nothing`;
-        `to_client_ns`, `to_server_ns`: the turnarounds.
+        `rtt_to_client_ns`, `rtt_to_server_ns`: the turnarounds.
     """
     for step in steps(resolution_ns):
         connections = connections.with_columns(**step)
@@ -122,7 +122,7 @@ _BY_ALL, _BY_HANDSHAKE, _LOOPBACK = "vantage_by_all", "vantage_by_handshake", "v
 @cache
 def steps(resolution_ns: int) -> tuple[Mapping[str, pl.Expr], ...]:
     """The columns of `beside` and their intermediate columns, in steps that build on each other."""
-    to_client, to_server, by_all, by_handshake = (pl.col(name) for name in ("to_client_ns", "to_server_ns", _BY_ALL, _BY_HANDSHAKE))
+    to_client, to_server, by_all, by_handshake = (pl.col(name) for name in ("rtt_to_client_ns", "rtt_to_server_ns", _BY_ALL, _BY_HANDSHAKE))
     has_handshake = pl.col("synack_to_ack_ns").is_not_null() & pl.col("syn_to_synack_ns").is_not_null()
     at_side = by_all != "middle"
     known = ~pl.col(_LOOPBACK) & (by_all != "unknown")
@@ -147,7 +147,7 @@ def steps(resolution_ns: int) -> tuple[Mapping[str, pl.Expr], ...]:
         .otherwise(pl.lit("answers"))
     )
     return (
-        {"to_client_ns": turnaround("client"), "to_server_ns": turnaround("server"), _LOOPBACK: loopback()},
+        {"rtt_to_client_ns": turnaround("client"), "rtt_to_server_ns": turnaround("server"), _LOOPBACK: loopback()},
         {
             _BY_ALL: _place(to_client, to_server, resolution_ns),
             _BY_HANDSHAKE: _place(pl.col("synack_to_ack_ns"), pl.col("syn_to_synack_ns"), resolution_ns),

@@ -109,7 +109,7 @@ FAULTS = (
     ),
     Fault(
         finding="clock",
-        reasons=("no_times", "coarse_clock", "clock_steps", capture_quality.CLOCK_JUMP),
+        reasons=("no_times", "coarse_clock", "backward_timestamps", capture_quality.CLOCK_JUMP),
         title="The timestamps of the capture are unreliable",
         mechanism="Events that are shorter than the resolution of the clock, or happen while it is set, have no "
         "reliable order or duration.",
@@ -123,7 +123,7 @@ FAULTS = (
 )
 
 
-def findings(verdict: capture_quality.Trust, segments: pl.LazyFrame, connections: pl.LazyFrame) -> tuple[Finding, ...]:
+def findings(verdict: capture_quality.CaptureQuality, segments: pl.LazyFrame, connections: pl.LazyFrame) -> tuple[Finding, ...]:
     """Return one finding per kind of fault, most severe first.
 
     Args:
@@ -137,7 +137,9 @@ def findings(verdict: capture_quality.Trust, segments: pl.LazyFrame, connections
     return tuple(sorted(made, key=lambda one: -one.severity))
 
 
-def _finding(fault: Fault, reasons: Sequence[capture_quality.Reason], verdict: capture_quality.Trust, frames: tuple[int, ...]) -> Finding:
+def _finding(
+    fault: Fault, reasons: Sequence[capture_quality.Reason], verdict: capture_quality.CaptureQuality, frames: tuple[int, ...]
+) -> Finding:
     return Finding(
         id=fault.finding,
         severity=_severity(reasons, verdict),
@@ -156,12 +158,12 @@ def _finding(fault: Fault, reasons: Sequence[capture_quality.Reason], verdict: c
     )
 
 
-def _severity(reasons: Sequence[capture_quality.Reason], verdict: capture_quality.Trust) -> Severity:
+def _severity(reasons: Sequence[capture_quality.Reason], verdict: capture_quality.CaptureQuality) -> Severity:
     """Return the severity, by the share of the confidence that this fault leaves."""
     left = min(reason.factor for reason in reasons)
     if any(reason.factor == 1.0 for reason in reasons):  # a fault of connections: weighted by their bytes
         left = min(left, verdict.factor_of_connections)
-    return Severity.INFO if left >= capture_quality.GOOD else Severity.LOW if left >= capture_quality.FAIR else Severity.MEDIUM
+    return Severity.INFO if left >= capture_quality.GOOD else Severity.LOW if left >= capture_quality.LIMITED else Severity.MEDIUM
 
 
 def _frames(faults: Sequence[Fault], segments: pl.LazyFrame, connections: pl.LazyFrame) -> dict[str, tuple[int, ...]]:

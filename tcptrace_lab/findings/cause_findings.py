@@ -48,14 +48,14 @@ RECEIVERS_OWN = frozenset({"receiver-window", "zero-window"})
 
 _OF_SENDER = (
     "unique_bytes",
-    "max_resends",
+    "max_retransmits",
     "retransmitted_segments",
     "max_in_flight_bytes",
     "level_flight_bytes",
     "rtt_max_ns",
     "missing_segments",
-    "small_held_run",
-    "small_held_over_full",
+    "small_delayed_run",
+    "small_delayed_over_full",
 )
 _OF_RECEIVER = ("max_window_bytes", "data_segments", "syn_options", "syn_ttl")
 """Columns of `schema.CONNECTIONS` that the texts need, without endpoint prefix: of a direction's sender, and of its receiver."""
@@ -66,7 +66,7 @@ _HANDSHAKE = (
 )
 
 _DIRECTION = ("conn", "from_client")
-_RATES = ("reached_share", "bound_bps", "bound_by", "drain_bps", "read_bps", "line_bound_bps")
+_RATES = ("reached_share", "bound_bps", "bound_by", "drain_bps", "read_bps", "link_bound_bps")
 """Columns of `schema.RATES` that the texts need."""
 
 _WINDOW = ("flight_before_bytes", "usable_window_before_bytes")
@@ -159,7 +159,7 @@ def findings(
     longest = judged.waits.filter(here)
     waits = _evidence(longest, directions)
     again = {(cost.conn, cost.from_client) for cost in costs if cost.cause in _OF_LOSS}
-    again = {direction_key for direction_key in again if known[direction_key]["max_resends"] >= path_mtu.LEAST_SENT - 1}
+    again = {direction_key for direction_key in again if known[direction_key]["max_retransmits"] >= path_mtu.LEAST_SENT - 1}
     for direction_key, large in path_mtu.found(segments, again).items():
         known[direction_key] |= {"too_large": large, "cases": known[direction_key]["cases"] | {Case.TOO_LARGE}}
     locked = deadlock.findings(
@@ -224,9 +224,9 @@ def _own(connection: Mapping[str, Any], direction: Mapping[str, Any]) -> dict[st
     (other,) = SIDES.keys() - {side}
     facts = {name: connection[name] for name in _HANDSHAKE}
     facts |= {name: connection[f"{side}_{name}"] for name in _OF_SENDER} | {"max_window_bytes": connection[f"{other}_max_window_bytes"]}
-    facts["max_resends"] = facts["max_resends"] or 0
+    facts["max_retransmits"] = facts["max_retransmits"] or 0
     facts["numbered"] = facts["missing_segments"] is not None
-    facts["answered"] = 2 * connection[f"{other}_data_segments"] >= facts["small_held_run"] + facts["small_held_over_full"]
+    facts["answered"] = 2 * connection[f"{other}_data_segments"] >= facts["small_delayed_run"] + facts["small_delayed_over_full"]
     facts["receiver_stack"] = fingerprint.family(connection[f"{other}_syn_options"], connection[f"{other}_syn_ttl"])
     on_path_ns = rates.on_path_ns(direction, connection[f"{side}_unique_bytes"])
     return {**direction, **facts, "cases": special_cases.of(connection, side), "on_path_ns": on_path_ns}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _LADDER = (Confidence.PROVED, Confidence.CONSISTENT, Confidence.POSSIBLE)
 
 
-def lowered(findings: Sequence[Finding], verdict: capture_quality.Trust, connections: pl.LazyFrame) -> tuple[Finding, ...]:
+def lowered(findings: Sequence[Finding], verdict: capture_quality.CaptureQuality, connections: pl.LazyFrame) -> tuple[Finding, ...]:
     """Return the findings, each with its confidence lowered by the capture faults that affect it.
 
     Faults of the whole capture affect all findings. A finding on one connection is otherwise affected only by faults of that connection.

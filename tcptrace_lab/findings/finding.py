@@ -105,8 +105,8 @@ class ModelledGain(NamedTuple):
         return {
             "changes": self.changes,
             "saved_s": self.saved_ns / NS_PER_S,
-            "least_s": self.least_ns / NS_PER_S,
-            "most_s": self.most_ns / NS_PER_S,
+            "min_saved_s": self.least_ns / NS_PER_S,
+            "max_saved_s": self.most_ns / NS_PER_S,
             "model_error": self.model_error,
         }
 

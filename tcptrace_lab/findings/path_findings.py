@@ -132,7 +132,7 @@ def _frames(segments: pl.LazyFrame, rows: list[dict[str, Any]]) -> dict[tuple[in
             others=col("evidence_frame").bottom_k_by("frame", EVIDENCE_FRAMES // 2),
             slowest=col("frame").top_k_by([col("rtt_ns").fill_null(0), "frame"], EVIDENCE_FRAMES // 2, reverse=[False, True]),
             sure=col("confidence").cast(pl.String).replace_strict({name: place for place, name in enumerate(CONFIDENCES)}).max(),
-            by=col("resent_by").cast(pl.String).unique().drop_nulls(),
+            by=col("retransmit_trigger").cast(pl.String).unique().drop_nulls(),
         )
         .collect()
     )
@@ -188,7 +188,7 @@ _WHY = {
     "tail_probe": "their ACK arrived after the tail-loss probe timer expired",
     "handshake": "the answer to the SYN was late",
 }
-"""Cause of a retransmit (`schema.RESENT_BY`) → text."""
+"""Cause of a retransmit (`schema.RETRANSMIT_TRIGGERS`) → text."""
 
 
 def _needless(row: Mapping[str, Any], shown: Mapping[str, Any]) -> Finding:

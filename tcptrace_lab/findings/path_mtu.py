@@ -59,7 +59,7 @@ def found(segments: pl.LazyFrame, directions: Collection[tuple[int, bool]]) -> d
     here = segments.filter(col("conn").is_in(sorted({conn for conn, _ in directions})))
     size = pl.min_horizontal("payload_bytes", "smss_bytes")
     again = (
-        here.filter(col("resent_by").is_not_null() & (col("payload_bytes") > 0))
+        here.filter(col("retransmit_trigger").is_not_null() & (col("payload_bytes") > 0))
         .group_by(*_DIRECTION, "seq")
         .agg(
             lost_bytes=size.max(),
@@ -88,7 +88,7 @@ def _of(segments: pl.LazyFrame, conn: int, stuck: dict[str, int], *, from_client
     acked, first_frame, acks = (
         here.select(
             col("ack").filter(other).max(),
-            first=col("frame").filter(data & (col("seq") == stuck["seq"]) & col("resent_by").is_not_null()).min(),
+            first=col("frame").filter(data & (col("seq") == stuck["seq"]) & col("retransmit_trigger").is_not_null()).min(),
             acks=col("frame").filter(other).max(),
         )
         .collect()

@@ -54,7 +54,7 @@ _CUTS = ("cut_messages", "cut_pieces", "cut_at_bytes", "cut_waited_ns", "cut_fra
 _FIGURES = (
     *_CUTS,
     "data_segments",
-    "virtual_data_segments",
+    "wire_data_segments",
     "payload_bytes",
     "full_segment_bytes",
     "header_bytes",
@@ -79,7 +79,7 @@ def findings(segments: pl.LazyFrame, connections: pl.LazyFrame) -> tuple[Finding
 
 
 def _tiny(side: str) -> pl.Expr:
-    count, full = pl.col(f"{side}_virtual_data_segments"), pl.col(f"{side}_full_segment_bytes")
+    count, full = pl.col(f"{side}_wire_data_segments"), pl.col(f"{side}_full_segment_bytes")
     small = TINY_PART * pl.col(f"{side}_payload_bytes") <= count * full
     return small & (count >= LEAST_SEGMENTS) & (pl.col(f"{side}_small_behind_small") > BEHIND_SHARE * count)
 
@@ -87,11 +87,11 @@ def _tiny(side: str) -> pl.Expr:
 def _cut(side: str) -> pl.Expr:
     pieces = pl.col(f"{side}_cut_pieces")
     is_known = pl.col(f"{side}_cut_at_bytes").is_not_null() & pl.col(f"{side}_full_segment_bytes").is_not_null()
-    return is_known & (pl.col(f"{side}_cut_messages") >= CUT_TIMES) & (pieces >= CUT_SHARE * pl.col(f"{side}_virtual_data_segments"))
+    return is_known & (pl.col(f"{side}_cut_messages") >= CUT_TIMES) & (pieces >= CUT_SHARE * pl.col(f"{side}_wire_data_segments"))
 
 
 def _suspect(side: str, other: str) -> pl.Expr:
-    count, full = pl.col(f"{side}_virtual_data_segments"), pl.col(f"{side}_full_segment_bytes")
+    count, full = pl.col(f"{side}_wire_data_segments"), pl.col(f"{side}_full_segment_bytes")
     silly = pl.min_horizontal(full, pl.col(f"{other}_max_window_bytes") // 2)
     small = pl.col(f"{side}_payload_bytes") <= _SUSPECT_PART * count * full
     return small & (count >= LEAST_SEGMENTS) & (pl.col(f"{other}_min_window_bytes") < silly)
@@ -132,7 +132,7 @@ def _directions(connections: pl.LazyFrame) -> list[dict[str, Any]]:
 
 
 def _tinygram(row: Mapping[str, Any]) -> Finding:
-    count, payload, full = row["virtual_data_segments"], row["payload_bytes"], row["full_segment_bytes"]
+    count, payload, full = row["wire_data_segments"], row["payload_bytes"], row["full_segment_bytes"]
     header = row["header_bytes"] or LEAST_HEADER_BYTES
     share = count * header / (count * header + payload)
     known = "" if row["header_bytes"] else "at least "

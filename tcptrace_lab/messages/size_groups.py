@@ -84,7 +84,7 @@ class Parameters:
             "copy_bytes": self.copy_bytes,
             "stack": self.stack,
             "nodelay": self.nodelay,
-            "assumed": list(self.assumed.values()),
+            "assumptions": list(self.assumed.values()),
         }
 
 
@@ -139,8 +139,8 @@ def measured_object(one: SlowRange) -> dict[str, Any]:
     return {
         "from_bytes": one.from_bytes,
         "to_bytes": one.to_bytes,
-        "least_from_bytes": one.least_from_bytes,
-        "most_to_bytes": one.most_to_bytes,
+        "min_from_bytes": one.least_from_bytes,
+        "max_to_bytes": one.most_to_bytes,
         "median_s": one.median_ns / numbers.NS_PER_S,
         "median_interval_s": [value / numbers.NS_PER_S for value in one.median_interval_ns],
         "stalled_median_s": one.stalled_median_ns / numbers.NS_PER_S,
@@ -212,7 +212,7 @@ def _visits(rows: pl.DataFrame, one: SlowRange) -> int:
 
 _STALLED = pl.col("stall_cause").cast(pl.String).is_in(SIZE_CAUSES).fill_null(value=False)
 _CAUSE = pl.when(_STALLED).then(pl.col("stall_cause").cast(pl.String)).otherwise(pl.lit("nagle"))
-_FRAME = pl.when(_STALLED).then("stall_frame").otherwise("briefly_held_frame")
+_FRAME = pl.when(_STALLED).then("stall_frame").otherwise("short_nagle_wait_frame")
 
 
 def slow_sizes(rows: pl.DataFrame) -> tuple[tuple[SlowRange, ...], NDArray[np.bool_]]:
@@ -225,9 +225,9 @@ def slow_sizes(rows: pl.DataFrame) -> tuple[tuple[SlowRange, ...], NDArray[np.bo
     Args:
         rows: messages with the columns of `whole_messages`.
     """
-    flags = rows.select(stalls=_STALLED, late_acks=_STALLED | (pl.col("briefly_held_ns") > 0))
+    flags = rows.select(stalls=_STALLED, late_acks=_STALLED | (pl.col("short_nagle_wait_ns") > 0))
     sizes = rows["payload_bytes"].to_numpy()
-    held_ns = (rows["stalled_ns"] + rows["briefly_held_ns"]).to_numpy()
+    held_ns = (rows["stalled_ns"] + rows["short_nagle_wait_ns"]).to_numpy()
     stalls, late_acks = Look(flags["stalls"].to_numpy(), LEAST_STALL_NS), Look(flags["late_acks"].to_numpy(), CAUSAL_NS)
     looks = by_clarity(sizes, stalls, late_acks)
     for look in looks:
@@ -247,7 +247,7 @@ def whole_messages(segments: pl.LazyFrame, notes: pl.LazyFrame, connections: pl.
     """
     rows = messages.messages(segments, notes, (_largest(connections["conn"]) or 0) + 1)
     known = rows.filter((pl.col("state") == "whole") & pl.col("transfer_ns").is_not_null())
-    held = ("stalled_ns", "stall_cause", "stall_frame", "briefly_held_ns", "briefly_held_frame")
+    held = ("stalled_ns", "stall_cause", "stall_frame", "short_nagle_wait_ns", "short_nagle_wait_frame")
     return known.select("conn", "from_client", "payload_bytes", "transfer_ns", *held, "first_frame", "writes_inferred").collect()
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.engine.segments import Tables
     from tcptrace_lab.findings.finding import Finding
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 SLICE_CONNECTIONS = 4_096
 """Connections or UDP flows converted to text at a time: about 10 MB."""
@@ -65,8 +65,8 @@ _RATES = (
     "read_samples",
     "receive_bps",
     "ratio",
-    "line_bps",
-    "line_bound_bps",
+    "link_bps",
+    "link_bound_bps",
     "bound_bps",
     "bound_by",
     "reached_share",
@@ -77,24 +77,24 @@ _RATES_BPS = frozenset(name for name in _RATES if name.endswith("_bps"))
 _RATE_DECIMALS = 3
 
 _BEHAVIOUR = (
-    "virtual_data_segments",
+    "wire_data_segments",
     "super_segments",
     "missing_segments",
     "initial_flight_bytes",
     "initial_flight_segments",
-    "window_scale_at_least",
+    "min_window_scale",
     "syn_options",
     "stack_guess",
 )
 
 
-def capture_object(path: str, tables: Tables, verdict: capture_quality.Trust) -> dict[str, Any]:
+def capture_object(path: str, tables: Tables, quality: capture_quality.CaptureQuality) -> dict[str, Any]:
     """Return the object `capture` of the JSON.
 
     Args:
         path: the path as the caller gave it; bytes that are not UTF-8 are escaped.
         tables: the tables of the capture.
-        verdict: quality of the capture.
+        quality: quality of the capture.
     """
     info = tables.info
     first_ns, last_ns = info["first_ts_ns"], info["last_ts_ns"]
@@ -111,7 +111,7 @@ def capture_object(path: str, tables: Tables, verdict: capture_quality.Trust) ->
         "duration_s": None if first_ns is None or last_ns is None else (last_ns - first_ns) / NS_PER_S,
         "complete": tables.complete,
         "problems": [_problem(problem) for problem in tables.problems],
-        "trust": verdict.to_dict(info),
+        "quality": quality.to_dict(info),
     }
 
 
@@ -153,7 +153,7 @@ def write(
     """
     stream.write(f'{{"schema_version": {SCHEMA_VERSION},\n"capture": {json.dumps(capture)},\n"verdict": '.encode())
     stream.write(json.dumps(verdict).encode() + b',\n"connections": [')
-    judged = behaviour.beside(connections, capture["trust"]["resolution_ns"])
+    judged = behaviour.beside(connections, capture["quality"]["resolution_ns"])
     _write_items(stream, (_connections(rows) for rows in beside(judged, accounts, "conn")), progress)
     stream.write(b'],\n"message_sizes": [')
     stream.write(b",".join(b"\n" + json.dumps(sizes).encode() for sizes in message_sizes))
@@ -199,8 +199,8 @@ def _connection() -> list[pl.Expr]:
     evidence = {
         "known_by": pl.col("vantage_known_by"),
         "confidence": pl.col("vantage_confidence"),
-        "to_client_ms": _milliseconds(pl.col("to_client_ns")),
-        "to_server_ms": _milliseconds(pl.col("to_server_ns")),
+        "rtt_to_client_ms": _milliseconds(pl.col("rtt_to_client_ns")),
+        "rtt_to_server_ms": _milliseconds(pl.col("rtt_to_server_ns")),
     }
     fields = {
         "id": pl.col("conn"),
@@ -210,9 +210,9 @@ def _connection() -> list[pl.Expr]:
         "duration_s": _life_s(),
         "vantage": pl.col("vantage"),
         "vantage_evidence": _object(evidence),
-        "trust": _object({"factor": pl.col("trust_factor").round(_SHARE_DECIMALS), "reasons": pl.col("trust_reasons")}),
+        "quality": _object({"factor": pl.col("quality_factor").round(_SHARE_DECIMALS), "reasons": pl.col("quality_reasons")}),
         "handshake": _object(handshake),
-        "line": _object({"kind": pl.col("line").cast(pl.String).fill_null("unknown"), "vpi": pl.col("vpi"), "vci": pl.col("vci")}),
+        "link": _object({"kind": pl.col("link").cast(pl.String).fill_null("unknown"), "vpi": pl.col("vpi"), "vci": pl.col("vci")}),
         "client_to_server": _direction("client"),
         "server_to_client": _direction("server"),
     }
@@ -245,7 +245,7 @@ def _direction(side: str) -> pl.Expr:
             }
         ),
         **{name: pl.col(f"{side}_{name}") for name in _BEHAVIOUR},
-        "resent_by_sender": _resent(side),
+        "sender_retransmits": _sender_retransmits(side),
         "statistics": _object({name: pl.col(f"{side}_{name}") for name in MORE_STATISTICS_NAMES}),
         "ledger_s": _object({cause: _seconds(pl.col(f"{side}_{cause.replace('-', '_')}_ns")) for cause in CAUSES}),
         "life_s": _life_s(),
@@ -255,11 +255,11 @@ def _direction(side: str) -> pl.Expr:
 
 def _rates(side: str) -> pl.Expr:
     """The object for the rates of both endpoints and the bound that follows."""
-    columns = {name: pl.col(rates.named(side, name)) for name in (*_RATES, "round_trip_ns", *_BUFFERS)}
+    columns = {name: pl.col(rates.named(side, name)) for name in (*_RATES, "base_rtt_ns", *_BUFFERS)}
     rounded = {name: columns[name].round(_RATE_DECIMALS) for name in _RATES_BPS}
     fields = {
         **{name: rounded.get(name, columns[name]) for name in _RATES},
-        "round_trip_ms": _milliseconds(columns["round_trip_ns"]),
+        "base_rtt_ms": _milliseconds(columns["base_rtt_ns"]),
         **{name: columns[name] for name in _BUFFERS},
     }
     return _object(fields)
@@ -267,21 +267,21 @@ def _rates(side: str) -> pl.Expr:
 
 def _sender_rtt_min(side: str) -> pl.Expr:
     """The object for the minimum RTT as the sender measures it, independent of the capture point."""
-    likely_ns = pl.col("to_client_ns") + pl.col("to_server_ns")
+    estimate_ns = pl.col("rtt_to_client_ns") + pl.col("rtt_to_server_ns")
     return _object(
         {
             "samples": pl.col(f"{side}_rtt_samples"),
-            "least": _milliseconds(pl.col(f"{side}_rtt_min_ns")),
-            "likely": _milliseconds(pl.when(pl.col(f"{side}_rtt_samples") > 0).then(likely_ns)),
+            "lower_bound": _milliseconds(pl.col(f"{side}_rtt_min_ns")),
+            "estimate": _milliseconds(pl.when(pl.col(f"{side}_rtt_samples") > 0).then(estimate_ns)),
         }
     )
 
 
-def _resent(side: str) -> pl.Expr:
+def _sender_retransmits(side: str) -> pl.Expr:
     """The object for what the sender actually retransmitted, including what the capture does not show."""
-    segments_least, segments_most = loss_before_capture.resent_segments(side)
-    bytes_least, bytes_most = loss_before_capture.resent_bytes(side)
-    return _object({"segments_least": segments_least, "segments_most": segments_most, "bytes_least": bytes_least, "bytes_most": bytes_most})
+    min_segments, max_segments = loss_before_capture.resent_segments(side)
+    min_bytes, max_bytes = loss_before_capture.resent_bytes(side)
+    return _object({"min_segments": min_segments, "max_segments": max_segments, "min_bytes": min_bytes, "max_bytes": max_bytes})
 
 
 def _delayed_ack(acker: str) -> pl.Expr:
@@ -295,7 +295,7 @@ def _delayed_ack(acker: str) -> pl.Expr:
         "delayed_samples": pl.col(f"{acker}_delayed_acks"),
         "delay_from_ms": pl.col(f"{acker}_ack_delay_from_ms"),
         "delay_to_ms": pl.col(f"{acker}_ack_delay_to_ms"),
-        "by_segments": pl.col(f"{acker}_acks_by_segments"),
+        "acks_by_segments": pl.col(f"{acker}_acks_by_segments"),
         "stretch_acks": pl.col(f"{acker}_stretch_acks"),
         "lag_ms": _object({"samples": pl.col(f"{acker}_ack_lag_samples"), **lag_ms}),
     }
@@ -313,7 +313,10 @@ def _transaction() -> list[pl.Expr]:
         **{name: pl.col(name) for name in ("request_bytes", "answer_bytes", "body_bytes")},
         "frames": _object({name: pl.col(f"{name}_frame") for name in ("request", "answer", "last")}),
         "request_ts_ns": pl.col("request_ts_ns"),
-        **{f"{name}_s": _seconds(pl.col(f"{name}_ns")) for name in ("connect", "wait", "request", "think", "transfer", "total")},
+        **{
+            f"{name}_s": _seconds(pl.col(f"{name}_ns"))
+            for name in ("connect", "client_think", "request", "server_think", "transfer", "total")
+        },
     }
     return _named(fields)
 

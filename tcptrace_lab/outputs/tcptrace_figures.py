@@ -230,10 +230,10 @@ def _sizes() -> tuple[Figure, ...]:
         _column("initial window", "initial_window_segments", "pkts", name="initial_window_pkts", differs=_INITIAL),
         _column("ttl stream length", "stream_bytes", "bytes", differs=_STREAM),
         _column("missed data", "missing_bytes", "bytes", differs=_STREAM),
-        _column("truncated data", "cut_bytes", "bytes", differs=_SEGMENTS),
-        _column("truncated packets", "cut_segments", "pkts", differs=_SEGMENTS),
+        _column("truncated data", "truncated_bytes", "bytes", differs=_SEGMENTS),
+        _column("truncated packets", "truncated_segments", "pkts", differs=_SEGMENTS),
         Figure("data_xmit_time", "data xmit time", _data_time_s, ("first_data_ts_ns", "last_data_ts_ns"), "secs", "7.3f"),
-        _time("idletime max", "max_idle_ns", differs="for open connections, includes the time to the end of the capture"),
+        _time("idletime max", "max_gap_ns", differs="for open connections, includes the time to the end of the capture"),
         Figure("hardware_dups", "hardware dups", _copies, ("capture_duplicates", "network_duplicates"), "segs", differs=_DUPS),
         Figure("throughput", "throughput", _throughput, ("unique_bytes",), "Bps", "8.0f", differs="uses its own count of unique bytes"),
     )
@@ -253,11 +253,11 @@ def _round_trips() -> tuple[Figure, ...]:
         _time("RTT full_sz avg", "rtt_full_size_mean_ns", differs=_FULL_SIZE),
         _time("RTT full_sz stdev", "rtt_full_size_stdev_ns", name="RTT_full_sz_stdev", differs=_FULL_SIZE),
         _column("post-loss acks", "post_loss_acks", differs=_LAST),
-        _column("ambiguous acks", "rtt_resent_samples", differs=_LAST),
-        _time("RTT min (last)", "rtt_resent_min_ns", differs=_LAST),
-        _time("RTT max (last)", "rtt_resent_max_ns", differs=_LAST),
-        _time("RTT avg (last)", "rtt_resent_mean_ns", differs=_LAST),
-        _time("RTT sdv (last)", "rtt_resent_stdev_ns", differs=_LAST),
+        _column("ambiguous acks", "rtt_retransmitted_samples", differs=_LAST),
+        _time("RTT min (last)", "rtt_retransmitted_min_ns", differs=_LAST),
+        _time("RTT max (last)", "rtt_retransmitted_max_ns", differs=_LAST),
+        _time("RTT avg (last)", "rtt_retransmitted_mean_ns", differs=_LAST),
+        _time("RTT sdv (last)", "rtt_retransmitted_stdev_ns", differs=_LAST),
     )
 
 
@@ -276,11 +276,11 @@ def _acks() -> tuple[Figure, ...]:
             differs=_DUPLICATES,
         ),
         _column("triple dupacks", "triple_duplicate_acks", differs=_DUPLICATES),
-        _column("max # retrans", "max_resends", differs=_WAITS),
-        _time("min retr time", "resend_wait_min_ns", differs=_WAITS),
-        _time("max retr time", "resend_wait_max_ns", differs=_WAITS),
-        _time("avg retr time", "resend_wait_mean_ns", differs=_WAITS),
-        _time("sdv retr time", "resend_wait_stdev_ns", differs=f"{_STDEV}; {_WAITS}"),
+        _column("max # retrans", "max_retransmits", differs=_WAITS),
+        _time("min retr time", "retransmit_interval_min_ns", differs=_WAITS),
+        _time("max retr time", "retransmit_interval_max_ns", differs=_WAITS),
+        _time("avg retr time", "retransmit_interval_mean_ns", differs=_WAITS),
+        _time("sdv retr time", "retransmit_interval_stdev_ns", differs=f"{_STDEV}; {_WAITS}"),
     )
 
 

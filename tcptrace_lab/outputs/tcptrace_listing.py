@@ -51,7 +51,9 @@ _SHOWN_IF: Mapping[str, Callable[[Direction], bool]] = {
     "req sack": _any("sack_permitted"),
     "sacks sent": _any("sack_permitted"),
     "hardware dups": lambda direction: bool(direction["capture_duplicates"] or direction["network_duplicates"]),
-    **dict.fromkeys(("ambiguous acks", "RTT min (last)", "RTT max (last)", "RTT avg (last)", "RTT sdv (last)"), _any("rtt_resent_samples")),
+    **dict.fromkeys(
+        ("ambiguous acks", "RTT min (last)", "RTT max (last)", "RTT avg (last)", "RTT sdv (last)"), _any("rtt_retransmitted_samples")
+    ),
 }
 """Label → condition. It is listed if the condition holds for one of the directions; all other labels are always listed."""
 

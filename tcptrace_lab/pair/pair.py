@@ -83,7 +83,7 @@ def pair_captures(first: Captured, second: Captured) -> Pair:
     pairs = near_client(pairs, known[0], known[1], *ends)
     known.clear()
     sent, received = _by_place({"a": first, "b": second}, pairs, ends)
-    resolution_ns = max(captured.capture["trust"]["resolution_ns"] or 1 for captured in (first, second))
+    resolution_ns = max(captured.capture["quality"]["resolution_ns"] or 1 for captured in (first, second))
     found = match.matched(sent, received)
     clock = match.align(found, sent, received, resolution_ns)
     sent_ns, arrived_ns = _on_first_clock(sent, clock, in_first=True), _on_first_clock(received, clock, in_first=False)

@@ -79,7 +79,7 @@ class Evidence:
     @property
     def round_trip_ns(self) -> int:
         """Base RTT: the shortest round trips from the capture point to each end, added; 0 if unknown."""
-        return int((self.row["to_client_ns"] or 0) + (self.row["to_server_ns"] or 0))
+        return int((self.row["rtt_to_client_ns"] or 0) + (self.row["rtt_to_server_ns"] or 0))
 
     def share(self, *causes: str, from_client: bool) -> float:
         """Share of the connection's duration that these causes take in one direction."""

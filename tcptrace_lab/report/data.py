@@ -40,7 +40,7 @@ def data(analysis: Analysed, pair: Pair | None = None, room: selection.Room = se
     problems = list(capture["problems"])
     chosen = selection.chosen(analysis.connections, [finding.conn for finding in analysis.findings if finding.conn is not None], room)
     flows_total, flows = udp.listed(analysis.flows)
-    resolution_ns = capture["trust"]["resolution_ns"]
+    resolution_ns = capture["quality"]["resolution_ns"]
     listed = fixable_first(analysis.findings)[: room.findings]
     begins_ns = dict(chosen.found.select("conn", "first_ts_ns").iter_rows())
     places = [finding_windows.place(finding, analysis.longest_waits, begins_ns) for finding in listed]
@@ -94,11 +94,11 @@ def _headline(analysis: Analysed) -> Headline:
         row = analysis.connections.filter(own).collect().row(0, named=True)
         sides = ("client", "server") if verdict_found.from_client else ("server", "client")
         ends = " → ".join(connection_table.endpoint(row, side) for side in sides)
-    quality = analysis.capture["trust"]
+    quality = analysis.capture["quality"]
     return {
         "sentence": verdict_found.sentence,
-        "trust": quality["verdict"],
-        "trust_words": capture_quality.line(quality),
+        "quality": quality["rating"],
+        "quality_words": capture_quality.line(quality),
         "ends": ends,
         "bar": bars[0] if bars else None,
     }
@@ -126,7 +126,7 @@ def _ends(rows: pl.DataFrame) -> dict[int, str]:
 
 def _capture(capture: Mapping[str, Any], kept: int) -> list[Value]:
     count = capture["connections"]
-    quality = capture["trust"]
+    quality = capture["quality"]
     first_ns, last_ns = capture["first_ts_ns"], capture["last_ts_ns"]
     facts = [
         _fact("Format", capture["format"], "text"),
@@ -139,12 +139,10 @@ def _capture(capture: Mapping[str, Any], kept: int) -> list[Value]:
         _fact("First packet", first_ns, "utc"),
         _fact("Last packet", last_ns, "utc"),
         _fact("Timestamp resolution", quality["resolution_ns"], "duration", "Resolution of the timestamps in this capture"),
-        _fact("Truncated packets", quality["snaplen_cut"], "count", "Packets that were longer than the snaplen of the capture"),
+        _fact("Truncated packets", quality["truncated_packets"], "count", "Packets that were longer than the snaplen of the capture"),
     ]
-    if quality["clock_steps"]:
-        facts.append(
-            _fact("Backward timestamps", quality["clock_steps"], "count", "Packets with an earlier timestamp than the packet before")
-        )
+    if backward := quality["backward_timestamps"]:
+        facts.append(_fact("Backward timestamps", backward, "count", "Packets with an earlier timestamp than the packet before"))
     return facts
 
 

@@ -279,8 +279,8 @@ class Headline(TypedDict):
     """The top of the page: the verdict sentence, the capture quality, and the ledger of the direction that the verdict describes."""
 
     sentence: str
-    trust: str
-    trust_words: str
+    quality: str
+    quality_words: str
     ends: str
     bar: Bar | None
 

@@ -71,7 +71,7 @@ def general(analysis: Analysis) -> dict[str, Any]:
         "severity": _header("Worst finding", "Severity of the worst finding: high, medium, low, info"),
         "connections": _header("Connections", "TCP connections in the capture", form="{:,.0f}"),
         "duration_s": _header("Lasted", "From the first packet to the last", suffix=" s", form=_SECONDS),
-        "trust": _header("Trust", "Capture quality: good, fair (limited), poor"),
+        "quality": _header("Capture quality", "Capture quality: good, limited or poor"),
     }
     lost_share = (
         None if verdict_found.cost_ns is None or not verdict_found.active_ns else 100 * verdict_found.cost_ns / verdict_found.active_ns
@@ -82,7 +82,7 @@ def general(analysis: Analysis) -> dict[str, Any]:
         "severity": "none" if worst is None or worst == Severity.INFO else str(worst),
         "connections": analysis.capture["connections"],
         "duration_s": analysis.capture["duration_s"],
-        "trust": analysis.capture["trust"]["verdict"],
+        "quality": analysis.capture["quality"]["rating"],
     }
     return {
         "id": "tcptrace_lab_general",

@@ -43,7 +43,7 @@ def html(analysis: Analysis) -> str:
         "notebook.html.j2",
         path=analysis.capture["path"],
         verdict=verdict_found.sentence,
-        trust=capture_quality.line(analysis.capture["trust"]),
+        quality=capture_quality.line(analysis.capture["quality"]),
         conn=conn,
         bars=lost_time.bars(accounts[0] if accounts else None),
         rows=[_row(row) for row in rows.iter_rows(named=True)],
@@ -73,7 +73,7 @@ def figure(analysis: Analysis, name: str, connection: int, *, from_client: bool 
     if chosen.is_empty():
         raise UsageError(f"no connection {connection}", remedy="`analysis.connections` has their numbers, as `conn`")
     time = connection_details.Spent(analysis.accounts, analysis.longest_waits, analysis.stalls)
-    (shown,) = connection_details.connections(analysis, chosen, time, analysis.capture["trust"]["resolution_ns"])
+    (shown,) = connection_details.connections(analysis, chosen, time, analysis.capture["quality"]["resolution_ns"])
     sides = [side for side, client in SIDES.items() if client == from_client] or [one["key"] for one in shown["sides"][:1]]
     directions = [one for one in shown["figures"] if one["by"] in {"both", *sides}]
     for one in directions:

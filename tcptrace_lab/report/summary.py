@@ -46,7 +46,7 @@ def _blocks(analysis: Analysis) -> Iterator[str]:
     capture = analysis.capture
     yield f"## TCP: {markdown_code(str(capture['path']))}\n"
     yield f"**{markdown(verdict.sentence(analysis))}**\n"
-    yield f"{_counts(capture)}; {markdown(capture_quality.line(capture['trust']))}.\n"
+    yield f"{_counts(capture)}; {markdown(capture_quality.line(capture['quality']))}.\n"
     for problem in capture["problems"][:PROBLEMS]:
         place = "" if problem["frame"] is None else f" (frame {problem['frame']})"
         yield f"- Not read correctly: {markdown(problem['what'])}{place}"

@@ -18,7 +18,7 @@ from tcptrace_lab.schema.messages import MESSAGES
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-STORE_VERSION = 2
+STORE_VERSION = 3
 """Version of the layout and the tables of an archive."""
 
 MONTH = "month"
@@ -77,16 +77,16 @@ CAPTURES = table(
         Column("first_ts_ns", "Int64", Unit.NS, "Time of the first packet", "null if the capture has no timestamps"),
         Column("last_ts_ns", "Int64", Unit.NS, "Time of the last packet", "null as above"),
         Column("life_ns", "Int64", Unit.NS, "Total lifetime of all directions that carried data or lost time"),
-        Column("lost_ns", "Int64", Unit.NS, "Part of that with fixable causes; each direction counts separately"),
+        Column("fixable_ns", "Int64", Unit.NS, "Part of that with fixable causes; each direction counts separately"),
         Column("payload_bytes", "Int64", Unit.BYTES, "Data of all connections in both directions, each byte once"),
         Column("verdict", "String", Unit.NONE, "Verdict: where the time of the most important direction went, in one sentence"),
         Column("findings", "Int64", Unit.NONE, "Findings"),
         Column("worst_severity", "String", Unit.NONE, "Highest severity of its findings: high, medium, low or info", "null without any"),
-        Column("trust", "String", Unit.NONE, "Capture quality: good, fair (limited) or poor", "null without packets"),
-        Column("trust_factor", "Float64", Unit.NONE, "Factor for the confidence of findings, 0 to 1"),
+        Column("quality", "String", Unit.NONE, "Capture quality: good, limited or poor", "null where it could not be read"),
+        Column("quality_factor", "Float64", Unit.NONE, "Factor for the confidence of findings, 0 to 1"),
         Column("drops_suspected", "Int64", Unit.SEGMENTS, "Segments that are ACKed but missing from the capture (estimate)"),
-        Column("duplicates", "Int64", Unit.SEGMENTS, "Segments captured twice"),
-        Column("clock_steps", "Int64", Unit.NONE, "Packets with an earlier timestamp than the packet before"),
+        Column("capture_duplicates", "Int64", Unit.SEGMENTS, "Segments captured twice"),
+        Column("backward_timestamps", "Int64", Unit.NONE, "Packets with an earlier timestamp than the packet before"),
         Column("resolution_ns", "Int64", Unit.NS, "Resolution of its clock"),
         Column("report", "String", Unit.NONE, "Path of its report in the archive", "null without one"),
         Column("program", "String", Unit.NONE, "Version of the application that analyzed it", "null where none could"),
@@ -103,7 +103,7 @@ LEDGER_TOTALS = table(
         _CONN,
         _FROM_CLIENT,
         Column("cause", "String", Unit.NONE, "Why the next byte of this direction did not leave"),
-        Column("is_fault", "Boolean", Unit.NONE, "True if fixable: false for time that the application or the path needs"),
+        Column("is_fixable", "Boolean", Unit.NONE, "True if fixable: false for time that the application or the path needs"),
         Column("cause_ns", "Int64", Unit.NS, "Time"),
         Column("life_ns", "Int64", Unit.NS, "Lifetime of the direction"),
     ],

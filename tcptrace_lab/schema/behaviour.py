@@ -12,7 +12,7 @@ _HOLD = "within 1 ms, and a sixteenth of the wait, of the fastest reaction to th
 
 BEHAVIOUR = (
     Column("reaction_min_ns", "Int64", Unit.NS, "Shortest time from a segment to this host until one from it proves its arrival, by an echoed timestamp or by data beyond the window offered before", "an upper bound of the RTT from the capture point to this host; null without such proof; see also the peer's rtt_min_ns"),
-    Column("virtual_data_segments", "Int64", Unit.SEGMENTS, "Segments with data as on the wire: super-segments (offload) count as the segments that they become", "equal to data_segments while full_segment_bytes is unknown"),
+    Column("wire_data_segments", "Int64", Unit.SEGMENTS, "Segments with data as on the wire: super-segments (offload) count as the segments that they become", "equal to data_segments while full_segment_bytes is unknown"),
     Column("missing_segments", "Int64", Unit.SEGMENTS, "Segments that this host sent but are missing from the capture, as on the wire: lost before the capture point, or not captured", "by IPv4 identifications: null unless they count this host's segments one by one, and at most one in ten is missing; null for IPv6, where nothing counts segments (the flow label is one for all, timestamps are shared by the segments of a tick): there retransmitted_segments, among them those that filled a hole, are the least"),
     Column("super_segments", "Int64", Unit.SEGMENTS, "Segments with more data than a full one: offload (TSO, GSO, GRO, LRO) merged them, or has not split them yet", "0 while full_segment_bytes is unknown"),
     Column("late_segments", "Int64", Unit.SEGMENTS, "Segments with data that were captured after their ACK", "the capture changed the order, or the segment took another path"),
@@ -26,7 +26,7 @@ BEHAVIOUR = (
     Column("nagle_holds_frame", "UInt64", Unit.FRAME, "Frame of the first one", "null without any"),
     Column("nagle_holds_over_full", "Int64", Unit.SEGMENTS, "As nagle_holds, after a flight whose last segment was full: only the BSD form delays these", _HOLD),
     Column("nagle_holds_over_full_frame", "UInt64", Unit.FRAME, "Frame of the first one", "null without any"),
-    Column("nagle_holds_in_doubt", "Int64", Unit.SEGMENTS, "nagle_holds and nagle_holds_over_full after a flight that may have filled the send buffer: hardly more was ever in flight before", "flights of 2,048 bytes and more; less than a segment, or 2,048 bytes, below the largest"),
+    Column("nagle_holds_ambiguous", "Int64", Unit.SEGMENTS, "nagle_holds and nagle_holds_over_full after a flight that may have filled the send buffer: hardly more was ever in flight before", "flights of 2,048 bytes and more; less than a segment, or 2,048 bytes, below the largest"),
     Column("nagle_releases", "Int64", Unit.SEGMENTS, "Segments below the MSS sent at any time after such an ACK, before anything else arrived: the base rate for coincidence"),
     Column("acks_by_segments", "List(Int64)", Unit.SEGMENTS, "ACKs sent for new data by the segments that each covers: 1, 2, 3, 4, 5 to 8, more; super-segments counted as on the wire", f"{_PURE_ACKS}; null without any"),
     Column("stretch_acks", "Int64", Unit.SEGMENTS, "ACKs without data that cover more than two segments and more than twice the MSS (RFC 2525, 2.13)", "ACKs lost or merged (GRO) before the capture point also appear as such"),
@@ -46,7 +46,7 @@ BEHAVIOUR = (
     Column("syn_window_bytes", "Int64", Unit.BYTES, "Window in that SYN", "null as above"),
     Column("syn_ttl", "UInt8", Unit.NONE, "Time to live or hop limit of that SYN", "null as above"),
     Column("ttl", "UInt8", Unit.NONE, "Largest time to live or hop limit of this host's segments, without RSTs", "64, 128 or 255 if there is no router between this host and the capture point; null without any"),
-    Column("window_scale_at_least", "UInt8", Unit.NONE, "Smallest window shift that explains what the peer had in flight", "wrong if a window shrank; null if the scale is known, or no shift is needed"),
+    Column("min_window_scale", "UInt8", Unit.NONE, "Smallest window shift that explains what the peer had in flight", "wrong if a window shrank; null if the scale is known, or no shift is needed"),
 )
 """How an endpoint behaves over the whole connection; columns are named by that endpoint."""
 
@@ -66,10 +66,10 @@ WAITS = (
     Column("clocked_departures", "Int64", Unit.SEGMENTS, "Segments of new data sent at once when an ACK came, with bytes in flight"),
     Column("unclocked_departures", "Int64", Unit.SEGMENTS, "Segments of new data sent some time after the last ACK, with bytes in flight"),
     Column("small_behind_small", "Int64", Unit.SEGMENTS, "Segments below the MSS sent while an earlier one below it was in flight, at the sender, without FIN and urgent data: Nagle's algorithm is off"),
-    Column("small_held_run", "Int64", Unit.SEGMENTS, "Most of them in a row, none passing, that waited for the ACK of a small one before and left at once when it came"),
+    Column("small_delayed_run", "Int64", Unit.SEGMENTS, "Most of them in a row, none passing, that waited for the ACK of a small one before and left at once when it came"),
     Column("small_past_full", "Int64", Unit.SEGMENTS, "Segments below the MSS that passed full ones in flight, and were not the tail of one write with them"),
-    Column("small_held_over_full", "Int64", Unit.SEGMENTS, "Those that waited until full ones were acknowledged and left at once when they were"),
-    Column("small_held_went_on", "Int64", Unit.SEGMENTS, "Small ones that waited behind a small one until an ACK came, and behind which more left at once", "its application gave more as soon as that ACK came"),
+    Column("small_delayed_over_full", "Int64", Unit.SEGMENTS, "Those that waited until full ones were acknowledged and left at once when they were"),
+    Column("small_delayed_continued", "Int64", Unit.SEGMENTS, "Small ones that waited behind a small one until an ACK came, and behind which more left at once", "its application gave more as soon as that ACK came"),
     Column("tick_ns", "Int64", Unit.NS, "Length of a tick of the sender's timestamp clock, by its departures", "null without timestamps, and below 50 ticks"),
     Column("line_payload_bytes", "Int64", Unit.BYTES, "Data of a segment that kept the line busy until the next one left", "of the two that followed each other most closely for their size, the first of them full, or as long after it as its RTT is longer than that of the SYN; null without such"),
     Column("serialization_ns", "Int64", Unit.NS, "How long it can have done so at most", "the time between the two, or what a full segment's RTT is longer than that of the SYN, whichever is less; of the sender's own host where that is slower than the line"),

@@ -30,7 +30,7 @@ KINDS = (
 - `new`: bytes, a SYN or a FIN seen for the first time; `ack`: a pure ACK of no other kind.
 - Retransmits: `fast_retransmit` (the first after duplicate ACKs or SACK blocks: RFC 5681, 6675, 5827, 8985), `recovery_retransmit` (the
   rest of that recovery: RFC 6582, 6675), `rto_retransmit` (timer: RFC 6298), `tail_probe` (RFC 8985, 7), `syn_retransmit` (SYN or
-  SYN-ACK), `spurious` (the original had arrived; `resent_by` has the trigger), `retransmit` (the trigger is unknown).
+  SYN-ACK), `spurious` (the original had arrived; `retransmit_trigger` has the trigger), `retransmit` (the trigger is unknown).
 - No retransmits, but late or duplicated: `out_of_order` (overtaken on the path), `network_duplicate`, `capture_duplicate`
   (the capture contains the packet twice; only `capture_duplicates` counts it).
 - `keepalive`, `zero_window_probe` and their answers `keepalive_ack`, `zero_window_probe_ack` (RFC 9293, 3.8.4 and 3.8.6.1).
@@ -70,8 +70,8 @@ CONFIDENCES = ("proved", "consistent", "possible")
 """Confidence of a verdict. `proved`: it follows from the protocol's rules and the captured packets; `consistent`: everything fits, and
 alternatives are rare; `possible`: other explanations fit equally well. The engine's `connection::Confidence` has the same order."""
 
-RESENT_BY = ("fast", "recovery", "timeout", "tail_probe", "handshake", "unknown")
-"""Trigger of a retransmit. The engine's `connection::ResentBy` has the same order."""
+RETRANSMIT_TRIGGERS = ("fast", "recovery", "timeout", "tail_probe", "handshake", "unknown")
+"""Trigger of a retransmit. The engine's `connection::RetransmitTrigger` has the same order."""
 
 RESET_KINDS = ("refused", "exact", "in_window", "out_of_window", "after_close", "unknown")
 """What a RST is to its receiver (RFC 9293, 3.10.7; RFC 5961, 3.2), in this order: the answer to its SYN; a RST with the expected sequence
@@ -102,7 +102,7 @@ CLOSED_BY = ("fin", "reset", "reuse", "end", "room", "idle")
 """What ended a connection: FINs in both directions, a RST, reuse of its ports, the end of the capture, the engine's memory bound (more than
 131,072 connections at a time), or a silence of more than 2 hours and 4 minutes (if there are more than 16,384 at a time)."""
 
-BOUND_BY = ("send", "receive", "line")
+BOUND_BY = ("send", "receive", "link")
 """What bounds the rate of a direction: λ, μ, or the share of the link rate that framing leaves."""
 
 LINES = ("atm", "ethernet")

@@ -68,7 +68,7 @@ CONNECTIONS = table(
         Column("clock_tick_ns", "Int64", Unit.NS, "Tick of the capture's clock, as the times of this connection show it", "null unless packets meet in one tick and all other steps are multiples of it; shorter times, an RTT of 0 among them, say nothing"),
         Column("syn_to_synack_ns", "Int64", Unit.NS, "Handshake: last SYN before the SYN-ACK → SYN-ACK", "null unless both were captured"),
         Column("synack_to_ack_ns", "Int64", Unit.NS, "Handshake: SYN-ACK → the client's first ACK of it", "null unless both were captured"),
-        Column("line", "Enum", Unit.NONE, "Link type, if the overhead of segments on it is known", "null on other links, and without data; Ethernet may be virtual", LINES),
+        Column("link", "Enum", Unit.NONE, "Link type, if the overhead of segments on it is known", "null on other links, and without data; Ethernet may be virtual", LINES),
         Column("vpi", "UInt16", Unit.NONE, "Virtual path of the ATM channel", "null except on ATM, if not captured, and if there were several (see segments)"),
         Column("vci", "UInt16", Unit.NONE, "Virtual channel in that path", "null as vpi"),
         *sided("client"),

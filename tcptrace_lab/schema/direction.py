@@ -24,7 +24,7 @@ DIRECTION = (
     Column("window_updates", "Int64", Unit.SEGMENTS, "ACKs sent only to update the window"),
     Column("zero_window_advertisements", "Int64", Unit.SEGMENTS, "Segments sent that advertise a window of 0 (RST excepted)"),
     Column("pushed_segments", "Int64", Unit.SEGMENTS, "Segments sent with PSH"),
-    Column("cut_segments", "Int64", Unit.SEGMENTS, "Segments with data truncated by snaplen"),
+    Column("truncated_segments", "Int64", Unit.SEGMENTS, "Segments with data truncated by snaplen"),
     Column("syn_segments", "Int64", Unit.SEGMENTS, "Segments sent with SYN"),
     Column("fin_segments", "Int64", Unit.SEGMENTS, "Segments sent with FIN"),
     Column("rst_segments", "Int64", Unit.SEGMENTS, "Segments sent with RST"),

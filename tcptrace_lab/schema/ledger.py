@@ -89,7 +89,7 @@ STALLS = table(
     [
         *LEDGER,
         Column("threshold_ns", "Int64", Unit.NS, "Minimum length of a stall", "based on the shortest RTT, which delayed ACKs do not lengthen"),
-        Column("round_trip_ns", "Int64", Unit.NS, "That RTT, from end to end", "0 where unknown"),
+        Column("base_rtt_ns", "Int64", Unit.NS, "That RTT, from end to end", "0 where unknown"),
         Column("timer", "Enum", Unit.NONE, "Timer that ended the stall", "for ACKs inferred from their delay, or from a periodic timer of the receiver; null without a timer", tuple(STALL_TIMERS)),
         Column("ack_frame", "Int64", Unit.FRAME, "Last ACK that reached the sender during the stall", "null without one; this column and the following ones are null before the first departure and after the last"),
         Column("ack_lag_ns", "Int64", Unit.NS, "Time from the oldest data covered by that ACK to the ACK", "null if it acknowledges nothing new"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tcptrace_lab.schema.categories import CONFIDENCES, ECN_SIGNALS, EVIDENCE, KINDS, RELEASED_BY, RESENT_BY, RESET_KINDS, TFO
+from tcptrace_lab.schema.categories import CONFIDENCES, ECN_SIGNALS, EVIDENCE, KINDS, RELEASED_BY, RESET_KINDS, RETRANSMIT_TRIGGERS, TFO
 from tcptrace_lab.schema.column import Column, Unit, table
 
 SEGMENTS = table(
@@ -52,7 +52,7 @@ SEGMENTS = table(
         Column("evidence", "Enum", Unit.NONE, "Evidence for the kind", values=EVIDENCE),
         Column("evidence_frame", "UInt64", Unit.FRAME, "The other frame of the evidence: the ACK, the earlier transmission, the overtaking segment, the D-SACK", "null if one frame is enough"),
         Column("confidence", "Enum", Unit.NONE, "Confidence of the kind", values=CONFIDENCES),
-        Column("resent_by", "Enum", Unit.NONE, "Why the sender retransmitted these bytes, spurious or not", "null unless retransmitted", RESENT_BY),
+        Column("retransmit_trigger", "Enum", Unit.NONE, "Why the sender retransmitted these bytes, spurious or not", "null unless retransmitted", RETRANSMIT_TRIGGERS),
         Column("transmission", "UInt8", Unit.NONE, "Number of transmissions of these bytes so far; 1: the original", "captured transmissions; at least 2 if the original was lost before the capture point; 255 means 255 or more; null without sequence numbers"),
         Column("dsack", "Boolean", Unit.NONE, "True if its first SACK block reports a duplicate (RFC 2883)"),
         Column("reset_kind", "Enum", Unit.NONE, "Meaning of a RST for its receiver", "as seen at the capture point, which may have seen more or less than that host; null unless RST", RESET_KINDS),

@@ -50,9 +50,9 @@ class Transaction:
         return {name: getattr(self, name) for name in _SAME} | {
             "body_bytes": self.body_bytes if is_whole else None,
             "index": index,
-            "wait_ns": waited if waited is not None and waited >= 0 else None,
+            "client_think_ns": waited if waited is not None and waited >= 0 else None,
             "request_ns": _between(self.request_ts_ns, self.requested_ts_ns),
-            "think_ns": None if thought is None else max(thought, 0),
+            "server_think_ns": None if thought is None else max(thought, 0),
             "transfer_ns": _between(self.answer_ts_ns, self.last_ts_ns if self.data_last_ts_ns is None else self.data_last_ts_ns),
             "total_ns": _between(self.request_ts_ns, self.last_ts_ns),
         }

@@ -17,7 +17,9 @@ _HEADERS = (
     "frame ts_ns conn from_client seq ack payload_bytes captured_payload_bytes flags window_bytes sack_blocks tsval tsecr ip_id ttl ect ce "
     "layers"
 )
-_VERDICTS = "kind evidence evidence_frame confidence resent_by in_flight_bytes usable_window_bytes acked_bytes acked_unseen_bytes rtt_ns"
+_VERDICTS = (
+    "kind evidence evidence_frame confidence retransmit_trigger in_flight_bytes usable_window_bytes acked_bytes acked_unseen_bytes rtt_ns"
+)
 
 COLUMNS = (*_HEADERS.split(), *_VERDICTS.split())
 """Columns of `schema.SEGMENTS` that are compared, or needed by rules."""
@@ -199,7 +201,7 @@ def _set_timeout(row: Mapping[str, Any], sender: _Direction, ours: OurVerdict) -
     """Set the time since the previous transmission, for a retransmit by timeout."""
     if ours.end == row["seq"] or row["flags"] & RST:
         return
-    before = sender.last_sent(row["seq"]) if row["resent_by"] == "timeout" else None
+    before = sender.last_sent(row["seq"]) if row["retransmit_trigger"] == "timeout" else None
     if before is not None and row["ts_ns"] is not None and before[1] is not None:
         ours.rto_frame, ours.rto_ns = before[0], row["ts_ns"] - before[1]
     sender.sent.append((row["frame"], row["seq"], ours.end, row["ts_ns"]))

@@ -147,7 +147,7 @@ class Tally:
     rtt: _Spans = field(default_factory=_Spans)
     rtt_full: _Spans = field(default_factory=_Spans)
     full_size: int = 0
-    rtt_resent: _Spans = field(default_factory=_Spans)
+    rtt_retransmitted: _Spans = field(default_factory=_Spans)
     handshake_us: int = 0
     last_rtt_us: int = 0
     unsampled: int = 0
@@ -229,7 +229,7 @@ class Tally:
         if hidden:
             self.unsampled += 1
         elif sent.resends:
-            self.rtt_resent.add(span_us)
+            self.rtt_retransmitted.add(span_us)
         else:
             self.last_rtt_us = span_us
             self.rtt.add(span_us)

@@ -62,7 +62,7 @@ def made_up(count: int, name: str) -> dict[str, pl.LazyFrame]:
             "last_ts_ns": at * 60_000_000_000 + 1,
             "connections": [1] * count,
             "life_ns": [100_000_000] * count,
-            "lost_ns": [40_000_000] * count,
+            "fixable_ns": [40_000_000] * count,
             "report": "reports/" + at.cast(pl.String) + ".html",
             "verdict": [name] * count,
         },
@@ -81,7 +81,7 @@ def made_up(count: int, name: str) -> dict[str, pl.LazyFrame]:
             "conn": [0] * count,
             "from_client": [True] * count,
             "cause": ["handshake"] * count,
-            "is_fault": [True] * count,
+            "is_fixable": [True] * count,
             "cause_ns": [40_000_000 + number for number in range(count)],
         },
         "problems": {"capture": ["0"], "path": [name], "what": [name], "count": [1], "loses_data": [True]},
@@ -108,11 +108,11 @@ def test_it_opens_without_a_word_and_without_a_request_light_and_dark(visit: Ope
 
 def test_numbers_on_the_page_are_those_of_the_tables(visit: Open, archive: Path) -> None:
     with query.opened(str(archive)) as tables:
-        lost_ns = query.run(tables, "SELECT SUM(lost_ns) FROM captures").item()
+        fixable_ns = query.run(tables, "SELECT SUM(fixable_ns) FROM captures").item()
     shown = opened(visit, (archive / "index.html").read_text(encoding="utf-8"))
     tile = shown.page.locator(".tile.lost b").inner_text()
     value, unit = tile.split()
-    assert float(value) * {"s": 1e9, "ms": 1e6}[unit] == pytest.approx(lost_ns, rel=0.01)
+    assert float(value) * {"s": 1e9, "ms": 1e6}[unit] == pytest.approx(fixable_ns, rel=0.01)
     assert shown.page.locator(".tile.bad b").inner_text() == "1"
 
 

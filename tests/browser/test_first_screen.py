@@ -48,7 +48,7 @@ def test_the_first_screen_tells_the_cause_that_the_capture_was_made_to_show(visi
     opened = visit(report.render(report.data(made)), viewport={"width": 1400, "height": 900})
     seen = {
         place: opened.page.locator(place).first
-        for place in (".verdict", ".trust", ".headline .bar", ".headline .legend li", ".card .title", ".card .remedy")
+        for place in (".verdict", ".quality", ".headline .bar", ".headline .legend li", ".card .title", ".card .remedy")
     }
     for part in seen.values():
         box = part.bounding_box()
@@ -57,7 +57,7 @@ def test_the_first_screen_tells_the_cause_that_the_capture_was_made_to_show(visi
     assert words in seen[".verdict"].inner_text()
     assert seen[".headline .legend li"].inner_text().strip().startswith(cause)
     assert seen[".card .title"].inner_text().strip().startswith(finding)
-    assert "Capture quality: good" in seen[".trust"].inner_text()
+    assert "Capture quality: good" in seen[".quality"].inner_text()
     assert opened.messages == []
     assert opened.requests == [opened.page.url]
 

@@ -33,7 +33,7 @@ def lasting(folder: Path, name: str, *lives_ms: int, port: int = 80) -> Path:
 
 
 def figure(document: dict[str, Any], name: str, way: str | None = None, service: int = 0) -> dict[str, Any]:
-    (found,) = (one for one in document["services"][service]["figures"] if (one["name"], one["way"]) == (name, way))
+    (found,) = (one for one in document["services"][service]["figures"] if (one["name"], one["direction"]) == (name, way))
     assert isinstance(found, dict)
     return found
 
@@ -58,7 +58,7 @@ def test_three_captures_before_and_three_after_by_hand(tmp_path: Path) -> None:
     after = [lasting(tmp_path, f"after{life}", life) for life in (200, 210, 220)]
     document = valid(compare(before, after).to_dict())
     found = figure(document, "connection_time")
-    assert found["sampled"] == "captures"
+    assert found["sample_unit"] == "captures"
     assert [group["mean"] for group in found["groups"]] == pytest.approx([0.110, 0.210])
     half_s = 4.302653 * 0.010 / math.sqrt(3)
     assert found["groups"][0]["interval"] == pytest.approx([0.110 - half_s, 0.110 + half_s], rel=1e-6)
@@ -93,7 +93,7 @@ def test_chances_are_corrected_for_the_number_of_figures(tmp_path: Path) -> None
 def test_one_capture_of_each_with_one_connection_is_not_tested(tmp_path: Path) -> None:
     document = valid(compare(lasting(tmp_path, "a", 100), lasting(tmp_path, "b", 300)).to_dict())
     found = figure(document, "connection_time")
-    assert (found["sampled"], found["against_first"][0]["test"], found["against_first"][0]["verdict"]) == (None, None, "unknown")
+    assert (found["sample_unit"], found["against_first"][0]["test"], found["against_first"][0]["verdict"]) == (None, None, "unknown")
     assert found["against_first"][0]["change"] == pytest.approx(0.2)
     assert "not tested, with one value each" in document["groups"][1]["against_first"]
 
@@ -101,7 +101,7 @@ def test_one_capture_of_each_with_one_connection_is_not_tested(tmp_path: Path) -
 def test_many_connections_of_one_capture_each_are_samples_of_these_captures_only(tmp_path: Path) -> None:
     comparison = compare(lasting(tmp_path, "a", 100, 120, 110, 130), lasting(tmp_path, "b", 210, 230, 200, 220))
     found = figure(valid(comparison.to_dict()), "connection_time")
-    assert (found["sampled"], found["groups"][0]["samples"]) == ("connections", 4)
+    assert (found["sample_unit"], found["groups"][0]["samples"]) == ("connections", 4)
     assert found["against_first"][0]["verdict"] == "worse"
     assert comparison.regressions[0] == "B port 80 connection time"
 
@@ -162,10 +162,10 @@ def test_the_only_service_of_each_is_taken_for_the_same(tmp_path: Path) -> None:
 
 def test_connections_stand_side_by_side_by_their_order_where_their_number_is_the_same(tmp_path: Path) -> None:
     same = compare(lasting(tmp_path, "a", 100, 200), lasting(tmp_path, "b", 300, 400)).to_dict()["services"][0]
-    lives = [[capture["duration_s"] for group in pair for capture in group] for pair in same["connections_in_step"]]
+    lives = [[capture["duration_s"] for group in pair for capture in group] for pair in same["paired_connections"]]
     assert lives == [pytest.approx([0.1, 0.3]), pytest.approx([0.2, 0.4])]
     other = compare(lasting(tmp_path, "c", 100, 200), lasting(tmp_path, "d", 300)).to_dict()["services"][0]
-    assert (other["connections"], other["connections_in_step"]) == ([[2], [1]], None)
+    assert (other["connections"], other["paired_connections"]) == ([[2], [1]], None)
 
 
 def test_nagle_turned_off_is_told_by_ledger_messages_and_findings() -> None:
@@ -173,18 +173,18 @@ def test_nagle_turned_off_is_told_by_ledger_messages_and_findings() -> None:
     comparison = compare(CAPTURES / "ethernet-nagle-on.pcapng", CAPTURES / "ethernet-nagle-off.pcapng")
     document = valid(comparison.to_dict())
     held = document["services"][0]["ledger"][0]
-    assert (held["cause"], held["way"]) == ("nagle-delayed-ack", "client_to_server")
+    assert (held["cause"], held["direction"]) == ("nagle-delayed-ack", "client_to_server")
     assert held["groups"][0]["mean"] == pytest.approx(0.477, abs=0.002)
     assert held["groups"][1]["mean"] == 0
     by_id = {finding["id"]: finding["against_first"] for finding in document["findings"]}
-    assert by_id == {"nagle-delayed-ack": ["went"], "application-limited": ["stayed"]}
+    assert by_id == {"nagle-delayed-ack": ["disappeared"], "application-limited": ["stayed"]}
     answers = figure(document, "answer_time", "client_to_server")
-    assert (answers["sampled"], answers["groups"][0]["samples"], answers["against_first"][0]["verdict"]) == ("messages", 12, "better")
+    assert (answers["sample_unit"], answers["groups"][0]["samples"], answers["against_first"][0]["verdict"]) == ("messages", 12, "better")
 
 
 def test_a_loss_that_came_is_a_finding_that_came() -> None:
     document = valid(compare(analyze(CAPTURES / "ethernet-slow-start.pcapng"), CAPTURES / "ethernet-tail-loss.pcapng").to_dict())
-    assert {"timeout"} <= {finding["id"] for finding in document["findings"] if finding["against_first"] == ["came"]}
+    assert {"timeout"} <= {finding["id"] for finding in document["findings"] if finding["against_first"] == ["appeared"]}
 
 
 @pytest.mark.parametrize("name", ["empty", "without times", "without data"])

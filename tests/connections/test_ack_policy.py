@@ -309,7 +309,7 @@ def test_a_window_scale_is_bounded_by_what_was_in_flight(tmp_path: Path) -> None
         +1ms S > C .           ack 4381
         """,
     )
-    assert (found["server_window_scale"], found["server_window_scale_at_least"], found["client_window_scale_at_least"]) == (None, 9, None)
+    assert (found["server_window_scale"], found["server_min_window_scale"], found["client_min_window_scale"]) == (None, 9, None)
 
 
 GUESSES = {

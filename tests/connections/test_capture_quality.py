@@ -37,31 +37,31 @@ INTERFACE_STATISTICS, ISB_IFDROP = 5, 5
 """Block and option of pcapng (draft-ietf-opsawg-pcapng, 4.6)."""
 
 
-def trusted(path: Path) -> capture_quality.Trust:
+def quality_of(path: Path) -> capture_quality.CaptureQuality:
     tables = tcptrace_lab.read(path)
     return capture_quality.judge(tables.info, tables.connections, complete=tables.complete)
 
 
-def trusted_text(folder: Path, text: str, **options: Any) -> capture_quality.Trust:
-    return trusted(packets.capture(folder / "exchange.pcap", text, **options))
+def quality_of_text(folder: Path, text: str, **options: Any) -> capture_quality.CaptureQuality:
+    return quality_of(packets.capture(folder / "exchange.pcap", text, **options))
 
 
-def names(found: capture_quality.Trust) -> list[str]:
+def names(found: capture_quality.CaptureQuality) -> list[str]:
     return [reason.name for reason in found.reasons]
 
 
 def test_nothing_speaks_against_a_whole_capture(tmp_path: Path) -> None:
-    found = trusted_text(tmp_path, TRANSFER)
-    assert (found.verdict, found.factor, found.reasons) == ("good", 1, ())
+    found = quality_of_text(tmp_path, TRANSFER)
+    assert (found.rating, found.factor, found.reasons) == ("good", 1, ())
     assert found.words == "capture quality: good"
     assert set(found.counts.values()) == {0}
 
 
 def test_a_segment_that_was_acknowledged_and_is_not_there_is_suspected_dropped(tmp_path: Path) -> None:
     without = "\n".join(line for line in TRANSFER.splitlines() if "1:1461 " not in line)
-    found = trusted_text(tmp_path, without)
-    assert (found.counts["drops_suspected"], names(found), found.verdict) == (1, ["drops_suspected"], "fair")
-    assert judged_text(tmp_path, without)["trust_reasons"] == ["much_not_captured"]
+    found = quality_of_text(tmp_path, without)
+    assert (found.counts["drops_suspected"], names(found), found.rating) == (1, ["drops_suspected"], "limited")
+    assert judged_text(tmp_path, without)["quality_reasons"] == ["much_not_captured"]
 
 
 @pytest.mark.parametrize(("dropped", "factor"), [(0, None), (1, 0.9), (2, 0.7), (50, 0.4)])
@@ -72,37 +72,37 @@ def test_packets_that_the_kernel_dropped_weigh_by_their_share(dropped: int, fact
     option = struct.pack("<HHQHH", ISB_IFDROP, 8, dropped, 0, 0)
     length = 24 + len(option)
     path.write_bytes(path.read_bytes() + struct.pack("<5I", INTERFACE_STATISTICS, length, 0, 0, 0) + option + struct.pack("<I", length))
-    told = tcptrace_lab.analyze(path).capture["trust"]
+    told = tcptrace_lab.analyze(path).capture["quality"]
     assert told["kernel_drops"] == dropped
     assert {reason["name"]: reason["factor"] for reason in told["reasons"]}.get("kernel_drops") == factor
 
 
 def test_one_direction_alone_is_half_a_capture(tmp_path: Path) -> None:
-    found = trusted_text(tmp_path, "\n".join(line for line in TRANSFER.splitlines() if "S > C" not in line))
-    assert (found.counts["one_direction"], found.factor, found.verdict) == (1, 0.5, "fair")
+    found = quality_of_text(tmp_path, "\n".join(line for line in TRANSFER.splitlines() if "S > C" not in line))
+    assert (found.counts["one_direction"], found.factor, found.rating) == (1, 0.5, "limited")
 
 
 def test_a_connection_without_a_beginning_is_told(tmp_path: Path) -> None:
-    found = trusted_text(tmp_path, "\n".join(TRANSFER.splitlines()[4:]))
+    found = quality_of_text(tmp_path, "\n".join(TRANSFER.splitlines()[4:]))
     assert (found.counts["start_missing"], found.factor, names(found)) == (1, 0.9, ["start_missing"])
 
 
 def test_faults_weigh_by_the_bytes_of_their_connections(tmp_path: Path) -> None:
     """One direction of a second connection with 2,920 bytes, as many as the first has: half of all at 0.5 · 0.9."""
     other = "host D 10.0.0.9:50000\n1 D > S . 1:1461 ack 1\n1 D > S . 1461:2921 ack 1"
-    assert trusted_text(tmp_path, f"{TRANSFER}\n{other}").factor == pytest.approx((1 + 0.45) / 2)
+    assert quality_of_text(tmp_path, f"{TRANSFER}\n{other}").factor == pytest.approx((1 + 0.45) / 2)
 
 
 def test_a_segment_behind_its_own_acknowledgment_shows_that_the_capture_mixed_up_the_order(tmp_path: Path) -> None:
     lines = TRANSFER.strip().splitlines()
     lines[3:6] = [lines[3].replace("0.020", "0.020"), lines[5], lines[4].replace("0.020", "0.032")]
-    found = trusted_text(tmp_path, "\n".join(lines))
+    found = quality_of_text(tmp_path, "\n".join(lines))
     assert (found.counts["late_segments"], found.factor, names(found)) == (1, 0.8, ["late_segments"])
 
 
 def test_a_clock_that_goes_back_and_one_that_ticks_coarsely_are_told(tmp_path: Path) -> None:
-    back = trusted_text(tmp_path, TRANSFER.replace("0.031 S > C", "0.019 S > C"))
-    assert (names(back), back.factor) == (["clock_steps"], 0.7)
+    back = quality_of_text(tmp_path, TRANSFER.replace("0.031 S > C", "0.019 S > C"))
+    assert (names(back), back.factor) == (["backward_timestamps"], 0.7)
     path = tmp_path / "coarse.pcapng"
     resolution = dpkt.pcapng.PcapngOptionLE(code=dpkt.pcapng.PCAPNG_OPT_IF_TSRESOL, data=b"\x02")
     interface = dpkt.pcapng.InterfaceDescriptionBlockLE(linktype=1, opts=[resolution, dpkt.pcapng.PcapngOptionLE()])
@@ -112,13 +112,13 @@ def test_a_clock_that_goes_back_and_one_that_ticks_coarsely_are_told(tmp_path: P
         for frame in packets.frames(TRANSFER)
     ]
     path.write_bytes(b"".join(blocks))
-    coarse = trusted(path)
+    coarse = quality_of(path)
     assert (names(coarse), coarse.factor) == (["coarse_clock"], 0.7)
     assert "10 ms" in coarse.words
 
 
 def test_data_cut_short_is_told_and_does_no_harm(tmp_path: Path) -> None:
-    found = trusted_text(tmp_path, TRANSFER, snaplen_bytes=96)
+    found = quality_of_text(tmp_path, TRANSFER, snaplen_bytes=96)
     assert (names(found), found.factor) == (["snaplen"], 1)
     assert found.words.startswith("capture quality: good; ")
 
@@ -127,20 +127,20 @@ def test_a_capture_cut_off_is_believed_less(tmp_path: Path) -> None:
     whole = packets.capture(tmp_path / "whole.pcap", TRANSFER).read_bytes()
     path = tmp_path / "cut.pcap"
     path.write_bytes(whole[:-10])
-    assert "read_in_part" in names(trusted(path))
-    assert trusted(path).words == "capture quality of the part that was read: good; the file could not be read completely"
+    assert "read_in_part" in names(quality_of(path))
+    assert quality_of(path).words == "capture quality of the part that was read: good; the file could not be read completely"
 
 
 def test_of_an_empty_capture_there_is_nothing_to_believe(tmp_path: Path) -> None:
-    found = trusted_text(tmp_path, "")
-    assert (names(found), found.verdict) == (["empty"], "poor")
+    found = quality_of_text(tmp_path, "")
+    assert (names(found), found.rating) == (["empty"], "poor")
     assert found.words == "capture quality: no packets"
 
 
 def test_offload_and_duplicates_of_real_captures_are_counted() -> None:
-    offload = trusted(CAPTURES / "ethernet-offload-bulk.pcapng.gz")
+    offload = quality_of(CAPTURES / "ethernet-offload-bulk.pcapng.gz")
     assert (offload.counts["super_segments"], names(offload)) == (41, ["snaplen", "super_segments"])
-    assert trusted(CAPTURES / "ethernet-loss.pcapng").counts["drops_suspected"] == 0, "lost on the path, and resent"
+    assert quality_of(CAPTURES / "ethernet-loss.pcapng").counts["drops_suspected"] == 0, "lost on the path, and resent"
 
 
 @pytest.mark.parametrize(("factor", "steps"), [(1.0, 0), (0.8, 0), (0.79, 1), (0.5, 1), (0.49, 2), (0.0, 2)])
@@ -194,7 +194,7 @@ def ticked(path: Path, tick_ns: int) -> Path:
 def test_a_clock_that_ticks_coarsely_in_a_file_that_promises_more_shows_nothing_below_its_tick(tick_ms: int, tmp_path: Path) -> None:
     """By hand: 900 packets on 50 (4 ms: 120) instants. The true round trip of 7.86 ms is 0 or 10 ms by a clock of 10 ms."""
     found = tcptrace_lab.analyze(ticked(tmp_path / "x.pcap", tick_ms * 1_000_000))
-    told, connection = found.capture["trust"], found.connections.collect().row(0, named=True)
+    told, connection = found.capture["quality"], found.connections.collect().row(0, named=True)
     assert (told["resolution_ns"], connection["clock_tick_ns"]) == (tick_ms * 1_000_000, tick_ms * 1_000_000)
     assert f"timestamp resolution {tick_ms} ms" in capture_quality.line(told)
     spent = found.accounts.collect().row(0, named=True)
@@ -208,14 +208,14 @@ def test_a_clock_that_ticks_coarsely_in_a_file_that_promises_more_shows_nothing_
 
 def test_a_fine_clock_is_believed_whatever_the_traffic(tmp_path: Path) -> None:
     found = tcptrace_lab.analyze(ticked(tmp_path / "x.pcap", 1_000))
-    assert (found.capture["trust"]["verdict"], found.connections.collect()["clock_tick_ns"].to_list()) == ("good", [None])
+    assert (found.capture["quality"]["rating"], found.connections.collect()["clock_tick_ns"].to_list()) == ("good", [None])
     assert "send-buffer-limited" in {one.id for one in found.findings}
 
 
-@pytest.mark.parametrize(("back", "name", "factor"), [("0.030998", "clock_jitter", 1), ("0.0309", "clock_steps", 0.7)])
+@pytest.mark.parametrize(("back", "name", "factor"), [("0.030998", "clock_jitter", 1), ("0.0309", "backward_timestamps", 0.7)])
 def test_processors_whose_clocks_differ_by_a_few_microseconds_do_no_harm(back: str, name: str, factor: float, tmp_path: Path) -> None:
     """The segment after 0.031 s is stamped 2 µs, or 100 µs, earlier."""
-    found = trusted_text(tmp_path, TRANSFER.replace("0.040 C > S", f"{back} C > S"))
+    found = quality_of_text(tmp_path, TRANSFER.replace("0.040 C > S", f"{back} C > S"))
     assert (names(found), found.factor) == ([name], factor)
 
 
@@ -227,10 +227,10 @@ def test_a_silence_that_no_connection_has_is_a_fault_of_the_clock(tmp_path: Path
         return re.sub(r"(?m)^( *)(0\.0[3-5]\d)", lambda at: f"{at[1]}{days * day_s + float(at[2]):.3f}", TRANSFER)
 
     jumped = tcptrace_lab.analyze(packets.capture(tmp_path / "25.pcap", late(25)))
-    assert [reason["name"] for reason in jumped.capture["trust"]["reasons"]] == ["clock_jump"]
-    assert jumped.capture["trust"]["verdict"] == "poor"
+    assert [reason["name"] for reason in jumped.capture["quality"]["reasons"]] == ["clock_jump"]
+    assert jumped.capture["quality"]["rating"] == "poor"
     assert [one.id for one in jumped.findings] == ["clock"]
     assert verdict.sentence(jumped).startswith("The clock of this capture jumped")
-    assert trusted_text(tmp_path, late(23)).verdict == "good"
+    assert quality_of_text(tmp_path, late(23)).rating == "good"
     other = TRANSFER.replace("    0.", f"    {30 * day_s}.").replace("C > S", "D > S").replace("S > C", "S > D")
-    assert trusted_text(tmp_path, f"{TRANSFER}host D 10.0.0.9:50000\n{other}").verdict == "good"
+    assert quality_of_text(tmp_path, f"{TRANSFER}host D 10.0.0.9:50000\n{other}").rating == "good"

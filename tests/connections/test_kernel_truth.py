@@ -59,8 +59,8 @@ def test_resent_segments_and_bytes_are_those_of_the_kernel(setting: dict[str, An
     for figures, info, own in _directions(setting):
         assert figures["retransmitted_segments"] == info["tcpi_total_retrans"]
         assert figures["retransmitted_bytes"] == info["tcpi_bytes_retrans"]
-        assert own["resent_by"].is_not_null().sum() == info["tcpi_total_retrans"]
-        timeouts = own.filter((pl.col("resent_by") == "timeout") | (pl.col("kind") == "syn_retransmit")).height
+        assert own["retransmit_trigger"].is_not_null().sum() == info["tcpi_total_retrans"]
+        timeouts = own.filter((pl.col("retransmit_trigger") == "timeout") | (pl.col("kind") == "syn_retransmit")).height
         assert timeouts == info["tcpi_total_rto"]
 
 
@@ -88,7 +88,7 @@ def test_duplicates_and_late_packets_are_those_that_the_relay_made() -> None:
 
 def test_a_lost_probe_is_followed_by_a_timeout() -> None:
     ((_, _, own),) = [one for one in _directions(_setting("ethernet-tail-loss")) if one[0]["retransmitted_segments"]]
-    assert own.filter(pl.col("resent_by").is_not_null())["kind"].to_list() == ["tail_probe", "tail_probe", "rto_retransmit"]
+    assert own.filter(pl.col("retransmit_trigger").is_not_null())["kind"].to_list() == ["tail_probe", "tail_probe", "rto_retransmit"]
 
 
 def _ledger(setting: dict[str, Any]) -> dict[str, float]:

@@ -69,7 +69,7 @@ def test_a_program_that_writes_every_millisecond_sends_at_that_pace(tmp_path: Pa
     assert row["send_bps"] == pytest.approx(11.68e6)
     assert row["send_samples"] == 17
     assert row["idle_share"] == pytest.approx(0), "all 20 leave at that pace, though three gaps are no samples"
-    assert row["round_trip_ns"] == 20_000_000
+    assert row["base_rtt_ns"] == 20_000_000
     assert row["send_buffer_needed_bytes"] == 29_200  # 20 segments: what is on its way in a round trip
 
 
@@ -146,16 +146,16 @@ def test_a_program_that_reads_slowly_moves_its_window_so(tmp_path: Path) -> None
 def test_a_queue_before_a_line_of_ten_megabits_names_the_line(tmp_path: Path) -> None:
     """A full segment takes 1538 bytes of Ethernet, 1.2304 ms at 10 Mb/s; of them 1460 are data: 9.493 Mb/s."""
     row = direction(tmp_path, OPENED_AT_CLIENT + drained(70, 0.1, 1.2304))
-    assert (row["line_bps"], row["bound_by"]) == (10_000_000.0, "receive")
-    assert row["line_bound_bps"] == pytest.approx(9.493e6, rel=1e-3)
-    assert direction(tmp_path, OPENED_AT_CLIENT + drained(70, 0.1, 1.30))["line_bps"] is None
+    assert (row["link_bps"], row["bound_by"]) == (10_000_000.0, "receive")
+    assert row["link_bound_bps"] == pytest.approx(9.493e6, rel=1e-3)
+    assert direction(tmp_path, OPENED_AT_CLIENT + drained(70, 0.1, 1.30))["link_bps"] is None
 
 
 def test_a_sender_as_fast_as_its_line_is_bound_by_the_line(tmp_path: Path) -> None:
     """A segment each 1.2304 ms, 9.493 Mb/s, is all that a line of 10 Mb/s leaves for data: its bursts show the line's own rate."""
     row = direction(tmp_path, OPENED_AT_CLIENT + sent(70, 1.2304, [84.5 + 24.608 * (number // 20) for number in range(70)]))
     assert row["send_bps"] == pytest.approx(9.493e6, rel=1e-3)
-    assert (row["line_bps"], row["bound_by"]) == (10_000_000.0, "line")
+    assert (row["link_bps"], row["bound_by"]) == (10_000_000.0, "link")
     assert rates.reached(row) == "100% of the bound of 9.49 Mb/s"
 
 

@@ -44,14 +44,14 @@ def test_smallest_round_trip_of_the_sender_is_the_kernels_from_either_end(name: 
     (path,) = CAPTURES.glob(f"{name}.pcap*")
     direction, kernel = told(path, tmp_path), kernel_us(name)
     found = direction["sender_rtt_min_ms"]
-    assert abs(found["likely"] * 1000 - kernel) <= max(SHARE * kernel, US)
-    assert found["least"] * 1000 <= kernel + US
+    assert abs(found["estimate"] * 1000 - kernel) <= max(SHARE * kernel, US)
+    assert found["lower_bound"] * 1000 <= kernel + US
     assert found["samples"] == direction["rtt_ms"]["samples"] > 0
     if name in AT_RECEIVER:
-        assert found["least"] < 1, "the receiver is near"
+        assert found["lower_bound"] < 1, "the receiver is near"
 
 
 def test_without_an_answer_of_the_sender_only_the_least_is_known(tmp_path: Path) -> None:
     """In mid-stream, without timestamps, nothing proves when an ACK reached the client."""
     path = capture(tmp_path / "middle.pcap", "0.0 C > S P. 1:101 ack 1 win 502\n0.02 S > C . ack 101 win 509")
-    assert told(path, tmp_path)["sender_rtt_min_ms"] == {"samples": 1, "least": 20.0, "likely": None}
+    assert told(path, tmp_path)["sender_rtt_min_ms"] == {"samples": 1, "lower_bound": 20.0, "estimate": None}

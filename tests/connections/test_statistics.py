@@ -58,8 +58,8 @@ def test_a_timestamp_tells_which_transmission_arrived_where_karn_must_not(tmp_pa
     )
     assert found["rtt_samples"] == 1, "the SYN's"
     assert (found["rtt_timestamp_samples"], found["rtt_timestamp_min_ns"]) == (2, 9 * MS)
-    assert (found["rtt_resent_samples"], found["rtt_resent_min_ns"]) == (1, 9 * MS)
-    assert (found["max_resends"], found["resend_wait_samples"], found["resend_wait_max_ns"]) == (1, 1, 300 * MS)
+    assert (found["rtt_retransmitted_samples"], found["rtt_retransmitted_min_ns"]) == (1, 9 * MS)
+    assert (found["max_retransmits"], found["retransmit_interval_samples"], found["retransmit_interval_max_ns"]) == (1, 1, 300 * MS)
 
 
 def test_an_echo_of_the_first_transmission_gives_no_time_of_the_second(tmp_path: Path) -> None:
@@ -128,8 +128,8 @@ def test_cumulative_duplicate_and_post_loss_acks(tmp_path: Path) -> None:
     assert found["triple_duplicate_acks"] == 1
     assert found["cumulatively_acked_segments"] == 3, "all but the first and the last"
     assert found["post_loss_acks"] == 1
-    assert (found["rtt_resent_samples"], found["rtt_samples"]) == (0, 2), "the SYN's and that of the first segment"
-    assert (found["resend_wait_samples"], found["resend_wait_min_ns"]) == (1, 14 * MS)
+    assert (found["rtt_retransmitted_samples"], found["rtt_samples"]) == (0, 2), "the SYN's and that of the first segment"
+    assert (found["retransmit_interval_samples"], found["retransmit_interval_min_ns"]) == (1, 14 * MS)
 
 
 def test_sack_segments_and_d_sacks_are_told_apart(tmp_path: Path) -> None:
@@ -222,9 +222,9 @@ def test_windows_sizes_and_what_the_capture_cut(tmp_path: Path) -> None:
     found = read_text(tmp_path, text, snaplen_bytes=96).connections.row(0, named=True)
     assert (found["client_mean_window_bytes"], found["client_ack_segments"]) == (200, 2)
     assert (found["client_min_segment_bytes"], found["client_mean_segment_bytes"], found["client_max_segment_bytes"]) == (100, 200, 300)
-    assert found["client_cut_bytes"] == 100 - 42 + 300 - 42
+    assert found["client_truncated_bytes"] == 100 - 42 + 300 - 42
     assert found["client_frame_bytes"] == 54 + 154 + 354, "headers and data; the capture cut them, the link did not"
-    assert found["client_max_idle_ns"] == 20 * MS
+    assert found["client_max_gap_ns"] == 20 * MS
 
 
 def test_a_clock_that_goes_back_at_each_segment_measures_no_silence(tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ def test_a_clock_that_goes_back_at_each_segment_measures_no_silence(tmp_path: Pa
         0.0 S > C . 201:301 ack 201
     """
     found = read_text(tmp_path, text).connections.row(0, named=True)
-    assert (found["client_max_idle_ns"], found["server_max_idle_ns"]) == (None, 1000 * MS)
+    assert (found["client_max_gap_ns"], found["server_max_gap_ns"]) == (None, 1000 * MS)
 
 
 def test_windows_are_unknown_without_their_scale(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ MIDDLE = """
 def test_between_the_ends_both_are_far(tmp_path: Path) -> None:
     found = judged_text(tmp_path, MIDDLE)
     assert (found["vantage"], found["vantage_confidence"], found["vantage_known_by"]) == ("middle", "consistent", "handshake")
-    assert (found["to_client_ns"], found["to_server_ns"]) == (12 * MS, 10 * MS)
+    assert (found["rtt_to_client_ns"], found["rtt_to_server_ns"]) == (12 * MS, 10 * MS)
 
 
 def test_data_that_follows_an_ack_by_chance_does_not_prove_the_sender_near(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_data_that_follows_an_ack_by_chance_does_not_prove_the_sender_near(tmp_p
         0.0207 S > C . ack 4381
         """,
     )
-    assert (found["vantage"], found["to_client_ns"], found["to_server_ns"]) == ("server", 20 * MS, MS // 10)
+    assert (found["vantage"], found["rtt_to_client_ns"], found["rtt_to_server_ns"]) == ("server", 20 * MS, MS // 10)
 
 
 def test_an_echoed_timestamp_proves_that_a_segment_had_arrived(tmp_path: Path) -> None:

@@ -184,7 +184,7 @@ def test_what_is_only_possible_is_not_said_as_a_fact() -> None:
 def held_by_nagle(nagle_ms: int, in_doubt: int = 0, **others: int) -> HandMade:
     """Seven small segments of the client, held so long."""
     found = made(client={"nagle": nagle_ms, **others})
-    held = {"nagle_holds": 7, "nagle_holds_over_full": 0, "nagle_holds_in_doubt": in_doubt}
+    held = {"nagle_holds": 7, "nagle_holds_over_full": 0, "nagle_holds_ambiguous": in_doubt}
     return replace(found, connections=found.connections.with_columns(**{f"client_{name}": pl.lit(count) for name, count in held.items()}))
 
 

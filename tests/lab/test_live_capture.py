@@ -150,7 +150,7 @@ def test_a_number_of_packets_ends_the_capture(tmp_path: Path) -> None:
         assert running.returncode == 0, err
     document = json.loads(out)
     assert document["capture"]["packets"] == 5
-    assert document["capture"]["trust"]["snaplen_cut"] >= 1  # the question does not fit into 80 bytes
+    assert document["capture"]["quality"]["truncated_packets"] >= 1  # the question does not fit into 80 bytes
     names = sorted(path.name for path in (tmp_path / "reports").iterdir())
     assert [Path(name).suffix for name in names] == [".html", ".pcapng"]
     assert len({Path(name).stem for name in names}) == 1

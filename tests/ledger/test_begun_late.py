@@ -51,7 +51,7 @@ def test_where_nothing_tells_the_sender_far_from_its_program_late_the_cause_is_u
 
 def test_times_to_live_tell_the_end_where_it_was_captured(tmp_path: Path) -> None:
     found = judged_text(tmp_path, _once_a_second(64, _A_ROUTER_AWAY))
-    assert (found["vantage"], found["vantage_known_by"], found["to_client_ns"]) == ("client", "answers", 0)
+    assert (found["vantage"], found["vantage_known_by"], found["rtt_to_client_ns"]) == ("client", "answers", 0)
 
 
 def test_a_handshake_tells_more_than_times_to_live(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_a_handshake_tells_more_than_times_to_live(tmp_path: Path) -> None:
         0.100 S > C S. 0:0(0) ack 1  win 65160 <mss 1460, TS val 50 ecr 900> {ttl 57}
         0.400 C > S .         ack 1  win 64240 <TS val 940 ecr 50>
     """
-    assert judged_text(tmp_path, opened)["to_client_ns"] == 300 * NS_PER_MS
+    assert judged_text(tmp_path, opened)["rtt_to_client_ns"] == 300 * NS_PER_MS
 
 
 def test_a_flight_of_before_the_capture_is_no_recovery(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def test_a_wait_for_a_delayed_ack_is_proved_by_its_frames_and_its_lateness(tmp_p
     (stall,) = [row for row in found(tmp_path, waits_for_acks([40.0])) if row["cause"] == "nagle-delayed-ack"]
     assert (stall["frame_before"], stall["ack_frame"], stall["frame_after"]) == (4, 5, 6)
     assert stall["end_ns"] - stall["start_ns"] == 60_100_000
-    assert (stall["threshold_ns"], stall["round_trip_ns"]) == (40_000_000, 20_000_000)
+    assert (stall["threshold_ns"], stall["base_rtt_ns"]) == (40_000_000, 20_000_000)
     assert (stall["ack_lag_ns"], stall["ack_late_ns"], stall["timer"]) == (60_000_000, 40_000_000, "ack-40ms")
     assert (stall["flight_before_bytes"], stall["flight_after_bytes"], stall["payload_bytes"]) == (100, 0, 100)
     assert (stall["smss_bytes"], stall["usable_window_before_bytes"]) == (1460, 8092)

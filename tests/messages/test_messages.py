@@ -136,8 +136,8 @@ def test_a_wait_of_nagle_that_outlasts_the_round_trip_but_is_no_stall_is_told_ap
         text += exchange.format(a=a, b=a + 1460, c=a + 2920, d=a + 4096, e=a + 5000, k=1 + 50 * n, l=51 + 50 * n, late=late_ms)
     for one in rows(found(tmp_path, text), from_client=True):
         assert (one["stalled_ns"], one["stall_cause"], one["stall_frame"]) == (0, None, None)
-        assert one["briefly_held_ns"] == held_ms * MS
-        assert one["briefly_held_frame"] == (one["last_frame"] if held_ms else None)
+        assert one["short_nagle_wait_ns"] == held_ms * MS
+        assert one["short_nagle_wait_frame"] == (one["last_frame"] if held_ms else None)
 
 
 def test_a_pause_of_the_program_ends_a_message(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ CAPTURES = Path("captures")
 SECTIONS = ("general", "connections", "time")
 
 
-def test_the_markdown_has_verdict_trust_connections_findings_frames_and_remedies() -> None:
+def test_the_markdown_has_verdict_quality_connections_findings_frames_and_remedies() -> None:
     """What is known of this capture stands in captures/README.md: eleven holds of some 43 ms."""
     text = summary.text(analyze(CAPTURES / "ethernet-nagle-on.pcapng"))
     lines = text.splitlines()
@@ -162,7 +162,7 @@ def test_multiqc_gets_general_statistics_a_table_and_bars_of_the_ledger(tmp_path
     document = analysis.to_dict()
     general = found["general"]["data"]["ethernet-nagle-on"]
     assert set(general) == set(found["general"]["headers"])
-    assert (general["lost_s"], general["severity"], general["trust"]) == (document["verdict"]["cost_s"], "high", "good")
+    assert (general["lost_s"], general["severity"], general["quality"]) == (document["verdict"]["cost_s"], "high", "good")
     row = found["connections"]["data"]["ethernet-nagle-on 0"]
     assert set(row) == set(found["connections"]["headers"])
     assert (row["cause"], row["client_bytes"], row["server_bytes"]) == ("nagle-delayed-ack", 2400, 1200)

@@ -91,7 +91,7 @@ def found(tmp_path: Path, *talks: Talk, snaplen: int | None = None) -> list[dict
 
 
 def parts_ms(row: dict[str, Any]) -> list[float | None]:
-    names = ("connect_ns", "wait_ns", "request_ns", "think_ns", "transfer_ns", "total_ns")
+    names = ("connect_ns", "client_think_ns", "request_ns", "server_think_ns", "transfer_ns", "total_ns")
     return [None if row[name] is None else row[name] / MS for name in names]
 
 
@@ -118,7 +118,7 @@ def test_pipelined_requests_have_their_answers_in_order(tmp_path: Path) -> None:
         ("/index.html", 200, 10),
         ("/other.html", 404, 20),
     ]
-    assert second["wait_ns"] is None  # it was asked before the answer to the first
+    assert second["client_think_ns"] is None  # it was asked before the answer to the first
 
 
 def test_chunks_are_put_together_and_their_framing_is_no_body(tmp_path: Path) -> None:
@@ -357,7 +357,7 @@ def test_a_real_servers_files_are_seen_as_tshark_sees_them(tmp_path: Path) -> No
     assert len(rows) == len(shown) == 12
     for row, (status, time_s, length) in zip(rows, shown, strict=True):
         assert (row["status"], row["body_bytes"]) == (int(status), int(length))
-        assert (row["think_ns"] + row["transfer_ns"]) / 1e9 == pytest.approx(float(time_s), abs=1e-6)
+        assert (row["server_think_ns"] + row["transfer_ns"]) / 1e9 == pytest.approx(float(time_s), abs=1e-6)
 
 
 def test_ftp_of_a_conversation_is_as_tshark_tells_it(tmp_path: Path) -> None:

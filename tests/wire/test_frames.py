@@ -85,8 +85,8 @@ def test_payload_cut_by_the_snap_length_keeps_its_length(tmp_path: Path) -> None
     assert column(read.segments, "payload_bytes") == [1460, 10, 0]
     assert column(read.segments, "captured_payload_bytes") == [42, 10, 0]
     assert column(read.segments, "acked_bytes", 3) == [1470]
-    assert (read.info["snaplen_bytes"], read.info["snaplen_cut"]) == (96, 1)
-    assert read.connections["client_cut_segments"].to_list() == [1]
+    assert (read.info["snaplen_bytes"], read.info["truncated_packets"]) == (96, 1)
+    assert read.connections["client_truncated_segments"].to_list() == [1]
 
 
 def test_options_cut_by_the_snap_length_leave_the_segment(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def over_atm(folder: Path, text: str, form: AtmForm, *, vci: int = 32, name: str
 def test_segments_of_9148_bytes_leave_89_9_percent_of_the_cells_to_data(converted: Callable[[str, AtmForm], Conversion]) -> None:
     """9148 + 40 + 8 of LLC/SNAP + 8 of trailer = 9204 bytes: 192 cells, 10,176 bytes of the line."""
     row = row_of(converted(LOSSY, AtmForm.ERF_CELLS).target)
-    assert (row["line"], row["vpi"], row["vci"]) == ("atm", 3, 1077)
+    assert (row["link"], row["vpi"], row["vci"]) == ("atm", 3, 1077)
     assert figures(row, "client") == (9148, 48, 9148 / 10_176)
     assert figures(row, "server") == (9148, None, None)  # it sent no data: its headers are those of ACKs
     assert round(row["client_best_payload_share"] * atm.OC3C_LINE_MBPS, 1) == 134.6
@@ -113,7 +113,7 @@ def test_ethernet_leaves_1460_of_1538_bytes_and_12_less_with_timestamps(tmp_path
     shares = []
     for stamped in (False, True):
         row = row_of(packets.capture(tmp_path / "x.pcap", exchange(1460, 1460, 1000, stamped=stamped)))
-        assert (row["line"], row["vpi"], row["vci"], row["client_cells"], row["client_cell_payload_share"]) == ("ethernet", *[None] * 4)
+        assert (row["link"], row["vpi"], row["vci"], row["client_cells"], row["client_cell_payload_share"]) == ("ethernet", *[None] * 4)
         shares.append(figures(row, "client"))
     assert shares == [(1460, 54, 1460 / 1538), (1448, 66, 1448 / 1538)]
     assert [round(share or 0, 4) for _, _, share in shares] == [0.9493, 0.9415]
@@ -127,13 +127,13 @@ def test_vlan_tags_cost_4_bytes_each(tmp_path: Path) -> None:
 @pytest.mark.parametrize("link", ["raw", "null", "sll", "sll2"])
 def test_a_link_without_a_known_cost_has_no_bound(tmp_path: Path, link: str) -> None:
     row = row_of(packets.capture(tmp_path / "x.pcap", exchange(1460, 1460, 1000), link=link))
-    assert (row["line"], figures(row, "client")) == (None, (1460, None, None))
+    assert (row["link"], figures(row, "client")) == (None, (1460, None, None))
 
 
 def test_without_both_syns_there_is_no_bound(tmp_path: Path) -> None:
     one_syn = exchange(1440, 1440, 1440).strip().splitlines()[1:]
     row = row_of(over_atm(tmp_path, "\n".join(["0" + one_syn[0].removeprefix("+1ms"), *one_syn[1:]]), AtmForm.ERF_CELLS))
-    assert (row["line"], figures(row, "client")) == ("atm", (None, 48, None))
+    assert (row["link"], figures(row, "client")) == ("atm", (None, 48, None))
     assert row["client_cells"] == 2 + 32
 
 
@@ -166,7 +166,7 @@ def test_a_channel_for_each_direction(tmp_path: Path) -> None:
         paths.append(over_atm(tmp_path, "\n".join(mine), AtmForm.ERF_CELLS, vci=vci, name=f"way-{vci}"))
     read = engine.read(*paths)
     (row,) = read.connections.iter_rows(named=True)
-    assert (row["line"], row["vpi"], row["vci"]) == ("atm", None, None)
+    assert (row["link"], row["vpi"], row["vci"]) == ("atm", None, None)
     by_channel = dict(read.segments.group_by("vci").agg(pl.col("cells").sum()).iter_rows())
     assert by_channel == {32: row["client_cells"], 33: row["server_cells"]} == {32: 2 + 2 + 32, 33: 2 + 2}
 
@@ -206,7 +206,7 @@ def test_the_json_has_it_and_is_valid(converted: Callable[[str, AtmForm], Conver
     published = importlib.resources.files("tcptrace_lab").joinpath("outputs/schemas/analysis.schema.json").read_text()
     jsonschema.Draft202012Validator(json.loads(published)).validate(document)
     (connection,) = document["connections"]
-    assert connection["line"] == {"kind": "atm", "vpi": 3, "vci": 1077}
+    assert connection["link"] == {"kind": "atm", "vpi": 3, "vci": 1077}
     assert connection["client_to_server"]["best_payload_share"] == 9148 / 10_176
     assert connection["server_to_client"]["cells"] == cells_by_port(LOSSY)[connection["server"]["port"]]
 

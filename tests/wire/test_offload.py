@@ -64,7 +64,7 @@ def test_pieces_add_up_to_what_was_counted() -> None:
     path = CAPTURES / "ethernet-offload-bulk.pcapng.gz"
     (kernel,) = [1393]  # tcpi_data_segs_out in the JSON beside it
     rows = split(path)
-    assert rows.filter(pl.col("payload_bytes") > 0).height == judged(path)["client_virtual_data_segments"] == kernel
+    assert rows.filter(pl.col("payload_bytes") > 0).height == judged(path)["client_wire_data_segments"] == kernel
     assert rows["payload_bytes"].sum() == 2_000_000
     assert rows["payload_bytes"].max() == 1448
 
@@ -77,7 +77,7 @@ SAME = (
         f"{side}_{name}"
         for side in ("client", "server")
         for name in (
-            *("virtual_data_segments", "full_segment_bytes", "initial_flight_bytes", "initial_flight_segments", "small_in_flight"),
+            *("wire_data_segments", "full_segment_bytes", "initial_flight_bytes", "initial_flight_segments", "small_in_flight"),
             *("nagle", "nagle_confidence", "nagle_holds", "nagle_holds_over_full", "ack_policy", "ack_timer_ms", "ack_timer_kind"),
             *("acks_by_segments", "stretch_acks", "delayed_acks", "syn_options", "stack_guess"),
         )
@@ -99,4 +99,4 @@ def test_before_and_behind_the_card_the_same_is_concluded(tmp_path: Path) -> Non
         whole, cut = (judged(done.captures[vantage]) for vantage in ("client", "client-wire"))
         assert whole["client_super_segments"] > cut["client_super_segments"] == 0, name
         assert {key: whole[key] for key in SAME} == {key: cut[key] for key in SAME}, name
-        assert whole["trust_reasons"] == ["offload"], name
+        assert whole["quality_reasons"] == ["offload"], name

@@ -1,7 +1,7 @@
 //! Target: from waits to causes. For any waits, the intervals of each direction fill its lifetime, and the
 //! distribution of the work over threads changes nothing.
 
-use tcptrace_lab_core::connection::{Kind, ResentBy};
+use tcptrace_lab_core::connection::{Kind, RetransmitTrigger};
 use tcptrace_lab_core::flows::ConnectionRow;
 use tcptrace_lab_core::ledger::costs::MOST;
 use tcptrace_lab_core::ledger::direction::Drained;
@@ -258,8 +258,8 @@ fn crafted_direction(numbers: &mut Numbers<'_>) -> DirectionFacts {
         paced_ns: numbers.ns(life_ns),
         clocked: numbers.count().into(),
         unclocked: numbers.count().into(),
-        small_held_run: numbers.count(),
-        small_held_went_on: numbers.count(),
+        small_delayed_run: numbers.count(),
+        small_delayed_continued: numbers.count(),
         small_behind_small: numbers.count().into(),
         emptied_flight_bytes: numbers.bytes(),
         emptied_times: numbers.count(),
@@ -322,8 +322,8 @@ fn crafted_direction(numbers: &mut Numbers<'_>) -> DirectionFacts {
 
 fn crafted_wait(numbers: &mut Numbers<'_>, life_ns: i64) -> WaitRecord {
     const KINDS: [Kind; 4] = [Kind::New, Kind::RtoRetransmit, Kind::Spurious, Kind::ZeroWindowProbe];
-    const RESENT_BY: [Option<ResentBy>; 4] =
-        [None, Some(ResentBy::Timeout), Some(ResentBy::TailProbe), Some(ResentBy::Fast)];
+    const RETRANSMIT_TRIGGERS: [Option<RetransmitTrigger>; 4] =
+        [None, Some(RetransmitTrigger::Timeout), Some(RetransmitTrigger::TailProbe), Some(RetransmitTrigger::Fast)];
     let wait_ns = numbers.up_to(life_ns).unwrap_or(0);
     let flags = u16::from_le_bytes([numbers.byte(), numbers.byte()]);
     let flag = |bit: u32| flags >> bit & 1 == 1;
@@ -368,7 +368,7 @@ fn crafted_wait(numbers: &mut Numbers<'_>, life_ns: i64) -> WaitRecord {
         recovering: flag(8),
         after_loss: flag(9),
         kept_alive: flag(10),
-        repaired_by: RESENT_BY[usize::from(codes >> 4 & 3)],
+        repaired_by: RETRANSMIT_TRIGGERS[usize::from(codes >> 4 & 3)],
         ..Wait::default()
     };
     WaitRecord {
@@ -379,7 +379,7 @@ fn crafted_wait(numbers: &mut Numbers<'_>, life_ns: i64) -> WaitRecord {
         flags: TcpFlags(flags >> 11),
         payload_bytes: if flag(15) { 1448 } else { 100 },
         kind: KINDS[usize::from(codes & 3)],
-        resent_by: RESENT_BY[usize::from(codes >> 2 & 3)],
+        retransmit_trigger: RETRANSMIT_TRIGGERS[usize::from(codes >> 2 & 3)],
         in_flight_bytes: numbers.bytes(),
         usable_window_bytes: numbers.bytes(),
         since_last_ack_ns: numbers.ns(life_ns),

@@ -208,7 +208,7 @@ fn check_segment(row: &SegmentRow, connections: usize) {
     );
     assert!(row.window_bytes.is_none_or(|window| window <= MAX_WINDOW_BYTES), "window: {row:?}");
     assert!(row.evidence_frame <= row.frame, "evidence from later on: {row:?}");
-    assert_eq!(row.kind.is_resent(), row.resent_by.is_some(), "sent again, or not: {row:?}");
+    assert_eq!(row.kind.is_resent(), row.retransmit_trigger.is_some(), "sent again, or not: {row:?}");
     let edges = row.sack_blocks.as_ref().map_or(0, |edges| edges.len());
     assert!(edges <= MAX_SACK_EDGES && edges.is_multiple_of(2), "SACK blocks: {row:?}");
 }
@@ -225,7 +225,7 @@ fn check_direction(figures: &DirectionFigures, counts: &Counts) {
     let of_all = [
         figures.data_segments,
         counts.pure_acks,
-        counts.cut_segments,
+        counts.truncated_segments,
         counts.retransmitted_segments.into(),
         counts.out_of_order_segments.into(),
         counts.duplicate_acks.into(),

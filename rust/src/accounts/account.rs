@@ -92,7 +92,7 @@ pub(crate) fn take(
 ) -> Option<Wait> {
     let Judged { placed, ack, novelty, repeat, ref before, ref verdict, ref answer, .. } = *judged;
     let Before { in_flight, since_previous, window_bytes, .. } = *before;
-    let Verdict { kind, resent_by, .. } = *verdict;
+    let Verdict { kind, retransmit_trigger, .. } = *verdict;
     sender.account.counts.sent(segment, placed, kind, novelty, window_bytes);
     receiver.account.counts.rtt_sampled(answer.rtt_ns);
     let acknowledged = answer.acknowledged;
@@ -115,7 +115,7 @@ pub(crate) fn take(
         segment,
         placed,
         kind,
-        resent_by,
+        retransmit_trigger,
         ack: ack.filter(|_| !segment.damaged),
         in_flight,
         offered_window_bytes: receiver.account.counts.max_window_bytes,
@@ -153,7 +153,7 @@ fn departs(
     sender: &mut AccountedDirection<'_>,
     receiver: &AccountedDirection<'_>,
 ) -> Option<Wait> {
-    let behaviour::Event { segment, placed, kind, resent_by, .. } = *event;
+    let behaviour::Event { segment, placed, kind, retransmit_trigger, .. } = *event;
     let ts_ns = segment.ts_ns?;
     let stale = matches!(kind, Kind::Keepalive | Kind::OutOfOrder | Kind::CaptureDuplicate | Kind::Reset);
     if stale || (placed.end == placed.start && kind != Kind::ZeroWindowProbe) {
@@ -176,7 +176,7 @@ fn departs(
             || sender.direction.is_half_a_window(segment.payload_bytes, most_window),
         // A tail loss probe asks whether something was lost. It repairs nothing and does not reduce the
         // congestion window.
-        resent_by: resent_by.filter(|_| kind.is_resent() && kind != Kind::TailProbe),
+        retransmit_trigger: retransmit_trigger.filter(|_| kind.is_resent() && kind != Kind::TailProbe),
         cut: flags.any(TcpFlags::CWR),
         is_syn: flags.any(TcpFlags::SYN),
         pushed: flags.any(TcpFlags::PSH),

@@ -24,7 +24,7 @@ pub struct Counts {
     pub window_updates: u32,
     pub zero_window_advertisements: u32,
     pub pushed_segments: u32,
-    pub cut_segments: u64,
+    pub truncated_segments: u64,
     pub max_window_bytes: Option<u32>,
     pub min_window_bytes: Option<u32>,
     /// 0 if the segments did not come over ATM.
@@ -49,7 +49,7 @@ impl Counts {
         let payload = u64::from(segment.payload_bytes);
         self.cells += segment.atm.map_or(0, |atm| u64::from(atm.cells));
         self.pushed_segments += u32::from(flags.any(TcpFlags::PSH));
-        self.cut_segments += u64::from(segment.captured_payload_bytes < segment.payload_bytes);
+        self.truncated_segments += u64::from(segment.captured_payload_bytes < segment.payload_bytes);
         if payload > 0 {
             self.payload_bytes += payload;
             if let Some(ts_ns) = segment.ts_ns {

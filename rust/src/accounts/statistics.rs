@@ -26,10 +26,10 @@ pub struct StatisticsFigures {
 #[allow(missing_docs)] // each is defined in `tcptrace_lab/schema/`
 pub struct Usual {
     pub frame_bytes: u64,
-    pub cut_bytes: u64,
+    pub truncated_bytes: u64,
     pub window_sum_bytes: u64,
     pub window_samples: u64,
-    pub max_idle_ns: Nullable,
+    pub max_gap_ns: Nullable,
     pub in_flight_sum_bytes: u64,
     pub in_flight_samples: u64,
     pub min_in_flight_bytes: Nullable,
@@ -68,11 +68,11 @@ pub struct Rare {
     pub zero_window_probe_bytes: u64,
     pub post_loss_acks: u64,
     pub triple_duplicate_acks: u64,
-    pub max_resends: u16,
+    pub max_retransmits: u16,
     /// Time from a segment's last transmission to an ACK that ends on it, if it was retransmitted.
-    pub rtt_resent: RttFigures,
+    pub rtt_retransmitted: RttFigures,
     /// Time from a segment's last transmission to the next one.
-    pub resend_wait: RttFigures,
+    pub retransmit_interval: RttFigures,
 }
 
 /// The figures of one direction while its connection is tracked.
@@ -115,8 +115,8 @@ impl Statistics {
     /// The figures so far.
     pub(crate) fn row(&self) -> StatisticsFigures {
         let mut usual = self.usual;
-        if usual.max_idle_ns.value() < 0 {
-            usual.max_idle_ns = Nullable::NULL; // the clock ran backwards at each segment, so no idle time was measured
+        if usual.max_gap_ns.value() < 0 {
+            usual.max_gap_ns = Nullable::NULL; // the clock ran backwards at each segment, so no idle time was measured
         }
         StatisticsFigures { usual, rare: self.rare.as_deref().copied().unwrap_or_default() }
     }
@@ -134,8 +134,8 @@ impl Statistics {
         let usual = &mut self.usual;
         usual.frame_bytes += u64::from(segment.frame_bytes);
         usual.without_ack += u32::from(!flags.any(TcpFlags::ACK));
-        if event.since_previous.value() > usual.max_idle_ns.value() {
-            usual.max_idle_ns = event.since_previous;
+        if event.since_previous.value() > usual.max_gap_ns.value() {
+            usual.max_gap_ns = event.since_previous;
         }
         if segment.payload_bytes > 0 {
             usual.data(segment);
@@ -178,10 +178,10 @@ impl Statistics {
             rare.zero_window_probe_bytes += u64::from(segment.payload_bytes);
         }
         if let Some(repeat) = event.repeat {
-            rare.max_resends = rare.max_resends.max(repeat.resends);
+            rare.max_retransmits = rare.max_retransmits.max(repeat.resends);
             let waited = Nullable::from(segment.ts_ns).since(repeat.before_ts_ns);
             if let Some(waited_ns) = waited.get().filter(|waited_ns| *waited_ns >= 0) {
-                rare.resend_wait.add(waited_ns);
+                rare.retransmit_interval.add(waited_ns);
             }
         }
     }
@@ -208,7 +208,7 @@ impl Statistics {
                     if newest.overtaken {
                         rare.post_loss_acks += 1;
                     } else if let Some(rtt_ns) = now.since(newest.ts_ns).get().filter(|rtt_ns| *rtt_ns >= 0) {
-                        rare.rtt_resent.add(rtt_ns);
+                        rare.rtt_retransmitted.add(rtt_ns);
                     }
                 }
             }
@@ -230,7 +230,7 @@ impl Usual {
     /// Counts the size of a segment with data.
     #[inline]
     fn data(&mut self, segment: &Segment) {
-        self.cut_bytes += u64::from(segment.payload_bytes.saturating_sub(segment.captured_payload_bytes));
+        self.truncated_bytes += u64::from(segment.payload_bytes.saturating_sub(segment.captured_payload_bytes));
         self.min_segment_bytes =
             Some(self.min_segment_bytes.map_or(segment.payload_bytes, |least| least.min(segment.payload_bytes)));
     }

@@ -1,7 +1,7 @@
 //! Classifies a segment from the state of its connection just before it.
 
 use super::direction::{self, DirectionState};
-use super::evidence::{Confidence, Evidence, ResentBy, Verdict};
+use super::evidence::{Confidence, Evidence, RetransmitTrigger, Verdict};
 use super::history::History;
 use super::kind::{Kind, ReleasedBy};
 use super::resent::{self, CAUSAL_NS};
@@ -141,11 +141,12 @@ pub(crate) fn released_by(
     sender: &DirectionState,
     receiver: &DirectionState,
 ) -> (ReleasedBy, Option<u64>) {
-    match (verdict.kind, verdict.resent_by) {
-        (Kind::Keepalive | Kind::ZeroWindowProbe, _) | (_, Some(ResentBy::Timeout | ResentBy::TailProbe)) => {
+    match (verdict.kind, verdict.retransmit_trigger) {
+        (Kind::Keepalive | Kind::ZeroWindowProbe, _)
+        | (_, Some(RetransmitTrigger::Timeout | RetransmitTrigger::TailProbe)) => {
             return (ReleasedBy::Timer, None);
         }
-        (_, Some(ResentBy::Fast)) => return (ReleasedBy::Ack, Some(receiver.last_ack_frame)),
+        (_, Some(RetransmitTrigger::Fast)) => return (ReleasedBy::Ack, Some(receiver.last_ack_frame)),
         _ => {}
     }
     let causal_ns = sender.figures.rtt_min_ns.get().map_or(CAUSAL_NS, |rtt_ns| CAUSAL_NS.max(rtt_ns / 10));

@@ -63,10 +63,10 @@ pub enum Confidence {
     Possible,
 }
 
-/// What triggered a retransmission, in the order of `RESENT_BY` in `tcptrace_lab/schema/`.
+/// What triggered a retransmission, in the order of `RETRANSMIT_TRIGGERS` in `tcptrace_lab/schema/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(u8)]
-pub enum ResentBy {
+pub enum RetransmitTrigger {
     /// Duplicate ACKs or SACK blocks: the first retransmission of a loss recovery (RFC 5681, 3.2; RFC 6675, 5;
     /// RFC 8985).
     Fast,
@@ -83,7 +83,7 @@ pub enum ResentBy {
     Unknown,
 }
 
-impl ResentBy {
+impl RetransmitTrigger {
     /// The kind of a retransmission with this trigger.
     pub(crate) fn kind(self) -> Kind {
         match self {
@@ -159,7 +159,7 @@ pub struct Verdict {
     pub evidence: Evidence,
     pub confidence: Confidence,
     /// Set for retransmissions only.
-    pub resent_by: Option<ResentBy>,
+    pub retransmit_trigger: Option<RetransmitTrigger>,
     /// The other frame that proves the verdict; 0 if there is none.
     pub frame: u64,
 }
@@ -167,7 +167,7 @@ pub struct Verdict {
 impl Verdict {
     /// A verdict without another frame.
     pub(crate) const fn new(kind: Kind, evidence: Evidence, confidence: Confidence) -> Self {
-        Self { kind, evidence, confidence, resent_by: None, frame: 0 }
+        Self { kind, evidence, confidence, retransmit_trigger: None, frame: 0 }
     }
 
     /// This verdict with the other frame that proves it.

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use super::evidence::{Confidence, Evidence, ResentBy};
+use super::evidence::{Confidence, Evidence, RetransmitTrigger};
 use super::kind::Kind;
 use super::revisions::Revision;
 use super::sequence_space::{Placed, Ranges, Stamp};
@@ -99,14 +99,16 @@ impl History {
         &mut self,
         placed: Placed,
         stamp: Stamp,
-        by: ResentBy,
+        by: RetransmitTrigger,
         spurious: bool,
         una: i64,
         snd_max: i64,
     ) {
         match by {
-            ResentBy::TailProbe => self.probing = true,
-            ResentBy::Fast | ResentBy::Timeout if !self.recovers(una) => self.recovery_point = Some(snd_max).into(),
+            RetransmitTrigger::TailProbe => self.probing = true,
+            RetransmitTrigger::Fast | RetransmitTrigger::Timeout if !self.recovers(una) => {
+                self.recovery_point = Some(snd_max).into();
+            }
             _ => {}
         }
         if self.resends.len() >= MAX_RESENDS

@@ -33,7 +33,7 @@ mod rst_ecn_tfo;
 mod sending;
 mod sequence_space;
 
-pub use evidence::{Confidence, EcnSignal, Evidence, ResentBy, ResetKind, Tfo};
+pub use evidence::{Confidence, EcnSignal, Evidence, ResetKind, RetransmitTrigger, Tfo};
 pub use figures::{DirectionFigures, SynOptions};
 pub use kind::{Kind, ReleasedBy};
 pub use revisions::{MAX_REVISIONS, Revision, Revisions};

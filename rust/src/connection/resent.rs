@@ -2,7 +2,7 @@
 //! with their trigger.
 
 use super::direction::DirectionState;
-use super::evidence::{Confidence, Evidence, ResentBy, Verdict};
+use super::evidence::{Confidence, Evidence, RetransmitTrigger, Verdict};
 use super::kind::Kind;
 use super::revisions::Revisions;
 use super::sending::Novelty;
@@ -70,13 +70,13 @@ pub(crate) fn judge(
     }
     let why = why(segment, placed, novelty, sender, receiver);
     let mut verdict = match needless(placed, novelty, sender, receiver) {
-        Some(needless) => Verdict { resent_by: why.resent_by, ..needless },
+        Some(needless) => Verdict { retransmit_trigger: why.retransmit_trigger, ..needless },
         None => why,
     };
     if let Some((false, sent)) = order {
         verdict.confidence = verdict.confidence.max(sent.confidence);
         if verdict.kind == Kind::Retransmit {
-            verdict = Verdict { kind: verdict.kind, resent_by: verdict.resent_by, ..sent };
+            verdict = Verdict { kind: verdict.kind, retransmit_trigger: verdict.retransmit_trigger, ..sent };
         }
     }
     verdict
@@ -94,7 +94,7 @@ fn syn_again(segment: &Segment, sender: &DirectionState, receiver: &DirectionSta
     }
     let frame = before.map_or(0, |before| before.frame);
     let proof = Verdict::new(Kind::SynRetransmit, Evidence::Syn, Confidence::Proved).with(frame);
-    Verdict { resent_by: Some(ResentBy::Handshake), ..proof }
+    Verdict { retransmit_trigger: Some(RetransmitTrigger::Handshake), ..proof }
 }
 
 /// Whether bytes that fill a hole were sent before those that skipped them (true) or after them (false), and
@@ -217,17 +217,17 @@ fn why(
     let history = sender.history.as_deref();
     let resend = history.and_then(|history| history.last_resend(placed.start));
     let before = sender.outstanding.at(placed.start).map(|sent| sent.stamp).or(resend).or(novelty.jumper);
-    let by = |by: ResentBy, evidence, confidence, frame| {
+    let by = |by: RetransmitTrigger, evidence, confidence, frame| {
         let verdict = Verdict::new(by.kind(), evidence, confidence).with(frame);
-        Verdict { resent_by: Some(by), ..verdict }
+        Verdict { retransmit_trigger: Some(by), ..verdict }
     };
     let earlier = before.map_or(0, |before| before.frame);
     if sender.syn_data_refused && una == Some(1) && placed.start <= 1 {
-        let verdict = by(ResentBy::Handshake, Evidence::Syn, Confidence::Proved, receiver.last_ack_frame);
+        let verdict = by(RetransmitTrigger::Handshake, Evidence::Syn, Confidence::Proved, receiver.last_ack_frame);
         return Verdict { kind: Kind::Retransmit, ..verdict };
     }
     if receiver.reset_frame > 0 {
-        return by(ResentBy::Unknown, Evidence::Reset, Confidence::Consistent, receiver.reset_frame);
+        return by(RetransmitTrigger::Unknown, Evidence::Reset, Confidence::Consistent, receiver.reset_frame);
     }
     let now = Nullable::from(segment.ts_ns);
     let waited = Waited {
@@ -247,21 +247,21 @@ fn why(
         && placed.end == sender.snd_max
         && let Some(confidence) = probe_time(&waited, head, sender, receiver)
     {
-        return by(ResentBy::TailProbe, Evidence::ProbeTime, confidence, earlier);
+        return by(RetransmitTrigger::TailProbe, Evidence::ProbeTime, confidence, earlier);
     }
     if head && let Some(confidence) = timeout(&waited, sender, receiver) {
-        return by(ResentBy::Timeout, Evidence::Silence, confidence, earlier);
+        return by(RetransmitTrigger::Timeout, Evidence::Silence, confidence, earlier);
     }
     if let Some((_, frame)) = history.and_then(|history| history.reneged).filter(|(end, _)| placed.start < *end) {
-        return by(ResentBy::Recovery, Evidence::Reneging, Confidence::Consistent, frame);
+        return by(RetransmitTrigger::Recovery, Evidence::Reneging, Confidence::Consistent, frame);
     }
     if recovers {
         let evidence = if sacked_above { Evidence::Sack } else { Evidence::PartialAck };
-        return by(ResentBy::Recovery, evidence, Confidence::Consistent, receiver.last_ack_frame);
+        return by(RetransmitTrigger::Recovery, evidence, Confidence::Consistent, receiver.last_ack_frame);
     }
     fast(head, sacked_above, sender).map_or_else(
-        || by(ResentBy::Unknown, Evidence::Sequence, Confidence::Proved, earlier),
-        |(evidence, confidence)| by(ResentBy::Fast, evidence, confidence, receiver.last_ack_frame),
+        || by(RetransmitTrigger::Unknown, Evidence::Sequence, Confidence::Proved, earlier),
+        |(evidence, confidence)| by(RetransmitTrigger::Fast, evidence, confidence, receiver.last_ack_frame),
     )
 }
 

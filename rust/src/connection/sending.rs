@@ -144,7 +144,7 @@ fn send_again(segment: &Segment, placed: Placed, verdict: Verdict, sender: &mut 
     let resent = verdict.kind.is_resent();
     let repeat = sender.outstanding.seen_again(placed.start, end, stamp, controls(segment, placed), resent);
     let resends = sender.outstanding.at(placed.start).map_or(0, |sent| sent.resends);
-    let Some(by) = verdict.resent_by.filter(|_| resent) else { return Sent { repeat, transmission: 1 } };
+    let Some(by) = verdict.retransmit_trigger.filter(|_| resent) else { return Sent { repeat, transmission: 1 } };
     let una = sender.snd_una.get().unwrap_or(placed.start);
     let snd_max = sender.snd_max;
     let spurious = verdict.kind == Kind::Spurious;
@@ -157,7 +157,7 @@ fn send_again(segment: &Segment, placed: Placed, verdict: Verdict, sender: &mut 
 /// Adds retransmitted bytes whose original was not captured.
 #[cold]
 fn send_unseen_again(segment: &Segment, placed: Placed, verdict: Verdict, sender: &mut DirectionState) -> u8 {
-    if let Some(by) = verdict.resent_by {
+    if let Some(by) = verdict.retransmit_trigger {
         let una = sender.snd_una.get().unwrap_or(placed.start);
         sender.history_mut().resent(placed, Stamp::of(segment), by, false, una, placed.end);
     }

@@ -77,12 +77,12 @@ impl FrameReader {
                 let step_ns = ts_ns.saturating_sub(previous);
                 self.granularity.take(step_ns);
                 if step_ns < 0 {
-                    summary.clock_steps += 1;
+                    summary.backward_timestamps += 1;
                     summary.largest_step_back_ns = summary.largest_step_back_ns.max(step_ns.saturating_neg());
                 }
             }
         }
-        summary.snaplen_cut += u64::from((frame.data.len() as u64) < u64::from(frame.original_bytes));
+        summary.truncated_packets += u64::from((frame.data.len() as u64) < u64::from(frame.original_bytes));
         match frame.link_type {
             link_type if link_type == self.linked.0 => self.linked.1 += 1,
             link_type => count_linked(&mut self.linked, link_type, summary),

@@ -25,9 +25,9 @@ pub struct Summary {
     /// Latest capture time.
     pub last_ts_ns: Option<i64>,
     /// Frames captured shorter than they were on the wire.
-    pub snaplen_cut: u64,
+    pub truncated_packets: u64,
     /// Frames whose time is before that of the previous frame.
-    pub clock_steps: u64,
+    pub backward_timestamps: u64,
     /// The largest of these steps back.
     pub largest_step_back_ns: i64,
     /// The tick of the clock, if it is coarser than the files say.

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use super::times::DirectionTimes;
 use crate::accounts::{Behaviour, Counts, Line, Rates, StatisticsFigures};
 use crate::connection::{
-    Confidence, DirectionFigures, EcnSignal, Evidence, Judged, Kind, ReleasedBy, ResentBy, ResetKind, Tfo,
+    Confidence, DirectionFigures, EcnSignal, Evidence, Judged, Kind, ReleasedBy, ResetKind, RetransmitTrigger, Tfo,
 };
 use crate::nullable::Nullable;
 use crate::sender::{SenderTotals, Wait};
@@ -46,7 +46,7 @@ pub struct SegmentRow {
     pub kind: Kind,
     pub evidence: Evidence,
     pub confidence: Confidence,
-    pub resent_by: Option<ResentBy>,
+    pub retransmit_trigger: Option<RetransmitTrigger>,
     pub dsack: bool,
     pub reset_kind: Option<ResetKind>,
     pub tfo: Option<Tfo>,
@@ -107,7 +107,7 @@ impl SegmentRow {
             kind: verdict.kind,
             evidence: verdict.evidence,
             confidence: verdict.confidence,
-            resent_by: verdict.resent_by,
+            retransmit_trigger: verdict.retransmit_trigger,
             dsack: answer.dsack,
             reset_kind: signals.reset_kind,
             tfo: signals.tfo,

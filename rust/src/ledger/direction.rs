@@ -251,7 +251,7 @@ impl DirectionFacts {
         let drained = rates.map(crate::accounts::Rates::drained);
         let nagle = behaviour.sending.nagle.as_deref().copied().unwrap_or_default();
         let sure_holds =
-            i64::from(nagle.holds.count) + i64::from(nagle.holds_over_full.count) - i64::from(nagle.holds_in_doubt);
+            i64::from(nagle.holds.count) + i64::from(nagle.holds_over_full.count) - i64::from(nagle.holds_ambiguous);
         let most_in_flight_bytes = max_in_flight_bytes.max(totals.top_flight_bytes.get());
         let mut direction = Self {
             from_client,
@@ -298,7 +298,7 @@ impl DirectionFacts {
             paces: i64::from(totals.paced_bursts) >= PACED_BURSTS && !old,
             surely_holds_small: sure_holds >= HELD_TIMES,
             answered: 2 * others.data_segments as i64
-                >= i64::from(totals.small_held_run) + i64::from(totals.small_held_over_full),
+                >= i64::from(totals.small_delayed_run) + i64::from(totals.small_delayed_over_full),
             ack_clocked: totals.clocked > totals.unclocked,
             idle_after_ns: Pauses::default().idle_after_ns(),
             receiver_idle_after_ns: Pauses::default().idle_after_ns(),
@@ -342,7 +342,7 @@ impl DirectionFacts {
         let flew = |segments: i64| self.max_in_flight_bytes.is_some_and(|most| most >= segments * longest);
         // Segments that leave one at a time, again and again, but for two that a FIN releases together: a locked send
         // buffer.
-        let locked = i64::from(self.totals.small_held_run) >= HELD_TIMES && self.totals.small_behind_small == 0;
+        let locked = i64::from(self.totals.small_delayed_run) >= HELD_TIMES && self.totals.small_behind_small == 0;
         let roomy = self.max_window_bytes.is_some_and(|most| most > 2 * longest + CLUSTER_BYTES);
         (self.old && whole && flew(2) && (!locked || flew(3)) && roomy).then_some(longest)
     }
@@ -371,8 +371,8 @@ impl DirectionFacts {
         self.never_full =
             (nearly_full || below_any_mss) && self.most_in_flight_bytes.is_some_and(|most| most < 2 * longest);
         let none_passed_full = totals.small_past_full == 0;
-        let run = i64::from(totals.small_held_run);
-        let over_full = none_passed_full && i64::from(totals.small_held_over_full) >= HELD_TIMES;
+        let run = i64::from(totals.small_delayed_run);
+        let over_full = none_passed_full && i64::from(totals.small_delayed_over_full) >= HELD_TIMES;
         self.holds_small = totals.small_behind_small == 0 || run >= HELD_TIMES;
         self.holds_behind_full = over_full || (self.old && none_passed_full && run >= HELD_TIMES);
     }

@@ -4,7 +4,7 @@ use super::departure::Departure;
 use super::spacing::{AROUND_BYTES, Seen};
 use super::state::{SenderState, Since, Timeout};
 use super::wait::{FirstDeparture, Wait};
-use crate::connection::ResentBy;
+use crate::connection::RetransmitTrigger;
 use crate::nullable::Nullable;
 
 /// A segment captured less than 1/8 of the round trip between capture point and sender before a departure had
@@ -67,11 +67,11 @@ impl SenderState {
                 self.since.was_small,
             );
         }
-        if departure.resent_by.is_none() {
+        if departure.retransmit_trigger.is_none() {
             self.count_clocked(&wait, shift_ns);
         }
         self.count_after_small_wait(&wait, shift_ns);
-        let resent = departure.resent_by.is_some();
+        let resent = departure.retransmit_trigger.is_some();
         if departure.small && !resent && !departure.never_held {
             self.count_small(&wait, departure.payload_bytes, shift_ns);
         } else if !departure.small && !resent && departure.payload_bytes > 0 {
@@ -107,15 +107,15 @@ impl SenderState {
         self.smss_bytes = departure.smss_bytes;
         let (una, ends_small) = (self.una.get(), departure.small || self.has_small_tail(departure));
         self.whole_bytes = if departure.is_whole() { departure.smss_bytes } else { self.whole_bytes };
-        if departure.resent_by.is_some() {
+        if departure.retransmit_trigger.is_some() {
             if una.is_none_or(|una| !self.recovers(una)) {
                 self.recover = Some(self.snd_max).into();
-                let timed_out = departure.resent_by == Some(ResentBy::Timeout) && !departure.is_syn;
+                let timed_out = departure.retransmit_trigger == Some(RetransmitTrigger::Timeout) && !departure.is_syn;
                 self.timeout = timed_out.then_some(Timeout { tsval: departure.tsval, after_loss: self.after_loss });
             }
             self.after_loss = true;
             self.only_syn_lost = departure.is_syn;
-            self.repairs_by = departure.resent_by;
+            self.repairs_by = departure.retransmit_trigger;
         }
         if ends_small {
             // Without timestamps, an ACK surely had not arrived only if it was not captured yet, or was
@@ -125,7 +125,7 @@ impl SenderState {
                     .small_acked_ns
                     .get()
                     .is_none_or(|acked_ns| departure.ts_ns.saturating_sub(acked_ns) < shift_ns / TOO_QUICK_PART);
-            let behind = departure.resent_by.is_none()
+            let behind = departure.retransmit_trigger.is_none()
                 && !departure.never_held
                 && sure
                 && una.is_some_and(|una| self.small_end.value() > una);

@@ -1,6 +1,6 @@
 //! What a sender's state takes from a departing segment.
 
-use crate::connection::ResentBy;
+use crate::connection::RetransmitTrigger;
 
 /// A departing segment.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,7 +23,7 @@ pub(crate) struct Departure {
     /// Nagle's algorithm never delays it.
     pub never_held: bool,
     /// What triggered it, if it is a retransmission.
-    pub resent_by: Option<ResentBy>,
+    pub retransmit_trigger: Option<RetransmitTrigger>,
     /// It reports that its sender reduced the congestion window after an ECN mark (CWR; RFC 3168, 6.1.2).
     pub cut: bool,
     /// It is a SYN.

@@ -11,7 +11,7 @@ use super::rounds::Rounds;
 use super::spacing::Spacing;
 use super::steady::Steady;
 use super::wait::{FirstDeparture, Wait};
-use crate::connection::{CAUSAL_NS, ResentBy};
+use crate::connection::{CAUSAL_NS, RetransmitTrigger};
 use crate::nullable::Nullable;
 
 /// This many small segments in a row that waited for the ACK of everything outstanding show that Nagle's
@@ -42,7 +42,7 @@ pub(crate) struct SenderState {
     /// `snd_max` when the last loss recovery began (`recover` of RFC 6582), and what triggered the last
     /// retransmission.
     pub(super) recover: Nullable,
-    pub(super) repairs_by: Option<ResentBy>,
+    pub(super) repairs_by: Option<RetransmitTrigger>,
     pub(super) after_loss: bool,
     /// The last timeout, until something new is acknowledged.
     pub(super) timeout: Option<Timeout>,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::connection::ResentBy;
+use crate::connection::RetransmitTrigger;
 use crate::nullable::Nullable;
 
 /// An ACK may have ended a wait if it arrived within the last 1/8 of that wait (a heuristic).
@@ -55,7 +55,7 @@ pub struct Wait {
     pub minshall_pending: bool,
     pub small_passes: bool,
     pub recovering: bool,
-    pub repaired_by: Option<ResentBy>,
+    pub repaired_by: Option<RetransmitTrigger>,
     pub after_loss: bool,
     pub fills_unscaled: bool,
     /// Either host sent a keepalive during the wait.
@@ -83,10 +83,10 @@ pub struct SenderTotals {
     pub clocked: u32,
     pub unclocked: u32,
     pub small_behind_small: u32,
-    pub small_held_run: u16,
+    pub small_delayed_run: u16,
     pub small_past_full: u16,
-    pub small_held_over_full: u16,
-    pub small_held_went_on: u16,
+    pub small_delayed_over_full: u16,
+    pub small_delayed_continued: u16,
     pub tick_ns: Nullable,
     pub line_payload_bytes: Nullable,
     pub serialization_ns: Nullable,

@@ -27,7 +27,7 @@ fn sending(rows: &[DirectionRow<'_>]) -> Named {
     };
     vec![
         ("reaction_min_ns", nullable(rows, |row| row.behaviour.reaction.min_ns)),
-        ("virtual_data_segments", count(|row| row.figures.data_segments + row.behaviour.sending.hidden_segments)),
+        ("wire_data_segments", count(|row| row.figures.data_segments + row.behaviour.sending.hidden_segments)),
         ("missing_segments", amount(|row| row.behaviour.numbering.missing())),
         ("super_segments", count(|row| row.behaviour.sending.super_segments.into())),
         ("late_segments", count(|row| row.behaviour.sending.late_segments.into())),
@@ -41,7 +41,7 @@ fn sending(rows: &[DirectionRow<'_>]) -> Named {
         ("nagle_holds_frame", first(|row| row.nagle().holds)),
         ("nagle_holds_over_full", times(|row| row.nagle().holds_over_full)),
         ("nagle_holds_over_full_frame", first(|row| row.nagle().holds_over_full)),
-        ("nagle_holds_in_doubt", count(|row| row.nagle().holds_in_doubt.into())),
+        ("nagle_holds_ambiguous", count(|row| row.nagle().holds_ambiguous.into())),
         ("nagle_releases", count(|row| row.nagle().releases.into())),
     ]
 }
@@ -85,7 +85,7 @@ fn syn(rows: &[DirectionRow<'_>]) -> Named {
         ("syn_window_bytes", maybe::<Int64Type, _>(rows, |row| row.behaviour.syn.map(|syn| syn.window_bytes.into()))),
         ("syn_ttl", maybe::<UInt8Type, _>(rows, |row| row.behaviour.syn.map(|syn| syn.ttl))),
         ("ttl", maybe::<UInt8Type, _>(rows, |row| Some(row.behaviour.ttl).filter(|ttl| *ttl > 0))),
-        ("window_scale_at_least", maybe::<UInt8Type, _>(rows, scale_at_least)),
+        ("min_window_scale", maybe::<UInt8Type, _>(rows, scale_at_least)),
     ]
 }
 
@@ -95,7 +95,7 @@ fn initial(row: &DirectionRow<'_>, amount: u32) -> Option<i64> {
 }
 
 fn scale_at_least(row: &DirectionRow<'_>) -> Option<u8> {
-    Some(row.behaviour.window_scale_at_least).filter(|scale| *scale > 0 && row.figures.window_scale.is_none())
+    Some(row.behaviour.min_window_scale).filter(|scale| *scale > 0 && row.figures.window_scale.is_none())
 }
 
 fn lists<R>(rows: &[R], value: impl Fn(&R) -> Option<Vec<i64>>) -> ArrayRef {

@@ -78,7 +78,7 @@ const WAIT_COLUMNS: [(&str, MakeColumn); 23] = [
     ("confidence", |rows| numbers::<UInt8Type, _>(rows, |row| row.interval.confidence as u8)),
     ("kind", |rows| maybe::<UInt8Type, _>(rows, |row| row.proof.map(|proof| proof.kind as u8))),
     ("threshold_ns", |rows| numbers::<Int64Type, _>(rows, |row| row.bounds.threshold_ns)),
-    ("round_trip_ns", |rows| numbers::<Int64Type, _>(rows, |row| row.bounds.rtt_ns)),
+    ("base_rtt_ns", |rows| numbers::<Int64Type, _>(rows, |row| row.bounds.rtt_ns)),
     ("ack_frame", |rows| proved(rows, |proof| proof.ack_frame)),
     ("ack_lag_ns", |rows| proved(rows, |proof| proof.ack_lag_ns)),
     ("ack_late_ns", |rows| {

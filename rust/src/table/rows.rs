@@ -47,7 +47,7 @@ pub(super) struct Block {
     /// Frame number; 0 if there is none.
     pub evidence_frame: Of<u64>,
     pub confidence: Of<u8>,
-    pub resent_by: Of<u8>,
+    pub retransmit_trigger: Of<u8>,
     /// Number of transmissions; 0 if the segment occupies no sequence space.
     pub transmission: Of<u8>,
     pub dsack: Of<bool>,
@@ -99,7 +99,7 @@ impl Block {
             evidence: [0; BLOCK_ROWS],
             evidence_frame: [0; BLOCK_ROWS],
             confidence: [0; BLOCK_ROWS],
-            resent_by: CODES,
+            retransmit_trigger: CODES,
             transmission: [0; BLOCK_ROWS],
             dsack: NO,
             reset_kind: CODES,
@@ -150,7 +150,7 @@ impl Block {
         set(&mut self.evidence, at, row.evidence as u8);
         set(&mut self.evidence_frame, at, row.evidence_frame);
         set(&mut self.confidence, at, row.confidence as u8);
-        set(&mut self.resent_by, at, row.resent_by.map_or(NO_CODE, |by| by as u8));
+        set(&mut self.retransmit_trigger, at, row.retransmit_trigger.map_or(NO_CODE, |by| by as u8));
         set(&mut self.transmission, at, row.transmission);
         set(&mut self.dsack, at, row.dsack);
         set(&mut self.reset_kind, at, row.reset_kind.map_or(NO_CODE, |kind| kind as u8));

@@ -36,7 +36,7 @@ const SEGMENT_COLUMNS: &[(&str, SegmentColumn)] = &[
     ("evidence", |rows, _| numbers::<UInt8Type>(rows, |block| &block.evidence)),
     ("evidence_frame", |rows, _| but::<UInt64Type>(rows, 0, |block| &block.evidence_frame)),
     ("confidence", |rows, _| numbers::<UInt8Type>(rows, |block| &block.confidence)),
-    ("resent_by", |rows, _| but::<UInt8Type>(rows, NO_CODE, |block| &block.resent_by)),
+    ("retransmit_trigger", |rows, _| but::<UInt8Type>(rows, NO_CODE, |block| &block.retransmit_trigger)),
     ("transmission", |rows, _| but::<UInt8Type>(rows, 0, |block| &block.transmission)),
     ("dsack", |rows, _| flags(rows, |block| &block.dsack)),
     ("reset_kind", |rows, _| but::<UInt8Type>(rows, NO_CODE, |block| &block.reset_kind)),

@@ -65,7 +65,7 @@ fn sizes(rows: &[DirectionRow<'_>]) -> Named {
         ("window_scale_offered", maybe::<UInt8Type, _>(rows, |row| row.figures.syn_options?.window_scale)),
         ("min_segment_bytes", amount(rows, |row| row.statistics.usual.min_segment_bytes.map(i64::from))),
         ("mean_segment_bytes", amount(rows, |row| mean(row.counts.payload_bytes, row.figures.data_segments))),
-        ("cut_bytes", count(rows, |row| row.statistics.usual.cut_bytes)),
+        ("truncated_bytes", count(rows, |row| row.statistics.usual.truncated_bytes)),
         ("mean_window_bytes", {
             // Without the scale, only windows of 0 are known, so there is no mean.
             let samples =
@@ -99,14 +99,14 @@ fn acks(rows: &[DirectionRow<'_>]) -> Named {
         ("cumulatively_acked_segments", count(rows, |row| row.statistics.usual.cumulatively_acked_segments)),
         ("triple_duplicate_acks", count(rows, |row| row.statistics.rare.triple_duplicate_acks)),
         ("post_loss_acks", count(rows, |row| row.statistics.rare.post_loss_acks)),
-        ("max_resends", count(rows, |row| row.statistics.rare.max_resends.into())),
+        ("max_retransmits", count(rows, |row| row.statistics.rare.max_retransmits.into())),
     ]
 }
 
 /// Columns about round trips and waits.
 fn times(rows: &[DirectionRow<'_>]) -> Named {
     let mut named: Named = vec![
-        ("max_idle_ns", nullable(rows, |row| row.statistics.usual.max_idle_ns)),
+        ("max_gap_ns", nullable(rows, |row| row.statistics.usual.max_gap_ns)),
         ("rtt_stdev_ns", amount(rows, |row| row.counts.rtt.stdev_ns())),
         ("rtt_handshake_samples", count(rows, |row| row.statistics.usual.rtt_handshake_ns.is_some().into())),
         ("rtt_handshake_ns", nullable(rows, |row| row.statistics.usual.rtt_handshake_ns)),
@@ -117,8 +117,8 @@ fn times(rows: &[DirectionRow<'_>]) -> Named {
     ];
     named.extend(samples(rows, TIMESTAMP_NAMES, |row| row.statistics.usual.rtt_timestamps));
     named.extend(samples(rows, FULL_SIZE_NAMES, |row| row.statistics.usual.rtt_full_size));
-    named.extend(samples(rows, RESENT_NAMES, |row| row.statistics.rare.rtt_resent));
-    named.extend(samples(rows, WAIT_NAMES, |row| row.statistics.rare.resend_wait));
+    named.extend(samples(rows, RESENT_NAMES, |row| row.statistics.rare.rtt_retransmitted));
+    named.extend(samples(rows, WAIT_NAMES, |row| row.statistics.rare.retransmit_interval));
     named
 }
 
@@ -139,10 +139,20 @@ const FULL_SIZE_NAMES: Names = [
     "rtt_full_size_max_ns",
     "rtt_full_size_stdev_ns",
 ];
-const RESENT_NAMES: Names =
-    ["rtt_resent_samples", "rtt_resent_min_ns", "rtt_resent_mean_ns", "rtt_resent_max_ns", "rtt_resent_stdev_ns"];
-const WAIT_NAMES: Names =
-    ["resend_wait_samples", "resend_wait_min_ns", "resend_wait_mean_ns", "resend_wait_max_ns", "resend_wait_stdev_ns"];
+const RESENT_NAMES: Names = [
+    "rtt_retransmitted_samples",
+    "rtt_retransmitted_min_ns",
+    "rtt_retransmitted_mean_ns",
+    "rtt_retransmitted_max_ns",
+    "rtt_retransmitted_stdev_ns",
+];
+const WAIT_NAMES: Names = [
+    "retransmit_interval_samples",
+    "retransmit_interval_min_ns",
+    "retransmit_interval_mean_ns",
+    "retransmit_interval_max_ns",
+    "retransmit_interval_stdev_ns",
+];
 
 fn samples(rows: &[DirectionRow<'_>], names: Names, of: fn(&DirectionRow<'_>) -> RttFigures) -> Named {
     let [samples, min, mean, max, stdev] = names;

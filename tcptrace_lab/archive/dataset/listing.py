@@ -32,7 +32,7 @@ def lines(root: str, state: str | None) -> Iterator[str]:
             status = f"{row['state']}: {row['reason']}"
         else:
             worst = row["worst_severity"] or "nothing found"
-            lost = numbers.duration(row["lost_ns"])
+            lost = numbers.duration(row["fixable_ns"])
             status = f"{row['connections']:,} connections, {lost} lost, {worst}" + ("" if row["state"] == "whole" else ", read in part")
         yield f"{row['capture']}  {begins:19}  {row['path']}: {status}"
     counts = ", ".join(f"{count:,} {name}" for name, count in sorted(captures.group_by("state").len().iter_rows()))

@@ -68,12 +68,12 @@ _ACCOUNTS = {_account(side, cause): cause for side in SIDES for cause in CAUSES}
 def _totals(analysis: Analysis) -> Iterator[pl.DataFrame]:
     """Rows of the table `ledger_totals`."""
     of_client = pl.col("account").str.starts_with("client_")
-    is_fault = pl.col("account").is_in([name for side in SIDES for name in _lost(side)])
+    is_fixable = pl.col("account").is_in([name for side in SIDES for name in _lost(side)])
     life = analysis.connections.select("conn", life_ns=pl.col("last_ts_ns") - pl.col("first_ts_ns"))
     for batch in beside(analysis.accounts, life, "conn"):
         long = batch.unpivot(list(_ACCOUNTS), index=["conn", "life_ns"], variable_name="account", value_name="cause_ns")
         nonzero = long.filter(pl.col("cause_ns") > 0)
-        costs = nonzero.with_columns(from_client=of_client, cause=pl.col("account").replace_strict(_ACCOUNTS), is_fault=is_fault)
+        costs = nonzero.with_columns(from_client=of_client, cause=pl.col("account").replace_strict(_ACCOUNTS), is_fixable=is_fixable)
         yield costs.sort("conn", "from_client", "cause", descending=[False, True, False])
 
 
@@ -133,31 +133,28 @@ def _types(table: str) -> dict[str, pl.DataType]:
 
 def capture_row(analysis: Analysis, sentence: str) -> dict[str, Any]:
     """The columns of `schema.CAPTURES` that follow from the analysis. `sentence` is the verdict."""
-    capture, quality = analysis.capture, analysis.capture["trust"]
-    life_ns, lost_ns, payload_bytes = _sums(analysis)
+    capture, quality = analysis.capture, analysis.capture["quality"]
+    life_ns, fixable_ns, payload_bytes = _sums(analysis)
     severities = [finding.severity for finding in analysis.findings]
     return {
         "format": capture["format"],
         "link_types": ", ".join(link["name"] for link in capture["link_types"]),
         **{name: capture[name] for name in ("packets", "tcp_segments", "udp_datagrams", "connections", "first_ts_ns", "last_ts_ns")},
         "life_ns": life_ns,
-        "lost_ns": lost_ns,
+        "fixable_ns": fixable_ns,
         "payload_bytes": payload_bytes,
         "verdict": sentence,
         "findings": len(severities),
         "worst_severity": str(Severity(max(severities))) if severities else None,
-        "trust": quality["verdict"] if quality["verdict"] in _TRUSTED else None,
-        "trust_factor": quality["factor"] if quality["verdict"] in _TRUSTED else None,
-        **{name: quality[name] for name in ("drops_suspected", "duplicates", "clock_steps", "resolution_ns")},
+        "quality": quality["rating"],
+        "quality_factor": quality["factor"],
+        **{name: quality[name] for name in ("drops_suspected", "capture_duplicates", "backward_timestamps", "resolution_ns")},
     }
-
-
-_TRUSTED = ("good", "fair", "poor")
 
 
 def _sums(analysis: Analysis) -> tuple[int, int, int]:
     """Life in ns of all directions that carried data or lost time, their lost time in ns, and the payload bytes."""
-    life_ns = lost_ns = payload_bytes = 0
+    life_ns = fixable_ns = payload_bytes = 0
     sent = {side: f"{side}_unique_bytes" for side in SIDES}
     lives = analysis.connections.select("conn", life_ns=pl.col("last_ts_ns") - pl.col("first_ts_ns"), **sent)
     for batch in beside(analysis.accounts, lives, "conn"):
@@ -165,6 +162,6 @@ def _sums(analysis: Analysis) -> tuple[int, int, int]:
         for side in SIDES:
             counts = (batch[side].fill_null(0) > 0) | (lost[side] > 0)
             life_ns += int(batch["life_ns"].filter(counts).sum())
-            lost_ns += int(lost[side].sum())
+            fixable_ns += int(lost[side].sum())
             payload_bytes += int(batch[side].sum())
-    return life_ns, lost_ns, payload_bytes
+    return life_ns, fixable_ns, payload_bytes

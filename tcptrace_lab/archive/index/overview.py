@@ -88,7 +88,7 @@ def _totals(tables: Mapping[str, pl.LazyFrame], captures: pl.DataFrame, directio
     states = dict(sorted(captures.group_by("state").len().iter_rows()))
     files = dict(sorted(tables["files"].group_by("state").len().collect().iter_rows()))
     times = captures.select(pl.col("first_ts_ns").min().alias("first"), pl.col("last_ts_ns").max().alias("last")).row(0)
-    sums = captures.select(pl.col("packets", "connections", "file_bytes", "life_ns", "lost_ns", "payload_bytes").fill_null(0).sum()).row(
+    sums = captures.select(pl.col("packets", "connections", "file_bytes", "life_ns", "fixable_ns", "payload_bytes").fill_null(0).sum()).row(
         0, named=True
     )
     pairs = directions.select(PAIR).unique().height
@@ -115,9 +115,9 @@ def _captures(captures: pl.DataFrame) -> dict[str, list[Any]]:
         "connections",
         "file_bytes",
         "life_ns",
-        "lost_ns",
+        "fixable_ns",
         "worst_severity",
-        "trust",
+        "quality",
         "verdict",
         "report",
     )
@@ -128,9 +128,9 @@ def _causes(tables: Mapping[str, pl.LazyFrame]) -> dict[str, list[Any]]:
     """The time that each cause takes in all directions, fixable causes first."""
     found = (
         tables["ledger_totals"]
-        .group_by("cause", "is_fault")
+        .group_by("cause", "is_fixable")
         .agg(ns=pl.col("cause_ns").sum(), captures=pl.col("capture").n_unique(), connections=pl.struct("capture", "conn").n_unique())
-        .sort("is_fault", "ns", "cause", descending=[True, True, False])
+        .sort("is_fixable", "ns", "cause", descending=[True, True, False])
     )
     return _columns(found.collect())
 
@@ -183,7 +183,7 @@ def _trend(tables: Mapping[str, pl.LazyFrame], captures: pl.DataFrame, width_ns:
     sums = whole.join(timed.group_by("bucket").agg(captures=pl.len(), life_ns=pl.col("life_ns").sum()), on="bucket", how="left").sort(
         "bucket"
     )
-    lost = tables["ledger_totals"].filter("is_fault").group_by("capture", "cause").agg(pl.col("cause_ns").sum()).collect()
+    lost = tables["ledger_totals"].filter("is_fixable").group_by("capture", "cause").agg(pl.col("cause_ns").sum()).collect()
     by_cause = lost.join(timed.select("capture", "bucket"), on="capture").group_by("cause", "bucket").agg(pl.col("cause_ns").sum())
     causes = {}
     for cause in by_cause.group_by("cause").agg(pl.col("cause_ns").sum()).sort("cause_ns", "cause", descending=[True, False])["cause"]:
@@ -200,13 +200,13 @@ def _trend(tables: Mapping[str, pl.LazyFrame], captures: pl.DataFrame, width_ns:
 
 
 def _worst(directions: pl.DataFrame) -> pl.DataFrame:
-    most = directions.filter(pl.col("lost_ns") > 0).sort("lost_ns", *_DIRECTION, descending=[True, False, False, True]).head(WORST)
+    most = directions.filter(pl.col("fixable_ns") > 0).sort("fixable_ns", *_DIRECTION, descending=[True, False, False, True]).head(WORST)
     return most.drop("capture", "data_segments", "syn_ns")
 
 
 def _pairs(directions: pl.DataFrame, width_ns: int, origin_ns: int) -> dict[str, Any]:
     """Host pairs, those that lost most time first. The first `SPARKED` have the share of lost time per bucket."""
-    by_cause = directions.filter(pl.col("cause").is_not_null()).group_by(*PAIR, "cause").agg(ns=pl.col("lost_ns").sum())
+    by_cause = directions.filter(pl.col("cause").is_not_null()).group_by(*PAIR, "cause").agg(ns=pl.col("fixable_ns").sum())
     main = by_cause.sort("ns", "cause").group_by(PAIR, maintain_order=True).agg(pl.last("cause"))
     found = (
         directions.group_by(PAIR)
@@ -215,21 +215,21 @@ def _pairs(directions: pl.DataFrame, width_ns: int, origin_ns: int) -> dict[str,
             captures=pl.col("capture").n_unique(),
             payload_bytes=pl.col("payload_bytes").sum(),
             life_ns=pl.col("life_ns").sum(),
-            lost_ns=pl.col("lost_ns").sum(),
+            fixable_ns=pl.col("fixable_ns").sum(),
             rate_bps=pl.col("rate_bps").median(),
             rtt_ns=pl.col("rtt_ns").median().round().cast(pl.Int64),
             first_ts_ns=pl.col("first_ts_ns").min(),
             last_ts_ns=pl.col("first_ts_ns").max(),
         )
         .join(main, on=PAIR, how="left")
-        .sort("lost_ns", *PAIR, descending=[True, False, False, False])
+        .sort("fixable_ns", *PAIR, descending=[True, False, False, False])
     )
     shown = found.head(PAIRS)
     sparked = directions.join(shown.head(SPARKED).select(*PAIR, pair=pl.int_range(pl.len(), dtype=pl.Int64)), on=PAIR)
     shares = (
         sparked.filter(pl.col("first_ts_ns").is_not_null())
         .group_by("pair", bucket=_bucket(width_ns, origin_ns))
-        .agg(share=(pl.col("lost_ns").sum() / pl.col("life_ns").sum() * 100).round().cast(pl.Int64, strict=False))
+        .agg(share=(pl.col("fixable_ns").sum() / pl.col("life_ns").sum() * 100).round().cast(pl.Int64, strict=False))
         .sort("pair", "bucket")
         .group_by("pair", maintain_order=True)
         .agg("bucket", "share")

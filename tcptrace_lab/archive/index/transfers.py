@@ -31,20 +31,20 @@ def transfers(tables: Mapping[str, pl.LazyFrame]) -> pl.LazyFrame:
 
     Returns:
         `capture conn from_client client_addr server_addr server_port client_port first_ts_ns life_ns payload_bytes data_segments rate_bps
-        (null below ten data segments) rtt_ns (median) syn_ns (SYN to SYN/ACK) resent_share lost_ns cause (the largest part of the lost
+        (null below ten data segments) rtt_ns (median) syn_ns (SYN to SYN/ACK) resent_share fixable_ns cause (the largest part of the lost
         time) cause_ns`, sorted by the first three.
     """
     connections = tables["connections"]
     sides = [connections.select(_side(side, from_client=from_client)) for side, from_client in SIDES.items()]
     lost = (
         tables["ledger_totals"]
-        .filter(pl.col("is_fault"))
+        .filter(pl.col("is_fixable"))
         .sort(*_KEY, "cause_ns", "cause")
         .group_by(_KEY, maintain_order=True)
-        .agg(lost_ns=pl.col("cause_ns").sum(), cause=pl.col("cause").last(), cause_ns=pl.col("cause_ns").last())
+        .agg(fixable_ns=pl.col("cause_ns").sum(), cause=pl.col("cause").last(), cause_ns=pl.col("cause_ns").last())
     )
-    rows = pl.concat(sides).join(lost, on=_KEY, how="left").with_columns(pl.col("lost_ns", "cause_ns").fill_null(0))
-    return rows.filter((pl.col("payload_bytes") > 0) | (pl.col("lost_ns") > 0)).sort(_KEY)
+    rows = pl.concat(sides).join(lost, on=_KEY, how="left").with_columns(pl.col("fixable_ns", "cause_ns").fill_null(0))
+    return rows.filter((pl.col("payload_bytes") > 0) | (pl.col("fixable_ns") > 0)).sort(_KEY)
 
 
 def _side(side: str, *, from_client: bool) -> list[pl.Expr]:

@@ -46,7 +46,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be remo
 def query(archive: Archive, sql: Sql, form: Form = QueryFormat.TABLE, target: Target = output.STDOUT, _debug: Debug = False) -> int:
     """Query an archive with SQL over its tables captures, connections, ledger_totals, stalls, messages, findings, problems and files.
 
-    Example: tcptrace-lab archive query ARCHIVE "SELECT cause, SUM(cause_ns) / 1e9 AS s FROM ledger_totals WHERE is_fault GROUP BY cause"
+    Example: tcptrace-lab archive query ARCHIVE "SELECT cause, SUM(cause_ns) / 1e9 AS s FROM ledger_totals WHERE is_fixable GROUP BY cause"
     """
     output.check(target, ())
     if form is QueryFormat.PARQUET and target == output.STDOUT and sys.stdout.isatty():

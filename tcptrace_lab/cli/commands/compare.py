@@ -146,11 +146,11 @@ def _write(comparison: Comparison, page: str | None, json_path: str | None, mark
 
 def _exit_code(comparison: Comparison, loss: ReadInPart | None, fail_on: list[Failure], *, quiet: bool) -> int:
     """`--fail-on` takes precedence over a capture read in part, which stderr reports in any case."""
-    from tcptrace_lab.comparison.findings import CAME  # noqa: PLC0415
+    from tcptrace_lab.comparison.findings import APPEARED  # noqa: PLC0415
     from tcptrace_lab.findings.finding import Severity  # noqa: PLC0415
 
     least = min((Severity.named(one) for one in fail_on if one not in {Failure.REGRESSION, Failure.DIFFERENCE}), default=None)
-    appeared = [kind for kind in comparison.findings if CAME in kind.states]
+    appeared = [kind for kind in comparison.findings if APPEARED in kind.states]
     met = [
         *(comparison.regressions if Failure.REGRESSION in fail_on else ()),
         *(comparison.differences if Failure.DIFFERENCE in fail_on else ()),

@@ -56,7 +56,7 @@ def show(analysis: Analysis) -> None:
     total, rows = _largest_rows(analysis)
     stderr.print(Text(headline(analysis, total)), soft_wrap=False)
     stderr.print(Text(f"\n{printable(verdict.sentence(analysis))}\n", style="bold"))
-    stderr.print(Text(capture_quality.line(analysis.capture["trust"])))
+    stderr.print(Text(capture_quality.line(analysis.capture["quality"])))
     if total:
         stderr.print(_table(rows.to_dicts(), stderr.width))
     more = total - ROWS
@@ -67,7 +67,7 @@ def show(analysis: Analysis) -> None:
         stderr.print(Text(refused))
     if total:
         largest_rows = rows.head(BEHAVIOUR_CONNECTIONS)
-        for words in behaviour_notes(largest_rows, analysis.capture["trust"]["resolution_ns"]) + rate_notes(largest_rows):
+        for words in behaviour_notes(largest_rows, analysis.capture["quality"]["resolution_ns"]) + rate_notes(largest_rows):
             stderr.print(Text(words))
     for words in line_notes(analysis.connections.head(LINE_ROWS).collect()):
         stderr.print(Text(words))
@@ -173,7 +173,7 @@ def line_notes(connections: pl.DataFrame) -> list[str]:
     Only the report and the JSON show the overhead of Ethernet, which is well known.
     """
     by_text: dict[str, list[int]] = {}
-    for row in connections.filter(pl.col("line") == "atm").iter_rows(named=True):
+    for row in connections.filter(pl.col("link") == "atm").iter_rows(named=True):
         words = link_overhead.best(row, max(_SIDES, key=lambda side: row[f"{side}_payload_bytes"]))
         if words:
             by_text.setdefault(f"{link_overhead.name(row)}: {words}", []).append(row["conn"])

@@ -80,7 +80,7 @@ class Router(NamedTuple):
     """Where a router in the middle captured: how long a packet takes from the client to it, and from it to the client."""
 
     from_client_ns: int
-    to_client_ns: int
+    rtt_to_client_ns: int
 
 
 def pieces(folder: Path, *, all_directions: bool = False) -> Iterator[Piece]:
@@ -178,7 +178,7 @@ def seen_by_router(kernel: pl.DataFrame, router: Router, *, from_client: bool) -
         for span in seen_by_sender(kernel):
             yield span._replace(start_ns=span.start_ns + router.from_client_ns, end_ns=span.end_ns + router.from_client_ns)
     else:
-        yield from _seen_behind(kernel, max(_transit_ns(kernel) - router.to_client_ns, 0), router.to_client_ns)
+        yield from _seen_behind(kernel, max(_transit_ns(kernel) - router.rtt_to_client_ns, 0), router.rtt_to_client_ns)
 
 
 def _transit_ns(kernel: pl.DataFrame) -> int:

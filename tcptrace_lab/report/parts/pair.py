@@ -135,7 +135,7 @@ def _drawn(pair: Pair, place: int) -> DrawnPair | None:
         pl.min_horizontal("sent_ns", "arrived_ns").min().alias("low"), pl.max_horizontal("sent_ns", "arrived_ns").max().alias("high")
     )
     start_ns, end_ns = times.row(0)
-    resolution_ns = max(capture["trust"]["resolution_ns"] or 1 for capture in pair.captures)
+    resolution_ns = max(capture["quality"]["resolution_ns"] or 1 for capture in pair.captures)
     frame = plots.Frame(end_ns - start_ns, resolution_ns)
     moved = packets.with_columns(t_ns=pl.col("sent_ns") - start_ns, ack_ns=pl.col("arrived_ns") - start_ns)
     connection = pair.endpoints[0].row(place, named=True)

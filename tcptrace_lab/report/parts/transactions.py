@@ -23,9 +23,9 @@ _SHOWN = (
     ("body_bytes", "bytes", "size"),
     ("total_ns", "time", "duration"),
     ("connect_ns", "connection", "duration"),
-    ("wait_ns", "client think time", "duration"),
+    ("client_think_ns", "client think time", "duration"),
     ("request_ns", "request", "duration"),
-    ("think_ns", "server think time", "duration"),
+    ("server_think_ns", "server think time", "duration"),
     ("transfer_ns", "transfer", "duration"),
 )
 """Column of `schema.TRANSACTIONS`, its heading, and its kind (`numbers.formatted`)."""

@@ -186,14 +186,15 @@ def _ambiguous_evidence(case: FigureCase) -> str | None:
     tally, direction = case.tally, case.direction
     if tally is None or direction is None:
         return None
-    return f"{counted(tally.rtt_resent.count, 'ACK')} of retransmitted segments by its rules, {direction['rtt_resent_samples']} by ours"
+    ours = direction["rtt_retransmitted_samples"]
+    return f"{counted(tally.rtt_retransmitted.count, 'ACK')} of retransmitted segments by its rules, {ours} by ours"
 
 
 def _wait_evidence(case: FigureCase) -> str | None:
     tally, direction = case.tally, case.direction
     if tally is None or direction is None:
         return None
-    return f"{counted(tally.waits.count, 'wait')} before a resend by its rules, {direction['resend_wait_samples']} by ours"
+    return f"{counted(tally.waits.count, 'wait')} before a resend by its rules, {direction['retransmit_interval_samples']} by ours"
 
 
 def _throughput(case: FigureCase) -> str | None:

@@ -23,10 +23,10 @@ def _not_by_timeout(case: SegmentCase) -> str | None:
         or not case.is_predicted
         or verdict.rto_frame is not None
         or row["their_rto_frame"] is None
-        or row["resent_by"] == "timeout"
+        or row["retransmit_trigger"] == "timeout"
     ):
         return None
-    by = f", retransmitted by {row['resent_by'].replace('_', ' ')}" if row["resent_by"] else ""
+    by = f", retransmitted by {row['retransmit_trigger'].replace('_', ' ')}" if row["retransmit_trigger"] else ""
     counted = f"tshark counts {span(row['their_rto_ns'])} from frame {row['their_rto_frame']}"
     return f"{counted}; tcptrace-lab calls it {kind(row)}{by}{proof(row)}, and no timer expired"
 
@@ -38,7 +38,7 @@ def _first_copy_unseen(case: SegmentCase) -> str | None:
         or not case.is_predicted
         or verdict.rto_frame is not None
         or row["their_rto_frame"] is None
-        or row["resent_by"] != "timeout"
+        or row["retransmit_trigger"] != "timeout"
     ):
         return None
     counted = f"tshark counts {span(row['their_rto_ns'])} from frame {row['their_rto_frame']}"

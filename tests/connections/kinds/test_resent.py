@@ -43,7 +43,7 @@ def test_the_third_duplicate_ack_brings_a_fast_retransmit_and_sack_the_rest_of_t
         ("recovery_retransmit", "sack", 14, "consistent"),
         ("ack", "sequence", None, "proved"),
     ]
-    assert column(read.segments, "resent_by", 13, 15) == ["fast", "recovery"]
+    assert column(read.segments, "retransmit_trigger", 13, 15) == ["fast", "recovery"]
     assert column(read.segments, "transmission", 4, 13, 15) == [1, 2, 2]
     assert figures(read, "client", "retransmitted_segments", "spurious_retransmissions") == (2, 0)
 
@@ -157,7 +157,7 @@ def test_a_timeout_is_no_verdict_sooner_than_any_timer(tmp_path: Path) -> None:
     text = f"{WITHOUT_SACK}\n0.0200 C > S . 1:1461 ack 1\n0.0201 C > S . 1461:2921 ack 1\n0.1401 C > S . 1:1461 ack 1"
     read = read_text(tmp_path, text)
     assert verdicts(read, 6) == [("retransmit", "sequence", 4, "proved")]
-    assert column(read.segments, "resent_by", 6) == ["unknown"]
+    assert column(read.segments, "retransmit_trigger", 6) == ["unknown"]
 
 
 def test_over_a_long_path_an_ack_that_comes_late_is_no_timeout(tmp_path: Path) -> None:

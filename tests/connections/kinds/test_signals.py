@@ -83,7 +83,7 @@ def test_fast_open_asks_for_a_cookie_and_brings_data_with_it(tmp_path: Path) -> 
     refused = read_text(tmp_path, use % (1, 1))
     assert column(refused.segments, "tfo") == ["data", "data_refused", None]
     assert verdicts(refused, 3) == [("retransmit", "syn", 2, "proved")]
-    assert column(refused.segments, "resent_by", 3) == ["handshake"]
+    assert column(refused.segments, "retransmit_trigger", 3) == ["handshake"]
 
 
 def test_fast_open_in_its_experimental_form(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def test_a_dsack_proves_the_probe_before_it_needless(tmp_path: Path) -> None:
         """,
     )
     assert verdicts(read, 6) == [("spurious", "dsack", 8, "proved")]
-    assert column(read.segments, "resent_by", 6) == ["tail_probe"]
+    assert column(read.segments, "retransmit_trigger", 6) == ["tail_probe"]
     assert column(read.segments, "dsack", 7, 8) == [False, True]
     assert figures(read, "client", "retransmitted_segments", "spurious_retransmissions") == (1, 1)
 
@@ -65,7 +65,7 @@ def test_a_timestamp_echo_proves_a_timeout_needless(tmp_path: Path) -> None:
         """,
     )
     assert verdicts(read, 5) == [("spurious", "timestamp", 6, "proved")]
-    assert column(read.segments, "resent_by", 5) == ["timeout"]
+    assert column(read.segments, "retransmit_trigger", 5) == ["timeout"]
 
 
 def test_a_timestamp_echo_of_the_resend_leaves_it_needed(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_resent_after_its_ack_was_captured(tmp_path: Path) -> None:
     """The ACK was lost between the capture point and the sender, or crossed the resend."""
     read = read_text(tmp_path, f"{WITHOUT_SACK}\n0.02 C > S P. 1:1001 ack 1\n0.03 S > C . ack 1001 win 500\n0.25 C > S P. 1:1001 ack 1")
     assert verdicts(read, 6) == [("spurious", "acknowledged", 5, "proved")]
-    assert column(read.segments, "resent_by", 6) == ["timeout"]
+    assert column(read.segments, "retransmit_trigger", 6) == ["timeout"]
     assert figures(read, "client", "retransmitted_segments", "spurious_retransmissions", "unique_bytes") == (1, 1, 1000)
 
 

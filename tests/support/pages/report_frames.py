@@ -132,7 +132,7 @@ def analysis(*exchanges: Exchange, name: str = "hand-made.pcap", **capture: obje
         "last_ts_ns": times.max(),
         "complete": True,
         "problems": [],
-        "trust": {"verdict": "good", "reasons": [], "snaplen_cut": 0, "clock_steps": 0, "resolution_ns": 1000},
+        "quality": {"rating": "good", "reasons": [], "truncated_packets": 0, "backward_timestamps": 0, "resolution_ns": 1000},
     }
     return HandMade(name, described | capture, connections.lazy(), segments.lazy())
 

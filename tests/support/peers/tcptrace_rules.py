@@ -127,10 +127,10 @@ _WAYS: Mapping[str, Callable[[Any, Direction], list[Any]]] = {
     "RTT_stdev": _deviation_of("rtt_samples"),
     "RTT_full_sz_avg": _mean_of("rtt_full_size_samples"),
     "RTT_full_sz_stdev": _deviation_of("rtt_full_size_samples"),
-    "RTT_avg_(last)": _mean_of("rtt_resent_samples"),
-    "RTT_sdv_(last)": _deviation_of("rtt_resent_samples"),
-    "avg_retr_time": _mean_of("resend_wait_samples"),
-    "sdv_retr_time": _deviation_of("resend_wait_samples"),
+    "RTT_avg_(last)": _mean_of("rtt_retransmitted_samples"),
+    "RTT_sdv_(last)": _deviation_of("rtt_retransmitted_samples"),
+    "avg_retr_time": _mean_of("retransmit_interval_samples"),
+    "sdv_retr_time": _deviation_of("retransmit_interval_samples"),
 }
 """Figure → our figure as tcptrace has it."""
 

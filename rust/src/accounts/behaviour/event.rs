@@ -1,6 +1,6 @@
 //! One segment as the behaviour accumulators see it.
 
-use crate::connection::{Kind, Placed, ResentBy};
+use crate::connection::{Kind, Placed, RetransmitTrigger};
 use crate::nullable::Nullable;
 use crate::wire::Segment;
 
@@ -11,7 +11,7 @@ pub(crate) struct Event<'a> {
     pub placed: Placed,
     pub kind: Kind,
     /// What triggered it, if it is a retransmission.
-    pub resent_by: Option<ResentBy>,
+    pub retransmit_trigger: Option<RetransmitTrigger>,
     /// Offset that it acknowledges, unless it is damaged and never arrived.
     pub ack: Option<i64>,
     /// Bytes in flight from its sender before it.

@@ -40,7 +40,7 @@ pub struct Behaviour {
     /// Present only if the host acknowledges data.
     pub acking: Option<Box<Acking>>,
     pub syn: Option<SynShape>,
-    pub window_scale_at_least: u8,
+    pub min_window_scale: u8,
     /// Largest TTL or hop limit of its segments; 0 if unknown.
     pub ttl: u8,
 }
@@ -106,7 +106,7 @@ fn bound_window_scale(
     if raw_window == 0 || !receiver_direction.acked.is_some() {
         return;
     }
-    let scale = &mut receiver.window_scale_at_least;
+    let scale = &mut receiver.min_window_scale;
     while *scale < MAX_WINDOW_SCALE && i64::from(raw_window) << *scale < in_flight {
         *scale += 1;
     }

@@ -59,7 +59,7 @@ pub struct Nagle {
     pub small_over_full: Count,
     pub holds: Count,
     pub holds_over_full: Count,
-    pub holds_in_doubt: u32,
+    pub holds_ambiguous: u32,
     pub releases: u32,
 }
 
@@ -195,7 +195,7 @@ impl Sending {
         if late_ns <= CAUSAL_NS.min(waited_ns / 16) {
             let holds = if of_small { &mut nagle.holds } else { &mut nagle.holds_over_full };
             holds.add(segment.frame);
-            nagle.holds_in_doubt = nagle.holds_in_doubt.saturating_add(u32::from(of_all));
+            nagle.holds_ambiguous = nagle.holds_ambiguous.saturating_add(u32::from(of_all));
         }
     }
 

@@ -29,7 +29,7 @@ impl Pauses {
             return;
         };
         let quiet_ns = spoke_ns.map_or(acked_ns, |spoke_ns| spoke_ns.min(acked_ns));
-        if quiet_ns > CAUSAL_NS && record.resent_by.is_none() {
+        if quiet_ns > CAUSAL_NS && record.retransmit_trigger.is_none() {
             self.lengths_ns.push(quiet_ns);
         }
     }

@@ -1,7 +1,7 @@
 //! How a sender with more data continues: by ACKs, through a queue, after a repair.
 
 use super::{Evidence, TRAIN_PART, are, is};
-use crate::connection::{PROBE_ROUND_TRIPS, ResentBy};
+use crate::connection::{PROBE_ROUND_TRIPS, RetransmitTrigger};
 use crate::sender::DRIFT_PART;
 
 /// The timer of a tail-loss probe may run an eighth longer in Linux (`kernel/time/timer.c`: wheel levels of eight).
@@ -100,7 +100,7 @@ impl Evidence<'_> {
     /// window had room for that one segment only (RFC 5681, 3.1: the loss window).
     #[inline]
     pub(in super::super) fn was_repaired_by_timeout(&self) -> bool {
-        self.wait.repaired_by == Some(ResentBy::Timeout) && self.was_released_by_ack() && !self.was_only_late()
+        self.wait.repaired_by == Some(RetransmitTrigger::Timeout) && self.was_released_by_ack() && !self.was_only_late()
     }
 
     /// A tail-loss probe with new data (RFC 8985, 7.3). The previous flight was not lost; its ACKs were late in a

@@ -69,7 +69,7 @@ impl Evidence<'_> {
         !self.direction.old
             && self.minshall_pending()
             && !self.wait.small_before
-            && i64::from(self.direction.totals.small_held_went_on) >= HELD_TIMES
+            && i64::from(self.direction.totals.small_delayed_continued) >= HELD_TIMES
             && is(self.flight_before(), |flight| flight > 2 * self.smss_bytes)
             && self.was_released_by_ack()
     }
@@ -110,7 +110,7 @@ impl Evidence<'_> {
     /// in a row left at once.
     pub(in super::super) fn was_released_late(&self) -> bool {
         !self.peer_spoke()
-            && i64::from(self.direction.totals.small_held_run) >= HELD_TIMES
+            && i64::from(self.direction.totals.small_delayed_run) >= HELD_TIMES
             && is(self.wait.since_all_acked_ns.get(), |ns| ns.saturating_mul(A_LITTLE_LATE) <= self.wait_ns)
             && self.was_held_behind_small()
     }

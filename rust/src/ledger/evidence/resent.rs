@@ -1,7 +1,7 @@
 //! What a departure is, whether and why it was retransmitted, and the state of its sender after a loss.
 
 use super::{Evidence, INITIAL_SEGMENTS, LATEST_ACK_NS, LONGEST_TIMEOUT_NS, are, is};
-use crate::connection::{Kind, ResentBy};
+use crate::connection::{Kind, RetransmitTrigger};
 use crate::wire::TcpFlags;
 
 impl Evidence<'_> {
@@ -22,7 +22,7 @@ impl Evidence<'_> {
     }
 
     pub(in super::super) fn was_sent_again(&self) -> bool {
-        self.record.resent_by.is_some()
+        self.record.retransmit_trigger.is_some()
     }
 
     fn is_spurious(&self) -> bool {
@@ -38,7 +38,7 @@ impl Evidence<'_> {
 
     #[inline]
     pub(in super::super) fn is_timed_out(&self) -> bool {
-        self.record.resent_by == Some(ResentBy::Timeout) && self.is_resent()
+        self.record.retransmit_trigger == Some(RetransmitTrigger::Timeout) && self.is_resent()
     }
 
     /// A retransmission that was needed: not everything was acknowledged, or the ACK had not come when the timer
@@ -85,7 +85,7 @@ impl Evidence<'_> {
 
     /// A tail-loss probe, which asks whether something was lost (RFC 8985, 7.3).
     pub(in super::super) fn is_tail_probe(&self) -> bool {
-        self.record.resent_by == Some(ResentBy::TailProbe)
+        self.record.retransmit_trigger == Some(RetransmitTrigger::TailProbe)
     }
 
     pub(in super::super) fn is_window_probe(&self) -> bool {

@@ -45,7 +45,7 @@ pub(in super::super) fn before_signal(wait: &Evidence<'_>) -> Cause {
 mod tests {
     use super::super::testing::{MS, check_gate, check_judge, some};
     use super::*;
-    use crate::connection::{Confidence, Kind, ResentBy};
+    use crate::connection::{Confidence, Kind, RetransmitTrigger};
     use crate::nullable::Nullable;
 
     #[test]
@@ -56,7 +56,7 @@ mod tests {
                 (
                     "sent again for duplicate ACKs",
                     |wait, _| {
-                        wait.resent_by = Some(ResentBy::Fast);
+                        wait.retransmit_trigger = Some(RetransmitTrigger::Fast);
                         wait.kind = Kind::FastRetransmit;
                     },
                     Some(Confidence::Proved),
@@ -64,7 +64,7 @@ mod tests {
                 (
                     "a tail-loss probe",
                     |wait, _| {
-                        wait.resent_by = Some(ResentBy::TailProbe);
+                        wait.retransmit_trigger = Some(RetransmitTrigger::TailProbe);
                         wait.kind = Kind::TailProbe;
                     },
                     Some(Confidence::Possible),
@@ -72,7 +72,7 @@ mod tests {
                 (
                     "sent again although it had arrived",
                     |wait, _| {
-                        wait.resent_by = Some(ResentBy::Fast);
+                        wait.retransmit_trigger = Some(RetransmitTrigger::Fast);
                         wait.kind = Kind::Spurious;
                     },
                     None,

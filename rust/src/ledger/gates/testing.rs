@@ -7,7 +7,7 @@ use super::super::evidence::Evidence;
 use super::super::judge::judge;
 use super::super::limits::NS_PER_MS;
 use super::super::waits::record::WaitRecord;
-use crate::connection::{Confidence, Kind, ResentBy};
+use crate::connection::{Confidence, Kind, RetransmitTrigger};
 use crate::nullable::Nullable;
 use crate::sender::Wait;
 
@@ -89,7 +89,7 @@ pub(in super::super) fn small_behind_small(record: &mut WaitRecord, direction: &
 
 /// The retransmission timer retransmits the oldest segment.
 pub(in super::super) fn timed_out(record: &mut WaitRecord, _: &mut DirectionFacts) {
-    record.resent_by = Some(ResentBy::Timeout);
+    record.retransmit_trigger = Some(RetransmitTrigger::Timeout);
     record.kind = Kind::RtoRetransmit;
     record.wait.wait_ns = some(220 * MS);
     record.wait.since_ack_ns = Nullable::NULL;

@@ -23,7 +23,7 @@ pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
 mod tests {
     use super::super::testing::{MS, check_gate, check_judge, some, timed_out};
     use super::*;
-    use crate::connection::{Confidence, Kind, ResentBy};
+    use crate::connection::{Confidence, Kind, RetransmitTrigger};
 
     #[test]
     fn the_timer_and_the_ack_of_what_it_sent_again_end_a_timeout() {
@@ -33,7 +33,7 @@ mod tests {
                 ("the timer", timed_out, Some(Confidence::Proved)),
                 (
                     "the ACK of what it had sent again",
-                    |wait, _| wait.wait.repaired_by = Some(ResentBy::Timeout),
+                    |wait, _| wait.wait.repaired_by = Some(RetransmitTrigger::Timeout),
                     Some(Confidence::Proved),
                 ),
                 (
@@ -45,7 +45,7 @@ mod tests {
                     },
                     Some(Confidence::Possible),
                 ),
-                ("three duplicate ACKs", |wait, _| wait.resent_by = Some(ResentBy::Fast), None),
+                ("three duplicate ACKs", |wait, _| wait.retransmit_trigger = Some(RetransmitTrigger::Fast), None),
             ],
         );
     }
@@ -56,7 +56,7 @@ mod tests {
             ("nothing came", timed_out, Some(Cause::Timeout)),
             (
                 "the flight was repaired by duplicate ACKs, and that ACK released it",
-                |wait, _| wait.wait.repaired_by = Some(ResentBy::Fast),
+                |wait, _| wait.wait.repaired_by = Some(RetransmitTrigger::Fast),
                 Some(Cause::LossRecovery),
             ),
             (

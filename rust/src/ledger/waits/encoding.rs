@@ -6,7 +6,7 @@
 #![expect(clippy::inline_always, reason = "measured: otherwise the numbers of a record are not kept in registers")]
 
 use super::record::WaitRecord;
-use crate::connection::{Kind, ResentBy};
+use crate::connection::{Kind, RetransmitTrigger};
 use crate::nullable::Nullable;
 use crate::sender::Wait;
 use crate::wire::TcpFlags;
@@ -36,13 +36,13 @@ const KINDS: [Kind; 21] = [
     Kind::PartialAck,
 ];
 /// The triggers of a retransmission, indexed by their codes.
-const RESENT_BY: [ResentBy; 6] = [
-    ResentBy::Fast,
-    ResentBy::Recovery,
-    ResentBy::Timeout,
-    ResentBy::TailProbe,
-    ResentBy::Handshake,
-    ResentBy::Unknown,
+const RETRANSMIT_TRIGGERS: [RetransmitTrigger; 6] = [
+    RetransmitTrigger::Fast,
+    RetransmitTrigger::Recovery,
+    RetransmitTrigger::Timeout,
+    RetransmitTrigger::TailProbe,
+    RetransmitTrigger::Handshake,
+    RetransmitTrigger::Unknown,
 ];
 /// The token for null.
 const NULL: u64 = 0;
@@ -376,18 +376,19 @@ fn packed(record: &WaitRecord) -> u64 {
         kept_alive,
     ];
     let bits = flags.iter().rev().fold(0, |bits, flag| bits << 1 | u64::from(*flag));
-    let code = |resent_by: Option<ResentBy>| resent_by.map_or(0, |by| by as u64 + 1);
+    let code = |retransmit_trigger: Option<RetransmitTrigger>| retransmit_trigger.map_or(0, |by| by as u64 + 1);
     bits | u64::from(record.flags.0) << TCP_FLAGS_AT
         | (record.kind as u64) << KIND_AT
-        | code(record.resent_by) << RESENT_BY_AT
+        | code(record.retransmit_trigger) << RESENT_BY_AT
         | code(repaired_by) << REPAIRED_BY_AT
 }
 
 #[inline(always)]
 fn unpack(word: u64, record: &mut WaitRecord) {
     let flag = |place: u32| word >> place & 1 == 1;
-    let resent_by =
-        |place: u32| ((word >> place & 7) as usize).checked_sub(1).and_then(|code| RESENT_BY.get(code).copied());
+    let retransmit_trigger = |place: u32| {
+        ((word >> place & 7) as usize).checked_sub(1).and_then(|code| RETRANSMIT_TRIGGERS.get(code).copied())
+    };
     record.wait.small = flag(0);
     record.wait.small_before = flag(1);
     record.wait.pushed_before = flag(2);
@@ -402,15 +403,15 @@ fn unpack(word: u64, record: &mut WaitRecord) {
     record.wait.kept_alive = flag(11);
     record.flags = TcpFlags((word >> TCP_FLAGS_AT) as u16);
     record.kind = KINDS.get((word >> KIND_AT & 0xff) as usize).copied().unwrap_or_default();
-    record.resent_by = resent_by(RESENT_BY_AT);
-    record.wait.repaired_by = resent_by(REPAIRED_BY_AT);
+    record.retransmit_trigger = retransmit_trigger(RESENT_BY_AT);
+    record.wait.repaired_by = retransmit_trigger(REPAIRED_BY_AT);
 }
 
 #[cfg(test)]
 pub(super) mod tests {
     use proptest::prelude::*;
 
-    use super::{Decoder, Encoder, KINDS, RESENT_BY, put_token, take_token};
+    use super::{Decoder, Encoder, KINDS, RETRANSMIT_TRIGGERS, put_token, take_token};
     use crate::ledger::WaitRecord;
     use crate::nullable::Nullable;
     use crate::sender::Wait;
@@ -428,7 +429,7 @@ pub(super) mod tests {
 
     /// Any record. Every field is named, so that a new one cannot be forgotten.
     pub(crate) fn record() -> impl Strategy<Value = WaitRecord> {
-        let codes = (0..KINDS.len(), 0..=RESENT_BY.len(), 0..=RESENT_BY.len());
+        let codes = (0..KINDS.len(), 0..=RETRANSMIT_TRIGGERS.len(), 0..=RETRANSMIT_TRIGGERS.len());
         (prop::collection::vec(number(), 36), any::<u64>(), codes).prop_map(|(numbers, flags, codes)| {
             let mut numbers = numbers.into_iter();
             let mut number = || Nullable::from(numbers.next().flatten());
@@ -475,7 +476,7 @@ pub(super) mod tests {
                 after_loss: flag(),
                 fills_unscaled: flag(),
                 kept_alive: flag(),
-                repaired_by: RESENT_BY.get(codes.1).copied(),
+                repaired_by: RETRANSMIT_TRIGGERS.get(codes.1).copied(),
             };
             WaitRecord {
                 wait,
@@ -485,7 +486,7 @@ pub(super) mod tests {
                 flags: TcpFlags((flags >> 48) as u16),
                 payload_bytes: number().value(),
                 kind: KINDS[codes.0],
-                resent_by: RESENT_BY.get(codes.2).copied(),
+                retransmit_trigger: RETRANSMIT_TRIGGERS.get(codes.2).copied(),
                 in_flight_bytes: number(),
                 usable_window_bytes: number(),
                 since_last_ack_ns: number(),

@@ -1,6 +1,6 @@
 //! What is kept of one wait until its connection ends: numbers and frames, no judgement.
 
-use crate::connection::{Kind, ResentBy};
+use crate::connection::{Kind, RetransmitTrigger};
 use crate::flows::SegmentRow;
 use crate::nullable::Nullable;
 use crate::sender::Wait;
@@ -17,7 +17,7 @@ pub struct WaitRecord {
     pub flags: TcpFlags,
     pub payload_bytes: i64,
     pub kind: Kind,
-    pub resent_by: Option<ResentBy>,
+    pub retransmit_trigger: Option<RetransmitTrigger>,
     pub in_flight_bytes: Nullable,
     pub usable_window_bytes: Nullable,
     pub since_last_ack_ns: Nullable,
@@ -38,7 +38,7 @@ impl WaitRecord {
             flags: row.flags,
             payload_bytes: i64::from(row.payload_bytes),
             kind: row.kind,
-            resent_by: row.resent_by,
+            retransmit_trigger: row.retransmit_trigger,
             in_flight_bytes: row.in_flight_bytes,
             usable_window_bytes: row.usable_window_bytes,
             since_last_ack_ns: row.since_last_ack_ns,

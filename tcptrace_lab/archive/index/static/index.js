@@ -225,7 +225,7 @@
       new ResizeObserver(() => chart()).observe(document.getElementById("chart"));
     },
     causes(section) {
-      const { cause, ns, is_fault: fault, captures: many, connections } = data.causes;
+      const { cause, ns, is_fixable: fault, captures: many, connections } = data.causes;
       const all = ns.reduce((sum, value) => sum + value, 0);
       const order = [...cause.keys()].sort((a, b) => fault[b] - fault[a] || ns[b] - ns[a]);
       const tell = (row) => `${cause[row]}: ${duration(ns[row])}, ${share(ns[row] / all)}, in ${count(connections[row])} connections of ${count(many[row])} captures. ${data.words.causes[cause[row]]}`;
@@ -255,7 +255,7 @@
       note(section, `${count(table.total)} pairs of hosts${table.total > rows ? `; those ${count(rows)} that lost most time` : ""}. Click one to see only its transfers.`);
       new Sheet(section, rows, [
         pairCell("client → server", 44, table, pairOf),
-        number("time lost", 12, table.lost_ns, duration), shareCell("share of time", table.lost_ns, table.life_ns, "Share of the lifetime of these directions with fixable causes"),
+        number("time lost", 12, table.fixable_ns, duration), shareCell("share of time", table.fixable_ns, table.life_ns, "Share of the lifetime of these directions with fixable causes"),
         { title: "over time", width: 20, kind: "number", value: (row) => table.first_ts_ns[row], show: (row) => spark(table.sparks[row]), tip: "Share lost in each column of the figure above, for those that lost most" },
         causeCell(table.cause),
         number("connections", 13, table.connections, count), number("captures", 11, table.captures, count),
@@ -269,7 +269,7 @@
       note(section, `One direction a row, by its sender; ${rows < totals.transfers ? `the ${count(rows)} that lost most of ${count(totals.transfers)}` : count(rows)}. Lost is what causes that can be mended held.`);
       new Sheet(section, rows, [
         captureCell(table.at, table.conn), pairCell("from → to", 48, table, wayOf),
-        number("time lost", 12, table.lost_ns, duration), shareCell("share of lifetime", table.lost_ns, table.life_ns), causeCell(table.cause),
+        number("time lost", 12, table.fixable_ns, duration), shareCell("share of lifetime", table.fixable_ns, table.life_ns), causeCell(table.cause),
         number("life", 12, table.life_ns, duration), number("data", 11, table.payload_bytes, size), number("rate", 12, table.rate_bps, rate), number("round trip", 12, table.rtt_ns, duration),
         number("retransmits", 12, table.resent_share, share), number("began", 21, table.first_ts_ns, utc),
       ], { sort: { place: 2, sign: -1 }, passes: (row) => inFilter(table.cause[row], pairOf(table, row), table.first_ts_ns[row]) });
@@ -290,7 +290,7 @@
       new Sheet(section, length(captures), [
         { title: "capture", width: 30, kind: "text", value: (row) => captures.name[row], show: (row) => linkTo(row, null, captures.name[row]), full: (row) => captures.path[row] },
         { title: "state", width: 9, kind: "text", value: (row) => captures.state[row], show: (row) => made("span", { class: `state ${captures.state[row]}`, text: captures.state[row] }), full: (row) => captures.reason[row] ?? undefined },
-        severityCell(captures.worst_severity), number("time lost", 12, captures.lost_ns, duration), shareCell("of transfers", captures.lost_ns, captures.life_ns),
+        severityCell(captures.worst_severity), number("time lost", 12, captures.fixable_ns, duration), shareCell("of transfers", captures.fixable_ns, captures.life_ns),
         number("connections", 13, captures.connections, count), number("packets", 11, captures.packets, count), number("began", 21, captures.first_ts_ns, utc), number("duration", 12, captures.duration_ns, duration), number("size", 11, captures.file_bytes, size),
         { ...text("verdict or reason", 90, (row) => captures.reason[row] ?? captures.verdict[row]), wrap: true },
       ], { passes: (row) => chosen.bucket === null || bucketOf(captures.first_ts_ns[row]) === chosen.bucket });
@@ -405,7 +405,7 @@
     tile(count(totals.connections), `connections between ${count(totals.pairs)} pairs of hosts`),
     tile(size(totals.payload_bytes), "of data, each byte once"),
     tile(duration(totals.life_ns), "total lifetime of all transfers"),
-    tile(duration(totals.lost_ns), `lost to fixable causes: ${share(totals.life_ns ? totals.lost_ns / totals.life_ns : null)}`, "lost"),
+    tile(duration(totals.fixable_ns), `lost to fixable causes: ${share(totals.life_ns ? totals.fixable_ns / totals.life_ns : null)}`, "lost"),
     ...(data.comparison ? [tile(count(data.comparison.changes.length), "figures slower than before", data.comparison.changes.length ? "bad" : "")] : []),
     tile(count(bad), `could not be read${totals.states.part ? `, ${count(totals.states.part)} partly read` : ""}`, bad ? "bad" : ""),
   );

@@ -24,7 +24,7 @@ WAITS = table(
 
 NOTES = table(
     "notes",
-    "one departure of which a message has to know something",
+    "one departure that the analysis of messages needs",
     [
         LEDGER["conn"],
         Column("frame", "UInt64", Unit.FRAME, "The departure"),

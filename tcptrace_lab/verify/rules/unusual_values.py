@@ -94,7 +94,7 @@ def _large_shift(case: FigureCase) -> str | None:
     direction = case.direction
     if direction is None or MAX_SHIFT not in {direction["window_scale_offered"], direction.other["window_scale_offered"]}:
         return None
-    return "a shift of 14 or more was offered: RFC 7323 makes 14 of it, tcptrace shifts a 32-bit number by what the option says"
+    return "a shift of 14 or more was offered: RFC 7323 limits it to 14, tcptrace shifts a 32-bit number by the offered value"
 
 
 def _open_at_end(case: FigureCase) -> str | None:

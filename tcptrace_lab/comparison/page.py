@@ -122,7 +122,12 @@ def _exact(sample: Sample, kind: str) -> str:
 
 def _strip(one: Compared) -> list[dict[str, Any]]:
     """Each group's mean and interval on a common scale from 0 to 100, for a small drawing; empty if no group has a mean."""
-    ends = [end for sample in one.samples if sample.mean is not None for end in (sample.interval or (sample.mean, sample.mean))]
+    ends = [
+        end
+        for sample in one.samples
+        if sample.mean is not None
+        for end in (sample.interval or sample.range_of_two or (sample.mean, sample.mean))
+    ]
     least, most = min(0.0, *ends, 0.0), max(0.0, *ends, 0.0)
     if most == least:
         return []
@@ -130,7 +135,7 @@ def _strip(one: Compared) -> list[dict[str, Any]]:
     marks = []
     for place, sample in enumerate(one.samples):
         if sample.mean is not None:
-            low, high = sample.interval or (sample.mean, sample.mean)
+            low, high = sample.interval or sample.range_of_two or (sample.mean, sample.mean)
             mean, low, high = ((value - least) * scale for value in (sample.mean, low, high))
             marks.append({"group": place, "mean": mean, "low": low, "high": high, "colour": _colour(place)})
     return marks

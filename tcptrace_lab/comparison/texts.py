@@ -91,8 +91,10 @@ def value(amount: float | None, kind: str) -> str:
 
 
 def cell(sample: Sample, kind: str) -> str:
-    """`527 ± 12 ms`; without an interval if there is only one value, or all values are equal."""
-    interval = sample.interval
+    """`527 ± 12 ms`; `500 ms to 554 ms` for two values; without an interval if there is only one value, or all values are equal."""
+    interval, two = sample.interval, sample.range_of_two
+    if two is not None and two[0] < two[1]:
+        return f"{value(two[0], kind)} to {value(two[1], kind)}"
     text = value(sample.mean, kind)
     if sample.mean is None or interval is None or interval[0] == interval[1]:
         return text
@@ -224,7 +226,7 @@ def method(comparison: Comparison, group: int) -> list[str]:
         ]
         sentences.append(
             f"{' and '.join(filter(None, how))}, {len(tests)} figures, p-values with Holm's correction; ± is the 95% confidence "
-            "interval of the mean."
+            "interval of the mean; of two values, both are shown."
         )
     if any(change.verdict is Verdict.UNKNOWN and change.change is not None for _, change in changes):
         sentences.append("Not tested: one value each has no spread. Capture each case several times.")

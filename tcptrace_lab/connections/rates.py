@@ -39,6 +39,9 @@ segments together, as in a dialogue before a bulk transfer, describes neither.""
 NEARLY_ALL_SHARE = 0.995
 """From this share on, rounding would print 100%."""
 
+NOISE_SHARE = 0.05
+"""A measured bound may be below the delivered rate by this share (a heuristic); below that it is no bound."""
+
 BITS_PER_BYTE = 8
 _BPS = float(BITS_PER_BYTE * NS_PER_S)
 
@@ -99,7 +102,7 @@ def _steps(side: str) -> tuple[Mapping[str, pl.Expr], ...]:
         _measured(other, col, own),
         {
             "send_bps": pl.when(own("near") & own("burst_bps").is_not_null()).then(pl.max_horizontal(own("burst_bps"), own("average_bps"))),
-            "receive_bps": pl.min_horizontal(own("drain_bps"), own("read_bps")),
+            "receive_bps": pl.min_horizontal(own("drain_bps"), _no_less(own("read_bps"), own("taken_bps"))),
             "drained_on_line_bps": _on_line(side, own("drain_bps"), col["drained_acks"]),
             "burst_on_line_bps": _on_line(side, own("burst_bps"), pl.when(col["super_segments"] == 0).then(col["burst_departures"])),
         },
@@ -109,7 +112,7 @@ def _steps(side: str) -> tuple[Mapping[str, pl.Expr], ...]:
             "idle_share": (1 - pl.max_horizontal(own("burst_share"), own("average_bps") / own("send_bps"))).clip(0, 1),
             "link_bps": pl.coalesce(_line_rate(own("drained_on_line_bps")), _line_rate(own("burst_on_line_bps"))),
         },
-        {"link_bound_bps": own("link_bps") * col["best_payload_share"]},
+        {"link_bound_bps": _no_less(own("link_bps") * col["best_payload_share"], own("delivered_bps"))},
         {"bound_bps": pl.min_horizontal(own("send_bps"), own("receive_bps"), own("link_bound_bps"))},
         {
             "bound_by": pl.when(own("bound_bps") == own("receive_bps"))
@@ -118,7 +121,11 @@ def _steps(side: str) -> tuple[Mapping[str, pl.Expr], ...]:
             .then(pl.lit("link"))
             .when(own("bound_bps") == own("send_bps"))
             .then(pl.lit("send")),
-            "reached_share": pl.min_horizontal(own("sent_bps") / own("bound_bps"), pl.when(own("bound_bps").is_not_null()).then(1.0)),
+            # A sender that fills a queue is faster than the bound, but what was delivered is not.
+            "reached_share": pl.when(own("sent_bps") <= (1 + NOISE_SHARE) * own("bound_bps"))
+            .then(pl.min_horizontal(own("sent_bps"), own("bound_bps")))
+            .otherwise(pl.min_horizontal(own("delivered_bps"), own("bound_bps")))
+            / own("bound_bps"),
             "send_buffer_needed_bytes": _bytes_in(own("send_bps"), own("base_rtt_ns")),
             "receive_buffer_needed_bytes": _bytes_in(own("bound_bps"), own("base_rtt_ns")),
             "window_full_share": window_full_share(own("ratio"), own("window_segments")),
@@ -141,13 +148,18 @@ def _measured(other: str, col: Mapping[str, pl.Expr], own: Callable[[str], pl.Ex
     """The columns that follow directly from those of a connection."""
     near, span_ns = own("near"), own("span_ns")
     sent_bps = pl.when(span_ns > 0).then(col["unique_bytes"] * _BPS / span_ns)
+    queued_ns = (col["rtt_max_ns"] - col["rtt_min_ns"]).fill_null(0)
+    delivered_bps = pl.when(span_ns > 0).then((col["unique_bytes"] - col["mean_segment_bytes"]) * _BPS / (span_ns + queued_ns))
     return {
+        "delivered_bps": delivered_bps,
+        # What a full receive buffer holds was delivered, and not read.
+        "taken_bps": delivered_bps * (1 - pl.min_horizontal(1, pl.col(f"{other}_max_window_bytes") / col["unique_bytes"])),
         "base_rtt_ns": own("to_receiver_ns") + pl.when(near).then(0).otherwise(own("to_sender_ns")),
         "sent_bps": sent_bps,
         "average_bps": sent_bps * (1 - 1 / col["data_segments"]),  # the time starts with the first segment, so its bytes do not count
         "burst_bps": pl.when(own("alike")).then(_rate(col["burst_bytes"], col["burst_ns"], col["burst_departures"])),
         "send_samples": col["burst_departures"],
-        "drain_bps": _rate(col["drained_bytes"], col["drained_ns"], col["drained_acks"]),
+        "drain_bps": _no_less(_rate(col["drained_bytes"], col["drained_ns"], col["drained_acks"]), delivered_bps),
         "drain_samples": col["drained_acks"],
         "read_bps": _rate(col["read_bytes"], col["read_ns"], col["read_windows"]),
         "read_samples": col["read_windows"],
@@ -210,6 +222,15 @@ def window_full_share(ratio: pl.Expr, places: pl.Expr) -> pl.Expr:
 
 def _rate(passed_bytes: pl.Expr, passed_ns: pl.Expr, samples: pl.Expr) -> pl.Expr:
     return pl.when((samples >= LEAST_SAMPLES) & (passed_ns > 0) & (passed_bytes > 0)).then(passed_bytes * _BPS / passed_ns)
+
+
+def _no_less(bound_bps: pl.Expr, delivered_bps: pl.Expr) -> pl.Expr:
+    """Return a bound, but no less than the rate at which data was delivered; null if it is below that by more than `NOISE_SHARE`.
+
+    What was delivered faster had no such bound: a few long RTTs may look like a queue that drains.
+    """
+    below = (bound_bps < (1 - NOISE_SHARE) * delivered_bps).fill_null(value=False)
+    return pl.when(bound_bps.is_not_null() & ~below).then(pl.max_horizontal(bound_bps, delivered_bps))
 
 
 def _bytes_in(rate_bps: pl.Expr, time_ns: pl.Expr) -> pl.Expr:

@@ -13,7 +13,7 @@ import polars as pl
 
 from tcptrace_lab.causes import Confidence, send_buffer
 from tcptrace_lab.causes.texts import spurious_retransmits
-from tcptrace_lab.connections.rates import BITS_PER_BYTE, LEAST_SAMPLES
+from tcptrace_lab.connections.rates import BITS_PER_BYTE, LEAST_SAMPLES, NOISE_SHARE
 from tcptrace_lab.findings.finding import Finding, Severity
 from tcptrace_lab.schema import SIDES
 from tcptrace_lab.schema.categories import CONFIDENCES
@@ -44,6 +44,7 @@ _QUEUE = "queue"
 
 _COUNTS = ("out_of_order_segments", "spurious_retransmissions", "data_segments", "retransmitted_segments")
 _TIMES = ("rtt_samples", "rtt_min_ns", "rtt_p50_ns", "rtt_p95_ns", "drained_acks", "drained_bytes", "drained_ns")
+_DELIVERED = ("unique_bytes", "rtt_max_ns", "first_data_ts_ns", "last_data_ts_ns")
 
 
 def findings(segments: pl.LazyFrame, connections: pl.LazyFrame, known_findings: Collection[Finding] = ()) -> tuple[Finding, ...]:
@@ -65,7 +66,7 @@ def findings(segments: pl.LazyFrame, connections: pl.LazyFrame, known_findings: 
     )
     late = _most(rows, "out_of_order_segments")
     again = [row for row in _most(rows, "spurious_retransmissions") if (row["conn"], row["from_client"]) not in costly]
-    queued = _most(rows, "queue_ns")
+    queued = [row for row in _most(rows, "queue_ns") if not _was_faster(row)]
     frames = _frames(segments, [*late, *again, *queued])
 
     def shown(row: Mapping[str, Any], what: str) -> Mapping[str, Any]:
@@ -86,7 +87,7 @@ def _suspects(connections: pl.LazyFrame) -> list[dict[str, Any]]:
     for batch in connections.select("conn", **asked).filter(odd).collect_batches(maintain_order=True):
         for row in batch.iter_rows(named=True):
             for side, from_client in SIDES.items():
-                own = {name: row[f"{side}_{name}"] for name in (*_COUNTS, *_TIMES, "queue_ns")}
+                own = {name: row[f"{side}_{name}"] for name in (*_COUNTS, *_TIMES, *_DELIVERED, "queue_ns")}
                 found.append({"conn": row["conn"], "from_client": from_client, **own})
         best = [_most(found, kind) for kind in kinds]
         found = list({(row["conn"], row["from_client"]): row for each in best for row in each}.values())
@@ -98,13 +99,19 @@ def _asked() -> Mapping[str, pl.Expr]:
     """Columns to read for both directions of a connection. A count is 0 if it is too small to report."""
     asked: dict[str, pl.Expr] = {}
     for side in SIDES:
-        col = {name: pl.col(f"{side}_{name}") for name in (*_COUNTS, *_TIMES)}
+        col = {name: pl.col(f"{side}_{name}") for name in (*_COUNTS, *_TIMES, *_DELIVERED)}
         added = col["rtt_p50_ns"] - col["rtt_min_ns"]
         stands = (added >= QUEUE_NS) & (col["rtt_p50_ns"] >= QUEUE_TIMES * col["rtt_min_ns"]) & (col["drained_acks"] >= LEAST_SAMPLES)
         col |= {name: pl.when(col[name] >= LEAST_TIMES).then(col[name]).otherwise(0) for name in _COUNTS[:2]}
         col["queue_ns"] = pl.when(stands.fill_null(value=False)).then(added).otherwise(0)
         asked |= {f"{side}_{name}": value for name, value in col.items()}
     return asked
+
+
+def _was_faster(row: Mapping[str, Any]) -> bool:
+    """Whether data was delivered faster than the queue drained: then it was none, but a few long RTTs."""
+    delivering_ns = row["last_data_ts_ns"] - row["first_data_ts_ns"] + row["rtt_max_ns"] - row["rtt_min_ns"]
+    return bool(row["drained_bytes"] * delivering_ns < (1 - NOISE_SHARE) * row["unique_bytes"] * row["drained_ns"])
 
 
 def _most(rows: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:

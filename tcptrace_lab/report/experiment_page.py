@@ -75,13 +75,19 @@ def _row(point: Mapping[str, Any], swept: Sequence[str], shown: Sequence[str], m
     }
 
 
+def mean_text(measure: Mapping[str, Any], kind: str) -> str:
+    """`8.31 Mb/s ± 0.2 Mb/s`; `8 Mb/s to 8.5 Mb/s` for two transfers."""
+    if measure["ci95"] is None and measure["min"] < measure["max"]:
+        return f"{format_value(measure['min'], kind)} to {format_value(measure['max'], kind)}"
+    return format_value(measure["mean"], kind) + ("" if measure["ci95"] is None else f" ± {format_value(measure['ci95'], kind)}")
+
+
 def _cell(measure: Mapping[str, Any] | None, kind: str) -> dict[str, str]:
     """The text of a cell, `8.31 Mb/s ± 0.2 Mb/s`, and its exact values."""
     if measure is None:
         return {"text": numbers.UNKNOWN, "exact": "unknown"}
-    half = "" if measure["ci95"] is None else f" ± {format_value(measure['ci95'], kind)}"
     span = f"{measure['n']} transfers, from {format_value(measure['min'], kind)} to {format_value(measure['max'], kind)}"
-    return {"text": format_value(measure["mean"], kind) + half, "exact": span}
+    return {"text": mean_text(measure, kind), "exact": span}
 
 
 def format_value(value: float, kind: str) -> str:

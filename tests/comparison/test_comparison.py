@@ -14,7 +14,7 @@ import pytest
 
 from tcptrace_lab import analyze
 from tcptrace_lab.comparison import compare, texts
-from tcptrace_lab.comparison.t_test import t_quantile
+from tcptrace_lab.comparison.t_test import of_numbers, t_quantile
 from tests.support import packets
 from tests.support.command import only_line, tcptrace_lab
 
@@ -128,6 +128,13 @@ def test_repetitions_alone_have_means_and_intervals_and_no_tests(tmp_path: Path)
     found = figure(document, "connection_time")
     assert found["against_first"] == []
     assert found["groups"][0]["interval"][1] - found["groups"][0]["mean"] == pytest.approx(t_quantile(0.975, 2) * 0.010 / math.sqrt(3))
+
+
+def test_two_repetitions_are_shown_as_the_range_that_they_are(tmp_path: Path) -> None:
+    document = valid(compare([lasting(tmp_path, f"r{life}", life) for life in (100, 120)]).to_dict())
+    assert figure(document, "connection_time")["groups"][0]["interval"] is None
+    assert texts.cell(of_numbers([0.12e9, 0.1e9]), "duration") == "100 ms to 120 ms"
+    assert texts.cell(of_numbers([0.1e9, 0.1e9]), "duration") == "100 ms"
 
 
 def test_services_are_matched_by_port_and_others_are_told(tmp_path: Path) -> None:

@@ -59,6 +59,14 @@ def test_mean_and_interval_of_three_numbers_by_hand() -> None:
     assert found.interval == pytest.approx((12 - 4.3027 * math.sqrt(4 / 3), 12 + 4.3027 * math.sqrt(4 / 3)), abs=1e-3)
 
 
+def test_two_numbers_have_a_range_and_no_interval() -> None:
+    """147 and 697: t is 12.7 with one degree of freedom, and the interval would be 422 ± 3,490."""
+    found = of_numbers([697, 147])
+    assert found.interval is None
+    assert found.range_of_two == pytest.approx((147, 697))
+    assert of_numbers([7]).range_of_two is of_numbers([1, 2, 3]).range_of_two is None
+
+
 def test_one_number_has_no_interval_and_none_has_no_mean() -> None:
     assert of_numbers([7]).interval is None
     assert of_numbers([]).mean is None

@@ -219,3 +219,20 @@ def test_a_bottleneck_of_a_known_rate_is_measured_at_the_sender(tmp_path: Path) 
     assert at_sender["drain_bps"] == pytest.approx(5e6 * 1448 / 1514, rel=0.02)
     assert at_sender["send_bps"] > at_sender["drain_bps"]
     assert (at_receiver["send_bps"], at_receiver["receive_bps"]) == (None, None)
+
+
+def test_a_bound_below_what_was_delivered_is_none(tmp_path: Path) -> None:
+    """3,000 segments in 3 s are 11.68 Mb/s. Fourteen before them, acknowledged every 20 ms, show a "queue" of 0.58 Mb/s."""
+    slow = drained(14, 0.1, 20.0)
+    moments: list[tuple[float, str]] = []
+    for number in range(3_000):
+        end = 1 + (14 + number + 1) * FULL
+        moments += [(400 + number, f"C > S . {end - FULL}:{end} ack 1"), (420 + number, f"S > C . ack {end} win 65535")]
+    row = direction(tmp_path, OPENED_AT_CLIENT + slow + lines(moments))
+    assert row["sent_bps"] == pytest.approx(3_014 * FULL * 8 / 3.359, rel=1e-3)
+    assert (row["drain_bps"], row["receive_bps"], row["reached_share"]) == (None, None, 1 if row["bound_by"] == "send" else None)
+    assert "bound" not in rates.sentence(row)
+    alone = direction(tmp_path, OPENED_AT_CLIENT + slow)
+    assert alone["drain_bps"] == pytest.approx(0.584e6), "alone, they are the queue of this transfer"
+    assert alone["reached_share"] is not None
+    assert alone["reached_share"] <= 1

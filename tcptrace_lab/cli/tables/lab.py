@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
-from tcptrace_lab.report.experiment_page import format_value
+from tcptrace_lab.report.experiment_page import mean_text
 from tcptrace_lab.text.escape import printable
 
 if TYPE_CHECKING:
@@ -39,6 +39,4 @@ def table(results: Mapping[str, Any]) -> Table:
 
 
 def _mean(measure: Mapping[str, Any] | None, kind: str) -> str:
-    if measure is None:
-        return "–"
-    return format_value(measure["mean"], kind) + ("" if measure["ci95"] is None else f" ±{format_value(measure['ci95'], kind)}")
+    return "–" if measure is None else mean_text(measure, kind)

@@ -112,7 +112,7 @@ def _figure(figure: Any) -> dict[str, Any]:  # noqa: ANN401  (document.Figure, w
 
 
 def _point(point: Point, rows: pl.DataFrame) -> dict[str, Any]:
-    """One point: means over its transfers, each with half the width of its confidence interval (null for a single transfer)."""
+    """One point: means over its transfers, each with half the width of its confidence interval (null below three transfers)."""
     good = rows.filter(pl.col("failure").is_null())
     measures = {name: found for name, (values, _, _) in MEASURES.items() if (found := _measure(good[values]))}
     ledger: dict[str, int] = {cause: sum(good[column(CAUSE, cause)].drop_nulls().to_list()) for cause in CAUSES}

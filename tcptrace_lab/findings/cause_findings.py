@@ -16,7 +16,7 @@ from tcptrace_lab.causes.texts import special_cases
 from tcptrace_lab.connections import capture_quality, fingerprint, rates
 from tcptrace_lab.engine.sorting import beside
 from tcptrace_lab.errors import RuleUnusable
-from tcptrace_lab.findings import advice_values, deadlock, failed_attempts, path_findings, path_mtu, small_packets
+from tcptrace_lab.findings import advice_values, deadlock, failed_attempts, path_findings, path_mtu, shared_line, small_packets
 from tcptrace_lab.findings.finding import FINDING_IDS, Finding, Severity, severity_of
 from tcptrace_lab.ledger import stalls
 from tcptrace_lab.schema import SIDES
@@ -153,6 +153,10 @@ def findings(
     known = _known(some[["conn", *asked]], judged.places.filter(here), of_rates)
     costs = [cost for cost in costs if (cost.conn, cost.from_client) in known]
     costs = [cost for cost in costs if cost.cause not in _OF_LOSS or _lost_segments(known[cost.conn, cost.from_client])]
+    away = {(cost.conn, cost.from_client) for cost in costs if _advice(advising[cost.cause]).is_a_fault}
+    away = {direction_key for direction_key in away if not known[direction_key]["near_sender"]}
+    for direction_key, busy_ns in shared_line.busy_ns(connections, away).items():
+        known[direction_key]["line_busy_ns"] = busy_ns
     directions = {(cost.conn, cost.from_client, cost.cause) for cost in costs} | {
         (group.conn, True, failed_attempts.CAUSE) for group in failed
     }
@@ -327,7 +331,7 @@ def _advice(rule: Rule) -> Advice:
 def _finding(cost: Cost, rule: Rule, kind: Mapping[str, Any], waits: Sequence[Mapping[str, Any]], direction: Mapping[str, Any]) -> Finding:
     rule = rule.for_cases(direction["cases"])
     advice = _advice(rule)
-    least_ns = None if cost.cause in RECEIVERS_OWN else direction["on_path_ns"]
+    least_ns = max((ns for ns in _on_path(cost, direction) if ns is not None), default=None)
     savable_ns = None if least_ns is None else max(cost.active_ns - least_ns, 0)
     large: path_mtu.TooLarge | None = direction.get("too_large") if cost.cause in _OF_LOSS else None
     words = advice_values.of(cost.ns, cost.share, kind=kind, direction=direction, windows=_windows(waits), large=large)
@@ -353,6 +357,11 @@ def _finding(cost: Cost, rule: Rule, kind: Mapping[str, Any], waits: Sequence[Ma
         | (_OF_READER & direction["cases"] if cost.cause in RECEIVERS_OWN else frozenset()),
         savable_ns=savable_ns,
     )
+
+
+def _on_path(cost: Cost, direction: Mapping[str, Any]) -> tuple[int | None, int | None]:
+    """Return how long the data need on the path, by the rate of its queue and by that of its line, where known."""
+    return None if cost.cause in RECEIVERS_OWN else direction["on_path_ns"], direction.get("line_busy_ns")
 
 
 def _gain(cost: Cost, savable_ns: int | None) -> str:

@@ -330,7 +330,7 @@ def _of_largest(analysis: Analysed) -> Verdict:
     payload = pl.sum_horizontal(*(f"{side}_payload_bytes" for side in SIDES))
     timed = analysis.connections.filter(~capture_quality.has_jumped()) if _has_jumped(capture) else analysis.connections
     most = timed.select("conn", payload=payload).top_k(1, by=["payload", "conn"], reverse=[False, True])
-    chosen = most.collect()["conn"].to_list()  # select the connection first: a full row takes 2 KB
+    chosen = most.collect()["conn"].to_list()  # select the connection first: a full row takes 3 KB
     rows = analysis.connections.filter(pl.col("conn").is_in(chosen)).collect()
     if rows.is_empty() and _has_jumped(capture):
         return Verdict("The clock of this capture jumped while its connections lasted, so it cannot show where the time went.")

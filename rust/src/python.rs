@@ -139,7 +139,7 @@ struct Pulled {
 
 impl Pulled {
     /// The row of a connection counts as this many segment rows.
-    const ROWS_PER_CONNECTION: usize = 16;
+    const ROWS_PER_CONNECTION: usize = 32;
     /// The account of a connection counts as this many segment rows.
     const ROWS_PER_ACCOUNT: usize = 4;
 

@@ -34,9 +34,9 @@ SPILL_ROWS = 262_144
 """Segment rows kept in memory: about 40 MB. Both bounds keep total memory below 300 MB for a capture of 100 MB, and below 1.5 GB for
 any."""
 
-ROWS_PER_CONNECTION = 32
-"""One row of `schema.CONNECTIONS` or `schema.FLOWS` counts as this many segment rows. A connection row takes about 2 KB, as much as 14
-segment rows, and twice that while rows are sorted and written."""
+ROWS_PER_CONNECTION = 64
+"""One row of `schema.CONNECTIONS` or `schema.FLOWS` counts as this many segment rows. A connection row takes 3.3 KB, as much as 21
+segment rows, and three times that while rows are sorted and written."""
 
 REREAD_BYTES = 32_000_000
 """Plain captures of at least this size are read again and not kept. So many bytes hold about `SPILL_ROWS` segments."""
@@ -75,7 +75,7 @@ class Tables:
     Attributes:
         segments: rows of `schema.SEGMENTS` in capture order. On a large capture each query is a pass over its files: select columns, and
             collect together what belongs together.
-        connections: rows of `schema.CONNECTIONS` by `conn`, one per connection. A capture may hold millions of connections at 2 KB each:
+        connections: rows of `schema.CONNECTIONS` by `conn`, one per connection. A capture may hold millions of connections at 3 KB each:
             collect few rows or few columns, or use `connections.collect_batches(maintain_order=True)`. `info["connections"]` is their
             number.
         info: facts about the capture, from the files and the engine.
@@ -156,7 +156,7 @@ def read(
     Args:
         paths: a file, or several files that are merged by time; `-` is standard input.
         spill_rows: segment rows kept in memory. Segments of a larger capture go to temporary files (in `TMPDIR`). The bound for connections
-            and flows is a thirty-second of this.
+            and flows is a sixty-fourth of this.
         reread_bytes: uncompressed captures of at least this size are not kept: each query reads them again.
         watchers: receive all segments, as rows of `schema.SEGMENTS`.
         udp: makes the watcher of all UDP datagrams (rows of `schema.DATAGRAMS`). It is called only if there are any.

@@ -17,7 +17,9 @@ from tcptrace_lab import schema
 from tcptrace_lab.archive import garbage_collection
 from tcptrace_lab.archive.dataset import query
 from tcptrace_lab.archive.dataset.tables import table_types
+from tcptrace_lab.archive.index.overview import overview
 from tcptrace_lab.errors import UsageError
+from tests.support import packets
 from tests.support.captures import archives
 from tests.support.command import only_line, tcptrace_lab
 
@@ -143,3 +145,26 @@ def test_gc_missing_forgets_captures_whose_files_are_gone(tmp_path: Path) -> Non
     archives.made(folder, tmp_path / "again")
     assert garbage_collection.collect_garbage(str(tmp_path / "out")).files == {}
     assert archives.tables(tmp_path / "out") == archives.tables(tmp_path / "again")
+
+
+def test_captures_of_poor_quality_and_silent_directions_are_in_no_sum(tmp_path: Path) -> None:
+    """An upload of 60 ms, and one whose clock jumps by 25 days; the server sends no data in either. By hand: 1 connection, 1 direction."""
+    text = """
+        0.00 C > S S 0:0(0) win 64240 <mss 1460>
+        0.02 S > C S. 0:0(0) ack 1 win 65160 <mss 1460>
+        0.02 C > S . ack 1
+        0.03 C > S P. 1:1001 ack 1
+        0.06 S > C . ack 1001
+    """
+    (tmp_path / "in").mkdir()
+    packets.capture(tmp_path / "in" / "good.pcap", text)
+    packets.capture(tmp_path / "in" / "jumped.pcap", text.replace("0.03 ", "2160000.03 ").replace("0.06 ", "2160000.06 "))
+    archives.made(tmp_path / "in", tmp_path / "out")
+    with query.opened(str(tmp_path / "out")) as tables:
+        told = overview(tables, None)
+    totals = told["totals"]
+    assert (totals["left_out"], totals["connections"], totals["transfers"], totals["payload_bytes"]) == (1, 1, 1, 1_000)
+    assert (totals["life_ns"], totals["last_ts_ns"] - totals["first_ts_ns"]) == (60_000_000, 60_000_000)
+    assert sorted(told["captures"]["quality"]) == ["good", "poor"]
+    assert sum(told["causes"]["ns"]) == 60_000_000
+    assert len(set(told["causes"]["cause"])) == len(told["causes"]["cause"])

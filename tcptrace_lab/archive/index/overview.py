@@ -28,6 +28,9 @@ PAIRS = 2_000
 SPARKED = 300
 """Number of host pairs that have a sparkline of lost time."""
 
+POOR = "poor"
+"""Quality of captures that are listed, but left out of all sums: their times are not to be trusted."""
+
 PROBLEMS = 1_000
 
 BUCKETS = 72
@@ -61,16 +64,24 @@ def overview(tables: Mapping[str, pl.LazyFrame], comparison: Comparison | None) 
         comparison: comparison with another archive, if requested.
     """
     captures = tables["captures"].sort("first_ts_ns", "path", "capture", nulls_last=True).collect()
+    poor = captures.filter(pl.col("quality") == POOR).select("capture")
+    if not poor.is_empty():
+        of_captures = ("connections", "ledger_totals", "findings")
+        tables = {
+            **tables,
+            **{name: tables[name].join(poor.lazy(), on="capture", how="anti", maintain_order="left") for name in of_captures},
+        }
+    sound = captures.join(poor, on="capture", how="anti", maintain_order="left")
     all_directions = transfers(tables).collect()
     places = captures.select("capture", at=pl.int_range(pl.len(), dtype=pl.Int64))
     directions = all_directions.join(places, on="capture", how="left", maintain_order="left")
-    width_ns, origin_ns = _buckets(captures)
+    width_ns, origin_ns = _buckets(sound)
     return {
-        "totals": _totals(tables, captures, directions),
+        "totals": _totals(tables, captures, sound, directions),
         "captures": _captures(captures),
-        "causes": _causes(tables),
+        "causes": _causes(tables, directions),
         "findings": _findings(tables, places),
-        "trend": _trend(tables, captures, width_ns, origin_ns),
+        "trend": _trend(tables, sound, width_ns, origin_ns),
         "transfers": _columns(_worst(directions)),
         "pairs": _pairs(directions, width_ns, origin_ns),
         "outliers": _outliers(directions),
@@ -84,11 +95,11 @@ def _columns(frame: pl.DataFrame) -> dict[str, list[Any]]:
     return {name: column.to_list() for name, column in zip(frame.columns, frame.get_columns(), strict=True)}
 
 
-def _totals(tables: Mapping[str, pl.LazyFrame], captures: pl.DataFrame, directions: pl.DataFrame) -> dict[str, Any]:
+def _totals(tables: Mapping[str, pl.LazyFrame], captures: pl.DataFrame, sound: pl.DataFrame, directions: pl.DataFrame) -> dict[str, Any]:
     states = dict(sorted(captures.group_by("state").len().iter_rows()))
     files = dict(sorted(tables["files"].group_by("state").len().collect().iter_rows()))
-    times = captures.select(pl.col("first_ts_ns").min().alias("first"), pl.col("last_ts_ns").max().alias("last")).row(0)
-    sums = captures.select(pl.col("packets", "connections", "file_bytes", "life_ns", "fixable_ns", "payload_bytes").fill_null(0).sum()).row(
+    times = sound.select(pl.col("first_ts_ns").min().alias("first"), pl.col("last_ts_ns").max().alias("last")).row(0)
+    sums = sound.select(pl.col("packets", "connections", "file_bytes", "life_ns", "fixable_ns", "payload_bytes").fill_null(0).sum()).row(
         0, named=True
     )
     pairs = directions.select(PAIR).unique().height
@@ -99,6 +110,7 @@ def _totals(tables: Mapping[str, pl.LazyFrame], captures: pl.DataFrame, directio
         "last_ts_ns": times[1],
         "pairs": pairs,
         "transfers": directions.height,
+        "left_out": captures.height - sound.height,
         **sums,
     }
 
@@ -124,12 +136,18 @@ def _captures(captures: pl.DataFrame) -> dict[str, list[Any]]:
     return _columns(shown)
 
 
-def _causes(tables: Mapping[str, pl.LazyFrame]) -> dict[str, list[Any]]:
-    """The time that each cause takes in all directions, fixable causes first."""
+def _causes(tables: Mapping[str, pl.LazyFrame], directions: pl.DataFrame) -> dict[str, list[Any]]:
+    """The time that each cause takes in these directions, fixable causes first: a direction without data has nothing to wait for."""
     found = (
         tables["ledger_totals"]
-        .group_by("cause", "is_fixable")
-        .agg(ns=pl.col("cause_ns").sum(), captures=pl.col("capture").n_unique(), connections=pl.struct("capture", "conn").n_unique())
+        .join(directions.lazy().select(_DIRECTION), on=_DIRECTION, how="semi")
+        .group_by("cause")
+        .agg(
+            is_fixable=pl.col("is_fixable").any(),
+            ns=pl.col("cause_ns").sum(),
+            captures=pl.col("capture").n_unique(),
+            connections=pl.struct("capture", "conn").n_unique(),
+        )
         .sort("is_fixable", "ns", "cause", descending=[True, True, False])
     )
     return _columns(found.collect())

@@ -404,9 +404,10 @@
     tile(count(length(captures)), `captures, ${size(totals.file_bytes)}`),
     tile(count(totals.connections), `connections between ${count(totals.pairs)} pairs of hosts`),
     tile(size(totals.payload_bytes), "of data, each byte once"),
-    tile(duration(totals.life_ns), "total lifetime of all transfers"),
+    tile(duration(totals.life_ns), "total lifetime of all directions with data"),
     tile(duration(totals.fixable_ns), `lost to fixable causes: ${share(totals.life_ns ? totals.fixable_ns / totals.life_ns : null)}`, "lost"),
     ...(data.comparison ? [tile(count(data.comparison.changes.length), "figures slower than before", data.comparison.changes.length ? "bad" : "")] : []),
+    ...(totals.left_out ? [tile(count(totals.left_out), "of poor quality: listed, but in no sum", "bad")] : []),
     tile(count(bad), `could not be read${totals.states.part ? `, ${count(totals.states.part)} partly read` : ""}`, bad ? "bad" : ""),
   );
   document.getElementById("span").textContent = totals.first_ts_ns === null ? "" : `${utc(totals.first_ts_ns)} to ${utc(totals.last_ts_ns)} UTC`;

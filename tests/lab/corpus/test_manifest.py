@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from pathlib import Path
+from typing import Any
 
 import dpkt
 import jsonschema
 import pytest
 
 from tcptrace_lab.lab.corpus import making, manifest
-from tcptrace_lab.lab.corpus.drawn import PARTS, Drawn, transfers
+from tcptrace_lab.lab.corpus.drawn import DEVELOPMENT, PARTS, Drawn, transfers
 from tcptrace_lab.lab.corpus.middle import MIDDLE, write_middle
 from tcptrace_lab.lab.corpus.programs import PROGRAMS
 from tcptrace_lab.lab.corpus.programs.program import Program
+from tcptrace_lab.lab.kernel_ledger.agreement import capture_of, kernel_rows
 from tcptrace_lab.lab.networks.network import Medium
 from tcptrace_lab.lab.networks.path import Direction, PathModel
 from tests.support import packets
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MS = 1_000_000
 
@@ -55,6 +55,34 @@ def test_a_program_that_is_not_installed_is_left_out_with_one_line(tmp_path: Pat
     monkeypatch.setitem(PROGRAMS, "absent", absent)
     (line,) = making.make(transfers(1, range(2), ("absent",)), tmp_path, 1)
     assert line == "absent is left out: no-such-server, no-such-client not installed (apt-get install no-such-package)"
+
+
+KEPT = Path(__file__).parents[3] / "captures" / "corpus" / "development"
+GATES = {
+    "2-0036-mosquitto-lines-acknowledged": "nagle",
+    "3-0004-nginx-h2load-one-at-a-time": "nagle",
+    "3-0000-sampler-100-every-2ms": "nagle",
+    "1-0001-ffmpeg-audio": "own-turn",
+    "1-0079-rsyslog-forward": "own-turn",
+    "1-0048-pgbench-select": "peer-in-transit",
+}
+"""What the README of the captures says of each."""
+
+
+def test_the_transfers_in_the_repository_are_whole_and_held_by_what_their_list_says() -> None:
+    for line in manifest.entries(KEPT):
+        jsonschema.validate(line, manifest.SCHEMA)
+        assert line["part"] == DEVELOPMENT
+        for point, frames in line["frames"].items():
+            with capture_of(KEPT / line["name"], point).open("rb") as file:
+                assert sum(1 for _ in dpkt.pcap.UniversalReader(file)) == frames
+        spent: Counter[str] = Counter()
+        for rows in kernel_rows(KEPT / line["name"]).values():
+            for last, start_ns, end_ns in rows.select("last", "start_ns", "end_ns").iter_rows():
+                spent.update(dict.fromkeys(last, end_ns - start_ns))
+        of_senders = {gate: ns for gate, ns in spent.items() if gate not in {"peer-turn", "peer-held", "sent-all"}}
+        assert GATES[line["name"]] == max(of_senders, key=lambda gate: of_senders[gate])
+    assert {line["name"] for line in manifest.entries(KEPT)} == set(GATES)
 
 
 class FinishedRelay:

@@ -3,6 +3,7 @@
     python -m tcptrace_lab.lab.corpus programs                       the table of programs, and what is not installed
     python -m tcptrace_lab.lab.corpus make -n 60                     the first 60 transfers of a seed, two at a time (needs root)
     python -m tcptrace_lab.lab.corpus make -n 8 --only redis mosq    of these programs alone
+    python -m tcptrace_lab.lab.corpus table                          how many there are of each program over each path
     python -m tcptrace_lab.lab.corpus compare                        the judge against the kernel, on the development part
     python -m tcptrace_lab.lab.corpus compare --held-back            on the part that is looked at once, at the end
 
@@ -13,12 +14,14 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tcptrace_lab.errors import TcptraceLabError, UsageError
 from tcptrace_lab.lab.corpus import compare, drawn, making, manifest
 from tcptrace_lab.lab.corpus.judging import judge_all
+from tcptrace_lab.lab.corpus.paths import PATHS
 from tcptrace_lab.lab.corpus.programs import PROGRAMS
 from tcptrace_lab.lab.kernel_ledger.build import tracer
 
@@ -57,6 +60,17 @@ def _make(options: argparse.Namespace) -> Iterator[str]:
     yield from making.make(wanted, options.folder, options.at_a_time)
 
 
+def _table(options: argparse.Namespace) -> Iterator[str]:
+    """Of both parts: counts tell nothing of what is in the held-back one."""
+    every = [entry for part in drawn.PARTS for entry in manifest.entries(options.folder / part)]
+    counts = Counter((entry["program"], entry["path"]) for entry in every)
+    yield f"| {len(every)} transfers | all | {' | '.join(PATHS)} |"
+    yield f"|---|{'---:|' * (1 + len(PATHS))}"
+    for program in PROGRAMS:
+        row = [counts[program, path] for path in PATHS]
+        yield f"| {program} | {sum(row)} | {' | '.join(str(count or '') for count in row)} |"
+
+
 def _compare(options: argparse.Namespace) -> Iterator[str]:
     folder = options.folder / (drawn.HELD_BACK if options.held_back else drawn.DEVELOPMENT)
     wanted = [
@@ -80,6 +94,9 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     make.add_argument("--only", nargs="+", default=[], metavar="NAME", help="programs whose name begins so (default: all)")
     make.add_argument("--at-a-time", type=int, default=AT_A_TIME, metavar="N", help="so many in parallel (default: 2)")
     make.set_defaults(does=_make)
+    table = commands.add_parser("table", help="how many transfers there are of each program over each path")
+    table.add_argument("folder", nargs="?", type=Path, default=FOLDER, metavar="FOLDER")
+    table.set_defaults(does=_table)
     comparison = commands.add_parser("compare", help="the judge against the kernel's ledger")
     comparison.add_argument("folder", nargs="?", type=Path, default=FOLDER, metavar="FOLDER")
     comparison.add_argument("--held-back", action="store_true", help="the part that rules are not developed on, instead of the other")

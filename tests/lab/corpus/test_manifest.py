@@ -11,6 +11,7 @@ import jsonschema
 import pytest
 
 from tcptrace_lab.lab.corpus import making, manifest
+from tcptrace_lab.lab.corpus.__main__ import main
 from tcptrace_lab.lab.corpus.drawn import DEVELOPMENT, PARTS, Drawn, transfers
 from tcptrace_lab.lab.corpus.middle import MIDDLE, write_middle
 from tcptrace_lab.lab.corpus.programs import PROGRAMS
@@ -38,6 +39,22 @@ def test_lines_follow_the_schema(tmp_path: Path) -> None:
     manifest.append(tmp_path, entry(one))
     manifest.append(tmp_path, entry(one, records=7))
     assert [line["records"] for line in manifest.entries(tmp_path)] == [7]
+
+
+def test_the_table_counts_both_parts_and_shows_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    some = transfers(1, range(len(PROGRAMS)))
+    for part in PARTS:
+        (tmp_path / part).mkdir()
+    for one in some:
+        manifest.append(tmp_path / one.part, entry(one))
+    assert main(["table", str(tmp_path)]) == 0
+    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in capsys.readouterr().out.splitlines()]
+    paths = lines[0][2:]
+    assert lines[0][0] == f"{len(some)} transfers"
+    for one in some:
+        (row,) = (line for line in lines if line[0] == one.program)
+        assert row[1] == "1"
+        assert [path for path, cell in zip(paths, row[2:], strict=True) if cell] == [one.path]
 
 
 def test_what_is_in_the_manifest_is_not_made_again(tmp_path: Path) -> None:

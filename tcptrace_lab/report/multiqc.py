@@ -110,7 +110,7 @@ def connections(analysis: Analysis) -> dict[str, Any]:
             "client_bytes": _header("Client sent", "Each byte counted once", suffix=" B", form="{:,.0f}"),
             "server_bytes": _header("Server sent", "Each byte counted once", suffix=" B", form="{:,.0f}"),
             "throughput_bps": _header("Throughput", "Of the larger direction", suffix=" b/s", form="{:,.0f}"),
-            "rtt_min_ms": _header("RTT min", "Of the larger direction", suffix=" ms", form="{:,.3f}"),
+            "rtt_min_ms": _header("RTT min", "Of the whole path", suffix=" ms", form="{:,.3f}"),
             "resent": _header("Retransmits", "Data segments, both directions", form="{:,.0f}", scale="OrRd"),
             "cause": {"title": "Largest cause"},
         },

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _LABELS = {"client": "client → server", "server": "server → client"}
 
-_TABLE_FACTS = {"duration_ns", "client_bytes", "server_bytes", "resent", "rtt_min_ns", "throughput_bps", "closed_by"}
+_TABLE_FACTS = {"duration_ns", "client_bytes", "server_bytes", "resent", "initial_rtt_ns", "rtt_min_ns", "throughput_bps", "closed_by"}
 """Columns of the connection table that also appear above a connection's figures."""
 
 
@@ -195,6 +195,8 @@ def _facts(row: dict[str, Any], main: str, fast: Mapping[tuple[int, str], str]) 
         if column["key"] in _TABLE_FACTS
     ]
     facts.append(_fact(row, f"{main}_max_in_flight_bytes", "most in flight", "size"))
+    for side, other in (("client", "server"), ("server", "client")):
+        facts.append(_fact(row, f"{side}_rtt_min_ns", f"RTT to the {other}", "duration"))
     for side in schema.SIDES:
         facts.append(_fact(row, f"{side}_mss_bytes", f"MSS of {side}", "bytes"))
         facts.append(_fact(row, f"{side}_window_scale", f"window scale of {side}", "integer"))

@@ -33,11 +33,12 @@ ASKED = (
         "client_syn_segments",
         "server_rst_segments",
     ),
+    *("syn_to_synack_ns", "synack_to_ack_ns", "clock_tick_ns"),
     *(
         f"{side}_{name}"
         for side in schema.SIDES
         for name in (
-            *("addr", "port", "payload_bytes", "unique_bytes", "retransmitted_segments", "rtt_min_ns"),
+            *("addr", "port", "payload_bytes", "unique_bytes", "retransmitted_segments", "rtt_min_ns", "reaction_min_ns"),
             *("first_data_ts_ns", "last_data_ts_ns"),
         )
     ),
@@ -49,7 +50,6 @@ def columns() -> list[Column]:
     """The columns, in order."""
     meaning = {column.name: column.meaning for column in schema.CONNECTIONS}
     resent = meaning["client_retransmitted_segments"].removesuffix(" (by the client)")
-    rtt_limits = schema.CONNECTIONS["client_rtt_min_ns"].limits
     return [
         _column("conn", "#", "integer", meaning["conn"]),
         _column("client", "client", "text", f"{meaning['client_addr']}, and its port"),
@@ -59,7 +59,13 @@ def columns() -> list[Column]:
         _column("client_bytes", "bytes →", "size", meaning["client_unique_bytes"]),
         _column("server_bytes", "← bytes", "size", meaning["server_unique_bytes"]),
         _column("resent", "retransmits", "count", f"{resent}, both directions"),
-        _column("rtt_min_ns", "RTT min", "duration", f"Smallest round-trip sample of the direction with most data, {rtt_limits}"),
+        _column("initial_rtt_ns", "RTT initial", "duration", "RTT of the path by the handshake: from the SYN to the ACK of the SYN-ACK"),
+        _column(
+            "rtt_min_ns",
+            "RTT min",
+            "duration",
+            "Smallest RTT of the path: from the capture point to the server and back, plus to the client and back; unknown if one is",
+        ),
         _column(
             "throughput_bps",
             "throughput",
@@ -97,11 +103,35 @@ def row(connection: dict[str, Any], origin_ns: int | None, findings: Sequence[st
         "client_bytes": connection["client_unique_bytes"],
         "server_bytes": connection["server_unique_bytes"],
         "resent": connection["client_retransmitted_segments"] + connection["server_retransmitted_segments"],
-        "rtt_min_ns": connection[f"{main}_rtt_min_ns"],
+        "initial_rtt_ns": _measured(connection, initial_rtt_ns(connection)),
+        "rtt_min_ns": _measured(connection, path_rtt_ns(connection)),
         "throughput_bps": _throughput_bps(connection, main),
         "closed_by": "refused" if behaviour.refused(connection.__getitem__) else _ENDS[connection["closed_by"]],
         "findings": ", ".join(findings),
     }
+
+
+def initial_rtt_ns(connection: Mapping[str, Any]) -> int | None:
+    """The RTT of the handshake, as Wireshark's `tcp.analysis.initial_rtt`; None unless all three segments were captured."""
+    halves = connection["syn_to_synack_ns"], connection["synack_to_ack_ns"]
+    return None if halves[0] is None or halves[1] is None else halves[0] + halves[1]
+
+
+def path_rtt_ns(connection: Mapping[str, Any]) -> int | None:
+    """The smallest RTT between both hosts: the sum of the smallest times to each of them and back. None if the capture shows only one."""
+    halves = [_half_ns(connection, side, other) for side, other in (("client", "server"), ("server", "client"))]
+    return None if halves[0] is None or halves[1] is None else halves[0] + halves[1]
+
+
+def _half_ns(connection: Mapping[str, Any], side: str, other: str) -> int | None:
+    """The shortest time from the capture point to `other` and back, by ACKs of the data of `side` and by what shows that it arrived."""
+    known = connection[f"{side}_rtt_min_ns"], connection[f"{other}_reaction_min_ns"]
+    return min((ns for ns in known if ns is not None), default=None)
+
+
+def _measured(connection: Mapping[str, Any], rtt_ns: int | None) -> int | None:
+    """The RTT; None if it is below the tick of the capture's clock."""
+    return None if rtt_ns is None or rtt_ns < (connection["clock_tick_ns"] or 0) else rtt_ns
 
 
 def cells(rows: Iterable[Mapping[str, Any]], columns: Sequence[Column], drawn: Collection[int]) -> list[list[Any]]:

@@ -1,0 +1,43 @@
+"""The RTT of a connection is that of its path, wherever it was captured: as tshark has it, and by hand."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tcptrace_lab import read
+from tcptrace_lab.report.parts import connection_table
+from tests.support import needs, packets
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MS = 1_000_000
+
+
+def download(to_server_ms: float, to_client_ms: float) -> str:
+    """A path of 90 ms, captured somewhere on it; the handshake takes 4 ms longer to the server, and 2 ms longer to the client."""
+    moments = [
+        (0.0, "C > S S 0:0(0) win 64240 <mss 1460>"),
+        (to_server_ms + 4, "S > C S. 0:0(0) ack 1 win 65160 <mss 1460>"),
+        (to_server_ms + to_client_ms + 6, "C > S . ack 1"),
+        (200.0, "C > S P. 1:101 ack 1"),
+        (200 + to_server_ms, "S > C . ack 101"),
+        (400.0, "S > C P. 1:1461 ack 101"),
+        (400 + to_client_ms, "C > S . ack 1461"),
+    ]
+    return "\n".join(f"{at_ms:.3f}ms {line}" for at_ms, line in moments)
+
+
+@pytest.mark.parametrize(("to_server_ms", "to_client_ms"), [(89.8, 0.2), (0.2, 89.8), (50, 40)])
+def test_the_rtt_is_that_of_the_path_at_both_ends_and_between(to_server_ms: float, to_client_ms: float, tmp_path: Path) -> None:
+    needs.program("tshark")
+    path = packets.capture(tmp_path / "x.pcap", download(to_server_ms, to_client_ms))
+    (connection,) = read(path).connections.collect().to_dicts()
+    row = connection_table.row(connection, None)
+    command = ["tshark", "-n", "-r", str(path), "-T", "fields", "-e", "tcp.analysis.initial_rtt", "-Y", "tcp.analysis.initial_rtt"]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    assert row["initial_rtt_ns"] == pytest.approx(float(told[0]) * 1e9, abs=1_000) == 96 * MS
+    assert row["rtt_min_ns"] == pytest.approx(90 * MS, abs=1_000)

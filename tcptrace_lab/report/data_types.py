@@ -161,12 +161,13 @@ class Found(TypedDict):
 
 
 class Part(TypedDict):
-    """The share of one cause in a direction's life."""
+    """The share of one cause in a direction's life (for the width of its part), and in its active time, as text (empty for `idle`)."""
 
     cause: str
     means: str
     ns: int
     share: float
+    of_active: str
 
 
 class Bar(TypedDict):
@@ -174,7 +175,7 @@ class Bar(TypedDict):
 
     key: str
     label: str
-    life_ns: int
+    time: str
     parts: list[Part]
 
 

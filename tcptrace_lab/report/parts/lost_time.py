@@ -8,6 +8,7 @@ import polars as pl
 
 from tcptrace_lab.ledger import stalls
 from tcptrace_lab.schema import CAUSES, SIDES
+from tcptrace_lab.text import numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -61,13 +62,25 @@ def bars(account: dict[str, Any] | None) -> list[Bar]:
         parts = {cause: account[f"{side}_{cause.replace('-', '_')}_ns"] or 0 for cause in CAUSES}
         life_ns = sum(parts.values())
         shares: list[Part] = [
-            {"cause": cause, "means": CAUSES[cause], "ns": ns, "share": ns / life_ns}
+            {
+                "cause": cause,
+                "means": CAUSES[cause],
+                "ns": ns,
+                "share": ns / life_ns,
+                "of_active": "" if cause == "idle" else numbers.share(ns / (life_ns - parts["idle"])),
+            }
             for cause, ns in sorted(parts.items(), key=lambda part: -part[1])
             if ns > 0
         ]
         if shares:
-            bars_made.append({"key": side, "label": _ARROWS[from_client], "life_ns": life_ns, "parts": shares})
+            bars_made.append({"key": side, "label": _ARROWS[from_client], "time": _time(life_ns, parts["idle"]), "parts": shares})
     return bars_made
+
+
+def _time(life_ns: int, idle_ns: int) -> str:
+    """`49.6 s`, or `34.6 s active (14.9 s idle)`: shares are of the active time."""
+    active = numbers.duration(life_ns - idle_ns)
+    return f"{active} active ({numbers.duration(idle_ns)} idle)" if idle_ns else active
 
 
 def listed_stalls(stalled: pl.DataFrame, conn: int, begin_ns: int) -> list[Stall]:

@@ -1,0 +1,18 @@
+"""The bar of a direction shows all of its life; its shares are of the active time, and idle time has none."""
+
+from __future__ import annotations
+
+from tcptrace_lab import schema
+from tcptrace_lab.report.parts.lost_time import bars
+
+S = 1_000_000_000
+
+
+def test_idle_time_is_shown_without_a_share_and_in_no_share() -> None:
+    """45 s active, 65 s idle: 36 s of peer are 80%, 9 s of network 20%; in the bar they have 33% and 8% of the width."""
+    account = {f"{side}_{cause.replace('-', '_')}_ns": 0 for side in schema.SIDES for cause in schema.CAUSES}
+    account |= {"client_idle_ns": 65 * S, "client_peer_ns": 36 * S, "client_network_ns": 9 * S}
+    (bar,) = bars(account)
+    assert bar["time"] == "45 s active (65 s idle)"
+    assert [(part["cause"], part["of_active"]) for part in bar["parts"]] == [("idle", ""), ("peer", "80%"), ("network", "20%")]
+    assert [round(110 * part["share"]) for part in bar["parts"]] == [65, 36, 9]

@@ -168,9 +168,6 @@ SERVICES = {
         "etcd-server etcd-client",
         needs=("etcd", "etcdctl"),
     ),
-    "etcd-load": Program(
-        "etcd", _ETCD, f"timeout 4 {_ETCDCTL} check perf >/dev/null; true", "etcd-server etcd-client", needs=("etcd", "etcdctl")
-    ),
     "stunnel-curl": Program(
         "stunnel",
         "nginx -c {folder}/nginx.conf & exec stunnel4 {folder}/stunnel.conf",

@@ -33,7 +33,6 @@ from bisect import bisect_right
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from tcptrace_lab.connections import vantage
 from tcptrace_lab.ledger.stalls import CAUSAL_NS
 from tcptrace_lab.stacks.endpoint import SYN_OPTION_BYTES
 from tcptrace_lab.stacks.packet import FIN, PSH, SYN
@@ -58,6 +57,7 @@ AGREE_SHARE = 0.05
 WINDOWS = frozenset({"send-buffer", "delayed-ack", "slow-start", "congestion-window"})
 """What a window looks like that has no room, either."""
 CAUSAL_SHARE_NEAR = 0.1
+NO_DISTANCE_NS = 50_000
 """At its sender an event may be the effect of another one within this share of the round trip, too."""
 
 DEFER_PART = 3
@@ -205,7 +205,7 @@ def _exchange_shows(run: Run, forth: Link, back: Link, options: int, *, from_cli
         return False
     ends = [
         after.sent_ns - before.sent_ns == link.wire_ns(IP_TCP_HEADER_BYTES + options + before.payload_bytes)
-        for link, way in ((forth, ours), (back, theirs if least_ns >= vantage.NO_DISTANCE_NS else []))
+        for link, way in ((forth, ours), (back, theirs if least_ns >= NO_DISTANCE_NS else []))
         for before, after in pairwise(p for p in way if p.payload_bytes or p.flags & FIN)
         if after.flags & FIN and not after.payload_bytes
     ]

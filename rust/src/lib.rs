@@ -10,10 +10,11 @@
 //! 5. [`sender`]: tracks what the sender knew at each instant, and derives its waits.
 //! 6. [`accounts`]: accumulates counts, statistics, behaviour, rates and the sender's state for each direction.
 //! 7. [`flows`]: finds the connection of each segment by its endpoints, and emits rows.
-//! 8. [`ledger`]: assigns a cause to each wait: *why is the next byte of this direction not leaving now?*
-//! 9. [`table`]: turns rows into batches of Arrow columns.
-//! 10. [`engine`]: runs all of these in several threads with limited memory.
-//! 11. `python`: the only module that knows Python.
+//! 8. [`hosts`]: concludes what a whole connection shows about its two hosts and its capture.
+//! 9. [`ledger`]: assigns a cause to each wait: *why is the next byte of this direction not leaving now?*
+//! 10. [`table`]: turns rows into batches of Arrow columns.
+//! 11. [`engine`]: runs all of these in several threads with limited memory.
+//! 12. `python`: the only module that knows Python.
 //!
 //! `tests/layers.rs` reads this list. It fails if a file imports from a later layer, or if files import each
 //! other in a cycle (except in two layers that it names).
@@ -26,6 +27,7 @@ pub mod connection;
 pub mod engine;
 pub mod error;
 pub mod flows;
+pub mod hosts;
 pub mod ledger;
 pub mod nullable;
 #[cfg(feature = "python")]

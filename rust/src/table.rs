@@ -6,6 +6,7 @@ mod block_columns;
 mod columns;
 mod departure;
 mod direction;
+mod hosts;
 mod ledger;
 mod rates;
 mod rows;
@@ -37,14 +38,14 @@ use direction::DirectionRow;
 /// # Errors
 /// None in practice, because only an empty batch is built.
 pub fn connections_schema() -> Result<SchemaRef, ArrowError> {
-    connections(&[]).map(|batch| batch.schema())
+    connections(&[], 0).map(|batch| batch.schema())
 }
 
-/// One batch of the connections table.
+/// One batch of the connections table. `resolution_ns` is the tick of the capture's clock.
 ///
 /// # Errors
 /// None in practice: all columns have one value per row.
-pub fn connections(rows: &[ConnectionRow]) -> Result<RecordBatch, ArrowError> {
+pub fn connections(rows: &[ConnectionRow], resolution_ns: i64) -> Result<RecordBatch, ArrowError> {
     let mut columns: Vec<Column> = vec![
         ("conn".into(), numbers::<UInt32Type, _>(rows, |row| row.conn)),
         ("client_addr".into(), addresses(rows, |row| row.client.0)),
@@ -64,6 +65,7 @@ pub fn connections(rows: &[ConnectionRow]) -> Result<RecordBatch, ArrowError> {
         ("vpi".into(), maybe::<UInt16Type, _>(rows, |row| row.channel.map(|(vpi, _)| vpi))),
         ("vci".into(), maybe::<UInt16Type, _>(rows, |row| row.channel.map(|(_, vci)| vci))),
     ];
+    hosts::of_connection(rows, resolution_ns, &mut columns);
     for (at, prefix) in ["client", "server"].into_iter().enumerate() {
         let directions_of_host: Vec<DirectionRow<'_>> =
             rows.iter().filter_map(|row| DirectionRow::of(row, at)).collect();
@@ -72,6 +74,7 @@ pub fn connections(rows: &[ConnectionRow]) -> Result<RecordBatch, ArrowError> {
         behaviour::columns(prefix, &directions_of_host, &mut columns);
         departure::columns(prefix, at, rows, &mut columns);
         rates::columns(prefix, at, rows, &mut columns);
+        hosts::of_direction(prefix, at, rows, &mut columns);
     }
     for (at, prefix) in ["client", "server"].into_iter().enumerate() {
         times(prefix, at, rows, &mut columns);

@@ -15,7 +15,6 @@ import polars as pl
 from tcptrace_lab import verdict
 from tcptrace_lab.comparison.figures import ANSWER_TIME, FIGURES, MESSAGE_TIME, Level, of_connections
 from tcptrace_lab.comparison.t_test import LEAST_SAMPLES, Sample
-from tcptrace_lab.connections import vantage
 from tcptrace_lab.messages import messages
 from tcptrace_lab.schema import CAUSES, SIDES
 
@@ -108,7 +107,7 @@ def of_analysis(analysis: Analysis) -> Run:
     ledger = [f"{side}_{cause.replace('-', '_')}_ns" for side in SIDES for cause in CAUSES]
     joined = analysis.connections.join(analysis.accounts.select("conn", *ledger), on="conn", how="left")
     rows = (
-        vantage.beside(joined.filter((_PAYLOAD > 0) & _TIMES_KNOWN), analysis.capture["quality"]["resolution_ns"])
+        joined.filter((_PAYLOAD > 0) & _TIMES_KNOWN)
         .select("conn", *_ends(), "first_ts_ns", "last_ts_ns", "vantage", *ledger, payload=_PAYLOAD, **of_connections())
         .collect()
     )
@@ -127,7 +126,7 @@ def of_analysis(analysis: Analysis) -> Run:
         services={port: _service(port, parts[port], message_rows.get(port)) for port in kept},
         services_left_out=ports.height - len(kept),
         connections_without_data=total - rows.height,
-        vantages=tuple(rows["vantage"].cast(pl.String).fill_null("unknown").unique().sort().to_list()),
+        vantages=tuple(rows["vantage"].cast(pl.String).unique().sort().to_list()),
         findings=tuple(Found(finding, None if finding.conn is None else port_of[finding.conn]) for finding in analysis.findings),
     )
 

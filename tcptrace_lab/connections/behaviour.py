@@ -1,4 +1,4 @@
-"""Conclusions about the two endpoints of each connection, as columns and as text.
+"""Conclusions about the two endpoints of each connection, as text.
 
 They cover the capture point, the capture quality, how each endpoint acknowledges, whether Nagle's algorithm delays its small segments, and
 which stack it may be.
@@ -6,18 +6,13 @@ which stack it may be.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from tcptrace_lab.connections import ack_policy, capture_quality, fingerprint, vantage
-from tcptrace_lab.schema import CONNECTIONS, SIDES
+from tcptrace_lab.connections import ack_policy, capture_quality
+from tcptrace_lab.schema import SIDES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-    import polars as pl
-
-    from tcptrace_lab.connections.ack_policy import Frame
 
 _PLACES = {"client": "at the client", "server": "at the server", "middle": "in the middle of the path"}
 _PLACE_UNKNOWN = {
@@ -26,32 +21,6 @@ _PLACE_UNKNOWN = {
     "one_side": "capture point unknown (the capture has answers of one end only)",
     "nothing": "capture point unknown (the capture has no answers)",
 }
-
-
-def beside(connections: Frame, resolution_ns: int) -> Frame:
-    """Add the columns of `vantage`, `capture_quality`, `ack_policy` and `fingerprint` to rows of `schema.CONNECTIONS`.
-
-    Args:
-        connections: the rows.
-        resolution_ns: resolution of the capture's clock.
-    """
-    placed = vantage.beside(connections, resolution_ns)
-    return ack_policy.beside(placed.with_columns(**capture_quality.connection_columns(), **fingerprint.columns()))
-
-
-def of_rows(connections: pl.DataFrame, resolution_ns: int) -> pl.DataFrame:
-    """Add the columns of `beside` to rows in memory. Only the columns that its steps need pass through them."""
-    asked = _asked(resolution_ns)
-    concluded = beside(connections[asked], resolution_ns)
-    return connections.hstack(concluded[[name for name in concluded.columns if name not in asked]])
-
-
-@cache
-def _asked(resolution_ns: int) -> list[str]:
-    """Return the columns of `schema.CONNECTIONS` that `beside` needs."""
-    steps = (*vantage.steps(resolution_ns), capture_quality.connection_columns(), fingerprint.columns(), *ack_policy.steps())
-    named = {name for step in steps for value in step.values() for name in value.meta.root_names()}
-    return [name for name in CONNECTIONS.names if name in named]
 
 
 def refused(of: Callable[[str], Any]) -> Any:  # noqa: ANN401  (what `of` gives)
@@ -67,7 +36,7 @@ def refused(of: Callable[[str], Any]) -> Any:  # noqa: ANN401  (what `of` gives)
 
 
 def words(row: Mapping[str, Any]) -> list[str]:
-    """Describe a row of `schema.CONNECTIONS` with the columns of `beside` in phrases: the capture point, then each endpoint."""
+    """Describe a row of `schema.CONNECTIONS` in phrases: the capture point, then each endpoint."""
     facts = [*(["refused (RST in answer to its SYN)"] if refused(row.__getitem__) else []), place(row)]
     if row["quality_reasons"]:
         facts.append("capture limits: " + "; ".join(capture_quality.CAUSES[name] for name in row["quality_reasons"]))

@@ -32,10 +32,6 @@ JITTER_NS = 10_000
 """Timestamps may run backwards by this much without harm (a heuristic): clocks of several processors, and packets that their threads write
 in turn, differ by some microseconds; a host needs up to 10 µs for one packet."""
 
-LONGEST_SILENCE_NS = 24 * 86_400 * numbers.NS_PER_S
-"""No connection is silent for longer, with nothing captured of it: its timestamps are invalid by then (RFC 7323, 5.5). The clock jumped, or
-the capture was put together from several."""
-
 CLOCK_JUMP = "clock_jump"
 """Name of the fault that such a silence shows."""
 
@@ -48,78 +44,22 @@ DEFAULT_MSS_BYTES = 1460
 """Segment size by which missing bytes are counted if no full segment size is known: that of Ethernet."""
 
 
-class Cause(NamedTuple):
-    """One fault of a connection's capture: its name, the factor that remains, its condition, and its description."""
-
-    name: str
-    factor: float
-    holds: pl.Expr
-    words: str
-
-
-def _both(name: str) -> pl.Expr:
-    return pl.sum_horizontal(*(pl.col(f"{side}_{name}") for side in SIDES))
-
-
-def _missing() -> pl.Expr:
-    """Bytes of both directions that were ACKed but are missing from the capture."""
-    return _both("not_captured_bytes")
+CAUSES: Mapping[str, str] = {
+    "one_direction": "only one direction was captured",
+    "start_missing": "its start is missing from the capture",
+    "not_captured": "a few of its bytes are missing from the capture",
+    "much_not_captured": "many of its bytes are missing from the capture",
+    CLOCK_JUMP: "its clock jumped: it contains a silence of more than 24 days",
+    "reordered": "the capture has segments after their ACKs",
+    "duplicated": "the capture has segments twice",
+    "offload": "the network card merged segments, or had not split them yet (offload)",
+}
+"""Faults of a connection's capture (`schema.CAPTURE_FAULTS`) → description. The engine finds them, and how far each lowers a confidence."""
 
 
-@cache
 def has_jumped() -> pl.Expr:
     """Whether a connection contains a silence that no connection has, so that its times mean nothing (rows of `schema.CONNECTIONS`)."""
-    life_ns = pl.col("last_ts_ns") - pl.col("first_ts_ns")
-    silent_ns = pl.max_horizontal(*(pl.col(f"{side}_max_gap_ns") for side in SIDES)).fill_null(0)
-    on_average = life_ns > LONGEST_SILENCE_NS * (_both("segments").cast(pl.Int64) - 1)
-    return ((life_ns > LONGEST_SILENCE_NS) & ((silent_ns > LONGEST_SILENCE_NS) | on_average)).fill_null(value=False)
-
-
-@cache
-def _causes() -> tuple[Cause, ...]:
-    sent = _both("unique_bytes")
-    has_data = _both("data_segments") > 0
-    silent = pl.any_horizontal(*(pl.col(f"{side}_segments") == 0 for side in SIDES))
-    few = _missing() <= FEW * sent
-    return (
-        Cause("one_direction", 0.5, silent & has_data, "only one direction was captured"),
-        Cause("start_missing", 0.9, _both("syn_segments") == 0, "its start is missing from the capture"),
-        Cause("not_captured", 0.9, (_missing() > 0) & few, "a few of its bytes are missing from the capture"),
-        Cause("much_not_captured", 0.5, (_missing() > 0) & ~few, "many of its bytes are missing from the capture"),
-        Cause(CLOCK_JUMP, 0.1, has_jumped(), "its clock jumped: it contains a silence of more than 24 days"),
-        Cause("reordered", 0.8, _both("late_segments") > 0, "the capture has segments after their ACKs"),
-        Cause("duplicated", 0.9, _both("capture_duplicates") > 0, "the capture has segments twice"),
-        Cause(
-            "offload",
-            0.9,
-            _both("super_segments") > 0,
-            "the network card merged segments, or had not split them yet (offload)",
-        ),
-    )
-
-
-@cache
-def connection_columns() -> Mapping[str, pl.Expr]:
-    """Capture quality of each connection, as expressions over rows of `schema.CONNECTIONS`.
-
-    Returns:
-        `quality_factor`: the share of a verdict's confidence that this connection's faults leave, between 0 and 1;
-        `quality_reasons`: names of these faults (`CAUSES`), a list.
-    """
-    causes = _causes()
-    names = pl.concat_list(*(pl.when(cause.holds).then(pl.lit(cause.name)) for cause in causes)).list.drop_nulls()
-    return {"quality_factor": _factor(causes), "quality_reasons": names}
-
-
-def _factor(causes: tuple[Cause, ...]) -> pl.Expr:
-    product: pl.Expr = pl.lit(1.0)
-    for cause in causes:
-        product *= pl.when(cause.holds).then(cause.factor).otherwise(1.0)
-    return product
-
-
-CAUSES: Mapping[str, str] = {cause.name: cause.words for cause in _causes()}
-"""Faults of a connection's capture: name → description."""
+    return pl.col("quality_reasons").list.contains(CLOCK_JUMP)
 
 
 class Reason(NamedTuple):
@@ -223,19 +163,20 @@ def _counted(connections: pl.LazyFrame) -> dict[str, Any]:
 
 @cache
 def _counts() -> Mapping[str, pl.Expr]:
-    weight = _both("payload_bytes")
-    full = pl.min_horizontal(*(pl.col(f"{side}_full_segment_bytes") for side in SIDES)).fill_null(DEFAULT_MSS_BYTES)
-    by_name = {cause.name: cause.holds for cause in _causes()}
+    def both(name: str) -> pl.Expr:
+        client, server = (pl.col(f"{side}_{name}") for side in SIDES)
+        return client + server
+
+    weight, full = both("payload_bytes"), pl.col("client_full_segment_bytes").fill_null(DEFAULT_MSS_BYTES)
+    reasons = pl.col("quality_reasons").list
     return {
         "weight": weight.sum().cast(pl.Float64),
-        "believed": (weight * _factor(_causes())).sum(),
-        "drops_suspected": ((_missing() + full - 1) // full).sum(),
-        "duplicates": _both("capture_duplicates").sum(),
-        "late_segments": _both("late_segments").sum(),
-        "super_segments": _both("super_segments").sum(),
-        "one_direction": by_name["one_direction"].sum(),
-        "start_missing": by_name["start_missing"].sum(),
-        CLOCK_JUMP: by_name[CLOCK_JUMP].sum(),
+        "believed": (weight * pl.col("quality_factor")).sum(),
+        "drops_suspected": ((both("not_captured_bytes") + full - 1) // full).sum(),
+        "duplicates": both("capture_duplicates").sum(),
+        "late_segments": both("late_segments").sum(),
+        "super_segments": both("super_segments").sum(),
+        **{name: reasons.contains(name).sum() for name in ("one_direction", "start_missing", CLOCK_JUMP)},
     }
 
 

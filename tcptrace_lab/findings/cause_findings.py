@@ -13,7 +13,7 @@ import polars as pl
 from tcptrace_lab import causes, schema
 from tcptrace_lab.causes.rule import Case, Confidence
 from tcptrace_lab.causes.texts import special_cases
-from tcptrace_lab.connections import capture_quality, fingerprint, rates
+from tcptrace_lab.connections import capture_quality, rates
 from tcptrace_lab.engine.sorting import beside
 from tcptrace_lab.errors import RuleUnusable
 from tcptrace_lab.findings import advice_values, deadlock, failed_attempts, path_findings, path_mtu, shared_line, small_packets
@@ -57,7 +57,7 @@ _OF_SENDER = (
     "small_delayed_run",
     "small_delayed_over_full",
 )
-_OF_RECEIVER = ("max_window_bytes", "data_segments", "syn_options", "syn_ttl")
+_OF_RECEIVER = ("max_window_bytes", "data_segments", "stack_guess")
 """Columns of `schema.CONNECTIONS` that the texts need, without endpoint prefix: of a direction's sender, and of its receiver."""
 
 _HANDSHAKE = (
@@ -231,7 +231,7 @@ def _own(connection: Mapping[str, Any], direction: Mapping[str, Any]) -> dict[st
     facts["max_retransmits"] = facts["max_retransmits"] or 0
     facts["numbered"] = facts["missing_segments"] is not None
     facts["answered"] = 2 * connection[f"{other}_data_segments"] >= facts["small_delayed_run"] + facts["small_delayed_over_full"]
-    facts["receiver_stack"] = fingerprint.family(connection[f"{other}_syn_options"], connection[f"{other}_syn_ttl"])
+    facts["receiver_stack"] = connection[f"{other}_stack_guess"]
     on_path_ns = rates.on_path_ns(direction, connection[f"{side}_unique_bytes"])
     return {**direction, **facts, "cases": special_cases.of(connection, side), "on_path_ns": on_path_ns}
 
@@ -274,8 +274,8 @@ def _longest(waits: pl.DataFrame, connections: pl.DataFrame, kinds: Collection[t
     kept = kept_rows.select((proves | among).fill_null(value=False)).to_series()
     longest = waits[list(schema.LEDGER.names)].filter(kept)
     stalled = waits.filter(waits["place_in_stalls"] < LONGEST)
-    kept_rows = schema.STALLS.no_rows() if stalled.is_empty() else stalls.stalls(stalled.lazy(), connections.lazy()).collect()
-    return longest.sort("conn", "from_client", "start_ns", descending=[False, True, False]), kept_rows
+    listed = schema.STALLS.no_rows() if stalled.is_empty() else stalls.stalls(stalled)
+    return longest.sort("conn", "from_client", "start_ns", descending=[False, True, False]), listed
 
 
 def _largest(accounts: pl.LazyFrame, connections: pl.LazyFrame, advising: Mapping[str, Rule]) -> list[Cost]:

@@ -42,7 +42,7 @@ def lowered(findings: Sequence[Finding], verdict: capture_quality.CaptureQuality
 
 def _faults(connections: pl.LazyFrame, named: Sequence[int]) -> dict[int, tuple[float, list[str]]]:
     """Return the factor of each of these connections, and the names of its faults."""
-    own = connections.filter(pl.col("conn").is_in(named)).select("conn", **capture_quality.connection_columns()).collect()
+    own = connections.filter(pl.col("conn").is_in(named)).select("conn", "quality_factor", "quality_reasons").collect()
     return {conn: (factor, reasons) for conn, factor, reasons in own.iter_rows()}
 
 

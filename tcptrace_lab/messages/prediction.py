@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab.connections import behaviour
 from tcptrace_lab.engine.segments import read
 from tcptrace_lab.errors import UsageError
 from tcptrace_lab.messages import size_groups
@@ -138,7 +137,7 @@ def _of_pair(tables: Tables, pair: pl.DataFrame, connection: int | None) -> pl.D
     found = rows.sort(_CARRIED, "conn", descending=[True, False]).head(MOST_CONNECTIONS).collect()
     size = (pl.col("client_segments") + pl.col("server_segments")).cum_sum()
     within = (size <= MOST_SEGMENTS) | (pl.int_range(pl.len()) == 0)
-    return behaviour.of_rows(found.filter(within).sort("conn"), tables.info["resolution_ns"])
+    return found.filter(within).sort("conn")
 
 
 def _known(connections: pl.DataFrame, messages: pl.DataFrame) -> Known:

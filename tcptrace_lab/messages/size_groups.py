@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab.connections import behaviour, rates
+from tcptrace_lab.connections import rates
 from tcptrace_lab.connections.ack_policy import HEARTBEAT_MS, POLICIES
 from tcptrace_lab.ledger.stalls import CAUSAL_NS, LEAST_STALL_NS
 from tcptrace_lab.messages import messages
@@ -151,9 +151,7 @@ def measured_object(one: SlowRange) -> dict[str, Any]:
     }
 
 
-def found(
-    chosen: pl.DataFrame, segments: pl.LazyFrame, connections: pl.LazyFrame, notes: pl.LazyFrame, resolution_ns: int
-) -> tuple[GroupSizes, ...]:
+def found(chosen: pl.DataFrame, segments: pl.LazyFrame, connections: pl.LazyFrame, notes: pl.LazyFrame) -> tuple[GroupSizes, ...]:
     """Return the groups of a capture.
 
     Args:
@@ -161,13 +159,12 @@ def found(
         segments: rows of `schema.SEGMENTS`; read once, for the chosen connections.
         connections: rows of `schema.CONNECTIONS`.
         notes: rows of `schema.NOTES`.
-        resolution_ns: resolution of the capture's clock.
 
     Returns:
         One per direction of a group with enough messages, those with most time in slow ranges first.
     """
     here = pl.col("conn").is_in(chosen["conn"].to_list())
-    some = behaviour.of_rows(connections.filter(here).collect(), resolution_ns)
+    some = connections.filter(here).collect()
     whole = whole_messages(segments.filter(here), notes.filter(here), some)
     groups = [group for members in _by_group(chosen) for group in _group(whole, some, members)]
     return tuple(sorted(groups, key=lambda group: -sum(one.cost_ns for one in group.measured)))

@@ -58,7 +58,7 @@ def _tcp_rows(tcp: Tables, table: TableName, names: list[str]) -> pl.LazyFrame: 
         case TableName.DEPARTURES:
             return departures(tcp.ledger)
         case TableName.STALLS:
-            return stalls.stalls(tcp.ledger, tcp.connections)
+            return stalls.stalls(tcp.ledger)
         case TableName.ACCOUNTS:
             return tcp.accounts
         case TableName.MESSAGES:
@@ -91,7 +91,7 @@ def export(rows: pl.LazyFrame, table: TableName, form: Format, stream: IO[bytes]
         case Format.NDJSON:
             rows.sink_ndjson(stream)
         case Format.CSV:
-            rows.with_columns(_text(column.name) for column in schema.TABLES[table] if column.dtype == "List(Int64)").sink_csv(stream)
+            rows.with_columns(_text(column.name) for column in schema.TABLES[table] if column.dtype.startswith("List(")).sink_csv(stream)
         case _:
             raise ValueError(form)
 

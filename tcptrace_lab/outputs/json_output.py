@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab.connections import ack_policy, behaviour, capture_quality, loss_before_capture, rates
+from tcptrace_lab.connections import ack_policy, capture_quality, loss_before_capture
 from tcptrace_lab.engine.sorting import beside
 from tcptrace_lab.schema import CAUSES, FLOW_DIRECTION_NAMES, MORE_STATISTICS_NAMES, SIDES
 from tcptrace_lab.text.numbers import NS_PER_S
@@ -153,8 +153,7 @@ def write(
     """
     stream.write(f'{{"schema_version": {SCHEMA_VERSION},\n"capture": {json.dumps(capture)},\n"verdict": '.encode())
     stream.write(json.dumps(verdict).encode() + b',\n"connections": [')
-    judged = behaviour.beside(connections, capture["quality"]["resolution_ns"])
-    _write_items(stream, (_connections(rows) for rows in beside(judged, accounts, "conn")), progress)
+    _write_items(stream, (rows.select(_connection()) for rows in beside(connections, accounts, "conn")), progress)
     stream.write(b'],\n"message_sizes": [')
     stream.write(b",".join(b"\n" + json.dumps(sizes).encode() for sizes in message_sizes))
     stream.write(b'],\n"findings": [')
@@ -179,13 +178,6 @@ def _write_items(stream: IO[bytes], items: Iterable[pl.DataFrame], progress: Cal
             written += rows.height
             if progress is not None:
                 progress(written)
-
-
-def _connections(rows: pl.DataFrame) -> pl.DataFrame:
-    """Convert rows of `schema.CONNECTIONS` and `schema.ACCOUNTS` to their objects, one column per key."""
-    for side in SIDES:
-        rows = rates.beside(rows, side)
-    return rows.lazy().select(_connection()).collect()
 
 
 @cache
@@ -232,7 +224,7 @@ def _direction(side: str) -> pl.Expr:
         "throughput_bps": pl.when(sent_ns > 0).then(rate_bps),
         "rtt_ms": _object({"samples": pl.col(f"{side}_rtt_samples"), **rtt_ms}),
         "sender_rtt_min_ms": _sender_rtt_min(side),
-        "send_buffer_estimate_bytes": pl.col(rates.named(side, "send_buffer_estimate_bytes")),
+        "send_buffer_estimate_bytes": pl.col(f"{side}_send_buffer_estimate_bytes"),
         "rates": _rates(side),
         "delayed_ack": _delayed_ack("server" if side == "client" else "client"),
         "nagle": pl.col(f"{side}_nagle"),
@@ -255,7 +247,7 @@ def _direction(side: str) -> pl.Expr:
 
 def _rates(side: str) -> pl.Expr:
     """The object for the rates of both endpoints and the bound that follows."""
-    columns = {name: pl.col(rates.named(side, name)) for name in (*_RATES, "base_rtt_ns", *_BUFFERS)}
+    columns = {name: pl.col(f"{side}_{name}") for name in (*_RATES, "base_rtt_ns", *_BUFFERS)}
     rounded = {name: columns[name].round(_RATE_DECIMALS) for name in _RATES_BPS}
     fields = {
         **{name: rounded.get(name, columns[name]) for name in _RATES},

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import polars as pl
 
-from tcptrace_lab.connections import behaviour
-from tcptrace_lab.connections.vantage import loopback
 from tcptrace_lab.engine.segments import read
 from tcptrace_lab.errors import CaptureInsufficient, UsageError
 from tcptrace_lab.messages import messages
@@ -56,7 +54,7 @@ class Evidence:
     Attributes:
         capture: name of the capture file.
         conn: number of the connection.
-        row: its row of `schema.CONNECTIONS`, with the columns of `behaviour` and `same_host`.
+        row: its row of `schema.CONNECTIONS`.
         segments: the columns `SEGMENT_COLUMNS` of its segments, in capture order.
         messages: its rows of `schema.MESSAGES`, by time.
         ledger_ns: direction (True: from the client) → cause → nanoseconds.
@@ -99,23 +97,21 @@ def gather(
     tables = read(paths, worth=(), progress=progress, say=say)
     where = ", ".join(paths)
     conn = _chosen(tables.connections, connection, where, is_damaged=bool(tables.problems))
-    return of_tables(tables, tables.info["resolution_ns"], conn, where)
+    return of_tables(tables, conn, where)
 
 
-def of_tables(tables: Judged, resolution_ns: int, conn: int, where: str) -> Evidence:
+def of_tables(tables: Judged, conn: int, where: str) -> Evidence:
     """Extract one connection from a capture that has been read.
 
     Args:
         tables: tables of the capture, or an analysis of it, with the rows of `conn`.
-        resolution_ns: resolution of the capture's timestamps.
         conn: number of the connection.
         where: name of the capture.
 
     Raises:
         CaptureInsufficient: the connection cannot be replayed, as in `gather`.
     """
-    own = tables.connections.filter(pl.col("conn") == conn).with_columns(same_host=loopback()).collect()
-    own = behaviour.of_rows(own, resolution_ns)
+    own = tables.connections.filter(pl.col("conn") == conn).collect()
     row = own.row(0, named=True)
     _check(row, where)
     here = pl.col("conn") == conn

@@ -91,7 +91,7 @@ def _gains(analysis: Analysis, conn: int, places: Sequence[int], until_s: float)
     row = analysis.connections.filter(pl.col("conn") == conn).select("client_segments", "server_segments").collect()
     if (count := sum(row.row(0))) > MOST_SEGMENTS:
         raise TcptraceLabError(f"{count:,} segments are too many to model in the given time")
-    evidence = of_tables(analysis, analysis.capture["quality"]["resolution_ns"], conn, analysis.capture["path"])
+    evidence = of_tables(analysis, conn, analysis.capture["path"])
     schedule = reconstruct(evidence)
     if schedule.path.loses:
         raise TcptraceLabError("packets were lost, and a model cannot predict which ones would be lost after a change")

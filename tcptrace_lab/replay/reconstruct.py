@@ -331,7 +331,7 @@ def _between(evidence: Evidence, doubts: list[str]) -> Between:
     ipv6 = ":" in str(row["client_addr"])
     largest = max(row["client_max_segment_bytes"] or 0, row["server_max_segment_bytes"] or 0)
     mss = min(offered) if offered else largest
-    loopback = bool(row["same_host"]) or (mss >= LOOPBACK_MSS_FROM and evidence.round_trip_ns <= LOOPBACK_MOST_NS)
+    loopback = row["vantage_known_by"] == "loopback" or (mss >= LOOPBACK_MSS_FROM and evidence.round_trip_ns <= LOOPBACK_MOST_NS)
     one_way_ns = 0 if loopback else evidence.round_trip_ns // 2
     forward, backward = (_path_direction(evidence, one_way_ns, from_client=of_client, doubts=doubts) for of_client in (True, False))
     mtu = min(mss + IP_TCP_BYTES[ipv6], TUNNEL_MTU_BYTES + 1 if loopback else TUNNEL_MTU_BYTES)

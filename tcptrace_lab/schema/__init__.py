@@ -20,7 +20,9 @@ from typing import TYPE_CHECKING
 
 from tcptrace_lab.schema.archive import ARCHIVE_TABLES, CAPTURE_STATES, MONTH, PART_TABLES, STORE_VERSION
 from tcptrace_lab.schema.categories import (
+    ACK_POLICIES,
     BOUND_BY,
+    CAPTURE_FAULTS,
     CLIENT_KNOWN_BY,
     CLOSED_BY,
     CONFIDENCES,
@@ -37,6 +39,7 @@ from tcptrace_lab.schema.categories import (
     RETRANSMIT_TRIGGERS,
     TFO,
     TRANSACTION_STATES,
+    VANTAGES,
 )
 from tcptrace_lab.schema.column import Column, Table, Unit
 from tcptrace_lab.schema.connections import (
@@ -50,7 +53,7 @@ from tcptrace_lab.schema.connections import (
 from tcptrace_lab.schema.datagrams import DATAGRAMS, FLOW_DIRECTION_NAMES, FLOWS
 from tcptrace_lab.schema.ledger import ACCOUNTS, CAUSES, DEPARTURES, LEDGER, STALL_TIMERS, STALLS
 from tcptrace_lab.schema.messages import MESSAGES
-from tcptrace_lab.schema.rates import RATES
+from tcptrace_lab.schema.rates import BOUNDS, RATES
 from tcptrace_lab.schema.segments import SEGMENTS
 from tcptrace_lab.schema.transactions import TRANSACTIONS
 from tcptrace_lab.schema.wait_tables import KINDS_OF_WAITS, LOCKS, LONGEST, NOTES, PLACES, WAITS
@@ -60,8 +63,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ACCOUNTS",
+    "ACK_POLICIES",
     "ARCHIVE_TABLES",
+    "BOUNDS",
     "BOUND_BY",
+    "CAPTURE_FAULTS",
     "CAPTURE_STATES",
     "CAUSES",
     "CLIENT_KNOWN_BY",
@@ -106,6 +112,7 @@ __all__ = [
     "TFO",
     "TRANSACTIONS",
     "TRANSACTION_STATES",
+    "VANTAGES",
     "WAITS",
     "Column",
     "Table",

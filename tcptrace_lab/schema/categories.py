@@ -121,3 +121,26 @@ PROTOCOLS = ("http", "ftp")
 TRANSACTION_STATES = ("whole", "unanswered", "unfinished", "request_missing", "bytes_missing", "malformed")
 """State of a transaction: complete; no answer before the end of the capture or the connection; the answer was incomplete then; the request
 is missing from the capture; bytes of it are missing (a short snaplen, drops); or it violates its protocol."""
+
+VANTAGES = ("client", "server", "middle", "unknown")
+"""Where a connection was captured. Codes are positions; the engine's `hosts::Place` has the same order."""
+
+VANTAGE_KNOWN_BY = ("handshake", "answers", "loopback", "short", "one_side", "nothing")
+"""What shows the capture point: the handshake, or only ACKs, echoed timestamps and windows. Or why it is unknown: both ends are one host;
+both answer too fast to distinguish them; only one end answered; neither did. The engine's `hosts::KnownBy` has the same order."""
+
+CAPTURE_FAULTS = ("one_direction", "start_missing", "not_captured", "much_not_captured", "clock_jump", "reordered", "duplicated", "offload")
+"""Faults in the capture of a connection (`connections.capture_quality` words them). The engine's `hosts::Fault` has the same order."""
+
+ACK_POLICIES = ("per-segment", "per-2-segments", "per-2-mss", "per-2", "buffer-35", "buffer-50", "stretch", "timer", "unknown")
+"""What triggers an ACK (`connections.ack_policy` words it). The engine's `hosts::AckPolicy` has the same order."""
+
+ACK_TIMER_KINDS = ("fixed", "heartbeat")
+"""Kinds of delayed-ACK timers: one starts with the segment, the other beats at one phase. The engine's `hosts::TimerKind` has the same
+order."""
+
+NAGLE_STATES = ("on", "off", "unknown")
+"""Whether Nagle's algorithm delays the small segments of an endpoint. The engine's `hosts::NagleState` has the same order."""
+
+STACKS = ("Linux", "Apple", "FreeBSD", "OpenBSD", "Windows", "Solaris")
+"""Families of TCP stacks that a SYN can show. The engine's `hosts::Stack` has the same order."""

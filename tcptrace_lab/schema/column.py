@@ -33,7 +33,7 @@ class Column:
 
     Attributes:
         name: name of the column.
-        dtype: name of a Polars type, `List(Int64)`, or `Enum` with `values`.
+        dtype: name of a Polars type, `List(Int64)`, `List(String)`, or `Enum` with `values`.
         unit: unit of the numbers.
         meaning: one line of text.
         limits: what the column does not show; empty if it has no limits worth stating.
@@ -59,8 +59,8 @@ def _polars_type(dtype: str, values: tuple[str, ...]) -> pl.DataType:
 
     if dtype == "Enum":
         return pl.Enum(values)
-    if dtype == "List(Int64)":
-        return pl.List(pl.Int64)
+    if dtype.startswith("List("):
+        return pl.List(getattr(pl, dtype[5:-1]))
     made: pl.DataType = getattr(pl, dtype)()
     return made
 

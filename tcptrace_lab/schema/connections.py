@@ -9,6 +9,8 @@ from tcptrace_lab.schema.categories import CLIENT_KNOWN_BY, CLOSED_BY, LINES
 from tcptrace_lab.schema.column import Column, Unit, table
 from tcptrace_lab.schema.direction import DIRECTION
 from tcptrace_lab.schema.endpoint_rates import PACE
+from tcptrace_lab.schema.hosts import CAPTURED, HOSTS
+from tcptrace_lab.schema.rates import BOUNDS
 from tcptrace_lab.schema.statistics import MORE_STATISTICS
 
 if TYPE_CHECKING:
@@ -18,7 +20,10 @@ SIDES: Mapping[str, bool] = {"client": True, "server": False}
 """Prefix of a direction's columns → `from_client`."""
 
 
-def sided(side: str, direction: tuple[Column, ...] = (*DIRECTION, *MORE_STATISTICS, *BEHAVIOUR, *WAITS, *PACE)) -> Iterator[Column]:
+_OF_SIDE = (*DIRECTION, *MORE_STATISTICS, *BEHAVIOUR, *WAITS, *PACE, *HOSTS, *BOUNDS)
+
+
+def sided(side: str, direction: tuple[Column, ...] = _OF_SIDE) -> Iterator[Column]:
     """Yield the columns of one direction, with its sender (`client` or `server`) as prefix."""
     for column in direction:
         yield Column(f"{side}_{column.name}", column.dtype, column.unit, f"{column.meaning} (by the {side})", column.limits, column.values)
@@ -30,7 +35,7 @@ STATISTICS = (*DIRECTION, *MORE_STATISTICS)
 MORE_STATISTICS_NAMES = tuple(column.name for column in MORE_STATISTICS)
 """The columns that the JSON has in the object `statistics`."""
 
-DIRECTION_NAMES = tuple(column.name for column in (*DIRECTION, *MORE_STATISTICS, *BEHAVIOUR, *WAITS, *PACE))
+DIRECTION_NAMES = tuple(column.name for column in _OF_SIDE)
 
 _QUANTILES = (
     Column("rtt_p50_ns", "Int64", Unit.NS, "Median of the RTT samples", "nearest rank, to within 0.1%; null without samples"),
@@ -71,6 +76,7 @@ CONNECTIONS = table(
         Column("link", "Enum", Unit.NONE, "Link type, if the overhead of segments on it is known", "null on other links, and without data; Ethernet may be virtual", LINES),
         Column("vpi", "UInt16", Unit.NONE, "Virtual path of the ATM channel", "null except on ATM, if not captured, and if there were several (see segments)"),
         Column("vci", "UInt16", Unit.NONE, "Virtual channel in that path", "null as vpi"),
+        *CAPTURED,
         *sided("client"),
         *sided("server"),
         *sided("client", _QUANTILES),

@@ -14,7 +14,7 @@ WAITS = table(
     [
         *LEDGER,
         Column("kind", "Enum", Unit.NONE, "What the segment is that ended the wait", values=KINDS),
-        *(column for column in STALLS if column.name not in {*LEDGER.names, "timer"}),
+        *(column for column in STALLS if column.name not in LEDGER.names),
         Column("wait_ns", "Int64", Unit.NS, "Length of the whole wait"),
         Column("since_all_acked_ns", "Int64", Unit.NS, "Time from the ACK of everything sent to the end of the wait, at the sender", "null with bytes in flight"),
         Column("since_ack_ns", "Int64", Unit.NS, "Time from the last ACK in the wait to its end, at the sender", "null without one"),

@@ -197,15 +197,6 @@ def test_what_comes_evenly_spread_to_a_receiver_tells_of_no_send_buffer(tmp_path
     assert direction(tmp_path, lines(moments))["send_buffer_estimate_bytes"] == estimate
 
 
-@pytest.mark.parametrize("ratio", [0.2, 0.9, 1.0, 1.5, 40.0, 5000.0])
-@pytest.mark.parametrize("places", [1, 2, 44])
-def test_a_full_buffer_is_as_likely_as_the_states_of_the_queue_say(ratio: float, places: int) -> None:
-    """M/M/1/K: states 0 to K are as likely as 1, r, …, r^K."""
-    states = [ratio**state for state in range(places + 1)]
-    share = pl.select(rates.window_full_share(pl.lit(ratio), pl.lit(places))).item()
-    assert share == pytest.approx(states[-1] / sum(states), rel=1e-9)
-
-
 @pytest.mark.live
 def test_a_bottleneck_of_a_known_rate_is_measured_at_the_sender(tmp_path: Path) -> None:
     """5 Mb/s for frames of 1514 bytes with 1448 of data: 4.782 Mb/s. At the receiver nothing shows that the path had a queue."""

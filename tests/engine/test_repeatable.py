@@ -67,7 +67,7 @@ def test_of_connections_that_lose_the_same_time_the_first_are_told(tied: Path) -
 def test_stalls_come_by_connection_and_in_order_of_time(tied: Path) -> None:
     """The wait of the client's second SYN, and the time of the server before its first departure, which the ledger itself has last."""
     tables = judged(tied)
-    rows = stalls.stalls(tables.ledger, tables.connections).collect()
+    rows = stalls.stalls(tables.ledger).collect()
     first = rows.filter(pl.col("conn") == 0)
     assert [(row["from_client"], row["cause"], row["frame_after"]) for row in first.iter_rows(named=True)][:1] == [
         (True, "handshake", TIED + 1)

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import tcptrace_lab
-from tcptrace_lab.connections import loss_before_capture, vantage
+from tcptrace_lab.connections import loss_before_capture
 from tcptrace_lab.lab.experiment import Experiment, Outcome, run
 from tcptrace_lab.lab.hosts.applications import Bulk
 from tcptrace_lab.lab.networks.network import Medium
@@ -140,7 +140,7 @@ def test_receiver_side_counts_what_was_lost_before_it(trial: Live) -> None:
 
 def seen_from_behind_us(done: Live) -> float:
     """The smallest round trip by the capture at the receiver: there and back to either end, as short as any answer proves it to be."""
-    turnarounds = [pl.sum_horizontal(vantage.turnaround(side) for side in ("client", "server"))]
+    turnarounds = pl.sum_horizontal("to_client_ns", "to_server_ns")
     found_ns: int = done.tables["server"].connections.select(turnarounds).collect().item()
     return found_ns / 1000
 

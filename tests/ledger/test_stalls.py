@@ -25,7 +25,7 @@ OPENED = """
 def found(tmp_path: Path, text: str) -> list[dict[str, Any]]:
     """The stalls of the client's direction, in order of time."""
     tables = judged_text(tmp_path, OPENED + text)
-    rows = stalls.stalls(tables.ledger, tables.connections).filter(pl.col("from_client")).collect().sort("start_ns")
+    rows = stalls.stalls(tables.ledger).filter(pl.col("from_client")).collect().sort("start_ns")
     return list(rows.iter_rows(named=True))
 
 
@@ -110,7 +110,7 @@ def test_a_timeout_is_the_retransmission_timers(tmp_path: Path) -> None:
 def test_stalls_are_the_ledgers_long_intervals_one_by_one() -> None:
     """In a live capture of Nagle's algorithm over Ethernet: eleven of about 44 ms in one direction, each an interval of the ledger."""
     tables = judged(CAPTURES / "ethernet-nagle-on.pcapng")
-    rows = stalls.stalls(tables.ledger, tables.connections).collect()
+    rows = stalls.stalls(tables.ledger).collect()
     own = tables.ledger.select(schema.LEDGER.names).collect()
     assert rows.select(own.columns).join(own, on=own.columns, nulls_equal=True).height == rows.height
     shorter = own.join(rows, on=["conn", "from_client", "start_ns"], how="anti")

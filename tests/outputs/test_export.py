@@ -34,7 +34,7 @@ UDP = """
 """
 
 
-LISTS = [column.name for table in (schema.CONNECTIONS, schema.MESSAGES) for column in table if column.dtype == "List(Int64)"]
+LISTS = [column.name for table in (schema.CONNECTIONS, schema.MESSAGES) for column in table if column.dtype.startswith("List(")]
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def tables(path: Path) -> Mapping[TableName, pl.LazyFrame]:
         TableName.CONNECTIONS: tcp.connections,
         TableName.LEDGER: tcp.ledger.select(schema.LEDGER.names),
         TableName.DEPARTURES: departures(tcp.ledger),
-        TableName.STALLS: stalls.stalls(tcp.ledger, tcp.connections),
+        TableName.STALLS: stalls.stalls(tcp.ledger),
         TableName.ACCOUNTS: tcp.accounts,
         TableName.MESSAGES: messages.messages(tcp.segments, tcp.notes, 1),
         TableName.TRANSACTIONS: transactions.found([str(path)], tcp.segments, tcp.connections).lazy(),
@@ -86,7 +86,8 @@ def test_ndjson_has_one_object_a_row_with_nulls_and_lists(tables: Mapping[TableN
 @pytest.mark.parametrize("table", TableName)
 def test_csv_has_the_names_and_values_of_the_table(tables: Mapping[TableName, pl.LazyFrame], table: TableName) -> None:
     types: dict[str, Any] = {
-        name: pl.String if dtype == pl.List(pl.Int64) else dtype for name, dtype in schema.TABLES[table].polars_schema().items()
+        name: pl.String if dtype in (pl.List(pl.Int64), pl.List(pl.String)) else dtype
+        for name, dtype in schema.TABLES[table].polars_schema().items()
     }
     back = pl.read_csv(exported(tables, table, Format.CSV), schema=types)
     lists = [pl.col(name).list.eval(pl.element().cast(pl.String)).list.join(" ") for name in LISTS if name in types]

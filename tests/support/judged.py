@@ -6,7 +6,6 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import tcptrace_lab
-from tcptrace_lab.connections import behaviour
 from tests.support import packets
 from tests.support.places import CAPTURES
 
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 def judged(path: Path) -> dict[str, Any]:
     """The only connection of the capture `path`."""
     tables = tcptrace_lab.read(path)
-    (row,) = behaviour.beside(tables.connections, tables.info["resolution_ns"]).collect().to_dicts()
+    (row,) = tables.connections.collect().to_dicts()
     found: dict[str, Any] = row
     return found
 

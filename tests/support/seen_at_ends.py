@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import polars as pl
 
-from tcptrace_lab.connections.vantage import turnaround
-from tcptrace_lab.schema import SIDES
-
 
 def shifted(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
     """Add the times at which the endpoints sent and received each segment, so that a rule is independent of the capture point.
@@ -21,8 +18,8 @@ def shifted(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
     Returns:
         `segments`, in their order, with `sender_ts_ns receiver_ts_ns` (nanoseconds since 1970; null where the turnaround is unknown).
     """
-    ends = connections.select("conn", *(turnaround(side).alias(f"_to_{side}_ns") for side in SIDES))
-    to_client, to_server = pl.col("_rtt_to_client_ns"), pl.col("_rtt_to_server_ns")
+    ends = connections.select("conn", "rtt_to_client_ns", "rtt_to_server_ns")
+    to_client, to_server = pl.col("rtt_to_client_ns"), pl.col("rtt_to_server_ns")
     from_client = pl.col("from_client")
     to_sender = pl.when(from_client).then(to_client).otherwise(to_server)
     to_receiver = pl.when(from_client).then(to_server).otherwise(to_client)
@@ -30,4 +27,4 @@ def shifted(segments: pl.LazyFrame, connections: pl.LazyFrame) -> pl.LazyFrame:
     return joined.with_columns(
         sender_ts_ns=pl.col("ts_ns") - to_sender // 2,
         receiver_ts_ns=pl.col("ts_ns") + to_receiver // 2,
-    ).drop("_rtt_to_client_ns", "_rtt_to_server_ns")
+    ).drop("rtt_to_client_ns", "rtt_to_server_ns")

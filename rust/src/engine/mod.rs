@@ -301,7 +301,9 @@ impl Engine {
 
     /// Returns the batch of finished connections, if wanted, and queues their waits for judging.
     fn connections(&mut self, rows: Vec<ConnectionRow>, waits: Vec<EndedWaits>) -> Result<Option<Batch>, ArrowError> {
-        let batch = if self.summaries { Some(Batch::Connections(table::connections(&rows)?)) } else { None };
+        let resolution_ns = self.ended.summary.capture.resolution_ns;
+        let batch =
+            self.summaries.then(|| table::connections(&rows, resolution_ns)).transpose()?.map(Batch::Connections);
         self.judged.add(rows, waits);
         Ok(batch)
     }

@@ -11,11 +11,11 @@ pub use line::{LEAST_FRAME_BYTES, Line};
 pub use pauses::{LEAST_IDLE_NS, Pauses};
 
 use super::limits::NS_PER_MS;
-use crate::accounts::INITIAL_TTLS;
 use crate::connection::{CAUSAL_NS, CLUSTER_BYTES, DirectionFigures};
 use crate::flows::ConnectionRow;
+use crate::hosts::{Acknowledging, is_loopback, is_near, is_unasked, turnaround_ns};
 use crate::nullable::Nullable;
-use crate::sender::{LONGEST_NS, NO_DISTANCE_NS, SenderTotals};
+use crate::sender::{LONGEST_NS, SenderTotals};
 
 /// The causal window as a share of the RTT, in a capture at the sender.
 pub const CAUSAL_SHARE_NEAR: f64 = 0.1;
@@ -49,10 +49,6 @@ const MILLISECOND_TICK_NS: std::ops::RangeInclusive<i64> = 800_000..=1_250_000;
 const TUNNEL_SHARE: f64 = 0.9;
 /// The MSS if the SYN offers none (RFC 9293, 3.7.1).
 pub const DEFAULT_MSS_BYTES: i64 = 536;
-/// The capture was taken at the host whose turnaround is less than this share of the sum of both.
-const NEAR_SHARE: f64 = 0.1;
-/// The longest RTT of any path (a heuristic: over two geostationary satellites it is 1.1 s).
-pub const LONGEST_PATH_NS: i64 = 1_500_000_000;
 /// Minimum number of ACKs for a valid rate of drained queues (a heuristic).
 const LEAST_RATE_SAMPLES: i64 = 10;
 
@@ -86,6 +82,8 @@ pub struct DirectionFacts {
     pub receiver_departed: bool,
     pub receiver_data_segments: i64,
     pub receiver_finished: bool,
+    /// The receiver's ACKs follow a heartbeat.
+    pub receiver_beats: bool,
     pub beginning_seen: bool,
     pub pushes: bool,
     pub finished: bool,
@@ -160,47 +158,9 @@ pub struct Drained {
     pub ns: i64,
 }
 
-/// Turnaround: the shortest time from the capture point to host `side` and back (`docs/how-it-decides.md`, 2.1); `None`
-/// without proof. If that host never had to answer anything, only the timestamps echoed in its own data remain, which
-/// include the delay of its application. Then the turnaround is 0 if no router lies on its side and one lies on the
-/// other. A single answer that took longer than any path shows nothing.
-fn turnaround_ns(row: &ConnectionRow, side: usize) -> Option<i64> {
-    let other = 1 - side;
-    let reaction = row.behaviours.get(side)?.reaction.min_ns.get();
-    let rtt = &row.counts.get(other)?.rtt;
-    let tick_ns = row.tick_ns.unwrap_or(0);
-    let answered = [reaction, rtt.min_ns()].into_iter().flatten().min().filter(|ns| *ns >= tick_ns);
-    let too_late_alone = rtt.samples == 1 && answered.is_some_and(|ns| ns > LONGEST_PATH_NS);
-    if is_unasked(row, side) && is_on_the_link(row, side) {
-        return Some(0);
-    }
-    answered.filter(|_| !too_late_alone)
-}
-
-/// Whether the capture contains nothing that host `side` had to answer, and the hosts are different.
-fn is_unasked(row: &ConnectionRow, side: usize) -> bool {
-    let unanswered = row.counts.get(1 - side).is_none_or(|counts| counts.rtt.min_ns().is_none());
-    unanswered && !is_loopback(row)
-}
-
-/// Whether routers lie between the capture point and the other host only, by the TTLs.
-fn is_on_the_link(row: &ConnectionRow, side: usize) -> bool {
-    let ttl = |side: usize| row.behaviours.get(side).map(|behaviour| behaviour.ttl).filter(|ttl| *ttl > 0);
-    ttl(side)
-        .zip(ttl(1 - side))
-        .is_some_and(|(own, other)| INITIAL_TTLS.contains(&own) && !INITIAL_TTLS.contains(&other))
-}
-
-/// Whether both ends are the same host, where each packet is captured at the instant at which it both leaves and
-/// arrives. A loopback address never leaves its host (RFC 1122, 3.2.1.3).
-fn is_loopback(row: &ConnectionRow) -> bool {
-    row.client.0 == row.server.0 || row.client.0.is_loopback()
-}
-
-/// Whether the capture was taken at one host, given its turnaround and that of the other. True also if the distances
-/// are too short to tell.
-fn is_near(to_it_ns: i64, to_other_ns: i64) -> bool {
-    to_it_ns < NO_DISTANCE_NS || (to_it_ns as f64) < NEAR_SHARE * (to_it_ns + to_other_ns) as f64
+/// The turnaround of host `side`, if the capture's clock does not hide it.
+fn shown_turnaround_ns(row: &ConnectionRow, side: usize) -> Option<i64> {
+    turnaround_ns(row, side, row.tick_ns.unwrap_or(0))
 }
 
 /// A share of the RTT, but at least `least_ns`.
@@ -223,8 +183,7 @@ impl DirectionFacts {
         let (counts, other_counts) = (row.counts.get(side)?, row.counts.get(other)?);
         let (totals, other_totals) = (row.waits.get(side)?, row.waits.get(other)?);
         let behaviour = row.behaviours.get(side)?;
-        let rates = row.rates.get(side)?.as_deref();
-        let (bound, other_bound) = (turnaround_ns(row, side), turnaround_ns(row, other));
+        let (bound, other_bound) = (shown_turnaround_ns(row, side), shown_turnaround_ns(row, other));
         let (to_sender_ns, to_receiver_ns) = (bound.unwrap_or(0), other_bound.unwrap_or(0));
         let (close, at_receiver) = (is_near(to_sender_ns, to_receiver_ns), is_near(to_receiver_ns, to_sender_ns));
         let beginning_seen = figures.syn_segments.max(others.syn_segments) > 0;
@@ -248,7 +207,7 @@ impl DirectionFacts {
         let max_window_bytes = others.window_scale.and(other_counts.max_window_bytes).map(i64::from);
         let max_in_flight_bytes = figures.max_in_flight_bytes.get();
         let tick_ns = totals.tick_ns.get();
-        let drained = rates.map(crate::accounts::Rates::drained);
+        let drained = row.rates.get(side)?.as_deref().map(crate::accounts::Rates::drained);
         let nagle = behaviour.sending.nagle.as_deref().copied().unwrap_or_default();
         let sure_holds =
             i64::from(nagle.holds.count) + i64::from(nagle.holds_over_full.count) - i64::from(nagle.holds_ambiguous);
@@ -270,6 +229,7 @@ impl DirectionFacts {
             receiver_departed: other_totals.first.is_some(),
             receiver_data_segments: others.data_segments as i64,
             receiver_finished: others.fin_segments > 0,
+            receiver_beats: Acknowledging::by_host(row, other).beats(),
             beginning_seen,
             pushes: counts.pushed_segments > 0,
             finished: figures.fin_segments > 0,

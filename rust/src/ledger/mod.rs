@@ -25,6 +25,7 @@
 //! - [`waits::live`], [`waits::log`], `spool`: records of open connections, in memory or in a temporary file
 //! - `judging`, [`summary`], `threads`: judge the waits of ended connections, in shares, on several threads
 //! - [`rows`]: what is reported of a connection: sums, [`kinds`], the [`longest`] waits, and [`locks`]
+//! - [`timers`]: the timer that ended a stall
 //! - [`costs`]: which connections lose enough time to keep these details
 
 pub mod cause;
@@ -46,6 +47,7 @@ pub mod rows;
 pub mod summary;
 mod threads;
 mod timeline;
+pub mod timers;
 mod verdict;
 pub mod waits;
 

@@ -18,6 +18,8 @@ pub struct Bounds {
     pub rtt_ns: i64,
     /// Shortest RTT of a segment of this direction; 0 if unknown.
     pub rtt_min_ns: i64,
+    /// The receiver's ACKs follow a heartbeat.
+    pub receiver_beats: bool,
 }
 
 impl Bounds {
@@ -25,7 +27,7 @@ impl Bounds {
     #[must_use]
     pub fn of(direction: &DirectionFacts) -> Self {
         let (threshold_ns, rtt_min_ns) = (Evidence::stall_ns(direction), direction.rtt_min_ns.unwrap_or(0));
-        Self { threshold_ns, rtt_ns: direction.rtt_ns, rtt_min_ns }
+        Self { threshold_ns, rtt_ns: direction.rtt_ns, rtt_min_ns, receiver_beats: direction.receiver_beats }
     }
 }
 

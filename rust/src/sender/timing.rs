@@ -7,7 +7,7 @@ const NEAR_SENDER_PART: i64 = 10;
 /// decides instead.
 pub(crate) const NO_DISTANCE_NS: i64 = 50_000;
 /// The corresponding bound if the handshake was not captured. Then only the applications' response times are
-/// known, not those of the TCP stacks (`HOST_NS` of `tcptrace_lab/connections/vantage.py`).
+/// known, not those of the TCP stacks (`HOST_NS` of `hosts/vantage.rs`).
 const NO_DISTANCE_OF_PROGRAMS_NS: i64 = 500_000;
 /// The round trip to the sender is reduced by 1/32, because the shortest one observed may not be the shortest
 /// possible.

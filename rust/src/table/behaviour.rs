@@ -36,11 +36,8 @@ fn sending(rows: &[DirectionRow<'_>]) -> Named {
         ("small_in_flight", times(|row| row.nagle().small_in_flight)),
         ("small_in_flight_frame", first(|row| row.nagle().small_in_flight)),
         ("small_over_full", times(|row| row.nagle().small_over_full)),
-        ("small_over_full_frame", first(|row| row.nagle().small_over_full)),
         ("nagle_holds", times(|row| row.nagle().holds)),
-        ("nagle_holds_frame", first(|row| row.nagle().holds)),
         ("nagle_holds_over_full", times(|row| row.nagle().holds_over_full)),
-        ("nagle_holds_over_full_frame", first(|row| row.nagle().holds_over_full)),
         ("nagle_holds_ambiguous", count(|row| row.nagle().holds_ambiguous.into())),
         ("nagle_releases", count(|row| row.nagle().releases.into())),
     ]
@@ -50,10 +47,6 @@ fn acking(rows: &[DirectionRow<'_>]) -> Named {
     let count = |value: fn(&Acking) -> u64| numbers::<Int64Type, _>(rows, |row| row.acking().map_or(0, value) as i64);
     let amount = |value: fn(&Acking) -> Option<i64>| maybe::<Int64Type, _>(rows, |row| row.acking().and_then(value));
     let by_segments = |row: &DirectionRow<'_>| row.acking().map(|acking| acking.by_segments.map(i64::from).to_vec());
-    let delays = |row: &DirectionRow<'_>| {
-        let delays = row.acking().and_then(Acking::delays);
-        delays.map(|counts| counts.iter().copied().map(i64::from).collect())
-    };
     vec![
         ("acks_by_segments", lists(rows, by_segments)),
         ("stretch_acks", count(|acking| acking.stretch_acks.into())),
@@ -61,16 +54,13 @@ fn acking(rows: &[DirectionRow<'_>]) -> Named {
         ("ack_lag_min_ns", amount(|acking| acking.lag.min_ns())),
         ("ack_lag_mean_ns", amount(|acking| acking.lag.mean_ns())),
         ("ack_lag_max_ns", amount(|acking| acking.lag.max_ns())),
-        ("prompt_acks", count(|acking| acking.prompt_acks.into())),
         ("prompt_ack_min_bytes", amount(|acking| (acking.prompt_acks > 0).then_some(acking.prompt_min_bytes.into()))),
         ("prompt_small_pairs", count(|acking| acking.prompt_small_pairs.into())),
         ("delayed_acks", count(|acking| acking.delayed_acks.into())),
-        ("delayed_acks_of_several", count(|acking| acking.delayed_several.into())),
         (
             "delayed_ack_max_bytes",
             amount(|acking| (acking.delayed_acks > 0).then_some(acking.delayed_max_bytes.into())),
         ),
-        ("ack_delays", lists(rows, delays)),
         ("heartbeat_concentration", maybe::<Float64Type, _>(rows, |row| row.acking().and_then(Acking::concentration))),
     ]
 }

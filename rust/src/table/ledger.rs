@@ -14,6 +14,7 @@ use crate::ledger::kinds::Kind;
 use crate::ledger::locks::Lock;
 use crate::ledger::longest::{KeptWait, Proof};
 use crate::ledger::rows::{AccountRow, Bounds, DirectionDetails, LedgerRow, NoteRow};
+use crate::ledger::timers::{Ended, StallTimer};
 use crate::ledger::{Cause, Interval};
 use crate::nullable::Nullable;
 
@@ -64,10 +65,23 @@ impl From<&Of<'_, KeptWait>> for IntervalRow {
     }
 }
 
+impl IntervalRow {
+    fn ack_late_ns(&self) -> Option<i64> {
+        let lag_ns = self.proof?.ack_lag_ns.get()?;
+        Some(lag_ns.saturating_sub(self.bounds.rtt_min_ns).max(0))
+    }
+
+    fn timer(&self) -> Option<StallTimer> {
+        let (cause, kind) = (self.interval.cause, self.proof?.kind);
+        let receiver_beats = self.bounds.receiver_beats;
+        Ended { cause, kind, ack_late_ns: self.ack_late_ns(), receiver_beats }.by()
+    }
+}
+
 type MakeColumn = fn(&[IntervalRow]) -> ArrayRef;
 
 /// The columns of an interval: those of the ledger, and what the wait that contains it shows (`schema.WAITS`).
-const WAIT_COLUMNS: [(&str, MakeColumn); 23] = [
+const WAIT_COLUMNS: [(&str, MakeColumn); 24] = [
     ("conn", |rows| numbers::<UInt32Type, _>(rows, |row| row.conn)),
     ("from_client", |rows| flags(rows, |row| row.from_client)),
     ("start_ns", |rows| numbers::<Int64Type, _>(rows, |row| row.interval.start_ns)),
@@ -79,13 +93,10 @@ const WAIT_COLUMNS: [(&str, MakeColumn); 23] = [
     ("kind", |rows| maybe::<UInt8Type, _>(rows, |row| row.proof.map(|proof| proof.kind as u8))),
     ("threshold_ns", |rows| numbers::<Int64Type, _>(rows, |row| row.bounds.threshold_ns)),
     ("base_rtt_ns", |rows| numbers::<Int64Type, _>(rows, |row| row.bounds.rtt_ns)),
+    ("timer", |rows| maybe::<UInt8Type, _>(rows, |row| row.timer().map(|timer| timer as u8))),
     ("ack_frame", |rows| proved(rows, |proof| proof.ack_frame)),
     ("ack_lag_ns", |rows| proved(rows, |proof| proof.ack_lag_ns)),
-    ("ack_late_ns", |rows| {
-        let late_ns =
-            |row: &IntervalRow| row.proof?.ack_lag_ns.get().map(|lag_ns| lag_ns.saturating_sub(row.bounds.rtt_min_ns));
-        maybe::<Int64Type, _>(rows, |row| late_ns(row).map(|late_ns| late_ns.max(0)))
-    }),
+    ("ack_late_ns", |rows| maybe::<Int64Type, _>(rows, IntervalRow::ack_late_ns)),
     ("flight_before_bytes", |rows| proved(rows, |proof| proof.flight_before_bytes)),
     ("flight_after_bytes", |rows| proved(rows, |proof| proof.flight_after_bytes)),
     ("usable_window_before_bytes", |rows| proved(rows, |proof| proof.usable_window_before_bytes)),

@@ -1,4 +1,4 @@
-//! The columns of the connections table about the rates of each sender and receiver.
+//! The columns of the connections table about drained queues, slow readers and messages that a buffer cut.
 
 use arrow_array::ArrayRef;
 use arrow_array::types::Int64Type;
@@ -12,19 +12,11 @@ use crate::flows::ConnectionRow;
 pub(super) fn columns(prefix: &str, at: usize, rows: &[ConnectionRow], columns: &mut Vec<Column>) {
     let rows: Vec<Option<&Rates>> = rows.iter().filter_map(|row| Some(row.rates.get(at)?.as_deref())).collect();
     let amount = |value: fn(&Rates) -> i64| rare::<Int64Type, _>(&rows, |row| row.map(value));
-    let named: [(&str, ArrayRef); 17] = [
-        ("burst_bytes", amount(|rates| rates.burst.bytes)),
-        ("burst_ns", amount(|rates| rates.burst.ns)),
-        ("burst_departures", amount(|rates| rates.burst.samples.into())),
-        ("paused_bytes", amount(|rates| rates.paused.bytes)),
-        ("paused_ns", amount(|rates| rates.paused.ns)),
-        ("paused_departures", amount(|rates| rates.paused.samples.into())),
+    let named: [(&str, ArrayRef); 9] = [
         ("drained_bytes", amount(|rates| rates.drained().bytes)),
         ("drained_ns", amount(|rates| rates.drained().ns)),
         ("drained_acks", amount(|rates| rates.drained().samples.into())),
-        ("read_bytes", amount(|rates| rates.read().bytes)),
         ("read_ns", amount(|rates| rates.read().ns)),
-        ("read_windows", amount(|rates| rates.read().samples.into())),
         ("cut_messages", amount(|rates| rates.cuts.messages.into())),
         ("cut_pieces", amount(|rates| rates.cuts.segments.into())),
         ("cut_waited_ns", amount(|rates| rates.cuts.waited_ns)),

@@ -31,7 +31,7 @@ def tables(analysis: Analysis, paths: Sequence[str]) -> dict[str, Iterator[pl.Da
     return {
         "connections": _batches(analysis.connections),
         "ledger_totals": _totals(analysis),
-        "stalls": _batches(stalls.stalls(analysis.ledger, analysis.connections)),
+        "stalls": _batches(stalls.stalls(analysis.ledger)),
         "messages": _batches(messages.messages(analysis.segments, analysis.notes, count)),
         "findings": iter([_findings(analysis.findings)]),
         "problems": iter([_problems(analysis, paths)]),

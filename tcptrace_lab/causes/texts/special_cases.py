@@ -26,7 +26,7 @@ COLUMNS = (
             "rst_segments",
             "retransmitted_segments",
             "spurious_retransmissions",
-            "read_windows",
+            "read_samples",
             "read_ns",
         )
     ),
@@ -59,7 +59,7 @@ def of(row: Mapping[str, Any], side: str) -> frozenset[Case]:
 def _reads_slowly(row: Mapping[str, Any], side: str) -> bool:
     """Whether data from `side` stays unread for a significant time. An application that is woken by data empties its buffer at once."""
     unread_ns, life_ns = row[f"{side}_read_ns"] or 0, (row["last_ts_ns"] or 0) - (row["first_ts_ns"] or 0)
-    return (row[f"{side}_read_windows"] or 0) >= rates.LEAST_SAMPLES and unread_ns >= WORTH_SHARE * life_ns
+    return (row[f"{side}_read_samples"] or 0) >= rates.LEAST_SAMPLES and unread_ns >= WORTH_SHARE * life_ns
 
 
 def _of_handshake(row: Mapping[str, Any]) -> dict[Case, bool]:

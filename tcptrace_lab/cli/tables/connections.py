@@ -67,7 +67,7 @@ def show(analysis: Analysis) -> None:
         stderr.print(Text(refused))
     if total:
         largest_rows = rows.head(BEHAVIOUR_CONNECTIONS)
-        for words in behaviour_notes(largest_rows, analysis.capture["quality"]["resolution_ns"]) + rate_notes(largest_rows):
+        for words in behaviour_notes(largest_rows) + rate_notes(largest_rows):
             stderr.print(Text(words))
     for words in line_notes(analysis.connections.head(LINE_ROWS).collect()):
         stderr.print(Text(words))
@@ -141,10 +141,9 @@ def _headline_of_kept(analysis: Analysis, kept: int) -> str:
     )
 
 
-def behaviour_notes(rows: pl.DataFrame, resolution_ns: int) -> list[str]:
+def behaviour_notes(rows: pl.DataFrame) -> list[str]:
     """`connection 3: captured at the client (proved); server: …`: one line on the endpoints of each connection."""
-    judged = behaviour.of_rows(rows, resolution_ns)
-    return [f"connection {row['conn']}: {' · '.join(behaviour.words(row))}" for row in judged.iter_rows(named=True)]
+    return [f"connection {row['conn']}: {' · '.join(behaviour.words(row))}" for row in rows.iter_rows(named=True)]
 
 
 def rate_notes(rows: pl.DataFrame) -> list[str]:

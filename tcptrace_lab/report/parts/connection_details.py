@@ -54,7 +54,6 @@ def connections(
         row["conn"]: row for row in time.accounts.filter(pl.col("conn").is_in(chosen["conn"].to_list())).collect().iter_rows(named=True)
     }
     requests = selection.requests(chosen, room)
-    chosen = behaviour.of_rows(chosen, resolution_ns)
     found = series.read(analysis, requests, windows)
     by_conn = {request.conn: request for request in requests}
     fast = _rates(chosen, analysis.rates)

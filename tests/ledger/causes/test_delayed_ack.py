@@ -9,7 +9,7 @@ import pytest
 from tcptrace_lab import verdict
 from tcptrace_lab.analysis import analyze
 from tcptrace_lab.causes.texts import immediate_ack
-from tcptrace_lab.connections.fingerprint import SIGNATURES
+from tcptrace_lab.schema.categories import STACKS
 from tests.support import packets
 from tests.support.ledgers import advised, judged
 
@@ -105,5 +105,5 @@ def test_a_lock_tells_the_receivers_switch_and_the_verdict_names_none(tmp_path: 
 
 
 def test_every_family_that_a_syn_tells_has_a_switch_of_its_own_words() -> None:
-    assert set(SIGNATURES.values()) == set(immediate_ack.SWITCHES)
+    assert set(STACKS) == set(immediate_ack.SWITCHES)
     assert set(immediate_ack.NAMED) <= set(immediate_ack.SWITCHES)

@@ -77,7 +77,7 @@ def test_a_window_that_was_full_over_a_hole_holds_what_its_repair_lets_go(tmp_pa
 def test_the_wait_for_the_ack_of_a_resend_is_no_timers(tmp_path: Path) -> None:
     """That ACK comes 50 ms behind the resend: a stall, too, but one that no timer of the sender ended."""
     found = judged_text(tmp_path, repaired_by_the_timer(acked_s=1.11))
-    told = stalls.stalls(found.ledger, found.connections).filter(from_client=True, cause="timeout").collect()
+    told = stalls.stalls(found.ledger).filter(from_client=True, cause="timeout").collect()
     assert dict(told.select("frame_after", "timer").iter_rows()) == {7: "retransmission", 9: None}
 
 

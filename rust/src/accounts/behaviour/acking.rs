@@ -41,7 +41,7 @@ pub struct Acking {
     pub lag: RttFigures,
     /// Sums of the cosines and sines of the times of delayed ACKs, as phases of the 200 ms timer.
     pub heartbeat: (f64, f64),
-    delays: Option<Box<[u16]>>,
+    pub(crate) delays: Option<Box<[u16]>>,
 }
 
 impl Acking {

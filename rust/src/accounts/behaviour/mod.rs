@@ -2,8 +2,8 @@
 //! capture point is), how they acknowledge, whether Nagle's algorithm delays small segments, what their SYN
 //! offers.
 //!
-//! The accumulators have a fixed size and take one call per segment. `tcptrace_lab/connections/vantage.py`, `tcptrace_lab/connections/ack_policy.py` and `tcptrace_lab/connections/capture_quality.py`
-//! draw the conclusions.
+//! The accumulators have a fixed size and take one call per segment. [`crate::hosts`]
+//! draws the conclusions.
 
 mod acking;
 mod event;

@@ -2,8 +2,7 @@
 
 use crate::nullable::Nullable;
 
-/// Initial TTLs of TCP stacks (`INITIAL_TTLS` of `tcptrace_lab/connections/fingerprint.py`). A packet with one of them has passed no
-/// router.
+/// Initial TTLs of common stacks. A packet with one of them has passed no router.
 pub(crate) const INITIAL_TTLS: [u8; 3] = [64, 128, 255];
 
 /// Observations that show how fast a host answers.

@@ -3,7 +3,7 @@
 //!
 //! Abrams and Chen ("A New View on What Limits TCP/IP Throughput in Local Area Networks", 1991) call these
 //! rates λ and μ and measure them on hosts that do nothing else. A capture shows them only in stretches. This
-//! module sums these stretches as bytes and time; `tcptrace_lab/connections/rates.py` draws the conclusions.
+//! module sums these stretches as bytes and time; [`crate::hosts`] draws the conclusions.
 
 mod cuts;
 mod drain;
@@ -42,8 +42,6 @@ const ROOM_PARTS: (i64, i64) = (9, 10);
 pub struct Rates {
     /// Segments that left without being limited, and the time since the departure before each.
     pub burst: Passed,
-    /// Segments that left after a pause of the application, and the time since the departure before each.
-    pub paused: Passed,
     drain: Drain,
     reading: Reading,
     pub cuts: Cuts,
@@ -60,8 +58,9 @@ impl Rates {
         self.cuts.departs(left);
         let Some(wait_ns) = left.held.wait_ns.get().filter(|_| was_free(left)) else { return };
         let pause_ns = PAUSE_NS.max(left.held.rtt_sample_ns.get().unwrap_or(0).saturating_mul(2));
-        let sums = if wait_ns <= pause_ns { &mut self.burst } else { &mut self.paused };
-        sums.add(left.payload_bytes, wait_ns);
+        if wait_ns <= pause_ns {
+            self.burst.add(left.payload_bytes, wait_ns);
+        }
     }
 
     /// Takes an ACK of the receiver for new bytes.
@@ -174,7 +173,7 @@ mod tests {
         let full = Wait { usable_window_before_bytes: Some(999).into(), ..free };
         let answered = Wait { peer_first_ns: Some(500).into(), ..free };
         assert_eq!(rates(&full, 0).burst.samples + rates(&answered, 0).burst.samples, 0);
-        let paused = rates(&after(40_000_001, None), 0);
-        assert_eq!((paused.burst.samples, paused.paused.samples), (0, 1));
+        assert_eq!(rates(&after(40_000_000, None), 0).burst.samples, 1);
+        assert_eq!(rates(&after(40_000_001, None), 0).burst.samples, 0);
     }
 }

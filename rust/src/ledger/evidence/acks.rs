@@ -1,7 +1,7 @@
 //! What was in flight, which ACKs the sender received, and how late they were.
 
-use super::super::direction::LONGEST_PATH_NS;
 use super::{DELAYED_ACK_NS, Evidence, LATEST_ACK_NS, LEAST_RTO_NS, are, is};
+use crate::hosts::LONGEST_PATH_NS;
 
 impl Evidence<'_> {
     /// Bytes were in flight when the wait began. If the capture began within the connection and no ACK had come yet, at

@@ -1,0 +1,325 @@
+//! How a host acknowledges: what triggers an ACK, and after what time its timer does.
+
+use crate::accounts::Acking;
+use crate::flows::ConnectionRow;
+
+/// Width of the classes of ACK delays.
+const DELAY_CLASS_MS: i64 = 2;
+/// Least number of ACKs to judge how many segments each covers (a heuristic).
+const LEAST_ACKS: i64 = 5;
+/// Least number of delayed ACKs to name a timer (`docs/how-it-decides.md`, 2.4).
+const LEAST_DELAYED: i64 = 3;
+/// Largest spread of the delays of a fixed timer: its ticks (Linux 4 or 10 ms) and the path's jitter (a heuristic).
+const FIXED_SPREAD_MS: i64 = 20;
+/// Period of the timer of BSD and its descendants (`tcp_fasttimo`): delays are between 0 and this, and end at one phase
+/// of it.
+const HEARTBEAT_MS: i64 = 200;
+/// A heartbeat is assumed if chance would concentrate the delayed ACKs this much at one phase less often than this
+/// (Rayleigh's test).
+const HEARTBEAT_CHANCE: f64 = 0.001;
+/// Share of ACKs that cover one segment, from which the host is taken to acknowledge every segment. Below it, they are
+/// the first ACKs of a connection, which some stacks send at once (Linux: 16), those that the application causes, and
+/// those of tails (a heuristic).
+const EARLY: f64 = 0.8;
+/// Share of ACKs that shows the rule (a heuristic).
+const MOST: f64 = 0.5;
+/// Quantiles of the delays that show a timer, and their range.
+const SHARES: [f64; 3] = [0.1, 0.5, 0.9];
+
+/// The time of a timer and the range of the delay that shows it (from, below), in ms: the bands of
+/// `docs/how-it-decides.md`, 2.5. The median distinguishes delays of 40 and 50 ms.
+const TIMERS: [(i64, i64, i64); 4] = [(40, 35, 50), (50, 50, 60), (100, 95, 115), (200, 190, 215)];
+/// For the timer of 200 ms, the 10th percentile of the delays is at most this. It excludes lwIP: its heartbeat of 250 ms
+/// (`TCP_TMR_INTERVAL`) ends all delays at 210 ms if a dialogue of 40 ms keeps step with it; those of a fixed timer
+/// vary.
+const SOONEST_TO_MS: i64 = 206;
+const TIMER_LIKE_LWIP_MS: i64 = 200;
+
+/// The delayed-ACK timer of known stacks that a delay in ms shows.
+pub(crate) fn fixed_timer_ms(delay_ms: i64) -> Option<i64> {
+    let shows = |(_, from_ms, below_ms): &&(i64, i64, i64)| (*from_ms..*below_ms).contains(&delay_ms);
+    TIMERS.iter().find(shows).map(|(timer_ms, ..)| *timer_ms)
+}
+
+/// What triggers an ACK, in the order of `ACK_POLICIES` in `tcptrace_lab/schema/`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum AckPolicy {
+    /// Every segment.
+    PerSegment,
+    /// Every second segment of any size.
+    PerTwoSegments,
+    /// Two full segments' worth of data.
+    PerTwoMss,
+    /// Every second full segment, by count or by bytes.
+    PerTwo,
+    /// 35% of the receive buffer.
+    Buffer35,
+    /// Half of the receive buffer.
+    Buffer50,
+    /// More than two segments at a time.
+    Stretch,
+    /// The timer alone.
+    Timer,
+    /// Not known.
+    Unknown,
+}
+
+/// The kind of a delayed-ACK timer, in the order of `ACK_TIMER_KINDS` in `tcptrace_lab/schema/`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum TimerKind {
+    /// It starts with the segment.
+    Fixed,
+    /// It beats at one phase, whenever the segment came.
+    Heartbeat,
+}
+
+/// A delayed-ACK timer: its time in ms, and its kind.
+pub type AckTimer = (i64, TimerKind);
+
+/// How a host acknowledges.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Acknowledging {
+    /// What triggers an ACK.
+    pub policy: AckPolicy,
+    /// The number of ACKs that show it.
+    pub samples: i64,
+    /// Its timer.
+    pub timer: Option<AckTimer>,
+    /// The range of the middle 80% of its delayed ACKs.
+    pub delays_ms: Option<(i64, i64)>,
+}
+
+/// What the delays of a host's ACKs show.
+struct Delays {
+    /// The quantiles [`SHARES`]: where the middle 80% begin, the median, and where they end.
+    quantiles_ms: [i64; 3],
+    longest_ms: i64,
+}
+
+impl Delays {
+    /// From the counts of ACKs by classes of their delay.
+    fn of(classes: &[u16]) -> Self {
+        let total: u64 = classes.iter().copied().map(u64::from).sum();
+        let place = |share: f64| {
+            let counted = classes.iter().scan(0_u64, |sum, count| {
+                *sum += u64::from(*count);
+                Some(*sum)
+            });
+            counted.take_while(|sum| (*sum as f64) < total as f64 * share).count() as i64 * DELAY_CLASS_MS
+        };
+        let [from_ms, median_ms, high_ms] = SHARES.map(place);
+        let longest_ms = (classes.len() as i64 - 1) * DELAY_CLASS_MS;
+        Self { quantiles_ms: [from_ms, median_ms, high_ms + DELAY_CLASS_MS], longest_ms }
+    }
+
+    /// The fixed timer whose band contains the delays.
+    fn fixed(&self, delayed: i64) -> Option<i64> {
+        let [from_ms, median_ms, to_ms] = self.quantiles_ms;
+        let narrow = delayed >= LEAST_DELAYED && to_ms - from_ms <= FIXED_SPREAD_MS;
+        let soonest_to_ms = |timer_ms| if timer_ms == TIMER_LIKE_LWIP_MS { SOONEST_TO_MS } else { i64::MAX };
+        fixed_timer_ms(median_ms).filter(|timer_ms| narrow && from_ms <= soonest_to_ms(*timer_ms))
+    }
+
+    /// Whether the delays follow a heartbeat.
+    fn beats(&self, acking: &Acking) -> bool {
+        let rayleigh = acking.concentration().map(|mean| f64::from(acking.delayed_acks) * mean.powi(2));
+        let [from_ms, _, to_ms] = self.quantiles_ms;
+        to_ms - from_ms > FIXED_SPREAD_MS
+            && self.longest_ms <= HEARTBEAT_MS
+            && rayleigh.is_some_and(|rayleigh| rayleigh > -HEARTBEAT_CHANCE.ln())
+    }
+}
+
+impl Acknowledging {
+    /// How host `side` (0 client, 1 server) acknowledges.
+    #[must_use]
+    pub fn by_host(row: &ConnectionRow, side: usize) -> Self {
+        let found = || {
+            let acking = row.behaviours.get(side)?.acking.as_deref();
+            let buffer_bytes = row.directions.get(side)?.window_scale.and(row.counts.get(side)?.max_window_bytes);
+            Some(Self::of(acking, row.full_segment_bytes.map(i64::from), buffer_bytes.map(i64::from)))
+        };
+        found().unwrap_or(Self::NOT)
+    }
+
+    /// Whether its ACKs follow a heartbeat.
+    #[must_use]
+    pub fn beats(&self) -> bool {
+        self.timer.is_some_and(|(_, kind)| kind == TimerKind::Heartbeat)
+    }
+
+    /// How a host acknowledges that never acknowledged data.
+    const NOT: Self = Self { policy: AckPolicy::Unknown, samples: 0, timer: None, delays_ms: None };
+
+    /// `mss_bytes` is the payload of a full segment, `buffer_bytes` the largest window that the host advertised.
+    fn of(acking: Option<&Acking>, mss_bytes: Option<i64>, buffer_bytes: Option<i64>) -> Self {
+        let Some(acking) = acking else { return Self::NOT };
+        let delays = acking.delays().map(Delays::of);
+        let timer = delays.as_ref().and_then(|delays| {
+            let beats = delays.beats(acking).then_some((HEARTBEAT_MS, TimerKind::Heartbeat));
+            beats.or_else(|| delays.fixed(acking.delayed_acks.into()).map(|ms| (ms, TimerKind::Fixed)))
+        });
+        let delayed = i64::from(acking.delayed_acks);
+        let prompt = acking.by_segments.iter().copied().map(i64::from).sum::<i64>() - delayed;
+        let policy = by_bytes(acking, mss_bytes, buffer_bytes).unwrap_or_else(|| by_count(acking, prompt, timer));
+        let delays_ms = delays.map(|Delays { quantiles_ms: [from_ms, _, to_ms], .. }| (from_ms, to_ms));
+        Self { policy, samples: prompt + delayed, timer, delays_ms }
+    }
+}
+
+/// The rule by bytes that explains which amounts were acknowledged at once and which were delayed; `None` unless
+/// exactly one does, other than a full segment.
+fn by_bytes(acking: &Acking, mss_bytes: Option<i64>, buffer_bytes: Option<i64>) -> Option<AckPolicy> {
+    let (prompt, delayed) = (i64::from(acking.prompt_acks), i64::from(acking.delayed_acks));
+    let waited = (delayed > 0).then_some(i64::from(acking.delayed_max_bytes))?;
+    let went = (prompt > 0).then_some(i64::from(acking.prompt_min_bytes))?;
+    let fits = |bytes: Option<i64>| bytes.is_some_and(|bytes| waited < bytes && bytes <= went);
+    let both = prompt >= LEAST_DELAYED && delayed >= LEAST_DELAYED;
+    let rules = [
+        (AckPolicy::PerTwoMss, mss_bytes.map(|mss| 2 * mss)),
+        (AckPolicy::Buffer35, buffer_bytes.map(|buffer| (buffer * 35 + 99) / 100)),
+        (AckPolicy::Buffer50, buffer_bytes.map(|buffer| buffer / 2)),
+    ];
+    let mut fitting = rules.into_iter().filter(|(_, bytes)| both && fits(*bytes)).map(|(policy, _)| policy);
+    let found = fitting.next()?;
+    (fitting.next().is_none() && !fits(mss_bytes)).then_some(found)
+}
+
+/// The rule by the number of segments that each ACK covers. `prompt` is the number of ACKs that were not delayed.
+///
+/// Delayed ACKs of several segments count as covering two or more: this may understate [`AckPolicy::PerTwo`], but never
+/// overstates it.
+fn by_count(acking: &Acking, prompt: i64, timer: Option<AckTimer>) -> AckPolicy {
+    let (delayed, several) = (i64::from(acking.delayed_acks), i64::from(acking.delayed_several));
+    let [of_one, of_two, ..] = acking.by_segments.map(i64::from);
+    let (one, two) = (of_one - (delayed - several), of_two);
+    let more = prompt - one - two;
+    let pairs = i64::from(acking.prompt_small_pairs);
+    let at_least = |count: i64, share: f64, of: i64| count as f64 >= share * of as f64;
+    let enough = prompt >= LEAST_ACKS;
+    let more_most = more as f64 > MOST * prompt as f64;
+    if enough && pairs >= LEAST_DELAYED && at_least(pairs, MOST, two) && !at_least(more, MOST, prompt) {
+        AckPolicy::PerTwoSegments
+    } else if enough && at_least(one, EARLY, prompt + delayed) {
+        AckPolicy::PerSegment
+    } else if enough && at_least(two, MOST, prompt) {
+        if several >= LEAST_DELAYED { AckPolicy::PerTwoMss } else { AckPolicy::PerTwo }
+    } else if enough && more_most {
+        AckPolicy::Stretch
+    } else if timer.is_some() && delayed > prompt {
+        AckPolicy::Timer
+    } else {
+        AckPolicy::Unknown
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AckPolicy, Acking, Acknowledging, Delays, TimerKind};
+
+    /// Delay in ms and count.
+    type Counts<'a> = &'a [(usize, u16)];
+
+    /// Counts by classes of 2 ms.
+    fn classes(delays: Counts<'_>) -> Vec<u16> {
+        let last = delays.iter().map(|(ms, _)| ms / 2).max().unwrap();
+        let mut counts = vec![0; last + 1];
+        for (ms, count) in delays {
+            counts[ms / 2] += count;
+        }
+        counts
+    }
+
+    #[test]
+    fn a_fixed_timer_is_known_by_the_median_and_a_narrow_range() {
+        let table: [(Counts<'_>, Option<i64>); 9] = [
+            (&[(40, 10)], Some(40)),
+            (&[(34, 10)], None),
+            (&[(36, 10)], Some(40)),
+            (&[(48, 10)], Some(40)),
+            (&[(50, 10)], Some(50)),
+            (&[(60, 10)], None),
+            (&[(200, 10)], Some(200)),
+            // All at 210 ms: a heartbeat of 250 ms in step with a dialogue, not a timer of 200 ms.
+            (&[(210, 10)], None),
+            // The middle 80% are 30 ms apart.
+            (&[(40, 10), (70, 5)], None),
+        ];
+        for (delays, expected) in table {
+            assert_eq!(Delays::of(&classes(delays)).fixed(10), expected, "{delays:?}");
+        }
+        assert_eq!(Delays::of(&classes(&[(40, 2)])).fixed(2), None, "two show no timer");
+    }
+
+    #[test]
+    fn quantiles_are_the_classes_that_reach_their_share() {
+        let delays = Delays::of(&classes(&[(4, 1), (10, 8), (30, 1)]));
+        assert_eq!((delays.quantiles_ms, delays.longest_ms), ([4, 10, 12], 30));
+    }
+
+    fn acking(by_segments: [u32; 6]) -> Acking {
+        Acking { by_segments, ..Acking::default() }
+    }
+
+    fn policy(acking: &Acking) -> AckPolicy {
+        Acknowledging::of(Some(acking), Some(1_000), Some(16_000)).policy
+    }
+
+    #[test]
+    fn the_segments_per_ack_show_the_rule() {
+        let table = [
+            ([4, 0, 0, 0, 0, 0], AckPolicy::Unknown),
+            ([5, 0, 0, 0, 0, 0], AckPolicy::PerSegment),
+            ([8, 2, 0, 0, 0, 0], AckPolicy::PerSegment),
+            ([7, 3, 0, 0, 0, 0], AckPolicy::Unknown),
+            ([5, 5, 0, 0, 0, 0], AckPolicy::PerTwo),
+            ([2, 2, 3, 2, 0, 0], AckPolicy::Stretch),
+        ];
+        for (by_segments, expected) in table {
+            assert_eq!(policy(&acking(by_segments)), expected, "{by_segments:?}");
+        }
+        let pairs = Acking { prompt_small_pairs: 3, ..acking([2, 5, 0, 0, 0, 0]) };
+        assert_eq!(policy(&pairs), AckPolicy::PerTwoSegments);
+        let by_bytes = Acking { delayed_acks: 3, delayed_several: 3, ..acking([0, 8, 0, 0, 0, 0]) };
+        assert_eq!(policy(&by_bytes), AckPolicy::PerTwoMss, "a second segment triggers none of the delayed ACKs");
+    }
+
+    #[test]
+    fn a_rule_by_bytes_lies_between_what_waited_and_what_went() {
+        // Full segments of 1,000 bytes; of a buffer of 16,000 bytes 35% are 5,600, and half 8,000.
+        let table = [
+            (1_999, 2_000, AckPolicy::PerTwoMss),
+            (5_599, 5_600, AckPolicy::Buffer35),
+            (7_999, 8_000, AckPolicy::Buffer50),
+            (5_599, 8_000, AckPolicy::Unknown),
+            (2_000, 2_001, AckPolicy::Unknown),
+            (999, 2_000, AckPolicy::Unknown),
+        ];
+        for (waited, went, expected) in table {
+            let found = Acking {
+                delayed_acks: 3,
+                delayed_max_bytes: waited,
+                prompt_acks: 3,
+                prompt_min_bytes: went,
+                ..acking([3, 0, 3, 0, 0, 0])
+            };
+            assert_eq!(policy(&found), expected, "{waited} {went}");
+        }
+        let few = Acking {
+            delayed_acks: 2,
+            delayed_max_bytes: 1_999,
+            prompt_acks: 3,
+            prompt_min_bytes: 2_000,
+            ..acking([2, 0, 3, 0, 0, 0])
+        };
+        assert_eq!(policy(&few), AckPolicy::Unknown);
+    }
+
+    #[test]
+    fn a_host_that_acknowledged_nothing_follows_no_rule() {
+        assert_eq!(Acknowledging::of(None, None, None), Acknowledging::NOT);
+        assert_eq!(TimerKind::Fixed as u8, 0);
+    }
+}

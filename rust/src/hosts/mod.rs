@@ -1,0 +1,20 @@
+//! What a whole connection shows about its two hosts and about its capture.
+//!
+//! The layers below count; this layer concludes, from the row of a connection that is over. A case that the counts do
+//! not decide is unknown: a guess would be mistaken for a measurement.
+
+mod acking;
+mod nagle;
+mod quality;
+mod rates;
+mod stack;
+mod vantage;
+
+pub(crate) use acking::fixed_timer_ms;
+pub use acking::{AckPolicy, AckTimer, Acknowledging, TimerKind};
+pub use nagle::{NagleState, NagleVerdict, nagle};
+pub use quality::{Fault, faults};
+pub use rates::{BoundBy, Bounds, bounds};
+pub use stack::{Stack, stack};
+pub use vantage::{KnownBy, Place, Vantage, turnaround_ns, vantage};
+pub(crate) use vantage::{LONGEST_PATH_NS, is_loopback, is_near, is_unasked};

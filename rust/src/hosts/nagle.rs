@@ -1,0 +1,90 @@
+//! Whether Nagle's algorithm delays the small segments of a host.
+
+use crate::accounts::Nagle;
+use crate::connection::Confidence;
+
+/// Waits count as Nagle's algorithm if they are more than this share of the opportunities: coincidence gives at most a
+/// sixteenth.
+const HELD_SHARE: f64 = 0.25;
+/// This many waits prove it.
+const PROVING_HOLDS: i64 = 3;
+/// This many waits, or small segments behind small ones, are more than chance.
+const CONSISTENT_HOLDS: i64 = 2;
+
+/// The setting, in the order of `NAGLE_STATES` in `tcptrace_lab/schema/`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+#[allow(missing_docs)]
+pub enum NagleState {
+    On,
+    Off,
+    Unknown,
+}
+
+/// The setting, how sure it is, and the first frame that shows it (both `None` where it is unknown).
+pub type NagleVerdict = (NagleState, Option<Confidence>, Option<u64>);
+
+/// The verdict on Nagle's algorithm.
+///
+/// A small segment sent behind an unacknowledged small one proves that it is off. A single wait may be chance. Waits
+/// behind flights that may have filled the send buffer prove nothing: data that is not yet in the buffer also waits for
+/// the ACK of everything.
+#[must_use]
+pub fn nagle(counts: &Nagle) -> NagleVerdict {
+    let violations = i64::from(counts.small_in_flight.count);
+    let holds = i64::from(counts.holds.count) + i64::from(counts.holds_over_full.count);
+    let sure_holds = holds - i64::from(counts.holds_ambiguous);
+    let sure = |proved: bool| Some(if proved { Confidence::Proved } else { Confidence::Consistent });
+    if violations > 0 {
+        return (NagleState::Off, sure(violations >= CONSISTENT_HOLDS), Some(counts.small_in_flight.first));
+    }
+    if holds as f64 > HELD_SHARE * f64::from(counts.releases) && holds >= CONSISTENT_HOLDS {
+        let frames = [counts.holds, counts.holds_over_full].into_iter().filter(|count| count.count > 0);
+        let first = frames.map(|count| count.first).min();
+        return (NagleState::On, sure(sure_holds >= PROVING_HOLDS), first);
+    }
+    (NagleState::Unknown, None, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{NagleState, nagle};
+    use crate::accounts::{Count, Nagle};
+    use crate::connection::Confidence;
+
+    const fn count(count: u32, first: u64) -> Count {
+        Count { count, first }
+    }
+
+    #[test]
+    fn holds_and_violations() {
+        use Confidence::{Consistent, Proved};
+        use NagleState::{Off, On, Unknown};
+        let table = [
+            // violations, holds, holds over full ones, in doubt, releases
+            ((0, 0, 0, 0, 0), (Unknown, None, None)),
+            ((1, 9, 0, 0, 9), (Off, Some(Consistent), Some(5))),
+            ((2, 0, 0, 0, 0), (Off, Some(Proved), Some(5))),
+            ((0, 1, 0, 0, 1), (Unknown, None, None)),
+            ((0, 2, 0, 0, 2), (On, Some(Consistent), Some(7))),
+            ((0, 3, 0, 0, 3), (On, Some(Proved), Some(7))),
+            ((0, 2, 1, 0, 3), (On, Some(Proved), Some(6))),
+            ((0, 3, 0, 1, 3), (On, Some(Consistent), Some(7))),
+            // A quarter of the opportunities is not more than a quarter.
+            ((0, 3, 0, 0, 12), (Unknown, None, None)),
+            ((0, 3, 0, 0, 11), (On, Some(Proved), Some(7))),
+        ];
+        for (input, expected) in table {
+            let (violations, holds, over_full, in_doubt, releases) = input;
+            let counts = Nagle {
+                small_in_flight: count(violations, 5),
+                holds: count(holds, 7),
+                holds_over_full: count(over_full, 6),
+                holds_ambiguous: in_doubt,
+                releases,
+                ..Nagle::default()
+            };
+            assert_eq!(nagle(&counts), expected, "{input:?}");
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Faults in the capture of one connection, and how far each lowers the confidence of a verdict. The factors are
+//! judgements, not measurements.
+
+use crate::flows::ConnectionRow;
+
+/// The share of lost bytes up to which nearly all verdicts are those of a complete capture.
+const FEW: f64 = 0.001;
+
+/// No connection is silent for longer (24 days), with nothing captured of it: its timestamps are invalid by then (RFC
+/// 7323, 5.5). The clock jumped, or the capture was put together from several.
+const LONGEST_SILENCE_NS: i64 = 24 * 86_400 * 1_000_000_000;
+
+/// A fault, in the order of `CAPTURE_FAULTS` in `tcptrace_lab/schema/`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Fault {
+    /// Only one direction was captured.
+    OneDirection,
+    /// The start of the connection is missing.
+    StartMissing,
+    /// A few bytes are missing.
+    NotCaptured,
+    /// Many bytes are missing.
+    MuchNotCaptured,
+    /// It contains a silence that no connection has: the clock jumped.
+    ClockJump,
+    /// Segments were captured after their ACKs.
+    Reordered,
+    /// Segments were captured twice.
+    Duplicated,
+    /// The network card merged segments, or had not split them yet.
+    Offload,
+}
+
+impl Fault {
+    /// The name in the tables.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::OneDirection => "one_direction",
+            Self::StartMissing => "start_missing",
+            Self::NotCaptured => "not_captured",
+            Self::MuchNotCaptured => "much_not_captured",
+            Self::ClockJump => "clock_jump",
+            Self::Reordered => "reordered",
+            Self::Duplicated => "duplicated",
+            Self::Offload => "offload",
+        }
+    }
+
+    /// The share of a verdict's confidence that it leaves. Factors of several faults multiply.
+    #[must_use]
+    pub fn factor(self) -> f64 {
+        match self {
+            Self::ClockJump => 0.1,
+            Self::OneDirection | Self::MuchNotCaptured => 0.5,
+            Self::Reordered => 0.8,
+            Self::StartMissing | Self::NotCaptured | Self::Duplicated | Self::Offload => 0.9,
+        }
+    }
+}
+
+/// The faults in the capture of a connection.
+#[must_use]
+pub fn faults(row: &ConnectionRow) -> Vec<Fault> {
+    let figures =
+        |value: fn(&crate::connection::DirectionFigures) -> u64| row.directions.iter().map(value).sum::<u64>();
+    let sending = |value: fn(&crate::accounts::Sending) -> u32| {
+        row.behaviours.iter().map(|behaviour| u64::from(value(&behaviour.sending))).sum::<u64>()
+    };
+    let missing = figures(|figures| figures.not_captured_bytes);
+    let sent: u64 = row.counts.iter().map(|counts| counts.unique_bytes).sum();
+    let few = missing as f64 <= FEW * sent as f64;
+    let silent = row.directions.iter().any(|figures| figures.segments == 0);
+    [
+        (Fault::OneDirection, silent && figures(|figures| figures.data_segments) > 0),
+        (Fault::StartMissing, figures(|figures| figures.syn_segments.into()) == 0),
+        (Fault::NotCaptured, missing > 0 && few),
+        (Fault::MuchNotCaptured, missing > 0 && !few),
+        (Fault::ClockJump, has_jumped(row)),
+        (Fault::Reordered, sending(|sending| sending.late_segments) > 0),
+        (Fault::Duplicated, figures(|figures| figures.capture_duplicates.into()) > 0),
+        (Fault::Offload, sending(|sending| sending.super_segments) > 0),
+    ]
+    .into_iter()
+    .filter_map(|(fault, holds)| holds.then_some(fault))
+    .collect()
+}
+
+/// Whether a connection contains a silence that no connection has, so that its times mean nothing.
+fn has_jumped(row: &ConnectionRow) -> bool {
+    let Some(life_ns) = row.last_ts_ns.since(row.first_ts_ns).get() else { return false };
+    let silent_ns = row.statistics.iter().filter_map(|figures| figures.usual.max_gap_ns.get()).max();
+    let gaps = row.directions.iter().map(|figures| figures.segments).sum::<u64>().saturating_sub(1);
+    let on_average = i128::from(life_ns) > i128::from(LONGEST_SILENCE_NS) * i128::from(gaps);
+    life_ns > LONGEST_SILENCE_NS && (silent_ns.is_some_and(|ns| ns > LONGEST_SILENCE_NS) || on_average)
+}

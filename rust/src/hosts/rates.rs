@@ -1,0 +1,376 @@
+//! How fast the two ends of each direction are, the bound that follows, and how much of it was reached.
+//!
+//! Abrams and Chen ("A New View on What Limits TCP/IP Throughput in Local Area Networks", 1991) bound a transfer by the
+//! rates of its hosts: λ, at which the sender can send, and μ, at which the receiver can receive. No flow control
+//! exceeds min(λ, μ); idle time of the sender shows how far below it stays. [`Rates`] sums the periods of a capture
+//! that show these rates; this module divides bytes by time. What the capture cannot show is `None`: λ away from the
+//! sender, where the path spaces the segments, and queues in the path at the receiver, because its ACKs do not wait in
+//! them.
+
+use super::vantage::{is_near, turnaround_ns};
+use crate::accounts::{Counts, Line, Passed, Rates};
+use crate::connection::DirectionFigures;
+use crate::flows::ConnectionRow;
+use crate::sender::SenderTotals;
+
+/// Least number of samples for a rate (a heuristic).
+const LEAST_SAMPLES: i64 = 10;
+/// Burst segments count as equal in size if their average is at least this share of the largest (a heuristic). A rate
+/// over small and large segments together, as in a dialogue before a bulk transfer, describes neither.
+const ALIKE_SHARE: f64 = 0.8;
+/// A measured bound may be below the delivered rate by this share (a heuristic); below that it is no bound.
+const NOISE_SHARE: f64 = 0.05;
+/// Bits per byte, times nanoseconds per second.
+const BPS: f64 = 8e9;
+/// A λ/μ this close to 1 is treated as 1: the general M/M/1/K formula would divide zero by zero.
+const EQUAL_RATES: f64 = 1e-6;
+/// Flights are on a plateau if they did not grow for this many RTTs and none was much larger: the level is at least
+/// [`PLATEAU_SHARE`] of the largest flight (an application that writes in large pieces does not always fill its
+/// buffer). A level above [`BELOW_WINDOW_SHARE`] of the largest window is the window's (`docs/how-it-decides.md`, 4.12).
+const PLATEAU_ROUNDS: u16 = 5;
+const PLATEAU_SHARE: f64 = 0.8;
+const BELOW_WINDOW_SHARE: f64 = 0.9;
+/// If the send buffer is full, more than this many times more segments leave at once with an ACK than at other times (a
+/// heuristic): an application that sends at its own pace does not follow the ACKs.
+const CLOCKED_PART: u64 = 4;
+/// Link rates in b/s: IEEE 802.3.
+const ETHERNET_BPS: [f64; 8] = [1e7, 1e8, 1e9, 2.5e9, 5e9, 1e10, 2.5e10, 4e10];
+/// Link rates in b/s: ATM Forum's 25.6 Mb/s and TAXI-100, and the cell rates of OC-3c and OC-12c (ANSI T1.105).
+const ATM_BPS: [f64; 4] = [25_600_000.0, 100_000_000.0, 149_760_000.0, 599_040_000.0];
+/// A rate is a link's rate if it differs by at most [`LINE_SHARE`], has at least [`LINE_SAMPLES`] samples, and the
+/// segments were full to at least [`FULL_SHARE`] (heuristics; a link's own clock is exact to 0.01 %).
+const LINE_SHARE: f64 = 0.01;
+const LINE_SAMPLES: i64 = 50;
+const FULL_SHARE: f64 = 0.98;
+
+/// What bounds the rate of a direction, in the order of `BOUND_BY` in `tcptrace_lab/schema/`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum BoundBy {
+    /// λ.
+    Send,
+    /// μ.
+    Receive,
+    /// The part of the link rate that framing leaves.
+    Link,
+}
+
+/// The rates of both ends of one direction, and the bound; `RATES` in `tcptrace_lab/schema/` defines each.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[allow(missing_docs)]
+pub struct Bounds {
+    pub send_bps: Option<f64>,
+    pub send_samples: Option<i64>,
+    pub drain_bps: Option<f64>,
+    pub drain_samples: Option<i64>,
+    pub read_bps: Option<f64>,
+    pub read_samples: Option<i64>,
+    pub receive_bps: Option<f64>,
+    pub ratio: Option<f64>,
+    pub link_bps: Option<f64>,
+    pub link_bound_bps: Option<f64>,
+    pub bound_bps: Option<f64>,
+    pub bound_by: Option<BoundBy>,
+    pub sent_bps: Option<f64>,
+    pub reached_share: Option<f64>,
+    pub idle_share: Option<f64>,
+    pub base_rtt_ns: Option<i64>,
+    pub send_buffer_needed_bytes: Option<i64>,
+    pub receive_buffer_needed_bytes: Option<i64>,
+    pub window_segments: Option<i64>,
+    pub window_full_share: Option<f64>,
+    pub send_buffer_estimate_bytes: Option<i64>,
+}
+
+/// The rates of the direction in which `side` (0 client, 1 server) sends.
+#[must_use]
+pub fn bounds(row: &ConnectionRow, side: usize) -> Bounds {
+    let other = 1 - side;
+    let found = || {
+        let (figures, counts, behaviour) =
+            (row.directions.get(side)?, row.counts.get(side)?, row.behaviours.get(side)?);
+        let window = row.directions.get(other)?.window_scale.and(row.counts.get(other)?.max_window_bytes);
+        let full_bytes = row.full_segment_bytes.map(i64::from);
+        let header_bytes = Some(figures.header_bytes).filter(|bytes| *bytes > 0);
+        let payload_share = || Some(row.line?.best_payload_share(row.full_segment_bytes?, header_bytes?));
+        let facts = Facts {
+            figures,
+            counts,
+            totals: row.waits.get(side)?,
+            rates: row.rates.get(side)?.as_deref(),
+            to_sender_ns: turnaround_ns(row, side, 0),
+            to_receiver_ns: turnaround_ns(row, other, 0),
+            window_bytes: window.map(i64::from),
+            full_bytes,
+            virtual_data_segments: figures.data_segments + behaviour.sending.hidden_segments,
+            super_segments: behaviour.sending.super_segments,
+            line: row.line,
+            payload_share: payload_share(),
+        };
+        Some(facts.bounds())
+    };
+    found().unwrap_or_default()
+}
+
+/// The facts of one direction from which its rates follow.
+struct Facts<'a> {
+    figures: &'a DirectionFigures,
+    counts: &'a Counts,
+    totals: &'a SenderTotals,
+    rates: Option<&'a Rates>,
+    to_sender_ns: Option<i64>,
+    to_receiver_ns: Option<i64>,
+    /// The largest window that the receiver advertised.
+    window_bytes: Option<i64>,
+    full_bytes: Option<i64>,
+    virtual_data_segments: u64,
+    super_segments: u32,
+    line: Option<Line>,
+    /// The highest possible share of payload on the line.
+    payload_share: Option<f64>,
+}
+
+impl Facts<'_> {
+    fn bounds(&self) -> Bounds {
+        let near = self.to_sender_ns.zip(self.to_receiver_ns).is_some_and(|(own, other)| is_near(own, other));
+        let (burst, drained, read) = match self.rates {
+            Some(rates) => (Some(rates.burst), Some(rates.drained()), Some(rates.read())),
+            None => (None, None, None),
+        };
+        let samples = |passed: Option<Passed>| passed.map(|passed| i64::from(passed.samples));
+        let span_ns = self.counts.last_data_ts_ns.since(self.counts.first_data_ts_ns).get().filter(|ns| *ns > 0);
+        let achieved_bps = span_ns.map(|ns| self.counts.unique_bytes as f64 * BPS / ns as f64);
+        // The time starts with the first segment, so its bytes do not count.
+        let average_bps = achieved_bps.map(|bps| bps * (1.0 - 1.0 / self.figures.data_segments as f64));
+        let burst_bps = burst.filter(|burst| self.alike(burst)).and_then(|burst| rate(&burst));
+        let delivered_bps = span_ns.and_then(|ns| self.delivered_bps(ns));
+        let drain_bps = no_less(drained.and_then(|passed| rate(&passed)), delivered_bps);
+        let read_bps = read.and_then(|passed| rate(&passed));
+        let send_bps = burst_bps.filter(|_| near).and_then(|burst_bps| highest(Some(burst_bps), average_bps));
+        let receive_bps = lowest(drain_bps, no_less(read_bps, delivered_bps.map(|bps| self.taken_bps(bps))));
+        let ratio = send_bps.zip(receive_bps).map(|(send, receive)| send / receive);
+        let burst_samples = samples(burst).filter(|_| self.super_segments == 0);
+        let link_bps = (self.link_bps(drain_bps, samples(drained))).or_else(|| self.link_bps(burst_bps, burst_samples));
+        let link_bound_bps = link_bps.zip(self.payload_share).map(|(link_bps, share)| link_bps * share);
+        let link_bound_bps = no_less(link_bound_bps, delivered_bps);
+        let bound_bps = lowest(lowest(send_bps, receive_bps), link_bound_bps);
+        let base_rtt_ns = match (self.to_receiver_ns, self.to_sender_ns) {
+            (Some(to_receiver_ns), _) if near => Some(to_receiver_ns),
+            (Some(to_receiver_ns), Some(to_sender_ns)) => Some(to_receiver_ns.saturating_add(to_sender_ns)),
+            _ => None,
+        };
+        let window_segments =
+            self.window_bytes.zip(self.full_bytes).and_then(|(window, full)| window.checked_div(full));
+        // Segments that an ACK releases, and single segments, are in no burst, but they take time too.
+        let burst_share = burst.zip(span_ns).filter(|_| near).map(|(burst, ns)| burst.ns as f64 / ns as f64);
+        let data_share = average_bps.zip(send_bps).map(|(average, send)| average / send);
+        Bounds {
+            send_bps,
+            send_samples: samples(burst),
+            drain_bps,
+            drain_samples: samples(drained),
+            read_bps,
+            read_samples: samples(read),
+            receive_bps,
+            ratio,
+            link_bps,
+            link_bound_bps,
+            bound_bps,
+            bound_by: bound_bps.and_then(|bound| bound_by(bound, send_bps, receive_bps, link_bound_bps)),
+            sent_bps: achieved_bps,
+            reached_share: bound_bps.map(|bound| reached_share(bound, achieved_bps, delivered_bps)),
+            idle_share: highest(burst_share, data_share).map(|busy| (1.0 - busy).clamp(0.0, 1.0)),
+            base_rtt_ns,
+            send_buffer_needed_bytes: bytes_in(send_bps, base_rtt_ns),
+            receive_buffer_needed_bytes: bytes_in(bound_bps, base_rtt_ns),
+            window_segments,
+            window_full_share: ratio.zip(window_segments).map(|(ratio, places)| window_full_share(ratio, places)),
+            send_buffer_estimate_bytes: self.send_buffer(near),
+        }
+    }
+
+    /// The rate at which data was delivered: after the first segment, and until a queue of all of the longest RTT is empty.
+    fn delivered_bps(&self, span_ns: i64) -> Option<f64> {
+        let rtt = &self.counts.rtt;
+        let queued_ns = rtt.max_ns().zip(rtt.min_ns()).map_or(0, |(most, least)| most - least);
+        let (payload, segments) = (self.counts.payload_bytes, self.figures.data_segments);
+        let first_bytes = payload.saturating_add(segments / 2).checked_div(segments)?;
+        let bytes = self.counts.unique_bytes as f64 - first_bytes as f64;
+        Some(bytes * BPS / (span_ns as f64 + queued_ns as f64))
+    }
+
+    /// The part of it that was read: what a full receive buffer holds was delivered, and not read.
+    fn taken_bps(&self, delivered_bps: f64) -> f64 {
+        let held = self.window_bytes.map_or(1.0, |window| window as f64 / self.counts.unique_bytes as f64);
+        delivered_bps * (1.0 - held.min(1.0))
+    }
+
+    /// Whether the segments of bursts have equal size.
+    fn alike(&self, burst: &Passed) -> bool {
+        let longest = i64::from(self.figures.max_segment_bytes);
+        let largest = self.full_bytes.map_or(longest, |full| full.min(longest));
+        burst.bytes as f64 >= ALIKE_SHARE * largest as f64 * f64::from(burst.samples)
+    }
+
+    /// The exact rate of the link whose rate a rate of payload, with headers, is within [`LINE_SHARE`] of; `None`
+    /// unless the segments were full.
+    fn link_bps(&self, rate_bps: Option<f64>, samples: Option<i64>) -> Option<f64> {
+        let full_bytes = self.virtual_data_segments as f64 * self.full_bytes? as f64;
+        let full = self.counts.payload_bytes as f64 >= FULL_SHARE * full_bytes && samples? >= LINE_SAMPLES;
+        let on_link_bps = Some(rate_bps? / self.payload_share?).filter(|_| full)?;
+        let known: &[f64] = match self.line? {
+            Line::Ethernet => &ETHERNET_BPS,
+            Line::Atm => &ATM_BPS,
+        };
+        known.iter().copied().find(|known_bps| (on_link_bps - known_bps).abs() <= LINE_SHARE * known_bps)
+    }
+
+    /// The level of a plateau that the sender causes: a send buffer, or a clamped congestion window; `None` without one.
+    ///
+    /// Away from the sender and without timestamps, the flights must be separated by pauses. If most segments come one
+    /// by one, each one RTT after some ACK, each RTT brings what the path carries, whatever is in flight.
+    fn send_buffer(&self, near: bool) -> Option<i64> {
+        let totals = self.totals;
+        let (level, full) = (totals.level_flight_bytes.get()?, self.full_bytes?);
+        let (largest, window) = (self.figures.max_in_flight_bytes.get()?, self.window_bytes?);
+        let (clocked, unclocked) = (u64::from(totals.clocked), u64::from(totals.unclocked));
+        let in_flights = near || totals.tick_ns.is_some() || 2 * clocked < self.figures.data_segments;
+        let on_plateau = totals.level_rounds >= PLATEAU_ROUNDS
+            && level as f64 >= PLATEAU_SHARE * largest as f64
+            && level >= 2 * full
+            && level as f64 <= BELOW_WINDOW_SHARE * window as f64
+            && level + 2 * full <= window
+            && clocked > CLOCKED_PART * unclocked
+            && in_flights;
+        on_plateau.then_some(level)
+    }
+}
+
+fn bound_by(bound: f64, send: Option<f64>, receive: Option<f64>, line: Option<f64>) -> Option<BoundBy> {
+    // The bound is the lowest of the three, so that it equals one of them.
+    if receive.is_some_and(|receive| bound >= receive) {
+        Some(BoundBy::Receive)
+    } else if line.is_some_and(|line| bound >= (1.0 - LINE_SHARE) * line) {
+        Some(BoundBy::Link) // λ may be the link's rate, within its tolerance
+    } else {
+        send.map(|_| BoundBy::Send)
+    }
+}
+
+/// A bound, but no less than the rate at which data was delivered; `None` if it is below that by more than
+/// [`NOISE_SHARE`]. What was delivered faster had no such bound: a few long RTTs may look like a queue that drains.
+fn no_less(bound_bps: Option<f64>, delivered_bps: Option<f64>) -> Option<f64> {
+    let bound_bps = bound_bps?;
+    let Some(delivered_bps) = delivered_bps else { return Some(bound_bps) };
+    (bound_bps >= (1.0 - NOISE_SHARE) * delivered_bps).then_some(bound_bps.max(delivered_bps))
+}
+
+/// The share of the bound that was reached, at most 1. A sender that fills a queue is faster than the bound, but what
+/// was delivered is not.
+fn reached_share(bound_bps: f64, sent_bps: Option<f64>, delivered_bps: Option<f64>) -> f64 {
+    let slow_enough = sent_bps.is_some_and(|sent_bps| sent_bps <= (1.0 + NOISE_SHARE) * bound_bps);
+    let reached_bps = if slow_enough { sent_bps } else { delivered_bps };
+    reached_bps.map_or(1.0, |bps| bps.min(bound_bps) / bound_bps)
+}
+
+fn rate(passed: &Passed) -> Option<f64> {
+    let enough = i64::from(passed.samples) >= LEAST_SAMPLES && passed.ns > 0 && passed.bytes > 0;
+    enough.then(|| passed.bytes as f64 * BPS / passed.ns as f64)
+}
+
+/// The lower of those that are known.
+fn lowest(one: Option<f64>, other: Option<f64>) -> Option<f64> {
+    [one, other].into_iter().flatten().reduce(f64::min)
+}
+
+/// The higher of those that are known.
+fn highest(one: Option<f64>, other: Option<f64>) -> Option<f64> {
+    [one, other].into_iter().flatten().reduce(f64::max)
+}
+
+fn bytes_in(rate_bps: Option<f64>, time_ns: Option<i64>) -> Option<i64> {
+    rate_bps.zip(time_ns).map(|(rate_bps, time_ns)| (rate_bps * time_ns as f64 / BPS).ceil() as i64)
+}
+
+/// P(full) of M/M/1/K, (1 - r) r^K / (1 - r^(K+1)): the share of segments that find all K places of the receive buffer
+/// taken, with r = λ/μ.
+fn window_full_share(ratio: f64, places: i64) -> f64 {
+    let places = places as f64;
+    if (ratio - 1.0).abs() < EQUAL_RATES {
+        return 1.0 / (places + 1.0);
+    }
+    if ratio < 1.0 {
+        return (1.0 - ratio) * ratio.powf(places) / (1.0 - ratio.powf(places + 1.0));
+    }
+    let turned = 1.0 / ratio; // an equal form, whose powers do not overflow above 1
+    (1.0 - turned) / (1.0 - turned.powf(places + 1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BoundBy, bound_by, bytes_in, no_less, reached_share, window_full_share};
+
+    /// M/M/1/K: states 0 to K are as likely as 1, r, …, r^K.
+    #[test]
+    fn a_full_buffer_is_as_likely_as_the_states_of_the_queue_say() {
+        for ratio in [0.2_f64, 0.9, 1.0, 1.5, 40.0, 5000.0] {
+            for places in [1, 2, 44] {
+                let states: Vec<f64> = (0..=places).map(|state| ratio.powi(state)).collect();
+                let expected = ratio.powi(places) / states.iter().sum::<f64>();
+                let found = window_full_share(ratio, places.into());
+                assert!((found - expected).abs() <= 1e-9 * expected, "{ratio} {places}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_lowest_rate_is_the_bound_and_the_line_has_a_tolerance() {
+        let table = [
+            ((Some(5.0), Some(4.0), None), Some(BoundBy::Receive)),
+            ((Some(4.0), Some(5.0), None), Some(BoundBy::Send)),
+            ((Some(5.0), None, Some(4.0)), Some(BoundBy::Link)),
+            // The sender's rate is the line's, to within 1%.
+            ((Some(99.5), None, Some(100.0)), Some(BoundBy::Link)),
+            ((Some(98.5), None, Some(100.0)), Some(BoundBy::Send)),
+            ((Some(4.0), Some(4.0), Some(4.0)), Some(BoundBy::Receive)),
+        ];
+        for ((send, receive, line), expected) in table {
+            let bound = [send, receive, line].into_iter().flatten().reduce(f64::min).unwrap();
+            assert_eq!(bound_by(bound, send, receive, line), expected, "{send:?} {receive:?} {line:?}");
+        }
+    }
+
+    #[test]
+    fn a_bound_below_what_was_delivered_is_none() {
+        let table = [
+            ((Some(100.0), Some(90.0)), Some(100.0)),
+            ((Some(100.0), Some(105.0)), Some(105.0)),
+            ((Some(100.0), Some(106.0)), None),
+            ((Some(100.0), None), Some(100.0)),
+            ((None, Some(100.0)), None),
+        ];
+        for ((bound, delivered), expected) in table {
+            assert_eq!(no_less(bound, delivered), expected, "{bound:?} {delivered:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_fast_sender_reached_is_what_was_delivered() {
+        let table = [
+            ((Some(50.0), Some(40.0)), 0.5),
+            ((Some(104.0), Some(90.0)), 1.0),
+            ((Some(106.0), Some(90.0)), 0.9),
+            ((Some(106.0), None), 1.0),
+            ((None, None), 1.0),
+        ];
+        for ((sent, delivered), expected) in table {
+            assert!((reached_share(100.0, sent, delivered) - expected).abs() < 1e-12, "{sent:?} {delivered:?}");
+        }
+    }
+
+    #[test]
+    fn buffers_hold_a_round_trip() {
+        assert_eq!(bytes_in(Some(8_000_000.0), Some(1_500_001)), Some(1_501));
+        assert_eq!(bytes_in(None, Some(1)), None);
+    }
+}

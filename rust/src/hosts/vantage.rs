@@ -1,0 +1,224 @@
+//! The capture point: where on the path a connection was captured (`docs/how-it-decides.md`, 2.1).
+//!
+//! A packet that passes the capture point is answered after the path to the host and back. The shortest such time, over
+//! all answers that *prove* the arrival of what they answer, is the **turnaround** of the host: near 0 at this host, a
+//! full RTT at the other. Four kinds of answer prove arrival: the handshake, ACKs of data (Karn's rule), echoed TCP
+//! timestamps, and data beyond the window that was offered before. Data soon after an ACK prove nothing: they may have
+//! been on the way already. What a host sends on its own bounds its turnaround only from above: an application that
+//! writes once a second echoes a second late, however near it is.
+
+use std::net::IpAddr;
+
+use crate::accounts::INITIAL_TTLS;
+use crate::connection::Confidence;
+use crate::flows::ConnectionRow;
+use crate::sender::NO_DISTANCE_NS;
+
+/// The capture was taken at the host whose turnaround is less than this share of the sum of both.
+const NEAR_SHARE: f64 = 0.1;
+/// The longest RTT of any path (a heuristic: over two geostationary satellites it is 1.1 s).
+pub(crate) const LONGEST_PATH_NS: i64 = 1_500_000_000;
+/// Hosts answer within this time (a heuristic: interrupt, softirq and scheduling of common and virtual hosts). Shorter
+/// turnarounds measure the host and not the path, so they do not show a capture point in the middle.
+const HOST_NS: i64 = 500_000;
+/// A sum of turnarounds below this does not show the capture point: both hosts answer about equally fast (a heuristic).
+const LEAST_PATH_NS: i64 = 100_000;
+/// The sum of turnarounds must be at least this many ticks of the capture's clock.
+const LEAST_TICKS: i64 = 2;
+
+/// A place on the path, in the order of `VANTAGES` in `tcptrace_lab/schema/`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+#[allow(missing_docs)]
+pub enum Place {
+    Client,
+    Server,
+    Middle,
+    Unknown,
+}
+
+/// What shows the capture point, or why it is unknown, in the order of `VANTAGE_KNOWN_BY` in `tcptrace_lab/schema/`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum KnownBy {
+    /// The handshake.
+    Handshake,
+    /// Only ACKs, echoed timestamps and windows.
+    Answers,
+    /// Both ends are one host.
+    Loopback,
+    /// Both hosts answer too fast to distinguish them.
+    Short,
+    /// Only one host answered.
+    OneSide,
+    /// No host answered.
+    Nothing,
+}
+
+/// Where a connection was captured.
+#[derive(Clone, Copy, Debug)]
+pub struct Vantage {
+    /// The place.
+    pub place: Place,
+    /// Proved: the handshake alone shows that it is at a host. Consistent: at a host by other answers, or in the middle
+    /// by the handshake (both hosts may just be slow). Possible: the handshake contradicts, or in the middle by ACKs
+    /// that may all have been delayed. `None` where the place is unknown.
+    pub confidence: Option<Confidence>,
+    /// What shows it.
+    pub known_by: KnownBy,
+    /// The turnarounds of the client and the server.
+    pub turnarounds_ns: [Option<i64>; 2],
+}
+
+/// Where a connection was captured. `resolution_ns` is the resolution of the capture's timestamps.
+#[must_use]
+pub fn vantage(row: &ConnectionRow, resolution_ns: i64) -> Vantage {
+    let turnarounds_ns = [turnaround_ns(row, 0, 0), turnaround_ns(row, 1, 0)];
+    let handshake_ns = [row.synack_to_ack_ns.get(), row.syn_to_synack_ns.get()];
+    place(is_loopback(row), turnarounds_ns, handshake_ns, resolution_ns)
+}
+
+fn place(loopback: bool, turnarounds_ns: [Option<i64>; 2], handshake_ns: [Option<i64>; 2], tick_ns: i64) -> Vantage {
+    let (by_all, by_handshake) = (place_of(turnarounds_ns, tick_ns), place_of(handshake_ns, tick_ns));
+    let has_handshake = handshake_ns.iter().all(Option::is_some);
+    let at_host = matches!(by_all, Place::Client | Place::Server);
+    let known = !loopback && by_all != Place::Unknown;
+    let confidence = if has_handshake && by_all == by_handshake {
+        if at_host { Confidence::Proved } else { Confidence::Consistent }
+    } else if at_host && (!has_handshake || by_handshake == Place::Unknown) {
+        Confidence::Consistent
+    } else {
+        Confidence::Possible
+    };
+    let known_by = match turnarounds_ns {
+        _ if loopback => KnownBy::Loopback,
+        [None, None] => KnownBy::Nothing,
+        [None, _] | [_, None] => KnownBy::OneSide,
+        _ if by_all == Place::Unknown => KnownBy::Short,
+        _ if has_handshake => KnownBy::Handshake,
+        _ => KnownBy::Answers,
+    };
+    let place = if known { by_all } else { Place::Unknown };
+    Vantage { place, confidence: known.then_some(confidence), known_by, turnarounds_ns }
+}
+
+/// The capture point that the turnarounds of the client and the server show.
+fn place_of(turnarounds_ns: [Option<i64>; 2], tick_ns: i64) -> Place {
+    let [Some(to_client_ns), Some(to_server_ns)] = turnarounds_ns else { return Place::Unknown };
+    let total_ns = to_client_ns.saturating_add(to_server_ns);
+    if total_ns < LEAST_PATH_NS.max(tick_ns.saturating_mul(LEAST_TICKS)) {
+        return Place::Unknown;
+    }
+    let near_ns = NEAR_SHARE * total_ns as f64;
+    match (to_client_ns, to_server_ns) {
+        (client, _) if (client as f64) < near_ns => Place::Client,
+        (_, server) if (server as f64) < near_ns => Place::Server,
+        (client, server) if client > HOST_NS && server > HOST_NS => Place::Middle,
+        _ => Place::Unknown,
+    }
+}
+
+/// Turnaround: the shortest time from the capture point to host `side` (0 client, 1 server) and back; `None` without
+/// proof. If that host never had to answer anything, only the timestamps echoed in its own data remain, which include
+/// the delay of its application. Then the turnaround is 0 if no router lies on its side and one lies on the other. A
+/// single answer that took longer than any path shows nothing: the immediate ACK was lost, or is missing. Neither does
+/// a time below `least_ns`: the tick of the clock, where only two times that differ are apart.
+#[must_use]
+pub fn turnaround_ns(row: &ConnectionRow, side: usize, least_ns: i64) -> Option<i64> {
+    let other = 1 - side;
+    let reaction = row.behaviours.get(side)?.reaction.min_ns.get();
+    let rtt = &row.counts.get(other)?.rtt;
+    let answered = [reaction, rtt.min_ns()].into_iter().flatten().min().filter(|ns| *ns >= least_ns);
+    let too_late_alone = rtt.samples == 1 && answered.is_some_and(|ns| ns > LONGEST_PATH_NS);
+    if is_unasked(row, side) && is_on_the_link(row, side) {
+        return Some(0);
+    }
+    answered.filter(|_| !too_late_alone)
+}
+
+/// Whether the capture contains nothing that host `side` had to answer, and the hosts are different.
+pub(crate) fn is_unasked(row: &ConnectionRow, side: usize) -> bool {
+    let unanswered = row.counts.get(1 - side).is_none_or(|counts| counts.rtt.min_ns().is_none());
+    unanswered && !is_loopback(row)
+}
+
+/// Whether routers lie between the capture point and the other host only, by the TTLs.
+fn is_on_the_link(row: &ConnectionRow, side: usize) -> bool {
+    let ttl = |side: usize| row.behaviours.get(side).map(|behaviour| behaviour.ttl).filter(|ttl| *ttl > 0);
+    ttl(side)
+        .zip(ttl(1 - side))
+        .is_some_and(|(own, other)| INITIAL_TTLS.contains(&own) && !INITIAL_TTLS.contains(&other))
+}
+
+/// Whether both ends are the same host, where each packet is captured at the instant at which it both leaves and
+/// arrives. A loopback address never leaves its host (RFC 1122, 3.2.1.3).
+pub(crate) fn is_loopback(row: &ConnectionRow) -> bool {
+    let within = |address: IpAddr| address.to_canonical().is_loopback();
+    row.client.0 == row.server.0 || (within(row.client.0) && within(row.server.0))
+}
+
+/// Whether the capture was taken at one host, given its turnaround and that of the other. True also if the distances
+/// are too short to tell.
+pub(crate) fn is_near(to_it_ns: i64, to_other_ns: i64) -> bool {
+    to_it_ns < NO_DISTANCE_NS || (to_it_ns as f64) < NEAR_SHARE * (to_it_ns.saturating_add(to_other_ns)) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Confidence, KnownBy, Place, place};
+
+    const MS: i64 = 1_000_000;
+    const NONE: [Option<i64>; 2] = [None, None];
+
+    /// Turnarounds and handshake in microseconds, the clock's tick in nanoseconds → the place, and how it is known.
+    fn seen(
+        turnarounds_us: (i64, i64),
+        handshake_us: Option<(i64, i64)>,
+        tick_ns: i64,
+    ) -> (Place, Option<Confidence>, KnownBy) {
+        let ns = |(client, server): (i64, i64)| [Some(client * 1_000), Some(server * 1_000)];
+        let found = place(false, ns(turnarounds_us), handshake_us.map_or(NONE, ns), tick_ns);
+        (found.place, found.confidence, found.known_by)
+    }
+
+    #[test]
+    fn a_place_and_how_sure_it_is() {
+        use Confidence::{Consistent, Possible, Proved};
+        use KnownBy::{Answers, Handshake, Short};
+        use Place::{Client, Middle, Server, Unknown};
+        let table = [
+            ((10, 20_000), Some((10, 20_000)), 1, (Client, Some(Proved), Handshake)),
+            ((20_000, 10), Some((20_000, 10)), 1, (Server, Some(Proved), Handshake)),
+            ((9_000, 11_000), Some((9_000, 11_000)), 1, (Middle, Some(Consistent), Handshake)),
+            ((9_000, 11_000), None, 1, (Middle, Some(Possible), Answers)),
+            ((10, 20_000), None, 1, (Client, Some(Consistent), Answers)),
+            // The handshake shows another place, or none.
+            ((10, 20_000), Some((9_000, 20_000)), 1, (Client, Some(Possible), Handshake)),
+            ((10, 20_000), Some((400, 500)), 1, (Client, Some(Consistent), Handshake)),
+            // Exactly a tenth of both is not near; half a millisecond may be the host's.
+            ((2_000, 18_000), None, 1, (Middle, Some(Possible), Answers)),
+            ((500, 600), None, 1, (Unknown, None, Short)),
+            ((40, 50), None, 1, (Unknown, None, Short)),
+            // Two ticks of a clock of 10 ms.
+            ((10, 19_000), None, 10 * MS, (Unknown, None, Short)),
+            ((10, 20_000), None, 10 * MS, (Client, Some(Consistent), Answers)),
+        ];
+        for (turnarounds, handshake, tick_ns, expected) in table {
+            assert_eq!(seen(turnarounds, handshake, tick_ns), expected, "{turnarounds:?} {handshake:?} {tick_ns}");
+        }
+    }
+
+    #[test]
+    fn without_answers_of_both_hosts_the_place_is_unknown() {
+        let table = [
+            (false, NONE, KnownBy::Nothing),
+            (false, [Some(MS), None], KnownBy::OneSide),
+            (false, [None, Some(MS)], KnownBy::OneSide),
+            (true, [Some(10), Some(MS)], KnownBy::Loopback),
+        ];
+        for (loopback, turnarounds, expected) in table {
+            let found = place(loopback, turnarounds, NONE, 1);
+            assert_eq!((found.place, found.confidence, found.known_by), (Place::Unknown, None, expected));
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! The timer that ended a stall.
+
+use super::cause::Cause;
+use super::limits::NS_PER_MS;
+use crate::connection::Kind;
+use crate::hosts::fixed_timer_ms;
+
+/// Longest ACK delay of a heartbeat of 200 ms, with a margin for the path (a heuristic).
+const HEARTBEAT_NS: i64 = 215 * NS_PER_MS;
+
+/// A timer, in the order of `STALL_TIMERS` in `tcptrace_lab/schema/`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum StallTimer {
+    /// A delayed-ACK timer of 40 ms.
+    Ack40,
+    /// A delayed-ACK timer of 50 ms.
+    Ack50,
+    /// A delayed-ACK timer of 100 ms.
+    Ack100,
+    /// A delayed-ACK timer of 200 ms.
+    Ack200,
+    /// A delayed-ACK timer that beats every 200 ms.
+    AckHeartbeat,
+    /// The retransmission timer.
+    Retransmission,
+    /// The tail-loss probe timer.
+    TailProbe,
+    /// The persist timer.
+    Persist,
+}
+
+/// What shows the timer that ended an interval.
+#[derive(Clone, Copy, Debug)]
+pub struct Ended {
+    /// The cause of the interval.
+    pub cause: Cause,
+    /// What the segment is that ended its wait.
+    pub kind: Kind,
+    /// How late the ACK was that came in the wait.
+    pub ack_late_ns: Option<i64>,
+    /// The ACKs of the receiver follow a heartbeat.
+    pub receiver_beats: bool,
+}
+
+impl Ended {
+    /// The timer that ended the interval, if one did.
+    #[must_use]
+    pub fn by(&self) -> Option<StallTimer> {
+        match self.kind {
+            kind if self.cause == Cause::Timeout && kind.is_resent() => Some(StallTimer::Retransmission),
+            Kind::TailProbe => Some(StallTimer::TailProbe),
+            Kind::ZeroWindowProbe if self.cause != Cause::ReceiverWindow => Some(StallTimer::Persist),
+            _ => self.by_ack(),
+        }
+    }
+
+    fn by_ack(&self) -> Option<StallTimer> {
+        let delayed = matches!(self.cause, Cause::NagleDelayedAck | Cause::DelayedAck);
+        let late_ns = self.ack_late_ns.filter(|_| delayed)?;
+        if self.receiver_beats && late_ns < HEARTBEAT_NS {
+            return Some(StallTimer::AckHeartbeat);
+        }
+        match fixed_timer_ms(late_ns.div_euclid(NS_PER_MS))? {
+            40 => Some(StallTimer::Ack40),
+            50 => Some(StallTimer::Ack50),
+            100 => Some(StallTimer::Ack100),
+            200 => Some(StallTimer::Ack200),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Cause, Ended, Kind, NS_PER_MS, StallTimer};
+
+    #[test]
+    fn the_cause_the_segment_and_the_delay_show_the_timer() {
+        use StallTimer::{Ack40, Ack50, Ack100, Ack200, AckHeartbeat, Persist, Retransmission, TailProbe};
+        let table = [
+            (Cause::Timeout, Kind::RtoRetransmit, None, false, Some(Retransmission)),
+            (Cause::Timeout, Kind::TailProbe, None, false, Some(Retransmission)),
+            (Cause::LossRecovery, Kind::TailProbe, None, false, Some(TailProbe)),
+            (Cause::LossRecovery, Kind::Retransmit, None, false, None),
+            (Cause::ZeroWindow, Kind::ZeroWindowProbe, None, false, Some(Persist)),
+            (Cause::ReceiverWindow, Kind::ZeroWindowProbe, None, false, None),
+            (Cause::DelayedAck, Kind::New, Some(34), false, None),
+            (Cause::DelayedAck, Kind::New, Some(35), false, Some(Ack40)),
+            (Cause::NagleDelayedAck, Kind::New, Some(50), false, Some(Ack50)),
+            (Cause::NagleDelayedAck, Kind::New, Some(60), false, None),
+            (Cause::NagleDelayedAck, Kind::New, Some(95), false, Some(Ack100)),
+            (Cause::NagleDelayedAck, Kind::New, Some(214), false, Some(Ack200)),
+            (Cause::NagleDelayedAck, Kind::New, Some(215), false, None),
+            (Cause::NagleDelayedAck, Kind::New, Some(120), true, Some(AckHeartbeat)),
+            (Cause::NagleDelayedAck, Kind::New, Some(215), true, None),
+            (Cause::NagleDelayedAck, Kind::New, None, true, None),
+            (Cause::Nagle, Kind::New, Some(40), false, None),
+        ];
+        for (cause, kind, late_ms, receiver_beats, expected) in table {
+            let ended = Ended { cause, kind, ack_late_ns: late_ms.map(|ms: i64| ms * NS_PER_MS), receiver_beats };
+            assert_eq!(ended.by(), expected, "{ended:?}");
+        }
+    }
+}

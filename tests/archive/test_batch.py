@@ -189,8 +189,8 @@ def test_two_runs_on_one_archive_are_refused_with_the_holder_named(twelve: Path,
 
 def test_the_lock_of_a_killed_run_holds_nobody(tmp_path: Path) -> None:
     script = (
-        "import os, signal; from tcptrace_lab.archive import place; from tcptrace_lab.archive.work import lock\n"
-        f"with lock.held(place.at({str(tmp_path)!r})): os.kill(os.getpid(), signal.SIGKILL)"
+        "import os, signal; from tcptrace_lab.archive.storage import at; from tcptrace_lab.archive.work import lock\n"
+        f"with lock.hold_lock(at({str(tmp_path)!r})): os.kill(os.getpid(), signal.SIGKILL)"
     )
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == -signal.SIGKILL
     with lock.hold_lock(at(str(tmp_path))):

@@ -23,12 +23,12 @@ KNOWN = {
     # capture: what it was made to show (captures/README.md), and the program or host that has to change
     "ethernet-nagle-on.pcapng": ("Nagle's algorithm waiting for delayed ACKs took 91%", "TCP_NODELAY on 192.0.2.1"),
     "ethernet-small-receive-window.pcapng": ("A full receive window on 192.0.2.2 took 87%", "a larger receive buffer on 192.0.2.2"),
-    "ethernet-small-send-buffer.pcapng": ("Most likely a full send buffer on 192.0.2.1 took 71%", "a larger send buffer on 192.0.2.1"),
+    "ethernet-small-send-buffer.pcapng": ("Possibly a full send buffer on 192.0.2.1 took 71%", "a larger send buffer on 192.0.2.1"),
     "ethernet-slow-reader.pcapng": ("Zero receive window: the application on 192.0.2.2 was not reading for 69%", "earlier reading"),
     "ethernet-loss.pcapng": ("Most likely packet loss", "a path without packet loss"),
     "ethernet-syn-loss.pcapng": ("Opening the connection took 91%", "an answer to the first SYN"),
     "ethernet-application-limited.pcapng": (
-        "Most likely the application on 192.0.2.1 (client) was not sending for 76%",
+        "Most likely the application on 192.0.2.1 (client) was not sending for 95%",
         "no TCP problem found",
     ),
     "ethernet-bottleneck.pcapng": ("Most likely the network", "a faster or shorter path, or fewer bytes or round trips, would help"),

@@ -191,16 +191,16 @@ def test_what_a_timer_sends_again_for_nothing_behind_a_full_window_waited_for_th
 
 
 @pytest.mark.parametrize(("segments", "drained_ms"), [(10, 150), (1, 20)])
-def test_while_what_was_sent_stands_in_a_queue_the_path_has_it_and_not_a_silent_program(
-    tmp_path: Path, segments: int, drained_ms: float
-) -> None:
-    """The ACK of ten segments comes 150 ms behind them, and more 360 ms behind them. That of one so late may be a receiver's that waited.
+def test_while_a_request_stands_in_a_queue_the_path_has_it_and_not_the_peer(tmp_path: Path, segments: int, drained_ms: float) -> None:
+    """The ACK of ten segments comes 150 ms behind them, and the answer 340 ms. That of one so late may be a receiver's that waited.
 
-    The path takes 20 ms, for which the program was silent behind the handshake, too.
+    The path takes 20 ms. What is left until the answer is the peer's; then the application needs 20 ms.
     """
+    answer = f"380ms S > C P. 1:101 ack {1 + MSS * segments} win 4000"
     answered = [acks(100, 0, segments, 10)] if segments > 1 else [acks(190, 0, 1)]
-    told = lasted(tmp_path, "\n".join([OPENED, data(40, 0, segments), *answered, data(400, segments, 1), acks(420, segments, 1)]))
-    assert told["application"] == pytest.approx(20 + 360 - drained_ms, abs=0.1)
+    told = lasted(tmp_path, "\n".join([OPENED, data(40, 0, segments), *answered, answer, data(400, segments, 1), acks(420, segments, 1)]))
+    assert told["peer"] == pytest.approx(340 - drained_ms, abs=0.1)
+    assert told["application"] == pytest.approx(20 + 20, abs=0.1)
 
 
 def test_slow_start_waits_no_longer_than_until_the_narrowest_place_has_carried_its_flight(tmp_path: Path) -> None:

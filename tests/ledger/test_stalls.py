@@ -84,10 +84,10 @@ def test_acks_that_keep_to_one_phase_of_200_ms_are_a_heartbeats(tmp_path: Path) 
 
 
 def test_a_wait_of_less_than_two_round_trips_is_no_stall(tmp_path: Path) -> None:
-    """A program that writes every 39 or 45 ms over a round trip of 20 ms; what it waits beyond the 20 ms of the network is its own."""
+    """An application that writes after 39, 45 and 41.5 ms over a round trip of 20 ms: two round trips are a stall."""
     text = "".join(
         f"{at / 1000:.4f} C > S P. {1 + 100 * place}:{101 + 100 * place} ack 1\n{(at + 20) / 1000:.4f} S > C . ack {101 + 100 * place}\n"
-        for place, at in enumerate([100, 155, 220, 281.5])
+        for place, at in enumerate([100, 139, 184, 225.5])
     )
     rows = [row for row in found(tmp_path, text) if row["frame_after"] is not None and row["frame_after"] > 4]
     assert [(row["cause"], row["frame_after"], row["end_ns"] - row["start_ns"]) for row in rows] == [

@@ -15,7 +15,7 @@ use crate::connection::{CAUSAL_NS, CLUSTER_BYTES, DirectionFigures};
 use crate::flows::ConnectionRow;
 use crate::hosts::{Acknowledging, is_loopback, is_near, is_unasked, turnaround_ns};
 use crate::nullable::Nullable;
-use crate::sender::{LONGEST_NS, SenderTotals};
+use crate::sender::{LONGEST_NS, REACTION_NS, SenderTotals};
 
 /// The causal window as a share of the RTT, in a capture at the sender.
 pub const CAUSAL_SHARE_NEAR: f64 = 0.1;
@@ -42,6 +42,16 @@ const STEADY_PART: i64 = 4;
 const STEADY_SHARE: f64 = 0.75;
 /// A pacing sender needs this many more bursts at the pace than off it (a heuristic).
 const PACED_BURSTS: i64 = 5;
+/// ACKs release departures by chance if this many, and one for this many early ones, leave late between two ACKs (a
+/// heuristic; in directions that ACKs release, one in a hundred does).
+const CHANCE_DEPARTURES: i64 = 5;
+const CHANCE_PART: u32 = 4;
+/// A cluster of longer reactions is not the host's alone (a heuristic).
+const CLEAR_REACTION_NS: i64 = 300_000;
+/// The application writes on its own clock if the clock predicts this many more writes than three times those that the
+/// ACK predicts (a heuristic).
+const CLOCK_WRITES: u32 = 5;
+const CLOCK_TIMES: u32 = 3;
 /// A timestamp clock whose measured tick is in this range ticks in milliseconds; queues on the path explain the
 /// difference (a heuristic: the next tick in use is 4 ms).
 const MILLISECOND_TICK_NS: std::ops::RangeInclusive<i64> = 800_000..=1_250_000;
@@ -113,6 +123,8 @@ pub struct DirectionFacts {
     pub blurred_ns: i64,
     /// The causal window: an ACK may have caused a departure that follows within this time.
     pub causal_window_ns: i64,
+    /// The release window: an ACK released a departure only if that followed within this time.
+    pub release_window_ns: i64,
     /// Allowance for jitter of the path; 0 in a capture at the sender.
     pub unsteady_ns: i64,
     pub burst_ns: i64,
@@ -124,6 +136,8 @@ pub struct DirectionFacts {
     pub comes_by_size: bool,
     /// The sender paces: its bursts leave at an even interval.
     pub paces: bool,
+    /// The application writes on its own clock: an even interval predicts its writes better than ACKs do.
+    pub writes_by_clock: bool,
     /// Nagle's algorithm is on: small segments wait behind small ones.
     pub holds_small: bool,
     /// Nagle's algorithm in its first form (RFC 896): small segments wait behind full ones, too.
@@ -251,11 +265,11 @@ impl DirectionFacts {
             drained: drained
                 .filter(|drained| i64::from(drained.samples) >= LEAST_RATE_SAMPLES && drained.bytes > 0)
                 .map(|drained| Drained { bytes: drained.bytes, ns: drained.ns }),
-            unsteady_ns: if near_sender { 0 } else { at_least(CAUSAL_NS, CAUSAL_SHARE_NEAR, rtt_ns) },
             blurred_ns: TICKS.saturating_mul(row.tick_ns.unwrap_or(0)),
             burst_ns: at_least(BURST_NS, BURST_SHARE, rtt_ns),
             queue_ns: (QUEUE_SHARE * rtt_ns as f64) as i64 + NS_PER_MS,
             paces: i64::from(totals.paced_bursts) >= PACED_BURSTS && !old,
+            writes_by_clock: is_by_clock(totals),
             surely_holds_small: sure_holds >= HELD_TIMES,
             answered: 2 * others.data_segments as i64
                 >= i64::from(totals.small_delayed_run) + i64::from(totals.small_delayed_over_full),
@@ -266,7 +280,7 @@ impl DirectionFacts {
             ..Self::default()
         };
         direction.only_late = !near_sender && direction.nothing_lost && direction.out_of_order_segments == 0;
-        direction.causal_window_ns = at_least(CAUSAL_NS, direction.causal_share(), rtt_ns).max(direction.blurred_ns);
+        direction.settle_windows();
         let smss_bytes = row.full_segment_bytes.map(i64::from);
         direction.rounded_bytes = direction.rounded_bytes(smss_bytes);
         direction.settle_pace();
@@ -286,13 +300,31 @@ impl DirectionFacts {
         self.life_ns() > LONGEST_NS
     }
 
-    /// The causal window as a share of the RTT. If most segments leave without an ACK, a tenth of them would follow an
-    /// ACK within a tenth of the RTT by chance. Then the share is 0, and only the fixed minimum counts.
-    fn causal_share(&self) -> f64 {
-        match self.near_sender {
-            true if self.totals.unclocked > self.totals.clocked => 0.0,
-            true => CAUSAL_SHARE_NEAR,
-            false => CAUSAL_SHARE_FAR,
+    fn settle_windows(&mut self) {
+        self.unsteady_ns = if self.near_sender { 0 } else { at_least(CAUSAL_NS, CAUSAL_SHARE_NEAR, self.rtt_ns) };
+        let share = if self.near_sender { CAUSAL_SHARE_NEAR } else { CAUSAL_SHARE_FAR };
+        self.causal_window_ns = at_least(CAUSAL_NS, share, self.rtt_ns).max(self.blurred_ns);
+        self.release_window_ns = self.release_window_ns().max(self.blurred_ns);
+    }
+
+    /// How soon a departure follows the ACK that released it. If the sender's own reactions differ clearly from other
+    /// departures, they say it. If departures often leave late between two ACKs, others leave early by chance: then only
+    /// the reaction time of a host counts.
+    fn release_window_ns(&self) -> i64 {
+        let (early, late) = (self.totals.departures_early, self.totals.departures_late);
+        let by_chance = i64::from(late) >= CHANCE_DEPARTURES && late.saturating_mul(CHANCE_PART) >= early;
+        let reaction_ns = self.totals.reaction_ns.get();
+        if !self.near_sender {
+            // Only the handshake measures how far the sender is, and so when an ACK reaches it.
+            let is_fast = |ns: i64| self.beginning_seen && ns as f64 <= CAUSAL_SHARE_NEAR * self.rtt_ns as f64;
+            let share = if reaction_ns.is_some_and(is_fast) { CAUSAL_SHARE_NEAR } else { CAUSAL_SHARE_FAR };
+            at_least(CAUSAL_NS, share, self.rtt_ns)
+        } else if by_chance {
+            REACTION_NS
+        } else if let Some(reaction_ns) = reaction_ns.filter(|ns| *ns <= CLEAR_REACTION_NS) {
+            REACTION_NS.max(2 * reaction_ns)
+        } else {
+            self.causal_window_ns
         }
     }
 
@@ -382,6 +414,11 @@ impl DirectionFacts {
         ];
         self.old && sizes.into_iter().any(|size| is_held_at(size, previous_round_flight_bytes))
     }
+}
+
+/// Whether an even interval predicts the application's writes better than ACKs do.
+fn is_by_clock(totals: &SenderTotals) -> bool {
+    totals.writes_by_clock >= totals.writes_by_ack.saturating_mul(CLOCK_TIMES).saturating_add(CLOCK_WRITES)
 }
 
 fn is_held_at((size, times): (Nullable, u16), previous_round_flight_bytes: i64) -> bool {

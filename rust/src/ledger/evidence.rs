@@ -111,6 +111,11 @@ impl<'a> Evidence<'a> {
         self.direction.causal_window_ns
     }
 
+    /// The release window: an ACK released a departure only if that followed within this time.
+    pub(super) fn release_ns(&self) -> i64 {
+        self.direction.release_window_ns
+    }
+
     /// Bytes in flight just after the previous departure, as the sender knew it.
     pub(super) fn flight_before(&self) -> Option<i64> {
         self.wait.flight_before_bytes.get()

@@ -8,6 +8,7 @@
 //!           │          released
 //!           └ handshake ─┬─ network: its transit and that of the last byte of an answer back (one RTT at most), and queues;
 //!                        │           unknown if the capture began within the connection and only answers show the RTT
+//!                        │           nothing if the peer's application sent nothing: nobody waited for the transit
 //!                        ├─ idle: until the first data from the peer, if the peer owed nothing for long
 //!                        ├─ peer: until the last data from the peer before the departure
 //!                        └─ application: the rest; idle if neither host owed anything for long
@@ -116,6 +117,8 @@ fn unexplained(wait: &Evidence<'_>, handshake_ns: i64, sending_ns: i64, left_ns:
     let on_its_way_ns = at_most(spoke_ns, wait.jitter_ns().max(queueing_delay_ns));
     let transit_ns = if blind && !unmeasured {
         0
+    } else if nobody_waits_for_transit(wait) {
+        wait.jitter_ns().max(wait.queueing_delay_ns()).min(left_ns)
     } else {
         transit_of_unexplained_ns(wait, handshake_ns, sending_ns, on_its_way_ns).min(left_ns)
     };
@@ -177,6 +180,14 @@ fn sending_ns(wait: &Evidence<'_>, verdict: Verdict) -> i64 {
         carried_ns = carried_ns.max(wait.draining_ns());
     }
     carried_ns
+}
+
+/// Whether nobody waits for the bytes in flight to arrive. The sender's application had no more to send and then went
+/// on although the peer's had sent nothing, and no ACK reaches an application.
+fn nobody_waits_for_transit(wait: &Evidence<'_>) -> bool {
+    let is_new = wait.record.payload_bytes > 0 && !wait.was_sent_again() && !wait.is_first_data();
+    let had_sent_all = wait.wait.small_before || wait.all_acked();
+    is_new && had_sent_all && !wait.peer_spoke()
 }
 
 fn transit_of_unexplained_ns(wait: &Evidence<'_>, handshake_ns: i64, sending_ns: i64, on_its_way_ns: i64) -> i64 {

@@ -91,6 +91,7 @@ impl SenderState {
             self.loss_signalled_ns = now;
             self.loss_confirmed = arrival.missing == Missing::Lost;
         }
+        self.writes.acked(now_ns);
         self.since.acked_ns = now;
         self.since.acked_frame = arrival.frame;
         match arrival.edge.get() {

@@ -4,6 +4,7 @@ use super::departure::Departure;
 use super::spacing::{AROUND_BYTES, Seen};
 use super::state::{SenderState, Since, Timeout};
 use super::wait::{FirstDeparture, Wait};
+use super::writes::Left;
 use crate::connection::RetransmitTrigger;
 use crate::nullable::Nullable;
 
@@ -69,6 +70,15 @@ impl SenderState {
         }
         if departure.retransmit_trigger.is_none() {
             self.count_clocked(&wait, shift_ns);
+            if let Some(wait_ns) = wait.wait_ns.get().filter(|_| departure.payload_bytes > 0) {
+                self.writes.departs(Left {
+                    ts_ns: departure.ts_ns,
+                    wait_ns,
+                    since_ack_ns: wait.since_ack_ns.get(),
+                    small_before: self.since.was_small,
+                    answers: wait.peer_first_ns.is_some(),
+                });
+            }
         }
         self.count_after_small_wait(&wait, shift_ns);
         let resent = departure.retransmit_trigger.is_some();

@@ -27,6 +27,7 @@ mod steady;
 mod timing;
 mod totals;
 mod wait;
+mod writes;
 
 pub(crate) use arrivals::{Arrival, Missing};
 pub(crate) use clock::DRIFT_PART;
@@ -37,3 +38,4 @@ pub use timing::LONGEST_NS;
 pub(crate) use timing::{NO_DISTANCE_NS, at_either, shift_ns};
 pub(crate) use wait::RELEASE_PART;
 pub use wait::{FirstDeparture, SenderTotals, Wait};
+pub(crate) use writes::REACTION_NS;

@@ -11,6 +11,7 @@ use super::rounds::Rounds;
 use super::spacing::Spacing;
 use super::steady::Steady;
 use super::wait::{FirstDeparture, Wait};
+use super::writes::Writes;
 use crate::connection::{CAUSAL_NS, RetransmitTrigger};
 use crate::nullable::Nullable;
 
@@ -71,6 +72,7 @@ pub(crate) struct SenderState {
     pub(super) spacing: Spacing,
     pub(super) steady: Steady,
     pub(super) paced: Paced,
+    pub(super) writes: Writes,
     pub(super) first: Option<FirstDeparture>,
     pub(super) rounds: Rounds,
 }

@@ -23,6 +23,7 @@ impl SenderState {
         let (steady_payload_bytes, steady_ns) = self.steady.pace();
         let (followed_segments, steady_segments, steady_other_sizes) = self.steady.segments();
         let (paced_payload_bytes, paced_ns) = self.paced.pace();
+        let (votes, chance) = (self.writes.votes(), self.writes.chance());
         let (top_flight_bytes, top_rounds) = self.rounds.top();
         let [(emptied_flight_bytes, emptied_times), (other_emptied_flight_bytes, other_emptied_times)] =
             self.full_buffer.most_frequent();
@@ -58,6 +59,12 @@ impl SenderState {
             paced_payload_bytes,
             paced_ns,
             paced_bursts: self.paced.bursts(),
+            written_ns: self.writes.interval_ns(),
+            writes_by_clock: votes.clock,
+            writes_by_ack: votes.ack,
+            departures_early: chance.early,
+            departures_late: chance.late,
+            reaction_ns: self.writes.reaction_ns(),
             top_flight_bytes,
             top_rounds,
             emptied_flight_bytes,

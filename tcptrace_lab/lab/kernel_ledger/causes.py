@@ -138,8 +138,8 @@ def _causes(gate: str, context: Collection[str]) -> tuple[str, ...]:
 def _nothing(turn: str, context: Collection[str]) -> tuple[str, ...]:
     """Nothing to send: `network` while bytes are in transit, for one base RTT; otherwise the application whose turn it is."""
     in_transit, in_round_trip = both_ends.IN_TRANSIT in context, both_ends.ROUND_TRIP in context
-    if turn == both_ends.OWN_TURN:
-        return ("network", "application") if in_transit or in_round_trip else ("application",)
+    if turn == both_ends.OWN_TURN:  # this program goes on before the other one writes, so it does not wait for the transit
+        return ("application", "network") if in_transit or in_round_trip else ("application",)
     if turn == both_ends.PEER_IN_TRANSIT or in_transit:
         return "network", "peer"
     return ("peer", "network") if in_round_trip or turn == both_ends.PEER_HELD else ("peer",)

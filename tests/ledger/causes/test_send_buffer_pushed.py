@@ -62,7 +62,7 @@ def test_a_sender_that_had_more_and_let_it_go_by_itself_kept_it_back(tmp_path: P
 def test_behind_a_segment_with_psh_the_program_had_given_nothing(tmp_path: Path) -> None:
     told = lasted(tmp_path, opened() + rest_after_100_ms("P.", 500))
     assert "nagle" not in told
-    assert told["application"] == pytest.approx(80 + 20, abs=1)
+    assert told["application"] == pytest.approx(100 + 20, abs=1)
 
 
 def test_a_sender_of_today_leaves_out_psh_for_a_program_that_corks(tmp_path: Path) -> None:

@@ -81,7 +81,9 @@ class Exchange:
         row |= {"conn": self.conn, "client_addr": self.client, "client_port": 40_000, "server_addr": self.server, "server_port": 80}
         row |= {"client_known_by": "syn", "closed_by": "end", "first_frame": self.rows[0]["frame"], "last_frame": self.rows[-1]["frame"]}
         row |= {"first_ts_ns": self.rows[0]["ts_ns"], "last_ts_ns": self.rows[-1]["ts_ns"]}
+        row |= {"vantage": "unknown", "vantage_known_by": "nothing"}
         for name, from_client in schema.SIDES.items():
+            row |= {f"{name}_ack_policy": "unknown", f"{name}_nagle": "unknown"}
             mine = [segment for segment in self.rows if segment["from_client"] == from_client]
             theirs = [segment for segment in self.rows if segment["from_client"] != from_client]
             resent = [segment for segment in mine if segment["kind"] in schema.RESENT]

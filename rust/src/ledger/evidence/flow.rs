@@ -28,6 +28,7 @@ impl Evidence<'_> {
             && is(self.wait.since_ack_ns.get(), |ago_ns| ago_ns <= REFILL_NS)
             && (!self.direction.old || self.may_fill_buffer())
             && !self.left_at_its_pace()
+            && !self.was_written_by_clock()
     }
 
     /// The last RTT sample, or the departure's own timestamp, shows a queue on the path.

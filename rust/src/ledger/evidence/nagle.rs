@@ -1,11 +1,10 @@
 //! Whether the sender kept a small segment back: Nagle's algorithm in its forms, and what looks like it.
 
 use super::super::direction::HELD_TIMES;
-use super::released::REACTION_NS;
 use super::{Evidence, LEAST_OVERRIDE_NS, are, is};
 use crate::accounts::LEAST_BUFFER_BYTES;
 use crate::connection::{CAUSAL_NS, CLUSTER_BYTES};
-use crate::sender::RELEASE_PART;
+use crate::sender::{REACTION_NS, RELEASE_PART};
 use crate::wire::TcpFlags;
 
 /// A busy host reacts to the ACK within this part of the wait (a heuristic).

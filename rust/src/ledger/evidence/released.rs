@@ -6,14 +6,12 @@ use super::super::limits::NS_PER_MS;
 use super::{Evidence, are, is};
 use crate::accounts::LEAST_BUFFER_BYTES;
 use crate::connection::CAUSAL_NS;
-use crate::sender::RELEASE_PART;
+use crate::sender::{REACTION_NS, RELEASE_PART};
 
 /// If the application writes by its own clock, one departure in this many follows an ACK as closely by chance.
 const NO_CHANCE: i64 = 100;
 /// Departures at a pace vary by at most this part of it (a heuristic).
 const PACE_PART: i64 = 4;
-/// A host sends what an ACK released within this time (a heuristic: five times what it needs for a segment).
-pub(super) const REACTION_NS: i64 = NS_PER_MS / 10;
 
 impl Evidence<'_> {
     /// Away from the sender, some ACK always seems to release a departure if departures are more frequent than the path
@@ -120,6 +118,21 @@ impl Evidence<'_> {
         (self.direction.near_sender || self.says_when()) && self.left_at_its_pace()
     }
 
+    /// The application wrote this departure on its own clock: one interval after its last write. At the sender, it also
+    /// left later after the last ACK than a host reacts.
+    pub(in super::super) fn was_written_by_clock(&self) -> bool {
+        let direction = self.direction;
+        let in_time = |interval_ns: i64| {
+            (PACE_PART - 1) * interval_ns <= PACE_PART * self.wait_ns
+                && PACE_PART * self.wait_ns <= (PACE_PART + 1) * interval_ns
+        };
+        direction.writes_by_clock
+            && self.wait.small_before
+            && !self.peer_spoke()
+            && is(direction.totals.written_ns.get(), in_time)
+            && !(direction.near_sender && is(self.wait.since_ack_ns.get(), |ago_ns| ago_ns <= REACTION_NS))
+    }
+
     /// An ACK without data released the departure, not the application or a pace.
     pub(super) fn is_released_by_ack(&self) -> bool {
         if !self.had_in_flight() || self.is_bare_fin() {
@@ -127,15 +140,19 @@ impl Evidence<'_> {
         }
         let in_time = if self.all_acked() {
             !self.peer_spoke()
-                && is(self.wait.since_all_acked_ns.get(), |ns| ns - self.queueing_delay_ns() <= self.causal_ns())
+                && is(self.wait.since_all_acked_ns.get(), |ns| ns - self.queueing_delay_ns() <= self.release_ns())
                 && !self.may_be_far()
         } else {
-            self.ack_just_came()
+            is(self.wait.since_ack_ns.get(), |ago_ns| ago_ns <= self.release_ns())
         };
         // The application wrote it just then: no window or buffer was short of room, and small segments pass each
         // other.
         let by_program = || self.small_ones_pass() && !self.came_with_ack() && self.nothing_was_short();
-        in_time && !by_program() && !self.ack_had_arrived_long_before() && !self.left_at_its_pace()
+        in_time
+            && !by_program()
+            && !self.ack_had_arrived_long_before()
+            && !self.left_at_its_pace()
+            && !self.was_written_by_clock()
     }
 
     /// The departure left together with the one before, without an ACK between them.

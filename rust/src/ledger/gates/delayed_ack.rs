@@ -19,7 +19,7 @@ pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
         && wait.was_released_by_ack()
         && (wait.ack_was_held() || for_all())
         && !wait.was_drained_bit_by_bit())
-    .then(|| Closed::consistent(Cause::DelayedAck))
+    .then(|| Closed::consistent(Cause::DelayedAck).but_possible_if(!wait.direction.old))
 }
 
 #[cfg(test)]

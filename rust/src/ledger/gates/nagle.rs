@@ -34,7 +34,8 @@ pub(super) fn with_delayed_ack(wait: &Evidence<'_>) -> Option<Closed> {
 #[inline]
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
     let held = || waits_for_ack(wait) && !wait.was_taken_one_by_one() && !wait.was_taken_in_turn();
-    (held() || wait.was_kept_back()).then(|| Closed::consistent(Cause::Nagle).but_possible_if(buffer_may_hold_it(wait)))
+    (held() || wait.was_kept_back())
+        .then(|| Closed::consistent(Cause::Nagle).but_possible_if(!wait.direction.old || buffer_may_hold_it(wait)))
 }
 
 #[cfg(test)]

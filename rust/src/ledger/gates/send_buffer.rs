@@ -19,7 +19,7 @@ pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
     let refilled = || wait.direction.ack_clocked && wait.may_have_refilled_buffer() && wait.is_on_plateau();
     let written_with_ack = || wait.window_is_known() && wait.flight_stands() && wait.was_written_with_the_ack();
     (one_by_one || stands() || refilled() || written_with_ack())
-        .then(|| Closed::consistent(Cause::SendBuffer).but_possible_if(one_by_one))
+        .then(|| Closed::consistent(Cause::SendBuffer).but_possible_if(one_by_one || !wait.direction.old))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use super::super::evidence::Evidence;
 
 #[inline]
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
-    wait.is_bulk().then(|| Closed::consistent(Cause::SlowStart))
+    wait.is_bulk().then(|| Closed::consistent(Cause::SlowStart).but_possible_if(!wait.direction.old))
 }
 
 #[cfg(test)]

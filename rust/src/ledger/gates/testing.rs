@@ -65,6 +65,7 @@ pub(in super::super) fn bulk() -> (WaitRecord, DirectionFacts) {
         max_in_flight_bytes: Some(40_000),
         most_in_flight_bytes: Some(40_000),
         causal_window_ns: 2 * MS,
+        release_window_ns: 2 * MS,
         burst_ns: 40_000,
         queue_ns: 6 * MS,
         ack_clocked: true,

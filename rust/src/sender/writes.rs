@@ -1,0 +1,246 @@
+//! Two rival explanations of when the sender goes on: the application writes on its own clock, or ACKs release what it
+//! has written.
+//!
+//! Each explanation predicts when the next burst begins. The clock predicts it one interval after the last one; the ACK
+//! predicts it as soon as the ACK arrives. Each burst is a vote for the explanation whose prediction came much closer.
+
+use serde::{Deserialize, Serialize};
+
+use crate::connection::CAUSAL_NS;
+use crate::nullable::Nullable;
+
+/// A prediction counts as better if its error is at most this part of the other's (a heuristic).
+const BETTER_PART: i64 = 2;
+/// A host reacts to an ACK within this time, so no other prediction is better (a heuristic: five times what a host
+/// needs for one segment).
+pub(crate) const REACTION_NS: i64 = 100_000;
+/// A departure followed an ACK early if it left within this part of the time to the next ACK, and late if it left
+/// after `LATE_PART` of it. By chance, half as many are early as are late.
+const EARLY_PART: i64 = 4;
+const LATE_PART: i64 = 2;
+
+/// The bursts of one direction that began after a write had ended, and the votes of each.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Writes {
+    /// When the current burst began, and the interval before it.
+    began_ns: Nullable,
+    interval_ns: Nullable,
+    votes: Votes,
+    /// The sum of all intervals that the clock predicted.
+    clock_ns: i64,
+    /// The last departure that an ACK may have released: when that ACK came, and how much later the departure left.
+    after_ack: Option<(i64, i64)>,
+    chance: Chance,
+    reactions: Reactions,
+}
+
+/// Powers of two, in nanoseconds, between which reaction times are counted: from 2^`LEAST_POWER` (8 µs) on.
+const LEAST_POWER: u32 = 13;
+const POWERS: usize = 18;
+/// A cluster of reaction times ends where fewer than one in this many of its largest count follow, for two powers of two
+/// (a heuristic).
+const VALLEY_PART: u16 = 8;
+
+/// A cluster has at least this many departures (a heuristic).
+const LEAST_CLUSTER: u16 = 5;
+
+/// How many departures left how long after the last ACK, by powers of two.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Reactions([u16; POWERS]);
+
+impl Reactions {
+    #[inline]
+    fn add(&mut self, ns: i64) {
+        let power = 64 - (ns.max(0) as u64 >> LEAST_POWER).leading_zeros();
+        if let Some(count) = self.0.get_mut(power as usize) {
+            *count = count.saturating_add(1);
+        }
+    }
+
+    /// The longest reaction time of the first cluster, if a valley ends it.
+    fn longest_ns(self) -> Option<i64> {
+        let (mut most, mut last) = (0, None);
+        for (power, count) in self.0.into_iter().enumerate() {
+            most = most.max(count);
+            if most >= LEAST_CLUSTER && count > most / VALLEY_PART {
+                last = Some(power);
+            }
+            if last.is_some_and(|last| power >= last + 2) {
+                return last.map(|last| 1 << (LEAST_POWER + last as u32));
+            }
+        }
+        None
+    }
+}
+/// How many bursts began when the clock predicted it, and how many when the ACK did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Votes {
+    pub(super) clock: u32,
+    pub(super) ack: u32,
+}
+
+/// How many departures left early and late between two ACKs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Chance {
+    pub(super) early: u32,
+    pub(super) late: u32,
+}
+
+/// A departure of new data, as the rivals see it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Left {
+    pub(super) ts_ns: i64,
+    /// Time since the previous departure, and since the last ACK if one came in that time.
+    pub(super) wait_ns: i64,
+    pub(super) since_ack_ns: Option<i64>,
+    /// The previous segment was small, so it ended a write.
+    pub(super) small_before: bool,
+    /// Data of the peer arrived since the previous departure.
+    pub(super) answers: bool,
+}
+
+impl Writes {
+    #[inline]
+    pub(super) fn departs(&mut self, left: Left) {
+        if let Some(ago_ns) = left.since_ack_ns {
+            self.reactions.add(ago_ns);
+            self.after_ack = Some((left.ts_ns.saturating_sub(ago_ns), ago_ns));
+        }
+        if left.wait_ns < CAUSAL_NS {
+            return;
+        }
+        let interval_ns = self.began_ns.get().map(|began_ns| left.ts_ns.saturating_sub(began_ns));
+        if let Some(interval_ns) = interval_ns.filter(|_| left.small_before && !left.answers) {
+            if let Some(before_ns) = self.interval_ns.get() {
+                self.vote(interval_ns, before_ns, left);
+            }
+            self.interval_ns = Some(interval_ns).into();
+        } else {
+            self.interval_ns = Nullable::NULL;
+        }
+        self.began_ns = Some(left.ts_ns).into();
+    }
+
+    fn vote(&mut self, interval_ns: i64, before_ns: i64, left: Left) {
+        let clock_error_ns = interval_ns.saturating_sub(before_ns).saturating_abs();
+        let ack_error_ns = left.since_ack_ns.unwrap_or(left.wait_ns);
+        if ack_error_ns > REACTION_NS && clock_error_ns.saturating_mul(BETTER_PART) <= ack_error_ns {
+            self.votes.clock = self.votes.clock.saturating_add(1);
+            self.clock_ns = self.clock_ns.saturating_add(interval_ns);
+        } else if ack_error_ns.saturating_mul(BETTER_PART) <= clock_error_ns {
+            self.votes.ack = self.votes.ack.saturating_add(1);
+        }
+    }
+
+    /// Takes an ACK that arrives at `now_ns`.
+    #[inline]
+    pub(super) fn acked(&mut self, now_ns: i64) {
+        let Some((ack_ns, late_ns)) = self.after_ack.take() else { return };
+        let gap_ns = now_ns.saturating_sub(ack_ns);
+        if gap_ns < 2 * REACTION_NS {
+            return;
+        }
+        if late_ns.saturating_mul(EARLY_PART) <= gap_ns {
+            self.chance.early = self.chance.early.saturating_add(1);
+        } else if late_ns.saturating_mul(LATE_PART) > gap_ns {
+            self.chance.late = self.chance.late.saturating_add(1);
+        }
+    }
+
+    /// The mean interval between writes that the clock predicted.
+    pub(super) fn interval_ns(self) -> Nullable {
+        self.clock_ns.checked_div(i64::from(self.votes.clock)).into()
+    }
+
+    pub(super) fn votes(self) -> Votes {
+        self.votes
+    }
+
+    /// The longest time in which this sender reacts to an ACK, if its reactions differ clearly from other departures.
+    pub(super) fn reaction_ns(self) -> Nullable {
+        self.reactions.longest_ns().into()
+    }
+
+    pub(super) fn chance(self) -> Chance {
+        self.chance
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Chance, Left, Votes, Writes};
+
+    const MS: i64 = 1_000_000;
+    const US: i64 = 1_000;
+
+    /// Writes that begin at these times, each `since_ack_ns` after an ACK. Before each the sender was silent
+    /// since the last one.
+    fn after(writes: &[(i64, i64)]) -> Writes {
+        let (mut rivals, mut before_ns) = (Writes::default(), 0);
+        for (ts_ns, since_ack_ns) in writes {
+            rivals.acked(ts_ns - since_ack_ns);
+            rivals.departs(Left {
+                ts_ns: *ts_ns,
+                wait_ns: ts_ns - before_ns,
+                since_ack_ns: Some(*since_ack_ns),
+                small_before: true,
+                answers: false,
+            });
+            before_ns = *ts_ns;
+        }
+        rivals
+    }
+
+    #[test]
+    fn an_even_interval_predicts_what_acks_at_any_time_do_not() {
+        // Every 5 ms to within 20 µs; the last ACK came 0.2 to 0.8 ms before.
+        let writes: Vec<_> =
+            (1..=10).map(|n| (n * 5 * MS + 20 * US * (n % 2), 200 * US + 150 * US * (n % 5))).collect();
+        let rivals = after(&writes);
+        // The first interval is from the second write on, and the first prediction from the third.
+        assert_eq!(rivals.votes(), Votes { clock: 8, ack: 0 });
+        assert!((4_960 * US..=5_040 * US).contains(&rivals.interval_ns().get().unwrap()));
+    }
+
+    #[test]
+    fn acks_predict_what_comes_at_uneven_intervals_as_soon_as_they_do() {
+        let times = [10, 31, 49, 72, 90, 112, 129, 151];
+        let writes: Vec<_> = times.into_iter().map(|ms| (ms * MS, 30 * US)).collect();
+        assert_eq!(after(&writes).votes(), Votes { clock: 0, ack: 6 });
+        // At even intervals, too, no other prediction is better than a host's reaction.
+        let even: Vec<_> = (1..=8).map(|n| (n * 20 * MS, 30 * US)).collect();
+        assert_eq!(after(&even).votes(), Votes { clock: 0, ack: 0 });
+    }
+
+    #[test]
+    fn a_prediction_that_is_not_twice_as_good_has_no_vote() {
+        // Intervals vary by 1 ms, and ACKs come 1.5 ms before.
+        let writes: Vec<_> = (1..=8).map(|n| (n * 20 * MS + MS * (n % 2) / 2, 3 * MS / 2)).collect();
+        assert_eq!(after(&writes).votes(), Votes { clock: 0, ack: 0 });
+    }
+
+    #[test]
+    fn between_two_acks_a_reaction_is_early_and_others_are_late_by_chance() {
+        // ACKs every 10 ms; departures 3, 7 and 1 ms behind them in turn. The last ACK has no next one.
+        let behind_ns = |n: i64| [MS, 3 * MS, 7 * MS][n as usize % 3];
+        let writes: Vec<_> = (1..=9).map(|n| (n * 10 * MS + behind_ns(n), behind_ns(n))).collect();
+        assert_eq!(after(&writes).chance(), Chance { early: 2, late: 3 });
+        // ACKs of one batch say nothing.
+        let batch: Vec<_> = (1..=9).map(|n| (n * 100 * US, 60 * US)).collect();
+        assert_eq!(after(&batch).chance(), Chance { early: 0, late: 0 });
+    }
+
+    #[test]
+    fn reactions_that_differ_clearly_from_other_departures_have_a_longest_one() {
+        let of = |reactions: &[i64]| {
+            let writes: Vec<_> = (1..).zip(reactions).map(|(n, us)| (n * 100 * MS, us * US)).collect();
+            after(&writes).reaction_ns().get()
+        };
+        let fast = [20, 25, 28, 30, 31, 22];
+        // 20 to 31 µs are below 2^15 ns, and no departure is between that and 5 ms.
+        assert_eq!(of(&[&fast[..], &[5_000, 9_000]].concat()), Some(1 << 15));
+        // As many at each power of two: no valley before the longest.
+        assert_eq!(of(&[20, 40, 80, 160, 320, 640, 1_280, 2_560, 5_120, 10_240].repeat(6)), Some(1 << 24));
+        assert_eq!(of(&fast[..4]), None, "too few");
+    }
+}

@@ -48,7 +48,7 @@ def pauses(evidence: Evidence, *, reader_is_client: bool) -> list[Pause]:
     arrivals = evidence.segments.filter((pl.col("from_client") != reader_is_client) & (pl.col("payload_bytes") > 0)).select(
         end=(pl.col("seq") + pl.col("payload_bytes")).cum_max(), ts_ns="ts_ns"
     )
-    transit_ns = int(evidence.row[f"to_{reader}_ns"] or 0)
+    transit_ns = int(evidence.row[f"rtt_to_{reader}_ns"] or 0)
     least_ns = max(LEAST_PAUSE_NS, LEAST_ROUNDS * evidence.round_trip_ns)
     found: list[Pause] = []
     before_ns, read_before = begin_ns(evidence), 0

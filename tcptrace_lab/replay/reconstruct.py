@@ -164,7 +164,7 @@ def _written(message: Message) -> Iterator[Action]:
 def _in_turn(evidence: Evidence, both: Sequence[Message], is_client: bool) -> Task:  # noqa: FBT001
     """The task of an end that takes turns: read the other end's messages, pause, write its own, close."""
     side = "client" if is_client else "server"
-    transit_ns = int(evidence.row[f"to_{side}_ns"] or 0)
+    transit_ns = int(evidence.row[f"rtt_to_{side}_ns"] or 0)
     reader = _Reader(evidence, is_client=is_client)
     steps: list[Action] = []
     own: Message | None = None
@@ -219,7 +219,7 @@ class _Reader:
 def _ending(evidence: Evidence, *, is_client: bool, own: Message | None, anchor_ns: int) -> list[Action]:
     """Steps that close this end: on its own, after the ACK of all that it wrote, or after the other end has closed."""
     closed_ns, other_ns = (_fin_ns(evidence, from_client=of_client) for of_client in (is_client, not is_client))
-    transit_ns = int(evidence.row[f"to_{'client' if is_client else 'server'}_ns"] or 0)
+    transit_ns = int(evidence.row[f"rtt_to_{'client' if is_client else 'server'}_ns"] or 0)
     if closed_ns is None:
         return [Read(), Close()]
     if other_ns is not None and other_ns < closed_ns:
@@ -242,7 +242,7 @@ def _fin_ns(evidence: Evidence, *, from_client: bool) -> int | None:
 def _at_once(evidence: Evidence, both: Sequence[Message], is_client: bool) -> tuple[Task, ...]:  # noqa: FBT001
     """The two tasks of an end that sends and receives at the same time: one writes, after the bytes that it had read by then; one reads."""
     side = "client" if is_client else "server"
-    transit_ns = int(evidence.row[f"to_{side}_ns"] or 0)
+    transit_ns = int(evidence.row[f"rtt_to_{side}_ns"] or 0)
     theirs = evidence.segments.filter((pl.col("from_client") != is_client) & (pl.col("payload_bytes") > 0)).select(
         end=(pl.col("seq") + pl.col("payload_bytes") - 1).cum_max(), ts_ns=pl.col("ts_ns") + transit_ns
     )

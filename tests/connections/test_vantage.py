@@ -181,4 +181,4 @@ def test_each_point_of_a_live_path_is_told(tmp_path: Path) -> None:
     for end in ("client", "server"):
         found = judged(done.captures[end])
         assert (found["vantage"], found["vantage_confidence"]) == (end, "proved")
-        assert found[f"to_{end}_ns"] < 2 * MS < 20 * MS <= found[f"to_{'server' if end == 'client' else 'client'}_ns"]
+        assert found[f"rtt_to_{end}_ns"] < 2 * MS < 20 * MS <= found[f"rtt_to_{'server' if end == 'client' else 'client'}_ns"]

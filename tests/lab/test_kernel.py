@@ -140,7 +140,7 @@ def test_receiver_side_counts_what_was_lost_before_it(trial: Live) -> None:
 
 def seen_from_behind_us(done: Live) -> float:
     """The smallest round trip by the capture at the receiver: there and back to either end, as short as any answer proves it to be."""
-    turnarounds = pl.sum_horizontal("to_client_ns", "to_server_ns")
+    turnarounds = pl.sum_horizontal("rtt_to_client_ns", "rtt_to_server_ns")
     found_ns: int = done.tables["server"].connections.select(turnarounds).collect().item()
     return found_ns / 1000
 

@@ -48,7 +48,7 @@ GUIDES = {
     ),
     "annotate": Guide(
         "Write a copy for Wireshark with findings as comments.",
-        (("tcptrace-lab annotate slow.pcap -o commented.pcapng && wireshark commented.pcapng", "each finding is a comment on its frames"),),
+        (("tcptrace-lab annotate slow.pcap -o marked.pcapng && wireshark marked.pcapng", "each finding is a comment on its frames"),),
     ),
     "archive": Guide("Query archives of many captures.", ()),
     "archive gc": Guide(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from typing import TYPE_CHECKING
 
 import polars as pl
 from polars.exceptions import PolarsError
@@ -14,14 +15,20 @@ from polars.exceptions import PolarsError
 from tcptrace_lab import schema
 from tcptrace_lab.errors import UsageError
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 _COLUMNS = schema.CONNECTIONS.polars_schema() | schema.ACCOUNTS.polars_schema()
 
 _MIXED = "it compares values of different types, such as text and numbers"
-_NO_SUCH_VALUE = "a column never has that value"
 _QUERY = "subqueries are not allowed"
 
 _SUBQUERY = "_POLARS_"
 """Prefix of the columns that Polars makes for a subquery."""
+
+_COMPARED = re.compile(r"\b(\w+)\s*(?:=|==|!=|<>)\s*'([^']*)'")
+_IN_LIST = re.compile(r"\b(\w+)\s+(?:not\s+)?in\s*\(([^()]*)\)", re.IGNORECASE)
+"""Comparisons of a column with text. Polars takes a value that is no category of a column as one that no row has."""
 
 _UNKNOWN_FUNCTION = re.compile(r"unsupported function '(\w+)'")
 
@@ -48,6 +55,9 @@ class Where:
                 raise _wrong(text, _QUERY, _EXAMPLE)
             if name not in _COLUMNS:
                 raise _wrong(text, f"no column {name}", _like(name))
+        for name, value in _compared(text):
+            if isinstance(dtype := _COLUMNS.get(name), pl.Enum) and value not in dtype.categories.to_list():
+                raise _wrong(text, f"{name} is never {value!r}", f"its values are {', '.join(dtype.categories)}")
         self.needs_accounts = any(name not in schema.CONNECTIONS.names for name in names)
         try:
             dtype = pl.DataFrame(schema=_COLUMNS).select(self._condition).to_series().dtype
@@ -73,6 +83,15 @@ class Where:
             raise _wrong(self._text, _not_worked_out(error), _EXAMPLE) from error
 
 
+def _compared(text: str) -> Iterator[tuple[str, str]]:
+    """Return pairs of a column and a text that the condition compares it with."""
+    for name, value in _COMPARED.findall(text):
+        yield name, value
+    for name, values in _IN_LIST.findall(text):
+        for value in re.findall(r"'([^']*)'", values):
+            yield name, value
+
+
 def _wrong(text: str, what: str, remedy: str) -> UsageError:
     return UsageError(f"--where: {what}", where=text, remedy=remedy)
 
@@ -91,4 +110,4 @@ def _not_understood(error: PolarsError) -> str:
 def _not_worked_out(error: PolarsError) -> str:
     """Describe why the expression cannot be evaluated, without Polars' message."""
     message = str(error)
-    return _QUERY if "subplan" in message.lower() else _NO_SUCH_VALUE if "enum" in message.lower() else _MIXED
+    return _QUERY if "subplan" in message.lower() else _MIXED

@@ -216,7 +216,7 @@ def test_a_capture_without_times_is_told_in_one_line(command: list[str], tmp_pat
         (["x.pcap", "--serve", "1.2.3.4:1", "--connect", "1.2.3.4:1"], "exclude each other"),
         (["x.pcap", "--at", "middle"], "is not an end"),
         (["x.pcap", "--loss", "2"], "not a share"),
-        (["x.pcap", "--send-buffer", "0"], "a byte or more"),
+        (["x.pcap", "--send-buffer", "0"], "at least 1 byte"),
         (["x.pcap", "--mtu", "10"], "not between"),
         (["--from-schedule", "/nonexistent"], "cannot be read"),
     ],

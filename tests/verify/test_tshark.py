@@ -216,7 +216,7 @@ def test_probe_of_a_closed_window_is_a_keepalive_to_tshark(tmp_path: Path) -> No
         """
     found = told(tmp_path, text, "tshark-keepalive-is-a-place")
     assert set(found) >= {(6, "keep_alive"), (6, "zero_window_probe")}
-    assert "the window is shut" in found[6, "keep_alive"]
+    assert "the window is closed" in found[6, "keep_alive"]
 
 
 def test_acks_of_unseen_bytes(tmp_path: Path) -> None:

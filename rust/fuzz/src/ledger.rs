@@ -128,7 +128,7 @@ fn check_tables(followed: &Followed, results: &Results) {
     let details = || results.details.iter().map(|(conn, details)| (*conn, details));
     let columns = table::ledger_column_names().map(str::to_owned);
     for (table, least) in [
-        (table::connections(&followed.connections), followed.connections.len()),
+        (table::connections(&followed.connections, 1_000), followed.connections.len()),
         (table::accounts(accounts), accounts.len()),
         (table::ledger(ledger, &columns), ledger.len()),
         (table::notes(notes), notes.len()),

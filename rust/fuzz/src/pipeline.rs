@@ -175,7 +175,7 @@ impl Out {
             self.segments += row.directions.iter().map(all_segments).sum::<u64>();
             self.payload_bytes += row.counts.iter().map(|counts| counts.payload_bytes).sum::<u64>();
         }
-        let table = table::connections(rows).expect("columns of one length");
+        let table = table::connections(rows, 1_000).expect("columns of one length");
         assert_eq!(table.num_rows(), rows.len());
         add("connections", &table, totals);
     }

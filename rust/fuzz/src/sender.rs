@@ -131,7 +131,8 @@ fn check_totals(totals: &SenderTotals, life_ns: i64) {
         "longer than a life of {life_ns} ns: {totals:?}"
     );
     assert!(within(totals.tick_ns, life_ns), "ticks: {totals:?}");
-    let runs = [(totals.small_delayed_run, totals.small_delayed_over_full), (totals.level_rounds, totals.other_level_rounds)];
+    let runs =
+        [(totals.small_delayed_run, totals.small_delayed_over_full), (totals.level_rounds, totals.other_level_rounds)];
     assert!(runs[1].0 >= runs[1].1, "the longer level comes first: {totals:?}");
 }
 

@@ -18,7 +18,7 @@ RULE = Rule(
         finding="application-limited",
         title="The application was not sending for {cost}",
         mechanism=(
-            "All data was ACKed and the window was open, but nothing was sent, {times} (median {median}). "
+            "The sender had sent all that the application had written, and the window was open, {times} (median {median}). "
             "TCP was waiting for the application, not the application for TCP."
         ),
         limits="The capture does not show what the application was doing: computing, reading a disk, sleeping, or waiting for a user. "

@@ -47,7 +47,7 @@ impl Granularity {
         } else if (1..tick_ns - error_ns).contains(&step_ns) {
             *self = Self { least_ns: step_ns, multiples: 1, ..Self::default() };
         } else if step_ns > 0 && step_ns / LONGEST_STEP < tick_ns {
-            let off_ns = (step_ns + error_ns) % tick_ns;
+            let off_ns = step_ns.saturating_add(error_ns) % tick_ns;
             let count = if off_ns <= 2 * error_ns { &mut self.multiples } else { &mut self.others };
             *count = count.saturating_add(1);
         }
@@ -97,6 +97,15 @@ mod tests {
     fn ticks_may_vary_a_little() {
         let uneven = shown(10 * MS).map(|ts_ns| ts_ns + ts_ns / (10 * MS) % 3 * 100_000);
         assert!(of(uneven).is_some_and(|tick_ns| (9 * MS..=11 * MS).contains(&tick_ns)));
+    }
+
+    #[test]
+    fn steps_as_long_as_a_number_holds_show_nothing() {
+        let mut granularity = Granularity::default();
+        for step_ns in [i64::MAX, i64::MIN, i64::MAX - 1, i64::MAX] {
+            granularity.take(step_ns);
+        }
+        assert_eq!(granularity.tick_ns(), None);
     }
 
     #[test]

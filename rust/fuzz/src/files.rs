@@ -124,6 +124,10 @@ pub fn engine(input: &[u8]) -> Account {
     let Ok(mut capture) = open(&files) else { return Account::default() };
     let mut pipeline = Pipeline::default();
     pipeline.totals = Some(Totals::default());
+    // The engine makes the rows of so short a capture at its end, when all headers are known.
+    let mut ahead = open(&files).expect("opened before");
+    each_frame(&mut ahead, files.len(), |_| ());
+    pipeline.resolution_ns = ahead.info().resolution_ns;
     let mut frames = 0;
     let ends = each_frame(&mut capture, files.len(), |frame| {
         frames += 1;

@@ -47,6 +47,8 @@ pub struct Pipeline {
     account: Account,
     /// Totals of the tables, if wanted.
     pub totals: Option<Totals>,
+    /// Resolution of the capture's timestamps.
+    pub resolution_ns: i64,
 }
 
 impl Pipeline {
@@ -86,7 +88,7 @@ impl Pipeline {
             self.account.payload_bytes += u64::from(segment.payload_bytes);
         }
         if let Some(closed) = self.connections.take_closed() {
-            self.out.take(&closed, &mut self.totals);
+            self.out.take(&closed, self.resolution_ns, &mut self.totals);
         }
     }
 
@@ -130,7 +132,7 @@ impl Pipeline {
         assert!(revisions.as_slice().iter().all(|revision| revision.frame <= revision.evidence_frame), "{revisions:?}");
         table::revisions(revisions.as_slice()).expect("columns of one length");
         while let Some(rows) = self.connections.take_rest() {
-            self.out.take(&rows, &mut self.totals);
+            self.out.take(&rows, self.resolution_ns, &mut self.totals);
         }
         let Out { numbers, segments, payload_bytes } = self.out;
         assert!(numbers.len() == connections && numbers.iter().all(|out| *out), "each connection is handed out once");
@@ -166,7 +168,7 @@ struct Out {
 }
 
 impl Out {
-    fn take(&mut self, rows: &[ConnectionRow], totals: &mut Option<Totals>) {
+    fn take(&mut self, rows: &[ConnectionRow], resolution_ns: i64, totals: &mut Option<Totals>) {
         for row in rows {
             let number = row.conn as usize;
             self.numbers.resize(self.numbers.len().max(number + 1), false);
@@ -175,7 +177,7 @@ impl Out {
             self.segments += row.directions.iter().map(all_segments).sum::<u64>();
             self.payload_bytes += row.counts.iter().map(|counts| counts.payload_bytes).sum::<u64>();
         }
-        let table = table::connections(rows, 1_000).expect("columns of one length");
+        let table = table::connections(rows, resolution_ns).expect("columns of one length");
         assert_eq!(table.num_rows(), rows.len());
         add("connections", &table, totals);
     }

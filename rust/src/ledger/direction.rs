@@ -15,7 +15,7 @@ use crate::connection::{CAUSAL_NS, CLUSTER_BYTES, DirectionFigures};
 use crate::flows::ConnectionRow;
 use crate::hosts::{Acknowledging, is_loopback, is_near, is_unasked, turnaround_ns};
 use crate::nullable::Nullable;
-use crate::sender::{LONGEST_NS, REACTION_NS, SenderTotals};
+use crate::sender::{LONGEST_NS, REACTION_NS, SLOW_REACTION_NS, SenderTotals};
 
 /// The causal window as a share of the RTT, in a capture at the sender.
 pub const CAUSAL_SHARE_NEAR: f64 = 0.1;
@@ -46,8 +46,6 @@ const PACED_BURSTS: i64 = 5;
 /// heuristic; in directions that ACKs release, one in a hundred does).
 const CHANCE_DEPARTURES: i64 = 5;
 const CHANCE_PART: u32 = 4;
-/// A cluster of longer reactions is not the host's alone (a heuristic).
-const CLEAR_REACTION_NS: i64 = 300_000;
 /// The application writes on its own clock if the clock predicts this many more writes than three times those that the
 /// ACK predicts (a heuristic).
 const CLOCK_WRITES: u32 = 5;
@@ -321,7 +319,7 @@ impl DirectionFacts {
             at_least(CAUSAL_NS, share, self.rtt_ns)
         } else if by_chance {
             REACTION_NS
-        } else if let Some(reaction_ns) = reaction_ns.filter(|ns| *ns <= CLEAR_REACTION_NS) {
+        } else if let Some(reaction_ns) = reaction_ns.filter(|ns| *ns <= SLOW_REACTION_NS) {
             REACTION_NS.max(2 * reaction_ns)
         } else {
             self.causal_window_ns

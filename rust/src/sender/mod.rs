@@ -38,4 +38,4 @@ pub use timing::LONGEST_NS;
 pub(crate) use timing::{NO_DISTANCE_NS, at_either, shift_ns};
 pub(crate) use wait::RELEASE_PART;
 pub use wait::{FirstDeparture, SenderTotals, Wait};
-pub(crate) use writes::REACTION_NS;
+pub(crate) use writes::{REACTION_NS, SLOW_REACTION_NS};

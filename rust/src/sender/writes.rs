@@ -14,6 +14,8 @@ const BETTER_PART: i64 = 2;
 /// A host reacts to an ACK within this time, so no other prediction is better (a heuristic: five times what a host
 /// needs for one segment).
 pub(crate) const REACTION_NS: i64 = 100_000;
+/// An application that an ACK wakes writes within this time (a heuristic: twice what the kernel needs).
+pub(crate) const SLOW_REACTION_NS: i64 = 200_000;
 /// A departure followed an ACK early if it left within this part of the time to the next ACK, and late if it left
 /// after `LATE_PART` of it. By chance, half as many are early as are late.
 const EARLY_PART: i64 = 4;
@@ -22,9 +24,10 @@ const LATE_PART: i64 = 2;
 /// The bursts of one direction that began after a write had ended, and the votes of each.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Writes {
-    /// When the current burst began, and the interval before it.
+    /// When the current burst began, the interval before it, and how long it left after the last ACK.
     began_ns: Nullable,
     interval_ns: Nullable,
+    reaction_ns: i64,
     votes: Votes,
     /// The sum of all intervals that the clock predicted.
     clock_ns: i64,
@@ -97,6 +100,8 @@ pub(super) struct Left {
     pub(super) small_before: bool,
     /// Data of the peer arrived since the previous departure.
     pub(super) answers: bool,
+    /// The capture was taken at the sender, where ACKs have the times at which they arrive.
+    pub(super) at_sender: bool,
 }
 
 impl Writes {
@@ -119,12 +124,17 @@ impl Writes {
             self.interval_ns = Nullable::NULL;
         }
         self.began_ns = Some(left.ts_ns).into();
+        self.reaction_ns = left.since_ack_ns.unwrap_or(0);
     }
 
     fn vote(&mut self, interval_ns: i64, before_ns: i64, left: Left) {
         let clock_error_ns = interval_ns.saturating_sub(before_ns).saturating_abs();
-        let ack_error_ns = left.since_ack_ns.unwrap_or(left.wait_ns);
-        if ack_error_ns > REACTION_NS && clock_error_ns.saturating_mul(BETTER_PART) <= ack_error_ns {
+        let late_ns = left.since_ack_ns.unwrap_or(left.wait_ns);
+        // Each explanation has one constant to learn: the interval, and a reaction time that is short enough for one.
+        let is_reaction = left.at_sender && late_ns <= SLOW_REACTION_NS;
+        let ack_error_ns =
+            if is_reaction { late_ns.saturating_sub(self.reaction_ns).saturating_abs() } else { late_ns };
+        if late_ns > REACTION_NS && clock_error_ns.saturating_mul(BETTER_PART) <= ack_error_ns {
             self.votes.clock = self.votes.clock.saturating_add(1);
             self.clock_ns = self.clock_ns.saturating_add(interval_ns);
         } else if ack_error_ns.saturating_mul(BETTER_PART) <= clock_error_ns {
@@ -185,6 +195,7 @@ mod tests {
                 since_ack_ns: Some(*since_ack_ns),
                 small_before: true,
                 answers: false,
+                at_sender: true,
             });
             before_ns = *ts_ns;
         }
@@ -207,9 +218,11 @@ mod tests {
         let times = [10, 31, 49, 72, 90, 112, 129, 151];
         let writes: Vec<_> = times.into_iter().map(|ms| (ms * MS, 30 * US)).collect();
         assert_eq!(after(&writes).votes(), Votes { clock: 0, ack: 6 });
-        // At even intervals, too, no other prediction is better than a host's reaction.
-        let even: Vec<_> = (1..=8).map(|n| (n * 20 * MS, 30 * US)).collect();
-        assert_eq!(after(&even).votes(), Votes { clock: 0, ack: 0 });
+        // At even intervals, too, no other prediction is better than a host's reaction, nor than one that is as even.
+        let kernel: Vec<_> = (1..=8).map(|n| (n * 20 * MS + 20 * US * (n % 2), 30 * US + 5 * US * (n % 2))).collect();
+        assert_eq!(after(&kernel).votes(), Votes { clock: 0, ack: 6 });
+        let woken: Vec<_> = (1..=8).map(|n| (n * 20 * MS + 20 * US * (n % 2), 150 * US + 30 * US * (n % 2))).collect();
+        assert_eq!(after(&woken).votes(), Votes { clock: 0, ack: 0 });
     }
 
     #[test]

@@ -43,7 +43,7 @@ mod tests {
         check_gate(
             gate,
             &[
-                ("for one segment", late, Some(Confidence::Consistent)),
+                ("for one segment", late, Some(Confidence::Possible)),
                 ("in time", |_, _| (), None),
                 (
                     "later than any receiver may delay it",

@@ -57,7 +57,7 @@ mod tests {
         check_gate(
             gate,
             &[
-                ("released by the ACK of all", small_behind_small, Some(Confidence::Consistent)),
+                ("released by the ACK of all", small_behind_small, Some(Confidence::Possible)),
                 (
                     "small ones pass in this direction (TCP_NODELAY)",
                     |wait, direction| {

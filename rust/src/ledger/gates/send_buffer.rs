@@ -40,7 +40,7 @@ mod tests {
         check_gate(
             gate,
             &[
-                ("a plateau", on_plateau, Some(Confidence::Consistent)),
+                ("a plateau", on_plateau, Some(Confidence::Possible)),
                 ("flights that grow", |_, _| (), None),
                 (
                     "a plateau at the window's edge",
@@ -56,7 +56,7 @@ mod tests {
                         on_plateau(wait, direction);
                         wait.wait.since_ack_ns = some(3 * MS);
                     },
-                    Some(Confidence::Consistent),
+                    Some(Confidence::Possible),
                 ),
             ],
         );

@@ -26,7 +26,7 @@ mod tests {
         check_gate(
             gate,
             &[
-                ("with the ACK", |_, _| (), Some(Confidence::Consistent)),
+                ("with the ACK", |_, _| (), Some(Confidence::Possible)),
                 (
                     "the window's scale is not known",
                     |wait, _| wait.wait.usable_window_before_bytes = Nullable::NULL,

@@ -29,13 +29,13 @@ ROWS = 20
 """Maximum number of connections; the report and the JSON have all."""
 
 BEHAVIOUR_CONNECTIONS = 3
-"""Of these, the number whose endpoints are described (the largest); the report and the JSON describe all."""
+"""Number of connections whose endpoints are described, the largest ones; the report and the JSON describe all."""
 
 FINDING_ROWS = 10
 """Maximum number of findings; the report and the JSON have all."""
 
 FINDINGS_SPELLED_OUT = 3
-"""Of these, the number shown with remedy and frames (the most expensive faults)."""
+"""Number of findings shown with remedy and frames, the most expensive faults."""
 
 LINE_ROWS, LINE_NOTES = 1_000, 5
 """Number of connections examined for the overhead of their link, and maximum number of lines about it (and of connections per line)."""

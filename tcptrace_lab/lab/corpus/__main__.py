@@ -61,7 +61,7 @@ def _make(options: argparse.Namespace) -> Iterator[str]:
 
 
 def _table(options: argparse.Namespace) -> Iterator[str]:
-    """Of both parts: counts tell nothing of what is in the held-back one."""
+    """Print the table of both parts. Counts reveal nothing about the results of the held-back one."""
     every = [entry for part in drawn.PARTS for entry in manifest.entries(options.folder / part)]
     counts = Counter((entry["program"], entry["path"]) for entry in every)
     yield f"| {len(every)} transfers | all | {' | '.join(PATHS)} |"

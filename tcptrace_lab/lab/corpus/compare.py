@@ -113,7 +113,7 @@ def _cells(sums: Mapping[Key, int]) -> list[str]:
 
 
 def _calibration(total: Mapping[Key, int]) -> Iterator[str]:
-    """Of the time with one answer and one confidence, how much is right; at all points, by causes."""
+    """How much of the time with one answer and one confidence is right, by cause, over all capture points."""
     words = ("proved", "consistent", "possible")
     yield ""
     yield f"| the ledger says | {' | '.join(f'{word} s | right' for word in words)} |"

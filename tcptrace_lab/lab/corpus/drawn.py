@@ -23,7 +23,7 @@ DEVELOPED_ON = frozenset({"iperf3", "nginx", "openssh", "python-http", "redis", 
 ONE_IN = 4
 """So many families, by their hash, have one that is held back; a choice."""
 HELD_SHARE = 0.15
-"""Of the transfers, one end is held; a choice."""
+"""Share of the transfers in which one end is stopped from time to time (a choice)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.verdict import Verdict
 
 MOST_WAITS = 3
-"""Of the waits of one confusion so many are kept, the longest."""
+"""Number of waits kept for each confusion, the longest ones."""
 JOINED = (
     frozenset({"loss-recovery", "timeout", "congestion-window"}),
     frozenset({"nagle", "nagle-delayed-ack"}),

@@ -29,12 +29,12 @@ def drawn(family: str, chance: Random) -> Medium:
 
 
 def _delay_s(chance: Random, least_ms: float, most_ms: float) -> float:
-    """Of one direction, half a round trip; drawn so that all orders of magnitude are as frequent."""
+    """The delay of one direction: half an RTT, drawn so that all orders of magnitude are equally frequent."""
     return least_ms / 2_000 * math.exp(math.log(most_ms / least_ms) * chance.random())
 
 
 def _line(chance: Random, round_trip_ms: tuple[float, float], mbps: tuple[float, float], queue_ms: tuple[float, float]) -> _Both:
-    """The same line both ways; its queue holds so many milliseconds of bytes."""
+    """A line of one rate in both directions; its queue holds that many milliseconds of bytes."""
     rate_bps = int(1e6 * chance.uniform(*mbps))
     queue_bytes = max(int(rate_bps / BITS_PER_BYTE * chance.uniform(*queue_ms) / 1_000), 4 * ETHERNET)
     path = PathModel(_delay_s(chance, *round_trip_ms), rate_bps, queue_bytes, seed=chance.randrange(1 << 30), spared=SPARED)

@@ -42,7 +42,7 @@ def _stopped(case: FigureCase) -> str | None:
 
 
 def _split_by_fragmentation(case: FigureCase) -> str | None:
-    """The same packets, divided into connections at other segments."""
+    """Tcptrace divides the packets into connections at other segments than we do."""
     if not case.ours_listed or not case.theirs_listed or len(case.ours_listed) + len(case.theirs_listed) < len("ab") + 1:
         return None
     ours = sum(row["client_segments"] + row["server_segments"] for row in case.ours_listed)

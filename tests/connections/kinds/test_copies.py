@@ -136,7 +136,7 @@ def _kinds(read: engine.Read, *, copies: bool) -> list[str]:
 
 
 def _figures(read: engine.Read) -> list[dict[str, Any]]:
-    """Of each connection, but for frames, quality, and its end: the last copy comes 2 µs behind it."""
+    """All figures of each connection except frames, quality, and its end, because the last copy comes 2 µs after it."""
     numbered = pl.selectors.contains("frame", "capture_duplicates", "last_ts_ns", "quality_") & ~pl.selectors.contains("frame_bytes")
     return read.connections.select(~numbered).to_dicts()
 

@@ -67,9 +67,14 @@ impl Evidence<'_> {
             && !self.peer_spoke()
             && !self.is_behind_queue()
             && !self.wait.small_before
-            && (PACE_PART - 1) * pace_ns <= PACE_PART * self.wait_ns
-            && PACE_PART * self.wait_ns <= (PACE_PART + 1) * pace_ns
+            && self.waited_about(pace_ns)
             && ((self.no_ack_is_near() && self.pace_is_no_round_trip(pace_ns)) || self.leaves_no_pause(pace_ns))
+    }
+
+    /// The wait is as long as an interval, to within a quarter.
+    fn waited_about(&self, interval_ns: i64) -> bool {
+        (PACE_PART - 1) * interval_ns <= PACE_PART * self.wait_ns
+            && PACE_PART * self.wait_ns <= (PACE_PART + 1) * interval_ns
     }
 
     fn is_behind_queue(&self) -> bool {
@@ -122,14 +127,10 @@ impl Evidence<'_> {
     /// left later after the last ACK than a host reacts.
     pub(in super::super) fn was_written_by_clock(&self) -> bool {
         let direction = self.direction;
-        let in_time = |interval_ns: i64| {
-            (PACE_PART - 1) * interval_ns <= PACE_PART * self.wait_ns
-                && PACE_PART * self.wait_ns <= (PACE_PART + 1) * interval_ns
-        };
         direction.writes_by_clock
             && self.wait.small_before
             && !self.peer_spoke()
-            && is(direction.totals.written_ns.get(), in_time)
+            && is(direction.totals.written_ns.get(), |interval_ns| self.waited_about(interval_ns))
             && !(direction.near_sender && is(self.wait.since_ack_ns.get(), |ago_ns| ago_ns <= REACTION_NS))
     }
 

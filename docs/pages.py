@@ -235,7 +235,7 @@ SCHEMAS = ("analysis.schema.json", "compare.schema.json")
 
 _SCHEMA_WIDTH = 170
 _CAUSES = re.compile(r'(?<="enum": \[\n)( +)"handshake", [^\]]*?(?=\n +\])')
-_LEAST_CAUSES = re.compile(r'("propertyNames": {\s*"enum": \[\s*"handshake", [^\]]*\]\s*},\s*"minProperties": )\d+')
+_MIN_CAUSES = re.compile(r'("propertyNames": {\s*"enum": \[\s*"handshake", [^\]]*\]\s*},\s*"minProperties": )\d+')
 
 
 def with_causes(text: str) -> str:
@@ -246,7 +246,7 @@ def with_causes(text: str) -> str:
         indent = found[1]
         return textwrap.fill(words, _SCHEMA_WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
 
-    return _LEAST_CAUSES.sub(rf"\g<1>{len(schema.CAUSES)}", _CAUSES.sub(listed, text))
+    return _MIN_CAUSES.sub(rf"\g<1>{len(schema.CAUSES)}", _CAUSES.sub(listed, text))
 
 
 def main() -> None:

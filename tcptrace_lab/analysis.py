@@ -15,7 +15,7 @@ from tcptrace_lab import causes, schema, transactions, verdict
 from tcptrace_lab.connections import capture_quality
 from tcptrace_lab.connections.where import Where
 from tcptrace_lab.engine import memory
-from tcptrace_lab.engine.segments import MOST_COSTS, REREAD_BYTES, SPILL_ROWS, read
+from tcptrace_lab.engine.segments import MAX_COSTS, REREAD_BYTES, SPILL_ROWS, read
 from tcptrace_lab.errors import UsageError
 from tcptrace_lab.findings import capture_findings, cause_findings, confidence
 from tcptrace_lab.ledger import other_rules
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.findings.finding import Finding
     from tcptrace_lab.messages.size_groups import GroupSizes
 
-MOST_OF_SELECTED = 4_096
+MAX_OF_SELECTED = 4_096
 """Number of costs whose evidence is kept when only some connections are wanted: a capture that comes from a pipe cannot be read again."""
 
 SUFFIXES = (".gz", ".zst", ".lz4", ".xz", ".pcap", ".pcapng", ".cap", ".trace", ".dmp")
@@ -175,7 +175,7 @@ def analyze(
         udp=_flow_figures,
         worth=causes.worth(),
         proofs=proofs or bool(causes.others()),
-        most=MOST_OF_SELECTED if selected or causes.others() else MOST_COSTS,
+        most=MAX_OF_SELECTED if selected or causes.others() else MAX_COSTS,
         progress=progress,
         say=say,
     )

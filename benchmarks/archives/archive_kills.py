@@ -18,7 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
-MOST_KILLS = 3
+MAX_KILLS = 3
 
 
 def main() -> None:
@@ -58,7 +58,7 @@ def _round(captures: Path, out: Path, length_s: float, chance: random.Random) ->
     while True:
         running = subprocess.Popen(_command(captures, out))
         try:
-            running.wait(chance.uniform(0, length_s) if kills < MOST_KILLS else None)
+            running.wait(chance.uniform(0, length_s) if kills < MAX_KILLS else None)
         except subprocess.TimeoutExpired:
             running.send_signal(signal.SIGKILL)
             running.wait()

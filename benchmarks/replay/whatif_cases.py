@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.experiment import Experiment
 
 FACTOR: Final = 2
-MOST_BYTES: Final = 4_000_000
+MAX_BYTES: Final = 4_000_000
 """Larger transfers take the model minutes."""
 
 
@@ -41,7 +41,7 @@ def alike(count: int, seed: int) -> Iterator[Case]:
     for name, known in [*TRANSFERS.items(), *drawn(seed, count)]:
         experiment = replace(known.experiment, vantages=("client",))
         program, options = experiment.program, experiment.options
-        if getattr(program, "total_bytes", 0) > MOST_BYTES:
+        if getattr(program, "total_bytes", 0) > MAX_BYTES:
             continue
         if isinstance(program, Exchanges) and len(program.writes_bytes) > 1 and not options.nodelay:
             yield _without_nagle(name, experiment)
@@ -96,7 +96,7 @@ def _round_trip_s(draw: random.Random, buffer: float = 0) -> float:
 
 def _rounds(draw: random.Random, each: int, least: int, most: int) -> int:
     """Bytes that take so many rounds of `each`."""
-    return min(each * draw.randint(least, most) + draw.randrange(each), MOST_BYTES)
+    return min(each * draw.randint(least, most) + draw.randrange(each), MAX_BYTES)
 
 
 def _any_window(draw: random.Random) -> Case:

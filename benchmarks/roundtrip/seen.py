@@ -200,12 +200,12 @@ def _exchange_shows(run: Run, forth: Link, back: Link, options: int, *, from_cli
     ours, theirs = ([p for p in run.packets if p.from_client == way] for way in (from_client, not from_client))
     answers = {answer.ack: answer for answer in reversed(theirs) if answer.arrived_ns is not None}
     took = [(p, answer, (answer.arrived_ns or 0) - p.sent_ns) for p in ours if (answer := answers.get(p.seq + max(p.payload_bytes, 1)))]
-    least_ns = next((took_ns for p, _, took_ns in took if p.flags & SYN), None)
-    if least_ns is None:
+    min_ns = next((took_ns for p, _, took_ns in took if p.flags & SYN), None)
+    if min_ns is None:
         return False
     ends = [
         after.sent_ns - before.sent_ns == link.wire_ns(IP_TCP_HEADER_BYTES + options + before.payload_bytes)
-        for link, way in ((forth, ours), (back, theirs if least_ns >= NO_DISTANCE_NS else []))
+        for link, way in ((forth, ours), (back, theirs if min_ns >= NO_DISTANCE_NS else []))
         for before, after in pairwise(p for p in way if p.payload_bytes or p.flags & FIN)
         if after.flags & FIN and not after.payload_bytes
     ]
@@ -214,7 +214,7 @@ def _exchange_shows(run: Run, forth: Link, back: Link, options: int, *, from_cli
         for p, answer, took_ns in took
         if p.payload_bytes and answer.payload_bytes
     )
-    return any(ends) and any(abs(took_ns - least_ns - ns) <= AGREE_SHARE * ns for ns, took_ns in exchanges)
+    return any(ends) and any(abs(took_ns - min_ns - ns) <= AGREE_SHARE * ns for ns, took_ns in exchanges)
 
 
 def _a_round_trip_shows(run: Run, longer_ns: Callable[[int], int], *, from_client: bool) -> bool:
@@ -226,13 +226,13 @@ def _a_round_trip_shows(run: Run, longer_ns: Callable[[int], int], *, from_clien
         return at_ns - packet.sent_ns if ack == end else None
 
     ours = [p for p in run.packets if p.from_client == from_client]
-    least_ns = next((took for p in ours if p.flags & SYN and (took := answered_after_ns(p, 1)) is not None), None)
-    if least_ns is None:
+    min_ns = next((took for p in ours if p.flags & SYN and (took := answered_after_ns(p, 1)) is not None), None)
+    if min_ns is None:
         return False
     for packet in ours:
         took_ns = answered_after_ns(packet, packet.seq + packet.payload_bytes) if packet.payload_bytes else None
         own_ns = longer_ns(packet.payload_bytes)
-        if took_ns is not None and own_ns > 0 and abs(took_ns - least_ns - own_ns) <= AGREE_SHARE * own_ns:
+        if took_ns is not None and own_ns > 0 and abs(took_ns - min_ns - own_ns) <= AGREE_SHARE * own_ns:
             return True
     return False
 

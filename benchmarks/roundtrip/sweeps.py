@@ -37,7 +37,7 @@ STEP_BYTES = 330
 """From one size to the next: three messages in each KB."""
 
 LAST_BYTES = 30_000
-LEAST_IN_RANGE = 3
+MIN_IN_RANGE = 3
 NS_PER_MS = 1_000_000
 
 
@@ -117,4 +117,4 @@ def _shown(predicted: Sequence[Range], sizes: Sequence[int]) -> list[tuple[int, 
         return any(one.stalls is rules.Stalls.ALWAYS and one.from_bytes <= size <= one.to_bytes for one in predicted)
 
     spans = [list(sizes_in) for is_slow, sizes_in in groupby(sizes, stalls) if is_slow]
-    return [(span[0], span[-1]) for span in spans if len(span) >= LEAST_IN_RANGE]
+    return [(span[0], span[-1]) for span in spans if len(span) >= MIN_IN_RANGE]

@@ -30,7 +30,7 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parents[2]
 FIGURES: Final = Path(__file__).with_name("instructions.json")
 STAGES: Final = ("segments", "accounts", "ledger", "details")
-MOST_SHARE: Final = 1.05
+MAX_SHARE: Final = 1.05
 """A stage may take this much of its figure: more than runs differ by, and less than a change that is worth a look."""
 TARGETS: Final = {"x86_64": ("x86_64-unknown-linux-gnu", "x86-64"), "aarch64": ("aarch64-unknown-linux-gnu", "generic")}
 """Machine → Rust's target and the processor that the engine is built for."""
@@ -113,7 +113,7 @@ def compared(figures: dict[str, float], found: dict[str, float]) -> list[str]:
         figure = figures.get(stage)
         if figure is None:
             wrong.append(f"{stage}: no figure to compare with; make instructions")
-        elif instructions > MOST_SHARE * figure:
+        elif instructions > MAX_SHARE * figure:
             wrong.append(f"{stage}: {instructions:,.0f} instructions per packet, {instructions / figure - 1:+.1%} of {figure:,.0f}")
     return wrong
 

@@ -26,11 +26,11 @@ HERE = Path(__file__).parent
 CAPTURES = HERE.parents[1] / "captures"
 
 WIDTHS = {360: "dark", 800: "light", 1400: "light"}
-MOST_HEIGHT = 1_000
+MAX_HEIGHT = 1_000
 """Pixels of a picture; what is longer is cut."""
 
 COLOURS = 64
-MOST_BYTES = 62_000
+MAX_BYTES = 62_000
 
 SECTIONS = {
     # picture: capture, element, what is opened before
@@ -59,7 +59,7 @@ def take(browser: Browser, page_path: Path, section: str, width: int) -> bytes:
     if box is None:
         raise ValueError(f"{section}: nothing to see")
     top = box["y"] + page.evaluate("scrollY")
-    clip = {"x": 0, "y": max(top - 12, 0), "width": width, "height": min(box["height"] + 24, MOST_HEIGHT)}
+    clip = {"x": 0, "y": max(top - 12, 0), "width": width, "height": min(box["height"] + 24, MAX_HEIGHT)}
     picture = page.screenshot(full_page=True, clip=clip)  # type: ignore[arg-type]
     page.close()
     return picture
@@ -71,7 +71,7 @@ def small(picture: bytes) -> bytes:
     for colours in (COLOURS, 40, 24, 12, 8):
         out = io.BytesIO()
         image.quantize(colours, dither=Image.Dither.NONE).save(out, "PNG", optimize=True)
-        if out.tell() <= MOST_BYTES:
+        if out.tell() <= MAX_BYTES:
             break
     return out.getvalue()
 

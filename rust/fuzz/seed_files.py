@@ -82,7 +82,7 @@ def _records(data: bytes) -> Iterator[int]:
         yield at
 
 
-def captures(folder: Path, most_bytes: int) -> dict[str, bytes]:
+def captures(folder: Path, max_bytes: int) -> dict[str, bytes]:
     """Our own captures, as many whole records as fit."""
     found = {}
     for name in OURS:
@@ -90,12 +90,12 @@ def captures(folder: Path, most_bytes: int) -> dict[str, bytes]:
         if name.endswith(".gz"):
             unpacked = gzip.decompress(packed)
             # A pcapng inside gzip stays so.
-            found[name] = gzip.compress(_cut(unpacked, most_bytes), mtime=0)
+            found[name] = gzip.compress(_cut(unpacked, max_bytes), mtime=0)
         else:
-            found[name] = _cut(packed, most_bytes)
+            found[name] = _cut(packed, max_bytes)
     return found
 
 
-def _cut(data: bytes, most_bytes: int) -> bytes:
-    ends = [end for end in _records(data) if end <= most_bytes]
-    return data[: ends[-1]] if ends else data[:most_bytes]
+def _cut(data: bytes, max_bytes: int) -> bytes:
+    ends = [end for end in _records(data) if end <= max_bytes]
+    return data[: ends[-1]] if ends else data[:max_bytes]

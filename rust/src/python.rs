@@ -18,7 +18,7 @@ use crate::engine::{self, Batch, DEFAULT_BATCH_ROWS, Options};
 use crate::error::{CaptureError, ErrorKind, Problem};
 use crate::flows::{Known, Only};
 use crate::ledger::costs::MOST;
-use crate::ledger::waits::live::MOST_MEMORY_BYTES;
+use crate::ledger::waits::live::MAX_MEMORY_BYTES;
 use crate::ledger::{Cause, Worth};
 use crate::table;
 use crate::wire::{link_name, link_supported};
@@ -225,7 +225,7 @@ struct Engine {
 impl Engine {
     #[new]
     #[allow(clippy::needless_pass_by_value)] // Python hands over owned values
-    #[pyo3(signature = (paths, batch_rows = DEFAULT_BATCH_ROWS, columns = None, only = None, datagrams = false, summaries = true, ledger = None, worth = None, most = MOST, waits_memory_bytes = MOST_MEMORY_BYTES, threads = None))]
+    #[pyo3(signature = (paths, batch_rows = DEFAULT_BATCH_ROWS, columns = None, only = None, datagrams = false, summaries = true, ledger = None, worth = None, most = MOST, waits_memory_bytes = MAX_MEMORY_BYTES, threads = None))]
     #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)] // Python passes them by name
     fn new(
         py: Python<'_>,

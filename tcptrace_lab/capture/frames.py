@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 BUFFER_BYTES = 1 << 20
-MOST_UNPACKED_BYTES = 1 << 30
+MAX_UNPACKED_BYTES = 1 << 30
 """Largest compressed file that is decompressed a second time. Larger captures are read only once."""
-MOST_FRAME_BYTES = 1 << 20
+MAX_FRAME_BYTES = 1 << 20
 """More than any link carries. A record with a greater length is damaged, and reading stops there."""
 
 _SIMPLE_HEAD_BYTES = 12
@@ -53,42 +53,42 @@ class Frame(NamedTuple):
 
 
 @contextmanager
-def readable(names: Sequence[str], most_unpacked_bytes: int | None = None) -> Iterator[list[str] | None]:
+def readable(names: Sequence[str], max_unpacked_bytes: int | None = None) -> Iterator[list[str] | None]:
     """Provide the paths under which the files can be read now, decompressed if needed until the block ends; None if one cannot be read.
 
     Args:
         names: the files.
-        most_unpacked_bytes: larger compressed files are not decompressed; None: `MOST_UNPACKED_BYTES`.
+        max_unpacked_bytes: larger compressed files are not decompressed; None: `MAX_UNPACKED_BYTES`.
     """
-    most_bytes = MOST_UNPACKED_BYTES if most_unpacked_bytes is None else most_unpacked_bytes
+    max_bytes = MAX_UNPACKED_BYTES if max_unpacked_bytes is None else max_unpacked_bytes
     with ExitStack() as stack:
-        paths = [path for name in names if (path := _readable(name, stack, most_bytes)) is not None]
+        paths = [path for name in names if (path := _readable(name, stack, max_bytes)) is not None]
         yield paths if len(paths) == len(names) else None
 
 
-def _readable(name: str, stack: ExitStack, most_bytes: int) -> str | None:
+def _readable(name: str, stack: ExitStack, max_bytes: int) -> str | None:
     try:
         if name == "-" or not stat.S_ISREG(os.stat(name).st_mode):  # noqa: PTH116  (names as the user gave them)
             return None
         if not is_compressed(name):
             return name
-        if os.stat(name).st_size > most_bytes:  # noqa: PTH116
+        if os.stat(name).st_size > max_bytes:  # noqa: PTH116
             return None
         return stack.enter_context(decompression.plain(name))
     except (OSError, TcptraceLabError):
         return None
 
 
-def look(paths: Sequence[str], numbers: Sequence[int], most_frames: int) -> Iterator[tuple[int, bytes]]:
-    """Yield (number, bytes) of these frames, in order. Ends early after `most_frames`, and where a file is damaged.
+def look(paths: Sequence[str], numbers: Sequence[int], max_frames: int) -> Iterator[tuple[int, bytes]]:
+    """Yield (number, bytes) of these frames, in order. Ends early after `max_frames`, and where a file is damaged.
 
     Args:
         paths: the files of one capture.
         numbers: numbers of the requested frames, ascending.
-        most_frames: largest number of frames to pass.
+        max_frames: largest number of frames to pass.
     """
     wanted = set(numbers)
-    last = min(numbers[-1], most_frames) if numbers else 0
+    last = min(numbers[-1], max_frames) if numbers else 0
     with ExitStack() as stack:
         single = len(paths) == 1
         readers = [_frames(stack.enter_context(open(path, "rb", buffering=BUFFER_BYTES)), wanted if single else None) for path in paths]  # noqa: PTH123
@@ -117,7 +117,7 @@ def _pcap(file: IO[bytes], wanted: set[int] | None) -> Iterator[Frame]:
     record, number = struct.Struct(f"{order}IIII"), 0
     while len(head := file.read(RECORD_HEADER_BYTES)) == RECORD_HEADER_BYTES:
         seconds, fraction, captured, _ = record.unpack(head)
-        if captured > MOST_FRAME_BYTES:
+        if captured > MAX_FRAME_BYTES:
             return
         number += 1
         yield Frame(seconds * 10**12 + fraction * scale, _taken(file, captured, wanted=wanted is None or number in wanted))

@@ -30,7 +30,7 @@ MAX_BLOCK_BYTES = (128 << 20) + (128 << 10)
 """Largest block that Wireshark and the engine accept; one block at a time is in memory."""
 
 OPTION_END, OPTION_COMMENT, OPTION_FLAGS, OPTION_RESOLUTION = 0, 1, 2, 9
-MOST_OPTION_BYTES = 0xFFFF
+MAX_OPTION_BYTES = 0xFFFF
 
 PACKET_HEAD_BYTES = 28
 """Bytes before the packet data, in enhanced and obsolete packet blocks."""
@@ -108,7 +108,7 @@ def _with_comments(order: str, block: bytes, comments: Sequence[str]) -> bytes:
 
 
 def _comments(order: str, comments: Sequence[str]) -> bytes:
-    return b"".join(_option(order, OPTION_COMMENT, comment.encode()[:MOST_OPTION_BYTES]) for comment in comments)
+    return b"".join(_option(order, OPTION_COMMENT, comment.encode()[:MAX_OPTION_BYTES]) for comment in comments)
 
 
 def _option(order: str, code: int, value: bytes) -> bytes:

@@ -26,7 +26,7 @@ PROGRAM = "tcptrace-lab"
 PATIENCE_S = 1.0
 """Work that takes longer shows its progress, with its rate."""
 
-LEAST_SHARE = 0.01
+MIN_SHARE = 0.01
 """Minimum share that is done before the remaining time is estimated."""
 
 FILE_WIDTH = 14
@@ -97,7 +97,7 @@ class Activity:
             parts.append(f"{self._share:.0%}")
         if elapsed_s >= PATIENCE_S and self._count:
             parts.append(_rate(self._count / elapsed_s))
-        if elapsed_s >= PATIENCE_S and self._share is not None and LEAST_SHARE <= self._share < 1:
+        if elapsed_s >= PATIENCE_S and self._share is not None and MIN_SHARE <= self._share < 1:
             parts.append(f"{_time_left(elapsed_s * (1 - self._share) / self._share)} left")
         return printable(self._file + ", ".join(parts))
 

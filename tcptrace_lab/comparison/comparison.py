@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Capture = str | os.PathLike[str] | Analysis
 Group = Capture | Iterable[Capture]
 
-MOST_GROUPS = 26
+MAX_GROUPS = 26
 """Maximum number of groups: they are named A to Z."""
 
 
@@ -96,14 +96,14 @@ def compare(
         say: as for `read`.
 
     Raises:
-        UsageError: a group is empty, there are more than `MOST_GROUPS`, or `where` is invalid.
+        UsageError: a group is empty, there are more than `MAX_GROUPS`, or `where` is invalid.
         CaptureUnreadable: a capture cannot be read.
         MissingTool: as for `read`.
         OutputUnwritable: no space for temporary files.
     """
     listed = [_listed(group) for group in (first, *others)]
-    if len(listed) > MOST_GROUPS:
-        raise UsageError(f"{len(listed)} groups of captures", remedy=f"compare {MOST_GROUPS} at most")
+    if len(listed) > MAX_GROUPS:
+        raise UsageError(f"{len(listed)} groups of captures", remedy=f"compare {MAX_GROUPS} at most")
     if not all(listed):
         raise UsageError("a group without captures", remedy="name one at least of each group")
     return of_runs([[_run(capture, where, progress, say) for capture in group] for group in listed])

@@ -28,7 +28,7 @@ LISTED = 50
 """Maximum number of connections listed side by side."""
 
 _COLOURS = (BLUE, RED, GREEN, PURPLE)
-_LEAST_SHARE = 0.005
+_MIN_SHARE = 0.005
 """Minimum share of a bar for a part to have its name."""
 
 
@@ -168,7 +168,7 @@ def _bars(comparison: Comparison, place: int) -> list[dict[str, Any]]:
 
 def _part(cause: str, ns: float, life_ns: float) -> dict[str, Any]:
     share = ns / life_ns
-    return {"cause": cause, "means": CAUSES[cause], "share": share, "time": numbers.duration(round(ns)), "named": share >= _LEAST_SHARE}
+    return {"cause": cause, "means": CAUSES[cause], "share": share, "time": numbers.duration(round(ns)), "named": share >= _MIN_SHARE}
 
 
 def _in_step(comparison: Comparison, place: int) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ import polars as pl
 
 from tcptrace_lab import verdict
 from tcptrace_lab.comparison.figures import ANSWER_TIME, FIGURES, MESSAGE_TIME, Level, of_connections
-from tcptrace_lab.comparison.t_test import LEAST_SAMPLES, Sample
+from tcptrace_lab.comparison.t_test import MIN_SAMPLES, Sample
 from tcptrace_lab.messages import messages
 from tcptrace_lab.schema import CAUSES, SIDES
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.analysis import Analysis
     from tcptrace_lab.findings.finding import Finding
 
-MOST_SERVICES = 100
+MAX_SERVICES = 100
 """Maximum number of services to compare, those with most payload."""
 
 LISTED_CONNECTIONS = 50
@@ -86,7 +86,7 @@ class Run:
         capture: the object `capture` of the analysis JSON.
         verdict: the verdict sentence.
         services: server port → service, those with most payload first.
-        services_left_out: number of services beyond `MOST_SERVICES`.
+        services_left_out: number of services beyond `MAX_SERVICES`.
         connections_without_data: number of connections that are not compared.
         vantages: capture points of the compared connections.
         findings: findings, most expensive first.
@@ -113,7 +113,7 @@ def of_analysis(analysis: Analysis) -> Run:
     )
     total = analysis.connections.select(pl.len()).collect().item()
     ports = rows.group_by("server_port").agg(pl.col("payload").sum()).sort("payload", "server_port", descending=[True, False])
-    kept = ports["server_port"].head(MOST_SERVICES).to_list()
+    kept = ports["server_port"].head(MAX_SERVICES).to_list()
     message_rows = _messages(analysis, rows)
     parts = {port: part.sort("first_ts_ns", "conn") for (port,), part in rows.partition_by("server_port", as_dict=True).items()}
     port_of = dict(
@@ -189,9 +189,9 @@ def sample(values: NDArray[Any]) -> Sample:
     count = len(values)
     numbers = values.astype(np.float64)
     mean = float(numbers.mean()) if count else None
-    if count < LEAST_SAMPLES:
+    if count < MIN_SAMPLES:
         return Sample(count, mean, None, float(count))
     away = numbers - numbers.mean()
     square = float(away @ away)
     alike = max(float(away[1:] @ away[:-1]) / square, 0.0) if square > 0 else 0.0
-    return Sample(count, mean, square / (count - 1), max(float(LEAST_SAMPLES), count * (1 - alike) / (1 + alike)))
+    return Sample(count, mean, square / (count - 1), max(float(MIN_SAMPLES), count * (1 - alike) / (1 + alike)))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from tcptrace_lab.comparison.figures import FIGURES, Level
 from tcptrace_lab.comparison.t_test import (
     CONFIDENCE_LEVEL,
-    LEAST_SAMPLES,
+    MIN_SAMPLES,
     Difference,
     Sample,
     holm,
@@ -144,10 +144,10 @@ def _mean(values: Sequence[float]) -> float | None:
 def _sampled(lane: Lane, taken: Callable[[Service], Sample | None], within: Level) -> tuple[Level | None, tuple[Sample, ...]]:
     """The level and the sample of each group: one mean per capture if any group has several captures, else values within the capture."""
     found = [[own for service in group if service is not None and (own := taken(service)) is not None] for group in lane.services]
-    if any(len(group) >= LEAST_SAMPLES for group in lane.services):
+    if any(len(group) >= MIN_SAMPLES for group in lane.services):
         return Level.CAPTURES, tuple(of_numbers([own.mean for own in group if own.mean is not None]) for group in found)
     samples = tuple(group[0] if group else of_numbers(()) for group in found)
-    return within if any(sample.count >= LEAST_SAMPLES for sample in samples) else None, samples
+    return within if any(sample.count >= MIN_SAMPLES for sample in samples) else None, samples
 
 
 def _tested(lanes: Sequence[Sequence[_Untested]], verdict_of: Callable[[int | tuple[str, str], bool], Verdict]) -> list[list[Compared]]:

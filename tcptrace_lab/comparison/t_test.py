@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 CONFIDENCE_LEVEL = 0.95
 """Confidence level of all intervals. A difference is significant if its adjusted p-value is below 1 minus this level."""
 
-LEAST_SAMPLES = 2
+MIN_SAMPLES = 2
 """Minimum number of values for a variance."""
 
-LEAST_FOR_INTERVAL = 3
+MIN_FOR_INTERVAL = 3
 """Minimum number of values for a confidence interval: that of two values is nine times as wide as their range, or more."""
 
 _FRACTION_TERMS = 500
@@ -52,8 +52,8 @@ class Sample:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Confidence interval of the mean at `CONFIDENCE_LEVEL`; None for fewer than `LEAST_FOR_INTERVAL` values."""
-        if self.mean is None or self.error is None or self.count < LEAST_FOR_INTERVAL:
+        """Confidence interval of the mean at `CONFIDENCE_LEVEL`; None for fewer than `MIN_FOR_INTERVAL` values."""
+        if self.mean is None or self.error is None or self.count < MIN_FOR_INTERVAL:
             return None
         half = t_quantile((1 + CONFIDENCE_LEVEL) / 2, self.effective_count - 1) * self.error
         return self.mean - half, self.mean + half
@@ -61,7 +61,7 @@ class Sample:
     @property
     def range_of_two(self) -> tuple[float, float] | None:
         """The smaller and the larger of two values; None for any other number of values."""
-        if self.mean is None or self.variance is None or self.count >= LEAST_FOR_INTERVAL:
+        if self.mean is None or self.variance is None or self.count >= MIN_FOR_INTERVAL:
             return None
         half = math.sqrt(self.variance / 2)
         return self.mean - half, self.mean + half
@@ -92,7 +92,7 @@ def of_numbers(values: Sequence[float]) -> Sample:
     if not count:
         return Sample(0, None, None, 0.0)
     mean = math.fsum(values) / count
-    if count < LEAST_SAMPLES:
+    if count < MIN_SAMPLES:
         return Sample(count, mean, None, float(count))
     return Sample(count, mean, math.fsum((value - mean) ** 2 for value in values) / (count - 1), float(count))
 

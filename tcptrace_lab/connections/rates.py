@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
 
-LEAST_SAMPLES = 10
+MIN_SAMPLES = 10
 """Least number of samples for a rate (a heuristic)."""
 
-LEAST_TOLD_NS, LEAST_TOLD_BYTES = 1_000_000, 2048
+MIN_TOLD_NS, MIN_TOLD_BYTES = 1_000_000, 2048
 """Least RTT and least size for which buffers are mentioned. With a shorter RTT any buffer suffices, and no stack has smaller buffers
 (4.2BSD's default)."""
 
@@ -81,7 +81,7 @@ def sentence(row: Mapping[str, Any]) -> str:
         share = "nearly all" if row["idle_share"] >= NEARLY_ALL_SHARE else numbers.share(row["idle_share"])
         phrases.append(f"the sender was idle for {share} of the transfer")
     needed = row["receive_buffer_needed_bytes"]
-    if reached(row) and needed is not None and needed >= LEAST_TOLD_BYTES and row["base_rtt_ns"] >= LEAST_TOLD_NS:
+    if reached(row) and needed is not None and needed >= MIN_TOLD_BYTES and row["base_rtt_ns"] >= MIN_TOLD_NS:
         phrases.append(f"that rate needs buffers of {numbers.size(needed)} at an RTT of {numbers.duration(row['base_rtt_ns'])}")
     if row["send_buffer_estimate_bytes"] is not None:
         phrases.append(f"send buffer or clamped window: about {numbers.size(row['send_buffer_estimate_bytes'])}")

@@ -48,7 +48,7 @@ BATCH_ROWS = 16_384
 TOGETHER_WAITS_BYTES = 16_000_000
 """Memory for waits when segments come in the same pass. It is a quarter of the engine's default, because segments need memory too."""
 
-MOST_ONLY = 10_000
+MAX_ONLY = 10_000
 """Number of connections up to which the engine filters by connection. If more are wanted, it returns all, and Polars filters."""
 
 Together: TypeAlias = "Callable[[Sequence[int], Sequence[str], Sequence[str]], Iterator[tuple[pl.DataFrame, pl.DataFrame]]]"
@@ -235,7 +235,7 @@ class Files:
         """Return the rows of `schema.WAITS`, in the order in which their connections end. Each query reads and classifies again.
 
         A query raises CaptureUnreadable if the files have changed. A single file may have grown: the new connections are left out if the
-        file held at most `MOST_ONLY`.
+        file held at most `MAX_ONLY`.
         """
 
         def pull(query: _Query) -> Iterator[pl.DataFrame]:
@@ -377,9 +377,9 @@ def _up_to(last_frame: int, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def known_connections(connections: pl.LazyFrame, *tests: pl.Expr) -> list[KnownConnection] | None:
-    """Return the connections that pass the tests, in the form that the engine filters by; None if there are more than `MOST_ONLY`."""
-    wanted = connections.filter(*tests).select(_KNOWN).head(MOST_ONLY + 1).collect()
-    if wanted.height > MOST_ONLY:
+    """Return the connections that pass the tests, in the form that the engine filters by; None if there are more than `MAX_ONLY`."""
+    wanted = connections.filter(*tests).select(_KNOWN).head(MAX_ONLY + 1).collect()
+    if wanted.height > MAX_ONLY:
         return None
     return [
         (conn, (client, client_port), (server, server_port), (first_frame, last_frame))

@@ -41,7 +41,7 @@ segment rows, and three times that while rows are sorted and written."""
 REREAD_BYTES = 32_000_000
 """Plain captures of at least this size are read again and not kept. So many bytes hold about `SPILL_ROWS` segments."""
 
-MOST_COSTS = 50
+MAX_COSTS = 50
 """Number of costs worth a finding whose evidence is kept, when all connections are analyzed."""
 
 _PARTIAL = "the results cover what could be read"
@@ -146,7 +146,7 @@ def read(
     watchers: Sequence[Watcher] = (),
     udp: Callable[[], FlowWatcher] | None = None,
     worth: Sequence[Worth] | None = None,
-    most: int = MOST_COSTS,
+    most: int = MAX_COSTS,
     proofs: bool = True,
     progress: Progress | None = None,
     say: Callable[[str], None] | None = None,

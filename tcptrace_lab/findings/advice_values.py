@@ -74,29 +74,29 @@ def _resent(direction: Mapping[str, Any]) -> str:
     return f"segments whose originals were lost before the capture point (its IP IDs leave out {lost})"
 
 
-def _window(windows: Sequence[int], most_bytes: int | None) -> str:
+def _window(windows: Sequence[int], max_bytes: int | None) -> str:
     """Return the size of the receive window: its maximum, and its median during the longest waits if that is smaller (windows may grow)."""
     ordered = sorted(windows)
     then_bytes = round((ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2) if ordered else None  # the median
-    if most_bytes is None:
+    if max_bytes is None:
         return "unknown size" if then_bytes is None else numbers.size(then_bytes)
-    most = f"at most {numbers.size(most_bytes)}"
+    most = f"at most {numbers.size(max_bytes)}"
     return (
         most
-        if then_bytes is None or then_bytes > SMALLER_SHARE * most_bytes
+        if then_bytes is None or then_bytes > SMALLER_SHARE * max_bytes
         else f"{numbers.size(then_bytes)} during the waits, {most} overall"
     )
 
 
 def _round_trips(direction: Mapping[str, Any]) -> str:
     """Return the range of the RTT, such as `2.1 ms to 106 ms`."""
-    least_ns, seen_ns = direction["rtt_whole_ns"], direction["rtt_max_ns"]
-    if not least_ns:
+    min_ns, seen_ns = direction["rtt_whole_ns"], direction["rtt_max_ns"]
+    if not min_ns:
         return UNTOLD
     # An RTT sample covers the path from the capture point to the receiver and back. Only the minimum of the sender's part is known.
-    most_ns = None if seen_ns is None else seen_ns + (0 if direction["near_sender"] else direction["to_sender_ns"])
-    least = f"at least {numbers.duration(least_ns)}"
-    return least if most_ns is None or most_ns <= least_ns else f"{numbers.duration(least_ns)} to {numbers.duration(most_ns)}"
+    max_ns = None if seen_ns is None else seen_ns + (0 if direction["near_sender"] else direction["to_sender_ns"])
+    least = f"at least {numbers.duration(min_ns)}"
+    return least if max_ns is None or max_ns <= min_ns else f"{numbers.duration(min_ns)} to {numbers.duration(max_ns)}"
 
 
 def _of_handshake(cost_ns: int, direction: Mapping[str, Any]) -> dict[str, str]:

@@ -163,7 +163,7 @@ def findings(
     longest = judged.waits.filter(here)
     waits = _evidence(longest, directions)
     again = {(cost.conn, cost.from_client) for cost in costs if cost.cause in _OF_LOSS}
-    again = {direction_key for direction_key in again if known[direction_key]["max_retransmits"] >= path_mtu.LEAST_SENT - 1}
+    again = {direction_key for direction_key in again if known[direction_key]["max_retransmits"] >= path_mtu.MIN_SENT - 1}
     for direction_key, large in path_mtu.found(segments, again).items():
         known[direction_key] |= {"too_large": large, "cases": known[direction_key]["cases"] | {Case.TOO_LARGE}}
     locked = deadlock.findings(
@@ -283,22 +283,22 @@ def _largest(accounts: pl.LazyFrame, connections: pl.LazyFrame, advising: Mappin
     carried = {f"{side}_carried": pl.col(f"{side}_payload_bytes") > 0 for side in SIDES}
     life_ns = pl.when(~capture_quality.has_jumped()).then(pl.col("last_ts_ns") - pl.col("first_ts_ns"))  # a life of years is none
     life = connections.select("conn", **carried, failed=failed_attempts.FAILED, life_ns=life_ns)
-    most_ns = pl.when(pl.col("life_ns").is_not_null()).then(
+    max_ns = pl.when(pl.col("life_ns").is_not_null()).then(
         pl.max_horizontal(_sum_column(side, cause) for side in SIDES for cause in advising)
     )
-    least_ns = min(_advice(rule).worth_ns for rule in advising.values())
+    min_ns = min(_advice(rule).worth_ns for rule in advising.values())
     sums = [_Sum(side, from_client, cause, _advice(rule)) for side, from_client in SIDES.items() for cause, rule in advising.items()]
     asked = {_sum_column(one.side, one.cause): one for one in sums if one.from_client or not one.advice.of_client_alone}
     best: list[Cost] = []
     for batch in beside(accounts, life, "conn"):
-        for some in batch.with_columns(most_ns=most_ns).sort("most_ns", descending=True, nulls_last=True).iter_slices(MOST):
-            rows = some.filter(pl.col("most_ns") >= least_ns)
+        for some in batch.with_columns(max_ns=max_ns).sort("max_ns", descending=True, nulls_last=True).iter_slices(MOST):
+            rows = some.filter(pl.col("max_ns") >= min_ns)
             if rows.is_empty():
                 break
             costs = (cost for row in rows.iter_rows(named=True) for cost in _costs(row, asked))
             best = sorted([*best, *costs], key=lambda cost: (-cost.ns, cost.conn, not cost.from_client))[:MOST]
             if len(best) == MOST:
-                least_ns = max(least_ns, best[-1].ns)
+                min_ns = max(min_ns, best[-1].ns)
     return best
 
 
@@ -331,8 +331,8 @@ def _advice(rule: Rule) -> Advice:
 def _finding(cost: Cost, rule: Rule, kind: Mapping[str, Any], waits: Sequence[Mapping[str, Any]], direction: Mapping[str, Any]) -> Finding:
     rule = rule.for_cases(direction["cases"])
     advice = _advice(rule)
-    least_ns = max((ns for ns in _on_path(cost, direction) if ns is not None), default=None)
-    savable_ns = None if least_ns is None else max(cost.active_ns - least_ns, 0)
+    min_ns = max((ns for ns in _on_path(cost, direction) if ns is not None), default=None)
+    savable_ns = None if min_ns is None else max(cost.active_ns - min_ns, 0)
     large: path_mtu.TooLarge | None = direction.get("too_large") if cost.cause in _OF_LOSS else None
     words = advice_values.of(cost.ns, cost.share, kind=kind, direction=direction, windows=_windows(waits), large=large)
     confidence = _confidence(rule, kind["sure_waits"], direction)
@@ -386,7 +386,7 @@ def _answer(cost: Cost, direction: Mapping[str, Any]) -> tuple[int, ...]:
 
 def _shown(waits: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
     """Yield the waits that are long enough to be described with the sender's state at that time."""
-    return (wait for wait in waits if (wait["wait_ns"] or 0) >= stalls.LEAST_STALL_NS)
+    return (wait for wait in waits if (wait["wait_ns"] or 0) >= stalls.MIN_STALL_NS)
 
 
 def _frames_beside(waits: Iterable[Mapping[str, Any]], rule: Rule) -> Iterator[int]:

@@ -34,7 +34,7 @@ LOST_TO = "a throughput deadlock (the sender waits for an ACK, the receiver for 
 CURE = "a larger send buffer on {sender}, or " + immediate_ack.CURE
 """Cause and cure in the words of the verdict (`causes.Rule.lost_to`, `causes.Advice.cure`)."""
 
-LEAST_SHARE = 0.5
+MIN_SHARE = 0.5
 """A deadlock replaces the direction's other findings on late ACKs if it takes at least this share of their time (a heuristic)."""
 
 SOURCE = (
@@ -48,10 +48,10 @@ class Lock(NamedTuple):
 
     Attributes:
         flight_bytes: u, in flight in each round; the larger one if two values alternate.
-        least_flight_bytes: the smaller one if two values alternate, else equal to `flight_bytes`.
+        min_flight_bytes: the smaller one if two values alternate, else equal to `flight_bytes`.
         queued_bytes: q, the most that was sent after the ACK that ended a round; 0 if that was no small segment, so that only a full buffer
             can have delayed it.
-        least_buffer_bytes: u and q of one round: a lower bound of the send buffer.
+        min_buffer_bytes: u and q of one round: a lower bound of the send buffer.
         smss_bytes: M.
         window_bytes: W, taken as R.
         rounds: number of rounds.
@@ -63,9 +63,9 @@ class Lock(NamedTuple):
     """
 
     flight_bytes: int
-    least_flight_bytes: int
+    min_flight_bytes: int
     queued_bytes: int
-    least_buffer_bytes: int
+    min_buffer_bytes: int
     smss_bytes: int
     window_bytes: int
     rounds: int
@@ -89,13 +89,13 @@ class Lock(NamedTuple):
     @property
     def unacked_words(self) -> str:
         """`8,192`, or `12,288 and 16,384` if two values alternate."""
-        both = (self.least_flight_bytes, self.flight_bytes)
+        both = (self.min_flight_bytes, self.flight_bytes)
         return " and ".join(f"{size_bytes:,}" for size_bytes in dict.fromkeys(both))
 
     @property
     def rate_bps(self) -> float:
         """Bits per second: u per wait."""
-        return (self.least_flight_bytes + self.flight_bytes) / 2 * 8 * numbers.NS_PER_S / self.median_ns
+        return (self.min_flight_bytes + self.flight_bytes) / 2 * 8 * numbers.NS_PER_S / self.median_ns
 
 
 def findings(
@@ -115,7 +115,7 @@ def findings(
     return {
         direction: _finding(direction, known[direction], ns, life_ns, receivers[direction])
         for direction, (ns, life_ns) in late.items()
-        if direction in known and known[direction].ns >= LEAST_SHARE * ns
+        if direction in known and known[direction].ns >= MIN_SHARE * ns
     }
 
 
@@ -164,7 +164,7 @@ def _mechanism(lock: Lock) -> str:
         return f"{receiver} The sender cannot send more: its send buffer is smaller than that and full."
     held = (
         f"delays {lock.queued_bytes:,} queued bytes until they are {lock.hold_bytes:,} bytes or all data is ACKed, "
-        f"and its send buffer (at least {lock.least_buffer_bytes:,} bytes) is below the {lock.hold_bytes + lock.ack_bytes:,} bytes "
+        f"and its send buffer (at least {lock.min_buffer_bytes:,} bytes) is below the {lock.hold_bytes + lock.ack_bytes:,} bytes "
         "that would prevent this"
     )
     if not lock.may_fill_buffer:
@@ -194,7 +194,7 @@ def _limits(lock: Lock, rest_ns: int) -> str:
 
 def _remedy(lock: Lock, receiver: str | None) -> tuple[str, ...]:
     needed = lock.hold_bytes + lock.ack_bytes
-    more = f"by at most {needed - lock.least_buffer_bytes:,}"
+    more = f"by at most {needed - lock.min_buffer_bytes:,}"
     if lock.queued_bytes and lock.may_fill_buffer:
         more += f", or {needed - lock.flight_bytes:,} if it holds no more than is in flight"
     unused = BSD44_CLUSTER_BYTES - 1  # `sosend`: a write that does not fit waits for the room of a cluster; 4.4BSD has the largest
@@ -208,6 +208,6 @@ def _remedy(lock: Lock, receiver: str | None) -> tuple[str, ...]:
     nodelay = "set TCP_NODELAY at the sender"
     if lock.may_fill_buffer:
         nodelay += ", which helps only if bytes are queued behind those in flight, not if the send buffer has no room for them"
-    if lock.least_buffer_bytes < lock.ack_bytes:
-        nodelay += f"; alone it may not be enough: {lock.least_buffer_bytes:,} bytes are below the {lock.ack_bytes:,} that trigger an ACK"
+    if lock.min_buffer_bytes < lock.ack_bytes:
+        nodelay += f"; alone it may not be enough: {lock.min_buffer_bytes:,} bytes are below the {lock.ack_bytes:,} that trigger an ACK"
     return buffer, nodelay, quick, smaller

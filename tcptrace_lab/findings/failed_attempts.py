@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MOST = 20
 """Largest number of groups reported: those with most time, then with most attempts."""
 
-LEAST_TIMES = 3
+MIN_TIMES = 3
 """Attempts that took hardly any time are reported from this number on: three of a kind are no coincidence (docs/how-it-decides.md, 2.4)."""
 
 EVIDENCE_ATTEMPTS = 9
@@ -152,7 +152,7 @@ def groups(connections: pl.LazyFrame) -> list[Group]:
             frames=pl.concat_list(*(col(name).head(EVIDENCE_ATTEMPTS) for name in _FRAMES)),
         )
     )
-    worth = (col("count") >= LEAST_TIMES) | ((col("kind") != "reset") & (col("ns") >= _WORTH_NS))
+    worth = (col("count") >= MIN_TIMES) | ((col("kind") != "reset") & (col("ns") >= _WORTH_NS))
     lasting = pl.when(col("kind") != "reset").then("ns").otherwise(0)
     most = failed.filter(worth).top_k(MOST, by=[lasting, "count", "conn"], reverse=[False, False, True]).collect()
     return [_group(row) for row in most.sort(lasting, "count", "conn", descending=[True, True, False]).iter_rows(named=True)]

@@ -90,14 +90,14 @@ class ModelledGain(NamedTuple):
     Attributes:
         changes: what was changed, as options of `replay whatif`.
         saved_ns: time saved of the connection's life; negative if it took longer.
-        least_ns, most_ns: range of `saved_ns` over all models that fit nearly as well, including their error.
+        min_ns, max_ns: range of `saved_ns` over all models that fit nearly as well, including their error.
         model_error: relative error of the models on the unchanged connection's life: 0.02 means 2 % too long.
     """
 
     changes: str
     saved_ns: int
-    least_ns: int
-    most_ns: int
+    min_ns: int
+    max_ns: int
     model_error: float
 
     def to_dict(self) -> dict[str, Any]:
@@ -105,8 +105,8 @@ class ModelledGain(NamedTuple):
         return {
             "changes": self.changes,
             "saved_s": self.saved_ns / NS_PER_S,
-            "min_saved_s": self.least_ns / NS_PER_S,
-            "max_saved_s": self.most_ns / NS_PER_S,
+            "min_saved_s": self.min_ns / NS_PER_S,
+            "max_saved_s": self.max_ns / NS_PER_S,
             "model_error": self.model_error,
         }
 

@@ -13,7 +13,7 @@ import polars as pl
 
 from tcptrace_lab.causes import Confidence, send_buffer
 from tcptrace_lab.causes.texts import spurious_retransmits
-from tcptrace_lab.connections.rates import BITS_PER_BYTE, LEAST_SAMPLES, NOISE_SHARE
+from tcptrace_lab.connections.rates import BITS_PER_BYTE, MIN_SAMPLES, NOISE_SHARE
 from tcptrace_lab.findings.finding import Finding, Severity
 from tcptrace_lab.schema import SIDES
 from tcptrace_lab.schema.categories import CONFIDENCES
@@ -27,7 +27,7 @@ MOST = 20
 
 EVIDENCE_FRAMES = 20
 
-LEAST_TIMES = 3
+MIN_TIMES = 3
 """Least number of reordered segments or spurious retransmits that are reported: three of a kind are no coincidence
 (docs/how-it-decides.md, 2.4)."""
 
@@ -101,8 +101,8 @@ def _asked() -> Mapping[str, pl.Expr]:
     for side in SIDES:
         col = {name: pl.col(f"{side}_{name}") for name in (*_COUNTS, *_TIMES, *_DELIVERED)}
         added = col["rtt_p50_ns"] - col["rtt_min_ns"]
-        stands = (added >= QUEUE_NS) & (col["rtt_p50_ns"] >= QUEUE_TIMES * col["rtt_min_ns"]) & (col["drained_acks"] >= LEAST_SAMPLES)
-        col |= {name: pl.when(col[name] >= LEAST_TIMES).then(col[name]).otherwise(0) for name in _COUNTS[:2]}
+        stands = (added >= QUEUE_NS) & (col["rtt_p50_ns"] >= QUEUE_TIMES * col["rtt_min_ns"]) & (col["drained_acks"] >= MIN_SAMPLES)
+        col |= {name: pl.when(col[name] >= MIN_TIMES).then(col[name]).otherwise(0) for name in _COUNTS[:2]}
         col["queue_ns"] = pl.when(stands.fill_null(value=False)).then(added).otherwise(0)
         asked |= {f"{side}_{name}": value for name, value in col.items()}
     return asked

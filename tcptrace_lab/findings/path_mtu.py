@@ -16,7 +16,7 @@ from tcptrace_lab.causes import Confidence
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-LEAST_SENT = 3
+MIN_SENT = 3
 """A segment lost this many times in a row, while smaller ones got through, was not lost by chance (docs/how-it-decides.md, 2.4)."""
 
 ANY_PATH_BYTES = 536
@@ -66,7 +66,7 @@ def found(segments: pl.LazyFrame, directions: Collection[tuple[int, bool]]) -> d
             large=(size == size.max()).sum(),
             last_frame=col("frame").max(),
         )
-        .filter((col("large") >= LEAST_SENT - 1) & (col("lost_bytes") > ANY_PATH_BYTES))
+        .filter((col("large") >= MIN_SENT - 1) & (col("lost_bytes") > ANY_PATH_BYTES))
         .sort(*_DIRECTION, "seq")
         .collect()
     )
@@ -102,6 +102,6 @@ def _of(segments: pl.LazyFrame, conn: int, stuck: dict[str, int], *, from_client
     passed, sent = here.select(size.filter(before | behind).max().alias("passed"), at_stuck.sum().alias("sent")).collect().row(0)
     smaller_arrived = acked > stuck["seq"]
     alive = acks > first_frame
-    if not passed or passed >= stuck["lost_bytes"] or sent < LEAST_SENT or not alive:
+    if not passed or passed >= stuck["lost_bytes"] or sent < MIN_SENT or not alive:
         return None
     return TooLarge(stuck["lost_bytes"], passed, sent, smaller_arrived)

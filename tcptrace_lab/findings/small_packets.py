@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MOST = 20
 """Largest number of connections reported: those with most segments."""
 
-LEAST_SEGMENTS = 20
+MIN_SEGMENTS = 20
 """Least number of data segments for a finding (a heuristic)."""
 
 TINY_PART = 8
@@ -33,7 +33,7 @@ BEHIND_SHARE = 0.5
 """In a stream, more than this share of the segments are sent while an earlier small one is in flight, so most could have been combined.
 Messages of two pieces, each answered, have a share of a half and are no stream (a heuristic)."""
 
-LEAST_HEADER_BYTES = 40
+MIN_HEADER_BYTES = 40
 """IPv4 and TCP headers without options (RFC 791, RFC 9293), if the link's headers are unknown."""
 
 LOW_SHARE = 0.2
@@ -81,7 +81,7 @@ def findings(segments: pl.LazyFrame, connections: pl.LazyFrame) -> tuple[Finding
 def _tiny(side: str) -> pl.Expr:
     count, full = pl.col(f"{side}_wire_data_segments"), pl.col(f"{side}_full_segment_bytes")
     small = TINY_PART * pl.col(f"{side}_payload_bytes") <= count * full
-    return small & (count >= LEAST_SEGMENTS) & (pl.col(f"{side}_small_behind_small") > BEHIND_SHARE * count)
+    return small & (count >= MIN_SEGMENTS) & (pl.col(f"{side}_small_behind_small") > BEHIND_SHARE * count)
 
 
 def _cut(side: str) -> pl.Expr:
@@ -94,7 +94,7 @@ def _suspect(side: str, other: str) -> pl.Expr:
     count, full = pl.col(f"{side}_wire_data_segments"), pl.col(f"{side}_full_segment_bytes")
     silly = pl.min_horizontal(full, pl.col(f"{other}_max_window_bytes") // 2)
     small = pl.col(f"{side}_payload_bytes") <= _SUSPECT_PART * count * full
-    return small & (count >= LEAST_SEGMENTS) & (pl.col(f"{other}_min_window_bytes") < silly)
+    return small & (count >= MIN_SEGMENTS) & (pl.col(f"{other}_min_window_bytes") < silly)
 
 
 @cache
@@ -133,7 +133,7 @@ def _directions(connections: pl.LazyFrame) -> list[dict[str, Any]]:
 
 def _tinygram(row: Mapping[str, Any]) -> Finding:
     count, payload, full = row["wire_data_segments"], row["payload_bytes"], row["full_segment_bytes"]
-    header = row["header_bytes"] or LEAST_HEADER_BYTES
+    header = row["header_bytes"] or MIN_HEADER_BYTES
     share = count * header / (count * header + payload)
     known = "" if row["header_bytes"] else "at least "
     return Finding(
@@ -164,7 +164,7 @@ def _tinygram(row: Mapping[str, Any]) -> Finding:
 
 
 def _cut_message(row: Mapping[str, Any]) -> Finding:
-    messages, pieces, header = row["cut_messages"], row["cut_pieces"], row["header_bytes"] or LEAST_HEADER_BYTES
+    messages, pieces, header = row["cut_messages"], row["cut_pieces"], row["header_bytes"] or MIN_HEADER_BYTES
     waited = numbers.duration(row["cut_waited_ns"])
     at_bytes, full = row["cut_at_bytes"], row["full_segment_bytes"]
     is_full = at_bytes % full == 0
@@ -244,7 +244,7 @@ def _silly_windows(segments: pl.LazyFrame, suspects: Sequence[Mapping[str, Any]]
 
 def _silly_window(row: Mapping[str, Any], cut: Mapping[str, Any]) -> Finding:
     full, window = row["full_segment_bytes"], row["window_bytes"]
-    header = row["header_bytes"] or LEAST_HEADER_BYTES
+    header = row["header_bytes"] or MIN_HEADER_BYTES
     needed = _full(cut["cut_bytes"], full)
     return Finding(
         id="silly-window",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
 
-LEAST_STALL_NS = 10 * NS_PER_MS
+MIN_STALL_NS = 10 * NS_PER_MS
 """Shortest stall."""
 
 CAUSAL_NS = NS_PER_MS

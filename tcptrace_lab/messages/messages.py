@@ -37,7 +37,7 @@ KEPT_MESSAGES = 262_144
 RANGE_CONNECTIONS = 131_072
 """Connections processed together. Their last messages stay in memory, about 200 bytes each."""
 
-MOST_WRITES = 64
+MAX_WRITES = 64
 """Number of writes listed per message: the first ones."""
 
 UNACKED_MESSAGES = 64
@@ -241,7 +241,7 @@ def _partials(rows: pl.DataFrame) -> pl.DataFrame:
         answer_ts_ns=pl.lit(None, pl.Int64).first(),
         short_nagle_wait_ns=_col("caused_ns").filter(inside & _col("brief")).sum(),
         stalls=pl.struct(cause="stall_cause", ns="caused_ns").filter(stalled),
-        small_ends=_STREAM_END.filter(_NEW & is_small).head(MOST_WRITES),
+        small_ends=_STREAM_END.filter(_NEW & is_small).head(MAX_WRITES),
         held=_col("stall_cause").is_in(["nagle", "nagle-delayed-ack"]).any(),
         unpushed=(_NEW & is_small & (_col("flags") & _PSH == 0)).any(),
         heard=_col("heard").drop_nulls().last(),
@@ -292,7 +292,7 @@ def _grown(both: pl.DataFrame) -> pl.DataFrame:
         _col("answer_ts_ns").first(),
         _col("short_nagle_wait_ns").sum(),
         _col("stalls").explode(empty_as_null=False).alias("stalls"),
-        _col("small_ends").explode(empty_as_null=False).head(MOST_WRITES).alias("small_ends"),
+        _col("small_ends").explode(empty_as_null=False).head(MAX_WRITES).alias("small_ends"),
         _col("heard").drop_nulls().last(),
         _col("after_overlap").drop_nulls().first(),
         *(_col(name).any() for name in ("held", "unpushed", "overlapping", "start_missing", "hole", "bytes_missing", "resent")),

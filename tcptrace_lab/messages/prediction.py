@@ -14,7 +14,7 @@ import polars as pl
 from tcptrace_lab.engine.segments import read
 from tcptrace_lab.errors import UsageError
 from tcptrace_lab.messages import size_groups
-from tcptrace_lab.messages.size_choice import LEAST_MESSAGES, MOST_CONNECTIONS, MOST_SEGMENTS, PAIR
+from tcptrace_lab.messages.size_choice import MAX_CONNECTIONS, MAX_SEGMENTS, MIN_MESSAGES, PAIR
 from tcptrace_lab.schema import SIDES
 from tcptrace_lab.stacks.ranges import (
     STACKS,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 1
 
-MOST_BUFFERS = 32
+MAX_BUFFERS = 32
 """Largest number of buffer sizes along one axis of the grid: a thousand cells of 10 to 30 ms each."""
 
 LINUX_BUFFER_BYTES = 4 << 20
@@ -74,7 +74,7 @@ class Known:
 
     def to_dict(self) -> dict[str, Any]:
         """The object in the document. Its ranges are null if there are too few messages."""
-        ranges = [size_groups.measured_object(one) for one in self.measured] if self.messages >= LEAST_MESSAGES else None
+        ranges = [size_groups.measured_object(one) for one in self.measured] if self.messages >= MIN_MESSAGES else None
         return {"name": self.name, "messages": self.messages, "ranges": ranges}
 
 
@@ -134,9 +134,9 @@ def _of_pair(tables: Tables, pair: pl.DataFrame, connection: int | None) -> pl.D
     rows = tables.connections.join(pair.lazy(), on=list(PAIR), how="semi")
     if connection is not None:
         rows = rows.filter(pl.col("conn") == connection)
-    found = rows.sort(_CARRIED, "conn", descending=[True, False]).head(MOST_CONNECTIONS).collect()
+    found = rows.sort(_CARRIED, "conn", descending=[True, False]).head(MAX_CONNECTIONS).collect()
     size = (pl.col("client_segments") + pl.col("server_segments")).cum_sum()
-    within = (size <= MOST_SEGMENTS) | (pl.int_range(pl.len()) == 0)
+    within = (size <= MAX_SEGMENTS) | (pl.int_range(pl.len()) == 0)
     return found.filter(within).sort("conn")
 
 
@@ -216,8 +216,8 @@ def document(
     Raises:
         UsageError: messages would have too many pieces, or the grid is too large.
     """
-    if len(grid) > MOST_BUFFERS:
-        raise UsageError(f"a grid of {len(grid)} × {len(grid)} buffers", remedy=f"take steps that make {MOST_BUFFERS} or fewer")
+    if len(grid) > MAX_BUFFERS:
+        raise UsageError(f"a grid of {len(grid)} × {len(grid)} buffers", remedy=f"take steps that make {MAX_BUFFERS} or fewer")
     first, last = sizes
     used = stack.in_force(settings)
     try:

@@ -8,22 +8,22 @@ from __future__ import annotations
 
 import polars as pl
 
-from tcptrace_lab.ledger.stalls import LEAST_STALL_NS
+from tcptrace_lab.ledger.stalls import MIN_STALL_NS
 from tcptrace_lab.schema import SIDES
 
-LEAST_MESSAGES = 20
+MIN_MESSAGES = 20
 """Least number of messages for a conclusion (a heuristic)."""
 
 SIZE_CAUSES = ("nagle", "nagle-delayed-ack", "delayed-ack", "send-buffer", "receiver-window")
 """Causes of stalls that depend on how a size divides into segments and buffers. Losses, timeouts and slow readers occur at any size."""
 
-MOST_SEGMENTS = 2_000_000
+MAX_SEGMENTS = 2_000_000
 """Segments read for all groups together: about ten seconds."""
 
-MOST_GROUPS = 16
+MAX_GROUPS = 16
 """Largest number of groups analyzed: those with most delayed time."""
 
-MOST_CONNECTIONS = 4_096
+MAX_CONNECTIONS = 4_096
 """Largest number of connections in all groups together."""
 
 PAIR = ("client_addr", "server_addr", "server_port")
@@ -39,14 +39,14 @@ def chosen(accounts: pl.LazyFrame, connections: pl.LazyFrame) -> pl.DataFrame:
         accounts: rows of `schema.ACCOUNTS`.
         connections: rows of `schema.CONNECTIONS`.
     """
-    long = accounts.select("conn", held=_HELD_NS).filter(pl.col("held") >= LEAST_STALL_NS)
-    stalled = long.top_k(MOST_CONNECTIONS, by=["held", "conn"], reverse=[False, True]).collect()
+    long = accounts.select("conn", held=_HELD_NS).filter(pl.col("held") >= MIN_STALL_NS)
+    stalled = long.top_k(MAX_CONNECTIONS, by=["held", "conn"], reverse=[False, True]).collect()
     if stalled.is_empty():
         return stalled.select("conn", group=pl.lit(0))
     ends = connections.select("conn", *PAIR, *(f"{side}_{name}" for side in SIDES for name in ("data_segments", "segments")))
     worst = ends.filter(pl.col("conn").is_in(stalled["conn"].to_list())).collect().join(stalled, on="conn")
     groups = worst.sort("conn").group_by(PAIR, maintain_order=True).agg(pl.col("held").sum())
-    groups = groups.sort("held", descending=True, maintain_order=True).head(MOST_GROUPS).with_row_index("group")
+    groups = groups.sort("held", descending=True, maintain_order=True).head(MAX_GROUPS).with_row_index("group")
     both = (pl.col("client_data_segments") > 0) & (pl.col("server_data_segments") > 0)
     members = (
         ends.filter(both & pl.col("server_addr").is_in(groups["server_addr"].unique().to_list()))
@@ -57,9 +57,9 @@ def chosen(accounts: pl.LazyFrame, connections: pl.LazyFrame) -> pl.DataFrame:
         )
         .select("conn", "group", "held", "turns", "size")
         .sort("held", "conn", descending=[True, False])
-        .head(MOST_CONNECTIONS)
+        .head(MAX_CONNECTIONS)
         .collect()
     )
-    alternating = members.filter(pl.col("turns").sum().over("group") >= LEAST_MESSAGES)
-    within = (pl.col("size").cum_sum() <= MOST_SEGMENTS) | (pl.int_range(pl.len()) == 0)
+    alternating = members.filter(pl.col("turns").sum().over("group") >= MIN_MESSAGES)
+    within = (pl.col("size").cum_sum() <= MAX_SEGMENTS) | (pl.int_range(pl.len()) == 0)
     return alternating.filter(within).select("conn", "group")

@@ -30,17 +30,17 @@ STRAY_SHARE = 0.01
 """Share of messages on the wrong side above which chance is involved in stalls. A change point between parts with own shares must then gain
 twice the logarithm of the number of messages (four times what Schwarz' criterion requires for one more parameter)."""
 
-MOST_BLOCKS = 2_000
+MAX_BLOCKS = 2_000
 """Sizes, or neighbouring sizes with one share, among which change points are searched. Time grows with the square: 0.1 s for this
 number."""
 
-LEAST_IN_PART = 3
+MIN_IN_PART = 3
 """Fewest messages of a part if there are two shares: one or two that stalled, or did not, may be chance (docs/how-it-decides.md, 2.4)."""
 
 FIRST_SHARES = ((0.02, 0.98), (0.02, 0.6), (0.2, 0.9))
 """Normal and slow shares from which the search for two shares starts. It ends at the nearest optimum; the best of these is used."""
 
-MOST_ROUNDS = 30
+MAX_ROUNDS = 30
 """Most rounds of that search; about five are needed."""
 
 TREND_ROUNDS = 25
@@ -71,15 +71,15 @@ class Blocks:
 
     @classmethod
     def of(cls, sizes: NDArray[np.int64], stalled: NDArray[np.bool_]) -> Blocks:
-        """Return the blocks of messages sorted by size; at most `MOST_BLOCKS`."""
+        """Return the blocks of messages sorted by size; at most `MAX_BLOCKS`."""
         starts = np.flatnonzero(np.diff(sizes, prepend=sizes[0] - 1))
         edges = np.append(starts, sizes.size)
         share = np.add.reduceat(stalled.astype(np.int64), starts) / np.diff(edges)
         pure = (share == 0) | (share == 1)
         same = np.concatenate([[False], pure[1:] & (share[1:] == share[:-1])])
         kept: NDArray[np.int64] = edges[np.append(~same, True)]
-        if kept.size - 1 > MOST_BLOCKS:
-            kept = kept[np.unique(np.linspace(0, kept.size - 1, MOST_BLOCKS + 1).astype(np.int64))]
+        if kept.size - 1 > MAX_BLOCKS:
+            kept = kept[np.unique(np.linspace(0, kept.size - 1, MAX_BLOCKS + 1).astype(np.int64))]
         hits = np.add.reduceat(stalled.astype(np.float64), kept[:-1])
         return cls(kept, hits, np.diff(kept).astype(np.float64), starts.size)
 
@@ -170,8 +170,8 @@ def _nearest(blocks: Blocks, shares: tuple[float, float]) -> tuple[NDArray[np.bo
     """
     states, cuts = np.zeros(0, np.bool_), 0
     misses, messages = blocks.counts - blocks.hits, float(blocks.counts.sum())
-    least = max(LEAST_IN_PART * blocks.sizes / messages, 1.0)
-    for _ in range(MOST_ROUNDS):
+    least = max(MIN_IN_PART * blocks.sizes / messages, 1.0)
+    for _ in range(MAX_ROUNDS):
         price = _placing_nats(blocks.sizes, cuts + 1, least) - _placing_nats(blocks.sizes, cuts, least)
         nats_of_shares = np.stack([-(blocks.hits * math.log(share) + misses * math.log1p(-share)) for share in shares])
         before, states = states, cheapest(nats_of_shares, blocks.counts, max(price, 0.0))
@@ -194,10 +194,10 @@ def _share(blocks: Blocks, chosen: NDArray[np.bool_]) -> float:
 def cheapest(sums: Counts, counts: Counts, price: float) -> NDArray[np.bool_]:
     """Return the state of each block that minimises the length of the messages plus the price of each change (Viterbi 1967).
 
-    A state lasts for at least `LEAST_IN_PART` messages, so the search tracks each state with the number of messages that it still needs.
+    A state lasts for at least `MIN_IN_PART` messages, so the search tracks each state with the number of messages that it still needs.
     The first and the last part may be shorter, because they may continue beyond the sizes seen.
     """
-    kinds = [(slow, lacking) for slow in (False, True) for lacking in range(LEAST_IN_PART)]
+    kinds = [(slow, lacking) for slow in (False, True) for lacking in range(MIN_IN_PART)]
     place = {kind: number for number, kind in enumerate(kinds)}
     costs = [0.0 if lacking == 0 else math.inf for _, lacking in kinds]
     previous: list[list[int]] = []
@@ -207,7 +207,7 @@ def cheapest(sums: Counts, counts: Counts, price: float) -> NDArray[np.bool_]:
             stays = place[slow, max(lacking - count, 0)]
             cheapest_paths[stays] = min(cheapest_paths[stays], (costs[before] + own[slow], before))
             if lacking == 0 and previous:
-                leaves = place[not slow, max(LEAST_IN_PART - count, 0)]
+                leaves = place[not slow, max(MIN_IN_PART - count, 0)]
                 cheapest_paths[leaves] = min(cheapest_paths[leaves], (costs[before] + own[not slow] + price, before))
         costs = [cost for cost, _ in cheapest_paths]
         previous.append([before for _, before in cheapest_paths])

@@ -13,12 +13,12 @@ import polars as pl
 
 from tcptrace_lab.connections import rates
 from tcptrace_lab.connections.ack_policy import HEARTBEAT_MS, POLICIES
-from tcptrace_lab.ledger.stalls import CAUSAL_NS, LEAST_STALL_NS
+from tcptrace_lab.ledger.stalls import CAUSAL_NS, MIN_STALL_NS
 from tcptrace_lab.messages import messages
-from tcptrace_lab.messages.size_choice import LEAST_MESSAGES, SIZE_CAUSES
-from tcptrace_lab.messages.sizes import LEAST_IN_RANGE, Look, SlowRange, by_clarity, slow_ranges
+from tcptrace_lab.messages.size_choice import MIN_MESSAGES, SIZE_CAUSES
+from tcptrace_lab.messages.sizes import MIN_IN_RANGE, Look, SlowRange, by_clarity, slow_ranges
 from tcptrace_lab.schema import SIDES
-from tcptrace_lab.stacks.ranges import LARGEST_BYTES, MOST_PIECES, STACKS, Range, Settings, predicted_ranges
+from tcptrace_lab.stacks.ranges import LARGEST_BYTES, MAX_PIECES, STACKS, Range, Settings, predicted_ranges
 from tcptrace_lab.text import numbers
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ DRAWN_MESSAGES = 3_000
 CLEAR_SHARE = 0.8
 """If the first write has one size in at least this share of the messages with several writes, that size is the copy size (a heuristic)."""
 
-MOST_JOINED = 0.5
+MAX_JOINED = 0.5
 """Share of messages with pieces that TCP merged, above which the first piece says nothing about the others (a heuristic)."""
 
 SHARES = {"buffer-35": "sunos4", "buffer-50": "bsd4.4"}
@@ -139,8 +139,8 @@ def measured_object(one: SlowRange) -> dict[str, Any]:
     return {
         "from_bytes": one.from_bytes,
         "to_bytes": one.to_bytes,
-        "min_from_bytes": one.least_from_bytes,
-        "max_to_bytes": one.most_to_bytes,
+        "min_from_bytes": one.min_from_bytes,
+        "max_to_bytes": one.max_to_bytes,
         "median_s": one.median_ns / numbers.NS_PER_S,
         "median_interval_s": [value / numbers.NS_PER_S for value in one.median_interval_ns],
         "stalled_median_s": one.stalled_median_ns / numbers.NS_PER_S,
@@ -180,7 +180,7 @@ def _group(whole: pl.DataFrame, connections: pl.DataFrame, members: list[int]) -
     own = connections.filter(pl.col("conn").is_in(members))
     for side, from_client in SIDES.items():
         rows = whole.filter(pl.col("conn").is_in(members) & (pl.col("from_client") == from_client))
-        if rows.height < LEAST_MESSAGES:
+        if rows.height < MIN_MESSAGES:
             continue
         measured, stalled = slow_sizes(rows)
         parameters = inferred(own, rows, side)
@@ -196,7 +196,7 @@ def _group(whole: pl.DataFrame, connections: pl.DataFrame, members: list[int]) -
             predicted=predicted(parameters, _largest(rows["payload_bytes"]) or 0),
             parameters=parameters,
             drawn=_drawn(rows, stalled),
-            frames=tuple(sorted({frame for one in measured for frame in rows.select(_FRAME).to_series()[list(one.rows[:LEAST_IN_RANGE])]})),
+            frames=tuple(sorted({frame for one in measured for frame in rows.select(_FRAME).to_series()[list(one.rows[:MIN_IN_RANGE])]})),
             receiver=receivers[0] if len(receivers) == 1 else None,
             visits=tuple(_visits(rows, one) for one in measured),
         )
@@ -225,7 +225,7 @@ def slow_sizes(rows: pl.DataFrame) -> tuple[tuple[SlowRange, ...], NDArray[np.bo
     flags = rows.select(stalls=_STALLED, late_acks=_STALLED | (pl.col("short_nagle_wait_ns") > 0))
     sizes = rows["payload_bytes"].to_numpy()
     held_ns = (rows["stalled_ns"] + rows["short_nagle_wait_ns"]).to_numpy()
-    stalls, late_acks = Look(flags["stalls"].to_numpy(), LEAST_STALL_NS), Look(flags["late_acks"].to_numpy(), CAUSAL_NS)
+    stalls, late_acks = Look(flags["stalls"].to_numpy(), MIN_STALL_NS), Look(flags["late_acks"].to_numpy(), CAUSAL_NS)
     looks = by_clarity(sizes, stalls, late_acks)
     for look in looks:
         ranges = slow_ranges(sizes, rows["transfer_ns"].to_numpy(), held_ns, look)
@@ -310,12 +310,12 @@ def _copy(writes: pl.Series) -> int | None:
     """
     copy = _clear(writes.list.first())
     joined = (writes.list.slice(1).list.max() > writes.list.first()).mean()
-    return None if copy not in PIECES and isinstance(joined, float) and joined > MOST_JOINED else copy
+    return None if copy not in PIECES and isinstance(joined, float) and joined > MAX_JOINED else copy
 
 
 def _clear(values: pl.Series) -> int | None:
     """Return the value that nearly all have; None if there is none."""
-    if values.len() < LEAST_IN_RANGE:
+    if values.len() < MIN_IN_RANGE:
         return None
     counts = values.value_counts(sort=True)
     return int(counts.item(0, 0)) if counts.item(0, 1) >= CLEAR_SHARE * values.len() else None
@@ -352,5 +352,5 @@ def predicted(parameters: Parameters, largest_bytes: int) -> tuple[Range, ...]:
     if settings is None or parameters.stack is None:
         return ()
     piece = min(settings.mss_bytes, settings.copy_bytes, settings.send_buffer_bytes, settings.receive_buffer_bytes)
-    last = min(max(largest_bytes, 1), LARGEST_BYTES, MOST_PIECES * piece)
+    last = min(max(largest_bytes, 1), LARGEST_BYTES, MAX_PIECES * piece)
     return predicted_ranges(STACKS[parameters.stack], settings, 1, last)

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcptrace_lab.messages import size_cuts
-from tcptrace_lab.messages.size_choice import LEAST_MESSAGES
+from tcptrace_lab.messages.size_choice import MIN_MESSAGES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 
     from tcptrace_lab.messages.size_cuts import Part
 
-LEAST_IN_RANGE = 3
+MIN_IN_RANGE = 3
 """Least number of stalled messages in a range: three prove it (docs/how-it-decides.md, 2.4)."""
 
-LEAST_NORMAL = 3
+MIN_NORMAL = 3
 """Least number of messages outside slow ranges: as many as prove a stall. The tests decide whether so few are chance."""
 
 RUNS_Z = -3.0
@@ -80,7 +80,7 @@ class SlowRange:
 
     Attributes:
         from_bytes, to_bytes: smallest and largest size seen in it.
-        least_from_bytes, most_to_bytes: its widest possible extent, up to the next normal size seen; None where there is none.
+        min_from_bytes, max_to_bytes: its widest possible extent, up to the next normal size seen; None where there is none.
         messages: number of messages.
         stalled_share: share of stalled messages.
         stalled_share_interval: Wilson's interval.
@@ -94,8 +94,8 @@ class SlowRange:
 
     from_bytes: int
     to_bytes: int
-    least_from_bytes: int | None
-    most_to_bytes: int | None
+    min_from_bytes: int | None
+    max_to_bytes: int | None
     messages: int
     stalled_share: float
     stalled_share_interval: tuple[float, float]
@@ -109,7 +109,7 @@ class SlowRange:
     @property
     def has_ends(self) -> bool:
         """Whether it has normal sizes on both sides."""
-        return self.least_from_bytes is not None and self.most_to_bytes is not None
+        return self.min_from_bytes is not None and self.max_to_bytes is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +118,11 @@ class Look:
 
     Attributes:
         stalled: whether TCP delayed the message for long.
-        least_ns: shortest wait that counts as a stall, on a LAN.
+        min_ns: shortest wait that counts as a stall, on a LAN.
     """
 
     stalled: NDArray[np.bool_]
-    least_ns: int
+    min_ns: int
 
 
 def by_clarity(sizes: NDArray[np.int64], *looks: Look) -> list[Look]:
@@ -144,16 +144,16 @@ def slow_ranges(sizes: NDArray[np.int64], times_ns: NDArray[np.int64], held_ns: 
         Ranges, ascending; empty if there are none, or too few messages.
     """
     count, hits = int(sizes.size), int(look.stalled.sum())
-    if count < LEAST_MESSAGES or hits < LEAST_IN_RANGE or count - hits < LEAST_NORMAL:
+    if count < MIN_MESSAGES or hits < MIN_IN_RANGE or count - hits < MIN_NORMAL:
         return ()
     order = np.argsort(sizes, kind="stable")
-    ordered = _Ordered(sizes[order], times_ns[order], look.stalled[order], look.least_ns)
+    ordered = _Ordered(sizes[order], times_ns[order], look.stalled[order], look.min_ns)
     if runs_z(ordered.stalled) > RUNS_Z:
         return ()
     parts = size_cuts.parts(ordered.sizes, ordered.stalled)
     normal = [part for part in parts if part.share <= NORMAL_SHARE]
     usual = np.concatenate([np.arange(part.start, part.stop) for part in normal] or [np.arange(0)])
-    if usual.size < LEAST_NORMAL:
+    if usual.size < MIN_NORMAL:
         return ()
     seen = int(ordered.stalled[usual].sum()), usual.size
     trend = Trend.through(ordered.sizes, (times_ns - held_ns)[order])
@@ -170,7 +170,7 @@ class _Ordered:
     sizes: NDArray[np.int64]
     times_ns: NDArray[np.int64]
     stalled: NDArray[np.bool_]
-    least_ns: int
+    min_ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,20 +268,20 @@ def _judged(
     `seen`: the number of stalled messages among the normal ones, and the number of normal ones.
     """
     count, hits = part.stop - part.start, int(ordered.stalled[part].sum())
-    if hits < LEAST_IN_RANGE or predictive_tail(hits, count, *seen) > CHANCE:
+    if hits < MIN_IN_RANGE or predictive_tail(hits, count, *seen) > CHANCE:
         return None
     below, above = [one for one in normal if one.stop <= part.start], [one for one in normal if one.start >= part.stop]
     held = np.flatnonzero(ordered.stalled[part]) + part.start
     expected = np.array([trend.at(float(size)) for size in ordered.sizes[held]])
     excess = np.sort(ordered.times_ns[held] - expected)
-    if median_interval(excess)[0] <= trend.error_ns or float(np.median(excess)) * EXCESS_PART <= ordered.least_ns:
+    if median_interval(excess)[0] <= trend.error_ns or float(np.median(excess)) * EXCESS_PART <= ordered.min_ns:
         return None
     low_ns, high_ns = median_interval(np.sort(ordered.times_ns[part].astype(np.float64)))
     return SlowRange(
         from_bytes=int(ordered.sizes[part.start]),
         to_bytes=int(ordered.sizes[part.stop - 1]),
-        least_from_bytes=int(ordered.sizes[below[-1].stop - 1]) + 1 if below else None,
-        most_to_bytes=int(ordered.sizes[above[0].start]) - 1 if above else None,
+        min_from_bytes=int(ordered.sizes[below[-1].stop - 1]) + 1 if below else None,
+        max_to_bytes=int(ordered.sizes[above[0].start]) - 1 if above else None,
         messages=count,
         stalled_share=hits / count,
         stalled_share_interval=wilson(hits, count),
@@ -324,6 +324,6 @@ def _begins_at_once(ordered: _Ordered, part: slice, normal: list[Part], *, no_tr
     if no_trend:
         return True
     stalled = ordered.stalled[part]
-    quarter = max(LEAST_IN_RANGE, math.ceil(EDGE_QUARTER * stalled.size))
+    quarter = max(MIN_IN_RANGE, math.ceil(EDGE_QUARTER * stalled.size))
     edge = stalled[:quarter] if beside_below else stalled[-quarter:]
     return float(edge.mean()) >= EDGE_SHARE * float(stalled.mean())

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
     _Points = tuple[NDArray[np.float64], NDArray[np.float64]]
 
-MOST_DRIFT = 1e-3
+MAX_DRIFT = 1e-3
 """Maximum drift between two clocks: NTP and Linux's adjtimex correct a clock by at most 500 ppm each."""
 
-RUNS, LEAST_IN_RUN = 8, 4
+RUNS, MIN_IN_RUN = 8, 4
 """The packets are split into 8 runs in order of time. How far the minimum delays of the runs exceed the overall minimum is the noise of the
 estimate. With fewer than 4 packets per run, the full variation of the delays counts as noise (heuristics)."""
 
@@ -41,7 +41,7 @@ slope that this gives."""
 SEARCH_STEPS = 110
 """Search steps, each of which shrinks the interval of slopes by at least a third: 1e-3 · (2/3)^110 is less than 1 ns per century."""
 
-LEAST_PACKETS = 1
+MIN_PACKETS = 1
 """Minimum number of packets per direction for an alignment."""
 
 
@@ -131,19 +131,19 @@ def align(first_ns: NDArray[np.int64], second_ns: NDArray[np.int64], there: NDAr
         resolution_ns: the coarser resolution of the two clocks.
 
     Returns:
-        None if a direction has fewer than `LEAST_PACKETS` packets.
+        None if a direction has fewer than `MIN_PACKETS` packets.
     """
     counts = int(there.sum()), int((~there).sum())
-    if min(counts) < LEAST_PACKETS:
+    if min(counts) < MIN_PACKETS:
         return None
     reference_ns = int(first_ns.min()) + (int(first_ns.max()) - int(first_ns.min())) // 2
     base_ns = int(second_ns[0]) - int(first_ns[0])
     time = (first_ns - reference_ns).astype(np.float64)
     difference = (second_ns - first_ns - base_ns).astype(np.float64)
     points = (time[there], difference[there]), (time[~there], difference[~there])
-    widest = _maximum(_Corridor(*points, 0.0).width, -MOST_DRIFT, MOST_DRIFT)
+    widest = _maximum(_Corridor(*points, 0.0).width, -MAX_DRIFT, MAX_DRIFT)
     corridor = _Corridor(*points, widest)
-    widest = _maximum(corridor.width, -MOST_DRIFT, MOST_DRIFT)
+    widest = _maximum(corridor.width, -MAX_DRIFT, MAX_DRIFT)
     noise = max(corridor.noise(widest), float(2 * resolution_ns))
     likely = _interval(corridor, widest, corridor.width(widest) - noise)
     drift = 0.0 if likely[0] <= 0 <= likely[1] else (likely[0] + likely[1]) / 2
@@ -166,18 +166,18 @@ def align(first_ns: NDArray[np.int64], second_ns: NDArray[np.int64], there: NDAr
     )
 
 
-def _interval(corridor: _Corridor, widest: float, least_width: float) -> tuple[float, float]:
-    """The interval of slopes around `widest` for which the corridor has at least `least_width`."""
+def _interval(corridor: _Corridor, widest: float, min_width: float) -> tuple[float, float]:
+    """The interval of slopes around `widest` for which the corridor has at least `min_width`."""
 
     def edge(inside: float, outside: float) -> float:
-        if corridor.width(outside) >= least_width:
+        if corridor.width(outside) >= min_width:
             return outside
         for _ in range(SEARCH_STEPS):
             between = (inside + outside) / 2
-            inside, outside = (between, outside) if corridor.width(between) >= least_width else (inside, between)
+            inside, outside = (between, outside) if corridor.width(between) >= min_width else (inside, between)
         return inside
 
-    return edge(widest, -MOST_DRIFT), edge(widest, MOST_DRIFT)
+    return edge(widest, -MAX_DRIFT), edge(widest, MAX_DRIFT)
 
 
 def _maximum(function: Callable[[float], float], low: float, high: float) -> float:
@@ -222,6 +222,6 @@ def _lowest_in_buckets(height: NDArray[np.float64]) -> NDArray[np.int64]:
 def _noise(time: NDArray[np.float64], difference: NDArray[np.float64], slope: float, at_zero: float) -> float:
     """The median distance of the runs' lowest differences above a line; with few packets, the largest distance of any difference."""
     residual = (difference - slope * time - at_zero)[np.argsort(time, kind="stable")]
-    if residual.size < RUNS * LEAST_IN_RUN:
+    if residual.size < RUNS * MIN_IN_RUN:
         return float(residual.max())
     return float(np.median([run.min() for run in np.array_split(residual, RUNS)]))

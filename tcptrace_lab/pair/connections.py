@@ -6,10 +6,10 @@ import polars as pl
 
 from tcptrace_lab.pair.packets import SYN
 
-LEAST_SHARED = 2
+MIN_SHARED = 2
 """Minimum number of common packets, unless the ports are equal: a single 32-bit sequence number can coincide by chance."""
 
-MOST_HALVES_A_KEY = 4
+MAX_HALVES_A_KEY = 4
 """A key in this many or more directions of one capture is ignored: it identifies nothing, and crafted captures could make the join huge."""
 
 SAMPLED_KEYS = 1_000_000
@@ -35,7 +35,7 @@ def paired(first: pl.DataFrame, second: pl.DataFrame, ports: tuple[pl.DataFrame,
         shared.with_columns(swapped=pl.col("a_from_client") != pl.col("b_from_client")).group_by("a", "b", "swapped").agg(shared=pl.len())
     )
     same_ports = _same_ports(counted, ports)
-    believed = counted.filter((pl.col("shared") >= LEAST_SHARED) | same_ports)
+    believed = counted.filter((pl.col("shared") >= MIN_SHARED) | same_ports)
     return _best(believed.sort("shared", "a", "b", descending=[True, False, False])).sort("a")
 
 
@@ -46,7 +46,7 @@ def _keys(rows: pl.DataFrame, name: str) -> pl.DataFrame:
         .filter((pl.col("length") > 0) | (pl.col("controls") != 0))
         .select("seq", "length", "controls", pl.col("conn").alias(name), pl.col("from_client").alias(f"{name}_from_client"))
         .unique()
-        .filter(pl.len().over("seq", "length", "controls") < MOST_HALVES_A_KEY)
+        .filter(pl.len().over("seq", "length", "controls") < MAX_HALVES_A_KEY)
         .collect()
     )
     if keys.height <= SAMPLED_KEYS:

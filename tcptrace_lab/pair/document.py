@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 1
 
-MOST_FRAMES = 1_000
+MAX_FRAMES = 1_000
 """Maximum number of frames listed per kind and direction; the counts include all frames."""
 
 PPM = 1e6
@@ -105,12 +105,12 @@ def _times(row: dict[str, Any] | None, name: str) -> dict[str, Any]:
 
 
 def _frames(packets: pl.DataFrame) -> dict[tuple[int, str], list[int]]:
-    """(direction number, key) → the first `MOST_FRAMES` distinct frames of that kind."""
+    """(direction number, key) → the first `MAX_FRAMES` distinct frames of that kind."""
     found = {}
     chosen = {key: (pl.col("fate") == fate, frame) for key, (fate, frame) in FRAMES.items()}
     chosen["reordered"] = (pl.col("reordered"), "received_frame")
     for key, (wanted, frame) in chosen.items():
         of_kind = packets.filter(wanted).select("half", pl.col(frame).alias("frame")).unique().sort("half", "frame")
         for (half,), rows in of_kind.group_by("half", maintain_order=True):
-            found[int(str(half)), key] = rows["frame"].head(MOST_FRAMES).to_list()
+            found[int(str(half)), key] = rows["frame"].head(MAX_FRAMES).to_list()
     return found

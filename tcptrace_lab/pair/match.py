@@ -118,14 +118,14 @@ def align(found: Found, sent: Packets, received: Packets, resolution_ns: int) ->
     return clocks.align(np.where(there, sent_ns, received_ns), np.where(there, received_ns, sent_ns), there, resolution_ns)
 
 
-def settled(found: Found, sent_ns: NDArray[np.int64], arrived_ns: NDArray[np.int64], least_delay_ns: int) -> pl.DataFrame:
+def settled(found: Found, sent_ns: NDArray[np.int64], arrived_ns: NDArray[np.int64], min_delay_ns: int) -> pl.DataFrame:
     """Resolve ambiguous packets by time.
 
     Args:
         found: as `matched` returns it.
         sent_ns: send times, by row.
         arrived_ns: arrival times, by row, on the same clock.
-        least_delay_ns: minimum delay of a packet.
+        min_delay_ns: minimum delay of a packet.
 
     Returns:
         `sent_row received_row copy certain`: one row per match, per packet seen only near its sender, and per packet seen only near its
@@ -134,14 +134,14 @@ def settled(found: Found, sent_ns: NDArray[np.int64], arrived_ns: NDArray[np.int
     rows: list[tuple[int | None, int | None, bool, bool]] = []
     for group in found.several.sort("key", "rank").partition_by("key", maintain_order=True):
         senders, receivers = (group[name].drop_nulls().to_list() for name in ("sent_row", "received_row"))
-        rows += _by_time(senders, receivers, sent_ns, arrived_ns, least_delay_ns)
+        rows += _by_time(senders, receivers, sent_ns, arrived_ns, min_delay_ns)
     columns = pl.Schema({"sent_row": pl.Int32, "received_row": pl.Int32, "copy": pl.Boolean, "certain": pl.Boolean})
     plain = found.single.with_columns(copy=pl.lit(value=False), certain=pl.lit(value=True))
     return pl.concat([plain.cast(columns), pl.DataFrame(rows, schema=columns, orient="row")])
 
 
 def _by_time(
-    senders: list[int], receivers: list[int], sent_ns: NDArray[np.int64], arrived_ns: NDArray[np.int64], least_ns: int
+    senders: list[int], receivers: list[int], sent_ns: NDArray[np.int64], arrived_ns: NDArray[np.int64], min_ns: int
 ) -> Iterator[tuple[int | None, int | None, bool, bool]]:
     """Assign the arrivals of packets with identical headers to their transmissions, in order, as far as times allow.
 
@@ -153,7 +153,7 @@ def _by_time(
     firsts = receivers[: len(senders)]
     free = list(senders)
     for received in reversed(firsts):
-        possible = [sent for sent in free if sent_ns[sent] + least_ns <= arrived_ns[received]]
+        possible = [sent for sent in free if sent_ns[sent] + min_ns <= arrived_ns[received]]
         if possible:
             pairs[received] = possible[-1]
             free = [sent for sent in free if sent < possible[-1]]

@@ -137,17 +137,15 @@ def _with_outside(rows: pl.DataFrame, clock: Clock | None, spans: tuple[tuple[in
         return placed.with_columns(outside=~pl.coalesce(*within, pl.lit(value=False)))
     first, second = spans
     moved = clock.on_first(np.array(second, dtype=np.int64))
-    usual = (
-        rows.filter(_AT_BOTH).group_by("there").agg(least_ns=_DELAY_NS.min(), most_ns=_DELAY_NS.quantile(USUAL, "nearest").cast(pl.Int64))
-    )
-    delays = {there: (least_ns, most_ns) for there, least_ns, most_ns in usual.iter_rows()}
+    usual = rows.filter(_AT_BOTH).group_by("there").agg(min_ns=_DELAY_NS.min(), max_ns=_DELAY_NS.quantile(USUAL, "nearest").cast(pl.Int64))
+    delays = {there: (min_ns, max_ns) for there, min_ns, max_ns in usual.iter_rows()}
     runs = (first, (int(moved[0]), int(moved[1])))
 
     def ran(there: bool) -> pl.Expr:  # noqa: FBT001  (stands for a value of the column)
         near_sender, near_receiver = runs if there else runs[::-1]
-        least_ns, most_ns = (pl.lit(delay_ns, dtype=pl.Int64) for delay_ns in delays.get(there, (None, None)))
-        due = [(pl.col("sent_ns") + delay_ns).is_between(*near_receiver) for delay_ns in (least_ns, most_ns)]
-        left = [(pl.col("arrived_ns") - delay_ns).is_between(*near_sender) for delay_ns in (least_ns, most_ns)]
+        min_ns, max_ns = (pl.lit(delay_ns, dtype=pl.Int64) for delay_ns in delays.get(there, (None, None)))
+        due = [(pl.col("sent_ns") + delay_ns).is_between(*near_receiver) for delay_ns in (min_ns, max_ns)]
+        left = [(pl.col("arrived_ns") - delay_ns).is_between(*near_sender) for delay_ns in (min_ns, max_ns)]
         return pl.when(pl.col("received_row").is_null()).then(due[0] & due[1]).otherwise(left[0] & left[1])
 
     return rows.with_columns(outside=~pl.when("there").then(ran(there=True)).otherwise(ran(there=False)))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 KEPT_PACKETS = 262_144
 """Maximum number of packets kept in memory, about 20 MB; more go to temporary files."""
 
-MOST_PIECES = 4_000_000
+MAX_PIECES = 4_000_000
 """Maximum number of packets per store, as on the wire. It limits the time that a crafted capture can take."""
 
 
@@ -31,16 +31,16 @@ class Writer:
         """Add a batch. All batches have the same columns.
 
         Raises:
-            UsageError: more than `MOST_PIECES` packets.
+            UsageError: more than `MAX_PIECES` packets.
             OutputUnwritable: no space for temporary files.
         """
         if self._spill is None:
             self._spill = Spill({"row": pl.Int32(), **packets.schema}, KEPT_PACKETS)
         self._spill.add(packets.with_row_index("row", offset=self._rows).with_columns(pl.col("row").cast(pl.Int32)))
         self._rows += packets.height
-        if self._rows > MOST_PIECES:
+        if self._rows > MAX_PIECES:
             raise UsageError(
-                f"more than {MOST_PIECES:,} packets to lay side by side", remedy="name one connection of the first with --connection"
+                f"more than {MAX_PIECES:,} packets to lay side by side", remedy="name one connection of the first with --connection"
             )
 
     def finish(self) -> Packets:

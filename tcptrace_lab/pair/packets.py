@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from tcptrace_lab.errors import UsageError
-from tcptrace_lab.pair.packet_store import MOST_PIECES
+from tcptrace_lab.pair.packet_store import MAX_PIECES
 from tcptrace_lab.schema import SIDES
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
             """`schema.SEGMENTS`."""
 
 
-MOST_PACKETS = 2_000_000
+MAX_PACKETS = 2_000_000
 """Maximum number of segments per capture. With this many in each, pairing takes 690 MB (many connections) to 1.05 GB (one connection)."""
 
 SEQ_SPACE = 1 << 32
@@ -75,7 +75,7 @@ def identities(captured: Captured) -> pl.DataFrame:
         the capture are left out.
 
     Raises:
-        UsageError: more than `MOST_PACKETS` segments.
+        UsageError: more than `MAX_PACKETS` segments.
     """
     own = pl.when("from_client").then("client_isn").otherwise("server_isn")
     wanted = ["conn", "from_client", _wire_number("seq", own).cast(pl.UInt32).alias("seq"), _LENGTH, _CONTROLS, "ttl"]
@@ -91,7 +91,7 @@ def packets(captured: Captured) -> Iterator[pl.DataFrame]:
         is `ABSENT`; missing `acked` and `rtt_ns` are null. Duplicates made by the capture are left out.
 
     Raises:
-        UsageError: more than `MOST_PACKETS` segments, or the capture has no timestamps.
+        UsageError: more than `MAX_PACKETS` segments, or the capture has no timestamps.
     """
     other = pl.when("from_client").then("server_isn").otherwise("client_isn")
     wanted = [
@@ -123,13 +123,13 @@ def _wire_number(offset: str, isn: pl.Expr) -> pl.Expr:
 def _batches(captured: Captured, columns: tuple[str, ...], wanted: list[Any]) -> Iterator[pl.DataFrame]:
     """Compute columns of all segments but duplicates made by the capture, batch by batch. The first batch has no rows."""
     isns = captured.connections.select("conn", *(pl.col(f"{side}_isn").cast(pl.Int64) for side in SIDES)).collect()
-    chosen = captured.segments.select(columns).filter(~_made_by_capture(captured)).head(MOST_PACKETS + 1)
+    chosen = captured.segments.select(columns).filter(~_made_by_capture(captured)).head(MAX_PACKETS + 1)
     count = 0
     for batch in chain([chosen.collect_schema().to_frame()], chosen.collect_batches(maintain_order=True)):
         count += batch.height
-        if count > MOST_PACKETS:
+        if count > MAX_PACKETS:
             remedy = "name one connection of the first with --connection, or cut the captures"
-            raise UsageError(f"more than {MOST_PACKETS:,} segments to lay side by side", where=str(captured.capture["path"]), remedy=remedy)
+            raise UsageError(f"more than {MAX_PACKETS:,} segments to lay side by side", where=str(captured.capture["path"]), remedy=remedy)
         yield batch.join(isns, on="conn", how="left", maintain_order="left").select(wanted)
 
 
@@ -165,15 +165,15 @@ def cut(rows: pl.DataFrame) -> pl.DataFrame:
     keep its time.
 
     Raises:
-        UsageError: more than `MOST_PIECES` packets.
+        UsageError: more than `MAX_PIECES` packets.
     """
     long = pl.col("length") > pl.col("piece")
     joined = rows.filter(long)
     if joined.is_empty():
         return rows.drop("piece")
     pieces = joined.select(((pl.col("length").cast(pl.Int64) + pl.col("piece") - 1) // pl.col("piece")).sum()).item()
-    if pieces > MOST_PIECES:
-        raise UsageError(f"offload joined more than {MOST_PIECES:,} packets", remedy="name one connection of the first with --connection")
+    if pieces > MAX_PIECES:
+        raise UsageError(f"offload joined more than {MAX_PIECES:,} packets", remedy="name one connection of the first with --connection")
     whole = rows.filter(~long | pl.col("piece").is_null()).with_columns(part=pl.lit(0, dtype=pl.Int64))
     parts = joined.with_columns(part=pl.int_ranges(0, (pl.col("length") + pl.col("piece") - 1) // pl.col("piece"))).explode("part")
     passed = pl.col("part") * pl.col("piece")

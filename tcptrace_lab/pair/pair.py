@@ -87,8 +87,8 @@ def pair_captures(first: Captured, second: Captured) -> Pair:
     found = match.matched(sent, received)
     clock = match.align(found, sent, received, resolution_ns)
     sent_ns, arrived_ns = _on_first_clock(sent, clock, in_first=True), _on_first_clock(received, clock, in_first=False)
-    least_ns = round(clock.round_trip_ns / 2 * (1 - EARLY_SHARE)) if clock else 0
-    links = match.settled(found, sent_ns, arrived_ns, least_ns)
+    min_ns = round(clock.round_trip_ns / 2 * (1 - EARLY_SHARE)) if clock else 0
+    links = match.settled(found, sent_ns, arrived_ns, min_ns)
     both = packet_fates.seen(links, sent, received, sent_ns, arrived_ns)
     del found, links, sent, received, sent_ns, arrived_ns
     spans = tuple((captured.capture["first_ts_ns"], captured.capture["last_ts_ns"]) for captured in (first, second))

@@ -7,13 +7,13 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from tcptrace_lab.errors import UsageError
-from tcptrace_lab.replay.schedule import MOST_MTU, Between, End, PathDirection, Schedule, Task
+from tcptrace_lab.replay.schedule import MAX_MTU, Between, End, PathDirection, Schedule, Task
 from tcptrace_lab.stacks.setting import Read, Think, Write
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-LEAST_IPV4_MTU = 576
+MIN_IPV4_MTU = 576
 """Minimum MTU for changes: with a smaller one (RFC 791) Linux sends no TCP segments."""
 
 
@@ -50,8 +50,8 @@ class Changes:
 
     def __post_init__(self) -> None:
         """Reject impossible values (UsageError)."""
-        if self.mtu_bytes is not None and not LEAST_IPV4_MTU <= self.mtu_bytes <= MOST_MTU:
-            raise UsageError(f"--mtu: {self.mtu_bytes:,} is not between {LEAST_IPV4_MTU} and {MOST_MTU:,}")
+        if self.mtu_bytes is not None and not MIN_IPV4_MTU <= self.mtu_bytes <= MAX_MTU:
+            raise UsageError(f"--mtu: {self.mtu_bytes:,} is not between {MIN_IPV4_MTU} and {MAX_MTU:,}")
         if self.loss_share is not None and not 0 <= self.loss_share < 1:
             raise UsageError(f"--loss: {self.loss_share} is not a share from 0 to less than 1")
         for name in ("send_buffer_bytes", "receive_buffer_bytes"):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from tcptrace_lab.engine.reread import Progress
 
-MOST_SEGMENTS = 2_000_000
+MAX_SEGMENTS = 2_000_000
 """Most segments of the connection. With its messages they take about 1 GB of memory; replaying more would take hours."""
 
 WINDOW_CAUSES = ("receiver-window", "zero-window")
@@ -154,9 +154,9 @@ def _check(row: Mapping[str, Any], where: str) -> None:
                 where=where,
                 remedy=f"capture both directions; otherwise it is unknown what the {other} waited for",
             )
-    if row["client_segments"] + row["server_segments"] > MOST_SEGMENTS:
+    if row["client_segments"] + row["server_segments"] > MAX_SEGMENTS:
         raise CaptureInsufficient(
-            f"connection {row['conn']} has more than {MOST_SEGMENTS:,} segments", where=where, remedy="extract a part with editcap"
+            f"connection {row['conn']} has more than {MAX_SEGMENTS:,} segments", where=where, remedy="extract a part with editcap"
         )
     if not row["client_payload_bytes"] + row["server_payload_bytes"]:
         raise CaptureInsufficient(f"connection {row['conn']} carried no data", where=where, remedy="select another with --connection")

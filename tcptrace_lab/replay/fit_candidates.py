@@ -61,13 +61,13 @@ def _calls(end: End) -> list[int]:
             whole // calls
             for whole in (end.bound_bytes, *together)
             if whole
-            for calls in range(1, MOST_CALLS + 1)
-            if whole % calls == 0 and whole // calls >= LEAST_CALL_BYTES
+            for calls in range(1, MAX_CALLS + 1)
+            if whole % calls == 0 and whole // calls >= MIN_CALL_BYTES
         }
     )
 
 
-MOST_CALLS, LEAST_CALL_BYTES = 16, 128
+MAX_CALLS, MIN_CALL_BYTES = 16, 128
 """Most calls per send buffer bound, and smallest call that is tried; simulating smaller calls takes long."""
 
 

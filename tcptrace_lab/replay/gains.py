@@ -32,39 +32,39 @@ if TYPE_CHECKING:
     from tcptrace_lab.replay.evidence import Evidence
     from tcptrace_lab.replay.whatif import Prediction
 
-MOST_S: Final = 30.0
+MAX_S: Final = 30.0
 """Time limit for all models of a capture together, in seconds."""
 
-MOST_CONNECTIONS: Final = 5
+MAX_CONNECTIONS: Final = 5
 """Most connections that are modelled: those whose problems cost most."""
 
-MOST_SEGMENTS: Final = 20_000
+MAX_SEGMENTS: Final = 20_000
 """Most segments of a modelled connection: about what the time limit allows (a run takes about 0.2 s per 1,000 segments)."""
 
 CURABLE: Final = ("nagle", "window", "send-buffer")
 """Families of causes whose remedy can be modelled. Application time cannot, nor can packet loss (see `_gains`)."""
 
 
-def modelled(analysis: Analysis, *, most_s: float = MOST_S, doing: Callable[[str], None] | None = None) -> tuple[Analysis, tuple[str, ...]]:
+def modelled(analysis: Analysis, *, max_s: float = MAX_S, doing: Callable[[str], None] | None = None) -> tuple[Analysis, tuple[str, ...]]:
     """Replace upper bounds in the findings by modelled gains.
 
     Args:
         analysis: analysis of a capture.
-        most_s: time limit for all models together, in seconds.
+        max_s: time limit for all models together, in seconds.
         doing: called with a progress message.
 
     Returns:
         The analysis with modelled gains where a model fits, and a sentence for each connection without one.
     """
-    until_s = time.monotonic() + most_s
+    until_s = time.monotonic() + max_s
     modelled_gains, refused = dict[int, ModelledGain](), list[str]()
     by_connection: dict[int, list[int]] = {}
     for place, finding in enumerate(analysis.findings):
         if finding.severity > Severity.INFO and finding.conn is not None and _family(finding) is not None:
             by_connection.setdefault(finding.conn, []).append(place)
     for number, (conn, places) in enumerate(by_connection.items()):
-        if number >= MOST_CONNECTIONS:
-            refused.append(f"of {len(by_connection) - number:,} more connections; only the {MOST_CONNECTIONS} most expensive are modelled")
+        if number >= MAX_CONNECTIONS:
+            refused.append(f"of {len(by_connection) - number:,} more connections; only the {MAX_CONNECTIONS} most expensive are modelled")
             break
         if doing is not None:
             doing(f"modelling connection {conn}")
@@ -89,7 +89,7 @@ def _family(finding: Finding) -> str | None:
 def _gains(analysis: Analysis, conn: int, places: Sequence[int], until_s: float) -> dict[int, ModelledGain]:
     """Index of each finding of the connection → modelled gain of its remedy. Raises TcptraceLabError if no model fits."""
     row = analysis.connections.filter(pl.col("conn") == conn).select("client_segments", "server_segments").collect()
-    if (count := sum(row.row(0))) > MOST_SEGMENTS:
+    if (count := sum(row.row(0))) > MAX_SEGMENTS:
         raise TcptraceLabError(f"{count:,} segments are too many to model in the given time")
     evidence = of_tables(analysis, conn, analysis.capture["path"])
     schedule = reconstruct(evidence)
@@ -126,5 +126,5 @@ def _words(gain: ModelledGain, life_ns: int) -> str:
     by = f"with {gain.changes}, by models that take {missed} time than the original"
     if gain.saved_ns <= 0:
         return f"none of {numbers.duration(life_ns)} {by}"
-    spread = f"{numbers.duration(max(gain.least_ns, 0))} to {numbers.duration(gain.most_ns)}"
+    spread = f"{numbers.duration(max(gain.min_ns, 0))} to {numbers.duration(gain.max_ns)}"
     return f"{numbers.duration(gain.saved_ns)} of {numbers.duration(life_ns)} ({spread}) {by}"

@@ -34,7 +34,7 @@ PORT, CLIENT_PORT = 5001, 40_001
 GRACE_S: Final = 15.0
 SLOWEST: Final = 3.0
 """A replay fails after this many times the original's duration plus `GRACE_S`, plus an allowance for the path."""
-MOST_ROUNDS: Final = 20
+MAX_ROUNDS: Final = 20
 """Round trips allowed for slow start and for opening and closing: 2^15 initial windows are half a gigabyte."""
 
 _CALIBRATION_NS: Final = 1_000_000
@@ -90,7 +90,7 @@ def expected_s(schedule: Schedule) -> float:
 def patience_s(schedule: Schedule) -> float:
     """Time limit of a replay. It allows for a longer delay and a lower rate than the original's."""
     path, ends = schedule.path, schedule.ends()
-    rounds = MOST_ROUNDS + sum(len(task) for end in ends for task in end.tasks)
+    rounds = MAX_ROUNDS + sum(len(task) for end in ends for task in end.tasks)
     waiting_s = rounds * sum(link.delay_ns for link in path.ways) / NS_PER_S
     draining_s = sum(
         end.written_bytes * BITS_PER_BYTE / link.rate_bps for end, link in zip(ends, path.ways, strict=True) if link.rate_bps is not None

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 RST = 0x04
 """RST bit of the TCP header (RFC 9293, 3.1)."""
 
-LEAST_PAUSE_NS = 5_000_000
+MIN_PAUSE_NS = 5_000_000
 """Shorter pauses count as the application's own work (a heuristic)."""
 
-LEAST_ROUNDS = 2
+MIN_ROUNDS = 2
 """A pause takes at least this many round trips; the path may cause a shorter one (docs/how-it-decides.md, 2.3)."""
 
-LEAST_RISE = 8
+MIN_RISE = 8
 """An update that opens the window by less than 1/8 of the largest window is rounding by the kernel, not a read (a heuristic)."""
 
 
@@ -49,7 +49,7 @@ def pauses(evidence: Evidence, *, reader_is_client: bool) -> list[Pause]:
         end=(pl.col("seq") + pl.col("payload_bytes")).cum_max(), ts_ns="ts_ns"
     )
     transit_ns = int(evidence.row[f"rtt_to_{reader}_ns"] or 0)
-    least_ns = max(LEAST_PAUSE_NS, LEAST_ROUNDS * evidence.round_trip_ns)
+    min_ns = max(MIN_PAUSE_NS, MIN_ROUNDS * evidence.round_trip_ns)
     found: list[Pause] = []
     before_ns, read_before = begin_ns(evidence), 0
     for ts_ns, old_edge in updates.iter_rows():
@@ -57,7 +57,7 @@ def pauses(evidence: Evidence, *, reader_is_client: bool) -> list[Pause]:
         unread = arrivals.filter(pl.col("end") > have_read)["ts_ns"]
         arrived_ns = unread[0] + transit_ns if have_read and len(unread) else 0
         for_ns = ts_ns - max(before_ns, arrived_ns)
-        if for_ns >= least_ns:
+        if for_ns >= min_ns:
             found.append(Pause(have_read, for_ns))
             read_before = have_read
         before_ns = ts_ns
@@ -72,7 +72,7 @@ def _updates(segments: pl.DataFrame, capacity: int, *, reader_is_client: bool) -
     rises = pl.col("edge") - pl.col("old_edge")
     plain = (pl.col("payload_bytes") == 0) & (pl.col("flags") & (SYN | FIN | RST) == 0)
     repeated = (pl.col("ack") == pl.col("old_ack")) & (pl.col("ack") > 1)
-    return edges.filter(plain & repeated & (rises * LEAST_RISE >= capacity)).select("ts_ns", pl.col("old_edge") - 1)
+    return edges.filter(plain & repeated & (rises * MIN_RISE >= capacity)).select("ts_ns", pl.col("old_edge") - 1)
 
 
 def begin_ns(evidence: Evidence) -> int:

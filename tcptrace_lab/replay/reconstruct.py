@@ -19,11 +19,11 @@ import polars as pl
 from tcptrace_lab.connections.rates import PLATEAU_ROUNDS
 from tcptrace_lab.errors import CaptureInsufficient
 from tcptrace_lab.messages import messages
-from tcptrace_lab.replay.changes import LEAST_IPV4_MTU
+from tcptrace_lab.replay.changes import MIN_IPV4_MTU
 from tcptrace_lab.replay.evidence import WINDOW_CAUSES
 from tcptrace_lab.replay.losses import loss_share, lost_packets
 from tcptrace_lab.replay.reader_pauses import begin_ns, pauses
-from tcptrace_lab.replay.schedule import MOST_STEPS, Action, Between, End, Heard, PathDirection, Schedule, Task
+from tcptrace_lab.replay.schedule import MAX_STEPS, Action, Between, End, Heard, PathDirection, Schedule, Task
 from tcptrace_lab.stacks.packet import FIN
 from tcptrace_lab.stacks.setting import Close, Flush, Read, Think, Write
 
@@ -36,7 +36,7 @@ SMALL_MESSAGE_BYTES: Final = 65_536
 """A write of up to this size returns at once, because it fits the send buffer of a new connection on Linux (net.ipv4.tcp_wmem: 16 KiB of
 segment memory at first, more with the first window). For other systems it is a heuristic."""
 
-LEAST_THINK_NS: Final = 20_000
+MIN_THINK_NS: Final = 20_000
 """Shorter pauses are omitted: the application's system calls take that long."""
 
 PROMPT_NS: Final = 5_000_000
@@ -68,7 +68,7 @@ TUNNEL_MTU_BYTES: Final = 65_535
 LOOPBACK_MSS_FROM: Final = 60_000
 """An MSS of at least this size shows a loopback interface, whatever the addresses, if the base RTT is short enough for one."""
 
-LOOPBACK_MOST_NS: Final = 1_000_000
+LOOPBACK_MAX_NS: Final = 1_000_000
 """Longest base RTT over loopback. Usual are 20 µs, on a busy machine ten times that (measured); more shows a path or an added delay."""
 
 IP_TCP_BYTES: Final = {False: 40, True: 60}
@@ -103,7 +103,7 @@ def reconstruct(evidence: Evidence) -> Schedule:
         CaptureInsufficient: the connection has too many messages for a schedule.
     """
     both = _messages(evidence)
-    if len(both) * 4 > MOST_STEPS:
+    if len(both) * 4 > MAX_STEPS:
         raise CaptureInsufficient(
             f"connection {evidence.conn} has {len(both):,} messages", where=evidence.capture, remedy="extract a part with editcap"
         )
@@ -190,7 +190,7 @@ def _behind(own: Message) -> list[Action]:
 
 
 def _thought(for_ns: int) -> list[Action]:
-    return [Think(for_ns)] if for_ns >= LEAST_THINK_NS else []
+    return [Think(for_ns)] if for_ns >= MIN_THINK_NS else []
 
 
 class _Reader:
@@ -331,12 +331,12 @@ def _between(evidence: Evidence, doubts: list[str]) -> Between:
     ipv6 = ":" in str(row["client_addr"])
     largest = max(row["client_max_segment_bytes"] or 0, row["server_max_segment_bytes"] or 0)
     mss = min(offered) if offered else largest
-    loopback = row["vantage_known_by"] == "loopback" or (mss >= LOOPBACK_MSS_FROM and evidence.round_trip_ns <= LOOPBACK_MOST_NS)
+    loopback = row["vantage_known_by"] == "loopback" or (mss >= LOOPBACK_MSS_FROM and evidence.round_trip_ns <= LOOPBACK_MAX_NS)
     one_way_ns = 0 if loopback else evidence.round_trip_ns // 2
     forward, backward = (_path_direction(evidence, one_way_ns, from_client=of_client, doubts=doubts) for of_client in (True, False))
     mtu = min(mss + IP_TCP_BYTES[ipv6], TUNNEL_MTU_BYTES + 1 if loopback else TUNNEL_MTU_BYTES)
     used = {name: all(row[f"{side}_{key}"] for side in ("client", "server")) for name, key in _BOTH_WANT.items()} if offered else {}
-    return Between(forward, backward, max(mtu, LEAST_IPV4_MTU), loopback, ipv6, **used)
+    return Between(forward, backward, max(mtu, MIN_IPV4_MTU), loopback, ipv6, **used)
 
 
 _BOTH_WANT: Final = {"timestamps": "timestamps", "sack": "sack_permitted"}

@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 SCHEMA_VERSION: Final = 1
-MOST_STEPS: Final = 200_000
+MAX_STEPS: Final = 200_000
 """Most steps of a schedule: about 20 MB of JSON, which is more than anyone edits. A part of the capture serves as well."""
 
-MOST_BYTES: Final = 1 << 40
-MOST_SECONDS: Final = 86_400.0
-LEAST_MTU, MOST_MTU = 68, 65_536
+MAX_BYTES: Final = 1 << 40
+MAX_SECONDS: Final = 86_400.0
+MIN_MTU, MAX_MTU = 68, 65_536
 """Bounds of the MTU: the minimum of RFC 791, and the MTU of Linux's loopback interface."""
 
 
@@ -220,8 +220,8 @@ def from_dict(data: object) -> Schedule:
     )
     table.end()
     steps = sum(len(task) for end in made.ends() for task in end.tasks)
-    if steps > MOST_STEPS:
-        raise UsageError(f"{steps:,} steps", remedy=f"a schedule has {MOST_STEPS:,} at most")
+    if steps > MAX_STEPS:
+        raise UsageError(f"{steps:,} steps", remedy=f"a schedule has {MAX_STEPS:,} at most")
     return made
 
 
@@ -288,7 +288,7 @@ def _lines(data: Mapping[str, Any]) -> str:
 
 def _end(table: _Reader) -> End:
     flags = {name: table.flag(name) for name in _FLAGS}
-    sizes = {name: table.whole(name, 1, MOST_BYTES) if table.has(name) else None for name in _SIZES}
+    sizes = {name: table.whole(name, 1, MAX_BYTES) if table.has(name) else None for name in _SIZES}
     fields: dict[str, Any] = {**flags, **sizes}
     congestion = table.take("congestion", None)
     if congestion is not None and (not isinstance(congestion, str) or not congestion.isascii() or not congestion.isidentifier()):
@@ -307,9 +307,9 @@ def _end(table: _Reader) -> End:
 def _step(table: _Reader) -> Action:
     match next(iter(table.keys()), None):
         case "write_bytes" | "call_bytes":
-            step: Action = Write(table.whole("write_bytes", 1, MOST_BYTES), table.whole("call_bytes", 0, MOST_BYTES, 0))
+            step: Action = Write(table.whole("write_bytes", 1, MAX_BYTES), table.whole("call_bytes", 0, MAX_BYTES, 0))
         case "read_bytes":
-            step = Read(table.whole("read_bytes", 0, MOST_BYTES))
+            step = Read(table.whole("read_bytes", 0, MAX_BYTES))
         case "think_s":
             step = Think(table.time("think_s"))
         case "await":
@@ -318,7 +318,7 @@ def _step(table: _Reader) -> Action:
                 raise UsageError(f"{table.place}await must be sent or acknowledged, not {awaited!r}")
             step = Flush(acknowledged=awaited == "acknowledged")
         case "await_read_bytes":
-            step = Heard(table.whole("await_read_bytes", 0, MOST_BYTES))
+            step = Heard(table.whole("await_read_bytes", 0, MAX_BYTES))
         case "close":
             table.take("close", None)
             step = Close()
@@ -332,7 +332,7 @@ def _path(table: _Reader) -> Between:
     made = Between(
         forward=_path_direction(table.table("forward")),
         backward=_path_direction(table.table("backward")),
-        mtu_bytes=table.whole("mtu_bytes", LEAST_MTU, MOST_MTU),
+        mtu_bytes=table.whole("mtu_bytes", MIN_MTU, MAX_MTU),
         loopback=table.flag("loopback"),
         ipv6=table.flag("ipv6"),
         timestamps=table.flag("timestamps", default=True),
@@ -349,7 +349,7 @@ def _path_direction(table: _Reader) -> PathDirection:
     share = table.take("loss_share", 0.0)
     if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 <= share < 1:
         raise UsageError(f"{table.place}loss_share must be at least 0 and below 1")
-    rate = table.whole("rate_bps", 1, MOST_BYTES) if table.has("rate_bps") else None
+    rate = table.whole("rate_bps", 1, MAX_BYTES) if table.has("rate_bps") else None
     made = PathDirection(table.time("delay_s"), rate, tuple(sorted(set(lost))), float(share))
     table.end()
     return made
@@ -391,8 +391,8 @@ class _Reader:
 
     def time(self, key: str) -> int:
         value = self.take(key, 0.0)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= MOST_SECONDS:
-            raise UsageError(f"{self.place}{key} must be a number of seconds from 0 to {MOST_SECONDS:,.0f}, not {value!r}")
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= MAX_SECONDS:
+            raise UsageError(f"{self.place}{key} must be a number of seconds from 0 to {MAX_SECONDS:,.0f}, not {value!r}")
         return round(value * NS_PER_S)
 
     def table(self, key: str) -> _Reader:

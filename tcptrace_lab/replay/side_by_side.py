@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 LAID_VERSION: Final = 1
 RETURN_WITHIN: Final = 0.10
 CURED_LEFT: Final = 0.20
-LEAST_SHARE: Final = 0.05
+MIN_SHARE: Final = 0.05
 """A family of causes with a smaller share of the transfer's duration is not a stall to reproduce."""
 
 DIRECTIONS: Final = {"client_to_server": True, "server_to_client": False}
@@ -109,12 +109,12 @@ class Stall:
 
 
 def stall(original: Figures) -> Stall | None:
-    """The family of causes that took longest in the original; None if no family took `LEAST_SHARE`.
+    """The family of causes that took longest in the original; None if no family took `MIN_SHARE`.
 
     The application's own time and slow start count only if no other family took that share.
     """
     held = [Stall(family, each, original.held_s(family, each)) for family in FAMILIES for each in DIRECTIONS]
-    worth = [one for one in held if one.seconds >= LEAST_SHARE * original.duration_s and one.seconds > 0]
+    worth = [one for one in held if one.seconds >= MIN_SHARE * original.duration_s and one.seconds > 0]
     in_tcp = [one for one in worth if one.family not in {"application", "slow-start"}]
     return max(in_tcp or worth, key=lambda one: one.seconds, default=None)
 

@@ -229,7 +229,7 @@ def _options(end: End) -> list[tuple[str, int, int, int | bytes]]:
         ("window", tcp, socket.TCP_WINDOW_CLAMP, end.window_bytes),
     ):
         if size is not None:
-            found.append((f"a {words} of {size:,} bytes", level, name, min(size, _MOST_INT)))
+            found.append((f"a {words} of {size:,} bytes", level, name, min(size, _MAX_INT)))
     return found
 
 
@@ -246,7 +246,7 @@ def _forced(made: socket.socket, name: int, value: int | bytes) -> bool:
     return True
 
 
-_MOST_INT: Final = (1 << 30) - 1
+_MAX_INT: Final = (1 << 30) - 1
 """Largest buffer size to request: the kernel doubles it in an int."""
 
 

@@ -34,17 +34,17 @@ if TYPE_CHECKING:
 
 WHATIF_VERSION: Final = 1
 
-MOST_DURATION_ERROR: Final = 0.10
+MAX_DURATION_ERROR: Final = 0.10
 """Largest accepted error of the modelled original's duration."""
 
-MOST_LEDGER_ERROR: Final = 0.25
+MAX_LEDGER_ERROR: Final = 0.25
 """Largest accepted share of a direction's time that the model assigns to other causes than the capture's ledger does (half the sum of the
 differences of shares)."""
 
 NEARLY: Final = 0.01
 """Fits whose duration error exceeds the best fit's by at most this much are used for the range of a prediction."""
 
-LEAST_RANGE: Final = 0.01
+MIN_RANGE: Final = 0.01
 """Every range extends at least this share to either side: runs on a real machine differ by that much (measured: README of `captures`)."""
 
 
@@ -148,21 +148,21 @@ def fit(evidence: Evidence, schedule: Schedule, original: Figures | None = None,
     tried: list[tuple[float, Fit]] = []
     ledger_error = inf
     for stage, enough in (
-        (fit_candidates.usual(evidence, schedule), MOST_DURATION_ERROR / 2),
-        (fit_candidates.odd(evidence, schedule), MOST_DURATION_ERROR / 2),
-        (fit_candidates.other_stacks(evidence, schedule), MOST_DURATION_ERROR),
+        (fit_candidates.usual(evidence, schedule), MAX_DURATION_ERROR / 2),
+        (fit_candidates.odd(evidence, schedule), MAX_DURATION_ERROR / 2),
+        (fit_candidates.other_stacks(evidence, schedule), MAX_DURATION_ERROR),
     ):
         new = sorted(((_duration_ns(schedule, one, until_s) / evidence.life_ns - 1, one) for one in stage), key=lambda pair: abs(pair[0]))
         tried = sorted(tried + new, key=lambda pair: abs(pair[0]))
-        for error, one in _distinct(new if enough < MOST_DURATION_ERROR else tried, enough):
+        for error, one in _distinct(new if enough < MAX_DURATION_ERROR else tried, enough):
             again = modelled("model", schedule, one, until_s)
             distance = max(_distance(original, again, direction) for direction in DIRECTIONS)
             ledger_error = min(ledger_error, distance)
-            if distance <= MOST_LEDGER_ERROR:
+            if distance <= MAX_LEDGER_ERROR:
                 equal_fits = [fit for other, fit in tried if abs(other) <= abs(error) + NEARLY and fit.stack == one.stack and fit != one]
                 return Fitted(one, (one, *equal_fits), error, distance, original, again)
     error, best = tried[0]
-    if abs(error) > MOST_DURATION_ERROR:
+    if abs(error) > MAX_DURATION_ERROR:
         raise _poor(evidence, f"the nearest ({best.stack}) takes {abs(error):.0%} {'longer' if error > 0 else 'less time'}")
     raise _poor(evidence, f"the nearest ({best.stack}) gives {ledger_error:.0%} of a direction's time to other causes")
 
@@ -173,15 +173,15 @@ def _like(one: Fit) -> tuple[str, bool, int]:
 
 
 def _distinct(tried: Sequence[tuple[float, Fit]], most: float) -> Iterator[tuple[float, Fit]]:
-    """The best fit of each group with equal causes (`_like`), best first: at most `MOST_LEDGERS`, with a duration error up to `most`."""
+    """The best fit of each group with equal causes (`_like`), best first: at most `MAX_LEDGERS`, with a duration error up to `most`."""
     found: dict[tuple[str, bool, int], tuple[float, Fit]] = {}
     for error, one in tried:
         if abs(error) <= most:
             found.setdefault(_like(one), (error, one))
-    yield from list(found.values())[:MOST_LEDGERS]
+    yield from list(found.values())[:MAX_LEDGERS]
 
 
-MOST_LEDGERS: Final = 3
+MAX_LEDGERS: Final = 3
 """Most fits whose run is analyzed for its ledger: each takes about 0.2 s."""
 
 
@@ -207,7 +207,7 @@ def run(schedule: Schedule, one: Fit, until_s: float = inf, *, truth: bool = Fal
     """
     made = setting(schedule, one)
     payload = sum(end.written_bytes for end in schedule.ends())
-    most = LEAST_PACKETS + PACKETS_PER_SEGMENT * payload // LEAST_SEGMENT_BYTES
+    most = MIN_PACKETS + PACKETS_PER_SEGMENT * payload // MIN_SEGMENT_BYTES
     try:
         made_again = simulate(made, truth=truth, stop=lambda client, _server: len(client.packets) > most or time.monotonic() > until_s)
     except TooManyEvents as error:
@@ -217,10 +217,10 @@ def run(schedule: Schedule, one: Fit, until_s: float = inf, *, truth: bool = Fal
     return made_again
 
 
-LEAST_PACKETS: Final = 20_000
+MIN_PACKETS: Final = 20_000
 PACKETS_PER_SEGMENT: Final = 4
-LEAST_SEGMENT_BYTES: Final = 536
-"""A run ends early after `LEAST_PACKETS` packets plus `PACKETS_PER_SEGMENT` per `LEAST_SEGMENT_BYTES` of data: small segments, each with
+MIN_SEGMENT_BYTES: Final = 536
+"""A run ends early after `MIN_PACKETS` packets plus `PACKETS_PER_SEGMENT` per `MIN_SEGMENT_BYTES` of data: small segments, each with
 its ACK and retransmitted once. A run with more packets does not terminate."""
 
 
@@ -267,7 +267,7 @@ def _prediction(changes: Changes, schedule: Schedule, fitted: Fitted, evidence: 
     tried = [one for fit in fitted.equal_fits for one in _changed_fits(fit, changes, schedule)]
     times = [_duration_ns(changed, one, until_s) for one in tried]
     middle = times[0]
-    if _only_larger(changes, schedule) and middle > (1 + MOST_DURATION_ERROR) * evidence.life_ns:
+    if _only_larger(changes, schedule) and middle > (1 + MAX_DURATION_ERROR) * evidence.life_ns:
         raise _poor(
             evidence, f"with {changes.words()} the nearest ({tried[0].stack}) takes longer than before, and no larger buffer does that"
         )
@@ -275,7 +275,7 @@ def _prediction(changes: Changes, schedule: Schedule, fitted: Fitted, evidence: 
     for other, one in _a_segment_off(changes, changed, tried[0]):
         time_ns = _duration_ns(other, one, until_s)
         nearly.append(min(max(time_ns, middle - evidence.round_trip_ns), middle + evidence.round_trip_ns))
-    slack = LEAST_RANGE + abs(fitted.duration_error)
+    slack = MIN_RANGE + abs(fitted.duration_error)
     low_ns, high_ns = (f(*times, *nearly, round(middle * (1 + sign * slack))) + sign * HOST_NS for f, sign in ((min, -1), (max, 1)))
     return Prediction(
         changes,

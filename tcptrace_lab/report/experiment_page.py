@@ -24,9 +24,9 @@ _AXES = {
     "ratio": {"tickformat": "~s"},
 }
 
-_MOST_TICKS = 12
+_MAX_TICKS = 12
 """Maximum number of a setting's values as ticks on an axis."""
-_LEAST_SHARE = 0.005
+_MIN_SHARE = 0.005
 """Minimum share of a bar for a part to be shown."""
 
 
@@ -71,7 +71,7 @@ def _row(point: Mapping[str, Any], swept: Sequence[str], shown: Sequence[str], m
         "cells": cells,
         "resent": point["resent_segments"],
         "findings": ", ".join(f"{name} ({times} of {point['runs']})" for name, times in sorted(point["findings"].items())),
-        "parts": [{"cause": cause, "share": share} for cause, share in causes if share >= _LEAST_SHARE],
+        "parts": [{"cause": cause, "share": share} for cause, share in causes if share >= _MIN_SHARE],
     }
 
 
@@ -165,7 +165,7 @@ def _lines(asked: Mapping[str, Any], points: Sequence[Mapping[str, Any]], kind: 
         "type": "log" if asked["log_x"] and numeric else "-" if numeric else "category",
     }
     ticks = {_place(point["settings"][asked["x"]]): point["settings"][asked["x"]]["said"] for point in points}
-    if numeric and len(ticks) <= _MOST_TICKS:
+    if numeric and len(ticks) <= _MAX_TICKS:
         x_axis |= {"tickvals": list(ticks), "ticktext": list(ticks.values())}
     y_axis = {"title": {"text": asked["shows"]}, **_AXES[kind], **({"type": "log"} if asked["log_y"] else {"rangemode": "tozero"})}
     return {"data": traces, "layout": {"xaxis": x_axis, "yaxis": y_axis, "hovermode": "closest", "dragmode": "zoom"}}

@@ -66,9 +66,9 @@ LOCKS = table(
     [
         *_DIRECTION,
         Column("flight_bytes", "Int64", Unit.BYTES, "In flight in each round; the larger of two in turn"),
-        Column("least_flight_bytes", "Int64", Unit.BYTES, "The smaller of two in turn, else the same"),
+        Column("min_flight_bytes", "Int64", Unit.BYTES, "The smaller of two in turn, else the same"),
         Column("queued_bytes", "Int64", Unit.BYTES, "Most sent with the ACK that ended a round; 0 where nothing but the buffer can have held it"),
-        Column("least_buffer_bytes", "Int64", Unit.BYTES, "In flight and queued in one round"),
+        Column("min_buffer_bytes", "Int64", Unit.BYTES, "In flight and queued in one round"),
         Column("smss_bytes", "Int64", Unit.BYTES, "Payload of a full segment"),
         Column("window_bytes", "Int64", Unit.BYTES, "The largest window of the receiver"),
         Column("rounds", "Int64", Unit.NONE, "How many rounds"),

@@ -26,7 +26,7 @@ _ETHERNET_HEADERS: Final = {
 }
 """From the client (True) or the server → Ethernet header: locally administered addresses, IPv4."""
 
-_ETHERNET_LEAST_BYTES: Final = 60
+_ETHERNET_MIN_BYTES: Final = 60
 """Minimum frame without its FCS (IEEE 802.3). Shorter frames are padded, as a receiver captures them."""
 
 _NULL_HEADER: Final = (2).to_bytes(4, "little")
@@ -66,7 +66,7 @@ class Medium(StrEnum):
 
 
 def _ethernet(packet: bytes, *, from_client: bool) -> bytes:
-    return (_ETHERNET_HEADERS[from_client] + packet).ljust(_ETHERNET_LEAST_BYTES, b"\0")
+    return (_ETHERNET_HEADERS[from_client] + packet).ljust(_ETHERNET_MIN_BYTES, b"\0")
 
 
 def _null(packet: bytes, *, from_client: bool) -> bytes:  # noqa: ARG001  (the loopback header has no direction)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _PERIOD: Final = 251
 _PATTERN: Final = bytes(range(_PERIOD)) * (65_536 // _PERIOD + 2)
 _SEQUENCE_SPACE: Final = 1 << 32
-_WINDOW_FIELD_MOST: Final = 65_535
+_WINDOW_FIELD_MAX: Final = 65_535
 _TTL: Final = 64
 _NS_PER_TICK: Final = 1_000_000
 """Tick of the TCP timestamp clock: 1 ms, as in Linux and FreeBSD (RFC 7323 allows 1 ms to 1 s)."""
@@ -81,8 +81,8 @@ class _Side:
     def _window_field(self, packet: Packet) -> int:
         if packet.flags & SYN:
             self._scale = packet.window_scale or 0
-            return min(packet.window_bytes, _WINDOW_FIELD_MOST)
-        return min(packet.window_bytes >> self._scale, _WINDOW_FIELD_MOST)
+            return min(packet.window_bytes, _WINDOW_FIELD_MAX)
+        return min(packet.window_bytes >> self._scale, _WINDOW_FIELD_MAX)
 
     def _options(self, packet: Packet) -> bytes:
         found = b""

@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 _TOKEN: Final = re.compile(r"\s*([();*]|[^();*\s]+)")
 _OPTIONS: Final = {"nodelay": "no_delay", "cork": "cork", "quickack": "quick_ack"}
-MOST_DEPTH: Final = 20
+MAX_DEPTH: Final = 20
 """Most nested parentheses. The limit keeps the parser far below Python's recursion limit."""
 
-MOST_STEPS: Final = 10_000_000
+MAX_STEPS: Final = 10_000_000
 """Most steps, with all repetitions counted; they take minutes to simulate."""
 
 _EXAMPLE: Final = 'write it as "10 * (write 8K/4K; read 1; think 20ms)"'
@@ -44,12 +44,12 @@ def program(text: str) -> tuple[Step, ...]:
     """Parse a text into steps.
 
     Raises:
-        UsageError: the text does not follow the grammar above, or has more than `MOST_STEPS` steps.
+        UsageError: the text does not follow the grammar above, or has more than `MAX_STEPS` steps.
     """
     tokens = _TOKEN.findall(text)
     steps = _Parser(tokens).whole()
-    if _count(steps) > MOST_STEPS:
-        raise UsageError(f"the program has more than {MOST_STEPS:,} steps", remedy="reduce its repetitions")
+    if _count(steps) > MAX_STEPS:
+        raise UsageError(f"the program has more than {MAX_STEPS:,} steps", remedy="reduce its repetitions")
     return steps
 
 
@@ -106,8 +106,8 @@ class _Parser:
 
     def _group(self) -> tuple[Step, ...]:
         self._depth += 1
-        if self._depth > MOST_DEPTH:
-            raise UsageError(f"program: more than {MOST_DEPTH} nested brackets")
+        if self._depth > MAX_DEPTH:
+            raise UsageError(f"program: more than {MAX_DEPTH} nested brackets")
         if self._next() == "(":
             self._take()
             steps = self._steps()

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value")
 
-LEAST_MSS_BYTES: Final = 1
-MOST_MSS_BYTES: Final = 65_495
+MIN_MSS_BYTES: Final = 1
+MAX_MSS_BYTES: Final = 65_495
 """Largest MSS: an IPv4 packet of 65,535 bytes less the IP and TCP headers."""
 
 _MSS_BYTES: Final = 1460
@@ -190,8 +190,8 @@ def _time(value: object) -> int:
 
 def _mss(value: object) -> int:
     mss = _size(value)
-    if not LEAST_MSS_BYTES <= mss <= MOST_MSS_BYTES:
-        raise ValueError(f"{mss} is not between {LEAST_MSS_BYTES} and {MOST_MSS_BYTES}")
+    if not MIN_MSS_BYTES <= mss <= MAX_MSS_BYTES:
+        raise ValueError(f"{mss} is not between {MIN_MSS_BYTES} and {MAX_MSS_BYTES}")
     return mss
 
 

@@ -20,7 +20,7 @@ IP_TCP_HEADER_BYTES = 40
 ETHERNET_FRAME_BYTES = 38
 """Bytes on the wire beside the payload: preamble and start delimiter 8, header 14, FCS 4, interpacket gap 12 (IEEE 802.3)."""
 
-ETHERNET_LEAST_BYTES = 46
+ETHERNET_MIN_BYTES = 46
 """Minimum payload of a frame; a shorter one is padded (IEEE 802.3)."""
 
 CELL_BYTES, CELL_PAYLOAD_BYTES = 53, 48
@@ -32,7 +32,7 @@ AAL5_TRAILER_BYTES, LLC_SNAP_BYTES = 8, 8
 
 def ethernet(datagram_bytes: int) -> int:
     """Bytes that a datagram occupies on Ethernet, with preamble and interpacket gap."""
-    return max(datagram_bytes, ETHERNET_LEAST_BYTES) + ETHERNET_FRAME_BYTES
+    return max(datagram_bytes, ETHERNET_MIN_BYTES) + ETHERNET_FRAME_BYTES
 
 
 def atm(datagram_bytes: int) -> int:

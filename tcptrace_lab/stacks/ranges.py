@@ -31,16 +31,16 @@ CLUSTER_BYTES = 1024
 SEND_CHUNK_BYTES = 4 * CLUSTER_BYTES
 """SunOS 4.1: most bytes that `sosend` passes to TCP at a time (os/uipc_socket.c)."""
 
-BSD44_MBUF_BYTES, BSD44_LEAST_CLUSTER_BYTES = 100, 208
+BSD44_MBUF_BYTES, BSD44_MIN_CLUSTER_BYTES = 100, 208
 """4.4BSD: MHLEN and MINCLSIZE (sys/mbuf.h). `sosend` passes one cluster at a time to TCP, and less than MINCLSIZE in mbufs."""
 
 STREAM_BUFFERS = 4
 """A stream is followed until it has filled both buffers this many times; a deadlock appears in the first or second round."""
 
-MOST_PIECES = 1024
+MAX_PIECES = 1024
 """Most pieces of the largest message. Computing time grows with the square of this number: about 10 s for 64 KiB in 1,024 pieces."""
 
-_MOST_STEPS = 16 * MOST_PIECES
+_MAX_STEPS = 16 * MAX_PIECES
 """Most steps of one evaluation, as a safeguard. Each step writes a piece or processes an ACK."""
 
 Bytes = int | Amount
@@ -183,7 +183,7 @@ def deadlock(stack: Stack, settings: Settings) -> Deadlock | None:
     found = Deadlock(hold, needed, used.send_buffer_bytes, stack.unused_bytes(used), locks=False)
     if found.possible or not found.possible_if_unused:
         return found
-    stream = min(STREAM_BUFFERS * (used.send_buffer_bytes + used.receive_buffer_bytes), MOST_PIECES * _piece_bytes(used))
+    stream = min(STREAM_BUFFERS * (used.send_buffer_bytes + used.receive_buffer_bytes), MAX_PIECES * _piece_bytes(used))
     return replace(found, locks=any(stack.rest(used, stream, acks_come)[0] > 0 for acks_come in stack.ways))
 
 
@@ -195,12 +195,12 @@ def predicted_ranges(stack: Stack, settings: Settings, first: int = 1, last: int
     """Sizes from `first` to `last` bytes that stall, as ascending ranges exact to the byte; sizes between the ranges do not stall.
 
     Raises:
-        ValueError: a message of `last` bytes would have more than `MOST_PIECES` pieces.
+        ValueError: a message of `last` bytes would have more than `MAX_PIECES` pieces.
     """
     used = stack.in_force(settings)
     piece = _piece_bytes(used)
-    if last > MOST_PIECES * piece:
-        raise ValueError(f"{last:,} bytes in pieces of {piece:,} are more than {MOST_PIECES:,}")
+    if last > MAX_PIECES * piece:
+        raise ValueError(f"{last:,} bytes in pieces of {piece:,} are more than {MAX_PIECES:,}")
 
     def becomes(size: Amount) -> Stalls:
         stalled = [stack.stalled(used, size, acks_come) for acks_come in stack.ways]
@@ -247,7 +247,7 @@ def _bsd(
                 acks.append(unacked)
                 unacked = 0
 
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_STEPS):
         space = settings.send_buffer_bytes - in_flight - queued
         if not call > 0:
             call = min(settings.copy_bytes, left) if settings.copy_bytes < stack.copy_bytes else left
@@ -275,7 +275,7 @@ def _bsd44_piece(settings: Settings, left: Bytes, space: Bytes) -> Bytes | None:
     """Bytes that `sosend` of 4.4BSD copies in one turn; None: it blocks below the low-water mark, a cluster."""
     if space <= 0 or (space < left and space < BSD44_CLUSTER_BYTES):
         return None
-    if left >= BSD44_LEAST_CLUSTER_BYTES and space >= BSD44_CLUSTER_BYTES:
+    if left >= BSD44_MIN_CLUSTER_BYTES and space >= BSD44_CLUSTER_BYTES:
         return min(settings.copy_bytes, left)
     return min(BSD44_MBUF_BYTES, settings.copy_bytes, left, space)
 
@@ -347,7 +347,7 @@ class _Linux:
 
 def _linux(settings: Settings, size: Bytes, acks_come: Acks) -> tuple[Bytes, Bytes]:
     sender, left = _Linux(settings, acks_come), size
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_STEPS):
         if sender.acks and (acks_come is not Acks.SLOW or not left > 0):
             sender.take_ack()
         elif left > 0:

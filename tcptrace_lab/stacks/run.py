@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.stacks.setting import Setting
 
 
-MOST_PACKETS = 2_000_000
+MAX_PACKETS = 2_000_000
 """Most packets of one run: they take about 1 GB of memory and more than a minute to simulate."""
 
 
@@ -114,8 +114,8 @@ def simulate(setting: Setting, *, truth: bool = False, stop: Callable[[Endpoint,
     client.connect()
 
     def done() -> bool:
-        if len(packets) > MOST_PACKETS:
-            raise TooManyEvents(f"more than {MOST_PACKETS:,} packets, and the run is at {clock.now_ns / NS_PER_S:.3f} s")
+        if len(packets) > MAX_PACKETS:
+            raise TooManyEvents(f"more than {MAX_PACKETS:,} packets, and the run is at {clock.now_ns / NS_PER_S:.3f} s")
         return stop is not None and stop(client, server)
 
     clock.run(setting.until_ns, done)

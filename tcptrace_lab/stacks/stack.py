@@ -95,8 +95,8 @@ class Stack:
         round_mss: rounds the MSS.
         round_buffer: rounds a buffer size, given the MSS.
         tick_ns: granularity of the retransmission timer; 0: 1 ns.
-        least_rto_ns, first_rto_ns, most_rto_ns: minimum RTO, RTO before the first RTT sample, maximum RTO.
-        least_persist_ns, most_persist_ns: bounds of the persist timer, which spaces window probes.
+        min_rto_ns, first_rto_ns, max_rto_ns: minimum RTO, RTO before the first RTT sample, maximum RTO.
+        min_persist_ns, max_persist_ns: bounds of the persist timer, which spaces window probes.
         probe_bytes: data in a window probe. 1: the next byte, beyond the window; 0: none, with an already acknowledged sequence number.
         takes_beyond_window: accepts data beyond the advertised window if the receive buffer has space (BSD recomputes `rcv_wnd` for each
             segment); otherwise refuses it.
@@ -120,11 +120,11 @@ class Stack:
     round_mss: Callable[[int, int], int] = same
     round_buffer: Callable[[int, int], int] = same
     tick_ns: int = 500 * NS_PER_MS
-    least_rto_ns: int = NS_PER_S
+    min_rto_ns: int = NS_PER_S
     first_rto_ns: int = 6 * NS_PER_S
-    most_rto_ns: int = 64 * NS_PER_S
-    least_persist_ns: int = 5 * NS_PER_S
-    most_persist_ns: int = 60 * NS_PER_S
+    max_rto_ns: int = 64 * NS_PER_S
+    min_persist_ns: int = 5 * NS_PER_S
+    max_persist_ns: int = 60 * NS_PER_S
     probe_bytes: int = 1
     takes_beyond_window: bool = True
     option_bytes: int = 0

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 HEARTBEAT_NS = 200 * NS_PER_MS
 """Period of BSD's `tcp_fasttimo`."""
 
-MOST_BACKOFF = 12
+MAX_BACKOFF = 12
 """Most doublings of a timer (`TCP_MAXRXTSHIFT`). The stack's maximum timeout applies earlier."""
 
 
@@ -87,7 +87,7 @@ class Timers:
         stack = self._tcp.stack
         if not self.srtt_ns:
             return stack.first_rto_ns
-        return min(max(self.srtt_ns + 4 * self.rtt_var_ns, stack.least_rto_ns), stack.most_rto_ns)
+        return min(max(self.srtt_ns + 4 * self.rtt_var_ns, stack.min_rto_ns), stack.max_rto_ns)
 
     def sent(self, seq: int, *, again: bool) -> None:
         """Start an RTT measurement and the retransmission timer for a segment, unless they run already.
@@ -128,7 +128,7 @@ class Timers:
 
     def _restart(self) -> None:
         tcp = self._tcp
-        self._rto_due_ns = self._due_ns(min(self.rto_ns() << self._backoff, tcp.stack.most_rto_ns))
+        self._rto_due_ns = self._due_ns(min(self.rto_ns() << self._backoff, tcp.stack.max_rto_ns))
         self._wake_for_rto()
 
     def _wake_for_rto(self) -> None:
@@ -152,7 +152,7 @@ class Timers:
         if self._rto_due_ns is None or self._rto_due_ns > tcp.clock.now_ns:
             self._wake_for_rto()
             return
-        self._backoff = min(self._backoff + 1, MOST_BACKOFF)
+        self._backoff = min(self._backoff + 1, MAX_BACKOFF)
         self._timed_seq = None
         self._rto_due_ns = None
         if not tcp.connected:
@@ -177,8 +177,8 @@ class Timers:
     def _set_persist(self) -> None:
         """Set the persist timer; each interval is twice the one before, within bounds (`tcp_setpersist`, `tcp_probe0_when`)."""
         tcp, stack = self._tcp, self._tcp.stack
-        wait_ns = min(max(self.rto_ns() << self._persists, stack.least_persist_ns), stack.most_persist_ns)
-        self._persists = min(self._persists + 1, MOST_BACKOFF)
+        wait_ns = min(max(self.rto_ns() << self._persists, stack.min_persist_ns), stack.max_persist_ns)
+        self._persists = min(self._persists + 1, MAX_BACKOFF)
         self._persist_due_ns = self._due_ns(wait_ns)
         tcp.clock.at(self._persist_due_ns, self._persist, self._persist_due_ns)
 

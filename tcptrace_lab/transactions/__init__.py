@@ -33,10 +33,10 @@ HTTP_PORTS = (
 )
 """Well-known HTTP server ports: IANA's for http, http-alt and related services, and ports that proxies and servers commonly use."""
 
-MOST_CONNECTIONS = 10_000
+MAX_CONNECTIONS = 10_000
 """Most connections examined: this many to well-known ports, and this many to other ports, the first ones of each."""
 
-MOST_UNPACKED_BYTES = 1 << 25
+MAX_UNPACKED_BYTES = 1 << 25
 """Size limit for compressed files without a connection to a well-known port. A larger one is not decompressed again to detect protocols."""
 
 
@@ -54,10 +54,10 @@ def found(names: Sequence[str], segments: pl.LazyFrame, connections: pl.LazyFram
         connections: rows of `schema.CONNECTIONS`.
     """
     asked = connections.filter(_CARRIED).select(COLUMNS)
-    expected, others = pl.collect_all([asked.filter(which).head(MOST_CONNECTIONS) for which in (_USUAL, ~_USUAL)])
+    expected, others = pl.collect_all([asked.filter(which).head(MAX_CONNECTIONS) for which in (_USUAL, ~_USUAL)])
     if expected.is_empty() and others.is_empty():
         return _nothing()
-    with readable(names, MOST_UNPACKED_BYTES if expected.is_empty() else None) as paths:
+    with readable(names, MAX_UNPACKED_BYTES if expected.is_empty() else None) as paths:
         return _nothing() if paths is None else _found(paths, segments, connections, expected, others)
 
 

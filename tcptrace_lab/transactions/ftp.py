@@ -11,7 +11,7 @@ from tcptrace_lab.transactions.transaction import Transaction, text
 if TYPE_CHECKING:
     from tcptrace_lab.transactions.payloads import Piece
 
-MOST_LINE_BYTES = 8_192
+MAX_LINE_BYTES = 8_192
 """Longest command or reply line; a longer line is not FTP and is skipped."""
 
 COMMAND = re.compile(rb"([A-Za-z]{3,4})(?: (.*))?\Z", re.DOTALL)
@@ -149,7 +149,7 @@ class _Lines:
         if not self._data:
             self.begun = piece.frame, piece.ts_ns
         *ended, rest = (self._data + piece.data).split(b"\n")
-        if len(rest) > MOST_LINE_BYTES:
+        if len(rest) > MAX_LINE_BYTES:
             self._skipping, rest, self.has_lost = True, b"", True
         for line in ended:
             if self._skipping:

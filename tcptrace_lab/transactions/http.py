@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     Handler = Callable[[str, "_Direction"], "_Framing | None"]
 
-MOST_HEAD_BYTES = 1 << 16
+MAX_HEAD_BYTES = 1 << 16
 """Longest head; servers accept 8 to 64 KB."""
-MOST_UNANSWERED = 10_000
+MAX_UNANSWERED = 10_000
 """Most requests without a response; no client pipelines so many."""
 
 REQUEST_LINE = re.compile(rb"([A-Z][A-Z0-9!#$%&'*+.^_`|~-]{1,31}) (\S{1,8192}) HTTP/1\.[01]\r?\n")
@@ -108,7 +108,7 @@ class Conversation:
     def _announce(self, request: Transaction) -> None:
         self.transactions.append(request)
         self._awaiting.append(request)
-        if len(self._awaiting) > MOST_UNANSWERED:
+        if len(self._awaiting) > MAX_UNANSWERED:
             self._awaiting.popleft()
 
     def _on_answer(self, event: str, direction: _Direction) -> _Framing | None:
@@ -262,7 +262,7 @@ class _Direction:
         self.head += data
         end = HEAD_END.search(self.head)
         if end is None:
-            if len(self.head) > MOST_HEAD_BYTES:
+            if len(self.head) > MAX_HEAD_BYTES:
                 self._lose("malformed", handle)
             return b""
         self.head, rest = self.head[: end.end()], self.head[end.end() :]
@@ -276,7 +276,7 @@ class _Direction:
 
     def _parse_head(self, head: bytes) -> h11.Request | h11.Response | h11.InformationalResponse | None:
         """Parse a head with h11; None if h11 rejects it. `parser` is then ready for the body."""
-        self.parser = h11.Connection(h11.CLIENT if self.role is h11.CLIENT else h11.SERVER, max_incomplete_event_size=MOST_HEAD_BYTES)
+        self.parser = h11.Connection(h11.CLIENT if self.role is h11.CLIENT else h11.SERVER, max_incomplete_event_size=MAX_HEAD_BYTES)
         if self.role is h11.CLIENT:
             method = self.asked_by if self.asked_by in {"HEAD", "CONNECT"} else "GET"
             self.parser.send(h11.Request(method=method, target="/", headers=_ASKED))

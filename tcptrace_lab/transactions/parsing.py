@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.transactions.payloads import Piece
     from tcptrace_lab.transactions.transaction import Transaction
 
-MOST_TRANSACTIONS = 200_000
+MAX_TRANSACTIONS = 200_000
 """Most rows; they take up to 100 MB."""
 
 Conversation = http.Conversation | ftp.Conversation
@@ -46,7 +46,7 @@ def parse_transactions(
         if isinstance(conversation, ftp.Conversation):
             transfers.link(conversation, known[conn])
         rows += _rows(conversation, known[conn])
-    return pl.DataFrame(rows[:MOST_TRANSACTIONS], schema=schema.TRANSACTIONS.polars_schema())
+    return pl.DataFrame(rows[:MAX_TRANSACTIONS], schema=schema.TRANSACTIONS.polars_schema())
 
 
 def _listened(stream: Iterator[Piece], expect_ftp: Collection[int]) -> dict[int, Conversation]:

@@ -18,11 +18,11 @@ from tcptrace_lab.capture.frames import look
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-MOST_FRAMES = 2_000_000
+MAX_FRAMES = 2_000_000
 """Most frames of a capture that are searched for payload: about 2 s."""
-MOST_SEGMENTS = 500_000
+MAX_SEGMENTS = 500_000
 """Most segments whose payload is read: about 5 s. Later segments are ignored."""
-MOST_PENDING_BYTES = 1 << 18
+MAX_PENDING_BYTES = 1 << 18
 """Most out-of-order bytes kept per direction; beyond it, the missing bytes count as not captured. It is larger than most windows."""
 
 TCP_HEAD_BYTES = 20
@@ -62,10 +62,10 @@ class _Half:
 
 
 def wanted(segments: pl.LazyFrame, conns: Sequence[int]) -> pl.DataFrame:
-    """Rows of the segments of these connections with data or a SYN, in capture order; at most `MOST_SEGMENTS`."""
+    """Rows of the segments of these connections with data or a SYN, in capture order; at most `MAX_SEGMENTS`."""
     rows = segments.filter(pl.col("conn").is_in(pl.Series(conns, dtype=pl.UInt32).implode()))
-    rows = rows.filter((pl.col("payload_bytes") > 0) | (pl.col("flags") & SYN > 0)).select(COLUMNS).head(MOST_SEGMENTS)
-    return rows.filter(pl.col("frame") <= MOST_FRAMES).collect()
+    rows = rows.filter((pl.col("payload_bytes") > 0) | (pl.col("flags") & SYN > 0)).select(COLUMNS).head(MAX_SEGMENTS)
+    return rows.filter(pl.col("frame") <= MAX_FRAMES).collect()
 
 
 def pieces(paths: Sequence[str], rows: pl.DataFrame, ports: dict[int, tuple[int, int]]) -> Iterator[Piece]:
@@ -77,7 +77,7 @@ def pieces(paths: Sequence[str], rows: pl.DataFrame, ports: dict[int, tuple[int,
         ports: connection → (client's port, server's port).
     """
     halves: dict[tuple[int, bool], _Half] = {}
-    bytes_of = look(paths, rows["frame"].to_list(), MOST_FRAMES)
+    bytes_of = look(paths, rows["frame"].to_list(), MAX_FRAMES)
     number, data = 0, b""
     for conn, from_client, frame, ts_ns, seq, ack, size, captured, flags in rows.iter_rows():
         while number < frame and (found := next(bytes_of, None)) is not None:
@@ -122,7 +122,7 @@ def _ordered(half: _Half, start: int, piece: Piece) -> Iterator[Piece]:
         if known is None or known.size < piece.size:
             half.pending_bytes += piece.size - (known.size if known else 0)
             half.pending[start] = piece
-        if half.pending_bytes > MOST_PENDING_BYTES:
+        if half.pending_bytes > MAX_PENDING_BYTES:
             yield from _given_up(half, min(half.pending))
         return
     yield from _new_part(half, start, piece)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from tcptrace_lab.transactions import ftp, http
-from tcptrace_lab.transactions.payloads import COLUMNS, MOST_FRAMES, pieces
+from tcptrace_lab.transactions.payloads import COLUMNS, MAX_FRAMES, pieces
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +37,7 @@ def _first(segments: pl.LazyFrame, conns: Sequence[int]) -> pl.DataFrame:
     """The first segment with data of each direction, in capture order."""
     asked = pl.col("conn").is_in(pl.Series(conns, dtype=pl.UInt32).implode()) & (pl.col("payload_bytes") > 0)
     rest = [name for name in COLUMNS if name not in {"conn", "from_client"}]
-    rows = segments.filter(asked & (pl.col("frame") <= MOST_FRAMES)).select(COLUMNS).group_by("conn", "from_client")
+    rows = segments.filter(asked & (pl.col("frame") <= MAX_FRAMES)).select(COLUMNS).group_by("conn", "from_client")
     first = rows.agg(first=pl.struct(rest).bottom_k_by("frame", 1)).explode("first").unnest("first")
     return first.select(COLUMNS).sort("frame").collect()
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from tcptrace_lab.schema import SIDES
 
-MOST_TARGET = 256
+MAX_TARGET = 256
 """Most characters kept of a request target."""
 
 
@@ -63,8 +63,8 @@ def _between(from_ns: int | None, to_ns: int | None) -> int | None:
 
 
 def text(data: bytes) -> str:
-    """Decode captured bytes to at most `MOST_TARGET` characters; Latin-1 maps every byte to a character."""
-    return data[:MOST_TARGET].decode("latin-1")
+    """Decode captured bytes to at most `MAX_TARGET` characters; Latin-1 maps every byte to a character."""
+    return data[:MAX_TARGET].decode("latin-1")
 
 
 COLUMNS = (

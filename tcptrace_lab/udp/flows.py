@@ -27,7 +27,7 @@ SLICE_ROWS = 65_536
 PART_FLOWS = 65_536
 """Flows whose figures are computed at a time."""
 
-MOST_SIZES = 8_000_000
+MAX_SIZES = 8_000_000
 """Largest number of pairs of direction and size (8 bytes each) kept at a time. Beyond it, sizes are no longer counted."""
 
 BITS_PER_BYTE = 8
@@ -263,7 +263,7 @@ def _loss_known_by() -> pl.Expr:
 
 
 class _Sizes:
-    """The set of datagram sizes of each direction, up to `MOST_SIZES` pairs at a time."""
+    """The set of datagram sizes of each direction, up to `MAX_SIZES` pairs at a time."""
 
     def __init__(self) -> None:
         self._pairs = [np.empty(0, np.int64)]
@@ -301,5 +301,5 @@ class _Sizes:
         self._pairs = [np.unique(np.concatenate(self._pairs))]
         self._held = self._pairs[0].size
         self._merge_at = max(_MERGE_PAIRS, 2 * self._held)
-        if self._held > MOST_SIZES:
+        if self._held > MAX_SIZES:
             self._too_many, self._pairs = True, [np.empty(0, np.int64)]

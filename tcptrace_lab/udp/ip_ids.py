@@ -30,7 +30,7 @@ COUNTER_SHARE = 0.95
 OWN_COUNTER_SHARE = 0.90
 """Share of steps of 1 from which the counter is this flow's own. A heuristic of ours: with more gaps, other flows may use the values."""
 
-LEAST_STEPS = 10
+MIN_STEPS = 10
 """Least number of steps to judge by shares. A heuristic of ours: the smallest number of which one in ten may differ."""
 
 REPLAY_NUMBERS = 64
@@ -167,7 +167,7 @@ class IpIds:
         }
         seen = pl.LazyFrame({name: dense.at(keys).astype(np.int64) for name, dense in counts.items()})
         steps = pl.col("steps")
-        counter = (steps >= LEAST_STEPS) & (pl.col("forward") >= steps * COUNTER_SHARE)
+        counter = (steps >= MIN_STEPS) & (pl.col("forward") >= steps * COUNTER_SHARE)
         own = counter & (pl.col("ones") >= steps * OWN_COUNTER_SHARE)
         numbers = pl.col("highest") - pl.col("lowest") + 1
         missing = numbers - (steps + 1 - pl.col("repeated"))

@@ -2,7 +2,7 @@
 
 A capture may hold more samples than memory, so samples are counted in buckets that are 0.1 % wide. A quantile is the mean of the samples in
 the bucket that holds its rank. It is exact if these are equal, as in all small captures, and otherwise within 0.1 % (wider if very many
-flows are open at a time, see `MOST_BUCKETS`). The samples of a flow are dropped when it is over. The engine counts the times of TCP
+flows are open at a time, see `MAX_BUCKETS`). The samples of a flow are dropped when it is over. The engine counts the times of TCP
 connections in buckets too (`rust/src/flows/times.rs`).
 """
 
@@ -22,7 +22,7 @@ BUCKET_BITS = 31 - DROPPED_BITS
 MERGE_ROWS = 8_000_000
 """Buckets (24 bytes each) collected before equal ones are merged: 190 MB, and twice that during the merge."""
 
-MOST_BUCKETS = 4_000_000
+MAX_BUCKETS = 4_000_000
 """Buckets that may remain after a merge; if there are more, all become twice as wide. That takes 65,000 flows open at a time, each with 30
 different times in both directions."""
 
@@ -84,7 +84,7 @@ class Samples:
     def _merge(self) -> None:
         """Merge equal buckets, and widen them until they are few enough."""
         merged = _merged(self._together())
-        while merged.height > MOST_BUCKETS and self._blurred_bits < BUCKET_BITS:
+        while merged.height > MAX_BUCKETS and self._blurred_bits < BUCKET_BITS:
             self._blurred_bits += 1
             merged = _merged(merged.with_columns(self._blurred(_KEY)))
         self._counts, self._rows = [merged], merged.height

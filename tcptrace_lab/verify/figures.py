@@ -175,14 +175,14 @@ class FigureComparison:
         if not conns:
             return {}
         rows = self._tables.segments.filter(pl.col("conn").is_in(list(conns)))
-        most_segments: dict[int | None, tuple[str, int, int]] = {}
+        max_segments: dict[int | None, tuple[str, int, int]] = {}
         aggregates = (pl.len(), pl.col("payload_bytes").max())
         for batch in rows.select("conn", "layers", "payload_bytes").collect_batches(maintain_order=True):
             by_layers = batch.with_columns(pl.col("layers").cast(pl.String)).group_by("conn", "layers", maintain_order=True).agg(aggregates)
             for conn, layers, segments, largest in by_layers.iter_rows():
-                first, before, readable = most_segments.get(conn, (layers, 0, 0))
-                most_segments[conn] = (first, max(before, largest), readable + segments * follows(layers))
-        return most_segments
+                first, before, readable = max_segments.get(conn, (layers, 0, 0))
+                max_segments[conn] = (first, max(before, largest), readable + segments * follows(layers))
+        return max_segments
 
     def _read_otherwise(self, pairs: int, odd: Sequence[_Pair], models: Mapping[int, TcptraceModel]) -> set[int]:
         """Connections for which tcptrace reads other segments than we do, with or without duplicates: their figures are not comparable."""

@@ -132,8 +132,8 @@ class Tally:
     windows_known: bool = True
     window_packets: int = 0
     window_total: int = 0
-    window_most: int = 0
-    window_least: int = 0
+    max_window: int = 0
+    min_window: int = 0
     window_shut: int = 0
     window_last: int | None = 0
     scaled: bool = False
@@ -156,7 +156,7 @@ class Tally:
     triples: int = 0
     run: int = 0
     waits: _Spans = field(default_factory=_Spans)
-    most_resends: int = 0
+    max_resends: int = 0
     numbers: Numbers = field(default_factory=Numbers)
 
     def send(self, first: int, length: int, ts_us: int) -> tuple[int, bool]:
@@ -195,7 +195,7 @@ class Tally:
 
     def _wait(self, sent: _Sent, ts_us: int) -> None:
         if not sent.acked:
-            self.most_resends = max(self.most_resends, sent.resends)
+            self.max_resends = max(self.max_resends, sent.resends)
             self.waits.add(max(ts_us - sent.ts_us, 0))
         sent.ts_us = ts_us
 
@@ -318,10 +318,10 @@ class TcptraceModel:
             window >>= min(this.numbers.scale_offered or 0, MAX_SHIFT)  # forgotten, so that it takes the field as it stands
         if self._scales and window and not flags & SYN and not this.scaled:
             this.scaled = this.windows_known = True
-            this.window_most = this.window_least = this.window_total = this.window_packets = 0
-        this.window_most = max(this.window_most, window)
-        if window and (this.window_least == 0 or window < this.window_least):
-            this.window_least = window
+            this.max_window = this.min_window = this.window_total = this.window_packets = 0
+        this.max_window = max(this.max_window, window)
+        if window and (this.min_window == 0 or window < this.min_window):
+            this.min_window = window
         this.window_total += window
         this.window_packets += 1
         this.window_shut += window == 0 and bool(flags & ACK)

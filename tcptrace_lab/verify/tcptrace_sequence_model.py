@@ -39,12 +39,12 @@ class Numbers:
         first_segments: segments with them.
         outstanding_count: samples of what is outstanding.
         outstanding_total: their sum.
-        outstanding_most: the largest.
-        outstanding_least: the smallest that is not 0; 0 without.
+        max_outstanding: the largest.
+        min_outstanding: the smallest that is not 0; 0 without.
         outstanding_seconds: samples times how long they held, to the next.
         sack_segments: segments with SACK blocks.
         sack_acks: those of them with the ACK flag, RSTs left out.
-        most_blocks: most blocks in one of those.
+        max_blocks: most blocks in one of those.
         dsack_acks: those whose first block it takes for a D-SACK.
     """
 
@@ -62,12 +62,12 @@ class Numbers:
     first_segments: int = 0
     outstanding_count: int = 0
     outstanding_total: int = 0
-    outstanding_most: int = 0
-    outstanding_least: int = 0
+    max_outstanding: int = 0
+    min_outstanding: int = 0
     outstanding_seconds: int = 0
     sack_segments: int = 0
     sack_acks: int = 0
-    most_blocks: int = 0
+    max_blocks: int = 0
     dsack_acks: int = 0
     _sample: int = 0
     _sample_us: int | None = None
@@ -88,9 +88,9 @@ class Numbers:
         """What is outstanding at a segment that is neither SYN nor resent nor late."""
         self.outstanding_count += 1
         self.outstanding_total = (self.outstanding_total + outstanding) % MODULUS
-        self.outstanding_most = max(self.outstanding_most, outstanding)
-        if outstanding and (self.outstanding_least == 0 or outstanding < self.outstanding_least):
-            self.outstanding_least = outstanding
+        self.max_outstanding = max(self.max_outstanding, outstanding)
+        if outstanding and (self.min_outstanding == 0 or outstanding < self.min_outstanding):
+            self.min_outstanding = outstanding
         if self._sample_us is not None:
             self.outstanding_seconds += int(self._sample * (max(ts_us - self._sample_us, 0) / US_PER_S))
         self._sample, self._sample_us = outstanding, ts_us
@@ -143,7 +143,7 @@ def _take_blocks(this: Numbers, edges: Sequence[int], ack: int) -> None:
     if not blocks:
         return
     this.sack_acks += 1
-    this.most_blocks = max(this.most_blocks, len(blocks))
+    this.max_blocks = max(this.max_blocks, len(blocks))
     left, right = blocks[0]
     if right <= ack:
         this.dsack_acks += 1

@@ -41,7 +41,7 @@ MAX_SACK_BLOCKS = 3
 """SACK blocks that Wireshark subtracts from the bytes in flight: it has no room for the fourth."""
 
 
-MOST_IN_FLIGHT = 2_000_000_000
+MAX_IN_FLIGHT = 2_000_000_000
 """Wireshark considers more bytes in flight than this an error."""
 
 _TIMES = 1 << 64
@@ -437,7 +437,7 @@ def _count_in_flight(header: Header, sender: _Side, receiver: _Side, judged: Jud
     judged.sacked_bytes = sum((right - left) % SEQ_SPACE for left, right in zip(blocks[::2], blocks[1::2], strict=False))
     judged.lowest_kept, judged.highest_kept = ((header.zero + edge) % SEQ_SPACE for edge in (first, last))
     in_flight = (last - first) % SEQ_SPACE - judged.sacked_bytes
-    if 0 < in_flight < MOST_IN_FLIGHT:
+    if 0 < in_flight < MAX_IN_FLIGHT:
         judged.bytes_in_flight = in_flight - bool(header.flags & (SYN | FIN))
 
 

@@ -17,7 +17,7 @@ ADDRESS = f"https://registry.npmjs.org/axe-core/-/axe-core-{VERSION}.tgz"
 SHA512 = "FHfa+lmNjQZfJz1q8wKqIDwC6DExcHt/pkjNQb09a3NPjCKg2rhu5qb2S4r76ASyFNNtuFooJpZe37OgudVGtQ=="
 """The registry's `dist.integrity` of this version."""
 
-MOST_BYTES = 20_000_000
+MAX_BYTES = 20_000_000
 """The tarball has 3 MB."""
 
 PLACE = Path(__file__).parents[2] / ".ci" / "cache" / f"axe-core-{VERSION}.min.js"
@@ -34,7 +34,7 @@ def fetch() -> Path:
     if PLACE.is_file():
         return PLACE
     with urlopen(ADDRESS, timeout=60) as answer:
-        tarball = answer.read(MOST_BYTES)
+        tarball = answer.read(MAX_BYTES)
     if base64.b64encode(hashlib.sha512(tarball).digest()).decode() != SHA512:
         raise ValueError(f"{ADDRESS} is not what its hash says")
     with tarfile.open(fileobj=io.BytesIO(tarball)) as archive:

@@ -62,6 +62,6 @@ def test_quantiles_are_of_the_engines_samples(path: Path) -> None:
         if row[f"{side}_ack_lag_samples"]
     }
     assert found.keys() == sampled.keys()
-    for direction, (least_ns, most_ns) in sampled.items():
+    for direction, (min_ns, max_ns) in sampled.items():
         p50_ns, p95_ns = found[direction]
-        assert least_ns <= p50_ns <= p95_ns <= most_ns
+        assert min_ns <= p50_ns <= p95_ns <= max_ns

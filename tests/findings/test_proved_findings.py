@@ -38,7 +38,7 @@ FIELDS = (
 )
 NS_PER_S = 1_000_000_000
 FIN, SYN, RST, ACK = 0x01, 0x02, 0x04, 0x10
-LEAST_TIMER_S, MOST_TIMER_S = 0.190, 128.0
+MIN_TIMER_S, MAX_TIMER_S = 0.190, 128.0
 """No stack's timer is shorter (Linux and Windows: 200 ms) or longer (Linux 120 s, BSD 64 s)."""
 
 
@@ -224,10 +224,10 @@ def timer(case: Case) -> None:
             continue
         silence_s = (frame.ts_ns - before.ts_ns) / NS_PER_S if before else 0.0
         again = frame.seq < reached
-        fired += frame.number in case.finding.evidence_frames and again and LEAST_TIMER_S <= silence_s <= MOST_TIMER_S
+        fired += frame.number in case.finding.evidence_frames and again and MIN_TIMER_S <= silence_s <= MAX_TIMER_S
         reached, before = max(reached, frame.end), frame
     assert fired >= 1
-    assert (case.finding.cost_ns or 0) >= LEAST_TIMER_S * NS_PER_S
+    assert (case.finding.cost_ns or 0) >= MIN_TIMER_S * NS_PER_S
 
 
 def loss(case: Case) -> None:

@@ -42,8 +42,8 @@ def test_a_sweep_shows_the_range_that_stalls(tmp_path: Path) -> None:
     assert (group.conn, group.from_client, group.messages) == (0, True, len(SIZES))
     assert one.messages == len(inside)
     assert one.stalled_share == 1
-    assert one.least_from_bytes is not None
-    assert one.least_from_bytes <= SLOW[0] <= one.from_bytes
+    assert one.min_from_bytes is not None
+    assert one.min_from_bytes <= SLOW[0] <= one.from_bytes
     assert 40_000_000 <= one.stalled_median_ns <= 41_000_000
     assert one.normal_median_ns < 1_000_000
     assert group.parameters.copy_bytes == PIECE

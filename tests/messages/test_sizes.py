@@ -49,9 +49,9 @@ def test_ranges_with_three_messages_per_kilobyte_are_found(step: int) -> None:
     expected = [(int(inside.min()), int(inside.max())) for inside in (sizes[within(sizes, one)] for one in put_in)]
     assert [(one.from_bytes, one.to_bytes) for one in found] == expected
     for one, (low, high) in zip(found, put_in, strict=True):
-        assert one.least_from_bytes is not None
-        assert one.least_from_bytes <= low
-        assert one.most_to_bytes is None or one.most_to_bytes >= high
+        assert one.min_from_bytes is not None
+        assert one.min_from_bytes <= low
+        assert one.max_to_bytes is None or one.max_to_bytes >= high
         assert one.stalled_share == 1
         assert one.median_ns - one.normal_median_ns == pytest.approx(40 * MS, rel=0.02)
 
@@ -125,9 +125,9 @@ def test_two_stalled_messages_of_one_size_are_no_range() -> None:
 def test_a_threshold_above_which_all_stall_is_a_range_without_an_upper_end() -> None:
     sizes = swept(200)
     (one,) = told(sizes, within(sizes, (16 * K + 1, 64 * K)))
-    assert (one.to_bytes, one.most_to_bytes) == (sizes.max(), None)
-    assert one.least_from_bytes is not None
-    assert one.least_from_bytes <= 16 * K + 1 <= one.from_bytes
+    assert (one.to_bytes, one.max_to_bytes) == (sizes.max(), None)
+    assert one.min_from_bytes is not None
+    assert one.min_from_bytes <= 16 * K + 1 <= one.from_bytes
 
 
 def test_a_range_up_to_the_largest_size_is_found_beside_others_though_one_of_its_first_messages_does_not_stall() -> None:
@@ -137,7 +137,7 @@ def test_a_range_up_to_the_largest_size_is_found_beside_others_though_one_of_its
     stalled = within(sizes, *bands) & ~within(sizes, (6000, 6200), (28_500, 28_600))
     found = told(sizes, stalled)
     assert [(one.from_bytes, one.to_bytes) for one in found] == [(4110, 7740), (12_030, 15_990), (20_280, 23_910), (28_200, 29_850)]
-    assert found[-1].most_to_bytes is None
+    assert found[-1].max_to_bytes is None
     assert told(sizes, stalled & (sizes > 28_000)) == ()
 
 
@@ -145,7 +145,7 @@ def test_five_normal_sizes_are_enough_beside_many_that_all_stall() -> None:
     """A stack that takes messages in pieces of 2 KB, and a receiver that acknowledges none of them at once: all above one piece stall."""
     sizes = np.arange(480, 30_000, 330)
     (one,) = told(sizes, within(sizes, (2049, 30_000)))
-    assert (one.least_from_bytes, one.from_bytes, one.to_bytes, one.most_to_bytes) == (1801, 2130, 29_850, None)
+    assert (one.min_from_bytes, one.from_bytes, one.to_bytes, one.max_to_bytes) == (1801, 2130, 29_850, None)
     assert one.median_ns - one.normal_median_ns == pytest.approx(40 * MS, rel=0.02)
 
 
@@ -242,7 +242,7 @@ def test_the_look_comes_first_in_which_stalls_stand_together_by_size() -> None:
     in_range = within(sizes, (4097, 12_000))
     long = Look(in_range & (chance < 0.7), STALL_NS)
     for short, first_ns in ((in_range, MS), (long.stalled | (chance > 0.8), STALL_NS), (long.stalled, STALL_NS)):
-        assert by_clarity(sizes, long, Look(short, MS))[0].least_ns == first_ns
+        assert by_clarity(sizes, long, Look(short, MS))[0].min_ns == first_ns
 
 
 def test_chance_is_reckoned_from_samples() -> None:
@@ -261,7 +261,7 @@ def test_the_cheapest_states_are_those_that_trying_all_of_them_finds(blocks: lis
 
     def cost(states: tuple[bool, ...]) -> float:
         runs = [[place for place, _ in run] for _, run in groupby(enumerate(states), key=lambda one: one[1])]
-        if any(sum(blocks[place][2] for place in run) < size_cuts.LEAST_IN_PART for run in runs[1:-1]):
+        if any(sum(blocks[place][2] for place in run) < size_cuts.MIN_IN_PART for run in runs[1:-1]):
             return math.inf
         return sum(block[state] for block, state in zip(blocks, states, strict=True)) + price * (len(runs) - 1)
 

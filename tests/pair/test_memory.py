@@ -14,7 +14,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from tcptrace_lab.engine import memory
-from tcptrace_lab.pair.packets import MOST_PACKETS
+from tcptrace_lab.pair.packets import MAX_PACKETS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 SEGMENTS = 120_000
 """In each capture: so many that half a kilobyte for each of them is more than runs differ by, and in memory, not in temporary files."""
 
-PROMISED_BYTES = 1_050_000_000 / MOST_PACKETS
-"""Of a whole pair, per segment of each capture (`MOST_PACKETS`): the analyses are in it, so that it is generous for what a pair adds."""
+PROMISED_BYTES = 1_050_000_000 / MAX_PACKETS
+"""Of a whole pair, per segment of each capture (`MAX_PACKETS`): the analyses are in it, so that it is generous for what a pair adds."""
 
 DATA_BYTES, HEADERS_BYTES, WAY_US = 1_000, 54, 5_000
 

@@ -392,7 +392,7 @@ def test_result_is_the_same_however_few_packets_are_held(name: str, monkeypatch:
 
 def test_segments_that_would_be_cut_into_too_many_packets_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An MSS of 1, and a segment of 1,460 bytes: 1,460 packets."""
-    monkeypatch.setattr("tcptrace_lab.pair.packets.MOST_PIECES", 1_000)
+    monkeypatch.setattr("tcptrace_lab.pair.packets.MAX_PIECES", 1_000)
     captures = two(tmp_path, HANDSHAKE.replace("mss 1460", "mss 1") + BULK)
     with pytest.raises(errors.UsageError, match="more than 1,000 packets"):
         pair(*captures)

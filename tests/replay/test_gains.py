@@ -39,7 +39,7 @@ def test_a_modelled_gain_is_what_the_same_schedule_with_the_remedy_saved() -> No
     assert finding.modelled is not None
     assert finding.modelled.changes == "--nodelay"
     assert finding.modelled.saved_ns / 1e9 == pytest.approx(saved_s, rel=0.02)
-    assert finding.modelled.least_ns <= finding.modelled.saved_ns <= finding.modelled.most_ns
+    assert finding.modelled.min_ns <= finding.modelled.saved_ns <= finding.modelled.max_ns
     assert finding.predicted_gain is not None
     assert "with --nodelay, by models that take" in finding.predicted_gain
 
@@ -60,13 +60,13 @@ def test_where_no_model_can_tell_the_bound_of_the_rule_stays_and_the_reason_is_t
 
 def test_without_time_nothing_is_modelled_and_nothing_changed() -> None:
     plain = analyze(CAPTURES / "ethernet-nagle-on.pcapng")
-    analysis, refused = modelled(plain, most_s=0)
+    analysis, refused = modelled(plain, max_s=0)
     assert analysis.findings == plain.findings
     assert refused == ("connection 0: the models exceed their time limit",)
 
 
 def test_connections_beyond_the_most_expensive_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tcptrace_lab.replay.gains.MOST_CONNECTIONS", 0)
+    monkeypatch.setattr("tcptrace_lab.replay.gains.MAX_CONNECTIONS", 0)
     plain = analyze(CAPTURES / "ethernet-nagle-on.pcapng")
     assert modelled(plain) == (plain, ("of 1 more connections; only the 0 most expensive are modelled",))
 

@@ -42,9 +42,9 @@ def writes(end: End) -> list[tuple[int, int]]:
     return [(step.size_bytes, step.call_bytes) for task in end.tasks for step in task if isinstance(step, Write)]
 
 
-def thoughts_s(end: End, least_s: float) -> list[float]:
+def thoughts_s(end: End, min_s: float) -> list[float]:
     found = [step.for_ns / 1e9 for task in end.tasks for step in task if isinstance(step, Think)]
-    return [spent for spent in found if spent >= least_s]
+    return [spent for spent in found if spent >= min_s]
 
 
 @pytest.mark.parametrize("stem", EXCHANGES)

@@ -57,7 +57,7 @@ ATTEMPTS = 3
 
 @functools.cache
 def made(name: str) -> Reproducer:
-    return reproduce(gather([str(CAPTURES / name)]), most_s=math.inf)
+    return reproduce(gather([str(CAPTURES / name)]), max_s=math.inf)
 
 
 # Shrinking
@@ -167,7 +167,7 @@ def test_twelve_questions_in_two_writes_become_one_and_a_warm_up_over_loopback()
 
 def test_shrinking_is_the_same_every_time() -> None:
     one = made("ethernet-small-receive-window.pcapng")
-    again = reproduce(gather([str(CAPTURES / "ethernet-small-receive-window.pcapng")]), most_s=math.inf)
+    again = reproduce(gather([str(CAPTURES / "ethernet-small-receive-window.pcapng")]), max_s=math.inf)
     assert (again.program(), again.packetdrill()) == (one.program(), one.packetdrill())
 
 
@@ -202,7 +202,7 @@ def test_of_two_hundred_writes_the_three_that_matter_are_found_wherever_they_sta
 
 def test_a_search_that_is_out_of_questions_tells_so_and_keeps_what_it_has() -> None:
     asked: Any = Asked({3: 1_003, 198: 1_198})
-    found = shrink(conversation(200), asked, most_runs=20)
+    found = shrink(conversation(200), asked, max_runs=20)
     assert not found.is_minimal
     assert asked.shows(found.schedule) is not None
     assert asked.runs <= 24

@@ -14,7 +14,7 @@ from tcptrace_lab.replay.changes import Changes
 from tcptrace_lab.replay.evidence import gather
 from tcptrace_lab.replay.model import capacity_bytes
 from tcptrace_lab.replay.reconstruct import reconstruct
-from tcptrace_lab.replay.whatif import MOST_LEDGER_ERROR, Foretold, predict
+from tcptrace_lab.replay.whatif import MAX_LEDGER_ERROR, Foretold, predict
 from tests.support.command import only_line, tcptrace_lab
 from tests.support.places import CAPTURES
 
@@ -75,7 +75,7 @@ def test_a_transfer_that_no_model_makes_again_is_refused_with_by_how_much() -> N
     words = r"no model fits connection 0: the nearest \(\w+\) gives (\d+)% of a direction's time to other causes"
     said = re.fullmatch(words, refused.value.what)
     assert said is not None, refused.value.what
-    assert int(said[1]) > 100 * MOST_LEDGER_ERROR
+    assert int(said[1]) > 100 * MAX_LEDGER_ERROR
 
 
 def test_ends_that_send_at_once_are_refused() -> None:

@@ -25,8 +25,8 @@ def test_a_segment_fills_exactly_the_bytes_that_were_missing(segments: list[tupl
 
 def test_the_oldest_holes_are_forgotten_when_there_are_too_many() -> None:
     tracked = holes.Holes()
-    for place in range(holes.MOST_HOLES + 5):
+    for place in range(holes.MAX_HOLES + 5):
         tracked.open(10 * place, 10 * place + 4)
-    assert len(tracked) == holes.MOST_HOLES
+    assert len(tracked) == holes.MAX_HOLES
     assert tracked.fill(0, 50) == 0
     assert tracked.fill(50, 60) == 4

@@ -182,7 +182,7 @@ def test_frames_without_a_wait_are_shown_from_the_first_on() -> None:
 
 def test_a_single_frame_is_shown_among_its_neighbours() -> None:
     seen = zoom(with_finding(ping_pong(1000), finding(1001, name="tinygrams"), waits()))
-    assert (seen["first_frame"], seen["last_frame"]) == (1001 - finding_windows.LEAST_AROUND, 1001 + finding_windows.LEAST_AROUND)
+    assert (seen["first_frame"], seen["last_frame"]) == (1001 - finding_windows.MIN_AROUND, 1001 + finding_windows.MIN_AROUND)
 
 
 @pytest.mark.parametrize("found", [finding(), finding(1, conn=None), finding(999)], ids=["no frames", "no connection", "frame of nobody"])

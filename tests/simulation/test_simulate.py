@@ -248,7 +248,7 @@ def test_command_refuses_in_one_line_and_writes_nothing(tmp_path: Path, wrong: l
 
 
 def test_run_that_would_not_end_is_refused_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_module, "MOST_PACKETS", 1_000)
+    monkeypatch.setattr(run_module, "MAX_PACKETS", 1_000)
     path = tmp_path / "run.pcap"
     with pytest.raises(UsageError, match=r"more than 1,000 packets, and the run is at .* s") as refused:
         command(path=str(path), client="write 1G", quiet=True)

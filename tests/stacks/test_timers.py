@@ -107,12 +107,12 @@ def test_what_was_sent_again_does_not_shorten_the_timer_without_timestamps(stack
 
 
 @pytest.mark.parametrize(
-    ("stack", "least_ms", "most_ms"), [("sunos4", 500, 1000), ("bsd4.4", 500, 1000), ("linux", 200, 210), ("freebsd", 230, 240)]
+    ("stack", "min_ms", "max_ms"), [("sunos4", 500, 1000), ("bsd4.4", 500, 1000), ("linux", 200, 210), ("freebsd", 230, 240)]
 )
-def test_the_timer_of_the_first_data_is_that_of_the_round_trip_and_not_that_of_the_syn(stack: str, least_ms: int, most_ms: int) -> None:
+def test_the_timer_of_the_first_data_is_that_of_the_round_trip_and_not_that_of_the_syn(stack: str, min_ms: int, max_ms: int) -> None:
     """The handshake took 2 ms, so the stack's least holds, though the SYN's timer would have run out much later."""
     client = Host(STACKS[stack], 16 * KIB, 16 * KIB, program=(Write(1000), Think(20 * NS_PER_S)))
     line = Link(10_000_000, MS, lost=frozenset({2}))
     run = simulate(Setting(client, Host(STACKS[stack], 16 * KIB, 16 * KIB, program=(Read(),)), line, LINE))
     sent, again = [p.decided_ns for p in run.packets if p.payload_bytes]
-    assert least_ms <= (again - sent) / MS <= most_ms
+    assert min_ms <= (again - sent) / MS <= max_ms

@@ -209,7 +209,7 @@ def test_figures_of_some_datagrams_are_those_of_these(tmp_path: Path) -> None:
 
 
 def test_sizes_are_not_counted_where_there_are_too_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flows, "MOST_SIZES", 3)
+    monkeypatch.setattr(flows, "MAX_SIZES", 3)
     assert flow(tmp_path, "\n".join(f"+1 C > S udp {size}" for size in (1, 2, 3)))["client_distinct_sizes"] == 3
     assert flow(tmp_path, "\n".join(f"+1 C > S udp {size}" for size in (1, 2, 3, 4)))["client_distinct_sizes"] is None
 

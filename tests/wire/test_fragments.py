@@ -187,12 +187,12 @@ def test_fragments_of_a_tunnel_and_in_a_tunnel_are_one_segment(tmp_path: Path) -
         assert read.problems == [], name
 
 
-MOST_LAYERS = 24
+MAX_LAYERS = 24
 """Headers that the engine takes off one frame; Ethernet, IP and TCP are three of them, and each VLAN type and tag are two."""
 
 
 def test_the_depth_of_headers_is_bounded_and_said(tmp_path: Path) -> None:
-    tags = (MOST_LAYERS - 4) // 2
+    tags = (MAX_LAYERS - 4) // 2
     for count, expected in ((tags, [100]), (tags + 1, []), (100, [])):
         text = f"0 C > S P. 1:101 ack 1 {{vlan {'/'.join(['7'] * count)}}}"
         read = engine.read_text(tmp_path, text)

@@ -8,7 +8,7 @@ use crate::pipeline::Account;
 /// An input hangs if it takes more than a second per 100 KB.
 const NS_PER_BYTE: u64 = 1_000_000_000 / 100_000;
 /// Inputs below 100 KB have one second too.
-const LEAST_TIME: Duration = Duration::from_secs(1);
+const MIN_TIME: Duration = Duration::from_secs(1);
 /// Memory for any input: buffers, the first slab of connections, the largest record (16 MiB) twice.
 const BASE_BYTES: usize = 64 << 20;
 /// Memory for each byte read: a connection takes about 3 kB, and the smallest frame that opens one is 40 bytes.
@@ -34,7 +34,7 @@ pub fn hold(input: &[u8], window_bytes: usize, run: impl Fn() -> Account) -> Acc
 /// Runs `run` within the limits, counting the memory of `threads`.
 pub fn hold_threads(threads: Threads, input: &[u8], window_bytes: usize, run: impl Fn() -> Account) -> Account {
     let mut fastest = Duration::MAX;
-    let mut allowed = LEAST_TIME;
+    let mut allowed = MIN_TIME;
     for _ in 0..TRIALS {
         let started = Instant::now();
         let (account, peak_bytes) = match threads {
@@ -48,7 +48,7 @@ pub fn hold_threads(threads: Threads, input: &[u8], window_bytes: usize, run: im
             peak_bytes <= allowed_bytes,
             "{peak_bytes} bytes of memory for {bytes} bytes read; {allowed_bytes} are allowed"
         );
-        allowed = LEAST_TIME.max(Duration::from_nanos(NS_PER_BYTE * bytes as u64));
+        allowed = MIN_TIME.max(Duration::from_nanos(NS_PER_BYTE * bytes as u64));
         if fastest <= allowed {
             return account;
         }

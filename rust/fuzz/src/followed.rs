@@ -94,9 +94,9 @@ impl Followed {
         self.account
     }
 
-    /// The waits of all segments, in at most `most_memory_bytes` of memory.
-    pub fn waits(&self, most_memory_bytes: usize) -> LiveWaits {
-        let mut live = LiveWaits::within(most_memory_bytes);
+    /// The waits of all segments, in at most `max_memory_bytes` of memory.
+    pub fn waits(&self, max_memory_bytes: usize) -> LiveWaits {
+        let mut live = LiveWaits::within(max_memory_bytes);
         let mut revised = self.revised.iter().peekable();
         for (row, at) in self.segments.iter().zip(0..) {
             live.add(row);

@@ -168,7 +168,7 @@ fn check_details(details: &DirectionDetails) {
     }
     assert!(details.waits.is_sorted_by_key(|wait| wait.interval.start_ns), "the longest waits come in order of time");
     if let Some(lock) = &details.lock {
-        assert!(lock.rounds >= 3 && lock.least_flight_bytes <= lock.flight_bytes, "{lock:?}");
+        assert!(lock.rounds >= 3 && lock.min_flight_bytes <= lock.flight_bytes, "{lock:?}");
         assert!((0..=life_ns).contains(&lock.ns) && (0..=life_ns).contains(&lock.median_ns), "{lock:?}");
         assert!(!lock.frames.is_empty() && lock.frames.is_sorted(), "{lock:?}");
     }
@@ -295,7 +295,7 @@ fn crafted_direction(numbers: &mut Numbers<'_>) -> DirectionFacts {
         nothing_lost: numbers.flag(),
         max_segment_bytes: numbers.some_bytes(),
         max_in_flight_bytes: numbers.up_to(1 << 40),
-        most_in_flight_bytes: numbers.up_to(1 << 40),
+        peak_flight_bytes: numbers.up_to(1 << 40),
         tick_ns: numbers.up_to(life_ns),
         totals,
         drained,

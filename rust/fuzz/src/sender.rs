@@ -39,8 +39,8 @@ fn records(followed: &Followed, conn: u32, from_client: bool) -> impl Iterator<I
 }
 
 /// Checks that logs return what was written to them, from memory and from the file.
-fn check_log(followed: &Followed, most_memory_bytes: usize) {
-    let mut live = followed.waits(most_memory_bytes);
+fn check_log(followed: &Followed, max_memory_bytes: usize) {
+    let mut live = followed.waits(max_memory_bytes);
     for row in &followed.connections {
         for (log, from_client) in live.end(row.conn).directions.into_iter().zip([true, false]) {
             let mut expected = records(followed, row.conn, from_client);

@@ -20,7 +20,7 @@ pub(crate) struct DirectionAccount {
     pub counts: Counts,
     pub statistics: Statistics,
     pub behaviour: Behaviour,
-    /// Rates of its sender and receiver; `None` until it has sent [`rates::LEAST_DATA_SEGMENTS`] segments.
+    /// Rates of its sender and receiver; `None` until it has sent [`rates::MIN_DATA_SEGMENTS`] segments.
     pub rates: Option<Box<Rates>>,
 }
 
@@ -161,8 +161,8 @@ fn departs(
     }
     let had_two_in_flight =
         sender.account.sender_state.had_two_in_flight(i64::from(sender.direction.figures.max_segment_bytes));
-    let most_window = receiver.account.counts.max_window_bytes.unwrap_or(0);
-    let (flags, smss_bytes) = (segment.flags, sender.direction.smss_bytes(most_window, had_two_in_flight));
+    let max_window = receiver.account.counts.max_window_bytes.unwrap_or(0);
+    let (flags, smss_bytes) = (segment.flags, sender.direction.smss_bytes(max_window, had_two_in_flight));
     let left_out = sender.account.behaviour.numbering.take_left_out();
     let departure = Departure {
         ts_ns,
@@ -173,7 +173,7 @@ fn departs(
         smss_bytes,
         small: segment.payload_bytes > 0 && i64::from(segment.payload_bytes) < smss_bytes,
         never_held: flags.any(behaviour::NEVER_HELD)
-            || sender.direction.is_half_a_window(segment.payload_bytes, most_window),
+            || sender.direction.is_half_a_window(segment.payload_bytes, max_window),
         // A tail loss probe asks whether something was lost. It repairs nothing and does not reduce the
         // congestion window.
         retransmit_trigger: retransmit_trigger.filter(|_| kind.is_resent() && kind != Kind::TailProbe),
@@ -188,7 +188,7 @@ fn departs(
     };
     let wait = sender.account.sender_state.departs(&departure, distance.shift_ns());
     let figures = &sender.direction.figures;
-    if segment.payload_bytes > 0 && figures.data_segments >= rates::LEAST_DATA_SEGMENTS {
+    if segment.payload_bytes > 0 && figures.data_segments >= rates::MIN_DATA_SEGMENTS {
         let left = Left {
             held: &wait,
             start: placed.start,
@@ -196,7 +196,7 @@ fn departs(
             frame: segment.frame,
             pushed: flags.any(TcpFlags::PSH),
             new: kind == Kind::New,
-            most_in_flight: figures.max_in_flight_bytes.get().unwrap_or(0),
+            max_in_flight: figures.max_in_flight_bytes.get().unwrap_or(0),
         };
         sender.account.rates.get_or_insert_default().departs(&left);
     }
@@ -270,7 +270,7 @@ fn drains(
     }
     let most = sender.account.counts.max_window_bytes;
     if let Some((window, most)) = window_bytes.zip(most).filter(|_| ack != i64::MIN && kind != Kind::Reset) {
-        let (window_bytes, most_bytes) = (i64::from(window), i64::from(most));
-        rates.advertised(&Advertised { ts_ns, ack, window_bytes, most_bytes });
+        let (window_bytes, max_bytes) = (i64::from(window), i64::from(most));
+        rates.advertised(&Advertised { ts_ns, ack, window_bytes, max_bytes });
     }
 }

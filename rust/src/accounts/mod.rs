@@ -31,6 +31,6 @@ pub use rtt_figures::RttFigures;
 pub use statistics::{Rare, StatisticsFigures, Usual};
 
 pub(crate) use account::{AccountedDirection, DirectionAccount, take};
-pub(crate) use behaviour::{INITIAL_TTLS, LEAST_BUFFER_BYTES};
+pub(crate) use behaviour::{INITIAL_TTLS, MIN_BUFFER_BYTES};
 pub(crate) use compact::Accounts;
 pub(crate) use line::{Channels, line_of};

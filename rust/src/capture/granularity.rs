@@ -4,9 +4,9 @@
 //! tick have equal times, and all other steps from packet to packet are multiples of a tick.
 
 /// A granularity below this hides nothing: causes act within 1 ms, and bursts within 20 µs.
-const LEAST_NS: i64 = 100_000;
+const MIN_NS: i64 = 100_000;
 /// Minimum number of steps that are multiples of the tick. By chance, a quarter of all steps is.
-const LEAST_STEPS: u32 = 20;
+const MIN_STEPS: u32 = 20;
 /// A step is a multiple if it differs from one by at most 1/8 of the tick.
 const TOLERANCE: i64 = 8;
 /// Steps of this many ticks or more show nothing: two clocks drift apart meanwhile.
@@ -18,7 +18,7 @@ const FEW: u32 = 20;
 #[derive(Clone, Copy, Debug)]
 pub struct Granularity {
     /// The shortest step, except for backward ones.
-    least_ns: i64,
+    min_ns: i64,
     /// Steps that are multiples of it, steps that are not, and equal times, since that step.
     multiples: u32,
     others: u32,
@@ -27,7 +27,7 @@ pub struct Granularity {
 
 impl Default for Granularity {
     fn default() -> Self {
-        Self { least_ns: i64::MAX, multiples: 0, others: 0, equal: 0 }
+        Self { min_ns: i64::MAX, multiples: 0, others: 0, equal: 0 }
     }
 }
 
@@ -35,17 +35,17 @@ impl Granularity {
     /// Takes the time from one packet to the next.
     #[inline]
     pub fn take(&mut self, step_ns: i64) {
-        if self.least_ns >= LEAST_NS {
+        if self.min_ns >= MIN_NS {
             self.take_coarse(step_ns);
         }
     }
 
     fn take_coarse(&mut self, step_ns: i64) {
-        let (tick_ns, error_ns) = (self.least_ns, self.least_ns / TOLERANCE);
+        let (tick_ns, error_ns) = (self.min_ns, self.min_ns / TOLERANCE);
         if step_ns == 0 {
             self.equal = self.equal.saturating_add(1);
         } else if (1..tick_ns - error_ns).contains(&step_ns) {
-            *self = Self { least_ns: step_ns, multiples: 1, ..Self::default() };
+            *self = Self { min_ns: step_ns, multiples: 1, ..Self::default() };
         } else if step_ns > 0 && step_ns / LONGEST_STEP < tick_ns {
             let off_ns = step_ns.saturating_add(error_ns) % tick_ns;
             let count = if off_ns <= 2 * error_ns { &mut self.multiples } else { &mut self.others };
@@ -57,11 +57,11 @@ impl Granularity {
     /// are steps must have the time of the packet before: where no two packets meet in one tick, the tick hides nothing.
     #[must_use]
     pub fn tick_ns(&self) -> Option<i64> {
-        let coarse = self.least_ns >= LEAST_NS
-            && self.multiples >= LEAST_STEPS
+        let coarse = self.min_ns >= MIN_NS
+            && self.multiples >= MIN_STEPS
             && self.others.saturating_mul(FEW) <= self.multiples
             && self.equal >= self.multiples.saturating_add(self.others);
-        coarse.then_some(self.least_ns)
+        coarse.then_some(self.min_ns)
     }
 }
 

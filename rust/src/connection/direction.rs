@@ -10,7 +10,7 @@ use crate::wire::{Segment, TcpFlags};
 
 /// Smaller windows match data by chance at some scale too often: writes have sizes such as 1,024 and 4,096 (a
 /// heuristic).
-const LEAST_TELLING_WINDOW: u16 = 256;
+const MIN_USEFUL_WINDOW: u16 = 256;
 /// An mbuf cluster of 4.4BSD (`MCLBYTES`). 4.4BSD rounds a larger MSS down to whole clusters (`tcp_mss`).
 pub(crate) const CLUSTER_BYTES: i64 = 2048;
 /// Linux does not halve a smaller window (`TCP_MSS_DEFAULT`, in `tcp_bound_to_half_wnd`).
@@ -182,7 +182,7 @@ impl DirectionState {
             return false;
         };
         let (bytes, window) = (end.saturating_sub(acked), i64::from(self.raw_window));
-        let most = if self.raw_window < LEAST_TELLING_WINDOW { 0 } else { MAX_WINDOW_SCALE };
+        let most = if self.raw_window < MIN_USEFUL_WINDOW { 0 } else { MAX_WINDOW_SCALE };
         (0..=most).any(|scale| window << scale == bytes)
     }
 
@@ -197,9 +197,9 @@ impl DirectionState {
     /// This is normally the MSS of the SYNs. It is the longest payload captured if there was no SYN, if the
     /// path takes slightly less (a tunnel), or if the sender rounds the MSS down to whole clusters. It is half
     /// of the window if the sender limits segments to that. `two_in_flight` says that two segments of the longest
-    /// payload were in flight together; `most_window` is the largest window that the peer advertised.
+    /// payload were in flight together; `max_window` is the largest window that the peer advertised.
     #[inline]
-    pub(crate) fn smss_bytes(&self, most_window: u32, two_in_flight: bool) -> i64 {
+    pub(crate) fn smss_bytes(&self, max_window: u32, two_in_flight: bool) -> i64 {
         let longest = i64::from(self.figures.max_segment_bytes);
         let mss = i64::from(self.mss_bytes);
         if mss == 0 {
@@ -209,11 +209,11 @@ impl DirectionState {
             return mss;
         }
         let old = self.is_old();
-        let tunnelled = longest * 10 >= mss * 9 && (!old || (two_in_flight && Self::are_full(longest, most_window)));
-        if tunnelled || (old && self.rounds_down(mss, longest, most_window)) {
+        let tunnelled = longest * 10 >= mss * 9 && (!old || (two_in_flight && Self::are_full(longest, max_window)));
+        if tunnelled || (old && self.rounds_down(mss, longest, max_window)) {
             return longest;
         }
-        let half = Self::half_of(most_window);
+        let half = Self::half_of(max_window);
         let halves = longest <= half || longest % half == 0;
         if !old && self.figures.syn_options.is_some() && halves { half.min(mss) } else { mss }
     }
@@ -223,11 +223,11 @@ impl DirectionState {
     /// Other stacks send segments of this size as if they were full-sized (RFC 9293, 3.8.6.2.1), until they
     /// have more data.
     #[inline]
-    fn half_of(most_window: u32) -> i64 {
-        match most_window {
+    fn half_of(max_window: u32) -> i64 {
+        match max_window {
             0 => i64::MAX,
-            1..=TINY_WINDOW_BYTES => most_window.into(),
-            _ => i64::from(most_window / 2),
+            1..=TINY_WINDOW_BYTES => max_window.into(),
+            _ => i64::from(max_window / 2),
         }
     }
 
@@ -238,8 +238,8 @@ impl DirectionState {
     /// many for the headers). Nagle's algorithm does not send a second small segment, unless it is half of the
     /// largest window (4.4BSD, `tcp_output`).
     #[inline]
-    fn are_full(longest: i64, most_window: u32) -> bool {
-        longest * 2 < i64::from(most_window)
+    fn are_full(longest: i64, max_window: u32) -> bool {
+        longest * 2 < i64::from(max_window)
     }
 
     /// Whether its SYN offers neither SACK nor timestamps; false if no SYN was captured.
@@ -253,18 +253,18 @@ impl DirectionState {
     /// Whether a BSD stack sends a segment of this size regardless of Nagle's algorithm: half of the largest
     /// window (`tcp_output`).
     #[inline]
-    pub(crate) fn is_half_a_window(&self, payload_bytes: u32, most_window: u32) -> bool {
-        self.is_old() && most_window > 0 && payload_bytes >= most_window / 2
+    pub(crate) fn is_half_a_window(&self, payload_bytes: u32, max_window: u32) -> bool {
+        self.is_old() && max_window > 0 && payload_bytes >= max_window / 2
     }
 
     /// Whether `longest` is an MSS above one cluster as 4.4BSD rounds it down. Older BSDs do not round. They
     /// may send half of the largest window (`tcp_output`), or what the send buffer holds in a throughput
     /// deadlock, which is alone but for the FIN.
     #[inline]
-    fn rounds_down(&self, mss: i64, longest: i64, most_window: u32) -> bool {
+    fn rounds_down(&self, mss: i64, longest: i64, max_window: u32) -> bool {
         longest > 0
             && longest == mss / CLUSTER_BYTES * CLUSTER_BYTES
-            && i64::from(most_window) > longest * 2 + CLUSTER_BYTES
+            && i64::from(max_window) > longest * 2 + CLUSTER_BYTES
             && self.figures.max_in_flight_bytes.get().unwrap_or(0) > longest + 1
     }
 

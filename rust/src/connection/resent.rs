@@ -328,9 +328,9 @@ fn probe_time(waited: &Waited, alone: bool, sender: &DirectionState, receiver: &
 /// timeout without ACKs (RFC 6298, 5).
 fn timeout(waited: &Waited, sender: &DirectionState, receiver: &DirectionState) -> Option<Confidence> {
     let rtt_ns = path_rtt_ns(sender, receiver);
-    let least_ns = MIN_RTO_NS.max(rtt_ns.unwrap_or(0).saturating_add(TIMER_MARGIN_NS));
-    let long = |waited: Nullable| waited.get().is_none_or(|waited_ns| waited_ns >= least_ns);
-    let silent = waited.data.get().or(waited.byte.get()).is_some_and(|silent_ns| silent_ns >= least_ns);
+    let min_ns = MIN_RTO_NS.max(rtt_ns.unwrap_or(0).saturating_add(TIMER_MARGIN_NS));
+    let long = |waited: Nullable| waited.get().is_none_or(|waited_ns| waited_ns >= min_ns);
+    let silent = waited.data.get().or(waited.byte.get()).is_some_and(|silent_ns| silent_ns >= min_ns);
     if !long(waited.byte) || !long(waited.progress) {
         return None;
     }

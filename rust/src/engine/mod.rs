@@ -44,7 +44,7 @@ use crate::error::{CaptureError, Problem};
 use crate::flows::{Accounting, ConnectionRow, Connections, Only};
 use crate::ledger::costs::MOST;
 use crate::ledger::rows::DirectionDetails;
-use crate::ledger::waits::live::MOST_MEMORY_BYTES;
+use crate::ledger::waits::live::MAX_MEMORY_BYTES;
 use crate::ledger::{EndedWaits, Worth};
 use crate::table::{self, SegmentRows, Segments};
 use crate::wire::PathNames;
@@ -96,7 +96,7 @@ impl Default for Options {
             ledger: None,
             worth: None,
             most: MOST,
-            waits_memory_bytes: MOST_MEMORY_BYTES,
+            waits_memory_bytes: MAX_MEMORY_BYTES,
             threads: None,
         }
     }

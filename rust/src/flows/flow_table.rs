@@ -14,7 +14,7 @@ use hashbrown::HashTable;
 use super::connection::Connection;
 use super::only::Only;
 use super::rows::{ClosedBy, ConnectionRow, SegmentSink};
-use super::times::{BUCKET_BITS, MOST_BUCKETS};
+use super::times::{BUCKET_BITS, MAX_BUCKETS};
 use crate::accounts::Accounts;
 use crate::connection::Revisions;
 use crate::nullable::Nullable;
@@ -160,7 +160,7 @@ impl Connections {
                 Accounting::Omitted => connection.take::<false>(segment, &mut self.revisions, rows),
             }
         }
-        if self.buckets > MOST_BUCKETS >> self.shared_bits {
+        if self.buckets > MAX_BUCKETS >> self.shared_bits {
             self.widen();
         }
     }
@@ -168,7 +168,7 @@ impl Connections {
     /// Makes the histogram buckets wider until at most half of the allowed number is used.
     #[cold]
     fn widen(&mut self) {
-        while self.buckets > (MOST_BUCKETS / 2) >> self.shared_bits && self.widened_bits < BUCKET_BITS {
+        while self.buckets > (MAX_BUCKETS / 2) >> self.shared_bits && self.widened_bits < BUCKET_BITS {
             self.widened_bits += 1;
             self.buckets = 0;
             for connection in self.live.slabs.iter_mut().flatten().filter(|connection| !connection.handed_out) {
@@ -356,7 +356,7 @@ impl Slabs {
 mod tests {
     use std::net::{IpAddr, Ipv4Addr};
 
-    use super::{Accounting, Connections, IDLE_NS, KEEP_ALL_BELOW, MOST_BUCKETS};
+    use super::{Accounting, Connections, IDLE_NS, KEEP_ALL_BELOW, MAX_BUCKETS};
     use crate::flows::SegmentRow;
     use crate::wire::{FlowKey, Segment, TcpFlags};
 
@@ -385,7 +385,7 @@ mod tests {
             for flow in 0..10 {
                 for segment in exchange(flow, number, lag_ns(number)) {
                     connections.take(&segment, &mut rows);
-                    assert!(connections.buckets <= MOST_BUCKETS);
+                    assert!(connections.buckets <= MAX_BUCKETS);
                 }
             }
         }

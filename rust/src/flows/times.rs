@@ -2,7 +2,7 @@
 //!
 //! A connection may have more samples than fit in memory. They are therefore counted in histogram buckets 0.1%
 //! wide. A quantile is the mean of the samples in the bucket with its rank. It is exact if those are equal, and
-//! otherwise within 0.1% (more if very many long connections are tracked at a time, see [`MOST_BUCKETS`]).
+//! otherwise within 0.1% (more if very many long connections are tracked at a time, see [`MAX_BUCKETS`]).
 
 use hashbrown::HashTable;
 
@@ -20,7 +20,7 @@ pub(super) const BUCKET_BITS: u32 = 31 - DROPPED_BITS;
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Maximum number of buckets of all connections together (16 bytes each). Beyond it, all buckets become twice
 /// as wide.
-pub(super) const MOST_BUCKETS: usize = if cfg!(test) { 1 << 10 } else { 1 << 22 };
+pub(super) const MAX_BUCKETS: usize = if cfg!(test) { 1 << 10 } else { 1 << 22 };
 
 /// The quantiles of a set of times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,9 +6,9 @@ use crate::flows::ConnectionRow;
 /// Width of the classes of ACK delays.
 const DELAY_CLASS_MS: i64 = 2;
 /// Least number of ACKs to judge how many segments each covers (a heuristic).
-const LEAST_ACKS: i64 = 5;
+const MIN_ACKS: i64 = 5;
 /// Least number of delayed ACKs to name a timer (`docs/how-it-decides.md`, 2.4).
-const LEAST_DELAYED: i64 = 3;
+const MIN_DELAYED: i64 = 3;
 /// Largest spread of the delays of a fixed timer: its ticks (Linux 4 or 10 ms) and the path's jitter (a heuristic).
 const FIXED_SPREAD_MS: i64 = 20;
 /// Period of the timer of BSD and its descendants (`tcp_fasttimo`): delays are between 0 and this, and end at one phase
@@ -117,7 +117,7 @@ impl Delays {
     /// The fixed timer whose band contains the delays.
     fn fixed(&self, delayed: i64) -> Option<i64> {
         let [from_ms, median_ms, to_ms] = self.quantiles_ms;
-        let narrow = delayed >= LEAST_DELAYED && to_ms - from_ms <= FIXED_SPREAD_MS;
+        let narrow = delayed >= MIN_DELAYED && to_ms - from_ms <= FIXED_SPREAD_MS;
         let soonest_to_ms = |timer_ms| if timer_ms == TIMER_LIKE_LWIP_MS { SOONEST_TO_MS } else { i64::MAX };
         fixed_timer_ms(median_ms).filter(|timer_ms| narrow && from_ms <= soonest_to_ms(*timer_ms))
     }
@@ -176,7 +176,7 @@ fn by_bytes(acking: &Acking, mss_bytes: Option<i64>, buffer_bytes: Option<i64>) 
     let waited = (delayed > 0).then_some(i64::from(acking.delayed_max_bytes))?;
     let went = (prompt > 0).then_some(i64::from(acking.prompt_min_bytes))?;
     let fits = |bytes: Option<i64>| bytes.is_some_and(|bytes| waited < bytes && bytes <= went);
-    let both = prompt >= LEAST_DELAYED && delayed >= LEAST_DELAYED;
+    let both = prompt >= MIN_DELAYED && delayed >= MIN_DELAYED;
     let rules = [
         (AckPolicy::PerTwoMss, mss_bytes.map(|mss| 2 * mss)),
         (AckPolicy::Buffer35, buffer_bytes.map(|buffer| (buffer * 35 + 99) / 100)),
@@ -198,14 +198,14 @@ fn by_count(acking: &Acking, prompt: i64, timer: Option<AckTimer>) -> AckPolicy 
     let more = prompt - one - two;
     let pairs = i64::from(acking.prompt_small_pairs);
     let at_least = |count: i64, share: f64, of: i64| count as f64 >= share * of as f64;
-    let enough = prompt >= LEAST_ACKS;
+    let enough = prompt >= MIN_ACKS;
     let more_most = more as f64 > MOST * prompt as f64;
-    if enough && pairs >= LEAST_DELAYED && at_least(pairs, MOST, two) && !at_least(more, MOST, prompt) {
+    if enough && pairs >= MIN_DELAYED && at_least(pairs, MOST, two) && !at_least(more, MOST, prompt) {
         AckPolicy::PerTwoSegments
     } else if enough && at_least(one, EARLY, prompt + delayed) {
         AckPolicy::PerSegment
     } else if enough && at_least(two, MOST, prompt) {
-        if several >= LEAST_DELAYED { AckPolicy::PerTwoMss } else { AckPolicy::PerTwo }
+        if several >= MIN_DELAYED { AckPolicy::PerTwoMss } else { AckPolicy::PerTwo }
     } else if enough && more_most {
         AckPolicy::Stretch
     } else if timer.is_some() && delayed > prompt {

@@ -14,7 +14,7 @@ use crate::flows::ConnectionRow;
 use crate::sender::SenderTotals;
 
 /// Least number of samples for a rate (a heuristic).
-const LEAST_SAMPLES: i64 = 10;
+const MIN_SAMPLES: i64 = 10;
 /// Burst segments count as equal in size if their average is at least this share of the largest (a heuristic). A rate
 /// over small and large segments together, as in a dialogue before a bulk transfer, describes neither.
 const ALIKE_SHARE: f64 = 0.8;
@@ -274,7 +274,7 @@ fn reached_share(bound_bps: f64, sent_bps: Option<f64>, delivered_bps: Option<f6
 }
 
 fn rate(passed: &Passed) -> Option<f64> {
-    let enough = i64::from(passed.samples) >= LEAST_SAMPLES && passed.ns > 0 && passed.bytes > 0;
+    let enough = i64::from(passed.samples) >= MIN_SAMPLES && passed.ns > 0 && passed.bytes > 0;
     enough.then(|| passed.bytes as f64 * BPS / passed.ns as f64)
 }
 

@@ -22,9 +22,9 @@ pub(crate) const LONGEST_PATH_NS: i64 = 1_500_000_000;
 /// turnarounds measure the host and not the path, so they do not show a capture point in the middle.
 const HOST_NS: i64 = 500_000;
 /// A sum of turnarounds below this does not show the capture point: both hosts answer about equally fast (a heuristic).
-const LEAST_PATH_NS: i64 = 100_000;
+const MIN_PATH_NS: i64 = 100_000;
 /// The sum of turnarounds must be at least this many ticks of the capture's clock.
-const LEAST_TICKS: i64 = 2;
+const MIN_TICKS: i64 = 2;
 
 /// A place on the path, in the order of `VANTAGES` in `tcptrace_lab/schema/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +106,7 @@ fn place(loopback: bool, turnarounds_ns: [Option<i64>; 2], handshake_ns: [Option
 fn place_of(turnarounds_ns: [Option<i64>; 2], tick_ns: i64) -> Place {
     let [Some(to_client_ns), Some(to_server_ns)] = turnarounds_ns else { return Place::Unknown };
     let total_ns = to_client_ns.saturating_add(to_server_ns);
-    if total_ns < LEAST_PATH_NS.max(tick_ns.saturating_mul(LEAST_TICKS)) {
+    if total_ns < MIN_PATH_NS.max(tick_ns.saturating_mul(MIN_TICKS)) {
         return Place::Unknown;
     }
     let near_ns = NEAR_SHARE * total_ns as f64;
@@ -122,13 +122,13 @@ fn place_of(turnarounds_ns: [Option<i64>; 2], tick_ns: i64) -> Place {
 /// proof. If that host never had to answer anything, only the timestamps echoed in its own data remain, which include
 /// the delay of its application. Then the turnaround is 0 if no router lies on its side and one lies on the other. A
 /// single answer that took longer than any path shows nothing: the immediate ACK was lost, or is missing. Neither does
-/// a time below `least_ns`: the tick of the clock, where only two times that differ are apart.
+/// a time below `min_ns`: the tick of the clock, where only two times that differ are apart.
 #[must_use]
-pub fn turnaround_ns(row: &ConnectionRow, side: usize, least_ns: i64) -> Option<i64> {
+pub fn turnaround_ns(row: &ConnectionRow, side: usize, min_ns: i64) -> Option<i64> {
     let other = 1 - side;
     let reaction = row.behaviours.get(side)?.reaction.min_ns.get();
     let rtt = &row.counts.get(other)?.rtt;
-    let answered = [reaction, rtt.min_ns()].into_iter().flatten().min().filter(|ns| *ns >= least_ns);
+    let answered = [reaction, rtt.min_ns()].into_iter().flatten().min().filter(|ns| *ns >= min_ns);
     let too_late_alone = rtt.samples == 1 && answered.is_some_and(|ns| ns > LONGEST_PATH_NS);
     if is_unasked(row, side) && is_on_the_link(row, side) {
         return Some(0);

@@ -9,7 +9,7 @@ use crate::flows::ConnectionRow;
 /// How many costs are kept per capture, the largest ones, unless the caller says otherwise.
 pub const MOST: usize = 50;
 /// How many connections with a failed handshake are kept per capture: those that lived longest.
-pub const MOST_FAILED: usize = 1000;
+pub const MAX_FAILED: usize = 1000;
 
 /// Nanoseconds of each cause in one direction.
 pub type Sums = [i64; CAUSES];
@@ -136,10 +136,10 @@ impl Failed {
         let Some(life_ns) = life_ns(row) else { return false };
         let this = (Reverse(life_ns), row.conn);
         let place = self.longest.partition_point(|other| *other <= this);
-        let kept = place < MOST_FAILED;
+        let kept = place < MAX_FAILED;
         if kept {
             self.longest.insert(place, this);
-            self.longest.truncate(MOST_FAILED);
+            self.longest.truncate(MAX_FAILED);
         }
         kept
     }

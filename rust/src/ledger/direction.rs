@@ -7,8 +7,8 @@ mod line;
 mod pauses;
 
 pub(super) use line::at_rate;
-pub use line::{LEAST_FRAME_BYTES, Line};
-pub use pauses::{LEAST_IDLE_NS, Pauses};
+pub use line::{Line, MIN_FRAME_BYTES};
+pub use pauses::{MIN_IDLE_NS, Pauses};
 
 use super::limits::NS_PER_MS;
 use crate::connection::{CAUSAL_NS, CLUSTER_BYTES, DirectionFigures};
@@ -58,7 +58,7 @@ const TUNNEL_SHARE: f64 = 0.9;
 /// The MSS if the SYN offers none (RFC 9293, 3.7.1).
 pub const DEFAULT_MSS_BYTES: i64 = 536;
 /// Minimum number of ACKs for a valid rate of drained queues (a heuristic).
-const LEAST_RATE_SAMPLES: i64 = 10;
+const MIN_RATE_SAMPLES: i64 = 10;
 
 /// Two times are apart if the capture's clock ticked so often between them: one tick may be all of the difference.
 const TICKS: i64 = 2;
@@ -112,7 +112,7 @@ pub struct DirectionFacts {
     pub max_segment_bytes: i64,
     pub max_in_flight_bytes: Option<i64>,
     /// The largest flight: the larger of the captured one and the one that the sender knew.
-    pub most_in_flight_bytes: Option<i64>,
+    pub peak_flight_bytes: Option<i64>,
     pub out_of_order_segments: i64,
     pub tick_ns: Option<i64>,
     pub totals: SenderTotals,
@@ -175,9 +175,9 @@ fn shown_turnaround_ns(row: &ConnectionRow, side: usize) -> Option<i64> {
     turnaround_ns(row, side, row.tick_ns.unwrap_or(0))
 }
 
-/// A share of the RTT, but at least `least_ns`.
-fn at_least(least_ns: i64, share: f64, rtt_ns: i64) -> i64 {
-    least_ns.max((rtt_ns as f64 * share) as i64)
+/// A share of the RTT, but at least `min_ns`.
+fn at_least(min_ns: i64, share: f64, rtt_ns: i64) -> i64 {
+    min_ns.max((rtt_ns as f64 * share) as i64)
 }
 
 impl DirectionFacts {
@@ -223,7 +223,7 @@ impl DirectionFacts {
         let nagle = behaviour.sending.nagle.as_deref().copied().unwrap_or_default();
         let sure_holds =
             i64::from(nagle.holds.count) + i64::from(nagle.holds_over_full.count) - i64::from(nagle.holds_ambiguous);
-        let most_in_flight_bytes = max_in_flight_bytes.max(totals.top_flight_bytes.get());
+        let peak_flight_bytes = max_in_flight_bytes.max(totals.top_flight_bytes.get());
         let mut direction = Self {
             from_client,
             first_ts_ns,
@@ -256,12 +256,12 @@ impl DirectionFacts {
             nothing_lost: counts.retransmitted_segments == figures.spurious_retransmissions,
             max_segment_bytes: figures.max_segment_bytes.into(),
             max_in_flight_bytes,
-            most_in_flight_bytes,
+            peak_flight_bytes,
             out_of_order_segments: counts.out_of_order_segments.into(),
             tick_ns,
             totals: *totals,
             drained: drained
-                .filter(|drained| i64::from(drained.samples) >= LEAST_RATE_SAMPLES && drained.bytes > 0)
+                .filter(|drained| i64::from(drained.samples) >= MIN_RATE_SAMPLES && drained.bytes > 0)
                 .map(|drained| Drained { bytes: drained.bytes, ns: drained.ns }),
             blurred_ns: TICKS.saturating_mul(row.tick_ns.unwrap_or(0)),
             burst_ns: at_least(BURST_NS, BURST_SHARE, rtt_ns),
@@ -359,7 +359,7 @@ impl DirectionFacts {
         let nearly_full = smss_bytes.is_some_and(|full| longest < full && longest as f64 >= TUNNEL_SHARE * full as f64);
         let below_any_mss = smss_bytes.is_none() && longest < DEFAULT_MSS_BYTES;
         self.never_full =
-            (nearly_full || below_any_mss) && self.most_in_flight_bytes.is_some_and(|most| most < 2 * longest);
+            (nearly_full || below_any_mss) && self.peak_flight_bytes.is_some_and(|most| most < 2 * longest);
         let none_passed_full = totals.small_past_full == 0;
         let run = i64::from(totals.small_delayed_run);
         let over_full = none_passed_full && i64::from(totals.small_delayed_over_full) >= HELD_TIMES;
@@ -395,7 +395,7 @@ impl DirectionFacts {
     /// often and nothing else did. This needs an RTT so long that a departure right after an ACK is caused by it.
     fn low_top(&self, smss_bytes: Option<i64>) -> Option<i64> {
         let most = self.max_in_flight_bytes?;
-        let low = self.most_in_flight_bytes? < 2 * smss_bytes?;
+        let low = self.peak_flight_bytes? < 2 * smss_bytes?;
         let clocked = i64::from(self.totals.clocked) >= PLATEAU_ROUNDS && self.totals.unclocked == 0;
         let clear = CAUSAL_SHARE_NEAR * self.rtt_ns as f64 >= CAUSAL_NS as f64;
         (low && clocked && clear && self.is_below_window(most, smss_bytes)).then_some(most)

@@ -1,8 +1,8 @@
 //! The edges of a direction: the time before its first departure and after its last.
 
 use super::cause::Cause;
-use super::direction::{DirectionFacts, LEAST_IDLE_NS};
-use super::judged::MOST_SPANS;
+use super::direction::{DirectionFacts, MIN_IDLE_NS};
+use super::judged::MAX_SPANS;
 use super::timeline::{idle_before_close_ns, idle_before_peer_ns, opened_ns, transit_ns};
 use crate::connection::Confidence;
 
@@ -16,7 +16,7 @@ pub struct Edge {
     /// The departure that ended the edge.
     pub frame_after: Option<u64>,
     /// The intervals in order of time: cause and nanoseconds, as in a wait.
-    pub spans: [(Cause, i64); MOST_SPANS],
+    pub spans: [(Cause, i64); MAX_SPANS],
     /// Confidence in these intervals.
     pub confidence: Confidence,
 }
@@ -108,9 +108,9 @@ fn is_idle(direction: &DirectionFacts, rest_ns: i64) -> bool {
         spoke_ns.is_none()
     };
     let usual_ns = if direction.from_client { direction.idle_after_ns } else { direction.receiver_idle_after_ns };
-    let least_ns = if direction.ended_by_others || ending.kept_alive { LEAST_IDLE_NS } else { usual_ns };
+    let min_ns = if direction.ended_by_others || ending.kept_alive { MIN_IDLE_NS } else { usual_ns };
     let silence_ns = ending.since_all_acked_ns.get().map_or(0, |acked_ns| acked_ns.min(rest_ns));
-    answered && silence_ns >= least_ns && direction.max_segment_bytes > 0
+    answered && silence_ns >= min_ns && direction.max_segment_bytes > 0
 }
 
 /// The edge of a direction without departures, whose sender was silent since before the capture. It waits for the peer

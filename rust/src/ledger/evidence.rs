@@ -36,10 +36,10 @@ pub const DELAYED_ACK_NS: i64 = 20 * super::limits::NS_PER_MS;
 /// The longest delay of an ACK (RFC 5681, 4.2).
 pub const LATEST_ACK_NS: i64 = 500 * super::limits::NS_PER_MS;
 /// The minimum RTO of Linux (`TCP_RTO_MIN`).
-pub const LEAST_RTO_NS: i64 = 200 * super::limits::NS_PER_MS;
+pub const MIN_RTO_NS: i64 = 200 * super::limits::NS_PER_MS;
 /// The shortest override timer: a sender that waits for more room in the window sends a small segment no sooner (RFC
 /// 9293, 3.8.6.2.1: 0.1 to 1 s).
-pub const LEAST_OVERRIDE_NS: i64 = 100 * super::limits::NS_PER_MS;
+pub const MIN_OVERRIDE_NS: i64 = 100 * super::limits::NS_PER_MS;
 /// The longest RTO of any stack: Linux 120 s (`TCP_RTO_MAX`), BSD 64 s, twice that with a slow tick.
 const LONGEST_TIMEOUT_NS: i64 = 128_000 * super::limits::NS_PER_MS;
 /// The initial congestion window (RFC 6928).
@@ -50,9 +50,9 @@ pub const TRAIN_PART: i64 = 8;
 /// A sender that spaces its flight sends at least this many segments in each RTT (a heuristic).
 pub const PACED_PART: i64 = 2;
 /// With fewer segments per RTT, even spacing cannot be told from pauses between flights (a heuristic).
-pub const LEAST_SPREAD_SEGMENTS: i64 = 4;
+pub const MIN_SPREAD_SEGMENTS: i64 = 4;
 /// The shortest stall on a LAN, to keep jitter out (a heuristic).
-const LEAST_STALL_NS: i64 = 10 * super::limits::NS_PER_MS;
+const MIN_STALL_NS: i64 = 10 * super::limits::NS_PER_MS;
 
 /// One wait under the final facts of its direction.
 #[derive(Clone, Copy, Debug)]
@@ -141,7 +141,7 @@ impl<'a> Evidence<'a> {
     /// hide themselves.
     #[must_use]
     pub fn stall_ns(direction: &DirectionFacts) -> i64 {
-        LEAST_STALL_NS.max(2 * direction.rtt_ns).min(direction.rtt_ns + LEAST_RTO_NS)
+        MIN_STALL_NS.max(2 * direction.rtt_ns).min(direction.rtt_ns + MIN_RTO_NS)
     }
 }
 

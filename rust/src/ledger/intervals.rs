@@ -61,11 +61,11 @@ mod tests {
     use super::Interval;
     use crate::connection::Confidence;
     use crate::ledger::edges::Edge;
-    use crate::ledger::{Cause, MOST_SPANS};
+    use crate::ledger::{Cause, MAX_SPANS};
 
     #[test]
     fn intervals_touch_and_leave_out_what_takes_no_time() {
-        let mut spans = [(Cause::Network, 0); MOST_SPANS];
+        let mut spans = [(Cause::Network, 0); MAX_SPANS];
         (spans[1], spans[5]) = ((Cause::Network, 30), (Cause::Peer, 12));
         let edge =
             Edge { start_ns: 100, frame_before: Some(1), frame_after: None, spans, confidence: Confidence::Possible };

@@ -4,7 +4,7 @@ use super::cause::Cause;
 use crate::connection::Confidence;
 
 /// Most intervals of one wait.
-pub const MOST_SPANS: usize = 8;
+pub const MAX_SPANS: usize = 8;
 
 /// One wait with its cause and its intervals.
 #[derive(Clone, Copy, Debug)]
@@ -14,7 +14,7 @@ pub struct JudgedWait {
     /// Confidence in its intervals.
     pub confidence: Confidence,
     /// Its intervals in order of time: cause and nanoseconds. Unused places have 0 ns. They sum to the wait.
-    pub spans: [(Cause, i64); MOST_SPANS],
+    pub spans: [(Cause, i64); MAX_SPANS],
     /// Nanoseconds that the gate owns, including a full window at the beginning of the wait.
     pub caused_ns: i64,
     /// What the message that contains these bytes needs to know.

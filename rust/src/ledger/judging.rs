@@ -9,7 +9,7 @@ use std::io;
 use std::ops::Range;
 
 use super::costs::Sums;
-use super::direction::{DirectionFacts, LEAST_IDLE_NS, Pauses};
+use super::direction::{DirectionFacts, MIN_IDLE_NS, Pauses};
 use super::edges::{Edge, edges};
 use super::intervals::Interval;
 use super::judge::judge;
@@ -175,7 +175,7 @@ impl Judging {
     /// Computes the facts of a connection. Blocks in the spool are not read yet.
     pub(super) fn of(row: ConnectionRow, waits: EndedWaits, wanted: Wanted) -> io::Result<Self> {
         let [client, server] = waits.directions;
-        let may_idle = client.longest_ns.max(server.longest_ns) >= LEAST_IDLE_NS;
+        let may_idle = client.longest_ns.max(server.longest_ns) >= MIN_IDLE_NS;
         let directions = [0, 1].map(|side| DirectionFacts::of(&row, side));
         let is_sound = |direction: &Option<DirectionFacts>| direction.as_ref().is_some_and(|one| !one.lasts_too_long());
         let sound = directions.iter().all(is_sound);

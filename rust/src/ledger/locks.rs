@@ -15,7 +15,7 @@ use super::waits::record::WaitRecord;
 use crate::nullable::Nullable;
 
 /// Minimum number of consecutive rounds that show a deadlock.
-const LEAST_ROUNDS: usize = 3;
+const MIN_ROUNDS: usize = 3;
 /// The frames of this many rounds, the first ones, are reported.
 const EVIDENCE_ROUNDS: usize = 10;
 /// 4.4BSD sends an ACK at once when 1/2 of the receive buffer can be advertised (`tcp_output`).
@@ -27,11 +27,11 @@ pub struct Lock {
     /// Bytes in flight in each round; the larger of two sizes.
     pub flight_bytes: i64,
     /// The smaller of two sizes in flight; equal to `flight_bytes` if there is only one.
-    pub least_flight_bytes: i64,
+    pub min_flight_bytes: i64,
     /// Most bytes in one small segment that the ACK at the end of a round released; 0 if none was small.
     pub queued_bytes: i64,
     /// Most bytes in flight and queued in one round: the send buffer is at least this large.
-    pub least_buffer_bytes: i64,
+    pub min_buffer_bytes: i64,
     /// The SMSS.
     pub smss_bytes: i64,
     /// The largest window.
@@ -157,14 +157,14 @@ impl Locks {
         let run = std::mem::take(&mut self.run);
         let sizes = || run.iter().map(|round| round.flight_bytes);
         let (Some(least), Some(most)) = (sizes().min(), sizes().max()) else { return };
-        if run.len() < LEAST_ROUNDS {
+        if run.len() < MIN_ROUNDS {
             return;
         }
-        let known = |group: &Group| (group.lock.least_flight_bytes, group.lock.flight_bytes) == (least, most);
+        let known = |group: &Group| (group.lock.min_flight_bytes, group.lock.flight_bytes) == (least, most);
         let place = self.groups.iter().position(known).unwrap_or_else(|| {
             let lock = Lock {
                 flight_bytes: most,
-                least_flight_bytes: least,
+                min_flight_bytes: least,
                 nagle: true,
                 may_fill_buffer: true,
                 ..Lock::default()
@@ -200,7 +200,7 @@ impl Group {
         lock.rounds += 1;
         lock.ns = lock.ns.saturating_add(round.wait.caused_ns);
         lock.queued_bytes = lock.queued_bytes.max(round.queued_bytes);
-        lock.least_buffer_bytes = lock.least_buffer_bytes.max(round.flight_bytes.saturating_add(round.queued_bytes));
+        lock.min_buffer_bytes = lock.min_buffer_bytes.max(round.flight_bytes.saturating_add(round.queued_bytes));
         lock.window_bytes = lock.window_bytes.max(round.window_bytes);
         lock.smss_bytes = lock.smss_bytes.max(round.smss_bytes);
         lock.nagle &= round.round.nagle;
@@ -213,7 +213,7 @@ mod tests {
     use super::{Lock, Locks};
     use crate::connection::Confidence;
     use crate::ledger::locks::LateWait;
-    use crate::ledger::{Cause, JudgedWait, MOST_SPANS, Round, WaitRecord};
+    use crate::ledger::{Cause, JudgedWait, MAX_SPANS, Round, WaitRecord};
 
     const MS: i64 = 1_000_000;
     const WINDOW: i64 = 16_384;
@@ -235,7 +235,7 @@ mod tests {
         record.wait.smss_bytes = Some(FULL).into();
         record.wait.flight_before_bytes = Some(unacked).into();
         let round = Some(Round { nagle: true, may_be_held: true, may_fill_buffer: false });
-        let spans = [(Cause::NagleDelayedAck, 0); MOST_SPANS];
+        let spans = [(Cause::NagleDelayedAck, 0); MAX_SPANS];
         let (cause, confidence) = (Some(Cause::NagleDelayedAck), Confidence::Proved);
         (record, JudgedWait { cause, confidence, spans, caused_ns: held_ms * MS, note: None, round })
     }
@@ -266,9 +266,9 @@ mod tests {
         let lock = found(&rounds(&[4096, 4096, 4096])).unwrap();
         let expected = Lock {
             flight_bytes: 4096,
-            least_flight_bytes: 4096,
+            min_flight_bytes: 4096,
             queued_bytes: 1000,
-            least_buffer_bytes: 5096,
+            min_buffer_bytes: 5096,
             smss_bytes: FULL,
             window_bytes: WINDOW,
             rounds: 3,
@@ -285,7 +285,7 @@ mod tests {
     fn two_sizes_may_come_in_turn() {
         let lock = found(&rounds(&[4096, 2048, 4096, 2048])).unwrap();
         // The second of two sizes equals none before it, so the run begins with it.
-        assert_eq!((lock.least_flight_bytes, lock.flight_bytes, lock.rounds), (2048, 4096, 3));
+        assert_eq!((lock.min_flight_bytes, lock.flight_bytes, lock.rounds), (2048, 4096, 3));
         assert_eq!(found(&rounds(&[4096, 2048, 1024, 512])), None);
     }
 

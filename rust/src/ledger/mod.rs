@@ -57,7 +57,7 @@ pub use direction::DirectionFacts;
 pub use edges::{Edge, edges};
 pub use intervals::Interval;
 pub use judge::judge;
-pub use judged::{JudgedWait, MOST_SPANS, Note, Round};
+pub use judged::{JudgedWait, MAX_SPANS, Note, Round};
 pub use summary::Summaries;
 pub use waits::live::LiveWaits;
 pub use waits::log::EndedWaits;

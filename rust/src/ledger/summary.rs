@@ -66,12 +66,12 @@ impl Summaries {
     /// The spool cannot be read.
     pub fn go_on(&mut self, rows: &mut JudgedRows) -> io::Result<bool> {
         let each = if self.wants_intervals { EACH_WITH_INTERVALS } else { EACH };
-        let most_records = each.saturating_mul(self.threads.max(1) as u64);
-        self.begin(most_records)?;
+        let max_records = each.saturating_mul(self.threads.max(1) as u64);
+        self.begin(max_records)?;
         let mut shares = Vec::new();
         let mut records = 0;
         for (place, judging) in self.begun.iter_mut().enumerate() {
-            while records < most_records
+            while records < max_records
                 && let Some(share) = judging.shares.pop_front()
             {
                 records += share.records;
@@ -86,12 +86,12 @@ impl Summaries {
         Ok(any)
     }
 
-    /// Computes the facts of further connections, until those started have about `most_records` waits.
-    fn begin(&mut self, most_records: u64) -> io::Result<()> {
+    /// Computes the facts of further connections, until those started have about `max_records` waits.
+    fn begin(&mut self, max_records: u64) -> io::Result<()> {
         let shares = self.begun.iter().flat_map(|judging| &judging.shares);
         let mut records: u64 = shares.map(|share| share.records).sum();
         let mut next = Vec::new();
-        while records < most_records
+        while records < max_records
             && self.begun.len() + next.len() < TOGETHER
             && let Some(connection) = self.coming.pop_front()
         {
@@ -216,8 +216,8 @@ mod tests {
     }
 
     /// Everything that is reported of a connection, as text.
-    fn told(row: &ConnectionRow, segments: &[SegmentRow], most_memory_bytes: usize, threads: usize) -> String {
-        let mut live = LiveWaits::within(most_memory_bytes);
+    fn told(row: &ConnectionRow, segments: &[SegmentRow], max_memory_bytes: usize, threads: usize) -> String {
+        let mut live = LiveWaits::within(max_memory_bytes);
         for segment in segments {
             live.add(segment);
         }

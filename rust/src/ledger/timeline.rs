@@ -15,7 +15,7 @@
 //! ```
 
 use super::cause::Cause;
-use super::direction::{DirectionFacts, LEAST_IDLE_NS};
+use super::direction::{DirectionFacts, MIN_IDLE_NS};
 use super::evidence::{Evidence, at_most};
 use super::gates;
 use super::judged::{JudgedWait, Note, Round};
@@ -245,9 +245,9 @@ fn is_idle(wait: &Evidence<'_>, rest_ns: i64) -> bool {
     let direction = wait.direction;
     let owes = wait.peer_spoke() && !direction.from_client;
     let closes = wait.is_bare_fin();
-    let least_ns = if closes || wait.wait.kept_alive { LEAST_IDLE_NS } else { direction.idle_after_ns };
+    let min_ns = if closes || wait.wait.kept_alive { MIN_IDLE_NS } else { direction.idle_after_ns };
     let silence_ns = wait.wait.since_all_acked_ns.get().map_or(0, |acked_ns| acked_ns.min(rest_ns));
-    silence_ns >= least_ns && !owes && !wait.is_first_data() && is_complete(wait)
+    silence_ns >= min_ns && !owes && !wait.is_first_data() && is_complete(wait)
 }
 
 /// The idle part of a server's wait, before its client sent anything new or closed: the server had answered.
@@ -255,9 +255,9 @@ pub(super) fn idle_before_peer_ns(wait: &Wait, direction: &DirectionFacts, peer_
     let (Some(spoke_ns), Some(acked_ns)) = (wait.peer_first_ns.get(), wait.since_all_acked_ns.get()) else { return 0 };
     let silence_ns = (peer_ns + rest_ns - spoke_ns).clamp(0, peer_ns);
     let closes = wait.peer_payload_bytes.get() == Some(0) && wait.peer_first_ns == wait.peer_last_ns;
-    let least_ns = if closes || wait.kept_alive { LEAST_IDLE_NS } else { direction.receiver_idle_after_ns };
+    let min_ns = if closes || wait.kept_alive { MIN_IDLE_NS } else { direction.receiver_idle_after_ns };
     let had_answered = !direction.from_client && acked_ns >= spoke_ns && (wait.small_before || wait.pushed_before);
-    if had_answered && silence_ns >= least_ns { silence_ns } else { 0 }
+    if had_answered && silence_ns >= min_ns { silence_ns } else { 0 }
 }
 
 /// The idle part of a client's wait, between the last data from the server and the server's FIN: the server had
@@ -269,7 +269,7 @@ pub(super) fn idle_before_close_ns(wait: &Wait, direction: &DirectionFacts) -> i
         return 0;
     };
     let silence_ns = data_ns.min(acked_ns) - closed_ns;
-    if direction.from_client && silence_ns >= LEAST_IDLE_NS { silence_ns } else { 0 }
+    if direction.from_client && silence_ns >= MIN_IDLE_NS { silence_ns } else { 0 }
 }
 
 fn note(wait: &Evidence<'_>, verdict: Verdict, caused_ns: i64, rest_ns: i64) -> Option<Note> {

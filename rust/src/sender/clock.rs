@@ -7,7 +7,7 @@ use super::timing::LONGEST_NS;
 use crate::nullable::Nullable;
 
 /// Minimum number of ticks from which the length of a tick is derived, to within 1/50 (a heuristic).
-const LEAST_TICKS: i64 = 50;
+const MIN_TICKS: i64 = 50;
 /// Tick of nearly all current timestamp clocks (Linux, FreeBSD, macOS, Windows; RFC 7323, 5.4: 1 ms to 1 s).
 const MILLISECOND_NS: i64 = 1_000_000;
 /// Two clocks drift apart by at most 1/10,000 (a heuristic: 100 ppm is a bad quartz).
@@ -80,7 +80,7 @@ impl Clock {
 
     /// Length of a tick.
     pub(super) fn tick_ns(&self) -> Nullable {
-        Some(self.lasted_ns).filter(|_| self.ticks >= LEAST_TICKS).map(|lasted_ns| lasted_ns / self.ticks).into()
+        Some(self.lasted_ns).filter(|_| self.ticks >= MIN_TICKS).map(|lasted_ns| lasted_ns / self.ticks).into()
     }
 }
 

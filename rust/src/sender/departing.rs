@@ -16,7 +16,7 @@ const TOO_QUICK_PART: i64 = 8;
 /// segments (4.4BSD, where the SYN timer sets it). A larger first flight shows that the sender did not treat
 /// the lost SYN as congestion. Linux keeps its initial window after one lost SYN and restores the threshold
 /// (`tcp_init_metrics`).
-const LEAST_THRESHOLD_SEGMENTS: i64 = 2;
+const MIN_THRESHOLD_SEGMENTS: i64 = 2;
 /// After an idle time of one retransmission timeout, a sender may restart with a small congestion window (RFC
 /// 5681, 4.1). This is the shortest such timeout, that of Linux (`TCP_RTO_MIN`).
 const RESTART_AFTER_IDLE_NS: i64 = 200_000_000;
@@ -153,7 +153,7 @@ impl SenderState {
         if let Some(una) = una {
             if self.only_syn_lost
                 && !self.rounds.last_flight().is_some()
-                && self.snd_max - una > LEAST_THRESHOLD_SEGMENTS * self.smss_bytes
+                && self.snd_max - una > MIN_THRESHOLD_SEGMENTS * self.smss_bytes
             {
                 (self.only_syn_lost, self.after_loss) = (false, false);
             }

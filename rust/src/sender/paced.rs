@@ -32,8 +32,8 @@ impl Paced {
             self.bytes = self.bytes.saturating_add(payload_bytes);
             return;
         }
-        let least_bytes = BURST_SEGMENTS.saturating_mul(smss_bytes);
-        if let Some(began_ns) = self.began_ns.get().filter(|_| !small && self.bytes >= least_bytes) {
+        let min_bytes = BURST_SEGMENTS.saturating_mul(smss_bytes);
+        if let Some(began_ns) = self.began_ns.get().filter(|_| !small && self.bytes >= min_bytes) {
             self.pace.came(ts_ns.saturating_sub(began_ns), self.bytes, 0);
         }
         (self.began_ns, self.bytes) = (Some(ts_ns).into(), payload_bytes);

@@ -19,7 +19,7 @@ const SYN_CELLS: i64 = 2;
 pub(crate) const TIMESTAMP_BYTES: i64 = 12;
 /// A shorter SYN round trip is only the receiver's own time: the capture point is at the receiver, after the
 /// line.
-const LEAST_PATH_NS: i64 = 20_000;
+const MIN_PATH_NS: i64 = 20_000;
 /// Below `FEW_BYTES` more than the SYN, a round trip that exceeds the SYN's by no more than `NOISE_NS` shows
 /// nothing of the line. Clock ticks and host jitter explain it (a heuristic).
 const FEW_BYTES: i64 = 64;
@@ -138,9 +138,9 @@ impl Spacing {
         };
         let more = |bytes: i64| (bytes + AROUND_BYTES - SYN_LINE_BYTES).max(0);
         let more_bytes = more(payload_bytes) + more(back_bytes);
-        if first_ns >= LEAST_PATH_NS && more_bytes > 0 {
-            let least_ns = if more_bytes < FEW_BYTES { NOISE_NS } else { 0 };
-            let longer_ns = rtt_ns.saturating_sub(first_ns).max(least_ns);
+        if first_ns >= MIN_PATH_NS && more_bytes > 0 {
+            let min_ns = if more_bytes < FEW_BYTES { NOISE_NS } else { 0 };
+            let longer_ns = rtt_ns.saturating_sub(first_ns).max(min_ns);
             self.longer.keep_faster(more_bytes, longer_ns);
             let more_cells = self.cells(payload_bytes) + self.cells(back_bytes) - 2 * SYN_CELLS;
             if payload_bytes > 0 && back_bytes > 0 && self.exchange.keep_faster(more_bytes, longer_ns) {

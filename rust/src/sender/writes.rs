@@ -37,15 +37,15 @@ pub(super) struct Writes {
     reactions: Reactions,
 }
 
-/// Powers of two, in nanoseconds, between which reaction times are counted: from 2^`LEAST_POWER` (8 µs) on.
-const LEAST_POWER: u32 = 13;
+/// Powers of two, in nanoseconds, between which reaction times are counted: from 2^`MIN_POWER` (8 µs) on.
+const MIN_POWER: u32 = 13;
 const POWERS: usize = 18;
 /// A cluster of reaction times ends where fewer than one in this many of its largest count follow, for two powers of two
 /// (a heuristic).
 const VALLEY_PART: u16 = 8;
 
 /// A cluster has at least this many departures (a heuristic).
-const LEAST_CLUSTER: u16 = 5;
+const MIN_CLUSTER: u16 = 5;
 
 /// How many departures left how long after the last ACK, by powers of two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,7 +54,7 @@ struct Reactions([u16; POWERS]);
 impl Reactions {
     #[inline]
     fn add(&mut self, ns: i64) {
-        let power = 64 - (ns.max(0) as u64 >> LEAST_POWER).leading_zeros();
+        let power = 64 - (ns.max(0) as u64 >> MIN_POWER).leading_zeros();
         if let Some(count) = self.0.get_mut(power as usize) {
             *count = count.saturating_add(1);
         }
@@ -65,11 +65,11 @@ impl Reactions {
         let (mut most, mut last) = (0, None);
         for (power, count) in self.0.into_iter().enumerate() {
             most = most.max(count);
-            if most >= LEAST_CLUSTER && count > most / VALLEY_PART {
+            if most >= MIN_CLUSTER && count > most / VALLEY_PART {
                 last = Some(power);
             }
             if last.is_some_and(|last| power >= last + 2) {
-                return last.map(|last| 1 << (LEAST_POWER + last as u32));
+                return last.map(|last| 1 << (MIN_POWER + last as u32));
             }
         }
         None

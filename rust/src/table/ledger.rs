@@ -227,9 +227,9 @@ pub fn locks<'a>(details: impl Iterator<Item = (u32, &'a DirectionDetails)>) -> 
     let mut columns = keys(&rows);
     columns.extend([
         ("flight_bytes".into(), bytes(|lock| lock.flight_bytes)),
-        ("least_flight_bytes".into(), bytes(|lock| lock.least_flight_bytes)),
+        ("min_flight_bytes".into(), bytes(|lock| lock.min_flight_bytes)),
         ("queued_bytes".into(), bytes(|lock| lock.queued_bytes)),
-        ("least_buffer_bytes".into(), bytes(|lock| lock.least_buffer_bytes)),
+        ("min_buffer_bytes".into(), bytes(|lock| lock.min_buffer_bytes)),
         ("smss_bytes".into(), bytes(|lock| lock.smss_bytes)),
         ("window_bytes".into(), bytes(|lock| lock.window_bytes)),
         ("rounds".into(), numbers::<Int64Type, _>(&rows, |row| row.value.rounds as i64)),

@@ -76,9 +76,9 @@ pub(super) fn v4(cursor: &mut Cursor<'_>, facts: &mut IpFacts, endpoints: &mut I
 /// Whether a packet of `total_bytes` can fill a damaged PDU of known length, apart from the padding and
 /// checksum of a bridged Ethernet frame. If not, the bytes are data that happens to look like a header.
 fn fills(cursor: &Cursor<'_>, total_bytes: usize) -> bool {
-    const MOST_PADDING: usize = 46 - 20 + 4;
+    const MAX_PADDING: usize = 46 - 20 + 4;
     cursor.trust != Trust::LengthOnly
-        || cursor.wire_bytes.checked_sub(total_bytes).is_some_and(|rest| rest <= MOST_PADDING)
+        || cursor.wire_bytes.checked_sub(total_bytes).is_some_and(|rest| rest <= MAX_PADDING)
 }
 
 /// Whether the checksum is right: the words of a header with its checksum add up to all ones (RFC 1071).

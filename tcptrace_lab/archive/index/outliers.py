@@ -18,7 +18,7 @@ BOUND = 3.5
 _SCALE = 0.6745
 """Median absolute deviation of a normal distribution with standard deviation 1."""
 
-LEAST_SPREAD = 0.05
+MIN_SPREAD = 0.05
 """Lower bound of the median absolute deviation of logarithms: about 5%. It keeps small differences from becoming outliers (a heuristic)."""
 
 METRICS = {"rate_bps": ("rate", -1), "rtt_ns": ("round trip", 1), "syn_ns": ("handshake", 1)}
@@ -41,7 +41,7 @@ def outliers(transfers: pl.DataFrame) -> pl.DataFrame:
     for column, (_, bad) in METRICS.items():
         known = transfers.filter(pl.col(column) > 0).with_columns(log=pl.col(column).log())
         middle = pl.col("log").median().over(kind)
-        spread = (pl.col("log") - middle).abs().median().over(kind).clip(lower_bound=LEAST_SPREAD)
+        spread = (pl.col("log") - middle).abs().median().over(kind).clip(lower_bound=MIN_SPREAD)
         z = bad * _SCALE * (pl.col("log") - middle) / spread
         odd = known.with_columns(n=pl.len().over(kind), z=z, median=pl.col(column).median().over(kind))
         odd = odd.filter((pl.col("n") >= LEAST) & (pl.col("z") > BOUND))

@@ -87,7 +87,7 @@ def overview(tables: Mapping[str, pl.LazyFrame], comparison: Comparison | None) 
         "outliers": _outliers(directions),
         "problems": _problems(tables, places),
         "comparison": None if comparison is None else _comparison(comparison),
-        "words": {"causes": dict(CAUSES), "metrics": {name: words for name, (words, _) in METRICS.items()}, "least_outliers": LEAST},
+        "words": {"causes": dict(CAUSES), "metrics": {name: words for name, (words, _) in METRICS.items()}, "min_outliers": LEAST},
     }
 
 

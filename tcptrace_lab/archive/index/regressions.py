@@ -2,7 +2,7 @@
 
 For each pair of hosts, direction and metric, the Mann-Whitney test compares the old and the new values (normal approximation with ties).
 The ratio is the Hodges-Lehmann estimate: the median of all ratios of a new and an old value. Among many comparisons some differ by chance,
-so the false discovery rate is limited to 5% (Benjamini and Hochberg 1995). A reported change is also at least `LEAST_RATIO` worse. Captures
+so the false discovery rate is limited to 5% (Benjamini and Hochberg 1995). A reported change is also at least `MIN_RATIO` worse. Captures
 in both archives count for the baseline only.
 """
 
@@ -31,10 +31,10 @@ LEAST = 5
 
 FALSE_ALARMS = 0.05
 
-LEAST_RATIO = 1.1
+MIN_RATIO = 1.1
 """Minimum ratio of a reported change (a heuristic)."""
 
-MOST_VALUES = 1_000
+MAX_VALUES = 1_000
 """Maximum number of values per archive, evenly sampled in order of time. Two times 1000 values give a million ratios."""
 
 
@@ -162,9 +162,9 @@ def _change(key: tuple[Any, ...], metric: str, before: NDArray[np.float64], afte
 
 
 def _thinned(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    if len(values) <= MOST_VALUES:
+    if len(values) <= MAX_VALUES:
         return values
-    thinned: NDArray[np.float64] = values[np.linspace(0, len(values) - 1, MOST_VALUES).round().astype(int)]
+    thinned: NDArray[np.float64] = values[np.linspace(0, len(values) - 1, MAX_VALUES).round().astype(int)]
     return thinned
 
 
@@ -184,8 +184,8 @@ def p_value(old: NDArray[np.float64], new: NDArray[np.float64]) -> float:
 
 
 def _listed_changes(found: list[Change]) -> tuple[Change, ...]:
-    """The changes that are significant (Benjamini-Hochberg) and at least `LEAST_RATIO` worse; the worst first."""
+    """The changes that are significant (Benjamini-Hochberg) and at least `MIN_RATIO` worse; the worst first."""
     ordered = sorted(found, key=lambda change: change.p)
     last = max((place for place, change in enumerate(ordered) if change.p <= FALSE_ALARMS * (place + 1) / len(ordered)), default=-1)
-    worse = [change for change in ordered[: last + 1] if change.ratio >= LEAST_RATIO]
+    worse = [change for change in ordered[: last + 1] if change.ratio >= MIN_RATIO]
     return tuple(sorted(worse, key=lambda change: (-change.ratio, change.client, change.server, change.port, change.metric)))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 PAIR = ("client_addr", "server_addr", "server_port")
 """Columns that identify a host pair. The client's port is left out: it changes from one connection to the next."""
 
-LEAST_SEGMENTS = 10
+MIN_SEGMENTS = 10
 """Minimum number of data segments for a rate (a heuristic: the initial window of RFC 6928)."""
 
 BITS_PER_BYTE = 8
@@ -50,7 +50,7 @@ def transfers(tables: Mapping[str, pl.LazyFrame]) -> pl.LazyFrame:
 def _side(side: str, *, from_client: bool) -> list[pl.Expr]:
     sent_ns = pl.col(f"{side}_last_data_ts_ns") - pl.col(f"{side}_first_data_ts_ns")
     rate_bps = pl.col(f"{side}_unique_bytes") * BITS_PER_BYTE / (sent_ns / NS_PER_S)
-    is_listed = (sent_ns > 0) & (pl.col(f"{side}_data_segments") >= LEAST_SEGMENTS)
+    is_listed = (sent_ns > 0) & (pl.col(f"{side}_data_segments") >= MIN_SEGMENTS)
     return [
         pl.col("capture", "conn"),
         pl.lit(from_client).alias("from_client"),

@@ -59,19 +59,19 @@ def of(row: Mapping[str, Any], side: str) -> frozenset[Case]:
 def _reads_slowly(row: Mapping[str, Any], side: str) -> bool:
     """Whether data from `side` stays unread for a significant time. An application that is woken by data empties its buffer at once."""
     unread_ns, life_ns = row[f"{side}_read_ns"] or 0, (row["last_ts_ns"] or 0) - (row["first_ts_ns"] or 0)
-    return (row[f"{side}_read_samples"] or 0) >= rates.LEAST_SAMPLES and unread_ns >= WORTH_SHARE * life_ns
+    return (row[f"{side}_read_samples"] or 0) >= rates.MIN_SAMPLES and unread_ns >= WORTH_SHARE * life_ns
 
 
 def _of_handshake(row: Mapping[str, Any]) -> dict[Case, bool]:
     asked, answered = row["client_syn_segments"], row["server_syn_segments"]
     once = asked == 1 and answered == 1
-    answer_ns, least_ns = row["syn_to_synack_ns"], row["client_rtt_min_ns"]
+    answer_ns, min_ns = row["syn_to_synack_ns"], row["client_rtt_min_ns"]
     acked_ns = row["synack_to_ack_ns"]
     behind = once and None not in (answer_ns, acked_ns) and SLOW_ANSWER_TIMES * answer_ns < acked_ns  # the delay came after the SYN-ACK
     slow_ack = behind and row["server_rtt_samples"] <= 1  # one sample is the SYN-ACK's
-    known = once and answer_ns is not None and least_ns is not None and row["client_rtt_samples"] > 1  # one sample is the SYN's
-    late = known and not behind and answer_ns > SLOW_ANSWER_TIMES * least_ns
-    asked_early = asked > 1 and None not in (answer_ns, least_ns) and SLOW_ANSWER_TIMES * answer_ns < least_ns
+    known = once and answer_ns is not None and min_ns is not None and row["client_rtt_samples"] > 1  # one sample is the SYN's
+    late = known and not behind and answer_ns > SLOW_ANSWER_TIMES * min_ns
+    asked_early = asked > 1 and None not in (answer_ns, min_ns) and SLOW_ANSWER_TIMES * answer_ns < min_ns
     return {
         Case.UNANSWERED: unanswered(row.__getitem__),
         Case.REFUSED: refused(row.__getitem__),

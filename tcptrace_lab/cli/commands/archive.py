@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Query and clean up archives that batch has written.", rich_markup_mode=None, no_args_is_help=True)
 
 PLAIN_WIDTH = 80
-MOST_ROWS = 1_000
+MAX_ROWS = 1_000
 """Maximum number of rows of a table in the terminal; other formats have all."""
 
 
@@ -142,10 +142,10 @@ def _drawn(rows: pl.DataFrame) -> str:
     drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for name, dtype in rows.schema.items():
         drawn.add_column(Text(name), justify="right" if dtype.is_numeric() else "left", overflow="fold")
-    for row in rows.head(MOST_ROWS).iter_rows():
+    for row in rows.head(MAX_ROWS).iter_rows():
         drawn.add_row(*(Text(_cell(value)) for value in row))
     console.print(drawn)
-    more = rows.height - MOST_ROWS
+    more = rows.height - MAX_ROWS
     return text.getvalue() + (f"and {more:,} more rows; use --format csv for all\n" if more > 0 else "")
 
 

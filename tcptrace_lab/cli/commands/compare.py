@@ -109,12 +109,12 @@ def _groups(captures: list[str], *, repetitions: bool) -> list[list[str]]:
 def _compared(groups: list[list[str]], where: str | None, shown: Activity, *, quiet: bool) -> tuple[Comparison, ReadInPart | None]:
     """Compare the captures, read one after the other. Also return the loss of the first one that was read in part."""
     from tcptrace_lab.analysis import analyze  # noqa: PLC0415  (Polars: a tenth of a second that `--help` need not pay)
-    from tcptrace_lab.comparison.comparison import MOST_GROUPS, of_runs  # noqa: PLC0415
+    from tcptrace_lab.comparison.comparison import MAX_GROUPS, of_runs  # noqa: PLC0415
     from tcptrace_lab.comparison.run import of_analysis  # noqa: PLC0415
 
-    if len(groups) > MOST_GROUPS:
+    if len(groups) > MAX_GROUPS:
         raise UsageError(
-            f"{len(groups)} groups of captures", remedy=f"compare {MOST_GROUPS} at most; {SEPARATOR} separates groups of repetitions"
+            f"{len(groups)} groups of captures", remedy=f"compare {MAX_GROUPS} at most; {SEPARATOR} separates groups of repetitions"
         )
     loss = None
     runs: list[list[Run]] = []

@@ -13,7 +13,7 @@ from tcptrace_lab.text.escape import printable
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-MOST_POINTS = 40
+MAX_POINTS = 40
 """Maximum number of points; the report has all."""
 
 _SHOWN = ("throughput", "latency", "lost")
@@ -28,9 +28,9 @@ def table(results: Mapping[str, Any]) -> Table:
     """Each point with its means ± half of their 95 % intervals, and its main cause."""
     points = results["points"]
     measured = [name for name in _SHOWN if any(name in point["measures"] for point in points)]
-    left = len(points) - MOST_POINTS
+    left = len(points) - MAX_POINTS
     shown = Table("point", *measured, "most time", box=None, caption=f"and {left} more points: see the report" if left > 0 else None)
-    for point in points[:MOST_POINTS]:
+    for point in points[:MAX_POINTS]:
         cells = [_mean(point["measures"].get(name), results["measures"][name]["kind"]) for name in measured]
         cause = max(point["causes"].items(), key=lambda item: item[1], default=("", 0.0))
         failed = f" ({sum(point['failures'].values())} of {point['runs']} failed)" if point["failures"] else ""

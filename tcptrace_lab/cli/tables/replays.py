@@ -14,7 +14,7 @@ from tcptrace_lab.text.numbers import duration_s
 if TYPE_CHECKING:
     from tcptrace_lab.replay.side_by_side import Figures, Laid
 
-LEAST_SHARE = 0.02
+MIN_SHARE = 0.02
 """Causes with a smaller share of every transfer are not shown."""
 
 ARROWS = {"client_to_server": "→", "server_to_client": "←"}
@@ -37,7 +37,7 @@ def show(compared: Laid) -> None:
 
 
 def _causes(every: tuple[Figures, ...], direction: str) -> list[str]:
-    names = {cause for one in every for cause, spent in one.ledger_s[direction].items() if spent >= LEAST_SHARE * one.duration_s}
+    names = {cause for one in every for cause, spent in one.ledger_s[direction].items() if spent >= MIN_SHARE * one.duration_s}
     return sorted(names, key=lambda cause: -every[0].ledger_s[direction].get(cause, 0.0))
 
 

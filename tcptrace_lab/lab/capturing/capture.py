@@ -27,7 +27,7 @@ POLL_INTERVAL_S = 0.05
 # Maximum run time of dumpcap, in case this process is killed and leaves it behind.
 LIFETIME_S = 60
 BUFFER_MIB = 16
-MOST_WORDS = 400  # of dumpcap's last ones, that are told
+MAX_WORDS = 400  # of dumpcap's last ones, that are told
 TAIL_BYTES = 1 << 20  # where what was captured last is looked for
 IP_OFFSET_BYTES = {1: 14, 12: 0, 101: 0, 113: 16, 276: 20}  # by link type: Ethernet, RAW (two numbers), Linux SLL, SLL2
 IPV4, IPV6_HEADER_BYTES = 4, 40
@@ -67,7 +67,7 @@ class Capture:
         """Give dumpcap time to write. Raises CaptureError if it has ended, because then nothing more is written."""
         if self.dumpcap.process.poll() is not None:
             self.dumpcap.read_until(lambda: False, PATIENCE_S)
-            words = " ".join(self.dumpcap.words.partition("Packets captured:")[0].split())[-MOST_WORDS:]
+            words = " ".join(self.dumpcap.words.partition("Packets captured:")[0].split())[-MAX_WORDS:]
             raise CaptureError(f"dumpcap ended early: {words}", where=str(self.path), remedy="check free disk space")
         time.sleep(POLL_INTERVAL_S)
 

@@ -18,7 +18,7 @@ _GRADES = {"proved": MOST_LIKELY, "consistent": MOST_LIKELY, "possible": POSSIBL
 COSTS = {(MOST_LIKELY, True): 0.0, (MOST_LIKELY, False): 10.0, (POSSIBLY, True): 0.4, (POSSIBLY, False): 1.9}
 UNKNOWN_COST = 1.0
 """What a time costs by how sure the judge was of it, and whether it was right: `most likely` pays from 90 % on against `unknown`."""
-LEAST_CONFUSED_S = 0.05
+MIN_CONFUSED_S = 0.05
 """Less is not printed in the matrix."""
 
 
@@ -137,21 +137,21 @@ def _matrix(total: Mapping[Key, int], at: str) -> Iterator[str]:
         if key.at == at:
             seconds[key.exact, key.cause] += ns
             wrong[key.exact, key.cause] += ns * (not key.is_accepted)
-    causes = sorted({cause for (_, cause), ns in seconds.items() if ns >= LEAST_CONFUSED_S * NS_PER_S})
+    causes = sorted({cause for (_, cause), ns in seconds.items() if ns >= MIN_CONFUSED_S * NS_PER_S})
     yield ""
     yield f"Seconds at the {at}: the kernel's exact cause (lines), the ledger's (columns); in brackets, of these not accepted"
     yield f"| kernel | {' | '.join(causes)} |"
     yield f"|---|{'---:|' * len(causes)}"
     lines = {exact: sum(ns for (one, _), ns in seconds.items() if one == exact) for exact, _ in list(seconds)}
     for exact, ns in sorted(lines.items(), key=lambda item: -item[1]):
-        if ns >= LEAST_CONFUSED_S * NS_PER_S:
+        if ns >= MIN_CONFUSED_S * NS_PER_S:
             yield f"| {exact} | {' | '.join(_confused(seconds[exact, cause], wrong[exact, cause]) for cause in causes)} |"
 
 
 def _confused(ns: int, wrong_ns: int) -> str:
-    if ns < LEAST_CONFUSED_S * NS_PER_S:
+    if ns < MIN_CONFUSED_S * NS_PER_S:
         return ""
-    return _s(ns) + (f" [{_s(wrong_ns)}]" if wrong_ns >= LEAST_CONFUSED_S * NS_PER_S else "")
+    return _s(ns) + (f" [{_s(wrong_ns)}]" if wrong_ns >= MIN_CONFUSED_S * NS_PER_S else "")
 
 
 def _headlines(judged: Sequence[Judged]) -> Iterator[str]:

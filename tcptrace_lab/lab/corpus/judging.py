@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.kernel_ledger.agreement import Piece
     from tcptrace_lab.verdict import Verdict
 
-MOST_WAITS = 3
+MAX_WAITS = 3
 """Number of waits kept for each confusion, the longest ones."""
 JOINED = (
     frozenset({"loss-recovery", "timeout", "congestion-window"}),
@@ -140,7 +140,7 @@ def _judge(transfer: Path, judged: Judged) -> None:
         if headline is not None:
             judged.headlines.append(headline)
     for key, waits in longest.items():
-        judged.waits[key] = [Wait(ns, *wait) for wait, ns in sorted(waits.items(), key=lambda item: -item[1])][:MOST_WAITS]
+        judged.waits[key] = [Wait(ns, *wait) for wait, ns in sorted(waits.items(), key=lambda item: -item[1])][:MAX_WAITS]
     judged.sums = dict(judged.sums)
 
 

@@ -28,9 +28,9 @@ def drawn(family: str, chance: Random) -> Medium:
     return Medium("tap", JUMBO if family == "jumbo-frames" else ETHERNET, forward=forward, backward=backward)
 
 
-def _delay_s(chance: Random, least_ms: float, most_ms: float) -> float:
+def _delay_s(chance: Random, min_ms: float, max_ms: float) -> float:
     """The delay of one direction: half an RTT, drawn so that all orders of magnitude are equally frequent."""
-    return least_ms / 2_000 * math.exp(math.log(most_ms / least_ms) * chance.random())
+    return min_ms / 2_000 * math.exp(math.log(max_ms / min_ms) * chance.random())
 
 
 def _line(chance: Random, round_trip_ms: tuple[float, float], mbps: tuple[float, float], queue_ms: tuple[float, float]) -> _Both:

@@ -39,7 +39,7 @@ LOOK_S = 0.05
 LISTENING = "0A"
 SETTLE_S = 0.4
 """After the client's end so long is captured: the last FIN passes."""
-MOST_WORDS = 300  # of what a program that failed said last
+MAX_WORDS = 300  # of what a program that failed said last
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ def _ends(client: subprocess.Popen[bytes], folder: Path) -> bool:
 
 
 def _failed(name: str, folder: Path) -> LabFailed:
-    return LabFailed(f"{name} fails: {(folder / f'{name}.txt').read_text(errors='replace').strip()[-MOST_WORDS:]}")
+    return LabFailed(f"{name} fails: {(folder / f'{name}.txt').read_text(errors='replace').strip()[-MAX_WORDS:]}")
 
 
 @contextmanager

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 PERIOD_S = 0.001
 REPAIRING = ("Recovery", "Loss")
 TSO_WIN_DIVISOR = 3  # Linux: net.ipv4.tcp_tso_win_divisor
-LEAST_TSO_SEGMENTS = 2  # Linux: net.ipv4.tcp_min_tso_segs
+MIN_TSO_SEGMENTS = 2  # Linux: net.ipv4.tcp_min_tso_segs
 TSO_RTT_LOG = 9  # Linux: net.ipv4.tcp_tso_rtt_log
 PACING_SHIFT = 10  # Linux: sk_pacing_shift, net/core/sock.c: the data of about 1 ms at the pacing rate is sent in one piece
 LARGEST_TSO_BYTES = 65_536 - 321  # Linux: GSO_LEGACY_MAX_SIZE less MAX_TCP_HEADER and 1, sk_setup_caps
@@ -142,7 +142,7 @@ def _one_piece(info: dict[str, Any]) -> int:
     shift = min(info["tcpi_min_rtt"] >> TSO_RTT_LOG, LARGEST_TSO_BYTES.bit_length())
     paced = (info["tcpi_pacing_rate"] >> PACING_SHIFT) + (LARGEST_TSO_BYTES >> shift)
     segments: int = min(paced, LARGEST_TSO_BYTES) // info["tcpi_snd_mss"]
-    return max(segments, LEAST_TSO_SEGMENTS)
+    return max(segments, MIN_TSO_SEGMENTS)
 
 
 @contextmanager

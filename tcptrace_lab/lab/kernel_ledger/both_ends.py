@@ -31,13 +31,13 @@ delay; have arrived, and their ACK is held (all the way of the two)."""
 PACED_AS_LINE = "paced-as-line"
 """Pacing is at least as fast as the path: the path's rate, not the sender, spaces the bytes."""
 
-LEAST_QUEUE_NS = NS_PER_MS
+MIN_QUEUE_NS = NS_PER_MS
 """A packet that takes so much longer than the fastest one was in a queue; a choice, above the relay's own variation."""
 QUEUE_SHARE = 0.1
 """Or longer by this share of the fastest; a choice."""
 LINE_SHARE = 0.8
 """Pacing at this share of the line's rate or faster fills it: a path is called full from there on (a heuristic)."""
-LEAST_LATE = 10
+MIN_LATE = 10
 """A line's rate is measured over so many packets that came out of its queue one after the other, or more; a choice."""
 ACK_HELD_NS = 20 * NS_PER_MS
 """An ACK that leaves so long after the data arrived was held: half of Linux' shortest delayed ACK, TCP_DELACK_MIN."""
@@ -70,11 +70,11 @@ def between(sender: Life, receiver: Life | None) -> Between:
     held = joined(_acks_held(receiver, trips))
     if not trips:
         return Between(acks_held=held)
-    least_ns = min(trip.ns for trip in trips)
-    slack_ns = max(LEAST_QUEUE_NS, int(QUEUE_SHARE * least_ns))
-    is_late = [trip.ns > least_ns + slack_ns for trip in trips]
-    queues = joined((trip.left_ns + least_ns, trip.arrived_ns) for trip, late in zip(trips, is_late, strict=True) if late)
-    return Between(least_ns, queues, held, [trip.arrived_ns for trip in trips], _line_rate(trips, is_late))
+    min_ns = min(trip.ns for trip in trips)
+    slack_ns = max(MIN_QUEUE_NS, int(QUEUE_SHARE * min_ns))
+    is_late = [trip.ns > min_ns + slack_ns for trip in trips]
+    queues = joined((trip.left_ns + min_ns, trip.arrived_ns) for trip, late in zip(trips, is_late, strict=True) if late)
+    return Between(min_ns, queues, held, [trip.arrived_ns for trip in trips], _line_rate(trips, is_late))
 
 
 class _Trip(NamedTuple):
@@ -127,7 +127,7 @@ def _line_rate(trips: Sequence[_Trip], is_late: Sequence[bool]) -> float | None:
         if both_late
     ]
     took_ns = sum(ns for ns, _ in behind)
-    return sum(size for _, size in behind) * NS_PER_S / took_ns if len(behind) >= LEAST_LATE and took_ns else None
+    return sum(size for _, size in behind) * NS_PER_S / took_ns if len(behind) >= MIN_LATE and took_ns else None
 
 
 def joined(spans: Iterable[tuple[int, int]]) -> Spans:

@@ -12,7 +12,7 @@ from tcptrace_lab.text.numbers import NS_PER_S
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-LEAST_IDLE_NS = NS_PER_S
+MIN_IDLE_NS = NS_PER_S
 """Minimum pause that may count as idle: the engine's own bound."""
 
 NOT_COMPARED = frozenset({gates.HANDSHAKE, gates.CLOSING, gates.OPEN, both_ends.SENT_ALL})
@@ -114,7 +114,7 @@ def allowed_causes(closed: Sequence[str], last: Sequence[str], context: Collecti
         accepted |= {"delayed-ack"}
     if both_ends.QUEUE in context and not _BEHIND_A_QUEUE.isdisjoint(closed):
         accepted |= {"network"}
-    if {both_ends.OWN_TURN, both_ends.PEER_TURN}.issuperset(closed) and lasted_ns >= LEAST_IDLE_NS and both_ends.UNACKED not in context:
+    if {both_ends.OWN_TURN, both_ends.PEER_TURN}.issuperset(closed) and lasted_ns >= MIN_IDLE_NS and both_ends.UNACKED not in context:
         accepted |= {"idle"}
     strict = accepted - {"network"} if both_ends.OWN_TURN in closed else accepted
     return AllowedCauses(GROUPS[last[0]], frozenset(accepted), exact, frozenset(strict))

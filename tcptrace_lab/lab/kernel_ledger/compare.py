@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 LARGEST = 10
 """So many disagreements are listed."""
-LEAST_CONFUSED_S = 0.005
+MIN_CONFUSED_S = 0.005
 """Less is not printed in the matrix."""
 CLOCKS_AGREE_NS = 20_000
 
@@ -81,7 +81,7 @@ def _matrix(members: Sequence[Piece], at: str) -> Iterator[str]:
     for piece in members:
         seconds[_exact(piece), piece.cause] += piece.ns
         wrong[_exact(piece), piece.cause] += piece.ns * (piece.cause not in piece.allowed.accepted)
-    causes = sorted({cause for (_, cause), ns in seconds.items() if ns >= LEAST_CONFUSED_S * NS_PER_S})
+    causes = sorted({cause for (_, cause), ns in seconds.items() if ns >= MIN_CONFUSED_S * NS_PER_S})
     yield ""
     yield f"Seconds at the {at}: the kernel's exact cause (lines), the ledger's (columns); in brackets, of these not accepted"
     yield f"| kernel | {' | '.join(causes)} |"
@@ -91,9 +91,9 @@ def _matrix(members: Sequence[Piece], at: str) -> Iterator[str]:
 
 
 def _confused(ns: int, wrong_ns: int) -> str:
-    if ns < LEAST_CONFUSED_S * NS_PER_S:
+    if ns < MIN_CONFUSED_S * NS_PER_S:
         return ""
-    return f"{ns / NS_PER_S:.2f}" + (f" [{wrong_ns / NS_PER_S:.2f}]" if wrong_ns >= LEAST_CONFUSED_S * NS_PER_S else "")
+    return f"{ns / NS_PER_S:.2f}" + (f" [{wrong_ns / NS_PER_S:.2f}]" if wrong_ns >= MIN_CONFUSED_S * NS_PER_S else "")
 
 
 def _disagreements(every: Sequence[Piece], largest: int) -> Iterator[str]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tcptrace_lab.lab.kernel_ledger.sockets import Event
 
-MOST_SEGMENTS = 64
+MAX_SEGMENTS = 64
 """A buffer of 64 KB that is sent again leaves in so many segments at most, and some other records may lie between; a bound, no source."""
 AT_ONCE_NS = NS_PER_MS
 """The kernel reports a retransmission within microseconds, or later on a busy machine."""
@@ -86,7 +86,7 @@ def _timers(events: Sequence[Event]) -> list[str | None]:
     for index, event in enumerate(events):
         if event.kind != RETRANSMIT:
             continue
-        own = {at for at in range(max(index - MOST_SEGMENTS, 0), index) if _is_part(events[at], event)}
+        own = {at for at in range(max(index - MAX_SEGMENTS, 0), index) if _is_part(events[at], event)}
         since = next((at for at in range(index - 1, -1, -1) if events[at].kind in _RESTARTS_TIMER and at not in own), 0)
         timer = TIMEOUT if event.retransmits > events[since].retransmits else TAIL_PROBE if event.ca_state < CA_RECOVERY else None
         if timer is not None:

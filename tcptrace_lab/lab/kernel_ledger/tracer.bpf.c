@@ -10,13 +10,13 @@
 #define SIOCOUTQ 0x5411
 #define IOCTL_NUMBER 16 /* x86-64 */
 #define IPV6_HEADER_BYTES 40 /* IPv4 and TCP headers are no shorter together */
-#define MOST_NAMESPACES 64
-#define MOST_SOCKETS 16384
+#define MAX_NAMESPACES 64
+#define MAX_SOCKETS 16384
 #define BUFFER_BYTES (32 << 20)
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, MOST_NAMESPACES);
+	__uint(max_entries, MAX_NAMESPACES);
 	__type(key, __u32);
 	__type(value, __u8);
 } namespaces SEC(".maps");
@@ -29,7 +29,7 @@ struct ends {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, MOST_SOCKETS);
+	__uint(max_entries, MAX_SOCKETS);
 	__type(key, struct ends);
 	__type(value, __u64);
 } sockets SEC(".maps");

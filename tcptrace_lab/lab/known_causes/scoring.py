@@ -135,14 +135,14 @@ def late_ns(known: Known, outcome: Outcome) -> int | None:
         read(outcome.captures[end]).segments.filter(pl.col("conn") == 0).select("from_client", "ts_ns").collect()
         for end in ("client", "server")
     )
-    most_ns = 0
+    max_ns = 0
     for from_client in (True, False):
         own, others = (rows.filter(pl.col("from_client") == from_client)["ts_ns"] for rows in (here, there))
         if own.len() != others.len():
             return None
         took_ns = (others - own).to_list() if from_client else (own - others).to_list()
-        most_ns = max(most_ns, max(took_ns, default=0) - min(took_ns, default=0))
-    return most_ns
+        max_ns = max(max_ns, max(took_ns, default=0) - min(took_ns, default=0))
+    return max_ns
 
 
 def _mine(conn: int) -> pl.Expr:

@@ -6,7 +6,7 @@ import struct
 from typing import NamedTuple
 
 ETHERNET_BYTES, IPV6_BYTES = 14, 40
-LEAST_BYTES = 40  # the shortest headers of IPv4 and TCP
+MIN_BYTES = 40  # the shortest headers of IPv4 and TCP
 IPV4, IPV6 = 4, 6
 TCP = 6  # IANA protocol number
 _TCP = "!HHIIBB"
@@ -38,7 +38,7 @@ class TcpHead(NamedTuple):
 def tcp_head(head: bytes, *, ethernet: bool) -> TcpHead | None:
     """Read the head of a frame (`ethernet`) or of an IP packet; None if it is not TCP. No IPv6 extension headers, no fragments."""
     start = ETHERNET_BYTES if ethernet else 0
-    if len(head) < start + LEAST_BYTES:
+    if len(head) < start + MIN_BYTES:
         return None
     version = head[start] >> 4
     if version == IPV4 and head[start + 9] == TCP:

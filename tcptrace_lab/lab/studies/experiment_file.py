@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tcptrace_lab.lab.studies.experiment_keys import Setting
 
-MOST_POINTS = 2_000
+MAX_POINTS = 2_000
 """Maximum number of points: a mistake in a sweep can create millions, and each takes at least 0.1 s."""
 
 LARGEST_FILE_BYTES = 1 << 20
@@ -272,8 +272,8 @@ class _Reader:
         count = 1
         for values in declared.sweep.values():
             count *= len(values)
-        if count > MOST_POINTS:
-            raise self._wrong((_SWEEP,), f"{count:,} points", f"sweep no more than {MOST_POINTS:,}")
+        if count > MAX_POINTS:
+            raise self._wrong((_SWEEP,), f"{count:,} points", f"sweep no more than {MAX_POINTS:,}")
         kinds = {str(point["transfer.kind"]) for point in declared.points}
         for name in (*declared.settings, *declared.sweep):
             wanted = KEYS[name].kinds

@@ -105,9 +105,9 @@ class Destinations:
         if known is None:
             address = ipaddress.ip_address(destination)
             known = any(address.version == network.version and address in network for network in self._allowed)
-            if len(self._known) < MOST_REMEMBERED:
+            if len(self._known) < MAX_REMEMBERED:
                 self._known[destination] = known
         return known
 
 
-MOST_REMEMBERED: Final = 65_536
+MAX_REMEMBERED: Final = 65_536

@@ -11,10 +11,10 @@ from tcptrace_lab.errors import UsageError
 from tcptrace_lab.text.numbers import NS_PER_S
 from tcptrace_lab.text.quantities import rate_bps
 
-LEAST_SPIN_NS: Final = 60_000
+MIN_SPIN_NS: Final = 60_000
 """Minimum busy-wait before a frame is due: waking from a sleep takes about 50 µs (measured)."""
 
-MOST_SPIN_NS: Final = 1_000_000
+MAX_SPIN_NS: Final = 1_000_000
 """Maximum busy-wait, used if there is time: 1 sleep in 100 wakes 0.2 ms late, 1 in 1,000 wakes 1.1 ms late (measured: Linux 6.18 in a
 virtual machine, without kernel preemption, so a task that wakes must wait for other kernel work)."""
 
@@ -87,7 +87,7 @@ _CLOCK_MONOTONIC, _TIMER_ABSTIME = 1, 1  # Linux time.h
 def sleep_until(at_ns: int) -> None:
     """Sleep until shortly before a time of the monotonic clock, then busy-wait for the rest."""
     left_ns = at_ns - time.monotonic_ns()
-    spin_ns = min(max(int(SPIN_SHARE * left_ns), LEAST_SPIN_NS), MOST_SPIN_NS)
+    spin_ns = min(max(int(SPIN_SHARE * left_ns), MIN_SPIN_NS), MAX_SPIN_NS)
     if left_ns > spin_ns:
         seconds, ns = divmod(at_ns - spin_ns, NS_PER_S)
         _libc.clock_nanosleep(_CLOCK_MONOTONIC, _TIMER_ABSTIME, ctypes.byref(_Timespec(seconds, ns)), None)

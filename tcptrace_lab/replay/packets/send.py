@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from tcptrace_lab.replay.packets.allowed_destinations import Network
 
 ETHERNET_BYTES: Final = 14
-MOST_LATENESSES: Final = 1_000_000
+MAX_LATENESSES: Final = 1_000_000
 """Most delays kept for the percentiles; a longer replay keeps those of its first frames."""
 
-MOST_OF_PACED: Final = 64
+MAX_OF_PACED: Final = 64
 """Most frames per system call in a timed replay. Frames that are already due are sent together; the kernel takes about 0.1 ms for 64."""
 
 LEAD_NS: Final = 5_000_000
@@ -222,7 +222,7 @@ class _Sending:
                     sleep_until(due_ns[at])
                 now_ns = time.monotonic_ns()
                 begun_ns = begun_ns or now_ns
-                behind = len(due_ns) if self.at_once else min(bisect_right(due_ns, now_ns, at + 1), at + MOST_OF_PACED)
+                behind = len(due_ns) if self.at_once else min(bisect_right(due_ns, now_ns, at + 1), at + MAX_OF_PACED)
                 at += self._sent(due_ns, at, behind, int(self.frames.size[first + at]))
             self.done.octets += int(self.frames.size[first:last].sum())
         ended_ns = time.monotonic_ns()
@@ -239,7 +239,7 @@ class _Sending:
             self.done.refused, self.done.octets = self.done.refused + 1, self.done.octets - size
             return 1
         self.done.frames += taken
-        if not self.at_once and len(self.done.late_ns) < MOST_LATENESSES:
+        if not self.at_once and len(self.done.late_ns) < MAX_LATENESSES:
             now_ns = time.monotonic_ns()
             self.done.late_ns += [now_ns - due for due in due_ns[at : at + taken]]
         return taken

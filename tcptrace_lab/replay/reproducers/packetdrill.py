@@ -11,7 +11,7 @@ all data of the sender is acknowledged. The script avoids behaviour in which the
 - Congestion control is Reno, as in the model (CUBIC leaves slow start if ACKs are late). Autocorking is off, so a small write does not wait
   for the interface.
 - A call is not larger than a segment, so PSH is set where a call ends, and not where half of the peer's window is written.
-- The other end's application pauses for at most `MOST_PAUSE_NS`; after a longer pause Linux would probe the window.
+- The other end's application pauses for at most `MAX_PAUSE_NS`; after a longer pause Linux would probe the window.
 - No end closes.
 """
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 KERNEL: Final = "linux"
 """The stack under test; the capture's stack may be another one."""
 
-LEAST_DELAY_NS: Final = 5_000_000
+MIN_DELAY_NS: Final = 5_000_000
 """Minimum one-way delay of the script's path."""
 
 USUAL_MTU_BYTES: Final = 1500
@@ -59,27 +59,27 @@ TOLERANCE_US: Final = 8_000
 BEGIN_NS: Final = 100_000_000
 """Start of the connection after the start of the script, which first runs commands."""
 
-MOST_PAUSE_NS: Final = 150_000_000
+MAX_PAUSE_NS: Final = 150_000_000
 """Longest pause. Linux probes a closed window after 200 ms (`TCP_RTO_MIN`) plus the RTT."""
 
 UNTOUCHED_NS: Final = 3_600 * 10**9
 """Final pause of both applications, so that no end closes."""
 
-MOST_UNSPLIT_BYTES: Final = 8_192
+MAX_UNSPLIT_BYTES: Final = 8_192
 """Calls of an application with a send buffer bound are split above this size: a quarter of the smallest window, as Linux sets PSH when half
 of the window is written."""
 
 SMALL_BYTES: Final = 16_384
 """If more is written, it may not fit the send buffer of a new Linux connection (net.ipv4.tcp_wmem), and the script sets SO_SNDBUF."""
 
-MOST_SENT_BUFFER_BYTES: Final = 212_992
+MAX_SENT_BUFFER_BYTES: Final = 212_992
 """SO_SNDBUF that the script sets: the default limit (net.core.wmem_max)."""
 
-MOST_WRITTEN_BYTES: Final = 131_072
+MAX_WRITTEN_BYTES: Final = 131_072
 """Most bytes that fit that send buffer with the kernel's overhead per segment (measured on Linux 6.18: a larger write blocks)."""
 
 UNSCALED_BYTES: Final = 65_535
-MOST_LINES: Final = 20_000
+MAX_LINES: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,19 +109,19 @@ def script(schedule: Schedule, oracle: Oracle, heading: tuple[str, ...], own: Be
     """
     if schedule.path.loses:
         raise CaptureInsufficient("the model does not repair losses as Linux does (RACK, tail-loss probes)", remedy="--kind python")
-    linux = replace(oracle, fits=(replace(oracle.fits[0], stack=KERNEL, extra_ns=0),), need_ns=min(oracle.need_ns, MOST_PAUSE_NS // 2))
+    linux = replace(oracle, fits=(replace(oracle.fits[0], stack=KERNEL, extra_ns=0),), need_ns=min(oracle.need_ns, MAX_PAUSE_NS // 2))
     drilled = _drilled(schedule, linux, own)
     under_test = DIRECTIONS[oracle.stall.direction]
     run = _instrumented(drilled, linux.fits[0], under_test=under_test)
     end = drilled.client if under_test else drilled.server
-    if end.bound_bytes is None and end.written_bytes > MOST_WRITTEN_BYTES:
+    if end.bound_bytes is None and end.written_bytes > MAX_WRITTEN_BYTES:
         raise CaptureInsufficient(f"{end.written_bytes:,} bytes do not fit the send buffer of a packetdrill script", remedy="--kind python")
     calls = list(_calls(run, end, under_test=under_test))
     events = [*_packets(run, drilled, under_test=under_test), *(event for event, _ in calls)]
     last_ns = max(_settled_ns(run, under_test=under_test), *(event.at_ns for event, _ in calls))
     waits = linux.longest_waits(run)
     events += [Event(start_ns, _OUT + 1, f"// Here it waits for {(end_ns - start_ns) / NS_PER_MS:.1f} ms.") for start_ns, end_ns in waits]
-    if len(events) > MOST_LINES:
+    if len(events) > MAX_LINES:
         raise CaptureInsufficient(f"a packetdrill script of {len(events):,} lines", remedy="--kind python")
     mtu = drilled.path.mtu_bytes
     lines = [f"// {line}" if line else "//" for line in heading]
@@ -145,7 +145,7 @@ def _drilled(schedule: Schedule, oracle: Oracle, own: Between) -> Schedule:
     """The schedule on a path that packetdrill supports and on which it shows the stall."""
     client, server = (replace(end, tasks=(tuple(map(_short, end.tasks[0])),)) for end in schedule.ends())
     for path in (schedule.path, own):
-        forward, backward = (replace(direction, delay_ns=max(direction.delay_ns, LEAST_DELAY_NS)) for direction in path.ways)
+        forward, backward = (replace(direction, delay_ns=max(direction.delay_ns, MIN_DELAY_NS)) for direction in path.ways)
         plain = replace(path, forward=forward, backward=backward, loopback=False, ipv6=False, timestamps=False, sack=False)
         for mtu in dict.fromkeys((min(path.mtu_bytes, USUAL_MTU_BYTES), min(own.mtu_bytes, LARGEST_MTU_BYTES))):
             candidate = replace(schedule, client=client, server=server, path=replace(plain, mtu_bytes=mtu))
@@ -162,7 +162,7 @@ def _halved(schedule: Schedule, oracle: Oracle) -> Schedule:
 
 
 def _short(step: Action) -> Action:
-    return Think(min(step.for_ns, MOST_PAUSE_NS)) if isinstance(step, Think) else step
+    return Think(min(step.for_ns, MAX_PAUSE_NS)) if isinstance(step, Think) else step
 
 
 # Events of the run
@@ -173,7 +173,7 @@ def _instrumented(schedule: Schedule, fit: Fit, *, under_test: bool) -> Run:
     made = setting(schedule, fit)
     host, other = (made.client, made.server) if under_test else (made.server, made.client)
     end = schedule.client if under_test else schedule.server
-    most = schedule.path.mtu_bytes - HEADER_BYTES if end.bound_bytes is None else MOST_UNSPLIT_BYTES
+    most = schedule.path.mtu_bytes - HEADER_BYTES if end.bound_bytes is None else MAX_UNSPLIT_BYTES
     steps = list(chain.from_iterable(_single_calls(step, most) for step in host.program if not isinstance(step, Close)))
     marked = [part for number, step in enumerate(steps) for part in (Mark(f"{number} begin"), step, Mark(f"{number} {_name(step)}"))]
     host = replace(host, program=(*marked, Think(UNTOUCHED_NS)))
@@ -182,11 +182,11 @@ def _instrumented(schedule: Schedule, fit: Fit, *, under_test: bool) -> Run:
     return simulate(replace(made, client=client, server=server), truth=True)
 
 
-def _single_calls(step: Step, most_bytes: int) -> Iterator[Step]:
+def _single_calls(step: Step, max_bytes: int) -> Iterator[Step]:
     if not isinstance(step, Write):
         yield step
         return
-    left, call_bytes = step.size_bytes, min(step.call_bytes or step.size_bytes, most_bytes)
+    left, call_bytes = step.size_bytes, min(step.call_bytes or step.size_bytes, max_bytes)
     while left:
         yield Write(min(left, call_bytes))
         left -= min(left, call_bytes)
@@ -280,7 +280,7 @@ def _opening(end: End, *, under_test: bool) -> Iterator[str]:
     yield "+0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3"
     if not under_test:
         yield "+0 setsockopt(3, SOL_SOCKET, SO_REUSEADDR, [1], 4) = 0"
-    sent = end.send_buffer_bytes or (MOST_SENT_BUFFER_BYTES if end.written_bytes > SMALL_BYTES else None)
+    sent = end.send_buffer_bytes or (MAX_SENT_BUFFER_BYTES if end.written_bytes > SMALL_BYTES else None)
     for level, name, value in (
         ("SOL_TCP", "TCP_NODELAY", int(end.nodelay)),
         ("SOL_SOCKET", "SO_SNDBUF", sent),

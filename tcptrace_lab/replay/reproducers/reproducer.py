@@ -19,7 +19,7 @@ from tcptrace_lab.replay.changes import Changes, cure
 from tcptrace_lab.replay.namespace_replay import play
 from tcptrace_lab.replay.reconstruct import reconstruct
 from tcptrace_lab.replay.reproducers import packetdrill, python_script, stall_oracle
-from tcptrace_lab.replay.reproducers.shrink import MOST_S, Shrunk, Size, shrink
+from tcptrace_lab.replay.reproducers.shrink import MAX_S, Shrunk, Size, shrink
 from tcptrace_lab.replay.reproducers.stall_oracle import Expected, Oracle, oracle
 from tcptrace_lab.replay.side_by_side import CURED_LEFT, DIRECTIONS, figures, of_document, stall
 from tcptrace_lab.replay.whatif import fit
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.replay.schedule import Schedule
     from tcptrace_lab.replay.side_by_side import Figures, Stall
 
-MOST_FRAMES: Final = 10
+MAX_FRAMES: Final = 10
 """Most frames of a finding that the heading names."""
 
 UNSHRUNK: Final = "--whole writes what the programs did, not shrunk"
@@ -99,7 +99,7 @@ class Reproducer:
         conn = self.evidence.conn
         lines = [f"From: {self.evidence.capture}, connection {conn}", f"SHA-256: {self.digest}"]
         if self.finding is not None:
-            frames = self.finding["evidence"]["frames"][:MOST_FRAMES]
+            frames = self.finding["evidence"]["frames"][:MAX_FRAMES]
             lines.append(f"Finding: {self.finding['id']} ({self.finding['confidence']}): {self.finding['title']}")
             lines += [f"Frames: frame.number in {{{','.join(map(str, frames))}}}"] if frames else []
         lines.append(f"Original: {self.held_words()}.")
@@ -146,13 +146,13 @@ def _side(stall_found: Stall) -> str:
     return "client" if DIRECTIONS[stall_found.direction] else "server"
 
 
-def reproduce(evidence: Evidence, *, whole: bool = False, most_s: float = MOST_S, doing: Callable[[str], None] | None = None) -> Reproducer:
+def reproduce(evidence: Evidence, *, whole: bool = False, max_s: float = MAX_S, doing: Callable[[str], None] | None = None) -> Reproducer:
     """Find the main stall of a connection, and the smallest schedule that shows it.
 
     Args:
         evidence: data of the connection.
         whole: do not shrink; no model is needed then.
-        most_s: time limit for shrinking, in seconds; the best result so far is used.
+        max_s: time limit for shrinking, in seconds; the best result so far is used.
         doing: called with a progress message.
 
     Raises:
@@ -187,10 +187,10 @@ def reproduce(evidence: Evidence, *, whole: bool = False, most_s: float = MOST_S
         )
     question = _question(evidence, schedule, original, stall_found, change, tell)
     tell("shrinking")
-    small = shrink(schedule, question, most_s=most_s)
+    small = shrink(schedule, question, max_s=max_s)
     if not question.is_seen(small.schedule):
         question.must_be_seen = True
-        small = shrink(schedule, question, most_s=most_s)
+        small = shrink(schedule, question, max_s=max_s)
     expected = question.expected(small.schedule)
     assert expected is not None  # noqa: S101  (the shrunk schedule shows the stall)
     return Reproducer(evidence, stall_found, finding, change, schedule, small, question, expected, digest)

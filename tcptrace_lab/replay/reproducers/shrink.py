@@ -8,7 +8,7 @@ still shows the stall without it (`stall_oracle.Oracle`):
 3. Remove ever smaller parts, down to single steps.
 4. Remove socket options, halve sizes and pauses, remove rates and losses of the path. Repeat from 3 as long as something changes.
 
-In the result, no step can be removed, nothing halved and no option dropped, unless `MOST_RUNS` or the time limit ended the search early.
+In the result, no step can be removed, nothing halved and no option dropped, unless `MAX_RUNS` or the time limit ended the search early.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from tcptrace_lab.replay.reproducers.stall_oracle import Oracle, Shown
     from tcptrace_lab.replay.schedule import Action, Schedule
 
-MOST_RUNS: Final = 4_000
+MAX_RUNS: Final = 4_000
 """Most simulations; a transfer of a dozen exchanges needs about 200."""
 
-MOST_S: Final = 60.0
+MAX_S: Final = 60.0
 """Time limit of the search in seconds, for transfers with very many segments."""
 
-LEAST_THINK_NS: Final = 1_000_000
+MIN_THINK_NS: Final = 1_000_000
 """Pauses are not halved below this: it is the precision with which a sleeping process wakes."""
 
 LOOPBACK_MTU_BYTES: Final = 65_536
@@ -84,16 +84,16 @@ class _Enough(Exception):
     """The limit of simulations or time is reached."""
 
 
-def shrink(schedule: Schedule, oracle: Oracle, *, most_runs: int = MOST_RUNS, most_s: float = MOST_S) -> Shrunk:
+def shrink(schedule: Schedule, oracle: Oracle, *, max_runs: int = MAX_RUNS, max_s: float = MAX_S) -> Shrunk:
     """Shrink a schedule that shows the stall.
 
     Args:
         schedule: a schedule whose ends take turns, and which shows the stall according to the oracle.
         oracle: decides whether a schedule shows the stall.
-        most_runs: limit of simulations; when it is reached, the best result so far is returned.
-        most_s: time limit in seconds; when it is reached, the best result so far is returned.
+        max_runs: limit of simulations; when it is reached, the best result so far is returned.
+        max_s: time limit in seconds; when it is reached, the best result so far is returned.
     """
-    search = _Search(schedule, oracle, oracle.runs + most_runs, time.monotonic() + most_s)
+    search = _Search(schedule, oracle, oracle.runs + max_runs, time.monotonic() + max_s)
     finished = True
     try:
         search.to_the_end()
@@ -183,7 +183,7 @@ def halved(schedule: Schedule) -> Iterator[Schedule]:
             if step.size_bytes > 1:
                 half = step.size_bytes // 2
                 smaller.append(Write(half, step.call_bytes if step.call_bytes < half else 0))
-        elif isinstance(step, Think) and step.for_ns >= 2 * LEAST_THINK_NS:
+        elif isinstance(step, Think) and step.for_ns >= 2 * MIN_THINK_NS:
             smaller.append(Think(step.for_ns // 2))
         for one in smaller:
             yield edited(schedule, {place: one})

@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 WAIT_SHARE: Final = 0.8
 """Minimum of a reproduced wait, as a share of the original's usual wait. Timers are rounded to jiffies: 4 ms of a 40 ms wait."""
 
-LEAST_WAIT_NS: Final = 10_000_000
+MIN_WAIT_NS: Final = 10_000_000
 """Shortest wait to reproduce: a script that measures a shorter one could not tell it from a busy machine (a heuristic)."""
 
 LOOPBACK_ROUND_TRIP_NS: Final = 40_000
 """RTT assumed for a path without delay. With an RTT of 0 the model's event order would decide simultaneous events (a heuristic)."""
 
-MOST_FITS: Final = 4
+MAX_FITS: Final = 4
 """Most fits that are simulated for each schedule."""
 
 LONGER_NS: Final = 5_000_000
@@ -102,7 +102,7 @@ class Oracle:
     fits: tuple[Fit, ...]
     stall: Stall
     cure: Changes
-    need_ns: int = LEAST_WAIT_NS
+    need_ns: int = MIN_WAIT_NS
     runs: int = 0
     must_be_seen: bool = False
 
@@ -223,13 +223,13 @@ def oracle(schedule: Schedule, fits: Sequence[Fit], stall: Stall, cure: Changes)
     Raises:
         CaptureInsufficient: the model of the complete schedule does not show the stall, or the cure does not remove it.
     """
-    made = Oracle(tuple(fits[:MOST_FITS]), stall, cure)
+    made = Oracle(tuple(fits[:MAX_FITS]), stall, cure)
     try:
         whole = run(schedule, fits[0], truth=True)
     except CaptureInsufficient:
         whole = None
     if whole is not None:
-        made.need_ns = max(LEAST_WAIT_NS, round(WAIT_SHARE * made.usual_wait_ns(whole)))
+        made.need_ns = max(MIN_WAIT_NS, round(WAIT_SHARE * made.usual_wait_ns(whole)))
         if made.shows(schedule) is not None:
             return made
     raise CaptureInsufficient(

@@ -66,8 +66,8 @@ STALLED, NOT_STALLED, NOT_DONE = 1, 0, 3
 TIME_LIMIT_S = 60 + 10 * EXPECTED["with_s"]
 SIOCOUTQ, SIOCOUTQNSD = 0x5411, 0x894B  # linux/sockios.h: unacknowledged bytes; unsent bytes
 SO_FORCED = {"SO_SNDBUF": 32, "SO_RCVBUF": 33}  # asm-generic/socket.h: SO_SNDBUFFORCE, SO_RCVBUFFORCE ignore the limits (root)
-MOST_CALL_BYTES = 1 << 20
-MOST_STEPS_TOLD = 40
+MAX_CALL_BYTES = 1 << 20
+MAX_STEPS_TOLD = 40
 POLL_S = 0.0002
 
 
@@ -254,7 +254,7 @@ class Playing:
                 self.poll()
             left -= call
             while call:
-                piece = min(call, MOST_CALL_BYTES)
+                piece = min(call, MAX_CALL_BYTES)
                 self.connection.sendall(bytes(piece))
                 call -= piece
         if self.end["cork"] and last:
@@ -262,9 +262,9 @@ class Playing:
 
     def read(self, count: int) -> None:
         """Read `count` bytes; 0: read until the other end closes."""
-        left = count or MOST_CALL_BYTES
+        left = count or MAX_CALL_BYTES
         while left:
-            data = self.connection.recv(min(left, MOST_CALL_BYTES))
+            data = self.connection.recv(min(left, MAX_CALL_BYTES))
             if self.end["quickack"]:
                 self.connection.setsockopt(socket.IPPROTO_TCP, known("TCP_QUICKACK"), 1)
             with self.news:
@@ -418,12 +418,12 @@ def written(ends: list[dict[str, Any]]) -> int:
 
 
 def tell(steps: list[Told]) -> None:
-    """Print the duration of each step, or of the longest `MOST_STEPS_TOLD`."""
+    """Print the duration of each step, or of the longest `MAX_STEPS_TOLD`."""
     shown = steps
-    if len(steps) > MOST_STEPS_TOLD:
-        print(f"the longest {MOST_STEPS_TOLD} of {len(steps)} steps:")
-        least_s = sorted(spent_s for _, _, spent_s in steps)[-MOST_STEPS_TOLD]
-        shown = [step for step in steps if step[2] >= least_s][:MOST_STEPS_TOLD]
+    if len(steps) > MAX_STEPS_TOLD:
+        print(f"the longest {MAX_STEPS_TOLD} of {len(steps)} steps:")
+        min_s = sorted(spent_s for _, _, spent_s in steps)[-MAX_STEPS_TOLD]
+        shown = [step for step in steps if step[2] >= min_s][:MAX_STEPS_TOLD]
     for who, words, spent_s in shown:
         mark = "  <- here" if spent_s >= EXPECTED["held_s"] / 2 else ""
         print(f"  {who:8}{words:36}{milliseconds(spent_s):>12}{mark}")

@@ -27,11 +27,11 @@ number are kept."""
 FIRST_FRAMES = 6
 """Number of evidence frames that define the place if there is no wait (a heuristic: a few frames show a repeated pattern)."""
 
-LEAST_AROUND = 20
+MIN_AROUND = 20
 """Number of segments to show before and after the place, if the maximum margin allows."""
 
-LEAST_MARGIN, MOST_MARGIN = 2.0, 6.0
-"""Minimum and maximum margin on both sides of a wait, as multiples of its duration. Margins above the minimum are for `LEAST_AROUND`
+MIN_MARGIN, MAX_MARGIN = 2.0, 6.0
+"""Minimum and maximum margin on both sides of a wait, as multiples of its duration. Margins above the minimum are for `MIN_AROUND`
 segments. (Heuristics: the wait takes a thirteenth to a fifth of the figure's width.)"""
 
 FRAMES_MARGIN = 0.25
@@ -92,7 +92,7 @@ def place(finding: Finding, longest: pl.DataFrame, begins_ns: Mapping[int, int |
     frames = finding.evidence_frames
     wait = _longest_wait(finding, longest)
     ends = wait or (frames[0], frames[:FIRST_FRAMES][-1])
-    margins = (LEAST_MARGIN, MOST_MARGIN) if wait else (FRAMES_MARGIN, FRAMES_MARGIN)
+    margins = (MIN_MARGIN, MAX_MARGIN) if wait else (FRAMES_MARGIN, FRAMES_MARGIN)
     return Place(finding.conn, finding.from_client, begin_ns, finding.causes, *ends, margins, frames)
 
 
@@ -165,7 +165,7 @@ class Window:
         kept = pl.concat([part["t_ns"] for part in self._parts()])
         start_ns, end_ns = kept[self._before.height], kept[-1 - self._after.height]
         least, most = (round(margin * (end_ns - start_ns)) for margin in self.place.margins)
-        before, after = kept.filter(kept < start_ns).sort().tail(LEAST_AROUND), kept.filter(kept > end_ns).sort().head(LEAST_AROUND)
+        before, after = kept.filter(kept < start_ns).sort().tail(MIN_AROUND), kept.filter(kept > end_ns).sort().head(MIN_AROUND)
         wanted_from: list[Any] = [before.min() if before.len() else start_ns, kept.min()]
         wanted_to: list[Any] = [after.max() if after.len() else end_ns, kept.max()]
         if most == 0:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 
-MOST_HOLES = 10_000
+MAX_HOLES = 10_000
 """Maximum number of open holes; beyond it, the oldest is dropped. A connection in the worst real captures tested has 3."""
 
 
@@ -27,7 +27,7 @@ class Holes:
         """Add a hole: data arrived at `right`, but `left` was expected. `left` is not below any offset seen before."""
         self._left.append(left)
         self._right.append(right)
-        if len(self._left) > MOST_HOLES:
+        if len(self._left) > MAX_HOLES:
             del self._left[0], self._right[0]
 
     def fill(self, left: int, right: int) -> int:

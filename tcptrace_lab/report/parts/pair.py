@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab.pair.clocks import MOST_DRIFT
+from tcptrace_lab.pair.clocks import MAX_DRIFT
 from tcptrace_lab.pair.document import PPM
 from tcptrace_lab.pair.figures import directions
 from tcptrace_lab.report.figures import downsampling, plots
@@ -76,7 +76,7 @@ def _drift_words(clock: Clock) -> str:
     drift, error = (numbers.formatted(value * PPM, "ratio")[0] for value in (clock.drift, clock.drift_error))
     if clock.drift:
         return f"it gains {drift} µs a second, ±{error}" if clock.drift > 0 else f"it loses {drift.removeprefix('-')} µs a second, ±{error}"
-    if clock.drift_error >= MOST_DRIFT:
+    if clock.drift_error >= MAX_DRIFT:
         return "drift unknown: too few packets"
     return f"no drift measured; it is less than {error} µs a second"
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.messages.size_groups import GroupSizes
     from tcptrace_lab.report.data_types import SizeFigure
 
-MOST_FIGURES = 4
+MAX_FIGURES = 4
 """Maximum number of groups with a figure: those with most time in slow ranges. 3,000 messages take about 30 kB of the report."""
 
 FOOT = 0.04
@@ -28,7 +28,7 @@ _SHADE = {"always": 0.75, "timing-dependent": 0.35}
 
 def figures(groups: Sequence[GroupSizes]) -> list[SizeFigure]:
     """One figure per group with slow ranges, the most expensive first."""
-    return [_figure(group) for group in groups if group.measured][:MOST_FIGURES]
+    return [_figure(group) for group in groups if group.measured][:MAX_FIGURES]
 
 
 def _figure(group: GroupSizes) -> SizeFigure:

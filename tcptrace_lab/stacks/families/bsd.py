@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tcptrace_lab.stacks.ranges import (
-    BSD44_LEAST_CLUSTER_BYTES,
     BSD44_MBUF_BYTES,
+    BSD44_MIN_CLUSTER_BYTES,
     CLUSTER_BYTES,
     SEND_CHUNK_BYTES,
 )
@@ -77,7 +77,7 @@ class Bsd44Socket(SunOsSocket):
 
     def takes(self, space: int, remaining: int) -> tuple[int, int]:
         """A cluster if enough bytes remain and one is free, else a small mbuf."""
-        if remaining >= BSD44_LEAST_CLUSTER_BYTES and space >= BSD44_CLUSTER_BYTES:
+        if remaining >= BSD44_MIN_CLUSTER_BYTES and space >= BSD44_CLUSTER_BYTES:
             return min(remaining, BSD44_CLUSTER_BYTES), 1
         return min(remaining, space, BSD44_MBUF_BYTES), 1
 

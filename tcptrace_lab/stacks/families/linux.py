@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 JIFFY_NS = 4 * NS_PER_MS
 """Granularity of the delayed-ACK timer: one jiffy (CONFIG_HZ=250)."""
 
-LEAST_DELAY_NS = 40 * NS_PER_MS
+MIN_DELAY_NS = 40 * NS_PER_MS
 """Minimum ACK delay: `TCP_DELACK_MIN` and `TCP_ATO_MIN`."""
 
-MOST_DELAY_NS = 200 * NS_PER_MS
+MAX_DELAY_NS = 200 * NS_PER_MS
 """Maximum ACK delay: `TCP_DELACK_MAX`."""
 
-MOST_QUICK_ACKS = 16
+MAX_QUICK_ACKS = 16
 """Most quick ACKs in a row: `TCP_MAX_QUICKACKS`."""
 
 FIRST_MSS_BYTES = 536
@@ -36,7 +36,7 @@ FIRST_MSS_BYTES = 536
 SMALL_WINDOW_BYTES = 536
 """`TCP_MSS_DEFAULT`: half of the window limits the segment size only if the window is larger than this."""
 
-LEAST_FULL_BYTES = 48
+MIN_FULL_BYTES = 48
 """Minimum of a full segment: 68 bytes less a TCP header of 20 bytes."""
 
 FIRST_WINDOW_BYTES = 65_535
@@ -89,7 +89,7 @@ class Sender:
         """Size of a full segment, set at first use: at most half of the peer's window then (`tcp_bound_to_half_wnd` in `tcp_sync_mss`)."""
         if not self._full_bytes:
             half = tcp.max_window // 2 if tcp.max_window > SMALL_WINDOW_BYTES else tcp.max_window
-            self._full_bytes = min(tcp.mss, max(half, LEAST_FULL_BYTES))
+            self._full_bytes = min(tcp.mss, max(half, MIN_FULL_BYTES))
         return self._full_bytes
 
     def length(self, tcp: Endpoint, queued: int, usable: int, idle: bool) -> int:  # noqa: ARG002, FBT001 - required by the Protocol
@@ -136,11 +136,11 @@ class Receiver:
             self._pushed += 1
         if not self._ato_ns:
             self._enter_quick(tcp)
-            self._ato_ns = LEAST_DELAY_NS
+            self._ato_ns = MIN_DELAY_NS
         else:
             since_ns = now_ns - tcp.last_received_ns
-            if since_ns <= LEAST_DELAY_NS // 2:
-                self._ato_ns = self._ato_ns // 2 + LEAST_DELAY_NS // 2
+            if since_ns <= MIN_DELAY_NS // 2:
+                self._ato_ns = self._ato_ns // 2 + MIN_DELAY_NS // 2
             elif since_ns < self._ato_ns:
                 self._ato_ns = min(self._ato_ns // 2 + since_ns, tcp.timers.rto_ns())
             elif since_ns > tcp.timers.rto_ns():
@@ -153,17 +153,17 @@ class Receiver:
 
     def _enter_quick(self, tcp: Endpoint) -> None:
         """Enter quick ACK mode (`tcp_incr_quickack`)."""
-        self._quick = max(self._quick, min((tcp.advertised - tcp.rcv_nxt) // (2 * self._segment_bytes) or 2, MOST_QUICK_ACKS))
+        self._quick = max(self._quick, min((tcp.advertised - tcp.rcv_nxt) // (2 * self._segment_bytes) or 2, MAX_QUICK_ACKS))
 
     def _delay(self, tcp: Endpoint) -> None:
         """Delay the ACK (`tcp_send_delayed_ack`) by 40 to 200 ms; the smoothed RTT, if known, limits delays above 40 ms."""
         delay_ns = self._ato_ns
-        if delay_ns > LEAST_DELAY_NS:
-            most_ns = MOST_DELAY_NS if self._interactive or self._pushed else MOST_DELAY_NS * 5 // 2
+        if delay_ns > MIN_DELAY_NS:
+            max_ns = MAX_DELAY_NS if self._interactive or self._pushed else MAX_DELAY_NS * 5 // 2
             if tcp.timers.srtt_ns:
-                most_ns = min(most_ns, max(tcp.timers.srtt_ns, LEAST_DELAY_NS))
-            delay_ns = min(delay_ns, most_ns)
-        jiffies = (tcp.clock.now_ns - tcp.host.phase_ns) // JIFFY_NS + -(-min(delay_ns, MOST_DELAY_NS) // JIFFY_NS) + 1
+                max_ns = min(max_ns, max(tcp.timers.srtt_ns, MIN_DELAY_NS))
+            delay_ns = min(delay_ns, max_ns)
+        jiffies = (tcp.clock.now_ns - tcp.host.phase_ns) // JIFFY_NS + -(-min(delay_ns, MAX_DELAY_NS) // JIFFY_NS) + 1
         due_ns = tcp.host.phase_ns + jiffies * JIFFY_NS
         if tcp.ack_owed and tcp.timers.ack_due_ns is not None:
             due_ns = min(due_ns, tcp.timers.ack_due_ns)
@@ -216,13 +216,13 @@ class Receiver:
         if self._quick:
             self._quick -= 1
             if not self._quick:
-                self._ato_ns = LEAST_DELAY_NS
+                self._ato_ns = MIN_DELAY_NS
 
     def timer(self, tcp: Endpoint) -> None:
         """Send the delayed ACK (`tcp_delack_timer_handler`). As no data carried it, interactive mode ends or the ACK timeout doubles."""
         if self._interactive:
             self._interactive = False
-            self._ato_ns = LEAST_DELAY_NS
+            self._ato_ns = MIN_DELAY_NS
         else:
             self._ato_ns = min(self._ato_ns * 2, tcp.timers.rto_ns())
         tcp.ack_now = True

@@ -64,13 +64,13 @@ def _contradiction(case: FigureCase) -> str | None:
 def _below_0(case: FigureCase) -> str | None:
     """For a mean over time, numbers near 2^64 overflow."""
     number, numbers = as_number(case.theirs), None if case.tally is None else case.tally.numbers
-    if number is None or numbers is None or numbers.outstanding_most < WRAPPED:
+    if number is None or numbers is None or numbers.max_outstanding < WRAPPED:
         return None
     if case.item == "wavg_owin" and numbers.outstanding_seconds >= MODULUS:
-        return f"{numbers.outstanding_most:,} outstanding, times the seconds it held, exceeds its 64 bits: it prints the remainder"
+        return f"{numbers.max_outstanding:,} outstanding, times the seconds it held, exceeds its 64 bits: it prints the remainder"
     if number < WRAPPED:
         return None
-    return f"wrapped sequence numbers, or an ACK beyond the bytes sent, make outstanding bytes negative: {numbers.outstanding_most:,} to it"
+    return f"wrapped sequence numbers, or an ACK beyond the bytes sent, make outstanding bytes negative: {numbers.max_outstanding:,} to it"
 
 
 def _cut_headers(case: FigureCase) -> str | None:

@@ -15,7 +15,7 @@ from tcptrace_lab.lab.corpus.programs import PROGRAMS
 from tcptrace_lab.lab.corpus.programs.program import PATH, Program, filled
 
 DECK = len(PROGRAMS)
-MOST_OF_ONE_PROGRAM = 0.08
+MAX_OF_ONE_PROGRAM = 0.08
 """No program may supply more of the transfers."""
 
 
@@ -55,7 +55,7 @@ def test_each_program_comes_once_in_a_deck_and_each_path_about_as_often() -> Non
     often = Counter(one.path for one in some)
     assert set(often) == set(paths.PATHS)
     assert max(often.values()) - min(often.values()) <= 1
-    assert 1 / DECK <= MOST_OF_ONE_PROGRAM
+    assert 1 / DECK <= MAX_OF_ONE_PROGRAM
 
 
 def test_a_transfer_names_its_congestion_control_and_some_have_an_end_that_is_held() -> None:

@@ -2,7 +2,7 @@
 
     python tests/support/captures/cuts.py CAPTURE...
 
-tells of each cut that names other causes than the whole, for all captures of at most `MOST_CONNECTIONS` connections.
+tells of each cut that names other causes than the whole, for all captures of at most `MAX_CONNECTIONS` connections.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from tests.support.captures import damage
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-MOST_CONNECTIONS: Final = 40
-LEAST_FRAMES: Final = 8
+MAX_CONNECTIONS: Final = 40
+MIN_FRAMES: Final = 8
 
 SHARE: Final = 0.05
 """So much of a direction's life may a cut ledger name otherwise: borders between waits move with what is known of the way to the ends."""
@@ -160,7 +160,7 @@ def otherwise(path: Path, folder: Path) -> dict[str, list[Otherwise]]:
     """Cut → the directions that it names otherwise for longer than it may, the worst first."""
     link_type, packets = source(path, folder)
     whole = told(damage.write(folder / "whole.pcap", link_type, packets))
-    if len(packets) < LEAST_FRAMES or not 0 < whole.connections <= MOST_CONNECTIONS:
+    if len(packets) < MIN_FRAMES or not 0 < whole.connections <= MAX_CONNECTIONS:
         return {}
     found = {}
     for name, cut in CUTS.items():

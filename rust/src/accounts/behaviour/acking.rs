@@ -13,7 +13,7 @@ use crate::wire::TcpFlags;
 /// milliseconds).
 const PROMPT_NS: i64 = 2_000_000;
 /// Linux treats no smaller segment as full-sized when it counts unacknowledged data (`TCP_MIN_RCVMSS`).
-const LEAST_FULL_BYTES: u32 = 536;
+const MIN_FULL_BYTES: u32 = 536;
 /// Width of a histogram bucket of ACK delays.
 const BUCKET_NS: i64 = 2_000_000;
 /// Number of histogram buckets. The last one holds all longer delays: the timers in use do not differ beyond
@@ -88,7 +88,7 @@ pub(super) fn take(event: &Event<'_>, now: Nullable, acking: &mut Option<Box<Ack
     if segment.payload_bytes > 0 || segment.flags.any(controls) || !of_data {
         return;
     }
-    let least_ns = data_sender.figures.rtt_min_ns.get();
+    let min_ns = data_sender.figures.rtt_min_ns.get();
     let mss = data_sender.mss_bytes;
     let bytes = acked.bytes.get().unwrap_or(0).clamp(0, i64::from(u32::MAX)) as u32;
     let covers_all = event.ack == Some(data_sender.snd_max);
@@ -99,19 +99,19 @@ pub(super) fn take(event: &Event<'_>, now: Nullable, acking: &mut Option<Box<Ack
     }
     let two_full = mss.saturating_mul(2);
     acking.stretch_acks += u32::from(acked.segments > 2 && mss > 0 && bytes > two_full);
-    let (Some(rtt_ns), Some(lag_ns), Some(least_ns)) = (acked.rtt_ns.get(), acked.lag_ns.get(), least_ns) else {
+    let (Some(rtt_ns), Some(lag_ns), Some(min_ns)) = (acked.rtt_ns.get(), acked.lag_ns.get(), min_ns) else {
         return;
     };
     if lag_ns >= 0 {
         acking.lag.add(lag_ns);
     }
-    let beyond_ns = rtt_ns - least_ns;
+    let beyond_ns = rtt_ns - min_ns;
     if beyond_ns <= PROMPT_NS {
         let least = if acking.prompt_acks == 0 { bytes } else { acking.prompt_min_bytes };
         acking.prompt_min_bytes = least.min(bytes);
         acking.prompt_acks = acking.prompt_acks.saturating_add(1);
         let most = if mss > 0 { mss } else { u32::MAX };
-        let full = data_sender.figures.max_segment_bytes.min(most).max(LEAST_FULL_BYTES);
+        let full = data_sender.figures.max_segment_bytes.min(most).max(MIN_FULL_BYTES);
         acking.prompt_small_pairs += u32::from(acked.segments == 2 && bytes <= full);
         return;
     }
@@ -119,6 +119,6 @@ pub(super) fn take(event: &Event<'_>, now: Nullable, acking: &mut Option<Box<Ack
     // quarter.
     let silent = event.since_previous.get().is_none_or(|silent_ns| silent_ns >= beyond_ns - beyond_ns / 4);
     if covers_all && silent {
-        acking.delayed(lag_ns.saturating_sub(least_ns), acked.segments, bytes, now);
+        acking.delayed(lag_ns.saturating_sub(min_ns), acked.segments, bytes, now);
     }
 }

@@ -13,7 +13,7 @@ use crate::wire::{Segment, TcpFlags};
 
 /// Minimum number of steps from packet to packet for a judgement by shares (a heuristic, as for datagrams in
 /// `tcptrace_lab/udp/ip_ids.py`).
-const LEAST_STEPS: u32 = 10;
+const MIN_STEPS: u32 = 10;
 /// This many of ten numbers must be present; otherwise the counter may count other traffic too (a heuristic).
 const THERE_OF_TEN: i64 = 9;
 /// Largest step of a counter. A larger step is a stray packet, such as those that Linux sends without a socket
@@ -80,6 +80,6 @@ impl Numbering {
         let (numbers, seen) = (i64::from(self.high) - i64::from(self.low), i64::from(self.seen));
         let counted = seen * 10 >= numbers * THERE_OF_TEN
             && i64::from(self.steps - self.strays) * 10 >= i64::from(self.steps) * THERE_OF_TEN;
-        (self.steps >= LEAST_STEPS && counted).then_some((numbers - seen).max(0))
+        (self.steps >= MIN_STEPS && counted).then_some((numbers - seen).max(0))
     }
 }

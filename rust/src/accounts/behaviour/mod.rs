@@ -17,7 +17,7 @@ pub use acking::Acking;
 pub(super) use event::{Acked, Event};
 pub use ip_id::Numbering;
 pub use reaction::Reaction;
-pub(crate) use sending::LEAST_BUFFER_BYTES;
+pub(crate) use sending::MIN_BUFFER_BYTES;
 pub(super) use sending::NEVER_HELD;
 pub use sending::{Count, Nagle, Sending};
 pub use syn::SynShape;

@@ -14,7 +14,7 @@ use crate::wire::TcpFlags;
 /// send memory is 4,608 bytes (`SOCK_MIN_SNDBUF`).
 const PROOF_FLIGHT_BYTES: i64 = 4096;
 /// Smallest capacity of a send buffer: the default of 4.2BSD.
-pub(crate) const LEAST_BUFFER_BYTES: i64 = 2048;
+pub(crate) const MIN_BUFFER_BYTES: i64 = 2048;
 /// A host that reacts within this time is at the capture point: hosts take this long by themselves (a
 /// heuristic).
 const HOST_NS: i64 = 200_000;
@@ -93,7 +93,7 @@ impl Sending {
 /// then less than half of the MSS is small. Half of the largest window ever offered counts as full-sized in any
 /// case (RFC 9293, 3.8.6.2.1).
 #[inline]
-fn is_small(bytes: u32, sender: &DirectionState, most_window: Option<u32>) -> bool {
+fn is_small(bytes: u32, sender: &DirectionState, max_window: Option<u32>) -> bool {
     let (mss, longest) = (sender.mss_bytes, sender.figures.max_segment_bytes);
     if mss == 0 {
         return false;
@@ -101,7 +101,7 @@ fn is_small(bytes: u32, sender: &DirectionState, most_window: Option<u32>) -> bo
     if bytes >= mss {
         return bytes > mss && !bytes.is_multiple_of(mss);
     }
-    (bytes < longest || longest <= mss / 2) && most_window.is_none_or(|window| bytes < window / 2)
+    (bytes < longest || longest <= mss / 2) && max_window.is_none_or(|window| bytes < window / 2)
 }
 
 impl Sending {
@@ -211,7 +211,7 @@ impl Sending {
             self.first_ack_ts_ns = now;
         }
         self.emptied_of_small = self.small_end.value() == data_sender.snd_max;
-        self.emptied_of_all = flight >= LEAST_BUFFER_BYTES && flight + room > most;
+        self.emptied_of_all = flight >= MIN_BUFFER_BYTES && flight + room > most;
         self.emptied_ts_ns = if emptied && event.segment.payload_bytes == 0 { now } else { Nullable::default() };
     }
 }

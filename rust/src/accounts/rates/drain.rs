@@ -7,10 +7,10 @@ use super::passed::Passed;
 use crate::nullable::Nullable;
 
 /// A round trip that exceeds the shortest one by less than this shows no queue, only the hosts' own time.
-const LEAST_QUEUE_NS: i64 = 100_000;
+const MIN_QUEUE_NS: i64 = 100_000;
 /// Shortest stretch of a draining queue that counts; half of the shortest round trip, if that is longer. ACKs
 /// that the return path bundled (wireless, GRO) arrive together after a wait and show a rate that no link has.
-const LEAST_STRETCH_NS: i64 = 1_000_000;
+const MIN_STRETCH_NS: i64 = 1_000_000;
 
 /// An ACK of new bytes.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +31,7 @@ pub(crate) struct Advanced {
 pub(super) struct Drain {
     sum: Passed,
     stretch: Passed,
-    least_ns: i64,
+    min_ns: i64,
     last_ns: Nullable,
 }
 
@@ -40,9 +40,9 @@ impl Drain {
     pub(super) fn advanced(&mut self, ack: &Advanced) {
         let queueing_delay_ns = ack.rtt_ns.get().map_or(-1, |rtt_ns| rtt_ns.saturating_sub(ack.rtt_min_ns));
         let since_ns = self.last_ns.get().map_or(i64::MAX, |last_ns| ack.ts_ns.saturating_sub(last_ns));
-        if ack.more && queueing_delay_ns >= since_ns.max(LEAST_QUEUE_NS) && since_ns >= 0 {
+        if ack.more && queueing_delay_ns >= since_ns.max(MIN_QUEUE_NS) && since_ns >= 0 {
             self.stretch.add(ack.bytes, since_ns);
-            self.least_ns = LEAST_STRETCH_NS.max(ack.rtt_min_ns / 2);
+            self.min_ns = MIN_STRETCH_NS.max(ack.rtt_min_ns / 2);
         } else {
             self.interrupted();
         }
@@ -59,7 +59,7 @@ impl Drain {
 
     pub(super) fn sum(&self) -> Passed {
         let mut sum = self.sum;
-        if self.stretch.samples > 0 && self.stretch.ns >= self.least_ns {
+        if self.stretch.samples > 0 && self.stretch.ns >= self.min_ns {
             sum.join(self.stretch);
         }
         sum
@@ -73,7 +73,7 @@ pub(crate) struct Advertised {
     pub ack: i64,
     pub window_bytes: i64,
     /// The largest window advertised before.
-    pub most_bytes: i64,
+    pub max_bytes: i64,
 }
 
 /// Sums over the times after a window of less than half of the largest. Unread bytes then fill the receive
@@ -99,7 +99,7 @@ impl Reading {
         {
             self.sum.add(edge.saturating_sub(self.edge), now.ts_ns.saturating_sub(before_ns).max(0));
         }
-        self.backlog = now.window_bytes.saturating_mul(2) < now.most_bytes;
+        self.backlog = now.window_bytes.saturating_mul(2) < now.max_bytes;
         (self.ts_ns, self.ack, self.edge) = (Some(now.ts_ns).into(), now.ack, edge);
     }
 }
@@ -148,7 +148,7 @@ mod tests {
     fn a_full_buffer_moves_its_window_as_the_program_reads() {
         let mut reading = Reading::default();
         let advertised =
-            |at_ms: i64, ack, window_bytes| Advertised { ts_ns: at_ms * MS, ack, window_bytes, most_bytes: 8000 };
+            |at_ms: i64, ack, window_bytes| Advertised { ts_ns: at_ms * MS, ack, window_bytes, max_bytes: 8000 };
         reading.advertised(&advertised(0, 1, 8000)); // nothing unread
         reading.advertised(&advertised(5, 8001, 0)); // full
         reading.advertised(&advertised(15, 8001, 2000)); // 2000 bytes read in 10 ms

@@ -15,5 +15,5 @@ pub(crate) struct Left<'a> {
     /// It is no retransmission.
     pub new: bool,
     /// The most bytes that were ever in flight in this direction.
-    pub most_in_flight: i64,
+    pub max_in_flight: i64,
 }

@@ -21,7 +21,7 @@ use drain::{Drain, Reading};
 
 /// Directions with fewer data segments get no rates: they would give few samples, and most connections of a
 /// large capture are that short.
-pub(super) const LEAST_DATA_SEGMENTS: u64 = 4;
+pub(super) const MIN_DATA_SEGMENTS: u64 = 4;
 /// A longer wait before a departure, or two round trips if that is longer, is a pause of the application and
 /// ends a burst (a heuristic: on a LAN, a stall begins here).
 const PAUSE_NS: i64 = 10_000_000;
@@ -98,7 +98,7 @@ impl Rates {
 /// the peer came, and no ACK released the segment.
 #[inline]
 fn was_free(left: &Left<'_>) -> bool {
-    let Left { held, payload_bytes, most_in_flight, .. } = *left;
+    let Left { held, payload_bytes, max_in_flight, .. } = *left;
     if held.peer_first_ns.is_some() || held.window_closed {
         return false;
     }
@@ -113,7 +113,7 @@ fn was_free(left: &Left<'_>) -> bool {
     let had_room = !held.small
         && !held.after_loss
         && before.saturating_add(payload_bytes).saturating_mul(ROOM_PARTS.1)
-            <= most_in_flight.saturating_mul(ROOM_PARTS.0);
+            <= max_in_flight.saturating_mul(ROOM_PARTS.0);
     ago_ns > woken_ns || (had_room && ago_ns > AFTER_ACK_NS)
 }
 
@@ -136,9 +136,9 @@ mod tests {
         }
     }
 
-    fn rates(held: &Wait, most_in_flight: i64) -> Rates {
+    fn rates(held: &Wait, max_in_flight: i64) -> Rates {
         let mut rates = Rates::default();
-        let left = Left { held, start: 1, payload_bytes: 1000, frame: 5, pushed: false, new: true, most_in_flight };
+        let left = Left { held, start: 1, payload_bytes: 1000, frame: 5, pushed: false, new: true, max_in_flight };
         rates.departs(&left);
         rates
     }

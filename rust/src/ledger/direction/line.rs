@@ -3,13 +3,13 @@
 use crate::sender::{AROUND_BYTES, AROUND_IN_CELLS_BYTES, CELL_BYTES, LONGEST_NS, SenderTotals, TIMESTAMP_BYTES};
 
 /// The smallest size of a segment on Ethernet, with all overhead (IEEE 802.3).
-pub const LEAST_FRAME_BYTES: i64 = 84;
+pub const MIN_FRAME_BYTES: i64 = 84;
 /// Line rates of both directions count as equal if they differ by less than this (a heuristic).
 const ALIKE_SHARE: f64 = 0.05;
 /// Line rates over ATM count as equal if they differ by less than this: only the capture clock is rounded there.
 const ALIKE_IN_CELLS_SHARE: f64 = 0.02;
 /// A segment without data takes this many ATM cells.
-const LEAST_SEGMENT_CELLS: i64 = 2;
+const MIN_SEGMENT_CELLS: i64 = 2;
 /// The longest serialization time of a segment (a heuristic: 1,538 bytes at 1,200 bit/s take 10 s).
 const LONGEST_ON_LINE_NS: i64 = 16_000_000_000;
 
@@ -36,7 +36,7 @@ impl Line {
         let exchange = (totals.exchange_ns.get(), totals.exchange_bytes.get());
         let of_exchange = rate(exchange);
         let of_exchange_cells = rate((totals.exchange_ns.get(), totals.exchange_cells.get()));
-        let least_segment_bytes = (option_bytes + AROUND_BYTES).max(LEAST_FRAME_BYTES);
+        let min_segment_bytes = (option_bytes + AROUND_BYTES).max(MIN_FRAME_BYTES);
         let serialization_ns = totals.serialization_ns.get().map(|ns| ns as f64);
         let fin_ns = other.fin_ns.get().map(|ns| ns as f64);
         let line_payload = totals.line_payload_bytes.get();
@@ -44,8 +44,8 @@ impl Line {
         let as_own =
             is_alike(of_exchange, by(serialization_ns, line_payload.map(|bytes| bytes + AROUND_BYTES)), ALIKE_SHARE)
                 || is_alike(of_exchange_cells, by(serialization_ns, line_payload.map(cells)), ALIKE_IN_CELLS_SHARE);
-        let as_fin = is_alike(of_exchange, by(fin_ns, Some(least_segment_bytes)), ALIKE_SHARE)
-            || is_alike(of_exchange_cells, by(fin_ns, Some(LEAST_SEGMENT_CELLS)), ALIKE_IN_CELLS_SHARE);
+        let as_fin = is_alike(of_exchange, by(fin_ns, Some(min_segment_bytes)), ALIKE_SHARE)
+            || is_alike(of_exchange_cells, by(fin_ns, Some(MIN_SEGMENT_CELLS)), ALIKE_IN_CELLS_SHARE);
         let fallback = |first: Busy, second: Busy, is: bool| {
             let second = if is { second } else { (None, None) };
             (first.0.or(second.0), first.1.or(second.1))
@@ -82,7 +82,7 @@ impl Line {
 }
 
 fn beyond_least(payload_bytes: Option<i64>) -> i64 {
-    (payload_bytes.unwrap_or(0) + (AROUND_BYTES - LEAST_FRAME_BYTES)).max(0)
+    (payload_bytes.unwrap_or(0) + (AROUND_BYTES - MIN_FRAME_BYTES)).max(0)
 }
 
 fn on_line(bytes: i64, busy: Option<(i64, i64)>) -> i64 {

@@ -5,7 +5,7 @@ use super::super::waits::record::WaitRecord;
 use crate::connection::CAUSAL_NS;
 
 /// Idle silence is at least this long (a heuristic).
-pub const LEAST_IDLE_NS: i64 = 1000 * NS_PER_MS;
+pub const MIN_IDLE_NS: i64 = 1000 * NS_PER_MS;
 /// Idle silence is at least this many usual pauses long (a heuristic).
 const USUAL_PAUSES: i64 = 10;
 /// The usual pause of a direction that has no other pause to compare with (a heuristic).
@@ -48,13 +48,13 @@ impl Pauses {
             0 => UNKNOWN_PAUSE_NS,
             _ => *self.lengths_ns.select_nth_unstable(but_one / 2).1,
         };
-        usual_ns.saturating_mul(USUAL_PAUSES).max(LEAST_IDLE_NS)
+        usual_ns.saturating_mul(USUAL_PAUSES).max(MIN_IDLE_NS)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{LEAST_IDLE_NS, Pauses, UNKNOWN_PAUSE_NS};
+    use super::{MIN_IDLE_NS, Pauses, UNKNOWN_PAUSE_NS};
 
     fn idle_after_ms(pauses_ms: &[i64]) -> i64 {
         Pauses { lengths_ns: pauses_ms.iter().map(|ms| ms * 1_000_000).collect() }.idle_after_ns() / 1_000_000
@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn silence_is_idle_from_ten_usual_pauses_on_and_never_below_a_second() {
         assert_eq!(idle_after_ms(&[20, 30, 25_000, 25]), 1000, "a median of 25 ms, and a second at least");
-        assert_eq!(idle_after_ms(&[5; 100]), LEAST_IDLE_NS / 1_000_000);
+        assert_eq!(idle_after_ms(&[5; 100]), MIN_IDLE_NS / 1_000_000);
         assert_eq!(idle_after_ms(&[400, 25_000, 600, 500]), 5000);
         assert_eq!(idle_after_ms(&[30_000, 30_000]), 300_000, "once every 30 s is a rhythm");
     }

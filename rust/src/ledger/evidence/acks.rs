@@ -1,6 +1,6 @@
 //! What was in flight, which ACKs the sender received, and how late they were.
 
-use super::{DELAYED_ACK_NS, Evidence, LATEST_ACK_NS, LEAST_RTO_NS, are, is};
+use super::{DELAYED_ACK_NS, Evidence, LATEST_ACK_NS, MIN_RTO_NS, are, is};
 use crate::hosts::LONGEST_PATH_NS;
 
 impl Evidence<'_> {
@@ -68,10 +68,10 @@ impl Evidence<'_> {
     /// (RFC 8985, 7.2), and each timeout doubles the next.
     pub(in super::super) fn answer_may_be_lost(&self) -> bool {
         let Some(skipped) = self.wait.left_out_segments.get() else { return false };
-        let timer_ns = (3 * (self.rtt_ns() + LEAST_RTO_NS)).div_euclid(4);
-        let most_ns = || timer_ns.saturating_mul(1 << skipped.clamp(0, 8));
+        let timer_ns = (3 * (self.rtt_ns() + MIN_RTO_NS)).div_euclid(4);
+        let max_ns = || timer_ns.saturating_mul(1 << skipped.clamp(0, 8));
         self.packets_are_skipped()
-            && is(self.wait.peer_last_ns.get(), |ago_ns| (LEAST_RTO_NS..=most_ns()).contains(&ago_ns))
+            && is(self.wait.peer_last_ns.get(), |ago_ns| (MIN_RTO_NS..=max_ns()).contains(&ago_ns))
     }
 
     /// An ACK reached the sender within the causal window before the departure, so it may have caused it.
@@ -84,8 +84,8 @@ impl Evidence<'_> {
     fn newest_waited(&self) -> bool {
         let least = self.direction.rtt_min_ns;
         self.all_acked()
-            && are(self.wait.since_ack_ns.get(), least, |ago_ns, least_ns| {
-                self.wait_ns - ago_ns - least_ns >= DELAYED_ACK_NS
+            && are(self.wait.since_ack_ns.get(), least, |ago_ns, min_ns| {
+                self.wait_ns - ago_ns - min_ns >= DELAYED_ACK_NS
             })
     }
 
@@ -144,9 +144,9 @@ impl Evidence<'_> {
     }
 
     fn beyond_least_ns(&self, sample_ns: Option<i64>) -> Option<i64> {
-        let least_full_ns =
+        let min_full_ns =
             self.direction.rtt_min_ns? + self.direction.line.own_beyond_least_ns(self.wait.smss_bytes.get());
-        Some(sample_ns? - least_full_ns)
+        Some(sample_ns? - min_full_ns)
     }
 
     /// The ACKs of this wait cover less than two full-sized segments.

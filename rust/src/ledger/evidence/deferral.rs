@@ -68,9 +68,8 @@ impl Evidence<'_> {
     /// now. The send buffer is not the limit, because some flight fills the window.
     fn did_not_grow(&self) -> bool {
         let smss = self.smss_bytes;
-        let edge_reached = are(self.direction.most_in_flight_bytes, self.direction.max_window_bytes, |most, window| {
-            most + smss > window
-        });
+        let edge_reached =
+            are(self.direction.peak_flight_bytes, self.direction.max_window_bytes, |most, window| most + smss > window);
         self.flight_stands()
             && edge_reached
             && is(self.flight_before(), |now| now < AVOIDANCE_SEGMENTS * smss || now >= AVOIDANCE_PART * smss)

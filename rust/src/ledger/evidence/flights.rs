@@ -18,7 +18,7 @@ const TOP_SHARE: f64 = 0.5;
 /// The largest initial window in bytes: ten segments of 1,460 bytes, unless two segments are larger (RFC 6928, 2).
 const INITIAL_BYTES: i64 = 14_600;
 /// BBR has at most this many segments in flight while it probes the minimum RTT (Linux, `bbr_cwnd_min_target`).
-const LEAST_PROBING_SEGMENTS: i64 = 4;
+const MIN_PROBING_SEGMENTS: i64 = 4;
 
 impl Evidence<'_> {
     /// Flights are on a plateau in one of three forms. They keep one level of at least two segments, well below
@@ -172,7 +172,7 @@ impl Evidence<'_> {
                 share(TOP_SHARE, before) <= flight as f64
             })
             && is(self.flight_before(), |flight| {
-                flight > LEAST_PROBING_SEGMENTS * smss
+                flight > MIN_PROBING_SEGMENTS * smss
                     && (flight < AVOIDANCE_SEGMENTS * smss || flight >= AVOIDANCE_PART * smss)
             })
             && PACED_PART * self.wait_ns >= self.rtt_ns()

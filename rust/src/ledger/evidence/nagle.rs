@@ -1,8 +1,8 @@
 //! Whether the sender kept a small segment back: Nagle's algorithm in its forms, and what looks like it.
 
 use super::super::direction::HELD_TIMES;
-use super::{Evidence, LEAST_OVERRIDE_NS, are, is};
-use crate::accounts::LEAST_BUFFER_BYTES;
+use super::{Evidence, MIN_OVERRIDE_NS, are, is};
+use crate::accounts::MIN_BUFFER_BYTES;
 use crate::connection::{CAUSAL_NS, CLUSTER_BYTES};
 use crate::sender::{REACTION_NS, RELEASE_PART};
 use crate::wire::TcpFlags;
@@ -43,7 +43,7 @@ impl Evidence<'_> {
     /// The departure fills half of the largest window, so this sender sent it as soon as it was written. The sender has
     /// been seen to answer faster than an override timer runs.
     pub(in super::super) fn left_as_half_a_window(&self) -> bool {
-        self.is_half() && is(self.direction.reaction_min_ns, |ns| ns < LEAST_OVERRIDE_NS)
+        self.is_half() && is(self.direction.reaction_min_ns, |ns| ns < MIN_OVERRIDE_NS)
     }
 
     /// The previous departure emptied the send buffer.
@@ -153,7 +153,7 @@ impl Evidence<'_> {
     pub(in super::super) fn may_fill_buffer(&self) -> bool {
         let quantum_bytes = self.smss_bytes.max(CLUSTER_BYTES);
         are(self.flight_before(), self.direction.max_in_flight_bytes, |flight, most| {
-            flight >= LEAST_BUFFER_BYTES && flight + quantum_bytes > most
+            flight >= MIN_BUFFER_BYTES && flight + quantum_bytes > most
         })
     }
 

@@ -1,6 +1,6 @@
 //! The part of a wait that belongs to the path and the line, and what the clocks of the sender and the capture show.
 
-use super::super::direction::{LEAST_FRAME_BYTES, at_rate};
+use super::super::direction::{MIN_FRAME_BYTES, at_rate};
 use super::super::limits::NS_PER_MS;
 use super::{Evidence, is};
 use crate::sender::{AROUND_BYTES, DRIFT_PART};
@@ -9,8 +9,8 @@ impl Evidence<'_> {
     /// How long the sender's line is busy with the previous departure; the next byte cannot leave earlier. Known only
     /// in a capture at the sender.
     pub(in super::super) fn serialization_ns(&self) -> i64 {
-        let before = self.wait.payload_before_bytes.get().map_or(LEAST_FRAME_BYTES, |bytes| bytes + AROUND_BYTES);
-        self.direction.line.own_ns(before.max(LEAST_FRAME_BYTES))
+        let before = self.wait.payload_before_bytes.get().map_or(MIN_FRAME_BYTES, |bytes| bytes + AROUND_BYTES);
+        self.direction.line.own_ns(before.max(MIN_FRAME_BYTES))
     }
 
     /// How long the bottleneck is still busy with the flight, at the rate at which queues drained. It began with the

@@ -4,7 +4,7 @@
 use super::super::direction::{CAUSAL_SHARE_NEAR, DEFAULT_MSS_BYTES};
 use super::super::limits::NS_PER_MS;
 use super::{Evidence, are, is};
-use crate::accounts::LEAST_BUFFER_BYTES;
+use crate::accounts::MIN_BUFFER_BYTES;
 use crate::connection::CAUSAL_NS;
 use crate::sender::{REACTION_NS, RELEASE_PART};
 
@@ -20,8 +20,8 @@ impl Evidence<'_> {
     fn ack_had_arrived_long_before(&self) -> bool {
         self.says_when()
             && 4 * self.wait_ns < 3 * self.rtt_ns()
-            && are(self.wait.echo_ns.get(), self.direction.reaction_min_ns, |echo_ns, least_ns| {
-                echo_ns - least_ns - self.queueing_delay_ns() > CAUSAL_NS
+            && are(self.wait.echo_ns.get(), self.direction.reaction_min_ns, |echo_ns, min_ns| {
+                echo_ns - min_ns - self.queueing_delay_ns() > CAUSAL_NS
             })
             && is(self.wait.since_ack_ns.get(), |ago_ns| RELEASE_PART * ago_ns > self.wait_ns)
     }
@@ -49,7 +49,7 @@ impl Evidence<'_> {
     pub(in super::super) fn nothing_was_short(&self) -> bool {
         let one_in_flight =
             are(self.flight_before(), self.wait.payload_before_bytes.get(), |flight, payload| flight == payload)
-                && is(self.flight_before(), |flight| flight < LEAST_BUFFER_BYTES);
+                && is(self.flight_before(), |flight| flight < MIN_BUFFER_BYTES);
         !self.is_after_loss()
             && one_in_flight
             && self.fits_any_congestion_window()

@@ -1,6 +1,6 @@
 //! How much room the receiver window had, when it opened, and whether that released the departure.
 
-use super::{Evidence, LEAST_OVERRIDE_NS, LEAST_RTO_NS, are, is};
+use super::{Evidence, MIN_OVERRIDE_NS, MIN_RTO_NS, are, is};
 use crate::connection::CAUSAL_NS;
 
 impl Evidence<'_> {
@@ -32,8 +32,8 @@ impl Evidence<'_> {
         self.direction.near_sender
             && self.is_first_data()
             && self.fills_window()
-            && is(self.wait.since_all_acked_ns.get(), |ns| ns >= LEAST_OVERRIDE_NS)
-            && is(self.direction.reaction_min_ns, |ns| ns >= LEAST_OVERRIDE_NS)
+            && is(self.wait.since_all_acked_ns.get(), |ns| ns >= MIN_OVERRIDE_NS)
+            && is(self.direction.reaction_min_ns, |ns| ns >= MIN_OVERRIDE_NS)
     }
 
     /// Away from the sender: the previous departure was cut to the room in the window. This one waited for more room
@@ -44,7 +44,7 @@ impl Evidence<'_> {
             && self.wait.small_before
             && self.room() == Some(0)
             && !self.peer_spoke()
-            && is(self.wait.since_all_acked_ns.get(), |ns| ns >= LEAST_RTO_NS)
+            && is(self.wait.since_all_acked_ns.get(), |ns| ns >= MIN_RTO_NS)
             && are(self.wait.window_opened_ns.get(), self.wait.since_ack_ns.get(), |opened_ns, acked_ns| {
                 opened_ns - acked_ns > self.causal_ns()
             })
@@ -57,7 +57,7 @@ impl Evidence<'_> {
         self.wait.fills_unscaled
             && self.is_small()
             && !self.peer_spoke()
-            && is(self.wait.since_all_acked_ns.get(), |ns| ns >= LEAST_OVERRIDE_NS)
+            && is(self.wait.since_all_acked_ns.get(), |ns| ns >= MIN_OVERRIDE_NS)
     }
 
     /// The window had less room than two full-sized segments.
@@ -94,8 +94,8 @@ impl Evidence<'_> {
         let opened_before = is(self.wait.window_opened_ns.get(), |ns| ns > self.wait_ns);
         let ack_not_known = || {
             are(self.record.in_flight_bytes.get(), self.flight_after(), |captured, known| captured < known)
-                && are(self.record.since_last_ack_ns.get(), self.direction.reaction_min_ns, |ago_ns, least_ns| {
-                    ago_ns > least_ns + self.causal_ns().max(CAUSAL_NS)
+                && are(self.record.since_last_ack_ns.get(), self.direction.reaction_min_ns, |ago_ns, min_ns| {
+                    ago_ns > min_ns + self.causal_ns().max(CAUSAL_NS)
                 })
         };
         opened_before || ack_not_known()

@@ -11,7 +11,7 @@
 use super::super::cause::Cause;
 use super::super::closed::Closed;
 use super::super::evidence::Evidence;
-use super::super::evidence::LEAST_SPREAD_SEGMENTS;
+use super::super::evidence::MIN_SPREAD_SEGMENTS;
 use crate::sender::{AROUND_BYTES, RELEASE_PART};
 
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
@@ -53,7 +53,7 @@ fn share_of_round_trip(wait: &Evidence<'_>) -> Option<f64> {
 
 /// Enough segments are in flight to tell even spacing from flights with pauses between them.
 fn has_many(wait: &Evidence<'_>) -> bool {
-    wait.flight_before().is_some_and(|flight| flight >= LEAST_SPREAD_SEGMENTS * wait.smss_bytes)
+    wait.flight_before().is_some_and(|flight| flight >= MIN_SPREAD_SEGMENTS * wait.smss_bytes)
 }
 
 fn is_no_burst(wait: &Evidence<'_>, share_ns: f64) -> bool {

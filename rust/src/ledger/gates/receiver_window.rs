@@ -11,7 +11,7 @@
 use super::super::cause::Cause;
 use super::super::closed::Closed;
 use super::super::evidence::Evidence;
-use super::super::evidence::{LEAST_OVERRIDE_NS, TRAIN_PART};
+use super::super::evidence::{MIN_OVERRIDE_NS, TRAIN_PART};
 
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
     let new = !wait.is_resent() && !wait.is_recovering();
@@ -47,7 +47,7 @@ fn was_nearly_full(wait: &Evidence<'_>) -> bool {
 }
 
 fn was_cut(wait: &Evidence<'_>) -> bool {
-    wait.wait_ns >= LEAST_OVERRIDE_NS
+    wait.wait_ns >= MIN_OVERRIDE_NS
         && !wait.window_opened()
         && wait.was_cut_to_window()
         && !wait.left_as_half_a_window()

@@ -63,7 +63,7 @@ pub(in super::super) fn bulk() -> (WaitRecord, DirectionFacts) {
         max_window_bytes: Some(65_535),
         max_segment_bytes: 1000,
         max_in_flight_bytes: Some(40_000),
-        most_in_flight_bytes: Some(40_000),
+        peak_flight_bytes: Some(40_000),
         causal_window_ns: 2 * MS,
         release_window_ns: 2 * MS,
         burst_ns: 40_000,

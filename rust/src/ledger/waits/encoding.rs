@@ -51,9 +51,9 @@ const WHOLE: u64 = 1;
 /// A difference is written as its zigzag value plus this.
 const FIRST_DIFFERENCE: u64 = 2;
 /// Bytes of the longest token.
-const MOST_TOKEN_BYTES: usize = 9;
+const MAX_TOKEN_BYTES: usize = 9;
 /// The largest size of the numbers of a record: 64 of them, each with a token and eight bytes.
-const MOST_NUMBERS_BYTES: usize = 64 * (1 + size_of::<i64>());
+const MAX_NUMBERS_BYTES: usize = 64 * (1 + size_of::<i64>());
 
 /// Visits the numbers of a record in a fixed order, to write or to read them.
 trait Coder {
@@ -67,12 +67,12 @@ trait Coder {
 /// Encodes records. Its buffer is reused.
 #[derive(Debug)]
 pub(super) struct Encoder {
-    numbers: [u8; MOST_NUMBERS_BYTES],
+    numbers: [u8; MAX_NUMBERS_BYTES],
 }
 
 impl Default for Encoder {
     fn default() -> Self {
-        Self { numbers: [0; MOST_NUMBERS_BYTES] }
+        Self { numbers: [0; MAX_NUMBERS_BYTES] }
     }
 }
 
@@ -83,7 +83,7 @@ impl Encoder {
         let mut writer = Writer { different: 0, place: 0, numbers: &mut self.numbers, length: 0 };
         code(&mut writer, record, before);
         let (different, length) = (writer.different, writer.length);
-        let mut head = [0; MOST_TOKEN_BYTES];
+        let mut head = [0; MAX_TOKEN_BYTES];
         let head_length = put_token(different, &mut head);
         bytes.extend_from_slice(head.get(..head_length).unwrap_or_default());
         bytes.extend_from_slice(self.numbers.get(..length).unwrap_or_default());
@@ -223,7 +223,7 @@ fn put_token(token: u64, bytes: &mut [u8]) -> usize {
         {
             (*first, *place) = (0, token.to_le_bytes());
         }
-        MOST_TOKEN_BYTES
+        MAX_TOKEN_BYTES
     }
 }
 

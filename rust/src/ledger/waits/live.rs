@@ -13,7 +13,7 @@ use crate::connection::{Kind, Revision};
 use crate::flows::SegmentRow;
 
 /// Above this size of all logs together, they are written to the spool.
-pub const MOST_MEMORY_BYTES: usize = 64 << 20;
+pub const MAX_MEMORY_BYTES: usize = 64 << 20;
 
 /// The waits of all open connections.
 #[derive(Debug)]
@@ -21,26 +21,26 @@ pub struct LiveWaits {
     connections: HashMap<u32, ConnectionLog, RandomState>,
     encoder: Encoder,
     memory_bytes: usize,
-    most_memory_bytes: usize,
+    max_memory_bytes: usize,
     spool: Option<Spool>,
     failure: Option<io::Error>,
 }
 
 impl Default for LiveWaits {
     fn default() -> Self {
-        Self::within(MOST_MEMORY_BYTES)
+        Self::within(MAX_MEMORY_BYTES)
     }
 }
 
 impl LiveWaits {
     /// Creates logs that use at most this many bytes of memory.
     #[must_use]
-    pub fn within(most_memory_bytes: usize) -> Self {
+    pub fn within(max_memory_bytes: usize) -> Self {
         Self {
             connections: HashMap::default(),
             encoder: Encoder::default(),
             memory_bytes: 0,
-            most_memory_bytes,
+            max_memory_bytes,
             spool: None,
             failure: None,
         }
@@ -59,7 +59,7 @@ impl LiveWaits {
         let [client, server] = &mut self.connections.entry(conn).or_default().directions;
         let log = if from_client { client } else { server };
         self.memory_bytes += log.add(record, &mut self.encoder);
-        if self.memory_bytes > self.most_memory_bytes {
+        if self.memory_bytes > self.max_memory_bytes {
             self.spill();
         }
     }
@@ -132,8 +132,8 @@ mod tests {
             .collect()
     }
 
-    fn logged(waits: &[(u32, bool, WaitRecord)], most_memory_bytes: usize) -> Vec<Vec<Vec<String>>> {
-        let mut live = LiveWaits::within(most_memory_bytes);
+    fn logged(waits: &[(u32, bool, WaitRecord)], max_memory_bytes: usize) -> Vec<Vec<Vec<String>>> {
+        let mut live = LiveWaits::within(max_memory_bytes);
         for (conn, from_client, record) in waits {
             live.add_record(*conn, *from_client, &mut record.clone());
         }

@@ -15,14 +15,14 @@ const MAGIC: &[u8; 8] = b"waits\0\0\0";
 /// Size of a chunk header: position of the previous chunk of its log (0: none), number of records, number of bytes.
 const HEADER_BYTES: usize = 16;
 /// File names to try, because another file may have one of them.
-const MOST_NAMES: u64 = 1000;
+const MAX_NAMES: u64 = 1000;
 
 /// Creates an unnamed file: its name is removed at once, and the file disappears when it is closed.
 fn nameless_file() -> io::Result<File> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let folder = std::env::temp_dir();
     let mut last = io::Error::from(io::ErrorKind::AlreadyExists);
-    for _ in 0..MOST_NAMES {
+    for _ in 0..MAX_NAMES {
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let path = folder.join(format!("tcptrace-lab-waits-{}-{count}", std::process::id()));
         match OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path) {

@@ -277,7 +277,7 @@
     outliers(section) {
       const table = data.outliers;
       const said = (row, value) => (table.metric[row] === "rate_bps" ? rate(value) : duration(Math.round(value)));
-      note(section, `Transfers that differ from the others between the same two hosts, in one direction: beyond 3.5 robust standard deviations (median and median absolute deviation, logarithmic) on the bad side. ${count(table.large_groups)} of ${count(table.groups)} ways have the ${data.words.least_outliers} transfers that it takes to tell.`);
+      note(section, `Transfers that differ from the others between the same two hosts, in one direction: beyond 3.5 robust standard deviations (median and median absolute deviation, logarithmic) on the bad side. ${count(table.large_groups)} of ${count(table.groups)} ways have the ${data.words.min_outliers} transfers that it takes to tell.`);
       new Sheet(section, length(table), [
         captureCell(table.at, table.conn), pairCell("from → to", 46, table, wayOf), text("figure", 13, (row) => data.words.metrics[table.metric[row]]),
         { title: "this one", width: 13, kind: "number", value: (row) => table.value[row], show: (row) => said(row, table.value[row]) },

@@ -40,7 +40,7 @@ AnyInterface = Annotated[bool, typer.Option("--any-interface", help="Also allow 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be sent, but send nothing.")]
 
 
-LEAST_MTU_BYTES = 68
+MIN_MTU_BYTES = 68
 """RFC 791, section 3.2: every link must carry datagrams of this size."""
 
 
@@ -143,8 +143,8 @@ def _address(text: str) -> str:
 
 
 def _mtu(size: int) -> int:
-    if 0 < size < LEAST_MTU_BYTES:
-        raise UsageError(f"--mtu: {size} is below {LEAST_MTU_BYTES}, the minimum of IPv4")
+    if 0 < size < MIN_MTU_BYTES:
+        raise UsageError(f"--mtu: {size} is below {MIN_MTU_BYTES}, the minimum of IPv4")
     return size
 
 

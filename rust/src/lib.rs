@@ -17,7 +17,7 @@
 //! 12. `python`: the only module that knows Python.
 //!
 //! `tests/layers.rs` reads this list. It fails if a file imports from a later layer, or if files import each
-//! other in a cycle (except in two layers that it names).
+//! other in a cycle.
 
 #![deny(unsafe_code)]
 

@@ -17,7 +17,7 @@ use crate::capture::Unpacker;
 use crate::engine::{self, Batch, DEFAULT_BATCH_ROWS, Options};
 use crate::error::{CaptureError, ErrorKind, Problem};
 use crate::flows::{Known, Only};
-use crate::ledger::costs::MOST;
+use crate::ledger::summary::costs::MOST;
 use crate::ledger::waits::live::MAX_MEMORY_BYTES;
 use crate::ledger::{Cause, Worth};
 use crate::table;

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from tests.support.places import ROOT
+from tests.support.sources import imported
 
 PACKAGE = ROOT / "tcptrace_lab"
 
@@ -23,17 +24,3 @@ def test_the_layers_of_the_design_are_kept() -> None:
 def test_the_engine_is_called_only_where_rows_and_frames_come_from() -> None:
     callers = {path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py") if ENGINE in imported(ast.parse(path.read_text()))}
     assert callers == {"engine/segments.py", "engine/reread.py", "capture/convert.py", "capture/decompression.py"}
-
-
-def imported(tree: ast.AST) -> set[str]:
-    """Modules that are imported at run time: what stands under `if TYPE_CHECKING` does not count."""
-    found: set[str] = set()
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            continue
-        if isinstance(node, ast.ImportFrom):
-            found |= {str(node.module), *(f"{node.module}.{name.name}" for name in node.names)}
-        elif isinstance(node, ast.Import):
-            found |= {name.name for name in node.names}
-        found |= imported(node)
-    return found

@@ -3,9 +3,9 @@
 
 use tcptrace_lab_core::connection::{Kind, RetransmitTrigger};
 use tcptrace_lab_core::flows::ConnectionRow;
-use tcptrace_lab_core::ledger::costs::MOST;
+use tcptrace_lab_core::ledger::summary::costs::MOST;
 use tcptrace_lab_core::ledger::direction::Drained;
-use tcptrace_lab_core::ledger::rows::{DirectionDetails, JudgedRows, LedgerRow};
+use tcptrace_lab_core::ledger::summary::rows::{DirectionDetails, JudgedRows, LedgerRow};
 use tcptrace_lab_core::ledger::{Cause, DirectionFacts, JudgedWait, Note, Summaries, WaitRecord, Worth, edges, judge};
 use tcptrace_lab_core::nullable::Nullable;
 use tcptrace_lab_core::sender::{FirstDeparture, LONGEST_NS, SenderTotals, Wait};

@@ -7,7 +7,7 @@ use arrow_schema::{ArrowError, SchemaRef};
 
 use super::batch::Batch;
 use crate::flows::ConnectionRow;
-use crate::ledger::rows::{DirectionDetails, JudgedRows};
+use crate::ledger::summary::rows::{DirectionDetails, JudgedRows};
 use crate::ledger::{EndedWaits, Summaries, Worth};
 use crate::table;
 

@@ -10,11 +10,11 @@ pub(super) use line::at_rate;
 pub use line::{Line, MIN_FRAME_BYTES};
 pub use pauses::{MIN_IDLE_NS, Pauses};
 
-use super::limits::NS_PER_MS;
 use crate::connection::{CAUSAL_NS, CLUSTER_BYTES, DirectionFigures};
 use crate::flows::ConnectionRow;
 use crate::hosts::{Acknowledging, is_loopback, is_near, is_unasked, turnaround_ns};
 use crate::nullable::Nullable;
+use crate::sender::NS_PER_MS;
 use crate::sender::{LONGEST_NS, REACTION_NS, SLOW_REACTION_NS, SenderTotals};
 
 /// The causal window as a share of the RTT, in a capture at the sender.

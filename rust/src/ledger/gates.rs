@@ -5,6 +5,7 @@
 //! another; `judge.rs` decides which one counts.
 
 mod close;
+mod closed;
 mod congestion_window;
 mod delayed_ack;
 mod handshake;
@@ -21,9 +22,9 @@ mod timeout;
 mod untold;
 mod zero_window;
 
-use super::closed::Closed;
 use super::evidence::Evidence;
 
+pub use closed::Closed;
 pub(super) use loss_recovery::before_signal;
 
 /// Makes the functions that ask all listed gates in turn. They call each gate by name, so that the compiler can inline

@@ -6,13 +6,11 @@
 //! was closed until the departure.
 
 use super::cause::Cause;
-use super::closed::Closed;
 use super::direction::DirectionFacts;
 use super::evidence::Evidence;
-use super::gates;
-use super::judged::JudgedWait;
+use super::gates::{self, Closed};
+use super::judged::{JudgedWait, Verdict};
 use super::timeline;
-use super::verdict::Verdict;
 use super::waits::record::WaitRecord;
 use crate::connection::Confidence;
 

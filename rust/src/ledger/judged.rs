@@ -1,10 +1,23 @@
-//! The judgement of one wait.
+//! The judgement of one wait: its cause, then its intervals.
 
 use super::cause::Cause;
 use crate::connection::Confidence;
 
 /// Most intervals of one wait.
 pub const MAX_SPANS: usize = 8;
+
+/// The cause of one wait, and when it ended, before the wait is divided into intervals.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Verdict {
+    /// The gate that owns the wait; `None` if none was closed.
+    pub cause: Option<Cause>,
+    pub confidence: Confidence,
+    /// Nanoseconds from the opening of the gate to the departure; the gate owns the wait until it opened. `None`: it
+    /// owns the whole wait.
+    pub opened_ago_ns: Option<i64>,
+    /// The gate that owns the time after that.
+    pub then: Option<Cause>,
+}
 
 /// One wait with its cause and its intervals.
 #[derive(Clone, Copy, Debug)]

@@ -1,16 +1,29 @@
 //! Judges ended connections on several threads, sums their waits, and keeps the details of those that lose most time.
+//!
+//! `judging` judges the waits of one connection in shares, which `threads` distributes. [`rows`] holds what is reported:
+//! sums, [`kinds`] of causes, the [`longest`] waits with the [`timers`] that ended them, and [`locks`] (throughput
+//! deadlocks). [`costs`] says which connections lose enough time for these details.
+
+pub mod costs;
+mod judging;
+pub mod kinds;
+pub mod locks;
+pub mod longest;
+pub mod rows;
+mod threads;
+pub mod timers;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::num::NonZeroUsize;
 use std::thread;
 
-use super::costs::{self, Costs, Failed, Worth};
-use super::judging::{Judging, Share, Wanted};
-use super::rows::{AccountRow, DirectionDetails, JudgedRows};
-use super::threads::by_threads;
 use super::waits::log::EndedWaits;
 use crate::flows::ConnectionRow;
+use costs::{Costs, Failed, Worth};
+use judging::{Judging, Share, Wanted};
+use rows::{AccountRow, DirectionDetails, JudgedRows};
+use threads::by_threads;
 
 /// About how many waits each thread judges before rows are returned, if every interval is a row.
 const EACH_WITH_INTERVALS: u64 = if cfg!(test) {
@@ -173,8 +186,8 @@ mod tests {
     use super::Summaries;
     use crate::connection::{Kind, Revision};
     use crate::flows::{Accounting, ConnectionRow, Connections, SegmentRow};
-    use crate::ledger::costs::MOST;
-    use crate::ledger::rows::JudgedRows;
+    use crate::ledger::summary::costs::MOST;
+    use crate::ledger::summary::rows::JudgedRows;
     use crate::ledger::{Cause, LiveWaits, Worth};
     use crate::nullable::Nullable;
     use crate::sender::{LONGEST_NS, Wait};

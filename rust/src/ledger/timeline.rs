@@ -18,10 +18,9 @@ use super::cause::Cause;
 use super::direction::{DirectionFacts, MIN_IDLE_NS};
 use super::evidence::{Evidence, at_most};
 use super::gates;
-use super::judged::{JudgedWait, Note, Round};
-use super::limits::NS_PER_MS;
-use super::verdict::Verdict;
+use super::judged::{JudgedWait, Note, Round, Verdict};
 use crate::connection::CAUSAL_NS;
+use crate::sender::NS_PER_MS;
 use crate::sender::Wait;
 
 /// The shortest pause of the application that ends a message, unless two RTTs are longer (a heuristic).

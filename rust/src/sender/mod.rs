@@ -35,7 +35,7 @@ pub(crate) use departure::Departure;
 pub(crate) use spacing::{AROUND_BYTES, AROUND_IN_CELLS_BYTES, CELL_BYTES, TIMESTAMP_BYTES};
 pub(crate) use state::SenderState;
 pub use timing::LONGEST_NS;
-pub(crate) use timing::{NO_DISTANCE_NS, at_either, shift_ns};
+pub(crate) use timing::{NO_DISTANCE_NS, NS_PER_MS, at_either, shift_ns};
 pub(crate) use wait::RELEASE_PART;
 pub use wait::{FirstDeparture, SenderTotals, Wait};
 pub(crate) use writes::{REACTION_NS, SLOW_REACTION_NS};

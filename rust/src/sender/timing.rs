@@ -1,5 +1,7 @@
 //! The distance between capture point and sender, and how close in time cause and effect are.
 
+/// Nanoseconds in a millisecond.
+pub(crate) const NS_PER_MS: i64 = 1_000_000;
 /// The capture point counts as at the sender if the round trip to the sender is less than 1/10 of the whole (a
 /// heuristic).
 const NEAR_SENDER_PART: i64 = 10;

@@ -10,11 +10,11 @@ use arrow_schema::{ArrowError, SchemaRef};
 use super::columns::{bits, validity};
 use super::{Column, batch, flags, maybe, numbers};
 use crate::ledger::direction::DirectionFacts;
-use crate::ledger::kinds::Kind;
-use crate::ledger::locks::Lock;
-use crate::ledger::longest::{KeptWait, Proof};
-use crate::ledger::rows::{AccountRow, Bounds, DirectionDetails, LedgerRow, NoteRow};
-use crate::ledger::timers::{Ended, StallTimer};
+use crate::ledger::summary::kinds::Kind;
+use crate::ledger::summary::locks::Lock;
+use crate::ledger::summary::longest::{KeptWait, Proof};
+use crate::ledger::summary::rows::{AccountRow, Bounds, DirectionDetails, LedgerRow, NoteRow};
+use crate::ledger::summary::timers::{Ended, StallTimer};
 use crate::ledger::{Cause, Interval};
 use crate::nullable::Nullable;
 

@@ -1,8 +1,8 @@
 //! The usual length of a direction's pauses, and the length from which silence is idle (`docs/how-it-decides.md`, 5).
 
-use super::super::limits::NS_PER_MS;
 use super::super::waits::record::WaitRecord;
 use crate::connection::CAUSAL_NS;
+use crate::sender::NS_PER_MS;
 
 /// Idle silence is at least this long (a heuristic).
 pub const MIN_IDLE_NS: i64 = 1000 * NS_PER_MS;

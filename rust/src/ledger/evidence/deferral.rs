@@ -1,8 +1,8 @@
 //! TSO deferral: Linux waits for more room in a window that has little (`tcp_tso_should_defer`).
 
-use super::super::limits::NS_PER_MS;
 use super::flights::{AVOIDANCE_PART, AVOIDANCE_SEGMENTS};
 use super::{Evidence, are, is};
+use crate::sender::NS_PER_MS;
 
 /// Linux defers a segment while an ACK is due soon and there is room for less than this part of the window
 /// (`tcp_tso_should_defer`, `net.ipv4.tcp_tso_win_divisor`). It counts the time as limited by the receiver window

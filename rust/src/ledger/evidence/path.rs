@@ -1,8 +1,8 @@
 //! The part of a wait that belongs to the path and the line, and what the clocks of the sender and the capture show.
 
 use super::super::direction::{MIN_FRAME_BYTES, at_rate};
-use super::super::limits::NS_PER_MS;
 use super::{Evidence, is};
+use crate::sender::NS_PER_MS;
 use crate::sender::{AROUND_BYTES, DRIFT_PART};
 
 impl Evidence<'_> {

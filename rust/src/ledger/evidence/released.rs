@@ -2,10 +2,10 @@
 //! itself (`docs/how-it-decides.md`, 2.2).
 
 use super::super::direction::{CAUSAL_SHARE_NEAR, DEFAULT_MSS_BYTES};
-use super::super::limits::NS_PER_MS;
 use super::{Evidence, are, is};
 use crate::accounts::MIN_BUFFER_BYTES;
 use crate::connection::CAUSAL_NS;
+use crate::sender::NS_PER_MS;
 use crate::sender::{REACTION_NS, RELEASE_PART};
 
 /// If the application writes by its own clock, one departure in this many follows an ACK as closely by chance.

@@ -7,8 +7,8 @@
 //! - **Source:** RFC 9293, 3.6; `docs/how-it-decides.md`, 4.2.
 
 use super::super::cause::Cause;
-use super::super::closed::Closed;
 use super::super::evidence::Evidence;
+use super::closed::Closed;
 
 #[inline]
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {

@@ -7,8 +7,8 @@
 //! - **Source:** RFC 5681, 3.1 and 3.2; RFC 9438; `docs/how-it-decides.md`, 4.11.
 
 use super::super::cause::Cause;
-use super::super::closed::Closed;
 use super::super::evidence::Evidence;
+use super::closed::Closed;
 
 #[inline]
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {

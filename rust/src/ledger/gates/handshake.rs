@@ -6,8 +6,8 @@
 //! - **Source:** RFC 9293, 3.5; RFC 6298, 2.1 (the first timeout is 1 s); `docs/how-it-decides.md`, 4.1.
 
 use super::super::cause::Cause;
-use super::super::closed::Closed;
 use super::super::evidence::Evidence;
+use super::closed::Closed;
 
 #[inline]
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {

@@ -8,8 +8,8 @@
 //!   `docs/how-it-decides.md`, 4.7.
 
 use super::super::cause::Cause;
-use super::super::closed::Closed;
 use super::super::evidence::Evidence;
+use super::closed::Closed;
 
 /// A full send buffer explains the wait as well: hardly more was ever in flight.
 fn buffer_may_hold_it(wait: &Evidence<'_>) -> bool {

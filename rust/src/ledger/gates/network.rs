@@ -9,9 +9,9 @@
 //! - **Source:** RFC 6349, 3.3 (RTT under load); the fractions are heuristics; `docs/how-it-decides.md`, 4.10.
 
 use super::super::cause::Cause;
-use super::super::closed::Closed;
 use super::super::evidence::Evidence;
 use super::super::evidence::MIN_SPREAD_SEGMENTS;
+use super::closed::Closed;
 use crate::sender::{AROUND_BYTES, RELEASE_PART};
 
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {

@@ -8,9 +8,9 @@
 //! - **Source:** Linux `net/ipv4/tcp_output.c` (internal pacing); BBR; `docs/how-it-decides.md`, 4.14.
 
 use super::super::cause::Cause;
-use super::super::closed::Closed;
 use super::super::evidence::Evidence;
 use super::super::evidence::PACED_PART;
+use super::closed::Closed;
 
 #[inline]
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {

@@ -9,9 +9,9 @@
 //! - **Source:** RFC 9293, 3.8.6; Linux `net/ipv4/tcp_output.c`; `docs/how-it-decides.md`, 4.5.
 
 use super::super::cause::Cause;
-use super::super::closed::Closed;
 use super::super::evidence::Evidence;
 use super::super::evidence::{MIN_OVERRIDE_NS, TRAIN_PART};
+use super::closed::Closed;
 
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
     let new = !wait.is_resent() && !wait.is_recovering();

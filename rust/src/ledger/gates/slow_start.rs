@@ -6,8 +6,8 @@
 //! - **Source:** RFC 5681, 3.1; RFC 6928; `docs/how-it-decides.md`, 4.13.
 
 use super::super::cause::Cause;
-use super::super::closed::Closed;
 use super::super::evidence::Evidence;
+use super::closed::Closed;
 
 #[inline]
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {

@@ -1,14 +1,14 @@
 //! Test waits for the gates: a bulk transfer captured at its sender, which each table row changes.
 
 use super::super::cause::Cause;
-use super::super::closed::Closed;
 use super::super::direction::DirectionFacts;
 use super::super::evidence::Evidence;
 use super::super::judge::judge;
-use super::super::limits::NS_PER_MS;
 use super::super::waits::record::WaitRecord;
+use super::closed::Closed;
 use crate::connection::{Confidence, Kind, RetransmitTrigger};
 use crate::nullable::Nullable;
+use crate::sender::NS_PER_MS;
 use crate::sender::Wait;
 
 pub(in super::super) const MS: i64 = NS_PER_MS;

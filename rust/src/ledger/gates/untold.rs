@@ -8,8 +8,8 @@
 //! - **Source:** derived; `docs/how-it-decides.md`, 4.8.
 
 use super::super::cause::Cause;
-use super::super::closed::Closed;
 use super::super::evidence::Evidence;
+use super::closed::Closed;
 
 #[inline]
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {

@@ -6,8 +6,8 @@
 //! - **Source:** RFC 9293, 3.8.6.1; `docs/how-it-decides.md`, 4.4.
 
 use super::super::cause::Cause;
-use super::super::closed::Closed;
 use super::super::evidence::Evidence;
+use super::closed::Closed;
 
 #[inline]
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {

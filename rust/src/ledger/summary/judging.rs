@@ -8,17 +8,17 @@ use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
 
+use super::super::direction::{DirectionFacts, MIN_IDLE_NS, Pauses};
+use super::super::edges::{Edge, edges};
+use super::super::intervals::Interval;
+use super::super::judge::judge;
+use super::super::waits::log::{EndedWaits, Revised, StoredBlock};
+use super::super::waits::record::WaitRecord;
 use super::costs::Sums;
-use super::direction::{DirectionFacts, MIN_IDLE_NS, Pauses};
-use super::edges::{Edge, edges};
-use super::intervals::Interval;
-use super::judge::judge;
 use super::kinds::Lengths;
 use super::locks::{LateWait, Locks};
 use super::longest::{Longest, Proof};
 use super::rows::{Bounds, DirectionDetails, JudgedRows, LedgerRow, NoteRow};
-use super::waits::log::{EndedWaits, Revised, StoredBlock};
-use super::waits::record::WaitRecord;
 use crate::flows::ConnectionRow;
 
 /// Minimum number of waits in a share, if its direction has as many: one or two blocks.

@@ -1,7 +1,7 @@
 //! The number of intervals of each cause in a direction, and their exact median.
 
-use super::cause::{CAUSES, Cause};
-use super::intervals::Interval;
+use super::super::cause::{CAUSES, Cause};
+use super::super::intervals::Interval;
 use crate::connection::Confidence;
 
 /// The intervals of one cause in one direction.

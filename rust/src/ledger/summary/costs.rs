@@ -3,7 +3,7 @@
 
 use std::cmp::Reverse;
 
-use super::cause::{CAUSES, Cause};
+use super::super::cause::{CAUSES, Cause};
 use crate::flows::ConnectionRow;
 
 /// How many costs are kept per capture, the largest ones, unless the caller says otherwise.

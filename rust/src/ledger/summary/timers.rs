@@ -1,9 +1,9 @@
 //! The timer that ended a stall.
 
-use super::cause::Cause;
-use super::limits::NS_PER_MS;
+use super::super::cause::Cause;
 use crate::connection::Kind;
 use crate::hosts::fixed_timer_ms;
+use crate::sender::NS_PER_MS;
 
 /// Longest ACK delay of a heartbeat of 200 ms, with a margin for the path (a heuristic).
 const HEARTBEAT_NS: i64 = 215 * NS_PER_MS;

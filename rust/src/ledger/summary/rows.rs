@@ -1,10 +1,10 @@
 //! The rows of judged connections.
 
+use super::super::direction::DirectionFacts;
+use super::super::evidence::Evidence;
+use super::super::intervals::Interval;
+use super::super::judged::Note;
 use super::costs::Sums;
-use super::direction::DirectionFacts;
-use super::evidence::Evidence;
-use super::intervals::Interval;
-use super::judged::Note;
 use super::kinds::Kind;
 use super::locks::Lock;
 use super::longest::{KeptWait, Proof};

@@ -2,9 +2,9 @@
 
 use std::cmp::Reverse;
 
-use super::cause::CAUSES;
-use super::intervals::Interval;
-use super::waits::record::WaitRecord;
+use super::super::cause::CAUSES;
+use super::super::intervals::Interval;
+use super::super::waits::record::WaitRecord;
 use crate::connection::Kind;
 use crate::nullable::Nullable;
 

@@ -1,6 +1,6 @@
 //! The answer of a gate: it was closed until the departure.
 
-use super::cause::Cause;
+use super::super::cause::Cause;
 use crate::connection::Confidence;
 
 /// A gate that was closed until the departure, or until shortly before it.

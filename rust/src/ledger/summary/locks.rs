@@ -8,10 +8,10 @@
 //! flight in each, or two sizes in turn, if the rest of one write makes the next round longer. u bytes are sent from
 //! one to the next, and the peer sends no data between them.
 
-use super::evidence::DELAYED_ACK_NS;
-use super::judged::{JudgedWait, Round};
+use super::super::evidence::DELAYED_ACK_NS;
+use super::super::judged::{JudgedWait, Round};
+use super::super::waits::record::WaitRecord;
 use super::kinds::median;
-use super::waits::record::WaitRecord;
 use crate::nullable::Nullable;
 
 /// Minimum number of consecutive rounds that show a deadlock.
@@ -212,7 +212,7 @@ impl Group {
 mod tests {
     use super::{Lock, Locks};
     use crate::connection::Confidence;
-    use crate::ledger::locks::LateWait;
+    use crate::ledger::summary::locks::LateWait;
     use crate::ledger::{Cause, JudgedWait, MAX_SPANS, Round, WaitRecord};
 
     const MS: i64 = 1_000_000;

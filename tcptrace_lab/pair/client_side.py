@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-KNOWN_BY = ("round_trips", "ttl", "order")
-"""Evidence. round_trips: near the client, the RTT of the client's data is long and that of the server's data is short. ttl: routers
+KNOWN_BY = ("rtt", "ttl", "order")
+"""Evidence. rtt: near the client, the RTT of the client's data is long and that of the server's data is short. ttl: routers
 decrement the TTL. order: no evidence; the first capture is assumed to be nearer to the client."""
 
 
@@ -33,7 +33,7 @@ def near_client(pairs: pl.DataFrame, first: pl.DataFrame, second: pl.DataFrame, 
     longer_ns = pl.sum_horizontal(*(gained.fill_null(0) for gained in (answer_to_client, answer_to_server, to_syn, to_synack)))
     hops = _hops(pairs, first, second)
     near = pl.when(longer_ns != 0).then(longer_ns > 0).when(hops != 0).then(hops > 0).otherwise(statement=True)
-    known_by = pl.when(longer_ns != 0).then(pl.lit("round_trips")).when(hops != 0).then(pl.lit("ttl")).otherwise(pl.lit("order"))
+    known_by = pl.when(longer_ns != 0).then(pl.lit("rtt")).when(hops != 0).then(pl.lit("ttl")).otherwise(pl.lit("order"))
     return pairs.with_columns(first_is_near_client=near, known_by=known_by)
 
 

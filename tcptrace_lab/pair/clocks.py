@@ -56,7 +56,7 @@ class Clock:
         drift_error: maximum error of the drift.
         error_ns: maximum error of the offset within the packets' time span, for any path.
         symmetric_error_ns: maximum error of the offset if the minimum delays of both directions are equal.
-        round_trip_ns: minimum round trip between the two points: the sum of both directions' minimum delays.
+        rtt_min_ns: minimum RTT between the two points: the sum of the minimum one-way delays.
         packets: number of packets used, from the first point to the second and back.
         stepped: no line fits, because one clock was set during the capture. Offset and delays are then invalid.
     """
@@ -67,7 +67,7 @@ class Clock:
     drift_error: float
     error_ns: int
     symmetric_error_ns: int
-    round_trip_ns: int
+    rtt_min_ns: int
     packets: tuple[int, int]
     stepped: bool
 
@@ -160,7 +160,7 @@ def align(first_ns: NDArray[np.int64], second_ns: NDArray[np.int64], there: NDAr
         drift_error=drift_error,
         error_ns=round(max(errors_ns)) + resolution_ns,
         symmetric_error_ns=round(min(noise / 2 + drift_error * span, max(errors_ns))) + resolution_ns,
-        round_trip_ns=round(upper - lower),
+        rtt_min_ns=round(upper - lower),
         packets=counts,
         stepped=corridor.width(widest) < -2 * resolution_ns,
     )

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.pair.clocks import Clock
     from tcptrace_lab.pair.pair import Pair
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 MAX_FRAMES = 1_000
 """Maximum number of frames listed per kind and direction; the counts include all frames."""
@@ -20,14 +20,14 @@ MAX_FRAMES = 1_000
 PPM = 1e6
 NS_PER_S, NS_PER_MS = 1e9, 1e6
 COUNTS = (
-    *("sent", "received", "matched", "lost", "lost_bytes", "not_captured", "unseen_by_sender"),
-    *("copied", "outside", "reordered", "uncertain"),
+    *("sent", "received", "matched", "lost", "lost_bytes", "not_captured", "only_at_receiver"),
+    *("duplicated", "outside_overlap", "reordered", "uncertain"),
 )
 FRAMES = {
     "lost": ("lost", "sent_frame"),
     "not_captured": ("not_captured", "sent_frame"),
-    "unseen_by_sender": ("unseen_by_sender", "received_frame"),
-    "copied": ("copied", "received_frame"),
+    "only_at_receiver": ("only_at_receiver", "received_frame"),
+    "duplicated": ("duplicated", "received_frame"),
 }
 """Key of a list of frames → (fate of the listed packets, column with their frame number)."""
 
@@ -44,15 +44,15 @@ def document(pair: Pair) -> dict[str, Any]:
 
 def _clock(clock: Clock) -> dict[str, Any]:
     return {
-        "second_ahead_s": clock.offset_ns / NS_PER_S,
-        "at_ns": clock.reference_ns,
-        "error_s": clock.error_ns / NS_PER_S,
-        "error_if_symmetric_s": clock.symmetric_error_ns / NS_PER_S,
+        "offset_s": clock.offset_ns / NS_PER_S,
+        "reference_ts_ns": clock.reference_ns,
+        "offset_error_s": clock.error_ns / NS_PER_S,
+        "offset_error_if_symmetric_s": clock.symmetric_error_ns / NS_PER_S,
         "drift_ppm": clock.drift * PPM,
         "drift_error_ppm": clock.drift_error * PPM,
-        "round_trip_s": clock.round_trip_ns / NS_PER_S,
+        "rtt_min_s": clock.rtt_min_ns / NS_PER_S,
         "packets": {"first_to_second": clock.packets[0], "second_to_first": clock.packets[1]},
-        "stepped": clock.stepped,
+        "is_stepped": clock.stepped,
     }
 
 
@@ -76,7 +76,7 @@ def _connections(pair: Pair) -> list[dict[str, Any]]:
                 "server_in_second": _endpoint(second[place], sides["server"]),
                 "near_client": "first" if row["first_is_near_client"] else "second",
                 "near_client_known_by": row["known_by"],
-                "shared_packets": row["shared"],
+                "matching_packets": row["shared"],
                 **by_direction,
             }
         )

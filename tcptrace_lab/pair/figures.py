@@ -5,9 +5,9 @@ from __future__ import annotations
 import polars as pl
 
 QUANTILES = {"p50": 0.50, "p95": 0.95}
-TIMES = ("delay", "ack_delay", "round_trip", "network")
-"""`delay`: one-way delay between the points. `ack_delay`: from data to its ACK at the point near the receiver, which is what the receiving
-host adds. `round_trip`: from data to its ACK at the point near the sender. `network`: round trip minus ACK delay, which is the delay of the
+TIMES = ("one_way_delay", "ack_delay", "rtt", "path_rtt")
+"""`one_way_delay`: between the points. `ack_delay`: from data to its ACK at the point near the receiver, which is what the receiving
+host adds. `rtt`: from data to its ACK at the point near the sender. `path_rtt`: RTT minus ACK delay, which is the delay of the
 path and its queues in both directions; it needs no aligned clocks."""
 
 
@@ -18,16 +18,16 @@ def directions(packets: pl.DataFrame) -> pl.DataFrame:
         packets: as `packet_fates.packets` returns them.
 
     Returns:
-        One row per direction (`half`): `sent received matched lost lost_bytes not_captured unseen_by_sender copied outside reordered
-        uncertain` (numbers of packets; `lost_bytes` is payload, retransmits included), and for each of `TIMES` `<name>_samples`,
-        `<name>_min_ns`, `_p50_ns`, `_p95_ns`, `_max_ns`.
+        One row per direction (`half`): `sent received matched lost lost_bytes not_captured only_at_receiver duplicated outside_overlap
+        reordered uncertain` (numbers of packets; `lost_bytes` is payload, retransmits included), and for each of `TIMES`
+        `<name>_samples`, `<name>_min_ns`, `_p50_ns`, `_p95_ns`, `_max_ns`.
     """
     fate = pl.col("fate")
     counts = packets.group_by("half").agg(
         sent=pl.col("sent_frame").count(),
         received=pl.col("received_frame").count(),
         lost_bytes=pl.col("length").filter(fate == "lost").sum(),
-        **{name: (fate == name).sum() for name in ("matched", "lost", "not_captured", "unseen_by_sender", "copied", "outside")},
+        **{name: (fate == name).sum() for name in ("matched", "lost", "not_captured", "only_at_receiver", "duplicated", "outside_overlap")},
         reordered=pl.col("reordered").sum(),
         uncertain=(~pl.col("certain")).sum(),
     )
@@ -35,13 +35,11 @@ def directions(packets: pl.DataFrame) -> pl.DataFrame:
     acks = packets.filter(fate == "matched").select(
         half=pl.col("half") ^ 1,
         ack_delay="sent_rtt_ns",
-        round_trip="received_rtt_ns",
-        network=pl.col("received_rtt_ns") - pl.col("sent_rtt_ns"),
+        rtt="received_rtt_ns",
+        path_rtt=pl.col("received_rtt_ns") - pl.col("sent_rtt_ns"),
     )
-    delays = packets.group_by("half").agg(_summary("delay_ns", "delay"))
-    answers = acks.group_by("half").agg(
-        *_summary("ack_delay", "ack_delay"), *_summary("round_trip", "round_trip"), *_summary("network", "network")
-    )
+    delays = packets.group_by("half").agg(_summary("delay_ns", "one_way_delay"))
+    answers = acks.group_by("half").agg(*_summary("ack_delay", "ack_delay"), *_summary("rtt", "rtt"), *_summary("path_rtt", "path_rtt"))
     return counts.join(delays, on="half", how="left").join(answers, on="half", how="left").sort("half")
 
 

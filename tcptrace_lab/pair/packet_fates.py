@@ -14,9 +14,10 @@ if TYPE_CHECKING:
     from tcptrace_lab.pair.clocks import Clock
     from tcptrace_lab.pair.packet_store import Packets
 
-FATES = ("matched", "lost", "not_captured", "unseen_by_sender", "copied", "outside")
+FATES = ("matched", "lost", "not_captured", "only_at_receiver", "duplicated", "outside_overlap")
 """matched: seen at both points · lost: sent, and not seen to arrive · not_captured: sent, missing from the receiver's capture, but ACKed ·
-unseen_by_sender: seen only near the receiver · copied: another arrival of a matched packet · outside: the other capture was not running."""
+only_at_receiver: seen only near the receiver · duplicated: another arrival of a matched packet · outside_overlap: the other capture was
+not running."""
 
 
 USUAL = 0.95
@@ -71,13 +72,13 @@ def packets(both: Seen, clock: Clock | None, spans: tuple[tuple[int, int], ...])
     rows = _with_outside(both.rows, clock, spans)
     fate = (
         pl.when("copy")
-        .then(pl.lit("copied"))
+        .then(pl.lit("duplicated"))
         .when(_AT_BOTH)
         .then(pl.lit("matched"))
-        .when("outside")
-        .then(pl.lit("outside"))
+        .when("outside_overlap")
+        .then(pl.lit("outside_overlap"))
         .when(pl.col("sent_row").is_null())
-        .then(pl.lit("unseen_by_sender"))
+        .then(pl.lit("only_at_receiver"))
         .when(pl.col("arrived_anyway"))
         .then(pl.lit("not_captured"))
         .otherwise(pl.lit("lost"))
@@ -123,7 +124,7 @@ _OWN = ("half", "there", "start", "length", "controls")
 
 
 def _with_outside(rows: pl.DataFrame, clock: Clock | None, spans: tuple[tuple[int, int], ...]) -> pl.DataFrame:
-    """Add `outside`: the packet is in one capture only, and passed the other point while that capture was not running.
+    """Add `outside_overlap`: the packet is in one capture only, and passed the other point while that capture was not running.
 
     With aligned clocks, usual delays give the time at the other point. Without, a packet is outside if it precedes the first packet of its
     direction that is in both captures, or follows the last one.
@@ -134,7 +135,7 @@ def _with_outside(rows: pl.DataFrame, clock: Clock | None, spans: tuple[tuple[in
         ends = [end for row, (first, last) in rows_of.items() for end in (pl.col(row).min().alias(first), pl.col(row).max().alias(last))]
         placed = rows.join(both.group_by("half").agg(ends), on="half", how="left")
         within = [pl.col(row).is_between(first, last) for row, (first, last) in rows_of.items()]
-        return placed.with_columns(outside=~pl.coalesce(*within, pl.lit(value=False)))
+        return placed.with_columns(outside_overlap=~pl.coalesce(*within, pl.lit(value=False)))
     first, second = spans
     moved = clock.on_first(np.array(second, dtype=np.int64))
     usual = rows.filter(_AT_BOTH).group_by("there").agg(min_ns=_DELAY_NS.min(), max_ns=_DELAY_NS.quantile(USUAL, "nearest").cast(pl.Int64))
@@ -148,7 +149,7 @@ def _with_outside(rows: pl.DataFrame, clock: Clock | None, spans: tuple[tuple[in
         left = [(pl.col("arrived_ns") - delay_ns).is_between(*near_sender) for delay_ns in (min_ns, max_ns)]
         return pl.when(pl.col("received_row").is_null()).then(due[0] & due[1]).otherwise(left[0] & left[1])
 
-    return rows.with_columns(outside=~pl.when("there").then(ran(there=True)).otherwise(ran(there=False)))
+    return rows.with_columns(outside_overlap=~pl.when("there").then(ran(there=True)).otherwise(ran(there=False)))
 
 
 _DELAY_NS = pl.col("arrived_ns") - pl.col("sent_ns")

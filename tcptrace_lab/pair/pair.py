@@ -87,7 +87,7 @@ def pair_captures(first: Captured, second: Captured) -> Pair:
     found = match.matched(sent, received)
     clock = match.align(found, sent, received, resolution_ns)
     sent_ns, arrived_ns = _on_first_clock(sent, clock, in_first=True), _on_first_clock(received, clock, in_first=False)
-    min_ns = round(clock.round_trip_ns / 2 * (1 - EARLY_SHARE)) if clock else 0
+    min_ns = round(clock.rtt_min_ns / 2 * (1 - EARLY_SHARE)) if clock else 0
     links = match.settled(found, sent_ns, arrived_ns, min_ns)
     both = packet_fates.seen(links, sent, received, sent_ns, arrived_ns)
     del found, links, sent, received, sent_ns, arrived_ns

@@ -48,28 +48,28 @@ class Direction:
     Attributes:
         checked: number of segments with a verified checksum.
         bad: number of these with a wrong checksum.
-        bad_data: number of wrong segments with data.
-        resent: number of wrong data segments that were retransmitted.
+        bad_with_data: number of wrong segments with data.
+        retransmitted: number of wrong data segments that were retransmitted.
         frames: frames of the first retransmits.
     """
 
     checked: int = 0
     bad: int = 0
-    bad_data: int = 0
-    resent: int = 0
+    bad_with_data: int = 0
+    retransmitted: int = 0
     frames: list[int] = field(default_factory=list)
     _remembered: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=MAX_REMEMBERED))
 
     @property
     def verdict(self) -> str:
         """`corruption`: the receiver discarded the segments; `offload`: they arrived, so the card corrected the checksums; or `unknown`."""
-        if self.bad_data:
-            return "corruption" if self.resent >= MOSTLY * self.bad_data else "offload"
+        if self.bad_with_data:
+            return "corruption" if self.retransmitted >= MOSTLY * self.bad_with_data else "offload"
         return "offload" if self.bad >= NEARLY_ALL * self.checked and self.bad > 1 else "unknown"
 
     def damaged(self, start: int, end: int) -> None:
         """Record a data segment from `start` to `end` with a wrong checksum."""
-        self.bad_data += 1
+        self.bad_with_data += 1
         self._remembered.append((start, end))
 
     def sent_again(self, frame: int, start: int, end: int) -> None:
@@ -77,7 +77,7 @@ class Direction:
         kept = [(first, last) for first, last in self._remembered if last <= start or end <= first]
         again = len(self._remembered) - len(kept)
         if again:
-            self.resent += again
+            self.retransmitted += again
             self._remembered = deque(kept, MAX_REMEMBERED)
             if len(self.frames) < MAX_FRAMES:
                 self.frames.append(frame)
@@ -138,7 +138,7 @@ class Checksums:
     @property
     def corrupted(self) -> int:
         """Number of segments that were damaged on the path and retransmitted."""
-        return sum(one.resent for one in self._directions.values() if one.verdict == "corruption")
+        return sum(one.retransmitted for one in self._directions.values() if one.verdict == "corruption")
 
     def words(self) -> str:
         """A summary in one line; empty if no checksum is wrong."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.verify.differences import Difference
     from tcptrace_lab.verify.run import Verification
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 def write_json(verification: Verification, stream: IO[bytes]) -> None:
@@ -46,7 +46,7 @@ def _head(verification: Verification) -> dict[str, Any]:
     return {
         "schema_version": SCHEMA_VERSION,
         "capture": verification.path,
-        "tools": [{"name": tool, "refused": verification.refused.get(tool)} for tool in verification.tools],
+        "tools": [{"name": tool, "error": verification.refused.get(tool)} for tool in verification.tools],
         "summary": totals(verification),
         "items": [
             {
@@ -74,8 +74,8 @@ def _checksums(checksums: Checksums) -> dict[str, Any]:
                 "from_client": from_client,
                 "checked": one.checked,
                 "bad": one.bad,
-                "bad_data": one.bad_data,
-                "resent": one.resent,
+                "bad_with_data": one.bad_with_data,
+                "retransmitted": one.retransmitted,
                 "verdict": one.verdict,
                 "frames": one.frames,
             }
@@ -89,7 +89,7 @@ def _explanation(verification: Verification, name: str) -> str:
     listed = verification.account.differences.get(name, [])
     document = {
         "rule": name,
-        "why": rule.why if rule else None,
+        "description": rule.why if rule else None,
         "source": rule.source if rule else None,
         "count": verification.account.found[name],
         "differences": [_difference(difference) for difference in listed],
@@ -111,5 +111,5 @@ def _difference(difference: Difference) -> dict[str, Any]:
         "from_client": difference.from_client,
         "ours": difference.ours,
         "theirs": difference.theirs,
-        "words": difference.words,
+        "text": difference.words,
     }

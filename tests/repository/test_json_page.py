@@ -16,14 +16,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PAGE = (Path(__file__).parents[2] / "docs/json.md").read_text(encoding="utf-8")
-DOCUMENTS = re.findall(r"^## From version \d+ to version (\d+): `([a-z ]+)`$", PAGE, re.MULTILINE)
-FILES = {"analyze": "analysis", "pair": "pair", "compare": "compare", "verify": "verify", "schedule": "schedule"}
+DOCUMENTS = re.findall(r"^## From version \d+ to version (\d+): `([a-z -]+)`$", PAGE, re.MULTILINE)
+FILES = {"analyze": "analysis", "analyze --pair": "pair"}
+"""Name of the schema's file, where it is not the document's."""
 DIRECTIONS = ("connections[].client_to_server", "connections[].server_to_client")
 
 
 def described(name: str) -> dict[str, Any]:
     """The JSON Schema of a document."""
-    text = resources.files("tcptrace_lab").joinpath(f"outputs/schemas/{FILES[name]}.schema.json").read_text(encoding="utf-8")
+    text = resources.files("tcptrace_lab").joinpath(f"outputs/schemas/{FILES.get(name, name)}.schema.json").read_text(encoding="utf-8")
     parsed: dict[str, Any] = json.loads(text)
     return parsed
 

@@ -75,7 +75,7 @@ def test_segment_that_was_damaged_and_sent_again_is_a_loss_by_corruption(tmp_pat
     assert (found["checked"], found["bad"], found["lost_by_corruption"]) == (8, 1, 1)
     (direction,) = found["directions"]
     assert (direction["connection"], direction["from_client"], direction["verdict"]) == (0, True, "corruption")
-    assert (direction["bad_data"], direction["resent"], direction["frames"]) == (1, 1, [7])
+    assert (direction["bad_with_data"], direction["retransmitted"], direction["frames"]) == (1, 1, [7])
 
 
 def test_segments_that_arrive_with_wrong_checksums_are_the_cards(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_segments_that_arrive_with_wrong_checksums_are_the_cards(tmp_path: Path)
 def test_resend_of_another_segment_does_not_make_a_wrong_checksum_corruption(tmp_path: Path) -> None:
     """Frame 4 is wrong and arrives; frame 6 is lost, and right."""
     found = told(damaged(capture(tmp_path / "both.pcap", LOSS), 4))
-    assert [(one["resent"], one["verdict"]) for one in found["directions"]] == [(0, "offload")]
+    assert [(one["retransmitted"], one["verdict"]) for one in found["directions"]] == [(0, "offload")]
 
 
 def test_cut_segments_are_not_checked(tmp_path: Path) -> None:

@@ -57,9 +57,9 @@ def test_json_has_what_the_account_has(tmp_path: Path) -> None:
     assert document["summary"]["compared"] == document["summary"]["equal"] + document["summary"]["explained"]
     assert [one["rule"] for one in document["explanations"]] == ordered(account)
     for one in document["explanations"]:
-        assert (one["why"], one["source"]) == (BY_NAME[one["rule"]].why, BY_NAME[one["rule"]].source)
+        assert (one["description"], one["source"]) == (BY_NAME[one["rule"]].why, BY_NAME[one["rule"]].source)
         assert one["count"] == len(one["differences"])
-        assert all(difference["words"] for difference in one["differences"])
+        assert all(difference["text"] for difference in one["differences"])
 
 
 @pytest.mark.parametrize("name", ["ethernet-loss", "ethernet-reordering", "ethernet-duplicates", "loopback-ipv6-nagle-on"])

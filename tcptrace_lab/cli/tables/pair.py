@@ -58,6 +58,6 @@ def _table(pair: Pair, width: int) -> Table:
 def _cells(row: dict[str, Any] | None) -> list[str]:
     if row is None:
         return ["0", *("" for _ in _COLUMNS[1:])]
-    counts = [row["sent"], row["lost"], row["copied"], row["reordered"]]
-    times = ["delay_p50_ns", "delay_p95_ns", "delay_max_ns", "ack_delay_p50_ns"]
+    counts = [row["sent"], row["lost"], row["duplicated"], row["reordered"]]
+    times = ["one_way_delay_p50_ns", "one_way_delay_p95_ns", "one_way_delay_max_ns", "ack_delay_p50_ns"]
     return [*(numbers.count(value) for value in counts), *(numbers.duration(row[name]) for name in times)]

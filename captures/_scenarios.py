@@ -154,7 +154,7 @@ def _family(family: _Family, *, both_ends: bool = False) -> Iterator[Scenario]:
         f"{name}-small-send-buffer",
         "a bulk transfer whose program keeps few bytes unacknowledged: a plateau of bytes in flight far below window and cwnd",
         family.relayed(ONE_WAY_DELAY_S),
-        BoundedBulk(family.bulk_bytes // 2, bound_bytes=family.send_bound_bytes, write_bytes=family.send_bound_bytes // 8),
+        BoundedBulk(family.bulk_bytes // 2, max_unacked_bytes=family.send_bound_bytes, write_bytes=family.send_bound_bytes // 8),
         SocketOptions(nodelay=True),
     )
     yield Scenario(
@@ -189,7 +189,7 @@ def _loopback() -> Iterator[Scenario]:
         "loopback-small-send-buffer",
         "a program that keeps at most 16 KiB unacknowledged, on loopback",
         _LOOPBACK,
-        BoundedBulk(400_000, bound_bytes=16_384, write_bytes=4_096),
+        BoundedBulk(400_000, max_unacked_bytes=16_384, write_bytes=4_096),
         SocketOptions(nodelay=True),
     )
     yield Scenario(

@@ -71,7 +71,7 @@ def ours(path: Path, scratch: Path, *, fast: bool) -> tuple[list[str], Callable[
 
     def rate(_: str) -> float:
         document = json.loads(told.read_text())
-        return float(document["frames"] / document["took_s"])
+        return float(document["frames"] / document["duration_s"])
 
     return command, rate
 

@@ -71,8 +71,8 @@ def judge(folder: Path) -> dict[str, Any]:
     return line | {
         "fit": foretold.fitted.duration_error,
         "predicted_s": one.duration_s,
-        "low_s": one.low_s,
-        "high_s": one.high_s,
+        "min_duration_s": one.min_duration_s,
+        "max_duration_s": one.max_duration_s,
         "error": one.duration_s / measured_s - 1,
     }
 
@@ -87,14 +87,14 @@ def show(lines: list[dict[str, Any]]) -> bool:
             continue
         print(
             f"{begin}| {line['fit']:+.1%} | {line['predicted_s']:.3f} s "
-            f"| {line['low_s']:.3f}–{line['high_s']:.3f} s | {line['measured_s']:.3f} s | {line['error']:+.1%} |"
+            f"| {line['min_duration_s']:.3f}–{line['max_duration_s']:.3f} s | {line['measured_s']:.3f} s | {line['error']:+.1%} |"
         )
     errors = sorted(abs(line["error"]) for line in lines if "error" in line)
     if len(errors) < 2:  # noqa: PLR2004
         return False
     median, ninth = statistics.median(errors), statistics.quantiles(errors, n=10, method="inclusive")[8]
-    inside = sum(line["low_s"] <= line["measured_s"] <= line["high_s"] for line in lines if "error" in line)
-    width = statistics.median((line["high_s"] - line["low_s"]) / line["predicted_s"] for line in lines if "error" in line)
+    inside = sum(line["min_duration_s"] <= line["measured_s"] <= line["max_duration_s"] for line in lines if "error" in line)
+    width = statistics.median((line["max_duration_s"] - line["min_duration_s"]) / line["predicted_s"] for line in lines if "error" in line)
     print(
         f"\n{len(errors)} predictions ({len(lines) - len(errors)} refused): median error {median:.1%}, ninth decile {ninth:.1%}; "
         f"{inside} measured times lie in the range that was given (median width: {width:.0%} of the time)."

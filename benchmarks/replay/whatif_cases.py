@@ -46,7 +46,7 @@ def alike(count: int, seed: int) -> Iterator[Case]:
         if isinstance(program, Exchanges) and len(program.writes_bytes) > 1 and not options.nodelay:
             yield _without_nagle(name, experiment)
         elif isinstance(program, BoundedBulk):
-            yield _with_bound(name, experiment, FACTOR * program.bound_bytes)
+            yield _with_bound(name, experiment, FACTOR * program.max_unacked_bytes)
         elif isinstance(program, Bulk) and options.receive_buffer_bytes:
             yield _with_window(name, experiment, FACTOR * options.receive_buffer_bytes)
 
@@ -65,7 +65,7 @@ def _without_nagle(name: str, experiment: Experiment) -> Case:
 def _with_bound(name: str, experiment: Experiment, bound: int) -> Case:
     program = experiment.program
     assert isinstance(program, BoundedBulk)
-    return Case(name, experiment, replace(experiment, program=replace(program, bound_bytes=bound)), Changes(send_buffer_bytes=bound))
+    return Case(name, experiment, replace(experiment, program=replace(program, max_unacked_bytes=bound)), Changes(send_buffer_bytes=bound))
 
 
 def _with_window(name: str, experiment: Experiment, size: int) -> Case:

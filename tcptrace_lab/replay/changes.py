@@ -1,4 +1,4 @@
-"""Changes that can be applied to a schedule, with their command options, and the cure for each family of causes."""
+"""Changes that can be applied to a schedule, with their command options, and the remedy for each family of causes."""
 
 from __future__ import annotations
 
@@ -85,18 +85,18 @@ class Changes:
     def _end(self, end: End) -> End:
         end = replace(end, nodelay=end.nodelay or self.nodelay, cork=end.cork or self.cork, quickack=end.quickack or self.quickack)
         if self.send_buffer_bytes is not None:
-            bound = self.send_buffer_bytes if end.bound_bytes is not None else None
-            end = replace(end, send_buffer_bytes=self.send_buffer_bytes, bound_bytes=bound)
+            bound = self.send_buffer_bytes if end.max_unacked_bytes is not None else None
+            end = replace(end, send_buffer_bytes=self.send_buffer_bytes, max_unacked_bytes=bound)
         if self.receive_buffer_bytes is not None:
-            end = replace(end, receive_buffer_bytes=self.receive_buffer_bytes, window_bytes=None)
+            end = replace(end, receive_buffer_bytes=self.receive_buffer_bytes, window_clamp_bytes=None)
         if self.congestion is not None:
-            end = replace(end, congestion=self.congestion)
+            end = replace(end, congestion_control=self.congestion)
         if self.eager_reader or self.no_thinking:
             end = replace(end, tasks=tuple(_without_thoughts(task, everywhere=self.no_thinking) for task in end.tasks))
         return end
 
     def _path(self, path: Between) -> Between:
-        forward, backward = (self._changed_link(link) for link in path.ways)
+        forward, backward = (self._changed_link(link) for link in path.directions)
         if self.loss_share is not None:
             forward = replace(forward, lost=(), loss_share=self.loss_share)
         mtu = path.mtu_bytes if self.mtu_bytes is None else self.mtu_bytes
@@ -141,13 +141,13 @@ AMPLE_BYTES = 4 << 20
 """A buffer that limits nothing on common paths (100 Mb/s with an RTT of 300 ms)."""
 
 
-def cure(schedule: Schedule, family: str) -> Changes:
-    """The changes that cure a family of causes (`side_by_side.FAMILIES`), as the findings recommend.
+def remedy(schedule: Schedule, family: str) -> Changes:
+    """The changes that fix a family of causes (`side_by_side.FAMILIES`), as the findings recommend.
 
     Raises:
-        UsageError: no cure is known for this family.
+        UsageError: no remedy is known for this family.
     """
-    slow = any(end.window_bytes is not None and _pauses(end) for end in schedule.ends())
+    slow = any(end.window_clamp_bytes is not None and _pauses(end) for end in schedule.ends())
     found = {
         "nagle": Changes(nodelay=True),
         "window": Changes(eager_reader=True) if slow else Changes(receive_buffer_bytes=AMPLE_BYTES),

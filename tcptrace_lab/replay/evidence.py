@@ -75,7 +75,7 @@ class Evidence:
         return int(self.row["last_ts_ns"] - self.row["first_ts_ns"])
 
     @property
-    def round_trip_ns(self) -> int:
+    def base_rtt_ns(self) -> int:
         """Base RTT: the shortest round trips from the capture point to each end, added; 0 if unknown."""
         return int((self.row["rtt_to_client_ns"] or 0) + (self.row["rtt_to_server_ns"] or 0))
 

@@ -38,14 +38,14 @@ def usual(evidence: Evidence, schedule: Schedule, stack: str = "linux", phases: 
 def _nodelays(evidence: Evidence, schedule: Schedule) -> tuple[bool, ...]:
     """Candidate settings of TCP_NODELAY: both if it is unknown and an end has a send buffer bound, otherwise only the schedule's."""
     unsure = any(evidence.row[f"{side}_nagle"] == "unknown" and evidence.row[f"{side}_data_segments"] for side in ("client", "server"))
-    return (False, True) if unsure and any(end.bound_bytes for end in schedule.ends()) else (False,)
+    return (False, True) if unsure and any(end.max_unacked_bytes for end in schedule.ends()) else (False,)
 
 
 def odd(evidence: Evidence, schedule: Schedule) -> Iterator[Fit]:
     """Second stage: a window smaller by one more segment, or other write calls of an application with a send buffer bound."""
     extra_ns = _usual_extra_ns(evidence)
     for end in schedule.ends():
-        if end.window_bytes:
+        if end.window_clamp_bytes:
             yield Fit(extra_ns=extra_ns, less_bytes=_unused_bytes(evidence, schedule) + mss_bytes(schedule, "linux"))
         for call_bytes, off in product(_calls(end), _nodelays(evidence, schedule)):
             yield Fit(extra_ns=extra_ns, nodelay=off, call_bytes=call_bytes)
@@ -53,13 +53,13 @@ def odd(evidence: Evidence, schedule: Schedule) -> Iterator[Fit]:
 
 def _calls(end: End) -> list[int]:
     """Candidate sizes of write calls: the send buffer bound, and the bytes that leave together, are whole numbers of calls."""
-    if not end.bound_bytes:
+    if not end.max_unacked_bytes:
         return []
-    together = {step.call_bytes for task in end.tasks for step in task if isinstance(step, Write)} & set(range(end.bound_bytes))
+    together = {step.call_bytes for task in end.tasks for step in task if isinstance(step, Write)} & set(range(end.max_unacked_bytes))
     return sorted(
         {
             whole // calls
-            for whole in (end.bound_bytes, *together)
+            for whole in (end.max_unacked_bytes, *together)
             if whole
             for calls in range(1, MAX_CALLS + 1)
             if whole % calls == 0 and whole // calls >= MIN_CALL_BYTES
@@ -102,6 +102,6 @@ def _unused_bytes(evidence: Evidence, schedule: Schedule) -> int:
     """
     for from_client, end in ((True, schedule.server), (False, schedule.client)):
         used = evidence.row[f"{'client' if from_client else 'server'}_max_in_flight_bytes"]
-        if end.window_bytes and used and end.window_bytes // 2 < used < end.window_bytes:
-            return int(end.window_bytes - used)
+        if end.window_clamp_bytes and used and end.window_clamp_bytes // 2 < used < end.window_clamp_bytes:
+            return int(end.window_clamp_bytes - used)
     return 0

@@ -16,7 +16,7 @@ import polars as pl
 
 from tcptrace_lab.errors import TcptraceLabError
 from tcptrace_lab.findings.finding import ModelledGain, Severity
-from tcptrace_lab.replay.changes import cure
+from tcptrace_lab.replay.changes import remedy
 from tcptrace_lab.replay.evidence import of_tables
 from tcptrace_lab.replay.reconstruct import reconstruct
 from tcptrace_lab.replay.side_by_side import DIRECTIONS, FAMILIES, Figures
@@ -96,14 +96,14 @@ def _gains(analysis: Analysis, conn: int, places: Sequence[int], until_s: float)
     if schedule.path.loses:
         raise TcptraceLabError("packets were lost, and a model cannot predict which ones would be lost after a change")
     families = {place: family for place in places if (family := _family(analysis.findings[place])) is not None}
-    asked = {family: cure(schedule, family) for family in dict.fromkeys(families.values())}
+    asked = {family: remedy(schedule, family) for family in dict.fromkeys(families.values())}
     predicted = predict(evidence, schedule, list(asked.values()), _figures(evidence), until_s)
     by_changes = {one.changes: _gain(one, evidence.life_ns, predicted.fitted.duration_error) for one in predicted.predictions}
     return {place: by_changes[asked[family]] for place, family in families.items()}
 
 
 def _gain(one: Prediction, life_ns: int, error: float) -> ModelledGain:
-    saved, least, most = (life_ns - round(seconds * NS_PER_S) for seconds in (one.duration_s, one.high_s, one.low_s))
+    saved, least, most = (life_ns - round(seconds * NS_PER_S) for seconds in (one.duration_s, one.max_duration_s, one.min_duration_s))
     return ModelledGain(one.changes.words(), saved, least, most, error)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from tcptrace_lab.errors import CaptureInsufficient
 from tcptrace_lab.replay.reconstruct import IP_TCP_BYTES
-from tcptrace_lab.replay.schedule import Heard
+from tcptrace_lab.replay.schedule import AwaitRead
 from tcptrace_lab.stacks import STACKS, Host, Link, Setting
 from tcptrace_lab.stacks.families.linux import FIRST_MSS_BYTES
 from tcptrace_lab.stacks.setting import Write
@@ -112,14 +112,14 @@ def _host(end: End, path: Between, fit: Fit) -> Host:
     stack = _stack(STACKS[fit.stack], end, path)
     program: list[Step] = []
     for step in end.tasks[0]:
-        assert not isinstance(step, Heard)  # noqa: S101  (only an end with two tasks has any)
-        if fit.call_bytes and end.bound_bytes and isinstance(step, Write) and step.size_bytes > end.bound_bytes:
+        assert not isinstance(step, AwaitRead)  # noqa: S101  (only an end with two tasks has any)
+        if fit.call_bytes and end.max_unacked_bytes and isinstance(step, Write) and step.size_bytes > end.max_unacked_bytes:
             program.append(replace(step, call_bytes=fit.call_bytes))
         else:
             program.append(step)
     return Host(
         stack,
-        send_buffer_bytes=end.bound_bytes or end.send_buffer_bytes or AMPLE_BYTES,
+        send_buffer_bytes=end.max_unacked_bytes or end.send_buffer_bytes or AMPLE_BYTES,
         receive_buffer_bytes=_window(end, path.mtu_bytes - IP_TCP_BYTES[path.ipv6] - stack.option_bytes, fit.less_bytes) or AMPLE_BYTES,
         no_delay=end.nodelay or fit.nodelay,
         cork=False,
@@ -133,7 +133,7 @@ def _stack(stack: Stack, end: End, path: Between) -> Stack:
     """The stack, adjusted to the options that the connection uses."""
     if not path.timestamps:
         stack = replace(stack, option_bytes=0)
-    if end.bound_bytes is not None:
+    if end.max_unacked_bytes is not None:
         stack = replace(stack, socket=BoundedSocket)
     return replace(stack, window_scale=_scale(end, stack))
 
@@ -153,8 +153,8 @@ def capacity_bytes(asked_bytes: int, mss_bytes: int) -> int:
 
 def _window(end: End, mss_bytes: int, less_bytes: int) -> int | None:
     """Largest usable window of an end: the observed one, or the one of its buffer size, less the unused part; None: auto-tuned."""
-    if end.window_bytes is not None:
-        return max(end.window_bytes - less_bytes, 1)
+    if end.window_clamp_bytes is not None:
+        return max(end.window_clamp_bytes - less_bytes, 1)
     if end.receive_buffer_bytes is None:
         return None
     return max(capacity_bytes(end.receive_buffer_bytes, mss_bytes) - less_bytes, mss_bytes)

@@ -91,9 +91,11 @@ def patience_s(schedule: Schedule) -> float:
     """Time limit of a replay. It allows for a longer delay and a lower rate than the original's."""
     path, ends = schedule.path, schedule.ends()
     rounds = MAX_ROUNDS + sum(len(task) for end in ends for task in end.tasks)
-    waiting_s = rounds * sum(link.delay_ns for link in path.ways) / NS_PER_S
+    waiting_s = rounds * sum(link.delay_ns for link in path.directions) / NS_PER_S
     draining_s = sum(
-        end.written_bytes * BITS_PER_BYTE / link.rate_bps for end, link in zip(ends, path.ways, strict=True) if link.rate_bps is not None
+        end.written_bytes * BITS_PER_BYTE / link.rate_bps
+        for end, link in zip(ends, path.directions, strict=True)
+        if link.rate_bps is not None
     )
     return expected_s(schedule) * SLOWEST + GRACE_S + waiting_s + draining_s
 
@@ -136,16 +138,16 @@ def medium(path: Between) -> Medium:
     Raises:
         MissingTool, LabFailed: the relay cannot be calibrated.
     """
-    plain = all(link.rate_bps is None and not link.lost and not link.loss_share for link in path.ways)
+    plain = all(link.rate_bps is None and not link.lost and not link.loss_share for link in path.directions)
     sysctls = (("net.ipv4.tcp_timestamps", int(path.timestamps)), ("net.ipv4.tcp_sack", int(path.sack)))
     if path.loopback and plain:
         return Medium("lo", LOOPBACK_MTU_BYTES, ipv6=path.ipv6, sysctls=sysctls)
     mtu = min(path.mtu_bytes, LOOPBACK_MTU_BYTES - 1)
-    if plain and path.round_trip_ns < NEAR_NS:
+    if plain and path.base_rtt_ns < NEAR_NS:
         return Medium("veth", mtu, ipv6=path.ipv6, sysctls=sysctls)
     kind: Kind = "tap" if mtu <= LARGEST_TAP else "tun"
-    own_ns = relay_ns() if path.round_trip_ns >= NEAR_NS else 0
-    forward, backward = (_model(link, own_ns) for link in path.ways)
+    own_ns = relay_ns() if path.base_rtt_ns >= NEAR_NS else 0
+    forward, backward = (_model(link, own_ns) for link in path.directions)
     return Medium(kind, mtu, ipv6=path.ipv6, forward=forward, backward=backward, sysctls=sysctls)
 
 

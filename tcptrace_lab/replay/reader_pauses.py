@@ -49,7 +49,7 @@ def pauses(evidence: Evidence, *, reader_is_client: bool) -> list[Pause]:
         end=(pl.col("seq") + pl.col("payload_bytes")).cum_max(), ts_ns="ts_ns"
     )
     transit_ns = int(evidence.row[f"rtt_to_{reader}_ns"] or 0)
-    min_ns = max(MIN_PAUSE_NS, MIN_ROUNDS * evidence.round_trip_ns)
+    min_ns = max(MIN_PAUSE_NS, MIN_ROUNDS * evidence.base_rtt_ns)
     found: list[Pause] = []
     before_ns, read_before = begin_ns(evidence), 0
     for ts_ns, old_edge in updates.iter_rows():

@@ -5,7 +5,7 @@ turns, an end reads the other's message and pauses for the part of its response 
 of its own, its pause starts with that write, because the write of a message that leaves at once returns at once. If the message took longer
 to leave, the pause starts when its last byte left. If both ends send at the same time, each end has a task that writes and one that reads.
 
-The schedule's `doubts` say what the capture does not show, such as whether TCP_NODELAY was set.
+The schedule's `unknowns` say what the capture does not show, such as whether TCP_NODELAY was set.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tcptrace_lab.replay.changes import MIN_IPV4_MTU
 from tcptrace_lab.replay.evidence import WINDOW_CAUSES
 from tcptrace_lab.replay.losses import loss_share, lost_packets
 from tcptrace_lab.replay.reader_pauses import begin_ns, pauses
-from tcptrace_lab.replay.schedule import MAX_STEPS, Action, Between, End, Heard, PathDirection, Schedule, Task
+from tcptrace_lab.replay.schedule import MAX_STEPS, Action, AwaitRead, Between, End, PathDirection, Schedule, Task
 from tcptrace_lab.stacks.packet import FIN
 from tcptrace_lab.stacks.setting import Close, Flush, Read, Think, Write
 
@@ -108,14 +108,14 @@ def reconstruct(evidence: Evidence) -> Schedule:
             f"connection {evidence.conn} has {len(both):,} messages", where=evidence.capture, remedy="extract a part with editcap"
         )
     turns = not _overlap(evidence)
-    doubts = list(_doubts(evidence, turns=turns))
+    unknowns = list(_unknowns(evidence, turns=turns))
     ends = []
     for is_client in (True, False):
         tasks = (_in_turn(evidence, both, is_client),) if turns else _at_once(evidence, both, is_client)
         ends.append(_socket(evidence, tasks, is_client=is_client))
-    path = _between(evidence, doubts)
+    path = _between(evidence, unknowns)
     source = {"capture": evidence.capture, "connection": evidence.conn, "duration_s": evidence.life_ns / 1e9}
-    return Schedule(ends[0], ends[1], path, source, tuple(doubts))
+    return Schedule(ends[0], ends[1], path, source, tuple(unknowns))
 
 
 # Messages
@@ -123,7 +123,7 @@ def reconstruct(evidence: Evidence) -> Schedule:
 
 def _messages(evidence: Evidence) -> list[Message]:
     names = ("from_client", "start_offset", "payload_bytes", "first_ts_ns", "last_ts_ns", "acked_ts_ns", "writes_inferred")
-    prompt_ns = max(messages.GAP_NS, 2 * evidence.round_trip_ns)
+    prompt_ns = max(messages.GAP_NS, 2 * evidence.base_rtt_ns)
     found = []
     for from_client, start, size, first_ns, last_ns, acked_ns, writes in evidence.messages.select(names).iter_rows():
         # If the receive window limited the sender, the ends of segments do not show the ends of writes.
@@ -133,10 +133,12 @@ def _messages(evidence: Evidence) -> list[Message]:
     return found
 
 
-def _cut(held_ns: Sequence[tuple[int, int]], first_ns: int, last_ns: int) -> bool:
+def _cut(stalled_ns: Sequence[tuple[int, int]], first_ns: int, last_ns: int) -> bool:
     """Whether the receive window limited the sender for at least `CUT_SHARE` of a message's sending time."""
-    since = max(bisect_right(held_ns, (first_ns, 0)) - 1, 0)
-    within = sum(max(0, min(end, last_ns) - max(begin, first_ns)) for begin, end in held_ns[since : bisect_right(held_ns, (last_ns, 0))])
+    since = max(bisect_right(stalled_ns, (first_ns, 0)) - 1, 0)
+    within = sum(
+        max(0, min(end, last_ns) - max(begin, first_ns)) for begin, end in stalled_ns[since : bisect_right(stalled_ns, (last_ns, 0))]
+    )
     return within > 0 and within >= CUT_SHARE * (last_ns - first_ns)
 
 
@@ -259,7 +261,7 @@ def _at_once(evidence: Evidence, both: Sequence[Message], is_client: bool) -> tu
         arrived = theirs.filter(pl.col("ts_ns") <= message.first_ns)
         if len(arrived) and arrived["end"][-1] > heard_bytes:
             heard_bytes = arrived["end"][-1]
-            writing.append(Heard(heard_bytes))
+            writing.append(AwaitRead(heard_bytes))
             anchor_ns = max(anchor_ns, arrived["ts_ns"][-1])
         writing += _thought(message.first_ns - anchor_ns)
         writing += _written(message)
@@ -268,7 +270,7 @@ def _at_once(evidence: Evidence, both: Sequence[Message], is_client: bool) -> tu
     total = theirs["end"][-1] if len(theirs) else 0
     other_ns, closed_ns = (_fin_ns(evidence, from_client=of_client) for of_client in (not is_client, is_client))
     after_other = closed_ns is None or (other_ns is not None and other_ns < closed_ns)
-    ending: list[Action] = [Heard(total)] if after_other else []
+    ending: list[Action] = [AwaitRead(total)] if after_other else []
     ending += [step for step in _ending(evidence, is_client=is_client, own=own, anchor_ns=anchor_ns) if not isinstance(step, Read)]
     return (*writing, *ending), (*reader.steps(total), Read())
 
@@ -290,18 +292,18 @@ def _socket(evidence: Evidence, tasks: tuple[Task, ...], *, is_client: bool) -> 
     return End(
         tasks,
         nodelay=row[f"{side}_nagle"] == "off",
-        bound_bytes=bound,
+        max_unacked_bytes=bound,
         receive_buffer_bytes=_asked(row, side, other) if window else None,
-        window_bytes=window,
-        congestion="bbr" if paced else "cubic",
+        window_clamp_bytes=window,
+        congestion_control="bbr" if paced else "cubic",
     )
 
 
-def _in_calls(task: Task, bound_bytes: int, full_bytes: int) -> Task:
+def _in_calls(task: Task, max_unacked_bytes: int, full_bytes: int) -> Task:
     """Limit write calls to a send buffer bound: a call above it, whose real size is not visible, becomes calls of a full segment."""
-    call = min(full_bytes, bound_bytes)
+    call = min(full_bytes, max_unacked_bytes)
     return tuple(
-        replace(step, call_bytes=call) if isinstance(step, Write) and (step.call_bytes or step.size_bytes) > bound_bytes else step
+        replace(step, call_bytes=call) if isinstance(step, Write) and (step.call_bytes or step.size_bytes) > max_unacked_bytes else step
         for step in task
     )
 
@@ -325,15 +327,15 @@ def _asked(row: Any, side: str, other: str) -> int | None:  # noqa: ANN401  (a r
     return int(power if power < first + mss else first + mss // 2)
 
 
-def _between(evidence: Evidence, doubts: list[str]) -> Between:
+def _between(evidence: Evidence, unknowns: list[str]) -> Between:
     row = evidence.row
     offered = [row[f"{side}_mss_bytes"] for side in ("client", "server") if row[f"{side}_mss_bytes"]]
     ipv6 = ":" in str(row["client_addr"])
     largest = max(row["client_max_segment_bytes"] or 0, row["server_max_segment_bytes"] or 0)
     mss = min(offered) if offered else largest
-    loopback = row["vantage_known_by"] == "loopback" or (mss >= LOOPBACK_MSS_FROM and evidence.round_trip_ns <= LOOPBACK_MAX_NS)
-    one_way_ns = 0 if loopback else evidence.round_trip_ns // 2
-    forward, backward = (_path_direction(evidence, one_way_ns, from_client=of_client, doubts=doubts) for of_client in (True, False))
+    loopback = row["vantage_known_by"] == "loopback" or (mss >= LOOPBACK_MSS_FROM and evidence.base_rtt_ns <= LOOPBACK_MAX_NS)
+    one_way_ns = 0 if loopback else evidence.base_rtt_ns // 2
+    forward, backward = (_path_direction(evidence, one_way_ns, from_client=of_client, unknowns=unknowns) for of_client in (True, False))
     mtu = min(mss + IP_TCP_BYTES[ipv6], TUNNEL_MTU_BYTES + 1 if loopback else TUNNEL_MTU_BYTES)
     used = {name: all(row[f"{side}_{key}"] for side in ("client", "server")) for name, key in _BOTH_WANT.items()} if offered else {}
     return Between(forward, backward, max(mtu, MIN_IPV4_MTU), loopback, ipv6, **used)
@@ -342,7 +344,7 @@ def _between(evidence: Evidence, doubts: list[str]) -> Between:
 _BOTH_WANT: Final = {"timestamps": "timestamps", "sack": "sack_permitted"}
 
 
-def _path_direction(evidence: Evidence, delay_ns: int, *, from_client: bool, doubts: list[str]) -> PathDirection:
+def _path_direction(evidence: Evidence, delay_ns: int, *, from_client: bool, unknowns: list[str]) -> PathDirection:
     side, at = ("client" if from_client else "server"), evidence.row["vantage"]
     direction = PathDirection(delay_ns, _rate_bps(evidence, from_client=from_client))
     share = loss_share(evidence, from_client=from_client)
@@ -350,7 +352,7 @@ def _path_direction(evidence: Evidence, delay_ns: int, *, from_client: bool, dou
         return direction
     if at in {side, "unknown", "middle"}:
         return replace(direction, lost=lost_packets(evidence, from_client=from_client))
-    doubts.append(f"which packets of the {side} were lost does not show behind the path: {share:.1%} are drawn at random instead")
+    unknowns.append(f"which packets of the {side} were lost does not show behind the path: {share:.1%} are drawn at random instead")
     return replace(direction, loss_share=min(share, 0.5))
 
 
@@ -376,7 +378,7 @@ def _queued(row: Any, side: str) -> bool:  # noqa: ANN401  (a row of connections
     return usual is None or least is None or usual >= QUEUED_TIMES * least
 
 
-def _doubts(evidence: Evidence, *, turns: bool) -> Iterator[str]:
+def _unknowns(evidence: Evidence, *, turns: bool) -> Iterator[str]:
     row = evidence.row
     if row["syn_to_synack_ns"] is None:
         yield "the handshake was not captured: windows, MSS and earlier data are unknown"

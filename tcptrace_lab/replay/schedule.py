@@ -27,7 +27,7 @@ from tcptrace_lab.text.numbers import NS_PER_S
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 MAX_STEPS: Final = 200_000
 """Most steps of a schedule: about 20 MB of JSON, which is more than anyone edits. A part of the capture serves as well."""
 
@@ -38,13 +38,13 @@ MIN_MTU, MAX_MTU = 68, 65_536
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class AwaitRead:
     """Wait until the other task of this end has read this many bytes in total."""
 
     total_bytes: int
 
 
-Action: TypeAlias = "Write | Read | Think | Flush | Close | Heard"
+Action: TypeAlias = "Write | Read | Think | Flush | Close | AwaitRead"
 Task: TypeAlias = "tuple[Action, ...]"
 
 
@@ -56,10 +56,10 @@ class End:
         tasks: lists of steps that run concurrently.
         nodelay, cork, quickack: TCP_NODELAY, TCP_CORK around the writes of a message, TCP_QUICKACK after every read.
         send_buffer_bytes, receive_buffer_bytes: requested SO_SNDBUF, SO_RCVBUF.
-        bound_bytes: the application writes only while at most this many bytes are unacknowledged. It emulates a send buffer on kernels
-            where SO_SNDBUF is not an exact limit (Linux).
-        window_bytes: largest window to advertise (TCP_WINDOW_CLAMP).
-        congestion: congestion control algorithm (TCP_CONGESTION).
+        max_unacked_bytes: the application writes only while at most this many bytes are unacknowledged. It emulates a send buffer on
+            kernels where SO_SNDBUF is not an exact limit (Linux).
+        window_clamp_bytes: largest window to advertise (TCP_WINDOW_CLAMP).
+        congestion_control: congestion control algorithm (TCP_CONGESTION).
     """
 
     tasks: tuple[Task, ...]
@@ -67,10 +67,10 @@ class End:
     cork: bool = False
     quickack: bool = False
     send_buffer_bytes: int | None = None
-    bound_bytes: int | None = None
+    max_unacked_bytes: int | None = None
     receive_buffer_bytes: int | None = None
-    window_bytes: int | None = None
-    congestion: str | None = None
+    window_clamp_bytes: int | None = None
+    congestion_control: str | None = None
 
     @property
     def written_bytes(self) -> int:
@@ -120,17 +120,17 @@ class Between:
     sack: bool = True
 
     @property
-    def ways(self) -> tuple[PathDirection, PathDirection]:
+    def directions(self) -> tuple[PathDirection, PathDirection]:
         """Both directions: forward, backward."""
         return self.forward, self.backward
 
     @property
     def loses(self) -> bool:
         """Whether the path loses packets."""
-        return any(direction.lost or direction.loss_share for direction in self.ways)
+        return any(direction.lost or direction.loss_share for direction in self.directions)
 
     @property
-    def round_trip_ns(self) -> int:
+    def base_rtt_ns(self) -> int:
         """Round-trip delay without queueing."""
         return self.forward.delay_ns + self.backward.delay_ns
 
@@ -143,14 +143,14 @@ class Schedule:
         client, server: the ends; the client connects.
         path: the path between them.
         source: origin: `capture`, `connection`, `duration_s`, or what a user writes there.
-        doubts: sentences about what the capture does not show.
+        unknowns: sentences about what the capture does not show.
     """
 
     client: End
     server: End
     path: Between
     source: Mapping[str, Any] = field(default_factory=dict)
-    doubts: tuple[str, ...] = ()
+    unknowns: tuple[str, ...] = ()
 
     @property
     def takes_turns(self) -> bool:
@@ -166,7 +166,7 @@ class Schedule:
         return {
             "schema_version": SCHEMA_VERSION,
             "source": dict(self.source),
-            "doubts": list(self.doubts),
+            "unknowns": list(self.unknowns),
             "path": _path_dict(self.path),
             "client": _end_dict(self.client),
             "server": _end_dict(self.server),
@@ -207,16 +207,20 @@ def read_schedule(path: str) -> Schedule:
 def from_dict(data: object) -> Schedule:
     """Convert a mapping to a schedule. Raises UsageError, whose message names the wrong place."""
     table = _Reader("", data)
-    if table.whole("schema_version", 0, 1 << 31) != SCHEMA_VERSION:
-        raise UsageError(f"schema_version is not {SCHEMA_VERSION}")
+    version = table.whole("schema_version", 0, 1 << 31)
+    if version != SCHEMA_VERSION:
+        raise UsageError(
+            f"schema_version is {version}, and only {SCHEMA_VERSION} can be read",
+            remedy="write it again with replay transfer CAPTURE --schedule, or rename its keys as docs/json.md lists",
+        )
     source = table.take("source", {})
-    doubts = table.take("doubts", [])
+    unknowns = table.take("unknowns", [])
     made = Schedule(
         client=_end(table.table("client")),
         server=_end(table.table("server")),
         path=_path(table.table("path")),
         source=source if isinstance(source, dict) else {},
-        doubts=tuple(map(str, doubts)) if isinstance(doubts, list) else (),
+        unknowns=tuple(map(str, unknowns)) if isinstance(unknowns, list) else (),
     )
     table.end()
     steps = sum(len(task) for end in made.ends() for task in end.tasks)
@@ -226,11 +230,11 @@ def from_dict(data: object) -> Schedule:
 
 
 _FLAGS: Final = ("nodelay", "cork", "quickack")
-_SIZES: Final = ("send_buffer_bytes", "bound_bytes", "receive_buffer_bytes", "window_bytes")
+_SIZES: Final = ("send_buffer_bytes", "max_unacked_bytes", "receive_buffer_bytes", "window_clamp_bytes")
 
 
 def _end_dict(end: End) -> dict[str, Any]:
-    fields: dict[str, Any] = {name: getattr(end, name) for name in (*_FLAGS, *_SIZES, "congestion")}
+    fields: dict[str, Any] = {name: getattr(end, name) for name in (*_FLAGS, *_SIZES, "congestion_control")}
     return fields | {"tasks": [[_step_dict(step) for step in task] for task in end.tasks]}
 
 
@@ -244,7 +248,7 @@ def _step_dict(step: Action) -> dict[str, Any]:
             return {"think_s": step.for_ns / NS_PER_S}
         case Flush():
             return {"await": "acknowledged" if step.acknowledged else "sent"}
-        case Heard():
+        case AwaitRead():
             return {"await_read_bytes": step.total_bytes}
         case _:
             return {"close": True}
@@ -266,7 +270,7 @@ def _direction_dict(direction: PathDirection) -> dict[str, Any]:
     return {
         "delay_s": direction.delay_ns / NS_PER_S,
         "rate_bps": direction.rate_bps,
-        "lost": list(direction.lost),
+        "lost_indexes": list(direction.lost),
         "loss_share": direction.loss_share,
     }
 
@@ -290,9 +294,9 @@ def _end(table: _Reader) -> End:
     flags = {name: table.flag(name) for name in _FLAGS}
     sizes = {name: table.whole(name, 1, MAX_BYTES) if table.has(name) else None for name in _SIZES}
     fields: dict[str, Any] = {**flags, **sizes}
-    congestion = table.take("congestion", None)
+    congestion = table.take("congestion_control", None)
     if congestion is not None and (not isinstance(congestion, str) or not congestion.isascii() or not congestion.isidentifier()):
-        raise UsageError(f"{table.place}congestion must be the name of a congestion control, not {congestion!r}")
+        raise UsageError(f"{table.place}congestion_control must be the name of a congestion control, not {congestion!r}")
     tasks = table.take("tasks", None)
     if not isinstance(tasks, list) or not 1 <= len(tasks) <= 2 or not all(isinstance(task, list) for task in tasks):  # noqa: PLR2004
         raise UsageError(f"{table.place}tasks must be a list of one or two lists of steps")
@@ -301,7 +305,7 @@ def _end(table: _Reader) -> End:
         for number, task in enumerate(tasks)
     )
     table.end()
-    return End(made, congestion=congestion, **fields)
+    return End(made, congestion_control=congestion, **fields)
 
 
 def _step(table: _Reader) -> Action:
@@ -318,7 +322,7 @@ def _step(table: _Reader) -> Action:
                 raise UsageError(f"{table.place}await must be sent or acknowledged, not {awaited!r}")
             step = Flush(acknowledged=awaited == "acknowledged")
         case "await_read_bytes":
-            step = Heard(table.whole("await_read_bytes", 0, MAX_BYTES))
+            step = AwaitRead(table.whole("await_read_bytes", 0, MAX_BYTES))
         case "close":
             table.take("close", None)
             step = Close()
@@ -343,9 +347,9 @@ def _path(table: _Reader) -> Between:
 
 
 def _path_direction(table: _Reader) -> PathDirection:
-    lost = table.take("lost", [])
+    lost = table.take("lost_indexes", [])
     if not isinstance(lost, list) or not all(isinstance(index, int) and index >= 0 for index in lost):
-        raise UsageError(f"{table.place}lost must be a list of whole numbers from 0")
+        raise UsageError(f"{table.place}lost_indexes must be a list of whole numbers from 0")
     share = table.take("loss_share", 0.0)
     if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 <= share < 1:
         raise UsageError(f"{table.place}loss_share must be at least 0 and below 1")

@@ -1,7 +1,7 @@
 """Compare an original transfer with its replays: durations, causes, findings, and the answers to two questions.
 
-- Is the stall reproduced? Yes, if its time in the unchanged replay differs from the original's by at most `RETURN_WITHIN`.
-- Do the changes cure it? Yes, if at most `CURED_LEFT` of its time remains.
+- Is the stall reproduced? Yes, if its time in the unchanged replay differs from the original's by at most `REPRODUCED_WITHIN`.
+- Do the changes fix it? Yes, if at most `FIXED_LEFT` of its time remains.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from tcptrace_lab.errors import CaptureInsufficient
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-LAID_VERSION: Final = 1
-RETURN_WITHIN: Final = 0.10
-CURED_LEFT: Final = 0.20
+SCHEMA_VERSION: Final = 2
+REPRODUCED_WITHIN: Final = 0.10
+FIXED_LEFT: Final = 0.20
 MIN_SHARE: Final = 0.05
 """A family of causes with a smaller share of the transfer's duration is not a stall to reproduce."""
 
@@ -31,7 +31,7 @@ FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
     "slow-start": ("slow-start",),
     "application": ("application",),
 }
-"""Family of causes with a common cure → causes of the ledger."""
+"""Family of causes with a common remedy → causes of the ledger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Figures:
     ledger_s: Mapping[str, Mapping[str, float]]
     findings: tuple[Mapping[str, Any], ...] = field(default=())
 
-    def held_s(self, family: str, direction: str) -> float:
+    def stalled_s(self, family: str, direction: str) -> float:
         """Seconds that a family of causes takes in a direction."""
         return sum(self.ledger_s[direction].get(cause, 0.0) for cause in FAMILIES[family])
 
@@ -113,14 +113,14 @@ def stall(original: Figures) -> Stall | None:
 
     The application's own time and slow start count only if no other family took that share.
     """
-    held = [Stall(family, each, original.held_s(family, each)) for family in FAMILIES for each in DIRECTIONS]
+    held = [Stall(family, each, original.stalled_s(family, each)) for family in FAMILIES for each in DIRECTIONS]
     worth = [one for one in held if one.seconds >= MIN_SHARE * original.duration_s and one.seconds > 0]
     in_tcp = [one for one in worth if one.family not in {"application", "slow-start"}]
     return max(in_tcp or worth, key=lambda one: one.seconds, default=None)
 
 
 @dataclass(frozen=True, slots=True)
-class Laid:
+class Replayed:
     """An original transfer and its replays.
 
     Attributes:
@@ -133,19 +133,19 @@ class Laid:
     replays: tuple[Figures, ...]
     stall: Stall | None
 
-    def returned(self) -> bool | None:
+    def reproduced(self) -> bool | None:
         """Whether the replay without changes reproduces the stall; None if there is no stall or no such replay."""
         plain = next((one for one in self.replays if one.name == "replay"), None)
         if self.stall is None or plain is None:
             return None
-        again_s = plain.held_s(self.stall.family, self.stall.direction)
-        return abs(again_s - self.stall.seconds) <= RETURN_WITHIN * self.stall.seconds
+        again_s = plain.stalled_s(self.stall.family, self.stall.direction)
+        return abs(again_s - self.stall.seconds) <= REPRODUCED_WITHIN * self.stall.seconds
 
-    def cured(self, changed: Figures) -> bool | None:
-        """Whether the changes cure the stall; None if there is no stall."""
+    def fixed(self, changed: Figures) -> bool | None:
+        """Whether the changes fix the stall; None if there is no stall."""
         if self.stall is None:
             return None
-        return changed.held_s(self.stall.family, self.stall.direction) <= CURED_LEFT * self.stall.seconds
+        return changed.stalled_s(self.stall.family, self.stall.direction) <= FIXED_LEFT * self.stall.seconds
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON document."""
@@ -156,25 +156,25 @@ class Laid:
                 "family": original_stall.family,
                 "causes": list(FAMILIES[original_stall.family]),
                 "direction": original_stall.direction,
-                "original_s": original_stall.seconds,
-                "returned": self.returned(),
+                "original_stalled_s": original_stall.seconds,
+                "reproduced": self.reproduced(),
                 "replays": [
                     {
                         "name": one.name,
-                        "held_s": one.held_s(original_stall.family, original_stall.direction),
-                        "cured": None if one.name == "replay" else self.cured(one),
+                        "stalled_s": one.stalled_s(original_stall.family, original_stall.direction),
+                        "fixed": None if one.name == "replay" else self.fixed(one),
                     }
                     for one in self.replays
                 ],
             }
         return {
-            "schema_version": LAID_VERSION,
+            "schema_version": SCHEMA_VERSION,
             "original": self.original.to_dict(),
             "replays": [one.to_dict() for one in self.replays],
             "stall": held,
         }
 
 
-def lay(original: Figures, replays: Sequence[Figures]) -> Laid:
+def side_by_side(original: Figures, replays: Sequence[Figures]) -> Replayed:
     """Compare an original with its replays."""
-    return Laid(original, tuple(replays), stall(original))
+    return Replayed(original, tuple(replays), stall(original))

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from tcptrace_lab.errors import LabFailed, UsageError
-from tcptrace_lab.replay.schedule import Heard
+from tcptrace_lab.replay.schedule import AwaitRead
 from tcptrace_lab.stacks.setting import Close, Flush, Read, Think, Write
 from tcptrace_lab.text.numbers import NS_PER_S
 
@@ -109,7 +109,7 @@ class Playing:
                 self._sleep(step.for_ns)
             case Flush():
                 self._flush(SIOCOUTQ if step.acknowledged else SIOCOUTQNSD)
-            case Heard():
+            case AwaitRead():
                 self._await(step.total_bytes)
             case Close():
                 with suppress(OSError):  # the other end has closed already
@@ -137,7 +137,7 @@ class Playing:
             self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 0)
 
     def _await_room(self, call_bytes: int) -> None:
-        bound = self.end.bound_bytes
+        bound = self.end.max_unacked_bytes
         if bound is None:
             return
         while (waiting := _queued(self.connection, SIOCOUTQ)) and waiting + call_bytes > bound:
@@ -219,14 +219,14 @@ def prepared(end: End, *, ipv6: bool, timeout_s: float) -> socket.socket:
 def _options(end: End) -> list[tuple[str, int, int, int | bytes]]:
     tcp, plain = socket.IPPROTO_TCP, socket.SOL_SOCKET
     found: list[tuple[str, int, int, int | bytes]] = []
-    if end.congestion:
-        found.append((f"the congestion control {end.congestion}", tcp, socket.TCP_CONGESTION, end.congestion.encode()))
+    if end.congestion_control:
+        found.append((f"the congestion control {end.congestion_control}", tcp, socket.TCP_CONGESTION, end.congestion_control.encode()))
     if end.nodelay:
         found.append(("TCP_NODELAY", tcp, socket.TCP_NODELAY, 1))
     for words, level, name, size in (
         ("send buffer", plain, socket.SO_SNDBUF, end.send_buffer_bytes),
         ("receive buffer", plain, socket.SO_RCVBUF, end.receive_buffer_bytes),
-        ("window", tcp, socket.TCP_WINDOW_CLAMP, end.window_bytes),
+        ("window", tcp, socket.TCP_WINDOW_CLAMP, end.window_clamp_bytes),
     ):
         if size is not None:
             found.append((f"a {words} of {size:,} bytes", level, name, min(size, _MAX_INT)))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tcptrace_lab.process import temporary
 from tcptrace_lab.replay.namespace_replay import play
-from tcptrace_lab.replay.side_by_side import Figures, Laid, figures, lay
+from tcptrace_lab.replay.side_by_side import Figures, Replayed, figures, side_by_side
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -40,7 +40,7 @@ class Order:
     at: str = "client"
 
 
-def transfer(order: Order, original: Figures | None, doing: Callable[[str], None] | None = None) -> Laid:
+def transfer(order: Order, original: Figures | None, doing: Callable[[str], None] | None = None) -> Replayed:
     """Run the transfers, and compare them with the original; if `original` is None, compare with the first of them.
 
     Raises:
@@ -52,7 +52,7 @@ def transfer(order: Order, original: Figures | None, doing: Callable[[str], None
     with temporary.folder() as scratch:
         folder = order.folder or Path(scratch)
         made = [_made(name, schedule, folder, order, doing) for name, schedule in wanted]
-    return lay(made[0], made[1:]) if original is None else lay(original, made)
+    return side_by_side(made[0], made[1:]) if original is None else side_by_side(original, made)
 
 
 def _made(name: str, schedule: Schedule, folder: Path, order: Order, doing: Callable[[str], None] | None) -> Figures:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.replay.schedule import End, Schedule
     from tcptrace_lab.stacks import Run
 
-WHATIF_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 
 MAX_DURATION_ERROR: Final = 0.10
 """Largest accepted error of the modelled original's duration."""
@@ -74,21 +74,21 @@ class Prediction:
 
     Attributes:
         changes: the changes.
-        duration_s: predicted duration of the connection; `low_s`, `high_s`: bounds of its range.
+        duration_s: predicted duration of the connection; `min_duration_s`, `max_duration_s`: bounds of its range.
         saved_s: time saved compared with the captured original.
         modelled: key figures of the best fit's run.
     """
 
     changes: Changes
     duration_s: float
-    low_s: float
-    high_s: float
+    min_duration_s: float
+    max_duration_s: float
     saved_s: float
     modelled: Figures
 
 
 @dataclass(frozen=True, slots=True)
-class Foretold:
+class WhatIf:
     """The fit and all predictions, the largest saving first."""
 
     fitted: Fitted
@@ -98,13 +98,13 @@ class Foretold:
         """The JSON document."""
         fitted = self.fitted
         return {
-            "schema_version": WHATIF_VERSION,
+            "schema_version": SCHEMA_VERSION,
             "fit": {
                 "stack": fitted.fit.stack,
-                "extra_round_trip_s": fitted.fit.extra_ns / NS_PER_S,
-                "duration_error": fitted.duration_error,
-                "ledger_error": fitted.ledger_error,
-                "models": len(fitted.equal_fits),
+                "extra_rtt_s": fitted.fit.extra_ns / NS_PER_S,
+                "duration_error_share": fitted.duration_error,
+                "ledger_error_share": fitted.ledger_error,
+                "equal_fits": len(fitted.equal_fits),
             },
             "original": fitted.original.to_dict(),
             "modelled": fitted.modelled.to_dict(),
@@ -112,8 +112,8 @@ class Foretold:
                 {
                     "changes": one.changes.words(),
                     "duration_s": one.duration_s,
-                    "low_s": one.low_s,
-                    "high_s": one.high_s,
+                    "min_duration_s": one.min_duration_s,
+                    "max_duration_s": one.max_duration_s,
                     "saved_s": one.saved_s,
                     "modelled": one.modelled.to_dict(),
                 }
@@ -124,7 +124,7 @@ class Foretold:
 
 def predict(
     evidence: Evidence, schedule: Schedule, changes: Sequence[Changes], original: Figures | None = None, until_s: float = inf
-) -> Foretold:
+) -> WhatIf:
     """Fit the model to a connection, and simulate each set of changes.
 
     Args:
@@ -139,7 +139,7 @@ def predict(
     """
     fitted = fit(evidence, schedule, original, until_s)
     made = [_prediction(one, schedule, fitted, evidence, until_s) for one in changes]
-    return Foretold(fitted, tuple(sorted(made, key=lambda one: one.duration_s)))
+    return WhatIf(fitted, tuple(sorted(made, key=lambda one: one.duration_s)))
 
 
 def fit(evidence: Evidence, schedule: Schedule, original: Figures | None = None, until_s: float = inf) -> Fitted:
@@ -274,7 +274,7 @@ def _prediction(changes: Changes, schedule: Schedule, fitted: Fitted, evidence: 
     nearly = [_duration_ns(_without_waking(changed), tried[0], until_s)]
     for other, one in _a_segment_off(changes, changed, tried[0]):
         time_ns = _duration_ns(other, one, until_s)
-        nearly.append(min(max(time_ns, middle - evidence.round_trip_ns), middle + evidence.round_trip_ns))
+        nearly.append(min(max(time_ns, middle - evidence.base_rtt_ns), middle + evidence.base_rtt_ns))
     slack = MIN_RANGE + abs(fitted.duration_error)
     low_ns, high_ns = (f(*times, *nearly, round(middle * (1 + sign * slack))) + sign * HOST_NS for f, sign in ((min, -1), (max, 1)))
     return Prediction(
@@ -295,7 +295,7 @@ def _only_larger(changes: Changes, schedule: Schedule) -> bool:
     ends = schedule.ends()
     return all(
         asked is None or asked >= max(had)
-        for asked, had in ((send, [end.bound_bytes or 0 for end in ends]), (receive, [end.receive_buffer_bytes or 0 for end in ends]))
+        for asked, had in ((send, [end.max_unacked_bytes or 0 for end in ends]), (receive, [end.receive_buffer_bytes or 0 for end in ends]))
     )
 
 
@@ -330,7 +330,8 @@ def _a_segment_off(changes: Changes, changed: Schedule, one: Fit) -> Iterator[tu
     if changes.send_buffer_bytes is not None:
         for off in (-mss, mss):
             client, server = (
-                replace(end, bound_bytes=max(end.bound_bytes + off, 1)) if end.bound_bytes is not None else end for end in changed.ends()
+                replace(end, max_unacked_bytes=max(end.max_unacked_bytes + off, 1)) if end.max_unacked_bytes is not None else end
+                for end in changed.ends()
             )
             yield replace(changed, client=client, server=server), one
 
@@ -342,7 +343,7 @@ def _changed_fits(fit: Fit, changes: Changes, schedule: Schedule) -> Iterator[Fi
         return
     mss = fit_candidates.mss_bytes(schedule, fit.stack)
     for end in schedule.ends():
-        if end.receive_buffer_bytes and end.window_bytes:
-            seen = end.window_bytes - fit.less_bytes
+        if end.receive_buffer_bytes and end.window_clamp_bytes:
+            seen = end.window_clamp_bytes - fit.less_bytes
             yield replace(fit, less_bytes=max(0, capacity_bytes(end.receive_buffer_bytes, mss) - seen))
     yield replace(fit, less_bytes=0)

@@ -217,9 +217,9 @@ def test_kernel_blames_the_window_for_a_transfer_held_by_it(medium: str) -> None
 @pytest.mark.parametrize("medium", MEDIA)
 def test_small_send_buffer_bounds_the_bytes_in_flight_below_the_window(medium: str) -> None:
     path = capture(f"{medium}-small-send-buffer")
-    bound_bytes = setting(path)["schedule"]["bound_bytes"]
+    max_unacked_bytes = setting(path)["schedule"]["max_unacked_bytes"]
     in_flight = max(frame.in_flight_bytes for frame in from_client(path))
-    assert 0.7 * bound_bytes <= in_flight <= bound_bytes < min(frame.window_bytes for frame in from_server(path)[1:])
+    assert 0.7 * max_unacked_bytes <= in_flight <= max_unacked_bytes < min(frame.window_bytes for frame in from_server(path)[1:])
     assert figures.count(frames(path), "window_full") == 0
 
 

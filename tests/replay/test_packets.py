@@ -26,7 +26,7 @@ from tcptrace_lab.replay.packets.frames import Frame, Rewrite, frames, rewritten
 from tcptrace_lab.replay.packets.pace import Pace, pace
 from tcptrace_lab.replay.packets.prepared_frames import ready, timed
 from tcptrace_lab.replay.packets.send import Plan, send
-from tests.support import needs
+from tests.support import needs, published
 from tests.support.command import PROGRAM, TIME_LIMIT_S, only_line, tcptrace_lab
 from tests.support.places import CAPTURES
 
@@ -60,7 +60,8 @@ def test_the_frames_arrive_in_order_and_byte_for_byte_on_time(name: str, tmp_pat
         done = replayed(CAPTURES / name, out)
         assert [frame.data for frame in frames(str(out), None, "")] == sent
         assert (done.frames, done.refused, done.counted[1]) == (len(sent), 0, 0)
-        late_s = done.to_dict()["late_p99_s"]
+        published.check("packets", done.to_dict())
+        late_s = done.to_dict()["lateness_p99_s"]
         if late_s is not None and late_s <= 0.001:
             return
     assert late_s is not None
@@ -205,8 +206,9 @@ def test_a_dry_run_writes_what_would_be_sent_as_json() -> None:
         "replay", "packets", CAPTURES / "ethernet-nagle-on.pcapng", "-i", "lo", "--dry-run", "--loop", "3", "--json", "-", "-q"
     )
     told = json.loads(done.stdout)
+    published.check("packets", told)
     assert (told["dry_run"], told["frames"], told["bytes"], told["loops"]) == (True, 68, 5_584, 3)
-    assert told["lasts_s"] == pytest.approx(0.526884, abs=1e-6)
+    assert told["duration_s"] == pytest.approx(0.526884, abs=1e-6)
 
 
 @pytest.mark.parametrize("arguments", [["--range", "69-70"], ["--filter", "udp"]])

@@ -77,7 +77,7 @@ def test_a_slow_reader_pauses_in_all_as_long_as_it_slept(stem: str) -> None:
 def test_a_writer_that_keeps_to_a_bound_has_it_and_its_calls(stem: str) -> None:
     program = made_by(stem)["schedule"]
     client = schedule_of(stem).client
-    assert client.bound_bytes == program["bound_bytes"]
+    assert client.max_unacked_bytes == program["max_unacked_bytes"]
     assert writes(client) == [(program["total_bytes"], program["write_bytes"])]
     assert client.nodelay
 
@@ -99,7 +99,7 @@ def test_losses_that_are_seen_behind_the_path_are_a_share_and_a_doubt() -> None:
     schedule = schedule_of("ethernet-loss-at-server")
     assert schedule.path.forward.lost == ()
     assert 0 < schedule.path.forward.loss_share < 0.03
-    assert any("drawn at random" in doubt for doubt in schedule.doubts)
+    assert any("drawn at random" in unknown for unknown in schedule.unknowns)
 
 
 @pytest.mark.parametrize("stem", [path.name for path in SCENARIOS if made_by(path.name)["relay"]])
@@ -107,7 +107,7 @@ def test_the_path_is_as_long_and_as_wide_as_the_one_that_was_built(stem: str) ->
     made = made_by(stem)
     path = schedule_of(stem).path
     own_s = made["relay"]["forward"]["delay_s"] + made["relay"]["backward"]["delay_s"]
-    assert path.round_trip_ns / 1e9 == pytest.approx(own_s, rel=0.06)
+    assert path.base_rtt_ns / 1e9 == pytest.approx(own_s, rel=0.06)
     assert path.mtu_bytes == made["medium"]["mtu_bytes"]
     assert path.ipv6 == made["medium"]["ipv6"]
 
@@ -146,7 +146,15 @@ WRONG: dict[str, Any] = {
 @pytest.mark.parametrize("place", WRONG)
 def test_a_schedule_with_a_mistake_is_refused_with_its_place(place: str) -> None:
     with pytest.raises(UsageError, match=place.replace("[", r"\[").replace("]", r"\]").replace(".", r"\.")):
-        from_dict({"schema_version": 1, "path": {"mtu_bytes": 1500}, "client": {"tasks": [[WRONG[place]]]}, "server": {"tasks": [[]]}})
+        from_dict({"schema_version": 2, "path": {"mtu_bytes": 1500}, "client": {"tasks": [[WRONG[place]]]}, "server": {"tasks": [[]]}})
+
+
+def test_a_schedule_of_the_older_version_is_refused_in_one_line_that_says_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "old.json").write_text('{"schema_version": 1, "doubts": [], "path": {"mtu_bytes": 1500}}')
+    done = tcptrace_lab("replay", "transfer", "--from-schedule", "old.json", "-q", folder=tmp_path)
+    assert done.returncode == 2
+    line = only_line(done.stderr)
+    assert line.startswith("tcptrace-lab: schema_version is 1, and only 2 can be read: old.json; write it again with")
 
 
 def test_changes_are_told_as_the_options_that_make_them() -> None:
@@ -158,7 +166,11 @@ def test_changes_are_told_as_the_options_that_make_them() -> None:
 
 def test_a_larger_send_buffer_moves_the_bound_that_the_program_keeps() -> None:
     schedule = Changes(send_buffer_bytes=1 << 20).applied(schedule_of("ethernet-small-send-buffer"))
-    assert (schedule.client.bound_bytes, schedule.client.send_buffer_bytes, schedule.server.bound_bytes) == (1 << 20, 1 << 20, None)
+    assert (schedule.client.max_unacked_bytes, schedule.client.send_buffer_bytes, schedule.server.max_unacked_bytes) == (
+        1 << 20,
+        1 << 20,
+        None,
+    )
 
 
 def test_a_capture_of_one_direction_cannot_be_made_again(tmp_path: Path) -> None:

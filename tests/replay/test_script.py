@@ -42,14 +42,14 @@ if TYPE_CHECKING:
     from tcptrace_lab.replay.schedule import Action
 
 
-CURES = {
+REMEDIES = {
     "ethernet-nagle-on.pcapng": "--nodelay",
     "atm9180-slow-reader.pcapng": "--eager-reader",
     "ethernet-small-send-buffer.pcapng": "--send-buffer 4194304",
     "ethernet-small-receive-window.pcapng": "--receive-buffer 4194304",
     "ethernet-application-limited.pcapng": "--no-thinking",
 }
-"""One capture of each kind → what cures its stall, as `captures/README.md` says."""
+"""One capture of each kind → what fixes its stall, as `captures/README.md` says."""
 
 ATTEMPTS = 3
 """A busy machine holds packets up, which is nobody's fault."""
@@ -63,7 +63,7 @@ def made(name: str) -> Reproducer:
 # Shrinking
 
 
-def held_ns(of: Reproducer, schedule: Schedule, fit: Fit) -> int | None:
+def stalled_ns(of: Reproducer, schedule: Schedule, fit: Fit) -> int | None:
     """How long the model's own ledger says that the stall's causes held its sender while it had still to send; None: a program hangs."""
     run = simulate(setting(schedule, replace(fit, extra_ns=40_000) if schedule.path.loopback else fit), truth=True)
     if not (run.client.done and run.server.done):
@@ -97,30 +97,30 @@ def without(schedule: Schedule, is_client: bool, number: int) -> Schedule:  # no
     return replace(schedule, client=client, server=server)
 
 
-@pytest.mark.parametrize("name", CURES)
+@pytest.mark.parametrize("name", REMEDIES)
 def test_what_is_left_shows_the_stall_under_every_fit_and_the_cure_takes_it_away(name: str) -> None:
     one = made(name)
-    assert one.cure.words() == CURES[name]
+    assert one.remedy.words() == REMEDIES[name]
     assert one.oracle is not None
     for fit in one.oracle.fits:
-        held = held_ns(one, one.schedule, fit)
-        cured = held_ns(one, one.cure.applied(one.schedule), replace(fit, less_bytes=0))
+        held = stalled_ns(one, one.schedule, fit)
+        fixed = stalled_ns(one, one.remedy.applied(one.schedule), replace(fit, less_bytes=0))
         assert held is not None
-        assert cured is not None
+        assert fixed is not None
         assert held >= one.oracle.need_ns >= 10_000_000
-        assert cured <= held / 5
+        assert fixed <= held / 5
 
 
-@pytest.mark.parametrize("name", CURES)
+@pytest.mark.parametrize("name", REMEDIES)
 def test_analyze_finds_the_same_stall_in_a_capture_of_what_is_left(name: str) -> None:
     one = made(name)
     assert one.oracle is not None
     fit = one.oracle.fits[0]
     seen = modelled("what is left", one.schedule, replace(fit, extra_ns=40_000) if one.schedule.path.loopback else fit)
-    assert seen.held_s(one.stall.family, one.stall.direction) * 1e9 >= one.oracle.need_ns / 2
+    assert seen.stalled_s(one.stall.family, one.stall.direction) * 1e9 >= one.oracle.need_ns / 2
 
 
-@pytest.mark.parametrize("name", CURES)
+@pytest.mark.parametrize("name", REMEDIES)
 def test_no_step_of_what_is_left_can_be_left_out(name: str) -> None:
     one = made(name)
     assert one.shrunk is not None
@@ -133,7 +133,7 @@ def test_no_step_of_what_is_left_can_be_left_out(name: str) -> None:
             if isinstance(step, Read) and step.size_bytes:
                 continue  # what is read is what is written
             smaller = without(one.schedule, is_client, number)
-            held = [held_ns(one, smaller, fit) for fit in question.fits]
+            held = [stalled_ns(one, smaller, fit) for fit in question.fits]
             shown = question.shows(smaller)
             assert shown is None
             assert any(spent is None or spent < question.need_ns for spent in held) or _is_nothing(one, smaller)
@@ -142,14 +142,14 @@ def test_no_step_of_what_is_left_can_be_left_out(name: str) -> None:
 
 
 def _is_nothing(one: Reproducer, schedule: Schedule) -> bool:
-    """The cure would save nothing, or `analyze` sees no stall."""
+    """The remedy would save nothing, or `analyze` sees no stall."""
     assert one.oracle is not None
     fit = one.oracle.fits[0]
     seen = modelled("", schedule, replace(fit, extra_ns=40_000) if schedule.path.loopback else fit)
-    if seen.held_s(one.stall.family, one.stall.direction) * 1e9 < one.oracle.need_ns / 2:
+    if seen.stalled_s(one.stall.family, one.stall.direction) * 1e9 < one.oracle.need_ns / 2:
         return True
     said = [one.oracle.asked(schedule, fit) for fit in one.oracle.fits]
-    return any(each is None or each.took_ns - each.cured_ns < one.oracle.need_ns / 2 for each in said)
+    return any(each is None or each.took_ns - each.fixed_ns < one.oracle.need_ns / 2 for each in said)
 
 
 def test_twelve_questions_in_two_writes_become_one_and_a_warm_up_over_loopback() -> None:
@@ -224,7 +224,7 @@ def parts(text: str) -> list[str]:
     return [ast.dump(node) for node in ast.parse(text, feature_version=(3, 8)).body]
 
 
-@pytest.mark.parametrize("name", CURES)
+@pytest.mark.parametrize("name", REMEDIES)
 def test_the_program_is_python_3_8_and_needs_the_standard_library_alone(name: str) -> None:
     text = made(name).program()
     compile(text, "reproduce.py", "exec")
@@ -244,13 +244,13 @@ def facts(text: str) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("name", CURES)
+@pytest.mark.parametrize("name", REMEDIES)
 def test_the_program_holds_the_schedule_that_is_left(name: str) -> None:
     one, told = made(name), facts(made(name).program())
     document = one.schedule.to_dict()
     assert told["CLIENT"] == {key: value for key, value in document["client"].items() if value}
     assert told["SERVER"] == {key: value for key, value in document["server"].items() if value}
-    assert told["CURE"] == CURES[name]
+    assert told["REMEDY"] == REMEDIES[name]
     assert told["EXPECTED"]["with_s"] > told["EXPECTED"]["without_s"]
 
 
@@ -294,16 +294,16 @@ def run(program: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.live
-@pytest.mark.parametrize("name", CURES)
+@pytest.mark.parametrize("name", REMEDIES)
 def test_the_program_shows_the_stall_and_with_the_cure_it_is_gone(name: str, tmp_path: Path) -> None:
     program = tmp_path / "reproduce.py"
     program.write_text(made(name).program())
     for _ in range(ATTEMPTS):
-        plain, cured = run(program), run(program, "--times", "6", *CURES[name].split())
-        if (plain.returncode, cured.returncode) == (1, 0):
+        plain, fixed = run(program), run(program, "--times", "6", *REMEDIES[name].split())
+        if (plain.returncode, fixed.returncode) == (1, 0):
             break
-    assert (plain.returncode, cured.returncode) == (1, 0), (plain, cured)
-    assert f"try it with {CURES[name]}" in plain.stdout
+    assert (plain.returncode, fixed.returncode) == (1, 0), (plain, fixed)
+    assert f"try it with {REMEDIES[name]}" in plain.stdout
     assert "<- here" in plain.stdout
     assert max(map(len, plain.stdout.splitlines())) <= 80
 
@@ -356,7 +356,7 @@ def test_a_server_that_is_not_there_is_one_line_and_no_traceback(tmp_path: Path)
 # The packetdrill script
 
 
-@pytest.mark.parametrize("name", CURES)
+@pytest.mark.parametrize("name", REMEDIES)
 def test_the_packetdrill_script_adds_up(name: str) -> None:
     """Data that leaves was written before, once, in order, within the window that was told; all of the schedule's bytes are there."""
     one = made(name)
@@ -397,7 +397,7 @@ def test_the_packetdrill_script_adds_up(name: str) -> None:
     assert (came, read) == (other.written_bytes,) * 2
 
 
-@pytest.mark.parametrize("name", CURES)
+@pytest.mark.parametrize("name", REMEDIES)
 def test_the_packetdrill_script_has_the_wait(name: str) -> None:
     script = packetdrill.read(made(name).packetdrill())
     waits = [float(found[1]) for line in script.comments if (found := re.search(r"Here it waits for ([\d.]+) ms", line))]
@@ -407,7 +407,7 @@ def test_the_packetdrill_script_has_the_wait(name: str) -> None:
     assert longest_ms >= 10
 
 
-PLAYED = [name for name in CURES if name != "ethernet-small-send-buffer.pcapng"]
+PLAYED = [name for name in REMEDIES if name != "ethernet-small-send-buffer.pcapng"]
 """A sender that keeps to a bound makes a hundred calls to the millisecond, which this player of Python's cannot on a busy machine."""
 
 
@@ -533,7 +533,7 @@ def test_it_is_proved_over_real_sockets() -> None:
 def test_the_example_in_the_package_is_the_smallest_of_its_kind() -> None:
     from tcptrace_lab.replay.reproducers import standalone  # noqa: PLC0415  (a program: it is imported by nobody else)
 
-    assert Changes(nodelay=True).words() == standalone.CURE
+    assert Changes(nodelay=True).words() == standalone.REMEDY
     assert json.loads(json.dumps(standalone.CLIENT)) == {
         "tasks": [[{"write_bytes": 1}, {"read_bytes": 1}, {"write_bytes": 1}, {"write_bytes": 1}, {"read_bytes": 1}]]
     }

@@ -1,4 +1,4 @@
-"""Stall captures made again: the stall comes back, and goes with the cure that is named for it. And nothing stays behind an abort."""
+"""Stall captures made again: the stall comes back, and goes with the remedy that is named for it. And nothing stays behind an abort."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ import pytest
 
 from tcptrace_lab.errors import LabFailed
 from tcptrace_lab.process import temporary
-from tcptrace_lab.replay.changes import Changes, cure
+from tcptrace_lab.replay.changes import Changes, remedy
 from tcptrace_lab.replay.evidence import gather
 from tcptrace_lab.replay.namespace_replay import patience_s
 from tcptrace_lab.replay.reconstruct import reconstruct
 from tcptrace_lab.replay.schedule import End, from_dict
-from tcptrace_lab.replay.side_by_side import Laid, stall
+from tcptrace_lab.replay.side_by_side import Replayed, stall
 from tcptrace_lab.replay.socket_replay import EndFailed, connect, serve
 from tcptrace_lab.replay.transfer import Order, own_figures, transfer
 from tcptrace_lab.stacks.setting import Read, Write
+from tests.support import published
 from tests.support.command import TIME_LIMIT_S, only_line, tcptrace_lab
 from tests.support.places import CAPTURES
 
@@ -72,10 +73,10 @@ def test_the_stall_comes_back_and_goes_with_its_cure(name: str) -> None:
     assert told is not None
     assert told.family == STALLS[name]
     for _ in range(ATTEMPTS):
-        laid = transfer(Order(schedule, cure(schedule, told.family)), original)
-        if laid.returned() and laid.cured(laid.replays[1]):
+        laid = transfer(Order(schedule, remedy(schedule, told.family)), original)
+        if laid.reproduced() and laid.fixed(laid.replays[1]):
             return
-    assert (laid.returned(), laid.cured(laid.replays[1]), laid.to_dict()["stall"]) == (True, True, None)
+    assert (laid.reproduced(), laid.fixed(laid.replays[1]), laid.to_dict()["stall"]) == (True, True, None)
 
 
 def test_a_stall_that_lasts_eleven_hundredths_longer_has_not_come_back() -> None:
@@ -88,7 +89,9 @@ def test_a_stall_that_lasts_eleven_hundredths_longer_has_not_come_back() -> None
     def returns(factor: float) -> bool | None:
         held = {way: {cause: spent * factor for cause, spent in of.items()} for way, of in original.ledger_s.items()}
         again = type(original)("replay", "", original.duration_s, held)
-        return Laid(original, (again,), told).returned()
+        replayed = Replayed(original, (again,), told)
+        published.check("transfer", replayed.to_dict())
+        return replayed.reproduced()
 
     assert [returns(factor) for factor in (0.89, 0.91, 1.0, 1.09, 1.11)] == [False, True, True, True, False]
 
@@ -101,6 +104,7 @@ def test_the_command_lays_original_replay_and_cure_side_by_side(tmp_path: Path) 
     assert done.returncode == 0, done.stderr
     assert max(map(len, done.stderr.decode().partition("report written")[0].splitlines())) <= 80
     laid = json.loads(document.read_text())
+    published.check("transfer", laid)
     assert [one["name"] for one in laid["replays"]] == ["replay", "--nodelay"]
     assert laid["stall"]["family"] == "nagle"
     assert sorted(path.name for path in kept.iterdir()) == ["compared.html", "nodelay.pcapng", "replay.pcapng"]
@@ -112,7 +116,7 @@ def test_the_command_lays_original_replay_and_cure_side_by_side(tmp_path: Path) 
     assert all(html.escape(path) in page for path in shown)
     assert re.search(r"C is \d+% faster: ", page)  # what `compare` says of the same captures
     nagle = sum(laid["replays"][1]["ledger_s"]["client_to_server"].get(cause, 0) for cause in ("nagle", "nagle-delayed-ack"))
-    assert nagle < 0.1 * laid["stall"]["original_s"]
+    assert nagle < 0.1 * laid["stall"]["original_stalled_s"]
 
 
 @pytest.mark.live
@@ -288,5 +292,5 @@ def test_without_rights_the_command_says_so_in_one_line() -> None:
 
 
 def test_what_only_a_schedule_says_needs_no_capture() -> None:
-    data = {"schema_version": 1, "path": {"mtu_bytes": 1500}, "client": {"tasks": [[]]}, "server": {"tasks": [[]]}}
+    data = {"schema_version": 2, "path": {"mtu_bytes": 1500}, "client": {"tasks": [[]]}, "server": {"tasks": [[]]}}
     assert from_dict(data).takes_turns

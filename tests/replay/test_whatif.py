@@ -14,7 +14,8 @@ from tcptrace_lab.replay.changes import Changes
 from tcptrace_lab.replay.evidence import gather
 from tcptrace_lab.replay.model import capacity_bytes
 from tcptrace_lab.replay.reconstruct import reconstruct
-from tcptrace_lab.replay.whatif import MAX_LEDGER_ERROR, Foretold, predict
+from tcptrace_lab.replay.whatif import MAX_LEDGER_ERROR, WhatIf, predict
+from tests.support import published
 from tests.support.command import only_line, tcptrace_lab
 from tests.support.places import CAPTURES
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def foretold(name: str, *changes: Changes) -> Foretold:
+def foretold(name: str, *changes: Changes) -> WhatIf:
     evidence = gather([str(CAPTURES / name)])
     return predict(evidence, reconstruct(evidence), changes)
 
@@ -37,7 +38,7 @@ def test_nodelay_takes_as_long_as_the_capture_of_the_same_schedule_with_it(mediu
     (one,) = found.predictions
     assert abs(found.fitted.duration_error) < 0.02
     assert one.duration_s == pytest.approx(life_s(f"{medium}-nagle-off.pcapng"), rel=0.1)
-    assert one.low_s <= one.duration_s <= one.high_s
+    assert one.min_duration_s <= one.duration_s <= one.max_duration_s
     assert one.saved_s == pytest.approx(life_s(f"{medium}-nagle-on.pcapng") - one.duration_s)
 
 
@@ -99,6 +100,7 @@ def test_the_command_writes_what_it_says(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert max(map(len, done.stderr.decode().splitlines())) <= 80
     told = json.loads(document.read_text())
+    published.check("whatif", told)
     assert [one["changes"] for one in told["predictions"]][-1] == "--receive-buffer 1048576"
     assert {one["changes"] for one in told["predictions"]} == {
         "--nodelay",

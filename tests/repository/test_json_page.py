@@ -17,9 +17,23 @@ if TYPE_CHECKING:
 
 PAGE = (Path(__file__).parents[2] / "docs/json.md").read_text(encoding="utf-8")
 DOCUMENTS = re.findall(r"^## From version \d+ to version (\d+): `([a-z -]+)`$", PAGE, re.MULTILINE)
-FILES = {"analyze": "analysis", "analyze --pair": "pair"}
-"""Name of the schema's file, where it is not the document's."""
-DIRECTIONS = ("connections[].client_to_server", "connections[].server_to_client")
+FILES = {
+    "analyze": "analysis",
+    "analyze --pair": "pair",
+    "replay whatif": "whatif",
+    "replay transfer": "transfer",
+    "replay transfer --schedule": "schedule",
+    "replay packets": "packets",
+    "predict": "prediction",
+    "simulate --truth": "truth",
+}
+"""Command → name of the schema's file, where it is another."""
+PLACES = {
+    "DIRECTION": ("connections[].client_to_server", "connections[].server_to_client"),
+    "END": ("client", "server"),
+    "PATH": ("path.forward", "path.backward"),
+}
+"""A word of the page → the paths that it stands for."""
 
 
 def described(name: str) -> dict[str, Any]:
@@ -62,7 +76,10 @@ def has(whole: dict[str, Any], path: str) -> bool:
 
 
 def paths(path: str) -> list[str]:
-    return [path.replace("DIRECTION", direction) for direction in DIRECTIONS] if "DIRECTION" in path else [path]
+    for word, places in PLACES.items():
+        if word in path:
+            return [path.replace(word, place) for place in places]
+    return [path]
 
 
 @pytest.mark.parametrize(("version", "name"), DOCUMENTS)

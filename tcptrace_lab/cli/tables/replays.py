@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from tcptrace_lab.cli.console import console, plain_table
-from tcptrace_lab.replay.side_by_side import CURED_LEFT, DIRECTIONS, RETURN_WITHIN
+from tcptrace_lab.replay.side_by_side import DIRECTIONS, FIXED_LEFT, REPRODUCED_WITHIN
 from tcptrace_lab.text.escape import printable
 from tcptrace_lab.text.numbers import duration_s
 
 if TYPE_CHECKING:
-    from tcptrace_lab.replay.side_by_side import Figures, Laid
+    from tcptrace_lab.replay.side_by_side import Figures, Replayed
 
 MIN_SHARE = 0.02
 """Causes with a smaller share of every transfer are not shown."""
@@ -20,7 +20,7 @@ MIN_SHARE = 0.02
 ARROWS = {"client_to_server": "→", "server_to_client": "←"}
 
 
-def show(compared: Laid) -> None:
+def show(compared: Replayed) -> None:
     """Print durations, causes by direction, and the result for the stall to stderr."""
     every = (compared.original, *compared.replays)
     table, out = plain_table(), console()
@@ -41,7 +41,7 @@ def _causes(every: tuple[Figures, ...], direction: str) -> list[str]:
     return sorted(names, key=lambda cause: -every[0].ledger_s[direction].get(cause, 0.0))
 
 
-def verdict(compared: Laid) -> list[str]:
+def verdict(compared: Replayed) -> list[str]:
     """Sentences on the stall: whether it came back, and which changes fixed it."""
     stall = compared.stall
     if stall is None:
@@ -49,14 +49,14 @@ def verdict(compared: Laid) -> list[str]:
     where = f"{stall.family} of the {'client' if stall.direction == 'client_to_server' else 'server'}"
     lines = []
     for one in compared.replays:
-        held_s = one.held_s(stall.family, stall.direction)
-        spent = f"{duration_s(held_s)} instead of {duration_s(stall.seconds)}"
+        stalled_s = one.stalled_s(stall.family, stall.direction)
+        spent = f"{duration_s(stalled_s)} instead of {duration_s(stall.seconds)}"
         if one.name == "replay":
-            duration_words = "came back" if compared.returned() else f"did not come back within {RETURN_WITHIN:.0%}"
+            duration_words = "came back" if compared.reproduced() else f"did not come back within {REPRODUCED_WITHIN:.0%}"
             lines.append(f"The stall ({where}) {duration_words}: {spent}.")
         else:
-            cure_words = "fixed it" if compared.cured(one) else f"left more than {CURED_LEFT:.0%} of it"
+            result_words = "fixed it" if compared.fixed(one) else f"left more than {FIXED_LEFT:.0%} of it"
             change_s = compared.original.duration_s - one.duration_s
             took = f"the transfer took {duration_s(abs(change_s))} {'less' if change_s >= 0 else 'more'}"
-            lines.append(f"{printable(one.name)} {cure_words}: {spent}; {took}.")
+            lines.append(f"{printable(one.name)} {result_words}: {spent}; {took}.")
     return lines

@@ -91,10 +91,10 @@ class TwoWay(OneConnection):
 
 @dataclass(frozen=True, slots=True)
 class BoundedBulk(OneConnection):
-    """A bulk transfer whose writer never has more than `bound_bytes` unacknowledged (SIOCOUTQ): a send buffer of that size."""
+    """A bulk transfer whose writer never has more than `max_unacked_bytes` unacknowledged (SIOCOUTQ): a send buffer of that size."""
 
     total_bytes: int
-    bound_bytes: int
+    max_unacked_bytes: int
     write_bytes: int
 
     def talk(self, pair: Pair) -> None:
@@ -103,9 +103,9 @@ class BoundedBulk(OneConnection):
 
     def _write(self, pair: Pair) -> None:
         for size in pieces(self.total_bytes, self.write_bytes):
-            if unacknowledged_bytes(pair.client) + size > self.bound_bytes:
+            if unacknowledged_bytes(pair.client) + size > self.max_unacked_bytes:
                 with pair.spending("blocked"):
-                    while unacknowledged_bytes(pair.client) + size > self.bound_bytes:
+                    while unacknowledged_bytes(pair.client) + size > self.max_unacked_bytes:
                         time.sleep(BOUND_POLL_S)
             pair.client.sendall(bytes(size))
 

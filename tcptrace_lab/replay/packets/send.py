@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from tcptrace_lab.replay.packets.allowed_destinations import Network
 
+SCHEMA_VERSION: Final = 2
 ETHERNET_BYTES: Final = 14
 MAX_LATENESSES: Final = 1_000_000
 """Most delays kept for the percentiles; a longer replay keeps those of its first frames."""
@@ -85,18 +86,26 @@ class Sent:
     counted: tuple[int, int] = (0, 0)
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
+        """The JSON document."""
         middle, high = _percentiles(self.late_ns)
         return {
+            "schema_version": SCHEMA_VERSION,
+            "dry_run": False,
             "frames": self.frames,
             "bytes": self.octets,
-            "refused": self.refused,
-            "took_s": self.took_ns / NS_PER_S,
-            "late_p50_s": middle,
-            "late_p99_s": high,
+            "rejected": self.refused,
+            "duration_s": self.took_ns / NS_PER_S,
+            "lateness_p50_s": middle,
+            "lateness_p99_s": high,
             "interface_sent": self.counted[0],
             "interface_dropped": self.counted[1],
         }
+
+
+def planned(frames: int, octets: int, duration_ns: int, loops: int) -> dict[str, Any]:
+    """The JSON document of a dry run: what one of `loops` repetitions sends, and how long it takes."""
+    counts = {"frames": frames, "bytes": octets, "duration_s": duration_ns / NS_PER_S, "loops": loops}
+    return {"schema_version": SCHEMA_VERSION, "dry_run": True, **counts}
 
 
 def _percentiles(late_ns: list[int]) -> tuple[float | None, float | None]:

@@ -114,7 +114,7 @@ def script(schedule: Schedule, oracle: Oracle, heading: tuple[str, ...], own: Be
     under_test = DIRECTIONS[oracle.stall.direction]
     run = _instrumented(drilled, linux.fits[0], under_test=under_test)
     end = drilled.client if under_test else drilled.server
-    if end.bound_bytes is None and end.written_bytes > MAX_WRITTEN_BYTES:
+    if end.max_unacked_bytes is None and end.written_bytes > MAX_WRITTEN_BYTES:
         raise CaptureInsufficient(f"{end.written_bytes:,} bytes do not fit the send buffer of a packetdrill script", remedy="--kind python")
     calls = list(_calls(run, end, under_test=under_test))
     events = [*_packets(run, drilled, under_test=under_test), *(event for event, _ in calls)]
@@ -145,7 +145,7 @@ def _drilled(schedule: Schedule, oracle: Oracle, own: Between) -> Schedule:
     """The schedule on a path that packetdrill supports and on which it shows the stall."""
     client, server = (replace(end, tasks=(tuple(map(_short, end.tasks[0])),)) for end in schedule.ends())
     for path in (schedule.path, own):
-        forward, backward = (replace(direction, delay_ns=max(direction.delay_ns, MIN_DELAY_NS)) for direction in path.ways)
+        forward, backward = (replace(direction, delay_ns=max(direction.delay_ns, MIN_DELAY_NS)) for direction in path.directions)
         plain = replace(path, forward=forward, backward=backward, loopback=False, ipv6=False, timestamps=False, sack=False)
         for mtu in dict.fromkeys((min(path.mtu_bytes, USUAL_MTU_BYTES), min(own.mtu_bytes, LARGEST_MTU_BYTES))):
             candidate = replace(schedule, client=client, server=server, path=replace(plain, mtu_bytes=mtu))
@@ -173,7 +173,7 @@ def _instrumented(schedule: Schedule, fit: Fit, *, under_test: bool) -> Run:
     made = setting(schedule, fit)
     host, other = (made.client, made.server) if under_test else (made.server, made.client)
     end = schedule.client if under_test else schedule.server
-    most = schedule.path.mtu_bytes - HEADER_BYTES if end.bound_bytes is None else MAX_UNSPLIT_BYTES
+    most = schedule.path.mtu_bytes - HEADER_BYTES if end.max_unacked_bytes is None else MAX_UNSPLIT_BYTES
     steps = list(chain.from_iterable(_single_calls(step, most) for step in host.program if not isinstance(step, Close)))
     marked = [part for number, step in enumerate(steps) for part in (Mark(f"{number} begin"), step, Mark(f"{number} {_name(step)}"))]
     host = replace(host, program=(*marked, Think(UNTOUCHED_NS)))
@@ -211,7 +211,7 @@ def _calls(run: Run, end: End, *, under_test: bool) -> Iterator[tuple[Event, int
         if what == "begin":
             begin_ns = at_ns
         elif what == "write":
-            blocked = at_ns > begin_ns and end.bound_bytes is None
+            blocked = at_ns > begin_ns and end.max_unacked_bytes is None
             start_ns, until = (begin_ns, f"...{_seconds(at_ns)} ") if blocked else (at_ns, "")
             yield Event(start_ns, _CALL, f"{until}write({descriptor}, ..., {size[0]}) = {size[0]}"), int(size[0])
         elif what == "read":
@@ -285,7 +285,7 @@ def _opening(end: End, *, under_test: bool) -> Iterator[str]:
         ("SOL_TCP", "TCP_NODELAY", int(end.nodelay)),
         ("SOL_SOCKET", "SO_SNDBUF", sent),
         ("SOL_SOCKET", "SO_RCVBUF", end.receive_buffer_bytes),
-        ("SOL_TCP", "TCP_WINDOW_CLAMP", end.window_bytes),
+        ("SOL_TCP", "TCP_WINDOW_CLAMP", end.window_clamp_bytes),
     ):
         if value is not None:
             yield f"+0 setsockopt(3, {level}, {name}, [{value}], 4) = 0"

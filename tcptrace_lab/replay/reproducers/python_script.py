@@ -32,17 +32,17 @@ _HEADING: Final = "# ---- what it is from ----"
 _FACTS: Final = "# ---- facts ----"
 
 
-def program(schedule: Schedule, expected: Expected, cure: str, heading: Sequence[str]) -> str:
+def program(schedule: Schedule, expected: Expected, remedy: str, heading: Sequence[str]) -> str:
     """The text of the script.
 
     Args:
         schedule: what both ends do, and the path.
         expected: expected durations with the stall and without it.
-        cure: options of the script that remove the stall; empty: none is known.
+        remedy: options of the script that remove the stall; empty: none is known.
         heading: lines of text about its origin.
     """
     facts = {
-        "CURE: str": cure,
+        "REMEDY: str": remedy,
         "EXPECTED: dict[str, float]": {name: round(getattr(expected, name), 6) for name in expected.__dataclass_fields__},
         "PATH: dict[str, Any]": _path(schedule),
         "PATH_OPTIONS: dict[str, bool]": {"timestamps": schedule.path.timestamps, "sack": schedule.path.sack},
@@ -84,10 +84,10 @@ def _path(schedule: Schedule) -> dict[str, Any]:
     own = stall_oracle.has_delay(schedule)
     mtu = min(path.mtu_bytes, _LARGEST_MTU) - (IP_TCP_BYTES[path.ipv6] - IP_TCP_BYTES[False])
     return {
-        "delay_s": [direction.delay_ns / NS_PER_S for direction in path.ways],
-        "rate_bps": [direction.rate_bps for direction in path.ways],
-        "lost": [list(direction.lost) for direction in path.ways],
-        "loss_share": [direction.loss_share for direction in path.ways],
+        "delay_s": [direction.delay_ns / NS_PER_S for direction in path.directions],
+        "rate_bps": [direction.rate_bps for direction in path.directions],
+        "lost": [list(direction.lost) for direction in path.directions],
+        "loss_share": [direction.loss_share for direction in path.directions],
         "mtu_bytes": mtu if own or not path.loopback else None,
         "own": own,
     }

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, Final
 from tcptrace_lab.analysis import analyze
 from tcptrace_lab.errors import CaptureInsufficient, UsageError
 from tcptrace_lab.process import temporary
-from tcptrace_lab.replay.changes import Changes, cure
+from tcptrace_lab.replay.changes import Changes, remedy
 from tcptrace_lab.replay.namespace_replay import play
 from tcptrace_lab.replay.reconstruct import reconstruct
 from tcptrace_lab.replay.reproducers import packetdrill, python_script, stall_oracle
 from tcptrace_lab.replay.reproducers.shrink import MAX_S, Shrunk, Size, shrink
 from tcptrace_lab.replay.reproducers.stall_oracle import Expected, Oracle, oracle
-from tcptrace_lab.replay.side_by_side import CURED_LEFT, DIRECTIONS, figures, of_document, stall
+from tcptrace_lab.replay.side_by_side import DIRECTIONS, FIXED_LEFT, figures, of_document, stall
 from tcptrace_lab.replay.whatif import fit
 from tcptrace_lab.text.numbers import NS_PER_S, counted, duration_s
 
@@ -47,7 +47,7 @@ class Reproducer:
         evidence: data of the original connection.
         stall: the stall to reproduce.
         finding: the finding of `analyze` about it; None: there is none.
-        cure: changes that remove the stall.
+        remedy: changes that remove the stall.
         whole: the complete schedule of the connection.
         shrunk: the smallest schedule that shows the stall; None: not shrunk.
         oracle: decides whether a schedule shows the stall; None: not shrunk.
@@ -58,7 +58,7 @@ class Reproducer:
     evidence: Evidence
     stall: Stall
     finding: Mapping[str, Any] | None
-    cure: Changes
+    remedy: Changes
     whole: Schedule
     shrunk: Shrunk | None
     oracle: Oracle | None
@@ -72,7 +72,7 @@ class Reproducer:
 
     def program(self) -> str:
         """The Python script."""
-        return python_script.program(self.schedule, self.expected, self.cure.words(), [*self._heading(), *self._outcome()])
+        return python_script.program(self.schedule, self.expected, self.remedy.words(), [*self._heading(), *self._outcome()])
 
     def packetdrill(self) -> str:
         """The packetdrill script.
@@ -90,8 +90,8 @@ class Reproducer:
             *self._heading(),
             "",
             f"The kernel under test is the {_side(self.stall)}'s: it is held as below, or the script fails. It passes: the stall is there.",
-            f"With {self.cure.words()} it would not be held"
-            + ("; write [1] for [0] behind TCP_NODELAY, and the script fails." if self.cure.nodelay else "."),
+            f"With {self.remedy.words()} it would not be held"
+            + ("; write [1] for [0] behind TCP_NODELAY, and the script fails." if self.remedy.nodelay else "."),
         ]
         return packetdrill.script(self.schedule, self.oracle, tuple(python_script.comments(words, "")), self.whole.path)
 
@@ -115,10 +115,10 @@ class Reproducer:
         expected = self.expected
         lines = [
             "",
-            f"Unchanged: stall of {duration_s(expected.held_s)}, {duration_s(expected.with_s)} in total; exit status 1.",
-            f"With {self.cure.words()}: {duration_s(expected.without_s)} in total; exit status 0.",
+            f"Unchanged: stall of {duration_s(expected.stalled_s)}, {duration_s(expected.with_s)} in total; exit status 1.",
+            f"With {self.remedy.words()}: {duration_s(expected.without_s)} in total; exit status 0.",
         ]
-        return lines + [f"Unknown: {doubt}." for doubt in self.whole.doubts]
+        return lines + [f"Unknown: {unknown}." for unknown in self.whole.unknowns]
 
     def cut_words(self) -> str:
         """How much the schedule was shrunk, as text."""
@@ -139,7 +139,7 @@ class Reproducer:
         path = self.schedule.path
         if not stall_oracle.has_delay(self.schedule):
             return "loopback" if path.loopback else f"loopback with an MTU of {path.mtu_bytes:,}"
-        return f"a path of {duration_s(path.round_trip_ns / NS_PER_S)} there and back and an MTU of {path.mtu_bytes:,}"
+        return f"a path of {duration_s(path.base_rtt_ns / NS_PER_S)} there and back and an MTU of {path.mtu_bytes:,}"
 
 
 def _side(stall_found: Stall) -> str:
@@ -156,7 +156,7 @@ def reproduce(evidence: Evidence, *, whole: bool = False, max_s: float = MAX_S, 
         doing: called with a progress message.
 
     Raises:
-        CaptureInsufficient: the connection has no stall, or none with a known cure, or no model fits.
+        CaptureInsufficient: the connection has no stall, or none with a known remedy, or no model fits.
     """
     tell = doing or (lambda _words: None)
     document = analyze([evidence.capture], connection=evidence.conn).to_dict()
@@ -166,7 +166,7 @@ def reproduce(evidence: Evidence, *, whole: bool = False, max_s: float = MAX_S, 
         raise CaptureInsufficient(f"connection {evidence.conn} has no stall to reproduce", where=evidence.capture)
     schedule = reconstruct(evidence)
     try:
-        change = cure(schedule, stall_found.family)
+        change = remedy(schedule, stall_found.family)
     except UsageError:
         raise CaptureInsufficient(
             f"the main cause in connection {evidence.conn} is {stall_found.family}: normal TCP behaviour, not a stall to reproduce",
@@ -209,7 +209,7 @@ def _question(
 def _as_captured(original: Figures, stall_found: Stall, schedule: Schedule) -> Expected:
     """Expected durations without a model: the original's duration, and that duration less the stall."""
     took_s = original.duration_s
-    return Expected(stall_found.seconds, took_s, max(0.0, took_s - stall_found.seconds), 0.0, 0.0, schedule.path.round_trip_ns / NS_PER_S)
+    return Expected(stall_found.seconds, took_s, max(0.0, took_s - stall_found.seconds), 0.0, 0.0, schedule.path.base_rtt_ns / NS_PER_S)
 
 
 _FINDINGS: Final = {
@@ -245,36 +245,36 @@ class Proof:
     """Results of running a reproducer over real sockets, from the analysis of their captures; times in seconds.
 
     Attributes:
-        held_s, cured_held_s: time that the stall's causes took, unchanged and with the cure.
-        took_s, cured_s: duration of the connection, unchanged and with the cure.
-        needed_s: minimum of `held_s` for the stall to count as reproduced.
+        stalled_s, fixed_stalled_s: time that the stall's causes took, unchanged and with the remedy.
+        took_s, fixed_s: duration of the connection, unchanged and with the remedy.
+        needed_s: minimum of `stalled_s` for the stall to count as reproduced.
     """
 
-    held_s: float
-    cured_held_s: float
+    stalled_s: float
+    fixed_stalled_s: float
     took_s: float
-    cured_s: float
+    fixed_s: float
     needed_s: float
 
     @property
     def holds(self) -> bool:
-        """Whether the stall is reproduced, and the cure removes it."""
-        return self.held_s >= self.needed_s and self.cured_held_s <= CURED_LEFT * self.held_s
+        """Whether the stall is reproduced, and the remedy removes it."""
+        return self.stalled_s >= self.needed_s and self.fixed_stalled_s <= FIXED_LEFT * self.stalled_s
 
 
 def prove(made: Reproducer) -> Proof:
-    """Run a reproducer in private network namespaces, unchanged and with the cure.
+    """Run a reproducer in private network namespaces, unchanged and with the remedy.
 
     Raises:
         LabFailed, MissingTool, UsageError: raised by `namespace_replay.play`.
     """
-    needed_s = made.expected.held_s * CURED_LEFT if made.oracle is None else made.oracle.need_ns / NS_PER_S
+    needed_s = made.expected.stalled_s * FIXED_LEFT if made.oracle is None else made.oracle.need_ns / NS_PER_S
     found: list[tuple[float, float]] = []
-    for schedule in (made.schedule, made.cure.applied(made.schedule)):
+    for schedule in (made.schedule, made.remedy.applied(made.schedule)):
         with temporary.folder() as folder:
             capture = Path(folder, "proof.pcapng")
             play(schedule, capture)
             seen = figures("proof", [str(capture)])
-            found.append((seen.held_s(made.stall.family, made.stall.direction), seen.duration_s))
-    (held_s, took_s), (cured_held_s, cured_s) = found
-    return Proof(held_s, cured_held_s, took_s, cured_s, needed_s)
+            found.append((seen.stalled_s(made.stall.family, made.stall.direction), seen.duration_s))
+    (stalled_s, took_s), (fixed_stalled_s, fixed_s) = found
+    return Proof(stalled_s, fixed_stalled_s, took_s, fixed_s, needed_s)

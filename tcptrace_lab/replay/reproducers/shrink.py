@@ -194,8 +194,8 @@ _DEFAULTS: Final = {
     "cork": False,
     "quickack": False,
     "send_buffer_bytes": None,
-    "bound_bytes": None,
-    "window_bytes": None,
+    "max_unacked_bytes": None,
+    "window_clamp_bytes": None,
     "receive_buffer_bytes": None,
 }
 
@@ -207,7 +207,7 @@ def _without_options(schedule: Schedule) -> Iterator[Schedule]:
     """Variants in which one option of one end is reset to the kernel's default."""
     for is_client, end in ((True, schedule.client), (False, schedule.server)):
         less: list[dict[str, Any]] = [{name: default} for name, default in _DEFAULTS.items() if getattr(end, name) != default]
-        less += [{"congestion": None}] if end.congestion == USUAL_CONGESTION else []
+        less += [{"congestion_control": None}] if end.congestion_control == USUAL_CONGESTION else []
         for one in less:
             other = replace(end, **one)
             yield replace(schedule, client=other) if is_client else replace(schedule, server=other)

@@ -3,7 +3,7 @@
 A schedule shows the stall if two conditions hold:
 
 - Its sender waits for the original's cause, about as long as one of the original's waits, and has data to send after that wait.
-- The cure that the finding recommends removes the wait and shortens the transfer.
+- The remedy that the finding recommends removes the wait and shortens the transfer.
 
 Both must hold for each fit that is nearly as good as the best one: a stall that depends on a single jiffy, or on one segment of a window,
 would not occur on a real kernel. With `must_be_seen`, `analyze` must also find the stall in a capture of the model's run. For example, a
@@ -18,7 +18,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from tcptrace_lab.errors import CaptureInsufficient
-from tcptrace_lab.replay.side_by_side import CURED_LEFT, DIRECTIONS, FAMILIES
+from tcptrace_lab.replay.side_by_side import DIRECTIONS, FAMILIES, FIXED_LEFT
 from tcptrace_lab.replay.whatif import life_ns, modelled, run
 from tcptrace_lab.text.numbers import NS_PER_S
 
@@ -50,7 +50,7 @@ SEEN_SHARE: Final = 0.5
 """Minimum share of the wait that the ledger of a capture must show; that ledger assigns the RTT within the wait to `network`."""
 
 SAVED_SHARE: Final = 0.5
-"""Minimum time that the cure must save, as a share of the wait. A wait during which something else happens costs nothing."""
+"""Minimum time that the remedy must save, as a share of the wait. A wait during which something else happens costs nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +58,14 @@ class Shown:
     """The model's result for one schedule, in nanoseconds.
 
     Attributes:
-        held_ns, cured_held_ns: time that the sender waits for the stall's causes, unchanged and with the cure.
-        took_ns, cured_ns: duration of the connection, unchanged and with the cure.
+        stalled_ns, fixed_stalled_ns: time that the sender waits for the stall's causes, unchanged and with the remedy.
+        took_ns, fixed_ns: duration of the connection, unchanged and with the remedy.
     """
 
-    held_ns: int
-    cured_held_ns: int
+    stalled_ns: int
+    fixed_stalled_ns: int
     took_ns: int
-    cured_ns: int
+    fixed_ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +73,17 @@ class Expected:
     """Expected durations of a transfer with its stall and without it, and how they depend on the RTT.
 
     Attributes:
-        held_s: time that the sender waits because of the stall.
-        with_s, without_s: duration of the connection, with the stall and with the cure, at an RTT of `round_trip_s`.
+        stalled_s: time that the sender waits because of the stall.
+        with_s, without_s: duration of the connection, with the stall and with the remedy, at an RTT of `rtt_s`.
         with_rounds, without_rounds: number of RTTs in these durations: seconds by which each grows per second of additional RTT.
     """
 
-    held_s: float
+    stalled_s: float
     with_s: float
     without_s: float
     with_rounds: float
     without_rounds: float
-    round_trip_s: float
+    rtt_s: float
 
 
 @dataclass(slots=True)
@@ -93,7 +93,7 @@ class Oracle:
     Attributes:
         fits: fits of the model, the best first.
         stall: the stall of the original.
-        cure: changes that remove it.
+        remedy: changes that remove it.
         need_ns: minimum time that the sender must wait.
         runs: number of simulations so far.
         must_be_seen: whether `analyze` must find the stall in a capture of the run.
@@ -101,7 +101,7 @@ class Oracle:
 
     fits: tuple[Fit, ...]
     stall: Stall
-    cure: Changes
+    remedy: Changes
     need_ns: int = MIN_WAIT_NS
     runs: int = 0
     must_be_seen: bool = False
@@ -118,13 +118,13 @@ class Oracle:
 
     def is_seen(self, schedule: Schedule) -> bool:
         """Whether the ledger of a capture of the model's run shows the wait."""
-        seen = modelled("", schedule, self._fits_of(schedule)[0]).held_s(self.stall.family, self.stall.direction)
+        seen = modelled("", schedule, self._fits_of(schedule)[0]).stalled_s(self.stall.family, self.stall.direction)
         return seen * NS_PER_S >= SEEN_SHARE * self.need_ns
 
     def _is_stall(self, found: Shown) -> bool:
-        if found.held_ns < self.need_ns or found.cured_held_ns > CURED_LEFT * found.held_ns:
+        if found.stalled_ns < self.need_ns or found.fixed_stalled_ns > FIXED_LEFT * found.stalled_ns:
             return False
-        return found.took_ns - found.cured_ns >= SAVED_SHARE * self.need_ns
+        return found.took_ns - found.fixed_ns >= SAVED_SHARE * self.need_ns
 
     def _fits_of(self, schedule: Schedule) -> tuple[Fit, ...]:
         """The fits for the schedule's path. On loopback, the capture's additional RTT is replaced, and equal fits are merged."""
@@ -135,29 +135,29 @@ class Oracle:
     def asked(self, schedule: Schedule, fit: Fit) -> Shown | None:
         """The model's result for one fit; None if the applications do not finish or the sender does not wait long enough."""
         plain = self._run(schedule, fit)
-        if plain is None or self.held_ns(plain) < self.need_ns:
+        if plain is None or self.stalled_ns(plain) < self.need_ns:
             return None
         # The unused part of a receive buffer of another size is unknown.
-        cured = self._run(self.cure.applied(schedule), fit if self.cure.receive_buffer_bytes is None else replace(fit, less_bytes=0))
-        if cured is None:
+        fixed = self._run(self.remedy.applied(schedule), fit if self.remedy.receive_buffer_bytes is None else replace(fit, less_bytes=0))
+        if fixed is None:
             return None
-        return Shown(self.held_ns(plain), self.held_ns(cured), life_ns(plain), life_ns(cured))
+        return Shown(self.stalled_ns(plain), self.stalled_ns(fixed), life_ns(plain), life_ns(fixed))
 
     def expected(self, schedule: Schedule) -> Expected | None:
         """Expected durations from the best fit, on the schedule's path and with a longer RTT; None if the model does not show the stall."""
         fit = self._fits_of(schedule)[0]
-        longer_ns = max(schedule.path.round_trip_ns // 4, LONGER_NS)
+        longer_ns = max(schedule.path.base_rtt_ns // 4, LONGER_NS)
         faster, slower = self.asked(schedule, fit), self.asked(schedule, replace(fit, extra_ns=fit.extra_ns + longer_ns))
         if faster is None:
             return None
         slower = slower or faster
         return Expected(
-            faster.held_ns / NS_PER_S,
+            faster.stalled_ns / NS_PER_S,
             faster.took_ns / NS_PER_S,
-            faster.cured_ns / NS_PER_S,
+            faster.fixed_ns / NS_PER_S,
             max(0.0, (slower.took_ns - faster.took_ns) / longer_ns),
-            max(0.0, (slower.cured_ns - faster.cured_ns) / longer_ns),
-            (schedule.path.round_trip_ns + fit.extra_ns) / NS_PER_S,
+            max(0.0, (slower.fixed_ns - faster.fixed_ns) / longer_ns),
+            (schedule.path.base_rtt_ns + fit.extra_ns) / NS_PER_S,
         )
 
     def _run(self, schedule: Schedule, fit: Fit) -> Run | None:
@@ -168,7 +168,7 @@ class Oracle:
             return None
         return made if made.client.done and made.server.done else None
 
-    def held_ns(self, of: Run) -> int:
+    def stalled_ns(self, of: Run) -> int:
         """Time in ns that the stall's direction waited for the stall's causes."""
         return sum(end_ns - start_ns for start_ns, end_ns in self._holds(of))
 
@@ -208,22 +208,22 @@ class Oracle:
 def has_delay(schedule: Schedule) -> bool:
     """Whether the path differs from loopback: it has delay, a rate limit or losses."""
     path = schedule.path
-    return path.loses or any(direction.rate_bps for direction in path.ways) or (not path.loopback and path.round_trip_ns > 0)
+    return path.loses or any(direction.rate_bps for direction in path.directions) or (not path.loopback and path.base_rtt_ns > 0)
 
 
-def oracle(schedule: Schedule, fits: Sequence[Fit], stall: Stall, cure: Changes) -> Oracle:
+def oracle(schedule: Schedule, fits: Sequence[Fit], stall: Stall, remedy: Changes) -> Oracle:
     """Make the oracle for a stall; its `need_ns` follows from the usual wait of the complete schedule.
 
     Args:
         schedule: the complete schedule.
         fits: fits of the model, the best first.
         stall: the stall of the original.
-        cure: changes that remove it.
+        remedy: changes that remove it.
 
     Raises:
-        CaptureInsufficient: the model of the complete schedule does not show the stall, or the cure does not remove it.
+        CaptureInsufficient: the model of the complete schedule does not show the stall, or the remedy does not remove it.
     """
-    made = Oracle(tuple(fits[:MAX_FITS]), stall, cure)
+    made = Oracle(tuple(fits[:MAX_FITS]), stall, remedy)
     try:
         whole = run(schedule, fits[0], truth=True)
     except CaptureInsufficient:

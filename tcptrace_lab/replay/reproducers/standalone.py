@@ -40,14 +40,14 @@ except ImportError:  # not available on Windows: steps that query the kernel's q
     fcntl = None  # type: ignore[assignment]
 
 # ---- facts ----
-CURE: str = "--nodelay"
+REMEDY: str = "--nodelay"
 EXPECTED: dict[str, float] = {
-    "held_s": 0.042,
+    "stalled_s": 0.042,
     "with_s": 0.042,
     "without_s": 0.0001,
     "with_rounds": 1,
     "without_rounds": 1,
-    "round_trip_s": 0.00004,
+    "rtt_s": 0.00004,
 }
 PATH: dict[str, Any] = {
     "delay_s": [0, 0],
@@ -88,20 +88,20 @@ def main() -> int:
 def options() -> argparse.Namespace:
     """Parse the command line."""
     parser = argparse.ArgumentParser(
-        description="Make a stall of a TCP transfer again, and try what cures it.",
-        epilog=f"Exit status: 1 the stall is there, 0 it is not, 2 wrong options, 3 it could not be made. Known to cure it: {CURE}",
+        description="Reproduce a stall of a TCP transfer, and try its fix.",
+        epilog=f"Exit status: 1 the stall occurs, 0 it does not, 2 wrong options, 3 the transfer failed. Known fix: {REMEDY}",
     )
-    parser.add_argument("--serve", nargs="?", const="", metavar="ADDRESS", help="play the server alone, here")
-    parser.add_argument("--connect", metavar="HOST", help="play the client alone; the server is there")
+    parser.add_argument("--serve", nargs="?", const="", metavar="ADDRESS", help="play only the server, here")
+    parser.add_argument("--connect", metavar="HOST", help="play only the client; the server runs on HOST")
     parser.add_argument("--port", type=int, default=5001)
-    parser.add_argument("--times", type=int, default=3, help="transfers to make (3)")
+    parser.add_argument("--times", type=int, default=3, help="number of transfers (3)")
     for name, words in (
         ("--nodelay", "set TCP_NODELAY"),
         ("--cork", "TCP_CORK around the writes of a message"),
         ("--quickack", "TCP_QUICKACK after every read"),
         ("--eager-reader", "read at once, without pauses"),
         ("--no-thinking", "no pauses at all"),
-        ("--lossless", "a path that loses nothing"),
+        ("--lossless", "a path without packet loss"),
     ):
         parser.add_argument(name, action="store_true", help=words)
     parser.add_argument("--send-buffer", type=size, metavar="SIZE", help="SO_SNDBUF, as 64K")
@@ -125,11 +125,11 @@ def changed(end: dict[str, Any], asked: argparse.Namespace) -> dict[str, Any]:
         end[name] = bool(end.get(name)) or getattr(asked, name)
     if asked.send_buffer:
         end["send_buffer_bytes"] = asked.send_buffer
-        end["bound_bytes"] = asked.send_buffer if end.get("bound_bytes") else None
+        end["max_unacked_bytes"] = asked.send_buffer if end.get("max_unacked_bytes") else None
     if asked.receive_buffer:
-        end["receive_buffer_bytes"], end["window_bytes"] = asked.receive_buffer, None
+        end["receive_buffer_bytes"], end["window_clamp_bytes"] = asked.receive_buffer, None
     if asked.congestion:
-        end["congestion"] = asked.congestion
+        end["congestion_control"] = asked.congestion
     if asked.eager_reader or asked.no_thinking:
         end["tasks"] = [without_pauses(task, everywhere=asked.no_thinking) for task in end["tasks"]]
     return end
@@ -151,12 +151,12 @@ def prepared(end: dict[str, Any], host: str, *, near: bool) -> socket.socket:
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     if near and PATH["mtu_bytes"]:
         made.setsockopt(socket.IPPROTO_TCP, known("TCP_MAXSEG"), PATH["mtu_bytes"] - 40)
-    if end.get("congestion"):
-        made.setsockopt(socket.IPPROTO_TCP, known("TCP_CONGESTION"), end["congestion"].encode())
+    if end.get("congestion_control"):
+        made.setsockopt(socket.IPPROTO_TCP, known("TCP_CONGESTION"), end["congestion_control"].encode())
     if end["nodelay"]:
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    if end.get("window_bytes"):
-        made.setsockopt(socket.IPPROTO_TCP, known("TCP_WINDOW_CLAMP"), end["window_bytes"])
+    if end.get("window_clamp_bytes"):
+        made.setsockopt(socket.IPPROTO_TCP, known("TCP_WINDOW_CLAMP"), end["window_clamp_bytes"])
     for name, key in (("SO_SNDBUF", "send_buffer_bytes"), ("SO_RCVBUF", "receive_buffer_bytes")):
         if end.get(key):
             try:
@@ -249,7 +249,7 @@ class Playing:
             self.connection.setsockopt(socket.IPPROTO_TCP, known("TCP_CORK"), 1)
         while left:
             call = min(left, call_bytes)
-            bound = self.end.get("bound_bytes")
+            bound = self.end.get("max_unacked_bytes")
             while bound and 0 < queued(self.connection, SIOCOUTQ) > bound - call:
                 self.poll()
             left -= call
@@ -399,16 +399,16 @@ def serve(end: dict[str, Any], asked: argparse.Namespace) -> int:
 def judged(took: list[float], connecting: list[float], steps: list[Told], ends: list[dict[str, Any]]) -> int:
     """Print the steps, and whether the stall occurs: the fastest duration is closer to the expected one with it than without it."""
     tell(steps)
-    round_trip_s = min(connecting)
-    longer_s = round_trip_s - EXPECTED["round_trip_s"]
+    rtt_s = min(connecting)
+    longer_s = rtt_s - EXPECTED["rtt_s"]
     with_s = EXPECTED["with_s"] + EXPECTED["with_rounds"] * longer_s
     without_s = EXPECTED["without_s"] + EXPECTED["without_rounds"] * longer_s
     is_there = min(took) > (with_s + without_s) / 2
-    print(f"round trip {milliseconds(round_trip_s)}; {written(ends)} bytes written in each of {len(took)} transfers")
+    print(f"RTT {milliseconds(rtt_s)}; {written(ends)} bytes written in each of {len(took)} transfers")
     print(f"expected: {milliseconds(with_s)} with the stall, {milliseconds(max(without_s, 0.0))} without it")
     print(f"{'STALLED' if is_there else 'not stalled'}: the fastest took {milliseconds(min(took))}")
     if is_there:
-        print(f"try it with {CURE}")
+        print(f"try it with {REMEDY}")
     return STALLED if is_there else NOT_STALLED
 
 
@@ -425,7 +425,7 @@ def tell(steps: list[Told]) -> None:
         min_s = sorted(spent_s for _, _, spent_s in steps)[-MAX_STEPS_TOLD]
         shown = [step for step in steps if step[2] >= min_s][:MAX_STEPS_TOLD]
     for who, words, spent_s in shown:
-        mark = "  <- here" if spent_s >= EXPECTED["held_s"] / 2 else ""
+        mark = "  <- here" if spent_s >= EXPECTED["stalled_s"] / 2 else ""
         print(f"  {who:8}{words:36}{milliseconds(spent_s):>12}{mark}")
     sys.stdout.flush()
 

@@ -74,7 +74,7 @@ def packets(
     from tcptrace_lab.replay.packets.allowed_destinations import networks, own_networks  # noqa: PLC0415
     from tcptrace_lab.replay.packets.frames import Rewrite  # noqa: PLC0415
     from tcptrace_lab.replay.packets.pace import pace  # noqa: PLC0415
-    from tcptrace_lab.replay.packets.send import Plan, check, send  # noqa: PLC0415
+    from tcptrace_lab.replay.packets.send import Plan, check, planned, send  # noqa: PLC0415
 
     if not interface:
         raise UsageError("name an interface with -i", remedy="ip link lists them")
@@ -97,7 +97,7 @@ def packets(
     except OSError as error:
         raise CaptureUnreadable(f"cannot be read: {error.strerror}", where=capture) from error
     if dry_run:
-        result: dict[str, Any] = {"dry_run": True, "frames": count, "bytes": octets, "lasts_s": lasts_ns / NS_PER_S, "loops": loop}
+        result: dict[str, Any] = planned(count, octets, lasts_ns, loop)
         often = "" if loop == 1 else f" {times(loop)}"
         words = [f"would send {counted(count, 'frame')}, {octets:,} bytes, in {lasts_ns / NS_PER_S:.3f} s{often}, into {interface}"]
     else:
@@ -114,11 +114,11 @@ def packets(
 def _words(done: Sent, interface: str) -> list[str]:
     """Sentences on the result, wrapped to the terminal's width."""
     result = done.to_dict()
-    middle, high = result["late_p50_s"], result["late_p99_s"]
+    middle, high = result["lateness_p50_s"], result["lateness_p99_s"]
     late = "" if middle is None else f"late by {middle * 1e6:.0f} µs (p50), {high * 1e6:.0f} µs (p99); "
     return [
         f"{counted(done.frames, 'frame')}, {done.octets:,} bytes sent in {done.took_ns / NS_PER_S:.3f} s",
-        f"{late}kernel refused {done.refused:,}, {interface} dropped {done.counted[1]:,}",
+        f"{late}kernel rejected {done.refused:,}, {interface} dropped {done.counted[1]:,}",
     ]
 
 

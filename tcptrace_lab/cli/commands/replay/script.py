@@ -128,7 +128,7 @@ def _tell(made: Reproducer, places: dict[Kind, str]) -> None:
     stall_words = made.held_words()
     out.print(Text(f"{stall_words[:1].upper()}{stall_words[1:]}."))
     out.print(Text(made.cut_words()))
-    out.print(Text(f"Expected: {duration_s(expected.with_s)}; with {made.cure.words()}: {duration_s(expected.without_s)}."))
+    out.print(Text(f"Expected: {duration_s(expected.with_s)}; with {made.remedy.words()}: {duration_s(expected.without_s)}."))
     for kind, path in places.items():
         if path != output.STDOUT:
             out.print(Text(printable(f"{kind}: {path}")))
@@ -142,8 +142,8 @@ def _proved(made: Reproducer, shown: Activity, *, quiet: bool) -> int:
 
     shown.doing("testing it over real sockets")
     proof = prove(made)
-    stall_words, cured = (duration_s(spent_s) for spent_s in (proof.held_s, proof.cured_held_s))
-    words = f"over real sockets, {made.stall.family} took {stall_words}; with {made.cure.words()}, {cured}"
+    stall_words, fixed = (duration_s(spent_s) for spent_s in (proof.stalled_s, proof.fixed_stalled_s))
+    words = f"over real sockets, {made.stall.family} took {stall_words}; with {made.remedy.words()}, {fixed}"
     if not proof.holds:
         raise LabFailed(f"not proved: {words}", remedy="a busy machine delays packets; try again")
     if not quiet:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.replay.changes import Changes
     from tcptrace_lab.replay.evidence import Evidence
     from tcptrace_lab.replay.schedule import End, Schedule
-    from tcptrace_lab.replay.side_by_side import Figures, Laid
+    from tcptrace_lab.replay.side_by_side import Figures, Replayed
     from tcptrace_lab.replay.socket_replay import Done
 
 ScheduleOut = Annotated[
@@ -29,7 +29,7 @@ ScheduleOut = Annotated[
 ]
 Serve = Annotated[str, typer.Option(metavar="ADDRESS:PORT", help="Play only the server: listen here.", show_default=False)]
 Connect = Annotated[str, typer.Option(metavar="ADDRESS:PORT", help="Play only the client: connect there.", show_default=False)]
-Cure = Annotated[bool, typer.Option("--cure", help="Also try the remedies that the findings name.")]
+Remedies = Annotated[bool, typer.Option("--remedies", help="Also try the remedies that the findings name.")]
 OnlyChanged = Annotated[bool, typer.Option("--only-changed", help="Do not replay the unchanged transfer.")]
 Folder = Annotated[
     str,
@@ -51,7 +51,7 @@ def transfer(
     schedule_path: ScheduleOut = None,
     serve: Serve = "",
     connect: Connect = "",
-    cure: Cure = False,
+    remedies: Remedies = False,
     only_changed: OnlyChanged = False,
     nodelay: options.NoDelay = False,
     cork: options.Cork = False,
@@ -82,7 +82,7 @@ def transfer(
         nodelay=nodelay, cork=cork, quickack=quickack, send_buffer=send_buffer, receive_buffer=receive_buffer, congestion=congestion,
         eager_reader=eager_reader, no_thinking=no_thinking, lossless=lossless, delay=delay, rate=rate, loss=loss, mtu=mtu,
     )  # fmt: skip
-    _check(capture, from_schedule, serve, connect, at, timeout, alone=[cure, bool(folder), json_path, only_changed])
+    _check(capture, from_schedule, serve, connect, at, timeout, alone=[remedies, bool(folder), json_path, only_changed])
     for path in (schedule_path, json_path):
         if path is not None:
             output.check(path, [name for name in (capture, from_schedule) if name])
@@ -100,7 +100,7 @@ def transfer(
             shown.doing("playing one end")
             return _one_end(changed.applied(schedule), serve, connect, timeout, quiet=quiet)
         return _both_ends(
-            evidence, schedule, changed, shown, cure=cure, plain=not only_changed, folder=folder, at=at, json_path=json_path,
+            evidence, schedule, changed, shown, remedies=remedies, plain=not only_changed, folder=folder, at=at, json_path=json_path,
             timeout=timeout, quiet=quiet,
         )  # fmt: skip
 
@@ -115,7 +115,7 @@ def _check(capture: str, from_schedule: str, serve: str, connect: str, at: str, 
     if at not in {"client", "server"}:
         raise UsageError(f"--at: {at!r} is not an end", remedy="use client or server")
     if (serve or connect) and any(alone):
-        raise UsageError("one end alone neither captures nor compares", remedy="omit --cure, --json and -o")
+        raise UsageError("one end alone neither captures nor compares", remedy="omit --remedies, --json and -o")
     if timeout is not None and timeout > 1e6:  # noqa: PLR2004  (11 days; beyond it select refuses)
         raise UsageError(f"--timeout: {timeout:g} s is too long")
 
@@ -133,8 +133,8 @@ def _schedule(
     evidence = gather([capture], connection, progress=shown.segments, say=None if quiet else say)
     schedule = reconstruct(evidence)
     if not quiet:
-        for doubt in schedule.doubts:
-            say(f"unknown: {doubt}")
+        for unknown in schedule.unknowns:
+            say(f"unknown: {unknown}")
     return evidence, schedule
 
 
@@ -170,7 +170,7 @@ def _both_ends(
     changed: Changes,
     shown: Activity,
     *,
-    cure: bool,
+    remedies: bool,
     plain: bool,
     folder: str,
     at: str,
@@ -180,18 +180,18 @@ def _both_ends(
 ) -> int:
     from pathlib import Path  # noqa: PLC0415
 
-    from tcptrace_lab.replay.changes import cure as known_cure  # noqa: PLC0415
+    from tcptrace_lab.replay.changes import remedy  # noqa: PLC0415
     from tcptrace_lab.replay.side_by_side import stall  # noqa: PLC0415
     from tcptrace_lab.replay.transfer import Order, own_figures, transfer  # noqa: PLC0415
 
     original: Figures | None = None
     if evidence is not None:
         original = own_figures([evidence.capture], evidence.conn)
-    if cure:
+    if remedies:
         captured_stall = stall(original) if original is not None else None
         if captured_stall is None:
             raise UsageError("no fixable cause in this transfer", remedy="give the changes to try, such as --nodelay")
-        changed = known_cure(schedule, captured_stall.family)
+        changed = remedy(schedule, captured_stall.family)
     if folder:
         Path(folder).mkdir(exist_ok=True)
     order = Order(schedule, changed, plain, Path(folder) if folder else None, timeout, at)
@@ -210,7 +210,7 @@ def _both_ends(
     return EXIT_DONE
 
 
-def _page(compared: Laid, connection: int | None, folder: Path, shown: Activity) -> Path | None:
+def _page(compared: Replayed, connection: int | None, folder: Path, shown: Activity) -> Path | None:
     """Write the page of `compare` for all transfers to the folder of captures. Return None if there is only one transfer."""
     from tcptrace_lab.analysis import analyze  # noqa: PLC0415
     from tcptrace_lab.cli.tables.replays import verdict  # noqa: PLC0415

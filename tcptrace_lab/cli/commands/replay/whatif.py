@@ -15,7 +15,7 @@ from tcptrace_lab.text.numbers import duration_s
 if TYPE_CHECKING:
     from tcptrace_lab.replay.changes import Changes
     from tcptrace_lab.replay.schedule import Schedule
-    from tcptrace_lab.replay.whatif import Foretold
+    from tcptrace_lab.replay.whatif import WhatIf
 
 
 def whatif(
@@ -54,7 +54,7 @@ def whatif(
         evidence = gather([capture], connection, progress=shown.segments, say=None if quiet else say)
         schedule = reconstruct(evidence)
         shown.doing("fitting the model")
-        asked = _alone_and_together(changed or _cure(capture, evidence.conn, schedule))
+        asked = _alone_and_together(changed or _remedy(capture, evidence.conn, schedule))
         predicted = predict(evidence, schedule, asked)
     if json_path is not None:
         with output.opened(json_path) as stream:
@@ -69,17 +69,17 @@ def _alone_and_together(changed: Changes) -> list[Changes]:
     return each if len(each) == 1 else [*each, changed]
 
 
-def _cure(capture: str, conn: int, schedule: Schedule) -> Changes:
-    from tcptrace_lab.replay.changes import cure  # noqa: PLC0415
+def _remedy(capture: str, conn: int, schedule: Schedule) -> Changes:
+    from tcptrace_lab.replay.changes import remedy  # noqa: PLC0415
     from tcptrace_lab.replay.side_by_side import figures, stall  # noqa: PLC0415
 
     captured_stall = stall(figures("original", [capture], conn))
     if captured_stall is None:
         raise UsageError("no fixable cause in this transfer", remedy="give the changes to try, such as --nodelay")
-    return cure(schedule, captured_stall.family)
+    return remedy(schedule, captured_stall.family)
 
 
-def _show(predicted: Foretold) -> None:
+def _show(predicted: WhatIf) -> None:
     from rich.text import Text  # noqa: PLC0415
 
     from tcptrace_lab.cli.console import console, plain_table  # noqa: PLC0415
@@ -92,6 +92,6 @@ def _show(predicted: Foretold) -> None:
         table.add_column(heading, justify="left" if heading == "with" else "right", overflow="fold")
     for one in predicted.predictions:
         saved = duration_s(abs(one.saved_s))
-        spread = f"{duration_s(one.low_s)} to {duration_s(one.high_s)}"
+        spread = f"{duration_s(one.min_duration_s)} to {duration_s(one.max_duration_s)}"
         table.add_row(one.changes.words(), duration_s(one.duration_s), spread, saved if one.saved_s >= 0 else f"−{saved}")
     out.print(table)

@@ -75,7 +75,7 @@ EXAMPLES = {
     "throughput-deadlock": Example(
         simulated=(
             *("--stack", "sunos4", "--mss", "9148", "--send-buffer", "16K", "--receive-buffer", "24K"),
-            *("--rate", "100M", "--delay", "50us", "--framing", "atm", "--warm", "--phase", "70ms", "--client", "write 2M/4K"),
+            *("--rate", "100M", "--delay", "50us", "--framing", "atm", "--no-slow-start", "--phase", "70ms", "--client", "write 2M/4K"),
         )
     ),
     "delayed-ack": Example(simulated=("--stack", "bsd4.4", "--delay", "1ms", "--client", "write 6K")),
@@ -94,7 +94,7 @@ EXAMPLES = {
     "anomalous-message-sizes": Example(
         simulated=(
             *("--stack", "sunos4", "--mss", "1460", "--send-buffer", "16K", "--receive-buffer", "16K"),
-            *("--delay", "200us", "--rate", "10M", "--warm", "--client", _SWEEP[0], "--server", _SWEEP[1]),
+            *("--delay", "200us", "--rate", "10M", "--no-slow-start", "--client", _SWEEP[0], "--server", _SWEEP[1]),
         )
     ),
     "tinygrams": Example(simulated=("--stack", "linux", "--nodelay", "--delay", "5ms", "--client", "300 * (write 40; think 2ms)")),

@@ -46,8 +46,8 @@ class Transfer:
         return FILE_BYTES * 8 / 1000 / self.ms
 
 
-def _transfer(client: Host, server: Host, mss_bytes: int, *, open_window: bool) -> Transfer:
-    run = simulate(Setting(client, server, ETHERNET, ETHERNET, mss_bytes, open_window=open_window))
+def _transfer(client: Host, server: Host, mss_bytes: int, *, no_slow_start: bool) -> Transfer:
+    run = simulate(Setting(client, server, ETHERNET, ETHERNET, mss_bytes, no_slow_start=no_slow_start))
     data = [packet for packet in run.packets if packet.from_client and packet.payload_bytes]
     spent_ns = dict(run.server.marks)["end"] - (data[0].arrived_ns or 0)
     acks = tuple(packet.ack for packet in run.packets if not packet.from_client and packet.ack > 1)
@@ -59,7 +59,7 @@ def between_pcs(task_change_ns: int = hosts.PC_TASK_CHANGE_NS) -> Transfer:
     stack, costs = STACKS["md-dos"], hosts.pc(task_change_ns)
     client = Host(stack, BUFFER_BYTES, BUFFER_BYTES, costs=costs, program=(Write(FILE_BYTES, CALL_BYTES),))
     server = Host(stack, BUFFER_BYTES, BUFFER_BYTES, costs=costs, program=(Read(FILE_BYTES, CALL_BYTES), Mark("end")))
-    return _transfer(client, server, MSS_BYTES, open_window=False)
+    return _transfer(client, server, MSS_BYTES, no_slow_start=False)
 
 
 def into_the_d310(receive_buffer_bytes: int) -> Transfer:
@@ -67,4 +67,4 @@ def into_the_d310(receive_buffer_bytes: int) -> Transfer:
     client = Host(STACKS["sunos4"], 16 * 1024, 16 * 1024, program=(Write(FILE_BYTES, CALL_BYTES),))
     reads = (Read(FILE_BYTES, CALL_BYTES), Mark("end"))
     server = Host(STACKS["md-dos"], BUFFER_BYTES, receive_buffer_bytes, costs=hosts.D310_RECEIVING, program=reads)
-    return _transfer(client, server, DEC_MSS_BYTES, open_window=True)
+    return _transfer(client, server, DEC_MSS_BYTES, no_slow_start=True)

@@ -34,5 +34,5 @@ def blocked_after_bytes(buffer_bytes: int, *, stack: str = "irix6.2") -> int:
     far = Link(rate_bps=10_000_000, propagation_ns=2_000_000_000, framing="ethernet")
     marks = tuple(step for n in range(60) for step in (Write(MSS_BYTES), Mark(str(n))))
     client = Host(ours, buffer_bytes, buffer_bytes, program=marks)
-    run = simulate(Setting(client, Host(ours, program=(Read(),)), far, far, MSS_BYTES, open_window=True, until_ns=5_500_000_000))
+    run = simulate(Setting(client, Host(ours, program=(Read(),)), far, far, MSS_BYTES, no_slow_start=True, until_ns=5_500_000_000))
     return len(run.client.marks) * MSS_BYTES

@@ -39,7 +39,7 @@ def stalls(size: int, *, atm: bool, stack: Stack = SUNOS, no_delay: bool = False
     client = Host(stack, BUFFER_BYTES, BUFFER_BYTES, no_delay=no_delay, program=(Write(size), Think(NS_PER_S)))
     server = Host(stack, BUFFER_BYTES, BUFFER_BYTES, program=(Read(size),))
     mss = ATM_MSS_BYTES if atm else ETHERNET_MSS_BYTES
-    run = simulate(Setting(client, server, link, link, mss, open_window=True, until_ns=BEFORE_HEARTBEAT_NS))
+    run = simulate(Setting(client, server, link, link, mss, no_slow_start=True, until_ns=BEFORE_HEARTBEAT_NS))
     return not run.server.done
 
 
@@ -99,7 +99,7 @@ def round_trips(size: int, count: int, *, every_ns: int, phase_ns: int = 0, serv
     client = Host(SUNOS, BUFFER_BYTES, BUFFER_BYTES, phase_ns=phase_ns, program=tuple(echoes))
     answers = (Repeat((Read(size), Write(size)), count), Think(NS_PER_S))
     server = Host(SUNOS, BUFFER_BYTES, BUFFER_BYTES, phase_ns=server_phase_ns, program=answers)
-    run = simulate(Setting(client, server, TAXI, TAXI, ATM_MSS_BYTES, open_window=True))
+    run = simulate(Setting(client, server, TAXI, TAXI, ATM_MSS_BYTES, no_slow_start=True))
     return run.client.spans("sent", "back")
 
 

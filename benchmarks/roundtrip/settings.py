@@ -92,7 +92,7 @@ def drawn(seed: int) -> Drawn:
     mss, rate, delay = chance.choice(MSS_BYTES), chance.choice(RATES_BPS), chance.choice(DELAYS_NS)
     send, receive = chance.choice(BUFFER_BYTES), chance.choice(BUFFER_BYTES)
     asks, answers = PROGRAMS[kind](chance)
-    no_delay, open_window = chance.random() < NO_DELAY_SHARE, chance.random() < OPEN_WINDOW_SHARE
+    no_delay, no_slow_start = chance.random() < NO_DELAY_SHARE, chance.random() < OPEN_WINDOW_SHARE
     loss = chance.choice(LOSSES) if kind == "loss" else 0.0
     phases = [chance.randrange(HEARTBEAT_PHASES) * NS_PER_MS for _ in range(2)]
     client, server = (
@@ -106,11 +106,12 @@ def drawn(seed: int) -> Drawn:
         Link(rate, delay, framing, loss=loss, seed=seed),
         Link(rate, delay, framing),
         mss_bytes=mss,
-        open_window=open_window,
+        no_slow_start=no_slow_start,
         until_ns=UNTIL_NS,
     )
     words = (
         f"{stack}, MSS {mss}, buffers {send}/{receive}, {rate // 10**6} Mb/s, {delay / NS_PER_MS:g} ms"
-        f"{', NODELAY' if no_delay else ''}{', open window' if open_window else ''}{f', loss {loss:g}' if loss else ''}: {asks} | {answers}"
+        f"{', NODELAY' if no_delay else ''}{', no slow start' if no_slow_start else ''}"
+        f"{f', loss {loss:g}' if loss else ''}: {asks} | {answers}"
     )
     return Drawn(kind, stack, words, setting)

@@ -84,7 +84,7 @@ def sweep(seed: int, *, pauses: bool = False) -> Sweep:
         Host(STACKS[name], send, receive, program=program, phase_ns=chance.randrange(200) * NS_PER_MS) for program in (asks, echoes)
     )
     link = Link(rate, delay)
-    setting = Setting(client, server, link, link, mss_bytes=mss, open_window=True)
+    setting = Setting(client, server, link, link, mss_bytes=mss, no_slow_start=True)
     run = simulate(setting)
     rule = rules.STACKS["sunos4" if name == "sunos4" else "bsd4.4"]
     known = rules.Settings(run.client.mss_bytes, run.client.send_buffer_bytes, run.server.receive_buffer_bytes, rule.copy_bytes)

@@ -31,10 +31,10 @@ class Guide(NamedTuple):
 
 GUIDES = {
     "analyze": Guide(
-        "Find where the time of the connections in a capture went.",
+        "Find out what takes time in the connections of a capture.",
         (
             ("tcptrace-lab analyze slow.pcapng", "verdict and findings, and a report in reports/slow.html"),
-            ("tcptrace-lab analyze slow.pcapng --markdown -", "the same for a ticket, as Markdown"),
+            ("tcptrace-lab analyze slow.pcapng --markdown -", "as Markdown, for a ticket"),
             ("tcptrace-lab analyze slow.pcapng --json - -q | jq .verdict", "for scripts"),
             ("tcptrace-lab analyze slow.pcapng --whatif", "with the gain of each remedy, from models of the stacks"),
             ("tcptrace-lab analyze ring_*.pcap -o both.html", "several files are one capture, merged by time"),
@@ -153,8 +153,8 @@ GUIDES = {
         (
             (
                 (
-                    "tcptrace-lab simulate --stack sunos4 --mss 9148 --send-buffer 16K \\\n"
-                    '    --receive-buffer 24K --rate 100M --warm --client "write 8M/4K" -o a.pcap'
+                    "tcptrace-lab simulate --stack sunos4 --mss 9148 --rate 100M --no-slow-start \\\n"
+                    '    --send-buffer 16K --receive-buffer 24K --client "write 8M/4K" -o a.pcap'
                 ),
                 "a throughput deadlock",
             ),

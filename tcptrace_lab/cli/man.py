@@ -48,7 +48,7 @@ def _lines() -> Iterator[str]:
     root: Any = typer.main.get_command(app())
     yield f'.TH {PROGRAM.upper()} 1 "" "{PROGRAM} {version(PROGRAM)}" "User Commands"'
     yield ".SH NAME"
-    yield f"{_text(PROGRAM)} \\- find where the time of a slow TCP transfer went, and what to change"
+    yield f"{_text(PROGRAM)} \\- find out why a TCP transfer is slow, and what to change"
     yield ".SH SYNOPSIS"
     for name, command in _commands(root):
         yield f".B {_text(PROGRAM)} {_text(name)}"

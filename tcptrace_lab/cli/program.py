@@ -72,7 +72,7 @@ def app(names: Iterable[str] = (*COMMANDS, *GROUPS)) -> typer.Typer:
     """Return the program with these commands and groups. Only their modules are imported."""
     program = typer.Typer(
         name=PROGRAM,
-        help="Find out from packet captures where the time of slow TCP transfers went, and what to change.",
+        help="Find out from packet captures why TCP transfers are slow, and what to change.",
         epilog="Exit codes: 0 done, 1 finding at or above --fail-on, 2 usage, 3 not a capture or unreadable, "
         "4 partly read, 5 a tool is missing, 70 internal error.",
         rich_markup_mode=None,  # plain help: importing Rich would take longer than everything else

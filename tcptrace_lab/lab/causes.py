@@ -78,11 +78,13 @@ def _shares(shares: Mapping[str, float]) -> str:
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tcptrace_lab.lab.causes", description="Transfers of known cause against the ledger.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="transfers whose name begins so (default: all)")
-    parser.add_argument("--drawn", type=int, default=0, metavar="N", help="instead of the fixed ones, N of the same kinds, drawn at random")
-    parser.add_argument("--seed", type=int, default=1, metavar="S", help="of what is drawn (default: 1)")
-    parser.add_argument("--several", action="store_true", help="draw those of several connections beside each other")
-    parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="keep the captures here")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="only transfers whose names begin with NAME (default: all)")
+    parser.add_argument(
+        "--drawn", type=int, default=0, metavar="N", help="run N random transfers of the same kinds instead of the fixed ones"
+    )
+    parser.add_argument("--seed", type=int, default=1, metavar="S", help="random seed (default: 1)")
+    parser.add_argument("--several", action="store_true", help="draw transfers with several concurrent connections")
+    parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="folder in which the captures remain")
     return parser.parse_args(arguments)
 
 

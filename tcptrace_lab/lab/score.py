@@ -158,10 +158,12 @@ def _some(frames: list[int], most: int = 6) -> str:
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m tcptrace_lab.lab.score", description="Hold our verdicts against the path's own log.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tcptrace_lab.lab.score", description="Compare the kinds of segments with the log of the path."
+    )
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"experiments (default: all): {', '.join(TRIALS)}")
-    parser.add_argument("--seeds", type=int, default=1, metavar="N", help="run each with the seeds 1 to N (default: 1)")
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the captures there")
+    parser.add_argument("--seeds", type=int, default=1, metavar="N", help="run each experiment with the seeds 1 to N (default: 1)")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="folder in which the captures remain")
     options = parser.parse_args(arguments)
     unknown = [name for name in options.names if name not in TRIALS]
     if unknown:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.messages.size_groups import Parameters
     from tcptrace_lab.messages.sizes import SlowRange
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 MAX_BUFFERS = 32
 """Largest number of buffer sizes along one axis of the grid: a thousand cells of 10 to 30 ms each."""
@@ -236,7 +236,7 @@ def document(
             "nodelay": used.nodelay,
         },
         "rounded": _rounded(settings, used),
-        "assumed": list(assumed),
+        "assumptions": list(assumed),
         "sizes": {"from_bytes": first, "to_bytes": last},
         "ranges": [{"from_bytes": one.from_bytes, "to_bytes": one.to_bytes, "stalls": str(one.stalls)} for one in ranges],
         "stalled_share": stalled_share(ranges, first, last),
@@ -278,11 +278,11 @@ def _lock(stack: Stack, settings: Settings) -> dict[str, Any] | None:
     return {
         "possible": lock.possible,
         "possible_if_unused": lock.possible_if_unused,
-        "hold_bytes": lock.hold_bytes,
-        "ack_bytes": lock.ack_bytes,
-        "needed_bytes": lock.needed_bytes,
+        "send_threshold_bytes": lock.hold_bytes,
+        "ack_threshold_bytes": lock.ack_bytes,
+        "safe_send_buffer_bytes": lock.needed_bytes,
         "send_buffer_bytes": lock.send_buffer_bytes,
-        "unused_bytes": lock.unused_bytes,
+        "max_unused_bytes": lock.unused_bytes,
     }
 
 
@@ -290,8 +290,8 @@ def lock_words(found: Mapping[str, Any] | None) -> str:
     """Describe whether a stream can deadlock, and why."""
     if found is None:
         return "streams do not deadlock: a blocked sender pushes queued data"
-    send, needed, unused = found["send_buffer_bytes"], found["needed_bytes"], found["unused_bytes"]
-    waits = f"{found['hold_bytes']:,} that the sender waits for + {found['ack_bytes']:,} that the receiver waits for"
+    send, needed, unused = found["send_buffer_bytes"], found["safe_send_buffer_bytes"], found["max_unused_bytes"]
+    waits = f"{found['send_threshold_bytes']:,} that the sender waits for + {found['ack_threshold_bytes']:,} that the receiver waits for"
     if send < needed:
         return f"a stream can deadlock: send buffer {send:,} < {waits}"
     enough = f"send buffer {send:,} ≥ {waits}"

@@ -1,7 +1,7 @@
 """The input of a run as a mapping, from a TOML file or from command options. All keys are optional.
 
 mss_bytes = 9148            # MSS that the path allows; or "9148"
-open_window = true          # the congestion window does not limit the sender before the first loss
+no_slow_start = true        # the congestion window does not limit the sender before the first loss
 until = "60s"
 
 [client]                    # and [server]
@@ -19,7 +19,7 @@ rate = "100M"
 delay = "1ms"
 framing = "atm"             # framing overhead on the link: ethernet, atm, bare
 loss = 0.01                 # loss probability; `seed` seeds its random numbers
-lose = [7, 8]               # packets of this direction that are lost, counted from 0
+drop = [7, 8]               # packets of this direction that are lost, counted from 0
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def declared(what: Mapping[str, Any]) -> Setting:
         forward=forward,
         backward=_link(table.table("backward"), dataclasses.replace(forward, lost=frozenset(), loss=0.0)),
         mss_bytes=table.take("mss_bytes", _MSS_BYTES, _mss),
-        open_window=table.flag("open_window"),
+        no_slow_start=table.flag("no_slow_start"),
         until_ns=table.take("until", _UNTIL, _time),
     )
     table.end()
@@ -97,7 +97,7 @@ def _link(table: _Table, default: Link) -> Link:
         rate_bps=table.take("rate", default.rate_bps, _rate),
         propagation_ns=table.take("delay", f"{default.propagation_ns}ns", _time),
         framing=table.take("framing", default.framing, _framing),
-        lost=frozenset(table.take("lose", sorted(default.lost), _numbers)),
+        lost=frozenset(table.take("drop", sorted(default.lost), _numbers)),
         loss=table.take("loss", default.loss, _share),
         seed=table.take("seed", default.seed, _number),
     )

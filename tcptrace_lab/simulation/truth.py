@@ -13,24 +13,22 @@ if TYPE_CHECKING:
     from tcptrace_lab.simulation.frames import End
     from tcptrace_lab.stacks import Host, Run, Setting, Side
 
-TRUTH_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 
 
 def truth_document(run: Run, setting: Setting) -> dict[str, Any]:
-    """The truth about a run, ready for JSON. Times are nanoseconds since 1970, as in the capture.
+    """The truth about a run, as JSON values. Times are nanoseconds since 1970, as in the capture.
 
-    Keys: `client`, `server` (address, stack, buffers and MSS in use, counters, marks), `ledger` (contiguous intervals of each direction,
-    as seen at its sender), `ledger_s` (seconds per cause and direction), `resent` (retransmitted segments per direction), `lost` (lost
-    packets per direction), `mss_bytes`, `packets`, `first_ts_ns`, `end_ts_ns`.
+    Its schema is `truth.schema.json` in the package.
     """
     return {
-        "truth_version": TRUTH_VERSION,
+        "schema_version": SCHEMA_VERSION,
         "mss_bytes": setting.mss_bytes,
         "first_ts_ns": BASE_NS + (run.packets[0].sent_ns if run.packets else 0),
         "end_ts_ns": BASE_NS + run.end_ns,
         "packets": len(run.packets),
-        "lost": {direction: sum(p.arrived_ns is None for p in run.packets if p.from_client == up) for direction, up in _DIRECTIONS},
-        "resent": {direction: sum(bool(p.resent_for) for p in run.packets if p.from_client == up) for direction, up in _DIRECTIONS},
+        "lost_packets": {direction: sum(p.arrived_ns is None for p in run.packets if p.from_client == up) for direction, up in _DIRECTIONS},
+        "retransmits": {direction: sum(bool(p.resent_for) for p in run.packets if p.from_client == up) for direction, up in _DIRECTIONS},
         "client": _host(setting.client, run.client, CLIENT),
         "server": _host(setting.server, run.server, SERVER),
         "ledger_s": {direction: _sums(run, from_client=up) for direction, up in _DIRECTIONS},
@@ -53,10 +51,10 @@ def _host(host: Host, side: Side, end: End) -> dict[str, Any]:
         "send_buffer_bytes": side.send_buffer_bytes,
         "receive_buffer_bytes": side.receive_buffer_bytes,
         "nodelay": host.no_delay,
-        "done": side.done,
-        "busy_s": side.busy_ns / NS_PER_S,
-        "segments_out": side.segments_out,
-        "segments_in": side.segments_in,
+        "finished": side.done,
+        "cpu_s": side.busy_ns / NS_PER_S,
+        "segments_sent": side.segments_out,
+        "segments_received": side.segments_in,
         "marks": [{"name": name, "ts_ns": BASE_NS + at_ns} for name, at_ns in side.marks],
     }
 

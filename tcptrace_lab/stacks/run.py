@@ -106,7 +106,7 @@ def simulate(setting: Setting, *, truth: bool = False, stop: Callable[[Endpoint,
         for host, up, cpu, line in zip((setting.client, setting.server), (True, False), cpus, lines, strict=True)
     )
     client.peer, server.peer = server, client
-    if setting.open_window:
+    if setting.no_slow_start:
         client.cc.open()
         server.cc.open()
     programs = Process(client, setting.client.program), Process(server, setting.server.program)

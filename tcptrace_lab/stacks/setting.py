@@ -155,7 +155,7 @@ class Setting:
         client, server: the hosts; the client connects.
         forward, backward: the path from the client to the server, and from the server to the client.
         mss_bytes: MSS that both SYNs announce, as the path's MTU allows it; TCP options are part of it.
-        open_window: the congestion window does not limit the sender before the first loss, as on a long-lived connection.
+        no_slow_start: the congestion window does not limit the sender before the first loss, as on a long-lived connection.
         until_ns: latest end of the run.
     """
 
@@ -164,5 +164,5 @@ class Setting:
     forward: Link = field(default_factory=Link)
     backward: Link = field(default_factory=Link)
     mss_bytes: int = 1460
-    open_window: bool = False
+    no_slow_start: bool = False
     until_ns: int = 3_600 * NS_PER_S

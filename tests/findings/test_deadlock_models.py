@@ -30,7 +30,7 @@ def written(send_kib: int, receive_kib: int, at: At, folder: Path, *, nodelay: b
     setting = declared(
         {
             "mss_bytes": 9148,
-            "open_window": True,
+            "no_slow_start": True,
             "client": {**ends, "program": "write 2M/4K"},
             "server": {**ends, "program": "512 * read 4K"},
             "forward": {"rate": "100M", "delay": "50us", "framing": "atm"},

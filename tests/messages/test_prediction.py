@@ -14,7 +14,7 @@ from tcptrace_lab.messages import prediction
 from tcptrace_lab.report.pack import unpack
 from tcptrace_lab.simulation import At, write_capture
 from tcptrace_lab.stacks import STACKS, Host, Link, Read, Setting, Write, simulate
-from tests.support import packets
+from tests.support import packets, published
 from tests.support.captures.size_sweeps import exchange, shuffled, swept
 from tests.support.command import only_line, tcptrace_lab
 
@@ -36,6 +36,7 @@ def predicted(*arguments: str | Path) -> dict[str, Any]:
     done = tcptrace_lab("predict", *arguments, "--json", "-", "--quiet")
     assert done.returncode == 0, done.stderr.decode()
     document: dict[str, Any] = json.loads(done.stdout)
+    published.check("prediction", document)
     return document
 
 
@@ -49,7 +50,7 @@ def test_liu_s_atm_ranges_as_json() -> None:
     ]
     assert {one["stalls"] for one in document["ranges"]} == {"always"}
     assert document["deadlock"]["possible"] is False
-    assert len(document["assumed"]) == 1  # the size of the pieces
+    assert len(document["assumptions"]) == 1  # the size of the pieces
 
 
 def test_every_slow_cell_of_comer_and_lin_can_lock() -> None:
@@ -117,7 +118,7 @@ def test_a_stack_shows_by_the_heartbeat_of_its_acks_and_the_pieces_of_its_writes
     capture = swept_capture(tmp_path / "sweep.pcap", stack)
     document = predicted("--from", capture)
     assert (document["stack"]["name"], document["parameters"]["copy_bytes"]) == (stack, copy)
-    assert [words.split(":")[0].split(",")[0].split(" is ")[0] for words in document["assumed"]] == [
+    assert [words.split(":")[0].split(",")[0].split(" is ")[0] for words in document["assumptions"]] == [
         "the stack",
         "the receive buffer",
         "the send buffer",
@@ -127,7 +128,7 @@ def test_a_stack_shows_by_the_heartbeat_of_its_acks_and_the_pieces_of_its_writes
 def test_what_the_caller_says_is_not_told_as_assumed(tmp_path: Path) -> None:
     capture = swept_capture(tmp_path / "sweep.pcap", "sunos4")
     said = ("--stack", "sunos4", "--receive-buffer", "16K", "--send-buffer", "16K")
-    assert predicted("--from", capture, *said)["assumed"] == []
+    assert predicted("--from", capture, *said)["assumptions"] == []
 
 
 def test_a_stack_that_the_capture_does_not_show_is_not_guessed(tmp_path: Path) -> None:
@@ -161,7 +162,7 @@ def test_linux_needs_no_buffers_and_says_what_it_assumes() -> None:
     document = predicted("--stack", "linux", "--mss", "1448", "--sizes", "1:8K")
     assert document["ranges"] == [{"from_bytes": 4097, "to_bytes": 5543, "stalls": "timing-dependent"}]
     assert document["deadlock"] is None
-    assert len(document["assumed"]) == 3
+    assert len(document["assumptions"]) == 3
 
 
 @pytest.mark.parametrize(
@@ -180,7 +181,7 @@ def test_linux_needs_no_buffers_and_says_what_it_assumes() -> None:
         ((*ATM, "--grid", "1:64K:1"), "65,536 buffers"),
         ((*ATM, "--grid", "1K:64K:1K"), "a grid of 64"),
         ((*ATM, "--connection", "1"), "--connection needs a capture"),
-        ((*ATM, "--apart"), "--apart needs captures"),
+        ((*ATM, "--separate"), "--separate needs captures"),
         ((*ATM, "-o", "-"), "standard output"),
         (("--from", "nowhere.pcap"), "nowhere.pcap"),
     ],

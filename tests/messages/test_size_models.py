@@ -41,7 +41,7 @@ def simulated(folder: Path, sizes: Sequence[int], *options: str) -> Analysis:
     setting, capture = folder / "sweep.toml", folder / "sweep.pcap"
     setting.write_text(f'[client]\nprogram = "{asks}"\n[server]\nprogram = "{echoes}"\n')
     buffers = ("--stack", "sunos4", "--send-buffer", "16K", "--receive-buffer", "16K")
-    done = tcptrace_lab("simulate", setting, *buffers, "--warm", *options, "-o", capture)
+    done = tcptrace_lab("simulate", setting, *buffers, "--no-slow-start", *options, "-o", capture)
     assert done.returncode == 0, done.stderr.decode()
     return analyze(capture)
 

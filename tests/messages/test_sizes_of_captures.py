@@ -42,7 +42,7 @@ def captured(path: Path, sizes: Iterable[int]) -> Path:
     answers = tuple(step for size in sizes for step in (Read(size), Write(50)))
     client, server = (Host(STACKS["sunos4"], BUFFER_BYTES, BUFFER_BYTES, program=program) for program in (asks, answers))
     link = Link(100_000_000, 200_000)
-    setting = Setting(client, server, link, link, mss_bytes=MSS_BYTES, open_window=True)
+    setting = Setting(client, server, link, link, mss_bytes=MSS_BYTES, no_slow_start=True)
     with path.open("wb") as stream:
         write_capture(simulate(setting), setting, stream, at=At.CLIENT)
     return path
@@ -74,7 +74,7 @@ def test_captures_of_different_hours_are_one_group_of_an_analysis(captures: list
 def test_predict_tells_what_was_measured_beside_what_it_predicts(captures: list[Path], tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     names = [word for path in captures for word in ("--from", str(path))]
-    done = tcptrace_lab("predict", *names, "--apart", "--json", "-", "-o", page)
+    done = tcptrace_lab("predict", *names, "--separate", "--json", "-", "-o", page)
     assert done.returncode == 0, done.stderr.decode()
     document = json.loads(done.stdout)
     assert [(one["from_bytes"], one["to_bytes"]) for one in document["measured"]["ranges"]] == joined(ATM, SIZES)
@@ -92,7 +92,7 @@ def test_too_few_messages_tell_nothing_of_sizes_and_captures_of_other_hosts_are_
         +1ms S > X S. 0:0(0) ack 1 win 8192 <mss 1460>
         """,
     )
-    done = tcptrace_lab("predict", "--from", captures[0], "--from", others, "--apart", "--stack", "sunos4", "--json", "-")
+    done = tcptrace_lab("predict", "--from", captures[0], "--from", others, "--separate", "--stack", "sunos4", "--json", "-")
     assert json.loads(done.stdout)["measured"]["ranges"] is None
     words = " ".join(done.stderr.decode().split())
     assert "others.pcap: nothing between these hosts" in words
@@ -100,6 +100,6 @@ def test_too_few_messages_tell_nothing_of_sizes_and_captures_of_other_hosts_are_
 
 
 def test_one_connection_is_asked_for_in_one_capture(captures: list[Path]) -> None:
-    done = tcptrace_lab("predict", "--from", captures[0], "--from", captures[1], "--apart", "--connection", "0")
+    done = tcptrace_lab("predict", "--from", captures[0], "--from", captures[1], "--separate", "--connection", "0")
     assert done.returncode == 2
-    assert "leave --apart out" in only_line(done.stderr)
+    assert "omit --separate" in only_line(done.stderr)

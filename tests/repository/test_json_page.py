@@ -31,6 +31,7 @@ FILES = {
 PLACES = {
     "DIRECTION": ("connections[].client_to_server", "connections[].server_to_client"),
     "END": ("client", "server"),
+    "HOST": ("client", "server"),
     "PATH": ("path.forward", "path.backward"),
 }
 """A word of the page → the paths that it stands for."""

@@ -20,6 +20,7 @@ from tcptrace_lab.simulation.programs import program
 from tcptrace_lab.stacks import STACKS, Close, Mark, Read, Repeat, Run, Set, Setting, Think, WaitUntil, Write, simulate
 from tcptrace_lab.stacks import run as run_module
 from tcptrace_lab.text.quantities import duration_ns, rate_bps, size_bytes
+from tests.support import published
 from tests.support.command import only_line, tcptrace_lab
 from tests.support.engine import read
 from tests.support.peers import tshark
@@ -33,7 +34,7 @@ EXCHANGES: dict[str, Any] = {
     "server": {"stack": "sunos4", "send_buffer": "16K", "receive_buffer": "16K", "program": "3 * (read 9000; write 500)"},
     "forward": {"rate": "10M", "delay": "1ms"},
 }
-PATHS: dict[str, dict[str, Any]] = {"loss": {"loss": 0.05, "seed": 3}, "named": {"lose": [4, 9]}}
+PATHS: dict[str, dict[str, Any]] = {"loss": {"loss": 0.05, "seed": 3}, "named": {"drop": [4, 9]}}
 
 
 def with_stack(stack: str) -> dict[str, Any]:
@@ -125,8 +126,8 @@ def test_lost_packets_are_in_the_senders_capture_alone(tmp_path: Path) -> None:
     what = EXCHANGES | {"forward": EXCHANGES["forward"] | PATHS["named"]}
     run, _ = captured(what, tmp_path / "sender.pcap", at=At.CLIENT)
     captured(what, tmp_path / "receiver.pcap", at=At.SERVER)
-    assert read(tmp_path / "sender.pcap").segments.height - read(tmp_path / "receiver.pcap").segments.height == len(PATHS["named"]["lose"])
-    assert truth_document(run, declared(what))["lost"] == {"client_to_server": 2, "server_to_client": 0}
+    assert read(tmp_path / "sender.pcap").segments.height - read(tmp_path / "receiver.pcap").segments.height == len(PATHS["named"]["drop"])
+    assert truth_document(run, declared(what))["lost_packets"] == {"client_to_server": 2, "server_to_client": 0}
 
 
 def test_every_form_of_atm_is_a_medium() -> None:
@@ -154,6 +155,7 @@ def test_same_setting_is_the_same_file_and_another_seed_is_not(tmp_path: Path) -
 def test_models_ledger_covers_each_direction_from_the_first_frame_at_its_sender_to_the_last(tmp_path: Path) -> None:
     run, setting = captured(EXCHANGES, tmp_path / "run.pcap")
     document = truth_document(run, setting)
+    published.check("truth", document)
     for way, from_client in (("client_to_server", True), ("server_to_client", False)):
         times = (packet.sent_ns if packet.from_client == from_client else packet.arrived_ns for packet in run.packets)
         ends = [time_ns for time_ns in times if time_ns is not None]
@@ -205,7 +207,7 @@ def test_program_that_says_nothing_sensible_is_refused(text: str, complaint: str
         ({"forward": {"loss": 1.5}}, "forward.loss: 1.5 is not a probability"),
         ({"forward": {"delay": 5}}, "forward.delay: 5 is not a time"),
         ({"mss_bytes": 70_000}, "mss_bytes: 70000 is not between"),
-        ({"open_window": "yes"}, "open_window: 'yes' is neither true nor false"),
+        ({"no_slow_start": "yes"}, "no_slow_start: 'yes' is neither true nor false"),
         ({"client": []}, r"client is a table, not \[\]"),
         ({"server": {"program": 3}}, "server.program: 3 is not text"),
     ],
@@ -238,7 +240,7 @@ def test_command_writes_capture_and_truth_and_options_override_the_file(tmp_path
 
 
 @pytest.mark.parametrize(
-    "wrong", [["--stack", "vms"], ["--at", "moon"], ["--link", "token-ring"], ["--lose", "a"], ["missing.toml"], ["--client", "write 1 2"]]
+    "wrong", [["--stack", "vms"], ["--at", "moon"], ["--link", "token-ring"], ["--drop", "a"], ["missing.toml"], ["--client", "write 1 2"]]
 )
 def test_command_refuses_in_one_line_and_writes_nothing(tmp_path: Path, wrong: list[str]) -> None:
     done = tcptrace_lab("simulate", *wrong, "-o", "run.pcap", folder=tmp_path)

@@ -136,7 +136,7 @@ def streamed_s(stack: str, asked: Settings) -> float:
     client = Host(MODELS[stack], asked.send_buffer_bytes, asked.receive_buffer_bytes, program=(Write(100_000, asked.copy_bytes),))
     server = Host(MODELS[stack], asked.send_buffer_bytes, asked.receive_buffer_bytes, phase_ns=33_000_000, program=(Read(),))
     line = Link(10_000_000, 5_000)
-    run = simulate(Setting(client, server, line, line, asked.mss_bytes, open_window=True))
+    run = simulate(Setting(client, server, line, line, asked.mss_bytes, no_slow_start=True))
     return max(p.sent_ns for p in run.packets if p.payload_bytes) / 1e9
 
 
@@ -198,7 +198,7 @@ def test_rules_say_what_the_model_of_the_stack_does_if_acks_come_late(key: str, 
         buffers = asked.send_buffer_bytes, asked.receive_buffer_bytes
         client = Host(MODELS[key], *buffers, program=(Write(size, call), Think(NS_PER_S)))
         server = Host(MODELS[key], *buffers, program=(Read(size),))
-        setting = Setting(client, server, line, line, asked.mss_bytes, open_window=True, until_ns=NS_PER_S // 6)
+        setting = Setting(client, server, line, line, asked.mss_bytes, no_slow_start=True, until_ns=NS_PER_S // 6)
         assert rules.stalled(asked, size, Acks.SLOW) == (not simulate(setting).server.done), (asked, size)
 
 

@@ -20,7 +20,7 @@ def exchange(size: int, **host: object) -> Run:
     """One message over ATM between two SunOS hosts with 16 KB buffers, and its echo; heartbeats at multiples of 200 ms."""
     client = Host(SUNOS, 16 * KIB, 16 * KIB, program=(Mark("sent"), Write(size), Read(size), Mark("echoed"), Think(MS)), **host)  # type: ignore[arg-type]
     server = Host(SUNOS, 16 * KIB, 16 * KIB, program=(Read(size), Write(size), Think(300 * MS)))
-    return simulate(Setting(client, server, TAXI, TAXI, 9148, open_window=True), truth=True)
+    return simulate(Setting(client, server, TAXI, TAXI, 9148, no_slow_start=True), truth=True)
 
 
 def test_a_message_of_two_writes_of_the_kernel_waits_for_the_heartbeat() -> None:
@@ -76,7 +76,7 @@ def test_a_frame_waits_until_the_line_is_free() -> None:
     """1,460 bytes are 1,538 on an Ethernet: 1,230.4 us at 10 Mb/s."""
     client = Host(SUNOS, 16 * KIB, 16 * KIB, program=(Write(4380),))
     run = simulate(
-        Setting(client, Host(SUNOS, 16 * KIB, 16 * KIB, program=(Read(),)), Link(10_000_000), Link(10_000_000), open_window=True)
+        Setting(client, Host(SUNOS, 16 * KIB, 16 * KIB, program=(Read(),)), Link(10_000_000), Link(10_000_000), no_slow_start=True)
     )
     data = [p for p in run.packets if p.payload_bytes == 1460]
     assert data[1].sent_ns - data[0].sent_ns == 1_230_400
@@ -85,7 +85,7 @@ def test_a_frame_waits_until_the_line_is_free() -> None:
 def test_a_slow_reader_closes_the_window() -> None:
     client = Host(SUNOS, 32 * KIB, 16 * KIB, program=(Write(60_000),))
     server = Host(SUNOS, 16 * KIB, 16 * KIB, program=(Think(900 * MS), Read()))
-    run = simulate(Setting(client, server, TAXI, TAXI, mss_bytes=1024, open_window=True), truth=True)
+    run = simulate(Setting(client, server, TAXI, TAXI, mss_bytes=1024, no_slow_start=True), truth=True)
     assert run.server.done
     assert min(p.window_bytes for p in run.packets if not p.from_client) == 0
     waited = sum(h.end_ns - h.start_ns for h in run.truth if h.from_client and h.cause in {"zero-window", "receiver-window"})
@@ -96,7 +96,7 @@ def test_interrupts_make_the_program_wait() -> None:
     """What a processor did is the sum of what was asked of it; copying 20 times 4 KB at 1 ms per KB takes 80 ms."""
     costs = Costs(copy_in_ns_per_kib=MS, ack_in_ns=MS)
     client = Host(SUNOS, 16 * KIB, 16 * KIB, costs=costs, program=(Mark("a"), Write(80 * KIB), Mark("b")))
-    run = simulate(Setting(client, Host(SUNOS, 16 * KIB, 16 * KIB, program=(Read(),)), TAXI, TAXI, 9148, open_window=True))
+    run = simulate(Setting(client, Host(SUNOS, 16 * KIB, 16 * KIB, program=(Read(),)), TAXI, TAXI, 9148, no_slow_start=True))
     came = [p for p in run.packets if not p.from_client]
     assert run.client.busy_ns == (80 + len(came)) * MS
     (copied,) = run.client.spans("a", "b")
@@ -124,7 +124,7 @@ def bulk(rate_bps: int, send: int, receive: int, *, stack: str = "linux", no_del
     link = Link(rate_bps, 20 * MS)
     client = Host(STACKS[stack], send, receive, no_delay=no_delay, program=(Write(400_000, 8192),))
     server = Host(STACKS[stack], send, receive, no_delay=no_delay, program=(Read(),))
-    return simulate(Setting(client, server, link, link, open_window=True), truth=True)
+    return simulate(Setting(client, server, link, link, no_slow_start=True), truth=True)
 
 
 def test_the_ledger_blames_the_buffer_that_is_smaller_than_what_the_path_holds() -> None:
@@ -154,7 +154,7 @@ def test_until_the_third_duplicate_ack_came_the_ledger_blames_what_held_the_send
     """The first segment of a flight that fills the window is lost: most of the round trip behind the flight is the window's."""
     link = Link(100_000_000, 5 * MS, lost=frozenset({30}))
     client, server = (Host(STACKS["linux"], 65_536, 16 * 1460, program=program) for program in ((Write(200_000, 8192),), (Read(),)))
-    run = simulate(Setting(client, server, link, Link(100_000_000, 5 * MS), open_window=True), truth=True)
+    run = simulate(Setting(client, server, link, Link(100_000_000, 5 * MS), no_slow_start=True), truth=True)
     (resent,) = (p for p in run.packets if p.resent_for)
     _, _, _, duplicate_ns, *_ = sorted(p.arrived_ns or 0 for p in run.packets if not p.from_client and p.ack == resent.seq)
     flight_ns = max(p.sent_ns for p in run.packets if p.from_client and p.sent_ns < resent.sent_ns)
@@ -189,7 +189,7 @@ def test_what_its_program_fills_waited_for_no_ack_however_late_the_last_one_was_
     """700 bytes every 10 ms, and a heartbeat's ACK now and then: a full segment leaves with the write that fills it."""
     link = Link(10_000_000, MS)
     client = Host(SUNOS, 16 * KIB, 16 * KIB, program=(Repeat((Write(700), Think(10 * MS)), 60),))
-    run = simulate(Setting(client, Host(SUNOS, 16 * KIB, 16 * KIB, program=(Read(),)), link, link, open_window=True), truth=True)
+    run = simulate(Setting(client, Host(SUNOS, 16 * KIB, 16 * KIB, program=(Read(),)), link, link, no_slow_start=True), truth=True)
     arrived = {p.arrived_ns for p in run.packets if not p.from_client}
     late = [h for h in run.truth if h.from_client and h.cause == "nagle-delayed-ack"]
     assert held(run, "nagle") > 0.2
@@ -214,7 +214,7 @@ def test_the_ledger_tells_a_held_segment_from_a_full_buffer(no_delay: bool, caus
     """16K/36K locks with 4 KB held; 16K/48K also with NODELAY, with nothing held (Comer & Lin, Liu et al.)."""
     receive = 48 * KIB if no_delay else 36 * KIB
     client = Host(SUNOS, 16 * KIB, receive, no_delay=no_delay, program=(Write(400_000, 4096),))
-    run = simulate(Setting(client, Host(SUNOS, 16 * KIB, receive, program=(Read(),)), TAXI, TAXI, 9148, open_window=True), truth=True)
+    run = simulate(Setting(client, Host(SUNOS, 16 * KIB, receive, program=(Read(),)), TAXI, TAXI, 9148, no_slow_start=True), truth=True)
     assert held(run, cause) > 0.9
 
 
@@ -224,7 +224,7 @@ def test_a_late_ack_that_lets_nothing_go_is_not_what_a_full_buffer_waits_for() -
     client, server = (
         Host(STACKS["irix6.2"], 4 * KIB, 32 * KIB, no_delay=True, program=program) for program in ((Write(50_000, 8192),), (Read(),))
     )
-    run = simulate(Setting(client, server, link, link, mss_bytes=536, open_window=True), truth=True)
+    run = simulate(Setting(client, server, link, link, mss_bytes=536, no_slow_start=True), truth=True)
     arrived_late = {p.arrived_ns for p in run.packets if not p.from_client and p.late_ack}
     left = {p.decided_ns for p in run.packets if p.from_client and p.payload_bytes}
     assert arrived_late - left, "no late ACK without effect"
@@ -236,7 +236,7 @@ def test_the_ledger_says_what_was_built() -> None:
     steps = (Write(8 * KIB), Read(8 * KIB), Think(10 * MS))
     client = Host(SUNOS, 16 * KIB, 16 * KIB, program=(Repeat(steps, 3),))
     server = Host(SUNOS, 16 * KIB, 16 * KIB, program=(Repeat((Read(8 * KIB), Write(8 * KIB)), 3), Think(500 * MS)))
-    run = simulate(Setting(client, server, TAXI, TAXI, 9148, open_window=True), truth=True)
+    run = simulate(Setting(client, server, TAXI, TAXI, 9148, no_slow_start=True), truth=True)
     spent = dict.fromkeys((h.cause for h in run.truth if h.from_client), 0)
     for hold in run.truth:
         if hold.from_client:
@@ -328,7 +328,7 @@ def test_two_full_segments_let_an_ack_go_since_4_3_bsd_and_not_before(stack: str
     """2,048 bytes are two segments and an eighth of the buffer: 4.2BSD asks for 35 % of it alone. Heartbeats come every 200 ms."""
     client = Host(STACKS[stack], 16 * KIB, 16 * KIB, program=(Write(2 * KIB), Think(1000 * MS)))
     server = Host(STACKS[stack], 16 * KIB, 16 * KIB, program=(Read(2 * KIB), Think(1000 * MS)))
-    run = simulate(Setting(client, server, Link(10_000_000, MS), Link(10_000_000, MS), mss_bytes=1024, open_window=True))
+    run = simulate(Setting(client, server, Link(10_000_000, MS), Link(10_000_000, MS), mss_bytes=1024, no_slow_start=True))
     assert next(p.sent_ns for p in run.packets if p.ack == 2 * KIB + 1) // MS == pytest.approx(wait_ms, abs=10)
 
 
@@ -336,7 +336,7 @@ def test_two_full_segments_let_an_ack_go_since_4_3_bsd_and_not_before(stack: str
 def test_4_2_bsd_tells_less_than_a_quarter_of_its_buffer_as_nothing_even_if_it_told_more(free: int, told: int) -> None:
     client = Host(STACKS["bsd4.2"], 8 * KIB, 8 * KIB, program=(Write(4096 - free), Think(1000 * MS)))
     server = Host(STACKS["bsd4.2"], 4096, 4096, program=(Think(1000 * MS),))
-    run = simulate(Setting(client, server, mss_bytes=1024, open_window=True))
+    run = simulate(Setting(client, server, mss_bytes=1024, no_slow_start=True))
     assert next(p.window_bytes for p in run.packets if p.ack == 4096 - free + 1) == told
 
 
@@ -355,6 +355,6 @@ def test_a_second_loss_of_a_window_is_repaired_without_a_timeout_if_duplicate_ac
     client = Host(STACKS[stack], 32 * KIB, 32 * KIB, program=(Write(120_000),))
     line = Link(10_000_000, 5 * MS, lost=frozenset({2, 2 + 17}))
     server = Host(STACKS[stack], 32 * KIB, 32 * KIB, program=(Read(),))
-    run = simulate(Setting(client, server, line, Link(10_000_000, 5 * MS), open_window=True))
+    run = simulate(Setting(client, server, line, Link(10_000_000, 5 * MS), no_slow_start=True))
     assert [p.resent_for for p in run.packets if p.resent_for] == ["loss-recovery"] * 2
     assert run.server.done

@@ -21,7 +21,7 @@ def shut(stack: str, *, phase_ns: int = 0) -> Run:
     """30 KB in writes of 1 KB to a program that does not read for 150 s, with a receive buffer of 4 KB."""
     client = Host(STACKS[stack], 4 * KIB, 4 * KIB, phase_ns=phase_ns, program=(Write(30 * KIB, KIB),))
     server = Host(STACKS[stack], 4 * KIB, 4 * KIB, program=(Think(OPENS_NS), Read(30 * KIB)))
-    return simulate(Setting(client, server, LINE, LINE, open_window=True), truth=True)
+    return simulate(Setting(client, server, LINE, LINE, no_slow_start=True), truth=True)
 
 
 def probes(run: Run) -> list[int]:
@@ -72,7 +72,7 @@ def test_a_byte_of_a_probe_that_a_bsd_receiver_has_room_for_is_taken_and_does_no
     """The program takes 200 bytes of a full buffer: less than a segment and than a quarter of it is told as nothing, but there is room."""
     client = Host(STACKS["sunos4"], 8192, 8192, program=(Write(20_000),))
     server = Host(STACKS["sunos4"], 4096, 4096, program=(Think(2 * NS_PER_S), Read(200), Think(OPENS_NS), Read()))
-    run = simulate(Setting(client, server, LINE, LINE, open_window=True))
+    run = simulate(Setting(client, server, LINE, LINE, no_slow_start=True))
     asked = [p for p in run.packets if p.from_client and p.payload_bytes == 1 and p.sent_ns < OPENS_NS]
     assert [p.seq for p in asked] == list(range(asked[0].seq, asked[0].seq + len(asked)))
     assert [(b.sent_ns - a.sent_ns) / NS_PER_S for a, b in pairwise(asked)] == [5, 5, 8, 16, 32, 60][: len(asked) - 1]
@@ -98,7 +98,7 @@ def test_what_was_sent_again_does_not_shorten_the_timer_without_timestamps(stack
     """Karn 1987; RFC 6298, 3; RFC 7323, 4: two segments are lost, and the second once more. The ACK of the first came of its resend."""
     client = Host(STACKS[stack], 16 * KIB, 16 * KIB, no_delay=True, program=(Write(2000), Think(20 * NS_PER_S)))
     line = Link(10_000_000, MS, lost=frozenset({2, 3, 5}))
-    run = simulate(Setting(client, Host(STACKS[stack], 16 * KIB, 16 * KIB, program=(Read(),)), line, LINE, open_window=True))
+    run = simulate(Setting(client, Host(STACKS[stack], 16 * KIB, 16 * KIB, program=(Read(),)), line, LINE, no_slow_start=True))
     data = [p for p in run.packets if p.from_client and p.payload_bytes]
     assert [p.seq for p in data] == [1, data[1].seq, 1, data[1].seq, data[1].seq]
     first, second = data[2].sent_ns - data[1].sent_ns, data[4].sent_ns - data[3].sent_ns

@@ -39,8 +39,8 @@ Grid = Annotated[
 From = Annotated[
     list[str] | None, typer.Option("--from", metavar="CAPTURE", help="Take missing parameters from this capture.", show_default=False)
 ]
-Apart = Annotated[
-    bool, typer.Option("--apart", help="Treat several --from as separate captures (repetitions); default: one capture, merged by time.")
+Separate = Annotated[
+    bool, typer.Option("--separate", help="Treat several --from as separate captures (repetitions); default: one capture, merged by time.")
 ]
 Connection = Annotated[
     int | None,
@@ -64,7 +64,7 @@ def predict(
     sizes: Sizes = "1:64K",
     grid: Grid = "",
     captures: From = None,
-    apart: Apart = False,
+    separate: Separate = False,
     connection: Connection = None,
     page: Page = None,
     json_path: Json = None,
@@ -75,7 +75,7 @@ def predict(
 
     With --from, also show which sizes were slow between the same two hosts, in all these captures together.
     """
-    _check(page, json_path, captures or [], connection, apart=apart)
+    _check(page, json_path, captures or [], connection, separate=separate)
     span, buffers = _span(sizes), _grid(grid)
     with activity("predicting", quiet=quiet) as shown:
         from tcptrace_lab.messages import prediction  # noqa: PLC0415  (Polars: a tenth of a second that `--help` need not pay)
@@ -89,7 +89,7 @@ def predict(
             nodelay=nodelay,
         )
         words = None if quiet else say
-        read_alone = [[path] for path in captures or ()] if apart else [captures] if captures else []
+        read_alone = [[path] for path in captures or ()] if separate else [captures] if captures else []
         known = prediction.from_captures(read_alone, connection, shown.segments, words) if read_alone else None
         shown.doing("predicting")
         document = prediction.document(*prediction.completed(asked, known.parameters if known else None), span, buffers, known)
@@ -107,7 +107,7 @@ def predict(
     return EXIT_DONE
 
 
-def _check(page: str | None, json_path: str | None, captures: list[str], connection: int | None, *, apart: bool) -> None:
+def _check(page: str | None, json_path: str | None, captures: list[str], connection: int | None, *, separate: bool) -> None:
     """Check the combination of options before anything is read."""
     for path in (page, json_path):
         if path is not None:
@@ -116,10 +116,10 @@ def _check(page: str | None, json_path: str | None, captures: list[str], connect
         raise UsageError("the page cannot be written to standard output", remedy="name a file with -o")
     if connection is not None and not captures:
         raise UsageError("--connection needs a capture", remedy="give one with --from")
-    if apart and not captures:
-        raise UsageError("--apart needs captures", remedy="give them with --from")
-    if connection is not None and apart:
-        raise UsageError("--connection needs a capture", remedy="leave --apart out")
+    if separate and not captures:
+        raise UsageError("--separate needs captures", remedy="give them with --from")
+    if connection is not None and separate:
+        raise UsageError("--connection needs a capture", remedy="omit --separate")
 
 
 def _size(text: str) -> int | None:

@@ -32,12 +32,14 @@ SendBuffer = Annotated[str, typer.Option(help="Send buffer of both hosts; defaul
 ReceiveBuffer = Annotated[str, typer.Option(help="Receive buffer of both hosts.", show_default=False)]
 NoDelay = Annotated[bool, typer.Option("--nodelay", help="Both applications switch Nagle's algorithm off.")]
 Phase = Annotated[str, typer.Option(help="Time of the first tick of periodic timers.", show_default=False)]
-Warm = Annotated[bool, typer.Option("--warm", help="Start with a large congestion window, as late in a long connection.")]
+NoSlowStart = Annotated[
+    bool, typer.Option("--no-slow-start", help="Let the congestion window limit nothing before the first loss, as in a long connection.")
+]
 Rate = Annotated[str, typer.Option(help="Line rate in both directions, such as 10M; default: no limit.", show_default=False)]
 Delay = Annotated[str, typer.Option(help="One-way delay from end to end; default: 0.", show_default=False)]
 Framing = Annotated[str, typer.Option(help="Framing on the line: ethernet, atm or bare.", show_default=False)]
 Loss = Annotated[float, typer.Option(help="Loss probability of packets from the client.", show_default=False)]
-Lose = Annotated[str, typer.Option(help="Lost packets from the client, counted from 0: 5,6,9.", show_default=False)]
+Drop = Annotated[str, typer.Option(help="Lost packets from the client, counted from 0: 5,6,9.", show_default=False)]
 Seed = Annotated[int, typer.Option(help="Random seed of the losses.", show_default=False)]
 Until = Annotated[str, typer.Option(help="Latest end of the run; default: 3600s.", show_default=False)]
 Place = Annotated[str, typer.Option("--at", help="Capture point: client or server.")]
@@ -64,12 +66,12 @@ def simulate(
     receive_buffer: ReceiveBuffer = "",
     nodelay: NoDelay = False,
     phase: Phase = "",
-    warm: Warm = False,
+    no_slow_start: NoSlowStart = False,
     rate: Rate = "",
     delay: Delay = "",
     framing: Framing = "",
     loss: Loss = 0.0,
-    lose: Lose = "",
+    drop: Drop = "",
     seed: Seed = 0,
     until: Until = "",
     at: Place = "client",
@@ -89,10 +91,10 @@ def simulate(
     asked = {
         "client": hosts | {"program": client, "stack": client_stack or stack},
         "server": hosts | {"program": server, "stack": server_stack or stack},
-        "forward": path_options | {"loss": loss, "lose": _numbers(lose), "seed": seed},
+        "forward": path_options | {"loss": loss, "drop": _numbers(drop), "seed": seed},
         "backward": path_options,
         "mss_bytes": mss,
-        "open_window": warm,
+        "no_slow_start": no_slow_start,
         "until": until,
     }
     for place in (path, truth or path):
@@ -131,7 +133,7 @@ def _numbers(text: str) -> list[int]:
     try:
         return [int(word) for word in text.split(",")]
     except ValueError:
-        raise UsageError(f"--lose: {text!r} is not a list of packets", remedy="write it as 5,6,9") from None
+        raise UsageError(f"--drop: {text!r} is not a list of packets", remedy="write it as 5,6,9") from None
 
 
 def _choices(at: str, link: str) -> tuple[At, Medium]:

@@ -24,7 +24,7 @@ def words(document: Mapping[str, Any]) -> Iterator[str]:
         + (", Nagle's algorithm off" if asked["nodelay"] else "")
     )
     yield from document["rounded"]
-    for assumed in document["assumed"]:
+    for assumed in document["assumptions"]:
         yield f"assumed: {assumed}"
     first, last = document["sizes"]["from_bytes"], document["sizes"]["to_bytes"]
     yield f"{numbers.share(document['stalled_share'])} of the sizes from {first:,} to {last:,} bytes always stall"

@@ -84,25 +84,31 @@ def _compare(options: argparse.Namespace) -> Iterator[str]:
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tcptrace_lab.lab.corpus", description="Transfers at scale.")
     commands = parser.add_subparsers(required=True)
-    programs = commands.add_parser("programs", help="the table of programs, and what is not installed")
+    programs = commands.add_parser("programs", help="list the programs, and which of them are not installed")
     programs.set_defaults(does=_programs)
     make = commands.add_parser("make", help="make transfers (needs root, clang, libbpf and bpftool)")
     make.add_argument("folder", nargs="?", type=Path, default=FOLDER, metavar="FOLDER")
-    make.add_argument("-n", "--number", type=int, default=60, metavar="N", help="so many (default: 60)")
-    make.add_argument("--first", type=int, default=0, metavar="N", help="from this one of the seed on (default: 0)")
+    make.add_argument("-n", "--number", type=int, default=60, metavar="N", help="number of transfers (default: 60)")
+    make.add_argument("--first", type=int, default=0, metavar="N", help="number of the first transfer of this seed (default: 0)")
     make.add_argument("--seed", type=int, default=SEED, metavar="N")
-    make.add_argument("--only", nargs="+", default=[], metavar="NAME", help="programs whose name begins so (default: all)")
-    make.add_argument("--at-a-time", type=int, default=AT_A_TIME, metavar="N", help="so many in parallel (default: 2)")
+    make.add_argument("--only", nargs="+", default=[], metavar="NAME", help="only programs whose names begin with NAME (default: all)")
+    make.add_argument("--at-a-time", type=int, default=AT_A_TIME, metavar="N", help="number of parallel transfers (default: 2)")
     make.set_defaults(does=_make)
-    table = commands.add_parser("table", help="how many transfers there are of each program over each path")
+    table = commands.add_parser("table", help="count the transfers of each program over each path")
     table.add_argument("folder", nargs="?", type=Path, default=FOLDER, metavar="FOLDER")
     table.set_defaults(does=_table)
-    comparison = commands.add_parser("compare", help="the judge against the kernel's ledger")
+    comparison = commands.add_parser("compare", help="compare the judge with the kernel's ledger")
     comparison.add_argument("folder", nargs="?", type=Path, default=FOLDER, metavar="FOLDER")
-    comparison.add_argument("--held-back", action="store_true", help="the part that rules are not developed on, instead of the other")
-    comparison.add_argument("--only", nargs="+", default=[], metavar="NAME", help="programs whose name begins so (default: all)")
-    comparison.add_argument("--largest", type=int, default=LARGEST, metavar="N", help=f"so many disagreements (default: {LARGEST})")
-    comparison.add_argument("--processes", type=int, default=AT_A_TIME, metavar="N", help=f"default: {AT_A_TIME}")
+    comparison.add_argument(
+        "--held-back", action="store_true", help="use the held-back part, on which no rules are developed, instead of the development part"
+    )
+    comparison.add_argument(
+        "--only", nargs="+", default=[], metavar="NAME", help="only programs whose names begin with NAME (default: all)"
+    )
+    comparison.add_argument(
+        "--largest", type=int, default=LARGEST, metavar="N", help=f"number of disagreements to list (default: {LARGEST})"
+    )
+    comparison.add_argument("--processes", type=int, default=AT_A_TIME, metavar="N", help=f"number of processes (default: {AT_A_TIME})")
     comparison.set_defaults(does=_compare)
     return parser.parse_args(arguments)
 

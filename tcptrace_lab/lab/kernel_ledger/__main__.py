@@ -73,18 +73,24 @@ def _transfers(folders: Sequence[Path]) -> list[Path]:
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m tcptrace_lab.lab.kernel_ledger", description="The kernel's own ledger of transfers.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tcptrace_lab.lab.kernel_ledger", description="Ledgers of transfers from the kernel's view."
+    )
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("list", help="names of the transfers that `run` can make")
+    commands.add_parser("list", help="list the transfers that `run` can make")
     run = commands.add_parser("run", help="make transfers (needs root, clang, libbpf and bpftool)")
     run.add_argument("folder", type=Path, metavar="FOLDER")
-    run.add_argument("names", nargs="*", metavar="NAME", help="transfers whose name begins so (default: all)")
-    make = commands.add_parser("make", help="make the ledgers again from the events")
+    run.add_argument("names", nargs="*", metavar="NAME", help="only transfers whose names begin with NAME (default: all)")
+    make = commands.add_parser("make", help="rebuild the ledgers from the recorded events")
     make.add_argument("folders", nargs="+", type=Path, metavar="FOLDER")
-    comparison = commands.add_parser("compare", help="agreement of the captures' ledgers with the kernel's")
+    comparison = commands.add_parser("compare", help="compare the ledgers of the captures with the kernel's")
     comparison.add_argument("folders", nargs="+", type=Path, metavar="FOLDER")
-    comparison.add_argument("--all-directions", action="store_true", help="also the direction of a connection with fewer bytes")
-    comparison.add_argument("--largest", type=int, default=compare.LARGEST, metavar="N", help="so many disagreements (default: 10)")
+    comparison.add_argument(
+        "--all-directions", action="store_true", help="compare both directions of a connection, not only the one with more bytes"
+    )
+    comparison.add_argument(
+        "--largest", type=int, default=compare.LARGEST, metavar="N", help="number of disagreements to list (default: 10)"
+    )
     return parser.parse_args(arguments)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Self, TypeAlias, TypedDict, final, type_check_only
 
-__all__ = ["ArrowStream", "Engine", "EngineError", "unpack"]
+__all__ = ["ArrowStream", "Engine", "EngineError", "Messages", "unpack"]
 
 @type_check_only
 class LinkInfo(TypedDict):
@@ -134,6 +134,27 @@ class Engine:
         """Return facts about the capture. Before the end of the capture: only those in the file headers, and how much was read."""
     def problems(self) -> list[Problem]:
         """Return the problems that were survived so far; final at the end of the capture."""
+
+@final
+class Messages:
+    """Makes application messages from the segments of some connections, in capture order (`rust/src/messages.rs`).
+
+    Tables come through the Arrow C stream interface. Their categories are codes, here and in what is returned.
+    """
+
+    def __new__(cls, notes: object) -> Self:
+        """Start with rows of `schema.NOTES` of these connections. They are kept."""
+    def add(self, segments: object) -> ArrowStream:
+        """Add rows of `schema.SEGMENTS` and return the messages that are final, by connection, the server's first, in time order.
+
+        The columns are `conn`, `from_client`, `frame`, `ts_ns`, `seq`, `ack`, `payload_bytes`, `flags`, `kind`, `acked_bytes`,
+        `acked_unseen_bytes` and `smss_bytes`. A message is final when a later one of its direction exists, and it is ACKed or 64 behind.
+
+        Raises:
+            EngineError: a column is missing, or has another type.
+        """
+    def rest(self) -> ArrowStream:
+        """Return the messages that `add` did not return, in the same order."""
 
 class EngineError(Exception):
     """Nothing could be read. `kind` is one of io, not_a_capture, unsupported, cut, damaged."""

@@ -12,9 +12,10 @@
 //! 7. [`flows`]: finds the connection of each segment by its endpoints, and emits rows.
 //! 8. [`hosts`]: concludes what a whole connection shows about its two hosts and its capture.
 //! 9. [`ledger`]: assigns a cause to each wait: *why is the next byte of this direction not leaving now?*
-//! 10. [`table`]: turns rows into batches of Arrow columns.
-//! 11. [`engine`]: runs all of these in several threads with limited memory.
-//! 12. `python`: the only module that knows Python.
+//! 10. [`messages`]: derives application messages from segments and what the ledger notes about them.
+//! 11. [`table`]: turns rows into batches of Arrow columns.
+//! 12. [`engine`]: runs all of these in several threads with limited memory.
+//! 13. `python`: the only module that knows Python.
 //!
 //! `tests/layers.rs` reads this list. It fails if a file imports from a later layer, or if files import each
 //! other in a cycle.
@@ -29,6 +30,7 @@ pub mod error;
 pub mod flows;
 pub mod hosts;
 pub mod ledger;
+pub mod messages;
 pub mod nullable;
 #[cfg(feature = "python")]
 mod python;

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::create_exception;
@@ -20,6 +20,7 @@ use crate::flows::{Known, Only};
 use crate::ledger::summary::costs::MOST;
 use crate::ledger::waits::live::MAX_MEMORY_BYTES;
 use crate::ledger::{Cause, Worth};
+use crate::messages;
 use crate::table;
 use crate::wire::{link_name, link_supported};
 
@@ -436,6 +437,64 @@ impl Engine {
     }
 }
 
+/// Takes over a stream of another library (an object with `__arrow_c_stream__`).
+#[allow(unsafe_code)] // the interface is a pointer in a capsule
+fn imported(rows: &Bound<'_, PyAny>) -> PyResult<RecordBatchStreamReader> {
+    let exported = rows.call_method0("__arrow_c_stream__")?;
+    let pointer = exported.cast::<PyCapsule>()?.pointer_checked(Some(c"arrow_array_stream"))?;
+    // SAFETY: the Arrow PyCapsule interface promises that a capsule of this name holds a valid stream. `from_raw` moves
+    // the stream out and leaves an empty one, which the capsule may release.
+    let stream = unsafe { FFI_ArrowArrayStream::from_raw(pointer.cast().as_ptr()) };
+    RecordBatchStreamReader::try_new(stream).map_err(|error| arrow_error(&error))
+}
+
+/// Makes application messages from segments.
+#[pyclass(module = "tcptrace_lab._core", frozen)]
+struct Messages {
+    messages: Mutex<messages::Messages>,
+}
+
+impl Messages {
+    fn lock(&self) -> MutexGuard<'_, messages::Messages> {
+        self.messages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl Messages {
+    #[new]
+    fn new(py: Python<'_>, notes: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let notes = imported(notes)?;
+        let read = || -> Result<_, ArrowError> {
+            let mut all = Vec::new();
+            for batch in notes {
+                all.extend(table::noted(&batch?)?);
+            }
+            Ok(messages::Messages::new(all))
+        };
+        let messages = py.detach(read).map_err(|error| arrow_error(&error))?;
+        Ok(Self { messages: Mutex::new(messages) })
+    }
+
+    /// Adds the next segments, and returns the messages that are final.
+    fn add(&self, py: Python<'_>, segments: &Bound<'_, PyAny>) -> PyResult<ArrowStream> {
+        let segments = imported(segments)?;
+        let read = || -> Result<_, ArrowError> {
+            let mut messages = self.lock();
+            for batch in segments {
+                table::segments_of_messages(&batch?)?.for_each(|segment| messages.add(&segment));
+            }
+            table::messages(&messages.settled())
+        };
+        py.detach(read).map(whole).map_err(|error| arrow_error(&error))
+    }
+
+    /// Returns the messages that `add` did not return.
+    fn rest(&self, py: Python<'_>) -> PyResult<ArrowStream> {
+        py.detach(|| table::messages(&self.lock().rest())).map(whole).map_err(|error| arrow_error(&error))
+    }
+}
+
 fn problem_dict<'py>(py: Python<'py>, problem: &Problem) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("what", &problem.what)?;
@@ -462,5 +521,5 @@ fn unpack(py: Python<'_>, source: OsString, target: OsString) -> PyResult<Option
 #[pymodule]
 mod _core {
     #[pymodule_export]
-    use super::{ArrowStream, Engine, EngineError, unpack};
+    use super::{ArrowStream, Engine, EngineError, Messages, unpack};
 }

@@ -8,6 +8,7 @@ mod departure;
 mod direction;
 mod hosts;
 mod ledger;
+mod messages;
 mod rates;
 mod rows;
 mod segments;
@@ -16,6 +17,7 @@ mod statistics;
 pub use ledger::{
     accounts, accounts_schema, direction_facts, kinds, ledger, ledger_column_names, locks, notes, notes_schema, waits,
 };
+pub use messages::{messages, noted, segments_of_messages};
 pub use rows::SegmentRows;
 pub use segments::{Segments, segment_column_names};
 

@@ -17,14 +17,14 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from tcptrace_lab import schema
-from tcptrace_lab._core import Engine, EngineError
+from tcptrace_lab._core import Engine, EngineError, Messages
 from tcptrace_lab.capture.streams import is_compressed
 from tcptrace_lab.engine.predicates import conjuncts, limited
 from tcptrace_lab.errors import CaptureUnreadable, from_engine
 from tcptrace_lab.process import temporary
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from tcptrace_lab._core import ArrowStream
     from tcptrace_lab.engine.revisions import Revisions
@@ -185,6 +185,16 @@ def judged(engine: Engine) -> Judged:
         frame(engine.locks(), schema.LOCKS),
         frame(engine.directions(), schema.PLACES),
     )
+
+
+def messages(segments: Iterable[pl.DataFrame], notes: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Yield rows of `schema.MESSAGES` as they become final, from batches of segments and the notes on them (`_core.Messages`)."""
+    found = Messages(notes)
+    for batch in segments:
+        if not (rows := frame(found.add(batch), schema.MESSAGES)).is_empty():
+            yield rows
+    if not (rows := frame(found.rest(), schema.MESSAGES)).is_empty():
+        yield rows
 
 
 def datagram_engine(names: list[str], *, flows: bool) -> Engine:

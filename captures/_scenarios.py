@@ -288,7 +288,7 @@ def _paths() -> Iterator[Scenario]:
     yield Scenario(
         "ethernet-random-loss",
         "2 % loss drawn from a seed",
-        _ETHERNET.relayed(ONE_WAY_DELAY_S, loss_rate=0.02, seed=7),
+        _ETHERNET.relayed(ONE_WAY_DELAY_S, loss_share=0.02, seed=7),
         Bulk(500_000),
         SocketOptions(congestion_control="reno"),
     )
@@ -307,7 +307,7 @@ def _paths() -> Iterator[Scenario]:
     yield Scenario(
         "ethernet-reordering",
         "segments overtaken: resent for nothing (DSACK), tolerated once the sender has learnt, resent when two round trips late",
-        _ETHERNET.relayed(ONE_WAY_DELAY_S, rate_bps=20_000_000, held_back_s={40: 0.002, 80: 0.003, 120: 0.045}),
+        _ETHERNET.relayed(ONE_WAY_DELAY_S, rate_bps=20_000_000, extra_delay_s={40: 0.002, 80: 0.003, 120: 0.045}),
         Bulk(400_000),
         vantages=("client", "server"),
     )

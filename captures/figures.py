@@ -149,7 +149,7 @@ def main(arguments: list[str]) -> int:
     """Print one line of the table per capture."""
     print("| capture | what it shows | what tshark sees in it |\n|---|---|---|")
     for path in [Path(argument) for argument in arguments] or captures():
-        shows = json.loads(path.with_name(f"{stem(path)}.json").read_text())["shows"]
+        shows = json.loads(path.with_name(f"{stem(path)}.json").read_text())["description"]
         print(f"| `{path.name}` | {shows} | {describe(frames(path))} |")
     return 0
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 EXIT_FAILED, EXIT_USAGE, EXIT_TOOL_MISSING = 1, 2, 5
 TOOLS = ("dumpcap", "ip", "ethtool", "setpriv", "zstd")
-JSON_VERSION = 1
+SCHEMA_VERSION = 2
 HERE = Path(__file__).parent
 
 
@@ -59,9 +59,9 @@ def describe(scenario: Scenario, outcome: Outcome, vantage: str) -> dict[str, ob
     """Everything a reader of the capture may want to know that is not in it."""
     medium = scenario.medium
     return {
-        "json_version": JSON_VERSION,
+        "schema_version": SCHEMA_VERSION,
         "scenario": scenario.name,
-        "shows": scenario.shows,
+        "description": scenario.shows,
         "vantage": "both" if medium.kind == "lo" else vantage,
         "interface": outcome.interface,
         "snaplen_bytes": scenario.snaplen_bytes,

@@ -153,8 +153,9 @@ GUIDES = {
         (
             (
                 (
-                    "tcptrace-lab simulate --stack sunos4 --mss 9148 --rate 100M --no-slow-start \\\n"
-                    '    --send-buffer 16K --receive-buffer 24K --client "write 8M/4K" -o a.pcap'
+                    "tcptrace-lab simulate --stack sunos4 --mss 9148 --rate 100M \\\n"
+                    "    --send-buffer 16K --receive-buffer 24K --no-slow-start \\\n"
+                    '    --client "write 8M/4K" -o a.pcap'
                 ),
                 "a throughput deadlock",
             ),

@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 ETHERNET_MTU_BYTES, ATM_MTU_BYTES = 1_500, 9_180
 BULK_BYTES = 600_000
 # The first packets have no random fates: a lost SYN costs a second and shows nothing about data.
-SPARED = 3
+UNDISTURBED_PACKETS = 3
 
 # A large buffer, so that the receiver never discards out-of-order data, which the path's log would not show.
 ROOM = (("net.ipv4.tcp_rmem", "4096 4194304 8388608"),)
 
-_PLAIN = PathModel(delay_s=0.020, spared=SPARED)
-_LOSS = replace(_PLAIN, loss_rate=0.03)
-_HOLD = replace(_PLAIN, hold_rate=0.03, hold_s=(0.0005, 0.015))
-_COPY = replace(_PLAIN, duplicate_rate=0.03)
-_ALL = replace(_PLAIN, loss_rate=0.015, hold_rate=0.015, hold_s=(0.0005, 0.030), duplicate_rate=0.01)
+_PLAIN = PathModel(delay_s=0.020, undisturbed_packets=UNDISTURBED_PACKETS)
+_LOSS = replace(_PLAIN, loss_share=0.03)
+_HOLD = replace(_PLAIN, reorder_share=0.03, reorder_delay_s=(0.0005, 0.015))
+_COPY = replace(_PLAIN, duplicate_share=0.03)
+_ALL = replace(_PLAIN, loss_share=0.015, reorder_share=0.015, reorder_delay_s=(0.0005, 0.030), duplicate_share=0.01)
 
 
 def _trial(
@@ -51,10 +51,10 @@ TRIALS: Mapping[str, Experiment] = {
     "loss-short-path": _trial(_far(_LOSS, 0.002), _far(_PLAIN, 0.002)),
     "loss-long-path": _trial(_far(_LOSS, 0.060), _far(_PLAIN, 0.060), size_bytes=200_000),
     "loss-both-ways": _trial(_LOSS, _LOSS),
-    "loss-heavy": _trial(replace(_LOSS, loss_rate=0.08), size_bytes=200_000),
+    "loss-heavy": _trial(replace(_LOSS, loss_share=0.08), size_bytes=200_000),
     "reordering": _trial(_HOLD),
-    "reordering-short-path": _trial(_far(replace(_HOLD, hold_s=(0.0002, 0.004)), 0.002), _far(_PLAIN, 0.002)),
-    "reordering-far-behind": _trial(replace(_HOLD, hold_s=(0.010, 0.080))),
+    "reordering-short-path": _trial(_far(replace(_HOLD, reorder_delay_s=(0.0002, 0.004)), 0.002), _far(_PLAIN, 0.002)),
+    "reordering-far-behind": _trial(replace(_HOLD, reorder_delay_s=(0.010, 0.080))),
     "duplication": _trial(_COPY),
     "everything": _trial(_ALL, _ALL),
     "everything-jumbo": _trial(_ALL, _ALL, mtu_bytes=ATM_MTU_BYTES),
@@ -65,7 +65,7 @@ TRIALS: Mapping[str, Experiment] = {
     "everything-bbr": replace(_trial(_ALL, _ALL), options=SocketOptions(congestion_control="bbr")),
     "everything-bottleneck": _trial(replace(_ALL, rate_bps=8_000_000, queue_bytes=40_000), _ALL),
     "exchanges": replace(
-        _trial(replace(_ALL, loss_rate=0.02), _ALL), program=Exchanges(writes_bytes=(3_000,), answer_bytes=8_000, count=12)
+        _trial(replace(_ALL, loss_share=0.02), _ALL), program=Exchanges(writes_bytes=(3_000,), answer_bytes=8_000, count=12)
     ),
 }
 """Name → experiment; `score.seeded` sets the seed of its random draws."""

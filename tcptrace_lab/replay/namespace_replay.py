@@ -153,7 +153,7 @@ def medium(path: Between) -> Medium:
 
 def _model(link: PathDirection, own_ns: int) -> PathModel:
     return PathModel(
-        delay_s=max(0, link.delay_ns - own_ns) / NS_PER_S, rate_bps=link.rate_bps, lost=frozenset(link.lost), loss_rate=link.loss_share
+        delay_s=max(0, link.delay_ns - own_ns) / NS_PER_S, rate_bps=link.rate_bps, lost=frozenset(link.lost), loss_share=link.loss_share
     )
 
 

@@ -64,12 +64,12 @@ def data(results: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _row(point: Mapping[str, Any], swept: Sequence[str], shown: Sequence[str], measures: Mapping[str, Any]) -> dict[str, Any]:
-    cells = [{"text": point["settings"][name]["said"] if name in point["settings"] else "", "exact": ""} for name in swept]
+    cells = [{"text": point["settings"][name]["text"] if name in point["settings"] else "", "exact": ""} for name in swept]
     cells += [_cell(point["measures"].get(name), measures[name]["kind"]) for name in shown]
-    causes = sorted(point["causes"].items(), key=lambda item: -item[1])
+    causes = sorted(point["cause_shares"].items(), key=lambda item: -item[1])
     return {
         "cells": cells,
-        "resent": point["resent_segments"],
+        "resent": point["retransmitted_segments"],
         "findings": ", ".join(f"{name} ({times} of {point['runs']})" for name, times in sorted(point["findings"].items())),
         "parts": [{"cause": cause, "share": share} for cause, share in causes if share >= _MIN_SHARE],
     }
@@ -77,16 +77,18 @@ def _row(point: Mapping[str, Any], swept: Sequence[str], shown: Sequence[str], m
 
 def mean_text(measure: Mapping[str, Any], kind: str) -> str:
     """`8.31 Mb/s ± 0.2 Mb/s`; `8 Mb/s to 8.5 Mb/s` for two transfers."""
-    if measure["ci95"] is None and measure["min"] < measure["max"]:
+    if measure["ci95_half_width"] is None and measure["min"] < measure["max"]:
         return f"{format_value(measure['min'], kind)} to {format_value(measure['max'], kind)}"
-    return format_value(measure["mean"], kind) + ("" if measure["ci95"] is None else f" ± {format_value(measure['ci95'], kind)}")
+    return format_value(measure["mean"], kind) + (
+        "" if measure["ci95_half_width"] is None else f" ± {format_value(measure['ci95_half_width'], kind)}"
+    )
 
 
 def _cell(measure: Mapping[str, Any] | None, kind: str) -> dict[str, str]:
     """The text of a cell, `8.31 Mb/s ± 0.2 Mb/s`, and its exact values."""
     if measure is None:
         return {"text": numbers.UNKNOWN, "exact": "unknown"}
-    span = f"{measure['n']} transfers, from {format_value(measure['min'], kind)} to {format_value(measure['max'], kind)}"
+    span = f"{measure['transfers']} transfers, from {format_value(measure['min'], kind)} to {format_value(measure['max'], kind)}"
     return {"text": mean_text(measure, kind), "exact": span}
 
 
@@ -100,8 +102,8 @@ def format_value(value: float, kind: str) -> str:
 
 
 def _figures(asked: Mapping[str, Any], results: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    measure = results["measures"][asked["shows"]]
-    points = [point for point in results["points"] if asked["shows"] in point["measures"] and asked["x"] in point["settings"]]
+    measure = results["measures"][asked["measure"]]
+    points = [point for point in results["points"] if asked["measure"] in point["measures"] and asked["x"] in point["settings"]]
     if not points:
         return
     over = _short(asked["x"])
@@ -128,7 +130,7 @@ def _apart(points: Sequence[Mapping[str, Any]], without: Sequence[str]) -> dict[
     """Combination of the other settings, in words → its points."""
     found: dict[str, list[Mapping[str, Any]]] = {}
     for point in points:
-        words = ", ".join(_worded(name, value["said"]) for name, value in point["settings"].items() if name not in without)
+        words = ", ".join(_worded(name, value["text"]) for name, value in point["settings"].items() if name not in without)
         found.setdefault(words, []).append(point)
     return found
 
@@ -143,19 +145,24 @@ def _lines(asked: Mapping[str, Any], points: Sequence[Mapping[str, Any]], kind: 
     scale = _SCALES[kind]
     traces = []
     for index, (label, members) in enumerate(_apart(points, (asked["x"],)).items()):
-        means = [point["measures"][asked["shows"]] for point in members]
+        means = [point["measures"][asked["measure"]] for point in members]
         colour = _COLOURS[index % len(_COLOURS)]
         traces.append(
             {
                 "type": "scatter",
                 "mode": "lines+markers",
-                "name": label or asked["shows"],
+                "name": label or asked["measure"],
                 "line": {"color": colour, "width": 1.5, "dash": _DASHES[index // len(_COLOURS) % len(_DASHES)]},
                 "marker": {"color": colour, "symbol": _SYMBOLS[index % len(_SYMBOLS)], "size": 7},
                 "x": [_place(point["settings"][asked["x"]]) for point in members],
                 "y": [mean["mean"] * scale for mean in means],
-                "error_y": {"type": "data", "array": [(mean["ci95"] or 0) * scale for mean in means], "color": colour, "thickness": 1.2},
-                "customdata": [[_cell(mean, kind)["text"], mean["n"]] for mean in means],
+                "error_y": {
+                    "type": "data",
+                    "array": [(mean["ci95_half_width"] or 0) * scale for mean in means],
+                    "color": colour,
+                    "thickness": 1.2,
+                },
+                "customdata": [[_cell(mean, kind)["text"], mean["transfers"]] for mean in means],
                 "hovertemplate": "%{x}: %{customdata[0]} (%{customdata[1]})<extra>%{fullData.name}</extra>",
             }
         )
@@ -164,24 +171,24 @@ def _lines(asked: Mapping[str, Any], points: Sequence[Mapping[str, Any]], kind: 
         "title": {"text": _short(asked["x"])},
         "type": "log" if asked["log_x"] and numeric else "-" if numeric else "category",
     }
-    ticks = {_place(point["settings"][asked["x"]]): point["settings"][asked["x"]]["said"] for point in points}
+    ticks = {_place(point["settings"][asked["x"]]): point["settings"][asked["x"]]["text"] for point in points}
     if numeric and len(ticks) <= _MAX_TICKS:
         x_axis |= {"tickvals": list(ticks), "ticktext": list(ticks.values())}
-    y_axis = {"title": {"text": asked["shows"]}, **_AXES[kind], **({"type": "log"} if asked["log_y"] else {"rangemode": "tozero"})}
+    y_axis = {"title": {"text": asked["measure"]}, **_AXES[kind], **({"type": "log"} if asked["log_y"] else {"rangemode": "tozero"})}
     return {"data": traces, "layout": {"xaxis": x_axis, "yaxis": y_axis, "hovermode": "closest", "dragmode": "zoom"}}
 
 
 def _place(setting: Mapping[str, Any]) -> Any:  # noqa: ANN401  (a number on an axis, or a word on one)
     value = setting["value"]
-    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else setting["said"]
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else setting["text"]
 
 
 def _grid(asked: Mapping[str, Any], points: Sequence[Mapping[str, Any]], measure: Mapping[str, Any]) -> dict[str, Any]:
     """A table of one setting by another. A cell has the mean, its interval as tooltip, and a stronger colour for a worse value."""
-    across = list(dict.fromkeys(point["settings"][asked["x"]]["said"] for point in points))
-    down = list(dict.fromkeys(point["settings"][asked["y"]]["said"] for point in points))
+    across = list(dict.fromkeys(point["settings"][asked["x"]]["text"] for point in points))
+    down = list(dict.fromkeys(point["settings"][asked["y"]]["text"] for point in points))
     found = {
-        (point["settings"][asked["y"]]["said"], point["settings"][asked["x"]]["said"]): point["measures"][asked["shows"]]
+        (point["settings"][asked["y"]]["text"], point["settings"][asked["x"]]["text"]): point["measures"][asked["measure"]]
         for point in points
     }
     most = max(one["mean"] for one in found.values()) or 1.0

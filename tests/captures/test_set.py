@@ -108,7 +108,7 @@ def test_capture_is_small_and_its_setting_lies_beside_it(path: Path) -> None:
     assert path.stat().st_size <= MAX_BYTES
     beside = setting(path)
     assert beside["file"] == path.name
-    assert beside["shows"]
+    assert beside["description"]
     assert beside["kernel"].startswith("Linux ")
     assert beside["schedule"]["program"]
     for connection in beside["connections"]:

@@ -83,7 +83,7 @@ def test_duplicates_and_late_packets_are_those_that_the_relay_made() -> None:
     assert figures["network_duplicates"] == len(duplicates["relay"]["forward"]["log"]["duplicated_indexes"])
     reordering = _setting("ethernet-reordering-at-server")
     ((figures, _, _),) = [one for one in _directions(reordering) if one[0]["data_segments"]]
-    assert figures["out_of_order_segments"] == len(reordering["relay"]["forward"]["log"]["held_back_indexes"])
+    assert figures["out_of_order_segments"] == len(reordering["relay"]["forward"]["log"]["delayed_indexes"])
 
 
 def test_a_lost_probe_is_followed_by_a_timeout() -> None:

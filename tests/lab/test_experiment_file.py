@@ -38,7 +38,7 @@ path.loss = [0.0, 0.1]
 transfer.write = [10]
 
 [[figure]]
-shows = "throughput"
+measure = "throughput"
 x = "transfer.write"
 """
 
@@ -71,7 +71,7 @@ def test_a_point_becomes_the_network_and_the_options_that_it_names() -> None:
     medium, options = study.medium(point), study.options(point)
     assert (medium.kind, medium.mtu_bytes) == ("tun", 1_500)
     assert (medium.forward.delay_s, medium.backward.delay_s, medium.forward.rate_bps) == (0.01, 0.01, 8_000_000)
-    assert (medium.forward.loss_rate, medium.backward.loss_rate) == (0.1, 0.0)
+    assert (medium.forward.loss_share, medium.backward.loss_share) == (0.1, 0.0)
     assert (options.send_buffer_bytes, options.receive_buffer_bytes) == (8_192, 16_384)
 
 
@@ -95,7 +95,7 @@ def test_a_point_becomes_the_network_and_the_options_that_it_names() -> None:
         ("path.loss = [0.0, 0.1]", "path.loss = [0.0, 1.5]", 18, "path.loss: it must be at most 1"),
         ("path.loss = [0.0, 0.1]", 'path.delay = ["1ms"]', 18, "path.delay is both set and swept"),
         ("transfer.write = [10]\n", "path.delay = ['1ms']\n", 21, "path.delay is not swept"),
-        ('shows = "throughput"', 'shows = "beauty"', 24, "'beauty' is not a measure"),
+        ('measure = "throughput"', 'measure = "beauty"', 24, "'beauty' is not a measure"),
         ('x = "transfer.write"', 'x = "path.mtu"', 25, "'path.mtu' is not swept"),
         ('x = "transfer.write"', "", 23, "a figure needs x"),
         ("[run]", "[runs]", 13, "there is no key or table 'runs'"),

@@ -70,13 +70,21 @@ def test_offload_shows_long_segments_at_the_ends_and_wire_packets_between(tmp_pa
 @pytest.mark.live
 def test_path_does_to_packets_what_its_log_says(tmp_path: Path) -> None:
     """At the receiver: all but the lost, the copies twice; the log's own order is checked by `test_kernel.py` packet by packet."""
-    forward = PathModel(delay_s=0.005, loss_rate=0.02, duplicate_rate=0.02, hold_rate=0.02, hold_s=(0.001, 0.008), seed=5, spared=3)
+    forward = PathModel(
+        delay_s=0.005,
+        loss_share=0.02,
+        duplicate_share=0.02,
+        reorder_share=0.02,
+        reorder_delay_s=(0.001, 0.008),
+        seed=5,
+        undisturbed_packets=3,
+    )
     medium = Medium("tap", MTU_BYTES, forward=forward, backward=PathModel(delay_s=0.005))
     outcome = run(Experiment(medium, Bulk(400_000)), tmp_path)
     assert outcome.relay is not None
     log = outcome.relay.forward_log
     fates = {fate: len(log.indexes(fate)) for fate in Fate}
-    assert min(fates[Fate.LOST], fates[Fate.DUPLICATED], fates[Fate.HELD_BACK]) >= 1
+    assert min(fates[Fate.LOST], fates[Fate.DUPLICATED], fates[Fate.DELAYED]) >= 1
     tables = {vantage: tcptrace_lab.read(path).connections.collect() for vantage, path in outcome.captures.items()}
     every = pl.sum_horizontal("client_segments", "client_network_duplicates", "client_capture_duplicates")
     seen = {vantage: connections.select(every).item() for vantage, connections in tables.items()}
@@ -169,8 +177,8 @@ def test_socket_options_reach_the_kernel(tmp_path: Path) -> None:
     assert options.describe() == {
         "TCP_CONGESTION": "reno",
         "TCP_NODELAY": True,
-        "SO_RCVBUF (server, asked)": 16_384,
-        "SO_SNDBUF (client, asked)": 20_000,
+        "SO_RCVBUF (server, requested)": 16_384,
+        "SO_SNDBUF (client, requested)": 20_000,
     }
     medium = Medium("tap", MTU_BYTES, forward=PathModel(delay_s=0.010), backward=PathModel(delay_s=0.010))
     outcome = run(Experiment(medium, Bulk(200_000), options, vantages=("client",)), tmp_path)

@@ -38,14 +38,14 @@ def test_full_queue_drops_until_it_has_drained() -> None:
 
 
 def test_lost_duplicated_and_held_back_frames_are_those_named() -> None:
-    direction = Direction(PathModel(delay_s=0.001, lost=frozenset({1}), duplicated=frozenset({2}), held_back_s={3: 0.005}))
+    direction = Direction(PathModel(delay_s=0.001, lost=frozenset({1}), duplicated=frozenset({2}), extra_delay_s={3: 0.005}))
     assert [direction.accept(100, 0) for _ in range(5)] == [[MS_NS], [], [MS_NS, MS_NS], [6 * MS_NS], [MS_NS]]
-    assert [entry.fate for entry in direction.log.entries] == [Fate.FORWARDED, Fate.LOST, Fate.DUPLICATED, Fate.HELD_BACK, Fate.FORWARDED]
+    assert [entry.fate for entry in direction.log.entries] == [Fate.FORWARDED, Fate.LOST, Fate.DUPLICATED, Fate.DELAYED, Fate.FORWARDED]
 
 
 def test_random_loss_is_the_same_for_the_same_seed_whatever_the_time() -> None:
     def lost(seed: int, spacing_ns: int) -> list[int]:
-        direction = Direction(PathModel(loss_rate=0.1, seed=seed))
+        direction = Direction(PathModel(loss_share=0.1, seed=seed))
         for index in range(2_000):
             direction.accept(100, index * spacing_ns)
         return direction.log.indexes(Fate.LOST)
@@ -83,7 +83,9 @@ def test_in_an_outage_every_packet_is_lost() -> None:
     assert direction.log.indexes(Fate.LOST) == [2, 3]
 
 
-@pytest.mark.parametrize("wrong", [{"jitter_s": -0.1}, {"delay_s": -1.0}, {"rate_bps": 0}, {"loss_rate": 1.5}, {"held_back_s": {0: -1.0}}])
+@pytest.mark.parametrize(
+    "wrong", [{"jitter_s": -0.1}, {"delay_s": -1.0}, {"rate_bps": 0}, {"loss_share": 1.5}, {"extra_delay_s": {0: -1.0}}]
+)
 def test_impossible_paths_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=r"must|cannot"):
         PathModel(**wrong)  # type: ignore[arg-type]
@@ -103,7 +105,7 @@ def relayed(forward: PathModel) -> Iterator[tuple[socket.socket, socket.socket, 
 
 
 def test_relay_carries_frames_both_ways_late_once_twice_or_never() -> None:
-    with relayed(PathModel(delay_s=0.020, lost=frozenset({1}), duplicated=frozenset({2}), held_back_s={0: 0.030})) as (near, far, relay):
+    with relayed(PathModel(delay_s=0.020, lost=frozenset({1}), duplicated=frozenset({2}), extra_delay_s={0: 0.030})) as (near, far, relay):
         started_s = time.monotonic()
         for frame in (b"held back", b"lost", b"twice", b"once"):
             near.send(frame)
@@ -118,7 +120,7 @@ def test_relay_carries_frames_both_ways_late_once_twice_or_never() -> None:
         "lost_indexes": [1],
         "queue_full_indexes": [],
         "duplicated_indexes": [2],
-        "held_back_indexes": [0],
+        "delayed_indexes": [0],
     }
 
 

@@ -19,7 +19,7 @@ from tcptrace_lab.errors import LabFailed
 from tcptrace_lab.lab.hosts import endpoints
 from tcptrace_lab.lab.studies import experiment_file, study
 from tcptrace_lab.lab.studies.experiment_keys import TCP_KINDS
-from tests.support import needs
+from tests.support import needs, published
 from tests.support.command import PROGRAM, TIME_LIMIT_S, only_line, tcptrace_lab
 
 pytestmark = pytest.mark.live
@@ -53,6 +53,7 @@ class Performed(dict[str, Path]):
 
 def results(folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((folder / "results.json").read_bytes())
+    published.check("experiment", found)
     return found
 
 
@@ -84,7 +85,7 @@ def test_a_short_form_runs_and_all_that_it_says_is_there(name: str, performed: d
     assert rows.height == sum(int(point["run.repetitions"]) for point in declared.points)
     assert rows["failure"].drop_nulls().to_list() == []
     page = (folder / "report.html").read_text()
-    assert all(point["settings"][key]["said"] in page for point in found["points"] for key in point["settings"])
+    assert all(point["settings"][key]["text"] in page for point in found["points"] for key in point["settings"])
     seen = {name: tshark_bytes(folder / "captures" / f"{name}-client.pcapng") for name in rows["captures"].unique()}
     for row in rows.iter_rows(named=True):
         point = declared.points[row["point"]]
@@ -109,7 +110,7 @@ def test_the_kernels_account_agrees_with_what_was_transferred(name: str, perform
         assert {one["side"] for one in most} == {"client", "server"}
         received = max(one["tcpi_bytes_received"] for one in most)
         assert row["payload_bytes"] <= received <= row["payload_bytes"] + 1_000
-        assert row["resent_segments"] == sum(one["tcpi_total_retrans"] for one in most)
+        assert row["retransmitted_segments"] == sum(one["tcpi_total_retrans"] for one in most)
 
 
 def test_echoes_stall_by_nagles_rule_and_nodelay_cures_them(performed: dict[str, Path]) -> None:

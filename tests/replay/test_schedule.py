@@ -87,7 +87,7 @@ def test_a_writer_that_keeps_to_a_bound_has_it_and_its_calls(stem: str) -> None:
     [path.name for path in SCENARIOS if "receive-window" in path.name or ("slow-reader" in path.name and "loopback" not in path.name)],
 )
 def test_a_fixed_receive_buffer_is_what_was_asked_for(stem: str) -> None:
-    assert schedule_of(stem).server.receive_buffer_bytes == made_by(stem)["socket_options"]["SO_RCVBUF (server, asked)"]
+    assert schedule_of(stem).server.receive_buffer_bytes == made_by(stem)["socket_options"]["SO_RCVBUF (server, requested)"]
 
 
 @pytest.mark.parametrize("stem", ["ethernet-loss", "atm9180-loss", "atm9188-loss", "ethernet-tail-loss", "ethernet-syn-loss"])

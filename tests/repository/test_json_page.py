@@ -26,6 +26,7 @@ FILES = {
     "replay packets": "packets",
     "predict": "prediction",
     "simulate --truth": "truth",
+    "lab run": "experiment",
 }
 """Command → name of the schema's file, where it is another."""
 PLACES = {

@@ -32,7 +32,7 @@ def table(results: Mapping[str, Any]) -> Table:
     shown = Table("point", *measured, "most time", box=None, caption=f"and {left} more points: see the report" if left > 0 else None)
     for point in points[:MAX_POINTS]:
         cells = [_mean(point["measures"].get(name), results["measures"][name]["kind"]) for name in measured]
-        cause = max(point["causes"].items(), key=lambda item: item[1], default=("", 0.0))
+        cause = max(point["cause_shares"].items(), key=lambda item: item[1], default=("", 0.0))
         failed = f" ({sum(point['failures'].values())} of {point['runs']} failed)" if point["failures"] else ""
         shown.add_row(printable(point["label"]) + failed, *cells, f"{cause[0]} {cause[1]:.0%}" if cause[0] else "")
     return shown

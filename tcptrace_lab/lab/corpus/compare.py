@@ -33,7 +33,7 @@ def report(every: Sequence[Judged], largest: int) -> Iterator[str]:
     for title, name in (("program", "program"), ("path", "path"), ("congestion control", "congestion_control")):
         values = sorted({one.entry[name] for one in judged})
         yield from _shares(title, {value: _added(one for one in judged if one.entry[name] == value) for value in values}, None)
-    yield from _shares("an end is held", {"held": _added(one for one in judged if one.entry["held"])}, None)
+    yield from _shares("an end is paused", {"paused": _added(one for one in judged if one.entry["paused"])}, None)
     yield from _calibration(total)
     for at in POINTS:
         yield from _matrix(total, at)

@@ -1,4 +1,4 @@
-"""Which transfers a seed stands for: program, path, congestion control, and whether an end is held; and in which part each belongs."""
+"""Which transfers a seed stands for: program, path, congestion control, and whether an end is paused; and in which part each belongs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tcptrace_lab.lab.corpus import paths
 from tcptrace_lab.lab.corpus.programs import PROGRAMS
-from tcptrace_lab.lab.corpus.running import Held
+from tcptrace_lab.lab.corpus.running import Paused
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ DEVELOPED_ON = frozenset({"iperf3", "nginx", "openssh", "python-http", "redis", 
 """Families of programs that rules were developed on before there was a corpus: never held back."""
 ONE_IN = 4
 """So many families, by their hash, have one that is held back; a choice."""
-HELD_SHARE = 0.15
+PAUSED_SHARE = 0.15
 """Share of the transfers in which one end is stopped from time to time (a choice)."""
 
 
@@ -37,7 +37,7 @@ class Drawn:
         path: a name in `paths.PATHS`.
         medium: a path of that family.
         congestion_control: of both ends.
-        held: which end is stopped now and then.
+        paused: the end whose processes are stopped periodically.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Drawn:
     path: str
     medium: Medium
     congestion_control: str
-    held: Held | None
+    paused: Paused | None
 
     @property
     def part(self) -> str:
@@ -85,8 +85,8 @@ def _drawn(seed: int, number: int, programs: Sequence[str]) -> Drawn:
     chance = Random(f"{seed} {number}")  # noqa: S311  (repeatable)
     medium = paths.drawn(path, chance)
     congestion_control = chance.choice(CONGESTION_CONTROLS)
-    held = _held(chance) if chance.random() < HELD_SHARE else None
-    return Drawn(f"{seed}-{number:04}-{program}", seed, number, program, path, medium, congestion_control, held)
+    paused = _paused(chance) if chance.random() < PAUSED_SHARE else None
+    return Drawn(f"{seed}-{number:04}-{program}", seed, number, program, path, medium, congestion_control, paused)
 
 
 def _dealt(names: Sequence[str], seed: str, number: int) -> str:
@@ -97,7 +97,7 @@ def _dealt(names: Sequence[str], seed: str, number: int) -> str:
     return pack[place]
 
 
-def _held(chance: Random) -> Held:
+def _paused(chance: Random) -> Paused:
     """A processor shared with others (every 20 ms), a busy one (every 100 ms), a program suspended (every second)."""
-    every_s = chance.choice((0.02, 0.1, 1.0))
-    return Held(chance.choice(("client", "server")), every_s, every_s * chance.uniform(0.3, 0.8))
+    period_s = chance.choice((0.02, 0.1, 1.0))
+    return Paused(chance.choice(("client", "server")), period_s, period_s * chance.uniform(0.3, 0.8))

@@ -51,7 +51,7 @@ def make(wanted: Sequence[Drawn], folder: Path, at_a_time: int) -> Iterator[str]
                 yield f"{one.name} on {one.path}: {error}"
                 continue
             manifest.append(folder / one.part, entry)
-            yield f"{number}/{len(running)} {one.name} on {one.path}: {entry['lasted_s']:.1f} s, {entry['records']:,} records"
+            yield f"{number}/{len(running)} {one.name} on {one.path}: {entry['duration_s']:.1f} s, {entry['tracer_records']:,} records"
 
 
 def make_one(one: Drawn, folder: Path) -> dict[str, Any]:
@@ -62,19 +62,19 @@ def make_one(one: Drawn, folder: Path) -> dict[str, Any]:
     """
     folder.mkdir(parents=True, exist_ok=True)
     clock_ns = time.time_ns() - time.monotonic_ns()
-    ran = run(PROGRAMS[one.program], one.medium, one.congestion_control, one.held, folder, tracing)
+    ran = run(PROGRAMS[one.program], one.medium, one.congestion_control, one.paused, folder, tracing)
     write_ledger(folder)
     assert ran.network.relay is not None  # noqa: S101  (every path of the corpus has one)
     frames = ran.frames | {"middle": write_middle(folder, ran.network.relay, one.medium, clock_ns)}
     records = pl.scan_parquet(folder / EVENTS).select(pl.len()).collect().item()
-    return entry_of(one, is_complete=ran.is_complete, lasted_s=ran.lasted_s, frames=frames, records=records)
+    return entry_of(one, is_complete=ran.is_complete, duration_s=ran.duration_s, frames=frames, records=records)
 
 
-def entry_of(one: Drawn, *, is_complete: bool, lasted_s: float, frames: dict[str, int], records: int) -> dict[str, Any]:
+def entry_of(one: Drawn, *, is_complete: bool, duration_s: float, frames: dict[str, int], records: int) -> dict[str, Any]:
     """The line of the manifest of a transfer."""
     program = PROGRAMS[one.program]
     return {
-        "version": manifest.VERSION,
+        "schema_version": manifest.SCHEMA_VERSION,
         "name": one.name,
         "part": one.part,
         "seed": one.seed,
@@ -88,10 +88,10 @@ def entry_of(one: Drawn, *, is_complete: bool, lasted_s: float, frames: dict[str
         "forward": one.medium.forward.describe(),
         "backward": one.medium.backward.describe(),
         "congestion_control": one.congestion_control,
-        "held": one.held and asdict(one.held),
+        "paused": one.paused and asdict(one.paused),
         "is_complete": is_complete,
-        "lasted_s": round(lasted_s, 3),
+        "duration_s": round(duration_s, 3),
         "frames": frames,
-        "records": records,
+        "tracer_records": records,
         "kernel": platform.release(),
     }

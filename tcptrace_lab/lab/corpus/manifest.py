@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from tcptrace_lab.errors import UsageError
 from tcptrace_lab.lab.corpus.drawn import CONGESTION_CONTROLS, PARTS
 
 if TYPE_CHECKING:
@@ -12,34 +13,34 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MANIFEST = "manifest.jsonl"
-VERSION = 1
+SCHEMA_VERSION = 2
 
 _TEXT, _COUNT = {"type": "string"}, {"type": "integer", "minimum": 0}
 _PROPERTIES: dict[str, Any] = {
-    "version": {"const": VERSION},
+    "schema_version": {"const": SCHEMA_VERSION},
     "name": _TEXT | {"description": "the transfer's folder, beside this file"},
     "part": {"enum": list(PARTS)},
     "seed": {"type": "integer"},
-    "number": _COUNT | {"description": "with the seed: what it was drawn from"},
+    "number": _COUNT | {"description": "number of the transfer among those of the seed"},
     "program": _TEXT,
-    "family": _TEXT | {"description": "the source that the program is of"},
-    "server": _TEXT | {"description": "command, before its words are filled in"},
+    "family": _TEXT | {"description": "family of programs"},
+    "server": _TEXT | {"description": "command, with its placeholders"},
     "client": _TEXT,
     "path": _TEXT | {"description": "the family of paths"},
     "mtu_bytes": _COUNT,
-    "forward": {"type": "object", "description": "the relay's settings from client to server, as `PathModel.describe`"},
-    "backward": {"type": "object", "description": "and back"},
+    "forward": {"type": "object", "description": "settings of the relay from client to server, as `PathModel.describe` returns them"},
+    "backward": {"type": "object", "description": "settings of the relay from server to client"},
     "congestion_control": {"enum": list(CONGESTION_CONTROLS)},
-    "held": {
+    "paused": {
         "type": ["object", "null"],
-        "description": "an end whose processes are stopped for `stopped_s` of each `every_s`",
-        "properties": {"end": {"enum": ["client", "server"]}, "every_s": {"type": "number"}, "stopped_s": {"type": "number"}},
+        "description": "an end whose processes are stopped for `paused_s` in each period of `period_s`; null: none",
+        "properties": {"end": {"enum": ["client", "server"]}, "period_s": {"type": "number"}, "paused_s": {"type": "number"}},
     },
-    "is_complete": {"type": "boolean", "description": "the client ended by itself; else after some seconds"},
-    "lasted_s": {"type": "number", "description": "how long the client worked"},
+    "is_complete": {"type": "boolean", "description": "whether the client ended by itself, and not by the time limit"},
+    "duration_s": {"type": "number", "description": "time from the client's start to its end"},
     "frames": {"type": "object", "description": "capture point → frames", "additionalProperties": _COUNT},
-    "records": _COUNT | {"description": "of the kernel's tracer"},
-    "kernel": _TEXT | {"description": "its release"},
+    "tracer_records": _COUNT | {"description": "records of the kernel's tracer"},
+    "kernel": _TEXT | {"description": "release of the kernel"},
 }
 SCHEMA: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -58,7 +59,15 @@ def append(folder: Path, entry: dict[str, Any]) -> None:
 
 
 def entries(folder: Path) -> Iterator[dict[str, Any]]:
-    """The lines of a folder's manifest, and none where there is none; of several with one name the last."""
+    """The entries of a folder's manifest; without a manifest, none. Of several entries with one name, the last.
+
+    Raises:
+        UsageError: a line has another `schema_version`.
+    """
     file = folder / MANIFEST
     found = {entry["name"]: entry for entry in map(json.loads, file.read_text().splitlines())} if file.exists() else {}
+    for entry in found.values():
+        if (version := entry.get("schema_version", 1)) != SCHEMA_VERSION:
+            remedy = "make the corpus anew, or rename the keys as docs/json.md lists"
+            raise UsageError(f"schema_version is {version}, and only {SCHEMA_VERSION} can be read", where=str(file), remedy=remedy)
     yield from found.values()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from random import Random
 
 ETHERNET, JUMBO = 1_500, 9_000
-SPARED = 6
+UNDISTURBED_PACKETS = 6
 """First packets of each direction that no chance befalls: most handshakes pass."""
 BURSTS_OVER = 30_000
 """Packets over which bursts of loss are drawn; more than a transfer has."""
@@ -37,7 +37,9 @@ def _line(chance: Random, round_trip_ms: tuple[float, float], mbps: tuple[float,
     """A line of one rate in both directions; its queue holds that many milliseconds of bytes."""
     rate_bps = int(1e6 * chance.uniform(*mbps))
     queue_bytes = max(int(rate_bps / BITS_PER_BYTE * chance.uniform(*queue_ms) / 1_000), 4 * ETHERNET)
-    path = PathModel(_delay_s(chance, *round_trip_ms), rate_bps, queue_bytes, seed=chance.randrange(1 << 30), spared=SPARED)
+    path = PathModel(
+        _delay_s(chance, *round_trip_ms), rate_bps, queue_bytes, seed=chance.randrange(1 << 30), undisturbed_packets=UNDISTURBED_PACKETS
+    )
     return path, replace(path, seed=path.seed + 1)
 
 
@@ -69,7 +71,7 @@ def _short_queue(chance: Random) -> _Both:
 
 
 def _random_loss(chance: Random) -> _Both:
-    return _both(_line(chance, (5, 60), (10, 50), (50, 200)), loss_rate=chance.choice((0.002, 0.005, 0.01, 0.02, 0.04)))
+    return _both(_line(chance, (5, 60), (10, 50), (50, 200)), loss_share=chance.choice((0.002, 0.005, 0.01, 0.02, 0.04)))
 
 
 def _loss_in_bursts(chance: Random) -> _Both:
@@ -82,7 +84,7 @@ def _loss_in_bursts(chance: Random) -> _Both:
 
 def _bursts(chance: Random, to_bad: float, to_good: float, lost_in_bad: float = 0.5) -> frozenset[int]:
     lost, bad = set(), False
-    for index in range(SPARED, BURSTS_OVER):
+    for index in range(UNDISTURBED_PACKETS, BURSTS_OVER):
         bad = chance.random() >= to_good if bad else chance.random() < to_bad
         if bad and chance.random() < lost_in_bad:
             lost.add(index)
@@ -90,18 +92,20 @@ def _bursts(chance: Random, to_bad: float, to_good: float, lost_in_bad: float = 
 
 
 def _reordering(chance: Random) -> _Both:
-    hold_s = (0.001, chance.choice((0.004, 0.01, 0.02)))
-    return _both(_line(chance, (10, 60), (10, 40), (60, 200)), hold_rate=chance.choice((0.005, 0.02, 0.05)), hold_s=hold_s)
+    reorder_delay_s = (0.001, chance.choice((0.004, 0.01, 0.02)))
+    return _both(
+        _line(chance, (10, 60), (10, 40), (60, 200)), reorder_share=chance.choice((0.005, 0.02, 0.05)), reorder_delay_s=reorder_delay_s
+    )
 
 
 def _duplicates(chance: Random) -> _Both:
-    return _both(_line(chance, (8, 60), (10, 40), (60, 200)), duplicate_rate=chance.choice((0.005, 0.02)))
+    return _both(_line(chance, (8, 60), (10, 40), (60, 200)), duplicate_share=chance.choice((0.005, 0.02)))
 
 
 def _lost_acks(chance: Random) -> _Both:
     """The way back loses; it carries the ACKs of what the client sends, and the data of what the server sends."""
     forward, backward = _line(chance, (8, 60), (10, 40), (60, 200))
-    paths = forward, replace(backward, loss_rate=chance.choice((0.02, 0.08, 0.2)))
+    paths = forward, replace(backward, loss_share=chance.choice((0.02, 0.08, 0.2)))
     return paths if chance.random() < 0.5 else (paths[1], paths[0])  # noqa: PLR2004  (either direction)
 
 

@@ -43,18 +43,18 @@ MAX_WORDS = 300  # of what a program that failed said last
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class Paused:
     """A host whose processes are stopped for a part of each period, as by a busy machine (short ones) or a suspended program (long ones).
 
     Attributes:
         end: `client` or `server`.
-        every_s: the period.
-        stopped_s: the part of it in which no process of this end runs.
+        period_s: the period.
+        paused_s: the part of it in which no process of this end runs.
     """
 
     end: str
-    every_s: float
-    stopped_s: float
+    period_s: float
+    paused_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,20 +65,20 @@ class Ran:
         network: what the relay did is in its logs.
         frames: capture point → frames captured.
         is_complete: the client ended by itself.
-        lasted_s: how long it worked.
+        duration_s: how long it worked.
     """
 
     network: Network
     frames: dict[str, int]
     is_complete: bool
-    lasted_s: float
+    duration_s: float
 
 
 def run(
     program: Program,
     medium: Medium,
     congestion_control: str,
-    held: Held | None,
+    paused: Paused | None,
     directory: Path,
     beside: Callable[[Network, Path], AbstractContextManager[object]],
 ) -> Ran:
@@ -90,7 +90,7 @@ def run(
         program: what runs.
         medium: the network between the ends.
         congestion_control: of both ends.
-        held: which end is stopped now and then.
+        paused: the end whose processes are stopped periodically.
         directory: where the captures go.
         beside: what runs beside the captures, such as the kernel's tracer.
 
@@ -113,11 +113,11 @@ def run(
         stack.enter_context(beside(network, directory))
         captures = {end: stack.enter_context(_capturing(network, end, directory)) for end in ENDS}
         begun_s = time.monotonic()
-        with _running(network.client, program.client, folder, "client") as client, _holding(held, {"client": client, "server": server}):
+        with _running(network.client, program.client, folder, "client") as client, _holding(paused, {"client": client, "server": server}):
             is_complete = _ends(client, folder)
-        lasted_s = time.monotonic() - begun_s
+        duration_s = time.monotonic() - begun_s
         time.sleep(SETTLE_S)
-    return Ran(network, {end: _frames(capture) for end, capture in captures.items()}, is_complete, lasted_s)
+    return Ran(network, {end: _frames(capture) for end, capture in captures.items()}, is_complete, duration_s)
 
 
 def _capturing(network: Network, end: str, directory: Path) -> AbstractContextManager[Capture]:
@@ -177,12 +177,12 @@ def _running(space: Namespace, command: str, folder: Path, name: str) -> Iterato
 
 
 @contextmanager
-def _holding(held: Held | None, ends: dict[str, subprocess.Popen[bytes]]) -> Iterator[None]:
-    if held is None:
+def _holding(paused: Paused | None, ends: dict[str, subprocess.Popen[bytes]]) -> Iterator[None]:
+    if paused is None:
         yield
         return
     done = threading.Event()
-    thread = threading.Thread(target=_hold, args=(held, ends[held.end].pid, done), name="holding", daemon=True)
+    thread = threading.Thread(target=_hold, args=(paused, ends[paused.end].pid, done), name="holding", daemon=True)
     thread.start()
     try:
         yield
@@ -191,12 +191,12 @@ def _holding(held: Held | None, ends: dict[str, subprocess.Popen[bytes]]) -> Ite
         thread.join()
 
 
-def _hold(held: Held, of: int, done: threading.Event) -> None:
-    while not done.wait(held.every_s - held.stopped_s):
+def _hold(paused: Paused, of: int, done: threading.Event) -> None:
+    while not done.wait(paused.period_s - paused.paused_s):
         stopped = _descendants(of)
         for process in stopped:
             _signal(process, signal.SIGSTOP)
-        done.wait(held.stopped_s)
+        done.wait(paused.paused_s)
         for process in stopped:
             _signal(process, signal.SIGCONT)
 

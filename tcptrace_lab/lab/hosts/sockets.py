@@ -49,8 +49,8 @@ class SocketOptions:
         names = {
             "congestion_control": "TCP_CONGESTION",
             "nodelay": "TCP_NODELAY",
-            "receive_buffer_bytes": f"SO_RCVBUF ({'both ends' if both else 'server'}, asked)",
-            "send_buffer_bytes": f"SO_SNDBUF ({'both ends' if both else 'client'}, asked)",
+            "receive_buffer_bytes": f"SO_RCVBUF ({'both ends' if both else 'server'}, requested)",
+            "send_buffer_bytes": f"SO_SNDBUF ({'both ends' if both else 'client'}, requested)",
         }
         return {names[key]: value for key, value in values.items() if value is not None}
 
@@ -209,7 +209,7 @@ class Meeting:
 def account(pair: Pair) -> dict[str, object]:
     """Addresses and TCP_INFO of both ends."""
     return {
-        side: {"address": end.getsockname()[0], "port": end.getsockname()[1], "tcp_info": tcp_info.read(end)}
+        side: {"addr": end.getsockname()[0], "port": end.getsockname()[1], "tcp_info": tcp_info.read(end)}
         for side, end in (("client", pair.client), ("server", pair.server))
     }
 

@@ -160,13 +160,13 @@ def _held_by_programs() -> Iterator[Named]:
 
 
 def _held_by_paths() -> Iterator[Named]:
-    yield loss("2 % lost", 0.020, 600_000, "reno", loss_rate=0.02, seed=11)
-    yield loss("1 % lost", 0.020, 800_000, "cubic", loss_rate=0.01, seed=5)
+    yield loss("2 % lost", 0.020, 600_000, "reno", loss_share=0.02, seed=11)
+    yield loss("1 % lost", 0.020, 800_000, "cubic", loss_share=0.01, seed=5)
     yield loss("4 in a row lost", 0.040, 500_000, "cubic", lost=frozenset({60, 61, 62, 63}))
-    yield loss("5 % lost", 0.010, 400_000, "cubic", loss_rate=0.05, seed=3)
+    yield loss("5 % lost", 0.010, 400_000, "cubic", loss_share=0.05, seed=3)
     yield loss("40 in a row lost", 0.020, 1_500_000, "reno", lost=frozenset(range(40, 80)))
-    yield loss("3 % lost", 0.060, 500_000, "reno", loss_rate=0.03, seed=8)
-    yield loss("2 % lost", 0.020, 2_000_000, "cubic", JUMBO, loss_rate=0.02, seed=4)
+    yield loss("3 % lost", 0.060, 500_000, "reno", loss_share=0.03, seed=8)
+    yield loss("2 % lost", 0.020, 2_000_000, "cubic", JUMBO, loss_share=0.02, seed=4)
     yield bottleneck(4_000_000, 0.020, 1_200_000, "cubic")
     yield bottleneck(10_000_000, 0.020, 2_000_000, "cubic")
     yield bottleneck(8_000_000, 0.040, 4_000_000, "reno")
@@ -320,7 +320,7 @@ def _any_thinking(draw: random.Random) -> Named:
 def _any_loss(draw: random.Random) -> Named:
     rate, seed = spread(draw, 0.008, 0.06), draw.randint(0, 9_999)
     control = draw.choice(("reno", "cubic"))
-    return loss(f"{rate:.1%} lost (seed {seed})", spread(draw, 0.008, 0.06), 400_000, control, loss_rate=rate, seed=seed)
+    return loss(f"{rate:.1%} lost (seed {seed})", spread(draw, 0.008, 0.06), 400_000, control, loss_share=rate, seed=seed)
 
 
 def _any_bottleneck(draw: random.Random) -> Named:

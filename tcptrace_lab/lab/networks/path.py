@@ -29,7 +29,7 @@ class Fate(StrEnum):
     LOST = "lost"
     QUEUE_FULL = "queue-full"
     DUPLICATED = "duplicated"
-    HELD_BACK = "held-back"
+    DELAYED = "delayed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,21 +37,21 @@ class PathModel:
     """The model of one direction.
 
     There is one random draw per packet, kind and seed, so that a packet's fate depends neither on time nor on other kinds. If several fates
-    apply to a packet, the first of these counts: lost, duplicated, held back.
+    apply to a packet, the first of these counts: lost, duplicated, delayed.
 
     Attributes:
         delay_s: propagation delay of each packet, in seconds.
         rate_bps: rate of the bottleneck in bits per second, counting whole frames; None is infinitely fast.
         queue_bytes: size of the bottleneck's queue; packets that exceed it are dropped. None is an unlimited queue.
         lost: indexes of packets that are lost.
-        loss_rate: share of the other packets that are lost, drawn from `seed`.
+        loss_share: share of the other packets that are lost, drawn from `seed`.
         seed: seed of the random draws.
         duplicated: indexes of packets that are delivered twice.
-        held_back_s: index of a packet → extra delay in seconds, so that later packets overtake it.
-        duplicate_rate: share of the other packets that are delivered twice.
-        hold_rate: share of the other packets that are held back.
-        hold_s: minimum and maximum extra delay of these, in seconds, drawn uniformly.
-        spared: number of first packets without random fates (such as the handshake).
+        extra_delay_s: index of a packet → extra delay in seconds, so that later packets overtake it.
+        duplicate_share: share of the other packets that are delivered twice.
+        reorder_share: share of the other packets that are delayed, so that later packets overtake them.
+        reorder_delay_s: minimum and maximum extra delay of these, in seconds, drawn uniformly.
+        undisturbed_packets: number of first packets without random fates (such as the handshake).
         jitter_s: most extra delay of each packet, drawn uniformly; no packet overtakes another because of it.
         batch_s: packets leave in batches, at multiples of this time, as those of a radio that shares its channel; 0 sends each at once.
         policed: the queue is a policer's bucket: what exceeds it is dropped, and what does not is not delayed.
@@ -62,14 +62,14 @@ class PathModel:
     rate_bps: int | None = None
     queue_bytes: int | None = None
     lost: frozenset[int] = frozenset()
-    loss_rate: float = 0.0
+    loss_share: float = 0.0
     seed: int = 0
     duplicated: frozenset[int] = frozenset()
-    held_back_s: Mapping[int, float] = field(default_factory=dict)
-    duplicate_rate: float = 0.0
-    hold_rate: float = 0.0
-    hold_s: tuple[float, float] = (0.0, 0.0)
-    spared: int = 0
+    extra_delay_s: Mapping[int, float] = field(default_factory=dict)
+    duplicate_share: float = 0.0
+    reorder_share: float = 0.0
+    reorder_delay_s: tuple[float, float] = (0.0, 0.0)
+    undisturbed_packets: int = 0
     jitter_s: float = 0.0
     batch_s: float = 0.0
     policed: bool = False
@@ -77,33 +77,33 @@ class PathModel:
 
     def __post_init__(self) -> None:
         """Reject impossible settings."""
-        if any(extra_s < 0 for extra_s in (self.delay_s, self.jitter_s, self.batch_s, *self.held_back_s.values(), *self.hold_s)):
+        if any(extra_s < 0 for extra_s in (self.delay_s, self.jitter_s, self.batch_s, *self.extra_delay_s.values(), *self.reorder_delay_s)):
             raise ValueError("a delay cannot be negative")
-        if self.hold_s[0] > self.hold_s[1]:
-            raise ValueError(f"the shortest hold must not exceed the longest, got {self.hold_s}")
+        if self.reorder_delay_s[0] > self.reorder_delay_s[1]:
+            raise ValueError(f"the shortest hold must not exceed the longest, got {self.reorder_delay_s}")
         if self.rate_bps is not None and self.rate_bps <= 0:
             raise ValueError(f"the rate must be above 0 bit/s, got {self.rate_bps}")
-        for name, share in (("loss", self.loss_rate), ("duplicate", self.duplicate_rate), ("hold", self.hold_rate)):
+        for name, share in (("loss", self.loss_share), ("duplicate", self.duplicate_share), ("reorder", self.reorder_share)):
             if not 0.0 <= share <= 1.0:
                 raise ValueError(f"the {name} rate must lie between 0 and 1, got {share}")
 
     def describe(self) -> dict[str, object]:
         """The settings that differ from an ideal path, as JSON values."""
         settings: dict[str, object] = {"delay_s": self.delay_s}
-        if self.loss_rate or self.duplicate_rate or self.hold_rate or self.jitter_s:
-            settings |= {"loss_rate": self.loss_rate, "seed": self.seed}
-        ordinary = ("rate_bps", "queue_bytes", "duplicate_rate", "hold_rate", "spared", "jitter_s", "batch_s", "policed")
+        if self.loss_share or self.duplicate_share or self.reorder_share or self.jitter_s:
+            settings |= {"loss_share": self.loss_share, "seed": self.seed}
+        ordinary = ("rate_bps", "queue_bytes", "duplicate_share", "reorder_share", "undisturbed_packets", "jitter_s", "batch_s", "policed")
         settings |= {name: getattr(self, name) for name in ordinary if getattr(self, name) != getattr(STRAIGHT, name)}
-        if self.hold_rate:
-            settings["hold_s"] = list(self.hold_s)
+        if self.reorder_share:
+            settings["reorder_delay_s"] = list(self.reorder_delay_s)
         if self.outages_s:
             settings["outages_s"] = [list(outage_s) for outage_s in self.outages_s]
         if self.lost:
             settings["lost_indexes"] = sorted(self.lost)
         if self.duplicated:
             settings["duplicated_indexes"] = sorted(self.duplicated)
-        if self.held_back_s:
-            settings["held_back_s"] = {str(index): extra_s for index, extra_s in sorted(self.held_back_s.items())}
+        if self.extra_delay_s:
+            settings["extra_delay_s"] = {str(index): extra_s for index, extra_s in sorted(self.extra_delay_s.items())}
         return settings
 
 
@@ -155,7 +155,7 @@ class PathLog:
             (Fate.LOST, "lost_indexes"),
             (Fate.QUEUE_FULL, "queue_full_indexes"),
             (Fate.DUPLICATED, "duplicated_indexes"),
-            (Fate.HELD_BACK, "held_back_indexes"),
+            (Fate.DELAYED, "delayed_indexes"),
         ):
             summary[key] = self.indexes(fate)
         return summary
@@ -182,7 +182,7 @@ class Direction:
         """Decide the fate of the next packet. Returns the delivery times in ns of its copies."""
         path = self.path
         index = len(self.log.entries)
-        loses, copies, held_s = self._draw(index)
+        loses, copies, overtaken_s = self._draw(index)
         if self._first_ns is None:
             self._first_ns = now_ns
         since_s = (now_ns - self._first_ns) / NS_PER_S
@@ -194,21 +194,21 @@ class Direction:
         due_ns = self._in_order(departure_ns + round(path.delay_s * NS_PER_S))
         if copies:
             return self._record(index, now_ns, frame_bytes, Fate.DUPLICATED, [due_ns, due_ns], head)
-        if held_s is not None:
-            return self._record(index, now_ns, frame_bytes, Fate.HELD_BACK, [due_ns + round(held_s * NS_PER_S)], head)
+        if overtaken_s is not None:
+            return self._record(index, now_ns, frame_bytes, Fate.DELAYED, [due_ns + round(overtaken_s * NS_PER_S)], head)
         return self._record(index, now_ns, frame_bytes, Fate.FORWARDED, [due_ns], head)
 
     def _draw(self, index: int) -> tuple[bool, bool, float | None]:
         """Random fates of the next packet: (lost, duplicated, extra delay in seconds or None)."""
         path = self.path
         loss, copy, hold, length = self._losses.random(), self._copies.random(), self._holds.random(), self._holds.random()
-        at_random = index >= path.spared
-        held_s = path.held_back_s.get(index)
-        if held_s is None and at_random and hold < path.hold_rate:
-            shortest_s, longest_s = path.hold_s
-            held_s = shortest_s + length * (longest_s - shortest_s)
-        loses = index in path.lost or (at_random and loss < path.loss_rate)
-        return loses, index in path.duplicated or (at_random and copy < path.duplicate_rate), held_s
+        at_random = index >= path.undisturbed_packets
+        overtaken_s = path.extra_delay_s.get(index)
+        if overtaken_s is None and at_random and hold < path.reorder_share:
+            shortest_s, longest_s = path.reorder_delay_s
+            overtaken_s = shortest_s + length * (longest_s - shortest_s)
+        loses = index in path.lost or (at_random and loss < path.loss_share)
+        return loses, index in path.duplicated or (at_random and copy < path.duplicate_share), overtaken_s
 
     def _record(self, index: int, now_ns: int, frame_bytes: int, fate: Fate, due: list[int], head: bytes) -> list[int]:
         self.log.entries.append(LogEntry(index, now_ns, frame_bytes, fate, due[0] if due else None, head))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 CAUSE, CAUSE_AT_RECEIVER = "cause", "cause_at_receiver"
 """Prefixes of the columns with the ledger of the sender's direction, from the capture at the sender and from the one at the receiver."""
 
-FIGURES = ("segments", "resent_segments", "seen_bytes", "seen_throughput_bps", "findings")
+FIGURES = ("segments", "retransmitted_segments", "capture_bytes", "capture_throughput_bps", "findings")
 """Other columns, all for the sender's direction, from the capture at the sender."""
 
 
@@ -66,13 +66,13 @@ def _connection(row: Mapping[str, Any], account: Mapping[str, Any]) -> dict[str,
     """Results for one TCP connection. The lab's server may have opened it, as FTP data connections without PASV."""
     sender = max(SIDES, key=lambda side: row[f"{side}_unique_bytes"] or 0)
     first_ns, last_ns = row[f"{sender}_first_data_ts_ns"], row[f"{sender}_last_data_ts_ns"]
-    lasted_ns = None if first_ns is None or last_ns is None else last_ns - first_ns
+    data_duration_ns = None if first_ns is None or last_ns is None else last_ns - first_ns
     return {
         "sender_at": sender,
         "segments": row[f"{sender}_data_segments"],
-        "resent_segments": row[f"{sender}_retransmitted_segments"],
-        "seen_bytes": row[f"{sender}_unique_bytes"],
-        "seen_throughput_bps": row[f"{sender}_unique_bytes"] * 8e9 / lasted_ns if lasted_ns else None,
+        "retransmitted_segments": row[f"{sender}_retransmitted_segments"],
+        "capture_bytes": row[f"{sender}_unique_bytes"],
+        "capture_throughput_bps": row[f"{sender}_unique_bytes"] * 8e9 / data_duration_ns if data_duration_ns else None,
         "ledger": {cause: account[f"{sender}_{cause.replace('-', '_')}_ns"] for cause in CAUSES},
     }
 
@@ -82,9 +82,9 @@ def _flow(row: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "sender_at": "client",
         "segments": row["client_datagrams"],
-        "resent_segments": 0,
-        "seen_bytes": row["client_payload_bytes"],
-        "seen_throughput_bps": row["client_rate_bps"],
+        "retransmitted_segments": 0,
+        "capture_bytes": row["client_payload_bytes"],
+        "capture_throughput_bps": row["client_rate_bps"],
         "ledger": {},
         "findings": [],
     }

@@ -25,7 +25,7 @@ LARGEST_FILE_BYTES = 1 << 20
 
 _WORDS = ("title", "source", "question", "claims")
 _SHORT, _SWEEP, _FIGURE = "short", "sweep", "figure"
-_FIGURE_KEYS = ("shows", "x", "y", "log_x", "log_y")
+_FIGURE_KEYS = ("measure", "x", "y", "log_x", "log_y")
 _TABLE_LINE = re.compile(r"^\s*\[\[?\s*([^\]]+?)\s*\]\]?\s*(?:#.*)?$")
 _KEY_LINE = re.compile(r"""^\s*((?:"[^"]*"|'[^']*'|[\w-]+)(?:\s*\.\s*(?:"[^"]*"|'[^']*'|[\w-]+))*)\s*=""")
 _PLACE = re.compile(r"\s*\(at (line \d+, column \d+|end of document)\)$")
@@ -41,9 +41,9 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure of the report: the measure `shows` (in `MEASURES`) over the key `x`, one line per combination of others; `y`: a heat map."""
+    """A figure of the report: a `measure` (in `MEASURES`) over the key `x`, one line per combination of the others; `y`: a heat map."""
 
-    shows: str
+    measure: str
     x: str
     y: str = ""
     log_x: bool = False
@@ -253,13 +253,13 @@ class _Reader:
                 raise self._wrong(at, f"a figure has no key {name}", f"it has {', '.join(_FIGURE_KEYS)}")
             if name.startswith("log_") and not isinstance(value, bool):
                 raise self._wrong(at, f"{name} is true or false", "")
-            if name == "shows" and value not in MEASURES:
+            if name == "measure" and value not in MEASURES:
                 raise self._wrong(at, f"{value!r} is not a measure", f"there are {', '.join(MEASURES)}")
             if name in {"x", "y"} and value not in swept:
                 raise self._wrong(at, f"{value!r} is not swept", f"there are {', '.join(sorted(swept))}")
-        for name in ("shows", "x"):
+        for name in ("measure", "x"):
             if name not in table:
-                raise self._wrong((_FIGURE,), f"a figure needs {name}", "as [[figure]] shows = … x = …")
+                raise self._wrong((_FIGURE,), f"a figure needs {name}", "as [[figure]] measure = … x = …")
         return Figure(**table)
 
     def _check_both(self, settings: Mapping[str, Value], sweep: Mapping[str, object]) -> None:

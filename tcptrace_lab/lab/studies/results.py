@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.studies.experiment_file import Declared, Point
     from tcptrace_lab.lab.studies.study import Run
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 BITS_PER_BYTE = 8
 
 _ROWS: Mapping[str, Any] = {
@@ -42,9 +42,9 @@ _ROWS: Mapping[str, Any] = {
     "transfer_ns": pl.Float64,
     "lost_share": pl.Float64,
     "segments": pl.Int64,
-    "resent_segments": pl.Int64,
-    "seen_bytes": pl.Int64,
-    "seen_throughput_bps": pl.Float64,
+    "retransmitted_segments": pl.Int64,
+    "capture_bytes": pl.Int64,
+    "capture_throughput_bps": pl.Float64,
     "findings": pl.List(pl.String),
     **{column(what, cause): pl.Int64 for what in (CAUSE, CAUSE_AT_RECEIVER) for cause in CAUSES},
 }
@@ -83,7 +83,7 @@ def _row(run: Run, point: Point) -> dict[str, Any]:
 
 
 def document(
-    declared: Declared, points: Sequence[Point], rows: pl.DataFrame, surroundings: Mapping[str, Any], dropped: Mapping[str, int]
+    declared: Declared, points: Sequence[Point], rows: pl.DataFrame, environment: Mapping[str, Any], dropped: Mapping[str, int]
 ) -> dict[str, Any]:
     """The results as JSON values: the experiment, its machine, and each point with its figures."""
     return {
@@ -94,13 +94,13 @@ def document(
             "source": declared.source,
             "question": declared.question,
             "claims": list(declared.claims),
-            "short": declared.is_short,
+            "is_short": declared.is_short,
             "settings": {name: value.text for name, value in declared.settings.items()},
             "sweep": {name: [value.text for value in values] for name, values in declared.sweep.items()},
             "figures": [_figure(figure) for figure in declared.figures],
         },
-        "surroundings": dict(surroundings),
-        "confidence": CONFIDENCE_LEVEL,
+        "environment": dict(environment),
+        "confidence_level": CONFIDENCE_LEVEL,
         "measures": {name: {"kind": kind, "meaning": meaning} for name, (_, kind, meaning) in MEASURES.items()},
         "frames_not_captured": dict(dropped),
         "points": [_point(point, rows.filter(pl.col("point") == index)) for index, point in enumerate(points)],
@@ -120,13 +120,13 @@ def _point(point: Point, rows: pl.DataFrame) -> dict[str, Any]:
     counted = Counter(name for names in good["findings"].to_list() for name in names or ())
     return {
         "label": point.label,
-        "settings": {name: {"said": point.settings[name].text, "value": _plain(point.settings[name].value)} for name in point.swept},
+        "settings": {name: {"text": point.settings[name].text, "value": _plain(point.settings[name].value)} for name in point.swept},
         "runs": rows.height,
         "failures": Counter(rows["failure"].drop_nulls().to_list()),
         "measures": measures,
-        "causes": {cause: ns / whole for cause, ns in ledger.items() if ns} if whole else {},
+        "cause_shares": {cause: ns / whole for cause, ns in ledger.items() if ns} if whole else {},
         "findings": dict(counted),
-        "resent_segments": good["resent_segments"].sum() if good["resent_segments"].drop_nulls().len() else None,
+        "retransmitted_segments": good["retransmitted_segments"].sum() if good["retransmitted_segments"].drop_nulls().len() else None,
     }
 
 
@@ -140,4 +140,4 @@ def _measure(values: pl.Series) -> dict[str, Any] | None:
         return None
     found = of_numbers(known)
     half = None if found.mean is None or found.interval is None else found.interval[1] - found.mean
-    return {"n": len(known), "mean": found.mean, "ci95": half, "min": min(known), "max": max(known)}
+    return {"transfers": len(known), "mean": found.mean, "ci95_half_width": half, "min": min(known), "max": max(known)}

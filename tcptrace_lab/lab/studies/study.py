@@ -47,7 +47,7 @@ LIFETIME_S = 3_600
 FILTER = "tcp or udp"
 VANTAGES = ("client", "server")
 MARK_PATIENCE_S = 2.0
-SPARED = 3
+UNDISTURBED_PACKETS = 3
 """The first packets (handshake and first data) have no random fates: a lost SYN costs a second and shows nothing about a transfer."""
 
 Progress = "Callable[[str, float | None], None]"
@@ -109,7 +109,7 @@ def perform_all(declared: Declared, folder: Path, progress: Callable[[str, float
     rows = rows_of(runs, points, found)
     rows.write_parquet(folder / "runs.parquet")
     pl.DataFrame(readings, infer_schema_length=None).write_parquet(folder / "tcp_info.parquet")
-    result = document(declared, points, rows, _surroundings(calm=calm), dropped)
+    result = document(declared, points, rows, _environment(calm=calm), dropped)
     (folder / "results.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     return result
 
@@ -211,20 +211,25 @@ def medium(point: Point) -> Medium:
     """The network of a point."""
     kind: dict[str, Kind] = {"loopback": "lo", "veth": "veth", "tap": "tap", "tun": "tun"}
     delay_s, rate, queue = int(point["path.delay"]) / NS_PER_S, point["path.rate"], point["path.queue"]
-    hold_s, seed = int(point["path.reorder_by"]) / NS_PER_S, int(point["path.seed"])
+    reorder_delay_s, seed = int(point["path.reorder_by"]) / NS_PER_S, int(point["path.seed"])
     there = PathModel(
         delay_s=delay_s,
         rate_bps=rate,
         queue_bytes=queue,
-        loss_rate=float(point["path.loss"]),
+        loss_share=float(point["path.loss"]),
         seed=seed,
-        duplicate_rate=float(point["path.duplicate"]),
-        hold_rate=float(point["path.reorder"]),
-        hold_s=(hold_s, hold_s),
-        spared=SPARED,
+        duplicate_share=float(point["path.duplicate"]),
+        reorder_share=float(point["path.reorder"]),
+        reorder_delay_s=(reorder_delay_s, reorder_delay_s),
+        undisturbed_packets=UNDISTURBED_PACKETS,
     )
     back = PathModel(
-        delay_s=delay_s, rate_bps=rate, queue_bytes=queue, loss_rate=float(point["path.loss_back"]), seed=seed + 1, spared=SPARED
+        delay_s=delay_s,
+        rate_bps=rate,
+        queue_bytes=queue,
+        loss_share=float(point["path.loss_back"]),
+        seed=seed + 1,
+        undisturbed_packets=UNDISTURBED_PACKETS,
     )
     return Medium(kind[str(point["path.medium"])], int(point["path.mtu"]), ipv6=bool(point["path.ipv6"]), forward=there, backward=back)
 
@@ -240,11 +245,11 @@ def options(point: Point) -> SocketOptions:
     )
 
 
-def _surroundings(*, calm: bool) -> dict[str, Any]:
+def _environment(*, calm: bool) -> dict[str, Any]:
     """The machine and software on which the experiment ran."""
     return {
         "kernel": f"{platform.system()} {platform.release()}",
         "processors": len(os.sched_getaffinity(0)),
-        "before_other_programs": calm and os.geteuid() == 0,
-        "ended": time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime()),
+        "real_time_priority": calm and os.geteuid() == 0,
+        "ended_utc": time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime()),
     }

@@ -18,11 +18,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ENTRY: dict[str, Any] = {
+    "schema_version": 2,
     "name": "one",
     "program": "questions",
     "path": "short",
     "congestion_control": "cubic",
-    "held": None,
+    "paused": None,
     "forward": {"delay_s": 0.010},
     "backward": {"delay_s": 0.010},
 }

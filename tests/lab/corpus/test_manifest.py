@@ -10,6 +10,7 @@ import dpkt
 import jsonschema
 import pytest
 
+from tcptrace_lab.errors import UsageError
 from tcptrace_lab.lab.corpus import making, manifest
 from tcptrace_lab.lab.corpus.__main__ import main
 from tcptrace_lab.lab.corpus.drawn import DEVELOPMENT, PARTS, Drawn, transfers
@@ -27,7 +28,7 @@ MS = 1_000_000
 def entry(one: Drawn, **changes: Any) -> dict[str, Any]:
     """A line as `making` writes it."""
     frames = {"client": 10, "server": 10, "middle": 10}
-    return making.entry_of(one, is_complete=True, lasted_s=1.5, frames=frames, records=100) | changes
+    return making.entry_of(one, is_complete=True, duration_s=1.5, frames=frames, records=100) | changes
 
 
 def test_lines_follow_the_schema(tmp_path: Path) -> None:
@@ -37,8 +38,14 @@ def test_lines_follow_the_schema(tmp_path: Path) -> None:
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(entry(one, part="both"), manifest.SCHEMA)
     manifest.append(tmp_path, entry(one))
-    manifest.append(tmp_path, entry(one, records=7))
-    assert [line["records"] for line in manifest.entries(tmp_path)] == [7]
+    manifest.append(tmp_path, entry(one, tracer_records=7))
+    assert [line["tracer_records"] for line in manifest.entries(tmp_path)] == [7]
+
+
+def test_a_manifest_of_the_older_version_is_refused_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / manifest.MANIFEST).write_text('{"version": 1, "name": "1-0001-iperf3", "held": null}\n')
+    with pytest.raises(UsageError, match="schema_version is 1, and only 2 can be read"):
+        list(manifest.entries(tmp_path))
 
 
 def test_the_table_counts_both_parts_and_shows_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -61,9 +61,9 @@ def test_each_program_comes_once_in_a_deck_and_each_path_about_as_often() -> Non
 def test_a_transfer_names_its_congestion_control_and_some_have_an_end_that_is_held() -> None:
     some = transfers(3, range(2 * DECK))
     assert {one.congestion_control for one in some} == {"reno", "cubic", "bbr"}
-    held = [one.held for one in some if one.held]
+    held = [one.paused for one in some if one.paused]
     assert 0.05 < len(held) / len(some) < 0.3
-    assert all(0 < one.stopped_s < one.every_s for one in held)
+    assert all(0 < one.paused_s < one.period_s for one in held)
 
 
 def test_what_is_held_back_is_decided_by_the_source_and_never_by_the_seed() -> None:

@@ -24,6 +24,12 @@ def main() -> None:
     _end(run(sys.argv[1:]))
 
 
+def analyze() -> None:
+    """The console script `analyze`: `tcptrace-lab analyze`."""
+    sys.argv.insert(1, "analyze")
+    main()
+
+
 def _end(code: int) -> NoReturn:
     """End the process without finalizing the interpreter, which would take a tenth of the time for a small capture."""
     for stream in (sys.stdout, sys.stderr):

@@ -1,21 +1,41 @@
-"""Output for people: stderr, in the width of the terminal, or plain in 80 columns elsewhere."""
+"""Answers for people: on stdout, in the width of the terminal, or plain in 80 columns elsewhere."""
 
 from __future__ import annotations
 
+import io
 import sys
+import textwrap
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from rich.style import Style
 
 FALLBACK_WIDTH = 80
-"""Width if stderr is not a terminal."""
+"""Width if stdout is not a terminal."""
+
+MAX_TEXT_WIDTH = 120
+"""Width beyond which lines of text are hard to read."""
 
 
 def console() -> Console:
-    """A console of Rich for stderr. It honours NO_COLOR, COLUMNS and TERM=dumb."""
-    return Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else FALLBACK_WIDTH)
+    """A console of Rich for stdout. It honours NO_COLOR, COLUMNS and TERM=dumb; a letter that stdout cannot encode becomes `?`."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
+    return Console(highlight=False, width=None if sys.stdout.isatty() else FALLBACK_WIDTH)
 
 
 def plain_table() -> Table:
     """A table without rules; columns are separated by one blank."""
     return Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, collapse_padding=True)
+
+
+def paragraph(out: Console, words: str, head: str = "", *, style: str | Style = "", head_style: str | Style = "") -> None:
+    """Print words in lines of at most `MAX_TEXT_WIDTH`, after `head`; the further lines are indented by its length."""
+    width = min(out.width, MAX_TEXT_WIDTH) - len(head)
+    for line in textwrap.wrap(words, max(width, 1), break_on_hyphens=False) or [""]:
+        out.print(Text.assemble((head, head_style), (line, style)), soft_wrap=True)
+        head = " " * len(head)

@@ -13,6 +13,18 @@ if TYPE_CHECKING:
     import typer
     from typer.models import CommandInfo
 
+FIRST_STEPS = """\
+tcptrace-lab says where the time of slow TCP transfers went, and what to change.
+
+  a capture      tcptrace-lab analyze slow.pcapng --open
+  none yet       sudo tcptrace-lab capture
+  many           tcptrace-lab batch FOLDER -o archive
+  a fix to test  tcptrace-lab compare before.pcapng after.pcapng
+
+tcptrace-lab --help lists all commands, and COMMAND --help shows examples.
+"""
+"""What the program alone prints."""
+
 WIDTH = 78
 """Maximum width of an example; help indents it by two."""
 
@@ -33,7 +45,7 @@ GUIDES = {
     "analyze": Guide(
         "Find out what takes time in the connections of a capture.",
         (
-            ("tcptrace-lab analyze slow.pcapng", "verdict and findings, and a report in reports/slow.html"),
+            ("tcptrace-lab analyze slow.pcapng --open", "verdict, findings, and a report, opened in the browser"),
             ("tcptrace-lab analyze slow.pcapng --markdown -", "as Markdown, for a ticket"),
             ("tcptrace-lab analyze slow.pcapng --json - -q | jq .verdict", "for scripts"),
             ("tcptrace-lab analyze slow.pcapng --whatif", "with the gain of each remedy, from models of the stacks"),
@@ -69,9 +81,9 @@ GUIDES = {
     "capture": Guide(
         "Capture live, then analyze what was captured.",
         (
-            ("sudo tcptrace-lab capture --list", "list the interfaces"),
+            ("sudo tcptrace-lab capture", "list the interfaces"),
             ('sudo tcptrace-lab capture -i eth0 --filter "tcp port 443" --duration 60', "one minute"),
-            ("sudo tcptrace-lab capture -i eth0 --snaplen 128 --ring 5x100M", "until Ctrl-C; keeps the last 500 MB"),
+            ("sudo tcptrace-lab capture -i eth0 --snaplen 128 --ring 5x100M", "until Ctrl-C; keeps the last 500 MB instead of 1 GB"),
         ),
     ),
     "compare": Guide(
@@ -87,7 +99,8 @@ GUIDES = {
         "Write tables, a tcptrace listing, or xplot graphs.",
         (
             ("tcptrace-lab export slow.pcap -o segments.parquet", "a row per TCP segment"),
-            ("tcptrace-lab export slow.pcap --table ledger --format csv", "each interval of time and its cause"),
+            ("tcptrace-lab export slow.pcap --table ledger -o ledger.csv", "each interval of time and its cause"),
+            ("tcptrace-lab export slow.pcap --table findings -o findings.csv", "a row per finding"),
             ("tcptrace-lab export slow.pcap --table messages --format ndjson", "a row per application message"),
             ("tcptrace-lab export call.pcap --table flows --format csv", "a row per UDP flow: rate, sizes, losses"),
             ("tcptrace-lab export slow.pcap --format tcptrace", "the listing of tcptrace -lrW"),

@@ -56,7 +56,7 @@ def _lines() -> Iterator[str]:
         yield ".br"
     yield ".SH DESCRIPTION"
     yield _text(root.help)
-    yield "Text, tables and progress go to standard error; standard output has only what an option writes to \\-."
+    yield "The answer goes to standard output, unless an option writes a result to \\- there; progress and notes go to standard error."
     yield ".SH OPTIONS"
     yield from _options(root, "")
     yield ".SH COMMANDS"

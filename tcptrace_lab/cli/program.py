@@ -104,6 +104,10 @@ def run(arguments: Sequence[str]) -> int:
 
         completion_init()
     try:
+        if not arguments and COMPLETION not in os.environ:
+            sys.stdout.write(guide.FIRST_STEPS)
+            sys.stdout.flush()
+            return errors.EXIT_DONE
         command = typer.main.get_command(app(_called(arguments)))
         convert_on_demand(command)
         code: int | None = command(args=list(arguments), prog_name=PROGRAM, standalone_mode=False)

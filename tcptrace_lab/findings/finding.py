@@ -167,7 +167,7 @@ class Finding:
 
     @property
     def wireshark_filter(self) -> str:
-        """Wireshark display filter for the evidence, such as `frame.number in {3,5..7}`; empty if there is none."""
+        """Wireshark display filter for the evidence: `tcp.stream eq 0 and frame.number in {3,5..7}`; empty if there is none."""
         runs: list[list[int]] = []
         for frame in sorted(set(self.evidence_frames)):
             if runs and frame == runs[-1][1] + 1:
@@ -175,7 +175,8 @@ class Finding:
             else:
                 runs.append([frame, frame])
         listed = ",".join(f"{first}" if first == last else f"{first}..{last}" for first, last in runs)
-        return f"frame.number in {{{listed}}}" if listed else ""
+        stream = "" if self.conn is None or self.connections > 1 else f"tcp.stream eq {self.conn} and "
+        return f"{stream}frame.number in {{{listed}}}" if listed else ""
 
     def to_dict(self) -> dict[str, Any]:
         """The finding under the keys of the published JSON (`analysis.schema.json`)."""

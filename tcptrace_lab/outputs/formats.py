@@ -15,6 +15,19 @@ class Format(StrEnum):
     TCPTRACE = "tcptrace"
     XPLOT = "xplot"
 
+    @classmethod
+    def of_path(cls, path: str) -> Format:
+        """Return the format that the ending of a file's name stands for: Parquet without a known one."""
+        ending = path.rpartition(".")[2].lower()
+        return {
+            "csv": cls.CSV,
+            "arrow": cls.ARROW,
+            "ipc": cls.ARROW,
+            "feather": cls.ARROW,
+            "ndjson": cls.NDJSON,
+            "jsonl": cls.NDJSON,
+        }.get(ending, cls.PARQUET)
+
     @property
     def is_text(self) -> bool:
         """Whether a terminal can show it."""
@@ -38,6 +51,7 @@ class TableName(StrEnum):
     MESSAGES = "messages"
     TRANSACTIONS = "transactions"
     RATES = "rates"
+    FINDINGS = "findings"
     DATAGRAMS = "datagrams"
     FLOWS = "flows"
 

@@ -51,6 +51,7 @@ from tcptrace_lab.schema.connections import (
     STATISTICS,
 )
 from tcptrace_lab.schema.datagrams import DATAGRAMS, FLOW_DIRECTION_NAMES, FLOWS
+from tcptrace_lab.schema.findings import FINDINGS
 from tcptrace_lab.schema.ledger import ACCOUNTS, CAUSES, DEPARTURES, LEDGER, STALL_TIMERS, STALLS
 from tcptrace_lab.schema.messages import MESSAGES
 from tcptrace_lab.schema.rates import BOUNDS, RATES
@@ -79,6 +80,7 @@ __all__ = [
     "DIRECTION_NAMES",
     "ECN_SIGNALS",
     "EVIDENCE",
+    "FINDINGS",
     "FLOWS",
     "FLOW_DIRECTION_NAMES",
     "KINDS",
@@ -119,6 +121,6 @@ __all__ = [
     "Unit",
 ]
 
-TABLES: Mapping[str, Table] = {table.name: table for table in (SEGMENTS, CONNECTIONS, LEDGER, DEPARTURES, STALLS, ACCOUNTS, MESSAGES, TRANSACTIONS, RATES, DATAGRAMS, FLOWS)}
+TABLES: Mapping[str, Table] = {table.name: table for table in (SEGMENTS, CONNECTIONS, LEDGER, DEPARTURES, STALLS, ACCOUNTS, MESSAGES, TRANSACTIONS, RATES, FINDINGS, DATAGRAMS, FLOWS)}
 """All tables made of one capture, by name. Those of an archive are `ARCHIVE_TABLES`; `wait_tables` has further tables that the engine
 returns."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from tcptrace_lab.schema.column import Column, Table, Unit, table
 from tcptrace_lab.schema.connections import CONNECTIONS
+from tcptrace_lab.schema.findings import FINDINGS
 from tcptrace_lab.schema.ledger import STALLS
 from tcptrace_lab.schema.messages import MESSAGES
 
@@ -112,28 +113,7 @@ LEDGER_TOTALS = table(
 STORED_STALLS = table("stalls", STALLS.row, _stored(STALLS))
 STORED_MESSAGES = table("messages", MESSAGES.row, _stored(MESSAGES))
 
-STORED_FINDINGS = table(
-    "findings",
-    "one finding, as in the JSON of analyze",
-    [
-        _CAPTURE,
-        Column("rank", "Int64", Unit.NONE, "Rank in its capture, from 0: most expensive first"),
-        Column("id", "String", Unit.NONE, "What it is"),
-        Column("severity", "String", Unit.NONE, "high, medium, low or info"),
-        Column("confidence", "String", Unit.NONE, "proved, consistent or possible"),
-        _CONN,
-        _FROM_CLIENT,
-        Column("cost_ns", "Int64", Unit.NS, "Time lost to it", "null if it costs no time by itself"),
-        Column("cost_share", "Float64", Unit.NONE, "Share of the lifetime of the direction", "null as above"),
-        Column("title", "String", Unit.NONE, "In one line"),
-        Column("mechanism", "String", Unit.NONE, "How the time is lost"),
-        Column("evidence_frames", "List(Int64)", Unit.FRAME, "Frames that show it"),
-        Column("limits", "String", Unit.NONE, "What the capture does not show about it"),
-        Column("remedy", "String", Unit.NONE, "What to change, best first, a line each"),
-        Column("predicted_gain", "String", Unit.NONE, "Expected gain of the remedy", "null if not computed"),
-        Column("source", "String", Unit.NONE, "Source of the rule"),
-    ],
-)
+STORED_FINDINGS = table("findings", FINDINGS.row, _stored(FINDINGS))
 
 PROBLEMS = table(
     "problems",

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -24,9 +26,6 @@ from tcptrace_lab.errors import OutputUnwritable, UsageError
 from tests.support import needs
 from tests.support.captures import archives
 from tests.support.command import PROGRAM, only_line, tcptrace_lab
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def is_gone(group: int) -> bool:
@@ -261,6 +260,15 @@ def test_the_command_says_what_failed_and_exits_with_4(twelve: Path, undisturbed
     lines = done.stderr.decode().splitlines()
     assert "14 captures: 12 whole, 1 in part, 1 failed; 0 analyzed now, 14 already analyzed" in lines[0]
     assert any(f"failed: {twelve / 'none.pcap'}: " in line for line in lines)
+
+
+def test_the_command_ends_with_the_captures_that_lost_most(twelve: Path, undisturbed: Path) -> None:
+    """Each is found again in the table `captures`, in the order of what it lost."""
+    done = tcptrace_lab("batch", twelve, "-o", undisturbed, "--no-reports", "--jobs", "1")
+    lost = sorted(column(undisturbed, "captures", "path", "fixable_ns"), key=lambda row: (-(row[1] or 0), row[0]))
+    worst = [Path(path).name for path, ns in lost if ns][:5]
+    assert worst
+    assert re.findall(r"([^/\s]+\.pcap):", done.stdout.decode()) == worst
 
 
 def test_fail_on_looks_at_all_captures(twelve: Path, undisturbed: Path) -> None:

@@ -67,9 +67,9 @@ def test_what_is_unknown_is_not_true(path: Path) -> None:
 
 def test_table_json_findings_and_ledger_tell_of_these_only(path: Path, tmp_path: Path) -> None:
     def analyzed(*arguments: str) -> tuple[dict[str, Any], str]:
-        done = tcptrace_lab("analyze", path.name, "--json", "-", *arguments, folder=tmp_path)
+        done = tcptrace_lab("analyze", path.name, "--json", "two.json", *arguments, folder=tmp_path)
         assert done.returncode == 0
-        return json.loads(done.stdout), done.stderr.decode()
+        return json.loads((tmp_path / "two.json").read_text()), (done.stderr + done.stdout).decode()
 
     everything, _ = analyzed()
     assert {finding["connection"] for finding in everything["findings"]} == {0, 1}

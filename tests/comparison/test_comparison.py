@@ -209,10 +209,11 @@ def test_the_command_takes_groups_of_repetitions_and_fails_on_a_regression(tmp_p
     ]
     arguments = ("compare", *names[:3], "vs", *names[3:])
     assert tcptrace_lab(*arguments, folder=tmp_path).returncode == 0
-    done = tcptrace_lab(*arguments, "--fail-on", "regression", "--json", "-", folder=tmp_path)
+    done = tcptrace_lab(*arguments, "--fail-on", "regression", "--json", "difference.json", folder=tmp_path)
     assert done.returncode == 1
-    valid(json.loads(done.stdout))
-    words = done.stderr.decode()
+    valid(json.loads((tmp_path / "difference.json").read_text()))
+    words = done.stdout.decode()
+    assert words.startswith("B is 91% slower: 210 ms instead of 110 ms per connection; significant (p<0.001).")
     assert re.search(r"^  connection time +110 ± 25 ms +210 ± 25 ms +\+91% worse, p<0\.001 *$", words, re.MULTILINE)
     assert max(map(len, words.splitlines())) <= 80
     better = tcptrace_lab("compare", *names[3:], "vs", *names[:3], "--fail-on", "regression", "-q", folder=tmp_path)

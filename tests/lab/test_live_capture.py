@@ -59,17 +59,17 @@ def capturing(folder: Path, server: socket.socket, *options: str | Path) -> Iter
         assert running.stderr is not None
         try:
             assert b"Ctrl-C stops it" in running.stderr.readline()
-            told = running.stderr.readline()
-            assert b"capturing to " in told
-            assert (b"_*.pcapng" in told) == ("--ring" in options)
+            kept = b"3 files of 2.05 kB" if "--ring" in options else b"10 files of 105 MB"
+            assert running.stderr.readline().endswith(b"; a long session keeps its last " + kept + b"\n")
             yield running
         finally:
             running.kill()
 
 
 def await_connections(path: Path, count: int) -> None:
-    """Until the file holds so many that ended; the time limit of the test ends a wait in vain."""
-    while ended_connections(path) < count:
+    """Until the first file of the session holds so many that ended; the time limit of the test ends a wait in vain."""
+    (first,) = path.parent.glob(f"{path.stem}_00001_*{path.suffix}")
+    while ended_connections(first) < count:
         os.sched_yield()
 
 
@@ -104,7 +104,7 @@ def test_a_signal_ends_the_capture_and_what_is_there_is_analyzed(
     assert document["capture"]["connections"] == 3
     sent = [(one["client_to_server"]["unique_bytes"], one["server_to_client"]["unique_bytes"]) for one in document["connections"]]
     assert sent == [(QUESTION_BYTES, ANSWER_BYTES)] * 3
-    assert (tmp_path / "kept.html").exists()
+    assert sorted(path.name for path in tmp_path.glob("kept*")) == ["kept.html", "kept.pcapng"], "one file has the name that was asked for"
     assert b"packets captured" in err
     assert dumpcaps(target) == []
     assert list(scratch.iterdir()) == []
@@ -158,7 +158,10 @@ def test_a_number_of_packets_ends_the_capture(tmp_path: Path) -> None:
 
 
 def test_a_ring_keeps_its_last_files_and_they_are_one_capture(tmp_path: Path) -> None:
-    with listening() as server, capturing(tmp_path, server, "--ring", "3×2K", "-w", tmp_path / "ring.pcapng", "--json", "-") as running:
+    with (
+        listening() as server,
+        capturing(tmp_path, server, "--ring", "3×2K", "-w", tmp_path / "ring.pcapng", "--json", "ring.json") as running,
+    ):
         for _ in range(30):
             talk(server)
         while (newest := max((_number(path) for path in tmp_path.glob("ring_*.pcapng")), default=0)) < 5:  # two have been given up
@@ -173,7 +176,9 @@ def test_a_ring_keeps_its_last_files_and_they_are_one_capture(tmp_path: Path) ->
     shown = [subprocess.run([tshark, "-r", path, "-T", "fields", "-e", "tcp.seq"], capture_output=True, check=True) for path in kept]
     counts = [one.stdout.count(b"\n") for one in shown]
     assert all(counts[:2]), "only the last may just have begun"
-    assert json.loads(out)["capture"]["packets"] == sum(counts)
+    assert json.loads((tmp_path / "ring.json").read_text())["capture"]["packets"] == sum(counts)
+    verdicts = [line for line in out.decode().splitlines() if line.startswith(str(tmp_path / "ring_"))]
+    assert len(verdicts) >= len(kept), "each file has a verdict, too"
 
 
 def _number(path: Path) -> int:
@@ -181,9 +186,11 @@ def _number(path: Path) -> int:
     return int(path.stem.split("_")[1])
 
 
-def test_interfaces_are_listed_on_standard_output() -> None:
-    done = tcptrace_lab("capture", "--list")
+@pytest.mark.parametrize("options", [("--list",), ()])
+def test_interfaces_are_listed_on_standard_output(options: tuple[str, ...]) -> None:
+    done = tcptrace_lab("capture", *options)
     assert done.returncode == 0
+    assert (b"capture -i NAME" in done.stderr) is not bool(options)
     (loopback,) = [line for line in done.stdout.decode().splitlines() if line.split()[0] == "lo"]
     assert "127.0.0.1" in loopback
     assert all(len(line) <= 80 for line in done.stdout.decode().splitlines())

@@ -74,12 +74,12 @@ def test_captures_of_different_hours_are_one_group_of_an_analysis(captures: list
 def test_predict_tells_what_was_measured_beside_what_it_predicts(captures: list[Path], tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     names = [word for path in captures for word in ("--from", str(path))]
-    done = tcptrace_lab("predict", *names, "--separate", "--json", "-", "-o", page)
+    done = tcptrace_lab("predict", *names, "--separate", "--json", tmp_path / "predicted.json", "-o", page)
     assert done.returncode == 0, done.stderr.decode()
-    document = json.loads(done.stdout)
+    document = json.loads((tmp_path / "predicted.json").read_text())
     assert [(one["from_bytes"], one["to_bytes"]) for one in document["measured"]["ranges"]] == joined(ATM, SIZES)
     assert [(one["from_bytes"], one["to_bytes"]) for one in document["ranges"][:2]] == ATM[:2]
-    assert "measured, 10.0.0.1 → 10.0.0.2:5001: 91 messages; 3 ranges of sizes were slow" in " ".join(done.stderr.decode().split())
+    assert "measured, 10.0.0.1 → 10.0.0.2:5001: 91 messages; 3 ranges of sizes were slow" in " ".join(done.stdout.decode().split())
     assert "<h3>Measured</h3>" in page.read_text()
 
 
@@ -92,9 +92,11 @@ def test_too_few_messages_tell_nothing_of_sizes_and_captures_of_other_hosts_are_
         +1ms S > X S. 0:0(0) ack 1 win 8192 <mss 1460>
         """,
     )
-    done = tcptrace_lab("predict", "--from", captures[0], "--from", others, "--separate", "--stack", "sunos4", "--json", "-")
-    assert json.loads(done.stdout)["measured"]["ranges"] is None
-    words = " ".join(done.stderr.decode().split())
+    done = tcptrace_lab(
+        "predict", "--from", captures[0], "--from", others, "--separate", "--stack", "sunos4", "--json", tmp_path / "predicted.json"
+    )
+    assert json.loads((tmp_path / "predicted.json").read_text())["measured"]["ranges"] is None
+    words = " ".join((done.stdout + done.stderr).decode().split())
     assert "others.pcap: nothing between these hosts" in words
     assert "16 messages; too few to find slow sizes" in words
 

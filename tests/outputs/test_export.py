@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from tcptrace_lab import read, schema, transactions
+from tcptrace_lab import analyze, read, schema, transactions
 from tcptrace_lab.connections import rates
 from tcptrace_lab.engine.segments import REREAD_BYTES
+from tcptrace_lab.findings import table as findings_table
 from tcptrace_lab.ledger import stalls
 from tcptrace_lab.ledger.departures import departures
 from tcptrace_lab.messages import messages
@@ -34,7 +36,9 @@ UDP = """
 """
 
 
-LISTS = [column.name for table in (schema.CONNECTIONS, schema.MESSAGES) for column in table if column.dtype.startswith("List(")]
+LISTS = [
+    column.name for table in (schema.CONNECTIONS, schema.MESSAGES, schema.FINDINGS) for column in table if column.dtype.startswith("List(")
+]
 
 
 @pytest.fixture
@@ -55,6 +59,7 @@ def tables(path: Path) -> Mapping[TableName, pl.LazyFrame]:
         TableName.MESSAGES: messages.messages(tcp.segments, tcp.notes, 1),
         TableName.TRANSACTIONS: transactions.found([str(path)], tcp.segments, tcp.connections).lazy(),
         TableName.RATES: rates.table(tcp.connections),
+        TableName.FINDINGS: findings_table.rows(analyze(path).findings).lazy(),
         TableName.DATAGRAMS: udp.datagrams,
         TableName.FLOWS: udp.flows,
     }
@@ -120,9 +125,26 @@ def test_the_command_writes_a_file_or_standard_output(path: Path, tables: Mappin
     arguments = ("export", path, "--table", "connections", "--format", "csv")
     done = tcptrace_lab(*arguments, folder=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, expected, b"")
-    done = tcptrace_lab(*arguments, "-o", "out.csv", folder=tmp_path)
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    done = tcptrace_lab("export", path, "--table", "connections", "-o", "out.csv", folder=tmp_path)
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert re.fullmatch(r"tcptrace-lab: table connections as csv written: out\.csv \([\d.]+ kB\)\n", done.stderr.decode())
     assert (tmp_path / "out.csv").read_bytes() == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        ("a.csv", "csv"),
+        ("a.CSV", "csv"),
+        ("a.arrow", "arrow"),
+        ("a.feather", "arrow"),
+        ("a.jsonl", "ndjson"),
+        ("a.b", "parquet"),
+        ("-", "parquet"),
+    ],
+)
+def test_the_ending_of_the_output_is_its_format(name: str, form: str) -> None:
+    assert Format.of_path(name) == form
 
 
 @pytest.mark.parametrize("table", TableName)

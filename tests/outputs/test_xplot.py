@@ -185,7 +185,7 @@ def test_graphs_are_the_same_however_many_segments_are_drawn_at_a_time(tmp_path:
 def test_the_command_writes_a_folder(tmp_path: Path) -> None:
     packets.capture(tmp_path / "transfer.pcap", transfer.TEXT)
     done = tcptrace_lab("export", "transfer.pcap", "--format", "xplot", "-o", "graphs", folder=tmp_path)
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"tcptrace-lab: graphs for xplot written: graphs\n")
     assert (tmp_path / "graphs" / "a2b_tsg.xpl").read_text().endswith("go\n")
 
 

@@ -105,5 +105,5 @@ def test_cut_segments_are_not_checked(tmp_path: Path) -> None:
 def test_people_are_told_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     needs.program("tshark")
     assert run(["verify", str(damaged(capture(tmp_path / "damaged.pcap", LOSS), 6)), "--without", "tcptrace"]) == 0
-    told_lines = " ".join(capsys.readouterr().err.split())
+    told_lines = " ".join(capsys.readouterr().out.split())
     assert "TCP checksums: 1 of 8 are wrong; 1 segment with data damaged and retransmitted" in told_lines

@@ -36,15 +36,16 @@ def _programs() -> None:
 def test_a_capture_whose_differences_are_explained_ends_with_0(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["verify", str(LOSS)]) == EXIT_DONE
     told = capsys.readouterr()
-    assert told.out == ""
-    assert ", 0 unexplained" in " ".join(told.err.split())
-    assert "frame 92" in told.err
-    assert max(map(len, told.err.splitlines())) <= 80
+    assert told.err == ""
+    assert told.out.startswith("No unexplained difference.\n")
+    assert ", 0 unexplained" in " ".join(told.out.split())
+    assert "frame 92" in told.out
+    assert max(map(len, told.out.splitlines())) <= 80
 
 
 def test_every_difference_is_listed_if_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["verify", str(LOSS), "--all", "--without", "tcptrace"]) == EXIT_DONE
-    told = capsys.readouterr().err
+    told = capsys.readouterr().out
     assert "more; --all lists them" not in told
     assert "tshark ttl" in told, "items without differences, too"
 
@@ -104,7 +105,9 @@ def test_what_no_rule_explains_is_told_first_and_ends_with_1(
     assert "tcptrace-lab may be wrong" in " ".join(explanation(done, UNEXPLAINED, None))
     monkeypatch.setattr("tcptrace_lab.verify.verify", lambda *_, **__: done)
     assert run(["verify", str(path)]) == EXIT_FINDING
-    assert "ours 64, tshark 9" in capsys.readouterr().err
+    told = capsys.readouterr().out
+    assert told.startswith("2 unexplained differences, in retransmission, ttl: tcptrace-lab may be wrong.\n")
+    assert "ours 64, tshark 9" in told
 
 
 def test_a_missing_program_ends_with_5_in_one_line(
@@ -129,6 +132,6 @@ def test_a_cut_capture_is_compared_up_to_the_cut(tmp_path: Path, capsys: pytest.
     cut = tmp_path / "cut.pcapng"
     cut.write_bytes(LOSS.read_bytes()[:-100])
     assert run(["verify", str(cut), "--without", "tcptrace"]) == EXIT_READ_IN_PART
-    told = " ".join(capsys.readouterr().err.split())
+    told = " ".join(capsys.readouterr().out.split())
     assert "tshark did not read the whole file" in told
     assert ", 0 unexplained" in told

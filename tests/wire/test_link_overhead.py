@@ -14,7 +14,7 @@ import pytest
 from tcptrace_lab import analyze, schema
 from tcptrace_lab.capture import atm
 from tcptrace_lab.capture.atm import AtmForm
-from tcptrace_lab.cli.tables import connections
+from tcptrace_lab.cli.tables import answer
 from tcptrace_lab.connections import link_overhead
 from tcptrace_lab.report.parts import connection_details
 from tests.support import engine, packets
@@ -221,5 +221,5 @@ def test_the_report_and_the_terminal_tell_the_bound(
     facts = {fact["label"]: fact["value"] for fact in shown["facts"] if fact["label"].startswith("line, ")}
     assert list(facts) == ["line, client → server"]
     assert "at most 89.9% of the line rate is data" in facts["line, client → server"]
-    connections.show(analysis)
-    assert "connection 0: ATM, VPI 3 VCI 1077: at most 89.9% of the line rate" in capsys.readouterr().err
+    answer.show(analysis)
+    assert "connection 0: ATM, VPI 3 VCI 1077: at most 89.9% of the line rate" in capsys.readouterr().out

@@ -9,6 +9,7 @@ import polars as pl
 
 from tcptrace_lab import causes
 from tcptrace_lab.engine.sorting import beside
+from tcptrace_lab.findings import table as findings_table
 from tcptrace_lab.findings.finding import Severity
 from tcptrace_lab.ledger import stalls
 from tcptrace_lab.messages import messages
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from tcptrace_lab.analysis import Analysis
-    from tcptrace_lab.findings.finding import Finding
 
 _BATCH_ROWS = 16_384
 
@@ -33,7 +33,7 @@ def tables(analysis: Analysis, paths: Sequence[str]) -> dict[str, Iterator[pl.Da
         "ledger_totals": _totals(analysis),
         "stalls": _batches(stalls.stalls(analysis.ledger)),
         "messages": _batches(messages.messages(analysis.segments, analysis.notes, count)),
-        "findings": iter([_findings(analysis.findings)]),
+        "findings": iter([findings_table.rows(analysis.findings)]),
         "problems": iter([_problems(analysis, paths)]),
     }
 
@@ -75,31 +75,6 @@ def _totals(analysis: Analysis) -> Iterator[pl.DataFrame]:
         nonzero = long.filter(pl.col("cause_ns") > 0)
         costs = nonzero.with_columns(from_client=of_client, cause=pl.col("account").replace_strict(_ACCOUNTS), is_fixable=is_fixable)
         yield costs.sort("conn", "from_client", "cause", descending=[False, True, False])
-
-
-def _findings(findings: Sequence[Finding]) -> pl.DataFrame:
-    """Rows of the table `findings`."""
-    listed = [
-        {
-            "rank": rank,
-            "id": each.id,
-            "severity": str(each.severity),
-            "confidence": str(each.confidence),
-            "conn": each.conn,
-            "from_client": each.from_client,
-            "cost_ns": each.cost_ns,
-            "cost_share": each.cost_share,
-            "title": each.title,
-            "mechanism": each.mechanism,
-            "evidence_frames": list(each.evidence_frames),
-            "limits": each.limits,
-            "remedy": "\n".join(each.remedy),
-            "predicted_gain": each.predicted_gain,
-            "source": each.source,
-        }
-        for rank, each in enumerate(findings)
-    ]
-    return pl.DataFrame(listed, schema=_types("findings"), orient="row")
 
 
 def _problems(analysis: Analysis, paths: Sequence[str]) -> pl.DataFrame:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,7 +14,7 @@ from tcptrace_lab.cli.commands.pair import check_two, compare
 from tcptrace_lab.cli.options import Debug, Files, Json, Markdown, Quiet, Where
 from tcptrace_lab.cli.terminal import activity, say
 from tcptrace_lab.engine import memory
-from tcptrace_lab.errors import EXIT_DONE, EXIT_FINDING, UsageError, place
+from tcptrace_lab.errors import EXIT_DONE, EXIT_FINDING, CaptureUnreadable, UsageError, place
 from tcptrace_lab.process import output
 
 if TYPE_CHECKING:
@@ -52,6 +55,8 @@ WhatIf = Annotated[
         "--whatif", help="Compute the gain of each remedy with models of the stacks, as replay whatif does (at most 30 seconds longer)."
     ),
 ]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print all findings in full, and what the endpoints did.")]
+Open = Annotated[bool, typer.Option("--open", help="Open the report in the browser.")]
 FailOn = Annotated[
     SeverityName | None,
     typer.Option("--fail-on", help="Exit with 1 if a finding has at least this severity; with --pair, a finding in the first capture."),
@@ -69,18 +74,19 @@ def analyze(
     pair: PairOption = False,
     whatif: WhatIf = False,
     fail_on: FailOn = None,
+    verbose: Verbose = False,
+    open_report: Open = False,
     quiet: Quiet = False,
     _debug: Debug = False,
 ) -> int:
     """Analyze the TCP connections of a capture: verdict, findings, a table, JSON, and a report with figures over time.
 
     Several FILEs are one capture, merged by time. With --pair, two FILEs are compared packet by packet: loss, one-way delays and
-    reordering between them, also in the JSON and the report. Text and tables go to stderr; stdout has only what an option writes to -.
+    reordering between them, also in the JSON and the report. The answer goes to stdout, unless an option writes to - there.
     """
     if pair:
-        check_two(files)
-        if markdown is not None or multiqc is not None:
-            raise UsageError("--markdown and --multiqc need exactly one capture", remedy="leave --pair out, or take --json and -o")
+        _check_pair(files, markdown, multiqc)
+    _offer_batch(files)
     output.check_all({"-o": report, "--json": json_path, "--markdown": markdown}, files, ("-o",))
     if multiqc is not None:
         output.check_folder(multiqc)
@@ -105,10 +111,28 @@ def analyze(
         shown.doing("writing the report")
         written = _write_report(analysis, report, between)
     if not quiet:
-        _tell(analysis, written, between)
+        if output.STDOUT not in {json_path, markdown}:
+            _answer(analysis, between, verbose=verbose)
+        _tell(analysis, written)
+    if open_report:
+        _open(written)
     if second is not None and second.loss is not None and analysis.loss is None:
         raise second.loss
     return _exit_code(analysis, fail_on)
+
+
+def _check_pair(files: list[str], markdown: str | None, multiqc: str | None) -> None:
+    check_two(files)
+    if markdown is not None or multiqc is not None:
+        raise UsageError("--markdown and --multiqc need exactly one capture", remedy="leave --pair out, or take --json and -o")
+
+
+def _offer_batch(files: list[str]) -> None:
+    """Raise CaptureUnreadable for a folder."""
+    for folder in files:
+        if Path(folder).is_dir():
+            remedy = f"tcptrace-lab batch {shlex.quote(folder)} -o archive analyzes every capture in it"
+            raise CaptureUnreadable("a folder, not a capture", where=folder, remedy=remedy)
 
 
 def _modelled(analysis: Analysis, shown: Activity, *, quiet: bool) -> Analysis:
@@ -147,14 +171,28 @@ def _write_report(analysis: Analysis, report: str | None, between: Pair | None) 
     return path
 
 
-def _tell(analysis: Analysis, report: str, between: Pair | None) -> None:
-    from tcptrace_lab.cli.tables import connections, pair  # noqa: PLC0415  (Rich and Polars)
+def _answer(analysis: Analysis, between: Pair | None, *, verbose: bool) -> None:
+    """Print the answer to stdout."""
+    from tcptrace_lab.cli.tables import answer, pair  # noqa: PLC0415  (Rich and Polars)
 
     if between is None:
-        connections.show(analysis)
+        answer.show(analysis, verbose=verbose)
     else:
         pair.show(between)
-        connections.show_findings_of_first(analysis)
+        answer.show_findings_of_first(analysis, verbose=verbose)
+    sys.stdout.flush()  # before what stderr says next
+
+
+def _open(report: str) -> None:
+    """Open the report in the browser of this desktop, or of BROWSER."""
+    import webbrowser  # noqa: PLC0415
+
+    if not webbrowser.open(Path(report).absolute().as_uri()):
+        say(f"note: no browser found; open it yourself: {report}")
+
+
+def _tell(analysis: Analysis, report: str) -> None:
+    """Print to stderr what could not be read, and where the report is."""
     lost = [problem for problem in analysis.problems if problem["loses_data"]]
     told_by_exit_line = lost if len(lost) == 1 and lost[0]["count"] == 1 else []  # printed by the line that explains the exit code
     problems = [problem for problem in analysis.problems if problem not in told_by_exit_line]

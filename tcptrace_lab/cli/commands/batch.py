@@ -11,10 +11,15 @@ from tcptrace_lab.cli.options import Debug, Quiet
 from tcptrace_lab.cli.terminal import say
 from tcptrace_lab.errors import EXIT_DONE, EXIT_FINDING, EXIT_READ_IN_PART, EXIT_UNREADABLE, UsageError
 from tcptrace_lab.process import output
+from tcptrace_lab.text import numbers
+from tcptrace_lab.text.escape import printable
 from tcptrace_lab.text.quantities import size_bytes
 
 if TYPE_CHECKING:
     from tcptrace_lab.archive.run import Batch
+
+WORST = 5
+"""Number of captures named at the end, those that lose most time; the index has all."""
 
 TOLD = 10
 """Maximum number of failed captures printed to stderr; the tables have all."""
@@ -111,6 +116,22 @@ def _tell(done: Batch) -> None:
             say(f"slower: {change.words}")
         say(done.comparison.words)
     say(f"index written: {done.root.rstrip('/')}/index.html")
+    _tell_worst(done)
+
+
+def _tell_worst(done: Batch) -> None:
+    """Print the captures of this run that lost most time to fixable causes to stdout."""
+    mine = done.captures.filter(done.captures["capture"].is_in(list(done.named)) & (done.captures["fixable_ns"] > 0))
+    if mine.is_empty():
+        return
+    from tcptrace_lab.cli.console import console, paragraph  # noqa: PLC0415  (Rich)
+
+    out = console()
+    worst = mine.sort("fixable_ns", "path", descending=[True, False]).head(WORST)
+    paragraph(out, f"most time lost to fixable causes, {worst.height} of {numbers.counted(mine.height, 'capture')}:")
+    for row in worst.iter_rows(named=True):
+        lost = f"{numbers.duration(row['fixable_ns'])} of {numbers.duration(row['life_ns'])}"
+        paragraph(out, f"{printable(row['path'])}: {printable(row['verdict'])}", f"{lost}  ")
 
 
 _STATES = {"whole": "whole", "part": "in part", "failed": "failed", "lost": "lost"}

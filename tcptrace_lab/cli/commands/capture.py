@@ -15,12 +15,16 @@ from tcptrace_lab.cli.terminal import activity, say
 from tcptrace_lab.errors import EXIT_DONE, UsageError
 from tcptrace_lab.process import output
 from tcptrace_lab.text.escape import printable
+from tcptrace_lab.text.numbers import size
 from tcptrace_lab.text.quantities import size_bytes
 
 if TYPE_CHECKING:
     from tcptrace_lab.lab.capturing.live import Interface, Ring
 
 _RING = re.compile(r"\s*(\d{1,6})\s*[x×*]\s*(.+)")
+DEFAULT_RING = "10x100M"
+"""Bound of the disk space of a session: 1 GB."""
+
 SMALLEST_RING_FILE_BYTES = 1_000
 """dumpcap counts a ring's files in units of 1,000 bytes."""
 
@@ -35,7 +39,7 @@ Filter = Annotated[
     str, typer.Option("--filter", metavar="EXPR", help='Capture filter, such as "tcp port 80" (pcap-filter).', show_default=False)
 ]
 RingOption = Annotated[
-    str, typer.Option("--ring", metavar="FILES×SIZE", help="Keep only the last files, such as 5x100M.", show_default=False)
+    str, typer.Option("--ring", metavar="FILES×SIZE", help="Begin a new file at this size, and keep only the last files.")
 ]
 Duration = Annotated[int | None, typer.Option("--duration", metavar="SECONDS", min=1, help="Stop after this time.", show_default=False)]
 Packets = Annotated[int | None, typer.Option("--packets", metavar="N", min=1, help="Stop after this many packets.", show_default=False)]
@@ -52,7 +56,7 @@ def capture(
     listed: Listed = False,
     interfaces: Interfaces = None,
     capture_filter: Filter = "",
-    ring: RingOption = "",
+    ring: RingOption = DEFAULT_RING,
     duration_s: Duration = None,
     packets: Packets = None,
     snaplen_bytes: Snaplen = None,
@@ -67,33 +71,54 @@ def capture(
 ) -> int:
     """Capture live through Wireshark's dumpcap, then analyze what was captured.
 
-    The capture stops after --duration or --packets, or on Ctrl-C. Then it is analyzed; the capture file is kept.
+    Without options, list the interfaces. The capture stops after --duration or --packets, or on Ctrl-C. Then it is analyzed; the capture
+    is kept. A long session has several files, of which the last are kept: they are analyzed together, and each has its verdict.
     """
     from tcptrace_lab.lab.capturing import live  # noqa: PLC0415  (it starts programs; help does not)
 
-    if listed:
+    asked = (interfaces, capture_filter, duration_s, packets, snaplen_bytes, write)
+    if listed or not any(asked):
         _tell(live.interfaces())
+        if not listed and not quiet:
+            say("choose one: tcptrace-lab capture -i NAME; Ctrl-C stops it and starts the analysis")
         return EXIT_DONE
-    request = live.Request(interfaces or (), capture_filter, duration_s, packets, snaplen_bytes, _ring(ring) if ring else None)
+    request = live.Request(interfaces or (), capture_filter, duration_s, packets, snaplen_bytes, kept := _ring(ring))
     target = Path(write) if write is not None else _default_path(request.interfaces)
     output.check_all({"-w": str(target), "-o": report, "--json": json_path, "--markdown": markdown}, (), ("-w", "-o"))
     with activity("capturing; Ctrl-C stops it", quiet=quiet) as shown:
         recorded = live.record(
             request,
             target,
-            lambda count: shown.doing(f"{count:,} packets captured; Ctrl-C stops it"),
-            None if quiet else lambda: _begin(target, is_ring=request.ring is not None),
+            lambda count, size_bytes: shown.doing(f"{count:,} packets, {size(size_bytes)} captured; Ctrl-C stops it"),
+            None if quiet else lambda: _begin(target, kept),
         )
     if not quiet:
         say(live.summary(recorded))
     files = [str(path) for path in recorded.files]
-    return analyze(files, report, json_path, markdown, where=where, fail_on=fail_on, quiet=quiet, _debug=debug)
+    code = analyze(files, report, json_path, markdown, where=where, fail_on=fail_on, quiet=quiet, _debug=debug)
+    if len(files) > 1 and not quiet and output.STDOUT not in {json_path, markdown}:
+        _tell_each(files, where)
+    return code
 
 
-def _begin(target: Path, *, is_ring: bool) -> None:
-    """Print the path of the file, and how to end the capture."""
+def _tell_each(files: list[str], where: str | None) -> None:
+    """Print the verdict on each file to standard output."""
+    from tcptrace_lab import verdict  # noqa: PLC0415
+    from tcptrace_lab.analysis import analyze as analyze_paths  # noqa: PLC0415
+    from tcptrace_lab.cli.console import console, paragraph  # noqa: PLC0415
+
+    out = console()
+    out.print()
+    for file in files:
+        with activity("reading", quiet=False) as shown:
+            words = verdict.sentence(analyze_paths(file, where=where, progress=shown.segments))
+        paragraph(out, f"{printable(file)}: {printable(words)}")
+
+
+def _begin(target: Path, ring: Ring) -> None:
+    """Print the path of the file, how much of a long session is kept, and how to end it."""
     say("Ctrl-C stops it and starts the analysis")
-    say(f"capturing to {target.with_name(f'{target.stem}_*{target.suffix}') if is_ring else target}")
+    say(f"capturing to {target}; a long session keeps its last {ring.files} files of {size(ring.file_bytes)}")
 
 
 def _ring(text: str) -> Ring:

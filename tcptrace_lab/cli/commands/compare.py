@@ -75,12 +75,12 @@ def compare(
         comparison, loss = _compared(groups, where, shown, quiet=quiet)
         shown.doing("writing")
         _write(comparison, page, json_path, markdown)
-    if not quiet:
+    if not quiet and output.STDOUT not in {json_path, markdown}:
         from tcptrace_lab.cli.tables.comparison import show  # noqa: PLC0415  (Rich)
 
         show(comparison)
-        if page is not None:
-            say(f"report written: {page}")
+    if not quiet and page is not None:
+        say(f"report written: {page}")
     return _exit_code(comparison, loss, fail_on or [], quiet=quiet)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,11 +14,17 @@ from tcptrace_lab.errors import EXIT_DONE, UsageError
 from tcptrace_lab.outputs.formats import Format, TableName
 from tcptrace_lab.process import output
 from tcptrace_lab.text.escape import printable
+from tcptrace_lab.text.numbers import size
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import polars as pl
+
+    from tcptrace_lab.engine.reread import Progress
     from tcptrace_lab.errors import ReadInPart
 
-Form = Annotated[Format, typer.Option("--format", help="Format of the output.")]
+Form = Annotated[Format | None, typer.Option("--format", help="Format of the output.", show_default="by the ending of -o, else parquet")]
 Table = Annotated[
     TableName | None,
     typer.Option(
@@ -26,6 +33,7 @@ Table = Annotated[
         help="One row per TCP segment (segments, the default), connection (connections), interval of a direction with its cause "
         "(ledger), sent segment with its wait and cause (departures), long interval with its evidence (stalls), connection with its time "
         "by cause (accounts), application message (messages), HTTP or FTP transaction (transactions), direction with its rates (rates), "
+        "finding of analyze (findings), "
         "UDP datagram (datagrams) or UDP flow (flows).",
         show_default=False,
     ),
@@ -35,7 +43,7 @@ Output = Annotated[str, typer.Option("-o", "--output", metavar="PATH|-", help="O
 
 def export(
     files: Files,
-    form: Form = Format.PARQUET,
+    form: Form = None,
     table: Table = None,
     path: Output = output.STDOUT,
     quiet: Quiet = False,
@@ -45,6 +53,7 @@ def export(
 
     Several FILEs are one capture, merged by time. In CSV, null is an empty field, and SACK blocks are text: left:right left:right.
     """
+    form = form or Format.of_path(path)
     if form.is_table:
         return _export_table(files, form, table or TableName.SEGMENTS, path, quiet=quiet)
     if table is not None:
@@ -58,14 +67,30 @@ def _export_table(files: list[str], form: Format, table: TableName, path: str, *
         raise UsageError(f"cannot write {form} to a terminal", remedy="name a file with -o, or choose --format csv")
     with activity("reading", quiet=quiet) as shown:
         from tcptrace_lab.outputs.export import export as export_table  # noqa: PLC0415  (Polars: a tenth of a second that `--help` need not pay)
-        from tcptrace_lab.outputs.export import read_table  # noqa: PLC0415
 
+        words = None if quiet else say
         progress = shown.datagrams if table.is_udp else shown.segments
-        rows, loss = read_table(files, table, progress=progress, say=None if quiet else say)
+        rows, loss = _findings(files, progress, words) if table is TableName.FINDINGS else _read(files, table, progress, words)
         shown.doing(f"writing {table}")
         with output.opened(path) as stream:
             export_table(rows, table, form, stream)
-    return _done(loss)
+    return _done(loss, f"table {table} as {form}", path, quiet=quiet)
+
+
+def _read(
+    files: list[str], table: TableName, progress: Progress, words: Callable[[str], None] | None
+) -> tuple[pl.LazyFrame, ReadInPart | None]:
+    from tcptrace_lab.outputs.export import read_table  # noqa: PLC0415
+
+    return read_table(files, table, progress=progress, say=words)
+
+
+def _findings(files: list[str], progress: Progress, words: Callable[[str], None] | None) -> tuple[pl.LazyFrame, ReadInPart | None]:
+    from tcptrace_lab.analysis import analyze  # noqa: PLC0415
+    from tcptrace_lab.findings import table  # noqa: PLC0415
+
+    analysis = analyze(files, progress=progress, say=words)
+    return table.rows(analysis.findings).lazy(), analysis.loss
 
 
 def _export_listing(files: list[str], path: str, *, quiet: bool) -> int:
@@ -78,7 +103,7 @@ def _export_listing(files: list[str], path: str, *, quiet: bool) -> int:
         shown.doing("writing the listing")
         with output.opened(path) as stream:
             write_listing(tables.connections, tables.info, printable(" ".join(files)), stream)
-    return _done(tables.loss)
+    return _done(tables.loss, "the listing of tcptrace -lrW", path, quiet=quiet)
 
 
 def _export_graphs(files: list[str], path: str, *, quiet: bool) -> int:
@@ -90,10 +115,14 @@ def _export_graphs(files: list[str], path: str, *, quiet: bool) -> int:
         tables = read(files, progress=shown.segments, say=None if quiet else say)
         shown.doing("drawing graphs")
         write(tables.segments, tables.connections, path)
-    return _done(tables.loss)
+    return _done(tables.loss, "graphs for xplot", path, quiet=quiet)
 
 
-def _done(loss: ReadInPart | None) -> int:
+def _done(loss: ReadInPart | None, what: str, path: str, *, quiet: bool) -> int:
+    """Say what was written, if not to standard output."""
+    if path != output.STDOUT and not quiet:
+        target = Path(path)
+        say(f"{what} written: {path}" + (f" ({size(target.stat().st_size)})" if target.is_file() else ""))
     if loss is not None:
         raise loss
     return EXIT_DONE

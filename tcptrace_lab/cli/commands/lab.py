@@ -137,7 +137,7 @@ def _size(declared: Declared) -> str:
 
 
 def _tell(results: dict[str, Any]) -> None:
-    """Print the points as a table to stderr."""
+    """Print the points as a table to stdout."""
     from tcptrace_lab.cli.tables import lab  # noqa: PLC0415  (Rich)
 
     lab.show(results)

@@ -100,10 +100,10 @@ def predict(
             from tcptrace_lab.report.prediction_page import write_page  # noqa: PLC0415
 
             write_page(document, page)
-    if not quiet:
+    if not quiet and json_path != output.STDOUT:
         _tell(document)
-        if page is not None:
-            say(f"page written: {page}")
+    if not quiet and page is not None:
+        say(f"page written: {page}")
     return EXIT_DONE
 
 
@@ -152,14 +152,14 @@ def _grid(text: str) -> list[int]:
 
 
 def _tell(document: dict[str, Any]) -> None:
-    """Print the prediction to stderr, as lines and tables."""
+    """Print the prediction to stdout, as lines and tables."""
     from rich.text import Text  # noqa: PLC0415
 
     from tcptrace_lab.cli.console import console  # noqa: PLC0415
     from tcptrace_lab.cli.tables import prediction  # noqa: PLC0415
 
-    stderr = console()
+    out = console()
     for words in prediction.words(document):
-        stderr.print(Text(words))
+        out.print(Text(words))
     for table in prediction.tables(document, RANGES):
-        stderr.print(table)
+        out.print(table)

@@ -56,7 +56,7 @@ def verify(
         if json_path is not None:
             with output.opened(json_path) as stream:
                 write_json(done, stream)
-    if not quiet:
+    if not quiet and json_path != output.STDOUT:
         from tcptrace_lab.cli.tables.differences import show  # noqa: PLC0415  (Rich)
 
         show(done, every=every)

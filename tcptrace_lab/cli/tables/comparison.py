@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from tcptrace_lab.cli.console import console, plain_table
+from tcptrace_lab.cli.console import console, paragraph, plain_table
 from tcptrace_lab.comparison import texts
 from tcptrace_lab.comparison.figures import FIGURES
 from tcptrace_lab.comparison.findings import ABSENT
@@ -15,6 +15,7 @@ from tcptrace_lab.text import numbers
 from tcptrace_lab.text.escape import printable
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
     from tcptrace_lab.comparison import Comparison
@@ -39,33 +40,34 @@ _SHORT = {Verdict.NONE_SHOWN: "n.s."}
 
 
 def show(comparison: Comparison) -> None:
-    """Print the comparison to stderr."""
-    stderr = console()
+    """Print the comparison to stdout: the result of each group first."""
+    out = console()
+    later = range(1, len(comparison.groups))
+    for group in later:
+        paragraph(out, texts.headline(comparison, group), style="bold")
+    out.print()
     for place, runs in enumerate(comparison.groups):
         head = f"{texts.letter(place)}  "
         for run in runs:
-            stderr.print(Text(f"{head}{printable(str(run.capture['path']))}: {printable(run.verdict)}"))
+            out.print(Text(f"{head}{printable(str(run.capture['path']))}: {printable(run.verdict)}"))
             head = "   "
-    later = range(1, len(comparison.groups))
-    for group in later:
-        stderr.print(Text(f"\n{texts.headline(comparison, group)}"))
     for note in texts.notes(comparison):
-        stderr.print(Text(f"note: {printable(note)}"))
+        out.print(Text(f"note: {printable(note)}"))
     for group in later or (0,):
         for place in range(min(len(comparison.lanes), SERVICES)):
             counts = texts.connections_of(comparison.lanes[place])
             shown = [0, group] if group else [0]
             counts_text = ", ".join(f"{texts.letter(one)} {counts[one]}" for one in shown)
-            stderr.print(Text(f"\n{texts.service_name(comparison.lanes[place])} (connections: {counts_text})"))
-            stderr.print(_service(comparison, place, shown))
+            out.print(Text(f"\n{texts.service_name(comparison.lanes[place])} (connections: {counts_text})"))
+            out.print(_service(comparison, place, shown))
         if comparison.lanes:
-            stderr.print(Text(LEGEND))
+            out.print(Text(LEGEND))
         if group:
-            stderr.print(Text(" ".join(texts.method(comparison, group))))
-            _findings(comparison, group)
+            out.print(Text(" ".join(texts.method(comparison, group))))
+            _findings(comparison, group, out)
     more = len(comparison.lanes) - SERVICES
     if more > 0:
-        stderr.print(Text(f"and {more} more service{'s' if more > 1 else ''}, in the report and the JSON"))
+        out.print(Text(f"and {more} more service{'s' if more > 1 else ''}, in the report and the JSON"))
 
 
 def _service(comparison: Comparison, place: int, groups: list[int]) -> Table:
@@ -114,22 +116,21 @@ def _cells(one: Compared, groups: list[int]) -> list[str]:
     return [*cells, texts.change_words(change, kind), texts.verdict_words(change, _SHORT)]
 
 
-def _findings(comparison: Comparison, group: int) -> None:
+def _findings(comparison: Comparison, group: int, out: Console) -> None:
     """Lines on findings that appeared, disappeared and stayed."""
-    stderr = console()
     listed = [kind for kind in comparison.findings if kind.states[group - 1] != ABSENT]
     if not listed:
-        stderr.print(Text("\nno finding in either"))
+        out.print(Text("\nno finding in either"))
         return
     table = plain_table()
     sizes = [len(comparison.groups[one]) for one in (0, group)]
-    stderr.print()
+    out.print()
     for heading in ("finding", "", texts.letter(0), texts.letter(group)):
         table.add_column(heading, no_wrap=heading != "")
     for kind in listed[:FINDINGS]:
         cells = [kind.states[group - 1], texts.kind_name(kind)]
         cells += [texts.in_group_words(kind.groups[one], size) for one, size in zip((0, group), sizes, strict=True)]
         table.add_row(*map(Text, cells))
-    stderr.print(table)
+    out.print(table)
     if len(listed) > FINDINGS:
-        stderr.print(Text(f"and {len(listed) - FINDINGS} more kinds of finding, in the report and the JSON"))
+        out.print(Text(f"and {len(listed) - FINDINGS} more kinds of finding, in the report and the JSON"))

@@ -1,4 +1,4 @@
-"""The connections as a table for people: the largest first, within the width of the terminal, in 80 columns too."""
+"""The connections as a table for people, within the width of the terminal, in 80 columns too."""
 
 from __future__ import annotations
 
@@ -7,100 +7,42 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from rich.text import Text
 
-from tcptrace_lab import verdict
-from tcptrace_lab.cli.console import console, plain_table
-from tcptrace_lab.connections import behaviour, capture_quality, link_overhead, rates
-from tcptrace_lab.findings.finding import Severity, fixable_first
+from tcptrace_lab.cli.console import plain_table
+from tcptrace_lab.connections import behaviour, link_overhead, rates
 from tcptrace_lab.report.largest import Ranking, largest
+from tcptrace_lab.report.parts import connection_table
 from tcptrace_lab.report.selection import PAYLOAD
 from tcptrace_lab.text import numbers
 from tcptrace_lab.text.escape import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rich.console import Console
     from rich.table import Table
 
     from tcptrace_lab.analysis import Analysis
-    from tcptrace_lab.findings.finding import Finding
 
 ROWS = 20
 """Maximum number of connections; the report and the JSON have all."""
 
-BEHAVIOUR_CONNECTIONS = 3
-"""Number of connections whose endpoints are described, the largest ones; the report and the JSON describe all."""
-
-FINDING_ROWS = 10
-"""Maximum number of findings; the report and the JSON have all."""
-
-FINDINGS_SPELLED_OUT = 3
-"""Number of findings shown with remedy and frames, the most expensive faults."""
-
 LINE_ROWS, LINE_NOTES = 1_000, 5
 """Number of connections examined for the overhead of their link, and maximum number of lines about it (and of connections per line)."""
-
-DIRECTION_LEGEND = "direction: the connection's number; → data from the client, ← data from the server"
 
 _ENDPOINT_MIN, _ENDPOINT_MAX = 12, 47
 """Width of an address with its port: shortened, and of the longest IPv6 address."""
 
 _SIDES = ("client", "server")
-_FIGURES = (("time", 8), ("sent by client", 9), ("by server", 9), ("retransmits", 11))
-"""Heading and width of the columns right of the addresses; a heading that is wider wraps."""
+_FIGURES = (("time", 8), ("bytes →", 7), ("← bytes", 7), ("RTT", 7), ("retrans.", 8))
+"""Heading and width of the columns right of the addresses."""
+
+_MORE_FIGURES = (("throughput", 10),)
+"""Further columns for a terminal of at least `_WIDE` columns."""
+
+_WIDE = 110
 
 
-def show(analysis: Analysis) -> None:
-    """Print the table of connections, the numbers left out, and the findings to stderr."""
-    stderr = console()
-    total, rows = _largest_rows(analysis)
-    stderr.print(Text(headline(analysis, total)), soft_wrap=False)
-    stderr.print(Text(f"\n{printable(verdict.sentence(analysis))}\n", style="bold"))
-    stderr.print(Text(capture_quality.line(analysis.capture["quality"])))
-    if total:
-        stderr.print(_table(rows.to_dicts(), stderr.width))
-    more = total - ROWS
-    if more > 0:
-        stderr.print(Text(f"and {more:,} more connection{'s' if more > 1 else ''} with fewer bytes"))
-    refused = refusals(analysis.connections)
-    if refused:
-        stderr.print(Text(refused))
-    if total:
-        largest_rows = rows.head(BEHAVIOUR_CONNECTIONS)
-        for words in behaviour_notes(largest_rows) + rate_notes(largest_rows):
-            stderr.print(Text(words))
-    for words in line_notes(analysis.connections.head(LINE_ROWS).collect()):
-        stderr.print(Text(words))
-    if total or analysis.findings:
-        _show_findings(analysis.findings, rows, stderr)
-
-
-def _largest_rows(analysis: Analysis) -> tuple[int, pl.DataFrame]:
+def largest_rows(analysis: Analysis) -> tuple[int, pl.DataFrame]:
     """Return the number of connections, and the rows of those with most payload."""
     total, (found,) = largest(analysis.connections, "conn", {"bytes": PAYLOAD}, [Ranking(("bytes",), ROWS)])
     return total, analysis.connections.filter(pl.col("conn").is_in(found)).collect().sort(PAYLOAD, "conn", descending=[True, False])
-
-
-def show_findings_of_first(analysis: Analysis) -> None:
-    """Print the findings of the first of two captures to stderr: those that decide the exit code."""
-    stderr = console()
-    stderr.print(Text(f"Findings in the first capture, {printable(analysis.capture['path'])} (the ones that --fail-on minds):"))
-    _, rows = _largest_rows(analysis)
-    _show_findings(analysis.findings, rows, stderr)
-
-
-def _show_findings(findings: Sequence[Finding], rows: pl.DataFrame, stderr: Console) -> None:
-    """Print the findings, or without any, facts on the largest connections."""
-    if not findings:
-        stderr.print(Text(nothing_to_report(rows)))
-        return
-    stderr.print()
-    stderr.print(_findings(findings))
-    unsaid = len(findings) - FINDING_ROWS
-    if unsaid > 0:
-        stderr.print(Text(f"and {unsaid} more finding{'s' if unsaid > 1 else ''}, in the report"))
-    if any(finding.conn is not None for finding in findings[:FINDING_ROWS]):
-        stderr.print(Text(DIRECTION_LEGEND))
 
 
 def refusals(connections: pl.LazyFrame) -> str:
@@ -185,26 +127,6 @@ def _numbers(conns: list[int]) -> str:
     return ", ".join(map(str, conns[:LINE_NOTES])) + (f" and {more:,} more" if more > 0 else "")
 
 
-def _findings(findings: Sequence[Finding]) -> Table:
-    """The most expensive findings, fixable ones first: severity, confidence, direction, share and title."""
-    table = plain_table()
-    for heading in ("finding", "", "direction", "share", ""):
-        table.add_column(heading, justify="right" if heading == "share" else "left", no_wrap=bool(heading))
-    spelled_out = 0
-    for finding in fixable_first(findings)[:FINDING_ROWS]:
-        direction = "" if finding.conn is None else f"{finding.conn} {'→' if finding.from_client else '←'}"
-        share = "" if finding.cost_share is None else f"{finding.cost_share:.0%}"
-        cells = (str(finding.severity), str(finding.confidence), direction, share, printable(finding.title))
-        table.add_row(*(Text(cell) for cell in cells))
-        if finding.severity > Severity.INFO and spelled_out < FINDINGS_SPELLED_OUT:
-            spelled_out += 1
-            gain = finding.predicted_gain if finding.modelled is not None else ""  # the title of the rule already has the share
-            for name, words in (("remedy", "; or ".join(finding.remedy)), ("gain", gain), ("frames", finding.wireshark_filter)):
-                if words:
-                    table.add_row("", "", "", "", Text(f"{name}: {words}", style="dim", overflow="fold"))
-    return table
-
-
 def endpoint(address: str, port: int, width: int) -> str:
     """`10.0.0.1:80`, `[2001:db8::1]:443`; if it is too wide, the middle of the address is omitted."""
     tail = f"]:{port}" if ":" in address else f":{port}"
@@ -216,27 +138,33 @@ def endpoint(address: str, port: int, width: int) -> str:
     return head[: room - room // 2] + "…" + head[len(head) - room // 2 :] + tail
 
 
-def _table(largest_rows: list[dict[str, Any]], width: int) -> Table:
-    number_width = max(len("conn"), *(len(str(row["conn"])) for row in largest_rows))
-    fixed = number_width + sum(figure_width + 1 for _, figure_width in _FIGURES) + len(_SIDES)
+def table(rows: list[dict[str, Any]], width: int) -> Table:
+    """The table of these rows of `schema.CONNECTIONS`, in at most `width` columns. RTT: the smallest of the path, else the initial one."""
+    number_width = max(len("conn"), *(len(str(row["conn"])) for row in rows))
+    figures = (*_FIGURES, *(_MORE_FIGURES if width >= _WIDE else ()))
+    fixed = number_width + sum(figure_width + 1 for _, figure_width in figures) + len(_SIDES)
     endpoint_width = min(max((width - fixed) // len(_SIDES), _ENDPOINT_MIN), _ENDPOINT_MAX)
-    table = plain_table()
-    table.add_column("conn", justify="right", width=number_width)
+    made = plain_table()
+    made.add_column("conn", justify="right", width=number_width)
     for side in _SIDES:
-        table.add_column(side, max_width=endpoint_width, no_wrap=True)
-    for heading, figure_width in _FIGURES:
-        table.add_column(heading, justify="right", width=figure_width)
-    for row in largest_rows:
-        table.add_row(*(Text(cell) for cell in _cells(row, endpoint_width)))
-    return table
+        made.add_column(side, max_width=endpoint_width, no_wrap=True)
+    for heading, figure_width in figures:
+        made.add_column(heading, justify="right", width=figure_width)
+    for row in rows:
+        made.add_row(*(Text(cell) for cell in _cells(row, endpoint_width)[: len(_SIDES) + 1 + len(figures)]))
+    return made
 
 
-def _cells(row: dict[str, Any], endpoint_width: int) -> list[str]:
-    known = row["first_ts_ns"] is not None and row["last_ts_ns"] is not None and row["first_ts_ns"] <= row["last_ts_ns"]
+def _cells(connection: dict[str, Any], endpoint_width: int) -> list[str]:
+    row = connection_table.row(connection, connection["first_ts_ns"])
+    is_known = row["duration_ns"] is not None and row["duration_ns"] >= 0
     return [
         str(row["conn"]),
-        *(endpoint(row[f"{side}_addr"], row[f"{side}_port"], endpoint_width) for side in _SIDES),
-        numbers.duration(row["last_ts_ns"] - row["first_ts_ns"] if known else None),
-        *(numbers.size(row[f"{side}_unique_bytes"]) for side in _SIDES),
-        numbers.count(sum(row[f"{side}_retransmitted_segments"] for side in _SIDES)),
+        *(endpoint(connection[f"{side}_addr"], connection[f"{side}_port"], endpoint_width) for side in _SIDES),
+        numbers.duration(row["duration_ns"] if is_known else None),
+        numbers.size(row["client_bytes"]),
+        numbers.size(row["server_bytes"]),
+        numbers.duration(row["initial_rtt_ns"] if row["rtt_min_ns"] is None else row["rtt_min_ns"]),
+        numbers.count(row["resent"]),
+        numbers.rate(row["throughput_bps"]),
     ]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from tcptrace_lab.cli.console import console, plain_table
+from tcptrace_lab.text import numbers
 from tcptrace_lab.text.escape import printable
 from tcptrace_lab.verify.differences import UNEXPLAINED, Count
 from tcptrace_lab.verify.output import ordered, totals
@@ -29,17 +30,27 @@ _COUNTS = ("compared", "equal", "explained", "unexplained")
 
 
 def show(verification: Verification, *, every: bool = False) -> None:
-    """Print the result to stderr: `every` difference, or a few examples per explanation."""
-    stderr = console()
-    stderr.print(Text(headline(verification)))
+    """Print the result to stdout: `every` difference, or a few examples per explanation."""
+    out = console()
+    out.print(Text(result(verification)))
+    out.print(Text(headline(verification)))
     for tool, words in verification.refused.items():
-        stderr.print(Text(f"{tool} did not read the whole file: {printable(words)}"))
+        out.print(Text(f"{tool} did not read the whole file: {printable(words)}"))
     if verification.checksums.bad:
-        stderr.print(Text(verification.checksums.words()))
-    stderr.print(_table(verification, every=every))
+        out.print(Text(verification.checksums.words()))
+    out.print(_table(verification, every=every))
     for name in ordered(verification):
         for line in explanation(verification, name, None if every else EXAMPLES):
-            stderr.print(Text(line), soft_wrap=False)
+            out.print(Text(line), soft_wrap=False)
+
+
+def result(verification: Verification) -> str:
+    """The result in one line: `no unexplained difference`, or how many there are and of what."""
+    count = totals(verification)["unexplained"]
+    if not count:
+        return "No unexplained difference."
+    items = sorted({one.item for one in verification.account.differences[UNEXPLAINED]})
+    return f"{numbers.counted(count, 'unexplained difference')}, in {', '.join(items)}: tcptrace-lab may be wrong."
 
 
 def headline(verification: Verification) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
 from rich.table import Table
 
+from tcptrace_lab.cli.console import console
 from tcptrace_lab.report.experiment_page import mean_text
 from tcptrace_lab.text.escape import printable
 
@@ -20,8 +20,8 @@ _SHOWN = ("throughput", "latency", "lost")
 
 
 def show(results: Mapping[str, Any]) -> None:
-    """Print the table to stderr."""
-    Console(stderr=True, highlight=False).print(table(results))
+    """Print the table to stdout."""
+    console().print(table(results))
 
 
 def table(results: Mapping[str, Any]) -> Table:

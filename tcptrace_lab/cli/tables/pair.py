@@ -29,15 +29,15 @@ _COLUMNS = (("sent", 6), ("lost", 5), ("copies", 6), ("late", 5), ("delay p50", 
 
 
 def show(pair: Pair) -> None:
-    """Print the result of the clock alignment, and a line for each direction of each connection, to stderr."""
-    stderr = console()
+    """Print the result of the clock alignment, and a line for each direction of each connection, to stdout."""
+    out = console()
     for line in words(pair):
-        stderr.print(Text(printable(line)), soft_wrap=False)
-    stderr.print(_table(pair, stderr.width))
-    stderr.print(Text(LEGEND))
+        out.print(Text(printable(line)), soft_wrap=False)
+    out.print(_table(pair, out.width))
+    out.print(Text(LEGEND))
     more = pair.connections.height - ROWS
     if more > 0:
-        stderr.print(Text(f"and {more:,} more connection{'s' if more > 1 else ''}; --json has them all"))
+        out.print(Text(f"and {more:,} more connection{'s' if more > 1 else ''}; --json has them all"))
 
 
 def _table(pair: Pair, width: int) -> Table:

@@ -21,7 +21,7 @@ ARROWS = {"client_to_server": "→", "server_to_client": "←"}
 
 
 def show(compared: Replayed) -> None:
-    """Print durations, causes by direction, and the result for the stall to stderr."""
+    """Print durations, causes by direction, and the result for the stall to stdout."""
     every = (compared.original, *compared.replays)
     table, out = plain_table(), console()
     table.add_column("")

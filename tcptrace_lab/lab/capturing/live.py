@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import subprocess
 from dataclasses import dataclass
@@ -27,8 +28,8 @@ _TOLD = re.compile(r"^Packets(?: captured)?: (\d+)", re.MULTILINE)
 _FILE = re.compile(r"(?:^|Packets: \d+ )File: (.*)$", re.MULTILINE)
 _RIGHTS = re.compile(r"permission", re.IGNORECASE)
 _NOT_NAMED = re.compile(r"no device named|no such device|no interface|isn't a valid|invalid|not up", re.IGNORECASE)
-_LAST_WORDS = 200
-"""Number of last characters of dumpcap's output that contain its latest packet count."""
+_LAST_WORDS = 4_096
+"""Number of last characters of dumpcap's output that contain its latest packet count and the name of its latest file."""
 _NOISE = re.compile(r"^Capturing on |^File: |^Packets|^dumpcap: cap_set_proc|^$")
 
 
@@ -113,14 +114,14 @@ def _interface(line: str) -> Interface:
 
 
 def record(
-    request: Request, path: Path, progress: Callable[[int], None] | None = None, on_start: Callable[[], None] | None = None
+    request: Request, path: Path, progress: Callable[[int, int], None] | None = None, on_start: Callable[[], None] | None = None
 ) -> Recorded:
     """Capture until a limit of the request, or until SIGINT (Ctrl-C) or SIGTERM. The files are then complete.
 
     Args:
         request: what to capture.
-        path: the file; files of a ring have a number and a time before the suffix.
-        progress: called periodically with the number of packets.
+        path: the file. Files of a ring have a number and a time before the suffix; if there is only one, it gets this name at the end.
+        progress: called periodically with the number of packets, and the bytes that dumpcap wrote, in all files.
         on_start: called when the capture has started.
 
     Raises:
@@ -141,18 +142,31 @@ def record(
         if dumpcap.process.poll() is None:
             dumpcap.stop()
     counts = dumpcap.received_and_dropped or (None, None)
-    files = tuple(file for name in dict.fromkeys(_FILE.findall(dumpcap.words.replace("\r", "\n"))) if (file := Path(name)).exists())
+    written = _files(dumpcap.words)
+    files = tuple(file for file in written if file.exists())
     if not files:
         raise LabFailed("dumpcap wrote no file", where=str(path), remedy="check free disk space")
+    if len(written) == 1 and request.ring is not None:
+        files = (files[0].replace(path),)
     return Recorded(files, *counts)
 
 
-def _follow(dumpcap: Dumpcap, progress: Callable[[int], None] | None, interrupted: threading.Event) -> None:
+def _files(words: str) -> list[Path]:
+    """The files that dumpcap names, in order."""
+    return [Path(name) for name in dict.fromkeys(_FILE.findall(words.replace("\r", "\n")))]
+
+
+def _follow(dumpcap: Dumpcap, progress: Callable[[int, int], None] | None, interrupted: threading.Event) -> None:
     """Report progress until dumpcap ends, or stop it when interrupted."""
+    sizes: dict[Path, int] = {}
 
     def has_ended() -> bool:
-        if progress is not None and (numbers := _TOLD.findall(dumpcap.words[-_LAST_WORDS:].replace("\r", "\n"))):
-            progress(int(numbers[-1]))
+        last_words = dumpcap.words[-_LAST_WORDS:]
+        for file in {*_files(last_words), *list(sizes)[-1:]}:
+            with contextlib.suppress(OSError):  # given up meanwhile
+                sizes[file] = file.stat().st_size
+        if progress is not None and (numbers := _TOLD.findall(last_words.replace("\r", "\n"))):
+            progress(int(numbers[-1]), sum(sizes.values()))
         return interrupted.is_set()
 
     dumpcap.read_until(has_ended, None)

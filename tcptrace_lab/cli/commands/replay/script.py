@@ -79,6 +79,7 @@ def script(
         if schedule_path is not None:
             with output.opened(schedule_path) as stream:
                 stream.write(made.schedule.to_json())
+        quiet = quiet or output.STDOUT in {*places.values(), schedule_path}
         if not quiet:
             shown.end()
             _tell(made, places)
@@ -130,8 +131,7 @@ def _tell(made: Reproducer, places: dict[Kind, str]) -> None:
     out.print(Text(made.cut_words()))
     out.print(Text(f"Expected: {duration_s(expected.with_s)}; with {made.remedy.words()}: {duration_s(expected.without_s)}."))
     for kind, path in places.items():
-        if path != output.STDOUT:
-            out.print(Text(printable(f"{kind}: {path}")))
+        out.print(Text(printable(f"{kind}: {path}")))
 
 
 def _proved(made: Reproducer, shown: Activity, *, quiet: bool) -> int:

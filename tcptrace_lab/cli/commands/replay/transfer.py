@@ -200,13 +200,13 @@ def _both_ends(
         with output.opened(json_path) as stream:
             stream.write(json.dumps(compared.to_dict(), indent=1, ensure_ascii=False).encode() + b"\n")
     written = _page(compared, None if evidence is None else evidence.conn, Path(folder), shown) if folder else None
-    if not quiet:
+    if not quiet and json_path != output.STDOUT:
         from tcptrace_lab.cli.tables.replays import show  # noqa: PLC0415
 
         shown.end()
         show(compared)
-        if written is not None:
-            say(f"report written: {written}")
+    if not quiet and written is not None:
+        say(f"report written: {written}")
     return EXIT_DONE
 
 

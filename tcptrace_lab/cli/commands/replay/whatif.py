@@ -59,7 +59,7 @@ def whatif(
     if json_path is not None:
         with output.opened(json_path) as stream:
             stream.write(json.dumps(predicted.to_dict(), indent=1, ensure_ascii=False).encode() + b"\n")
-    if not quiet:
+    if not quiet and json_path != output.STDOUT:
         _show(predicted)
     return EXIT_DONE
 

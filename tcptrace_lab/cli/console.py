@@ -21,11 +21,16 @@ MAX_TEXT_WIDTH = 120
 """Width beyond which lines of text are hard to read."""
 
 
-def console() -> Console:
-    """A console of Rich for stdout. It honours NO_COLOR, COLUMNS and TERM=dumb; a letter that stdout cannot encode becomes `?`."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")
-    return Console(highlight=False, width=None if sys.stdout.isatty() else FALLBACK_WIDTH)
+def console(*, beside_result: bool = False) -> Console:
+    """A console of Rich. It honours NO_COLOR, COLUMNS and TERM=dumb; a letter that its stream cannot encode becomes `?`.
+
+    Args:
+        beside_result: write to stderr, because stdout has another result.
+    """
+    stream = sys.stderr if beside_result else sys.stdout
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="replace")
+    return Console(file=stream, highlight=False, width=None if stream.isatty() else FALLBACK_WIDTH)
 
 
 def plain_table() -> Table:

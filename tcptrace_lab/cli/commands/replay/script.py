@@ -79,11 +79,11 @@ def script(
         if schedule_path is not None:
             with output.opened(schedule_path) as stream:
                 stream.write(made.schedule.to_json())
-        quiet = quiet or output.STDOUT in {*places.values(), schedule_path}
+        beside_result = output.STDOUT in {*places.values(), schedule_path}
         if not quiet:
             shown.end()
-            _tell(made, places)
-        return _proved(made, shown, quiet=quiet) if prove else EXIT_DONE
+            _tell(made, places, beside_result=beside_result)
+        return _proved(made, shown, quiet=quiet, beside_result=beside_result) if prove else EXIT_DONE
 
 
 def _places(capture: str, out: str, kind: Kind | None) -> dict[Kind, str]:
@@ -119,22 +119,23 @@ def _write(made: Reproducer, places: dict[Kind, str], *, optional: bool) -> None
             stream.write(text.encode())
 
 
-def _tell(made: Reproducer, places: dict[Kind, str]) -> None:
+def _tell(made: Reproducer, places: dict[Kind, str], *, beside_result: bool) -> None:
     from rich.text import Text  # noqa: PLC0415
 
     from tcptrace_lab.cli.console import console  # noqa: PLC0415
     from tcptrace_lab.text.escape import printable  # noqa: PLC0415
 
-    out, expected = console(), made.expected
+    out, expected = console(beside_result=beside_result), made.expected
     stall_words = made.held_words()
     out.print(Text(f"{stall_words[:1].upper()}{stall_words[1:]}."))
     out.print(Text(made.cut_words()))
     out.print(Text(f"Expected: {duration_s(expected.with_s)}; with {made.remedy.words()}: {duration_s(expected.without_s)}."))
     for kind, path in places.items():
-        out.print(Text(printable(f"{kind}: {path}")))
+        if path != output.STDOUT:
+            out.print(Text(printable(f"{kind}: {path}")))
 
 
-def _proved(made: Reproducer, shown: Activity, *, quiet: bool) -> int:
+def _proved(made: Reproducer, shown: Activity, *, quiet: bool, beside_result: bool) -> int:
     from rich.text import Text  # noqa: PLC0415
 
     from tcptrace_lab.cli.console import console  # noqa: PLC0415
@@ -148,5 +149,5 @@ def _proved(made: Reproducer, shown: Activity, *, quiet: bool) -> int:
         raise LabFailed(f"not proved: {words}", remedy="a busy machine delays packets; try again")
     if not quiet:
         shown.end()
-        console().print(Text(f"Proved: {words}."))
+        console(beside_result=beside_result).print(Text(f"Proved: {words}."))
     return EXIT_DONE

@@ -3,8 +3,8 @@
 
 use tcptrace_lab_core::connection::{Kind, RetransmitTrigger};
 use tcptrace_lab_core::flows::ConnectionRow;
-use tcptrace_lab_core::ledger::summary::costs::MOST;
 use tcptrace_lab_core::ledger::direction::Drained;
+use tcptrace_lab_core::ledger::summary::costs::MOST;
 use tcptrace_lab_core::ledger::summary::rows::{DirectionDetails, JudgedRows, LedgerRow};
 use tcptrace_lab_core::ledger::{Cause, DirectionFacts, JudgedWait, Note, Summaries, WaitRecord, Worth, edges, judge};
 use tcptrace_lab_core::nullable::Nullable;

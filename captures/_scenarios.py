@@ -91,7 +91,7 @@ class _Family:
     lost: frozenset[int]
 
     def relayed(self, delay_s: float, **forward: object) -> Medium:
-        """The same medium with a path of its own length in it."""
+        """This medium with a path of `delay_s` in each direction."""
         path = PathModel(delay_s=delay_s)
         return replace(self.near, kind="tap", forward=replace(path, **forward), backward=path)  # type: ignore[arg-type]
 

@@ -136,7 +136,7 @@ class _Direction(NamedTuple):
 
     @property
     def main_causes(self) -> frozenset[str]:
-        """That cause, or the causes of a loss together."""
+        """The main cause; if it follows from packet loss, all causes that do."""
         return OF_LOSSES if self.main_cause in OF_LOSSES else frozenset({self.main_cause})
 
     @property

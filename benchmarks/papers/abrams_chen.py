@@ -21,7 +21,7 @@ CALL_BYTES = 1024
 BUFFER_BYTES = 2048
 MSS_BYTES = 1460
 DEC_MSS_BYTES = 1024
-"""Of 4.3BSD and Ultrix on an Ethernet: whole clusters."""
+"""MSS of 4.3BSD and Ultrix on an Ethernet: whole clusters."""
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,15 @@
 
     python benchmarks/replay/replay_packets.py [--runs N]
 
-Both send the same files from one private namespace to another over a veth pair, by turns, after one warm-up each, at the same real-time
-priority. As fast as possible: frames a second as each program tells them, how many the interface's own counters saw, and the time of the
-whole process. In the capture's own time: dumpcap at the other end says when each frame came, and the error is how much later or sooner
-that was, after the first, than in the file. Beside them what the machine itself allows, in the same run: a bare loop that sleeps until each
-frame is due (`clock_nanosleep` at the same priority, nothing else), how late it woke; and the time that the host took away (`steal` of
-/proc/stat). Root, dumpcap, tcpreplay, chrt; two minutes.
+Both programs send the same files from one private namespace to another over a veth pair, in turns, after one warm-up each, at the same
+real-time priority. Two modes are measured:
+
+- As fast as possible: frames per second by the program's own output, the frames that the interface counted, and the time of the process.
+- At the capture's own times: dumpcap at the other end records when each frame arrives. The error is the difference between the time since
+  the first frame there and in the file.
+
+The limits of the machine are measured in the same run: how late a bare loop wakes that sleeps until each frame is due (`clock_nanosleep` at
+the same priority), and the time taken by the host (`steal` in /proc/stat). It needs root, dumpcap, tcpreplay and chrt, and two minutes.
 """
 
 from __future__ import annotations
@@ -64,7 +67,7 @@ def made(path: Path, count: int, size: int) -> None:
 
 
 def ours(path: Path, scratch: Path, *, fast: bool) -> tuple[list[str], Callable[[str], float]]:
-    """The command, and what reads its frames a second."""
+    """Our command for a capture, and a function that reads frames per second from its output."""
     told = scratch / "told.json"
     more = ["--topspeed"] if fast else []
     command = [sys.executable, "-m", "tcptrace_lab", "replay", "packets", str(path), "-i", INTERFACE, *more, "-q", "--json", str(told)]
@@ -77,7 +80,7 @@ def ours(path: Path, scratch: Path, *, fast: bool) -> tuple[list[str], Callable[
 
 
 def theirs(path: Path, *, fast: bool, preloaded: bool) -> tuple[list[str], Callable[[str], float]]:
-    """The same of tcpreplay."""
+    """The command of tcpreplay for a capture, and a function that reads frames per second from its output."""
     more = [*(["-t"] if fast else []), *(["-K"] if preloaded else [])]
     command = ["chrt", "--fifo", str(REAL_TIME_PRIORITY), "tcpreplay", *more, "-i", INTERFACE, str(path)]
     return command, _told_rate
@@ -134,7 +137,7 @@ def fast(runs: int, scratch: Path) -> None:
 
 
 def errors_us(sent: Path, got: Path) -> list[float]:
-    """Of each frame, by how much its time after the first differs."""
+    """How much the time since the first frame differs between both captures, in µs, for each frame."""
     original, came = ([frame.ts_ns for frame in frames(str(path), None, "")] for path in (sent, got))
     if len(original) != len(came):
         raise SystemExit(f"{len(came)} frames came of {len(original)}")

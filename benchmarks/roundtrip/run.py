@@ -1,7 +1,9 @@
-"""300 settings drawn at random through the models, their captures through the ledger: `python benchmarks/roundtrip/run.py [SEEDS…]`.
+"""Simulates 300 settings drawn at random, and compares our ledger of their captures with the model's own.
 
-Without arguments the tables are written to `results.md` beside this file, with `sweeps` its second part alone; with seeds (`7 20-40`),
-these are compared and told one by one.
+    python benchmarks/roundtrip/run.py [sweeps | SEEDS…]
+
+Without arguments, the tables are written to `results.md` beside this file; with `sweeps`, only its second part. With seeds (`7 20-40`), one
+line per setting is printed.
 """
 
 from __future__ import annotations
@@ -23,48 +25,48 @@ SWEEPS = 160
 
 WORDS = """# The model's own ledger, and ours of its captures
 
-{settings} settings drawn at random (`settings.py`: stacks, MSS, buffers, rates, delays, losses, NODELAY and programs), each captured at the
-sender of each direction that carries data. A direction is right if no more than 2 % of its life is told otherwise than the model's own
-ledger has it. What a capture cannot show is written, as code, in `seen.py`; the third column leaves none of it out, the fourth takes it
-into account. Run in {took_s:.0f} s of one core.
+{settings} settings drawn at random (`settings.py`: stacks, MSS, buffers, rates, delays, losses, NODELAY and programs), each captured at
+the sender of each direction that carries data. A direction is right if our ledger and the model's own agree on at least 98 % of its life.
+`seen.py` says, as code, what a capture cannot show. The third column ignores it, the fourth takes it into account. Run in {took_s:.0f} s
+of one core.
 
 {table}
 
 {stacks}
 
-Of all directions' time, {told:.1%} is told as the model has it, {shown:.1%} as far as a capture shows it.
+Of all directions' time, {told:.1%} agrees with the model, {shown:.1%} as far as a capture shows it.
 
-What is still confused most (a cause of the model, the cause told, and the share of a direction's life, summed over all directions that
-are off):
+The largest remaining confusions: cause of the model → our cause, and the share of a direction's life, summed over all directions that are
+wrong:
 
 {confused}
 
-Seeds that are off, for `run.py SEED`: {seeds}
+Seeds of wrong directions, for `run.py SEED`: {seeds}
 
 """
 
 SWEEPS_TITLE = "# Sweeps of message sizes\n"
 SWEEPS_WORDS = """
-{sweeps} sweeps of echoed messages, three sizes in each KB (`sweeps.py`); right is a sweep of which every range that the rules predict is
-found, and no other. A size at the edge of a range that by the rules never stalls, and did stall in the capture (a beat of the receiver's
-timer came while it was on its way), is told as "beyond"; one that did not is wrong. With messages one behind the other all stalls are as
-long as the timers of both hosts are apart, with random pauses some are short by chance: a wait that is less than a round trip (1 ms on a
-LAN) longer than an undisturbed one is told from none by nothing, and three of a range must be told. Nor is anything said where more than a
-tenth of the other sizes stall, as those may that the rules call timing-dependent.
+{sweeps} sweeps of echoed messages, three sizes in each KB (`sweeps.py`). A sweep is right if exactly the ranges that the rules predict are
+found. A size at the edge of a range may stall in the capture although the rules say that it never does, because the receiver's timer beat
+while it was in transit: it counts as "beyond". A size that is found and did not stall is wrong. If messages follow each other at once, all
+stalls are as long as the phase between both hosts' timers; with random pauses, some are short by chance. A stall cannot be seen if it adds
+less than one RTT (1 ms on a LAN), and a range needs three visible ones. Nothing is reported either if more than a tenth of the other sizes
+stall; sizes that the rules call timing-dependent may.
 
 | messages | sweeps | right | ranges | missed | sizes beyond | wrong |
 |---|---:|---:|---:|---:|---:|---:|
 {swept}
 
-Off, one behind the other: {swept_off}.
+Wrong, one behind the other: {swept_off}.
 
-Off, with random pauses: {paused_off}.
+Wrong, with random pauses: {paused_off}.
 """
 
 
 def told(seed: int, kind: str, words: str, way: Compared) -> str:
     """One direction in a line."""
-    worst = ", ".join(f"{one} told {other} {share:.1%}" for (one, other), share in Counter(way.confused).most_common(3))
+    worst = ", ".join(f"{one} → {other} {share:.1%}" for (one, other), share in Counter(way.confused).most_common(3))
     sender = "client" if way.from_client else "server"
     return f"{seed} {kind} ({sender}) off {way.off_seen_share:.1%} ({way.off_share:.1%}): {worst}; {words}"
 
@@ -84,7 +86,7 @@ def one_by_one(seeds: list[int]) -> None:
                 print(told(seed, setting.kind, setting.words, way), flush=True)
     print(dict(counts))
     for (one, other), share in confused.most_common(20):
-        print(f"{one} told {other}: {share:.2f}")
+        print(f"{one} → {other}: {share:.2f}")
 
 
 def ledgers() -> str:
@@ -110,7 +112,7 @@ def ledgers() -> str:
         stacks=table("stack", {name: by_stack[name] for name in STACK_NAMES}),
         told=1 - sum(way.off_share for way in everything) / len(everything),
         shown=1 - sum(min(way.off_share, way.off_seen_share) for way in everything) / len(everything),
-        confused="\n".join(f"- {one} told {other}: {share:.2f}" for (one, other), share in confused.most_common(12)),
+        confused="\n".join(f"- {one} → {other}: {share:.2f}" for (one, other), share in confused.most_common(12)),
         seeds=", ".join(str(seed) for seed in sorted(set(off))) or "none",
     )
 

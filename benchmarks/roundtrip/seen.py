@@ -57,11 +57,12 @@ AGREE_SHARE = 0.05
 WINDOWS = frozenset({"send-buffer", "delayed-ack", "slow-start", "congestion-window"})
 """What a window looks like that has no room, either."""
 CAUSAL_SHARE_NEAR = 0.1
+"""At the sender, an event within this share of the RTT before a departure may have caused it."""
 NO_DISTANCE_NS = 50_000
-"""At its sender an event may be the effect of another one within this share of the round trip, too."""
+"""A shorter round trip does not show which host is near."""
 
 DEFER_PART = 3
-"""Of the window: with less room Linux waits for more (`tcp_tso_should_defer`)."""
+"""Linux waits for more room if the window has less than 1/`DEFER_PART` of its size left (`tcp_tso_should_defer`)."""
 GIVEN = frozenset({"application", "network"})
 """What a wait is called while the program has given nothing yet."""
 
@@ -72,7 +73,7 @@ def own(run: Run, *, from_client: bool) -> list[Span]:
 
 
 def seen(run: Run, setting: Setting, *, from_client: bool) -> list[Span]:
-    """The same as far as a capture at the sender can show it."""
+    """The model's ledger of one direction, as far as a capture at the sender can show it."""
     departures = sorted(
         (p for p in run.packets if p.from_client == from_client and (p.payload_bytes or p.flags & (SYN | FIN))), key=lambda p: p.sent_ns
     )
@@ -133,7 +134,7 @@ def arrivals_of_acks(run: Run, *, from_client: bool) -> list[tuple[int, int, int
 
 
 def _views(departures: list[Packet], acks: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """Of each departure: bytes in flight as it left; with it; and the room that it left in the window, as its sender knew it."""
+    """Three numbers per departure, as its sender knew them: flight before it, flight with it, and the room left in the window."""
     una, place, end, edge, found = 0, 0, 0, 0, []
     for packet in departures:
         while place < len(acks) and acks[place][0] <= packet.sent_ns:
@@ -238,7 +239,7 @@ def _a_round_trip_shows(run: Run, longer_ns: Callable[[int], int], *, from_clien
 
 
 def _without(wait: list[Span], unseen_ns: int, cause: str) -> Iterator[Span]:
-    """So much less of what is called a transit, from its end on."""
+    """A wait without the last `unseen_ns` of its transit time."""
     for start, end, name in reversed(wait):
         if name != "network" or unseen_ns <= 0 or cause == "network":
             yield start, end, name

@@ -104,7 +104,7 @@ def _small_memory(results: Results) -> Verdict:
         return Verdict(promise, "", None)
     worst = max(known, key=lambda found: found.peak_max_bytes)
     broken = worst.peak_max_bytes > 300 * MB
-    holds = False if broken else (True if len(known) == len(ours) else None)  # as above
+    holds = False if broken else (True if len(known) == len(ours) else None)  # a promise about all captures needs measurements of all
     return Verdict(promise, f"{worst.peak_max_bytes / MB:,.0f} MB ({worst.command.capture})", holds)
 
 

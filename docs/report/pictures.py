@@ -66,7 +66,7 @@ def take(browser: Browser, page_path: Path, section: str, width: int) -> bytes:
 
 
 def small(picture: bytes) -> bytes:
-    """The same picture in few colours, and in fewer if that is too much."""
+    """A picture with as many colours as its size limit allows."""
     image = Image.open(io.BytesIO(picture)).convert("RGB")
     for colours in (COLOURS, 40, 24, 12, 8):
         out = io.BytesIO()

@@ -175,7 +175,7 @@ def aal5(payload: bytes) -> bytes:
     """A PDU with padding, length and CRC (ITU-T I.363.5, 9.2.1)."""
     padding = -(len(payload) + 8) % CELL_BYTES
     body = payload + bytes(padding) + struct.pack(">BBH", 0, 0, len(payload))
-    # The same polynomial as Ethernet's, sent from the other end: every byte and the result turned round.
+    # AAL5 uses Ethernet's polynomial with the bits in reverse order. So each byte and the result of CRC-32 are reversed.
     turned = bytes(int(f"{byte:08b}"[::-1], 2) for byte in body)
     crc = int(f"{zlib.crc32(turned):032b}"[::-1], 2)
     return body + struct.pack(">I", crc)

@@ -35,7 +35,7 @@ BEHAVIOUR = (
     Column("prompt_small_pairs", "Int64", Unit.SEGMENTS, "Prompt ACKs that cover two segments with a total of at most the longest segment, or 536 bytes: a second segment of any size triggers the ACK"),
     Column("delayed_acks", "Int64", Unit.SEGMENTS, "Delayed ACKs", _DELAYED),
     Column("delayed_ack_max_bytes", "Int64", Unit.BYTES, "Most new bytes that a delayed ACK covers: this amount does not trigger an ACK", "null without any"),
-    Column("heartbeat_concentration", "Float64", Unit.NONE, "Concentration of the times of delayed ACKs at one phase of 200 ms: 1: all at one phase; about 1/√n without a periodic timer (mean resultant length)", "null without delayed ACKs"),
+    Column("heartbeat_concentration", "Float64", Unit.NONE, "How closely the times of delayed ACKs follow a heartbeat of 200 ms: 1 if all have one phase, about 1/√n without a periodic timer (mean resultant length)", "null without delayed ACKs"),
     Column("syn_options", "String", Unit.NONE, "Kinds of the options in this host's first SYN, in order, as tcpdump names them", "null without SYN, or if its options are truncated"),
     Column("syn_window_bytes", "Int64", Unit.BYTES, "Window in that SYN", "null as above"),
     Column("syn_ttl", "UInt8", Unit.NONE, "Time to live or hop limit of that SYN", "null as above"),

@@ -20,7 +20,7 @@ BOUNDS = (
     Column("bound_by", "Enum", Unit.NONE, "Which of them is the bound", "null without any", BOUND_BY),
     Column("sent_bps", "Float64", Unit.BITS_PER_SECOND, "New data per time from the first to the last data segment", "null if both are at one instant"),
     Column("reached_share", "Float64", Unit.NONE, "sent_bps as a share of the bound; where the sender was faster, as data queued at the end makes it, the delivered rate", "at most 1"),
-    Column("idle_share", "Float64", Unit.NONE, "Share of that time in which the sender was idle: all except its bursts, or except the time of its data at λ, whichever is less", "includes pauses of the application; null away from the sender"),
+    Column("idle_share", "Float64", Unit.NONE, "Share of that time in which the sender was idle: the time outside its bursts, or the time beyond what its data need at λ, whichever is less", "includes pauses of the application; null away from the sender"),
     Column("base_rtt_ns", "Int64", Unit.NS, "Shortest RTT from end to end", "null unless answers of both ends were captured"),
     Column("send_buffer_needed_bytes", "Int64", Unit.BYTES, "Send buffer with which the sending application never waits: λ × RTT", "null without either"),
     Column("receive_buffer_needed_bytes", "Int64", Unit.BYTES, "Receive buffer, and send buffer, needed to reach the bound: bound × RTT", "null without either"),

@@ -43,7 +43,7 @@ MORE_STATISTICS = (
     Column("max_segments_per_ack", "Int64", Unit.SEGMENTS, "Largest number of segments that one of these ACKs covers", "null without any"),
     Column("cumulatively_acked_segments", "Int64", Unit.SEGMENTS, "Segments sent that were ACKed together with a later one"),
     Column("triple_duplicate_acks", "Int64", Unit.SEGMENTS, "Number of times that a third duplicate ACK in a row arrived"),
-    Column("post_loss_acks", "Int64", Unit.SEGMENTS, "ACKs received that end on a segment after which an earlier one arrived, as after a loss", "no RTT samples: the earlier segment triggered them"),
+    Column("post_loss_acks", "Int64", Unit.SEGMENTS, "ACKs received that an earlier segment triggered, not the segment on which they end, as after a loss", "give no RTT samples"),
     Column("max_retransmits", "Int64", Unit.NONE, "Largest number of retransmits of one segment before its ACK"),
     Column("max_gap_ns", "Int64", Unit.NS, "Longest time between two segments of this host", "null below two segments, and if the timestamps always run backwards"),
     Column("rtt_stdev_ns", "Int64", Unit.NS, "Standard deviation of the RTT samples (n - 1)", "null below two samples"),

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of eight captures, and one that is none."""
+    """An archive of eight captures and one file that is not a capture."""
     folder = archives.folder_of(tmp_path_factory.mktemp("tables") / "in", 8)
     (folder / "none.pcap").write_bytes(b"this is no capture at all, whatever it is called")
     archives.made(folder, folder.parent / "out")

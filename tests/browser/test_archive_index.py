@@ -42,7 +42,7 @@ def opened(visit: Open, html: str, **options: Any) -> Visit:
 
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of fourteen captures, and one that is none."""
+    """An archive of fourteen captures and one file that is not a capture."""
     folder = archives.folder_of(tmp_path_factory.mktemp("index") / "in", 14)
     (folder / "none.pcap").write_bytes(b"this is no capture at all, whatever it is called")
     archives.made(folder, folder.parent / "out", reports=False)

@@ -203,7 +203,7 @@ def test_a_finding_shows_its_place_when_the_keyboard_asks(visit: Open) -> None:
 
 
 def test_a_stall_in_the_list_jumps_to_its_place(visit: Open) -> None:
-    """It begins at 42 ms and ends at 86 ms (frames 15 and 17 of the capture); the figure shows twice as much on either side."""
+    """The stall lasts from 42 to 86 ms (frames 15 to 17); the figure shows its length twice on either side."""
     opened = visit(page_of(stalled()), viewport={"width": 1200, "height": 700})
     opened.page.locator(".stalls > summary").focus()
     opened.page.keyboard.press("Enter")

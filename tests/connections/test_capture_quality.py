@@ -66,7 +66,7 @@ def test_a_segment_that_was_acknowledged_and_is_not_there_is_suspected_dropped(t
 
 @pytest.mark.parametrize(("dropped", "factor"), [(0, None), (1, 0.9), (2, 0.7), (50, 0.4)])
 def test_packets_that_the_kernel_dropped_weigh_by_their_share(dropped: int, factor: float | None, tmp_path: Path) -> None:
-    """Of 1,000 captured: at most a thousandth of all, at most a hundredth, and more; 0 dropped is a number, and speaks for the capture."""
+    """Of 1,000 packets, the kernel drops none, up to 0.1%, up to 1%, or more. A counter of 0 is not an unknown one."""
     exchange = "\n".join(f"+0.1ms C > S . {1 + at}:{2 + at} ack 1\n+0.01ms S > C . ack {2 + at}" for at in range(500))
     path = packets.capture(tmp_path / "exchange.pcapng", exchange)
     option = struct.pack("<HHQHH", ISB_IFDROP, 8, dropped, 0, 0)
@@ -160,7 +160,7 @@ def stalls(*, clock_ms: float = 0) -> str:
 
 
 def test_findings_are_less_sure_where_the_capture_is_and_say_why(tmp_path: Path) -> None:
-    """The same exchange, whole, and with a clock that goes back (0.7: one step down)."""
+    """A clock that runs backwards lowers capture quality to 0.7, and the confidence of a finding by one step."""
     sure, doubted = (
         tcptrace_lab.analyze(packets.capture(tmp_path / f"{name}.pcap", text)).findings
         for name, text in (("whole", stalls()), ("stepped", stalls(clock_ms=1)))

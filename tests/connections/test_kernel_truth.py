@@ -20,7 +20,7 @@ from tests.support.places import CAPTURES
 
 SIDES = sorted(schema.SIDES)
 JIFFY_MS = 4.0
-"""What the kernel counts the time in that a sender was held (250 Hz)."""
+"""Resolution of the kernel's counters of the time for which a sender was limited (250 Hz)."""
 
 
 def _settings() -> list[dict[str, Any]]:

@@ -126,7 +126,10 @@ def test_acks_that_follow_their_segments_show_no_queue(tmp_path: Path) -> None:
 
 
 def test_a_program_that_reads_slowly_moves_its_window_so(tmp_path: Path) -> None:
-    """It reads 1460 bytes every 10 ms, 1.168 Mb/s, from a buffer of 8 segments that the sender keeps full. At the receiver: no λ."""
+    """The application reads 1460 bytes every 10 ms (1.168 Mb/s) from a buffer of 8 segments that the sender keeps full.
+
+    The capture is made at the receiver, so the rate at which the sender's application writes (λ) is unknown.
+    """
     window = 8 * FULL
     opened = OPENED_AT_SERVER.replace("win 65535", f"win {window}")
     moments = [(40.0, f"C > S . 1:{1 + window} ack 1 win 65535"), (40.1, f"S > C . ack {1 + window} win 0")]

@@ -155,7 +155,7 @@ def test_urgent_data_ends_at_the_urgent_pointer_or_with_the_segment(tmp_path: Pa
 
 
 def test_bytes_in_flight_over_segments_and_over_time(tmp_path: Path) -> None:
-    """In flight behind frames 3 to 6: 0, 1000, 2000, 0. Over the 200 ms: the SYN, 1000 for 50 ms, 2000 for 50 ms."""
+    """Bytes in flight after frames 3 to 6: 0, 1000, 2000, 0. Over 200 ms: 1000 for 50 ms and 2000 for 50 ms."""
     found = client(
         tmp_path,
         f"""{HANDSHAKE}
@@ -241,6 +241,6 @@ def test_a_clock_that_goes_back_at_each_segment_measures_no_silence(tmp_path: Pa
 
 
 def test_windows_are_unknown_without_their_scale(tmp_path: Path) -> None:
-    """Of a connection in mid-stream only a window of 0 is known: neither a largest nor a mean."""
+    """If the handshake is missing, only a window of 0 is known, so the largest and the mean window are null."""
     found = client(tmp_path, "0.1 C > S . 1:101 ack 1 win 500\n0.2 C > S . 101:201 ack 1 win 0")
     assert (found["max_window_bytes"], found["mean_window_bytes"], found["min_window_bytes"]) == (None, None, 0)

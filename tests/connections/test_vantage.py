@@ -121,7 +121,7 @@ def test_data_beyond_the_old_window_proves_that_the_new_one_had_arrived(tmp_path
 
 
 def test_data_of_which_the_fin_alone_is_beyond_the_old_window_prove_nothing(tmp_path: Path) -> None:
-    """As above; the data leave 1 ms behind the ACK, end with the window before it, and a FIN needs no room."""
+    """The data leave 1 ms after an ACK and end where the previous window ended. The FIN beyond it needs no room."""
     found = judged_text(
         tmp_path,
         """

@@ -1,4 +1,4 @@
-"""The same capture gives the same bytes, whatever threads do, and ties are broken by what people can look up: the connection's number."""
+"""Output is equal byte for byte in each run, whatever the threads do. The number of the connection breaks ties."""
 
 from __future__ import annotations
 

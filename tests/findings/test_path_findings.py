@@ -30,7 +30,7 @@ def found(path: Path, finding: str) -> list[Finding]:
 
 
 def overtaken(times: int) -> str:
-    """So many times, at the receiver: the second of two segments comes first, one IP ID after the one that it overtook."""
+    """At the receiver, `times` times: the second of two segments comes first; its IP ID is one higher."""
     lines = []
     for number in range(times):
         at_s, seq, ip_id = 0.1 + number / 10, 1 + number * 2920, 100 + number * 2

@@ -1,6 +1,7 @@
-"""What is called proved on the shared captures, read a second time by tshark's fields; by hand in `benchmarks/verdicts/proved-findings.md`.
+"""Checks every finding that is called proved on the shared captures by the fields of tshark.
 
-Nothing of ours is used but the findings themselves: sequence numbers, windows, flags and times are tshark's.
+Only the findings come from our code. Sequence numbers, windows, flags and times are those of tshark.
+`benchmarks/verdicts/proved-findings.md` has the check by hand.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class Frame:
 
     @property
     def departs(self) -> bool:
-        """It occupies sequence space."""
+        """Whether the segment occupies sequence space."""
         return self.end > self.seq
 
 
@@ -190,7 +191,7 @@ def slow_handshake(case: Case) -> None:
 
 
 def refused(case: Case) -> None:
-    """So many times a SYN was answered by a RST; the time from each SYN to the last copy of its RST is the cost."""
+    """Count the SYNs that a RST answered. The cost is the time from each SYN to the last copy of its RST."""
     attempts: list[tuple[int, int]] = []
     for stream in case.named:
         ended = True
@@ -206,7 +207,7 @@ def refused(case: Case) -> None:
 
 
 def unanswered(case: Case) -> None:
-    """So many connections hold nothing but SYNs; the time in which one of them was being tried is the cost."""
+    """Count the connections that contain only SYNs. The cost is the time during which at least one of them was tried."""
     assert len(case.named) == case.finding.connections
     assert all(frame.flags & (SYN | ACK) == SYN for stream in case.named for frame in stream)
     reached, took_ns = 0, 0

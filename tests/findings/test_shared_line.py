@@ -18,7 +18,7 @@ FULL, PLACES, ROUNDS = 1_460, 20, 100
 
 
 def uploads(count: int, window: int = 10) -> str:
-    """So many connections between two hosts, each with a window of ten segments, which it fills in each round trip of 20 ms, in turn."""
+    """`count` connections between two hosts. Each fills its window of ten segments in each RTT of 20 ms, one after the other."""
     events: list[tuple[float, str]] = []
     hosts = [f"host C{n} 10.0.0.1:{40_000 + n}\nhost S{n} 10.0.0.2:{80 + n}" for n in range(count)]
     for n in range(count):

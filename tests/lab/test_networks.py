@@ -127,7 +127,7 @@ def test_capture_in_a_place_that_is_not_there_is_a_line_about_dumpcap(tmp_path: 
 
 @pytest.mark.live
 def test_nobody_waits_for_what_an_ended_dumpcap_would_have_written(tmp_path: Path) -> None:
-    """It ends by itself where there is no room for its file."""
+    """A dumpcap without room for its file ends by itself."""
     with (
         Medium("lo", 65_536).network() as network,
         pytest.raises(errors.LabFailed, match=r"dumpcap ended early.*check free disk space"),

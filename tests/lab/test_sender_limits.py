@@ -95,5 +95,5 @@ def test_what_was_sent_again_for_nothing_leaves_slow_start_what_it_is() -> None:
     ("unacked", "sleeps", "held"), [(1, PEER, PEER), (1, APPLICATION, ON_THE_WAY), (0, APPLICATION, APPLICATION), (1, "", ON_THE_WAY)]
 )
 def test_a_server_that_thinks_has_read_the_question_before_it_acknowledges_it(unacked: int, sleeps: str, held: str) -> None:
-    """It delays the ACK, which then goes with the answer: what is in flight for the client's kernel has arrived."""
+    """The server delays the ACK and sends it with the answer. So what the client's kernel counts as in flight has arrived."""
     assert state(sleeps, snd_cwnd=10, unacked=unacked, notsent_bytes=0) == held

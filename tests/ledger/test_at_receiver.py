@@ -83,7 +83,7 @@ def cut_window(room: int, sent: int) -> str:
 def test_what_fills_the_room_that_the_last_ack_left_was_forced_into_it_though_there_was_more_before(tmp_path: Path) -> None:
     """The window had reached to 6,449, and the last ACK, by now known to the sender, ends it at 6,353: it has room for 512 bytes."""
     told = lasted(tmp_path, cut_window(512, 512))
-    # And when they had left, it was full until their ACK could have come.
+    # The 512 bytes filled the window, which stayed full until their ACK could have arrived.
     assert told["receiver-window"] == pytest.approx(220.1 + 20.1, abs=0.2)
     assert told.get("application", 0) < 1
 
@@ -134,7 +134,7 @@ def test_single_segments_that_never_become_more_fill_a_buffer_and_are_not_in_slo
 
 
 def shifted(text: str, segments: int) -> str:
-    """The same so many segments further on in the stream."""
+    """An exchange, with its data `segments` full segments further on in the stream."""
     lines = []
     for line in text.splitlines():
         words = line.split()
@@ -238,7 +238,7 @@ def test_small_segments_that_each_come_a_round_trip_behind_the_ack_before_are_he
 
 
 def test_at_the_receiver_the_time_until_its_answer_is_all_its_own(tmp_path: Path) -> None:
-    """It answers 8 ms behind each question, and the next question comes just a round trip of 2.2 ms behind the answer."""
+    """The server answers 8 ms after each question; the next question comes one RTT (2.2 ms) after the answer."""
     questions = [0.0022 + number * 0.0102 for number in range(10)]
     lines = [
         f"""
@@ -318,7 +318,7 @@ def test_what_leaves_some_time_after_the_ack_that_it_echoes_fills_no_buffer_but_
 
 
 def test_what_leaves_with_the_ack_that_it_echoes_fills_a_buffer(tmp_path: Path) -> None:
-    """The same where the ACK of the pair five before comes just then."""
+    """Each pair echoes the ACK of the fifth pair before it, which reached the sender just when the pair left."""
     told = lasted(tmp_path, pairs(60, round_trip_ms=20))
     assert told["send-buffer"] >= (60 - 5 - 5) * 4 * 0.9
     assert told.get("pacing", 0) <= 5 * 4 + 1

@@ -47,7 +47,7 @@ def test_a_program_that_writes_once_a_second_is_not_held_by_late_acks(tmp_path: 
 
 @pytest.mark.parametrize("ttls", [(64, 64), (_A_ROUTER_AWAY, _A_ROUTER_AWAY), (_A_ROUTER_AWAY, 64)])
 def test_where_nothing_tells_the_sender_far_from_its_program_late_the_cause_is_unknown(tmp_path: Path, ttls: tuple[int, int]) -> None:
-    """It may be 840 ms away (the soonest echo), and each write have waited for the ACK before; only the last round trip is one for sure."""
+    """The sender may be 840 ms away (the fastest echo), and each write may have waited for an ACK. Only the last RTT is certain."""
     assert lasted(tmp_path, _once_a_second(*ttls)) == {"unknown": pytest.approx(4000), "network": pytest.approx(100)}
 
 
@@ -97,7 +97,7 @@ def test_small_writes_each_held_for_a_late_ack_are_held_by_nagles_rule_without_a
         """
         for at, first, answer in ((0.05 * turn, 1 + 200 * turn, 1 + 100 * turn) for turn in range(4))
     )
-    # Of the first, too: whatever else was in flight, the piece before it was.
+    # All four waits count, even the first: other bytes may be in flight there, but the previous small piece is.
     assert lasted(tmp_path, said)["nagle-delayed-ack"] == pytest.approx(4 * 43.7, rel=0.01)
 
 
@@ -185,7 +185,7 @@ def _begun_late(server_ends: str) -> str:
 
 
 def test_a_side_that_is_silent_while_the_other_closes_may_have_closed_before_the_capture(tmp_path: Path) -> None:
-    """It acknowledges the server's FIN, and sends none: it has sent it before the capture, or would have done so behind its end."""
+    """The client acknowledges the server's FIN and sends none. Its own FIN may precede the capture or follow its end."""
     assert lasted(tmp_path, _begun_late("FP. 101:201")) == {"unknown": pytest.approx(5001)}
     assert lasted(tmp_path, _begun_late("P. 101:201"))["peer"] == pytest.approx(5000)
 

@@ -357,7 +357,7 @@ def test_window_time_equals_the_kernels_count_within_a_twentieth(name: str) -> N
 
 @pytest.mark.parametrize("medium", ["ethernet", "loopback", "atm9180", "atm9188"])
 def test_nagle_stalls_account_for_what_nodelay_saves(medium: str) -> None:
-    """The same schedule twice: the stalls' sum is the difference between the two lives, within 3 % (and none is found with NODELAY)."""
+    """One schedule without and with TCP_NODELAY: the connections' durations differ by the sum of the stalls, within 3%."""
     lives, stalls = {}, {}
     for setting in ("on", "off"):
         (path,) = CAPTURES.glob(f"{medium}-nagle-{setting}.pcap*")
@@ -451,7 +451,7 @@ def test_a_fin_that_is_sent_again_when_all_data_are_there_holds_nobody_up(tmp_pa
 
 
 def test_a_fin_that_the_other_side_waits_for_before_it_goes_on_was_held_up_by_its_timer(tmp_path: Path) -> None:
-    """The same, but the FIN ends the request, as of a program that reads to the end: the answer comes a round trip behind it."""
+    """The lost FIN ends a request that the server reads to the end: its answer comes one RTT after the retransmitted FIN."""
     found = tables(
         tmp_path,
         FIN_LOST

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 SYN_US, MESSAGE_US, PATH_US = 67.2, 862.4, 20_000
 EXCHANGES = 5
 LONGER_MS = 2 * (MESSAGE_US - SYN_US) / 1000
-"""Of one exchange of messages than that of the SYNs."""
+"""How much longer an exchange of messages takes than the exchange of SYNs."""
 
 
 def exchanges() -> tuple[str, float, int]:
@@ -39,7 +39,10 @@ def exchanges() -> tuple[str, float, int]:
 
 @pytest.mark.parametrize(("behind_us", "by_peer"), [(SYN_US, 0), (1_000, EXCHANGES)])
 def test_the_fin_behind_the_last_answer_tells_what_the_lines_took_of_each_exchange(tmp_path: Path, behind_us: float, by_peer: int) -> None:
-    """It comes as soon as its own 84 bytes take, at the rate at which messages took longer than the SYN; or 1 ms later."""
+    """The FIN comes either as soon as the line can carry its 84 bytes, or 1 ms later.
+
+    The rate of the line follows from how much longer a message took than the SYN.
+    """
     text, at_us, end = exchanges()
     text += f"\n{at_us:.1f}us C > S F. {end}:{end} ack {end}\n{at_us + behind_us:.1f}us S > C F. {end}:{end} ack {end}"
     told = lasted(tmp_path, text)
@@ -49,7 +52,7 @@ def test_the_fin_behind_the_last_answer_tells_what_the_lines_took_of_each_exchan
 
 @pytest.mark.parametrize(("behind_us", "by_peer"), [(MESSAGE_US, 0), (5_000, EXCHANGES - 1)])
 def test_the_fin_behind_the_last_question_tells_of_the_answers_line_too(tmp_path: Path, behind_us: float, by_peer: int) -> None:
-    """It leaves when the line is free again, and so tells of the own line; or 4.1 ms later, and tells nothing."""
+    """A FIN that leaves as soon as the line is free shows the rate of its own line; 4.1 ms later it shows nothing."""
     text, at_us, end = exchanges()
     *before, _ = text.splitlines()
     asked_us = at_us - PATH_US - 2 * MESSAGE_US

@@ -69,7 +69,7 @@ def test_stalls_of_a_program_that_sets_nodelay_behind_its_second_message_are_fou
 
 
 def test_small_segments_that_leave_a_while_after_the_ack_before_any_passed_are_the_programs(tmp_path: Path) -> None:
-    """The same with 0.9 ms between the ACK and the second piece, of 60: as likely as not by chance in one of sixty."""
+    """The second piece leaves 0.9 ms after an ACK that came after 60 ms. That close, one departure in 67 is by chance."""
     text = questions((100, 100), [True, True, False, False]).replace("0.1601 C", "0.1609 C").replace("0.2601 C", "0.2609 C")
     assert nagle_ms(tables(tmp_path, text)) == []
 
@@ -91,7 +91,7 @@ def test_a_bsd_sender_holds_a_small_segment_behind_a_full_one(tmp_path: Path) ->
 
 
 def test_two_small_segments_behind_full_ones_prove_nothing(tmp_path: Path) -> None:
-    """So does a congestion window of one segment."""
+    """A congestion window of one segment explains two such waits as well as Nagle's algorithm."""
     assert nagle_ms(tables(tmp_path, questions((1460, 100), [True] * 2))) == []
 
 
@@ -103,7 +103,7 @@ def test_a_sender_that_once_let_a_small_segment_pass_a_full_one_is_no_bsd(tmp_pa
 
 
 def _moved(text: str, client: int, server: int) -> str:
-    """The same exchange, its sequence numbers so much further."""
+    """An exchange with the sequence numbers of both hosts moved up by `client` and `server` bytes."""
     lines = []
     for line in text.splitlines():
         words = line.split()

@@ -52,7 +52,7 @@ def test_an_ack_that_is_late_behind_others_that_were_late_as_well_stood_in_a_que
 
 
 def test_an_ack_by_timer_while_what_it_leaves_out_was_still_under_way_is_a_delayed_one(tmp_path: Path) -> None:
-    """Of three segments the third waits 40 ms for its ACK; what the ACK of the others let go arrives after that, on a path of 100 ms."""
+    """The third of three segments waits 40 ms for its ACK. Data released by the ACK of the first two, 100 ms away, arrive later."""
     text = OPENED.replace("20ms", "100ms")
     lines = [text, data(200, 0, 3), acks(300, 1, 1), data(300.01, 3, 2), acks(340, 2, 1), data(340.01, 5, 1), acks(400.1, 4, 1)]
     told = lasted(tmp_path, "\n".join([*lines, acks(440.1, 5, 1)]))
@@ -344,7 +344,7 @@ def questions(*, queued_ms: int, thought_ms: int, slow_ppm: int = 0) -> str:
 def test_questions_that_stood_in_a_queue_of_others_are_told_from_late_ones_by_their_own_clock(
     tmp_path: Path, queued_ms: int, thought_ms: int
 ) -> None:
-    """They come so much later than the path takes: their timestamps say when they left. The server's own time is the same in all cases.
+    """Questions arrive later than the path explains; their timestamps show when they left. The server takes 100 ms in all cases.
 
     Behind a clock that ticks milliseconds each time is right to within two of them; the first question came 20 ms behind the SYN-ACK, which
     is the way there and back.

@@ -83,7 +83,7 @@ def test_a_timer_that_comes_at_any_time_shows_the_range_though_some_waits_are_sh
 
 
 def test_a_busy_receiver_whose_acks_are_a_little_late_at_any_size_hides_no_range_and_makes_none(tmp_path: Path) -> None:
-    """Of all messages in several writes every third waits 6 ms; those of one range wait 40 ms."""
+    """Every third message of several writes waits 6 ms; those in one range of sizes wait 40 ms."""
     sizes = range(PIECE + 4, 16_000, 110)
 
     def late_ms(place: int, size: int, slow_ms: float) -> float:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 ETHERNET = [(4 * K + 1, 4 * K + 1459), *((4 * K + (2 * n + 1) * 1460 + 1, 4 * K + (2 * n + 2) * 1460 - 1) for n in range(9))]
-"""The same over Ethernet: the sentence and the formula."""
+"""Ranges of sizes that stall over Ethernet, by the published sentence and its formula."""
 
 SWEEPS = 8
 """Sweeps of this kernel until one stalls: its receiver may acknowledge everything at once for one connection (mostly it does not)."""

@@ -156,7 +156,7 @@ def test_sizes_far_apart_do_not_show_where_a_range_begins() -> None:
 
 
 def test_three_normal_messages_of_twenty_may_stand_at_one_end_by_chance() -> None:
-    """Of the 1,140 ways to choose three of twenty, two put them at one end: one chance in 570 is too much. Of forty it is one in 4,940."""
+    """By chance, three of twenty messages are at one end in 2 of 1,140 cases: too often. Three of forty are in one of 4,940."""
     few, more = np.arange(1000, 3000, 100), np.arange(1000, 5000, 100)
     assert told(few, few > 1200) == ()
     assert [(one.from_bytes, one.to_bytes) for one in told(more, more > 1200)] == [(1300, 4900)]

@@ -28,7 +28,7 @@ ONLY_THEIRS = re.compile(
 ONLY_OURS = re.compile(r"\t  (?:The next 5|their times)|       \*\*")
 
 NOT_LISTED_ALIKE = {"hardware dups", "ambiguous acks", "RTT min (last)", "RTT max (last)", "RTT avg (last)", "RTT sdv (last)"}
-"""They are listed only if there are any, and what there is is judged otherwise (`tcptrace_rules`)."""
+"""Labels that are listed only if their count is not 0, and whose values `tcptrace_rules` compares."""
 
 
 def _ours(capture: Path) -> list[str]:
@@ -48,9 +48,9 @@ def _labels(line: str) -> list[str]:
 
 @pytest.mark.parametrize("capture", [path for path in drawn_alike() if path.name not in OTHERWISE], ids=lambda path: path.name)
 def test_lines_stand_as_in_tcptraces_listing(capture: Path, tmp_path: Path) -> None:
-    """The same labels in the same order, each twice; the same lines above them.
+    """Labels and the lines above them are equal and in equal order, each label twice.
 
-    But for packets that are none of IP, which tcptrace does not count, and for spans of time, of which it loses a microsecond now and then.
+    Two differences are allowed: tcptrace does not count packets other than IP, and its times may be 1 µs short.
     """
     copy = tcptrace.readable(capture, tmp_path)
     assert copy is not None

@@ -24,7 +24,7 @@ SEGMENTS = 120_000
 """In each capture: so many that half a kilobyte for each of them is more than runs differ by, and in memory, not in temporary files."""
 
 PROMISED_BYTES = 1_050_000_000 / MAX_PACKETS
-"""Of a whole pair, per segment of each capture (`MAX_PACKETS`): the analyses are in it, so that it is generous for what a pair adds."""
+"""Memory limit of a whole pair, per segment of each capture. It includes both analyses, so it is generous for what a pair adds."""
 
 DATA_BYTES, HEADERS_BYTES, WAY_US = 1_000, 54, 5_000
 
@@ -77,7 +77,7 @@ def captured(path: Path, *, at_server: bool) -> Path:
 
 
 def peak_bytes(folder: Path, *arguments: str | Path) -> int:
-    """Of `analyze` with these arguments, in a process of its own, without what Polars has set in the environment of this one."""
+    """Peak memory of `analyze` with these arguments, in a new process without the environment variables that Polars set in this one."""
     environment = {name: value for name, value in os.environ.items() if name not in memory.SETTINGS}
     command = [sys.executable, "-c", PEAK, "analyze", "--quiet", "-o", str(folder / "report.html"), *map(str, arguments)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=True)

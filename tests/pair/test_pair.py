@@ -267,7 +267,7 @@ def test_losses_are_exactly_those_of_the_paths_log(committed: tuple[Path, Path, 
 
 
 def test_both_captures_share_a_clock_and_that_is_found(committed: tuple[Path, Path, dict[str, Any]]) -> None:
-    """They were made on one machine."""
+    """Both captures were made on one machine, so the offset of their clocks is 0."""
     clock = told(pair(*committed[:2]))["clock"]
     assert abs(clock["offset_s"]) <= clock["offset_error_if_symmetric_s"] <= clock["offset_error_s"]
 

@@ -96,7 +96,7 @@ def test_a_folder_stays_while_its_process_lives(place: Path) -> None:
 
 
 def test_a_folder_stays_while_a_child_of_a_killed_process_lives(place: Path) -> None:
-    """It may still be at work in it."""
+    """The child may still use the folder."""
     forking = MAKES_ONE.replace("    print(", "    import os\n    if os.fork():\n        os.kill(os.getpid(), 9)\n    print(")
     with subprocess.Popen([sys.executable, "-c", forking], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

@@ -57,7 +57,7 @@ STALLS = {
     "ethernet-tail-loss.pcapng": "loss",
     "ethernet-application-limited.pcapng": "application",
 }
-"""Capture → what holds it (`side_by_side.FAMILIES`), as `captures/README.md` says."""
+"""Capture → its family of causes (`side_by_side.FAMILIES`), by `captures/README.md`."""
 
 ATTEMPTS = 3
 """A busy machine holds packets up, which is nobody's fault."""

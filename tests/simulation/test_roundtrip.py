@@ -18,7 +18,7 @@ SEEDS = range(1000, 1060)
 """None of those that the benchmark draws."""
 
 MIN_RIGHT = 0.8
-"""Of all directions; the benchmark's table says where the others are off, and why."""
+"""Minimum share of all directions whose verdict is right. The benchmark's table explains the others."""
 
 
 def test_nearly_all_settings_drawn_at_random_are_told_as_the_model_has_them() -> None:

@@ -31,7 +31,7 @@ def test_each_pair_of_buffers_is_as_slow_or_as_fast_as_comer_and_lin_measured(no
 
 @pytest.mark.parametrize("no_delay", [False, True])
 def test_the_phase_of_the_heartbeats_locks_and_unlocks_nothing(no_delay: bool) -> None:  # noqa: FBT001
-    """But for two cells whose rate the model misses, too."""
+    """The model misses the rate of at most two cells, at both phases."""
     measured = published.comer_lin(no_delay=no_delay)
     runs = [(cell, phase) for phase in comer_lin.PHASES_NS for cell in measured]
     assert len(runs) == 400
@@ -110,7 +110,7 @@ def test_one_kilobyte_writes_lock_on_four_kilobyte_buffers() -> None:
 
 
 def test_three_segments_of_buffer_are_where_the_lock_ends() -> None:
-    """And what rounding down to whole segments predicts: 3 KB locks, 5 KB does not. Rounding up, as 4.4BSD does, 4 KB would not lock."""
+    """A buffer of less than three segments locks: 3 KB does, 5 KB does not. 4.4BSD rounds up to whole segments; there 4 KB do not lock."""
     assert law.mbps(4379) < 0.045
     assert law.mbps(4380) > 4
     assert law.mbps(3072) < 0.045

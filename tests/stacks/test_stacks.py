@@ -128,13 +128,13 @@ def bulk(rate_bps: int, send: int, receive: int, *, stack: str = "linux", no_del
 
 
 def test_the_ledger_blames_the_buffer_that_is_smaller_than_what_the_path_holds() -> None:
-    """100 Mb/s and 40 ms hold 500 KB. 16 KB keep the line busy for 1.5 ms of each round."""
+    """A path of 100 Mb/s and 40 ms holds 500 KB. 16 KB keep the line busy for 1.5 ms of each RTT."""
     assert held(bulk(100_000_000, 16_384, 131_072), "send-buffer") > 0.85
     assert held(bulk(100_000_000, 131_072, 16_384), "receiver-window") > 0.9
 
 
 def test_the_ledger_blames_the_line_that_never_stands_idle() -> None:
-    """2 Mb/s and 40 ms hold 10 KB."""
+    """A path of 2 Mb/s and 40 ms holds 10 KB; both buffers are larger."""
     assert held(bulk(2_000_000, 65_536, 65_536), "network") > 0.9
 
 

@@ -21,17 +21,17 @@ NS_PER_MS = 1_000_000
 
 
 def judged(path: str | os.PathLike[str]) -> Tables:
-    """A capture, of which the engine was asked why senders waited."""
+    """The tables of a capture, with causes."""
     return read(path, worth=causes.worth())
 
 
 def judged_text(tmp_path: Path, text: str) -> Tables:
-    """The same of an exchange that is written by hand."""
+    """The tables of an exchange written as text, with causes."""
     return judged(packets.capture(tmp_path / "exchange.pcap", text))
 
 
 def advised(found: Tables) -> Advised:
-    """What costs time in it."""
+    """The findings on causes, from tables."""
     return cause_findings.findings(found.accounts, found.segments, found.connections, found.details)
 
 

@@ -44,7 +44,7 @@ def test_damage_leaves_nothing_unexplained(seed: int, tmp_path: Path) -> None:
 
 
 def test_an_ack_that_came_late_is_a_keepalive_to_tshark(tmp_path: Path) -> None:
-    """Of one side only: its number is one below the highest because it was sent before the FIN."""
+    """The late ACK's sequence number is one below the highest, because it was sent before the FIN. Only one direction has one."""
     text = """
         0.0000 C > S S  0:0(0)         win 64240 <mss 1460>
         0.0110 C > S .  1:1(0) ack 1
@@ -70,7 +70,7 @@ def test_an_ack_behind_an_old_one_is_a_window_update_only_by_what_it_is_held_aga
 
 
 def test_a_window_after_a_reset_is_an_update_to_tshark(tmp_path: Path) -> None:
-    """It takes the RST's window of 0 for one."""
+    """A RST's window of 0 counts as an advertised window for tshark."""
     text = f"""{HANDSHAKE}
         0.0200 C > S F. 1:1(0) ack 1
         0.0300 S > C R. 1:1(0) ack 2 win 0
@@ -146,7 +146,7 @@ def test_the_first_fragment_alone_is_a_segment_to_tcptrace(tmp_path: Path) -> No
 
 
 def test_the_first_fragment_in_a_connection_is_a_segment_to_tcptrace(tmp_path: Path) -> None:
-    """Of the data in one packet the second fragment is missing: no segment to us, one of the connection to tcptrace."""
+    """A packet's second fragment is missing. To us it is no segment; tcptrace counts it in the connection."""
     needs.program("tcptrace")
     frames = exchange()
     whole = frames[DATA_FRAME]

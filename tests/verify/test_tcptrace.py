@@ -39,7 +39,7 @@ def held(folder: Path, text: str) -> Verification:
 
 
 def told(folder: Path, text: str, rule: str) -> dict[tuple[str, bool | None], tuple[object, object, str]]:
-    """Of one rule: (figure, from client) → ours, tcptrace's, words."""
+    """The differences that one rule explains: (figure, from client) → our value, tcptrace's value, text."""
     listed = held(folder, text).account.differences.get(rule, [])
     return {(one.item, one.from_client): (one.ours, one.theirs, one.words) for one in listed}
 
@@ -325,7 +325,7 @@ def test_less_than_nothing_outstanding_for_seconds_overflows_in_tcptrace(tmp_pat
 
 
 def test_a_syn_again_tells_tcptrace_the_scale_that_it_had_forgotten(tmp_path: Path) -> None:
-    """Of three windows behind the SYN-ACK the first counts as 500, the others as 501 and 502 times 128."""
+    """Three windows follow the SYN-ACK. To tcptrace, they are 500, 501 × 128 and 502 × 128."""
     text = """
         0.000 C > S S  0:0(0)       win 64240 <mss 1460, nop, wscale 7>
         0.011 C > S .  1:1(0) ack 1 win 502
@@ -340,7 +340,7 @@ def test_a_syn_again_tells_tcptrace_the_scale_that_it_had_forgotten(tmp_path: Pa
 
 
 def test_the_byte_of_a_keepalive_that_comes_first_is_new_to_it(tmp_path: Path) -> None:
-    """It was sent before the capture began (RFC 9293, 3.8.4)."""
+    """The byte of a keepalive was sent before the capture began (RFC 9293, 3.8.4)."""
     text = """
         0.00 C > S . 800:801(1) ack 5001
         0.02 S > C . 5001:5001(0) ack 801

@@ -25,8 +25,8 @@ pub enum Threads {
     All,
 }
 
-/// Runs `run` within the limits. Its account returns the number of bytes read, so the expansion of a compressed
-/// input counts. `window_bytes` of memory are allowed in addition.
+/// Runs `run`, and panics if it takes more time or memory than the limits allow for the bytes that it read, decompressed
+/// bytes included. `window_bytes` of memory are allowed in addition.
 pub fn hold(input: &[u8], window_bytes: usize, run: impl Fn() -> Account) -> Account {
     hold_threads(Threads::This, input, window_bytes, run)
 }

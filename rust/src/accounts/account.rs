@@ -239,7 +239,7 @@ fn arrives(
     receiver.account.sender_state.arrives(arrival, distance.shift_ns());
 }
 
-/// What an ACK reports about losses to `direction`, whose sender sent the data.
+/// What an ACK tells the sender of `direction` about lost data.
 #[inline]
 fn missing(kind: Kind, answer: &Answer, direction: &DirectionState) -> Missing {
     match (kind == Kind::DuplicateAck && !answer.dsack) || direction.sacked_bytes > 0 {

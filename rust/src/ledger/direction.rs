@@ -14,8 +14,7 @@ use crate::connection::{CAUSAL_NS, CLUSTER_BYTES, DirectionFigures};
 use crate::flows::ConnectionRow;
 use crate::hosts::{Acknowledging, is_loopback, is_near, is_unasked, turnaround_ns};
 use crate::nullable::Nullable;
-use crate::sender::NS_PER_MS;
-use crate::sender::{LONGEST_NS, REACTION_NS, SLOW_REACTION_NS, SenderTotals};
+use crate::sender::{LONGEST_NS, NS_PER_MS, REACTION_NS, SLOW_REACTION_NS, SenderTotals};
 
 /// The causal window as a share of the RTT, in a capture at the sender.
 pub const CAUSAL_SHARE_NEAR: f64 = 0.1;
@@ -375,8 +374,8 @@ impl DirectionFacts {
         self.low_top_bytes = self.low_top(smss_bytes);
     }
 
-    /// The level, if it is a plateau and not caused by the window. Below two segments the application itself may make
-    /// it, so every departure must have followed an ACK.
+    /// The level, if it is a plateau and not caused by the window. The application itself may cause a
+    /// level below two segments. Such a level counts only if every departure followed an ACK.
     fn level(&self, level: Nullable, rounds: u16, smss_bytes: Option<i64>) -> Option<i64> {
         let level = level.get()?;
         let shown = smss_bytes.is_some_and(|full| level >= 2 * full) || self.totals.unclocked == 0;

@@ -28,20 +28,20 @@ pub use path::at_most;
 
 use super::direction::DirectionFacts;
 use super::waits::record::WaitRecord;
-use crate::sender::Wait;
+use crate::sender::{NS_PER_MS, Wait};
 
 /// An ACK is late if it takes this much longer than the shortest RTT: half of the shortest delayed-ACK timer in use (40
 /// ms, Linux and FreeBSD).
-pub const DELAYED_ACK_NS: i64 = 20 * crate::sender::NS_PER_MS;
+pub const DELAYED_ACK_NS: i64 = 20 * NS_PER_MS;
 /// The longest delay of an ACK (RFC 5681, 4.2).
-pub const LATEST_ACK_NS: i64 = 500 * crate::sender::NS_PER_MS;
+pub const LATEST_ACK_NS: i64 = 500 * NS_PER_MS;
 /// The minimum RTO of Linux (`TCP_RTO_MIN`).
-pub const MIN_RTO_NS: i64 = 200 * crate::sender::NS_PER_MS;
+pub const MIN_RTO_NS: i64 = 200 * NS_PER_MS;
 /// The shortest override timer: a sender that waits for more room in the window sends a small segment no sooner (RFC
 /// 9293, 3.8.6.2.1: 0.1 to 1 s).
-pub const MIN_OVERRIDE_NS: i64 = 100 * crate::sender::NS_PER_MS;
+pub const MIN_OVERRIDE_NS: i64 = 100 * NS_PER_MS;
 /// The longest RTO of any stack: Linux 120 s (`TCP_RTO_MAX`), BSD 64 s, twice that with a slow tick.
-const LONGEST_TIMEOUT_NS: i64 = 128_000 * crate::sender::NS_PER_MS;
+const LONGEST_TIMEOUT_NS: i64 = 128_000 * NS_PER_MS;
 /// The initial congestion window (RFC 6928).
 pub const INITIAL_SEGMENTS: i64 = 10;
 /// A departure that an ACK releases within this part of the RTT after the previous departure belongs to a train that
@@ -52,7 +52,7 @@ pub const PACED_PART: i64 = 2;
 /// With fewer segments per RTT, even spacing cannot be told from pauses between flights (a heuristic).
 pub const MIN_SPREAD_SEGMENTS: i64 = 4;
 /// The shortest stall on a LAN, to keep jitter out (a heuristic).
-const MIN_STALL_NS: i64 = 10 * crate::sender::NS_PER_MS;
+const MIN_STALL_NS: i64 = 10 * NS_PER_MS;
 
 /// One wait under the final facts of its direction.
 #[derive(Clone, Copy, Debug)]

@@ -20,8 +20,7 @@ use super::evidence::{Evidence, at_most};
 use super::gates;
 use super::judged::{JudgedWait, Note, Round, Verdict};
 use crate::connection::CAUSAL_NS;
-use crate::sender::NS_PER_MS;
-use crate::sender::Wait;
+use crate::sender::{NS_PER_MS, Wait};
 
 /// The shortest pause of the application that ends a message, unless two RTTs are longer (a heuristic).
 const PAUSE_NS: i64 = 10 * NS_PER_MS;

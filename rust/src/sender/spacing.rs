@@ -111,8 +111,8 @@ impl Spacing {
         let bytes = match seen {
             Seen::Away => own_bytes,
             Seen::AtEither if own_bytes > 0 => before_bytes.min(own_bytes),
-            // If either host may be the capture point, the size before a segment without data counts too. That
-            // segment is a FIN, and only a round trip can show that it followed at once.
+            // A segment without data is a FIN. If either host may be the capture point, its interval counts with
+            // the size of the segment before it: only an RTT could show that the FIN followed at once.
             Seen::AtEither | Seen::AtSender => before_bytes,
         };
         if seen == Seen::Away && own_bytes == 0 && before_bytes > 0 {

@@ -32,15 +32,15 @@ PACED_AS_LINE = "paced-as-line"
 """Pacing is at least as fast as the path: the path's rate, not the sender, spaces the bytes."""
 
 MIN_QUEUE_NS = NS_PER_MS
-"""A packet that takes so much longer than the fastest one was in a queue; a choice, above the relay's own variation."""
+"""A packet that takes this much longer than the fastest one was in a queue (a choice, above the relay's own variation)."""
 QUEUE_SHARE = 0.1
-"""Or longer by this share of the fastest; a choice."""
+"""A packet that takes longer than the fastest one by this share was in a queue (a choice)."""
 LINE_SHARE = 0.8
 """Pacing at this share of the line's rate or faster fills it: a path is called full from there on (a heuristic)."""
 MIN_LATE = 10
-"""A line's rate is measured over so many packets that came out of its queue one after the other, or more; a choice."""
+"""Minimum number of consecutive packets from a queue that measure the line's rate (a choice)."""
 ACK_HELD_NS = 20 * NS_PER_MS
-"""An ACK that leaves so long after the data arrived was held: half of Linux' shortest delayed ACK, TCP_DELACK_MIN."""
+"""An ACK that leaves this long after its data arrived was delayed: half of Linux's shortest delay (TCP_DELACK_MIN)."""
 
 
 @dataclass(slots=True)

@@ -47,7 +47,7 @@ CUT_COLUMNS = {"captured_payload_bytes"}
 
 
 FRAME_COLUMNS = tuple(column.name for column in schema.SEGMENTS if column.unit is schema.Unit.FRAME)
-"""They name frames, which have other numbers where each cell is one."""
+"""Columns with frame numbers: these differ if each cell is a frame."""
 
 
 TELLING_CHANNEL = {AtmForm.SUNATM} | {form for form in AtmForm if form.endswith(("aal5", "cells"))}

@@ -160,7 +160,7 @@ def test_a_wrong_bit_in_the_llc_header_is_a_problem(converted: Callable[[str, At
 
 
 def test_cells_of_two_channels_are_told_apart(tmp_path: Path) -> None:
-    """The same cells on two channels, merged by time: each cell of one lies between two of the other."""
+    """Two channels carry equal cells; merged by time, their cells alternate."""
     for vci in (32, 33):
         atm.convert(CAPTURES / LOSSY, tmp_path / f"{vci}.pcap", AtmForm.ERF_CELLS, vci=vci)
     merged = engine.read(tmp_path / "32.pcap", tmp_path / "33.pcap")

@@ -20,7 +20,7 @@ DUPLICATE_FIGURES = ("capture_duplicates", "network_duplicates")
 
 
 def test_a_packet_captured_twice_counts_once(tmp_path: Path) -> None:
-    """The same IPv4 identification makes it the same packet (RFC 6864, 4.1 for stacks that count): SYN, data, ACK, and again."""
+    """An equal IPv4 identification shows that a SYN, data and an ACK are copies, not retransmissions (RFC 6864, 4.1)."""
     read = read_text(
         tmp_path,
         """
@@ -131,7 +131,7 @@ def _captured_twice(path: Path, folder: Path) -> Path:
 
 
 def _kinds(read: engine.Read, *, copies: bool) -> list[str]:
-    """Of all copies, or of all others, in order."""
+    """The kinds of all capture duplicates, or of all other segments, in order."""
     return read.segments.filter((pl.col("kind") == "capture_duplicate") == copies)["kind"].to_list()
 
 

@@ -13,7 +13,7 @@ LAST, FIN = 1, 2
 
 
 def gates(at_ms: float = 1.0, **fields: int) -> tuple[str, ...]:
-    """Those closed at a time."""
+    """The gates that are closed at `at_ms`."""
     return closed(event(0, "settled", **fields), round(at_ms * MS))
 
 

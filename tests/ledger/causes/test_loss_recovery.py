@@ -30,7 +30,7 @@ def opened(window: int = 60_000) -> str:
 
 
 def flight(at_s: float, first: int, count: int) -> str:
-    """So many full segments, the first of which is the number `first` of the connection."""
+    """`count` full segments; `first` is the number of the first one within the connection."""
     starts = [1 + (first + place) * MSS for place in range(count)]
     return "\n".join(f"{at_s:.4f} C > S . {start}:{start + MSS} ack 1" for start in starts)
 
@@ -40,7 +40,7 @@ def acked(at_s: float, count: int, window: int = 60_000) -> str:
 
 
 def repaired_by_the_timer(acked_s: float = 1.08) -> str:
-    """Of two segments at 40 ms the first is lost, and sent again at 1.06 s; its ACK lets the third go 0.1 ms later."""
+    """The first of two segments (at 40 ms) is lost and retransmitted at 1.06 s. Its ACK releases the third segment 0.1 ms later."""
     again = [flight(1.06, 0, 1), acked(acked_s, 2), flight(acked_s + 0.0001, 2, 1)]
     return "\n".join([opened(), flight(0.04, 0, 2), acked(0.06, 0), *again])
 
@@ -75,7 +75,7 @@ def test_a_window_that_was_full_over_a_hole_holds_what_its_repair_lets_go(tmp_pa
 
 
 def test_the_wait_for_the_ack_of_a_resend_is_no_timers(tmp_path: Path) -> None:
-    """That ACK comes 50 ms behind the resend: a stall, too, but one that no timer of the sender ended."""
+    """The ACK comes 50 ms after the retransmission. That wait is a stall as well, but no timer of the sender ended it."""
     found = judged_text(tmp_path, repaired_by_the_timer(acked_s=1.11))
     told = stalls.stalls(found.ledger).filter(from_client=True, cause="timeout").collect()
     assert dict(told.select("frame_after", "timer").iter_rows()) == {7: "retransmission", 9: None}

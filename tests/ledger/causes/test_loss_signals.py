@@ -63,7 +63,7 @@ def test_until_duplicate_acks_told_of_the_loss_the_flight_was_slow_starts(tmp_pa
 
 
 def test_until_duplicate_acks_told_of_the_loss_a_flight_without_more_behind_it_was_on_its_way(tmp_path: Path) -> None:
-    """The same, but the last segment is small: the program had given no more."""
+    """A flight whose last segment is small loses its first: the application had written no more, so slow start held nothing back."""
     found = told(tmp_path, data(40, *range(10), last_bytes=100), missing(60, 0, 8), data(65, 0), acks(85, 9))
     assert found["network"] == pytest.approx(60.02 - 40 + 85 - 65, abs=0.02)
     assert found["loss-recovery"] == pytest.approx(65 - 60.02, abs=0.001)
@@ -102,7 +102,7 @@ def test_who_has_nothing_to_send_waits_for_no_recovery_until_the_next_loss_is_to
 
 
 def test_a_wait_that_begins_in_a_recovery_is_the_recoverys_also_if_the_next_begins_at_its_end(tmp_path: Path) -> None:
-    """Of ten segments the first is repaired at 60.1 ms, and two new ones follow. Behind the ACK of that, the first of these is missing."""
+    """The first of ten segments is repaired at 60.1 ms, and two new ones follow. After the ACK of all ten, the first new one is missing."""
     lines = [data(40, *range(10)), missing(60, 0, 8), data(60.1, 0, 10, 11), acks(80.1, 9), acks(80.12, 10), missing(80.13, 10, 1)]
     found = told(tmp_path, *lines, data(80.2, 10), acks(100.2, 12))
     assert found["slow-start"] == pytest.approx(60 - 40.09, abs=0.02)

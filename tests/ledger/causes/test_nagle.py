@@ -28,7 +28,7 @@ OPENED = f"""
     0.0010 C > S .         ack 1 win 65535
     """
 LATE_MS = 60
-"""Of each ACK that something waits for."""
+"""Delay of each ACK that a segment waits for."""
 
 
 def exchanges(first: int, rest: int, count: int, *, answer: int = 50, before: int = 0, late_ms: int = LATE_MS) -> str:

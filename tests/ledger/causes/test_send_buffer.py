@@ -106,7 +106,7 @@ def test_a_plateau_counts_as_such_below_a_top_that_was_reached_twice(tmp_path: P
 
 
 def test_flights_that_grow_later_did_not_stand_on_a_plateau_before(tmp_path: Path) -> None:
-    """The same, and then one of seven: what was smaller than five may have been the congestion window's."""
+    """Eight flights of five segments, one of four, one of seven: the one of four may have been limited by the congestion window."""
     text = flights([full(5)] * 8 + [full(4), full(7), full(1)], 60_000)
     told = lasted(tmp_path, opened(old=False, window=60_000) + text)
     assert told["send-buffer"] == pytest.approx(8 * ROUND_MS, abs=0.1)
@@ -259,7 +259,7 @@ def test_a_small_segment_that_let_room_pass_was_held_by_nagle(tmp_path: Path) ->
 
 
 def test_a_small_segment_that_leaves_when_the_window_opens_was_the_windows(tmp_path: Path) -> None:
-    """The same without that ACK: the ACK of all is what opens the window."""
+    """No ACK at 22 ms opens the window: the ACK of all does, so the window explains the wait as well as Nagle's algorithm."""
     window = 2 * MSS
     told = lasted(tmp_path, opened(old=True, window=window) + messages(500, window=window, room_first=False))
     assert "nagle" not in told

@@ -27,12 +27,12 @@ MAX_CONNECTIONS: Final = 40
 MIN_FRAMES: Final = 8
 
 SHARE: Final = 0.05
-"""So much of a direction's life may a cut ledger name otherwise: borders between waits move with what is known of the way to the ends."""
+"""Share of a direction's life that may have another cause after the cut: a cut shows less of the path, which moves borders of waits."""
 FLOOR_NS: Final = 2_000_000
-"""And so much in any case: what is left of a connection may be a few frames."""
+"""Time that may have another cause whatever its share: a cut may leave only a few frames of a connection."""
 
 OF_SILENCE: Final = frozenset({"idle", "application", "peer"})
-"""Whether a silence is idle follows from the pauses of the whole transfer, and from who opened it: a cut may hold neither."""
+"""Causes of silence, which a cut may exchange: idle time depends on the pauses of the whole transfer and on who opened it."""
 
 Direction: TypeAlias = tuple[int, bool]
 """Connection, and whether it is the client's."""
@@ -71,7 +71,7 @@ class Otherwise:
 
     @property
     def share(self) -> float:
-        """Of the life of the direction, 0 where all is allowed."""
+        """Share of the direction's life that has another cause; 0 if that time is short enough to be allowed."""
         told_ns = sum(self.otherwise_ns.values())
         return told_ns / self.life_ns if told_ns > FLOOR_NS else 0.0
 

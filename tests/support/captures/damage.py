@@ -63,7 +63,7 @@ def late(packets: list[Packet], chance: random.Random) -> list[Packet]:
 
 
 def cut(packets: list[Packet], chance: random.Random) -> list[Packet]:
-    """Of none more is kept than the headers, or a part of them."""
+    """Packets truncated within or just after their headers."""
     snaplen = chance.choice(HEADERS_BYTES)
     return [replace(packet, data=packet.data[:snaplen]) for packet in packets]
 

@@ -65,7 +65,7 @@ def osi(packet: bytes) -> bytes:
 
 
 PSEUDOWIRE_STATIONS = bytes.fromhex("00000c000002 00000c000001")
-"""Of a known maker: else tshark does not believe that Ethernet follows."""
+"""MAC addresses of a known manufacturer; tshark assumes Ethernet only with these."""
 
 
 def ppp(packet: bytes) -> bytes:
@@ -115,7 +115,7 @@ def wifi(packet: bytes, **fields: Any) -> bytes:
 
 
 def wifi_qos(packet: bytes, padding: bytes = b"") -> bytes:
-    """The same with quality of service, whose header has 26 bytes."""
+    """A packet in an 802.11 QoS data frame, whose header has 26 bytes."""
     header = Dot11(type=2, subtype=8, FCfield=TO_DISTRIBUTION_SYSTEM, addr1=station(9), addr2=station(1), addr3=station(2)) / Dot11QoS()
     return bytes(header) + padding + snap(packet)
 

@@ -76,7 +76,7 @@ class Script:
     comments: list[str] = field(default_factory=list)
 
     def calls(self, name: str) -> list[Call]:
-        """Those of one name."""
+        """The calls of one name."""
         return [event.what for event in self.events if isinstance(event.what, Call) and event.what.name == name]
 
 

@@ -23,10 +23,10 @@ AVERAGE_SHARE = 0.0001
 """tcptrace divides a sum by the count and this."""
 
 SIZE_SHARE = 0.001
-"""The same, of segment sizes."""
+"""tcptrace divides a sum of segment sizes by their count and this."""
 
 HALF_A_STEP = 0.5 + 1e-3
-"""Of the last digit printed: both sides round."""
+"""Allowed difference, in units of the last printed digit: both programs round."""
 
 
 def same(figure: Figure, direction: Direction, theirs: str) -> bool:
@@ -174,7 +174,7 @@ def _is_open(direction: Direction, figure: Figure, theirs: str) -> bool:
 
 
 def _one_byte_segments(direction: Direction, _: Figure, __: str) -> bool:
-    """Of which it can have taken a sample: SYNs, FINs, and data."""
+    """The direction has SYNs, FINs or data of one byte, of which tcptrace takes RTT samples."""
     return bool(direction["syn_segments"] + direction["fin_segments"] > 0 or direction["min_segment_bytes"] == 1)
 
 

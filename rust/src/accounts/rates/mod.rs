@@ -40,7 +40,7 @@ const ROOM_PARTS: (i64, i64) = (9, 10);
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[allow(missing_docs)] // each is defined in `tcptrace_lab/schema/`
 pub struct Rates {
-    /// Segments that left without being limited, and the time since the departure before each.
+    /// Bytes of the segments that nothing delayed, and the sum of the times since the departure before each.
     pub burst: Passed,
     drain: Drain,
     reading: Reading,

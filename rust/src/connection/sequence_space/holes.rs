@@ -9,9 +9,9 @@ const MAX_HOLES: usize = 256;
 struct Hole {
     start: i64,
     end: i64,
-    /// The segment that skipped it; a late segment is compared with it.
+    /// The segment that skipped the hole; a late segment is compared with this one.
     jumper: Stamp,
-    /// It was acknowledged, so its bytes count as not captured.
+    /// The hole was acknowledged, so its bytes count as not captured.
     acknowledged: bool,
     /// The rest of a hole whose first part was acknowledged and counted.
     rest: bool,
@@ -22,7 +22,7 @@ struct Hole {
 pub(crate) struct Filled {
     /// Bytes that were missing before.
     pub bytes: i64,
-    /// Those of them that were counted as not captured.
+    /// The part of `bytes` that was counted as not captured.
     pub counted: i64,
     /// Number of holes counted as not captured that are now filled.
     pub closed: u32,

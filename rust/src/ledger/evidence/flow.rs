@@ -2,15 +2,15 @@
 
 use super::{Evidence, TRAIN_PART, are, is};
 use crate::connection::{PROBE_ROUND_TRIPS, RetransmitTrigger};
-use crate::sender::DRIFT_PART;
+use crate::sender::{DRIFT_PART, NS_PER_MS};
 
 /// The timer of a tail-loss probe may run an eighth longer in Linux (`kernel/time/timer.c`: wheel levels of eight).
 const LATEST_PROBE: f64 = 2.25;
 /// Linux adds at least two jiffies to the probe timeout (`tcp_schedule_loss_probe`), and its ticks are coarse.
-const PROBE_TICKS_NS: i64 = 12 * crate::sender::NS_PER_MS;
+const PROBE_TICKS_NS: i64 = 12 * NS_PER_MS;
 /// Longest time in which an application that a full send buffer blocked is woken and writes, whatever the path (a
 /// heuristic).
-const REFILL_NS: i64 = 4 * crate::sender::NS_PER_MS;
+const REFILL_NS: i64 = 4 * NS_PER_MS;
 
 impl Evidence<'_> {
     /// A bulk transfer: the application had written more than could leave, an ACK released this part, and the receiver

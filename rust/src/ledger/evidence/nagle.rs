@@ -17,8 +17,8 @@ impl Evidence<'_> {
     }
 
     /// The flight is no larger than that of the previous round, and nothing was lost. The congestion window had room
-    /// for that one, and slow start adds to it with each ACK (RFC 5681, 3.1), so it does not limit this one. A sender
-    /// that restarted after an idle time is the exception.
+    /// for the previous flight and has grown since with each ACK (RFC 5681, 3.1), so it does not limit this flight,
+    /// unless the sender restarted after an idle time.
     pub(in super::super) fn flight_stands(&self) -> bool {
         are(self.flight_before(), self.previous_round_flight(), |flight, before| flight <= before)
             && !self.is_after_loss()

@@ -2,8 +2,7 @@
 
 use super::super::direction::{MIN_FRAME_BYTES, at_rate};
 use super::{Evidence, is};
-use crate::sender::NS_PER_MS;
-use crate::sender::{AROUND_BYTES, DRIFT_PART};
+use crate::sender::{AROUND_BYTES, DRIFT_PART, NS_PER_MS};
 
 impl Evidence<'_> {
     /// How long the sender's line is busy with the previous departure; the next byte cannot leave earlier. Known only

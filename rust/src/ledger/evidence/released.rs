@@ -5,8 +5,7 @@ use super::super::direction::{CAUSAL_SHARE_NEAR, DEFAULT_MSS_BYTES};
 use super::{Evidence, are, is};
 use crate::accounts::MIN_BUFFER_BYTES;
 use crate::connection::CAUSAL_NS;
-use crate::sender::NS_PER_MS;
-use crate::sender::{REACTION_NS, RELEASE_PART};
+use crate::sender::{NS_PER_MS, REACTION_NS, RELEASE_PART};
 
 /// If the application writes by its own clock, one departure in this many follows an ACK as closely by chance.
 const NO_CHANCE: i64 = 100;
@@ -14,9 +13,9 @@ const NO_CHANCE: i64 = 100;
 const PACE_PART: i64 = 4;
 
 impl Evidence<'_> {
-    /// Away from the sender, some ACK always seems to release a departure if departures are more frequent than the path
-    /// is steady. But the timestamps of this departure, its own and the echoed one, show that its sender had received
-    /// that ACK some time before.
+    /// The departure's timestamps, its own and the echoed one, show that its sender had received the ACK some time
+    /// before. Away from the sender this is needed if departures are more frequent than the path is steady: some ACK
+    /// then always seems to release them.
     fn ack_had_arrived_long_before(&self) -> bool {
         self.says_when()
             && 4 * self.wait_ns < 3 * self.rtt_ns()

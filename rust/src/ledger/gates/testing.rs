@@ -8,8 +8,7 @@ use super::super::waits::record::WaitRecord;
 use super::closed::Closed;
 use crate::connection::{Confidence, Kind, RetransmitTrigger};
 use crate::nullable::Nullable;
-use crate::sender::NS_PER_MS;
-use crate::sender::Wait;
+use crate::sender::{NS_PER_MS, Wait};
 
 pub(in super::super) const MS: i64 = NS_PER_MS;
 

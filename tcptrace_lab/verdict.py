@@ -1,12 +1,14 @@
 """The verdict on a capture: one sentence that says where the time went, and how much which change would save.
 
-It describes one direction of one connection: the one with the most expensive fault or, without a fault, the one that carries most data. A
-share is always a share of this direction's active time. Three fixed phrases state the confidence: *X took 91%* (proved), *most likely X
+It describes one direction of one connection, and says why this one (`Verdict.why`): the one whose fault weighs most, which is its cost,
+where a direction with little data counts less (`MIN_WEIGHT`); without a fault, the one that carries most data. A share is always a share
+of this direction's active time. Three fixed phrases state the confidence: *X took 91%* (proved), *most likely X
 took 59%* (consistent), *possibly X took 40%* (possible). The rule of a cause supplies its words (`Rule.lost_to`, `Advice.cure`).
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
@@ -38,6 +40,10 @@ LOST_TO_READER: Final = Clause("small or zero receive window: the application on
 LOST_TO_LOSSES: Final = "packet loss (loss recovery and a reduced congestion window)"
 LOST_TO_NO_LOSSES: Final = "spurious retransmits (needless recovery and a reduced congestion window)"
 """Phrases for several of these causes together; the last is for retransmits without any loss."""
+
+MIN_WEIGHT: Final = 0.1
+"""Least weight of a direction's faults in the choice (a heuristic). The weight is the square root of its data, divided by that of the
+largest direction: a direction with a hundredth of the data, or less, counts a tenth."""
 
 WORTH_SAVING: Final = 0.01
 """Least share of the active time that is worth saving (a heuristic)."""
@@ -79,6 +85,7 @@ class Verdict:
         findings: the findings that it is based on.
         causes: what the sentence says took most of the time: one cause, or those that belong together; empty if it names none.
         confidence: how sure the sentence is of that; None if it names no cause.
+        why: why it describes that direction, in a few words; empty if it describes none.
     """
 
     sentence: str
@@ -90,6 +97,7 @@ class Verdict:
     findings: tuple[Finding, ...] = ()
     causes: frozenset[str] = frozenset()
     confidence: Confidence | None = None
+    why: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """The verdict under the keys of the published JSON."""
@@ -97,6 +105,7 @@ class Verdict:
             "sentence": self.sentence,
             "connection": self.conn,
             "from_client": self.from_client,
+            "chosen_because": self.why or None,
             "cost_s": None if self.cost_ns is None else self.cost_ns / numbers.NS_PER_S,
             "life_s": None if self.life_ns is None else self.life_ns / numbers.NS_PER_S,
             "active_s": None if self.active_ns is None else self.active_ns / numbers.NS_PER_S,
@@ -190,23 +199,70 @@ def of(analysis: Analysed) -> Verdict:
     """Return the verdict on a capture. It reads a few rows of the tables."""
     faults = [one for one in analysis.findings if one.severity != Severity.INFO and one.cost_ns and one.causes and one.conn is not None]
     if faults:
-        together = _together(faults)
-        return _of_fault(analysis, together, _as_much(faults, together[0]))
+        sent = _Sent(analysis)
+        together = _together(faults, sent)
+        return _of_fault(analysis, together, _as_much(faults, together[0]), sent.why(together, faults))
     others = [one for one in analysis.findings if one.severity != Severity.INFO and one.cost_ns]
     if others:
         return Verdict(f"{others[0].title}.", others[0].conn, others[0].from_client, others[0].cost_ns, findings=(others[0],))
     return _of_largest(analysis)
 
 
-def _together(faults: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Return the findings on the most expensive fault of the capture, in the direction where it costs most. Most expensive first."""
-    total = _totals(faults)
-    family = max(total, key=lambda each: total[each])
-    directions: dict[tuple[int | None, bool | None], list[Finding]] = {}
+class _Sent:
+    """How much each direction sent, of the connections with the most expensive findings and of the whole capture."""
+
+    def __init__(self, analysis: Analysed) -> None:
+        """Query the sizes."""
+        self._conns, *sides = analysis.connections.select("conn", *(f"{side}_unique_bytes" for side in SIDES)).collect().get_columns()
+        self._sides = dict(zip(SIDES.values(), sides, strict=True))
+        self.all_bytes = sum(int(side.sum() or 0) for side in sides)
+        self.largest_bytes = max(int(side.max() or 0) for side in sides)  # type: ignore[arg-type]
+
+    def by(self, conn: int, *, from_client: bool) -> int:
+        """Bytes that this direction sent, each once."""
+        return int(self._sides[from_client][int(self._conns.index_of(conn) or 0)] or 0)
+
+    def weight(self, fault: Finding) -> float:
+        """Weight of a fault by the data of its direction, or of its connection if both directions spend its time together."""
+        if fault.conn is None or not self.largest_bytes:
+            return 1.0
+        own = [self.by(fault.conn, from_client=from_client) for from_client in SIDES.values() if _is_of(fault, from_client)]
+        return max(math.sqrt(max(own) / self.largest_bytes), MIN_WEIGHT)
+
+    def why(self, chosen: Sequence[Finding], faults: Sequence[Finding]) -> str:
+        """`most fixable time (477 ms) and most data (400 kB of 413 kB)`."""
+        conn, from_client, cost_ns = chosen[0].conn, bool(chosen[0].from_client), _cost_ns(chosen)
+        sent = 0 if conn is None else self.by(conn, from_client=from_client)
+        lost: dict[tuple[int | None, bool | None], int] = {}
+        for fault in faults:
+            lost[fault.conn, fault.from_client] = lost.get((fault.conn, fault.from_client), 0) + (fault.cost_ns or 0)
+        is_most = lost[conn, chosen[0].from_client] == max(lost.values())
+        words = f"{'most ' if is_most else ''}fixable time ({numbers.duration(cost_ns)})"
+        return f"{words} and {self.data(sent)}" if sent else words
+
+    def data(self, sent: int) -> str:
+        """`most data (400 kB of 413 kB)`."""
+        return f"{'most ' if sent == self.largest_bytes else ''}data ({numbers.size(sent)} of {numbers.size(self.all_bytes)})"
+
+
+def _is_of(fault: Finding, from_client: bool) -> bool:  # noqa: FBT001  (a direction, as everywhere)
+    """Whether a fault takes time of this direction: its own, or that of both if it has causes that both directions share."""
+    advices = [causes.of_cause(cause).advice for cause in fault.causes]
+    return fault.from_client == from_client or any(advice is not None and advice.of_client_alone for advice in advices)
+
+
+def _together(faults: Sequence[Finding], sent: _Sent) -> tuple[Finding, ...]:
+    """Return the findings on the fault of the capture that weighs most, in the direction where it does. Most expensive first."""
+    total: dict[frozenset[str], float] = {}
+    directions: dict[tuple[frozenset[str], int | None, bool | None], list[Finding]] = {}
     for fault in faults:
-        if _family(fault) == family:
-            directions.setdefault((fault.conn, fault.from_client), []).append(fault)
-    return tuple(max(directions.values(), key=_cost_ns))
+        family = _family(fault)
+        total[family] = total.get(family, 0.0) + (fault.cost_ns or 0) * sent.weight(fault)
+        directions.setdefault((family, fault.conn, fault.from_client), []).append(fault)
+    best = max(total, key=lambda each: total[each])
+    own = [found for (family, *_), found in directions.items() if family == best]
+    heaviest = max(own, key=lambda found: _cost_ns(found) * sent.weight(found[0]))
+    return tuple(heaviest)
 
 
 def _totals(faults: Iterable[Finding]) -> dict[frozenset[str], int]:
@@ -234,16 +290,17 @@ def _as_much(faults: Sequence[Finding], best: Finding) -> str:
     return f"; another problem costs as much: {other.title}" if other else ""
 
 
-def _of_fault(analysis: Analysed, faults: tuple[Finding, ...], as_much: str) -> Verdict:
-    """Return the verdict on a fault. `as_much` names another fault of equal cost, or is empty."""
+def _of_fault(analysis: Analysed, faults: tuple[Finding, ...], as_much: str, why: str) -> Verdict:
+    """Return the verdict on a fault. `as_much` names another fault of equal cost, or is empty; `why`: see `Verdict`."""
     first = faults[0]
     if first.connections > 1:
         more = _more(analysis, _family(first), first) + as_much
         title = f"{first.title}{more}."
         named = (_family(first), first.confidence)
-        return Verdict(title, first.conn, first.from_client, first.cost_ns, None, None, faults, *named)
+        return Verdict(title, first.conn, first.from_client, first.cost_ns, None, None, faults, *named, why)
     row = analysis.connections.filter(pl.col("conn") == first.conn).collect().row(0, named=True)
-    direction = _direction(analysis, row, _account(analysis, row["conn"]), from_client=bool(first.from_client))
+    account = _account(analysis, row["conn"])
+    direction, other = (_direction(analysis, row, account, from_client=of) for of in (bool(first.from_client), not first.from_client))
     cost_ns, active_ns = _cost_ns(faults), direction.active_ns
     lost_to, cure = _words(faults, direction)
     sure = max((one.confidence for one in faults), key=_BY_CERTAINTY.index)
@@ -253,9 +310,9 @@ def _of_fault(analysis: Analysed, faults: tuple[Finding, ...], as_much: str) -> 
     if own_ns <= cost_ns or _is_a_fault(direction.main_cause):
         words, named = f"{direction.phrase(lost_to, cost_ns, sure, where)}{saved}{more}.", (_family(first), sure)
     else:
-        words = f"{_most(direction, where)}; {_fixable(direction, cost_ns, lost_to)}{saved}{more}."
+        words = f"{_most(direction, other, where)}; {_fixable(direction, cost_ns, lost_to)}{saved}{more}."
         named = direction.main_causes, direction.confidence_of_main
-    return Verdict(words, first.conn, first.from_client, cost_ns, direction.life_ns, active_ns, faults, *named)
+    return Verdict(words, first.conn, first.from_client, cost_ns, direction.life_ns, active_ns, faults, *named, why)
 
 
 def _saving(ns: int, active_ns: int) -> str:
@@ -268,15 +325,30 @@ def _fixable(direction: _Direction, ns: int, lost_to: str) -> str:
     return f"{numbers.share(ns / direction.active_ns)} is fixable: {direction.fill_in(lost_to)}"
 
 
-def _most(direction: _Direction, where: str) -> str:
-    """Return the phrase for the cause that took most of the direction's time."""
+def _most(direction: _Direction, other: _Direction, where: str) -> str:
+    """Return the phrase for the cause that took most of the direction's time. If that is `peer`, `other` shows what the peer did."""
     rule = causes.of_cause(direction.main_cause)
     if direction.main_cause == "idle":
         return f"All of {numbers.duration(direction.ns['idle'])}{where} was idle"
     ns = direction.ns[direction.main_cause]
     if direction.main_cause == "unknown":
         return f"The capture does not show what took {numbers.share(ns / direction.active_ns)} of {direction.time}{where}"
-    return direction.phrase(rule.lost_to or CAUSES[direction.main_cause], ns, direction.confidence_of_main, where)
+    words = direction.phrase(rule.lost_to or CAUSES[direction.main_cause], ns, direction.confidence_of_main, where)
+    return f"{words}{_meanwhile(other, ns)}" if direction.main_cause == "peer" else words
+
+
+NOT_THE_PEERS: Final = frozenset({"idle", "peer", "network", "close", "unknown"})
+"""Causes that do not explain why the other direction had to wait."""
+
+
+def _meanwhile(other: _Direction, ns: int) -> str:
+    """`: the application on 10.0.0.2 (server) was not sending`: what `other` did for most of the `ns` in which this one waited for it."""
+    own = {cause: spent for cause, spent in other.ns.items() if cause not in NOT_THE_PEERS}
+    best = max(own, key=lambda cause: own[cause])
+    if own[best] < ns / 2:
+        return ""
+    lost_to = causes.of_cause(best).lost_to or CAUSES[best]
+    return f": {other.fill_in(lost_to)}" if isinstance(lost_to, Clause) else f", mostly because of {other.fill_in(lost_to)}"
 
 
 def _words(faults: tuple[Finding, ...], direction: _Direction) -> tuple[str, str]:
@@ -327,9 +399,9 @@ def _of_largest(analysis: Analysed) -> Verdict:
         return Verdict("This capture contains no TCP connection.")
     if capture["first_ts_ns"] is None:
         return Verdict("This capture has no timestamps, so it cannot show where the time went.")
-    payload = pl.sum_horizontal(*(f"{side}_payload_bytes" for side in SIDES))
+    data = pl.max_horizontal(*(f"{side}_unique_bytes" for side in SIDES))
     timed = analysis.connections.filter(~capture_quality.has_jumped()) if _has_jumped(capture) else analysis.connections
-    most = timed.select("conn", payload=payload).top_k(1, by=["payload", "conn"], reverse=[False, True])
+    most = timed.select("conn", data=data).top_k(1, by=["data", "conn"], reverse=[False, True])
     chosen = most.collect()["conn"].to_list()  # select the connection first: a full row takes 3 KB
     rows = analysis.connections.filter(pl.col("conn").is_in(chosen)).collect()
     if rows.is_empty() and _has_jumped(capture):
@@ -338,16 +410,25 @@ def _of_largest(analysis: Analysed) -> Verdict:
         return _without_data(analysis)
     row = rows.row(0, named=True)
     account = _account(analysis, row["conn"])
+    sent = _Sent(analysis)
     directions = [_direction(analysis, row, account, from_client=from_client) for from_client in SIDES.values()]
-    direction = max(directions, key=lambda each: row["client_payload_bytes" if each.from_client else "server_payload_bytes"])
-    if direction.ns and direction.main_cause == "peer":  # the peer's direction shows how the peer spent that time
-        direction = next(each for each in directions if each is not direction)
+    other, direction = sorted(directions, key=lambda each: row["client_unique_bytes" if each.from_client else "server_unique_bytes"])
     if not direction.life_ns:
         return Verdict("This capture covers no time in which a sender could wait.")
     listed = [one for one in direction.findings if one.causes == {direction.main_cause}]
-    words = f"{_most(direction, _where(analysis, direction))}; {_advice(row, direction, directions, listed)}."
+    words = f"{_most(direction, other, _where(analysis, direction))}; {_advice(row, direction, directions, listed)}."
     named = direction.main_causes, direction.confidence_of_main
-    return Verdict(words, row["conn"], direction.from_client, None, direction.life_ns, direction.active_ns, tuple(listed), *named)
+    return Verdict(
+        words,
+        row["conn"],
+        direction.from_client,
+        None,
+        direction.life_ns,
+        direction.active_ns,
+        tuple(listed),
+        *named,
+        sent.data(sent.by(row["conn"], from_client=direction.from_client)),
+    )
 
 
 def _has_jumped(capture: Mapping[str, Any]) -> bool:

@@ -100,6 +100,7 @@ def _headline(analysis: Analysed) -> Headline:
         "quality": quality["rating"],
         "quality_words": capture_quality.line(quality),
         "ends": ends,
+        "why": verdict_found.why,
         "bar": bars[0] if bars else None,
     }
 

@@ -277,12 +277,13 @@ class SizeFigure(TypedDict):
 
 
 class Headline(TypedDict):
-    """The top of the page: the verdict sentence, the capture quality, and the ledger of the direction that the verdict describes."""
+    """The top of the page: the verdict, why it describes its direction, the capture quality, and the ledger of that direction."""
 
     sentence: str
     quality: str
     quality_words: str
     ends: str
+    why: str
     bar: Bar | None
 
 

@@ -251,7 +251,7 @@ def test_a_filter_is_copied(visit: Open) -> None:
     opened.page.keyboard.press("Enter")
     opened.until("document.querySelector('.filter button').textContent === 'copied'")
     assert opened.page.evaluate("navigator.clipboard.readText()") == wanted
-    assert wanted.startswith("frame.number in {15..17,")
+    assert wanted.startswith("tcp.stream eq 0 and frame.number in {15..17,")
 
 
 def test_search_leaves_the_rows_that_have_all_words(visit: Open) -> None:

@@ -102,7 +102,7 @@ def test_share_saving_and_life_are_those_of_the_ledger() -> None:
 def made(*, client: dict[str, int] | None = None, server: dict[str, int] | None = None, **of_second: int) -> HandMade:
     """An upload of 1,000 bytes with these times (ms) by cause; with `of_second`, a second connection with these times of its client."""
     first = Exchange().send(0, "C", 1, 1000, ack=1).send(10, "S", 1, ack=1001)
-    second = Exchange(conn=1, client="10.0.0.3", first_frame=3).send(0, "C", 1, 10, ack=1).send(10, "S", 1, ack=11)
+    second = Exchange(conn=1, client="10.0.0.3", first_frame=3).send(0, "C", 1, 1000, ack=1).send(10, "S", 1, ack=1001)
     found = analysis(first, *([second] if of_second else []))
     rows = [_account(0, client or {}, server or {}), *([_account(1, of_second, {})] if of_second else [])]
     return replace(found, accounts=pl.LazyFrame(rows, schema=schema.ACCOUNTS.polars_schema()))
@@ -171,9 +171,34 @@ def test_faults_that_cost_the_same_are_both_told_in_the_order_of_the_findings(or
     assert told.sentence.endswith(f"saves up to 400 ms; another problem costs as much: {order[1]}.")
 
 
-def test_the_other_side_is_asked_where_this_one_only_waits_for_it() -> None:
-    found = made(client={"peer": 900, "network": 100}, server={"application": 890, "network": 110})
-    assert verdict.sentence(found).startswith("Most likely the application on 10.0.0.2 (server) was not sending for 89% of 1 s;")
+def test_the_verdict_is_on_the_direction_with_the_data_and_says_what_the_other_one_did_meanwhile() -> None:
+    """The client's 1,000 bytes are all the data; the server's direction has none."""
+    found = verdict.of(made(client={"peer": 900, "network": 100}, server={"application": 890, "network": 110}))
+    start = "Most likely waiting for messages from 10.0.0.2 took 90% of 1 s"
+    assert found.sentence == f"{start}: the application on 10.0.0.2 (server) was not sending; no TCP problem found."
+    assert (found.conn, found.from_client, found.why) == (0, True, "most data (1 kB of 1 kB)")
+    late = verdict.sentence(made(client={"peer": 900, "network": 100}, server={"timeout": 890, "network": 110}))
+    assert late.startswith(f"{start}, mostly because of waiting for retransmission timeouts (RTO); ")
+    both = verdict.sentence(made(client={"peer": 900, "network": 100}, server={"application": 440, "network": 560}))
+    assert both == f"{start}; no TCP problem found."
+
+
+def test_a_fault_of_the_silent_return_path_does_not_hide_that_of_the_upload() -> None:
+    """Both directions lose the 10 s of one outage; only the client sends data."""
+    of_upload = fault("timeout", 10_000)
+    of_return = fault("receiver-window", 10_500, from_client=False)
+    times = {"timeout": 10_000, "network": 1_000}
+    found = verdict.of(replace(made(client=times, server={"receiver_window": 10_500}), findings=(of_return, of_upload)))
+    assert (found.from_client, found.findings) == (True, (of_upload,))
+    assert found.why == "fixable time (10 s) and most data (1 kB of 1 kB)"
+
+
+def test_a_fault_in_little_data_is_told_if_it_costs_ten_times_as_much() -> None:
+    times = {"timeout": 1_000, "network": 1_000}
+    for cost_ms, from_client in ((9_000, True), (11_000, False)):
+        of_return = fault("receiver-window", cost_ms, from_client=False)
+        found = verdict.of(replace(made(client=times, server={"receiver_window": cost_ms}), findings=(of_return, fault("timeout", 1_000))))
+        assert found.from_client is from_client
 
 
 def test_what_is_only_possible_is_not_said_as_a_fact() -> None:

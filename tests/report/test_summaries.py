@@ -32,7 +32,7 @@ def test_the_markdown_has_verdict_quality_connections_findings_frames_and_remedi
     assert "1. **Nagle's algorithm and delayed ACKs cost 477 ms in 11 waits" in text
     assert "(high, proved, connection 0, client → server, 91% of the time; `nagle-delayed-ack`)" in text
     assert "   - Remedy: write each message with one call" in text
-    assert "   - Frames: `frame.number in {" in text
+    assert "   - Frames: `tcp.stream eq 0 and frame.number in {" in text
     assert text.endswith("\n")
     assert not text.endswith("\n\n")
 

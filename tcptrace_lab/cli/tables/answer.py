@@ -72,7 +72,12 @@ def _show_time(analysis: Analysis, said: Verdict, largest: pl.DataFrame, out: Co
         return
     account = analysis.accounts.filter(pl.col("conn") == conn).collect()
     row = analysis.connections.filter(pl.col("conn") == conn).select("conn", "client_addr", "server_addr").collect()
-    if account.height and row.height and time_bar.show(out, account.row(0, named=True), row.row(0, named=True), from_client=from_client):
+    why = f", chosen for {said.why}" if said.why else ""
+    if (
+        account.height
+        and row.height
+        and time_bar.show(out, account.row(0, named=True), row.row(0, named=True), why, from_client=from_client)
+    ):
         out.print()
 
 

@@ -25,6 +25,9 @@ OTHERS, OTHERS_FILL = "others", "·"
 MIN_SHARE = 0.01
 """Smallest share of the active time with a part of its own."""
 
+MIN_OTHERS = 0.0005
+"""Share up to which the small parts are left out: it is 0.0% in the legend."""
+
 
 class Part(NamedTuple):
     """A part of the bar: its cause, or `OTHERS`; its time; its fill."""
@@ -51,7 +54,7 @@ def parts(account: Mapping[str, Any], side: str) -> list[Part]:
     largest = sorted((cause for cause in ns if ns[cause] and ns[cause] >= MIN_SHARE * active_ns), key=lambda cause: -ns[cause])
     shown = [Part(cause, ns[cause], fill) for cause, fill in zip(largest, FILLS, strict=False)]
     left_ns = active_ns - sum(part.ns for part in shown)
-    return [*shown, Part(OTHERS, left_ns, OTHERS_FILL)] if left_ns else shown
+    return [*shown, Part(OTHERS, left_ns, OTHERS_FILL)] if left_ns > MIN_OTHERS * active_ns else shown
 
 
 def cells(spent: Sequence[Part], width: int) -> list[int]:
@@ -64,8 +67,8 @@ def cells(spent: Sequence[Part], width: int) -> list[int]:
     return whole
 
 
-def show(out: Console, account: Mapping[str, Any], row: Mapping[str, Any], *, from_client: bool) -> bool:
-    """Print a line that names the direction, the bar and its legend. Without active time, print nothing and return false."""
+def show(out: Console, account: Mapping[str, Any], row: Mapping[str, Any], why: str = "", *, from_client: bool) -> bool:
+    """Print a line on the direction and `why` it is shown, the bar and its legend. Without active time, print nothing and return false."""
     sides = ("client", "server") if from_client else ("server", "client")
     spent = parts(account, sides[0])
     if not spent:
@@ -73,7 +76,7 @@ def show(out: Console, account: Mapping[str, Any], row: Mapping[str, Any], *, fr
     idle_ns, active_ns = account[f"{sides[0]}_idle_ns"] or 0, sum(part.ns for part in spent)
     idle = f" ({numbers.duration(idle_ns)} idle)" if idle_ns else ""
     ends = " → ".join(row[f"{side}_addr"] for side in sides)
-    paragraph(out, f"{numbers.duration(active_ns)} active{idle}, connection {row['conn']}, {' → '.join(sides)} ({ends})")
+    paragraph(out, f"{numbers.duration(active_ns)} active{idle}, connection {row['conn']}, {' → '.join(sides)} ({ends}){why}")
     width = min(out.width, MAX_TEXT_WIDTH)
     bar, legend = Text(), Text()
     for part, length in zip(spent, cells(spent, width), strict=True):

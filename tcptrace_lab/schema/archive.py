@@ -25,8 +25,8 @@ STORE_VERSION = 3
 MONTH = "month"
 """The partition column, present in every table when read with Hive partitioning."""
 
-_CAPTURE = Column("capture", "String", Unit.NONE, "Capture: the first 20 digits of the SHA-256 of its contents")
-_CONN = Column("conn", "UInt32", Unit.NONE, "Connection, numbered from 0 in its capture", "null for the capture as a whole")
+_CAPTURE = Column("capture", "String", Unit.NONE, "Key of the capture: the first 20 digits of the SHA-256 of its contents")
+_CONN = Column("conn", "UInt32", Unit.NONE, "Number of the connection in its capture, from 0", "null for the capture as a whole")
 _FROM_CLIENT = Column("from_client", "Boolean", Unit.NONE, "True for the client's direction", "null for both or none")
 
 CAPTURE_STATES = {
@@ -49,12 +49,12 @@ FILES = table(
     "files",
     "one file that was found",
     [
-        Column("path", "String", Unit.NONE, "Where it was found", "as given, possibly relative to the folder where the command ran"),
-        Column("capture", "String", Unit.NONE, "Capture of this file", "null where it is no capture, or could not be read at all"),
-        Column("place", "Int64", Unit.NONE, "Position in the files of its capture, from 0"),
-        Column("file_bytes", "Int64", Unit.BYTES, "Its size", "null where it could not be read"),
-        Column("sha256", "String", Unit.NONE, "Hash of its contents", "null where it could not be read"),
-        Column("state", "String", Unit.NONE, "capture, duplicate (the same contents were found at another path first), other (no capture by name or first bytes), unreadable"),
+        Column("path", "String", Unit.NONE, "Path at which the file was found", "as given, possibly relative to the folder where the command ran"),
+        Column("capture", "String", Unit.NONE, "Key of the capture to which this file belongs", "null if it is no capture, or could not be read"),
+        Column("place", "Int64", Unit.NONE, "Position of the file among those of its capture, from 0"),
+        Column("file_bytes", "Int64", Unit.BYTES, "Size of the file", "null if it could not be read"),
+        Column("sha256", "String", Unit.NONE, "SHA-256 of the contents", "null if it could not be read"),
+        Column("state", "String", Unit.NONE, "What the file is: capture, duplicate (another path has the same contents), other (no capture, by name or first bytes) or unreadable"),
     ],
 )
 
@@ -63,34 +63,34 @@ CAPTURES = table(
     "one capture; of files with the same contents, the first by path",
     [
         _CAPTURE,
-        Column("name", "String", Unit.NONE, "Its file's name without folder and endings"),
-        Column("path", "String", Unit.NONE, "Its file, the first of a rotated set"),
-        Column("files", "Int64", Unit.NONE, "Number of rotated files"),
-        Column("file_bytes", "Int64", Unit.BYTES, "Their size"),
+        Column("name", "String", Unit.NONE, "Name of the capture's file, without folder and extensions"),
+        Column("path", "String", Unit.NONE, "Path of its file; for a rotated set, of the first file"),
+        Column("files", "Int64", Unit.NONE, "Number of files: more than 1 for a rotated set"),
+        Column("file_bytes", "Int64", Unit.BYTES, "Total size of its files"),
         Column("state", "String", Unit.NONE, "; ".join(f"{name}: {meaning}" for name, meaning in CAPTURE_STATES.items()), "", tuple(CAPTURE_STATES)),
-        Column("reason", "String", Unit.NONE, "Why it is incomplete", "null if complete"),
-        Column("format", "String", Unit.NONE, "Format of its file"),
-        Column("link_types", "String", Unit.NONE, "Names of its link types"),
-        Column("packets", "Int64", Unit.NONE, "Packets"),
-        Column("tcp_segments", "Int64", Unit.SEGMENTS, "TCP segments"),
-        Column("udp_datagrams", "Int64", Unit.DATAGRAMS, "UDP datagrams"),
-        Column("connections", "Int64", Unit.NONE, "TCP connections"),
-        Column("first_ts_ns", "Int64", Unit.NS, "Time of the first packet", "null if the capture has no timestamps"),
-        Column("last_ts_ns", "Int64", Unit.NS, "Time of the last packet", "null as above"),
-        Column("life_ns", "Int64", Unit.NS, "Total lifetime of all directions that carried data or lost time"),
-        Column("fixable_ns", "Int64", Unit.NS, "Part of that with fixable causes; each direction counts separately"),
-        Column("payload_bytes", "Int64", Unit.BYTES, "Data of all connections in both directions, each byte once"),
-        Column("verdict", "String", Unit.NONE, "Verdict: where the time of the most important direction went, in one sentence"),
-        Column("findings", "Int64", Unit.NONE, "Findings"),
-        Column("worst_severity", "String", Unit.NONE, "Highest severity of its findings: high, medium, low or info", "null without any"),
-        Column("quality", "String", Unit.NONE, "Capture quality: good, limited or poor", "null where it could not be read"),
-        Column("quality_factor", "Float64", Unit.NONE, "Factor for the confidence of findings, 0 to 1"),
-        Column("drops_suspected", "Int64", Unit.SEGMENTS, "Segments that are ACKed but missing from the capture (estimate)"),
-        Column("capture_duplicates", "Int64", Unit.SEGMENTS, "Segments captured twice"),
-        Column("backward_timestamps", "Int64", Unit.NONE, "Packets with an earlier timestamp than the packet before"),
-        Column("resolution_ns", "Int64", Unit.NS, "Resolution of its clock"),
-        Column("report", "String", Unit.NONE, "Path of its report in the archive", "null without one"),
-        Column("program", "String", Unit.NONE, "Version of the application that analyzed it", "null where none could"),
+        Column("reason", "String", Unit.NONE, "Why the capture was not read completely", "null if it was"),
+        Column("format", "String", Unit.NONE, "File format of the capture"),
+        Column("link_types", "String", Unit.NONE, "Names of the link types in the capture"),
+        Column("packets", "Int64", Unit.NONE, "Number of packets"),
+        Column("tcp_segments", "Int64", Unit.SEGMENTS, "Number of TCP segments"),
+        Column("udp_datagrams", "Int64", Unit.DATAGRAMS, "Number of UDP datagrams"),
+        Column("connections", "Int64", Unit.NONE, "Number of TCP connections"),
+        Column("first_ts_ns", "Int64", Unit.NS, "Time of the first packet", "in ns since 1970-01-01 UTC; null if the capture has no timestamps"),
+        Column("last_ts_ns", "Int64", Unit.NS, "Time of the last packet", "in ns since 1970-01-01 UTC; null if the capture has no timestamps"),
+        Column("life_ns", "Int64", Unit.NS, "Total duration of all directions that carried data or lost time"),
+        Column("fixable_ns", "Int64", Unit.NS, "Part of life_ns with fixable causes; each direction counts separately"),
+        Column("payload_bytes", "Int64", Unit.BYTES, "Bytes of data of all connections in both directions, each byte counted once"),
+        Column("verdict", "String", Unit.NONE, "Verdict in one sentence: what took the time of the most important direction"),
+        Column("findings", "Int64", Unit.NONE, "Number of findings"),
+        Column("worst_severity", "String", Unit.NONE, "Highest severity of the findings: high, medium, low or info", "null without findings"),
+        Column("quality", "String", Unit.NONE, "Capture quality: good, limited or poor", "null if the capture could not be read"),
+        Column("quality_factor", "Float64", Unit.NONE, "Factor from 0 to 1 that lowers the confidence of findings because of faults of the capture"),
+        Column("drops_suspected", "Int64", Unit.SEGMENTS, "Estimated number of segments that were ACKed but are missing from the capture"),
+        Column("capture_duplicates", "Int64", Unit.SEGMENTS, "Segments that the capture contains twice"),
+        Column("backward_timestamps", "Int64", Unit.NONE, "Packets with an earlier timestamp than the packet before them"),
+        Column("resolution_ns", "Int64", Unit.NS, "Resolution of the capture's clock"),
+        Column("report", "String", Unit.NONE, "Path of the capture's report in the archive", "null without a report"),
+        Column("program", "String", Unit.NONE, "Version of tcptrace-lab that analyzed the capture", "null if it was not analyzed"),
     ],
 )
 
@@ -103,10 +103,10 @@ LEDGER_TOTALS = table(
         _CAPTURE,
         _CONN,
         _FROM_CLIENT,
-        Column("cause", "String", Unit.NONE, "Why the next byte of this direction did not leave"),
-        Column("is_fixable", "Boolean", Unit.NONE, "True if fixable: false for time that the application or the path needs"),
-        Column("cause_ns", "Int64", Unit.NS, "Time"),
-        Column("life_ns", "Int64", Unit.NS, "Lifetime of the direction"),
+        Column("cause", "String", Unit.NONE, "Why this direction did not send its next byte"),
+        Column("is_fixable", "Boolean", Unit.NONE, "True if the cause is fixable; false for time that the application or the path needs"),
+        Column("cause_ns", "Int64", Unit.NS, "Time that the cause took in this direction"),
+        Column("life_ns", "Int64", Unit.NS, "Duration of the direction"),
     ],
 )
 
@@ -120,10 +120,10 @@ PROBLEMS = table(
     "one kind of problem in reading a capture, or the reason why it could not be read",
     [
         _CAPTURE,
-        Column("path", "String", Unit.NONE, "The file", "null if no file is known"),
-        Column("what", "String", Unit.NONE, "What it is"),
-        Column("frame", "Int64", Unit.FRAME, "The first frame concerned", "null where none is"),
-        Column("offset", "Int64", Unit.BYTES, "Offset in the decompressed file", "null where it is unknown"),
+        Column("path", "String", Unit.NONE, "Path of the file", "null if no file is known"),
+        Column("what", "String", Unit.NONE, "Description of the problem"),
+        Column("frame", "Int64", Unit.FRAME, "First frame with the problem", "null if it concerns no frame"),
+        Column("offset", "Int64", Unit.BYTES, "Byte offset of the problem in the decompressed file", "null if unknown"),
         Column("count", "Int64", Unit.NONE, "Number of occurrences"),
         Column("loses_data", "Boolean", Unit.NONE, "True if part of the capture could not be used"),
     ],

@@ -4,55 +4,55 @@ from __future__ import annotations
 
 from tcptrace_lab.schema.column import Column, Unit
 
-_PURE_ACKS = "only ACKs without data that cover data: the others depend on when the application answers"
+_PURE_ACKS = "counts only ACKs without data, because an ACK with data leaves when the application answers"
 
-_DELAYED = "ACKs without data that no segment triggered: over 2 ms later than the fastest ACK for the newest segment that they cover, after silence, with nothing left unacknowledged: triggered by a timer, or by reads of the application"
+_DELAYED = "an ACK without data that leaves all earlier data acknowledged, follows a silence, and comes more than 2 ms later after the newest segment that it covers than the fastest ACK does: a timer or a read of the application triggered it, not a segment"
 
-_HOLD = "within 1 ms, and a sixteenth of the wait, of the fastest reaction to that ACK; after a wait of at least 2 ms"
+_AT_ONCE = "at once: after a wait of at least 2 ms, and after the ACK no later than the fastest reaction of this host plus 1 ms or plus 1/16 of the wait, whichever is less"
 
 BEHAVIOUR = (
-    Column("reaction_min_ns", "Int64", Unit.NS, "Shortest time from a segment to this host until one from it proves its arrival, by an echoed timestamp or by data beyond the window offered before", "an upper bound of the RTT from the capture point to this host; null without such proof; see also the peer's rtt_min_ns"),
-    Column("wire_data_segments", "Int64", Unit.SEGMENTS, "Segments with data as on the wire: super-segments (offload) count as the segments that they become", "equal to data_segments while full_segment_bytes is unknown"),
-    Column("missing_segments", "Int64", Unit.SEGMENTS, "Segments that this host sent but are missing from the capture, as on the wire: lost before the capture point, or not captured", "by IPv4 identifications: null unless they count this host's segments one by one, and at most one in ten is missing; null for IPv6, where nothing counts segments (the flow label is one for all, timestamps are shared by the segments of a tick): there retransmitted_segments, among them those that filled a hole, are the least"),
-    Column("super_segments", "Int64", Unit.SEGMENTS, "Segments with more data than a full one: offload (TSO, GSO, GRO, LRO) merged them, or has not split them yet", "0 while full_segment_bytes is unknown"),
-    Column("late_segments", "Int64", Unit.SEGMENTS, "Segments with data that were captured after their ACK", "the capture changed the order, or the segment took another path"),
-    Column("initial_flight_bytes", "Int64", Unit.BYTES, "Data sent before the first ACK of data can have arrived at this host", "a lower bound of the initial window: the application may have had no more; null without SYN or data"),
-    Column("initial_flight_segments", "Int64", Unit.SEGMENTS, "That amount in segments, as on the wire", "a lower bound; null without SYN or data"),
-    Column("small_in_flight", "Int64", Unit.SEGMENTS, "Segments below the MSS sent while an earlier one below the MSS was not ACKed", "Nagle's algorithm in any form forbids this; not counted: segments with FIN or URG, over half of the largest window, or with more than 4,096 bytes in flight"),
-    Column("small_in_flight_frame", "UInt64", Unit.FRAME, "Frame of the first one", "null without any"),
-    Column("small_over_full", "Int64", Unit.SEGMENTS, "Segments below the MSS, not the end of a burst, sent while only full ones were not ACKed", "Nagle's algorithm forbids this in the BSD form, not in the Linux form; same exceptions as for small_in_flight"),
-    Column("nagle_holds", "Int64", Unit.SEGMENTS, "Segments below the MSS sent as soon as an ACK emptied the flight, whose last segment was below the MSS", _HOLD),
-    Column("nagle_holds_over_full", "Int64", Unit.SEGMENTS, "As nagle_holds, after a flight whose last segment was full: only the BSD form delays these", _HOLD),
-    Column("nagle_holds_ambiguous", "Int64", Unit.SEGMENTS, "nagle_holds and nagle_holds_over_full after a flight that may have filled the send buffer: hardly more was ever in flight before", "flights of 2,048 bytes and more; less than a segment, or 2,048 bytes, below the largest"),
-    Column("nagle_releases", "Int64", Unit.SEGMENTS, "Segments below the MSS sent at any time after such an ACK, before anything else arrived: the base rate for coincidence"),
-    Column("acks_by_segments", "List(Int64)", Unit.SEGMENTS, "ACKs sent for new data by the segments that each covers: 1, 2, 3, 4, 5 to 8, more; super-segments counted as on the wire", f"{_PURE_ACKS}; null without any"),
-    Column("stretch_acks", "Int64", Unit.SEGMENTS, "ACKs without data that cover more than two segments and more than twice the MSS (RFC 2525, 2.13)", "ACKs lost or merged (GRO) before the capture point also appear as such"),
-    Column("ack_lag_samples", "Int64", Unit.SEGMENTS, "ACKs without data with a known time since the oldest data that they cover", "none for retransmitted data (Karn)"),
-    Column("ack_lag_min_ns", "Int64", Unit.NS, "Shortest time from the oldest data that such an ACK covers to the ACK", "includes the RTT from the capture point to this host; null without samples"),
-    Column("ack_lag_mean_ns", "Int64", Unit.NS, "Mean of these times", "null without samples"),
-    Column("ack_lag_max_ns", "Int64", Unit.NS, "Longest of these times", "null without samples"),
-    Column("prompt_ack_min_bytes", "Int64", Unit.BYTES, "Fewest new bytes that a prompt ACK covers", "null without any"),
-    Column("prompt_small_pairs", "Int64", Unit.SEGMENTS, "Prompt ACKs that cover two segments with a total of at most the longest segment, or 536 bytes: a second segment of any size triggers the ACK"),
-    Column("delayed_acks", "Int64", Unit.SEGMENTS, "Delayed ACKs", _DELAYED),
-    Column("delayed_ack_max_bytes", "Int64", Unit.BYTES, "Most new bytes that a delayed ACK covers: this amount does not trigger an ACK", "null without any"),
-    Column("heartbeat_concentration", "Float64", Unit.NONE, "How closely the times of delayed ACKs follow a heartbeat of 200 ms: 1 if all have one phase, about 1/√n without a periodic timer (mean resultant length)", "null without delayed ACKs"),
-    Column("syn_options", "String", Unit.NONE, "Kinds of the options in this host's first SYN, in order, as tcpdump names them", "null without SYN, or if its options are truncated"),
-    Column("syn_window_bytes", "Int64", Unit.BYTES, "Window in that SYN", "null as above"),
-    Column("syn_ttl", "UInt8", Unit.NONE, "Time to live or hop limit of that SYN", "null as above"),
-    Column("ttl", "UInt8", Unit.NONE, "Largest time to live or hop limit of this host's segments, without RSTs", "64, 128 or 255 if there is no router between this host and the capture point; null without any"),
-    Column("min_window_scale", "UInt8", Unit.NONE, "Smallest window shift that explains what the peer had in flight", "wrong if a window shrank; null if the scale is known, or no shift is needed"),
+    Column("reaction_min_ns", "Int64", Unit.NS, "Shortest time from a segment that passes the capture point towards this host to the host's first segment that proves its arrival, by an echoed TCP timestamp or by data beyond the previously offered window", "upper bound of the RTT from the capture point to this host; null without such proof; rtt_min_ns of the peer is another bound"),
+    Column("wire_data_segments", "Int64", Unit.SEGMENTS, "Data segments that this host sent, as on the wire: a super-segment (offload) counts as the segments into which it is split", "equals data_segments while full_segment_bytes is unknown"),
+    Column("missing_segments", "Int64", Unit.SEGMENTS, "Segments of this host, as on the wire, that are missing from the capture: lost before the capture point, or not captured", "counted by gaps in the IPv4 identification; null unless the identifications number this host's segments consecutively and at most one in ten is missing; null for IPv6, which has no such number (retransmitted_segments is then a lower bound of the losses)"),
+    Column("super_segments", "Int64", Unit.SEGMENTS, "Captured segments of this host with more data than a full segment: offload (TSO, GSO, GRO, LRO) merged segments, or has not split them yet", "0 while full_segment_bytes is unknown"),
+    Column("late_segments", "Int64", Unit.SEGMENTS, "Data segments that were captured after the ACK that covers them", "the capture reordered packets, or the segment took another path"),
+    Column("initial_flight_bytes", "Int64", Unit.BYTES, "Bytes of data that this host sent before the first ACK of data can have reached it", "lower bound of the initial window, because the application may have had no more data; null without SYN or data"),
+    Column("initial_flight_segments", "Int64", Unit.SEGMENTS, "Number of segments, as on the wire, in initial_flight_bytes", "lower bound of the initial window; null without SYN or data"),
+    Column("small_in_flight", "Int64", Unit.SEGMENTS, "Segments below the MSS that this host sent while an earlier segment below the MSS was not ACKed", "Nagle's algorithm in any form forbids them; segments with FIN or URG, segments above half of the largest window, and segments sent with more than 4,096 bytes in flight are not counted"),
+    Column("small_in_flight_frame", "UInt64", Unit.FRAME, "Frame of the first segment counted in small_in_flight", "null if there is none"),
+    Column("small_over_full", "Int64", Unit.SEGMENTS, "Segments below the MSS, other than the last segment of a burst, that this host sent while all unacknowledged segments were full", "Nagle's algorithm forbids them in its BSD form, but not in its Linux form; the exceptions of small_in_flight apply"),
+    Column("nagle_holds", "Int64", Unit.SEGMENTS, "Segments below the MSS that left at once when an ACK covered all earlier data, the last segment of which was below the MSS: Nagle's algorithm delayed them", _AT_ONCE),
+    Column("nagle_holds_over_full", "Int64", Unit.SEGMENTS, "Segments below the MSS that left at once when an ACK covered all earlier data, the last segment of which was full: only the BSD form of Nagle's algorithm delays them", _AT_ONCE),
+    Column("nagle_holds_ambiguous", "Int64", Unit.SEGMENTS, "Segments counted in nagle_holds or nagle_holds_over_full that a full send buffer explains as well: hardly more data was ever in flight", "counts flights of at least 2,048 bytes that are less than one segment, or 2,048 bytes, below the largest flight"),
+    Column("nagle_releases", "Int64", Unit.SEGMENTS, "Segments below the MSS that were the first segment sent after an ACK that covered all earlier data, with nothing else received since, at any delay: the base rate for judging whether nagle_holds is coincidence"),
+    Column("acks_by_segments", "List(Int64)", Unit.SEGMENTS, "Numbers of ACKs of new data by the number of segments that one ACK covers: 1, 2, 3, 4, 5 to 8, more than 8; super-segments count as on the wire", f"{_PURE_ACKS}; null if there is none"),
+    Column("stretch_acks", "Int64", Unit.SEGMENTS, "ACKs without data that cover more than two segments and more than twice the MSS (stretch ACKs: RFC 2525, 2.13)", "also counts ACKs that cover more because other ACKs were lost or merged (GRO) before the capture point"),
+    Column("ack_lag_samples", "Int64", Unit.SEGMENTS, "Number of samples of the ACK lag, which is the time from the transmission of the oldest data that an ACK without data covers to that ACK", "retransmitted data gives no samples (Karn's algorithm)"),
+    Column("ack_lag_min_ns", "Int64", Unit.NS, "Smallest ACK lag", "includes the RTT from the capture point to this host; null without samples"),
+    Column("ack_lag_mean_ns", "Int64", Unit.NS, "Mean ACK lag", "null without samples"),
+    Column("ack_lag_max_ns", "Int64", Unit.NS, "Largest ACK lag", "null without samples"),
+    Column("prompt_ack_min_bytes", "Int64", Unit.BYTES, "Smallest number of new bytes that an ACK covers that was not delayed", "null without such ACKs; delayed_acks defines delayed"),
+    Column("prompt_small_pairs", "Int64", Unit.SEGMENTS, "ACKs, not delayed, that cover two segments whose data together is no longer than the longest segment, or than 536 bytes: the second segment triggers the ACK, whatever its size"),
+    Column("delayed_acks", "Int64", Unit.SEGMENTS, "Delayed ACKs that this host sent", _DELAYED),
+    Column("delayed_ack_max_bytes", "Int64", Unit.BYTES, "Largest number of new bytes that a delayed ACK covers; so much data does not trigger an ACK", "null without delayed ACKs"),
+    Column("heartbeat_concentration", "Float64", Unit.NONE, "Concentration of the times of the delayed ACKs at one phase of a 200 ms period (mean resultant length): 1 if all have the same phase, about 1/√n without a periodic timer", "null without delayed ACKs"),
+    Column("syn_options", "String", Unit.NONE, "Kinds of the TCP options in the first SYN of this host, in order, named as in tcpdump", "null without SYN, or if its options are truncated"),
+    Column("syn_window_bytes", "Int64", Unit.BYTES, "Window that the first SYN of this host advertises", "null without SYN, or if its options are truncated"),
+    Column("syn_ttl", "UInt8", Unit.NONE, "IPv4 time to live, or IPv6 hop limit, of the first SYN of this host", "null without SYN, or if its options are truncated"),
+    Column("ttl", "UInt8", Unit.NONE, "Largest IPv4 time to live, or IPv6 hop limit, of the segments of this host, RSTs excepted", "64, 128 or 255 if no router lies between this host and the capture point; null without segments"),
+    Column("min_window_scale", "UInt8", Unit.NONE, "Smallest window scale of this host that allows what the peer had in flight", "wrong if a window shrank; null if the window scale is known, or if no scaling is needed"),
 )
 """How an endpoint behaves over the whole connection; columns are named by that endpoint."""
 
 WAITS = (
     Column("first_departure_frame", "Int64", Unit.FRAME, "Frame of the first segment with data, SYN or FIN", "null without one"),
-    Column("first_departure_is_syn", "Boolean", Unit.NONE, "True if it is a SYN", "null without one"),
-    Column("level_flight_bytes", "Int64", Unit.BYTES, "Level of the flight for the most RTTs, before any loss", "to within a twentieth; two full segments or more where the peer has sent data; null below one RTT"),
-    Column("level_rounds", "Int64", Unit.NONE, "Number of RTTs at that level"),
-    Column("small_behind_small", "Int64", Unit.SEGMENTS, "Segments below the MSS sent while an earlier one below it was in flight, at the sender, without FIN and urgent data: Nagle's algorithm is off"),
-    Column("small_delayed_run", "Int64", Unit.SEGMENTS, "Most of them in a row, none passing, that waited for the ACK of a small one before and left at once when it came"),
-    Column("small_delayed_over_full", "Int64", Unit.SEGMENTS, "Segments below the MSS that waited until full ones were acknowledged and left at once when they were"),
-    Column("line_payload_bytes", "Int64", Unit.BYTES, "Data of a segment that kept the line busy until the next one left", "of the two that followed each other most closely for their size, the first of them full, or as long after it as its RTT is longer than that of the SYN; null without such"),
-    Column("serialization_ns", "Int64", Unit.NS, "How long it can have done so at most", "the time between the two, or what a full segment's RTT is longer than that of the SYN, whichever is less; of the sender's own host where that is slower than the line"),
+    Column("first_departure_is_syn", "Boolean", Unit.NONE, "True if the first segment with data, SYN or FIN is a SYN", "null without one"),
+    Column("level_flight_bytes", "Int64", Unit.BYTES, "Bytes in flight per round trip at which the flights stayed for the most round trips in a row, before any loss", "flights count as equal within 1/20; once the peer has sent data, only flights of two full segments and more count; null below one RTT"),
+    Column("level_rounds", "Int64", Unit.NONE, "Number of consecutive round trips at level_flight_bytes"),
+    Column("small_behind_small", "Int64", Unit.SEGMENTS, "Segments below the MSS that left the sender while an earlier segment below the MSS was in flight: Nagle's algorithm is off", "segments with FIN or urgent data are not counted"),
+    Column("small_delayed_run", "Int64", Unit.SEGMENTS, "Largest number of consecutive segments below the MSS that each left at once when the ACK of the previous one arrived", "a segment below the MSS that leaves before that ACK ends the run"),
+    Column("small_delayed_over_full", "Int64", Unit.SEGMENTS, "Segments below the MSS that left at once when the ACK of earlier full segments arrived"),
+    Column("line_payload_bytes", "Int64", Unit.BYTES, "Data of the segment from which serialization_ns is measured", "the pair of segments with the shortest interval for their size; only a full segment, or one whose RTT exceeds that of the SYN by as much, counts; null without one"),
+    Column("serialization_ns", "Int64", Unit.NS, "Upper bound of the time that the link is busy with a segment of line_payload_bytes (serialization delay)", "the interval to the next segment, or the RTT of a full segment minus the RTT of the SYN, whichever is shorter; the rate of the sender's host where that is below the link rate; null without one"),
 )
 """What all departures of one direction show of what delayed them, and the first of them."""

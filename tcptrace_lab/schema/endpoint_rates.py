@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from tcptrace_lab.schema.column import Column, Unit
 
-_BACKLOG = "ACKs that end on a segment that had waited since the previous ACK, so that data was always queued: at a bottleneck of the path or in the receiving host; not visible at the receiver, whose ACKs do not wait"
+_BACKLOG = "data is queued, at a bottleneck of the path or in the receiving host, if the newest segment that an ACK covers was sent before the previous ACK; not visible at the receiver"
 
-_CUT = "a segment below the MSS ends at a multiple of 1,024 bytes from the start of the message, or a full one leaves an eighth of a segment or less, and the rest follows at once or with the next ACK; one write cut by a buffer looks like two writes"
+_CUT = "cut: a segment below the MSS ends at a multiple of 1,024 bytes from the start of the message, or a full segment leaves a rest of at most 1/8 of a segment, and the rest follows at once or with the next ACK; two writes look the same"
 
 PACE = (
-    Column("drained_bytes", "Int64", Unit.BYTES, "Bytes ACKed while more data was queued", f"from {_BACKLOG}; null below four segments of data"),
-    Column("drained_ns", "Int64", Unit.NS, "Time in which they were ACKed", "stretches of at least 1 ms and half an RTT; null as above"),
-    Column("drained_acks", "Int64", Unit.SEGMENTS, "Number of these ACKs", "null as above"),
-    Column("read_ns", "Int64", Unit.NS, "Time in which the receiving application read from a buffer at least half full", "null as above"),
-    Column("cut_messages", "Int64", Unit.NONE, "Messages cut by a buffer", f"{_CUT}; null as above"),
-    Column("cut_pieces", "Int64", Unit.SEGMENTS, "Segments of these messages that end at the cut", "null as above"),
-    Column("cut_waited_ns", "Int64", Unit.NS, "Time that the rest of these messages waited for the ACK of the earlier data", "without waits of 10 ms or less; null as above"),
-    Column("cut_at_bytes", "Int64", Unit.BYTES, "Offset of the first cut in these messages", "null unless all are cut at the same place"),
-    Column("cut_frame", "Int64", Unit.FRAME, "Last segment of the first of them", "null without any"),
+    Column("drained_bytes", "Int64", Unit.BYTES, "Bytes of this host that were ACKed while more of its data was queued", f"{_BACKLOG}; null below four segments of data"),
+    Column("drained_ns", "Int64", Unit.NS, "Time in which drained_bytes were ACKed", "counts periods of at least 1 ms and half an RTT; null below four segments of data"),
+    Column("drained_acks", "Int64", Unit.SEGMENTS, "Number of ACKs that cover drained_bytes", "null below four segments of data"),
+    Column("read_ns", "Int64", Unit.NS, "Time in which the receiving application read from a receive buffer that was at least half full", "null below four segments of data"),
+    Column("cut_messages", "Int64", Unit.NONE, "Messages of this host that a full send buffer cut into pieces", f"{_CUT}; null as above"),
+    Column("cut_pieces", "Int64", Unit.SEGMENTS, "Segments of these messages that end at the cut", "null below four segments of data"),
+    Column("cut_waited_ns", "Int64", Unit.NS, "Time that the rest of these messages waited for the ACK of the earlier data", "waits of 10 ms or less do not count; null below four segments of data"),
+    Column("cut_at_bytes", "Int64", Unit.BYTES, "Offset of the first cut from the start of the message", "null unless all messages are cut at the same offset"),
+    Column("cut_frame", "Int64", Unit.FRAME, "Frame of the last segment of the first cut message", "null without cut messages"),
 )
 """Bytes and time of drained queues, as sums, and messages that buffers cut."""

@@ -32,14 +32,14 @@ LEDGER = table(
     "ledger",
     "one interval in the lifetime of one direction; the intervals of a direction are adjacent and never overlap",
     [
-        Column("conn", "UInt32", Unit.NONE, "Connection"),
+        Column("conn", "UInt32", Unit.NONE, "Number of the connection"),
         Column("from_client", "Boolean", Unit.NONE, "True for the client's direction"),
-        Column("start_ns", "Int64", Unit.NS, "Start, since 1970-01-01 UTC"),
-        Column("end_ns", "Int64", Unit.NS, "End"),
-        Column("cause", "Enum", Unit.NONE, "Why this direction did not send its next byte", values=tuple(CAUSES)),
-        Column("frame_before", "Int64", Unit.FRAME, "Last departure before the interval", "null before the first"),
-        Column("frame_after", "Int64", Unit.FRAME, "Departure that ended the wait of this interval", "null after the last"),
-        Column("confidence", "Enum", Unit.NONE, "Confidence of the cause", values=CONFIDENCES),
+        Column("start_ns", "Int64", Unit.NS, "Start of the interval, in ns since 1970-01-01 UTC"),
+        Column("end_ns", "Int64", Unit.NS, "End of the interval, in ns since 1970-01-01 UTC"),
+        Column("cause", "Enum", Unit.NONE, "Why this direction did not send its next byte in this interval", values=tuple(CAUSES)),
+        Column("frame_before", "Int64", Unit.FRAME, "Frame of the last departure before the interval", "null before the first departure"),
+        Column("frame_after", "Int64", Unit.FRAME, "Frame of the departure that ended the wait to which the interval belongs", "null after the last departure"),
+        Column("confidence", "Enum", Unit.NONE, "Confidence of cause", values=CONFIDENCES),
     ],
 )
 
@@ -47,14 +47,14 @@ DEPARTURES = table(
     "departures",
     "one segment with data, SYN or FIN: how long the sender waited before sending it, and the main cause",
     [
-        Column("conn", "UInt32", Unit.NONE, "Connection"),
-        Column("from_client", "Boolean", Unit.NONE, "True if the client sent it"),
-        Column("frame", "UInt64", Unit.FRAME, "The segment", "one frame may carry segments of several connections"),
-        Column("ts_ns", "Int64", Unit.NS, "Departure time, since 1970-01-01 UTC"),
+        Column("conn", "UInt32", Unit.NONE, "Number of the connection"),
+        Column("from_client", "Boolean", Unit.NONE, "True if the client sent the segment"),
+        Column("frame", "UInt64", Unit.FRAME, "Frame of the segment", "a frame may carry segments of several connections"),
+        Column("ts_ns", "Int64", Unit.NS, "Time of the departure, in ns since 1970-01-01 UTC"),
         Column("wait_ns", "Int64", Unit.NS, "Time since the previous departure, or since the start of the direction"),
-        Column("cause", "Enum", Unit.NONE, "Cause of the longest interval in that time", "the first of several equally long ones", tuple(CAUSES)),
-        Column("cause_ns", "Int64", Unit.NS, "Length of that interval"),
-        Column("confidence", "Enum", Unit.NONE, "Confidence of that cause", values=CONFIDENCES),
+        Column("cause", "Enum", Unit.NONE, "Cause of the longest interval within wait_ns", "the first one of several equally long ones", tuple(CAUSES)),
+        Column("cause_ns", "Int64", Unit.NS, "Length of the longest interval within wait_ns"),
+        Column("confidence", "Enum", Unit.NONE, "Confidence of cause", values=CONFIDENCES),
     ],
 )
 
@@ -62,7 +62,7 @@ ACCOUNTS = table(
     "accounts",
     "time by cause for both directions of one connection",
     [
-        Column("conn", "UInt32", Unit.NONE, "Connection"),
+        Column("conn", "UInt32", Unit.NONE, "Number of the connection"),
         *(
             Column(f"{side}_{cause.replace('-', '_')}_ns", "Int64", Unit.NS, f"Time in the {side}'s direction: {meaning}", "null without times")
             for side in SIDES
@@ -88,16 +88,16 @@ STALLS = table(
     "one stall: an interval of the ledger that is longer than two RTTs (at least 10 ms, at most the minimum RTO), with its evidence",
     [
         *LEDGER,
-        Column("threshold_ns", "Int64", Unit.NS, "Minimum length of a stall", "based on the shortest RTT, which delayed ACKs do not lengthen"),
-        Column("base_rtt_ns", "Int64", Unit.NS, "That RTT, from end to end", "0 where unknown"),
-        Column("timer", "Enum", Unit.NONE, "Timer that ended the stall", "for ACKs inferred from their delay, or from a periodic timer of the receiver; null without a timer", tuple(STALL_TIMERS)),
-        Column("ack_frame", "Int64", Unit.FRAME, "Last ACK that reached the sender during the stall", "null without one; this column and the following ones are null before the first departure and after the last"),
-        Column("ack_lag_ns", "Int64", Unit.NS, "Time from the oldest data covered by that ACK to the ACK", "null if it acknowledges nothing new"),
-        Column("ack_late_ns", "Int64", Unit.NS, "Part of that time beyond the shortest RTT", "null as acked_lag_ns"),
-        Column("flight_before_bytes", "Int64", Unit.BYTES, "Bytes in flight at the start"),
-        Column("flight_after_bytes", "Int64", Unit.BYTES, "Bytes in flight at the end"),
-        Column("usable_window_before_bytes", "Int64", Unit.BYTES, "Room in the window at the start", "null while the window scale is unknown"),
-        Column("smss_bytes", "Int64", Unit.BYTES, "Payload of a full segment"),
+        Column("threshold_ns", "Int64", Unit.NS, "Minimum length of a stall in this direction", "from the base RTT, which delayed ACKs do not lengthen"),
+        Column("base_rtt_ns", "Int64", Unit.NS, "Base RTT: the shortest RTT from end to end", "0 if unknown"),
+        Column("timer", "Enum", Unit.NONE, "Timer that ended the stall", "for ACK timers, inferred from the delay of the ACK or from the receiver's periodic timer; null without a timer", tuple(STALL_TIMERS)),
+        Column("ack_frame", "Int64", Unit.FRAME, "Frame of the last ACK that reached the sender during the stall", "null without an ACK; this column and those that follow are null before the first departure and after the last"),
+        Column("ack_lag_ns", "Int64", Unit.NS, "Time from the transmission of the oldest data that this ACK covers to the ACK", "null if it ACKs nothing new"),
+        Column("ack_late_ns", "Int64", Unit.NS, "Part of ack_lag_ns beyond the base RTT", "null if the ACK covers nothing new"),
+        Column("flight_before_bytes", "Int64", Unit.BYTES, "Bytes in flight at the start of the wait"),
+        Column("flight_after_bytes", "Int64", Unit.BYTES, "Bytes in flight at the end of the wait"),
+        Column("usable_window_before_bytes", "Int64", Unit.BYTES, "Bytes that the advertised window still allowed at the start of the wait", "null while the window scale is unknown"),
+        Column("smss_bytes", "Int64", Unit.BYTES, "Payload of a full segment (SMSS: RFC 5681)"),
         Column("payload_bytes", "Int64", Unit.BYTES, "Payload of the segment that ended the stall"),
     ],
 )

@@ -13,12 +13,12 @@ WAITS = table(
     "one interval of the ledger, and the wait that it is a part of; null before the first departure and after the last, but for the threshold",
     [
         *LEDGER,
-        Column("kind", "Enum", Unit.NONE, "What the segment is that ended the wait", values=KINDS),
+        Column("kind", "Enum", Unit.NONE, "Kind of the segment that ended the wait", values=KINDS),
         *(column for column in STALLS if column.name not in LEDGER.names),
         Column("wait_ns", "Int64", Unit.NS, "Length of the whole wait"),
-        Column("since_all_acked_ns", "Int64", Unit.NS, "Time from the ACK of everything sent to the end of the wait, at the sender", "null with bytes in flight"),
-        Column("since_ack_ns", "Int64", Unit.NS, "Time from the last ACK in the wait to its end, at the sender", "null without one"),
-        Column("peer_spoke", "Boolean", Unit.NONE, "Data of the peer reached the sender in the wait"),
+        Column("since_all_acked_ns", "Int64", Unit.NS, "Time from the ACK that covered all sent data to the end of the wait, at the sender", "null while bytes are in flight"),
+        Column("since_ack_ns", "Int64", Unit.NS, "Time from the last ACK in the wait to its end, at the sender", "null without an ACK in the wait"),
+        Column("peer_spoke", "Boolean", Unit.NONE, "True if data of the peer reached the sender during the wait"),
     ],
 )
 
@@ -27,12 +27,12 @@ NOTES = table(
     "one departure that the analysis of messages needs",
     [
         LEDGER["conn"],
-        Column("frame", "UInt64", Unit.FRAME, "The departure"),
-        Column("stall_cause", "Enum", Unit.NONE, "What in TCP held it back for so long that it is a stall", "null for the others", tuple(CAUSES)),
-        Column("caused_ns", "Int64", Unit.NS, "How long the cause of its wait held it"),
-        Column("brief", "Boolean", Unit.NONE, "Nagle's algorithm held it for less than a stall, and longer than its ACK needed"),
-        Column("paused", "Boolean", Unit.NONE, "The application paused before it"),
-        Column("is_resent", "Boolean", Unit.NONE, "It was retransmitted"),
+        Column("frame", "UInt64", Unit.FRAME, "Frame of the departure"),
+        Column("stall_cause", "Enum", Unit.NONE, "Cause of the wait before it, if TCP caused a stall", "null for all other departures", tuple(CAUSES)),
+        Column("caused_ns", "Int64", Unit.NS, "Time that the cause of its wait took"),
+        Column("brief", "Boolean", Unit.NONE, "True if Nagle's algorithm delayed it for less than a stall, but for longer than its ACK needed"),
+        Column("paused", "Boolean", Unit.NONE, "True if the application paused before it"),
+        Column("is_resent", "Boolean", Unit.NONE, "True if it was retransmitted"),
     ],
 )
 
@@ -42,10 +42,10 @@ KINDS_OF_WAITS = table(
     [
         *_DIRECTION,
         LEDGER["cause"],
-        Column("ns", "Int64", Unit.NS, "Time that it holds"),
-        Column("waits", "Int64", Unit.NONE, "Intervals with it"),
-        Column("sure_waits", "Int64", Unit.NONE, "Those of them that are more than possible"),
-        Column("median_ns", "Float64", Unit.NS, "Length of the one in the middle"),
+        Column("ns", "Int64", Unit.NS, "Time that the cause took"),
+        Column("waits", "Int64", Unit.NONE, "Number of intervals with this cause"),
+        Column("sure_waits", "Int64", Unit.NONE, "Number of these intervals whose confidence is better than possible"),
+        Column("median_ns", "Float64", Unit.NS, "Median length of these intervals"),
     ],
 )
 
@@ -54,9 +54,9 @@ LONGEST = table(
     "one of the longest intervals of a direction",
     [
         *WAITS,
-        Column("place", "Int64", Unit.NONE, "How many of its direction are longer"),
-        Column("place_in_cause", "Int64", Unit.NONE, "How many of its direction and cause are longer"),
-        Column("place_in_stalls", "Int64", Unit.NONE, "How many stalls of its direction are longer", "null if it is no stall"),
+        Column("place", "Int64", Unit.NONE, "Number of longer intervals in the direction"),
+        Column("place_in_cause", "Int64", Unit.NONE, "Number of longer intervals with the same cause in the direction"),
+        Column("place_in_stalls", "Int64", Unit.NONE, "Number of longer stalls in the direction", "null if the interval is no stall"),
     ],
 )
 
@@ -65,18 +65,18 @@ LOCKS = table(
     "a throughput deadlock: the one of a direction that took most time",
     [
         *_DIRECTION,
-        Column("flight_bytes", "Int64", Unit.BYTES, "In flight in each round; the larger of two in turn"),
-        Column("min_flight_bytes", "Int64", Unit.BYTES, "The smaller of two in turn, else the same"),
-        Column("queued_bytes", "Int64", Unit.BYTES, "Most sent with the ACK that ended a round; 0 where nothing but the buffer can have held it"),
-        Column("min_buffer_bytes", "Int64", Unit.BYTES, "In flight and queued in one round"),
-        Column("smss_bytes", "Int64", Unit.BYTES, "Payload of a full segment"),
-        Column("window_bytes", "Int64", Unit.BYTES, "The largest window of the receiver"),
-        Column("rounds", "Int64", Unit.NONE, "How many rounds"),
-        Column("ns", "Int64", Unit.NS, "Time that their waits took"),
-        Column("median_ns", "Int64", Unit.NS, "Length of the wait in the middle"),
-        Column("nagle", "Boolean", Unit.NONE, "All sent with the ACKs were small segments behind small ones"),
-        Column("may_fill_buffer", "Boolean", Unit.NONE, "Hardly more was ever in flight"),
-        Column("frames", "List(Int64)", Unit.FRAME, "The ends of the first rounds' waits, and the late ACKs"),
+        Column("flight_bytes", "Int64", Unit.BYTES, "Bytes in flight in each round; the larger number if two alternate"),
+        Column("min_flight_bytes", "Int64", Unit.BYTES, "The smaller number if two alternate, else flight_bytes"),
+        Column("queued_bytes", "Int64", Unit.BYTES, "Largest number of bytes sent when the ACK that ended a round arrived; 0 if only a full send buffer can have delayed them"),
+        Column("min_buffer_bytes", "Int64", Unit.BYTES, "Lower bound of the send buffer: bytes in flight and queued in one round"),
+        Column("smss_bytes", "Int64", Unit.BYTES, "Payload of a full segment (SMSS: RFC 5681)"),
+        Column("window_bytes", "Int64", Unit.BYTES, "Largest window of the receiver"),
+        Column("rounds", "Int64", Unit.NONE, "Number of rounds"),
+        Column("ns", "Int64", Unit.NS, "Total length of the waits of the deadlock"),
+        Column("median_ns", "Int64", Unit.NS, "Median length of the waits of the deadlock"),
+        Column("nagle", "Boolean", Unit.NONE, "True if all segments sent with the ACKs were below the MSS and followed another one below the MSS"),
+        Column("may_fill_buffer", "Boolean", Unit.NONE, "True if hardly more bytes were ever in flight"),
+        Column("frames", "List(Int64)", Unit.FRAME, "Frames at the ends of the first rounds' waits, and of the late ACKs"),
     ],
 )
 
@@ -85,8 +85,8 @@ PLACES = table(
     "one direction, and where it was captured",
     [
         *_DIRECTION,
-        Column("near_sender", "Boolean", Unit.NONE, "It was captured at its sender's end"),
-        Column("to_sender_ns", "Int64", Unit.NS, "From the capture point to the sender and back", "0 where it is unknown"),
-        Column("rtt_whole_ns", "Int64", Unit.NS, "The shortest RTT from end to end", "0 or null where it is unknown"),
+        Column("near_sender", "Boolean", Unit.NONE, "True if the direction was captured at its sender"),
+        Column("to_sender_ns", "Int64", Unit.NS, "Shortest time from the capture point to the sender and back", "0 if unknown"),
+        Column("rtt_whole_ns", "Int64", Unit.NS, "Base RTT: the shortest RTT from end to end", "0 or null if unknown"),
     ],
 )

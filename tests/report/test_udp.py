@@ -69,7 +69,7 @@ def test_the_hundred_largest_flows_are_listed_the_largest_first() -> None:
 def test_every_column_says_what_it_means() -> None:
     for column in udp.columns():
         assert column["tooltip"]
-        assert "(by the client)" not in column["tooltip"] or column["label"].endswith("→")
+        assert "(host: client)" not in column["tooltip"] or column["label"].endswith("→")
 
 
 def page(table: pl.LazyFrame) -> Page:

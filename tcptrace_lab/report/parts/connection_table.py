@@ -49,7 +49,7 @@ ASKED = (
 def columns() -> list[Column]:
     """The columns, in order."""
     meaning = {column.name: column.meaning for column in schema.CONNECTIONS}
-    resent = meaning["client_retransmitted_segments"].removesuffix(" (by the client)")
+    resent = meaning["client_retransmitted_segments"].removesuffix(" (host: client)")
     return [
         _column("conn", "#", "integer", meaning["conn"]),
         _column("client", "client", "text", f"{meaning['client_addr']}, and its port"),

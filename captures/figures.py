@@ -38,7 +38,7 @@ _FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One TCP segment, as tshark tells it. Times in ns; `flags` are the names of tshark's analysis flags that are set."""
+    """One TCP segment, by the fields of tshark. Times in ns; `flags` are the names of tshark's analysis flags that are set."""
 
     number: int
     time_ns: int

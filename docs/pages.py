@@ -44,8 +44,8 @@ class Example:
     """Where a finding is seen.
 
     Attributes:
-        capture: in captures/; empty where a model makes it.
-        simulated: what `simulate` is told, but for the output.
+        capture: file in captures/; empty if a model makes it.
+        simulated: arguments of `simulate`, without the output.
     """
 
     capture: str = ""

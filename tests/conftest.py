@@ -1,4 +1,4 @@
-"""What holds for all tests: in CI nothing is skipped, because a test that did not run proves nothing. And what several files share."""
+"""Rules for all tests: which are left out, and how that is reported. In CI none is: a test that did not run proves nothing."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, TypeVar
 
 import pytest
+from hypothesis import settings
 
 from tests.support import needs
 from tests.support.framing import atm_captures
@@ -54,7 +55,10 @@ SLOW = {
     "verify/test_conversations.py",
     "verify/test_tshark.py",
 }
-"""What `make check` leaves out, as paths in this folder: each takes 9 s of CPU time or more. Of such, only `cli/test_commands.py` stays."""
+"""Files that `make check` leaves out. Each takes 9 s of CPU time or more; of such, only `cli/test_commands.py` stays."""
+
+settings.register_profile("without-deadline", deadline=None)  # on a busy machine an example may take any time
+settings.load_profile("without-deadline")
 
 
 def _refuse_skip(report: Report) -> Report:

@@ -92,7 +92,7 @@ def broken(capture: bytes, way: int) -> bytes:
 
 
 def make(folder: Path, count: int) -> int:
-    """Write so many captures; how many of them are broken."""
+    """Write `count` captures; returns how many of them are broken."""
     chance = random.Random(count)  # noqa: S311  (a benchmark)
     models = list(runs())
     bad = 0

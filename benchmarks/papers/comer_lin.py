@@ -25,7 +25,7 @@ SLOW_MBPS = 2.0
 
 PHASES_NS = (0, 50_000_000, 100_000_000, 150_000_000)
 RECEIVER_LATER_NS = 77_000_000
-"""The receiver's heartbeats are so much behind the sender's (any will do)."""
+"""How much later the receiver's heartbeats come than the sender's (any value will do)."""
 
 UNFIRM = frozenset({(24, 48), (24, 51)})
 """Send and receive buffer (KiB) of the slow cells whose rate the model misses: 0.63 Mb/s against 0.76 and 0.74."""

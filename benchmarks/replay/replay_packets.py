@@ -60,7 +60,7 @@ class Sent:
 
 
 def made(path: Path, count: int, size: int) -> None:
-    """A capture of so many frames of so many bytes."""
+    """Writes a capture of `count` frames of `size` bytes."""
     data = bytes.fromhex("020000000002020000000001") + ETHERTYPE + bytes(size - 14)
     record = struct.pack("<IIII", 0, 0, size, size) + data
     path.write_bytes(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65_535, 1) + count * record)

@@ -95,7 +95,7 @@ def _round_trip_s(draw: random.Random, buffer: float = 0) -> float:
 
 
 def _rounds(draw: random.Random, each: int, least: int, most: int) -> int:
-    """Bytes that take so many rounds of `each`."""
+    """Bytes of a transfer that takes this many rounds of `each` bytes."""
     return min(each * draw.randint(least, most) + draw.randrange(each), MAX_BYTES)
 
 

@@ -30,7 +30,7 @@ class Compared:
         from_client: which direction.
         off_share: share of its life to which the two ledgers give different causes.
         off_seen_share: this share, compared with the part of the model's ledger that a capture can show.
-        confused: (cause in what can be shown, cause told) → share of its life.
+        confused: (cause that a capture can show, our cause) → share of its life.
     """
 
     from_client: bool

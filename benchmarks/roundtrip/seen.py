@@ -53,7 +53,7 @@ GIVEN_LATER = "held for what was given later"
 NAGLES = {"delayed-ack": "nagle-delayed-ack", "send-buffer": "nagle"}
 """What a buffer of one small segment looks like."""
 AGREE_SHARE = 0.05
-"""Two ways to tell how long a segment takes on its line agree if they differ by less."""
+"""Two estimates of the serialization delay agree if they differ by less than this share."""
 WINDOWS = frozenset({"send-buffer", "delayed-ack", "slow-start", "congestion-window"})
 """What a window looks like that has no room, either."""
 CAUSAL_SHARE_NEAR = 0.1

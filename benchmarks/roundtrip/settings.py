@@ -27,7 +27,7 @@ UNTIL_NS = 120 * NS_PER_S
 """A run that is not over by then is cut off."""
 
 HEARTBEAT_PHASES = 200
-"""The first beat of a host's timers comes so many milliseconds after its start, at most."""
+"""Latest first beat of a host's timers, in milliseconds after its start."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ _COLUMNS: Final = (
 
 
 def frames(engine: Engine, rows_at_once: int) -> int:
-    """Takes all segments as Polars frames of about so many rows; returns their number."""
+    """Takes all segments as Polars frames of about this many rows; returns their number."""
     import polars as pl  # noqa: PLC0415  (`drain` does without, and its start is measured)
 
     total = 0

@@ -134,7 +134,7 @@ def measure(commands: list[Command], runs: int, progress: Callable[[str], None])
 
 
 def _environment() -> dict[str, str]:
-    """As users have it: Python keeps the bytecode of the warm-up, whatever this process was told."""
+    """Python keeps the bytecode of the warm-up, as on the machines of users, even if PYTHONDONTWRITEBYTECODE is set here."""
     return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 

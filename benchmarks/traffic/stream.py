@@ -112,7 +112,7 @@ _GB: Final = 1_000_000_000
 
 
 def gigabytes(count: int, framer: Framer) -> Iterator[memoryview]:
-    """The records of so many GB of a busy link."""
+    """The records of a busy link, up to a number of GB."""
     left = count * _GB
     for records in tcp(lambda lanes: busy_link(_SEED, lanes, _SEGMENTS_MEDIAN), _LANES, framer):
         yield records

@@ -37,7 +37,7 @@ BITS_PER_BYTE = 8
 _BPS = float(BITS_PER_BYTE * NS_PER_S)
 
 PLATEAU_ROUNDS = 5
-"""Flights are on a plateau if they did not grow for so many RTTs (docs/how-it-decides.md, 4.12)."""
+"""Flights are on a plateau if they did not grow for this many RTTs (docs/how-it-decides.md, 4.12)."""
 
 
 def table(connections: Frame) -> Frame:
@@ -57,7 +57,7 @@ def _bounds(side: str) -> list[pl.Expr]:
 
 
 def on_path_ns(row: Mapping[str, Any], sent_bytes: int) -> int | None:
-    """Return the time in ns that so many bytes take at the drain rate or on the link, whichever is slower; None if neither is known.
+    """Return the time in ns that these bytes take at the drain rate or on the link, whichever is slower; None if neither is known.
 
     `row` has the columns of `schema.RATES`.
     """

@@ -39,7 +39,7 @@ ROWS_PER_CONNECTION = 64
 segment rows, and three times that while rows are sorted and written."""
 
 REREAD_BYTES = 32_000_000
-"""Plain captures of at least this size are read again and not kept. So many bytes hold about `SPILL_ROWS` segments."""
+"""Plain captures of at least this size are read again and not kept. About `SPILL_ROWS` segments fit in this many bytes."""
 
 MAX_COSTS = 50
 """Number of costs worth a finding whose evidence is kept, when all connections are analyzed."""

@@ -78,7 +78,7 @@ _OF_LOSS = frozenset({"timeout", "loss-recovery"})
 """Causes that segments too large for the path may explain."""
 
 PROVED_BY = 3
-"""So many waits of one kind prove a cause that a single wait only supports as consistent (docs/how-it-decides.md, 2.4)."""
+"""This many waits of one kind prove a cause that a single wait is only consistent with (docs/how-it-decides.md, 2.4)."""
 
 
 class Cost(NamedTuple):

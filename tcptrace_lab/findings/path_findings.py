@@ -35,7 +35,7 @@ NOTICED_SHARE = 0.01
 """Share of the data segments from which reordering and spurious retransmits are a fault of low severity (a heuristic)."""
 
 QUEUE_NS, QUEUE_TIMES = 50_000_000, 2
-"""A queue is reported if it adds at least this much to the RTT, and the median RTT is at least so many times the base RTT (heuristics)."""
+"""Minimum queueing delay that is reported, and minimum ratio of the median RTT to the base RTT (heuristics)."""
 
 HARMFUL_QUEUE_NS = 150_000_000
 """One-way delay that a conversation tolerates (ITU-T G.114). A queue alone should not use all of it."""

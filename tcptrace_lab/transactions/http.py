@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MAX_HEAD_BYTES = 1 << 16
 """Longest head; servers accept 8 to 64 KB."""
 MAX_UNANSWERED = 10_000
-"""Most requests without a response; no client pipelines so many."""
+"""Maximum number of requests without a response; no client pipelines that many."""
 
 REQUEST_LINE = re.compile(rb"([A-Z][A-Z0-9!#$%&'*+.^_`|~-]{1,31}) (\S{1,8192}) HTTP/1\.[01]\r?\n")
 REQUEST_START = re.compile(rb"[A-Z][A-Z0-9-]{1,31} (?:/|\*|http|[\w.-]+:\d)")

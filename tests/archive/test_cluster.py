@@ -76,7 +76,7 @@ def local(captures: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class KillsOne:
-    """Kills a worker process of the cluster when so many captures are done."""
+    """Kills a worker process of the cluster after a number of captures."""
 
     def __init__(self, scheduler: str, after: int) -> None:
         self._scheduler = scheduler

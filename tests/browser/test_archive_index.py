@@ -50,7 +50,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def made_up(count: int, name: str) -> dict[str, pl.LazyFrame]:
-    """Tables of so many captures, a connection each, with a handshake that lost 40 ms."""
+    """Tables of `count` captures, each with one connection whose handshake took 40 ms too long."""
     at = pl.int_range(count, eager=True)
     known: dict[str, dict[str, Any]] = {
         "captures": {

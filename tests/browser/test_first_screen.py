@@ -63,7 +63,7 @@ def test_the_first_screen_tells_the_cause_that_the_capture_was_made_to_show(visi
 
 
 def many(count: int) -> ReportData:
-    """What is reported of so many connections; every tenth has a finding."""
+    """The report of a number of connections, of which every tenth has a finding."""
     made = report.data(analysis(*(Exchange(conn=conn, first_frame=1 + 2 * conn).send(conn, "C", 1, 10, ack=1) for conn in range(1))))
     like = {**made["rows"][0], "findings": ""}
     made["rows"] = [

@@ -40,7 +40,7 @@ COARSE = ("lanalyzer", "netmon1", "ngsniffer")
 """Formats that round times."""
 
 PER_PACKET = ("commview-ncf", "k12text", "nettl")
-"""Formats that tell the link type with each packet."""
+"""Formats that state the link type of each packet."""
 
 SNOOP_HEADER = b"snoop\0\0\0" + (2).to_bytes(4, "big") + (4).to_bytes(4, "big")
 """Version 2, Ethernet (RFC 1761)."""

@@ -61,7 +61,7 @@ LOOK_AHEAD_BYTES = 20
 NUMBERED_BLOCKS = {2, 3, 6, 0x0BAD, 0x4000_0BAD}
 """Obsolete, simple and enhanced packet blocks (pcapng, 4.3, 4.4 and appendix A), and custom blocks, which Wireshark numbers too."""
 
-RELAXED = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+RELAXED = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 _numbers = itertools.count()
 

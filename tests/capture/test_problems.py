@@ -1,4 +1,4 @@
-"""What was survived is told in sentences that a person understands: what it was, where (frame, byte), and what was done about it."""
+"""Each problem in a file is reported as a sentence: what it is, where (frame, byte), and how it was handled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes wrong is told in one line, with the design's exit code, and without a traceback."""
+"""Errors are one line each, with the documented exit code and without a traceback."""
 
 from __future__ import annotations
 

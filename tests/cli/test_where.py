@@ -1,4 +1,4 @@
-"""`--where` and `--fail-on`: what is told of is what was asked for, and the exit code says what was found."""
+"""`--where` selects what is reported; `--fail-on` sets the exit code."""
 
 from __future__ import annotations
 

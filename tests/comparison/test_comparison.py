@@ -1,4 +1,4 @@
-"""Captures held against each other: means, intervals and tests by hand; services matched or told; findings that came, went or stayed."""
+"""Comparison of captures: means, intervals and tests calculated by hand; services matched or named; findings that are new, gone or kept."""
 
 from __future__ import annotations
 

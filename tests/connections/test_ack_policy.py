@@ -258,7 +258,7 @@ def test_nagle_that_is_switched_under_way_is_told_of_no_whole_connection(
 ) -> None:
     """Three writes that do not wait prove NODELAY at their time; three others wait 100 ms for an ACK, and end with the frames named.
 
-    Each wait is told where it is; of a sender that had let some pass before, three waits are no proof that Nagle's rule held them.
+    Every wait is in the ledger. If small segments passed earlier, three waits do not prove that Nagle's algorithm caused them.
     """
     path = packets.capture(tmp_path / "switched.pcap", "\n".join(switched(first, then)))
     found = judged(path)

@@ -163,7 +163,7 @@ def test_a_sender_as_fast_as_its_line_is_bound_by_the_line(tmp_path: Path) -> No
 
 
 def flights(sizes: list[int], round_ms: float = 20.0) -> str:
-    """Flights of so many full segments each; their ACKs come a round trip later and let the next flight go at once, one by one."""
+    """Flights of this many full segments. Their ACKs come one RTT later, and each releases a segment of the next flight at once."""
     moments, end = [], 1
     for number, size in enumerate(sizes):
         for place in range(size):

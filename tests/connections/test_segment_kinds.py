@@ -91,7 +91,7 @@ def test_syn_ack_and_fin_sent_again_are_resent(tmp_path: Path) -> None:
 
 
 def test_segments_that_change_places_are_out_of_order_and_not_resent(tmp_path: Path) -> None:
-    """The IP identifications tell the order of sending; 50 us lie between the arrivals, the round trip is 10 ms."""
+    """The IP identifications show the order of sending. The arrivals are 50 µs apart; the RTT is 10 ms."""
     read = read_text(
         tmp_path,
         f"""{HANDSHAKE}

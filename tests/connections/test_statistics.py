@@ -31,7 +31,7 @@ def side(folder: Path, text: str, name: str) -> dict[str, Any]:
 
 
 def test_round_trips_three_ways_each_with_its_samples(tmp_path: Path) -> None:
-    """The SYN's takes 10 ms. Two segments and one ACK: Karn samples the newer (108 - 101), the echo tells of the older (108 - 100)."""
+    """The SYN's RTT is 10 ms. One ACK covers two segments: Karn samples the newer (108 - 101), the timestamp the older (108 - 100)."""
     found = client(
         tmp_path,
         f"""{HANDSHAKE}

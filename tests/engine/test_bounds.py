@@ -115,7 +115,7 @@ LATE = 3 * 3_600.0
 
 
 def late_segments_open(folder: Path, crowd_size: int, late_s: float, *, ends: bool) -> tuple[bool, list[str]]:
-    """Whether a segment that comes late opens another connection, among a crowd; and what is told."""
+    """Whether a late segment opens another connection among many, and the problems that are reported."""
     late = crowd.tcp([5], late_s + 2, crowd.ACK, seq=1_002 if ends else 1_001)
     path = crowd.write(folder / "late.pcap", others(crowd_size, 0), exchange(5, 1, ends=ends), others(crowd_size, late_s), late)
     tables = read(path)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TIED = cause_findings.MOST + 10
-"""Connections that lose the same time: more than are told of."""
+"""More connections with equal costs than are reported."""
 
 
 @pytest.fixture(scope="module")

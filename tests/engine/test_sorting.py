@@ -44,7 +44,7 @@ def kept(parts: list[pl.DataFrame], part_rows: int) -> pl.LazyFrame:
     return ordered.finish()
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(data=st.data(), part_rows=st.sampled_from([0, 1, 5, 1_000]), range_rows=st.sampled_from([1, 4, 1_000]))
 def test_rows_come_by_number_whatever_was_over_first(data: st.DataObject, part_rows: int, range_rows: int) -> None:
     numbers = data.draw(st.permutations(range(data.draw(st.integers(0, 40)))))

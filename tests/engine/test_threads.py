@@ -30,7 +30,7 @@ def paths(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 def tables(paths: list[str], threads: int, *, segments: bool = False) -> dict[str, pl.DataFrame]:
-    """All that the engine gives, with so many threads; rows of segments are made by one."""
+    """All tables of the engine with this many threads; one thread makes the rows of segments."""
     columns = ["frame", "conn", "kind"] if segments else []
     engine = _core.Engine(paths, columns=columns, ledger=schema.LEDGER.names, worth=causes.worth(), threads=threads)
     pulled = list(reread.pulled_all(engine))

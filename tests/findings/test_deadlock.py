@@ -1,4 +1,4 @@
-"""Throughput deadlock: rounds that only the delayed-ACK timer ends are told as such, with the bytes that the send buffer lacks.
+"""Throughput deadlock: rounds that only the delayed-ACK timer ends are reported, with the bytes that the send buffer lacks.
 
 The first exchange is the published one of 16 KB send and 24 KB receive buffers over ATM: 8,192 bytes per 200 ms are 0.328 Mb/s (Comer & Lin
 measured 0.322). By hand, M = 9148 and R = W = 24,576: A = min(18,296, ⌈8,601.6⌉) = 8,602, H = min(9,148, 12,288) = 9,148, H + A = 17,750,

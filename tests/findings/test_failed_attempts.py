@@ -1,4 +1,4 @@
-"""Attempts to connect that fail alike are one finding; a slow handshake is told by which way what was lost, or who was slow."""
+"""Attempts to connect that fail alike are one finding. A slow handshake names the lost packet and its direction, or the slow host."""
 
 from __future__ import annotations
 
@@ -241,7 +241,7 @@ def test_at_the_server_a_late_first_ack_is_not_called_a_late_answer(tmp_path: Pa
 
 
 def test_a_program_that_speaks_long_after_the_handshake_is_not_taken_for_the_handshake(tmp_path: Path) -> None:
-    """The ACK of the SYN-ACK is not in the capture (0.05 ms behind the SYN), and the first data come 15.7 s later: no path is so long."""
+    """The SYN-ACK comes 0.05 ms after the SYN; its ACK is not captured, and the first data come 15.7 s later. No path is that long."""
     text = """
         0.00000 C > S S  0:0(0)        win 65535 <mss 1460>
         0.00005 S > C S. 0:0(0) ack 1  win 64240 <mss 1460>

@@ -1,4 +1,4 @@
-"""Segments that are too large for the path are told from plain loss: however often they come, none gets through, and smaller ones do."""
+"""Segments too large for the path differ from plain loss: they never arrive, however often they are sent, and smaller ones do."""
 
 from __future__ import annotations
 

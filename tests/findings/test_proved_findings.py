@@ -45,7 +45,7 @@ MIN_TIMER_S, MAX_TIMER_S = 0.190, 128.0
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One TCP segment as tshark tells it."""
+    """One TCP segment by the fields of tshark."""
 
     number: int
     ts_ns: int

@@ -163,7 +163,7 @@ def test_many_connections_with_one_fault_outweigh_one_with_another() -> None:
 
 @pytest.mark.parametrize("order", [("timeout", "zero-window"), ("zero-window", "timeout")])
 def test_faults_that_cost_the_same_are_both_told_in_the_order_of_the_findings(order: tuple[str, str]) -> None:
-    """400 ms of one second each: the first is told, and that the other one costs as much."""
+    """Two findings of 400 ms in 1 s each: the verdict names the first, and says that the other costs as much."""
     found = replace(made(client={"timeout": 400, "zero_window": 400, "network": 200}), findings=tuple(fault(cause, 400) for cause in order))
     told = verdict.of(found)
     assert told.findings[0].id == order[0]
@@ -207,7 +207,7 @@ def test_what_is_only_possible_is_not_said_as_a_fact() -> None:
 
 
 def held_by_nagle(nagle_ms: int, in_doubt: int = 0, **others: int) -> HandMade:
-    """Seven small segments of the client, held so long."""
+    """Seven small segments of the client, each delayed by this time."""
     found = made(client={"nagle": nagle_ms, **others})
     held = {"nagle_holds": 7, "nagle_holds_over_full": 0, "nagle_holds_ambiguous": in_doubt}
     return replace(found, connections=found.connections.with_columns(**{f"client_{name}": pl.lit(count) for name, count in held.items()}))

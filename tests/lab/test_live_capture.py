@@ -1,4 +1,4 @@
-"""`tcptrace-lab capture`: what passes an interface is captured until it is told to end, then analyzed; its errors are one line each."""
+"""`tcptrace-lab capture` captures an interface until a signal or a limit, then analyzes the capture. Its errors are one line each."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def capturing(folder: Path, server: socket.socket, *options: str | Path) -> Iter
 
 
 def await_connections(path: Path, count: int) -> None:
-    """Until the first file of the session holds so many that ended; the time limit of the test ends a wait in vain."""
+    """Waits until the first file of the session has this many ended connections, or the time limit of the test."""
     (first,) = path.parent.glob(f"{path.stem}_00001_*{path.suffix}")
     while ended_connections(first) < count:
         os.sched_yield()

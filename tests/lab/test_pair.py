@@ -1,4 +1,4 @@
-"""Live transfers captured at both ends: what the two captures tell together is exactly what the path's log says it did.
+"""Live transfers captured at both ends: both captures together show exactly what the path's log says.
 
 Both captures have one clock, that of this machine, so the clocks' true offset is 0.
 """

@@ -124,7 +124,7 @@ def test_echoes_stall_by_nagles_rule_and_nodelay_cures_them(performed: dict[str,
 
 
 def requests_in_segments(capture: Path) -> dict[int, list[int]]:
-    """Port of a client → bytes of each segment with data that it sent, as tshark tells them."""
+    """Port of a client → payload of each data segment that it sent, by tshark."""
     shown: list[str | Path] = [
         needs.program("tshark"),
         "-r",

@@ -1,4 +1,4 @@
-"""The path's log as one truth for each packet, on logs written by hand; and the headers that tell the packets apart."""
+"""The path's log gives the fate of each packet, checked on logs written by hand. Headers identify the packets."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_segment_that_arrives_behind_its_own_repetition_is_reordered() -> None:
 
 
 def test_tail_that_is_resent_is_new_to_whoever_did_not_see_its_first_copy() -> None:
-    """Packet 4 is lost; nothing behind it tells of a hole when packet 5 repeats it."""
+    """Packet 4 is lost, and packet 5 repeats it. No packet between them shows a hole."""
     path = log([*FLIGHT, packet(2001, 1000)], [0, 1, 2, 3, 5])
     tail = at_receiver(path)[-1]
     assert (tail.truth, tail.otherwise) == (Truth.RESENT, Truth.NEW)

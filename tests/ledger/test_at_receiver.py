@@ -27,7 +27,7 @@ def opened(answered_s: float = 0.0200, options: str = "") -> str:
 
 
 def flights(sizes: list[int], first_s: float, every_s: float = 0.0200, full: int = MSS, window: int = 65_535, flags: str = ".") -> str:
-    """Flights of so many segments; each segment is acknowledged at once, and the ACKs let the next flight go."""
+    """Flights of these numbers of segments. Each segment is ACKed at once, and the ACKs release the next flight."""
     lines, sent = [], 1
     for number, size in enumerate(sizes):
         for place in range(size):
@@ -51,8 +51,8 @@ def test_the_way_of_the_syn_ack_is_the_handshakes_and_what_the_program_took_then
 def test_a_flight_that_leaves_room_for_one_segment_waited_for_the_window_that_flights_fill_as_their_sender_knew_it(tmp_path: Path) -> None:
     """Two flights of six segments, then two of seven, which fill the window: none is seen whole here, where each ACK leaves at once.
 
-    Linux lets room for less than a third of the window wait (`tcp_tso_should_defer`). The first flight is slow start's: nothing tells what
-    it could have been.
+    Linux lets room for less than a third of the window wait (`tcp_tso_should_defer`). Slow start limits the
+    first flight; nothing shows how large it could have been.
     """
     text = opened().replace("win 65535", f"win {7 * MSS}") + flights([6, 6, 7, 7], 0.0400, window=7 * MSS)
     told = lasted(tmp_path, text.replace(f"<mss {MSS}>", f"<mss {MSS}, sackOK>"))
@@ -254,8 +254,8 @@ def test_at_the_receiver_the_time_until_its_answer_is_all_its_own(tmp_path: Path
 def repaired(*, overtaken: bool = False) -> str:
     """Ten segments, of which the third is lost; its repair leaves its sender behind four new ones and is lost, too.
 
-    Two segments more follow the repair, and a second repair the next two. Two of the first flight may come in each other's place, as the
-    host's counted packets tell.
+    Two segments follow the repair, and a second repair follows the next two. By the host's IP identifications, two segments of the first
+    flight may arrive in reverse order.
     """
     first = [0, 1, 4, 3, 5, 6, 7, 8, 9] if overtaken else [0, 1, *range(3, 10)]
     lines, have = [opened(options=", sackOK")], set[int]()
@@ -291,7 +291,7 @@ def test_a_program_that_is_silent_behind_a_loss_is_not_repairing_it(tmp_path: Pa
 
 
 def pairs(count: int, round_trip_ms: int) -> str:
-    """Two segments every 4 ms, each pair acknowledged at once; their timestamps tell of the last ACK, which is heard a round trip later."""
+    """Two segments every 4 ms, each pair acknowledged at once; their timestamps echo the last ACK that had arrived, one RTT earlier."""
     size, every_ms = MSS - 12, 4
     lines = [
         f"0 C > S S 0:0(0) win 64240 <mss {MSS}, sackOK, TS val 0 ecr 0>",

@@ -1,4 +1,4 @@
-"""What the ledger says of a connection that had begun before its capture: no handshake tells how far its ends are.
+"""The ledger of connections that opened before the capture: no handshake shows the distance of the hosts.
 
 A program writes 100 bytes each second, and the ACKs come 100 to 160 ms later. Nothing else is ever sent.
 """
@@ -102,7 +102,7 @@ def test_small_writes_each_held_for_a_late_ack_are_held_by_nagles_rule_without_a
 
 
 def test_what_held_a_sender_whose_window_is_not_known_is_unknown(tmp_path: Path) -> None:
-    """Flights of two segments, each let go by the ACK of the one before: by the window, of which no SYN tells the scale, or by a buffer."""
+    """Flights of two segments, each released by the ACK of the previous one: a window of unknown scale, or a send buffer."""
     said = "\n".join(
         f"""
         {at:.4f} C > S . {first}:{first + 1460} ack 1 win 100
@@ -154,7 +154,7 @@ def test_a_closed_window_of_unknown_scale_that_has_opened_is_closed_no_more(tmp_
 
 
 def test_a_side_that_was_silent_since_before_the_capture_waits_only_for_what_comes(tmp_path: Path) -> None:
-    """Its own FIN may have been sent before: nothing tells that it waits for that of the other side."""
+    """Its own FIN may have been sent before: nothing shows that it waits for the other host's FIN."""
     assert lasted(tmp_path, "0.000 S > C . 1:1461 ack 1\n0.010 C > S . ack 1461\n0.900 S > C F. 1461:1461 ack 1") == {
         "unknown": pytest.approx(900)
     }
@@ -197,7 +197,7 @@ def test_a_fin_that_a_timer_sends_again_has_nothing_before_it_that_is_missing_th
 
 
 def test_a_keepalive_at_the_captures_beginning_is_no_data_that_its_program_sent(tmp_path: Path) -> None:
-    """Each side repeats a byte, unpushed, to ask whether the other is there (RFC 9293, 3.8.4); what their programs wait for is not told."""
+    """Each host sends keepalives of one byte without PSH (RFC 9293, 3.8.4); what their applications wait for is unknown."""
     idle = """
         0.000 C > S . 800:801(1) ack 5001
         0.001 S > C . 5001:5001(0) ack 801

@@ -4,7 +4,7 @@ What is left of a capture that was begun late or ended early may leave the cause
 is named for at most `cuts.SHARE` of a direction's life, but where `DEVIATIONS` says so, and why. An entry that is no longer needed, or no
 longer enough, makes its test fail.
 
-All of `captures/` is cut, and of others' captures those that are named in `OTHERS`; `cuts.main` tells of any.
+All of `captures/` and the captures named in `OTHERS` are cut; `cuts.main` does the same for any capture.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def test_an_ack_of_bytes_that_were_not_captured_was_delayed_too(tmp_path: Path) 
 
 
 def test_a_wait_in_which_the_capture_missed_what_left_is_unknown(tmp_path: Path) -> None:
-    """Between frames 4 and 6 twenty segments left, of which only the ACKs tell: how long the last of them waited cannot be known."""
+    """Twenty segments left between frames 4 and 6; only their ACKs are captured. How long the last of them waited is unknown."""
     found = tables(
         tmp_path,
         f"""

@@ -1,4 +1,4 @@
-"""How long lines carry messages, told by single ones to and fro: their round trips beside a FIN that follows data at once.
+"""Serialization delays of single messages in both directions: their RTTs, and FINs that follow data at once.
 
 Messages of 1,000 bytes over Ethernets of 10 Mb/s and a path of 20 ms: a SYN takes 84 bytes on the line (67.2 µs), a message 1,078
 (862.4 µs), and no program takes any time. The exchanges are written by hand, captured at the client.

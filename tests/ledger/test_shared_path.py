@@ -128,7 +128,7 @@ def stamped(at_ms: int, *numbers: int) -> str:
 
 
 def echoed(at_ms: float, behind: int, echo_ms: int, more: str = "", window: int = 4_000) -> str:
-    """An ACK of all before a segment, which echoes the client's clock of so many milliseconds."""
+    """An ACK of everything before a segment; it echoes a time of the client's clock, in milliseconds."""
     clock = 5000 + int(at_ms)
     return f"{at_ms:.3f}ms S > C . ack {1 + STAMPED_BYTES * behind} win {window} <TS val {clock} ecr {1000 + echo_ms}{more}>"
 
@@ -317,8 +317,8 @@ QUESTIONS = 6
 def questions(*, queued_ms: int, thought_ms: int, slow_ppm: int = 0) -> str:
     """Questions seen at the server, which thinks 100 ms before it answers all but the last.
 
-    A way takes 10 ms; all questions but the first stand in a queue as well, and the client thinks before it asks them. Its clock is
-    1,010 ms ahead of the capture's, and slow by so many of a million.
+    Each direction takes 10 ms. All questions but the first wait in a queue as well, and the client thinks before each. The client's clock
+    is 1,010 ms ahead of the capture's, and slow by `slow_ppm` parts per million.
     """
     options = f"mss {MSS}, sackOK"
     lines = [

@@ -30,7 +30,7 @@ def found(tmp_path: Path, text: str) -> list[dict[str, Any]]:
 
 
 def waits_for_acks(late_ms: list[float]) -> str:
-    """Writes of two times 100 bytes each half second; the second is held until the ACK of the first, so much later than 20 ms."""
+    """Two writes of 100 bytes every half second. The second waits for the ACK of the first, which takes 20 ms and the given delay."""
     text, end = "", 1
     for number, late in enumerate(late_ms):
         begin_ms, ack_ms = 100 + number * 500, 120 + number * 500 + late

@@ -190,7 +190,7 @@ def test_stalls_that_cost_nothing_are_no_range() -> None:
     assert told(sizes, within(sizes, (8000, 12000)), extra_ns=2 * MS) == ()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.tuples(st.integers(0, 70_000), st.integers(-(10**9), 10**12), st.booleans()), max_size=300))
 def test_any_messages_give_ranges_that_do_not_overlap(messages: list[tuple[int, int, bool]]) -> None:
     sizes: NDArray[np.int64] = np.array([one[0] for one in messages], np.int64)
@@ -236,7 +236,7 @@ def test_runs_of_few_messages_are_counted_one_arrangement_by_one(ones: int, zero
 
 
 def test_the_look_comes_first_in_which_stalls_stand_together_by_size() -> None:
-    """Short waits that fill the gaps of a range tell more of sizes; those that come at any size are what hosts and path vary by."""
+    """Short waits in the gaps of a range belong to it; short waits at any size are jitter of hosts and path."""
     sizes = np.arange(150, 30_000, 330)
     chance = np.random.default_rng(4).random(sizes.size)
     in_range = within(sizes, (4097, 12_000))
@@ -251,7 +251,7 @@ def test_chance_is_reckoned_from_samples() -> None:
     assert predictive_tail(0, 7, 2, 30) == pytest.approx(1)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.tuples(st.floats(0, 5), st.floats(0, 5), st.integers(1, 4)), min_size=1, max_size=9),
     st.floats(0, 4),

@@ -2,8 +2,7 @@
 
 Where `golden/tcptrace-deviations.tsv` says that both see a capture with the same eyes, the graphs of time and sequence and of segment
 sizes must be the same, but for the titles (IPv6 addresses), the places of labels, and the marks of third duplicate ACKs, which tcptrace
-counts in its own way. Of the other three (`-T`, `-R`, `-N`) the points must be the same, but for habits of tcptrace's that are told beside
-each test of them.
+counts in its own way. The other three files (`-T`, `-R`, `-N`) must have equal points; each test names the exceptions that tcptrace makes.
 """
 
 from __future__ import annotations

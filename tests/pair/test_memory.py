@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SEGMENTS = 120_000
-"""In each capture: so many that half a kilobyte for each of them is more than runs differ by, and in memory, not in temporary files."""
+"""Segments in each capture: enough for half a kB each to exceed the noise of a run, and few enough to stay in memory."""
 
 PROMISED_BYTES = 1_050_000_000 / MAX_PACKETS
 """Memory limit of a whole pair, per segment of each capture. It includes both analyses, so it is generous for what a pair adds."""
@@ -40,7 +40,7 @@ code = run(sys.argv[1:])
 with open("/proc/self/status", encoding="ascii") as status:
     print(code, next(line.split()[1] for line in status if line.startswith("VmHWM:")))
 """
-"""The most that was resident since the process began its program: what `getrusage` tells of a child may be its parent's (fork).
+"""Maximum resident memory since the process began its program. `getrusage` of a child may report its parent's (fork).
 
 As the console script does, it bounds memory before it loads a library: without that, pages that one step freed stay beside the next step's.
 """

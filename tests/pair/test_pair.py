@@ -1,4 +1,4 @@
-"""Two captures of one transfer: packets matched through NAT, resends and copies told apart, losses placed, clocks and hosts kept apart.
+"""Two captures of one transfer: packets matched through NAT, retransmissions and copies, places of losses, clocks and hosts.
 
 Exchanges by hand are written once, with what the path does to each packet, and become two captures; expected values follow from the text.
 The committed pairs of this kernel have the log of their path beside them.
@@ -40,8 +40,8 @@ NAT = "host C 203.0.113.9:61000 isn 1000\nhost S 198.51.100.7:80 isn 5000\n"
 def two(folder: Path, text: str, *, at_server: str = "") -> tuple[Path, Path]:
     """Captures at the client and at the server of an exchange of which each line says, behind its time, what the path does to the packet.
 
-    `10ms`: it arrives so much later; `10ms,12ms`: twice; `lost`: not at all; `missed`: it does, but the capture at the receiver did not see
-    it; `unsent10ms`: the capture at the sender missed it. `at_server` stands before the lines of the server's capture: its hosts, say.
+    `10ms`: it arrives 10 ms later; `10ms,12ms`: it arrives twice; `lost`: it never arrives; `missed`: the receiver's capture misses it;
+    `unsent10ms`: the sender's capture misses it. `at_server` precedes the lines of the server's capture (its hosts, for instance).
     """
     lines: dict[str, list[tuple[float, str]]] = {"C": [], "S": []}
     for line in filter(None, (line.strip() for line in text.splitlines())):

@@ -358,7 +358,7 @@ def test_a_server_that_is_not_there_is_one_line_and_no_traceback(tmp_path: Path)
 
 @pytest.mark.parametrize("name", REMEDIES)
 def test_the_packetdrill_script_adds_up(name: str) -> None:
-    """Data that leaves was written before, once, in order, within the window that was told; all of the schedule's bytes are there."""
+    """All bytes of the schedule leave once, in order, after they were written, and within the advertised window."""
     one = made(name)
     script = packetdrill.read(one.packetdrill())
     is_client = DIRECTIONS[one.stall.direction]

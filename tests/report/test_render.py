@@ -86,7 +86,7 @@ def test_plotly_is_there_once(hostile_page: Page) -> None:
 
 
 def test_plotly_is_the_published_bundle_unchanged() -> None:
-    """The hash was taken of plotly-basic.min.js in the package of the npm registry, whose tarball's integrity `static/README.md` tells."""
+    """The hash is that of plotly-basic.min.js in the package of the npm registry; `static/README.md` has the integrity of its tarball."""
     (script,) = report.shared_scripts().values()
     assert hashlib.sha256(script).hexdigest() == "99784e3abfb07b142a15e521a439e6d9addceadb3f79553fd24c72774f0649ba"
 

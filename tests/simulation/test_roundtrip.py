@@ -69,7 +69,7 @@ def test_ranges_that_once_were_missed_are_found(seed: int, what: str, *, pauses:
 
 
 def test_sweeps_with_random_pauses_show_nearly_every_predicted_range_and_hardly_another_size() -> None:
-    """One stall in fifty is too short to be told from none."""
+    """One stall in fifty is too short to be seen."""
     found = [sweep(seed, pauses=True) for seed in range(7005, 7020)]
     ranges = sum(one.ranges for one in found)
     assert ranges >= 30

@@ -208,7 +208,7 @@ def test_three_full_segments_of_send_buffer_never_lock(mss: int, receive: int, p
     assert ack_bytes(mss, receive, percent) + min(mss, receive // 2) <= 3 * mss
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     key=st.sampled_from(sorted(STACKS)),
     mss=st.integers(200, 3000),

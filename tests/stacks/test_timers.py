@@ -69,7 +69,7 @@ def test_a_window_that_opens_is_used_at_once_however_many_probes_there_were(stac
 
 
 def test_a_byte_of_a_probe_that_a_bsd_receiver_has_room_for_is_taken_and_does_not_make_the_probes_frequent_again() -> None:
-    """The program takes 200 bytes of a full buffer: less than a segment and than a quarter of it is told as nothing, but there is room."""
+    """The application reads 200 bytes of a full buffer. That is too little for a window update, but room for the byte of a probe."""
     client = Host(STACKS["sunos4"], 8192, 8192, program=(Write(20_000),))
     server = Host(STACKS["sunos4"], 4096, 4096, program=(Think(2 * NS_PER_S), Read(200), Think(OPENS_NS), Read()))
     run = simulate(Setting(client, server, LINE, LINE, no_slow_start=True))

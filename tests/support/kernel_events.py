@@ -15,7 +15,7 @@ def event(at_ms: float, kind: str, **fields: int) -> Event:
 
 
 def sending(unsent: int, flight: int, **fields: int) -> dict[str, int]:
-    """Fields of a sender with so many bytes unsent, in one buffer at the end of its queue, and so many in flight, in segments of an MSS."""
+    """Fields of a sender with `unsent` bytes in one buffer at the end of its queue, and `flight` bytes in flight in full segments."""
     queue = {"write_seq": flight + unsent, "unsent_skb_bytes": unsent, "unsent_marks": 1 if unsent else 0}
     return {"snd_una": 0, "snd_nxt": flight, "packets_out": -(-flight // MSS), **queue, **fields}
 

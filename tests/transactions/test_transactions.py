@@ -371,7 +371,7 @@ def test_ftp_of_a_conversation_is_as_tshark_tells_it(tmp_path: Path) -> None:
     assert [str(row["status"]) for row in rows] == codes[1:]  # behind the greeting
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     st.lists(
         st.tuples(

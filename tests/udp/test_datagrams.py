@@ -203,13 +203,13 @@ TUNNELS = {"vxlan", "geneve", "gtp", "teredo", "ayiya"}
 """What tshark calls the layers in a datagram that carry another packet and are entered: the datagram around them is no row."""
 
 NO_LENGTH = {"zeek-zeek__cisco-fabric-path.pcap": 8}
-"""How many datagrams tshark cannot tell the length of: it takes the last four bytes of the inner frame for a checksum."""
+"""Number of datagrams whose length tshark gets wrong: it takes the last four bytes of the inner frame for a checksum."""
 
 NO_STREAM = ""
 """What tshark gives for the stream of datagrams inside FabricPath."""
 
 TIME_CARRIED = {"the-tcpdump-group-tcpdump__timestamp_invalid_micro.pcap", "the-tcpdump-group-tcpdump__timestamp_invalid_nano.pcap"}
-"""Captures with times that the engine reads otherwise, for a reason told in `deviations`."""
+"""Captures whose times the engine reads differently, for a reason given in `deviations`."""
 
 FIELDS = ("frame.number", "frame.protocols", "frame.time_epoch", "udp.stream", "udp.length")
 

@@ -36,7 +36,7 @@ def numbered(*ip_ids: int) -> str:
 
 
 def told(folder: Path, text: str) -> tuple[int | None, int | None, str | None]:
-    """Missing and reordered datagrams of the client, and what tells."""
+    """Missing and reordered datagrams of the client, and what shows them."""
     found = flow(folder, text)
     return found["client_missing_datagrams"], found["client_reordered_datagrams"], found["client_loss_known_by"]
 
@@ -248,7 +248,7 @@ def rows(datagrams: list[tuple[int, bool, int, int, int, int]], *, timeless: boo
     return found
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(datagrams=DATAGRAMS, part_rows=st.integers(1, 50), slice_rows=st.integers(1, 50), timeless=st.booleans())
 def test_figures_are_those_of_a_plain_reckoning_whatever_the_parts(
     datagrams: list[tuple[int, bool, int, int, int, int]], part_rows: int, slice_rows: int, *, timeless: bool

@@ -1,4 +1,4 @@
-"""TCP checksums as `verify` tells them: segments that the path damaged, and those that a card has yet to fill in.
+"""TCP checksums in `verify`: segments that the path damaged, and segments whose checksum the network card fills in later.
 
 tshark reckons the checksums; frames are damaged by a flipped bit in the last byte of their data.
 """

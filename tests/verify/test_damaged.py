@@ -242,7 +242,7 @@ def test_a_header_cut_in_the_middle_is_a_segment_to_tshark(tmp_path: Path) -> No
 
 
 def test_a_sack_block_cut_behind_its_left_edge_is_none(tmp_path: Path) -> None:
-    """62 bytes: headers of 54, two no-operations, kind and length of the option, and a left edge. The data behind it is told alike."""
+    """62 bytes: headers of 54, two no-operations, kind and length of the option, and a left edge. The data after it are reported alike."""
     text = f"""{HANDSHAKE}
         0.020 C > S . 1:1461    ack 1
         0.030 S > C . 1:1(0)    ack 1461 win 509 <nop, nop, sack 2921:4381> {{snap 62}}

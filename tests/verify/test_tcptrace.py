@@ -59,7 +59,7 @@ def test_figures_that_mean_the_same_are_equal(tmp_path: Path) -> None:
 
 
 def test_constant_identifications_are_hardware_duplicates_to_tcptrace(tmp_path: Path) -> None:
-    """RFC 6864, 4: the identification of a packet that is not fragmented may be anything, here 7. TCP timestamps tell a resend."""
+    """RFC 6864, 4: the identification of a packet that is not fragmented may be anything, here 7. TCP timestamps show a retransmission."""
     handshake = HANDSHAKE.replace("wscale 7", "wscale 7, TS val 1 ecr 0")
     text = f"""{handshake}
         0.020 C > S P. 1:101 ack 1 <nop, nop, TS val 20 ecr 1> {{id 7}}

@@ -49,7 +49,7 @@ def test_fast_retransmission_within_the_round_trip_is_late_to_tshark(tmp_path: P
 
 
 def test_late_segment_after_the_round_trip_is_resent_to_tshark(tmp_path: Path) -> None:
-    """The IP identifications tell that 1461:2921 was sent before 2921:4381; it comes 40 ms later, the handshake took 11 ms."""
+    """By the IP identifications, 1461:2921 was sent before 2921:4381. It arrives 40 ms later; the handshake took 11 ms."""
     text = f"""{HANDSHAKE}
         0.020 C > S . 1:1461    ack 1 {{id 100}}
         0.021 C > S . 2921:4381 ack 1 {{id 102}}

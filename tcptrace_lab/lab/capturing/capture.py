@@ -27,8 +27,8 @@ POLL_INTERVAL_S = 0.05
 # Maximum run time of dumpcap, in case this process is killed and leaves it behind.
 LIFETIME_S = 60
 BUFFER_MIB = 16
-MAX_WORDS = 400  # of dumpcap's last ones, that are told
-TAIL_BYTES = 1 << 20  # where what was captured last is looked for
+MAX_WORDS = 400  # of dumpcap's last output, for an error message
+TAIL_BYTES = 1 << 20  # end of the file in which the last packet is searched
 IP_OFFSET_BYTES = {1: 14, 12: 0, 101: 0, 113: 16, 276: 20}  # by link type: Ethernet, RAW (two numbers), Linux SLL, SLL2
 IPV4, IPV6_HEADER_BYTES = 4, 40
 BOTH_ENDS = 2

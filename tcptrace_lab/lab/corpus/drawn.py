@@ -21,7 +21,7 @@ CONGESTION_CONTROLS = ("reno", "cubic", "bbr")
 DEVELOPED_ON = frozenset({"iperf3", "nginx", "openssh", "python-http", "redis", "sampler"})
 """Families of programs that rules were developed on before there was a corpus: never held back."""
 ONE_IN = 4
-"""So many families, by their hash, have one that is held back; a choice."""
+"""One in this many families, by their hash, is held back (a choice)."""
 PAUSED_SHARE = 0.15
 """Share of the transfers in which one end is stopped from time to time (a choice)."""
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def make(wanted: Sequence[Drawn], folder: Path, at_a_time: int) -> Iterator[str]:
     """Make those that are not in the manifests yet, in a folder for each part; yields one line about each.
 
-    One that fails is told and left out.
+    A transfer that fails is reported and left out.
     So are those of a program that is not installed.
     """
     for part in PARTS:

@@ -38,7 +38,7 @@ ENDS = ("client", "server")
 LOOK_S = 0.05
 LISTENING = "0A"
 SETTLE_S = 0.4
-"""After the client's end so long is captured: the last FIN passes."""
+"""Time for which capturing goes on after the client's end, so that the last FIN is captured."""
 MAX_WORDS = 300  # of what a program that failed said last
 
 

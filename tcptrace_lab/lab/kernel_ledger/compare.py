@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.kernel_ledger.agreement import Piece
 
 LARGEST = 10
-"""So many disagreements are listed."""
+"""Number of disagreements that are listed."""
 MIN_CONFUSED_S = 0.005
 """Less is not printed in the matrix."""
 CLOCKS_AGREE_NS = 20_000

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.kernel_ledger.sockets import Event
 
 MAX_SEGMENTS = 64
-"""A buffer of 64 KB that is sent again leaves in so many segments at most, and some other records may lie between; a bound, no source."""
+"""Maximum number of records for a retransmitted buffer of 64 KB, other records between them included (a bound without source)."""
 AT_ONCE_NS = NS_PER_MS
 """The kernel reports a retransmission within microseconds, or later on a busy machine."""
 

@@ -138,7 +138,7 @@ def test_engine_sees_the_same_segments_in_every_form(converted: Callable[[str, A
 
 @every_form
 def test_engine_tells_channel_and_cells(converted: Callable[[str, AtmForm], Conversion], form: AtmForm) -> None:
-    """Cells are counted where they are captured and reckoned from the length where only the PDU is; what nobody told is null."""
+    """Captured cells are counted; if only the PDU is captured, their number follows from its length. Unknown values are null."""
     conversion = converted("atm9188-loss.pcapng", form)
     segments = engine.read(conversion.target).segments
     channel = (VPI, VCI) if form in TELLING_CHANNEL else (None, None)

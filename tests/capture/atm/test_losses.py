@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scapy.layers.inet import IP, TCP
 
@@ -59,7 +59,7 @@ def test_a_lost_last_cell_damages_its_segment_and_the_one_behind_it() -> None:
 
 
 def test_a_segment_whose_last_cell_was_lost_keeps_its_time(tmp_path: Path) -> None:
-    """What is sent next on the channel tells that it is over, be it a second later: its time is that of its last cell that came."""
+    """The next PDU on the channel shows that an incomplete one is over, even a second later. Its time is that of its last captured cell."""
     source = packets.capture(tmp_path / "x.pcap", "0 C > S S 0:0(0)\n0.001 C > S . 1:1001 ack 1\n1.001 C > S . 1:1001 ack 1")
     cells = [2, 22, 22]  # 40, 1040 bytes of IP, with LLC/SNAP and trailer 56 and 1056
     atm.convert(source, tmp_path / "lossy", AtmForm.ERF_CELLS, lose_cells=[cells[0] + cells[1] - 1])
@@ -93,13 +93,12 @@ def test_a_lost_first_cell_takes_the_headers_with_it_and_is_a_problem() -> None:
 
 
 def test_a_pdu_that_never_ends_is_a_problem() -> None:
-    """The last cell of the last packet is lost: what came of the packet is told, not forgotten."""
+    """The last cell of the last packet is lost; the captured part of the packet is still reported."""
     (problem,) = read_without(pdu_cells(LOSSY)[-1][1]).problems
     assert "AAL5 PDU" in problem["what"]
     assert problem["count"] == 1
 
 
-@settings(deadline=None)  # the first example asks tshark
 @given(hit=st.integers(0, 66), behind_first=st.integers(0, 3))
 def test_whichever_cell_is_lost_the_right_segments_are_damaged(hit: int, behind_first: int) -> None:
     """68 packets of 2 to 4 cells. The first cell takes the headers away, the last damages the next packet too."""

@@ -69,7 +69,7 @@ def test_keepalives_of_a_side_that_has_sent_no_data(tmp_path: Path, payload_byte
 
 @pytest.mark.parametrize("payload_bytes", [0, 1])
 def test_keepalives_of_a_side_that_has_sent_no_data_since_the_capture_began(tmp_path: Path, payload_bytes: int) -> None:
-    """RFC 9293, 3.8.4: its ACKs tell SND.NXT."""
+    """RFC 9293, 3.8.4: its ACKs carry SND.NXT."""
     text = f"""
         0.00 S > C P. 5001:5101 ack 801
         0.01 C > S . 801:801(0) ack 5101

@@ -104,7 +104,7 @@ def test_a_dsack_makes_it_the_network_that_delivered_a_packet_twice(tmp_path: Pa
 
 
 def test_the_same_packet_long_after_itself_was_kept_by_the_network(tmp_path: Path) -> None:
-    """80 ms later, 8 round trips: no capture holds a packet back for so long, and a resend would have a newer timestamp (RFC 7323, 3.2)."""
+    """The copy comes 80 ms (8 RTTs) later: too late for a capture. A retransmission would have a newer timestamp (RFC 7323, 3.2)."""
     text = f"{HANDSHAKE}\n0.020 C > S P. 1:1001 ack 1 <%s> {{id 50}}\n0.100 C > S P. 1:1001 ack 1 <%s> {{id 50}}"
     assert judged(tmp_path, text % ("TS val 20 ecr 9", "TS val 20 ecr 9"), 5) == [("network_duplicate", "ip_id", 4, "consistent")]
     assert judged(tmp_path, text % ("TS val 20 ecr 9", "TS val 100 ecr 9"), 5)[0][0] == "tail_probe"

@@ -79,7 +79,7 @@ def test_a_timestamp_echo_of_the_resend_leaves_it_needed(tmp_path: Path) -> None
 
 
 def test_an_echo_of_0_says_nothing_of_the_original(tmp_path: Path) -> None:
-    """A stack without a timestamp to echo sends 0 (RFC 7323, 3.2); the ACK behind it echoes the first SYN's, too late to tell."""
+    """A stack without a timestamp to echo sends 0 (RFC 7323, 3.2); the next ACK echoes the first SYN's timestamp, too late to decide."""
     read = read_text(
         tmp_path,
         """
@@ -93,7 +93,7 @@ def test_an_echo_of_0_says_nothing_of_the_original(tmp_path: Path) -> None:
 
 
 def test_an_ack_sooner_than_the_shortest_round_trip_was_let_go_by_the_original(tmp_path: Path) -> None:
-    """2 ms after the resend; the round trip is 10 ms. Without SACK and timestamps nothing else can tell."""
+    """2 ms after the resend; the round trip is 10 ms. Without SACK and timestamps nothing else can show it."""
     text = f"{WITHOUT_SACK}\n0.020 C > S P. 1:1001 ack 1\n0.245 C > S P. 1:1001 ack 1\n0.247 S > C . ack 1001 win 500"
     assert judged(tmp_path, text, 5) == [("spurious", "rtt", 6, "consistent")]
     text = text.replace("0.247", "0.256")

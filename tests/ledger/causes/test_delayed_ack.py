@@ -1,4 +1,4 @@
-"""What a receiver that delays its ACKs is told fits its stack where a SYN hints at it, and names no option as if all stacks had it."""
+"""The remedy for delayed ACKs fits the receiver's stack if its SYN hints at one, and otherwise names no option of a single stack."""
 
 from __future__ import annotations
 

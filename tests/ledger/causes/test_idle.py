@@ -19,7 +19,7 @@ OPENED = """
 
 
 def page(items: int, think_ms: float = 30) -> str:
-    """A page of so many items: 200 bytes ask for 1,000, one after the other; the server needs 5 ms for each."""
+    """A page of this many items: 200 bytes request 1,000, one after the other; the server needs 5 ms for each."""
     lines = []
     for _ in range(items):
         lines += [f"+{think_ms}ms C > S P. @ask", "+25ms S > C P. @answer", "+0ms C > S . @ack"]

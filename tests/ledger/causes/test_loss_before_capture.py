@@ -1,4 +1,4 @@
-"""What was lost before it could be captured, where data arrives: the sender's numbers (IPv4 identifications) tell that more had left.
+"""Loss before the capture point, near the receiver: the sender's IPv4 identifications show that more packets had left.
 
 The exchanges are written by hand, with a round trip of 10 ms; the times expected are differences of the times written. A connected socket
 of Linux numbers its packets one by one.
@@ -24,7 +24,7 @@ EXCHANGES, LATE = 30, 20
 
 
 def questions(late_ms: float, left_out: int) -> str:
-    """Each question leaves when the answer before has come; one `late_ms` later, and so many numbers behind it."""
+    """Each question leaves when the previous answer arrives. One leaves `late_ms` later, with an IP identification that skips several."""
     lines, at_ms, number = [OPENED], 20.0, 101
     for place in range(EXCHANGES):
         if place == LATE:

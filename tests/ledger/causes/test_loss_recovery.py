@@ -46,7 +46,7 @@ def repaired_by_the_timer(acked_s: float = 1.08) -> str:
 
 
 def repaired_fast(count: int, window: int = 60_000) -> str:
-    """The first of so many segments at 40 ms is lost, and sent again at 60.1 ms; the next leaves at 80.2 ms."""
+    """The first of several segments (at 40 ms) is lost and retransmitted at 60.1 ms; the next one leaves at 80.2 ms."""
     duplicates = [acked(0.06, 0, window)] * 4
     return "\n".join([opened(window), flight(0.04, 0, count), *duplicates, flight(0.0601, 0, 1), acked(0.0801, count, window)])
 

@@ -43,7 +43,7 @@ def acks(at_ms: float, *numbers: int) -> str:
 
 
 def missing(at_ms: float, number: int, count: int) -> str:
-    """Duplicate ACKs, 10 µs apart: this segment is missing, and so many behind it came."""
+    """Duplicate ACKs, 10 µs apart: segment `number` is missing, and `count` segments after it arrived."""
     return "\n".join(
         f"{at_ms + n / 100:.3f}ms S > C . ack {at(number)} win 4000 <sack {at(number + 1)}:{at(number + 2 + n)}>" for n in range(count)
     )

@@ -1,4 +1,4 @@
-"""A full send buffer looks like Nagle's rule where its rest is a small segment: a finding is only as sure as the frames tell the two apart.
+"""A full send buffer looks like Nagle's algorithm if its rest is a small segment. Confidence depends on how well frames separate both.
 
 A sender with TCP_NODELAY and a send buffer of just what is in flight leaves the same frames as one that Nagle's rule holds: the program is
 woken by the ACK and gives the rest. Only a larger flight shows that the buffer had room.
@@ -32,7 +32,7 @@ LATE_MS = 60
 
 
 def exchanges(first: int, rest: int, count: int, *, answer: int = 50, before: int = 0, late_ms: int = LATE_MS) -> str:
-    """Each 100 ms two pieces, the second with the late ACK of the first, and an answer of so many bytes; before all, `before` at once."""
+    """Every 100 ms two pieces, the second with the late ACK of the first, and an answer. `before` bytes leave at once before all."""
     lines, seq, got = [OPENED], 1, 1
     if before:
         lines += [f"0.0200 C > S . 1:{1 + before} ack 1", f"0.0210 S > C . ack {1 + before}"]
@@ -82,7 +82,7 @@ def test_a_rest_that_a_full_buffer_explains_as_well_proves_nothing(
 
 
 def test_a_segment_more_than_the_flight_is_what_tells_a_buffer_from_a_hold(tmp_path: Path) -> None:
-    """4,096 + 9,148 = 13,244: a sender that had so much in flight has room for a segment behind 4,096; with one byte less it may not."""
+    """A sender that once had 13,244 bytes in flight has room for a segment (9,148) after 4,096 bytes; with one byte less it may not."""
     assert str(judged(tmp_path, exchanges(4_096, 904, 5, before=13_244))[1].confidence) == "proved"
     assert str(judged(tmp_path, exchanges(4_096, 904, 5, before=13_243))[1].confidence) == "consistent"
 
@@ -104,7 +104,7 @@ def flights(sizes: list[list[int]], rtt_ms: float = 20.0, mss: int = SEGMENT) ->
 
 
 def held_ms(tmp_path: Path, text: str) -> dict[str, float]:
-    """What the ledger tells of the client's waits that a departure ended: of the last, the capture's end leaves little to tell."""
+    """The causes of the client's waits that a departure ended. The last one is left out, because the capture ends within it."""
     found = ledgers.judged_text(tmp_path, text)
     ended = pl.col("from_client") & (pl.col("frame_before") > 3) & pl.col("frame_after").is_not_null()
     mine = found.ledger.filter(ended)

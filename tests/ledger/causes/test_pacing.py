@@ -1,4 +1,4 @@
-"""Senders that let bursts of what they have go by a clock of their own (Linux: BBR, SO_MAX_PACING_RATE), told from what looks alike.
+"""Senders that space their bursts by a clock of their own (Linux: BBR, SO_MAX_PACING_RATE), and exchanges that look alike.
 
 The exchanges are written by hand; the times expected are differences of the times written. A segment carries 1,448 bytes, and a burst is
 two of them 10 µs apart, as Linux hands them down (`tcp_tso_autosize`), the second with PSH (`__tcp_transmit_skb`).

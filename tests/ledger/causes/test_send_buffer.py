@@ -1,4 +1,4 @@
-"""Full send buffers told from windows, slow start and Nagle's rule: each exchange beside one that differs in what refutes it.
+"""Full send buffers, windows, slow start and Nagle's algorithm: each exchange stands beside one with a counter-proof.
 
 The exchanges are written by hand, with a round trip of 20 ms at the sender; the times expected are differences of the times written. An old
 sender is one whose SYN offers neither SACK nor timestamps.
@@ -64,7 +64,7 @@ def test_a_flight_that_was_as_large_once_is_held_by_the_buffer(tmp_path: Path, p
 
 
 LOW = [[MSS, 1300]] * 9
-"""2,760 bytes in flight, nine times: what a buffer of so much makes, in which the second segment is the rest."""
+"""Nine flights of 2,760 bytes, as from a send buffer of that size: a full segment and the rest."""
 
 
 def test_flights_below_two_segments_that_never_grow_are_a_full_buffers(tmp_path: Path) -> None:
@@ -425,7 +425,7 @@ def test_what_a_program_writes_as_soon_as_an_ack_comes_was_not_held_by_nagle(tmp
 def test_what_leaves_some_time_behind_an_ack_was_not_held_by_nagles_rule_of_a_host_that_takes_the_ack_and_lets_go(
     tmp_path: Path, behind_us: int, cause: str
 ) -> None:
-    """A hundred bytes every 3.4 ms, on a path that takes so much less: the program writes at its own pace, or the ACK lets each go."""
+    """100 bytes leave every 3.4 ms, on a path with a shorter RTT: the application writes at its own pace, or an ACK releases each."""
     lines = [opened(old=False, window=60_000).replace("0.0200", f"{3_400 - behind_us}us")]
     for place in range(20):
         at_us, first = 40_000 + 3_400 * place, 1 + 100 * place
@@ -438,7 +438,7 @@ def test_what_leaves_some_time_behind_an_ack_was_not_held_by_nagles_rule_of_a_ho
 
 @pytest.mark.parametrize(("segments", "held"), [(6, 1), (4, 0), (17, 0), (20, 1)])
 def test_a_flight_of_today_that_is_no_larger_than_the_one_before_is_not_slow_starts(tmp_path: Path, segments: int, held: int) -> None:
-    """Two flights of so many segments, then one.
+    """Two flights of this many segments, then a single segment.
 
     Of four, BBR looks for the shortest round trip; from 16 on, slow start may have ended, and congestion avoidance adds a segment in each
     round trip from 20 on.

@@ -1,4 +1,4 @@
-"""What PSH tells of an old sender: where a segment has none, more was in the send buffer when it left (RFC 9293, 3.9.1.2).
+"""PSH of an old sender: if a segment has none, the send buffer held more data when it left (RFC 9293, 3.9.1.2).
 
 The exchanges are written by hand, with a round trip of 20 ms at the sender; the times expected are differences of the times written. The
 sender is one whose SYN offers neither SACK nor timestamps, unless said otherwise.
@@ -129,7 +129,7 @@ def test_what_the_sender_had_and_flew_before_is_held_by_nagles_rule_behind_a_los
 def test_flights_that_empty_the_buffer_again_and_again_are_held_by_it_behind_a_loss_too(
     tmp_path: Path, by_buffer: int, *, pushed: bool
 ) -> None:
-    """Five flights of two segments, growing no further: of a buffer of so much, if nothing was left behind any of them."""
+    """Five flights of two segments that do not grow: a send buffer of that size, if it was empty after each of them."""
     ends = [BEHIND + place * 2 * MSS for place in range(1, 6)] if pushed else [BEHIND + 10 * MSS]
     told = lasted(tmp_path, lost_first() + flights([[MSS, MSS]] * 5, ends, seq=BEHIND, from_s=0.0802))
     assert told.get("send-buffer", 0) == pytest.approx(by_buffer * ROUND_MS, abs=0.1)

@@ -30,7 +30,7 @@ def data(at_ms: float, first: int, count: int) -> list[str]:
 
 
 def ack(at_ms: float, segments: int, window: int) -> list[str]:
-    """The server's ACK of so many segments, which offers so many more."""
+    """The server's ACK of a number of segments, which offers room for a number of others."""
     return [f"{at_ms:.3f}ms S > C . ack {1 + MSS * segments} win {MSS * window}"]
 
 
@@ -61,7 +61,7 @@ def test_a_window_that_opens_beyond_the_flight_leaves_it_to_slow_start(tmp_path:
 
 
 def at_receiver(flights: list[int], window: int, round_trip_ms: float = 10) -> list[str]:
-    """Flights of so many segments, each a round trip after the one before and acknowledged at once."""
+    """Flights of these numbers of segments, each one RTT after the previous one and acknowledged at once."""
     lines = [
         f"0 C > S S 0:0(0) win 64240 <mss {MSS}, sackOK>",
         f"0.001ms S > C S. 0:0(0) ack 1 win {window * MSS} <mss {MSS}, sackOK>",
@@ -115,7 +115,7 @@ def test_a_flight_that_does_not_grow_below_the_edge_was_ended_by_the_window_seen
         lines += data(40 + 20 * n, 5 * n, 5) + ack(59.99 + 20 * n, 5 * n + 5, 6)
     told = lasted(tmp_path, lines)
     assert told["receiver-window"] == pytest.approx(40, abs=0.1)
-    assert told["slow-start"] == pytest.approx(20, abs=0.1)  # of the first flight nothing tells what it could have been
+    assert told["slow-start"] == pytest.approx(20, abs=0.1)  # nothing shows how large the first flight could have been
 
 
 @pytest.mark.parametrize(("top", "window_ms"), [(23, 40), (19, 20)])

@@ -34,7 +34,7 @@ _TEXT = """
 
 
 def capture(path: Path, number: int, *, slow: float = 0.0, hours: int = 0) -> Path:
-    """A request and its answer, which begins `slow` seconds late; like no other `number`; so many hours after the first."""
+    """A request and its answer, which begins `slow` seconds late. `number` makes it unique; it starts a number of hours after the first."""
     answer = 0.030 + slow
     text = _TEXT.format(
         host=number % 3 + 1, port=30_000 + number, answer=answer, later=answer + 0.001, acked=answer + 0.041, end=1500 + number
@@ -46,7 +46,7 @@ def capture(path: Path, number: int, *, slow: float = 0.0, hours: int = 0) -> Pa
 
 
 def handshake(path: Path, number: int, time_s: float) -> Path:
-    """A connection of 10.0.0.1 that opens in so long, asks and is answered; like no other `number`."""
+    """A connection of 10.0.0.1 with a request and an answer, and a given duration of the handshake. `number` makes it unique."""
     text = _TEXT.format(host=1, port=30_000 + number, answer=0.030 + time_s, later=0.031 + time_s, acked=0.071 + time_s, end=1500)
     for plain in ("0.010", "0.011", "0.020"):
         text = text.replace(f"    {plain} ", f"    {float(plain) - 0.010 + time_s:.6f} ")
@@ -55,7 +55,7 @@ def handshake(path: Path, number: int, time_s: float) -> Path:
 
 
 def folder_of(path: Path, count: int) -> Path:
-    """A folder of so many captures, over two months."""
+    """A folder of `count` captures from two months."""
     path.mkdir()
     for number in range(count):
         capture(path / f"c{number:02}.pcap", number, slow=number % 4 / 10, hours=number * 100)

@@ -84,7 +84,7 @@ def source(path: Path, folder: Path) -> tuple[int, list[damage.Packet]]:
 
 
 def told(path: Path, frames_before: int = 0) -> Told:
-    """What the ledger says of `path`, whose first frame had been so many behind the first."""
+    """The ledger of `path`, before whose first frame the whole capture has `frames_before` others."""
     tables = read(path, worth=())
     spans: dict[Direction, list[Span]] = defaultdict(list)
     rows = tables.ledger.sort("start_ns", maintain_order=True).collect()
@@ -131,7 +131,7 @@ def _beside(whole: Told, cut: Told) -> dict[Direction, Direction]:
 
 
 def _common(one: list[Span], other: list[Span]) -> Iterator[tuple[int, str, str]]:
-    """(nanoseconds, cause in one, cause in the other) of the time that both tell of."""
+    """(nanoseconds, cause in one, cause in the other) of the time that both ledgers cover."""
     here = there = 0
     while here < len(one) and there < len(other):
         a, b = one[here], other[there]
@@ -191,7 +191,7 @@ def turned(path: Path, packets: list[damage.Packet]) -> list[damage.Packet]:
 
 
 def main(paths: list[str]) -> None:
-    """Tell of each capture."""
+    """Print one line per capture."""
     with TemporaryDirectory() as folder:
         for path in map(Path, paths):
             try:

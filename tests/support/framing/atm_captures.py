@@ -126,7 +126,7 @@ def payload_of(pdu: bytes) -> bytes:
 
 
 def reassembled(path: Path, *, bare: bool) -> Path:
-    """The PDUs of a file of cells as a capture of link type ATM_RFC1483, each at the time of its last cell, as ERF tells it."""
+    """The PDUs of a file of cells as a capture of link type ATM_RFC1483, each at the time of its last cell in the ERF records."""
     target, pdu = path.with_suffix(".whole.pcap"), b""
     with target.open("wb") as file:
         file.write(bytes(dpkt.pcap.LEFileHdr(magic=dpkt.pcap.TCPDUMP_MAGIC_NANO, snaplen=packets.SNAPLEN_BYTES, linktype=100)))

@@ -140,7 +140,7 @@ AX25 = bytes.fromhex("a08884 a6a640 60 88968840404061")
 
 
 def pflog(header_bytes: int) -> Callable[[bytes], bytes]:
-    """OpenBSD's packet filter log: the length is told without the padding to four bytes."""
+    """OpenBSD's packet filter log: the length field excludes the padding to four bytes."""
 
     def wrap(packet: bytes) -> bytes:
         header = bytes((header_bytes, BSD_FAMILY[version(packet)], 0, 0)) + b"em0"

@@ -90,7 +90,7 @@ def nearest_rank(values: list[int], share: float) -> int | None:
 
 
 def told_by(ip_ids: list[int]) -> tuple[int | None, int | None]:
-    """How many datagrams are missing and how many came late, as far as their identifications tell."""
+    """How many datagrams are missing and how many came late, by their identifications."""
     ip_ids = without_copies(ip_ids)
     steps = [(later - earlier + 32_768) % 65_536 - 32_768 for earlier, later in pairwise(ip_ids)]
     if len(steps) < 10 or sum(1 <= step <= 1_000 for step in steps) < 0.95 * len(steps):

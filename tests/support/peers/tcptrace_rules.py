@@ -295,7 +295,7 @@ READ = "read"
 COPIES = "copies"
 """Packets came twice, to the network or to the capture: tcptrace counts both, so no figure is compared."""
 PARTED = "parted"
-"""Both do not tell the connections of these ends apart in the same way, so none is compared."""
+"""Both programs divide the segments of these endpoints into connections differently, so none is compared."""
 
 
 def reason(figure: Figure, direction: Direction, theirs: str) -> str | None:

@@ -1,4 +1,4 @@
-"""Wireshark's tshark as tests use it: asked once in a session, its absence told. `tcptrace_lab.verify.tshark` reads what it says."""
+"""Wireshark's tshark for tests. Each question is asked once per session; `tcptrace_lab.verify.tshark` reads the output."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ impl Evidence<'_> {
     }
 
     /// The override timer released the departure, although no SYN shows the window scale. A small segment ends exactly
-    /// at the edge of the window at one of the fifteen scales, after its sender waited so long with nothing in flight.
+    /// at the edge of the window at one of the fifteen scales, after its sender waited that long with nothing in flight.
     /// That is no coincidence.
     pub(in super::super) fn was_forced_in_unscaled(&self) -> bool {
         self.wait.fills_unscaled

@@ -39,7 +39,8 @@ class Endpoint:
     Attributes:
         more_to_come: the write call that queued the last bytes has more bytes to queue.
         pushing: small segments leave now in spite of Nagle's algorithm.
-        held: why queued bytes do not leave: `nagle`, `receiver-window`, `zero-window`, or a cause of `Congestion.cause`; empty: nothing
+        blocked_by: why queued bytes do not leave: `nagle`, `receiver-window`, `zero-window`, or a cause of `Congestion.cause`; empty:
+            nothing
             holds them.
         on_room: called when an ACK has freed send buffer space.
         on_data: called when data to read, or the peer's FIN, has arrived.
@@ -48,12 +49,12 @@ class Endpoint:
     """
 
     __slots__ = (
-        "_costs", "_out_of_order", "ack_now", "ack_owed", "advertised", "buffers", "calls_append", "calls_input",
-        "calls_output", "cc", "clock", "closing", "connected", "cork", "cpu", "duplicate_acks", "fin_seq", "force", "from_client", "held",
-        "host", "last_received_ns", "last_sent_ns", "line", "max_window", "more_to_come", "mss", "mss_told", "no_delay", "on_change",
+        "_costs", "_out_of_order", "ack_now", "ack_owed", "advertised", "blocked_by", "buffers", "calls_append", "calls_input",
+        "calls_output", "cc", "clock", "closing", "connected", "cork", "cpu", "duplicate_acks", "fin_seq", "force", "from_client",
+        "host", "last_received_ns", "last_sent_ns", "line", "max_window", "more_to_come", "mss", "mss_advertised", "no_delay", "on_change",
         "on_data", "on_room", "option_bytes", "packets", "peer", "peer_closed", "pushing", "quick_ack", "rcv_nxt", "receive_buffer",
         "receiver", "released_late", "resending", "scale", "segments_out", "send_buffer", "sender", "snd_edge", "snd_end", "snd_max",
-        "snd_nxt", "snd_una", "socket", "stack", "timers", "unread", "window_told",
+        "snd_nxt", "snd_una", "socket", "stack", "timers", "unread", "window_advertised",
     )  # fmt: skip
 
     def __init__(
@@ -63,7 +64,7 @@ class Endpoint:
         self.host, self.from_client = host, from_client
         self.clock, self.cpu, self.line, self.packets = clock, cpu, line, packets
         self._costs = host.costs
-        self.mss_told = mss
+        self.mss_advertised = mss
         self.option_bytes = option_bytes
         self.mss = stack.round_mss(mss - option_bytes, mss)
         self.send_buffer = stack.round_buffer(host.send_buffer_bytes or stack.default_buffer_bytes, self.mss)
@@ -81,8 +82,8 @@ class Endpoint:
         self.snd_una = self.snd_nxt = self.snd_max = 0
         self.snd_end = 1
         self.snd_edge = self.max_window = 0
-        self.held = ""
-        self.rcv_nxt = self.advertised = self.unread = self.window_told = 0
+        self.blocked_by = ""
+        self.rcv_nxt = self.advertised = self.unread = self.window_advertised = 0
         self.ack_now = self.ack_owed = False
         self.last_received_ns = self.last_sent_ns = 0
         self._out_of_order: list[tuple[int, int]] = []
@@ -149,7 +150,7 @@ class Endpoint:
         idle = self.snd_max == self.snd_una
         if idle and self.stack.idle_restart and self.clock.now_ns - max(self.last_sent_ns, self.last_received_ns) >= self.timers.rto_ns():
             self.cc.restart()
-        self.held = ""
+        self.blocked_by = ""
         sent_any = False
         while (sent := self._output_one(idle=idle)) is not None:
             sent_any = True
@@ -158,7 +159,7 @@ class Endpoint:
         if not sent_any and self.receiver.update_due(self):
             self.ack_now = True
             self._output_one(idle=idle)
-        if self.held:
+        if self.blocked_by:
             self.timers.persist()
         if self.on_change is not None:
             self.on_change()
@@ -193,7 +194,7 @@ class Endpoint:
         """
         length = self.stack.probe_bytes
         self._transmit(self._segment(self.snd_nxt - 1 + length, length, 0))
-        self.held = self.window_cause()
+        self.blocked_by = self.window_cause()
 
     def _segment(self, seq: int, length: int, flags: int) -> Packet:
         """Build a segment with the current ACK and window; no ACK is due afterwards."""
@@ -229,7 +230,7 @@ class Endpoint:
         window = min(self.receiver.window(self), UNSCALED_WINDOW_BYTES << self.scale)
         window = window >> self.scale << self.scale
         self.advertised = max(self.advertised, self.rcv_nxt + window)
-        self.window_told = window
+        self.window_advertised = window
         return window
 
     def _transmit(self, packet: Packet) -> None:
@@ -377,7 +378,7 @@ class Endpoint:
     def _send_syn(self, flags: int) -> None:
         self.snd_nxt = 0
         packet = Packet(0, self.rcv_nxt, flags, min(self._tell_window(), UNSCALED_WINDOW_BYTES), 0, from_client=self.from_client)
-        packet.mss_bytes = self.mss_told
+        packet.mss_bytes = self.mss_advertised
         if not flags & ACK or self.peer.stack.window_scale is not None:
             packet.window_scale = self.stack.window_scale
         self.timers.sent(0, again=self.snd_max > 0)

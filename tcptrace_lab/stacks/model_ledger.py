@@ -129,11 +129,11 @@ class _Watch:
         tcp, state = self._tcp, self._program.state
         if not tcp.connected:
             return "handshake"
-        if tcp.queued > 0 and tcp.held:
-            blocked = tcp.held == "nagle" and state == "writing"
-            if tcp.held in {"slow-start", "congestion-window"} and tcp.cc.room() > 0:
-                return tcp.held + KEPT_BACK
-            return BLOCKED if blocked else tcp.held
+        if tcp.queued > 0 and tcp.blocked_by:
+            blocked = tcp.blocked_by == "nagle" and state == "writing"
+            if tcp.blocked_by in {"slow-start", "congestion-window"} and tcp.cc.room() > 0:
+                return tcp.blocked_by + KEPT_BACK
+            return BLOCKED if blocked else tcp.blocked_by
         if state == "writing":
             room = min(tcp.snd_edge - tcp.snd_nxt, tcp.cc.room())
             return tcp.window_cause() if room < self._least_bytes() else "send-buffer"

@@ -111,7 +111,7 @@ class Stack:
         ack_percent: share of the receive buffer that triggers an immediate ACK; None if the stack has another rule.
         rest: `(settings, size, acks_come)` → unwritten and unsent bytes of a message of that size once nothing moves.
         source: sources of the rules.
-        ways: timings of ACKs to evaluate; a size that stalls with all of them always stalls.
+        ack_timings: timings of ACKs to evaluate; a size that stalls with all of them always stalls.
         unused_bytes: most bytes of the send buffer that may stay free while a write is blocked.
         round_mss, round_buffer: how the stack rounds an MSS, and a buffer size given the MSS.
     """
@@ -122,7 +122,7 @@ class Stack:
     ack_percent: int | None
     rest: Callable[[Settings, Bytes, Acks], tuple[Bytes, Bytes]]
     source: str
-    ways: tuple[Acks, ...] = (Acks.SLOW, Acks.FAST)
+    ack_timings: tuple[Acks, ...] = (Acks.SLOW, Acks.FAST)
     unused_bytes: Callable[[Settings], int] = lambda _settings: 0
     round_mss: Callable[[int, int], int] = same
     round_buffer: Callable[[int, int], int] = same
@@ -184,7 +184,7 @@ def deadlock(stack: Stack, settings: Settings) -> Deadlock | None:
     if found.possible or not found.possible_if_unused:
         return found
     stream = min(STREAM_BUFFERS * (used.send_buffer_bytes + used.receive_buffer_bytes), MAX_PIECES * _piece_bytes(used))
-    return replace(found, locks=any(stack.rest(used, stream, acks_come)[0] > 0 for acks_come in stack.ways))
+    return replace(found, locks=any(stack.rest(used, stream, acks_come)[0] > 0 for acks_come in stack.ack_timings))
 
 
 def _piece_bytes(settings: Settings) -> int:
@@ -203,7 +203,7 @@ def predicted_ranges(stack: Stack, settings: Settings, first: int = 1, last: int
         raise ValueError(f"{last:,} bytes in pieces of {piece:,} are more than {MAX_PIECES:,}")
 
     def becomes(size: Amount) -> Stalls:
-        stalled = [stack.stalled(used, size, acks_come) for acks_come in stack.ways]
+        stalled = [stack.stalled(used, size, acks_come) for acks_come in stack.ack_timings]
         if all(stalled):
             return Stalls.ALWAYS
         return Stalls.BY_TIMING if any(stalled) else Stalls.NEVER

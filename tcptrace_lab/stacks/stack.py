@@ -43,7 +43,7 @@ class Sender(Protocol):
     """When data may leave: Nagle's algorithm, sender-side silly window avoidance, and similar rules."""
 
     def length(self, tcp: Endpoint, queued: int, usable: int, idle: bool) -> int:  # noqa: FBT001 - as in the TCP sources
-        """Bytes of the segment to send now; 0: none, and `tcp.held` names the cause.
+        """Bytes of the segment to send now; 0: none, and `tcp.blocked_by` names the cause.
 
         Args:
             tcp: the endpoint.

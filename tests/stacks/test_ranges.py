@@ -222,7 +222,7 @@ def test_ranges_say_of_every_size_what_that_size_alone_says(key: str, mss: int, 
     asked = stack.in_force(Settings(mss, send, receive, copy, nodelay=nodelay))
     said = {size: one.stalls for one in predicted_ranges(stack, asked, 1, last) for size in range(one.from_bytes, one.to_bytes + 1)}
     for size in range(1, last + 1, 13):
-        ways = {stack.stalled(asked, size, acks) for acks in stack.ways}
+        ways = {stack.stalled(asked, size, acks) for acks in stack.ack_timings}
         alone = Stalls.BY_TIMING if len(ways) == 2 else Stalls.ALWAYS if True in ways else Stalls.NEVER
         assert said.get(size, Stalls.NEVER) is alone, size
 

@@ -77,7 +77,7 @@ def _service(comparison: Comparison, place: int, groups: list[int]) -> Table:
         table.add_column(texts.letter(group), width=_CELL, justify="right", no_wrap=True)
     table.add_column("change" if len(groups) > 1 else "", width=_CHANGE, justify="right", no_wrap=True)
     table.add_column("", max_width=_CHANCE)
-    shown = [one for one in comparison.figures[place] if _is_told(one)]
+    shown = [one for one in comparison.figures[place] if _is_shown(one)]
     for one in shown:
         table.add_row(*map(Text, _cells(one, groups)))
     table.add_row(Text("time by cause"))
@@ -86,7 +86,7 @@ def _service(comparison: Comparison, place: int, groups: list[int]) -> Table:
     return table
 
 
-def _is_told(one: Compared) -> bool:
+def _is_shown(one: Compared) -> bool:
     """Figures that are 0 in every group are left out."""
     return any(sample.mean for sample in one.samples)
 

@@ -83,7 +83,7 @@ def _draw(segments: pl.LazyFrame, connections: pl.DataFrame, folder: Path) -> No
             graphs = is_open[conn]
             sender, receiver = (graphs.client, graphs.server) if from_client else (graphs.server, graphs.client)
             sender.sent(tuple(segment))
-            receiver.heard(tuple(segment))
+            receiver.received(tuple(segment))
         for conn in touched:
             is_open[conn].write()
         if not batch.is_empty():

@@ -142,7 +142,7 @@ class Graphs:
             plot.mark("darrow", ts_ns, start)
             plot.mark("uarrow", ts_ns, start)
 
-    def heard(self, segment: Segment) -> None:
+    def received(self, segment: Segment) -> None:
         """Draw the ACK and the window of a segment of the other direction, which refer to data of this direction."""
         ts_ns, _, ack, _, flags, window, blocks, kind, _, rtt_ns = segment
         if rtt_ns is not None:
@@ -167,7 +167,7 @@ class Graphs:
         self._draw_sack(ts_ns, blocks)
         self._acked = ts_ns, self._isn + ack
         self._edge = None if edge is None else (ts_ns, edge)
-        self._flight.heard(ts_ns, ack, window)
+        self._flight.received(ts_ns, ack, window)
 
     def _follow_ack(self, ts_ns: int, ack: int) -> None:
         if self._acked is None:
@@ -242,7 +242,7 @@ class Flight:
         self._mean.to(ts_ns, self._sum // self._count)
         self._time_mean.to(ts_ns, self._area // max(ts_ns - self._begin_ns, 1))
 
-    def heard(self, ts_ns: int, ack: int, window: int | None) -> None:
+    def received(self, ts_ns: int, ack: int, window: int | None) -> None:
         """Process an ACK up to offset `ack`, with its window in bytes."""
         self._pass(ts_ns)
         self._acked = ack if self._acked is None else max(self._acked, ack)

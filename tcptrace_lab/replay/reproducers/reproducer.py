@@ -102,11 +102,11 @@ class Reproducer:
             frames = self.finding["evidence"]["frames"][:MAX_FRAMES]
             lines.append(f"Finding: {self.finding['id']} ({self.finding['confidence']}): {self.finding['title']}")
             lines += [f"Frames: frame.number in {{{','.join(map(str, frames))}}}"] if frames else []
-        lines.append(f"Original: {self.held_words()}.")
+        lines.append(f"Original: {self.stall_words()}.")
         lines.append(self.cut_words())
         return lines
 
-    def held_words(self) -> str:
+    def stall_words(self) -> str:
         """The stall of the original, as text."""
         stall_found, life = duration_s(self.stall.seconds), duration_s(self.evidence.life_ns / NS_PER_S)
         return f"{self.stall.family} took {stall_found} of {life} at the {_side(self.stall)}"

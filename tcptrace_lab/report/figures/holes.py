@@ -1,4 +1,4 @@
-"""Holes in a stream: bytes that the capture has not seen, although it has seen later ones (lost upstream, or reordered).
+"""Holes in a stream: bytes that the capture has not seen, although it has seen later ones (lost before the capture point, or reordered).
 
 A retransmit that fills a hole has bytes that are new to the capture, although the sender sent them before.
 """

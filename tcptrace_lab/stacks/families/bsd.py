@@ -102,13 +102,13 @@ class BsdSender:
         mss = tcp.mss
         length = min(queued, usable, mss)
         if length <= 0:
-            tcp.held = tcp.window_cause()
+            tcp.blocked_by = tcp.window_cause()
             return 0
         if length == mss or (length == queued and (idle or tcp.no_delay)) or tcp.resending or tcp.ack_now:
             return length
         if self.half and length >= tcp.max_window // 2:
             return length
-        tcp.held = "nagle" if length == queued else tcp.window_cause()
+        tcp.blocked_by = "nagle" if length == queued else tcp.window_cause()
         return 0
 
     def sent(self, tcp: Endpoint, length: int) -> None:
@@ -126,7 +126,7 @@ class Bsd42Sender(BsdSender):
         much = 4 * length >= tcp.snd_edge - tcp.snd_una
         if length > 0 and (length in (tcp.mss, queued) or much or tcp.resending or tcp.ack_now):
             return length
-        tcp.held = tcp.window_cause()
+        tcp.blocked_by = tcp.window_cause()
         return 0
 
 

@@ -97,12 +97,12 @@ class Sender:
         full = self._full(tcp)
         length = min(queued, full)
         if length > usable:
-            tcp.held = tcp.window_cause()
+            tcp.blocked_by = tcp.window_cause()
             return 0
         if length == full or tcp.resending or tcp.pushing:
             return length
         if tcp.cork or (not tcp.no_delay and self._small_end > tcp.snd_una):  # TCP_CORK overrides TCP_NODELAY (`tcp_nagle_check`)
-            tcp.held = "nagle"
+            tcp.blocked_by = "nagle"
             return 0
         return length
 
@@ -201,7 +201,7 @@ class Receiver:
         if tcp.scale:
             window = -(-free >> tcp.scale) << tcp.scale
         else:
-            window = tcp.window_told
+            window = tcp.window_advertised
             if window <= free - segment or window > free:
                 window = free // segment * segment
         return max(window, current)

@@ -59,7 +59,7 @@ class Sender:
         """A full segment, or the rest of the window if more is queued; after the flush timer, all that the window allows."""
         length = min(queued, usable, tcp.mss)
         if length <= 0:
-            tcp.held = tcp.window_cause()
+            tcp.blocked_by = tcp.window_cause()
             return 0
         now_ns = tcp.clock.now_ns
         if length == tcp.mss or length < queued or tcp.no_delay or tcp.resending or (self._due_ns is not None and self._due_ns <= now_ns):
@@ -67,7 +67,7 @@ class Sender:
         if self._due_ns is None:
             self._due_ns = now_ns + FLUSH_NS
             tcp.clock.at(self._due_ns, self._flush, tcp, self._due_ns)
-        tcp.held = "nagle"
+        tcp.blocked_by = "nagle"
         return 0
 
     def sent(self, tcp: Endpoint, length: int) -> None:  # noqa: ARG002 - required by the Protocol

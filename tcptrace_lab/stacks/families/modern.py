@@ -61,7 +61,7 @@ class FreeBsdSender(BsdSender):
         """4.4BSD's rule, unless more data is about to follow."""
         waits = tcp.cork or tcp.more_to_come
         if waits and queued <= usable and queued < min(tcp.mss, tcp.max_window // 2) and not (tcp.resending or tcp.ack_now):
-            tcp.held = "nagle"
+            tcp.blocked_by = "nagle"
             return 0
         return super().length(tcp, queued, usable, idle)
 
@@ -76,7 +76,7 @@ class FreeBsdReceiver(BsdReceiver):
 
     def arrived(self, tcp: Endpoint, length: int, pushed: bool) -> None:  # noqa: ARG002, FBT001 - required by the Protocol
         """ACK at once or start the 40 ms timer (`DELAY_ACK`)."""
-        if tcp.ack_owed or length > tcp.mss or not tcp.window_told:
+        if tcp.ack_owed or length > tcp.mss or not tcp.window_advertised:
             tcp.ack_now = True
         else:
             tcp.delay_ack(tcp.clock.now_ns + FREEBSD_DELAY_NS)

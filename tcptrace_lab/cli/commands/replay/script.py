@@ -126,7 +126,7 @@ def _tell(made: Reproducer, places: dict[Kind, str], *, beside_result: bool) -> 
     from tcptrace_lab.text.escape import printable  # noqa: PLC0415
 
     out, expected = console(beside_result=beside_result), made.expected
-    stall_words = made.held_words()
+    stall_words = made.stall_words()
     out.print(Text(f"{stall_words[:1].upper()}{stall_words[1:]}."))
     out.print(Text(made.cut_words()))
     out.print(Text(f"Expected: {duration_s(expected.with_s)}; with {made.remedy.words()}: {duration_s(expected.without_s)}."))

@@ -116,7 +116,7 @@ cause, or a run of the models. The texts are the output of the tool, with the nu
 
 How to read them:
 
-- **Severity** is the share of the direction's lifetime that a problem costs: *high* from 50%, *medium* from 20%, *low* below. *Info* is
+- **Severity** is the share of the direction's active time that a problem costs: *high* from 50%, *medium* from 20%, *low* below. *Info* is
   time that the application or the path needs: no TCP problem.
 - **Confidence**: *proved* if the frames leave no other explanation, *consistent* if nothing contradicts it, *possible* otherwise. It is
   lowered if the quality of the capture is limited or poor.
@@ -147,7 +147,7 @@ def findings_page() -> str:
 
 def _finding(found: Finding, analysis: Analysis, example: Example) -> Iterator[str]:
     """One finding, with its example."""
-    share = "" if found.cost_share is None else f", {numbers.share(found.cost_share)} of the direction's lifetime"
+    share = "" if found.cost_share is None else f", {numbers.share(found.cost_share)} of the direction's active time"
     yield f"## {found.id}\n"
     yield f"**{markdown(found.title)}** ({found.severity}, {found.confidence}{share})\n"
     yield f"{markdown(found.mechanism)}\n"

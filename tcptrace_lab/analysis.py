@@ -233,7 +233,7 @@ def _slow_sizes(tables: Tables) -> tuple[tuple[GroupSizes, ...], tuple[Finding, 
     from tcptrace_lab.findings import size_findings  # noqa: PLC0415  (imports NumPy and the size rules of the models)
     from tcptrace_lab.messages import size_groups  # noqa: PLC0415  (imports NumPy and the size rules of the models)
 
-    groups = size_groups.found(chosen, tables.segments, tables.connections, tables.notes)
+    groups = size_groups.found(chosen, tables.segments, tables.connections, tables.notes, tables.accounts)
     return groups, size_findings.findings(groups)
 
 

@@ -142,10 +142,11 @@ def _strip(one: Compared) -> list[dict[str, Any]]:
 
 
 def _bars(comparison: Comparison, place: int) -> list[dict[str, Any]]:
-    """One bar of causes per direction and group. Its length is the connections' mean life relative to the longest one."""
+    """One bar of causes per direction and group. Its length is the connections' mean active time relative to the longest one."""
     directions: list[dict[str, Any]] = []
     for side in SIDES:
-        causes = [one for one in comparison.ledger[place] if isinstance(one.key, tuple) and one.key[0] == side]
+        of_side = [one for one in comparison.ledger[place] if isinstance(one.key, tuple) and one.key[0] == side]
+        causes = [one for one in of_side if one.key != (side, "idle")]
         means = [[(one.key[1], one.samples[group].mean or 0) for one in causes] for group in range(len(comparison.groups))]  # type: ignore[index]
         longest = max((sum(ns for _, ns in parts) for parts in means), default=0)
         if not longest:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.comparison.run import Service
 
 WORTH_SHARE = 0.01
-"""Minimum share of a direction's life, in any group, for a cause to be listed."""
+"""Minimum share of a direction's active time, in any group, for a cause to be listed."""
 
 
 class Verdict(StrEnum):
@@ -84,7 +84,8 @@ class Compared:
         key: index in `FIGURES`, or (sender, cause).
         level: what each value measures; None if no group has two values.
         samples: one sample per group.
-        shares: for causes, the mean time as a share of the connections' mean life, per group; for figures empty.
+        shares: for causes, the mean time as a share of the direction's mean active time (idle time: of its life), per group; for figures
+            empty.
         changes: one change per later group, against the first.
     """
 
@@ -132,9 +133,15 @@ def _figure(lane: Lane, place: int) -> _Untested:
 
 def _cause(lane: Lane, key: tuple[str, str]) -> _Untested:
     level, samples = _sampled(lane, lambda service: service.ledger[key], Level.CONNECTIONS)
-    lives = [_mean([service.life_ns for service in group if service is not None]) for group in lane.services]
-    shares = tuple(None if sample.mean is None or not life else sample.mean / life for sample, life in zip(samples, lives, strict=True))
+    times = [_mean([_shared_ns(service, key) for service in group if service is not None]) for group in lane.services]
+    shares = tuple(None if sample.mean is None or not time else sample.mean / time for sample, time in zip(samples, times, strict=True))
     return _Untested(key, level, samples, shares)
+
+
+def _shared_ns(service: Service, key: tuple[str, str]) -> float:
+    """The time that the share of this cause refers to: the direction's active time, and for idle time its life."""
+    side, cause = key
+    return service.life_ns if cause == "idle" else service.life_ns - (service.ledger[side, "idle"].mean or 0.0)
 
 
 def _mean(values: Sequence[float]) -> float | None:

@@ -113,8 +113,8 @@ def findings(
     """
     known = locks(locked) if late else {}
     return {
-        direction: _finding(direction, known[direction], ns, life_ns, receivers[direction])
-        for direction, (ns, life_ns) in late.items()
+        direction: _finding(direction, known[direction], ns, active_ns, receivers[direction])
+        for direction, (ns, active_ns) in late.items()
         if direction in known and known[direction].ns >= MIN_SHARE * ns
     }
 
@@ -129,8 +129,8 @@ def _lock(row: Mapping[str, Any]) -> Lock:
     return Lock(**own | {"frames": tuple(row["frames"])})
 
 
-def _finding(direction: tuple[int, bool], lock: Lock, late_ns: int, life_ns: int, receiver: str | None) -> Finding:
-    share = lock.ns / life_ns
+def _finding(direction: tuple[int, bool], lock: Lock, late_ns: int, active_ns: int, receiver: str | None) -> Finding:
+    share = lock.ns / active_ns
     rest = late_ns - lock.ns
     return Finding(
         id=FINDING,
@@ -148,7 +148,7 @@ def _finding(direction: tuple[int, bool], lock: Lock, late_ns: int, life_ns: int
         evidence_frames=lock.frames,
         limits=_limits(lock, rest),
         remedy=_remedy(lock, receiver),
-        predicted_gain=f"at most {numbers.duration(lock.ns)} of {numbers.duration(life_ns)}: upper bound if this is fixed",
+        predicted_gain=f"at most {numbers.duration(lock.ns)} of {numbers.duration(active_ns)}: upper bound if this is fixed",
         source=SOURCE,
         causes=CAUSES,
         is_of_waits=not lock.may_fill_buffer,

@@ -34,7 +34,7 @@ def findings(groups: Iterable[GroupSizes]) -> tuple[Finding, ...]:
 
 def _finding(group: GroupSizes) -> Finding:
     cost = sum(one.cost_ns for one in group.measured)
-    share = min(cost / group.life_ns, 1.0) if group.life_ns > 0 else 0.0
+    share = min(cost / group.active_ns, 1.0) if group.active_ns > 0 else 0.0
     excess = max(group.measured, key=lambda one: one.cost_ns)
     direction = "client → server" if group.from_client else "server → client"
     return Finding(
@@ -51,7 +51,7 @@ def _finding(group: GroupSizes) -> Finding:
         evidence_frames=group.frames,
         limits=_limits(group),
         remedy=_remedy(group),
-        predicted_gain=f"at most {numbers.duration(cost)} of {numbers.duration(group.life_ns)} (lifetime of all connections in the group)",
+        predicted_gain=f"at most {numbers.duration(cost)} of {numbers.duration(group.active_ns)} (active time of all its connections)",
         source=SOURCE,
     )
 

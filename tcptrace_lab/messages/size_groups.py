@@ -97,7 +97,7 @@ class GroupSizes:
         conn: the connection if it is one, else None.
         from_client: the direction.
         messages: number of messages analyzed: the completely captured ones.
-        life_ns: sum of the lives of its connections.
+        active_ns: sum of the active times of this direction of its connections.
         measured: the slow ranges.
         causes: the most frequent cause of stalls in each slow range.
         predicted: ranges that the stack's rules predict; empty if too little is known.
@@ -112,7 +112,7 @@ class GroupSizes:
     conn: int | None
     from_client: bool
     messages: int
-    life_ns: int
+    active_ns: int
     measured: tuple[SlowRange, ...]
     causes: tuple[str, ...]
     predicted: tuple[Range, ...]
@@ -151,7 +151,9 @@ def measured_object(one: SlowRange) -> dict[str, Any]:
     }
 
 
-def found(chosen: pl.DataFrame, segments: pl.LazyFrame, connections: pl.LazyFrame, notes: pl.LazyFrame) -> tuple[GroupSizes, ...]:
+def found(
+    chosen: pl.DataFrame, segments: pl.LazyFrame, connections: pl.LazyFrame, notes: pl.LazyFrame, accounts: pl.LazyFrame
+) -> tuple[GroupSizes, ...]:
     """Return the groups of a capture.
 
     Args:
@@ -159,12 +161,14 @@ def found(chosen: pl.DataFrame, segments: pl.LazyFrame, connections: pl.LazyFram
         segments: rows of `schema.SEGMENTS`; read once, for the chosen connections.
         connections: rows of `schema.CONNECTIONS`.
         notes: rows of `schema.NOTES`.
+        accounts: rows of `schema.ACCOUNTS`.
 
     Returns:
         One per direction of a group with enough messages, those with most time in slow ranges first.
     """
     here = pl.col("conn").is_in(chosen["conn"].to_list())
-    some = connections.filter(here).collect()
+    idle = accounts.select("conn", *(f"{side}_idle_ns" for side in SIDES))
+    some = connections.filter(here).join(idle, on="conn", how="left").collect()
     whole = whole_messages(segments.filter(here), notes.filter(here), some)
     groups = [group for members in _by_group(chosen) for group in _group(whole, some, members)]
     return tuple(sorted(groups, key=lambda group: -sum(one.cost_ns for one in group.measured)))
@@ -190,7 +194,7 @@ def _group(whole: pl.DataFrame, connections: pl.DataFrame, members: list[int]) -
             conn=members[0] if len(members) == 1 else None,
             from_client=from_client,
             messages=rows.height,
-            life_ns=int((own["last_ts_ns"] - own["first_ts_ns"]).sum()),
+            active_ns=int((own["last_ts_ns"] - own["first_ts_ns"] - own[f"{side}_idle_ns"].fill_null(0)).sum()),
             measured=measured,
             causes=tuple(str(rows.select(_CAUSE).to_series()[list(one.rows)].mode().sort()[0]) for one in measured),
             predicted=predicted(parameters, _largest(rows["payload_bytes"]) or 0),

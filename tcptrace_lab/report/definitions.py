@@ -42,9 +42,9 @@ def _word(word: str, means: str, refuted_by: str = "", source: str = "") -> Defi
 
 
 def _severities() -> list[Definition]:
-    """Each severity with the share of the direction's life that a problem must take to have it."""
+    """Each severity with the share of the direction's active time that a problem must take to have it."""
     scale = [
-        _word(str(severity), f"takes {share(least)} or more of its direction's lifetime" if least else "takes less")
+        _word(str(severity), f"takes {share(least)} or more of its direction's active time" if least else "takes less")
         for least, severity in SEVERITIES
     ]
     return [*scale, _word("info", "time that the application or the path needs: no TCP problem")]

@@ -65,7 +65,11 @@ def general(analysis: Analysis) -> dict[str, Any]:
     worst = max((finding.severity for finding in analysis.findings), default=None)
     headers: dict[str, Any] = {
         "lost_share": _header(
-            "Time lost", "Share of the lifetime of the most affected direction that its problem costs", suffix="%", scale="OrRd", most=100
+            "Time lost",
+            "Share of the active time of the most affected direction that its problem costs",
+            suffix="%",
+            scale="OrRd",
+            most=100,
         ),
         "lost_s": _header("Lost", "What that problem costs", suffix=" s", scale="OrRd", form=_SECONDS),
         "severity": _header("Worst finding", "Severity of the worst finding: high, medium, low, info"),

@@ -19,7 +19,7 @@ from tcptrace_lab.schema.messages import MESSAGES
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-STORE_VERSION = 3
+STORE_VERSION = 4
 """Version of the layout and the tables of an archive."""
 
 MONTH = "month"
@@ -77,8 +77,8 @@ CAPTURES = table(
         Column("connections", "Int64", Unit.NONE, "Number of TCP connections"),
         Column("first_ts_ns", "Int64", Unit.NS, "Time of the first packet", "in ns since 1970-01-01 UTC; null if the capture has no timestamps"),
         Column("last_ts_ns", "Int64", Unit.NS, "Time of the last packet", "in ns since 1970-01-01 UTC; null if the capture has no timestamps"),
-        Column("life_ns", "Int64", Unit.NS, "Total duration of all directions that carried data or lost time"),
-        Column("fixable_ns", "Int64", Unit.NS, "Part of life_ns with fixable causes; each direction counts separately"),
+        Column("active_ns", "Int64", Unit.NS, "Total time in which the directions that carried data or lost time were not idle"),
+        Column("fixable_ns", "Int64", Unit.NS, "Part of active_ns with fixable causes; each direction counts separately"),
         Column("payload_bytes", "Int64", Unit.BYTES, "Bytes of data of all connections in both directions, each byte counted once"),
         Column("verdict", "String", Unit.NONE, "Verdict in one sentence: what took the time of the most important direction"),
         Column("findings", "Int64", Unit.NONE, "Number of findings"),

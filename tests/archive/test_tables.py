@@ -164,7 +164,7 @@ def test_captures_of_poor_quality_and_silent_directions_are_in_no_sum(tmp_path: 
         told = overview(tables, None)
     totals = told["totals"]
     assert (totals["left_out"], totals["connections"], totals["transfers"], totals["payload_bytes"]) == (1, 1, 1, 1_000)
-    assert (totals["life_ns"], totals["last_ts_ns"] - totals["first_ts_ns"]) == (60_000_000, 60_000_000)
+    assert (totals["active_ns"], totals["last_ts_ns"] - totals["first_ts_ns"]) == (60_000_000, 60_000_000)
     assert sorted(told["captures"]["quality"]) == ["good", "poor"]
     assert sum(told["causes"]["ns"]) == 60_000_000
     assert len(set(told["causes"]["cause"])) == len(told["causes"]["cause"])

@@ -61,7 +61,7 @@ def made_up(count: int, name: str) -> dict[str, pl.LazyFrame]:
             "first_ts_ns": at * 60_000_000_000,
             "last_ts_ns": at * 60_000_000_000 + 1,
             "connections": [1] * count,
-            "life_ns": [100_000_000] * count,
+            "active_ns": [100_000_000] * count,
             "fixable_ns": [40_000_000] * count,
             "report": "reports/" + at.cast(pl.String) + ".html",
             "verdict": [name] * count,

@@ -109,13 +109,13 @@ def _types(table: str) -> dict[str, pl.DataType]:
 def capture_row(analysis: Analysis, sentence: str) -> dict[str, Any]:
     """The columns of `schema.CAPTURES` that follow from the analysis. `sentence` is the verdict."""
     capture, quality = analysis.capture, analysis.capture["quality"]
-    life_ns, fixable_ns, payload_bytes = _sums(analysis)
+    active_ns, fixable_ns, payload_bytes = _sums(analysis)
     severities = [finding.severity for finding in analysis.findings]
     return {
         "format": capture["format"],
         "link_types": ", ".join(link["name"] for link in capture["link_types"]),
         **{name: capture[name] for name in ("packets", "tcp_segments", "udp_datagrams", "connections", "first_ts_ns", "last_ts_ns")},
-        "life_ns": life_ns,
+        "active_ns": active_ns,
         "fixable_ns": fixable_ns,
         "payload_bytes": payload_bytes,
         "verdict": sentence,
@@ -128,15 +128,15 @@ def capture_row(analysis: Analysis, sentence: str) -> dict[str, Any]:
 
 
 def _sums(analysis: Analysis) -> tuple[int, int, int]:
-    """Life in ns of all directions that carried data or lost time, their lost time in ns, and the payload bytes."""
-    life_ns = fixable_ns = payload_bytes = 0
+    """Active time in ns of all directions that carried data or lost time, their lost time in ns, and the payload bytes."""
+    active_ns = fixable_ns = payload_bytes = 0
     sent = {side: f"{side}_unique_bytes" for side in SIDES}
     lives = analysis.connections.select("conn", life_ns=pl.col("last_ts_ns") - pl.col("first_ts_ns"), **sent)
     for batch in beside(analysis.accounts, lives, "conn"):
         lost = batch.select(**{side: pl.sum_horizontal(_lost(side)) for side in SIDES})
         for side in SIDES:
             counts = (batch[side].fill_null(0) > 0) | (lost[side] > 0)
-            life_ns += int(batch["life_ns"].filter(counts).sum())
+            active_ns += int((batch["life_ns"] - batch[_account(side, "idle")]).filter(counts).sum())
             fixable_ns += int(lost[side].sum())
             payload_bytes += int(batch[side].sum())
-    return life_ns, fixable_ns, payload_bytes
+    return active_ns, fixable_ns, payload_bytes

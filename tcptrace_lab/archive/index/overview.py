@@ -99,7 +99,7 @@ def _totals(tables: Mapping[str, pl.LazyFrame], captures: pl.DataFrame, sound: p
     states = dict(sorted(captures.group_by("state").len().iter_rows()))
     files = dict(sorted(tables["files"].group_by("state").len().collect().iter_rows()))
     times = sound.select(pl.col("first_ts_ns").min().alias("first"), pl.col("last_ts_ns").max().alias("last")).row(0)
-    sums = sound.select(pl.col("packets", "connections", "file_bytes", "life_ns", "fixable_ns", "payload_bytes").fill_null(0).sum()).row(
+    sums = sound.select(pl.col("packets", "connections", "file_bytes", "active_ns", "fixable_ns", "payload_bytes").fill_null(0).sum()).row(
         0, named=True
     )
     pairs = directions.select(PAIR).unique().height
@@ -126,7 +126,7 @@ def _captures(captures: pl.DataFrame) -> dict[str, list[Any]]:
         "packets",
         "connections",
         "file_bytes",
-        "life_ns",
+        "active_ns",
         "fixable_ns",
         "worst_severity",
         "quality",
@@ -137,9 +137,10 @@ def _captures(captures: pl.DataFrame) -> dict[str, list[Any]]:
 
 
 def _causes(tables: Mapping[str, pl.LazyFrame], directions: pl.DataFrame) -> dict[str, list[Any]]:
-    """The time that each cause takes in these directions, fixable causes first: a direction without data has nothing to wait for."""
+    """The active time that each cause takes in these directions, fixable causes first: a direction without data has nothing to wait for."""
     found = (
         tables["ledger_totals"]
+        .filter(pl.col("cause") != "idle")
         .join(directions.lazy().select(_DIRECTION), on=_DIRECTION, how="semi")
         .group_by("cause")
         .agg(
@@ -192,13 +193,13 @@ def _bucket(width_ns: int, origin_ns: int) -> pl.Expr:
 
 
 def _trend(tables: Mapping[str, pl.LazyFrame], captures: pl.DataFrame, width_ns: int, origin_ns: int) -> dict[str, Any]:
-    """Number of captures, life and time lost per cause, in time buckets."""
+    """Number of captures, active time and time lost per cause, in time buckets."""
     timed = captures.filter(pl.col("first_ts_ns").is_not_null()).with_columns(bucket=_bucket(width_ns, origin_ns))
     if timed.is_empty():
-        return {"width_ns": width_ns, "origin_ns": origin_ns, "buckets": 0, "captures": [], "life_ns": [], "causes": {}}
+        return {"width_ns": width_ns, "origin_ns": origin_ns, "buckets": 0, "captures": [], "active_ns": [], "causes": {}}
     count = min(int(timed.select(pl.col("bucket").max()).item()) + 1, BUCKETS)
     whole = pl.DataFrame({"bucket": range(count)}, schema={"bucket": pl.Int64})
-    sums = whole.join(timed.group_by("bucket").agg(captures=pl.len(), life_ns=pl.col("life_ns").sum()), on="bucket", how="left").sort(
+    sums = whole.join(timed.group_by("bucket").agg(captures=pl.len(), active_ns=pl.col("active_ns").sum()), on="bucket", how="left").sort(
         "bucket"
     )
     lost = tables["ledger_totals"].filter("is_fixable").group_by("capture", "cause").agg(pl.col("cause_ns").sum()).collect()
@@ -212,7 +213,7 @@ def _trend(tables: Mapping[str, pl.LazyFrame], captures: pl.DataFrame, width_ns:
         "origin_ns": origin_ns,
         "buckets": count,
         "captures": sums["captures"].fill_null(0).to_list(),
-        "life_ns": sums["life_ns"].fill_null(0).to_list(),
+        "active_ns": sums["active_ns"].fill_null(0).to_list(),
         "causes": causes,
     }
 
@@ -232,7 +233,7 @@ def _pairs(directions: pl.DataFrame, width_ns: int, origin_ns: int) -> dict[str,
             connections=pl.struct("capture", "conn").n_unique(),
             captures=pl.col("capture").n_unique(),
             payload_bytes=pl.col("payload_bytes").sum(),
-            life_ns=pl.col("life_ns").sum(),
+            active_ns=pl.col("active_ns").sum(),
             fixable_ns=pl.col("fixable_ns").sum(),
             rate_bps=pl.col("rate_bps").median(),
             rtt_ns=pl.col("rtt_ns").median().round().cast(pl.Int64),
@@ -247,7 +248,7 @@ def _pairs(directions: pl.DataFrame, width_ns: int, origin_ns: int) -> dict[str,
     shares = (
         sparked.filter(pl.col("first_ts_ns").is_not_null())
         .group_by("pair", bucket=_bucket(width_ns, origin_ns))
-        .agg(share=(pl.col("fixable_ns").sum() / pl.col("life_ns").sum() * 100).round().cast(pl.Int64, strict=False))
+        .agg(share=(pl.col("fixable_ns").sum() / pl.col("active_ns").sum() * 100).round().cast(pl.Int64, strict=False))
         .sort("pair", "bucket")
         .group_by("pair", maintain_order=True)
         .agg("bucket", "share")

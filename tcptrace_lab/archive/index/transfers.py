@@ -30,7 +30,7 @@ def transfers(tables: Mapping[str, pl.LazyFrame]) -> pl.LazyFrame:
         tables: tables of the archive (`query.opened`).
 
     Returns:
-        `capture conn from_client client_addr server_addr server_port client_port first_ts_ns life_ns payload_bytes data_segments rate_bps
+        `capture conn from_client client_addr server_addr server_port client_port first_ts_ns active_ns payload_bytes data_segments rate_bps
         (null below ten data segments) rtt_ns (median) syn_ns (SYN to SYN/ACK) resent_share fixable_ns cause (the largest part of the lost
         time) cause_ns`, sorted by the first three.
     """
@@ -43,7 +43,10 @@ def transfers(tables: Mapping[str, pl.LazyFrame]) -> pl.LazyFrame:
         .group_by(_KEY, maintain_order=True)
         .agg(fixable_ns=pl.col("cause_ns").sum(), cause=pl.col("cause").last(), cause_ns=pl.col("cause_ns").last())
     )
-    rows = pl.concat(sides).join(lost, on=_KEY, how="left").with_columns(pl.col("fixable_ns", "cause_ns").fill_null(0))
+    idle = tables["ledger_totals"].filter(pl.col("cause") == "idle").select(*_KEY, idle_ns="cause_ns")
+    joined = pl.concat(sides).join(lost, on=_KEY, how="left").join(idle, on=_KEY, how="left")
+    active = pl.col("active_ns") - pl.col("idle_ns").fill_null(0)
+    rows = joined.with_columns(pl.col("fixable_ns", "cause_ns").fill_null(0), active_ns=active).drop("idle_ns")
     return rows.filter((pl.col("payload_bytes") > 0) | (pl.col("fixable_ns") > 0)).sort(_KEY)
 
 
@@ -55,7 +58,7 @@ def _side(side: str, *, from_client: bool) -> list[pl.Expr]:
         pl.col("capture", "conn"),
         pl.lit(from_client).alias("from_client"),
         pl.col(*PAIR, "client_port", "first_ts_ns"),
-        (pl.col("last_ts_ns") - pl.col("first_ts_ns")).alias("life_ns"),
+        (pl.col("last_ts_ns") - pl.col("first_ts_ns")).alias("active_ns"),
         pl.col(f"{side}_unique_bytes").alias("payload_bytes"),
         pl.col(f"{side}_data_segments").alias("data_segments"),
         pl.when(is_listed).then(rate_bps).alias("rate_bps"),

@@ -130,7 +130,7 @@ def _tell_worst(done: Batch) -> None:
     worst = mine.sort("fixable_ns", "path", descending=[True, False]).head(WORST)
     paragraph(out, f"most time lost to fixable causes, {worst.height} of {numbers.counted(mine.height, 'capture')}:")
     for row in worst.iter_rows(named=True):
-        lost = f"{numbers.duration(row['fixable_ns'])} of {numbers.duration(row['life_ns'])}"
+        lost = f"{numbers.duration(row['fixable_ns'])} of {numbers.duration(row['active_ns'])}"
         paragraph(out, f"{printable(row['path'])}: {printable(row['verdict'])}", f"{lost}  ")
 
 

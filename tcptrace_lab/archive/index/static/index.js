@@ -242,7 +242,7 @@
       const found = data.findings;
       new Sheet(section, length(found), [
         text("finding", 26, (row) => found.id[row]),
-        number("time lost", 13, found.cost_ns, duration, "Sum of the findings: causes with 5% or more of a direction's lifetime"),
+        number("time lost", 13, found.cost_ns, duration, "Sum of the findings: causes with 5% or more of a direction's active time"),
         number("found", 9, found.findings, count), number("captures", 11, found.captures, count),
         number("high", 8, found.high, count), number("medium", 10, found.medium, count), number("low", 8, found.low, count), number("proved", 10, found.proved, count),
         { title: "most expensive", width: 56, kind: "text", value: (row) => found.title[row], show: (row) => linkTo(found.at[row], found.conn[row], found.title[row]) },
@@ -255,7 +255,7 @@
       note(section, `${count(table.total)} pairs of hosts${table.total > rows ? `; those ${count(rows)} that lost most time` : ""}. Click one to see only its transfers.`);
       new Sheet(section, rows, [
         pairCell("client → server", 44, table, pairOf),
-        number("time lost", 12, table.fixable_ns, duration), shareCell("share of time", table.fixable_ns, table.life_ns, "Share of the lifetime of these directions with fixable causes"),
+        number("time lost", 12, table.fixable_ns, duration), shareCell("share of time", table.fixable_ns, table.active_ns, "Share of the active time of these directions with fixable causes"),
         { title: "over time", width: 20, kind: "number", value: (row) => table.first_ts_ns[row], show: (row) => spark(table.sparks[row]), tip: "Share lost in each column of the figure above, for those that lost most" },
         causeCell(table.cause),
         number("connections", 13, table.connections, count), number("captures", 11, table.captures, count),
@@ -269,8 +269,8 @@
       note(section, `One direction a row, by its sender; ${rows < totals.transfers ? `the ${count(rows)} that lost most of ${count(totals.transfers)}` : count(rows)}. Lost is what causes that can be mended held.`);
       new Sheet(section, rows, [
         captureCell(table.at, table.conn), pairCell("from → to", 48, table, wayOf),
-        number("time lost", 12, table.fixable_ns, duration), shareCell("share of lifetime", table.fixable_ns, table.life_ns), causeCell(table.cause),
-        number("life", 12, table.life_ns, duration), number("data", 11, table.payload_bytes, size), number("rate", 12, table.rate_bps, rate), number("round trip", 12, table.rtt_ns, duration),
+        number("time lost", 12, table.fixable_ns, duration), shareCell("share of active time", table.fixable_ns, table.active_ns), causeCell(table.cause),
+        number("active", 12, table.active_ns, duration), number("data", 11, table.payload_bytes, size), number("rate", 12, table.rate_bps, rate), number("round trip", 12, table.rtt_ns, duration),
         number("retransmits", 12, table.resent_share, share), number("began", 21, table.first_ts_ns, utc),
       ], { sort: { place: 2, sign: -1 }, passes: (row) => inFilter(table.cause[row], pairOf(table, row), table.first_ts_ns[row]) });
     },
@@ -290,7 +290,7 @@
       new Sheet(section, length(captures), [
         { title: "capture", width: 30, kind: "text", value: (row) => captures.name[row], show: (row) => linkTo(row, null, captures.name[row]), full: (row) => captures.path[row] },
         { title: "state", width: 9, kind: "text", value: (row) => captures.state[row], show: (row) => made("span", { class: `state ${captures.state[row]}`, text: captures.state[row] }), full: (row) => captures.reason[row] ?? undefined },
-        severityCell(captures.worst_severity), number("time lost", 12, captures.fixable_ns, duration), shareCell("of transfers", captures.fixable_ns, captures.life_ns),
+        severityCell(captures.worst_severity), number("time lost", 12, captures.fixable_ns, duration), shareCell("of transfers", captures.fixable_ns, captures.active_ns),
         number("connections", 13, captures.connections, count), number("packets", 11, captures.packets, count), number("began", 21, captures.first_ts_ns, utc), number("duration", 12, captures.duration_ns, duration), number("size", 11, captures.file_bytes, size),
         { ...text("verdict or reason", 90, (row) => captures.reason[row] ?? captures.verdict[row]), wrap: true },
       ], { passes: (row) => chosen.bucket === null || bucketOf(captures.first_ts_ns[row]) === chosen.bucket });
@@ -325,7 +325,7 @@
   }
 
   const measures = {
-    share: { of: (values, place) => (trend.life_ns[place] ? values[place] / trend.life_ns[place] : 0), said: share, stacked: true },
+    share: { of: (values, place) => (trend.active_ns[place] ? values[place] / trend.active_ns[place] : 0), said: share, stacked: true },
     lost: { of: (values, place) => values[place] / 1e9, said: (value) => duration(value * 1e9), stacked: true },
     captures: { of: (values, place) => values[place], said: count, stacked: false },
   };
@@ -404,8 +404,8 @@
     tile(count(length(captures)), `captures, ${size(totals.file_bytes)}`),
     tile(count(totals.connections), `connections between ${count(totals.pairs)} pairs of hosts`),
     tile(size(totals.payload_bytes), "of data, each byte once"),
-    tile(duration(totals.life_ns), "total lifetime of all directions with data"),
-    tile(duration(totals.fixable_ns), `lost to fixable causes: ${share(totals.life_ns ? totals.fixable_ns / totals.life_ns : null)}`, "lost"),
+    tile(duration(totals.active_ns), "total active time of all directions with data"),
+    tile(duration(totals.fixable_ns), `lost to fixable causes: ${share(totals.active_ns ? totals.fixable_ns / totals.active_ns : null)}`, "lost"),
     ...(data.comparison ? [tile(count(data.comparison.changes.length), "figures slower than before", data.comparison.changes.length ? "bad" : "")] : []),
     ...(totals.left_out ? [tile(count(totals.left_out), "of poor quality: listed, but in no sum", "bad")] : []),
     tile(count(bad), `could not be read${totals.states.part ? `, ${count(totals.states.part)} partly read` : ""}`, bad ? "bad" : ""),

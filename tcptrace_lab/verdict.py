@@ -9,7 +9,7 @@ took 59%* (consistent), *possibly X took 40%* (possible). The rule of a cause su
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import polars as pl
@@ -86,6 +86,7 @@ class Verdict:
         causes: what the sentence says took most of the time: one cause, or those that belong together; empty if it names none.
         confidence: how sure the sentence is of that; None if it names no cause.
         why: why it describes that direction, in a few words; empty if it describes none.
+        row, account: rows of `schema.CONNECTIONS` and `schema.ACCOUNTS` of that connection; empty without one.
     """
 
     sentence: str
@@ -98,6 +99,8 @@ class Verdict:
     causes: frozenset[str] = frozenset()
     confidence: Confidence | None = None
     why: str = ""
+    row: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    account: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
         """The verdict under the keys of the published JSON."""
@@ -204,7 +207,9 @@ def of(analysis: Analysed) -> Verdict:
         return _of_fault(analysis, together, _as_much(faults, together[0]), sent.why(together, faults))
     others = [one for one in analysis.findings if one.severity != Severity.INFO and one.cost_ns]
     if others:
-        return Verdict(f"{others[0].title}.", others[0].conn, others[0].from_client, others[0].cost_ns, findings=(others[0],))
+        best = others[0]
+        row, account = _rows(analysis, best.conn)
+        return Verdict(f"{best.title}.", best.conn, best.from_client, best.cost_ns, findings=(best,), row=row, account=account)
     return _of_largest(analysis)
 
 
@@ -293,13 +298,12 @@ def _as_much(faults: Sequence[Finding], best: Finding) -> str:
 def _of_fault(analysis: Analysed, faults: tuple[Finding, ...], as_much: str, why: str) -> Verdict:
     """Return the verdict on a fault. `as_much` names another fault of equal cost, or is empty; `why`: see `Verdict`."""
     first = faults[0]
+    row, account = _rows(analysis, first.conn)
     if first.connections > 1:
         more = _more(analysis, _family(first), first) + as_much
         title = f"{first.title}{more}."
         named = (_family(first), first.confidence)
-        return Verdict(title, first.conn, first.from_client, first.cost_ns, None, None, faults, *named, why)
-    row = analysis.connections.filter(pl.col("conn") == first.conn).collect().row(0, named=True)
-    account = _account(analysis, row["conn"])
+        return Verdict(title, first.conn, first.from_client, first.cost_ns, None, None, faults, *named, why, row, account)
     direction, other = (_direction(analysis, row, account, from_client=of) for of in (bool(first.from_client), not first.from_client))
     cost_ns, active_ns = _cost_ns(faults), direction.active_ns
     lost_to, cure = _words(faults, direction)
@@ -312,7 +316,7 @@ def _of_fault(analysis: Analysed, faults: tuple[Finding, ...], as_much: str, why
     else:
         words = f"{_most(direction, other, where)}; {_fixable(direction, cost_ns, lost_to)}{saved}{more}."
         named = direction.main_causes, direction.confidence_of_main
-    return Verdict(words, first.conn, first.from_client, cost_ns, direction.life_ns, active_ns, faults, *named, why)
+    return Verdict(words, first.conn, first.from_client, cost_ns, direction.life_ns, active_ns, faults, *named, why, row, account)
 
 
 def _saving(ns: int, active_ns: int) -> str:
@@ -428,6 +432,8 @@ def _of_largest(analysis: Analysed) -> Verdict:
         tuple(listed),
         *named,
         sent.data(sent.by(row["conn"], from_client=direction.from_client)),
+        row,
+        account,
     )
 
 
@@ -466,6 +472,14 @@ def _without_data(analysis: Analysed) -> Verdict:
         listed = f"{turned_away:,} of {count:,} {'was' if turned_away == 1 else 'were'} refused (RST in answer to the SYN)"
         return Verdict(f"No connection carried data; {listed}.")
     return Verdict("No connection in this capture carried data.")
+
+
+def _rows(analysis: Analysed, conn: int | None) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Return the attributes `row` and `account` of a `Verdict` on this connection."""
+    if conn is None:
+        return {}, {}
+    row = analysis.connections.filter(pl.col("conn") == conn).collect().row(0, named=True)
+    return row, _account(analysis, conn)
 
 
 def _account(analysis: Analysed, conn: int) -> Mapping[str, Any]:

@@ -45,7 +45,7 @@ def data(analysis: Analysed, pair: Pair | None = None, room: selection.Room = se
     begins_ns = dict(chosen.found.select("conn", "first_ts_ns").iter_rows())
     places = [finding_windows.place(finding, analysis.longest_waits, begins_ns) for finding in listed]
     looked_at = [None if place is None else finding_windows.Window(place) for place in places]
-    time = connection_details.Spent(analysis.accounts, analysis.longest_waits, analysis.stalls)
+    time = connection_details.Spent(analysis.accounts, analysis.stalls)
     connections = connection_details.connections(
         analysis, chosen.drawn, time, resolution_ns, [window for window in looked_at if window is not None], room
     )
@@ -88,12 +88,9 @@ def _headline(analysis: Analysed) -> Headline:
     verdict_found = verdict.of(analysis)
     ends, bars = "", []
     if verdict_found.conn is not None:
-        own = pl.col("conn") == verdict_found.conn
-        accounts = analysis.accounts.filter(own).collect().to_dicts()
-        bars = [bar for account in accounts for bar in lost_time.bars(account) if SIDES[bar["key"]] == verdict_found.from_client]
-        row = analysis.connections.filter(own).collect().row(0, named=True)
+        bars = [bar for bar in lost_time.bars(verdict_found.account) if SIDES[bar["key"]] == verdict_found.from_client]
         sides = ("client", "server") if verdict_found.from_client else ("server", "client")
-        ends = " → ".join(connection_table.endpoint(row, side) for side in sides)
+        ends = " → ".join(connection_table.endpoint(verdict_found.row, side) for side in sides)
     quality = analysis.capture["quality"]
     return {
         "sentence": verdict_found.sentence,

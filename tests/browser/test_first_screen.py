@@ -130,6 +130,23 @@ def test_a_script_in_a_host_a_comment_or_a_file_name_does_not_run(visit: Open, t
     assert opened.messages == []
 
 
+@pytest.mark.parametrize("name", ["ethernet-loss.pcapng", "ethernet-nagle-on.pcapng"])
+def test_the_pixels_of_the_strip_are_the_shares_of_the_bar(visit: Open, name: str) -> None:
+    """The widths of the strip's bars by cause, as Plotly holds them; of the parts of the bar, as the browser lays them out."""
+    opened = visit(report.render(report.data(analyze(CAPTURES / name))))
+    opened.draw_all()
+    drawn = opened.page.evaluate(
+        """Object.fromEntries([...document.querySelectorAll('.connection .plot')].find((plot) => plot.checkVisibility()).data
+            .filter(({ type }) => type === 'bar').map(({ name, width }) => [name, width.reduce((sum, one) => sum + one, 0)]))"""
+    )
+    parts = opened.page.evaluate(
+        """[...document.querySelector('.headline .bar').children]
+            .map((part) => [part.title.split(':')[0], part.getBoundingClientRect().width])"""
+    )
+    all_s, all_px = sum(drawn.values()), sum(width for _, width in parts)
+    assert all(abs(drawn.get(cause, 0) / all_s - width / all_px) <= 0.02 for cause, width in parts)
+
+
 def test_all_figures_have_the_ledger_along_their_foot_and_one_time_axis(visit: Open) -> None:
     """Eleven waits for delayed ACKs; the figures of the client's direction and the one of both show them at the same times."""
     opened = visit(report.render(report.data(analyze(CAPTURES / "ethernet-nagle-on.pcapng"))))

@@ -45,7 +45,7 @@ def show(analysis: Analysis, *, verbose: bool = False) -> None:
     paragraph(out, printable(said.sentence), style="bold")
     out.print()
     total, largest = connections.largest_rows(analysis)
-    _show_time(analysis, said, largest, out)
+    _show_time(said, out)
     if total or analysis.findings:
         show_findings(analysis.findings, largest, out, verbose=verbose)
     _show_connections(analysis, said, largest, total, out, verbose=verbose)
@@ -62,22 +62,12 @@ def show_findings_of_first(analysis: Analysis, *, verbose: bool = False) -> None
     show_findings(analysis.findings, connections.largest_rows(analysis)[1], out, verbose=verbose)
 
 
-def _show_time(analysis: Analysis, said: Verdict, largest: pl.DataFrame, out: Console) -> None:
-    """Print where the time of the verdict's direction went, or without one, of the largest one."""
-    if said.conn is not None and said.from_client is not None:
-        conn, from_client = said.conn, said.from_client
-    elif largest.height:
-        conn, from_client = largest.item(0, "conn"), largest.item(0, "client_payload_bytes") >= largest.item(0, "server_payload_bytes")
-    else:
+def _show_time(said: Verdict, out: Console) -> None:
+    """Print where the time of the verdict's direction went."""
+    if said.from_client is None or not said.account:
         return
-    account = analysis.accounts.filter(pl.col("conn") == conn).collect()
-    row = analysis.connections.filter(pl.col("conn") == conn).select("conn", "client_addr", "server_addr").collect()
     why = f", chosen for {said.why}" if said.why else ""
-    if (
-        account.height
-        and row.height
-        and time_bar.show(out, account.row(0, named=True), row.row(0, named=True), why, from_client=from_client)
-    ):
+    if time_bar.show(out, said.account, said.row, why, from_client=said.from_client):
         out.print()
 
 

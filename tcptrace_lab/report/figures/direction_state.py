@@ -25,7 +25,7 @@ class Tracker:
     def __init__(self, first_ts_ns: int, *, from_client: bool) -> None:
         """Start at the connection's first segment, whose time is `first_ts_ns`."""
         self._first_ts_ns = first_ts_ns
-        self._from_client = from_client
+        self.from_client = from_client
         self._sent: int | None = None
         self._acked: int | None = None
         self._edge: int | None = None
@@ -38,7 +38,7 @@ class Tracker:
             offsets `sent`, `acked` and `edge` (of the window) after the row; `sent_before`, the value of `sent` before the row; `flight`
             and `offered` in bytes. Unknown values are null.
         """
-        mine = pl.col("from_client") == self._from_client
+        mine = pl.col("from_client") == self.from_client
         reset = has(RST)
         payload_end = pl.col("seq") + pl.col("payload_bytes")
         sent = pl.when(mine & ~reset).then(payload_end + has(SYN).cast(pl.Int64) + has(FIN).cast(pl.Int64))

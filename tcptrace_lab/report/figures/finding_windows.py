@@ -141,12 +141,11 @@ class Window:
         self._after = _with(self._after, rows, end, min(end + AROUND_SEGMENTS - self._after.height, rows.height))
 
     def wait(self, waits: pl.DataFrame) -> None:
-        """Collect from the next rows of the connection's ledger. All segments of the connection were read before."""
+        """Collect from the next intervals of the direction: `start_ns end_ns cause`. All segments of the connection were read before."""
         if self._first.height:
             from_ns, to_ns = (self.place.first_ts_ns + time_ns for time_ns in self._times())
             shown = (pl.col("end_ns") > from_ns) & (pl.col("start_ns") < to_ns)
-            own = waits.filter(shown & (pl.col("from_client") == self.place.from_client))
-            self._waits += own[["start_ns", "end_ns", "cause"]].iter_rows()
+            self._waits += waits.filter(shown).iter_rows()
 
     def finish(self) -> Kept | None:
         """The collected rows within the shown time range; None if the capture has no segment of the place."""

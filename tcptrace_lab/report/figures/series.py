@@ -17,13 +17,14 @@ import polars as pl
 
 from tcptrace_lab import schema
 from tcptrace_lab.report.figures import downsampling
+from tcptrace_lab.report.figures.cause_strip import PIXELS, CauseStrip
 from tcptrace_lab.report.figures.direction_state import FIN, RST, SYN, Tracker, has
 from tcptrace_lab.report.figures.holes import Holes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tcptrace_lab.report.data_types import Analysed
+    from tcptrace_lab.report.data_types import Analysed, Band
     from tcptrace_lab.report.figures.finding_windows import Window
 
 SLICE_ROWS = 262_144
@@ -88,6 +89,7 @@ class Direction:
         marks: name in `MARKS` → `t_ns low payload_bytes frame`.
         mark_counts: number of marks of each name, including those left out.
         throughput: `t_ns unique_bytes` per bin, without empty bins.
+        causes: the causes of its waits, as adjacent bands.
     """
 
     bursts: pl.DataFrame
@@ -97,6 +99,7 @@ class Direction:
     marks: dict[str, pl.DataFrame]
     mark_counts: dict[str, int]
     throughput: pl.DataFrame
+    causes: list[Band]
 
 
 def read(analysis: Analysed, requests: Sequence[Request], windows: Sequence[Window] = ()) -> dict[int, dict[bool, Direction]]:
@@ -121,7 +124,7 @@ def read(analysis: Analysed, requests: Sequence[Request], windows: Sequence[Wind
         directions.setdefault(conn, {}).setdefault(side, _DirectionState(Tracker(first_ts_ns, from_client=side), None, [])).windows.append(
             window
         )
-    for segments, waits in _slices(_passing(analysis, sorted(directions), with_ledger=bool(windows))):
+    for segments, waits in _slices(_passing(analysis, sorted(directions))):
         parts = _by_connection(segments)
         del segments  # the parts are copies
         while parts:
@@ -130,8 +133,7 @@ def read(analysis: Analysed, requests: Sequence[Request], windows: Sequence[Wind
                 state.take(part)
         for conn, own in _runs(waits):
             for state in directions[conn].values():
-                for window in state.windows:
-                    window.wait(own)
+                state.wait(own)
     return {
         request.conn: {side: state.collector.finish() for side, state in directions[request.conn].items() if state.collector is not None}
         for request in requests
@@ -161,7 +163,7 @@ def bin_width_ns(duration_ns: int, data_segments: int) -> int:
     return next(decade * step for step in (1, 2, 5, 10) if decade * step >= wanted_ns)
 
 
-def _passing(analysis: Analysed, conns: Sequence[int], *, with_ledger: bool) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
+def _passing(analysis: Analysed, conns: Sequence[int]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
     """Segments and ledger intervals of these connections, in bounded batches and one pass over the capture.
 
     Segments are in frame order. Intervals follow all segments of their connection.
@@ -170,7 +172,7 @@ def _passing(analysis: Analysed, conns: Sequence[int], *, with_ledger: bool) -> 
     timed, own = pl.col("ts_ns").is_not_null(), pl.col("conn").is_in(conns)
     if not conns:
         return
-    if with_ledger and analysis.together is not None:
+    if analysis.together is not None:
         for segments, waits in analysis.together(conns, columns, WAIT_COLUMNS):
             yield segments.filter(timed) if segments["ts_ns"].null_count() else segments, waits
         return
@@ -178,9 +180,8 @@ def _passing(analysis: Analysed, conns: Sequence[int], *, with_ledger: bool) -> 
     for batch in analysis.segments.filter(own & timed).select(columns).collect_batches(maintain_order=True):
         for piece in batch.iter_slices(SLICE_ROWS):
             yield piece, none_of_waits
-    if with_ledger:
-        for batch in analysis.ledger.filter(own).select(WAIT_COLUMNS).collect_batches(maintain_order=True):
-            yield none_of_segments, batch
+    for batch in analysis.ledger.filter(own).select(WAIT_COLUMNS).collect_batches(maintain_order=True):
+        yield none_of_segments, batch
 
 
 def _slices(passing: Iterator[tuple[pl.DataFrame, pl.DataFrame]]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
@@ -268,6 +269,7 @@ class _Collector:
         self.lines = {name: _Line() for name in _LINES}
         self.marks = {name: _Marks() for name in MARKS}
         self.bins: Counter[int] = Counter()
+        self.strip = CauseStrip(request.first_ts_ns, max(request.duration_ns // PIXELS, 1))
 
     def add(self, rows: pl.DataFrame) -> None:
         """Add the next rows of the connection, of both directions, as `Tracker` returns them for this direction."""
@@ -320,6 +322,7 @@ class _Collector:
             line_counts={name: series.count for name, series in self.lines.items()},
             marks={name: self.marks[name].take(budget) for name, budget in zip(names, granted, strict=True)},
             mark_counts={name: self.marks[name].count for name in names},
+            causes=self.strip.finish(),
             throughput=pl.DataFrame(sorted((+self.bins).items()), {"t_ns": pl.Int64, "unique_bytes": pl.Int64}, orient="row"),
         )
 
@@ -345,6 +348,14 @@ class _DirectionState(NamedTuple):
             self.collector.add(rows)
         for window in self.windows:
             window.pick(rows)
+
+    def wait(self, waits: pl.DataFrame) -> None:
+        """Pass on the next intervals of the connection's ledger. All segments of the connection were read before."""
+        own = waits.filter(waits["from_client"] == self.tracker.from_client).select("start_ns", "end_ns", "cause")
+        if self.collector is not None:
+            self.collector.strip.add(own)
+        for window in self.windows:
+            window.wait(own)
 
 
 _MINE, _KIND = pl.col("mine"), pl.col("kind")

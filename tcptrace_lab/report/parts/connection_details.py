@@ -25,10 +25,9 @@ _TABLE_FACTS = {"duration_ns", "client_bytes", "server_bytes", "resent", "initia
 
 
 class Spent(NamedTuple):
-    """Time by cause: rows of `schema.ACCOUNTS`, and the longest rows of `schema.LEDGER` and `schema.STALLS`."""
+    """Time by cause: rows of `schema.ACCOUNTS`, and the longest rows of `schema.STALLS`."""
 
     accounts: pl.LazyFrame
-    longest: pl.DataFrame
     stalls: pl.DataFrame
 
 
@@ -87,7 +86,6 @@ def _connection(
     by_key = {key: directions[schema.SIDES[key]] for key in keys}
     frame = plots.Frame(request.duration_ns, resolution_ns)
     named = {_LABELS[key]: direction for key, direction in by_key.items()}
-    bands = {key: lost_time.bands(time.longest, row["conn"], from_client=schema.SIDES[key], begin_ns=row["first_ts_ns"]) for key in keys}
     rate = plots.throughput(named, frame, request.bin_ns)
     return {
         "conn": row["conn"],
@@ -99,7 +97,7 @@ def _connection(
         "stalls": lost_time.listed_stalls(time.stalls, row["conn"], row["first_ts_ns"]),
         "statistics": statistics.table(row),
         "sides": [{"key": key, "label": _LABELS[key], "unique_bytes": row[f"{key}_unique_bytes"]} for key in keys],
-        "ledger": {key: plots.ledger(bands[key]) for key in keys},
+        "ledger": {key: plots.ledger(by_key[key].causes) for key in keys},
         "figures": [
             *(
                 figure

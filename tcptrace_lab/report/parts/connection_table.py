@@ -150,7 +150,7 @@ def main_side(connection: dict[str, Any]) -> str:
     return "client" if connection["client_payload_bytes"] >= connection["server_payload_bytes"] else "server"
 
 
-def endpoint(connection: dict[str, Any], side: str) -> str:
+def endpoint(connection: Mapping[str, Any], side: str) -> str:
     """An endpoint as text: `10.0.0.1:80`, `[2001:db8::1]:80`."""
     address, port = connection[f"{side}_addr"], connection[f"{side}_port"]
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"

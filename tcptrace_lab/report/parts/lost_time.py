@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from tcptrace_lab.findings.finding import Finding
-    from tcptrace_lab.report.data_types import Band, Bar, Found, Part, Stall, Zoom
+    from tcptrace_lab.report.data_types import Bar, Found, Part, Stall, Zoom
 
 LISTED_STALLS = 20
 """Maximum number of stalls listed per connection: the longest ones."""
@@ -53,9 +53,9 @@ def found(findings: Iterable[Finding], zooms: Iterable[Zoom | None], ends: Mappi
     ]
 
 
-def bars(account: dict[str, Any] | None) -> list[Bar]:
+def bars(account: Mapping[str, Any] | None) -> list[Bar]:
     """Each direction's time by cause, largest first; directions without time are left out. `account` is a row of `schema.ACCOUNTS`."""
-    if account is None:
+    if not account:
         return []
     bars_made: list[Bar] = []
     for side, from_client in SIDES.items():
@@ -108,13 +108,6 @@ def _filter(before: int | None, after: int | None) -> str:
     """A Wireshark display filter for all frames from the start to the end of a wait."""
     ends = [frame for frame in (before, after) if frame is not None]
     return f"frame.number in {{{ends[0]}..{ends[-1]}}}" if ends else ""
-
-
-def bands(longest: pl.DataFrame, conn: int, *, from_client: bool, begin_ns: int) -> list[Band]:
-    """The longest waits of one direction in order of time, in ns since the connection's first segment (`begin_ns`), with their causes."""
-    own = longest.filter((pl.col("conn") == conn) & (pl.col("from_client") == from_client)).sort("start_ns")
-    waits = own[["start_ns", "end_ns", "cause"]].iter_rows()
-    return [{"start_ns": start - begin_ns, "end_ns": end - begin_ns, "cause": cause} for start, end, cause in joined(waits)]
 
 
 def joined(waits: Iterable[tuple[int, int, str]]) -> list[tuple[int, int, str]]:

@@ -1,0 +1,85 @@
+"""The causes of a direction over its whole life, as adjacent bands of at least a pixel.
+
+A wait of a pixel or more is a band of its own. Shorter ones share a band, which has the cause that is owed most: their own time, and what
+earlier bands have drawn of other causes in its place (error diffusion). The lengths of the bands of a cause therefore add up to its time in
+the ledger, but for a few pixels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from tcptrace_lab.report.data_types import Band
+
+PIXELS = 800
+"""Number of pixels in a direction's life: the width of a figure's axis on a desktop."""
+
+MANY_WAITS = 20_000
+"""Number of waits from which those within one pixel are summed before they are drawn: a query costs less than as many steps."""
+
+
+@dataclass(slots=True)
+class CauseStrip:
+    """Makes bands of a direction's ledger, in order of time.
+
+    Attributes:
+        begin_ns: time of the connection's first segment.
+        pixel_ns: length of a pixel.
+    """
+
+    begin_ns: int
+    pixel_ns: int
+    _bands: list[tuple[int, int, str]] = field(default_factory=list)
+    _owed_ns: dict[str, int] = field(default_factory=dict)
+    _since_ns: int | None = None
+    _until_ns: int = 0
+
+    def add(self, waits: pl.DataFrame) -> None:
+        """Take the next intervals of the direction: `start_ns end_ns cause`."""
+        for start_ns, end_ns, cause in (_summed(waits, self.pixel_ns) if waits.height >= MANY_WAITS else waits).iter_rows():
+            if end_ns - start_ns >= self.pixel_ns:
+                self._draw()
+                self._append(start_ns, end_ns, cause)
+                continue
+            if self._since_ns is None:
+                self._since_ns = start_ns
+            self._owed_ns[cause] = self._owed_ns.get(cause, 0) + end_ns - start_ns
+            self._until_ns = end_ns
+            if end_ns - self._since_ns >= self.pixel_ns:
+                self._draw()
+
+    def finish(self) -> list[Band]:
+        """The bands, in ns since the connection's first segment."""
+        self._draw()
+        return [{"start_ns": start - self.begin_ns, "end_ns": end - self.begin_ns, "cause": cause} for start, end, cause in self._bands]
+
+    def _draw(self) -> None:
+        """Make a band of the short waits since the last one."""
+        if self._since_ns is None:
+            return
+        cause = max(self._owed_ns, key=lambda each: self._owed_ns[each])
+        self._owed_ns[cause] -= self._until_ns - self._since_ns
+        self._append(self._since_ns, self._until_ns, cause)
+        self._since_ns = None
+
+    def _append(self, start_ns: int, end_ns: int, cause: str) -> None:
+        if self._bands and self._bands[-1][1:] == (start_ns, cause):
+            start_ns = self._bands.pop()[0]
+        self._bands.append((start_ns, end_ns, cause))
+
+
+def _summed(waits: pl.DataFrame, pixel_ns: int) -> pl.DataFrame:
+    """The waits, those within one pixel summed by cause. Within their pixel, the sums follow each other."""
+    length = pl.col("end_ns") - pl.col("start_ns")
+    is_long = length >= pixel_ns
+    run = is_long.rle_id() * 2 + is_long.cast(pl.UInt32)
+    pixel = pl.when(is_long).then(pl.col("start_ns")).otherwise(pl.col("start_ns") // pixel_ns)
+    summed = waits.group_by(run.alias("run"), pixel.alias("pixel"), "cause", maintain_order=True).agg(
+        first_ns=pl.col("start_ns").min(), length_ns=length.sum()
+    )
+    begin = pl.col("first_ns").min().over("run", "pixel") + pl.col("length_ns").cum_sum().over("run", "pixel")
+    return summed.select(start_ns=begin - pl.col("length_ns"), end_ns=begin, cause="cause")

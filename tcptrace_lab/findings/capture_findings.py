@@ -58,7 +58,7 @@ FAULTS = (
         reasons=("kernel_drops", capture_quality.IN_PART, "drops_suspected"),
         title="The capture is incomplete",
         mechanism="Missing packets cannot be analysed: a gap in the capture looks like silence.",
-        refuted_by="the same segments missing from a capture taken elsewhere",
+        refuted_by="a capture from another point that lacks the same segments",
         remedy=(
             "use a smaller snaplen (128) and a larger buffer (dumpcap -B 64), on a host with no other load",
             "write to a fast disk, and capture with dumpcap only",
@@ -75,7 +75,7 @@ FAULTS = (
             "Without the handshake, the window scale, the TCP options and the client are unknown. Without one direction, nothing shows "
             "what arrived."
         ),
-        refuted_by="a capture taken elsewhere with nothing more of these connections",
+        refuted_by="a capture from another point that has no more of these connections",
         remedy=(
             "start the capture before the connection, and capture both directions: both links of a bond, both directions of a SPAN port",
         ),

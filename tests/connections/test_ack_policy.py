@@ -213,7 +213,7 @@ def test_stretch_acks(tmp_path: Path) -> None:
 
 
 def test_acks_that_a_queue_delays_are_not_a_timers(tmp_path: Path) -> None:
-    """A flight of 20 through a bottleneck: ACKs come 30 ms apart and later and later; the last covers all, and is no delayed ACK."""
+    """A flight of 20 segments passes a bottleneck: its ACKs are 30 ms apart. The last one covers everything and is no delayed ACK."""
     lines = [f"{10 + 0.1 * number:.1f}ms C > S . {1 + 1460 * number}:{1461 + 1460 * number} ack 1" for number in range(20)]
     lines += [f"{40 + 30 * number}ms S > C . ack {1461 + 1460 * number}" for number in range(20)]
     found = judged_text(tmp_path, HANDSHAKE + "\n".join(lines))

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::nullable::Nullable;
 
-/// Maximum number of arrivals in the queue. If more are in transit within one round trip, the oldest count as
-/// arrived before they did.
+/// Maximum number of arrivals in the queue. If more are in transit at once, the oldest are taken out early, as if
+/// they had arrived.
 const MAX_IN_TRANSIT: usize = if cfg!(all(feature = "small-limits", not(test))) { 1 << 3 } else { 1 << 10 };
 
 /// Initial capacity of a queue.
@@ -22,7 +22,7 @@ pub(crate) struct Arrival {
     pub ack: i64,
     /// Right edge of the window that it advertises, if the window scale is known.
     pub edge: Nullable,
-    /// Time since the oldest byte that it acknowledges was captured.
+    /// Time from the capture of the oldest byte that it acknowledges to its own.
     pub lag_ns: Nullable,
     /// RTT sample that it completes.
     pub rtt_ns: Nullable,

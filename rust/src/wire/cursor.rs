@@ -82,7 +82,7 @@ pub enum Stop {
     BadDataOffset,
     /// An AAL5 PDU of which the link lost a part, including the headers.
     DamagedPdu,
-    /// Content in several parts that are not reassembled, or several packets in one frame; the text names it.
+    /// Content that is split and not reassembled here, or several packets in one frame; the text names which.
     NotRead(&'static str),
     /// More nested headers than [`MAX_LAYERS`].
     TooDeep,

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 LEDGER = "kernel-ledger.parquet"
 
 GROWING, REDUCED, DISORDER = "growing", "reduced", "disorder"
-"""The congestion window is below its threshold; a threshold has been set and is reached; segments arrived out of order."""
+"""Contexts: the congestion window is below the slow-start threshold; it has reached that threshold; segments arrived out of order."""
 NO_THRESHOLD = 0x7FFFFFFF
 """Linux: TCP_INFINITE_SSTHRESH."""
 NS_PER_US = 1_000
@@ -49,12 +49,12 @@ SCHEMA: dict[str, Any] = {
     "receiver_address": pl.String,
     "receiver_port": pl.UInt16,
     "is_client": pl.Boolean,  # whether this sender opened the connection
-    "start_ns": pl.Int64,  # the realtime clock, as in captures; rows of one sender touch
+    "start_ns": pl.Int64,  # by the realtime clock, as in captures; the rows of a sender touch
     "end_ns": pl.Int64,
-    "gates": pl.List(pl.String),  # that were closed, in the kernel's order; or whose turn it was
-    "last": pl.List(pl.String),  # those of them that opened last
-    "context": pl.List(pl.String),  # what else was so meanwhile
-    "least_transit_ns": pl.Int64,  # of this sender's fastest segment to the other socket; null where none was seen at both
+    "gates": pl.List(pl.String),  # the closed gates, in the kernel's order; if none was closed, the host whose turn it was
+    "last": pl.List(pl.String),  # the gates that opened last
+    "context": pl.List(pl.String),  # conditions meanwhile: congestion state, pauses
+    "least_transit_ns": pl.Int64,  # shortest transit time of this sender's segments; null if no segment was seen at both sockets
 }
 """The table's columns."""
 

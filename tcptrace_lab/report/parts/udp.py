@@ -79,7 +79,7 @@ def _sizes(flow: dict[str, Any], side: str) -> str:
 
 
 def _column(key: str, label: str, kind: str, name: str, more: str = "") -> Column:
-    """A column that shows the column `name` of `schema.FLOWS`. The label, or `more`, states the sender that the meaning refers to."""
+    """A column that shows the column `name` of `schema.FLOWS`. The label or `more` names the sender."""
     column = schema.FLOWS[name]
     tooltip = column.meaning.removesuffix(" (host: client)") if more else column.meaning
     return {"key": key, "label": label, "kind": kind, "tooltip": tooltip + more + (f"; {column.limits}" if column.limits else "")}

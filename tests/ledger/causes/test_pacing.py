@@ -20,7 +20,7 @@ FIRST_MS = 40.0
 
 
 def bursts(count: int, every_ms: float, acked_after_ms: float, *, tail: int = 0, options: str = ", sackOK") -> str:
-    """At the sender: a burst, and behind it a small segment of `tail` bytes, every so often; one ACK for each."""
+    """At the sender: `count` bursts of two full segments and one of `tail` bytes, one per interval; each burst has one ACK."""
     whole = 2 * SIZE + tail
     lines: list[tuple[float, str]] = []
     for number in range(count):

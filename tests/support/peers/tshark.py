@@ -44,10 +44,10 @@ class Opinion:
 
 @functools.cache
 def opinion(path: Path) -> Opinion:
-    """What tshark says of the capture `path`; asked once in a session.
+    """The segments of the capture `path` by tshark, which runs once per session.
 
     Raises:
-        subprocess.CalledProcessError: tshark refuses the file. A cut file is no refusal: what was read is returned.
+        subprocess.CalledProcessError: tshark refuses the file. From a truncated file, it returns what it can read.
     """
     needs.program("tshark")
     tally = tshark.Tally()

@@ -345,13 +345,13 @@ fn code_words<C: Coder>(coder: &mut C, record: &mut WaitRecord, before: &WaitRec
     }
 }
 
-/// First bit of the TCP flags in a packed word.
+/// First bit, in a packed word, of the TCP flags.
 const TCP_FLAGS_AT: u32 = 12;
-/// First bit of the kind in a packed word.
+/// First bit, in a packed word, of the kind of segment.
 const KIND_AT: u32 = TCP_FLAGS_AT + 16;
-/// First bit of what triggered this retransmission in a packed word.
+/// First bit, in a packed word, of the trigger of this retransmission.
 const RESENT_BY_AT: u32 = KIND_AT + 8;
-/// First bit of what triggered the repairing retransmission in a packed word.
+/// First bit, in a packed word, of the trigger of the retransmission that repaired a loss.
 const REPAIRED_BY_AT: u32 = RESENT_BY_AT + 3;
 
 /// The flags and enumerations of a record in one word; those that change often are in the low bits.

@@ -249,7 +249,7 @@ def modelled(name: str, schedule: Schedule, one: Fit, until_s: float = inf) -> F
 def _distance(one: Figures, other: Figures, direction: str) -> float:
     """Half the sum of the differences between the shares of each family of causes: 0 if all are equal, 1 if none is common."""
     mine, theirs = _families(one, direction), _families(other, direction)
-    return sum(abs(mine.get(family, 0.0) - theirs.get(family, 0.0)) for family in {*mine, *theirs}) / 2
+    return sum(abs(mine.get(family, 0.0) - theirs.get(family, 0.0)) for family in sorted({*mine, *theirs})) / 2
 
 
 def _families(of: Figures, direction: str) -> dict[str, float]:

@@ -64,25 +64,21 @@ def general(analysis: Analysis) -> dict[str, Any]:
     verdict_found = verdict.of(analysis)
     worst = max((finding.severity for finding in analysis.findings), default=None)
     headers: dict[str, Any] = {
-        "lost_share": _header(
-            "Time lost",
-            "Share of the active time of the most affected direction that its problem costs",
-            suffix="%",
-            scale="OrRd",
-            most=100,
+        "cost_share": _header(
+            "Time lost", "Cost of the verdict's problem as a share of the active time of its direction", suffix="%", scale="OrRd", most=100
         ),
-        "lost_s": _header("Lost", "What that problem costs", suffix=" s", scale="OrRd", form=_SECONDS),
+        "cost_s": _header("Lost", "Cost of the verdict's problem", suffix=" s", scale="OrRd", form=_SECONDS),
         "severity": _header("Worst finding", "Severity of the worst finding: high, medium, low, info"),
         "connections": _header("Connections", "TCP connections in the capture", form="{:,.0f}"),
-        "duration_s": _header("Lasted", "From the first packet to the last", suffix=" s", form=_SECONDS),
+        "duration_s": _header("Duration", "From the first packet to the last", suffix=" s", form=_SECONDS),
         "quality": _header("Capture quality", "Capture quality: good, limited or poor"),
     }
-    lost_share = (
+    cost_share = (
         None if verdict_found.cost_ns is None or not verdict_found.active_ns else 100 * verdict_found.cost_ns / verdict_found.active_ns
     )
     row = {
-        "lost_share": 0.0 if lost_share is None else lost_share,
-        "lost_s": _seconds(verdict_found.cost_ns or 0),
+        "cost_share": 0.0 if cost_share is None else cost_share,
+        "cost_s": _seconds(verdict_found.cost_ns or 0),
         "severity": "none" if worst is None or worst == Severity.INFO else str(worst),
         "connections": analysis.capture["connections"],
         "duration_s": analysis.capture["duration_s"],
@@ -104,18 +100,18 @@ def connections(analysis: Analysis) -> dict[str, Any]:
     return {
         "id": "tcptrace_lab_connections",
         "section_name": "TCP connections",
-        "description": f"The {CONNECTIONS} connections of each capture with most payload. The last column is of the larger direction.",
+        "description": f"The {CONNECTIONS} connections of each capture with most data. The last column describes the larger direction.",
         "plot_type": "table",
         "pconfig": {"id": "tcptrace_lab_connections_table", "title": "TCP connections", "col1_header": "Connection", "no_violin": True},
         "headers": {
             "client": {"title": "Client"},
             "server": {"title": "Server"},
-            "time_s": _header("Time", "From its first segment to its last", suffix=" s", form=_SECONDS),
+            "duration_s": _header("Duration", "From the first segment to the last", suffix=" s", form=_SECONDS),
             "client_bytes": _header("Client sent", "Each byte counted once", suffix=" B", form="{:,.0f}"),
             "server_bytes": _header("Server sent", "Each byte counted once", suffix=" B", form="{:,.0f}"),
-            "throughput_bps": _header("Throughput", "Of the larger direction", suffix=" b/s", form="{:,.0f}"),
-            "rtt_min_ms": _header("RTT min", "Of the whole path", suffix=" ms", form="{:,.3f}"),
-            "resent": _header("Retransmits", "Data segments, both directions", form="{:,.0f}", scale="OrRd"),
+            "throughput_bps": _header("Throughput", "Of the direction with more data", suffix=" b/s", form="{:,.0f}"),
+            "rtt_min_ms": _header("RTT min", "Base RTT, from end to end", suffix=" ms", form="{:,.3f}"),
+            "retransmits": _header("Retransmits", "Data segments, both directions", form="{:,.0f}", scale="OrRd"),
             "cause": {"title": "Largest cause"},
         },
         "data": {
@@ -134,12 +130,12 @@ def _connection(connection: dict[str, Any], accounts: Mapping[str, Any]) -> dict
     return {
         "client": safe(endpoint(connection, "client")),
         "server": safe(endpoint(connection, "server")),
-        "time_s": None if row["duration_ns"] is None else _seconds(row["duration_ns"]),
+        "duration_s": None if row["duration_ns"] is None else _seconds(row["duration_ns"]),
         "client_bytes": row["client_bytes"],
         "server_bytes": row["server_bytes"],
         "throughput_bps": row["throughput_bps"],
         "rtt_min_ms": None if row["rtt_min_ns"] is None else row["rtt_min_ns"] / 1e6,
-        "resent": row["resent"],
+        "retransmits": row["resent"],
         "cause": max(ns, key=lambda cause: ns[cause]) if any(ns.values()) else "unknown",
     }
 
@@ -153,12 +149,12 @@ def time(analysis: Analysis) -> dict[str, Any]:
     ).collect()
     return {
         "id": "tcptrace_lab_time",
-        "section_name": "TCP: where the time went",
-        "description": "Seconds by what the next byte was waiting for, of all directions that carried data.",
+        "section_name": "TCP: time by cause",
+        "description": "Seconds by the cause for which the next byte waited, over all directions that carried data.",
         "plot_type": "bargraph",
         "pconfig": {
             "id": "tcptrace_lab_time_plot",
-            "title": "TCP: where the time went",
+            "title": "TCP: time by cause",
             "ylab": "seconds",
             "cpswitch_counts_label": "Seconds",
         },

@@ -162,7 +162,7 @@ def test_multiqc_gets_general_statistics_a_table_and_bars_of_the_ledger(tmp_path
     document = analysis.to_dict()
     general = found["general"]["data"]["ethernet-nagle-on"]
     assert set(general) == set(found["general"]["headers"])
-    assert (general["lost_s"], general["severity"], general["quality"]) == (document["verdict"]["cost_s"], "high", "good")
+    assert (general["cost_s"], general["severity"], general["quality"]) == (document["verdict"]["cost_s"], "high", "good")
     row = found["connections"]["data"]["ethernet-nagle-on 0"]
     assert set(row) == set(found["connections"]["headers"])
     assert (row["cause"], row["client_bytes"], row["server_bytes"]) == ("nagle-delayed-ack", 2400, 1200)

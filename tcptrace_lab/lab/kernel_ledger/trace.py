@@ -58,8 +58,8 @@ def tracing(network: Network, directory: Path) -> Iterator[Trace]:
         process.send_signal(signal.SIGINT)
         trace.costs.update(_line(process))
         process.wait(PATIENCE_S)
-        if trace.costs["lost"]:
-            raise LabFailed(f"the tracer lost {trace.costs['lost']} records", where=str(raw), remedy="trace a shorter transfer")
+        if trace.costs["lost_records"]:
+            raise LabFailed(f"the tracer lost {trace.costs['lost_records']} records", where=str(raw), remedy="trace a shorter transfer")
         read_records(raw, trace.costs["clock_offset_ns"]).write_parquet(trace.events, compression="zstd")
         (directory / COSTS).write_text(json.dumps(trace.costs, indent=1) + "\n")
     finally:

@@ -123,7 +123,7 @@ int main(int count, char **words)
 		fprintf(stderr, "cannot write the records: %s\n", strerror(errno));
 		return 1;
 	}
-	printf("{\"ready\": false, \"clock_offset_ns\": %lld, \"lost\": %llu, ", clock_offset_ns(), tracer->bss->lost);
+	printf("{\"ready\": false, \"clock_offset_ns\": %lld, \"lost_records\": %llu, ", clock_offset_ns(), tracer->bss->lost);
 	print_costs(tracer);
 	printf("}\n");
 	ring_buffer__free(ring);

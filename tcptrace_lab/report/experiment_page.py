@@ -108,7 +108,7 @@ def _figures(asked: Mapping[str, Any], results: Mapping[str, Any]) -> Iterator[d
         return
     over = _short(asked["x"])
     if not asked["y"]:
-        title = f"{asked['shows'].capitalize()} by {over}"
+        title = f"{asked['measure'].capitalize()} by {over}"
         yield {
             "title": title,
             "note": measure["meaning"],
@@ -117,7 +117,7 @@ def _figures(asked: Mapping[str, Any], results: Mapping[str, Any]) -> Iterator[d
         }
         return
     for label, members in _apart(points, (asked["x"], asked["y"])).items():
-        title = f"{asked['shows'].capitalize()} by {over} and {_short(asked['y'])}" + (f": {label}" if label else "")
+        title = f"{asked['measure'].capitalize()} by {over} and {_short(asked['y'])}" + (f": {label}" if label else "")
         yield {"title": title, "note": measure["meaning"], "alt": title, "figure": None, "grid": _grid(asked, members, measure)}
 
 

@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import polars as pl
 
+from tcptrace_lab.causes import snd_lim
 from tcptrace_lab.connections import ack_policy, capture_quality, loss_before_capture
 from tcptrace_lab.engine.sorting import beside
 from tcptrace_lab.schema import CAUSES, FLOW_DIRECTION_NAMES, MORE_STATISTICS_NAMES, SIDES
@@ -240,6 +241,9 @@ def _direction(side: str) -> pl.Expr:
         "sender_retransmits": _sender_retransmits(side),
         "statistics": _object({name: pl.col(f"{side}_{name}") for name in MORE_STATISTICS_NAMES}),
         "ledger_s": _object({cause: _seconds(pl.col(f"{side}_{cause.replace('-', '_')}_ns")) for cause in CAUSES}),
+        "snd_lim_s": _object(
+            {term: _seconds(pl.sum_horizontal(snd_lim.columns(causes, side), ignore_nulls=False)) for term, causes in snd_lim.TERMS.items()}
+        ),
         "life_s": _life_s(),
     }
     return _object(fields)

@@ -21,6 +21,8 @@ from tcptrace_lab.report.render import render, shared_scripts
 from tcptrace_lab.report.selection import ALONE, AMONG_MANY
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tcptrace_lab.pair import Pair
     from tcptrace_lab.report.data_types import Analysed
     from tcptrace_lab.report.render import Scripts
@@ -28,14 +30,17 @@ if TYPE_CHECKING:
 __all__ = ["AMONG_MANY", "data", "render", "shared_scripts", "write_report"]
 
 
-def write_report(analysis: Analysed, path: str, pair: Pair | None = None, scripts: Scripts = "inline") -> None:
+def write_report(
+    analysis: Analysed, path: str, pair: Pair | None = None, scripts: Scripts = "inline", provenance: Sequence[str] = ()
+) -> None:
     """Write the report to `path`, completely or not at all. With `pair`, add the section on both captures.
 
     `scripts="shared"` is for one report of many: its figures have fewer points, and the files of `shared_scripts` must lie beside it.
+    `provenance` has lines for the footer (`parts.provenance`).
 
     Raises:
         OutputUnwritable: the disk is full, or permission is denied.
     """
-    page = render(data(analysis, pair, AMONG_MANY if scripts == "shared" else ALONE), scripts)
+    page = render(data(analysis, pair, AMONG_MANY if scripts == "shared" else ALONE), scripts, provenance)
     with opened(path) as stream:
         stream.write(page.encode("utf-8"))

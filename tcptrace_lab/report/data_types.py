@@ -171,12 +171,13 @@ class Part(TypedDict):
 
 
 class Bar(TypedDict):
-    """The time of one direction by cause, largest first."""
+    """The time of one direction by cause, largest first, and in the terms of RFC 4898."""
 
     key: str
     label: str
     time: str
     parts: list[Part]
+    terms: str
 
 
 class Stall(TypedDict):

@@ -29,7 +29,7 @@ from tcptrace_lab.report.template_cache import Compiled
 from tcptrace_lab.text import numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 _HERE = Path(__file__).parent
 
@@ -47,15 +47,16 @@ Scripts = Literal["inline", "shared"]
 """Where Plotly's script is: in the page (`inline`), or in a file beside it (`shared`)."""
 
 
-def render(report: Mapping[str, Any], scripts: Scripts = "inline") -> str:
+def render(report: Mapping[str, Any], scripts: Scripts = "inline", provenance: Sequence[str] = ()) -> str:
     """The page as HTML text. Lone surrogates (from file names that are not UTF-8) become backslash escapes.
 
     Args:
         report: as `data` returns it.
         scripts: with `shared`, Plotly's script is left out; the files of `shared_scripts` must be in the page's folder.
+        provenance: lines for the footer.
     """
     drawn = report["drawn"] or report["sizes"] or (report["pair"] and report["pair"]["drawn"])
-    return page("report.html.j2", figures=bool(drawn), scripts=scripts, report=report)
+    return page("report.html.j2", figures=bool(drawn), scripts=scripts, report=report, provenance=provenance)
 
 
 def shared_scripts() -> dict[str, bytes]:

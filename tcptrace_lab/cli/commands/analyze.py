@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +13,7 @@ import typer
 
 from tcptrace_lab.cli.commands.pair import check_two, compare
 from tcptrace_lab.cli.options import Debug, Files, Json, Markdown, Quiet, Where
-from tcptrace_lab.cli.terminal import activity, say
+from tcptrace_lab.cli.terminal import PROGRAM, activity, say
 from tcptrace_lab.engine import memory
 from tcptrace_lab.errors import EXIT_DONE, EXIT_FINDING, CaptureUnreadable, UsageError, place
 from tcptrace_lab.process import output
@@ -109,7 +110,7 @@ def analyze(
                     between.write_json(stream)
         _write_summaries(analysis, markdown, multiqc)
         shown.doing("writing the report")
-        written = _write_report(analysis, report, between)
+        written = _write_report(analysis, report, between, files)
     if not quiet:
         if output.STDOUT not in {json_path, markdown}:
             _answer(analysis, between, verbose=verbose)
@@ -159,13 +160,14 @@ def _write_summaries(analysis: Analysis, markdown: str | None, multiqc: str | No
         sections.write(analysis, multiqc)
 
 
-def _write_report(analysis: Analysis, report: str | None, between: Pair | None) -> str:
+def _write_report(analysis: Analysis, report: str | None, between: Pair | None, files: list[str]) -> str:
     from tcptrace_lab.report import write_report  # noqa: PLC0415  (the figures' library is the slowest import of all)
+    from tcptrace_lab.report.parts.provenance import lines  # noqa: PLC0415
 
     path = str(output.reports() / f"{analysis.name}.html") if report is None else report
     output.check(path, ())
     try:
-        write_report(analysis, path, between)
+        write_report(analysis, path, between, provenance=lines([PROGRAM, *sys.argv[1:]], files, datetime.now().astimezone()))
     except OSError as error:
         raise output.refused(error, path) from error
     return path

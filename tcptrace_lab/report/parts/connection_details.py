@@ -191,16 +191,38 @@ def _facts(row: dict[str, Any], main: str, fast: Mapping[tuple[int, str], str]) 
         for column in connection_table.columns()
         if column["key"] in _TABLE_FACTS
     ]
+    facts.append(
+        {
+            "label": "RTT median",
+            "value": connection_table.median_rtt_ns(row),
+            "kind": "duration",
+            "tooltip": "Median RTT of the path: " + _MEDIAN,
+        }
+    )
     facts.append(_fact(row, f"{main}_max_in_flight_bytes", "most in flight", "size"))
     for side, other in (("client", "server"), ("server", "client")):
         facts.append(_fact(row, f"{side}_rtt_min_ns", f"RTT to the {other}", "duration"))
     for side in schema.SIDES:
         facts.append(_fact(row, f"{side}_mss_bytes", f"MSS of {side}", "bytes"))
         facts.append(_fact(row, f"{side}_window_scale", f"window scale of {side}", "integer"))
+    facts.extend(_traffic_facts(row))
     facts.extend(_line_facts(row))
     facts.extend(_rate_facts(row["conn"], fast))
     facts.append({"label": "frames", "value": f"{row['first_frame']} to {row['last_frame']}", "kind": "text"})
     return facts
+
+
+_MEDIAN = "the median time from the capture point to the receiver of most data and back, plus the smallest to its sender and back"
+
+
+def _traffic_facts(row: dict[str, Any]) -> list[Value]:
+    """Segments, retransmits, loss and throughput of each direction with data."""
+    tooltip = "Loss: retransmits that were not spurious, as a share of the segments with data, SYN or FIN; an estimate for the path behind"
+    return [
+        {"label": f"traffic, {_LABELS[side]}", "value": connection_table.traffic(row, side), "kind": "sentence", "tooltip": tooltip}
+        for side in schema.SIDES
+        if row[f"{side}_payload_bytes"]
+    ]
 
 
 def _line_facts(row: dict[str, Any]) -> list[Value]:

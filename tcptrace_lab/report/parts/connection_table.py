@@ -123,6 +123,33 @@ def path_rtt_ns(connection: Mapping[str, Any]) -> int | None:
     return None if halves[0] is None or halves[1] is None else halves[0] + halves[1]
 
 
+def median_rtt_ns(connection: Mapping[str, Any]) -> int | None:
+    """The median RTT between both hosts, by the data of the direction with most of it; None if the capture shows only one half."""
+    side, other = ("client", "server") if main_side(connection) == "client" else ("server", "client")
+    median, rest = connection[f"{side}_rtt_p50_ns"], _half_ns(connection, other, side)
+    return None if median is None or rest is None else _measured(connection, median + rest)
+
+
+def loss_share(connection: Mapping[str, Any], side: str) -> float | None:
+    """Retransmits that were not spurious, as a share of the segments of `side` with data, SYN or FIN; None without any."""
+    sent = sum(connection[f"{side}_{kind}_segments"] for kind in ("data", "syn", "fin"))
+    lost = connection[f"{side}_retransmitted_segments"] - connection[f"{side}_spurious_retransmissions"]
+    return lost / sent if sent else None
+
+
+def traffic(connection: Mapping[str, Any], side: str) -> str:
+    """`281 data segments, 3 retransmits (none spurious), loss 1.1%, duplicate ACKs 12, 10.2 Mb/s`."""
+    words = [numbers.counted(connection[f"{side}_data_segments"], "data segment")]
+    resent, spurious = connection[f"{side}_retransmitted_segments"], connection[f"{side}_spurious_retransmissions"]
+    words.append(numbers.counted(resent, "retransmit") + (f" ({spurious:,} spurious)" if spurious else ""))
+    words.append(f"loss {numbers.share(loss_share(connection, side))}" if resent else "no loss")
+    for name, label in (("out_of_order_segments", "out of order"), ("zero_window_probes", "zero-window probes")):
+        if connection[f"{side}_{name}"]:
+            words.append(f"{connection[f'{side}_{name}']:,} {label}")
+    rate = _throughput_bps(connection, side)
+    return ", ".join(words) + ("" if rate is None else f"; {numbers.rate(rate)}")
+
+
 def _half_ns(connection: Mapping[str, Any], side: str, other: str) -> int | None:
     """The shortest time from the capture point to `other` and back, by ACKs of the data of `side` and by what shows that it arrived."""
     known = connection[f"{side}_rtt_min_ns"], connection[f"{other}_reaction_min_ns"]
@@ -145,7 +172,7 @@ def cells(rows: Iterable[Mapping[str, Any]], columns: Sequence[Column], drawn: C
     return [[[text for text, _ in of], [exact for _, exact in of], row["conn"] in drawn, row["client_guessed"]] for of, row in formatted]
 
 
-def main_side(connection: dict[str, Any]) -> str:
+def main_side(connection: Mapping[str, Any]) -> str:
     """The host that sent more data: `client` or `server`."""
     return "client" if connection["client_payload_bytes"] >= connection["server_payload_bytes"] else "server"
 
@@ -165,7 +192,7 @@ def _column(key: str, label: str, kind: str, tooltip: str) -> Column:
     return {"key": key, "label": label, "kind": kind, "tooltip": tooltip}
 
 
-def _throughput_bps(connection: dict[str, Any], side: str) -> float | None:
+def _throughput_bps(connection: Mapping[str, Any], side: str) -> float | None:
     """Throughput as in the JSON: new payload divided by the time from the first data segment to the last."""
     sent_ns = difference(connection[f"{side}_last_data_ts_ns"], connection[f"{side}_first_data_ts_ns"])
     return connection[f"{side}_unique_bytes"] * 8 * numbers.NS_PER_S / sent_ns if sent_ns and sent_ns > 0 else None

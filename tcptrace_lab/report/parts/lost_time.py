@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from tcptrace_lab.causes import snd_lim
 from tcptrace_lab.ledger import stalls
 from tcptrace_lab.schema import CAUSES, SIDES
 from tcptrace_lab.text import numbers
@@ -73,8 +74,21 @@ def bars(account: Mapping[str, Any] | None) -> list[Bar]:
             if ns > 0
         ]
         if shares:
-            bars_made.append({"key": side, "label": _ARROWS[from_client], "time": _time(life_ns, parts["idle"]), "parts": shares})
+            bars_made.append(
+                {
+                    "key": side,
+                    "label": _ARROWS[from_client],
+                    "time": _time(life_ns, parts["idle"]),
+                    "parts": shares,
+                    "terms": _terms(account, side),
+                }
+            )
     return bars_made
+
+
+def _terms(account: Mapping[str, Any], side: str) -> str:
+    """`SndLimTimeSnd 1.2 s, SndLimTimeRwin 0 s, SndLimTimeCwnd 2.8 s`: the time in the states of RFC 4898."""
+    return ", ".join(f"{term} {numbers.duration(ns)}" for term, ns in snd_lim.times_ns(account, side).items())
 
 
 def _time(life_ns: int, idle_ns: int) -> str:

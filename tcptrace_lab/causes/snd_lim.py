@@ -1,0 +1,38 @@
+"""The causes as the three states of a sender in RFC 4898, so that results can be compared with other instruments.
+
+The RFC distinguishes what stops an established connection's sender: the receiver's window (`SndLimTimeRwin`), the congestion window, loss
+recovery and timeouts included (`SndLimTimeCwnd`), and anything else, such as no data (`SndLimTimeSnd`, which "MUST" get what fits neither).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tcptrace_lab.schema import CAUSES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+RWIN: Final = frozenset({"receiver-window", "zero-window"})
+
+CWND: Final = frozenset({"slow-start", "congestion-window", "loss-recovery", "timeout", "network"})
+"""`network` is here: while bytes are in transit or drain through the path, the congestion window is what the sender waits for."""
+
+OUTSIDE: Final = frozenset({"handshake", "close", "unknown"})
+"""No state of an established sender, or a time of which the capture does not show the state."""
+
+SND: Final = frozenset(CAUSES) - RWIN - CWND - OUTSIDE
+"""The application (`application`, `peer`, `idle`), and the sending host: its buffer, Nagle's algorithm, pacing."""
+
+TERMS: Final[Mapping[str, frozenset[str]]] = {"SndLimTimeSnd": SND, "SndLimTimeRwin": RWIN, "SndLimTimeCwnd": CWND}
+"""Name of the object in RFC 4898, 4 → causes whose time it is the sum of."""
+
+
+def columns(causes: frozenset[str], side: str) -> list[str]:
+    """Return the columns of `schema.ACCOUNTS` with the time of these causes."""
+    return [f"{side}_{cause.replace('-', '_')}_ns" for cause in CAUSES if cause in causes]
+
+
+def times_ns(account: Mapping[str, int | None], side: str) -> dict[str, int]:
+    """Return the time of each term (ns) in one direction. `account` is a row of `schema.ACCOUNTS`."""
+    return {term: sum(account[name] or 0 for name in columns(causes, side)) for term, causes in TERMS.items()}

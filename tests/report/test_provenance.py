@@ -1,0 +1,85 @@
+"""The footer of a report says where it comes from, and facts on a connection agree with tshark."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+from tcptrace_lab import analyze, schema
+from tcptrace_lab.causes import snd_lim
+from tcptrace_lab.report.parts import connection_table, provenance
+from tests.support import needs, packets, transfer
+from tests.support.command import TIME_LIMIT_S, tcptrace_lab
+from tests.support.places import CAPTURES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LOSS = CAPTURES / "ethernet-loss.pcapng"
+NOW = datetime(2026, 11, 24, 15, 0, 1, tzinfo=timezone(timedelta(hours=1), "CET"))
+
+
+def test_the_footer_names_program_command_file_hash_date_and_time_zone(tmp_path: Path) -> None:
+    path = packets.capture(tmp_path / "my transfer.pcap", transfer.TEXT)
+    assert tcptrace_lab("analyze", path.name, "-o", "r.html", folder=tmp_path).returncode == 0
+    page = (tmp_path / "r.html").read_text()
+    told = re.findall(r'<p class="provenance"><bdi>(.*?)</bdi></p>', page)
+    digest = subprocess.run(["sha256sum", path], capture_output=True, text=True, timeout=TIME_LIMIT_S, check=True).stdout.split()[0]
+    assert re.fullmatch(r"tcptrace-lab [\d.]+, \d{4}-\d\d-\d\d \d\d:\d\d:\d\d \w+ \(UTC[+-]\d{4}\); times on this page are UTC\.", told[0])
+    assert told[1] == "Command: tcptrace-lab analyze &#39;my transfer.pcap&#39; -o r.html"
+    assert re.fullmatch(rf"File: my transfer\.pcap, {path.stat().st_size:,} bytes \(.*\), SHA-256 {digest}", told[2])
+
+
+def test_the_time_zone_is_that_of_the_date_and_a_large_file_is_not_hashed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(provenance, "MAX_HASHED_BYTES", 1)
+    path = packets.capture(tmp_path / "transfer.pcap", transfer.TEXT)
+    made, command, file, stdin = provenance.lines(["tcptrace-lab"], [str(path), "-"], NOW)
+    assert ", 2026-11-24 15:00:01 CET (UTC+0100)" in made
+    assert command == "Command: tcptrace-lab"
+    assert file.endswith("SHA-256 not computed for a large file")
+    assert stdin == "File: standard input"
+
+
+def test_every_cause_is_in_one_term_of_rfc_4898_or_outside() -> None:
+    assert sorted([*snd_lim.SND, *snd_lim.RWIN, *snd_lim.CWND, *snd_lim.OUTSIDE]) == sorted(schema.CAUSES)
+
+
+def test_the_terms_of_rfc_4898_are_sums_of_the_ledger() -> None:
+    """By hand: 5 + 7 of windows, 1 + 2 + 3 of congestion, the rest but the handshake is the sender's."""
+    account: dict[str, int | None] = {f"client_{cause.replace('-', '_')}_ns": 0 for cause in schema.CAUSES}
+    account |= {"client_receiver_window_ns": 5, "client_zero_window_ns": 7, "client_timeout_ns": 1, "client_network_ns": 2}
+    account |= {
+        "client_slow_start_ns": 3,
+        "client_application_ns": 11,
+        "client_nagle_ns": 13,
+        "client_idle_ns": 17,
+        "client_handshake_ns": 19,
+    }
+    assert snd_lim.times_ns(account, "client") == {"SndLimTimeSnd": 41, "SndLimTimeRwin": 12, "SndLimTimeCwnd": 6}
+    direction = analyze(LOSS).to_dict()["connections"][0]["client_to_server"]
+    outside = sum(direction["ledger_s"][cause] for cause in ("handshake", "close", "unknown"))
+    assert sum(direction["snd_lim_s"].values()) + outside == pytest.approx(direction["life_s"])
+
+
+def tshark(shown: str, field: str) -> list[float]:
+    command = [needs.program("tshark"), "-r", str(LOSS), "-Y", shown, "-T", "fields", "-e", field]
+    return [float(word) for word in subprocess.run(command, capture_output=True, timeout=TIME_LIMIT_S, check=True).stdout.split()]
+
+
+def test_segments_retransmits_loss_and_median_rtt_are_those_of_tshark() -> None:
+    """A retransmit is a segment whose sequence number was sent before: tshark calls one of the three out of order."""
+    row = analyze(LOSS).connections.collect().row(0, named=True)
+    from_client = "tcp.srcport == 40001"
+    sent = len(tshark(f"{from_client} && (tcp.len > 0 || tcp.flags.syn == 1 || tcp.flags.fin == 1)", "frame.number"))
+    numbers = tshark(f"{from_client} && tcp.len > 0", "tcp.seq")
+    again = len(numbers) - len(set(numbers))
+    assert connection_table.loss_share(row, "client") == again / sent
+    assert connection_table.traffic(row, "client").startswith(f"{len(numbers)} data segments, {again} retransmits, loss 1.1%; ")
+    samples = tshark("tcp.srcport == 5001 && tcp.analysis.ack_rtt", "tcp.analysis.ack_rtt")
+    half = min(tshark(f"{from_client} && tcp.analysis.ack_rtt", "tcp.analysis.ack_rtt"))
+    assert connection_table.median_rtt_ns(row) == pytest.approx(1e9 * (pl.Series(samples[1:]).median() + half), rel=0.02)  # type: ignore[operator]

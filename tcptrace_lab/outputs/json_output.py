@@ -14,9 +14,9 @@ from typing import IO, TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab.causes import snd_lim
 from tcptrace_lab.connections import ack_policy, capture_quality, loss_before_capture
 from tcptrace_lab.engine.sorting import beside
+from tcptrace_lab.ledger import snd_lim
 from tcptrace_lab.schema import CAUSES, FLOW_DIRECTION_NAMES, MORE_STATISTICS_NAMES, SIDES
 from tcptrace_lab.text.numbers import NS_PER_S
 

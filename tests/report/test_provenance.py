@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from tcptrace_lab import analyze, schema
-from tcptrace_lab.causes import snd_lim
+from tcptrace_lab.ledger import snd_lim
 from tcptrace_lab.report.parts import connection_table, provenance
 from tests.support import needs, packets, transfer
 from tests.support.command import TIME_LIMIT_S, tcptrace_lab

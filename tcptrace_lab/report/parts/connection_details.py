@@ -253,4 +253,5 @@ def _fact(row: dict[str, Any], name: str, label: str, kind: str) -> Value:
 
 
 def _lower_first(text: str) -> str:
-    return text[:1].lower() + text[1:]
+    """The text with a small first letter, unless it begins with an abbreviation."""
+    return text if text[1:2].isupper() else text[:1].lower() + text[1:]

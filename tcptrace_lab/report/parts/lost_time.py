@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcptrace_lab.causes import snd_lim
-from tcptrace_lab.ledger import stalls
+from tcptrace_lab.ledger import snd_lim, stalls
 from tcptrace_lab.schema import CAUSES, SIDES
 from tcptrace_lab.text import numbers
 

@@ -54,7 +54,7 @@ def data(analysis: Analysed, pair: Pair | None = None, room: selection.Room = se
     return {
         "name": analysis.name,
         "headline": _headline(analysis),
-        "findings": lost_time.found(listed, zoom.zooms(looked_at, resolution_ns), _ends(chosen.found)),
+        "findings": lost_time.found(listed, zoom.zooms(looked_at, resolution_ns), _ends(chosen.found), _briefs(listed, chosen.found)),
         "findings_total": len(analysis.findings),
         "capture": _capture(capture, chosen.total),
         "complete": bool(capture["complete"]),
@@ -100,6 +100,14 @@ def _headline(analysis: Analysed) -> Headline:
         "why": verdict_found.why,
         "bar": bars[0] if bars else None,
     }
+
+
+def _briefs(listed: Sequence[Finding], rows: pl.DataFrame) -> list[str]:
+    """For each of these findings, figures of its direction; empty if it is about no direction, or about several connections."""
+    wanted = {one.conn for one in listed if one.conn is not None and one.from_client is not None and one.connections == 1}
+    by_conn = {row["conn"]: row for row in rows.filter(rows["conn"].is_in(sorted(wanted))).iter_rows(named=True)}
+    sides = ("client" if one.from_client else "server" for one in listed)
+    return [connection_table.brief(by_conn[one.conn], side) if one.conn in by_conn else "" for one, side in zip(listed, sides, strict=True)]
 
 
 def _by_connection(findings: Sequence[Finding]) -> dict[int, list[str]]:

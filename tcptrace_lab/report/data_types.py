@@ -158,6 +158,7 @@ class Found(TypedDict):
     source: str
     filter: str
     zoom: Zoom | None
+    brief: str
 
 
 class Part(TypedDict):

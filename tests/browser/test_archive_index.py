@@ -96,6 +96,17 @@ def made_up(count: int, name: str) -> dict[str, pl.LazyFrame]:
     return tables
 
 
+def test_captures_of_poor_quality_are_listed_apart(visit: Open) -> None:
+    tables = made_up(20, "capture")
+    quality = pl.when(pl.col("capture").is_in(["3", "5"])).then(pl.lit("poor")).otherwise(pl.lit("good"))
+    tables["captures"] = tables["captures"].with_columns(quality=quality)
+    shown = opened(visit, page.render(overview(tables, None)))
+    names = {part: shown.page.locator(f"#{part} tbody tr td:nth-child(1)").all_inner_texts() for part in ("captures", "poor")}
+    assert names["poor"] == ["3capture", "5capture"]
+    assert set(names["captures"]) == {f"{number}capture" for number in range(20)} - {"3capture", "5capture"}
+    assert shown.messages == []
+
+
 def test_it_opens_without_a_word_and_without_a_request_light_and_dark(visit: Open, archive: Path) -> None:
     html = (archive / "index.html").read_text(encoding="utf-8")
     for scheme in ("light", "dark"):

@@ -80,6 +80,7 @@ def test_segments_retransmits_loss_and_median_rtt_are_those_of_tshark() -> None:
     again = len(numbers) - len(set(numbers))
     assert connection_table.loss_share(row, "client") == again / sent
     assert connection_table.traffic(row, "client").startswith(f"{len(numbers)} data segments, {again} retransmits, loss 1.1%; ")
+    assert connection_table.brief(row, "client").startswith("RTT 20.3 ms, loss 1.1% (3 retransmits), ")
     samples = tshark("tcp.srcport == 5001 && tcp.analysis.ack_rtt", "tcp.analysis.ack_rtt")
     half = min(tshark(f"{from_client} && tcp.analysis.ack_rtt", "tcp.analysis.ack_rtt"))
     assert connection_table.median_rtt_ns(row) == pytest.approx(1e9 * (pl.Series(samples[1:]).median() + half), rel=0.02)  # type: ignore[operator]

@@ -150,6 +150,19 @@ def traffic(connection: Mapping[str, Any], side: str) -> str:
     return ", ".join(words) + ("" if rate is None else f"; {numbers.rate(rate)}")
 
 
+def brief(connection: Mapping[str, Any], side: str) -> str:
+    """`RTT 20.3 ms, loss 1.1% (3 retransmits), 12.9 Mb/s`: figures of the direction of `side`; empty without data."""
+    if not connection[f"{side}_payload_bytes"]:
+        return ""
+    smallest_ns, resent = path_rtt_ns(connection), connection[f"{side}_retransmitted_segments"]
+    rtt_ns = _measured(connection, initial_rtt_ns(connection) if smallest_ns is None else smallest_ns)
+    words = [] if rtt_ns is None else [f"RTT {numbers.duration(rtt_ns)}"]
+    if resent:
+        words.append(f"loss {numbers.share(loss_share(connection, side))} ({numbers.counted(resent, 'retransmit')})")
+    rate = _throughput_bps(connection, side)
+    return ", ".join([*words, *([] if rate is None else [numbers.rate(rate)])])
+
+
 def _half_ns(connection: Mapping[str, Any], side: str, other: str) -> int | None:
     """The shortest time from the capture point to `other` and back, by ACKs of the data of `side` and by what shows that it arrived."""
     known = connection[f"{side}_rtt_min_ns"], connection[f"{other}_reaction_min_ns"]

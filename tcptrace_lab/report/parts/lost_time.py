@@ -26,8 +26,8 @@ _KEYS = {from_client: side for side, from_client in SIDES.items()}
 _ARROWS = {True: "client → server", False: "server → client"}
 
 
-def found(findings: Iterable[Finding], zooms: Iterable[Zoom | None], ends: Mapping[int, str]) -> list[Found]:
-    """The findings, each with the connection's endpoints, a Wireshark display filter and, if available, its figure."""
+def found(findings: Iterable[Finding], zooms: Iterable[Zoom | None], ends: Mapping[int, str], briefs: Iterable[str]) -> list[Found]:
+    """The findings, each with endpoints, figures of its direction, a Wireshark display filter and, if available, its figure."""
     return [
         {
             "place": place,
@@ -48,8 +48,9 @@ def found(findings: Iterable[Finding], zooms: Iterable[Zoom | None], ends: Mappi
             "source": finding.source,
             "filter": finding.wireshark_filter,
             "zoom": zoom,
+            "brief": brief,
         }
-        for place, (finding, zoom) in enumerate(zip(findings, zooms, strict=True), start=1)
+        for place, (finding, zoom, brief) in enumerate(zip(findings, zooms, briefs, strict=True), start=1)
     ]
 
 

@@ -203,6 +203,19 @@
   // ---- the parts of the page ----
   const note = (section, words) => { section.querySelector("[data-note]").textContent = words; };
 
+  const isPoor = (row) => captures.quality[row] === "poor";
+
+  /** A table of the captures for which `listed` holds. */
+  function captureSheet(section, listed) {
+    new Sheet(section, length(captures), [
+      { title: "capture", width: 30, kind: "text", value: (row) => captures.name[row], show: (row) => linkTo(row, null, captures.name[row]), full: (row) => captures.path[row] },
+      { title: "state", width: 9, kind: "text", value: (row) => captures.state[row], show: (row) => made("span", { class: `state ${captures.state[row]}`, text: captures.state[row] }), full: (row) => captures.reason[row] ?? undefined },
+      severityCell(captures.worst_severity), number("time lost", 12, captures.fixable_ns, duration), shareCell("of transfers", captures.fixable_ns, captures.active_ns),
+      number("connections", 13, captures.connections, count), number("packets", 11, captures.packets, count), number("began", 21, captures.first_ts_ns, utc), number("duration", 12, captures.duration_ns, duration), number("size", 11, captures.file_bytes, size),
+      { ...text("verdict or reason", 90, (row) => captures.reason[row] ?? captures.verdict[row]), wrap: true },
+    ], { passes: (row) => listed(row) && (chosen.bucket === null || bucketOf(captures.first_ts_ns[row]) === chosen.bucket) });
+  }
+
   const parts = {
     changes(section) {
       const { words, baseline, changes } = data.comparison;
@@ -286,14 +299,12 @@
       ], { passes: (row) => inFilter(table.cause[row], pairOf(table, row), table.first_ts_ns[row]) });
     },
     captures(section) {
-      note(section, `${count(length(captures))} captures of ${count(Object.values(totals.files).reduce((sum, value) => sum + value, 0))} files${totals.files.duplicate ? `, ${count(totals.files.duplicate)} of them the same as another` : ""}${totals.files.other ? `; ${count(totals.files.other)} files are no captures` : ""}.`);
-      new Sheet(section, length(captures), [
-        { title: "capture", width: 30, kind: "text", value: (row) => captures.name[row], show: (row) => linkTo(row, null, captures.name[row]), full: (row) => captures.path[row] },
-        { title: "state", width: 9, kind: "text", value: (row) => captures.state[row], show: (row) => made("span", { class: `state ${captures.state[row]}`, text: captures.state[row] }), full: (row) => captures.reason[row] ?? undefined },
-        severityCell(captures.worst_severity), number("time lost", 12, captures.fixable_ns, duration), shareCell("of transfers", captures.fixable_ns, captures.active_ns),
-        number("connections", 13, captures.connections, count), number("packets", 11, captures.packets, count), number("began", 21, captures.first_ts_ns, utc), number("duration", 12, captures.duration_ns, duration), number("size", 11, captures.file_bytes, size),
-        { ...text("verdict or reason", 90, (row) => captures.reason[row] ?? captures.verdict[row]), wrap: true },
-      ], { passes: (row) => chosen.bucket === null || bucketOf(captures.first_ts_ns[row]) === chosen.bucket });
+      note(section, `${count(length(captures))} captures${totals.left_out ? ` (${count(totals.left_out)} of poor quality, below)` : ""} of ${count(Object.values(totals.files).reduce((sum, value) => sum + value, 0))} files${totals.files.duplicate ? `, ${count(totals.files.duplicate)} of them the same as another` : ""}${totals.files.other ? `; ${count(totals.files.other)} files are no captures` : ""}.`);
+      captureSheet(section, (row) => !isPoor(row));
+    },
+    poor(section) {
+      note(section, "The times of these captures are not to be trusted: they are in no sum, and not among the transfers above. The report of each says why.");
+      captureSheet(section, isPoor);
     },
     problems(section) {
       const table = data.problems;
@@ -407,7 +418,7 @@
     tile(duration(totals.active_ns), "total active time of all directions with data"),
     tile(duration(totals.fixable_ns), `lost to fixable causes: ${share(totals.active_ns ? totals.fixable_ns / totals.active_ns : null)}`, "lost"),
     ...(data.comparison ? [tile(count(data.comparison.changes.length), "figures slower than before", data.comparison.changes.length ? "bad" : "")] : []),
-    ...(totals.left_out ? [tile(count(totals.left_out), "of poor quality: listed, but in no sum", "bad")] : []),
+    ...(totals.left_out ? [tile(count(totals.left_out), "of poor quality: listed apart, in no sum", "bad")] : []),
     tile(count(bad), `could not be read${totals.states.part ? `, ${count(totals.states.part)} partly read` : ""}`, bad ? "bad" : ""),
   );
   document.getElementById("span").textContent = totals.first_ts_ns === null ? "" : `${utc(totals.first_ts_ns)} to ${utc(totals.last_ts_ns)} UTC`;

@@ -99,12 +99,25 @@ class Engine:
         """Read and discard all batches. Return the number of segment and datagram rows."""
     def segments(self, max_rows: int | None = None) -> ArrowStream:
         """Return the next segment rows: at least `max_rows` (rounded up to whole batches) or all that remain; empty at the end."""
-    def pull(self, max_rows: int) -> tuple[ArrowStream, ArrowStream, ArrowStream, ArrowStream, ArrowStream, ArrowStream, ArrowStream]:
-        """Return the next rows of segments, datagrams, connections, flows, accounts, ledger and notes.
+    def pull(
+        self, max_rows: int
+    ) -> (
+        tuple[
+            ArrowStream,
+            ArrowStream,
+            ArrowStream | None,
+            ArrowStream | None,
+            ArrowStream | None,
+            ArrowStream | None,
+            ArrowStream | None,
+        ]
+        | None
+    ):
+        """Return the next rows of segments, ledger, datagrams, connections, flows, accounts and notes; None at the end of the capture.
 
-        Together they are at least `max_rows` rows (a connection counts as 16), or fewer after four times as many segments were read, or all
-        that remain. At the end all are empty, and `segments_seen` is unchanged. Connections and flows come when they are over, after their
-        last segment or datagram, and the rest at the end; not in the order of their numbers.
+        Of the last five, those without rows are None. Together they are at least `max_rows` rows (a connection counts as 32), or fewer
+        after four times as many segments were read, or all that remain. Connections and flows come when they are over, after their last
+        segment or datagram, and the rest at the end; not in the order of their numbers.
 
         Accounts (`schema.ACCOUNTS`), ledger (`schema.LEDGER`: grouped by connection, the client's direction first, in time order) and
         notes come after their connection. Notes are the facts about departures that messages need, by `conn frame`: `stall_cause` (null

@@ -163,8 +163,22 @@ fn stream(batches: Vec<RecordBatch>, schema: SchemaRef) -> ArrowStream {
     ArrowStream::new(RecordBatchIterator::new(batches.into_iter().map(Ok), schema))
 }
 
-/// Segments, datagrams, connections, flows, accounts, ledger, and notes.
-type PulledStreams = (ArrowStream, ArrowStream, ArrowStream, ArrowStream, ArrowStream, ArrowStream, ArrowStream);
+/// Segments, ledger, datagrams, connections, flows, accounts, and notes; `None` for the last five where there are none.
+type PulledStreams = (
+    ArrowStream,
+    ArrowStream,
+    Option<ArrowStream>,
+    Option<ArrowStream>,
+    Option<ArrowStream>,
+    Option<ArrowStream>,
+    Option<ArrowStream>,
+);
+
+/// Batches of a table as a stream; `None` without any.
+fn some(batches: Vec<RecordBatch>) -> Option<ArrowStream> {
+    let schema = batches.first()?.schema();
+    Some(stream(batches, schema))
+}
 
 /// A threshold for findings: code of the cause, minimum time in ns, minimum share of a direction's lifetime,
 /// whether it applies only to the client's direction, and whether only to directions with data.
@@ -278,28 +292,33 @@ impl Engine {
         ArrowStream::new(SegmentBatches { engine: Arc::clone(&self.engine), schema, rows_left })
     }
 
-    /// The next rows of all tables, at least `max_rows` together; all empty at the end.
-    fn pull(&self, py: Python<'_>, max_rows: usize) -> PyResult<PulledStreams> {
+    /// The next rows of all tables, at least `max_rows` together; `None` at the end.
+    fn pull(&self, py: Python<'_>, max_rows: usize) -> PyResult<Option<PulledStreams>> {
         let read = || -> Result<_, ArrowError> {
             let mut pass = lock(&self.engine);
             let mut pulled = Pulled::default();
-            let more_seen = Self::SEEN_PER_ROW.saturating_mul(max_rows as u64);
-            let most_seen = pass.engine.segments_seen().saturating_add(more_seen);
+            let seen = pass.engine.segments_seen();
+            let most_seen = seen.saturating_add(Self::SEEN_PER_ROW.saturating_mul(max_rows as u64));
+            let mut goes_on = false;
             while pulled.rows < max_rows
                 && pass.engine.segments_seen() < most_seen
                 && let Some(batch) = pass.engine.next_batch()?
             {
+                goes_on = true;
                 pulled.add(batch);
             }
-            Ok((
+            if !goes_on && pass.engine.segments_seen() == seen {
+                return Ok(None);
+            }
+            Ok(Some((
                 stream(pulled.segments, pass.engine.schema()),
-                stream(pulled.datagrams, table::datagrams_schema()?),
-                stream(pulled.connections, table::connections_schema()?),
-                stream(pulled.flows, table::flows_schema()?),
-                stream(pulled.accounts, table::accounts_schema()?),
                 stream(pulled.ledger, pass.engine.ledger_schema()?),
-                stream(pulled.notes, table::notes_schema()?),
-            ))
+                some(pulled.datagrams),
+                some(pulled.connections),
+                some(pulled.flows),
+                some(pulled.accounts),
+                some(pulled.notes),
+            )))
         };
         py.detach(read).map_err(|error| arrow_error(&error))
     }

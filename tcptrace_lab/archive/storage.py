@@ -8,8 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
-import tempfile
+import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -21,6 +20,9 @@ if TYPE_CHECKING:
 
 TMP = "tmp"
 """The folder for files that are being written."""
+
+_NAME_BYTES = 8
+"""Random bytes in the name of such a file."""
 
 _URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
 _ELSEWHERE = "free disk space or choose another place, and run it again: finished captures are kept"
@@ -53,10 +55,10 @@ class Place(Protocol):
         """Write a file atomically. Raises OutputUnwritable."""
 
     def take(self, name: str, path: Path) -> None:
-        """Move a local file from a `scratch` folder into the archive, atomically. Raises OutputUnwritable."""
+        """Move a local file from `scratch` into the archive, atomically. Raises OutputUnwritable."""
 
     def scratch(self) -> contextlib.AbstractContextManager[Path]:
-        """A local folder for files that `take` will move; it is deleted when the block ends."""
+        """A local path for a file that `take` will move; a file that is still there when the block ends is deleted."""
 
     def local(self, name: str) -> contextlib.AbstractContextManager[Path]:
         """A local copy of a file, or the file itself, while the block runs. Raises FileNotFoundError."""
@@ -90,8 +92,7 @@ class Folder:
 
     def write(self, name: str, data: bytes) -> None:
         """See `Place`."""
-        with self.scratch() as folder:
-            path = folder / "file"
+        with self.scratch() as path:
             try:
                 path.write_bytes(data)
             except OSError as error:
@@ -112,15 +113,16 @@ class Folder:
     @contextlib.contextmanager
     def scratch(self) -> Iterator[Path]:
         """See `Place`."""
+        path = self._path / TMP / secrets.token_hex(_NAME_BYTES)
         try:
-            (self._path / TMP).mkdir(parents=True, exist_ok=True)
-            folder = Path(tempfile.mkdtemp(dir=self._path / TMP))
+            path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise OutputUnwritable.from_os(error, self._path / TMP, _ELSEWHERE) from error
         try:
-            yield folder
+            yield path
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)
 
     @contextlib.contextmanager
     def local(self, name: str) -> Iterator[Path]:
@@ -203,13 +205,12 @@ class Remote:
     def scratch(self) -> Iterator[Path]:
         """See `Place`."""
         with temporary.folder() as folder:
-            yield Path(folder)
+            yield Path(folder) / "file"
 
     @contextlib.contextmanager
     def local(self, name: str) -> Iterator[Path]:
         """See `Place`."""
-        with self.scratch() as folder:
-            path = folder / Path(name).name
+        with self.scratch() as path:
             self._system.get_file(self._at(name), str(path))
             yield path
 

@@ -111,22 +111,6 @@ class Pulled(NamedTuple):
     ledger: pl.DataFrame
     notes: pl.DataFrame
 
-    def goes_on(self, before: Pulled | None) -> bool:
-        """Whether anything came since `before`; False at the end of the capture."""
-        tables = (self.segments, self.datagrams, self.connections, self.flows, self.accounts, self.ledger, self.notes)
-        return self.seen > (0 if before is None else before.seen) or not all(table.is_empty() for table in tables)
-
-
-_PULLED = (
-    schema.SEGMENTS,
-    schema.DATAGRAMS,
-    schema.CONNECTIONS,
-    schema.FLOWS,
-    schema.ACCOUNTS,
-    schema.WAITS,
-    schema.NOTES,
-)
-
 
 def pulled_all(engine: Engine) -> Iterator[Pulled]:
     """Yield all that remains in `engine`, in batches. A thread makes the next batch while the caller uses the current one.
@@ -134,21 +118,36 @@ def pulled_all(engine: Engine) -> Iterator[Pulled]:
     Raises OutputUnwritable where temporary files have no room.
     """
 
-    def pull() -> Pulled:
-        tables = map(frame, engine.pull(PULL_ROWS), _PULLED)
-        return Pulled(share_read(engine), engine.segments_seen(), *tables)
+    def pull() -> Pulled | None:
+        tables = engine.pull(PULL_ROWS)
+        if tables is None:
+            return None
+        segments, ledger, datagrams, connections, flows, accounts, notes = tables
+        return Pulled(
+            share_read(engine),
+            engine.segments_seen(),
+            frame(segments, schema.SEGMENTS),
+            _frame(datagrams, schema.DATAGRAMS),
+            _frame(connections, schema.CONNECTIONS),
+            _frame(flows, schema.FLOWS),
+            _frame(accounts, schema.ACCOUNTS),
+            frame(ledger, schema.WAITS),
+            _frame(notes, schema.NOTES),
+        )
 
-    before = None
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="pull") as ahead:
         coming = ahead.submit(pull)
         while True:
             with temporary.room():
                 rows = coming.result()
-            if not rows.goes_on(before):
+            if rows is None:
                 return
             coming = ahead.submit(pull)
-            before = rows
             yield rows
+
+
+def _frame(stream: ArrowStream | None, table: schema.Table) -> pl.DataFrame:
+    return table.no_rows() if stream is None else frame(stream, table)
 
 
 class Judged(NamedTuple):

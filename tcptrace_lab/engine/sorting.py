@@ -88,7 +88,8 @@ class Ordered:
     def _sorted(self) -> pl.DataFrame:
         rows = pl.concat(self._held)
         complete = rows if self._complete is None else self._complete(rows)
-        return complete[list(self._schema)].sort(self._number)
+        ordered = complete[list(self._schema)]
+        return ordered if ordered[self._number].is_sorted() else ordered.sort(self._number)
 
     def _write_held(self) -> None:
         rows = self._sorted()
@@ -153,4 +154,7 @@ def beside(left: pl.LazyFrame, right: pl.LazyFrame, number: str) -> Iterator[pl.
         if rows.height:
             bounds = rows.item(0, number), rows.item(-1, number)
             own = right.filter(pl.col(number).is_between(*bounds)).collect()
-            yield rows.join(own, on=number, how="left", maintain_order="left")
+            if own[number].equals(rows[number]):  # the rule: both have all numbers
+                yield rows.hstack(own.drop(number))
+            else:
+                yield rows.join(own, on=number, how="left", maintain_order="left")

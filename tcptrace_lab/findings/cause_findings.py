@@ -199,14 +199,14 @@ def _of_sides() -> Iterator[str]:
 
 def _known(rows: pl.DataFrame, places: pl.DataFrame, of_rates: pl.DataFrame) -> dict[Direction, dict[str, Any]]:
     """Return what the texts need about each direction: its capture point, its rates (`schema.RATES`), and values of its connection."""
-    paces = {_direction_of(row): row for row in of_rates[[*_DIRECTION, *_RATES]].iter_rows(named=True)}
-    of_connection = {row["conn"]: row for row in rows.iter_rows(named=True)}
+    paces = {_direction_of(row): row for row in of_rates[[*_DIRECTION, *_RATES]].to_dicts()}
+    of_connection = {row["conn"]: row for row in rows.to_dicts()}
     unknown = dict.fromkeys(_RATES)
     return {
         _direction_of(place): _own(
             of_connection[place["conn"]], place | {name: paces.get(_direction_of(place), unknown)[name] for name in _RATES}
         )
-        for place in places.iter_rows(named=True)
+        for place in places.to_dicts()
     }
 
 

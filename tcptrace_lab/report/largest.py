@@ -16,12 +16,12 @@ class Ranking(NamedTuple):
     Attributes:
         by: names of figures.
         most: number of rows to keep.
-        among: condition of the rows to rank; None: all rows.
+        among: name of a Boolean figure that is true for the rows to rank; empty: all rows.
     """
 
     by: tuple[str, ...]
     most: int
-    among: pl.Expr | None = None
+    among: str = ""
 
 
 def largest(table: pl.LazyFrame, number: str, figures: Mapping[str, pl.Expr], rankings: Sequence[Ranking]) -> tuple[int, list[list[int]]]:
@@ -30,7 +30,7 @@ def largest(table: pl.LazyFrame, number: str, figures: Mapping[str, pl.Expr], ra
     Args:
         table: the rows.
         number: a column of distinct integers, which breaks ties: the smaller number is first.
-        figures: name → expression that rankings use; null values are last.
+        figures: name → expression that rankings use; null values are last, and not among the rows to rank.
         rankings: the rankings to compute.
 
     Returns:
@@ -42,12 +42,14 @@ def largest(table: pl.LazyFrame, number: str, figures: Mapping[str, pl.Expr], ra
     for batch in query.collect_batches(maintain_order=True):
         count += batch.height
         for place, ranking in enumerate(rankings):
-            rows = batch if ranking.among is None else batch.filter(ranking.among)
+            rows = batch.filter(batch[ranking.among]) if ranking.among else batch
             before = best[place]
             best[place] = _first(rows if before is None else pl.concat([before, rows]), number, ranking)
     return count, [[] if rows is None else rows[number].to_list() for rows in best]
 
 
 def _first(rows: pl.DataFrame, number: str, ranking: Ranking) -> pl.DataFrame:
+    if rows.height <= 1:
+        return rows
     descending = [*(True for _ in ranking.by), False]
     return rows.sort([*ranking.by, number], descending=descending, nulls_last=True).head(ranking.most)

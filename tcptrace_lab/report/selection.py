@@ -98,24 +98,28 @@ def chosen(connections: pl.LazyFrame, found: Sequence[int] = (), room: Room = AL
         room: limits of the report.
     """
     figures = {"payload": PAYLOAD, "resent": RESENT, "duration_ns": DURATION_NS}
-    drawable = (pl.col("payload") > 0) & pl.col("duration_ns").is_not_null()
+    figures |= {f"{by}_drawable": (PAYLOAD > 0) & DURATION_NS.is_not_null() & (figures[by] > 0) for by in figures}
     wanted = (("payload", _BY_PAYLOAD), ("resent", _BY_RESENT), ("duration_ns", _BY_DURATION), ("payload", room.drawn))
-    rankings = [Ranking((by, "payload"), most, drawable & (pl.col(by) > 0)) for by, most in wanted]
+    rankings = [Ranking((by, "payload"), most, f"{by}_drawable") for by, most in wanted]
     total, (listed, *ranked) = largest(connections, "conn", figures, [Ranking(("payload", "duration_ns"), LISTED_CONNECTIONS), *rankings])
     with_findings = list(dict.fromkeys(found))[:_BY_FINDINGS]
     drawn = list(dict.fromkeys([*with_findings, *(conn for ranking in ranked for conn in ranking)]))[: room.drawn]
     rows = connections.filter(pl.col("conn").is_in(sorted({*listed, *drawn, *found}))).collect()
+    places = {conn: place for place, conn in enumerate(rows["conn"].to_list())}
+    payloads, durations_ns = rows.select(PAYLOAD, DURATION_NS.alias("duration_ns"))
+    with_figures = [conn for conn in drawn if conn in places and payloads[places[conn]] > 0 and durations_ns[places[conn]] is not None]
+    with_figures.sort(key=lambda conn: (-payloads[places[conn]], conn))
 
     def of(conns: Iterable[int]) -> pl.DataFrame:
-        return rows.filter(rows["conn"].is_in(sorted(set(conns))))
+        asked = [places[conn] for conn in conns if conn in places]
+        return rows if asked == list(range(rows.height)) else rows[asked]
 
-    with_figures = of(drawn).filter(PAYLOAD > 0, DURATION_NS.is_not_null()).sort(PAYLOAD, "conn", descending=[True, False])
-    return Chosen(total, of((*listed, *found)).sort("conn"), with_figures, of(found))
+    return Chosen(total, of(sorted({*listed, *found})), of(with_figures), of(sorted({*found})))
 
 
 def requests(rows: pl.DataFrame, room: Room = ALONE) -> list[Request]:
     """What to read for the connections with figures. Their directions share the points that `room` allows."""
-    sides = [(row, name) for row in rows.iter_rows(named=True) for name in schema.SIDES if row[f"{name}_data_segments"]]
+    sides = [(row, name) for row in rows.to_dicts() for name in schema.SIDES if row[f"{name}_data_segments"]]
     lines = downsampling.share([min(_line_need(row, name), room.line_points) for row, name in sides], room.report_line_points)
     marks = downsampling.share([min(_mark_need(row, name), room.mark_points) for row, name in sides], room.report_mark_points)
     found: dict[int, Request] = {}

@@ -229,7 +229,10 @@ def test_every_column_says_what_it_means(table: schema.Table) -> None:
 def test_engine_and_schema_have_the_same_columns_of_the_same_types(tmp_path: Path) -> None:
     path = packets.capture(tmp_path / "both.pcap", f"{transfer.TEXT}\n0.4 C > S udp 100\n0.5 S > C udp 100")
     engine = _core.Engine([str(path)], datagrams=True, ledger=schema.WAITS.names, worth=())
-    segments, datagrams, connections, flows, accounts, ledger, notes = engine.pull(1_000)
+    pulled = engine.pull(1_000)
+    assert pulled is not None
+    segments, ledger, datagrams, connections, flows, accounts, notes = pulled
+    assert None not in pulled
     for stream, table in ((segments, schema.SEGMENTS), (datagrams, schema.DATAGRAMS), (connections, schema.CONNECTIONS)):
         assert dict(reread.frame(stream, table).schema) == table.polars_schema()
     for stream, table in ((accounts, schema.ACCOUNTS), (ledger, schema.WAITS), (notes, schema.NOTES)):
@@ -245,7 +248,9 @@ def test_engine_and_schema_have_the_same_columns_of_the_same_types(tmp_path: Pat
 def test_the_causes_of_the_engine_are_those_of_the_schema_in_the_same_order(path: Path) -> None:
     """Tables hold the codes of causes; the columns of accounts have their names."""
     engine = _core.Engine([str(path)], ledger=(), worth=())
-    accounts = reread.frame(engine.pull(1_000)[4], schema.ACCOUNTS)
+    pulled = engine.pull(1_000)
+    assert pulled is not None
+    accounts = reread.frame(pulled[5], schema.ACCOUNTS)
     assert tuple(accounts.columns) == schema.ACCOUNTS.names
 
 

@@ -244,8 +244,7 @@ def _no_rows(table: str) -> pl.DataFrame:
 
 def _file(place: Place, stem: str, number: int, frame: pl.DataFrame) -> str:
     name = f"{stem}.parquet" if number == 0 else f"{stem}-{number}.parquet"
-    with place.scratch() as folder:
-        path = folder / "table"
+    with place.scratch() as path:
         try:
             frame.rechunk().write_parquet(path, compression="zstd", row_group_size=ROW_GROUP_ROWS)
         except Exception as error:

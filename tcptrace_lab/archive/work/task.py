@@ -180,8 +180,7 @@ def _failed(reason: str) -> dict[str, Any]:
 
 
 def _write(target: storage.Place, task: Analyze, capture: dict[str, Any], tables: dict[str, Any]) -> None:
-    with target.scratch() as folder:
-        path = folder / "part"
+    with target.scratch() as path:
         try:
             part.write(path, capture | {"program": fingerprint.program_version()}, tables)
         except OSError as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
@@ -98,7 +98,7 @@ def place(finding: Finding, longest: pl.DataFrame, begins_ns: Mapping[int, int |
 
 def _longest_wait(finding: Finding, longest: pl.DataFrame) -> tuple[int, int] | None:
     """The frames before and after the finding's longest wait, among waits whose frames are evidence frames; None without any."""
-    own = longest.filter((pl.col("conn") == finding.conn) & (pl.col("from_client") == finding.from_client))
+    own = longest.filter((longest["conn"] == finding.conn) & (longest["from_client"] == finding.from_client))
     frames = {*finding.evidence_frames}
     waits = [
         (end_ns - start_ns, -start_ns, (after if before is None else before, before if after is None else after))
@@ -143,34 +143,38 @@ class Window:
     def wait(self, waits: pl.DataFrame) -> None:
         """Collect from the next intervals of the direction: `start_ns end_ns cause`. All segments of the connection were read before."""
         if self._first.height:
-            from_ns, to_ns = (self.place.first_ts_ns + time_ns for time_ns in self._times())
-            shown = (pl.col("end_ns") > from_ns) & (pl.col("start_ns") < to_ns)
-            self._waits += waits.filter(shown).iter_rows()
+            from_ns, to_ns = (self.place.first_ts_ns + time_ns for time_ns in self._range())
+            shown = (waits["end_ns"] > from_ns) & (waits["start_ns"] < to_ns)
+            if shown.any():
+                self._waits += waits.filter(shown).rows()
 
     def finish(self) -> Kept | None:
         """The collected rows within the shown time range; None if the capture has no segment of the place."""
         if self._first.is_empty():
             return None
-        from_ns, to_ns = self._times()
-        seen = pl.col("t_ns").is_between(from_ns, to_ns)
-        near = seen | seen.shift(1, fill_value=False) | seen.shift(-1, fill_value=False)
-        return Kept(pl.concat(self._parts()).filter(near), self._waits, from_ns, to_ns, self._omitted)
+        from_ns, to_ns = self._range()
+        seen = [from_ns <= time_ns <= to_ns for time_ns in self._times()]
+        near = map(any, zip(seen, [False, *seen], [*seen[1:], False], strict=False))
+        return Kept(pl.concat(self._parts()).filter(pl.Series(near, dtype=pl.Boolean)), self._waits, from_ns, to_ns, self._omitted)
 
     def _parts(self) -> list[pl.DataFrame]:
         return [part for part in (self._before, self._first, self._last, self._after) if part.height]
 
-    def _times(self) -> tuple[int, int]:
+    def _times(self) -> list[int]:
+        """Times of the kept segments since the connection's first."""
+        return [time_ns for part in self._parts() for time_ns in part["t_ns"].to_list()]
+
+    def _range(self) -> tuple[int, int]:
         """The shown time range: from the first to the last frame of the place, with margins as far as segments were kept."""
-        kept = pl.concat([part["t_ns"] for part in self._parts()])
+        kept = self._times()
         start_ns, end_ns = kept[self._before.height], kept[-1 - self._after.height]
         least, most = (round(margin * (end_ns - start_ns)) for margin in self.place.margins)
-        before, after = kept.filter(kept < start_ns).sort().tail(MIN_AROUND), kept.filter(kept > end_ns).sort().head(MIN_AROUND)
-        wanted_from: list[Any] = [before.min() if before.len() else start_ns, kept.min()]
-        wanted_to: list[Any] = [after.max() if after.len() else end_ns, kept.max()]
+        before, after = sorted(time_ns for time_ns in kept if time_ns < start_ns), sorted(time_ns for time_ns in kept if time_ns > end_ns)
+        wanted_from, wanted_to = before[-MIN_AROUND:][:1] or [start_ns], after[:MIN_AROUND][-1:] or [end_ns]
         if most == 0:
-            return int(wanted_from[0]), int(wanted_to[0])
-        from_ns = max(start_ns - most, min(start_ns - least, wanted_from[0]), wanted_from[1])
-        to_ns = min(end_ns + most, max(end_ns + least, wanted_to[0]), wanted_to[1])
+            return wanted_from[0], wanted_to[0]
+        from_ns = max(start_ns - most, min(start_ns - least, wanted_from[0]), min(kept))
+        to_ns = min(end_ns + most, max(end_ns + least, wanted_to[0]), max(kept))
         return from_ns, to_ns
 
 

@@ -49,27 +49,26 @@ def connections(
         windows: windows of findings; they collect their rows in the same pass.
         room: limits of points in the figures.
     """
-    accounts = {
-        row["conn"]: row for row in time.accounts.filter(pl.col("conn").is_in(chosen["conn"].to_list())).collect().iter_rows(named=True)
-    }
+    accounts = {row["conn"]: row for row in time.accounts.filter(pl.col("conn").is_in(chosen["conn"].to_list())).collect().to_dicts()}
     requests = selection.requests(chosen, room)
     found = series.read(analysis, requests, windows)
     by_conn = {request.conn: request for request in requests}
     fast = _rates(chosen, analysis.rates)
     return [
         _connection(row, by_conn[row["conn"]], found[row["conn"]], accounts.get(row["conn"]), time, fast, resolution_ns)
-        for row in chosen.iter_rows(named=True)
+        for row in chosen.to_dicts()
     ]
 
 
 def _rates(chosen: pl.DataFrame, known: pl.DataFrame) -> dict[tuple[int, str], str]:
     """(`conn`, sender) → text on the rates of that direction. `known` has rows of `schema.RATES` for some connections."""
     keys = {from_client: side for side, from_client in schema.SIDES.items()}
-    frames = [known.filter(known["conn"].is_in(chosen["conn"].implode()))]
-    others = chosen.filter(~chosen["conn"].is_in(known["conn"].implode()))
-    if not others.is_empty():
-        frames.append(rates.table(others.sort("conn")))
-    return {(own["conn"], keys[own["from_client"]]): rates.sentence(own) for rows in frames for own in rows.iter_rows(named=True)}
+    conns, known_conns = chosen["conn"].to_list(), {*known["conn"].to_list()}
+    rows = known.filter(known["conn"].is_in(conns)).to_dicts()
+    others = [place for place, conn in enumerate(conns) if conn not in known_conns]
+    if others:
+        rows += rates.table(chosen[others].sort("conn")).to_dicts()
+    return {(own["conn"], keys[own["from_client"]]): rates.sentence(own) for own in rows}
 
 
 def _connection(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
 from tcptrace_lab.ledger import snd_lim, stalls
 from tcptrace_lab.schema import CAUSES, SIDES
 from tcptrace_lab.text import numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    import polars as pl
 
     from tcptrace_lab.findings.finding import Finding
     from tcptrace_lab.report.data_types import Bar, Found, Part, Stall, Zoom
@@ -99,8 +99,9 @@ def _time(life_ns: int, idle_ns: int) -> str:
 
 def listed_stalls(stalled: pl.DataFrame, conn: int, begin_ns: int) -> list[Stall]:
     """The longest stalls of a connection in which TCP delayed data, in order of time. `stalled` has rows of `schema.STALLS`."""
-    held = ~pl.col("cause").cast(pl.String).is_in(NOT_LISTED)
-    rows = stalled.filter((pl.col("conn") == conn) & held).with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
+    own = stalled.filter(stalled["conn"] == conn).to_dicts()
+    held = [row | {"ns": row["end_ns"] - row["start_ns"]} for row in own if row["cause"] not in NOT_LISTED]
+    most = sorted(held, key=lambda row: -row["ns"])[:LISTED_STALLS]
     return [
         {
             "way": _ARROWS[row["from_client"]],
@@ -114,7 +115,7 @@ def listed_stalls(stalled: pl.DataFrame, conn: int, begin_ns: int) -> list[Stall
             "filter": _filter(row["frame_before"], row["frame_after"]),
             "proof": stalls.proof(row),
         }
-        for row in rows.sort("ns", descending=True).head(LISTED_STALLS).sort("start_ns").iter_rows(named=True)
+        for row in sorted(most, key=lambda row: row["start_ns"])
     ]
 
 

@@ -46,6 +46,8 @@ def listed(flows: pl.LazyFrame) -> tuple[int, list[dict[str, Any]]]:
     The table has the `LISTED_FLOWS` flows with most data, largest first. Keys are those of `columns`.
     """
     total, (found,) = largest(flows, "flow", {"bytes": _BYTES}, [Ranking(("bytes",), LISTED_FLOWS)])
+    if not total:
+        return 0, []
     rows = flows.filter(pl.col("flow").is_in(found)).collect().sort(_BYTES, "flow", descending=[True, False])
     return total, [_row(flow) for flow in rows.iter_rows(named=True)]
 

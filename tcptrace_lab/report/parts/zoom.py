@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-import polars as pl
-
 from tcptrace_lab.report.figures import plots, series
 from tcptrace_lab.report.parts import lost_time
 from tcptrace_lab.schema import CAUSES, SIDES
@@ -52,8 +50,9 @@ def _bands(place: Place, kept: Kept) -> list[Band]:
 def _zoom(place: Place, kept: Kept, resolution_ns: int) -> Zoom:
     bands = _bands(place, kept)
     direction = series.of_rows(kept.rows, from_client=place.from_client)
-    shown = kept.rows.filter(pl.col("t_ns").is_between(kept.from_ns, kept.to_ns))
-    proving = shown.filter(pl.col("frame").is_in(list(place.frames)))
+    shown = kept.rows.filter(kept.rows["t_ns"].is_between(kept.from_ns, kept.to_ns))
+    frames = frozenset(place.frames)
+    proving = shown[[row for row, number in enumerate(shown["frame"].to_list()) if number in frames]]
     frame = plots.Frame(kept.to_ns, resolution_ns)
     figure = plots.time_sequence(direction, frame, bands)
     rings = plots.rings(proving, frame)

@@ -229,18 +229,22 @@ def test_every_column_says_what_it_means(table: schema.Table) -> None:
 def test_engine_and_schema_have_the_same_columns_of_the_same_types(tmp_path: Path) -> None:
     path = packets.capture(tmp_path / "both.pcap", f"{transfer.TEXT}\n0.4 C > S udp 100\n0.5 S > C udp 100")
     engine = _core.Engine([str(path)], datagrams=True, ledger=schema.WAITS.names, worth=())
-    pulled = engine.pull(1_000)
-    assert pulled is not None
-    segments, ledger, datagrams, connections, flows, accounts, notes = pulled
-    assert None not in pulled
-    for stream, table in ((segments, schema.SEGMENTS), (datagrams, schema.DATAGRAMS), (connections, schema.CONNECTIONS)):
-        assert dict(reread.frame(stream, table).schema) == table.polars_schema()
-    for stream, table in ((accounts, schema.ACCOUNTS), (ledger, schema.WAITS), (notes, schema.NOTES)):
-        assert dict(reread.frame(stream, table).schema) == table.polars_schema()
+    (pulled,) = reread.pulled_all(engine)
+    tables = {
+        schema.SEGMENTS: pulled.segments,
+        schema.DATAGRAMS: pulled.datagrams,
+        schema.CONNECTIONS: pulled.connections,
+        schema.ACCOUNTS: pulled.accounts,
+        schema.WAITS: pulled.ledger,
+        schema.NOTES: pulled.notes,
+    }
+    for table, rows in tables.items():
+        assert not rows.is_empty()
+        assert dict(rows.schema) == table.polars_schema()
     found = reread.judged(engine)
     judged = {schema.KINDS_OF_WAITS: found.kinds, schema.LONGEST: found.waits, schema.LOCKS: found.locks, schema.PLACES: found.places}
     assert {table.name: dict(rows.schema) for table, rows in judged.items()} == {table.name: table.polars_schema() for table in judged}
-    who = dict(reread.frame(flows, schema.FLOWS).schema)
+    who = dict(pulled.flows.schema)
     assert list(who.items()) == list(schema.FLOWS.polars_schema().items())[: len(who)]
     assert [*who] == ["flow", "client_addr", "client_port", "server_addr", "server_port"]
 
@@ -248,10 +252,9 @@ def test_engine_and_schema_have_the_same_columns_of_the_same_types(tmp_path: Pat
 def test_the_causes_of_the_engine_are_those_of_the_schema_in_the_same_order(path: Path) -> None:
     """Tables hold the codes of causes; the columns of accounts have their names."""
     engine = _core.Engine([str(path)], ledger=(), worth=())
-    pulled = engine.pull(1_000)
-    assert pulled is not None
-    accounts = reread.frame(pulled[5], schema.ACCOUNTS)
-    assert tuple(accounts.columns) == schema.ACCOUNTS.names
+    (pulled,) = reread.pulled_all(engine)
+    assert tuple(pulled.accounts.columns) == schema.ACCOUNTS.names
+    assert not pulled.accounts.is_empty()
 
 
 def test_figures_of_a_flow_have_the_columns_and_types_of_the_schema(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """The stored results of one capture in one file, a *part*: its row of `captures`, and its rows of all other tables.
 
-A part is a ZIP archive of `capture.json` and Arrow IPC streams, which Polars writes and reads several times as fast as IPC files. Each stream
-has a limited number of rows, so that tables larger than memory can be written and read. One file per capture needs one fsync and one rename. A part does not contain the capture's path.
+A part is a ZIP archive of `capture.json` and Arrow IPC streams, which Polars writes and reads several times as fast as IPC files. Each
+stream has a limited number of rows, so that tables larger than memory can be written and read. One file per capture needs one fsync and one
+rename. A part does not contain the capture's path.
 """
 
 from __future__ import annotations

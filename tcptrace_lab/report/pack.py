@@ -28,6 +28,9 @@ _DECIMALS = (0, 3, 6, 9)
 _LEVEL = 6
 """zlib level: zlib's default compromise between time and size."""
 
+_SMALL_BYTES = 65_536
+"""Text up to this size is compressed at once: a thread takes longer to start."""
+
 _PLACE_DIGITS = 8
 """Digits of the number in a placeholder for a value that is not packed yet."""
 
@@ -45,24 +48,26 @@ def pack(value: object) -> str:
 
 
 class Packing:
-    """Packs the values of one page. A thread compresses them while the page is rendered."""
+    """Packs the values of one page. A thread compresses large ones while the page is rendered."""
 
     def __init__(self) -> None:
         """Start a page."""
         self._mark = secrets.token_hex(32)  # random, so it cannot occur in the page, not even by intent
-        self._coming: list[Future[str]] = []
+        self._coming: list[str | Future[str]] = []
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="pack")
 
     def later(self, value: object) -> str:
         """Start packing a value, and return a placeholder that `put_in` replaces by the packed text."""
-        self._coming.append(self._thread.submit(_deflated, _written(value)))
+        text = _written(value)
+        self._coming.append(_deflated(text) if len(text) <= _SMALL_BYTES else self._thread.submit(_deflated, text))
         return f"{self._mark}{len(self._coming) - 1:0{_PLACE_DIGITS}}"
 
     def put_in(self, page: str) -> str:
         """The page with all placeholders replaced."""
         with self._thread:
             before, *others = page.split(self._mark)
-            packed = (self._coming[int(other[:_PLACE_DIGITS])].result() + other[_PLACE_DIGITS:] for other in others)
+            coming = ((self._coming[int(other[:_PLACE_DIGITS])], other[_PLACE_DIGITS:]) for other in others)
+            packed = ((one if isinstance(one, str) else one.result()) + after for one, after in coming)
             return "".join((before, *packed))
 
 
@@ -81,8 +86,8 @@ def _deflated(text: bytes) -> str:
 
 def _squeezed(value: object) -> object:
     if isinstance(value, dict):
-        return {key: _squeezed(item) if isinstance(item, dict | list | tuple) else item for key, item in value.items()}
-    if isinstance(value, list | tuple):
+        return {key: item if type(item) in _PLAIN else _squeezed(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
         types = set(map(type, value))
         squeezed = _numbers(value, types) if len(value) > SHORT else None
         return squeezed or (value if types <= _PLAIN else [_squeezed(item) for item in value])

@@ -147,7 +147,12 @@ def _hash_source(script: str) -> str:
 def _environment() -> Environment:
     """The Jinja2 environment with our templates, each compiled once."""
     environment = Environment(
-        loader=FileSystemLoader(_HERE / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=FileSystemLoader(_HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,  # the package's files do not change while it runs
     )
     environment.bytecode_cache = Compiled(environment)
     environment.tests["sentence"] = lambda fact: fact["kind"] == "sentence"

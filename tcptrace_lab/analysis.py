@@ -180,7 +180,8 @@ def analyze(
         say=say,
     )
     tables = other_rules.overridden(found)
-    memory.give_back()
+    if tables.info["bytes_read"] > memory.SMALL_BYTES:
+        memory.give_back()
     believed = capture_quality.judge(tables.info, tables.connections, complete=tables.complete)
     flows = schema.FLOWS.no_rows().lazy() if tables.flows is None or selected else tables.flows
     count = tables.info["connections"]

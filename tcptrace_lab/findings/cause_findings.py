@@ -41,7 +41,7 @@ LONGEST, LONG_PART = 300, 1000
 Direction: TypeAlias = tuple[int, bool]
 """A direction: number of the connection, and whether the client is the sender."""
 
-_KIND = ("conn", "from_client", "cause")
+_RANKED = ["conn", "from_client", "cause", "start_ns", "end_ns", "place", "place_in_cause"]
 
 RECEIVERS_OWN = frozenset({"receiver-window", "zero-window"})
 """Causes at the receiver that also slow down the draining of a queue. The drain rate is then no bound for the path."""
@@ -254,7 +254,8 @@ def _late(costs: Iterable[Cost]) -> dict[tuple[int, bool], tuple[int, int]]:
 def _evidence(waits: pl.DataFrame, kinds: Collection[tuple[int, bool, str]]) -> dict[tuple[int, bool, str], list[dict[str, Any]]]:
     """Return the longest waits of each of these kinds (rows of `schema.LONGEST`), longest first."""
     found: dict[tuple[int, bool, str], list[dict[str, Any]]] = {}
-    for row in waits.filter(pl.col("place_in_cause") < EVIDENCE_WAITS).sort("place_in_cause").iter_rows(named=True):
+    proving = waits.filter(waits["place_in_cause"] < EVIDENCE_WAITS).to_dicts()
+    for row in sorted(proving, key=lambda row: row["place_in_cause"]):
         if _kind(row) in kinds:
             found.setdefault(_kind(row), []).append(row)
     return found
@@ -265,14 +266,13 @@ def _longest(waits: pl.DataFrame, connections: pl.DataFrame, kinds: Collection[t
 
     Both tables are in time order, with the client's direction before the server's.
     """
-    types = schema.LEDGER.polars_schema()
-    named = pl.DataFrame(list(kinds), {name: types[name] for name in _KIND}, orient="row").with_columns(named=pl.lit(value=True))
-    lives = connections.select("conn", life_ns=pl.col("last_ts_ns").fill_null(0) - pl.col("first_ts_ns").fill_null(0))
-    kept_rows = waits.join(named, on=_KIND, how="left", maintain_order="left").join(lives, on="conn", how="left", maintain_order="left")
-    proves = pl.col("named") & (pl.col("place_in_cause") < EVIDENCE_WAITS)
-    among = (pl.col("place") < LONGEST) & ((pl.col("end_ns") - pl.col("start_ns")) * LONG_PART >= pl.col("life_ns"))
-    kept = kept_rows.select((proves | among).fill_null(value=False)).to_series()
-    longest = waits[list(schema.LEDGER.names)].filter(kept)
+    lives_ns = {conn: (last or 0) - (first or 0) for conn, first, last in connections[["conn", "first_ts_ns", "last_ts_ns"]].rows()}
+    kept = [
+        ((conn, from_client, cause) in kinds and in_cause is not None and in_cause < EVIDENCE_WAITS)
+        or (place is not None and place < LONGEST and (end_ns - start_ns) * LONG_PART >= lives_ns[conn])
+        for conn, from_client, cause, start_ns, end_ns, place, in_cause in waits[_RANKED].rows()
+    ]
+    longest = waits[list(schema.LEDGER.names)].filter(pl.Series(kept, dtype=pl.Boolean))
     stalled = waits.filter(waits["place_in_stalls"] < LONGEST)
     listed = schema.STALLS.no_rows() if stalled.is_empty() else stalls.stalls(stalled)
     return longest.sort("conn", "from_client", "start_ns", descending=[False, True, False]), listed
@@ -291,8 +291,11 @@ def _largest(accounts: pl.LazyFrame, connections: pl.LazyFrame, advising: Mappin
     asked = {_sum_column(one.side, one.cause): one for one in sums if one.from_client or not one.advice.of_client_alone}
     best: list[Cost] = []
     for batch in beside(accounts, life, "conn"):
-        for some in batch.with_columns(max_ns=max_ns).sort("max_ns", descending=True, nulls_last=True).iter_slices(MOST):
-            rows = some.filter(pl.col("max_ns") >= min_ns)
+        costly = batch.with_columns(max_ns=max_ns).filter(pl.col("max_ns") >= min_ns)
+        if costly.height > 1:
+            costly = costly.sort("max_ns", descending=True)
+        for some in costly.iter_slices(MOST):
+            rows = some.filter(some["max_ns"] >= min_ns)
             if rows.is_empty():
                 break
             costs = (cost for row in rows.iter_rows(named=True) for cost in _costs(row, asked))

@@ -81,11 +81,10 @@ def findings(segments: pl.LazyFrame, connections: pl.LazyFrame, known_findings: 
 
 def _suspects(connections: pl.LazyFrame) -> list[dict[str, Any]]:
     """Return the directions with any of the three, each a dict of `_COUNTS`, `_TIMES` and `queue_ns` (0 if too small to report)."""
-    asked, kinds = _asked(), (*_COUNTS[:2], "queue_ns")
-    odd = pl.any_horizontal(pl.col(f"{side}_{kind}") > 0 for side in SIDES for kind in kinds)
+    (odd, needed), asked, kinds = _odd(), _asked(), (*_COUNTS[:2], "queue_ns")
     found: list[dict[str, Any]] = []
-    for batch in connections.select("conn", **asked).filter(odd).collect_batches(maintain_order=True):
-        for row in batch.iter_rows(named=True):
+    for batch in connections.filter(odd).select(needed).collect_batches(maintain_order=True):
+        for row in [] if batch.is_empty() else batch.select("conn", **asked).iter_rows(named=True):
             for side, from_client in SIDES.items():
                 own = {name: row[f"{side}_{name}"] for name in (*_COUNTS, *_TIMES, *_DELIVERED, "queue_ns")}
                 found.append({"conn": row["conn"], "from_client": from_client, **own})
@@ -101,11 +100,24 @@ def _asked() -> Mapping[str, pl.Expr]:
     for side in SIDES:
         col = {name: pl.col(f"{side}_{name}") for name in (*_COUNTS, *_TIMES, *_DELIVERED)}
         added = col["rtt_p50_ns"] - col["rtt_min_ns"]
-        stands = (added >= QUEUE_NS) & (col["rtt_p50_ns"] >= QUEUE_TIMES * col["rtt_min_ns"]) & (col["drained_acks"] >= MIN_SAMPLES)
         col |= {name: pl.when(col[name] >= MIN_TIMES).then(col[name]).otherwise(0) for name in _COUNTS[:2]}
-        col["queue_ns"] = pl.when(stands.fill_null(value=False)).then(added).otherwise(0)
+        col["queue_ns"] = pl.when(_stands(side).fill_null(value=False)).then(added).otherwise(0)
         asked |= {f"{side}_{name}": value for name, value in col.items()}
     return asked
+
+
+@cache
+def _odd() -> tuple[pl.Expr, list[str]]:
+    """Whether a direction of a connection has any of the three, and the columns to read of such connections."""
+    counted = (pl.col(f"{side}_{name}") >= MIN_TIMES for side in SIDES for name in _COUNTS[:2])
+    asked = {name for one in _asked().values() for name in one.meta.root_names()}
+    return pl.any_horizontal(*counted, *map(_stands, SIDES)), ["conn", *sorted(asked)]
+
+
+def _stands(side: str) -> pl.Expr:
+    """Whether a queue stands before this endpoint's data, at its median RTT."""
+    least, median = pl.col(f"{side}_rtt_min_ns"), pl.col(f"{side}_rtt_p50_ns")
+    return (median - least >= QUEUE_NS) & (median >= QUEUE_TIMES * least) & (pl.col(f"{side}_drained_acks") >= MIN_SAMPLES)
 
 
 def _was_faster(row: Mapping[str, Any]) -> bool:

@@ -58,8 +58,12 @@ _FIGURES = (
     "payload_bytes",
     "full_segment_bytes",
     "header_bytes",
+    "small_behind_small",
     "small_in_flight_frame",
 )
+
+_OF_PEER = {"pure_acks": "acks", "max_window_bytes": "window_bytes", "min_window_bytes": "min_window_bytes"}
+"""Columns of the peer, and what they are called in the rows of a direction."""
 
 
 def findings(segments: pl.LazyFrame, connections: pl.LazyFrame) -> tuple[Finding, ...]:
@@ -78,57 +82,59 @@ def findings(segments: pl.LazyFrame, connections: pl.LazyFrame) -> tuple[Finding
     return (*tiny, *cut, *_silly_windows(segments, [row for row in directions if row["suspect"]]))
 
 
-def _tiny(side: str) -> pl.Expr:
-    count, full = pl.col(f"{side}_wire_data_segments"), pl.col(f"{side}_full_segment_bytes")
-    small = TINY_PART * pl.col(f"{side}_payload_bytes") <= count * full
-    return small & (count >= MIN_SEGMENTS) & (pl.col(f"{side}_small_behind_small") > BEHIND_SHARE * count)
+def _is_tiny(row: Mapping[str, Any]) -> bool:
+    count, full, behind = row["wire_data_segments"], row["full_segment_bytes"], row["small_behind_small"]
+    if full is None or count < MIN_SEGMENTS:
+        return False
+    return bool(TINY_PART * row["payload_bytes"] <= count * full and behind > BEHIND_SHARE * count)
 
 
-def _cut(side: str) -> pl.Expr:
-    pieces = pl.col(f"{side}_cut_pieces")
-    is_known = pl.col(f"{side}_cut_at_bytes").is_not_null() & pl.col(f"{side}_full_segment_bytes").is_not_null()
-    return is_known & (pl.col(f"{side}_cut_messages") >= CUT_TIMES) & (pieces >= CUT_SHARE * pl.col(f"{side}_wire_data_segments"))
+def _is_cut(row: Mapping[str, Any]) -> bool:
+    messages, pieces = row["cut_messages"], row["cut_pieces"]
+    if messages is None or row["cut_at_bytes"] is None or row["full_segment_bytes"] is None:
+        return False
+    return bool(messages >= CUT_TIMES and pieces >= CUT_SHARE * row["wire_data_segments"])
 
 
-def _suspect(side: str, other: str) -> pl.Expr:
-    count, full = pl.col(f"{side}_wire_data_segments"), pl.col(f"{side}_full_segment_bytes")
-    silly = pl.min_horizontal(full, pl.col(f"{other}_max_window_bytes") // 2)
-    small = pl.col(f"{side}_payload_bytes") <= _SUSPECT_PART * count * full
-    return small & (count >= MIN_SEGMENTS) & (pl.col(f"{other}_min_window_bytes") < silly)
+def _is_suspect(row: Mapping[str, Any]) -> bool:
+    count, full, least, most = (row[name] for name in ("wire_data_segments", "full_segment_bytes", "min_window_bytes", "window_bytes"))
+    if full is None or least is None or most is None or count < MIN_SEGMENTS:
+        return False
+    return bool(row["payload_bytes"] <= _SUSPECT_PART * count * full and least < min(full, most // 2))
 
 
 @cache
-def _tests() -> tuple[Mapping[str, pl.Expr], Mapping[str, pl.Expr]]:
-    """Return the tests for each endpoint of a connection, and the figures to report."""
-    tests: dict[str, pl.Expr] = {}
-    figures: dict[str, pl.Expr] = {}
-    for side in SIDES:
-        (other,) = SIDES.keys() - {side}
-        tests[f"{side}_tiny"] = _tiny(side).fill_null(value=False)
-        tests[f"{side}_cut"] = _cut(side).fill_null(value=False)
-        tests[f"{side}_suspect"] = _suspect(side, other).fill_null(value=False)
-        figures[f"{side}_acks"] = pl.col(f"{other}_pure_acks")
-        figures[f"{side}_window_bytes"] = pl.col(f"{other}_max_window_bytes")
-        figures |= {f"{side}_{name}": pl.col(f"{side}_{name}") for name in _FIGURES}
-    return tests, figures
+def _asked() -> tuple[pl.Expr, list[str]]:
+    """A test that all connections pass that the other tests pass, and the columns that these and the figures need."""
+    many = (pl.col(f"{side}_wire_data_segments") >= MIN_SEGMENTS for side in SIDES)
+    cut = (pl.col(f"{side}_cut_messages") >= CUT_TIMES for side in SIDES)
+    return pl.any_horizontal(*many, *cut), ["conn", *(f"{side}_{name}" for side in SIDES for name in (*_FIGURES, *_OF_PEER))]
 
 
 def _directions(connections: pl.LazyFrame) -> list[dict[str, Any]]:
-    """Return the directions that are `tiny`, `cut` or `suspect`, most segments first. A test with unknown values counts as false."""
-    tests, figures = _tests()
-    rows = (
-        connections.select("conn", **tests, **figures)
-        .filter(pl.any_horizontal(*tests))
-        .top_k(MOST, by=[pl.max_horizontal(*(f"{side}_data_segments" for side in SIDES)), "conn"], reverse=[False, True])
-        .collect()
-    )
-    sides = [
-        {"conn": row["conn"], "from_client": from_client}
-        | {name.removeprefix(f"{side}_"): value for name, value in row.items() if name.startswith(f"{side}_")}
-        for row in rows.iter_rows(named=True)
-        for side, from_client in SIDES.items()
-    ]
-    return sorted(sides, key=lambda row: (-row["data_segments"], row["conn"], not row["from_client"]))
+    """Return the directions of connections of which one is `tiny`, `cut` or `suspect`, most segments first."""
+    enough, columns = _asked()
+    best: list[tuple[int, int, list[dict[str, Any]]]] = []
+    for batch in connections.filter(enough).select(columns).collect_batches(maintain_order=True):
+        for row in batch.iter_rows(named=True):
+            sides = _sides(row)
+            if any(side["tiny"] or side["cut"] or side["suspect"] for side in sides):
+                best.append((-max(side["data_segments"] for side in sides), row["conn"], sides))
+        best = sorted(best, key=lambda found: found[:2])[:MOST]
+    found = (side for _, _, sides in best for side in sides)
+    return sorted(found, key=lambda row: (-row["data_segments"], row["conn"], not row["from_client"]))
+
+
+def _sides(connection: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return both directions of a connection, with its figures, those of its peer, and whether it is `tiny`, `cut` or `suspect`."""
+    found = []
+    for side, from_client in SIDES.items():
+        (other,) = SIDES.keys() - {side}
+        row = {"conn": connection["conn"], "from_client": from_client}
+        row |= {name: connection[f"{side}_{name}"] for name in _FIGURES}
+        row |= {name: connection[f"{other}_{column}"] for column, name in _OF_PEER.items()}
+        found.append(row | {"tiny": _is_tiny(row), "cut": _is_cut(row), "suspect": _is_suspect(row)})
+    return found
 
 
 def _tinygram(row: Mapping[str, Any]) -> Finding:

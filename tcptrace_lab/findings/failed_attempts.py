@@ -134,9 +134,9 @@ def groups(connections: pl.LazyFrame) -> list[Group]:
     )
     taken_until = col("last_ts_ns").cum_max().shift(1)
     own_ns = (col("last_ts_ns") - pl.max_horizontal("first_ts_ns", taken_until)).clip(0)
-    asked = (*_GROUP[:-1], "conn", "client_syn_segments", "server_rst_segments", "first_ts_ns", "last_ts_ns", *_FRAMES)
-    asked = (*asked, *(name for name in kind.meta.root_names() if name not in asked))
-    rows = connections.filter((FAILED | RESET) & ~capture_quality.has_jumped()).select(asked).collect()
+    asked = {*_GROUP[:-1], "conn", "client_syn_segments", "server_rst_segments", "first_ts_ns", "last_ts_ns", *_FRAMES}
+    asked |= {*kind.meta.root_names()}
+    rows = connections.filter((FAILED | RESET) & ~capture_quality.has_jumped()).select(sorted(asked)).collect()
     if rows.is_empty():
         return []
     failed = (

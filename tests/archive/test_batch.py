@@ -165,7 +165,7 @@ def test_a_full_disk_ends_the_run_in_one_line_and_the_next_finishes(twelve: Path
     needs.root()
     output = tmp_path / "small"
     output.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300k", "tcptrace-lab-test", output], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=200k", "tcptrace-lab-test", output], check=True)
     try:
         done = tcptrace_lab("batch", twelve, "-o", output, "--jobs", "1", "--no-reports", "--quiet")
         assert done.returncode == 2

@@ -14,6 +14,8 @@ from tcptrace_lab.capture.streams import is_compressed
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    import polars as pl
+
 SMALL_BYTES: Final = 1_000_000
 """Tables of captures up to this size fit into memory several times."""
 
@@ -46,20 +48,37 @@ def bound() -> None:
             ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _ARENAS)
 
 
+_whole = False
+"""Whether `batches` collects queries at once."""
+
+
 @contextlib.contextmanager
 def at_hand(paths: Sequence[str]) -> Iterator[None]:
-    """While the block runs, queries use the in-memory engine if these files are small and not compressed.
+    """While the block runs, queries use the in-memory engine, and `batches` gives one batch, if these files are small and not compressed.
 
-    Polars' streaming engine bounds the memory of a query, but its start takes longer than a whole query on a few rows. The setting is
-    global: it suits processes that analyze one capture at a time.
+    Polars' streaming engine and batches bound the memory of a query, but to start their threads takes longer than a whole query on a few
+    rows. The setting is global: it suits processes that analyze one capture at a time.
     """
+    global _whole  # noqa: PLW0603  (global as the setting of Polars is)
     if not _are_small(paths):
         yield
         return
     import polars as pl  # noqa: PLC0415  (`bound` must run first)
 
-    with pl.Config(engine_affinity="in-memory"):
-        yield
+    before, _whole = _whole, True
+    try:
+        with pl.Config(engine_affinity="in-memory"):
+            yield
+    finally:
+        _whole = before
+
+
+def batches(rows: pl.LazyFrame, chunk_rows: int | None = None) -> Iterator[pl.DataFrame]:
+    """Yield the rows of a query in order: in batches of bounded size, of `chunk_rows` if that is given, or all at once (`at_hand`)."""
+    if _whole:
+        yield rows.collect()
+    else:
+        yield from rows.collect_batches(chunk_size=chunk_rows, maintain_order=True)
 
 
 def _are_small(paths: Sequence[str]) -> bool:

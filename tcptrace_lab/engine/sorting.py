@@ -150,7 +150,7 @@ def beside(left: pl.LazyFrame, right: pl.LazyFrame, number: str) -> Iterator[pl.
 
     (Polars' own join would hold one of the tables in memory.)
     """
-    for rows in left.collect_batches(chunk_size=RANGE_ROWS, maintain_order=True):
+    for rows in memory.batches(left, RANGE_ROWS):
         if rows.height:
             bounds = rows.item(0, number), rows.item(-1, number)
             own = right.filter(pl.col(number).is_between(*bounds)).collect()

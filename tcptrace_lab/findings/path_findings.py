@@ -14,6 +14,7 @@ import polars as pl
 from tcptrace_lab.causes import Confidence, send_buffer
 from tcptrace_lab.causes.texts import spurious_retransmits
 from tcptrace_lab.connections.rates import BITS_PER_BYTE, MIN_SAMPLES, NOISE_SHARE
+from tcptrace_lab.engine import memory
 from tcptrace_lab.findings.finding import Finding, Severity
 from tcptrace_lab.schema import SIDES
 from tcptrace_lab.schema.categories import CONFIDENCES
@@ -83,7 +84,7 @@ def _suspects(connections: pl.LazyFrame) -> list[dict[str, Any]]:
     """Return the directions with any of the three, each a dict of `_COUNTS`, `_TIMES` and `queue_ns` (0 if too small to report)."""
     (odd, needed), asked, kinds = _odd(), _asked(), (*_COUNTS[:2], "queue_ns")
     found: list[dict[str, Any]] = []
-    for batch in connections.filter(odd).select(needed).collect_batches(maintain_order=True):
+    for batch in memory.batches(connections.filter(odd).select(needed)):
         for row in [] if batch.is_empty() else batch.select("conn", **asked).iter_rows(named=True):
             for side, from_client in SIDES.items():
                 own = {name: row[f"{side}_{name}"] for name in (*_COUNTS, *_TIMES, *_DELIVERED, "queue_ns")}

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from tcptrace_lab.causes import Confidence
+from tcptrace_lab.engine import memory
 from tcptrace_lab.findings.finding import Finding, Severity
 from tcptrace_lab.schema import SIDES
 from tcptrace_lab.text import numbers
@@ -115,7 +116,7 @@ def _directions(connections: pl.LazyFrame) -> list[dict[str, Any]]:
     """Return the directions of connections of which one is `tiny`, `cut` or `suspect`, most segments first."""
     enough, columns = _asked()
     best: list[tuple[int, int, list[dict[str, Any]]]] = []
-    for batch in connections.filter(enough).select(columns).collect_batches(maintain_order=True):
+    for batch in memory.batches(connections.filter(enough).select(columns)):
         for row in batch.iter_rows(named=True):
             sides = _sides(row)
             if any(side["tiny"] or side["cut"] or side["suspect"] for side in sides):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from tcptrace_lab import schema
-from tcptrace_lab.engine import reread
+from tcptrace_lab.engine import memory, reread
 from tcptrace_lab.engine.spill import Spill
 from tcptrace_lab.text.numbers import NS_PER_MS
 
@@ -57,7 +57,7 @@ def messages(segments: pl.LazyFrame, notes: pl.LazyFrame, count: int) -> pl.Lazy
 
 def _found(segments: pl.LazyFrame, notes: pl.LazyFrame) -> Iterator[pl.DataFrame]:
     """Yield rows of `schema.MESSAGES` as they become final."""
-    batches = segments.filter(_WANTED).select(_LOOKED_AT).collect_batches(chunk_size=BATCH_ROWS, maintain_order=True)
+    batches = memory.batches(segments.filter(_WANTED).select(_LOOKED_AT), BATCH_ROWS)
     return reread.messages(batches, notes.with_columns(pl.col("stall_cause").to_physical()).collect())
 
 

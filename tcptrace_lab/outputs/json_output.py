@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING, Any
 import polars as pl
 
 from tcptrace_lab.connections import ack_policy, capture_quality, loss_before_capture
+from tcptrace_lab.engine import memory
 from tcptrace_lab.engine.sorting import beside
 from tcptrace_lab.ledger import snd_lim
 from tcptrace_lab.schema import CAUSES, FLOW_DIRECTION_NAMES, MORE_STATISTICS_NAMES, SIDES
@@ -163,7 +164,7 @@ def write(
     if transactions is not None:
         _write_items(stream, iter([transactions.select(_transaction())]))
     stream.write(b'],\n"udp_flows": [')
-    _write_items(stream, flows.select(_flow()).collect_batches(chunk_size=SLICE_CONNECTIONS, maintain_order=True))
+    _write_items(stream, memory.batches(flows.select(_flow()), SLICE_CONNECTIONS))
     stream.write(b"]}\n")
 
 

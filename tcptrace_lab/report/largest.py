@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
+from tcptrace_lab.engine import memory
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -39,7 +41,7 @@ def largest(table: pl.LazyFrame, number: str, figures: Mapping[str, pl.Expr], ra
     query = table.select(number, **figures)
     best: list[pl.DataFrame | None] = [None] * len(rankings)
     count = 0
-    for batch in query.collect_batches(maintain_order=True):
+    for batch in memory.batches(query):
         count += batch.height
         for place, ranking in enumerate(rankings):
             rows = batch.filter(batch[ranking.among]) if ranking.among else batch

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import polars as pl
+
 from tcptrace_lab.engine import memory
 
 if TYPE_CHECKING:
@@ -50,10 +52,23 @@ def test_only_small_plain_files_are_taken_for_at_hand(tmp_path: Path) -> None:
         assert os.environ.get(AFFINITY) == before
 
 
+def test_rows_of_small_files_come_at_once_and_others_in_batches(tmp_path: Path) -> None:
+    (tmp_path / "plain").write_bytes(bytes(100))
+    rows = pl.DataFrame({"number": range(10)})
+    with memory.at_hand([str(tmp_path / "plain")]):
+        (whole,) = memory.batches(rows.lazy(), 3)
+    assert whole.equals(rows)
+    batches = list(memory.batches(rows.lazy(), 3))
+    assert max(batch.height for batch in batches) <= 3
+    assert pl.concat(batches).equals(rows)
+
+
 def test_pages_that_were_freed_are_given_back() -> None:
     """325 MB in pieces too small for pages of their own, freed but for the last, which keeps the heap from shrinking by itself."""
     script = """
 import ctypes
+import polars as pl
+
 from tcptrace_lab.engine import memory
 
 def resident():

@@ -84,18 +84,16 @@ def _stored(table: Table, frame: pl.DataFrame) -> pl.DataFrame:
     """The columns that a part stores, with the names of categories as strings."""
     names, strings = _columns(table)
     own = frame[names]
-    for name in strings:
-        column = own[name]
-        if column.dtype != pl.String:
-            own.replace_column(names.index(name), column.cast(pl.String))
+    for place in strings:
+        own.replace_column(place, own.to_series(place).cast(pl.String))
     return own
 
 
 @cache
-def _columns(table: Table) -> tuple[list[str], list[str]]:
-    """The columns of a table except `capture`, and those of them that are strings."""
+def _columns(table: Table) -> tuple[list[str], list[int]]:
+    """The names of a table's columns except `capture`, and the places of those that are strings."""
     own = [column for column in table if column.name != "capture"]
-    return [column.name for column in own], [column.name for column in own if column.dtype == "String"]
+    return [column.name for column in own], [place for place, column in enumerate(own) if column.dtype == "String"]
 
 
 class Part:

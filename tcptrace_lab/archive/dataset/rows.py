@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from tcptrace_lab import causes
+from tcptrace_lab.engine import memory
 from tcptrace_lab.engine.sorting import beside
 from tcptrace_lab.findings import table as findings_table
 from tcptrace_lab.findings.finding import Severity
@@ -39,7 +40,7 @@ def tables(analysis: Analysis, paths: Sequence[str]) -> dict[str, Iterator[pl.Da
 
 
 def _batches(rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:
-    return rows.collect_batches(chunk_size=_BATCH_ROWS, maintain_order=True)
+    return memory.batches(rows, _BATCH_ROWS)
 
 
 @cache

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import polars as pl
 
 from tcptrace_lab import schema
+from tcptrace_lab.engine import memory
 from tcptrace_lab.report.figures import downsampling
 from tcptrace_lab.report.figures.cause_strip import PIXELS, CauseStrip
 from tcptrace_lab.report.figures.direction_state import FIN, RST, SYN, Tracker, has
@@ -177,10 +178,10 @@ def _passing(analysis: Analysed, conns: Sequence[int]) -> Iterator[tuple[pl.Data
             yield segments.filter(timed) if segments["ts_ns"].null_count() else segments, waits
         return
     none_of_segments, none_of_waits = schema.SEGMENTS.no_rows(tuple(columns)), schema.LEDGER.no_rows(WAIT_COLUMNS)
-    for batch in analysis.segments.filter(own & timed).select(columns).collect_batches(maintain_order=True):
+    for batch in memory.batches(analysis.segments.filter(own & timed).select(columns)):
         for piece in batch.iter_slices(SLICE_ROWS):
             yield piece, none_of_waits
-    for batch in analysis.ledger.filter(own).select(WAIT_COLUMNS).collect_batches(maintain_order=True):
+    for batch in memory.batches(analysis.ledger.filter(own).select(WAIT_COLUMNS)):
         yield none_of_segments, batch
 
 

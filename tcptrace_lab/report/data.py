@@ -16,7 +16,7 @@ from tcptrace_lab.connections import capture_quality
 from tcptrace_lab.findings.finding import fixable_first
 from tcptrace_lab.report import selection
 from tcptrace_lab.report.figures import finding_windows
-from tcptrace_lab.report.parts import connection_details, connection_table, lost_time, sizes, transactions, udp, zoom
+from tcptrace_lab.report.parts import connection_details, connection_table, lost_time, sizes, transactions, udp, waterfall, zoom
 from tcptrace_lab.schema import SIDES
 from tcptrace_lab.text import numbers
 
@@ -50,6 +50,7 @@ def data(analysis: Analysed, pair: Pair | None = None, room: selection.Room = se
         analysis, chosen.drawn, time, resolution_ns, [window for window in looked_at if window is not None], room
     )
     found = _by_connection(analysis.findings)
+    lanes = waterfall.lanes(chosen.listed, analysis.accounts, found, chosen.drawn["conn"].to_list(), capture["path"])
     listed_rows = chosen.listed.select(connection_table.ASKED).iter_rows(named=True)
     return {
         "name": analysis.name,
@@ -63,6 +64,8 @@ def data(analysis: Analysed, pair: Pair | None = None, room: selection.Room = se
         "columns": connection_table.columns(),
         "rows": [connection_table.row(row, capture["first_ts_ns"], found.get(row["conn"], ())) for row in listed_rows],
         "connections_total": chosen.total,
+        "lanes": lanes,
+        "lane_causes": waterfall.legend(lanes),
         "finding_ids": _counted(found),
         "listed_rule": selection.LISTED_RULE,
         "sizes": sizes.figures(analysis.message_sizes),

@@ -204,6 +204,23 @@ class Band(TypedDict):
     cause: str
 
 
+class Lane(TypedDict):
+    """A connection on the time axis of all connections.
+
+    `left` and `width` are shares of the axis; `command` analyzes this connection alone.
+    """
+
+    conn: int
+    label: str
+    start_ns: int
+    duration_ns: int
+    left: float
+    width: float
+    cause: str
+    drawn: bool
+    command: str
+
+
 class Statistic(TypedDict):
     """One statistic of both directions, formatted by `kind` (`numbers.formatted`). The page's definitions explain it."""
 
@@ -312,6 +329,8 @@ class ReportData(TypedDict):
     columns: list[Column]
     rows: list[dict[str, Any]]
     connections_total: int
+    lanes: list[Lane]
+    lane_causes: list[str]
     finding_ids: dict[str, int]
     listed_rule: str
     sizes: list[SizeFigure]

@@ -292,3 +292,12 @@ def test_a_report_without_connections_needs_no_script_of_plotly(visit: Open) -> 
     assert "No connection in this capture carried data." in opened.page.locator("main").inner_text()
     assert len(html) < 100_000
     assert opened.messages == []
+
+
+def test_a_click_in_the_waterfall_opens_the_connection(visit: Open) -> None:
+    opened = visit(page_of(two_way()))
+    assert opened.page.locator(".waterfall li").count() == 2
+    opened.page.locator(".waterfall a").last.click()
+    opened.until("location.hash === '#connection-1'")
+    opened.until("Math.abs(document.getElementById('connection-1').getBoundingClientRect().top) < innerHeight")
+    assert opened.messages == []

@@ -4,6 +4,7 @@
 //! of one wait and answers whether it was closed until the departure, and how sure that is. No gate reads the answer of
 //! another; `judge.rs` decides which one counts.
 
+mod ambiguous;
 mod close;
 mod closed;
 mod congestion_window;
@@ -19,7 +20,6 @@ mod slow_start;
 #[cfg(test)]
 mod testing;
 mod timeout;
-mod untold;
 mod zero_window;
 
 use super::evidence::Evidence;
@@ -57,7 +57,7 @@ order! {
     loss_recovery::gate,
     nagle::with_delayed_ack,
     nagle::gate,
-    untold::gate,
+    ambiguous::gate,
     delayed_ack::gate,
     network::gate,
     congestion_window::gate,

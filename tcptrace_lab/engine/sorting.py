@@ -74,9 +74,7 @@ class Ordered:
     def finish(self) -> pl.LazyFrame:
         """Return all rows. Raises OutputUnwritable as `add` does."""
         if not self._files.some:
-            held = self._sorted() if self._held else _no_rows(tuple(self._schema.items()))
-            self._held = []
-            return held.lazy()
+            return (self._sorted() if self._held else _no_rows(tuple(self._schema.items()))).lazy()
         if self._held:
             self._write_held()
         files = self._files.finish()
@@ -86,14 +84,15 @@ class Ordered:
         return _lazy(parts, self._schema, self._number)
 
     def _sorted(self) -> pl.DataFrame:
+        """Take the rows out, sorted."""
         rows = pl.concat(self._held)
+        self._held, self._held_rows = [], 0  # otherwise they stay in memory beside the sorted ones
         complete = rows if self._complete is None else self._complete(rows)
         ordered = complete[list(self._schema)]
         return ordered if ordered[self._number].is_sorted() else ordered.sort(self._number)
 
     def _write_held(self) -> None:
         rows = self._sorted()
-        self._held, self._held_rows = [], 0
         self._bounds.append((rows.item(0, self._number), rows.item(-1, self._number)))
         self._files.add(rows)
         memory.give_back()  # returns, among others, the memory of these connections in the engine

@@ -54,6 +54,10 @@ const CHUNK_PACKETS: usize = 1024;
 /// Default rows per batch: as many as fit a core's second-level cache.
 pub const DEFAULT_BATCH_ROWS: usize = 4096;
 
+/// Maximum number of reports of a worker that wait for the caller, if there are no segment rows. Each may have thousands
+/// of connections.
+const EPOCHS_IN_FLIGHT: usize = 2;
+
 /// Approximate number of connections emitted at a time at the end.
 const REST_ROWS: usize = 1024;
 
@@ -191,7 +195,7 @@ impl Engine {
             .map_err(spawn_error)?;
         let (mut rows, mut workers) = (Vec::new(), Vec::new());
         for (thread, outlet) in outlets.into_iter().enumerate() {
-            let (full, taken) = sync_channel(CHUNKS_IN_FLIGHT);
+            let (full, taken) = sync_channel(if wants_rows { CHUNKS_IN_FLIGHT } else { EPOCHS_IN_FLIGHT });
             let spare = spare.take().unwrap_or_else(|| channel().1);
             let inlet = Inlet::new(batch_rows.max(1), full, spare);
             let worker = Worker::new(thread, count, wanted.clone(), inlet);

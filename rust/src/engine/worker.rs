@@ -222,6 +222,12 @@ impl Sink {
 }
 
 impl SegmentSink for Sink {
+    fn over(&mut self, conn: u32) {
+        if let Some(waits) = &mut self.waits {
+            waits.compact(conn);
+        }
+    }
+
     #[expect(
         clippy::inline_always,
         reason = "measured: otherwise the row is built in memory before its columns are filled"

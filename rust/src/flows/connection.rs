@@ -13,6 +13,7 @@ use crate::nullable::Nullable;
 use crate::wire::{FlowKey, Segment, TcpFlags};
 
 /// One connection.
+#[allow(clippy::struct_excessive_bools)] // each is a separate, named fact
 #[derive(Clone, Debug)]
 pub(super) struct Connection {
     pub(super) key: FlowKey,
@@ -20,6 +21,8 @@ pub(super) struct Connection {
     pub(super) client_is_low: bool,
     pub(super) client_known_by: ClientKnownBy,
     pub(super) reset: bool,
+    /// The FINs of both hosts and all before them are acknowledged.
+    pub(super) over: bool,
     /// Its row was handed out, so it takes no more segments.
     pub(super) handed_out: bool,
     pub(super) first_frame: u64,
@@ -46,6 +49,7 @@ impl Connection {
             client_is_low: segment.from_low == sender_is_client,
             client_known_by,
             reset: false,
+            over: false,
             handed_out: false,
             first_frame: segment.frame,
             last_frame: segment.frame,
@@ -161,13 +165,16 @@ impl Connection {
         }
     }
 
-    /// Compacts its accounts, if everything sent is acknowledged or the connection was reset.
+    /// Compacts its accounts, if everything sent is acknowledged or the connection was reset. Whether it is over since
+    /// its last segment.
     #[cold]
     #[inline(never)]
-    pub(super) fn end(&mut self) {
-        if self.reset || (self.client.in_flight() == Some(0) && self.server.in_flight() == Some(0)) {
+    pub(super) fn end(&mut self) -> bool {
+        let all_acked = self.client.in_flight() == Some(0) && self.server.in_flight() == Some(0);
+        if self.reset || all_acked {
             self.accounts.iter_mut().for_each(Accounts::compact);
         }
+        all_acked && !self.reset && !std::mem::replace(&mut self.over, true)
     }
 
     fn take_syn(&mut self, segment: &Segment, from_client: bool) {

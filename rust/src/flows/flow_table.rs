@@ -2,8 +2,9 @@
 //!
 //! Closing a connection early is a risk: a later segment of it opens a new connection, where Wireshark counts
 //! it to the first. While few connections are tracked, none is closed before the capture ends. Beyond that, a
-//! connection is closed only if TCP's own time limits forbid more segments, if it was silent for hours, or to
-//! make room. A connection whose ports are reused gets no more segments and is closed at once.
+//! connection is closed only if TCP's own time limits forbid more segments, if it was silent for hours, to make
+//! room, or if it is over (all is acknowledged, the FINs included) and many others are, too. A connection whose
+//! ports are reused gets no more segments and is closed at once.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -20,8 +21,8 @@ use crate::connection::Revisions;
 use crate::nullable::Nullable;
 use crate::wire::Segment;
 
-/// Maximum number of connections tracked at a time by all tables together: about 520 MB, or 300 MB if they have
-/// ended. Beyond it, each new connection closes an old one.
+/// Maximum number of connections tracked at a time by all tables together: about 520 MB. Beyond it, each new connection
+/// closes an old one.
 const MAX_LIVE: usize = 1 << 17;
 /// While all tables together track fewer (about 65 MB), no connection is closed before the capture ends.
 const KEEP_ALL_BELOW: usize = 1 << 14;
@@ -31,22 +32,26 @@ const UNEVEN_PART: usize = 8;
 /// A connection that ended is closed after this silence: twice the maximum segment lifetime of 2 minutes, after
 /// which no segment of it can be in flight (RFC 9293, 3.4.2 and 3.6.1).
 const TIME_WAIT_NS: i64 = 240_000_000_000;
+/// Beyond so many connections that are over (all tables together, about 40 MB), each is closed after [`OVER_NS`].
+const MAX_OVER: usize = 1 << 14;
 /// A connection that has not ended is closed after this silence: 2 hours and 4 minutes. A NAT must keep an
 /// established connection this long, because keepalives come every two hours (RFC 5382, REQ-5).
 const IDLE_NS: i64 = 7_440_000_000_000;
 /// Number of connections checked for silence whenever one is opened. All are checked before twice as many have
 /// been opened.
 const SWEPT: usize = 2;
+/// The same where more than [`MAX_OVER`] are over, so that few stay that could be closed.
+const SWEPT_OF_MANY: usize = 8;
 /// Number of flows in the lookup cache of 64 KB. The table of all flows does not fit a core's caches.
 const RECENT_FLOWS: usize = 1 << 13;
 /// Number of closed rows emitted at a time.
-const CLOSED_ROWS: usize = 4096;
+const CLOSED_ROWS: usize = 1024;
 /// Number of adjacent connections from which the one to close is chosen: first those that have ended, then the
 /// longest silent. Among thousands of idle connections, a sample contains one as good as the oldest (a
 /// heuristic).
 const CANDIDATES: usize = 32;
-/// To make room, a connection that ended and was silent this long is closed without comparing others (a
-/// heuristic: stray segments of a close arrive within a round trip or two).
+/// Where many connections are over, and to make room for another, one that ended and was silent this long is closed
+/// without comparing others (a heuristic: stray segments of a close arrive within a round trip or two).
 const OVER_NS: i64 = 1_000_000_000;
 
 /// Whether accounts of connections are kept. They take most of the time and memory.
@@ -78,6 +83,8 @@ pub struct Connections {
     shared_bits: u32,
     /// Free places in `live`.
     vacant: Vec<u32>,
+    /// Number of tracked connections that are over.
+    over: usize,
     /// Rows of closed connections.
     closed: Vec<ConnectionRow>,
     closed_for_room: u64,
@@ -153,11 +160,12 @@ impl Connections {
                     let before = connection.times.len();
                     connection.take::<true>(segment, &mut self.revisions, rows);
                     self.buckets = self.buckets + connection.times.len() - before;
-                    if connection.has_ended() {
-                        connection.end();
-                    }
                 }
                 Accounting::Omitted => connection.take::<false>(segment, &mut self.revisions, rows),
+            }
+            if connection.has_ended() && connection.end() {
+                self.over += 1;
+                rows.over(connection.number);
             }
         }
         if self.buckets > MAX_BUCKETS >> self.shared_bits {
@@ -270,10 +278,16 @@ impl Connections {
 
     /// Closes those of the next few connections that were silent too long.
     fn sweep(&mut self, now: Nullable) {
-        for _ in 0..SWEPT {
+        let many = self.over > MAX_OVER >> self.shared_bits;
+        let (swept, over_ns) = if many { (SWEPT_OF_MANY, OVER_NS) } else { (SWEPT, TIME_WAIT_NS) };
+        for _ in 0..swept {
             self.next_candidate = (self.next_candidate + 1) % self.live.len;
             let is_over = |connection: &Connection| {
-                let bound_ns = if connection.has_ended() { TIME_WAIT_NS } else { IDLE_NS };
+                let bound_ns = match (connection.over, connection.has_ended()) {
+                    (true, _) => over_ns,
+                    (false, true) => TIME_WAIT_NS,
+                    (false, false) => IDLE_NS,
+                };
                 !connection.handed_out && connection.silent_ns(now) >= bound_ns
             };
             if self.live.get(self.next_candidate).is_some_and(is_over) {
@@ -299,6 +313,7 @@ impl Connections {
         let Some(connection) = self.live.get_mut(place) else { return };
         let ended = connection.has_ended();
         self.buckets -= connection.times.len();
+        self.over -= usize::from(std::mem::take(&mut connection.over));
         let row = connection.row();
         connection.handed_out = true;
         match reason {
@@ -356,7 +371,7 @@ impl Slabs {
 mod tests {
     use std::net::{IpAddr, Ipv4Addr};
 
-    use super::{Accounting, Connections, IDLE_NS, KEEP_ALL_BELOW, MAX_BUCKETS};
+    use super::{Accounting, Connections, IDLE_NS, KEEP_ALL_BELOW, MAX_BUCKETS, MAX_OVER, OVER_NS, SWEPT_OF_MANY};
     use crate::flows::SegmentRow;
     use crate::wire::{FlowKey, Segment, TcpFlags};
 
@@ -398,6 +413,38 @@ mod tests {
             let expected = lag_ns(99) as f64;
             assert!((found - expected).abs() <= expected * (0.01 + width), "{found} {expected}");
         }
+    }
+
+    /// Handshake and FINs of both hosts; the last ACK may be a RST.
+    fn whole(flow: usize, is_reset: bool) -> [Segment; 5] {
+        let client = |flags, seq, ack_number| Segment { flags: TcpFlags(flags), seq, ack: ack_number, ..ack(flow, 0) };
+        let server = |flags, seq, ack_number| Segment { from_low: false, ..client(flags, seq, ack_number) };
+        let last = if is_reset { TcpFlags::RST } else { TcpFlags::ACK };
+        [
+            client(TcpFlags::SYN, 0, 0),
+            server(TcpFlags::SYN | TcpFlags::ACK, 0, 1),
+            client(TcpFlags::FIN | TcpFlags::ACK, 1, 1),
+            server(TcpFlags::FIN | TcpFlags::ACK, 1, 2),
+            client(last, 2, 2),
+        ]
+    }
+
+    #[test]
+    fn among_many_connections_that_are_over_one_is_closed_after_a_second_of_silence() {
+        let closed = |is_reset, count, silent_ns| {
+            let mut connections = Connections::of(None, Accounting::Omitted);
+            let mut rows = Vec::<SegmentRow>::new();
+            for segment in (0..count).flat_map(|flow| whole(flow, is_reset)) {
+                connections.take(&segment, &mut rows);
+            }
+            connections.take(&ack(count, silent_ns), &mut rows);
+            count + 1 + connections.vacant.len() - connections.live.len
+        };
+        let many = MAX_OVER + 1;
+        assert_eq!(closed(false, many, OVER_NS), SWEPT_OF_MANY);
+        assert_eq!(closed(false, many, OVER_NS - 1), 0);
+        assert_eq!(closed(false, MAX_OVER, OVER_NS), 0);
+        assert_eq!(closed(true, many, OVER_NS), 0);
     }
 
     /// The place of the closed connection is still vacant, and still in the cache of recent flows.

@@ -125,6 +125,11 @@ impl SegmentRow {
 pub trait SegmentSink {
     /// Takes the next row.
     fn push(&mut self, row: SegmentRow);
+
+    /// Takes note that this connection is over: it hardly gets more segments.
+    fn over(&mut self, conn: u32) {
+        let _ = conn;
+    }
 }
 
 impl SegmentSink for Vec<SegmentRow> {

@@ -71,6 +71,13 @@ impl LiveWaits {
         self.connections.entry(conn).or_default().revised.extend(verdicts.filter(|(_, kind)| *kind != Kind::default()));
     }
 
+    /// Takes less memory for the waits of a connection that hardly gets more.
+    pub fn compact(&mut self, conn: u32) {
+        let logs = self.connections.get_mut(&conn).into_iter().flat_map(|log| &mut log.directions);
+        let freed_bytes: usize = logs.map(WaitLog::compact).sum();
+        self.memory_bytes -= freed_bytes.min(self.memory_bytes);
+    }
+
     /// Removes and returns the waits of a connection that has ended.
     pub fn end(&mut self, conn: u32) -> EndedWaits {
         let log = self.connections.remove(&conn).unwrap_or_default();
@@ -136,6 +143,9 @@ mod tests {
         let mut live = LiveWaits::within(max_memory_bytes);
         for (conn, from_client, record) in waits {
             live.add_record(*conn, *from_client, &mut record.clone());
+            if record.frame.is_multiple_of(3) {
+                live.compact(*conn);
+            }
         }
         assert!(live.take_failure().is_none());
         (0..3).map(|conn| records(live.end(conn))).collect()

@@ -32,11 +32,13 @@ pub(crate) struct Block {
     pub bytes: Vec<u8>,
 }
 
-/// The waits of one direction of an open connection. It takes 32 bytes, because there may be a hundred thousand of
+/// The waits of one direction of an open connection. It takes 56 bytes: there may be a hundred thousand of
 /// them.
 #[derive(Debug, Default)]
 pub(super) struct WaitLog {
-    memory: Option<Box<InMemory>>,
+    open: Option<Box<OpenBlock>>,
+    /// Blocks in memory that get no more records.
+    full: Vec<Block>,
     /// The newest block in the spool; each block there names the one before it.
     spooled: Option<NonZeroU64>,
     /// The longest wait.
@@ -44,12 +46,11 @@ pub(super) struct WaitLog {
     records: u32,
 }
 
-/// The part of a log that is not in the spool.
+/// The block that takes the next record.
 #[derive(Debug, Default)]
-struct InMemory {
-    full: Vec<Block>,
-    open: Block,
-    /// The last record of the open block.
+struct OpenBlock {
+    block: Block,
+    /// The last record of the block.
     before: WaitRecord,
 }
 
@@ -57,50 +58,62 @@ impl WaitLog {
     /// Adds a record. Returns by how many bytes the memory of the log grew.
     #[inline]
     pub(super) fn add(&mut self, record: &mut WaitRecord, encoder: &mut Encoder) -> usize {
-        let mut more_bytes = if self.memory.is_none() { size_of::<InMemory>() } else { 0 };
-        let memory = self.memory.get_or_insert_default();
-        let capacity = memory.open.bytes.capacity();
+        let mut more_bytes = if self.open.is_none() { size_of::<OpenBlock>() } else { 0 };
+        let OpenBlock { block, before } = &mut **self.open.get_or_insert_default();
+        let capacity = block.bytes.capacity();
         self.longest_ns = self.longest_ns.max(record.wait.wait_ns.get().unwrap_or(0));
         if capacity == 0 {
-            memory.open.bytes.reserve(FIRST_BYTES);
+            block.bytes.reserve(FIRST_BYTES);
         }
-        encoder.put(record, &memory.before, &mut memory.open.bytes);
-        more_bytes += memory.open.bytes.capacity() - capacity;
-        memory.open.records += 1;
+        encoder.put(record, before, &mut block.bytes);
+        more_bytes += block.bytes.capacity() - capacity;
+        block.records += 1;
         self.records = self.records.saturating_add(1);
-        memory.before = *record;
-        if memory.open.bytes.len() >= BLOCK_BYTES {
-            memory.full.push(std::mem::take(&mut memory.open));
-            memory.before = WaitRecord::default();
+        *before = *record;
+        if block.bytes.len() >= BLOCK_BYTES {
+            let block = std::mem::take(block);
+            *before = WaitRecord::default();
+            self.full.push(block);
         }
         more_bytes
     }
 
+    /// Closes the open block, so that its last record is kept once. Returns by how many bytes the memory shrank.
+    pub(super) fn compact(&mut self) -> usize {
+        let before_bytes = self.memory_bytes();
+        if let Some(open) = self.open.take() {
+            let mut block = open.block;
+            block.bytes.shrink_to_fit();
+            self.full.reserve_exact(1);
+            self.full.push(block);
+        }
+        before_bytes.saturating_sub(self.memory_bytes())
+    }
+
     /// Bytes of memory that the log uses besides itself.
     pub(super) fn memory_bytes(&self) -> usize {
-        self.memory.as_deref().map_or(0, |memory| {
-            let blocks: usize = memory.full.iter().map(|block| block.bytes.capacity()).sum();
-            size_of::<InMemory>() + memory.open.bytes.capacity() + blocks
-        })
+        let open_bytes = self.open.as_deref().map_or(0, |open| size_of::<OpenBlock>() + open.block.bytes.capacity());
+        self.full.iter().fold(open_bytes, |sum, block| sum + block.bytes.capacity())
+    }
+
+    /// Takes all blocks out of memory.
+    fn take_blocks(&mut self) -> Vec<Block> {
+        let mut blocks = std::mem::take(&mut self.full);
+        blocks.extend(self.open.take().map(|open| open.block).filter(|block| block.records > 0));
+        blocks
     }
 
     /// Moves everything in memory to the spool.
     pub(super) fn spill(&mut self, spool: &mut Spool) -> io::Result<()> {
-        let Some(memory) = self.memory.take() else { return Ok(()) };
-        for block in memory.full.iter().chain([&memory.open]).filter(|block| block.records > 0) {
+        for block in self.take_blocks() {
             self.spooled = Some(spool.append(self.spooled, block.records, &block.bytes)?);
         }
         Ok(())
     }
 
     /// The log of a direction that has ended.
-    fn ended(self, spool: Option<&Arc<File>>) -> EndedLog {
-        let in_memory = self.memory.map_or_else(Vec::new, |memory| {
-            let InMemory { mut full, open, .. } = *memory;
-            full.push(open);
-            full.retain(|block| block.records > 0);
-            full
-        });
+    fn ended(mut self, spool: Option<&Arc<File>>) -> EndedLog {
+        let in_memory = self.take_blocks();
         let Self { longest_ns, records, .. } = self;
         EndedLog { in_memory, spooled: self.spooled.zip(spool.cloned()), longest_ns, records }
     }

@@ -183,6 +183,11 @@ fn departs(
         fills_unscaled: receiver.direction.is_filled_by(placed.end),
         at_either: distance.at_either(),
         left_out,
+        shown_ns: event
+            .ack
+            .filter(|ack| *ack >= receiver.direction.snd_max)
+            .and_then(|_| receiver.direction.last_data_ts_ns.get())
+            .into(),
         tsval: segment.options.timestamps.map(|(value, _)| value),
         tsecr: segment.options.echo().filter(|_| flags.any(TcpFlags::ACK)),
     };

@@ -133,6 +133,8 @@ pub struct DirectionFacts {
     pub comes_by_size: bool,
     /// The sender paces: its bursts leave at an even interval.
     pub paces: bool,
+    /// Departures leave at any time between two ACKs, as if ACKs had no part in it.
+    pub leaves_between_acks: bool,
     /// The application writes on its own clock: an even interval predicts its writes better than ACKs do.
     pub writes_by_clock: bool,
     /// Nagle's algorithm is on: small segments wait behind small ones.
@@ -266,6 +268,8 @@ impl DirectionFacts {
             burst_ns: at_least(BURST_NS, BURST_SHARE, rtt_ns),
             queue_ns: (QUEUE_SHARE * rtt_ns as f64) as i64 + NS_PER_MS,
             paces: i64::from(totals.paced_bursts) >= PACED_BURSTS && !old,
+            leaves_between_acks: i64::from(totals.departures_late) >= CHANCE_DEPARTURES
+                && totals.departures_late.saturating_mul(CHANCE_PART) >= totals.departures_early,
             writes_by_clock: is_by_clock(totals),
             surely_holds_small: sure_holds >= HELD_TIMES,
             answered: 2 * others.data_segments as i64
@@ -308,15 +312,13 @@ impl DirectionFacts {
     /// departures, they say it. If departures often leave late between two ACKs, others leave early by chance: then only
     /// the reaction time of a host counts.
     fn release_window_ns(&self) -> i64 {
-        let (early, late) = (self.totals.departures_early, self.totals.departures_late);
-        let by_chance = i64::from(late) >= CHANCE_DEPARTURES && late.saturating_mul(CHANCE_PART) >= early;
         let reaction_ns = self.totals.reaction_ns.get();
         if !self.near_sender {
             // Only the handshake measures how far the sender is, and so when an ACK reaches it.
             let is_fast = |ns: i64| self.beginning_seen && ns as f64 <= CAUSAL_SHARE_NEAR * self.rtt_ns as f64;
             let share = if reaction_ns.is_some_and(is_fast) { CAUSAL_SHARE_NEAR } else { CAUSAL_SHARE_FAR };
             at_least(CAUSAL_NS, share, self.rtt_ns)
-        } else if by_chance {
+        } else if self.leaves_between_acks {
             REACTION_NS
         } else if let Some(reaction_ns) = reaction_ns.filter(|ns| *ns <= SLOW_REACTION_NS) {
             REACTION_NS.max(2 * reaction_ns)

@@ -64,4 +64,5 @@ order! {
     send_buffer::gate,
     slow_start::gate,
     pacing::gate,
+    ambiguous::with_an_ack,
 }

@@ -30,7 +30,7 @@ fn verdict(wait: &Evidence<'_>) -> Verdict {
     let (cause, confidence) = match first {
         _ if hidden => (Some(Cause::Unknown), Confidence::Possible),
         Some(Closed { cause, confidence, .. }) => (Some(cause), confidence),
-        None if wait.answer_may_be_lost() => (None, Confidence::Possible),
+        None if wait.answer_may_be_lost() || wait.is_needless() => (None, Confidence::Possible),
         None => (None, Confidence::Consistent),
     };
     Verdict { cause, confidence, opened_ago_ns, then: then.map(|then| then.cause) }

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
+use super::departure::Departure;
 use crate::nullable::Nullable;
 
 /// Maximum number of arrivals in the queue. If more are in transit at once, the oldest are taken out early, as if
@@ -206,18 +207,19 @@ impl Arrivals {
         self.queue.as_deref_mut()?.pop()
     }
 
-    /// Removes and returns the next arrival that had reached the sender when a segment that echoes `tsecr` was
-    /// captured at `now_ns`.
+    /// Removes and returns the next arrival that had reached the sender when the departure left.
     ///
-    /// Timestamps decide if both have them: the echoed segment and everything before it have arrived, and
-    /// nothing newer has (RFC 7323, 4.3). Of several segments with the echoed timestamp, the first has arrived,
-    /// and the others if the time suffices.
-    pub(super) fn next_arrived(&mut self, tsecr: Option<u32>, now_ns: i64, shift_ns: i64) -> Option<Arrival> {
+    /// Data that the departure acknowledges has arrived, and what came before it. For the rest, timestamps decide if
+    /// both have them: the echoed segment and everything before it have arrived, and nothing newer has. Of several
+    /// segments with the echoed timestamp, the first has arrived, and the others if the time suffices. Newer segments
+    /// have no echo if they came while an ACK was delayed (RFC 7323, 4.3), so what is acknowledged counts first.
+    pub(super) fn next_arrived(&mut self, departure: &Departure, shift_ns: i64) -> Option<Arrival> {
         let Arrival { tsval, ts_ns, .. } = self.queue.as_deref()?.front()?;
-        let in_time = ts_ns.saturating_add(shift_ns) <= now_ns;
-        let arrived = match tsval.zip(tsecr) {
+        let is_shown = || departure.shown_ns.get().is_some_and(|shown_ns| ts_ns <= shown_ns);
+        let in_time = ts_ns.saturating_add(shift_ns) <= departure.ts_ns;
+        let arrived = match tsval.zip(departure.tsecr) {
             Some((tsval, tsecr)) if tsval == tsecr => self.is_first_echoed(tsecr, ts_ns) || in_time,
-            Some((tsval, tsecr)) => (tsval.wrapping_sub(tsecr) as i32) < 0,
+            Some((tsval, tsecr)) => (tsval.wrapping_sub(tsecr) as i32) < 0 || is_shown(),
             None => in_time,
         };
         if arrived { self.pop() } else { None }
@@ -240,7 +242,7 @@ impl Arrivals {
 
 #[cfg(test)]
 mod tests {
-    use super::{Arrival, Arrivals, Missing, Nullable};
+    use super::{Arrival, Arrivals, Departure, Missing, Nullable};
 
     fn ack(ts_ns: i64, ack: i64, tsval: Option<u32>) -> Arrival {
         let unknown = Nullable::default();
@@ -260,7 +262,19 @@ mod tests {
     }
 
     fn arrived(arrivals: &mut Arrivals, tsecr: Option<u32>, now_ns: i64, shift_ns: i64) -> Vec<i64> {
-        std::iter::from_fn(|| arrivals.next_arrived(tsecr, now_ns, shift_ns)).map(|arrival| arrival.ack).collect()
+        let departure = Departure { tsecr, ts_ns: now_ns, ..Departure::default() };
+        std::iter::from_fn(|| arrivals.next_arrived(&departure, shift_ns)).map(|arrival| arrival.ack).collect()
+    }
+
+    #[test]
+    fn data_that_the_departure_acknowledges_has_arrived_although_its_timestamp_is_not_echoed() {
+        let mut arrivals = Arrivals::default();
+        for (ts_ns, offset, tsval) in [(0, 1000, 7), (10, 2000, 8), (30, 3000, 9)] {
+            arrivals.push(&ack(ts_ns, offset, Some(tsval)));
+        }
+        let departure = Departure { tsecr: Some(7), ts_ns: 500, shown_ns: Some(10).into(), ..Departure::default() };
+        let arrived: Vec<_> = std::iter::from_fn(|| arrivals.next_arrived(&departure, 20)).map(|one| one.ack).collect();
+        assert_eq!(arrived, [1000, 2000]);
     }
 
     #[test]

@@ -56,6 +56,8 @@ impl SenderState {
         }
         if arrival.ack > una {
             self.una = Some(arrival.ack).into();
+            self.since.small_acked =
+                self.since.minshall_pending && (una..arrival.ack).contains(&(self.small_end.value() - 1));
             self.since.ack_lag_ns = arrival.lag_ns;
             self.undo_spurious_timeout(arrival.tsecr);
             self.since.repaired_ns =
@@ -170,7 +172,7 @@ impl SenderState {
     /// arrived.
     #[inline]
     fn take_older(&mut self, departure: &Departure, shift_ns: i64) {
-        while let Some(arrival) = self.arrivals.next_arrived(departure.tsecr, departure.ts_ns, shift_ns) {
+        while let Some(arrival) = self.arrivals.next_arrived(departure, shift_ns) {
             self.arrived(&arrival, arrival.ts_ns.saturating_add(whole_ns(shift_ns)).min(departure.ts_ns));
         }
     }

@@ -1,6 +1,7 @@
 //! What a sender's state takes from a departing segment.
 
 use crate::connection::RetransmitTrigger;
+use crate::nullable::Nullable;
 
 /// A departing segment.
 #[derive(Clone, Copy, Debug, Default)]
@@ -38,6 +39,8 @@ pub(crate) struct Departure {
     /// Packets that its sender numbered (IP ID) since the previous departure and that are missing from the
     /// capture.
     pub left_out: i64,
+    /// When the last data of the peer was captured, if it acknowledges all of that: so it has arrived.
+    pub shown_ns: Nullable,
     /// Its TCP timestamp, and the timestamp that it echoes.
     pub tsval: Option<u32>,
     pub tsecr: Option<u32>,

@@ -113,6 +113,8 @@ pub(super) struct Since {
     pub(super) was_held: bool,
     pub(super) had_waited_behind_small: bool,
     pub(super) minshall_pending: bool,
+    /// The last ACK of new data was the one that covered that small segment.
+    pub(super) small_acked: bool,
     /// After the last departure, the sender knew of a loss or was recovering from one.
     pub(super) loss_known: bool,
     /// Bytes in flight (`FlightSize`) and usable receive window just after the last departure.
@@ -221,6 +223,7 @@ impl SenderState {
             held_before: since.was_held && !since.peer_last_ns.is_some(),
             pushed_before: since.was_pushed,
             minshall_pending: since.minshall_pending,
+            small_acked: since.small_acked,
             small_passes: self.small_behind_small > 0 && self.small_waits.run < WAITS_IN_A_ROW,
             recovering: una.is_some_and(|una| self.recovers(una)),
             repaired_by: self

@@ -53,6 +53,8 @@ pub struct Wait {
     pub held_before: bool,
     pub pushed_before: bool,
     pub minshall_pending: bool,
+    /// The last ACK of new data was the one that covered the last small segment, which had been in flight.
+    pub small_acked: bool,
     pub small_passes: bool,
     pub recovering: bool,
     pub repaired_by: Option<RetransmitTrigger>,

@@ -17,7 +17,16 @@ impl Evidence<'_> {
     /// window was not the limit.
     #[inline]
     pub(in super::super) fn is_bulk(&self) -> bool {
-        self.window_is_known() && (self.direction.ack_clocked || !self.is_small()) && self.was_released_by_ack()
+        self.window_is_known()
+            && (self.direction.ack_clocked || !self.is_small())
+            && self.was_released_by_ack()
+            && !self.ends_otherwise()
+    }
+
+    /// In current stacks, what is short of a full-sized segment has a better explanation than a window or a buffer:
+    /// Nagle's algorithm, or an application that wrote just then. So has what follows data of the peer: an answer.
+    pub(in super::super) fn ends_otherwise(&self) -> bool {
+        !self.direction.old && (self.is_small() || self.peer_spoke())
     }
 
     /// An ACK that made room in a full send buffer may have woken the application. In old stacks this needs a flight

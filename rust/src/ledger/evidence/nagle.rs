@@ -71,6 +71,13 @@ impl Evidence<'_> {
             && i64::from(self.direction.totals.small_delayed_continued) >= HELD_TIMES
             && is(self.flight_before(), |flight| flight > 2 * self.smss_bytes)
             && self.was_released_by_ack()
+            && !self.was_released_with_more_in_flight()
+    }
+
+    /// The ACK that released the departure covered the last small segment, and not all that was in flight: just the one
+    /// for which Nagle's algorithm in Minshall's form waits. A full buffer would have had room with any ACK before it.
+    fn was_released_with_more_in_flight(&self) -> bool {
+        self.wait.small_acked && !self.all_acked()
     }
 
     /// The departure followed the ACK so closely that the kernel released it. A segment that Nagle's algorithm holds

@@ -1,7 +1,9 @@
-//! Unknown: Nagle's algorithm and a full send buffer explain the wait equally well, and their remedies differ.
+//! Unknown: several causes explain the wait equally well, and their remedies differ.
 //!
 //! - **Closed** where small segments of different sizes leave one per RTT, behind a flight that may fill the send
-//!   buffer. Later gates never see such a wait.
+//!   buffer: Nagle's algorithm, or that buffer. Later gates never see such a wait. As the last gate of all, also closed
+//!   where a small segment left with an ACK and no gate explains that: Nagle's algorithm may be on, a buffer may have
+//!   been full, or the application wrote just then.
 //! - **Opened by** the ACK that releases the segment.
 //! - **Disproved by** a larger flight (the buffer had room), or by segments of one size (then the cause is
 //!   `send-buffer`).
@@ -14,6 +16,12 @@ use super::closed::Closed;
 #[inline]
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
     wait.was_taken_in_turn().then(|| Closed::consistent(Cause::Unknown).but_possible_if(true))
+}
+
+#[inline]
+pub(super) fn with_an_ack(wait: &Evidence<'_>) -> Option<Closed> {
+    (wait.was_released_by_ack() && wait.ends_otherwise() && !wait.peer_spoke())
+        .then(|| Closed::consistent(Cause::Unknown).but_possible_if(true))
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! Loss recovery: the sender repairs a loss, or what it takes for one.
 //!
 //! - **Closed** when the departure repairs a loss, when the sender is in recovery, or when the ACK of a repair released
-//!   the departure. The cause is only *possible* for a tail-loss probe, which shows no loss by itself (RFC 8985, 7.3).
+//!   the departure. Only a repair proves it: something else may have held new data. The cause is only *possible* for new
+//!   data away from the sender and for a tail-loss probe, which shows no loss by itself (RFC 8985, 7.3).
 //!   It is also only *possible* where nothing but the sender's IP identifications shows a loss before the capture
 //!   point, because packets to other hosts leave the same gaps.
 //! - **Opened by** the ACK that ends recovery.
@@ -16,8 +17,15 @@ use super::closed::Closed;
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
     let lost_before_capture = wait.was_lost_before_capture();
     let recovering = || wait.is_recovering() && !wait.was_only_late();
-    (wait.is_repair() || lost_before_capture || wait.was_repaired() || recovering())
-        .then(|| Closed::proved(Cause::LossRecovery).but_possible_if(lost_before_capture || wait.is_tail_probe()))
+    if wait.is_repair() {
+        return Some(Closed::proved(Cause::LossRecovery).but_possible_if(lost_before_capture || wait.is_tail_probe()));
+    }
+    // New data that left meanwhile, or with the ACK that ended recovery. Away from the sender, other things may have
+    // held it as well.
+    (lost_before_capture || wait.was_repaired() || recovering()).then(|| {
+        let far = !wait.direction.near_sender;
+        Closed::consistent(Cause::LossRecovery).but_possible_if(lost_before_capture || far)
+    })
 }
 
 /// What limited the sender before it learned of the loss. The sender waited for an ACK, as at other gates, but that ACK
@@ -77,7 +85,15 @@ mod tests {
                     },
                     None,
                 ),
-                ("new data in a recovery", |wait, _| wait.wait.recovering = true, Some(Confidence::Proved)),
+                ("new data in a recovery", |wait, _| wait.wait.recovering = true, Some(Confidence::Consistent)),
+                (
+                    "new data in a recovery, away from the sender",
+                    |wait, direction| {
+                        direction.near_sender = false;
+                        wait.wait.recovering = true;
+                    },
+                    Some(Confidence::Possible),
+                ),
                 (
                     "away from the sender, a packet that it had numbered is missing",
                     |wait, direction| {

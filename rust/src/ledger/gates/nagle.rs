@@ -106,6 +106,31 @@ mod tests {
     }
 
     #[test]
+    fn the_tail_of_a_large_write_waits_for_the_ack_of_the_last_tail() {
+        fn tail(wait: &mut super::super::super::WaitRecord, direction: &mut super::super::super::DirectionFacts) {
+            small_behind_small(wait, direction);
+            direction.totals.small_delayed_continued = 3;
+            wait.wait.small_before = false;
+            wait.wait.payload_before_bytes = some(1000);
+            wait.wait.flight_before_bytes = some(9000);
+            wait.wait.flight_after_bytes = some(5000);
+            wait.wait.since_all_acked_ns = Nullable::NULL;
+            wait.wait.small_acked = true;
+        }
+        check_judge(&[
+            ("with just that ACK", tail, Some(Cause::Nagle)),
+            (
+                "with another one, and more data follows again and again: the application had just written",
+                |wait, direction| {
+                    tail(wait, direction);
+                    wait.wait.small_acked = false;
+                },
+                Some(Cause::Unknown),
+            ),
+        ]);
+    }
+
+    #[test]
     fn a_departure_long_after_the_ack_of_everything_is_not_nagles() {
         check_judge(&[
             ("with the late ACK", held_late, Some(Cause::NagleDelayedAck)),

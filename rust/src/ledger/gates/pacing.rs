@@ -2,7 +2,8 @@
 //!
 //! - **Closed** when bytes are in flight, the previous segment was full, and the wait is at most half an RTT. Also
 //!   closed when bursts leave at an even interval by the sender's own clock. The cause is always only *possible*: as
-//!   the last gate, it counts if no window, buffer or ACK explains the departure.
+//!   one of the last gates, it counts if no window, buffer or ACK explains the departure. In a direction that shows no
+//!   pacing (no even bursts, and departures soon after ACKs), the cause is `unknown`: the sender or the path.
 //! - **Opened by** the sender's timer.
 //! - **Disproved by** ACKs that release the segments, by uneven spacing, or by a stack older than pacing.
 //! - **Source:** Linux `net/ipv4/tcp_output.c` (internal pacing); BBR; `docs/how-it-decides.md`, 4.14.
@@ -23,7 +24,12 @@ pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
             && !wait.room_is_unseen()
             && !wait.ack_is_unseen()
     };
-    (spaced() || wait.was_paced_by_sender()).then(|| Closed::consistent(Cause::Pacing).but_possible_if(true))
+    let paces = wait.direction.paces || wait.direction.leaves_between_acks;
+    if wait.was_paced_by_sender() || (paces && spaced()) {
+        return Some(Closed::consistent(Cause::Pacing).but_possible_if(true));
+    }
+    // The rest of the direction shows no pacing. The sender may have spaced these segments all the same, or the path.
+    spaced().then(|| Closed::consistent(Cause::Unknown).but_possible_if(true))
 }
 
 #[cfg(test)]
@@ -33,7 +39,8 @@ mod tests {
     use crate::connection::Confidence;
     use crate::nullable::Nullable;
 
-    fn spaced(wait: &mut super::super::super::WaitRecord, _: &mut super::super::super::DirectionFacts) {
+    fn spaced(wait: &mut super::super::super::WaitRecord, direction: &mut super::super::super::DirectionFacts) {
+        direction.leaves_between_acks = true;
         wait.wait.since_ack_ns = Nullable::NULL;
         wait.wait.wait_ns = some(5 * MS);
     }
@@ -44,6 +51,14 @@ mod tests {
             gate,
             &[
                 ("5 ms apart", spaced, Some(Confidence::Possible)),
+                (
+                    "5 ms apart, by a sender that leaves no other trace of pacing: unknown",
+                    |wait, direction| {
+                        spaced(wait, direction);
+                        direction.leaves_between_acks = false;
+                    },
+                    Some(Confidence::Possible),
+                ),
                 (
                     "a stack older than pacing",
                     |wait, direction| {
@@ -68,6 +83,14 @@ mod tests {
     fn a_pause_of_most_of_a_round_trip_is_not_pacing() {
         check_judge(&[
             ("5 ms", spaced, Some(Cause::Pacing)),
+            (
+                "5 ms, where no other departure leaves between two ACKs",
+                |wait, direction| {
+                    spaced(wait, direction);
+                    direction.leaves_between_acks = false;
+                },
+                Some(Cause::Unknown),
+            ),
             (
                 "15 ms",
                 |wait, direction| {

@@ -3,6 +3,8 @@
 //! - **Closed** when the window has less room than a full-sized segment and than the departure. Further forms: a small
 //!   segment that fills the window to the byte after the override timer, Linux TSO deferral, and trains away from the
 //!   sender whose flight filled the window in the RTT before.
+//!   Only a full window at the sender proves the cause. Away from the sender, a window that was nearly full is only
+//!   *possible*.
 //! - **Opened by** the first ACK that makes enough room.
 //! - **Disproved by** room for a full-sized segment, and for a third of the window, before the ACK that released the
 //!   departure.
@@ -15,16 +17,15 @@ use super::closed::Closed;
 
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
     let new = !wait.is_resent() && !wait.is_recovering();
-    let held = new
-        && (was_full(wait)
-            || was_nearly_full(wait)
-            || was_cut(wait)
-            || wait.first_was_forced_in()
-            || wait.was_forced_in_unscaled()
-            || wait.was_deferred_by_window()
-            || is_spaced_in_full_rounds(wait));
+    let full = new && (was_full(wait) || was_cut(wait) || wait.first_was_forced_in() || wait.was_forced_in_unscaled());
+    let nearly = || new && (was_nearly_full(wait) || wait.was_deferred_by_window() || is_spaced_in_full_rounds(wait));
     let needless = || wait.is_needless() && wait.window_was_full();
-    (held || needless()).then(|| Closed::proved(Cause::ReceiverWindow).opened_before(wait.window_opened_before_ns()))
+    (full || nearly() || needless()).then(|| {
+        let sure = full && wait.direction.near_sender;
+        let closed =
+            if sure { Closed::proved(Cause::ReceiverWindow) } else { Closed::consistent(Cause::ReceiverWindow) };
+        closed.but_possible_if(!full && !wait.direction.near_sender).opened_before(wait.window_opened_before_ns())
+    })
 }
 
 fn was_full(wait: &Evidence<'_>) -> bool {
@@ -112,7 +113,7 @@ mod tests {
                         wait.wait.since_ack_ns = some(9 * MS);
                         wait.wait.previous_round_flight_bytes = some(10_000);
                     },
-                    Some(Confidence::Proved),
+                    Some(Confidence::Possible),
                 ),
             ],
         );

@@ -1,8 +1,9 @@
 //! Retransmission timeout (RTO): the sender's timer ends the wait, or the ACK of what the timer retransmitted does.
 //!
-//! - **Closed** when the timer retransmitted the departure, or the ACK of such a retransmission released it. The cause
-//!   is only *possible* if one segment was in flight and neither SACK nor timestamps are in use: the receiver may have
-//!   delayed its ACK. A spurious retransmission into a full window does not count; the window limited the sender.
+//! - **Closed** when the timer retransmitted the departure, or the ACK of such a retransmission released it. It is never
+//!   proved: a timer also expires when only the answer is lost or late. The cause is only *possible* if the
+//!   retransmission was spurious, or if one segment was in flight and neither SACK nor timestamps are in use: the
+//!   receiver may have delayed its ACK. A spurious retransmission into a full window does not count; the window limited the sender.
 //! - **Opened by** the timer, or by that ACK.
 //! - **Disproved by** ACKs or other segments within the timeout.
 //! - **Source:** RFC 6298; Linux `net/ipv4/tcp_timer.c` (at least 200 ms); `docs/how-it-decides.md`, 4.3.
@@ -15,8 +16,9 @@ use super::closed::Closed;
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
     // A spurious retransmission into a full window: without the timer, nothing would have left before the ACK.
     let behind_full_window = || wait.is_needless() && wait.window_was_full();
-    ((wait.is_timed_out() && !behind_full_window()) || wait.was_repaired_by_timeout())
-        .then(|| Closed::proved(Cause::Timeout).but_possible_if(wait.may_have_timed_out_early()))
+    ((wait.is_timed_out() && !behind_full_window()) || wait.was_repaired_by_timeout()).then(|| {
+        Closed::consistent(Cause::Timeout).but_possible_if(wait.may_have_timed_out_early() || wait.is_needless())
+    })
 }
 
 #[cfg(test)]
@@ -30,11 +32,11 @@ mod tests {
         check_gate(
             gate,
             &[
-                ("the timer", timed_out, Some(Confidence::Proved)),
+                ("the timer", timed_out, Some(Confidence::Consistent)),
                 (
                     "the ACK of what it had sent again",
                     |wait, _| wait.wait.repaired_by = Some(RetransmitTrigger::Timeout),
-                    Some(Confidence::Proved),
+                    Some(Confidence::Consistent),
                 ),
                 (
                     "one segment in flight, neither SACK nor timestamps: perhaps its ACK was only delayed",
@@ -42,6 +44,14 @@ mod tests {
                         timed_out(wait, direction);
                         wait.wait.flight_before_bytes = some(1000);
                         direction.shows_no_copies = true;
+                    },
+                    Some(Confidence::Possible),
+                ),
+                (
+                    "what had arrived was sent again",
+                    |wait, direction| {
+                        timed_out(wait, direction);
+                        wait.kind = Kind::Spurious;
                     },
                     Some(Confidence::Possible),
                 ),

@@ -346,7 +346,7 @@ fn code_words<C: Coder>(coder: &mut C, record: &mut WaitRecord, before: &WaitRec
 }
 
 /// First bit, in a packed word, of the TCP flags.
-const TCP_FLAGS_AT: u32 = 12;
+const TCP_FLAGS_AT: u32 = 13;
 /// First bit, in a packed word, of the kind of segment.
 const KIND_AT: u32 = TCP_FLAGS_AT + 16;
 /// First bit, in a packed word, of the trigger of this retransmission.
@@ -359,7 +359,15 @@ const REPAIRED_BY_AT: u32 = RESENT_BY_AT + 3;
 fn packed(record: &WaitRecord) -> u64 {
     let Wait { flown_before, window_closed, small, small_before, held_before, pushed_before, .. } = record.wait;
     let Wait {
-        minshall_pending, small_passes, recovering, after_loss, fills_unscaled, kept_alive, repaired_by, ..
+        minshall_pending,
+        small_passes,
+        recovering,
+        after_loss,
+        fills_unscaled,
+        kept_alive,
+        small_acked,
+        repaired_by,
+        ..
     } = record.wait;
     let flags = [
         small,
@@ -374,6 +382,7 @@ fn packed(record: &WaitRecord) -> u64 {
         after_loss,
         fills_unscaled,
         kept_alive,
+        small_acked,
     ];
     let bits = flags.iter().rev().fold(0, |bits, flag| bits << 1 | u64::from(*flag));
     let code = |retransmit_trigger: Option<RetransmitTrigger>| retransmit_trigger.map_or(0, |by| by as u64 + 1);
@@ -401,6 +410,7 @@ fn unpack(word: u64, record: &mut WaitRecord) {
     record.wait.after_loss = flag(9);
     record.wait.fills_unscaled = flag(10);
     record.wait.kept_alive = flag(11);
+    record.wait.small_acked = flag(12);
     record.flags = TcpFlags((word >> TCP_FLAGS_AT) as u16);
     record.kind = KINDS.get((word >> KIND_AT & 0xff) as usize).copied().unwrap_or_default();
     record.retransmit_trigger = retransmit_trigger(RESENT_BY_AT);
@@ -476,6 +486,7 @@ pub(super) mod tests {
                 after_loss: flag(),
                 fills_unscaled: flag(),
                 kept_alive: flag(),
+                small_acked: flag(),
                 repaired_by: RETRANSMIT_TRIGGERS.get(codes.1).copied(),
             };
             WaitRecord {

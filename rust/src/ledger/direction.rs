@@ -268,8 +268,7 @@ impl DirectionFacts {
             burst_ns: at_least(BURST_NS, BURST_SHARE, rtt_ns),
             queue_ns: (QUEUE_SHARE * rtt_ns as f64) as i64 + NS_PER_MS,
             paces: i64::from(totals.paced_bursts) >= PACED_BURSTS && !old,
-            leaves_between_acks: i64::from(totals.departures_late) >= CHANCE_DEPARTURES
-                && totals.departures_late.saturating_mul(CHANCE_PART) >= totals.departures_early,
+            leaves_between_acks: leaves_by_chance(totals),
             writes_by_clock: is_by_clock(totals),
             surely_holds_small: sure_holds >= HELD_TIMES,
             answered: 2 * others.data_segments as i64
@@ -413,6 +412,12 @@ impl DirectionFacts {
         ];
         self.old && sizes.into_iter().any(|size| is_held_at(size, previous_round_flight_bytes))
     }
+}
+
+/// Whether departures leave late between two ACKs as often as by chance.
+fn leaves_by_chance(totals: &SenderTotals) -> bool {
+    let (early, late) = (totals.departures_early, totals.departures_late);
+    i64::from(late) >= CHANCE_DEPARTURES && late.saturating_mul(CHANCE_PART) >= early
 }
 
 /// Whether an even interval predicts the application's writes better than ACKs do.

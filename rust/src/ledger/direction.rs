@@ -268,7 +268,6 @@ impl DirectionFacts {
             burst_ns: at_least(BURST_NS, BURST_SHARE, rtt_ns),
             queue_ns: (QUEUE_SHARE * rtt_ns as f64) as i64 + NS_PER_MS,
             paces: i64::from(totals.paced_bursts) >= PACED_BURSTS && !old,
-            leaves_between_acks: leaves_by_chance(totals),
             writes_by_clock: is_by_clock(totals),
             surely_holds_small: sure_holds >= HELD_TIMES,
             answered: 2 * others.data_segments as i64
@@ -301,6 +300,7 @@ impl DirectionFacts {
     }
 
     fn settle_windows(&mut self) {
+        self.leaves_between_acks = leaves_by_chance(&self.totals);
         self.unsteady_ns = if self.near_sender { 0 } else { at_least(CAUSAL_NS, CAUSAL_SHARE_NEAR, self.rtt_ns) };
         let share = if self.near_sender { CAUSAL_SHARE_NEAR } else { CAUSAL_SHARE_FAR };
         self.causal_window_ns = at_least(CAUSAL_NS, share, self.rtt_ns).max(self.blurred_ns);

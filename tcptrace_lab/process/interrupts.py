@@ -13,6 +13,7 @@ effect.
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import math
 import os
@@ -115,7 +116,8 @@ def noted() -> Iterator[threading.Event]:
     def note(_signal: int, _frame: FrameType | None) -> None:
         global _raised_s  # noqa: PLW0603
         _raised_s = time.monotonic()
-        event.set()
+        # The interrupted code may hold the event's own lock, in `wait`. Another thread can wait for that lock, a handler cannot.
+        _thread.start_new_thread(event.set, ())
 
     before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if _heeded(number)}
     try:

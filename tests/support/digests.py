@@ -6,6 +6,7 @@ import hashlib
 import io
 
 from tcptrace_lab import analyze
+from tcptrace_lab.findings import table as findings
 from tcptrace_lab.outputs import export
 from tcptrace_lab.outputs.formats import Format, TableName
 
@@ -14,11 +15,13 @@ def digests(*paths: str) -> list[str]:
     """Digests of every table as NDJSON, and of the JSON document."""
     found = []
     for path in paths:
+        analysis = analyze(path)
         for table in TableName:
             written = io.BytesIO()
-            export.export(export.read_table([path], table)[0], table, Format.NDJSON, written)
+            rows = findings.rows(analysis.findings).lazy() if table is TableName.FINDINGS else export.read_table([path], table)[0]
+            export.export(rows, table, Format.NDJSON, written)
             found.append(f"{table} {hashlib.sha256(written.getvalue()).hexdigest()}")
         document = io.BytesIO()
-        analyze(path).write_json(document)
+        analysis.write_json(document)
         found.append(f"json {hashlib.sha256(document.getvalue()).hexdigest()}")
     return found

@@ -140,7 +140,10 @@ class _Direction(NamedTuple):
 
     @property
     def main_cause(self) -> str:
-        """The cause with most time. The causes of a loss count as one."""
+        """The cause with most time.
+
+        The times of all causes that follow from packet loss are added up. If their sum is largest, the largest of these causes is returned.
+        """
         own = {cause: ns for cause, ns in self.ns.items() if cause not in {*OF_LOSSES, "idle"}}
         lost = {cause: ns for cause, ns in self.ns.items() if cause in OF_LOSSES}
         best = max(own, key=lambda cause: own[cause], default="idle")
@@ -384,7 +387,10 @@ def _where(analysis: Analysed, direction: _Direction) -> str:
 
 
 def _more(analysis: Analysed, family: frozenset[str], first: Finding) -> str:
-    """Return how many other connections lose how much time to this family of faults, counting only findings."""
+    """Return text on the other connections with findings of this family of faults: their number and the time that they lose.
+
+    Findings of severity `info` do not count. The text is empty if there are no other connections.
+    """
     others = [
         one
         for one in analysis.findings

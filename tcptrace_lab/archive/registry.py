@@ -64,7 +64,7 @@ class Registry:
         self._saved = self._text()
 
     def digest(self, path: str) -> tuple[str, int] | None:
-        """SHA-256 and size in bytes of a file, if its metadata is as when it was hashed; else None."""
+        """SHA-256 and size in bytes of a file. None if it was never hashed, or if its metadata has changed since."""
         entry = self.hashed.get(path)
         if entry is None or entry[0] is None or entry[0] != fingerprint.looks(path):
             return None

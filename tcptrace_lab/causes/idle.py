@@ -1,4 +1,4 @@
-"""idle: a long pause in which neither application owed data."""
+"""idle: a long pause in which no data was expected from either application."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ RULE = Rule(
     confidence=Confidence.PROVED,
     doubt=Doubt(
         consistent_if="numbered",
-        limits="Losses before the capture point are inferred from the sender's IP IDs: packets to other hosts leave the same gaps. A "
-        "tail-loss probe tests for a loss; by itself it shows none.",
+        limits="Losses before the capture point are inferred from gaps in the sender's IP IDs. Packets to other hosts leave the same gaps. "
+        "A tail-loss probe alone does not show that a packet was lost.",
     ),
     proof=(proof.IN_FLIGHT, proof.ACK, proof.TIMER),
     refuted_by="ACKs that covered the retransmitted data before it was retransmitted",

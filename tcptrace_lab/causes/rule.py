@@ -23,7 +23,7 @@ class Confidence(StrEnum):
 
 
 class Case(StrEnum):
-    """A special case of a direction, for which a cause has other texts (`special_cases` determines it)."""
+    """A special case for which a cause has texts of its own. `special_cases` determines the case of a direction."""
 
     UNANSWERED = "unanswered"
     REFUSED = "refused"

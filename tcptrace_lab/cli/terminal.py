@@ -57,11 +57,11 @@ class Activity:
         self._timer.daemon = True
 
     def segments(self, count: int, share: float | None) -> None:
-        """Report the number of segments read, and the share of the files, if known."""
+        """Report the number of segments read, and which share of the files has been read, if that is known."""
         self.doing("segments read", share, count)
 
     def datagrams(self, count: int, share: float | None) -> None:
-        """Report the number of datagrams read, and the share of the files, if known."""
+        """Report the number of datagrams read, and which share of the files has been read, if that is known."""
         self.doing("datagrams read", share, count)
 
     def connections(self, count: int) -> None:

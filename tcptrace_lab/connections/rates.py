@@ -1,4 +1,4 @@
-"""Words about how fast the two ends of each direction are, the bound that follows, and how much of it was reached.
+"""Text about the rates of a direction: those of its two hosts, the upper bound that follows, and the share of it that was reached.
 
 The engine concludes these rates (`rust/src/hosts/rates.rs`; columns of `schema.CONNECTIONS`).
 """

@@ -41,7 +41,7 @@ def lowered(findings: Sequence[Finding], verdict: capture_quality.CaptureQuality
 
 
 def _faults(connections: pl.LazyFrame, named: Sequence[int]) -> dict[int, tuple[float, list[str]]]:
-    """Return the factor of each of these connections, and the names of its faults."""
+    """Return, by connection, the factor that the quality of its capture gives, and the reasons: the faults of the capture."""
     own = connections.filter(pl.col("conn").is_in(named)).select("conn", "quality_factor", "quality_reasons").collect()
     return {conn: (factor, reasons) for conn, factor, reasons in own.iter_rows()}
 

@@ -83,7 +83,7 @@ class Lock(NamedTuple):
 
     @property
     def hold_bytes(self) -> int:
-        """H: bytes that the sender waits for; 0 if nothing was queued."""
+        """H: number of queued bytes that the sender sends without waiting for an ACK; 0 if nothing was queued."""
         return hold_bytes(self.smss_bytes, self.window_bytes) if self.queued_bytes else 0
 
     @property

@@ -32,7 +32,7 @@ EVIDENCE_ATTEMPTS = 9
 """Number of attempts whose first and last frame are listed, in addition to the longest wait of the first one."""
 
 CAUSE = "handshake"
-"""The ledger's cause for their time."""
+"""Cause in the ledger of the time that failed attempts take."""
 
 FAILED = special_cases.unanswered(pl.col) | refused(pl.col)
 """True for rows of `schema.CONNECTIONS` that never opened."""
@@ -48,7 +48,7 @@ _WORTH_NS = handshake.RULE.advice.worth_ns if handshake.RULE.advice else 0
 
 
 class Words(NamedTuple):
-    """Text for one kind of failure. The `{…}` become a group's numbers."""
+    """Text for one kind of failure. Numbers of a group replace the placeholders in braces."""
 
     alone: str
     together: str

@@ -81,7 +81,11 @@ def findings(segments: pl.LazyFrame, connections: pl.LazyFrame, known_findings: 
 
 
 def _suspects(connections: pl.LazyFrame) -> list[dict[str, Any]]:
-    """Return the directions with any of the three, each a dict of `_COUNTS`, `_TIMES` and `queue_ns` (0 if too small to report)."""
+    """Return the directions with most reordering, spurious retransmits or queueing delay, at most `MOST` of each kind.
+
+    Each is a dict of `conn`, `from_client`, `_COUNTS`, `_TIMES`, `_DELIVERED` and `queue_ns`. The number of reordered segments, the number
+    of spurious retransmits and `queue_ns` are 0 if they are too small to report.
+    """
     (odd, needed), asked, kinds = _odd(), _asked(), (*_COUNTS[:2], "queue_ns")
     found: list[dict[str, Any]] = []
     for batch in memory.batches(connections.filter(odd).select(needed)):
@@ -96,7 +100,7 @@ def _suspects(connections: pl.LazyFrame) -> list[dict[str, Any]]:
 
 @cache
 def _asked() -> Mapping[str, pl.Expr]:
-    """Columns to read for both directions of a connection. A count is 0 if it is too small to report."""
+    """Columns to read for both directions of a connection. Values too small to report are 0."""
     asked: dict[str, pl.Expr] = {}
     for side in SIDES:
         col = {name: pl.col(f"{side}_{name}") for name in (*_COUNTS, *_TIMES, *_DELIVERED)}
@@ -109,7 +113,7 @@ def _asked() -> Mapping[str, pl.Expr]:
 
 @cache
 def _odd() -> tuple[pl.Expr, list[str]]:
-    """Whether a direction of a connection has any of the three, and the columns to read of such connections."""
+    """Return a filter for connections with reordering, spurious retransmits or a standing queue, and the columns to read of them."""
     counted = (pl.col(f"{side}_{name}") >= MIN_TIMES for side in SIDES for name in _COUNTS[:2])
     asked = {name for one in _asked().values() for name in one.meta.root_names()}
     return pl.any_horizontal(*counted, *map(_stands, SIDES)), ["conn", *sorted(asked)]

@@ -41,7 +41,7 @@ SHARES = {"buffer-35": "sunos4", "buffer-50": "bsd4.4"}
 
 PIECES = {STACKS[stack].copy_bytes: stack for stack in SHARES.values()}
 """Copy size of a sender → stack. If two full segments are less than either share of the buffer, it distinguishes these two stacks, provided
-that the ACKs follow their heartbeat."""
+that the receiver sends delayed ACKs by a periodic timer."""
 
 
 @dataclass(frozen=True, slots=True)

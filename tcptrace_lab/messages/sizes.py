@@ -126,7 +126,7 @@ class Look:
 
 
 def by_clarity(sizes: NDArray[np.int64], *looks: Look) -> list[Look]:
-    """Sort the looks at some messages: first the one whose stalls cluster most by size; ties stay in their order."""
+    """Sort by how strongly the stalls cluster by message size, the strongest first. Ties keep their order."""
     order = np.argsort(sizes, kind="stable")
     return sorted(looks, key=lambda look: runs_z(look.stalled[order]))
 

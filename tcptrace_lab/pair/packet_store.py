@@ -61,6 +61,6 @@ class Packets:
         return self.rows.select(name).collect().to_series()
 
     def of_keys(self, keys: Sequence[str], part: int, parts: int) -> pl.DataFrame:
-        """`keys` and `row` of one of `parts` parts. Packets with equal first two keys are in the same part, in every capture."""
+        """Return `keys` and `row` of one of `parts` parts. Packets whose first two keys are equal are in the same part in both captures."""
         wanted = self.rows if parts == 1 else self.rows.filter(pl.struct(keys[:2]).hash(seed=0) % parts == part)
         return wanted.select(*keys, "row").collect()

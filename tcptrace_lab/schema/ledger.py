@@ -8,7 +8,7 @@ from tcptrace_lab.schema.connections import SIDES
 
 CAUSES = {
     "handshake": "opening the connection",
-    "idle": "a long pause in which neither application owed data",
+    "idle": "a long pause in which no data was expected from either application",
     "application": "the sending application was not sending",
     "peer": "waiting for a message from the peer",
     "nagle": "Nagle's algorithm, without a delayed ACK",
@@ -45,7 +45,7 @@ LEDGER = table(
 
 DEPARTURES = table(
     "departures",
-    "one segment with data, SYN or FIN: how long the sender waited before sending it, and the main cause",
+    "one segment with data, SYN or FIN, with the time that the sender waited before it and the main cause of that wait",
     [
         Column("conn", "UInt32", Unit.NONE, "Number of the connection"),
         Column("from_client", "Boolean", Unit.NONE, "True if the client sent the segment"),

@@ -192,7 +192,7 @@ def _piece_bytes(settings: Settings) -> int:
 
 
 def predicted_ranges(stack: Stack, settings: Settings, first: int = 1, last: int = LARGEST_BYTES) -> tuple[Range, ...]:
-    """Sizes from `first` to `last` bytes that stall, as ascending ranges exact to the byte; sizes between the ranges do not stall.
+    """Return the ranges of message sizes from `first` to `last` bytes that stall, exact to the byte and in ascending order.
 
     Raises:
         ValueError: a message of `last` bytes would have more than `MAX_PIECES` pieces.

@@ -100,7 +100,7 @@ class _Pair:
     theirs_listed: Sequence[Listed]
 
     def directions(self) -> Iterator[tuple[Direction, Mapping[str, str]]]:
-        """Each of our directions with tcptrace's printed figures."""
+        """Yield both directions of our row, each with the figures that tcptrace printed for it."""
         client = (self.row["client_addr"], self.row["client_port"])
         sides = ("client", "server") if normal(self.listed.ends[0]) == client else ("server", "client")
         for side, printed in zip(sides, self.listed.figures, strict=True):

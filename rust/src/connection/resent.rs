@@ -293,7 +293,8 @@ fn is_sacked_enough(sender: &DirectionState) -> bool {
     sender.sacked_bytes > full_segment * i64::from(FAST_RETRANSMIT_DUPLICATE_ACKS - 1)
 }
 
-/// Smoothed RTT of the whole path, as the capture point may be anywhere on it.
+/// Smoothed RTT of the whole path. The capture point may be anywhere on the path, so the smoothed RTT from it to
+/// the receiver and the shortest RTT from it to the sender are added.
 fn path_rtt_ns(sender: &DirectionState, receiver: &DirectionState) -> Option<i64> {
     let ahead_ns = sender.smoothed_rtt_ns.get()?;
     Some(ahead_ns.saturating_add(receiver.figures.rtt_min_ns.get().unwrap_or(0)))

@@ -122,7 +122,7 @@ impl Delays {
         fixed_timer_ms(median_ms).filter(|timer_ms| narrow && from_ms <= soonest_to_ms(*timer_ms))
     }
 
-    /// Whether the delays follow a heartbeat.
+    /// Whether the delays are those of a periodic timer (heartbeat).
     fn beats(&self, acking: &Acking) -> bool {
         let rayleigh = acking.concentration().map(|mean| f64::from(acking.delayed_acks) * mean.powi(2));
         let [from_ms, _, to_ms] = self.quantiles_ms;
@@ -144,7 +144,7 @@ impl Acknowledging {
         found().unwrap_or(Self::NOT)
     }
 
-    /// Whether its ACKs follow a heartbeat.
+    /// Whether this host sends its delayed ACKs by a periodic timer (heartbeat).
     #[must_use]
     pub fn beats(&self) -> bool {
         self.timer.is_some_and(|(_, kind)| kind == TimerKind::Heartbeat)

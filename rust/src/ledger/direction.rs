@@ -89,7 +89,7 @@ pub struct DirectionFacts {
     pub receiver_departed: bool,
     pub receiver_data_segments: i64,
     pub receiver_finished: bool,
-    /// The receiver's ACKs follow a heartbeat.
+    /// The receiver sends its delayed ACKs by a periodic timer (heartbeat).
     pub receiver_beats: bool,
     pub beginning_seen: bool,
     pub pushes: bool,
@@ -157,7 +157,7 @@ pub struct DirectionFacts {
     pub ticks_milliseconds: bool,
     /// In a capture away from the sender: no segment was lost or out of order, and every retransmission was spurious.
     pub only_late: bool,
-    /// From this length on, silence is idle if the sender could continue and neither host owes an answer.
+    /// From this length on, silence is idle if the sender could continue and no answer is due from either host.
     pub idle_after_ns: i64,
     /// The bound for idle silence of the other direction.
     pub receiver_idle_after_ns: i64,

@@ -12,10 +12,10 @@ pub(super) struct Verdict {
     /// The gate that owns the wait; `None` if none was closed.
     pub cause: Option<Cause>,
     pub confidence: Confidence,
-    /// Nanoseconds from the opening of the gate to the departure; the gate owns the wait until it opened. `None`: it
-    /// owns the whole wait.
+    /// Nanoseconds from the opening of the gate to the departure. The time before the opening counts for the gate.
+    /// `None`: the whole wait counts for it.
     pub opened_ago_ns: Option<i64>,
-    /// The gate that owns the time after that.
+    /// The gate for which the time from the opening to the departure counts.
     pub then: Option<Cause>,
 }
 

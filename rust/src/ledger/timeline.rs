@@ -236,9 +236,9 @@ fn is_complete(wait: &Evidence<'_>) -> bool {
     wait.wait.small_before || wait.wait.pushed_before || wait.peer_spoke()
 }
 
-/// Whether the sender's application was silent for long and owed nothing. A server owes an answer after data from its
-/// client, and no message may be incomplete. Silence until the close, or with keepalives, does not need to exceed other
-/// pauses.
+/// Whether the sender's application was silent for long and nothing was expected from it. After data from its client, a
+/// server is expected to answer. An incomplete message is expected to be completed. Silence until the close, or with
+/// keepalives, does not need to exceed other pauses.
 fn is_idle(wait: &Evidence<'_>, rest_ns: i64) -> bool {
     let direction = wait.direction;
     let owes = wait.peer_spoke() && !direction.from_client;

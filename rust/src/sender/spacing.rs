@@ -80,11 +80,11 @@ pub(super) struct Spacing {
     first_rtt_ns: Nullable,
     /// The first RTT sample was of data: no SYN was captured, so the SMSS is unknown too.
     begun_late: bool,
-    /// The smallest excess of a data round trip over the first one, per additional byte, and per additional ATM
-    /// cell.
+    /// The smallest increase of a data segment's RTT over the first RTT sample, per additional byte.
     longer: Pace,
+    /// The same, per additional ATM cell.
     longer_by_cells: Pace,
-    /// The smallest excess of a round trip with data in both directions, and its additional cells.
+    /// The same for a round trip with data in both directions, and the number of its additional ATM cells.
     exchange: Pace,
     exchange_cells: i64,
     /// Away from the sender, the shortest time from data to a FIN without data.
@@ -102,9 +102,10 @@ impl Spacing {
         self.option_bytes = if timestamps { TIMESTAMP_BYTES } else { 0 };
     }
 
-    /// Takes a segment that leaves `wait_ns` after one of `before_bytes`. Away from the sender, the size of the
-    /// later segment counts, because a segment is captured when all of it has arrived. If either size may
-    /// count, the smaller one is used, so that the time remains an upper bound.
+    /// Adds a segment of `own_bytes`, sent `wait_ns` after a segment of `before_bytes`. At the sender, the size of the
+    /// earlier segment counts. Away from the sender, that of the later one counts, because a segment is captured when
+    /// all of it has arrived. If the capture point may be at either host, the smaller size is used, so that the time
+    /// remains an upper bound.
     #[inline]
     pub(super) fn departs(&mut self, wait_ns: i64, before_bytes: i64, own_bytes: i64, smss_bytes: i64, seen: Seen) {
         self.seen = seen;

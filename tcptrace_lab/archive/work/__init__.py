@@ -1,1 +1,1 @@
-"""Tasks: what is made of one capture, in processes here or on a cluster, by one run at a time."""
+"""Tasks: the analysis of each capture, in processes of this machine or on a cluster. Only one run at a time works on an archive."""

@@ -60,7 +60,9 @@ Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print all findin
 Open = Annotated[bool, typer.Option("--open", help="Open the report in the browser.")]
 FailOn = Annotated[
     SeverityName | None,
-    typer.Option("--fail-on", help="Exit with 1 if a finding has at least this severity; with --pair, a finding in the first capture."),
+    typer.Option(
+        "--fail-on", help="Exit with 1 if a finding has at least this severity. With --pair, only findings in the first capture count."
+    ),
 ]
 
 
@@ -207,7 +209,11 @@ def _tell(analysis: Analysis, report: str) -> None:
 
 
 def _exit_code(analysis: Analysis, fail_on: SeverityName | None) -> int:
-    """A finding of `--fail-on` takes precedence over a capture read in part, which stderr reports in any case."""
+    """Return 1 if a finding meets `--fail-on`, even if the capture was read only in part; stderr then reports the part.
+
+    Raises:
+        ReadInPart: the capture was read only in part, and no finding meets `--fail-on`.
+    """
     from tcptrace_lab.findings.finding import Severity  # noqa: PLC0415
 
     met = fail_on is not None and any(finding.severity >= Severity.named(fail_on) for finding in analysis.findings)

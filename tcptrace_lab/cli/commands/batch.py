@@ -39,7 +39,9 @@ Baseline = Annotated[str | None, typer.Option("--baseline", metavar="ARCHIVE", h
 FailOn = Annotated[
     SeverityName | None,
     typer.Option(
-        "--fail-on", help="Exit with 1 if a finding has at least this severity; with --baseline: if something became that much slower."
+        "--fail-on",
+        help="Exit with 1 if a finding has at least this severity. With --baseline, only what became slower counts: "
+        "a quarter slower is medium, twice as slow is high.",
     ),
 ]
 Watch = Annotated[bool, typer.Option("--watch", help="Continue, and analyze new files when they are closed, until Ctrl-C.")]

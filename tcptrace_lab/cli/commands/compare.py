@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.errors import ReadInPart
 
 SEPARATOR = "vs"
-"""Separator of groups of captures; a capture of this name can be given as ./vs."""
+"""Separator between groups of captures. A capture file that has this name can be given as ./vs."""
 
 
 class Failure(StrEnum):
@@ -145,7 +145,11 @@ def _write(comparison: Comparison, page: str | None, json_path: str | None, mark
 
 
 def _exit_code(comparison: Comparison, loss: ReadInPart | None, fail_on: list[Failure], *, quiet: bool) -> int:
-    """`--fail-on` takes precedence over a capture read in part, which stderr reports in any case."""
+    """Return 1 if a condition of `--fail-on` is met, even if a capture was read only in part; stderr then reports the part.
+
+    Raises:
+        ReadInPart: a capture was read only in part, and no condition is met.
+    """
     from tcptrace_lab.comparison.findings import APPEARED  # noqa: PLC0415
     from tcptrace_lab.findings.finding import Severity  # noqa: PLC0415
 

@@ -24,7 +24,7 @@ Copy = Annotated[
     str,
     typer.Option(
         "--copy",
-        help="Bytes copied to TCP at a time: the unit of the stack, or the write of the application if smaller.",
+        help="Bytes copied to TCP at a time: the copy unit of the stack, or the size of each write if that is smaller.",
         show_default=False,
     ),
 ]

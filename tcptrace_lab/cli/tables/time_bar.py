@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 FILLS = "█▓▒░▞"
-"""Fills of the largest parts, so that they differ without colours, too."""
+"""Characters that fill the largest parts of the bar. They differ, so that the parts can be told apart without colours."""
 
 OTHERS, OTHERS_FILL = "others", "·"
 

@@ -34,7 +34,7 @@ def _delay_s(chance: Random, min_ms: float, max_ms: float) -> float:
 
 
 def _line(chance: Random, round_trip_ms: tuple[float, float], mbps: tuple[float, float], queue_ms: tuple[float, float]) -> _Both:
-    """A line of one rate in both directions; its queue holds that many milliseconds of bytes."""
+    """A path of random delay, with the same random rate in both directions. Sending its whole queue takes a time drawn from `queue_ms`."""
     rate_bps = int(1e6 * chance.uniform(*mbps))
     queue_bytes = max(int(rate_bps / BITS_PER_BYTE * chance.uniform(*queue_ms) / 1_000), 4 * ETHERNET)
     path = PathModel(

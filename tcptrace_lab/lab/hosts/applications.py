@@ -277,7 +277,7 @@ class Several(Described):
 
 @dataclass(frozen=True, slots=True)
 class LostWrites(Described):
-    """Loss without a network: during the chosen writes of the client, a socket filter at the server drops all arriving segments.
+    """Loss without a network: a socket filter at the server drops all segments that arrive during chosen writes of the client.
 
     On loopback a segment is delivered within the system call that sends it. So exactly the segments of these writes are lost, after they
     passed the interface.

@@ -121,7 +121,7 @@ def allowed_causes(closed: Sequence[str], last: Sequence[str], context: Collecti
 
 
 def _causes(gate: str, context: Collection[str]) -> tuple[str, ...]:
-    """Return the exact cause of a gate, then others that are right."""
+    """Return the causes that are right for a gate. The first one is exact."""
     if gate == gates.PACING and both_ends.PACED_AS_LINE in context:
         return "pacing", "network"
     if gate in _PLAIN:

@@ -1,4 +1,7 @@
-"""The kernel's ledger of a transfer: one row for each time in which one set of gates was closed, in a Parquet file beside the captures."""
+"""The kernel's ledger of a transfer, in a Parquet file beside the captures.
+
+One row is one interval during which the same gates were closed.
+"""
 
 from __future__ import annotations
 

@@ -71,14 +71,14 @@ def browser(count: int, server_s: float, client_s: float, round_trip_s: float, *
 
 
 def both_write(buffer: int, round_trip_s: float, each: int) -> Named:
-    """Requests, then both hosts write at once, each limited by a small window, then requests again."""
+    """Requests, then both hosts write at the same time, each limited by a small window, then requests again."""
     name = f"questions, both ends write {each:,} B into windows of {buffer:,} B, questions, {milliseconds(round_trip_s)}"
     program = Mixture((QUESTIONS, TwoWay(each), QUESTIONS))
     return name, known(path(round_trip_s), program, PEER, WINDOW, receive_buffer_bytes=buffer, both_ends=True, nodelay=True)
 
 
 def both_queue(rate_bps: int, round_trip_s: float, each: int) -> Named:
-    """Requests, then both hosts write at once, one of them over a slow path, then requests again."""
+    """Requests, then both hosts write at the same time over a slow path, then requests again."""
     name = f"questions, both ends write {each:,} B, {rate_bps / 1e6:g} Mb/s, endless queue, questions, {milliseconds(round_trip_s)}"
     program = Mixture((QUESTIONS, TwoWay(each), QUESTIONS))
     medium = path(round_trip_s, room=True, rate_bps=rate_bps)

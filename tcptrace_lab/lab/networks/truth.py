@@ -162,7 +162,7 @@ def match(events: Sequence[Event], rows: Iterable[dict[str, Any]]) -> list[tuple
 
 
 def _accepted(log: PathLog, sent: Sequence[_Sent]) -> set[int]:
-    """The packets that arrived, without those that PAWS discarded although the receiver lacked their bytes.
+    """Return the indices of the packets that arrived. Those that PAWS discarded are left out if the receiver lacked their bytes.
 
     The receiver discards packets with a timestamp older than TS.Recent. It updates TS.Recent from a packet that starts at or before its
     last ACK (while data is missing: at the gap) and does not end before it (Linux: `tcp_sequence`).

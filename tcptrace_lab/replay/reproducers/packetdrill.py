@@ -155,7 +155,7 @@ def _drilled(schedule: Schedule, oracle: Oracle, own: Between) -> Schedule:
 
 
 def _halved(schedule: Schedule, oracle: Oracle) -> Schedule:
-    """Halve writes and pauses as long as the stall shows: pauses are shorter here, and a whole call must fit the send buffer."""
+    """Halve writes and pauses while the stall remains: pauses are shorter here, and a whole call must fit the send buffer."""
     while (smaller := next((one for one in halved(schedule) if oracle.shows(one) is not None), None)) is not None:
         schedule = smaller
     return schedule
@@ -227,7 +227,10 @@ def _settled_ns(run: Run, *, under_test: bool) -> int:
 
 
 def _packets(run: Run, schedule: Schedule, *, under_test: bool) -> Iterator[Event]:
-    """Leaving segments, with PSH where a call ends, and arriving segments, without those that the path loses."""
+    """Yield the segments that the kernel under test must send, and the peer's segments that reach it.
+
+    A sent segment has PSH where a write call ends.
+    """
     mss = schedule.path.mtu_bytes - HEADER_BYTES
     theirs = [packet.window_bytes for packet in run.packets if packet.from_client != under_test and not packet.flags & SYN]
     scale = max((max(theirs, default=0) // (UNSCALED_BYTES + 1)).bit_length(), 0)

@@ -6,7 +6,7 @@ still shows the stall without it (`stall_oracle.Oracle`):
 1. Remove the end of the transfer.
 2. Replace the path by loopback.
 3. Remove ever smaller parts, down to single steps.
-4. Remove socket options, halve sizes and pauses, remove rates and losses of the path. Repeat from 3 as long as something changes.
+4. Remove socket options, halve sizes and pauses, remove rates and losses of the path. Repeat from 3 until nothing changes.
 
 In the result, no step can be removed, nothing halved and no option dropped, unless `MAX_RUNS` or the time limit ended the search early.
 """
@@ -167,7 +167,7 @@ class _Search:
                 return
 
     def _each(self, candidates: Callable[[Schedule], Iterator[Schedule]]) -> None:
-        """Take smaller schedules as long as one of them shows the stall."""
+        """Replace the schedule by a smaller candidate that shows the stall, until no candidate shows it."""
         while any(self._take(candidate) for candidate in candidates(self.best)):
             pass
 

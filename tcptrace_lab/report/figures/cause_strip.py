@@ -1,8 +1,8 @@
 """The causes of a direction over its whole life, as adjacent bands of at least a pixel.
 
-A wait of a pixel or more is a band of its own. Shorter ones share a band, which has the cause that is owed most: their own time, and what
-earlier bands have drawn of other causes in its place (error diffusion). The lengths of the bands of a cause therefore add up to its time in
-the ledger, but for a few pixels.
+A wait of a pixel or more is a band of its own. Shorter waits share a band. It has the cause with most time that no band shows yet, in these
+waits and in earlier ones (error diffusion). The lengths of the bands of a cause therefore add up to its time in the ledger, but for a few
+pixels.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class CauseStrip:
         return [{"start_ns": start - self.begin_ns, "end_ns": end - self.begin_ns, "cause": cause} for start, end, cause in self._bands]
 
     def _draw(self) -> None:
-        """Make a band of the short waits since the last one."""
+        """Draw the short waits since the last band as one band. It has the cause with most time that no band shows yet."""
         if self._since_ns is None:
             return
         cause = max(self._owed_ns, key=lambda each: self._owed_ns[each])

@@ -161,7 +161,7 @@ class Window:
         return [part for part in (self._before, self._first, self._last, self._after) if part.height]
 
     def _times(self) -> list[int]:
-        """Times of the kept segments since the connection's first."""
+        """Times of the kept segments, in ns since the connection's first segment."""
         return [time_ns for part in self._parts() for time_ns in part["t_ns"].to_list()]
 
     def _range(self) -> tuple[int, int]:

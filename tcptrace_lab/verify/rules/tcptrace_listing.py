@@ -57,7 +57,11 @@ def is_predicted(case: FigureCase) -> bool:
 
 
 def by_its_rules(evidence: Callable[[FigureCase], str | None]) -> Callable[[FigureCase], str | None]:
-    """The rules of tcptrace give the printed value, and `evidence` describes the cause in this connection."""
+    """Return a test for figures whose difference tcptrace's own rules explain.
+
+    The test returns None if these rules do not give the printed value, or if `evidence` finds no cause in the connection. Otherwise it
+    returns text with that cause.
+    """
 
     def test(case: FigureCase) -> str | None:
         if not is_predicted(case):

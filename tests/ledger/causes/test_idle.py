@@ -1,4 +1,4 @@
-"""Idle: a long silence in which nobody owes anything is no slowness. The exchanges are written by hand, captured at the client."""
+"""Idle: a long silence in which no data is expected is no slowness. The exchanges are written by hand, captured at the client."""
 
 from __future__ import annotations
 

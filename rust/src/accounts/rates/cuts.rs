@@ -40,7 +40,7 @@ pub struct Cuts {
     begin: i64,
     end: i64,
     cut_at: i64,
-    /// The previous segment had PSH set: its write ended there.
+    /// The previous segment had PSH set, so a write ended with it.
     pushed: bool,
     pending_segments: u32,
     pending_waited_ns: i64,

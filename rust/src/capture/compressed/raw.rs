@@ -20,7 +20,7 @@ pub(super) struct Raw {
 }
 
 impl Raw {
-    /// A buffer for `source`, of which `ahead` was already read.
+    /// A buffer for `source`; `ahead` are the bytes that were already read from it.
     pub(super) fn new(ahead: Vec<u8>, source: Source) -> Self {
         let end = ahead.len();
         Self { source, bytes: ahead, start: 0, end, consumed: 0, ended: false, error: None }

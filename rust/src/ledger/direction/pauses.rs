@@ -23,7 +23,7 @@ impl Pauses {
     pub fn add(&mut self, record: &WaitRecord, from_client: bool) {
         let wait = &record.wait;
         let spoke_ns = wait.peer_last_ns.get();
-        // A server that received a request owes an answer: its processing time is no pause.
+        // A server that received a request is expected to answer: its processing time is no pause.
         let owes = !from_client && spoke_ns.is_some();
         let Some(acked_ns) = wait.since_all_acked_ns.get().filter(|_| !owes && record.payload_bytes > 0) else {
             return;

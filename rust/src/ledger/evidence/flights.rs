@@ -81,9 +81,10 @@ impl Evidence<'_> {
             && are(self.flight_before(), self.direction.low_top_bytes, |flight, low_top| flight + 1 >= low_top)
     }
 
-    /// The receiver window had no room for what leaves at once: a full-sized segment, or in BSD half of the largest
-    /// window (`tcp_output`); in Linux a third of the window, for more than one segment. Away from the sender, the room
-    /// is known less exactly, so room for two segments is required.
+    /// The receiver window had less room than the sender needs to send: a full-sized segment. In BSD, half of the
+    /// largest window is enough if that is less (`tcp_output`). Linux also waits with a full-sized segment if the room
+    /// is less than two of them and less than a third of the window. Away from the sender, the room is known less
+    /// exactly, so room for two full-sized segments is required.
     pub(in super::super) fn window_is_near(&self) -> bool {
         if !self.direction.near_sender {
             return self.window_was_nearly_full();

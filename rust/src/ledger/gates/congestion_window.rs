@@ -3,7 +3,7 @@
 //! - **Closed** after a loss, when an ACK released the departure, the receiver window had room, and the flights are not
 //!   on a plateau.
 //! - **Opened by** each ACK.
-//! - **Disproved by** flights as large as before the loss, or by a growing RTT (then the path is full).
+//! - **Disproved by** flights that are again as large as before the loss, or by a growing RTT (then the path is full).
 //! - **Source:** RFC 5681, 3.1 and 3.2; RFC 9438; `docs/how-it-decides.md`, 4.11.
 
 use super::super::cause::Cause;

@@ -32,9 +32,10 @@ fn was_full(wait: &Evidence<'_>) -> bool {
     wait.window_was_full() && (wait.window_opened() || wait.ack_just_came()) && wait.window_released_it()
 }
 
-/// Away from the sender, the room in the window is not known exactly, so less than two full-sized segments of room
-/// count as full. Two cases do not count. A flight that grows while there is room for a full-sized segment has not
-/// reached the edge of the window. A sender that goes beyond the window is not limited by it.
+/// Away from the sender, the room in the window is not known exactly. The window therefore counts as full if it has
+/// room for fewer than two full-sized segments. There are two exceptions. A flight that grows while there is room for a
+/// full-sized segment has not reached the edge of the window. A sender that goes beyond the window is not limited by
+/// it.
 fn was_nearly_full(wait: &Evidence<'_>) -> bool {
     let Some(room) = wait.room().filter(|room| !wait.direction.near_sender && *room >= 0) else { return false };
     let grows_with_room = room >= wait.smss_bytes

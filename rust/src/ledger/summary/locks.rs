@@ -130,7 +130,7 @@ struct Group {
     wait_ns: Vec<i64>,
 }
 
-/// Finds the deadlocks of one direction among its late waits, which are added in order.
+/// Finds the deadlocks of one direction. Its late waits are added in order of time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Locks {
     /// The last two waits, newest first; `None` for one that cannot be a round.

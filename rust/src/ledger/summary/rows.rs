@@ -18,7 +18,7 @@ pub struct Bounds {
     pub rtt_ns: i64,
     /// Shortest RTT of a segment of this direction; 0 if unknown.
     pub rtt_min_ns: i64,
-    /// The receiver's ACKs follow a heartbeat.
+    /// The receiver sends its delayed ACKs by a periodic timer (heartbeat).
     pub receiver_beats: bool,
 }
 

@@ -31,7 +31,7 @@ pub(super) fn arcnet_linux(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     arcnet_protocol(false, cursor)
 }
 
-/// ARCNET as BSD writes it: source, destination, protocol; for RFC 1201 also split flag and sequence number.
+/// ARCNET as BSD writes it: source, destination, protocol. With RFC 1201, a split flag and a sequence number follow.
 pub(super) fn arcnet(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     cursor.take::<2>("ARCNET header")?;
     arcnet_protocol(true, cursor)

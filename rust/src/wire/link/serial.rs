@@ -7,8 +7,8 @@ const PPP_ADDRESS_AND_CONTROL: [u8; 2] = [0xff, 0x03];
 /// HDLC unnumbered information.
 const UNNUMBERED: u8 = 0x03;
 
-/// RAW: IP, or PPP after what Linux's PPP and ISDN drivers of the 1990s put before it: nothing, an invented
-/// station address of six bytes, or one byte; or IP after ten zeros if the line is down. The order of the
+/// RAW: IP or PPP, as Linux's PPP and ISDN drivers of the 1990s write it. Before PPP there are no bytes, an invented
+/// station address of six bytes, or one byte. While the line is down, ten zero bytes precede IP. The order of the
 /// checks is Wireshark's.
 pub(super) fn raw(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const LINE_DOWN: [u8; 10] = [0; 10];
@@ -78,8 +78,8 @@ pub(super) fn slip(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::Ip)
 }
 
-/// AX.25 (amateur packet radio, version 2.2): addresses of seven bytes each up to one whose last bit is set,
-/// control, and in information frames a protocol.
+/// AX.25 (amateur packet radio, version 2.2). The addresses have seven bytes each. Only in the last address is the
+/// lowest bit of the last byte set. A control byte follows, and in information frames a protocol byte.
 pub(super) fn ax25(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const LAST: u8 = 1;
     const SUPERVISORY_OR_UNNUMBERED: u8 = 1;

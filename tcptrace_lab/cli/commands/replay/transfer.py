@@ -115,7 +115,7 @@ def _check(capture: str, from_schedule: str, serve: str, connect: str, at: str, 
     if at not in {"client", "server"}:
         raise UsageError(f"--at: {at!r} is not an end", remedy="use client or server")
     if (serve or connect) and any(alone):
-        raise UsageError("one end alone neither captures nor compares", remedy="omit --remedies, --json and -o")
+        raise UsageError("with --serve or --connect, nothing is captured or compared", remedy="omit --remedies, --json and -o")
     if timeout is not None and timeout > 1e6:  # noqa: PLR2004  (11 days; beyond it select refuses)
         raise UsageError(f"--timeout: {timeout:g} s is too long")
 

@@ -1,4 +1,4 @@
-"""Messages, key strokes, logs, and what is sent on a clock or at a limited rate."""
+"""Programs that send messages, key strokes or logs, and programs that send periodically or at a limited rate."""
 
 from __future__ import annotations
 

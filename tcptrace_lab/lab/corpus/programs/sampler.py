@@ -1,4 +1,4 @@
-"""A program on a clock: writes BYTES bytes every INTERVAL_MS milliseconds. It imports only the standard library.
+"""A periodic writer: writes BYTES bytes every INTERVAL_MS milliseconds. It imports only the standard library.
 
     sampler.py ADDRESS PORT BYTES INTERVAL_MS SECONDS [answered]
 

@@ -78,7 +78,7 @@ def both_write(buffer: int, round_trip_s: float, each: int) -> Named:
 
 
 def both_queue(rate_bps: int, round_trip_s: float, each: int) -> Named:
-    """Requests, then both hosts write at the same time over a slow path, then requests again."""
+    """Requests, then both hosts write at the same time, then requests again. The path is slow in one direction."""
     name = f"questions, both ends write {each:,} B, {rate_bps / 1e6:g} Mb/s, endless queue, questions, {milliseconds(round_trip_s)}"
     program = Mixture((QUESTIONS, TwoWay(each), QUESTIONS))
     medium = path(round_trip_s, room=True, rate_bps=rate_bps)

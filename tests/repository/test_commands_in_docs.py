@@ -21,6 +21,7 @@ PAGES = ["README.md", "CONTRIBUTING.md", "docs", "captures/README.md", "benchmar
 
 NOT_RUN = {
     "sudo": "needs root; tests marked live run it",
+    "tcptrace-lab capture ": "needs root and an interface; tests/lab/test_live_capture.py runs it",
     "replay transfer": "needs private networks; tests/replay/test_transfer.py runs it",
     "s3://": "needs a store and a cluster; tests/archive/test_cluster.py runs it",
     "--watch": "runs until Ctrl-C; tests/archive/test_watch.py runs it",

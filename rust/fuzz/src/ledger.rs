@@ -8,7 +8,7 @@ use tcptrace_lab_core::ledger::summary::costs::MOST;
 use tcptrace_lab_core::ledger::summary::rows::{DirectionDetails, JudgedRows, LedgerRow};
 use tcptrace_lab_core::ledger::{Cause, DirectionFacts, JudgedWait, Note, Summaries, WaitRecord, Worth, edges, judge};
 use tcptrace_lab_core::nullable::Nullable;
-use tcptrace_lab_core::sender::{FirstDeparture, LONGEST_NS, SenderTotals, Wait};
+use tcptrace_lab_core::sender::{FirstDeparture, LONGEST_NS, LastSmall, SenderTotals, Wait};
 use tcptrace_lab_core::table;
 use tcptrace_lab_core::wire::TcpFlags;
 
@@ -363,7 +363,8 @@ fn crafted_wait(numbers: &mut Numbers<'_>, life_ns: i64) -> WaitRecord {
         small_before: flag(3),
         held_before: flag(4),
         pushed_before: flag(5),
-        minshall_pending: flag(6),
+        last_small: [LastSmall::Acked, LastSmall::InFlight, LastSmall::JustAcked]
+            [usize::from(flag(6)) + usize::from(flag(6) && flag(14))],
         small_passes: flag(7),
         recovering: flag(8),
         after_loss: flag(9),

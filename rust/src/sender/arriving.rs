@@ -4,6 +4,7 @@ use super::arrivals::{Arrival, Missing};
 use super::departure::Departure;
 use super::state::{SenderState, Timeout};
 use super::timing::{LONGEST_NS, TOLERANCE_PART, whole_ns};
+use super::wait::LastSmall;
 use crate::nullable::Nullable;
 
 /// Without timestamps, the round trip between capture point and sender may be shorter than the shortest one
@@ -56,8 +57,10 @@ impl SenderState {
         }
         if arrival.ack > una {
             self.una = Some(arrival.ack).into();
-            self.since.small_acked =
-                self.since.minshall_pending && (una..arrival.ack).contains(&(self.small_end.value() - 1));
+            if self.since.last_small.was_in_flight() {
+                let covers = (una..arrival.ack).contains(&(self.small_end.value() - 1));
+                self.since.last_small = if covers { LastSmall::JustAcked } else { LastSmall::InFlight };
+            }
             self.since.ack_lag_ns = arrival.lag_ns;
             self.undo_spurious_timeout(arrival.tsecr);
             self.since.repaired_ns =

@@ -44,14 +44,14 @@ impl SenderState {
         }
         let waited_ns = wait.wait_ns.get().unwrap_or(0);
         if wait.flight_after_bytes.get().is_none_or(|unacked| unacked > 0) {
-            let passed_full = !wait.minshall_pending && waited_ns > ONE_WRITE_NS;
+            let passed_full = !wait.last_small.was_in_flight() && waited_ns > ONE_WRITE_NS;
             self.small_waits.passed_full = self.small_waits.passed_full.saturating_add(u16::from(passed_full));
             return;
         }
         if !has_waited_with_room(wait, payload_bytes) || !self.released_by_the_ack_of_all(wait, shift_ns) {
             return;
         }
-        if wait.minshall_pending {
+        if wait.last_small.was_in_flight() {
             self.small_waits.run = self.small_waits.run.saturating_add(1);
             self.small_waits.longest_run = self.small_waits.longest_run.max(self.small_waits.run);
         } else {
@@ -69,7 +69,7 @@ impl SenderState {
 
     /// Whether a segment that waited behind a small one left at once when an ACK without data arrived.
     pub(super) fn waited_behind_small(&self, wait: &Wait, shift_ns: i64) -> bool {
-        wait.minshall_pending && has_waited(wait) && self.released_by_an_ack(wait, shift_ns)
+        wait.last_small.was_in_flight() && has_waited(wait) && self.released_by_an_ack(wait, shift_ns)
     }
 
     /// Counts a full-sized segment that waited although the window had room. It is evidence of a full send

@@ -3,7 +3,7 @@
 use super::departure::Departure;
 use super::spacing::{AROUND_BYTES, Seen};
 use super::state::{SenderState, Since, Timeout};
-use super::wait::{FirstDeparture, Wait};
+use super::wait::{FirstDeparture, LastSmall, Wait};
 use super::writes::Left;
 use crate::connection::RetransmitTrigger;
 use crate::nullable::Nullable;
@@ -88,7 +88,8 @@ impl SenderState {
         } else if !departure.small && !resent && departure.payload_bytes > 0 {
             self.count_full(&wait, departure.payload_bytes, shift_ns);
         }
-        let was_held = departure.small && wait.minshall_pending && self.released_by_the_ack_of_all(&wait, shift_ns);
+        let was_held =
+            departure.small && wait.last_small.was_in_flight() && self.released_by_the_ack_of_all(&wait, shift_ns);
         let waited_behind_small = departure.small && self.waited_behind_small(&wait, shift_ns);
         self.left(&departure, was_held, shift_ns);
         self.since.had_waited_behind_small = waited_behind_small;
@@ -177,7 +178,11 @@ impl SenderState {
             was_small: ends_small,
             was_pushed: departure.pushed,
             was_held,
-            minshall_pending: una.is_some_and(|una| self.small_end.value() > una),
+            last_small: if una.is_some_and(|una| self.small_end.value() > una) {
+                LastSmall::InFlight
+            } else {
+                LastSmall::Acked
+            },
             loss_known: self.loss_confirmed || una.is_some_and(|una| self.recovers(una)),
             previous_round_flight_bytes: una.map(|una| (self.snd_max - una).max(0)).into(),
             usable_window_bytes: self.edge.get().map(|edge| edge.saturating_sub(self.snd_max)).into(),

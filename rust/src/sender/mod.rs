@@ -37,5 +37,5 @@ pub(crate) use state::SenderState;
 pub use timing::LONGEST_NS;
 pub(crate) use timing::{NO_DISTANCE_NS, NS_PER_MS, at_either, shift_ns};
 pub(crate) use wait::RELEASE_PART;
-pub use wait::{FirstDeparture, SenderTotals, Wait};
+pub use wait::{FirstDeparture, LastSmall, SenderTotals, Wait};
 pub(crate) use writes::{REACTION_NS, SLOW_REACTION_NS};

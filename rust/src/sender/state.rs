@@ -10,7 +10,7 @@ use super::paced::Paced;
 use super::rounds::Rounds;
 use super::spacing::Spacing;
 use super::steady::Steady;
-use super::wait::{FirstDeparture, Wait};
+use super::wait::{FirstDeparture, LastSmall, Wait};
 use super::writes::Writes;
 use crate::connection::{CAUSAL_NS, RetransmitTrigger};
 use crate::nullable::Nullable;
@@ -112,9 +112,7 @@ pub(super) struct Since {
     pub(super) was_pushed: bool,
     pub(super) was_held: bool,
     pub(super) had_waited_behind_small: bool,
-    pub(super) minshall_pending: bool,
-    /// The last ACK of new data was the one that covered that small segment.
-    pub(super) small_acked: bool,
+    pub(super) last_small: LastSmall,
     /// After the last departure, the sender knew of a loss or was recovering from one.
     pub(super) loss_known: bool,
     /// Bytes in flight (`FlightSize`) and usable receive window just after the last departure.
@@ -222,8 +220,7 @@ impl SenderState {
             small_before: since.was_small,
             held_before: since.was_held && !since.peer_last_ns.is_some(),
             pushed_before: since.was_pushed,
-            minshall_pending: since.minshall_pending,
-            small_acked: since.small_acked,
+            last_small: since.last_small,
             small_passes: self.small_behind_small > 0 && self.small_waits.run < WAITS_IN_A_ROW,
             recovering: una.is_some_and(|una| self.recovers(una)),
             repaired_by: self

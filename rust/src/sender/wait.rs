@@ -52,9 +52,7 @@ pub struct Wait {
     pub small_before: bool,
     pub held_before: bool,
     pub pushed_before: bool,
-    pub minshall_pending: bool,
-    /// The last ACK of new data was the one that covered the last small segment, which had been in flight.
-    pub small_acked: bool,
+    pub last_small: LastSmall,
     pub small_passes: bool,
     pub recovering: bool,
     pub repaired_by: Option<RetransmitTrigger>,
@@ -62,6 +60,26 @@ pub struct Wait {
     pub fills_unscaled: bool,
     /// Either host sent a keepalive during the wait.
     pub kept_alive: bool,
+}
+
+/// The last small segment that had left when a wait began (`snd_sml` of Linux; Minshall's form of Nagle's algorithm).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum LastSmall {
+    /// It was acknowledged, or there was none.
+    #[default]
+    Acked,
+    /// It was in flight.
+    InFlight,
+    /// It was in flight, and the last ACK of new data was the one that covered it.
+    JustAcked,
+}
+
+impl LastSmall {
+    /// Whether it was in flight when the wait began.
+    #[must_use]
+    pub fn was_in_flight(self) -> bool {
+        self != Self::Acked
+    }
 }
 
 impl Wait {

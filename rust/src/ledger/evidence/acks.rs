@@ -15,7 +15,7 @@ impl Evidence<'_> {
 
     /// An earlier small segment was unacknowledged when the wait began (Minshall: `snd_sml > snd_una`).
     pub(in super::super) fn minshall_pending(&self) -> bool {
-        self.wait.minshall_pending || (self.direction.never_full && self.had_in_flight())
+        self.wait.last_small.was_in_flight() || (self.direction.never_full && self.had_in_flight())
     }
 
     /// Less than two full-sized segments were in flight. The receiver need not acknowledge them at once (RFC 5681,

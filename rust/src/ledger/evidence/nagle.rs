@@ -4,7 +4,7 @@ use super::super::direction::HELD_TIMES;
 use super::{Evidence, MIN_OVERRIDE_NS, are, is};
 use crate::accounts::MIN_BUFFER_BYTES;
 use crate::connection::{CAUSAL_NS, CLUSTER_BYTES};
-use crate::sender::{REACTION_NS, RELEASE_PART};
+use crate::sender::{LastSmall, REACTION_NS, RELEASE_PART};
 use crate::wire::TcpFlags;
 
 /// A busy host reacts to the ACK within this part of the wait (a heuristic).
@@ -77,7 +77,7 @@ impl Evidence<'_> {
     /// The ACK that released the departure covered the last small segment, and not all that was in flight: just the one
     /// for which Nagle's algorithm in Minshall's form waits. A full buffer would have had room with any ACK before it.
     fn was_released_with_more_in_flight(&self) -> bool {
-        self.wait.small_acked && !self.all_acked()
+        self.wait.last_small == LastSmall::JustAcked && !self.all_acked()
     }
 
     /// The departure followed the ACK so closely that the kernel released it. A segment that Nagle's algorithm holds

@@ -115,7 +115,7 @@ mod tests {
             wait.wait.flight_before_bytes = some(9000);
             wait.wait.flight_after_bytes = some(5000);
             wait.wait.since_all_acked_ns = Nullable::NULL;
-            wait.wait.small_acked = true;
+            wait.wait.last_small = crate::sender::LastSmall::JustAcked;
         }
         check_judge(&[
             ("with just that ACK", tail, Some(Cause::Nagle)),
@@ -123,7 +123,7 @@ mod tests {
                 "with another one, and more data follows again and again: the application had just written",
                 |wait, direction| {
                     tail(wait, direction);
-                    wait.wait.small_acked = false;
+                    wait.wait.last_small = crate::sender::LastSmall::InFlight;
                 },
                 Some(Cause::Unknown),
             ),

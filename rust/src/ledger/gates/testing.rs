@@ -78,7 +78,7 @@ pub(in super::super) fn small_behind_small(record: &mut WaitRecord, direction: &
     record.payload_bytes = 100;
     record.wait.small = true;
     record.wait.small_before = true;
-    record.wait.minshall_pending = true;
+    record.wait.last_small = crate::sender::LastSmall::InFlight;
     record.wait.wait_ns = some(20 * MS);
     record.wait.payload_before_bytes = some(100);
     record.wait.flight_before_bytes = some(100);

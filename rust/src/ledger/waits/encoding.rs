@@ -8,7 +8,7 @@
 use super::record::WaitRecord;
 use crate::connection::{Kind, RetransmitTrigger};
 use crate::nullable::Nullable;
-use crate::sender::Wait;
+use crate::sender::{LastSmall, Wait};
 use crate::wire::TcpFlags;
 
 /// All kinds, indexed by their codes.
@@ -358,22 +358,13 @@ const REPAIRED_BY_AT: u32 = RESENT_BY_AT + 3;
 #[inline(always)]
 fn packed(record: &WaitRecord) -> u64 {
     let Wait { flown_before, window_closed, small, small_before, held_before, pushed_before, .. } = record.wait;
-    let Wait {
-        minshall_pending,
-        small_passes,
-        recovering,
-        after_loss,
-        fills_unscaled,
-        kept_alive,
-        small_acked,
-        repaired_by,
-        ..
-    } = record.wait;
+    let Wait { last_small, small_passes, recovering, after_loss, fills_unscaled, kept_alive, repaired_by, .. } =
+        record.wait;
     let flags = [
         small,
         small_before,
         pushed_before,
-        minshall_pending,
+        last_small.was_in_flight(),
         flown_before,
         held_before,
         window_closed,
@@ -382,7 +373,7 @@ fn packed(record: &WaitRecord) -> u64 {
         after_loss,
         fills_unscaled,
         kept_alive,
-        small_acked,
+        last_small == LastSmall::JustAcked,
     ];
     let bits = flags.iter().rev().fold(0, |bits, flag| bits << 1 | u64::from(*flag));
     let code = |retransmit_trigger: Option<RetransmitTrigger>| retransmit_trigger.map_or(0, |by| by as u64 + 1);
@@ -401,7 +392,11 @@ fn unpack(word: u64, record: &mut WaitRecord) {
     record.wait.small = flag(0);
     record.wait.small_before = flag(1);
     record.wait.pushed_before = flag(2);
-    record.wait.minshall_pending = flag(3);
+    record.wait.last_small = match (flag(3), flag(12)) {
+        (false, _) => LastSmall::Acked,
+        (true, false) => LastSmall::InFlight,
+        (true, true) => LastSmall::JustAcked,
+    };
     record.wait.flown_before = flag(4);
     record.wait.held_before = flag(5);
     record.wait.window_closed = flag(6);
@@ -410,7 +405,6 @@ fn unpack(word: u64, record: &mut WaitRecord) {
     record.wait.after_loss = flag(9);
     record.wait.fills_unscaled = flag(10);
     record.wait.kept_alive = flag(11);
-    record.wait.small_acked = flag(12);
     record.flags = TcpFlags((word >> TCP_FLAGS_AT) as u16);
     record.kind = KINDS.get((word >> KIND_AT & 0xff) as usize).copied().unwrap_or_default();
     record.retransmit_trigger = retransmit_trigger(RESENT_BY_AT);
@@ -480,13 +474,12 @@ pub(super) mod tests {
                 small_before: flag(),
                 held_before: flag(),
                 pushed_before: flag(),
-                minshall_pending: flag(),
+                last_small: if flag() { LastSmall::JustAcked } else { LastSmall::InFlight },
                 small_passes: flag(),
                 recovering: flag(),
                 after_loss: flag(),
                 fills_unscaled: flag(),
                 kept_alive: flag(),
-                small_acked: flag(),
                 repaired_by: RETRANSMIT_TRIGGERS.get(codes.1).copied(),
             };
             WaitRecord {

@@ -418,7 +418,7 @@ pub(super) mod tests {
     use super::{Decoder, Encoder, KINDS, RETRANSMIT_TRIGGERS, put_token, take_token};
     use crate::ledger::WaitRecord;
     use crate::nullable::Nullable;
-    use crate::sender::Wait;
+    use crate::sender::{LastSmall, Wait};
     use crate::wire::TcpFlags;
 
     /// Numbers of all sizes, and null.
@@ -474,7 +474,11 @@ pub(super) mod tests {
                 small_before: flag(),
                 held_before: flag(),
                 pushed_before: flag(),
-                last_small: if flag() { LastSmall::JustAcked } else { LastSmall::InFlight },
+                last_small: match (flag(), flag()) {
+                    (false, _) => LastSmall::Acked,
+                    (true, false) => LastSmall::InFlight,
+                    (true, true) => LastSmall::JustAcked,
+                },
                 small_passes: flag(),
                 recovering: flag(),
                 after_loss: flag(),

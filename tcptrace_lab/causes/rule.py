@@ -72,7 +72,7 @@ class Advice:
         title: one line.
         mechanism: how the time is lost, in two sentences.
         limits: what a capture does not show about it.
-        remedy: what to change, best first; `at_once.PLACE` in it becomes the setting of the receiver's stack.
+        remedy: what to change, best first; `immediate_ack.PLACE` in it becomes the setting of the receiver's stack.
         cure: the best remedy as the subject of "… saves up to 25 s" (for a fault) or "… would help", in the singular; `{sender}` and
             `{receiver}` become addresses. Empty if the capture does not show whose.
         worth_share, worth_ns: least share of a direction's active time, and least time, for a finding.

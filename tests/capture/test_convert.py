@@ -122,7 +122,9 @@ def test_the_conversion_is_announced_in_one_line(tmp_path: Path) -> None:
     capture = _snoop(tmp_path)
     done = tcptrace_lab("export", capture, "-o", tmp_path / "out.parquet", folder=tmp_path)
     assert done.returncode == errors.EXIT_DONE
-    assert only_line(done.stderr) == f"tcptrace-lab: {capture}: Sun snoop, read through Wireshark's editcap"
+    announced, written = done.stderr.decode().splitlines()
+    assert announced == f"tcptrace-lab: {capture}: Sun snoop, read through Wireshark's editcap"
+    assert written.startswith("tcptrace-lab: table segments as parquet written: ")
     assert pl.read_parquet(tmp_path / "out.parquet").height == read(ORIGINAL).segments.collect().height
 
 

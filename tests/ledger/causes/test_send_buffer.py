@@ -216,12 +216,9 @@ def test_an_old_sender_whose_flight_did_not_grow_is_not_in_slow_start_however_fe
     assert told["slow-start"] == pytest.approx((3 - rounds) * ROUND_MS, abs=0.1)
 
 
-@pytest.mark.parametrize(("size", "cause", "rounds"), [(1_300, "unknown", 8), (MSS, "receiver-window", 7)])
+@pytest.mark.parametrize(("size", "cause", "rounds"), [(1_300, "send-buffer", 8), (MSS, "receiver-window", 7)])
 def test_a_small_segment_does_not_wait_for_a_third_of_the_window(tmp_path: Path, size: int, cause: str, rounds: int) -> None:
-    """Four segments in flight, and room for 1,600 bytes: Linux waits for more room only with more than one segment to send.
-
-    Four small segments with each ACK: the application writes then, or its buffer holds no more. Nothing tells which.
-    """
+    """Four segments in flight, and room for 1,600 bytes: Linux waits for more room only with more than one segment to send."""
     window = 4 * size + 1_600
     told = lasted(tmp_path, opened(old=False, window=window) + flights([[size] * 4] * 9, window))
     assert told[cause] == pytest.approx(rounds * ROUND_MS, abs=0.1)

@@ -16,11 +16,19 @@ use super::closed::Closed;
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
     let one_by_one = wait.was_taken_one_by_one();
     let stands = || wait.is_bulk() && (wait.is_on_plateau() || wait.is_no_larger() || wait.has_stopped());
+    let stands_in_pieces = || {
+        wait.window_is_known()
+            && wait.direction.ack_clocked
+            && wait.was_released_by_ack()
+            && wait.small_ones_pass()
+            && !wait.peer_spoke()
+            && wait.is_on_plateau()
+    };
     let refilled = || {
         !wait.ends_otherwise() && wait.direction.ack_clocked && wait.may_have_refilled_buffer() && wait.is_on_plateau()
     };
     let written_with_ack = || wait.window_is_known() && wait.flight_stands() && wait.was_written_with_the_ack();
-    (one_by_one || stands() || refilled() || written_with_ack())
+    (one_by_one || stands() || stands_in_pieces() || refilled() || written_with_ack())
         .then(|| Closed::consistent(Cause::SendBuffer).but_possible_if(one_by_one || !wait.direction.old))
 }
 

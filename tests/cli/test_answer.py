@@ -113,7 +113,7 @@ def account(**spent_ns: int) -> dict[str, int]:
 
 
 def test_the_bar_divides_the_active_time_and_leaves_idle_out() -> None:
-    """Of 1,000 ns active, 750 are 60 of 80 cells, and 245 are 19.6; 5 ns are too little for a part of their own."""
+    """750 of 1,000 ns are 60 of 80 cells, and 245 ns are 19.6; 5 ns are too little for a part of their own."""
     spent = time_bar.parts(account(application=750, network=245, close=5, idle=9_000), "client")
     assert [(part.cause, part.ns) for part in spent] == [("application", 750), ("network", 245), (time_bar.OTHERS, 5)]
     assert time_bar.cells(spent, 80) == [60, 20, 0]

@@ -40,7 +40,7 @@ const IDLE_NS: i64 = 7_440_000_000_000;
 /// Number of connections checked for silence whenever one is opened. All are checked before twice as many have
 /// been opened.
 const SWEPT: usize = 2;
-/// The same where more than [`MAX_OVER`] are over, so that few stay that could be closed.
+/// Number of connections checked for silence whenever one is opened while more than [`MAX_OVER`] are over.
 const SWEPT_OF_MANY: usize = 8;
 /// Number of flows in the lookup cache of 64 KB. The table of all flows does not fit a core's caches.
 const RECENT_FLOWS: usize = 1 << 13;

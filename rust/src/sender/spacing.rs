@@ -82,9 +82,9 @@ pub(super) struct Spacing {
     begun_late: bool,
     /// The smallest increase of a data segment's RTT over the first RTT sample, per additional byte.
     longer: Pace,
-    /// The same, per additional ATM cell.
+    /// How much longer that round trip is, per additional ATM cell.
     longer_by_cells: Pace,
-    /// The same for a round trip with data in both directions, and the number of its additional ATM cells.
+    /// A round trip with data in both directions: how much longer it is, and the number of its additional ATM cells.
     exchange: Pace,
     exchange_cells: i64,
     /// Away from the sender, the shortest time from data to a FIN without data.

@@ -17,10 +17,12 @@ impl Evidence<'_> {
     /// window was not the limit.
     #[inline]
     pub(in super::super) fn is_bulk(&self) -> bool {
-        self.window_is_known()
-            && (self.direction.ack_clocked || !self.is_small())
-            && self.was_released_by_ack()
-            && !self.ends_otherwise()
+        self.is_released_in_turn() && !self.ends_otherwise()
+    }
+
+    /// An ACK released this part of what the application had written, and the receiver window was not the limit.
+    pub(in super::super) fn is_released_in_turn(&self) -> bool {
+        self.window_is_known() && (self.direction.ack_clocked || !self.is_small()) && self.was_released_by_ack()
     }
 
     /// In current stacks, what is short of a full-sized segment has a better explanation than a window or a buffer:

@@ -20,7 +20,7 @@ pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
 
 #[inline]
 pub(super) fn with_an_ack(wait: &Evidence<'_>) -> Option<Closed> {
-    (wait.was_released_by_ack() && wait.ends_otherwise() && !wait.peer_spoke())
+    (wait.was_released_by_ack() && !wait.direction.old && wait.is_small() && !wait.peer_spoke())
         .then(|| Closed::consistent(Cause::Unknown).but_possible_if(true))
 }
 

@@ -16,14 +16,8 @@ use super::closed::Closed;
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
     let one_by_one = wait.was_taken_one_by_one();
     let stands = || wait.is_bulk() && (wait.is_on_plateau() || wait.is_no_larger() || wait.has_stopped());
-    let stands_in_pieces = || {
-        wait.window_is_known()
-            && wait.direction.ack_clocked
-            && wait.was_released_by_ack()
-            && wait.small_ones_pass()
-            && !wait.peer_spoke()
-            && wait.is_on_plateau()
-    };
+    let stands_in_pieces =
+        || wait.is_released_in_turn() && wait.small_ones_pass() && !wait.peer_spoke() && wait.is_on_plateau();
     let refilled = || {
         !wait.ends_otherwise() && wait.direction.ack_clocked && wait.may_have_refilled_buffer() && wait.is_on_plateau()
     };

@@ -6,6 +6,7 @@
     python -m tcptrace_lab.lab.corpus table                          how many there are of each program over each path
     python -m tcptrace_lab.lab.corpus compare                        the judge against the kernel, on the development part
     python -m tcptrace_lab.lab.corpus compare --held-back            on the part that is looked at once, at the end
+    python -m tcptrace_lab.lab.corpus calibration                    how right it is by confidence: writes docs/how-sure.md
 
 What is made goes to build/transfers/, which git ignores; what is there already is not made again.
 """
@@ -19,16 +20,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tcptrace_lab.errors import TcptraceLabError, UsageError
-from tcptrace_lab.lab.corpus import compare, drawn, making, manifest
+from tcptrace_lab.lab.corpus import calibration, compare, drawn, making, manifest
 from tcptrace_lab.lab.corpus.judging import judge_all
 from tcptrace_lab.lab.corpus.paths import PATHS
 from tcptrace_lab.lab.corpus.programs import PROGRAMS
 from tcptrace_lab.lab.kernel_ledger.build import tracer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-FOLDER = Path(__file__).parents[3] / "build" / "transfers"
+    from tcptrace_lab.lab.corpus.judging import Judged
+
+CHECKOUT = Path(__file__).parents[3]
+FOLDER = CHECKOUT / "build" / "transfers"
 SEED, AT_A_TIME, LARGEST = 1, 2, 30
 
 
@@ -72,13 +76,21 @@ def _table(options: argparse.Namespace) -> Iterator[str]:
 
 
 def _compare(options: argparse.Namespace) -> Iterator[str]:
-    folder = options.folder / (drawn.HELD_BACK if options.held_back else drawn.DEVELOPMENT)
-    wanted = [
-        entry for entry in manifest.entries(folder) if not options.only or any(entry["program"].startswith(begin) for begin in options.only)
-    ]
+    part = drawn.HELD_BACK if options.held_back else drawn.DEVELOPMENT
+    yield from compare.report(_judged(options, part, options.only), options.largest)
+
+
+def _calibration(options: argparse.Namespace) -> Iterator[str]:
+    parts = (drawn.DEVELOPMENT, *([drawn.HELD_BACK] if options.held_back else []))
+    yield from calibration.write(options.page_folder, {part: _judged(options, part) for part in parts})
+
+
+def _judged(options: argparse.Namespace, part: str, only: Sequence[str] = ()) -> list[Judged]:
+    folder = options.folder / part
+    wanted = [entry for entry in manifest.entries(folder) if not only or any(entry["program"].startswith(begin) for begin in only)]
     if not wanted:
         raise UsageError("no transfers", where=str(folder), remedy="make some with `make`")
-    yield from compare.report(list(judge_all(folder, wanted, options.processes)), options.largest)
+    return list(judge_all(folder, wanted, options.processes))
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -98,7 +110,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     table.add_argument("folder", nargs="?", type=Path, default=FOLDER, metavar="FOLDER")
     table.set_defaults(does=_table)
     comparison = commands.add_parser("compare", help="compare the judge with the kernel's ledger")
-    comparison.add_argument("folder", nargs="?", type=Path, default=FOLDER, metavar="FOLDER")
+    _compared(comparison)
     comparison.add_argument(
         "--held-back", action="store_true", help="use the held-back part, on which no rules are developed, instead of the development part"
     )
@@ -108,9 +120,19 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     comparison.add_argument(
         "--largest", type=int, default=LARGEST, metavar="N", help=f"number of disagreements to list (default: {LARGEST})"
     )
-    comparison.add_argument("--processes", type=int, default=AT_A_TIME, metavar="N", help=f"number of processes (default: {AT_A_TIME})")
     comparison.set_defaults(does=_compare)
+    page = commands.add_parser("calibration", help=f"write the page {calibration.PAGE}: how often it is right with each confidence")
+    _compared(page)
+    page.add_argument("--page-folder", type=Path, default=CHECKOUT / "docs", metavar="FOLDER", help="where the page goes (default: docs/)")
+    page.add_argument("--held-back", action="store_true", help="add the held-back part, which is looked at once, to the page")
+    page.set_defaults(does=_calibration)
     return parser.parse_args(arguments)
+
+
+def _compared(command: argparse.ArgumentParser) -> None:
+    """Give a command that judges transfers their folder, and the number of processes."""
+    command.add_argument("folder", nargs="?", type=Path, default=FOLDER, metavar="FOLDER")
+    command.add_argument("--processes", type=int, default=AT_A_TIME, metavar="N", help=f"number of processes (default: {AT_A_TIME})")
 
 
 if __name__ == "__main__":

@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
+from tcptrace_lab.lab.corpus.calibration import by_cause as calibration_by_cause
+from tcptrace_lab.lab.corpus.sums import MOST_LIKELY, POSSIBLY, UNKNOWN, added, cost, is_sure, is_sure_and_wrong, ns_of, where
 from tcptrace_lab.lab.kernel_ledger.agreement import POINTS
 from tcptrace_lab.text.numbers import NS_PER_MS, NS_PER_S
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from tcptrace_lab.lab.corpus.judging import Headline, Judged, Key
 
-MOST_LIKELY, POSSIBLY, UNKNOWN = "most likely", "possibly", "unknown"
-_GRADES = {"proved": MOST_LIKELY, "consistent": MOST_LIKELY, "possible": POSSIBLY}
-COSTS = {(MOST_LIKELY, True): 0.0, (MOST_LIKELY, False): 10.0, (POSSIBLY, True): 0.4, (POSSIBLY, False): 1.9}
-UNKNOWN_COST = 1.0
-"""What a time costs by how sure the judge was of it, and whether it was right: `most likely` pays from 90 % on against `unknown`."""
 MIN_CONFUSED_S = 0.05
 """Less is not printed in the matrix."""
 
@@ -26,51 +23,24 @@ def report(every: Sequence[Judged], largest: int) -> Iterator[str]:
     """The lines of a comparison."""
     judged = [one for one in every if not one.error]
     yield from (f"{one.entry['name']}: {one.error}" for one in every if one.error)
-    total = _added(judged)
+    total = added(judged)
     yield f"{len(judged)} transfers, {_s(sum(total.values()))} s of data directions at {len(POINTS)} points"
     yield from _scores(total)
-    yield from _shares("kernel says", {group: _where(total, group=group) for group in {key.group for key in total}}, total)
+    yield from _shares("kernel says", {group: where(total, group=group) for group in {key.group for key in total}}, total)
     for title, name in (("program", "program"), ("path", "path"), ("congestion control", "congestion_control")):
         values = sorted({one.entry[name] for one in judged})
-        yield from _shares(title, {value: _added(one for one in judged if one.entry[name] == value) for value in values}, None)
-    yield from _shares("an end is paused", {"paused": _added(one for one in judged if one.entry["paused"])}, None)
-    yield from _calibration(total)
+        yield from _shares(title, {value: added(one for one in judged if one.entry[name] == value) for value in values}, None)
+    yield from _shares("an end is paused", {"paused": added(one for one in judged if one.entry["paused"])}, None)
+    yield ""
+    yield from calibration_by_cause(total)
     for at in POINTS:
         yield from _matrix(total, at)
     yield from _headlines(judged)
     yield from _disagreements(judged, largest)
 
 
-def _added(judged: Iterable[Judged]) -> dict[Key, int]:
-    total: dict[Key, int] = defaultdict(int)
-    for one in judged:
-        for key, ns in one.sums.items():
-            total[key] += ns
-    return total
-
-
-def _where(sums: Mapping[Key, int], **wanted: str) -> dict[Key, int]:
-    """The sums whose keys have these values."""
-    return {key: ns for key, ns in sums.items() if all(getattr(key, name) == value for name, value in wanted.items())}
-
-
-def _ns(sums: Mapping[Key, int], test: Callable[[Key], bool] = lambda _key: True) -> int:
-    return sum(ns for key, ns in sums.items() if test(key))
-
-
 def _s(ns: int) -> str:
     return f"{ns / NS_PER_S:.2f}"
-
-
-def cost_of(cause: str, confidence: str, *, is_right: bool) -> float:
-    """What a second with this answer costs."""
-    return UNKNOWN_COST if cause == UNKNOWN else COSTS[_GRADES[confidence], is_right]
-
-
-def cost(sums: Mapping[Key, int]) -> float:
-    """The mean cost of a second; 0 is perfect, 1 is never to say anything."""
-    whole = _ns(sums)
-    return sum(ns * cost_of(key.cause, key.confidence, is_right=key.is_accepted) for key, ns in sums.items()) / whole if whole else 0.0
 
 
 def _scores(total: Mapping[Key, int]) -> Iterator[str]:
@@ -78,8 +48,8 @@ def _scores(total: Mapping[Key, int]) -> Iterator[str]:
     yield "| at | s | accepted | exact | strict | unknown | most likely and wrong | proved and wrong | cost of a second |"
     yield "|---|---:|---:|---:|---:|---:|---:|---:|---:|"
     for at in POINTS:
-        sums = _where(total, at=at)
-        whole = _ns(sums)
+        sums = where(total, at=at)
+        whole = ns_of(sums)
         if not whole:
             continue
         tests: tuple[Callable[[Key], bool], ...] = (
@@ -87,10 +57,10 @@ def _scores(total: Mapping[Key, int]) -> Iterator[str]:
             lambda key: key.is_exact,
             lambda key: key.is_strict,
             lambda key: key.cause == UNKNOWN,
-            lambda key: not key.is_accepted and key.cause != UNKNOWN and _GRADES[key.confidence] == MOST_LIKELY,
+            is_sure_and_wrong,
             lambda key: not key.is_accepted and key.cause != UNKNOWN and key.confidence == "proved",
         )
-        shares = [f"{_ns(sums, test) / whole:.1%}" for test in tests]
+        shares = [f"{ns_of(sums, test) / whole:.1%}" for test in tests]
         yield f"| {at} | {_s(whole)} | {' | '.join(shares)} | {cost(sums):.3f} |"
 
 
@@ -99,34 +69,17 @@ def _shares(title: str, groups: Mapping[str, Mapping[Key, int]], total: Mapping[
     columns = [f"{at} {what}" for at in POINTS for what in ("s", "accepted", "exact", "cost")]
     yield f"| {title} | {' | '.join(columns)} |"
     yield f"|---|{'---:|' * len(columns)}"
-    ordered = sorted(groups.items(), key=lambda item: -_ns(item[1]))
+    ordered = sorted(groups.items(), key=lambda item: -ns_of(item[1]))
     for name, sums in [*([("all", total)] if total is not None else []), *ordered]:
-        yield f"| {name} | {' | '.join(cell for at in POINTS for cell in _cells(_where(sums, at=at)))} |"
+        yield f"| {name} | {' | '.join(cell for at in POINTS for cell in _cells(where(sums, at=at)))} |"
 
 
 def _cells(sums: Mapping[Key, int]) -> list[str]:
-    whole = _ns(sums)
+    whole = ns_of(sums)
     if not whole:
         return ["", "", "", ""]
-    shares = (_ns(sums, lambda key: key.is_accepted) / whole, _ns(sums, lambda key: key.is_exact) / whole)
+    shares = (ns_of(sums, lambda key: key.is_accepted) / whole, ns_of(sums, lambda key: key.is_exact) / whole)
     return [_s(whole), *(f"{share:.1%}" for share in shares), f"{cost(sums):.2f}"]
-
-
-def _calibration(total: Mapping[Key, int]) -> Iterator[str]:
-    """How much of the time with one answer and one confidence is right, by cause, over all capture points."""
-    words = ("proved", "consistent", "possible")
-    yield ""
-    yield f"| the ledger says | {' | '.join(f'{word} s | right' for word in words)} |"
-    yield f"|---|{'---:|' * 2 * len(words)}"
-    causes = sorted({key.cause for key in total}, key=lambda cause: -_ns(_where(total, cause=cause)))
-    for cause in ("all", *causes):
-        mine = _where(total, cause=cause) if cause != "all" else {key: ns for key, ns in total.items() if key.cause != UNKNOWN}
-        yield f"| {cause} | {' | '.join(cell for word in words for cell in _right(_where(mine, confidence=word)))} |"
-
-
-def _right(sums: Mapping[Key, int]) -> list[str]:
-    whole = _ns(sums)
-    return [_s(whole), f"{_ns(sums, lambda key: key.is_accepted) / whole:.1%}"] if whole else ["", ""]
 
 
 def _matrix(total: Mapping[Key, int], at: str) -> Iterator[str]:
@@ -175,14 +128,14 @@ def _headlines(judged: Sequence[Judged]) -> Iterator[str]:
         yield "| wrong headline | at | named | kernel | sentence |"
         yield "|---|---|---|---|---|"
         for one, headline in sorted(wrong, key=lambda item: (_outcome(item[1]), item[1].said, item[0].entry["name"])):
-            how = f"{_GRADES.get(headline.confidence or '', '')}: {headline.said}"
+            how = f"{MOST_LIKELY if is_sure(headline.confidence or '') else POSSIBLY}: {headline.said}"
             yield f"| {one.entry['name']} | {headline.at} | {how} | {headline.kernel} | {headline.sentence} |"
 
 
 def _outcome(headline: Headline) -> str:
     if headline.confidence is None:
         return UNKNOWN
-    return "right" if headline.is_right else f"wrong, {_GRADES[headline.confidence]}"
+    return "right" if headline.is_right else f"wrong, {MOST_LIKELY if is_sure(headline.confidence) else POSSIBLY}"
 
 
 def _disagreements(judged: Sequence[Judged], largest: int) -> Iterator[str]:

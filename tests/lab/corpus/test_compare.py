@@ -9,9 +9,10 @@ import pytest
 from tcptrace_lab.errors import EXIT_USAGE
 from tcptrace_lab.lab.corpus import manifest
 from tcptrace_lab.lab.corpus.__main__ import main
-from tcptrace_lab.lab.corpus.compare import cost, cost_of, report
+from tcptrace_lab.lab.corpus.compare import report
 from tcptrace_lab.lab.corpus.drawn import DEVELOPMENT, HELD_BACK
 from tcptrace_lab.lab.corpus.judging import Judged, Key, judge, judge_all
+from tcptrace_lab.lab.corpus.sums import cost, cost_of
 from tests.support.kernel_transfer import MS, QUESTIONS, transfer
 
 if TYPE_CHECKING:

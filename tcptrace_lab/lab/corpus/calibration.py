@@ -1,0 +1,232 @@
+"""The page `docs/how-sure.md`: how often the judge is right of what it says with each confidence, with its reliability curve."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+from typing import TYPE_CHECKING
+
+from tcptrace_lab.lab.corpus.drawn import DEVELOPMENT, HELD_BACK
+from tcptrace_lab.lab.corpus.sums import (
+    MOST_LIKELY,
+    POSSIBLY,
+    PROVED,
+    UNKNOWN,
+    WORDS,
+    added,
+    cost,
+    is_sure_and_wrong,
+    ns_of,
+    said,
+    where,
+)
+from tcptrace_lab.lab.kernel_ledger.agreement import POINTS
+from tcptrace_lab.report.markdown_table import table
+from tcptrace_lab.text.numbers import NS_PER_S
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from tcptrace_lab.lab.corpus.judging import Judged, Key
+
+PAGE, CURVE = "how-sure.md", "how-sure.svg"
+GRADES = (POSSIBLY, MOST_LIKELY, PROVED)
+CLAIMED = {PROVED: 1.0, MOST_LIKELY: 0.95, POSSIBLY: 0.60}
+"""The share that each word promises: below it, by the cost of a second, the next weaker word would have been better."""
+MIN_S = 1.0
+"""Shares of less time than this are not printed: a single wait decides them (a choice)."""
+SAMPLES, WITHIN = 1_000, 0.95
+"""Sets of transfers drawn with replacement (bootstrap), and the part of their shares that an interval holds."""
+_SECONDS_AND_SHARES = [words for grade in reversed(GRADES) for words in (f"{grade}, s", "right")]
+TITLES = {DEVELOPMENT: "Development part", HELD_BACK: "Held-back part"}
+_ABOUT = {
+    DEVELOPMENT: "Rules and constants are developed on these transfers. On others, expect less.",
+    HELD_BACK: "No rule was developed on these programs and paths. They are looked at once, at the end.",
+}
+_INTRODUCTION = f"""# How sure it is
+<!-- Made by `python -m tcptrace_lab.lab.corpus calibration`; do not edit. -->
+
+A verdict says how sure it is. This page says how often that is right, measured on transfers by programs that people run, over
+paths drawn at random, with the Linux kernel's own ledger as the truth. [The lab](lab/README.md#transfers-at-scale) has the method and its
+limits.
+
+| it says | in a finding | it should be right in |
+|---|---|---:|
+| **{PROVED}** | *proved* | 100 of 100 |
+| **{MOST_LIKELY}** | *consistent* | 95 of 100 |
+| **{POSSIBLY}** | *possible* | 60 of 100 |
+| **{UNKNOWN}** | – | nothing is claimed |
+
+**Time is counted**, in the direction of each connection with more bytes: a second for which the kernel accepts the cause that the ledger
+names is right. Where several gates were closed at once, the kernel accepts each of them. Brackets hold 95 of 100 sets of as many transfers,
+drawn with replacement. A dash: less than {MIN_S:.0f} s.
+"""
+
+
+def write(folder: Path, parts: Mapping[str, Sequence[Judged]]) -> Iterator[str]:
+    """Write the page and its curve into a folder; yields one line about each.
+
+    Args:
+        folder: where they go: `docs/`.
+        parts: part of the corpus → its transfers, judged.
+    """
+    sections = [_section(part, [one for one in every if not one.error]) for part, every in parts.items()]
+    curve = "\n![Share of time that is right, by confidence and capture point](how-sure.svg)\n"
+    (folder / PAGE).write_text(_INTRODUCTION + curve + "".join(sections))
+    yield f"{folder / PAGE}"
+    (folder / CURVE).write_text(_curve(next(iter(parts.values()))))
+    yield f"{folder / CURVE}"
+
+
+def _section(part: str, judged: Sequence[Judged]) -> str:
+    total = added(judged)
+    programs, paths = (len({one.entry[name] for one in judged}) for name in ("program", "path"))
+    kernels = ", ".join(sorted({one.entry["kernel"].split("-")[0] for one in judged}))
+    seconds = ns_of(total) / NS_PER_S
+    return f"""
+## {TITLES[part]}
+{len(judged):,} transfers by {programs} programs over {paths} families of paths, on Linux {kernels}; {seconds:,.0f} s of data
+directions at three capture points. {_ABOUT[part]}
+
+{table(["captured at", *_SECONDS_AND_SHARES, f"{UNKNOWN}, s", "sure and wrong", "cost of a second"], list(_by_point(judged)))}
+*Sure and wrong* is the share of all time that is named wrongly with *{PROVED}* or *{MOST_LIKELY}*. *Cost of a second*: sure
+and right 0, sure and wrong 10; *{POSSIBLY}* and right 0.4, and wrong 1.9; *{UNKNOWN}* 1. To say nothing at all would cost 1.
+
+### {TITLES[part]}: causes
+{"".join(f"{line}{chr(10)}" for line in by_cause(total))}
+{"".join(f"{line}{chr(10)}" for line in _by_cause_and_point(total))}
+### {TITLES[part]}: headlines
+A headline is right where the kernel accepts the cause that it names for at least as long as the kernel's own largest cause took.
+
+{table(["captured at", *(word for grade in reversed(GRADES) for word in (grade, "right")), UNKNOWN], list(_headlines(judged)))}"""
+
+
+def _by_point(judged: Sequence[Judged]) -> Iterator[list[str]]:
+    total = added(judged)
+    for at in ("all", *POINTS):
+        mine = where(total, at=at) if at in POINTS else total
+        whole = ns_of(mine)
+        if whole:
+            shares = [(_share(mine, grade), _interval(judged, at, grade)) for grade in reversed(GRADES)]
+            cells = [cell for (seconds, right), interval in shares for cell in (seconds, right + interval)]
+            unknown = f"{ns_of(mine, lambda key: said(key) == UNKNOWN) / NS_PER_S:,.1f}"
+            yield [at, *cells, unknown, f"{ns_of(mine, is_sure_and_wrong) / whole:.1%}", f"{cost(mine):.2f}"]
+
+
+def by_cause(total: Mapping[Key, int]) -> Iterator[str]:
+    """Time and share that is right of each cause with each confidence, over all capture points: the lines of a table."""
+    rows = [
+        [cause, *(cell for grade in reversed(GRADES) for cell in _share(sums, grade))]
+        for cause, sums in [("all", total), *((cause, where(total, cause=cause)) for cause in _causes(total))]
+    ]
+    yield from table(["the ledger says", *_SECONDS_AND_SHARES], rows).splitlines()
+
+
+def _causes(total: Mapping[Key, int]) -> list[str]:
+    """The causes that are named, with the most time first."""
+    return sorted({key.cause for key in total} - {UNKNOWN}, key=lambda cause: -ns_of(where(total, cause=cause)))
+
+
+def _by_cause_and_point(total: Mapping[Key, int]) -> Iterator[str]:
+    """What is right, by cause, confidence and capture point; causes without any share left out."""
+    columns = [(at, grade) for grade in reversed(GRADES) for at in POINTS]
+    rows = []
+    for cause in _causes(total):
+        shares = [_right_of(where(total, cause=cause, at=at), grade) for at, grade in columns]
+        if any(share is not None for share in shares):
+            rows.append([cause, *("–" if share is None else f"{share:.0%}" for share in shares)])
+    yield from table(["right, of what is said", *(f"{grade}: {at}" for at, grade in columns)], rows).splitlines()
+
+
+def _right_of(sums: Mapping[Key, int], grade: str) -> float | None:
+    mine = {key: ns for key, ns in sums.items() if said(key) == grade}
+    whole = ns_of(mine)
+    return ns_of(mine, lambda key: key.is_accepted) / whole if whole >= MIN_S * NS_PER_S else None
+
+
+def _share(sums: Mapping[Key, int], grade: str) -> tuple[str, str]:
+    """The two cells of a grade: its seconds, and what of them is right."""
+    whole = ns_of(sums, lambda key: said(key) == grade)
+    right = _right_of(sums, grade)
+    return f"{whole / NS_PER_S:,.1f}", "–" if right is None else f"{right:.1%}"
+
+
+def _interval(judged: Sequence[Judged], at: str, grade: str) -> str:
+    """The bootstrap's interval of a share, by transfers: times of one transfer are no independent witnesses."""
+    pairs = []
+    for one in judged:
+        mine = [(key, ns) for key, ns in one.sums.items() if said(key) == grade and at in {key.at, "all"}]
+        pairs.append((sum(ns for key, ns in mine if key.is_accepted), sum(ns for _, ns in mine)))
+    if sum(whole for _, whole in pairs) < MIN_S * NS_PER_S:
+        return ""
+    chance = Random(f"{at} {grade}")  # noqa: S311  (repeatable)
+    shares = []
+    for _ in range(SAMPLES):
+        drawn = chance.choices(pairs, k=len(pairs))
+        if whole := sum(ns for _, ns in drawn):
+            shares.append(sum(ns for ns, _ in drawn) / whole)
+    shares.sort()
+    outside = round(len(shares) * (1 - WITHIN) / 2)
+    return f" [{shares[outside]:.1%}, {shares[-1 - outside]:.1%}]"
+
+
+def _headlines(judged: Sequence[Judged]) -> Iterator[list[str]]:
+    every = [headline for one in judged for headline in one.headlines]
+    for at in ("all", *POINTS):
+        mine = [headline for headline in every if at in {headline.at, "all"}]
+        counts = Counter((UNKNOWN if one.confidence is None else WORDS[one.confidence], one.is_right) for one in mine)
+        cells = []
+        for grade in reversed(GRADES):
+            whole = counts[grade, True] + counts[grade, False]
+            cells += [str(whole), f"{counts[grade, True] / whole:.0%}" if whole else "–"]
+        yield [at, *cells, str(counts[UNKNOWN, False])]
+
+
+_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 640, 360, 60, 150, 20, 50
+_COLOURS = ("#1b6ca8", "#c2571a", "#3a7d44")  # one for each capture point, distinct also in greys
+_LINES = (0, 20, 40, 60, 80, 100)
+
+
+def _curve(judged: Sequence[Judged]) -> str:
+    """The reliability curve: share that is right over what each word claims, a line for each capture point; area of a dot: time."""
+    total = added(one for one in judged if not one.error)
+    marks = [_text(_LEFT - 8, _y(share / 100) + 4, f"{share} %", "end") + _line(_y(share / 100)) for share in _LINES]
+    marks += [_text(_x(grade), _HEIGHT - _BOTTOM + 20, f"{grade}: {CLAIMED[grade]:.0%}", "middle") for grade in GRADES]
+    claimed = " ".join(f"{_x(grade)},{_y(CLAIMED[grade])}" for grade in GRADES)
+    marks.append(f'<polyline points="{claimed}" fill="none" stroke="#777" stroke-dasharray="5 4"/>')
+    legend = [("what the words claim", "#777"), *((f"captured at the {at}", colour) for at, colour in zip(POINTS, _COLOURS, strict=True))]
+    for number, (words, colour) in enumerate(legend):
+        marks.append(f'<rect x="{_WIDTH - _RIGHT + 8}" y="{_TOP + 20 * number}" width="12" height="4" fill="{colour}"/>')
+        marks.append(_text(_WIDTH - _RIGHT + 24, _TOP + 20 * number + 6, words, "start"))
+    for at, colour in zip(POINTS, _COLOURS, strict=True):
+        mine = where(total, at=at)
+        dots = [(grade, right) for grade in GRADES if (right := _right_of(mine, grade)) is not None]
+        points = " ".join(f"{_x(grade)},{_y(right)}" for grade, right in dots)
+        marks.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.5"/>')
+        for grade, right in dots:
+            seconds = ns_of(mine, lambda key, grade=grade: said(key) == grade) / NS_PER_S  # type: ignore[misc]
+            tip = f"{at}, {grade}: {right:.1%} of {seconds:,.0f} s"
+            marks.append(
+                f'<circle cx="{_x(grade)}" cy="{_y(right)}" r="{2 + seconds**0.5 / 6:.1f}" fill="{colour}" fill-opacity="0.6">'
+                f"<title>{tip}</title></circle>"
+            )
+    style = "font-family='sans-serif' font-size='12' fill='#333'"
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" {style}>'
+    return f'{head}\n<rect width="{_WIDTH}" height="{_HEIGHT}" fill="#fff"/>\n' + "\n".join(marks) + "\n</svg>\n"
+
+
+def _x(grade: str) -> int:
+    return round(_LEFT + (_WIDTH - _LEFT - _RIGHT) * (GRADES.index(grade) + 0.5) / len(GRADES))
+
+
+def _y(share: float) -> int:
+    return round(_TOP + (_HEIGHT - _TOP - _BOTTOM) * (1 - share))
+
+
+def _line(y: int) -> str:
+    return f'<line x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y}" y2="{y}" stroke="#ddd"/>'
+
+
+def _text(x: int, y: int, words: str, anchor: str) -> str:
+    return f'<text x="{x}" y="{y}" text-anchor="{anchor}">{words}</text>'

@@ -1,0 +1,88 @@
+"""The page that says how sure the judge is: shares, the reliability curve, and the part that is looked at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
+
+from tcptrace_lab.lab.corpus import manifest
+from tcptrace_lab.lab.corpus.__main__ import main
+from tcptrace_lab.lab.corpus.calibration import CURVE, PAGE, by_cause, write
+from tcptrace_lab.lab.corpus.drawn import DEVELOPMENT, HELD_BACK
+from tcptrace_lab.lab.corpus.judging import Headline, Judged, Key
+from tests.support.kernel_transfer import transfer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+S = 1_000_000_000
+ENTRY = {"schema_version": 2, "name": "one", "program": "questions", "path": "short", "congestion_control": "cubic", "kernel": "6.18.1-a"}
+
+
+def key(cause: str, confidence: str, *, right: bool, at: str = "sender") -> Key:
+    """What the kernel says does not matter here."""
+    return Key(at, "window", "receiver-window", "receiver-window", cause, confidence, right, right, right)
+
+
+def judged() -> Judged:
+    """20 s: 10 s most likely, of which 9 are right; 4 s possibly, of which 3 are; 5 s proved; 1 s unknown."""
+    sums = {
+        key("network", "consistent", right=True): 9 * S,
+        key("network", "consistent", right=False): 1 * S,
+        key("pacing", "possible", right=True, at="receiver"): 3 * S,
+        key("pacing", "possible", right=False, at="receiver"): 1 * S,
+        key("loss-recovery", "proved", right=True): 5 * S,
+        key("unknown", "possible", right=False): 1 * S,
+    }
+    said = [
+        Headline("sender", "network", "consistent", "network", is_right=True, sentence=""),
+        Headline("sender", "", None, "network", is_right=False, sentence=""),
+    ]
+    return Judged(ENTRY, sums, headlines=said)
+
+
+def cells(page: str, begin: str) -> list[str]:
+    """The cells of the first line of a table that begins so."""
+    return [cell.strip() for cell in next(line for line in page.splitlines() if line.startswith(f"| {begin} |")).split("|")[2:-1]]
+
+
+def test_seconds_and_shares_by_point_cause_and_confidence(tmp_path: Path) -> None:
+    assert list(write(tmp_path, {DEVELOPMENT: [judged()]})) == [str(tmp_path / PAGE), str(tmp_path / CURVE)]
+    page = (tmp_path / PAGE).read_text()
+    assert "1 transfers by 1 programs over 1 families of paths, on Linux 6.18.1; 20 s" in page
+    # cost: 5 s and 9 s cost nothing, 1 s costs 10, 3 s 0.4 each, 1 s 1.9, 1 s 1: 14.1 of 20 s
+    assert cells(page, "all")[-3:] == ["1.0", "5.0%", "0.70"]
+    assert cells(page, "all")[2:4] == ["10.0", "90.0% [90.0%, 90.0%]"]
+    assert cells(page, "network") == ["0.0", "–", "10.0", "90.0%", "0.0", "–"]
+    assert cells(page, "receiver")[4:6] == ["4.0", "75.0% [75.0%, 75.0%]"]
+    assert page.count("| 1 | 100% |") == 2, "one headline at the sender, and all of them"
+
+
+def test_every_line_of_a_table_has_as_many_cells_as_its_head(tmp_path: Path) -> None:
+    list(write(tmp_path, {DEVELOPMENT: [judged()]}))
+    width = 0
+    for line in (tmp_path / PAGE).read_text().splitlines():
+        width = 0 if not line.startswith("|") else width or line.count("|")
+        assert line.count("|") == width
+
+
+def test_the_curve_has_a_dot_for_each_share_that_enough_time_carries(tmp_path: Path) -> None:
+    list(write(tmp_path, {DEVELOPMENT: [judged()]}))
+    curve = ET.fromstring((tmp_path / CURVE).read_text())  # noqa: S314  (our own)
+    tips = [title.text for title in curve.iter("{http://www.w3.org/2000/svg}title")]
+    assert tips == ["sender, most likely: 90.0% of 10 s", "sender, proved: 100.0% of 5 s", "receiver, possibly: 75.0% of 4 s"]
+
+
+def test_less_than_a_second_is_no_share() -> None:
+    lines = list(by_cause({key("network", "consistent", right=False): S // 2}))
+    assert lines[-1] == "| network | 0.0 | – | 0.5 | – | 0.0 | – |"
+
+
+def test_the_held_back_part_is_on_the_page_only_when_asked_for(tmp_path: Path) -> None:
+    paths = {"forward": {"delay_s": 0.010}, "backward": {"delay_s": 0.010}, "paused": None}
+    for part in (DEVELOPMENT, HELD_BACK):
+        transfer(tmp_path / part / "one")
+        manifest.append(tmp_path / part, ENTRY | paths)
+    for options, is_there in (([], False), (["--held-back"], True)):
+        assert main(["calibration", str(tmp_path), "--page-folder", str(tmp_path), "--processes", "1", *options]) == 0
+        assert ("## Held-back part" in (tmp_path / PAGE).read_text()) is is_there

@@ -10,8 +10,8 @@
 //! from them. Messages whose start precedes the capture, or with bytes that the capture misses, have states of their
 //! own.
 //!
-//! Segments come in batches. Kept between batches: the last message of each direction, and messages not yet
-//! acknowledged.
+//! Segments come in batches. Between batches, the last message of each direction and all messages not yet acknowledged
+//! are kept.
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
@@ -78,13 +78,14 @@ pub struct Noted {
     pub caused_ns: i64,
 }
 
-/// How much of a message is known, in the order of `MESSAGE_STATES` in `tcptrace_lab/schema/`.
+/// Whether a message is completely known, and if not, why. The order is that of `MESSAGE_STATES` in
+/// `tcptrace_lab/schema/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum State {
     /// Complete.
     Whole,
-    /// Data of the peer were in flight meanwhile, so its end is unknown.
+    /// Data of the peer were in flight while it was sent, so its end is unknown.
     Overlapping,
     /// Its direction starts before the capture.
     StartMissing,
@@ -128,7 +129,7 @@ pub struct Message {
 }
 
 impl Message {
-    /// How much of it is known.
+    /// Whether the message is completely known.
     #[must_use]
     pub fn state(&self) -> State {
         if self.is_overlapping || self.is_after_overlap {
@@ -154,7 +155,7 @@ impl Message {
         self.longest_stall.map(|(_, cause)| cause)
     }
 
-    /// Sizes of its writes: segments below the MSS end a write. `None` if bytes were resent or are not all known.
+    /// Sizes of its writes. A segment below the MSS ends a write. `None` if bytes were resent or are not all known.
     #[must_use]
     pub fn writes(&self) -> Option<Vec<i64>> {
         if self.is_resent || self.state() != State::Whole {
@@ -166,7 +167,8 @@ impl Message {
         Some(sizes.filter(|size| *size > 0).collect())
     }
 
-    /// Whether its writes fit what TCP showed: several, none held by Nagle's algorithm, and each pushed.
+    /// Whether `writes` can be trusted: there are several, Nagle's algorithm delayed none of them, and each ends with
+    /// PSH.
     #[must_use]
     pub fn writes_fit(&self, writes: &[i64]) -> bool {
         writes.len() > 1 && !self.is_held && !self.is_unpushed
@@ -203,7 +205,8 @@ impl Message {
         }
     }
 
-    /// Adds a segment with data. What happened before the first segment of a later message is outside of it.
+    /// Adds a segment with data. `inside` is false for the first segment of a later message: a wait before it is not
+    /// part of the message.
     fn add(&mut self, segment: &Segment, noted: &Noted, inside: bool) {
         let (frame, end) = (segment.frame, segment.end());
         self.segments += 1;
@@ -249,11 +252,11 @@ struct Ack {
 struct Direction {
     /// Messages that may change, in order; the last is the one to which the next segment may belong.
     open: Vec<Message>,
-    /// How far the last new segment acknowledged the peer's data.
+    /// ACK number of the last new segment, as an offset of the peer's data.
     heard: Option<i64>,
     /// End of the data so far.
     end: Option<i64>,
-    /// The peer's ACKs of new data in this batch, and the ranges that ACKs covered although the capture misses bytes.
+    /// In this batch: the peer's ACKs of new data, and the acknowledged ranges that are missing from the capture.
     acks: Vec<Ack>,
     unseen: Vec<(i64, i64)>,
 }
@@ -307,7 +310,7 @@ impl Direction {
     }
 }
 
-/// One connection: the server's direction, then the client's.
+/// One connection: the server's direction first, then the client's.
 #[derive(Debug, Default)]
 struct Dialogue {
     directions: [Direction; 2],
@@ -349,7 +352,7 @@ pub struct Messages {
 }
 
 impl Messages {
-    /// Starts without segments. `notes` are those of the same connections.
+    /// Starts without segments. `notes` are the ledger's notes on the connections whose segments will be added.
     #[must_use]
     pub fn new(mut notes: Vec<Noted>) -> Self {
         notes.sort_by_key(|noted| noted.frame);
@@ -368,7 +371,8 @@ impl Messages {
         }
     }
 
-    /// Ends a batch, and returns the messages that are final, by connection, the server's first, in order of time.
+    /// Ends a batch, and returns the messages that are final. They are ordered by connection, then by direction (the
+    /// server's first), then by time.
     pub fn settled(&mut self) -> Vec<Message> {
         let mut done = Vec::new();
         self.touched.sort_unstable();
@@ -381,7 +385,7 @@ impl Messages {
         done
     }
 
-    /// Returns the messages that were not final, in the order of [`Messages::settled`]. All batches have ended.
+    /// Returns the messages that were not yet final, ordered as in [`Messages::settled`]. Call it after the last batch.
     pub fn rest(&mut self) -> Vec<Message> {
         let mut left: Vec<(u32, Dialogue)> = std::mem::take(&mut self.dialogues).into_iter().collect();
         left.sort_unstable_by_key(|(conn, _)| *conn);

@@ -106,7 +106,7 @@ struct Pass {
 }
 
 impl Pass {
-    /// The next batch of segments or datagrams. Stores batches of connections and flows.
+    /// The next batch of segments or datagrams. Batches of connections and flows that come before it are stored.
     fn next_batch(&mut self) -> Result<Option<Batch>, ArrowError> {
         loop {
             match self.engine.next_batch()? {
@@ -323,12 +323,12 @@ impl Engine {
         py.detach(read).map_err(|error| arrow_error(&error))
     }
 
-    /// All UDP flows that were not pulled.
+    /// All UDP flows that `pull` has not returned.
     fn flows(&self, py: Python<'_>) -> PyResult<ArrowStream> {
         self.kept(py, |pass| std::mem::take(&mut pass.flows), table::flows_schema)
     }
 
-    /// All connections that were not pulled.
+    /// All connections that `pull` has not returned.
     fn connections(&self, py: Python<'_>) -> PyResult<ArrowStream> {
         self.kept(py, |pass| std::mem::take(&mut pass.connections), table::connections_schema)
     }
@@ -412,7 +412,7 @@ impl Engine {
         Ok(info)
     }
 
-    /// Number of segments so far, whether wanted or not.
+    /// Number of segments read so far, whether Python asked for their rows or not.
     fn segments_seen(&self) -> u64 {
         lock(&self.engine).engine.segments_seen()
     }
@@ -423,7 +423,8 @@ impl Engine {
 }
 
 impl Engine {
-    /// Segments that may pass per requested row, for passes that want few segment rows or none.
+    /// One call may read this many segments per requested row, so that a pass with few segment rows or none still
+    /// returns regularly.
     const SEEN_PER_ROW: u64 = 4;
 
     /// Reads to the end and returns the stored batches of a table.

@@ -123,7 +123,7 @@ fn directions(prefix: &str, rows: &[DirectionRow<'_>], columns: &mut Vec<Column>
         ("window_scale", maybe::<UInt8Type, _>(rows, |row| row.figures.window_scale)),
         ("sack_permitted", agreed(|row| row.figures.syn_options?.permits_sack())),
         ("timestamps", agreed(|row| row.figures.syn_options?.offers_timestamps())),
-        // Without the scale, only windows of 0 and those of SYNs are known.
+        // While the window scale is unknown, only zero windows and windows of SYNs are known.
         ("max_window_bytes", amount(|row| row.figures.window_scale.and(row.counts.max_window_bytes).map(i64::from))),
         ("min_window_bytes", amount(|row| row.counts.min_window_bytes.map(i64::from))),
         ("max_in_flight_bytes", nullable(rows, |row| row.figures.max_in_flight_bytes)),
@@ -154,7 +154,7 @@ fn times(prefix: &str, at: usize, rows: &[ConnectionRow], columns: &mut Vec<Colu
     add("ack_lag_p95_ns", |times| times.ack_lag.p95_ns);
 }
 
-/// Highest possible share of payload on the line; unknown without a line of known overhead, or a segment size.
+/// Highest possible share of payload on the line; unknown if the overhead of the link or the segment size is unknown.
 fn best_payload_share(row: &DirectionRow<'_>) -> Option<f64> {
     let header_bytes = Some(row.figures.header_bytes).filter(|bytes| *bytes > 0)?;
     Some(row.connection.line?.best_payload_share(row.connection.full_segment_bytes?, header_bytes))

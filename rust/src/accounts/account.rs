@@ -75,7 +75,7 @@ impl Distance {
         sender::shift_ns(self.own_ns, self.other_ns, self.begun)
     }
 
-    /// Whether there is no distance between the hosts.
+    /// Whether both hosts are so near that the capture point may be at either.
     #[inline]
     fn at_either(self) -> bool {
         sender::at_either(self.own_ns, self.other_ns)
@@ -145,7 +145,8 @@ pub(crate) fn take(
     wait
 }
 
-/// Takes the segment as a departure of its sender. Late and repeated copies are none: they left earlier.
+/// Takes the segment as a departure of its sender. A copy captured late or twice is not a departure, because it left
+/// earlier.
 #[inline(always)]
 fn departs(
     event: &behaviour::Event<'_>,
@@ -174,8 +175,8 @@ fn departs(
         small: segment.payload_bytes > 0 && i64::from(segment.payload_bytes) < smss_bytes,
         never_held: flags.any(behaviour::NEVER_HELD)
             || sender.direction.is_half_a_window(segment.payload_bytes, max_window),
-        // A tail loss probe asks whether something was lost. It repairs nothing and does not reduce the
-        // congestion window.
+        // A tail loss probe tests whether a segment was lost. It does not reduce the congestion window, so it is not
+        // recorded as a repair.
         retransmit_trigger: retransmit_trigger.filter(|_| kind.is_resent() && kind != Kind::TailProbe),
         cut: flags.any(TcpFlags::CWR),
         is_syn: flags.any(TcpFlags::SYN),
@@ -254,7 +255,7 @@ fn missing(kind: Kind, answer: &Answer, direction: &DirectionState) -> Missing {
     }
 }
 
-/// Takes the segment as evidence of how far its sender has taken in the data of `receiver`.
+/// Takes the segment as evidence of how many bytes of `receiver` its sender has received or read.
 #[inline]
 fn drains(
     arrival: &Arrival,

@@ -2,7 +2,7 @@
 
 use super::account::DirectionAccount;
 
-/// Accounts that need more bytes stay uncompressed. Those of short connections, which may be numerous, need
+/// Accounts that need more bytes stay uncompressed. The accounts of short connections, which may be numerous, need
 /// fewer.
 const MAX_COMPACT_BYTES: usize = 2048;
 
@@ -13,7 +13,7 @@ const MAX_COMPACT_BYTES: usize = 2048;
 pub(crate) enum Accounts {
     Expanded(Box<[DirectionAccount; 2]>),
     Compact(Box<[u8]>),
-    /// Deserialized again for a stray segment. It stays so, because more may follow.
+    /// Deserialized again for a stray segment. They stay so, because more may follow.
     Restored(Box<[DirectionAccount; 2]>),
 }
 

@@ -60,7 +60,7 @@ impl Counts {
             let new_payload = (novelty.new as u64).saturating_sub(controls).min(payload);
             self.unique_bytes += new_payload;
             if kind.is_resent() {
-                // Bytes that fill a hole are retransmissions too: the original was lost before the capture
+                // Bytes that fill a hole are retransmitted too, because their original was lost before the capture
                 // point.
                 let resent = if novelty.jumper.is_some() { payload } else { payload - new_payload };
                 self.retransmitted_bytes += resent;

@@ -1,4 +1,4 @@
-//! What the line below a connection carried, and the highest possible share of payload on it.
+//! What a connection occupied on the line below it, and the highest possible share of payload there.
 
 use super::counts::Counts;
 use crate::connection::DirectionFigures;
@@ -50,7 +50,7 @@ impl Channels {
     }
 }
 
-/// The line that carried a direction, if the capture shows it.
+/// The kind of line that carried a direction; `None` if the capture does not show it.
 pub(crate) fn line_of(figures: &DirectionFigures, counts: &Counts) -> Option<Line> {
     if counts.cells > 0 {
         return Some(Line::Atm);

@@ -1,10 +1,10 @@
-//! Statistics of one direction that classification does not need. With [`crate::connection::DirectionFigures`]
-//! and [`super::Counts`] they cover tcptrace's long listing, tshark's conversations, and round trips by TCP
-//! timestamps (RFC 7323).
+//! Statistics of one direction that classification does not need. With [`crate::connection::DirectionFigures`] and
+//! [`super::Counts`] they cover tcptrace's long listing, tshark's conversations, and round trips by TCP timestamps (RFC
+//! 7323).
 //!
-//! [`Event`] describes one classified segment. It counts for its sender and, by its ACK, for the peer. Figures
-//! that only losses, retransmissions or urgent data produce are stored separately, so that most connections do
-//! not pay for them.
+//! [`Event`] describes one classified segment. The segment counts for its sender, and its ACK counts for the peer.
+//! Figures that only losses, retransmissions or urgent data produce are stored separately, so that most connections
+//! need no memory for them.
 
 use serde::{Deserialize, Serialize};
 
@@ -71,7 +71,7 @@ pub struct Rare {
     pub max_retransmits: u16,
     /// Time from a segment's last transmission to an ACK that ends on it, if it was retransmitted.
     pub rtt_retransmitted: RttFigures,
-    /// Time from a segment's last transmission to the next one.
+    /// Time from each transmission of a segment to its next one.
     pub retransmit_interval: RttFigures,
 }
 
@@ -116,7 +116,7 @@ impl Statistics {
     pub(crate) fn row(&self) -> StatisticsFigures {
         let mut usual = self.usual;
         if usual.max_gap_ns.value() < 0 {
-            usual.max_gap_ns = Nullable::NULL; // the clock ran backwards at each segment, so no idle time was measured
+            usual.max_gap_ns = Nullable::NULL; // The clock ran backwards at each segment, so no idle time was measured.
         }
         StatisticsFigures { usual, rare: self.rare.as_deref().copied().unwrap_or_default() }
     }
@@ -280,8 +280,8 @@ impl Usual {
         self.max_acked_segments = self.max_acked_segments.max(acknowledged.segments);
     }
 
-    /// Counts SACK blocks. A D-SACK is the first block if it is below the ACK or inside the second block (RFC
-    /// 2883, 4).
+    /// Counts SACK blocks. The first block is a D-SACK if it lies below the ACK or inside the second block (RFC 2883,
+    /// 4).
     fn sack(&mut self, ack: Option<i64>, blocks: &[i64]) {
         let (blocks, _) = blocks.as_chunks::<2>();
         self.sack_segments += 1;

@@ -21,19 +21,18 @@ const EXTENSION_BYTES: usize = 8;
 /// Type of records that are padding. They are no frames and get no number, as in Wireshark.
 const PAD: u8 = 48;
 
-/// Number of records with a packet that are checked before a file is recognized as ERF (the fewest that
-/// Wireshark checks), and of records of any type. Random bytes pass the check of one further record in 1 of
-/// about 600 cases: its time must be within a year of the first (1 of 136 years), and its type must be one of
-/// 57 in 256.
+/// A file counts as ERF if this many records with a packet are consistent (the fewest that Wireshark checks), among at
+/// most this many records of any type. Random bytes pass as one further record in 1 of about 600 cases: the time must
+/// be within a year of the first (1 of 136 years), and the type must be one of 57 in 256.
 const TRIED_PACKETS: usize = 3;
 const TRIED_RECORDS: usize = 20;
 
-/// The first time of a file, in seconds since 1970, must be between 1990 and 2100. Endace was founded in 2001;
-/// a heuristic.
+/// The first time in a file must lie between 1990 and 2100, in seconds since 1970. This is a heuristic: Endace was
+/// founded in 2001.
 const PLAUSIBLE_S: std::ops::Range<u64> = 631_152_000..4_102_444_800;
 
-/// From one of the first records to the next, time may advance by at most a year and step back by at most a
-/// second, because records of several interfaces are not strictly ordered (both as in Wireshark).
+/// Time may advance by at most a year and step back by at most a second between two of the first records (both as in
+/// Wireshark). Records of several interfaces are not strictly ordered.
 const PLAUSIBLE_STEP_S: u64 = 365 * 24 * 3600;
 const PLAUSIBLE_STEP_BACK_S: u64 = 1;
 
@@ -90,7 +89,7 @@ impl Header {
         }
     }
 
-    /// The number of lost records, for types without a colour in its place.
+    /// The number of lost records; `None` for types that have a colour in this field.
     fn counted_lost(&self) -> Option<u64> {
         match self.plain_kind() {
             10 | 11 | 15..=17 | 19 | 20 | PAD => None,

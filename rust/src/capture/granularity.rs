@@ -3,23 +3,23 @@
 //! A file may promise microseconds while the host that wrote it read a clock that ticks every 10 ms. Then packets of one
 //! tick have equal times, and all other steps from packet to packet are multiples of a tick.
 
-/// A granularity below this hides nothing: causes act within 1 ms, and bursts within 20 µs.
+/// A finer tick is not reported: causes act within 1 ms, and the segments of a burst within 20 µs, so it hides nothing.
 const MIN_NS: i64 = 100_000;
-/// Minimum number of steps that are multiples of the tick. By chance, a quarter of all steps is.
+/// At least this many steps must be multiples of the tick. By chance, one step in four is a multiple.
 const MIN_STEPS: u32 = 20;
 /// A step is a multiple if it differs from one by at most 1/8 of the tick.
 const TOLERANCE: i64 = 8;
-/// Steps of this many ticks or more show nothing: two clocks drift apart meanwhile.
+/// Longer steps, in ticks, are ignored: meanwhile, the drift between two clocks hides whether a step is a multiple.
 const LONGEST_STEP: i64 = 16;
-/// At most one in so many steps may be no multiple.
+/// For each step that is no multiple, there must be at least this many that are.
 const FEW: u32 = 20;
 
-/// Steps from one timestamp to the next.
+/// Counts the steps from each timestamp to the next.
 #[derive(Clone, Copy, Debug)]
 pub struct Granularity {
-    /// The shortest step, except for backward ones.
+    /// The shortest forward step so far: the candidate for the tick.
     min_ns: i64,
-    /// Steps that are multiples of it, steps that are not, and equal times, since that step.
+    /// Since `min_ns` last changed: steps that are multiples of it, steps that are not, and equal timestamps.
     multiples: u32,
     others: u32,
     equal: u32,
@@ -53,8 +53,8 @@ impl Granularity {
         }
     }
 
-    /// The tick; `None` if the clock is as fine as any, or if too few steps show it. At least as many packets as there
-    /// are steps must have the time of the packet before: where no two packets meet in one tick, the tick hides nothing.
+    /// The clock's tick; `None` if it is finer than [`MIN_NS`], or if too few steps show it. At least half of all
+    /// packets must have the same time as the packet before. If packets rarely share a tick, the tick hides nothing.
     #[must_use]
     pub fn tick_ns(&self) -> Option<i64> {
         let coarse = self.min_ns >= MIN_NS
@@ -82,7 +82,7 @@ mod tests {
 
     const MS: i64 = 1_000_000;
 
-    /// A time every 0.7 ms with some variation, as a clock shows it that ticks every `tick_ns`.
+    /// The timestamps of a clock that ticks every `tick_ns` and is read about every 0.7 ms.
     fn shown(tick_ns: i64) -> impl Iterator<Item = i64> {
         (0..1_000_i64).map(move |at| (at * 700_000 + at * at % 7_919 * 97) / tick_ns * tick_ns)
     }

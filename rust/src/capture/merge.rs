@@ -42,7 +42,8 @@ impl Merge {
             Some(index) => ask(readers, index)?,
             None => None,
         };
-        // Mostly one file continues (files of a ring buffer follow one another), and the heap stays unchanged.
+        // In most cases the same file continues (files of a ring buffer follow one another), and the heap stays
+        // unchanged.
         let due = match (next, self.waiting.peek()) {
             (Some(due), Some(Reverse(earliest))) if *earliest < due => {
                 self.waiting.push(Reverse(due));

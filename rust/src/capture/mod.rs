@@ -73,7 +73,7 @@ pub struct CaptureInfo {
 /// An opened capture.
 pub struct Capture {
     readers: Vec<Reader>,
-    /// `None` for a single file, which does not pay for merging.
+    /// `None` for a single file, which needs no merging.
     merge: Option<Merge>,
 }
 

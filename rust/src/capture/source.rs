@@ -1,4 +1,4 @@
-//! Byte streams, and what ends one early.
+//! Byte streams, and the faults that end them early.
 
 use std::io::Read;
 

@@ -36,7 +36,7 @@ pub(crate) fn dsack(ack: i64, blocks: &[i64]) -> Option<(i64, i64)> {
     (left < right && (*right <= ack || inside)).then_some((*left, *right))
 }
 
-/// What an ACK shows.
+/// What an ACK shows about the data that it acknowledges.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Answer {
     pub acked_bytes: Nullable,
@@ -59,8 +59,8 @@ pub(crate) fn acknowledge(
     revisions: &mut Revisions,
 ) -> Answer {
     data_sender.sacked_bytes = sack_blocks.map_or(0, |blocks| sacked_beyond(ack, blocks));
-    // The first ACK covers at least what was captured: everything after the SYN, or from offset 1 if there was
-    // no SYN.
+    // The first ACK covers at least the captured data: everything after the SYN, or everything from offset 1 if no SYN
+    // was captured.
     let first = i64::from(data_sender.figures.syn_segments == 0);
     let first_seen = if data_sender.started { ack.min(first) } else { ack };
     let una = data_sender.snd_una.get().unwrap_or(first_seen);
@@ -121,14 +121,14 @@ fn unseen_bytes(una: i64, ack: i64, data_sender: &mut DirectionState) -> i64 {
         return 0;
     }
     let beyond = beyond.max(0);
-    // The part after the last byte captured is one hole.
+    // All missing bytes after the last captured byte are one hole.
     let opened = u32::from(beyond > 0 && una <= data_sender.snd_max);
     data_sender.figures.not_captured_bytes += (in_holes + beyond) as u64;
     data_sender.figures.not_captured_holes += holes + opened;
     in_holes + beyond
 }
 
-/// Processes what an ACK shows about bytes that were retransmitted or reported in SACK blocks.
+/// Processes what an ACK shows about retransmitted bytes and bytes in SACK blocks.
 #[cold]
 fn look_back(
     segment: &Segment,

@@ -13,8 +13,8 @@ const COPY_NS: i64 = 1_000_000;
 /// Bound for an identical segment with the same IP ID (a heuristic: far below 200 ms, the shortest common
 /// retransmission timeout).
 const SAME_ID_COPY_NS: i64 = 10_000_000;
-/// Bound for an identical segment with the same IP ID but another TTL or other layers. Queues and slow links
-/// may lie between two points of one path (a heuristic: at most the shortest common retransmission timeout).
+/// Bound for an identical segment with the same IP ID but another TTL or other layers. The two captures of it may lie
+/// on both sides of a queue or slow link (a heuristic: the shortest common retransmission timeout).
 const OTHER_PATH_COPY_NS: i64 = 200_000_000;
 /// A pure ACK without an IP ID can be sent twice. It counts as a capture duplicate only if at least one in this
 /// many segments was captured twice (a heuristic).
@@ -70,8 +70,8 @@ fn judge(segment: &Segment, sender: &DirectionState, receiver: &DirectionState) 
         return Some(verdict(Evidence::IpId, Confidence::Consistent));
     }
     if counts && segment.options.timestamps.is_some() {
-        // By now, a retransmission would carry a newer timestamp. Some stacks retransmit with the same IP ID, but none
-        // with the same timestamp.
+        // By now, a retransmission would carry a newer timestamp. Some stacks reuse the IP ID for a retransmission, but
+        // none reuses the timestamp.
         return Some(Verdict::new(Kind::NetworkDuplicate, Evidence::IpId, Confidence::Consistent).with(found.frame));
     }
     if !within(quarter_ns.unwrap_or(COPY_NS)) {
@@ -100,7 +100,7 @@ fn in_flight(segment: &Segment, sender: &DirectionState, counts: bool) -> Option
     (same && counts).then_some(Found { frame: sent.stamp.frame, gap_ns, other_path: false })
 }
 
-/// Counts a duplicate. It changes nothing else in the state of the connection.
+/// Counts a duplicate. The state of the connection does not change otherwise.
 #[cold]
 pub(crate) fn count(verdict: Verdict, segment: &Segment, placed: Placed, sender: &mut DirectionState) {
     if verdict.kind == Kind::CaptureDuplicate {
@@ -118,7 +118,7 @@ pub(crate) fn count(verdict: Verdict, segment: &Segment, placed: Placed, sender:
 /// Records whether the IP IDs of this host distinguish its packets. A constant IP ID does not.
 #[inline]
 pub(crate) fn note_ip_id(segment: &Segment, sender: &mut DirectionState) {
-    // Some stacks send SYN-ACKs with IP ID 0, whatever follows.
+    // Some stacks send SYN-ACKs with IP ID 0 and use other IDs afterwards.
     sender.ip_id_moves = sender.last_ip_id.is_some_and(|id| id != 0) && segment.ip.id != sender.last_ip_id;
     sender.last_ip_id = segment.ip.id;
 }

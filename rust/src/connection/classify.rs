@@ -11,8 +11,8 @@ use super::sequence_space::Placed;
 use crate::nullable::Nullable;
 use crate::wire::{Segment, TcpFlags};
 
-/// Shortest interval between a keepalive and earlier data: Linux counts `TCP_KEEPIDLE` and `TCP_KEEPINTVL` in
-/// seconds; 1/10 less for clock error. A single byte sent again sooner is a retransmission.
+/// Shortest time from earlier data to a keepalive: 1 s, because Linux counts `TCP_KEEPIDLE` and `TCP_KEEPINTVL` in
+/// seconds, less 1/10 for clock error. A single byte that is sent again sooner is a retransmission.
 const MIN_KEEPALIVE_NS: i64 = 900_000_000;
 
 /// Verdict on the next data of a sender.
@@ -63,7 +63,7 @@ fn probe(segment: &Segment, placed: Placed, sender: &DirectionState, receiver: &
         return None;
     }
     let Some(una) = sender.snd_una.get() else {
-        // It may be the first captured segment of a host that was silent so far (`DirectionState::place`).
+        // It may be the first captured segment of a host that has sent nothing so far (`DirectionState::place`).
         let is_first = sender.figures.segments == 0 && placed.start < sender.snd_max;
         return is_first.then(|| Verdict::new(Kind::Keepalive, Evidence::Sequence, Confidence::Consistent));
     };
@@ -77,9 +77,8 @@ fn probe(segment: &Segment, placed: Placed, sender: &DirectionState, receiver: &
     }
     let now = Nullable::from(segment.ts_ns);
     if una > sender.snd_max {
-        // The byte was not captured, so its time is unknown. An ACK that was reordered also carries a lower
-        // sequence number, but it does not follow silence of both hosts; a keepalive does (Linux
-        // `keepalive_time_elapsed`).
+        // The byte was not captured, so its time is unknown. A reordered ACK has a lower sequence number, too. Unlike a
+        // keepalive, it does not follow a silence of both hosts (Linux `keepalive_time_elapsed`).
         let silent = |direction: &DirectionState| {
             now.since(direction.last_ts_ns).get().is_some_and(|since_ns| since_ns >= MIN_KEEPALIVE_NS)
         };
@@ -88,8 +87,8 @@ fn probe(segment: &Segment, placed: Placed, sender: &DirectionState, receiver: &
         let verdict = Verdict::new(Kind::Keepalive, Evidence::Sequence, Confidence::Consistent);
         return is_idle.then(|| verdict.with(receiver.last_ack_frame));
     }
-    // If the byte before the first captured one is repeated, it was sent before the sender's last segment;
-    // nothing else shows when.
+    // A repeated byte from before the first captured one was sent before the sender's last segment. Nothing else shows
+    // when it was sent.
     let unseen = una <= 1 && sender.figures.syn_segments == 0;
     let sent_ts_ns = if unseen { sender.last_ts_ns } else { sender.last_data_ts_ns };
     let since_data_ns = now.since(sent_ts_ns).get();

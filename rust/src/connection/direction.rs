@@ -8,15 +8,16 @@ use super::sequence_space::{Holes, Outstanding, Placed, Stamp};
 use crate::nullable::Nullable;
 use crate::wire::{Segment, TcpFlags};
 
-/// Smaller windows match data by chance at some scale too often: writes have sizes such as 1,024 and 4,096 (a
+/// Smaller windows fit the data by chance at some scale too often, because writes have sizes such as 1,024 and 4,096 (a
 /// heuristic).
 const MIN_USEFUL_WINDOW: u16 = 256;
-/// An mbuf cluster of 4.4BSD (`MCLBYTES`). 4.4BSD rounds a larger MSS down to whole clusters (`tcp_mss`).
+/// Size of an mbuf cluster of 4.4BSD (`MCLBYTES`). 4.4BSD rounds a larger MSS down to whole clusters (`tcp_mss`).
 pub(crate) const CLUSTER_BYTES: i64 = 2048;
-/// Linux does not halve a smaller window (`TCP_MSS_DEFAULT`, in `tcp_bound_to_half_wnd`).
+/// For windows above this, Linux limits a segment to half of the window (`TCP_MSS_DEFAULT`, in
+/// `tcp_bound_to_half_wnd`).
 const TINY_WINDOW_BYTES: u32 = 536;
 
-/// Bytes that must have been sent earlier, because a segment without data carries a higher sequence number.
+/// Bytes that must have been sent earlier, because a segment without data has a higher sequence number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Overtaken {
     /// Offset after the last of them.
@@ -96,9 +97,9 @@ pub(crate) struct DirectionState {
 }
 
 impl DirectionState {
-    /// Places a segment that this host sent. The first one defines offset 0 as Wireshark does: a SYN has offset
-    /// 0; without a SYN, the first byte captured has offset 1, and a byte that a keepalive repeats was sent
-    /// before. A RST defines nothing, because anyone may have forged its sequence number (RFC 5961).
+    /// Places a segment that this host sent. The first segment defines offset 0, as in Wireshark: a SYN has offset 0.
+    /// Without a SYN, the first captured byte has offset 1; if a keepalive is first, the byte that it repeats precedes
+    /// offset 1. A RST defines nothing, because anyone may have forged its sequence number (RFC 5961).
     #[inline]
     pub(crate) fn place(&mut self, segment: &Segment) -> Placed {
         let syn = segment.flags.any(TcpFlags::SYN);
@@ -117,8 +118,8 @@ impl DirectionState {
         Placed { start, end: start.saturating_add(i64::from(segment.payload_bytes) + controls) }
     }
 
-    /// Moves offset 0 to a SYN that is captured after other segments (late, or after forged ones), as long as
-    /// no data was placed relative to the guess. `receiver` acknowledged relative to the same guess.
+    /// Moves offset 0 to a SYN that is captured after other segments (late, or after forged ones), unless data was
+    /// already placed relative to the guessed offset 0. The ACKs of `receiver` are moved with it.
     pub(crate) fn anchor(&mut self, syn: &Segment, receiver: &mut DirectionState) {
         let guessed = self
             .figures
@@ -152,9 +153,8 @@ impl DirectionState {
         self.snd_una.get().map(|una| (self.snd_max - una).max(0))
     }
 
-    /// Whether the only segment of this host may be a keepalive without data. Its sequence number is then one
-    /// below the next one (RFC 9293, 3.8.4), and the byte acknowledged after it is not missing from the
-    /// capture.
+    /// Whether the only segment of this host may be a keepalive without data. Its sequence number is then one too low
+    /// (RFC 9293, 3.8.4). If the byte there is acknowledged later, it is not missing from the capture.
     #[cold]
     pub(crate) fn may_have_probed(&self) -> bool {
         let DirectionFigures { segments, data_segments, syn_segments, fin_segments, .. } = self.figures;
@@ -175,8 +175,8 @@ impl DirectionState {
         Some(self.snd_una.get()?.saturating_add(i64::from(other.window_bytes?)) - self.snd_max)
     }
 
-    /// Whether data up to `end` exactly fills this host's receive window at one of the possible scales. Only
-    /// asked while the scale is unknown.
+    /// Whether data up to `end` exactly fills this host's receive window at one of the possible scales. Used only while
+    /// the scale is unknown.
     pub(crate) fn is_filled_by(&self, end: i64) -> bool {
         let Some(acked) = self.acked.get().filter(|_| self.window_bytes.is_none() && self.raw_window > 0) else {
             return false;
@@ -194,10 +194,10 @@ impl DirectionState {
 
     /// The largest payload of its segments (SMSS, RFC 5681).
     ///
-    /// This is normally the MSS of the SYNs. It is the longest payload captured if there was no SYN, if the
-    /// path takes slightly less (a tunnel), or if the sender rounds the MSS down to whole clusters. It is half
-    /// of the window if the sender limits segments to that. `two_in_flight` says that two segments of the longest
-    /// payload were in flight together; `max_window` is the largest window that the peer advertised.
+    /// This is normally the MSS of the SYNs. It is the longest captured payload if no SYN was captured, if a tunnel
+    /// reduces the MSS slightly, or if the sender rounds the MSS down to whole clusters. It is half of the window if
+    /// the sender limits its segments to that. `two_in_flight` says that two segments of the longest payload were in
+    /// flight together; `max_window` is the largest window that the peer advertised.
     #[inline]
     pub(crate) fn smss_bytes(&self, max_window: u32, two_in_flight: bool) -> i64 {
         let longest = i64::from(self.figures.max_segment_bytes);
@@ -219,9 +219,8 @@ impl DirectionState {
     }
 
     /// The largest segment that Linux sends into a window smaller than two segments: half of the largest window
-    /// advertised, or all of a tiny one (`tcp_bound_to_half_wnd`). Two such segments may be captured as one.
-    /// Other stacks send segments of this size as if they were full-sized (RFC 9293, 3.8.6.2.1), until they
-    /// have more data.
+    /// advertised, or all of a tiny one (`tcp_bound_to_half_wnd`). Two such segments may be captured as one. Other
+    /// stacks treat segments of this size as full-sized while they have no more data (RFC 9293, 3.8.6.2.1).
     #[inline]
     fn half_of(max_window: u32) -> i64 {
         match max_window {
@@ -231,12 +230,12 @@ impl DirectionState {
         }
     }
 
-    /// Whether two of its longest segments in flight together show that they are full-sized, although the MSS
-    /// is larger.
+    /// Whether its longest segments are full-sized although the MSS is larger, because two of them were in flight
+    /// together.
     ///
-    /// Many stacks offer neither SACK nor timestamps and still run over tunnels (libslirp counts 20 bytes too
-    /// many for the headers). Nagle's algorithm does not send a second small segment, unless it is half of the
-    /// largest window (4.4BSD, `tcp_output`).
+    /// Many stacks that offer neither SACK nor timestamps still run over tunnels (libslirp counts 20 bytes too many for
+    /// the headers). Nagle's algorithm does not send a second small segment, unless it is half of the largest window
+    /// (4.4BSD, `tcp_output`).
     #[inline]
     fn are_full(longest: i64, max_window: u32) -> bool {
         longest * 2 < i64::from(max_window)
@@ -257,9 +256,9 @@ impl DirectionState {
         self.is_old() && max_window > 0 && payload_bytes >= max_window / 2
     }
 
-    /// Whether `longest` is an MSS above one cluster as 4.4BSD rounds it down. Older BSDs do not round. They
-    /// may send half of the largest window (`tcp_output`), or what the send buffer holds in a throughput
-    /// deadlock, which is alone but for the FIN.
+    /// Whether `longest` is what 4.4BSD makes of an MSS above one cluster by rounding it down. Older BSDs do not round.
+    /// They may send half of the largest window (`tcp_output`). In a throughput deadlock, they send the content of the
+    /// send buffer, and such a segment is alone in flight except for a FIN.
     #[inline]
     fn rounds_down(&self, mss: i64, longest: i64, max_window: u32) -> bool {
         longest > 0
@@ -268,9 +267,9 @@ impl DirectionState {
             && self.figures.max_in_flight_bytes.get().unwrap_or(0) > longest + 1
     }
 
-    /// Takes the options of this host's SYN. Of several SYNs, the first with completely captured options
-    /// counts. A SYN that lacks an option of an earlier truncated SYN is no copy of it: stacks omit options
-    /// after some attempts (XNU, Windows).
+    /// Takes the options of this host's SYN. Of several SYNs, the first with completely captured options counts. If a
+    /// SYN lacks an option of an earlier truncated SYN, it is a new attempt: XNU and Windows omit options after some
+    /// attempts.
     pub(crate) fn take_syn_options(&mut self, syn: &Segment) {
         let options = &syn.options;
         let offered = SynOptions {
@@ -317,8 +316,8 @@ impl DirectionState {
     }
 }
 
-/// Whether the segment carries one byte without PSH. Such a segment is a probe: PSH is set on the last byte of
-/// what an application wrote (RFC 9293, 3.9.1.2, MUST-61), and a segment followed by more data is not so small.
+/// Whether the segment carries one byte without PSH. Such a segment is a probe: PSH is set on the last byte of what an
+/// application wrote (RFC 9293, 3.9.1.2, MUST-61), and a segment that is followed by more data is larger than one byte.
 /// Stacks repeat the last byte as a keepalive (3.8.4), or send the next one as a zero-window probe (3.8.6.1).
 #[inline]
 pub(crate) fn is_single_without_push(segment: &Segment) -> bool {
@@ -326,9 +325,9 @@ pub(crate) fn is_single_without_push(segment: &Segment) -> bool {
     segment.payload_bytes == 1 && segment.flags.any(TcpFlags::ACK) && !segment.flags.any(OTHERS)
 }
 
-/// Derives the window scale of both hosts from the captured SYNs (RFC 7323, 2.2): both must offer one. A
-/// SYN-ACK offers a scale only in answer to one, so a SYN-ACK with the option settles the scale of its own
-/// host. A SYN without the option settles both.
+/// Derives the window scale of both hosts from the captured SYNs (RFC 7323, 2.2): both must offer one. A SYN-ACK
+/// carries the option only if the SYN did, so a SYN-ACK with the option determines the scale of its own host. A SYN
+/// without the option determines both: no scaling.
 pub(crate) fn settle_window_scales(
     client: &mut DirectionState,
     server: &mut DirectionState,

@@ -9,7 +9,7 @@ use super::kind::Kind;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Evidence {
-    /// Its sequence number, and what was sent and acknowledged before.
+    /// Its sequence number, compared with what was sent and acknowledged before.
     #[default]
     Sequence,
     /// SYN flags.

@@ -48,7 +48,7 @@ pub struct SynOptions {
 }
 
 impl SynOptions {
-    /// The window scale offered, or `Some(None)` if none is; `None` if unknown.
+    /// The scale that it offers: `None` if unknown, `Some(None)` if it offers none.
     #[must_use]
     pub fn scale_offered(&self) -> Option<Option<u8>> {
         (self.window_scale.is_some() || !self.cut).then_some(self.window_scale)

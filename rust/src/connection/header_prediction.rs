@@ -1,6 +1,6 @@
-//! Header prediction (Van Jacobson; Linux `tcp_rcv_established`): a fast path for nearly all segments:
-//! the next data of an established connection, or an ACK of new data, in a direction without losses or late
-//! segments. All other segments take [`super::exchange`]. Both paths give equal results.
+//! Header prediction (Van Jacobson; Linux `tcp_rcv_established`): a fast path that takes nearly all segments. It covers
+//! the next data of an established connection and ACKs of new data, in a direction without losses or late segments. All
+//! other segments take [`super::exchange`]. Both paths give equal results.
 
 use super::ack;
 use super::classify;

@@ -19,7 +19,7 @@ const MAX_COPIES: usize = 32;
 /// An ACK that follows a retransmission sooner than this share of the shortest round trip was not caused by it
 /// (3/4, as in Allman and Paxson, "On Estimating End-to-End Network Path Properties", 1999).
 const SOONER_THAN_RTT: (i64, i64) = (3, 4);
-/// Shorter round trips are too close to the noise of clocks and schedulers to judge by (a heuristic).
+/// A shorter round trip is too close to the noise of clocks and schedulers to be compared with (a heuristic).
 const MIN_JUDGED_RTT_NS: i64 = 1_000_000;
 
 /// A segment that was retransmitted or duplicated.
@@ -83,8 +83,8 @@ impl History {
         self.recovery_point.get().is_some_and(|point| una < point)
     }
 
-    /// Whether an ACK after `una` without SACK blocks cannot change the history: no retransmission, report or
-    /// reneging is open.
+    /// Whether an ACK after `una` without SACK blocks cannot change the history: there is no unacknowledged
+    /// retransmission, no SACK report and no reneging.
     #[inline]
     pub(crate) fn is_quiet(&self, una: i64) -> bool {
         self.unacknowledged == 0
@@ -164,7 +164,7 @@ impl History {
     pub(crate) fn report(&mut self, report: &AckReport, blocks: &[i64], snd_max: i64) {
         let una = report.una.max(report.ack);
         if let Some(end) = self.sacked.forget_below(una).filter(|_| report.ack > report.una) {
-            // A receiver that discards data below may also discard data above (RFC 2018, 8).
+            // A receiver that discards data at this offset may also discard data above it (RFC 2018, 8).
             self.reneged = Some((end, report.frame));
             self.sacked.clear();
         }
@@ -194,8 +194,8 @@ impl History {
         }
     }
 
-    /// Processes a D-SACK block, which names bytes that arrived twice (RFC 2883, 4). The second copy was in the
-    /// last retransmission that had time to arrive.
+    /// Processes a D-SACK block: its bytes arrived twice (RFC 2883, 4). The second copy came with the last
+    /// retransmission that had time to arrive.
     fn judge_dsack(&mut self, report: &AckReport, (left, right): (i64, i64), revise: &mut impl FnMut(Revision)) {
         let arrived = |resend: &Resend| {
             let since_ns = report.ts_ns.since(resend.stamp.ts_ns).get();
@@ -230,10 +230,10 @@ fn sooner_than(rtt_ns: i64) -> i64 {
     rtt_ns.saturating_mul(SOONER_THAN_RTT.0) / SOONER_THAN_RTT.1
 }
 
-/// The evidence that an ACK was triggered by another packet than the retransmission that it covers.
+/// Evidence that an ACK of a retransmission was triggered by another packet, so that the retransmission was spurious.
 fn needless(resend: &Resend, report: &AckReport) -> Option<(Evidence, Confidence)> {
-    // The echoed timestamp is that of the segment at the left edge (RFC 7323, 4.3), so only a retransmission
-    // there is judged.
+    // The echoed timestamp belongs to the segment at the left edge (RFC 7323, 4.3), so it proves something only about a
+    // retransmission there.
     let at_left_edge = resend.start <= report.una && report.una < resend.end;
     if at_left_edge
         && let (Some(value), Some(echo)) = (resend.stamp.tsval, report.tsecr)

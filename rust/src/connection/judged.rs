@@ -1,4 +1,4 @@
-//! The result for one segment, and the update of the state that later segments are classified by.
+//! The result for one segment, and what is recorded of the segment to classify later ones.
 
 use super::ack::Answer;
 use super::capture_duplicates;
@@ -37,7 +37,8 @@ impl Before {
     }
 }
 
-/// A classified segment. Both directions are updated, but the segment is not yet recorded as its sender's last.
+/// A classified segment. The state of both directions includes it, but it is not yet recorded as its sender's last
+/// segment.
 #[derive(Clone, Debug)]
 pub(crate) struct Judged {
     pub placed: Placed,
@@ -58,7 +59,7 @@ pub(crate) struct Judged {
     pub signals: Signals,
     /// What released it, and the frame that did; only for segments with data.
     pub released: Option<(ReleasedBy, Option<u64>)>,
-    /// What its ACK shows; default if it never arrived.
+    /// What its ACK shows; the default value if the segment never arrived.
     pub answer: Answer,
 }
 

@@ -11,9 +11,9 @@ const DEFAULT_MSS_V6: u32 = 1220;
 
 /// Largest payload of a segment between two hosts whose SYNs offer these options; 0 while neither is known.
 ///
-/// It is the smaller of both MSS options, because a host's own MSS reflects the link that it sends on too.
-/// Options that each segment carries reduce the payload (RFC 6691). The result is 0 if the capture truncated
-/// options that matter.
+/// It is the smaller of both MSS options, because a host's own MSS also reflects the link that it sends on. Options
+/// that each segment carries reduce the payload (RFC 6691). The result is 0 if the capture truncated options that
+/// matter.
 pub(crate) fn segment_bytes(offers: [Option<SynOptions>; 2], v6: bool) -> u32 {
     let default = if v6 { DEFAULT_MSS_V6 } else { DEFAULT_MSS };
     let known = offers.iter().flatten();

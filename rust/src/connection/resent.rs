@@ -12,11 +12,11 @@ use crate::wire::{Segment, TcpFlags};
 
 /// The third duplicate ACK triggers a fast retransmit (RFC 5681, 3.2).
 pub(crate) const FAST_RETRANSMIT_DUPLICATE_ACKS: u32 = 3;
-/// Smallest retransmission timeout in use (Linux `TCP_RTO_MIN`, 200 ms beyond the round trip; RFC 6298 requires
-/// 1 s). A byte sent again sooner was not sent by this timer.
+/// Smallest retransmission timeout in use (Linux `TCP_RTO_MIN`, 200 ms beyond the round trip; RFC 6298 requires 1 s).
+/// If a byte is sent again sooner, the retransmission timer did not trigger it.
 const MIN_RTO_NS: i64 = 200_000_000;
-/// Minimum excess of a timeout over the round trip. It is below the margin of any stack (Linux: 200 ms; RFC
-/// 6298: 4 · RTTVAR).
+/// A retransmission timeout exceeds the round trip by at least this much. The value is below the margin of any stack
+/// (Linux: 200 ms; RFC 6298: 4 · RTTVAR).
 const TIMER_MARGIN_NS: i64 = 100_000_000;
 /// The probe timeout is two round trips; with a single segment in flight, plus the time of a delayed ACK (RFC
 /// 8985, 7.2).
@@ -35,11 +35,11 @@ const REORDERING_NS: i64 = 3_000_000;
 /// Within this time, or 1/10 of the round trip if that is longer, one event is assumed to cause the next (a
 /// heuristic).
 pub(crate) const CAUSAL_NS: i64 = 1_000_000;
-/// Two IP IDs of one host this close together were assigned one after the other (a heuristic: two random IP IDs
-/// are this close in 2 of 1,000 cases).
+/// Two IP IDs of one host that differ by at most this much were assigned one after the other (a heuristic: two random
+/// IP IDs are this close in 2 of 1,000 cases).
 const NEAR_IP_IDS: i16 = 64;
-/// A measured time counts as a timer's time from this many tenths of it: the capture measures it, not the
-/// sender.
+/// A wait counts as a timeout from this many tenths of the timeout on, because the capture's clock measures it, not the
+/// sender's.
 const NEARLY_TENTHS: i64 = 9;
 
 /// Classifies a segment that occupies sequence space below the highest offset captured, or that fills a hole.
@@ -87,8 +87,8 @@ fn syn_again(segment: &Segment, sender: &DirectionState, receiver: &DirectionSta
     let answer = segment.flags.any(TcpFlags::ACK);
     let before = sender.outstanding.at(0).map(|sent| sent.stamp);
     if answer && !sender.syn_answered && sender.figures.syn_segments > 0 {
-        // Simultaneous open (RFC 9293, 3.5, figure 8): both SYNs crossed, and each is repeated as the answer to
-        // the other.
+        // Simultaneous open (RFC 9293, 3.5, figure 8): the two SYNs crossed, and each host repeats its SYN in its
+        // answer to the other's.
         let other = receiver.outstanding.at(0).map_or(0, |sent| sent.stamp.frame);
         return Verdict::new(Kind::New, Evidence::Syn, Confidence::Proved).with(other);
     }
@@ -97,8 +97,8 @@ fn syn_again(segment: &Segment, sender: &DirectionState, receiver: &DirectionSta
     Verdict { retransmit_trigger: Some(RetransmitTrigger::Handshake), ..proof }
 }
 
-/// Whether bytes that fill a hole were sent before those that skipped them (true) or after them (false), and
-/// the evidence: TCP timestamps, else IP IDs, else whether the sender could know of the hole by then.
+/// Whether bytes that fill a hole were sent before those that skipped them (true) or after them (false), with the
+/// evidence. TCP timestamps decide, or else IP IDs, or else whether the sender could already know of the hole.
 fn against_jumper(
     segment: &Segment,
     jumper: &Stamp,
@@ -115,7 +115,7 @@ fn against_jumper(
         Some((false, Evidence::Timestamp)) => return sent_again(Evidence::Timestamp, Confidence::Proved),
         _ => {}
     }
-    // If the IP ID follows that of the last segment captured, the segment was sent last.
+    // If the IP ID follows that of the last captured segment, this segment was sent after it.
     let last_id = sender.last_ip_id.filter(|id| sender.ip_id_moves && *id != 0);
     if let (Some(id), Some(last)) = (own.ip_id, last_id) {
         let step = id.get().wrapping_sub(last) as i16;
@@ -124,7 +124,7 @@ fn against_jumper(
         }
     }
     let gap_ns = own.ts_ns.since(jumper.ts_ns).get();
-    // The round trip between capture point and sender is the least time for a reaction to the hole.
+    // The sender cannot react to the hole in less than the round trip between capture point and sender.
     if let (Some(gap_ns), Some(loop_ns)) = (gap_ns, receiver.figures.rtt_min_ns.get())
         && gap_ns < loop_ns / 10 * NEARLY_TENTHS
     {
@@ -157,7 +157,7 @@ fn certainty(evidence: Evidence) -> Confidence {
     if evidence == Evidence::Timestamp { Confidence::Proved } else { Confidence::Consistent }
 }
 
-/// Recognizes an original that is captured after its retransmission. The retransmission was then spurious.
+/// Recognizes an original that is captured after its own retransmission, which was then spurious.
 fn behind_its_resend(
     segment: &Segment,
     placed: Placed,
@@ -189,7 +189,7 @@ fn needless(placed: Placed, novelty: Novelty, sender: &DirectionState, receiver:
     }
     let history = sender.history.as_deref()?;
     history.sacked.covers(placed.start.max(una), placed.end).then(|| {
-        // The receiver may still discard data that it reported (RFC 2018, 8).
+        // The receiver may still discard data that SACK blocks reported (RFC 2018, 8).
         Verdict::new(Kind::Spurious, Evidence::Sack, Confidence::Consistent).with(history.sack_frame)
     })
 }
@@ -280,13 +280,13 @@ fn fast(head: bool, sacked_above: bool, sender: &DirectionState) -> Option<(Evid
     (head && sender.duplicate_acks_received > 0).then_some((Evidence::DuplicateAcks, Confidence::Possible))
 }
 
-/// Whether `sender` has received enough duplicate ACKs or SACK blocks to treat a segment as lost.
+/// Whether duplicate ACKs or SACK blocks are enough for `sender` to treat a segment as lost.
 #[inline]
 pub(crate) fn is_loss_confirmed(sender: &DirectionState) -> bool {
     sender.duplicate_acks_received >= FAST_RETRANSMIT_DUPLICATE_ACKS || is_sacked_enough(sender)
 }
 
-/// Whether SACK blocks cover more than two segments' bytes after a hole, which makes it a loss (RFC 6675, 4).
+/// Whether SACK blocks after a hole cover more than two segments' bytes, so that the hole counts as lost (RFC 6675, 4).
 #[inline]
 fn is_sacked_enough(sender: &DirectionState) -> bool {
     let full_segment = i64::from(sender.figures.max_segment_bytes);
@@ -318,15 +318,16 @@ fn probe_time(waited: &Waited, alone: bool, sender: &DirectionState, receiver: &
         return None;
     }
     if !alone {
-        // Every other timer and every loss recovery starts with the oldest segment (RFC 6298, 5.4).
+        // All other timers and all loss recoveries start with the oldest segment (RFC 6298, 5.4), so this can only be a
+        // probe.
         return Some(Confidence::Proved);
     }
     let latest_ns = two_rtt_ns.saturating_add(PROBE_DELAYED_ACK_NS + TIMER_LATE_NS);
     (quiet_ns <= latest_ns).then_some(Confidence::Consistent)
 }
 
-/// Whether the wait was a retransmission timeout: the timer runs from the last progress and expires after a
-/// timeout without ACKs (RFC 6298, 5).
+/// Whether the wait was a retransmission timeout: the timer starts with the last progress and expires if no ACK arrives
+/// (RFC 6298, 5).
 fn timeout(waited: &Waited, sender: &DirectionState, receiver: &DirectionState) -> Option<Confidence> {
     let rtt_ns = path_rtt_ns(sender, receiver);
     let min_ns = MIN_RTO_NS.max(rtt_ns.unwrap_or(0).saturating_add(TIMER_MARGIN_NS));

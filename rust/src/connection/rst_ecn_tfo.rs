@@ -60,7 +60,7 @@ fn reset_kind(placed: Placed, ack: Option<i64>, sender: &DirectionState, receive
     if closed(sender) && closed(receiver) && expected >= sender.snd_max {
         return ResetKind::AfterClose;
     }
-    // Bytes in flight will have arrived when the RST does. The capture point may be anywhere on the path.
+    // By the time the RST arrives, the bytes in flight have arrived. The capture point may be anywhere on the path.
     if placed.start == expected || placed.start == sender.snd_max {
         return ResetKind::Exact;
     }

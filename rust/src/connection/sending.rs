@@ -36,9 +36,9 @@ pub(crate) fn novelty_of(segment: &Segment, placed: Placed, sender: &mut Directi
     Novelty { new: beyond + filled.bytes, jumper: filled.jumper.or_else(|| overtaker(placed, sender)) }
 }
 
-/// Takes a segment without data, which carries the next sequence number (RFC 9293, 3.10.7.4: `SND.NXT`):
-/// everything below was sent before. It opens no hole, because an ACK may carry a sequence number that was
-/// never used for data.
+/// Takes a segment without data. It carries the next sequence number (RFC 9293, 3.10.7.4: `SND.NXT`), so all lower
+/// bytes were sent before it. It opens no hole, because an ACK may carry a sequence number that was never used for
+/// data.
 #[cold]
 fn overtake(segment: &Segment, start: i64, sender: &mut DirectionState) {
     if segment.damaged
@@ -68,7 +68,8 @@ fn take_back(placed: Placed, filled: Filled, sender: &mut DirectionState) {
     figures.not_captured_holes = figures.not_captured_holes.saturating_sub(closed);
 }
 
-/// Opens a hole, because the segment skips bytes. Those already acknowledged are counted already.
+/// Opens a hole, because the segment skips bytes. Skipped bytes that are already acknowledged were counted with their
+/// ACK.
 #[cold]
 fn jump(segment: &Segment, start: i64, sender: &mut DirectionState) {
     let stamp = Stamp::of(segment);
@@ -150,7 +151,7 @@ fn send_again(segment: &Segment, placed: Placed, verdict: Verdict, sender: &mut 
     let spurious = verdict.kind == Kind::Spurious;
     sender.figures.spurious_retransmissions += u32::from(spurious);
     sender.history_mut().resent(placed, stamp, by, spurious, una, snd_max);
-    // Bytes that fill a hole, or that are acknowledged already, were sent before.
+    // Bytes that fill a hole or are already acknowledged count as sent before.
     Sent { repeat, transmission: u8::try_from(resends).unwrap_or(u8::MAX).saturating_add(1).max(2) }
 }
 

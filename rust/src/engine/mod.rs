@@ -49,13 +49,13 @@ use crate::ledger::{EndedWaits, Worth};
 use crate::table::{self, SegmentRows, Segments};
 use crate::wire::PathNames;
 
-/// Packets per chunk: few enough to stay in a core's cache, and enough to make the handover cost negligible.
+/// Packets per chunk: few enough to fit a core's cache, and enough to make the cost of handing over a chunk negligible.
 const CHUNK_PACKETS: usize = 1024;
-/// Default rows per batch: as many as fit a core's second-level cache.
+/// Default number of rows per batch: as many as fit a core's second-level cache.
 pub const DEFAULT_BATCH_ROWS: usize = 4096;
 
-/// Maximum number of reports of a worker that wait for the caller, if there are no segment rows. Each may have thousands
-/// of connections.
+/// Maximum number of reports of a worker that wait for the caller, if there are no segment rows. Each may hold
+/// thousands of connections.
 const EPOCHS_IN_FLIGHT: usize = 2;
 
 /// Approximate number of connections emitted at a time at the end.
@@ -75,7 +75,7 @@ pub struct Options {
     pub datagrams: bool,
     /// Whether the rows of connections and flows are wanted.
     pub summaries: bool,
-    /// Columns of the ledger, if every interval of every direction is wanted; empty means intervals without
+    /// Columns of the ledger, if every interval of every direction is wanted. An empty list means intervals without
     /// columns.
     pub ledger: Option<Vec<String>>,
     /// Thresholds for findings, if accounts and the input of findings are wanted ([`Engine::details`]).
@@ -138,7 +138,7 @@ struct Threads {
 #[derive(Debug, Default)]
 struct Ended {
     threads: Vec<WorkerResult>,
-    /// The next flow table whose rest is emitted.
+    /// The next flow table whose remaining rows are to be emitted.
     shard: usize,
     revisions: Revisions,
     summary: Summary,
@@ -290,7 +290,7 @@ impl Engine {
         if rows.is_empty() { Ok(self.nothing()) } else { self.connections(rows, waits) }
     }
 
-    /// An empty batch that lets the caller show progress, if no segment rows are wanted.
+    /// An empty batch if no segment rows are wanted, so that the caller can show progress.
     fn nothing(&self) -> Option<Batch> {
         (!self.wants_rows).then(|| Batch::Segments(RecordBatch::new_empty(self.segments.schema())))
     }
@@ -298,7 +298,7 @@ impl Engine {
     fn segments(&mut self, mut rows: SegmentRows) -> Result<Batch, ArrowError> {
         let batch = self.segments.batch(&rows, &self.paths)?;
         rows.clear();
-        // If the receiver is gone, nobody reuses the rows.
+        // If the receiver is gone, nobody reuses the rows, so the error does not matter.
         let _ = self.used_rows.send(rows);
         Ok(Batch::Segments(batch))
     }
@@ -315,7 +315,7 @@ impl Engine {
     /// At the end, emits the remaining connections and flows.
     fn rest(&mut self) -> Result<Rest, ArrowError> {
         if let Some(threads) = self.threads.take() {
-            // A worker that waits for its rows to be received would wait forever.
+            // Dropping the receivers ends workers that wait for their rows to be received.
             self.rows.clear();
             self.ended = Ended::of(threads);
         }
@@ -380,7 +380,7 @@ impl Engine {
 /// Result of [`Engine::rest`].
 enum Rest {
     None,
-    /// Some rows, which may not produce a batch themselves.
+    /// A batch, if these rows produce one. More rows may follow.
     Some(Option<Batch>),
 }
 

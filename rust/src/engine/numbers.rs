@@ -11,12 +11,12 @@ pub(super) struct Numbers {
 }
 
 impl Numbers {
-    /// For `threads` workers; 0 if the workers' own numbers are final.
+    /// Numbers for `threads` workers; 0 workers if their own numbers are final.
     pub(super) fn of(threads: usize) -> Self {
         Self { threads: vec![Vec::new(); threads], count: 0 }
     }
 
-    /// Takes the indices of the packets that opened connections; each worker's are in order.
+    /// Takes the indices of the packets that opened connections, in order for each worker.
     pub(super) fn add<'a>(&mut self, opened: impl Iterator<Item = &'a [u32]>) {
         let of_thread = |(thread, places): (usize, &'a [u32])| places.iter().map(move |place| (*place, thread));
         let mut all: Vec<_> = opened.enumerate().flat_map(of_thread).collect();

@@ -39,7 +39,7 @@ pub(super) struct Outlet {
     used: Sender<Packets>,
 }
 
-/// Channels that carry chunks of `size` packets to each of `readers`. Used chunks return and are filled again.
+/// Channels that carry chunks of `size` packets to each of `readers` workers. Used chunks return and are filled again.
 pub(super) fn spread(size: usize, readers: usize) -> (Spread, Vec<Outlet>) {
     let (used, spare) = channel();
     let (full, outlets) = (0..readers)
@@ -87,7 +87,7 @@ impl Outlet {
         if let Some(mut chunk) = Arc::into_inner(chunk) {
             chunk.packets.clear();
             chunk.shards.clear();
-            // If the receiver is gone, nobody reuses the chunk.
+            // If the receiver is gone, nobody reuses the chunk, so the error does not matter.
             let _ = self.used.send(chunk);
         }
     }

@@ -10,7 +10,7 @@ use crate::error::{CaptureError, Problem};
 use crate::flows::Only;
 use crate::wire::{self, Dissector, Packet, Stop};
 
-/// Maximum number of distinct reasons. Beyond it, unknown link types are counted together.
+/// Maximum number of distinct reasons. Beyond it, further unknown link types share one reason.
 const MAX_STOPS: usize = 64;
 
 /// The reading thread.
@@ -108,7 +108,7 @@ impl FrameReader {
                     }
                 }
             }
-            // A fragment that waits for others is no loss. Fragments that never become complete are reported at
+            // A fragment that waits for others loses nothing yet. Fragments that never become complete are reported at
             // the end.
             Err(Stop::NotTcp | Stop::Fragment) => {}
             Err(stop) => stopped(&mut self.stops, stop, frame.number, self.capture.place()),
@@ -120,7 +120,7 @@ impl FrameReader {
         }
         for (stop, number) in self.dissector.asides() {
             if !matches!(stop, Stop::NotTcp | Stop::Fragment) {
-                // The place in the file is known only for the current frame.
+                // Only the current frame's place in the file is known.
                 stopped(&mut self.stops, stop, number, self.capture.place().filter(|_| number == frame.number));
             }
         }

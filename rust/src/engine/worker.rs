@@ -88,7 +88,7 @@ pub(super) struct Worker {
     sink: Sink,
     /// Number of connections that its tables have opened.
     count: u32,
-    /// Number of packets in this epoch, for all workers together.
+    /// Number of packets in this epoch, counted over all workers.
     packets: u32,
     epoch: Epoch,
     wanted: Wanted,
@@ -164,8 +164,8 @@ impl Worker {
         self.sink.revise(at, table.revisions());
     }
 
-    /// Emits the rows of finished connections and flows, if there are enough, after their segments and
-    /// datagrams. Returns false if the receiver is gone or waits cannot be stored.
+    /// Emits the rows of finished connections and flows, if there are enough, and always after the rows of their
+    /// segments and datagrams. Returns false if the receiver is gone or waits cannot be stored.
     fn end_epoch(&mut self) -> bool {
         let mut epoch = std::mem::take(&mut self.epoch);
         self.packets = 0;
@@ -192,8 +192,8 @@ pub(super) fn ended(waits: Option<&mut LiveWaits>, rows: &[ConnectionRow]) -> Ve
     waits.map_or_else(Vec::new, |waits| rows.iter().map(|row| waits.end(row.conn)).collect())
 }
 
-/// Receives the rows and picks out what is wanted at once. Carrying complete rows to a later filter would cost
-/// more than the classification itself.
+/// Receives segment rows and keeps the wanted columns at once. Carrying complete rows to a later filter would cost more
+/// than the classification itself.
 struct Sink {
     rows: Inlet<Rows>,
     wants_rows: bool,

@@ -21,7 +21,7 @@ pub(super) struct Connection {
     pub(super) client_is_low: bool,
     pub(super) client_known_by: ClientKnownBy,
     pub(super) reset: bool,
-    /// The FINs of both hosts and all before them are acknowledged.
+    /// The FINs of both hosts and all data before them are acknowledged.
     pub(super) over: bool,
     /// Its row was handed out, so it takes no more segments.
     pub(super) handed_out: bool,
@@ -82,7 +82,7 @@ impl Connection {
         now.since(self.last_ts_ns).get().unwrap_or(0)
     }
 
-    /// Whether only stray segments are expected.
+    /// Whether the connection ended, so that only stray segments can follow.
     pub(super) fn has_ended(&self) -> bool {
         self.reset || (self.client.figures.fin_segments > 0 && self.server.figures.fin_segments > 0)
     }
@@ -113,7 +113,7 @@ impl Connection {
     ) {
         let from_client = segment.from_low == self.client_is_low;
         if ACCOUNTS {
-            // Frames are out of order where the link lost the end of a PDU.
+            // If the link lost the end of a PDU, frames arrive here out of order.
             self.first_frame = self.first_frame.min(segment.frame);
             self.last_frame = self.last_frame.max(segment.frame);
             self.first_ts_ns = self.first_ts_ns.earlier(segment.ts_ns.into());
@@ -152,7 +152,7 @@ impl Connection {
         let accounts = accounts.map(|[client, server]| if from_client { (client, server) } else { (server, client) });
         let sums = Sums { accounts, times: &mut self.times };
         match predicted {
-            // Compiled twice: most of the work for data does not apply to an ACK.
+            // Compiled once for data and once for ACKs, because most of the work for data does not apply to an ACK.
             Some(predicted) if segment.payload_bytes > 0 => {
                 let judged = predicted.exchange::<true>(segment, sender, receiver);
                 finish::<ACCOUNTS>(segment, judged, sender, receiver, sums, place, rows);
@@ -165,8 +165,8 @@ impl Connection {
         }
     }
 
-    /// Compacts its accounts, if everything sent is acknowledged or the connection was reset. Whether it is over since
-    /// its last segment.
+    /// Compacts the accounts if everything sent is acknowledged or the connection was reset. Returns whether the last
+    /// segment ended the connection.
     #[cold]
     #[inline(never)]
     pub(super) fn end(&mut self) -> bool {
@@ -276,7 +276,7 @@ fn finish<const ACCOUNTS: bool>(
     place: Place,
     rows: &mut impl SegmentSink,
 ) {
-    // A closure would be compiled once for all callers instead of once each for data and ACKs.
+    // A function is compiled once for data and once for ACKs; a closure would be shared.
     let wait = match sums.accounts {
         Some((own, other)) if ACCOUNTS => {
             let (own, other) = (

@@ -1,5 +1,5 @@
-//! Groups UDP datagrams into flows. The first sender is the client. Each datagram's row holds the time since
-//! its host's last datagram and since the peer's.
+//! Groups UDP datagrams into flows. The first sender is the client. The row of each datagram holds the time since the
+//! last datagram of its own host, and since the last one of the peer.
 
 use std::hash::BuildHasher;
 use std::net::IpAddr;
@@ -42,7 +42,7 @@ pub struct FlowRow {
 const MAX_LIVE: usize = 1 << 17;
 /// Number of closed rows emitted at a time.
 const CLOSED_ROWS: usize = 4096;
-/// Number of adjacent flows of which the longest silent is closed, as for connections.
+/// Number of adjacent flows that are compared to close the longest silent one, as for connections.
 const CANDIDATES: usize = 32;
 
 #[derive(Debug)]
@@ -150,7 +150,7 @@ impl Flows {
         place
     }
 
-    /// Closes the longest silent of the next few flows. Returns its index.
+    /// Closes the flow with the longest silence among the next few. Returns its index.
     fn make_room(&mut self) -> usize {
         let places = (0..CANDIDATES).map(|step| (self.next_candidate + step) % self.live.len());
         let place = places.min_by_key(|at| self.live.get(*at).and_then(Flow::last_ts_ns)).unwrap_or(0);

@@ -1,10 +1,10 @@
 //! The flow table holds the connections tracked at a time, by their endpoints. It finds, opens and closes them.
 //!
-//! Closing a connection early is a risk: a later segment of it opens a new connection, where Wireshark counts
-//! it to the first. While few connections are tracked, none is closed before the capture ends. Beyond that, a
-//! connection is closed only if TCP's own time limits forbid more segments, if it was silent for hours, to make
-//! room, or if it is over (all is acknowledged, the FINs included) and many others are, too. A connection whose
-//! ports are reused gets no more segments and is closed at once.
+//! Closing a connection early is a risk, because a later segment of it then opens a new connection; Wireshark would
+//! count it to the old one. While few connections are tracked, none is closed before the capture ends. With more, a
+//! connection is closed if TCP's time limits forbid further segments, if it was silent for hours, if room is needed, or
+//! if it is over (all data and the FINs are acknowledged) and many others are over, too. A connection whose ports are
+//! reused gets no more segments and is closed at once.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -26,13 +26,13 @@ use crate::wire::Segment;
 const MAX_LIVE: usize = 1 << 17;
 /// While all tables together track fewer (about 65 MB), no connection is closed before the capture ends.
 const KEEP_ALL_BELOW: usize = 1 << 14;
-/// Extra share of [`KEEP_ALL_BELOW`] for one of several tables, because endpoints are not divided evenly: six standard
-/// deviations of a random division into eight.
+/// Each of several tables may hold this part more of its share of [`KEEP_ALL_BELOW`], because endpoints are not divided
+/// evenly: six standard deviations of a random division into eight.
 const UNEVEN_PART: usize = 8;
 /// A connection that ended is closed after this silence: twice the maximum segment lifetime of 2 minutes, after
 /// which no segment of it can be in flight (RFC 9293, 3.4.2 and 3.6.1).
 const TIME_WAIT_NS: i64 = 240_000_000_000;
-/// Beyond so many connections that are over (all tables together, about 40 MB), each is closed after [`OVER_NS`].
+/// If more connections than this are over (in all tables together, about 40 MB), each is closed after [`OVER_NS`].
 const MAX_OVER: usize = 1 << 14;
 /// A connection that has not ended is closed after this silence: 2 hours and 4 minutes. A NAT must keep an
 /// established connection this long, because keepalives come every two hours (RFC 5382, REQ-5).
@@ -46,12 +46,12 @@ const SWEPT_OF_MANY: usize = 8;
 const RECENT_FLOWS: usize = 1 << 13;
 /// Number of closed rows emitted at a time.
 const CLOSED_ROWS: usize = 1024;
-/// Number of adjacent connections from which the one to close is chosen: first those that have ended, then the
-/// longest silent. Among thousands of idle connections, a sample contains one as good as the oldest (a
+/// Number of adjacent connections from which the one to close is chosen: an ended one first, otherwise the one silent
+/// for longest. Among thousands of idle connections, such a sample contains one about as old as the oldest (a
 /// heuristic).
 const CANDIDATES: usize = 32;
-/// Where many connections are over, and to make room for another, one that ended and was silent this long is closed
-/// without comparing others (a heuristic: stray segments of a close arrive within a round trip or two).
+/// If many connections are over, or if room is needed, a connection that ended and was silent this long is closed
+/// without comparing others (a heuristic: the stray segments of a close arrive within one or two round trips).
 const OVER_NS: i64 = 1_000_000_000;
 
 /// Whether accounts of connections are kept. They take most of the time and memory.
@@ -70,9 +70,8 @@ pub struct Connections {
     hasher: RandomState,
     /// Index of the newest connection of each flow.
     flows: HashTable<u32>,
-    /// Cache of recently used flows: (high bits of the hash, index), at the place given by the low bits. A
-    /// later flow replaces an earlier one. Comparing the high bits avoids loading a wrong connection from
-    /// distant memory.
+    /// Cache of recently used flows: (high bits of the hash, index), at the place given by the low bits. A later flow
+    /// replaces an earlier one. Comparing the high bits first avoids loading the wrong connection from main memory.
     recent_flows: Vec<(u32, u32)>,
     live: Slabs,
     latest: usize,
@@ -92,7 +91,7 @@ pub struct Connections {
     /// Where the search for connections to close continues.
     next_candidate: usize,
     accounts: Accounting,
-    /// Number of histogram buckets of all connections, and by how many bits they are wider than initially.
+    /// Number of histogram buckets of all connections, and the number of bits by which they are wider than initially.
     buckets: usize,
     widened_bits: u32,
     /// The connections of an earlier pass that are wanted; `None` if all are.
@@ -214,7 +213,7 @@ impl Connections {
         Some(slab.iter_mut().filter(|connection| !connection.handed_out).filter_map(Connection::row).collect())
     }
 
-    /// Index of the segment's connection; opens the connection if needed, with `number` if that is known.
+    /// Index of the segment's connection. Opens the connection if needed, under `number` if one is given.
     #[inline]
     fn find(&mut self, segment: &Segment, number: Option<u32>) -> usize {
         let live = &self.live;
@@ -270,13 +269,13 @@ impl Connections {
         place
     }
 
-    /// Number of tracked connections from which on some are closed before the capture ends.
+    /// With more tracked connections than this, some are closed before the capture ends.
     fn keep_all_below(&self) -> usize {
         let even = KEEP_ALL_BELOW >> self.shared_bits;
         if self.shared_bits > 0 { even + even / UNEVEN_PART } else { even }
     }
 
-    /// Closes those of the next few connections that were silent too long.
+    /// Closes those among the next few connections that were silent too long.
     fn sweep(&mut self, now: Nullable) {
         let many = self.over > MAX_OVER >> self.shared_bits;
         let (swept, over_ns) = if many { (SWEPT_OF_MANY, OVER_NS) } else { (SWEPT, TIME_WAIT_NS) };
@@ -296,7 +295,7 @@ impl Connections {
         }
     }
 
-    /// Closes the least useful of the next few connections. Returns its index.
+    /// Closes one of the next few connections, the one least likely to get more segments. Returns its index.
     fn make_room(&mut self, now: Nullable) -> usize {
         let places = (0..CANDIDATES).map(|step| (self.next_candidate + step) % self.live.len);
         let dispensable =
@@ -308,7 +307,8 @@ impl Connections {
         self.vacant.pop().map_or(place, |place| place as usize)
     }
 
-    /// Closes a connection and keeps its row. `reason` says why, if it had not ended. Its place becomes vacant.
+    /// Closes a connection and keeps its row. If the connection had not ended, `reason` says why it is closed. Its
+    /// place becomes vacant.
     fn close(&mut self, place: usize, reason: ClosedBy) {
         let Some(connection) = self.live.get_mut(place) else { return };
         let ended = connection.has_ended();

@@ -4,7 +4,7 @@ use super::rows::ClientKnownBy;
 use crate::nullable::Nullable;
 use crate::wire::{Segment, TcpFlags};
 
-/// Lower ports are system ports, assigned to services (RFC 6335, 6). The host that uses one is the server.
+/// Lower ports are system ports, assigned to services (RFC 6335, 6), so the host that uses one is the server.
 const FIRST_USER_PORT: u16 = 1024;
 /// First four bytes of data that only a client sends first.
 const REQUESTS: [&[u8; 4]; 8] = [b"GET ", b"POST", b"HEAD", b"PUT ", b"DELE", b"OPTI", b"CONN", b"PRI "];

@@ -1,8 +1,8 @@
 //! The flows of a capture: TCP connections and UDP flows by their endpoints, and their rows.
 //!
-//! This layer combines all layers below: each segment of a connection is classified ([`crate::connection`]),
-//! ends a wait of its sender ([`crate::sender`]) and is added up ([`crate::accounts`]). [`Connections`], in
-//! `flow_table`, finds the connection of a segment; `connection` is one connection.
+//! This layer combines all layers below. It classifies each segment of a connection ([`crate::connection`]), ends the
+//! wait of the segment's sender ([`crate::sender`]), and adds the segment to the accounts ([`crate::accounts`]).
+//! [`Connections`], in `flow_table`, finds the connection of a segment; `connection` holds one connection.
 
 mod connection;
 mod datagrams;

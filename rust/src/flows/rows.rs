@@ -126,7 +126,7 @@ pub trait SegmentSink {
     /// Takes the next row.
     fn push(&mut self, row: SegmentRow);
 
-    /// Takes note that this connection is over: it hardly gets more segments.
+    /// Notes that this connection is over; few segments of it can follow.
     fn over(&mut self, conn: u32) {
         let _ = conn;
     }

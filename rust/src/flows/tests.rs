@@ -22,7 +22,7 @@ struct Step {
     damaged: bool,
 }
 
-/// Mostly normal segments, with every other kind often enough to occur before and after them.
+/// Mostly normal segments. Every other kind is frequent enough to occur both before and after them.
 fn step() -> impl Strategy<Value = Step> {
     let seldom = |value: BoxedStrategy<u32>| prop_oneof![9 => Just(0), 2 => value];
     let flags = prop_oneof![
@@ -110,7 +110,7 @@ fn conversation(opened: bool, steps: &[Step]) -> Vec<Segment> {
     segments
 }
 
-/// Debug output of everything that a connection produces: its segment rows, revisions and connection row.
+/// Debug output of all results of a connection: its segment rows, revisions and connection row.
 fn everything_as_text<const ACCOUNTS: bool, const FAST_PATH: bool>(segments: &[Segment]) -> String {
     let accounts = ACCOUNTS.then(Accounts::default);
     let mut connection = Connection::new(&segments[0], 0, accounts);

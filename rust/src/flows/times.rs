@@ -10,8 +10,8 @@ use crate::connection::Judged;
 use crate::nullable::Nullable;
 use crate::wire::{Segment, TcpFlags};
 
-/// Low fraction bits of a 32-bit float that a bucket number omits. Of 23 bits, 10 remain, which gives steps of
-/// 2^-10.
+/// Number of low fraction bits of a 32-bit float that a bucket number omits. Of the 23 fraction bits, 10 remain, so
+/// that the relative bucket width is 2^-10.
 const DROPPED_BITS: u32 = 13;
 /// Bits of a bucket number (a float without its sign).
 pub(super) const BUCKET_BITS: u32 = 31 - DROPPED_BITS;
@@ -69,7 +69,7 @@ impl Bucket {
     #[inline]
     fn hash(key: u32) -> u64 {
         let product = u64::from(key).wrapping_mul(SPREAD);
-        // The table uses the low bits, which are equal for wide buckets.
+        // The table uses the low bits, and wide buckets have equal low bits.
         product ^ product >> 32
     }
 }
@@ -126,7 +126,7 @@ impl Times {
         }
     }
 
-    /// Makes the buckets wider, by `bits` in total.
+    /// Makes the buckets wider. `bits` is the total number of bits to omit.
     #[cold]
     pub(super) fn widen(&mut self, bits: u32) {
         self.widened_bits = bits;
@@ -186,7 +186,7 @@ mod tests {
         (client.rtt.p50_ns.get(), client.rtt.p95_ns.get())
     }
 
-    /// The nearest rank by definition.
+    /// The quantile by the definition of the nearest rank.
     fn nearest_rank(sorted: &[i64], percent: usize) -> Option<i64> {
         sorted.get((sorted.len() * percent).div_ceil(100).checked_sub(1)?).copied()
     }

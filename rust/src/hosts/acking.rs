@@ -1,41 +1,41 @@
-//! How a host acknowledges: what triggers an ACK, and after what time its timer does.
+//! How a host acknowledges: what triggers an ACK, and how long its delayed-ACK timer runs.
 
 use crate::accounts::Acking;
 use crate::flows::ConnectionRow;
 
 /// Width of the classes of ACK delays.
 const DELAY_CLASS_MS: i64 = 2;
-/// Least number of ACKs to judge how many segments each covers (a heuristic).
+/// Minimum number of ACKs from which the usual number of segments per ACK is derived (a heuristic).
 const MIN_ACKS: i64 = 5;
-/// Least number of delayed ACKs to name a timer (`docs/how-it-decides.md`, 2.4).
+/// Minimum number of delayed ACKs from which a timer is derived (`docs/how-it-decides.md`, 2.4).
 const MIN_DELAYED: i64 = 3;
 /// Largest spread of the delays of a fixed timer: its ticks (Linux 4 or 10 ms) and the path's jitter (a heuristic).
 const FIXED_SPREAD_MS: i64 = 20;
-/// Period of the timer of BSD and its descendants (`tcp_fasttimo`): delays are between 0 and this, and end at one phase
-/// of it.
+/// Period of the timer of BSD and its descendants (`tcp_fasttimo`). Delays lie between 0 and this; all end at the same
+/// phase of the period.
 const HEARTBEAT_MS: i64 = 200;
-/// A heartbeat is assumed if chance would concentrate the delayed ACKs this much at one phase less often than this
-/// (Rayleigh's test).
+/// A heartbeat (one periodic timer) is assumed if delayed ACKs concentrate so much at one phase that chance would do it
+/// with a lower probability than this (Rayleigh's test).
 const HEARTBEAT_CHANCE: f64 = 0.001;
-/// Share of ACKs that cover one segment, from which the host is taken to acknowledge every segment. Below it, they are
-/// the first ACKs of a connection, which some stacks send at once (Linux: 16), those that the application causes, and
-/// those of tails (a heuristic).
+/// If at least this share of the ACKs covers one segment, the host acknowledges every segment. Below it, such ACKs have
+/// other reasons: some stacks acknowledge the first segments of a connection at once (Linux: 16), the application sends
+/// data, or a message ends (a heuristic).
 const EARLY: f64 = 0.8;
-/// Share of ACKs that shows the rule (a heuristic).
+/// A rule is accepted if at least this share of the ACKs follows it (a heuristic).
 const MOST: f64 = 0.5;
-/// Quantiles of the delays that show a timer, and their range.
+/// Quantiles of the delays: the first and last give their range, the middle one the timer.
 const SHARES: [f64; 3] = [0.1, 0.5, 0.9];
 
-/// The time of a timer and the range of the delay that shows it (from, below), in ms: the bands of
-/// `docs/how-it-decides.md`, 2.5. The median distinguishes delays of 40 and 50 ms.
+/// Timers: their time and the range of median delays that shows them (from, below), in ms (`docs/how-it-decides.md`,
+/// 2.5). The median distinguishes timers of 40 and 50 ms.
 const TIMERS: [(i64, i64, i64); 4] = [(40, 35, 50), (50, 50, 60), (100, 95, 115), (200, 190, 215)];
-/// For the timer of 200 ms, the 10th percentile of the delays is at most this. It excludes lwIP: its heartbeat of 250 ms
-/// (`TCP_TMR_INTERVAL`) ends all delays at 210 ms if a dialogue of 40 ms keeps step with it; those of a fixed timer
+/// The 10th percentile of a timer of 200 ms is at most this. The bound excludes lwIP, whose periodic timer of 250 ms
+/// (`TCP_TMR_INTERVAL`) ends all delays at 210 ms if a dialogue of 40 ms keeps step with it. Delays of a fixed timer
 /// vary.
 const SOONEST_TO_MS: i64 = 206;
 const TIMER_LIKE_LWIP_MS: i64 = 200;
 
-/// The delayed-ACK timer of known stacks that a delay in ms shows.
+/// The delayed-ACK timer of a known stack whose range contains this delay.
 pub(crate) fn fixed_timer_ms(delay_ms: i64) -> Option<i64> {
     let shows = |(_, from_ms, below_ms): &&(i64, i64, i64)| (*from_ms..*below_ms).contains(&delay_ms);
     TIMERS.iter().find(shows).map(|(timer_ms, ..)| *timer_ms)
@@ -71,7 +71,7 @@ pub enum AckPolicy {
 pub enum TimerKind {
     /// It starts with the segment.
     Fixed,
-    /// It beats at one phase, whenever the segment came.
+    /// It fires at fixed intervals, regardless of when the segment arrived.
     Heartbeat,
 }
 
@@ -150,7 +150,7 @@ impl Acknowledging {
         self.timer.is_some_and(|(_, kind)| kind == TimerKind::Heartbeat)
     }
 
-    /// How a host acknowledges that never acknowledged data.
+    /// The result for a host that never acknowledged data.
     const NOT: Self = Self { policy: AckPolicy::Unknown, samples: 0, timer: None, delays_ms: None };
 
     /// `mss_bytes` is the payload of a full segment, `buffer_bytes` the largest window that the host advertised.
@@ -169,8 +169,8 @@ impl Acknowledging {
     }
 }
 
-/// The rule by bytes that explains which amounts were acknowledged at once and which were delayed; `None` unless
-/// exactly one does, other than a full segment.
+/// The rule by bytes that fits both the amounts acknowledged at once and those acknowledged late. `None` unless exactly
+/// one rule other than "a full segment" fits.
 fn by_bytes(acking: &Acking, mss_bytes: Option<i64>, buffer_bytes: Option<i64>) -> Option<AckPolicy> {
     let (prompt, delayed) = (i64::from(acking.prompt_acks), i64::from(acking.delayed_acks));
     let waited = (delayed > 0).then_some(i64::from(acking.delayed_max_bytes))?;
@@ -189,8 +189,8 @@ fn by_bytes(acking: &Acking, mss_bytes: Option<i64>, buffer_bytes: Option<i64>) 
 
 /// The rule by the number of segments that each ACK covers. `prompt` is the number of ACKs that were not delayed.
 ///
-/// Delayed ACKs of several segments count as covering two or more: this may understate [`AckPolicy::PerTwo`], but never
-/// overstates it.
+/// Delayed ACKs of several segments count as ACKs of two or more. This can hide [`AckPolicy::PerTwo`], but never
+/// suggest it wrongly.
 fn by_count(acking: &Acking, prompt: i64, timer: Option<AckTimer>) -> AckPolicy {
     let (delayed, several) = (i64::from(acking.delayed_acks), i64::from(acking.delayed_several));
     let [of_one, of_two, ..] = acking.by_segments.map(i64::from);
@@ -242,7 +242,7 @@ mod tests {
             (&[(50, 10)], Some(50)),
             (&[(60, 10)], None),
             (&[(200, 10)], Some(200)),
-            // All at 210 ms: a heartbeat of 250 ms in step with a dialogue, not a timer of 200 ms.
+            // All delays are 210 ms: a heartbeat of 250 ms in step with a dialogue, not a timer of 200 ms.
             (&[(210, 10)], None),
             // The middle 80% are 30 ms apart.
             (&[(40, 10), (70, 5)], None),

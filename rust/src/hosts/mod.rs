@@ -1,7 +1,7 @@
 //! What a whole connection shows about its two hosts and about its capture.
 //!
-//! The layers below count; this layer concludes, from the row of a connection that is over. A case that the counts do
-//! not decide is unknown: a guess would be mistaken for a measurement.
+//! The layers below count. This layer draws conclusions from the row of a finished connection. If the counts do not
+//! decide a case, the result is unknown, because a guess would be mistaken for a measurement.
 
 mod acking;
 mod nagle;

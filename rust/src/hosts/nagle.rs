@@ -3,12 +3,12 @@
 use crate::accounts::Nagle;
 use crate::connection::Confidence;
 
-/// Waits count as Nagle's algorithm if they are more than this share of the opportunities: coincidence gives at most a
-/// sixteenth.
+/// Waits are attributed to Nagle's algorithm only if they are more than this share of the opportunities. Chance
+/// produces at most a sixteenth.
 const HELD_SHARE: f64 = 0.25;
 /// This many waits prove it.
 const PROVING_HOLDS: i64 = 3;
-/// This many waits, or small segments behind small ones, are more than chance.
+/// This many waits, or this many small segments behind small ones, are more than chance.
 const CONSISTENT_HOLDS: i64 = 2;
 
 /// The setting, in the order of `NAGLE_STATES` in `tcptrace_lab/schema/`.
@@ -21,14 +21,14 @@ pub enum NagleState {
     Unknown,
 }
 
-/// The setting, how sure it is, and the first frame that shows it (both `None` where it is unknown).
+/// The setting, how sure it is, and the first frame that shows it. The last two are `None` if the setting is unknown.
 pub type NagleVerdict = (NagleState, Option<Confidence>, Option<u64>);
 
 /// The verdict on Nagle's algorithm.
 ///
-/// A small segment sent behind an unacknowledged small one proves that it is off. A single wait may be chance. Waits
-/// behind flights that may have filled the send buffer prove nothing: data that is not yet in the buffer also waits for
-/// the ACK of everything.
+/// A small segment sent behind an unacknowledged small one proves that it is off. A single wait may be chance. A wait
+/// behind a flight that may have filled the send buffer proves nothing, because data that does not fit the buffer waits
+/// for the same ACK.
 #[must_use]
 pub fn nagle(counts: &Nagle) -> NagleVerdict {
     let violations = i64::from(counts.small_in_flight.count);

@@ -3,11 +3,11 @@
 
 use crate::flows::ConnectionRow;
 
-/// The share of lost bytes up to which nearly all verdicts are those of a complete capture.
+/// If at most this share of bytes is missing, nearly all verdicts equal those of the complete capture.
 const FEW: f64 = 0.001;
 
-/// No connection is silent for longer (24 days), with nothing captured of it: its timestamps are invalid by then (RFC
-/// 7323, 5.5). The clock jumped, or the capture was put together from several.
+/// No connection can be silent for longer than this (24 days), because its timestamps become invalid (RFC 7323, 5.5). A
+/// longer silence means that the clock jumped, or that several captures were joined.
 const LONGEST_SILENCE_NS: i64 = 24 * 86_400 * 1_000_000_000;
 
 /// A fault, in the order of `CAPTURE_FAULTS` in `tcptrace_lab/schema/`.
@@ -22,7 +22,7 @@ pub enum Fault {
     NotCaptured,
     /// Many bytes are missing.
     MuchNotCaptured,
-    /// It contains a silence that no connection has: the clock jumped.
+    /// It contains a silence that is longer than possible, so the clock jumped.
     ClockJump,
     /// Segments were captured after their ACKs.
     Reordered,
@@ -48,7 +48,7 @@ impl Fault {
         }
     }
 
-    /// The share of a verdict's confidence that it leaves. Factors of several faults multiply.
+    /// The factor by which it reduces a verdict's confidence. The factors of several faults multiply.
     #[must_use]
     pub fn factor(self) -> f64 {
         match self {
@@ -87,7 +87,7 @@ pub fn faults(row: &ConnectionRow) -> Vec<Fault> {
     .collect()
 }
 
-/// Whether a connection contains a silence that no connection has, so that its times mean nothing.
+/// Whether a connection contains a silence that is longer than possible, so that its times are meaningless.
 fn has_jumped(row: &ConnectionRow) -> bool {
     let Some(life_ns) = row.last_ts_ns.since(row.first_ts_ns).get() else { return false };
     let silent_ns = row.statistics.iter().filter_map(|figures| figures.usual.max_gap_ns.get()).max();

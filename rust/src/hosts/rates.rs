@@ -1,11 +1,11 @@
-//! How fast the two ends of each direction are, the bound that follows, and how much of it was reached.
+//! How fast the two ends of each direction are, the bound that follows from it, and how much of the bound was reached.
 //!
 //! Abrams and Chen ("A New View on What Limits TCP/IP Throughput in Local Area Networks", 1991) bound a transfer by the
 //! rates of its hosts: λ, at which the sender can send, and μ, at which the receiver can receive. No flow control
 //! exceeds min(λ, μ); idle time of the sender shows how far below it stays. [`Rates`] sums the periods of a capture
-//! that show these rates; this module divides bytes by time. What the capture cannot show is `None`: λ away from the
-//! sender, where the path spaces the segments, and queues in the path at the receiver, because its ACKs do not wait in
-//! them.
+//! that show these rates; this module divides bytes by time. A value that the capture cannot show is `None`. Away from
+//! the sender, λ is unknown, because the path spaces the segments. At the receiver, queues of the path are unknown,
+//! because its ACKs do not wait in them.
 
 use super::vantage::{is_near, turnaround_ns};
 use crate::accounts::{Counts, Line, Passed, Rates};
@@ -18,27 +18,29 @@ const MIN_SAMPLES: i64 = 10;
 /// Burst segments count as equal in size if their average is at least this share of the largest (a heuristic). A rate
 /// over small and large segments together, as in a dialogue before a bulk transfer, describes neither.
 const ALIKE_SHARE: f64 = 0.8;
-/// A measured bound may be below the delivered rate by this share (a heuristic); below that it is no bound.
+/// If a measured bound is below the delivered rate by at most this share, it is raised to that rate; if it is lower
+/// still, it is dropped (a heuristic).
 const NOISE_SHARE: f64 = 0.05;
 /// Bits per byte, times nanoseconds per second.
 const BPS: f64 = 8e9;
-/// A λ/μ this close to 1 is treated as 1: the general M/M/1/K formula would divide zero by zero.
+/// A λ/μ this close to 1 is treated as 1: the general M/M/1/K formula would divide 0 by 0.
 const EQUAL_RATES: f64 = 1e-6;
-/// Flights are on a plateau if they did not grow for this many RTTs and none was much larger: the level is at least
-/// [`PLATEAU_SHARE`] of the largest flight (an application that writes in large pieces does not always fill its
-/// buffer). A level above [`BELOW_WINDOW_SHARE`] of the largest window is the window's (`docs/how-it-decides.md`, 4.12).
+/// Flights are on a plateau if they did not grow for this many RTTs and their level is at least [`PLATEAU_SHARE`] of
+/// the largest flight. (An application that writes in large pieces does not always fill its buffer.) If the level
+/// exceeds [`BELOW_WINDOW_SHARE`] of the largest window, the window causes it (`docs/how-it-decides.md`, 4.12).
 const PLATEAU_ROUNDS: u16 = 5;
 const PLATEAU_SHARE: f64 = 0.8;
 const BELOW_WINDOW_SHARE: f64 = 0.9;
-/// If the send buffer is full, more than this many times more segments leave at once with an ACK than at other times (a
-/// heuristic): an application that sends at its own pace does not follow the ACKs.
+/// If the send buffer is full, most segments leave at once with an ACK: more than this many times as many as at other
+/// times (a heuristic). An application that sends at its own pace does not follow the ACKs.
 const CLOCKED_PART: u64 = 4;
 /// Link rates in b/s: IEEE 802.3.
 const ETHERNET_BPS: [f64; 8] = [1e7, 1e8, 1e9, 2.5e9, 5e9, 1e10, 2.5e10, 4e10];
 /// Link rates in b/s: ATM Forum's 25.6 Mb/s and TAXI-100, and the cell rates of OC-3c and OC-12c (ANSI T1.105).
 const ATM_BPS: [f64; 4] = [25_600_000.0, 100_000_000.0, 149_760_000.0, 599_040_000.0];
-/// A rate is a link's rate if it differs by at most [`LINE_SHARE`], has at least [`LINE_SAMPLES`] samples, and the
-/// segments were full to at least [`FULL_SHARE`] (heuristics; a link's own clock is exact to 0.01 %).
+/// A measured rate counts as a link's rate if it differs by at most [`LINE_SHARE`], has at least [`LINE_SAMPLES`]
+/// samples, and its segments were full to at least [`FULL_SHARE`]. These are heuristics; the clock of a link is exact
+/// to 0.01 %.
 const LINE_SHARE: f64 = 0.01;
 const LINE_SAMPLES: i64 = 50;
 const FULL_SHARE: f64 = 0.98;
@@ -140,7 +142,7 @@ impl Facts<'_> {
         let samples = |passed: Option<Passed>| passed.map(|passed| i64::from(passed.samples));
         let span_ns = self.counts.last_data_ts_ns.since(self.counts.first_data_ts_ns).get().filter(|ns| *ns > 0);
         let achieved_bps = span_ns.map(|ns| self.counts.unique_bytes as f64 * BPS / ns as f64);
-        // The time starts with the first segment, so its bytes do not count.
+        // The time starts with the first segment, so the bytes of that segment do not count.
         let average_bps = achieved_bps.map(|bps| bps * (1.0 - 1.0 / self.figures.data_segments as f64));
         let burst_bps = burst.filter(|burst| self.alike(burst)).and_then(|burst| rate(&burst));
         let delivered_bps = span_ns.and_then(|ns| self.delivered_bps(ns));
@@ -161,7 +163,7 @@ impl Facts<'_> {
         };
         let window_segments =
             self.window_bytes.zip(self.full_bytes).and_then(|(window, full)| window.checked_div(full));
-        // Segments that an ACK releases, and single segments, are in no burst, but they take time too.
+        // Single segments and segments released by an ACK belong to no burst, but they take time too.
         let burst_share = burst.zip(span_ns).filter(|_| near).map(|(burst, ns)| burst.ns as f64 / ns as f64);
         let data_share = average_bps.zip(send_bps).map(|(average, send)| average / send);
         Bounds {
@@ -189,7 +191,8 @@ impl Facts<'_> {
         }
     }
 
-    /// The rate at which data was delivered: after the first segment, and until a queue of all of the longest RTT is empty.
+    /// The rate at which data was delivered: from the first segment until the longest queue (of the longest RTT) is
+    /// empty.
     fn delivered_bps(&self, span_ns: i64) -> Option<f64> {
         let rtt = &self.counts.rtt;
         let queued_ns = rtt.max_ns().zip(rtt.min_ns()).map_or(0, |(most, least)| most - least);
@@ -199,7 +202,8 @@ impl Facts<'_> {
         Some(bytes * BPS / (span_ns as f64 + queued_ns as f64))
     }
 
-    /// The part of it that was read: what a full receive buffer holds was delivered, and not read.
+    /// The part of the delivered rate that the application read. The content of a full receive buffer was delivered but
+    /// not read.
     fn taken_bps(&self, delivered_bps: f64) -> f64 {
         let held = self.window_bytes.map_or(1.0, |window| window as f64 / self.counts.unique_bytes as f64);
         delivered_bps * (1.0 - held.min(1.0))
@@ -212,8 +216,8 @@ impl Facts<'_> {
         burst.bytes as f64 >= ALIKE_SHARE * largest as f64 * f64::from(burst.samples)
     }
 
-    /// The exact rate of the link whose rate a rate of payload, with headers, is within [`LINE_SHARE`] of; `None`
-    /// unless the segments were full.
+    /// The exact rate of the link whose rate differs from this payload rate plus headers by at most [`LINE_SHARE`];
+    /// `None` unless the segments were full.
     fn link_bps(&self, rate_bps: Option<f64>, samples: Option<i64>) -> Option<f64> {
         let full_bytes = self.virtual_data_segments as f64 * self.full_bytes? as f64;
         let full = self.counts.payload_bytes as f64 >= FULL_SHARE * full_bytes && samples? >= LINE_SAMPLES;
@@ -225,10 +229,12 @@ impl Facts<'_> {
         known.iter().copied().find(|known_bps| (on_link_bps - known_bps).abs() <= LINE_SHARE * known_bps)
     }
 
-    /// The level of a plateau that the sender causes: a send buffer, or a clamped congestion window; `None` without one.
+    /// The level of a plateau that the sender causes: a send buffer, or a clamped congestion window; `None` without
+    /// one.
     ///
     /// Away from the sender and without timestamps, the flights must be separated by pauses. If most segments come one
-    /// by one, each one RTT after some ACK, each RTT brings what the path carries, whatever is in flight.
+    /// by one, each of them one RTT after an ACK, the amount per RTT is what the path carries, regardless of the amount
+    /// in flight.
     fn send_buffer(&self, near: bool) -> Option<i64> {
         let totals = self.totals;
         let (level, full) = (totals.level_flight_bytes.get()?, self.full_bytes?);
@@ -257,16 +263,16 @@ fn bound_by(bound: f64, send: Option<f64>, receive: Option<f64>, line: Option<f6
     }
 }
 
-/// A bound, but no less than the rate at which data was delivered; `None` if it is below that by more than
-/// [`NOISE_SHARE`]. What was delivered faster had no such bound: a few long RTTs may look like a queue that drains.
+/// A bound, raised to the delivered rate if it is slightly lower; `None` if it is lower by more than [`NOISE_SHARE`].
+/// Data that was delivered faster was not limited by this bound: a few long RTTs can look like a queue that drains.
 fn no_less(bound_bps: Option<f64>, delivered_bps: Option<f64>) -> Option<f64> {
     let bound_bps = bound_bps?;
     let Some(delivered_bps) = delivered_bps else { return Some(bound_bps) };
     (bound_bps >= (1.0 - NOISE_SHARE) * delivered_bps).then_some(bound_bps.max(delivered_bps))
 }
 
-/// The share of the bound that was reached, at most 1. A sender that fills a queue is faster than the bound, but what
-/// was delivered is not.
+/// The share of the bound that was reached, at most 1. A sender that fills a queue exceeds the bound, but the delivered
+/// rate does not.
 fn reached_share(bound_bps: f64, sent_bps: Option<f64>, delivered_bps: Option<f64>) -> f64 {
     let slow_enough = sent_bps.is_some_and(|sent_bps| sent_bps <= (1.0 + NOISE_SHARE) * bound_bps);
     let reached_bps = if slow_enough { sent_bps } else { delivered_bps };
@@ -278,12 +284,12 @@ fn rate(passed: &Passed) -> Option<f64> {
     enough.then(|| passed.bytes as f64 * BPS / passed.ns as f64)
 }
 
-/// The lower of those that are known.
+/// The lower of the known values.
 fn lowest(one: Option<f64>, other: Option<f64>) -> Option<f64> {
     [one, other].into_iter().flatten().reduce(f64::min)
 }
 
-/// The higher of those that are known.
+/// The higher of the known values.
 fn highest(one: Option<f64>, other: Option<f64>) -> Option<f64> {
     [one, other].into_iter().flatten().reduce(f64::max)
 }
@@ -329,7 +335,7 @@ mod tests {
             ((Some(5.0), Some(4.0), None), Some(BoundBy::Receive)),
             ((Some(4.0), Some(5.0), None), Some(BoundBy::Send)),
             ((Some(5.0), None, Some(4.0)), Some(BoundBy::Link)),
-            // The sender's rate is the line's, to within 1%.
+            // The sender's rate equals the line's rate within 1%.
             ((Some(99.5), None, Some(100.0)), Some(BoundBy::Link)),
             ((Some(98.5), None, Some(100.0)), Some(BoundBy::Send)),
             ((Some(4.0), Some(4.0), Some(4.0)), Some(BoundBy::Receive)),

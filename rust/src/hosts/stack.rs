@@ -2,7 +2,7 @@
 //! the SYN.
 //!
 //! The guess uses the order of the TCP options, which is fixed in a stack's code and known for common stacks, and the
-//! initial TTL. A SYN-ACK echoes only options that were offered, so it often shows less than a first SYN.
+//! initial TTL. A SYN-ACK contains only options that the SYN offered, so it often shows less than a SYN.
 
 use crate::accounts::{INITIAL_TTLS, SynShape};
 
@@ -43,7 +43,7 @@ pub fn stack(syn: &SynShape) -> Option<Stack> {
     family(&syn.option_names(), syn.ttl)
 }
 
-/// The smallest initial TTL that is not below the captured one is taken as the initial TTL.
+/// The initial TTL is assumed to be the smallest common one that is not below the captured TTL.
 fn family(options: &str, ttl: u8) -> Option<Stack> {
     let start = INITIAL_TTLS.into_iter().find(|start| ttl <= *start)?;
     SIGNATURES.iter().find(|(names, initial, _)| *names == options && *initial == start).map(|(_, _, stack)| *stack)

@@ -1,11 +1,12 @@
 //! The capture point: where on the path a connection was captured (`docs/how-it-decides.md`, 2.1).
 //!
-//! A packet that passes the capture point is answered after the path to the host and back. The shortest such time, over
-//! all answers that *prove* the arrival of what they answer, is the **turnaround** of the host: near 0 at this host, a
-//! full RTT at the other. Four kinds of answer prove arrival: the handshake, ACKs of data (Karn's rule), echoed TCP
-//! timestamps, and data beyond the window that was offered before. Data soon after an ACK prove nothing: they may have
-//! been on the way already. What a host sends on its own bounds its turnaround only from above: an application that
-//! writes once a second echoes a second late, however near it is.
+//! The answer to a packet passes the capture point after the time to the host and back. The shortest such time, over
+//! all answers that *prove* the arrival of the packet, is the **turnaround** of the host. A capture at one host shows a
+//! turnaround near 0 for this host, and a full RTT for the other. Four kinds of answer prove arrival: the handshake,
+//! ACKs of data (Karn's rule), echoed TCP timestamps, and data beyond the window that was offered before. Data soon
+//! after an ACK prove nothing, because they may have been sent before the ACK arrived. Data that a host sends on its
+//! own initiative gives only an upper bound of its turnaround: an application that writes once a second echoes a
+//! timestamp up to a second late, at any distance.
 
 use std::net::IpAddr;
 
@@ -18,10 +19,11 @@ use crate::sender::NO_DISTANCE_NS;
 const NEAR_SHARE: f64 = 0.1;
 /// The longest RTT of any path (a heuristic: over two geostationary satellites it is 1.1 s).
 pub(crate) const LONGEST_PATH_NS: i64 = 1_500_000_000;
-/// Hosts answer within this time (a heuristic: interrupt, softirq and scheduling of common and virtual hosts). Shorter
-/// turnarounds measure the host and not the path, so they do not show a capture point in the middle.
+/// Hosts answer within this time (a heuristic: interrupt, softirq and scheduling of real and virtual hosts). A shorter
+/// turnaround measures the host, not the path, so it does not show that the capture point is between the hosts.
 const HOST_NS: i64 = 500_000;
-/// A sum of turnarounds below this does not show the capture point: both hosts answer about equally fast (a heuristic).
+/// If the sum of the turnarounds is below this, both hosts answer about equally fast, and the capture point is unknown
+/// (a heuristic).
 const MIN_PATH_NS: i64 = 100_000;
 /// The sum of turnarounds must be at least this many ticks of the capture's clock.
 const MIN_TICKS: i64 = 2;
@@ -60,9 +62,10 @@ pub enum KnownBy {
 pub struct Vantage {
     /// The place.
     pub place: Place,
-    /// Proved: the handshake alone shows that it is at a host. Consistent: at a host by other answers, or in the middle
-    /// by the handshake (both hosts may just be slow). Possible: the handshake contradicts, or in the middle by ACKs
-    /// that may all have been delayed. `None` where the place is unknown.
+    /// Proved: the handshake alone shows that the capture point is at a host. Consistent: other answers show a host, or
+    /// the handshake shows a point in the middle (both hosts may just be slow). Possible: the handshake contradicts the
+    /// other answers, or only ACKs that may all have been delayed show a point in the middle. `None`: the place is
+    /// unknown.
     pub confidence: Option<Confidence>,
     /// What shows it.
     pub known_by: KnownBy,
@@ -119,10 +122,10 @@ fn place_of(turnarounds_ns: [Option<i64>; 2], tick_ns: i64) -> Place {
 }
 
 /// Turnaround: the shortest time from the capture point to host `side` (0 client, 1 server) and back; `None` without
-/// proof. If that host never had to answer anything, only the timestamps echoed in its own data remain, which include
-/// the delay of its application. Then the turnaround is 0 if no router lies on its side and one lies on the other. A
-/// single answer that took longer than any path shows nothing: the immediate ACK was lost, or is missing. Neither does
-/// a time below `min_ns`: the tick of the clock, where only two times that differ are apart.
+/// proof. If that host never had to answer anything, only the timestamps echoed in its own data remain, and they
+/// include the delay of its application. The turnaround is then 0 if routers lie only on the other side. Two answers
+/// are ignored: a single one that took longer than any path, because the immediate ACK was lost or not captured, and
+/// one faster than `min_ns`, the tick of the clock.
 #[must_use]
 pub fn turnaround_ns(row: &ConnectionRow, side: usize, min_ns: i64) -> Option<i64> {
     let other = 1 - side;
@@ -142,7 +145,7 @@ pub(crate) fn is_unasked(row: &ConnectionRow, side: usize) -> bool {
     unanswered && !is_loopback(row)
 }
 
-/// Whether routers lie between the capture point and the other host only, by the TTLs.
+/// Whether the TTLs show routers between the capture point and the other host only.
 fn is_on_the_link(row: &ConnectionRow, side: usize) -> bool {
     let ttl = |side: usize| row.behaviours.get(side).map(|behaviour| behaviour.ttl).filter(|ttl| *ttl > 0);
     ttl(side)
@@ -157,8 +160,8 @@ pub(crate) fn is_loopback(row: &ConnectionRow) -> bool {
     row.client.0 == row.server.0 || (within(row.client.0) && within(row.server.0))
 }
 
-/// Whether the capture was taken at one host, given its turnaround and that of the other. True also if the distances
-/// are too short to tell.
+/// Whether the capture was taken at one host, given its turnaround and that of the other. Also true if the distances
+/// are too short to be measured.
 pub(crate) fn is_near(to_it_ns: i64, to_other_ns: i64) -> bool {
     to_it_ns < NO_DISTANCE_NS || (to_it_ns as f64) < NEAR_SHARE * (to_it_ns.saturating_add(to_other_ns)) as f64
 }
@@ -195,7 +198,7 @@ mod tests {
             // The handshake shows another place, or none.
             ((10, 20_000), Some((9_000, 20_000)), 1, (Client, Some(Possible), Handshake)),
             ((10, 20_000), Some((400, 500)), 1, (Client, Some(Consistent), Handshake)),
-            // Exactly a tenth of both is not near; half a millisecond may be the host's.
+            // A tenth of the sum is not near yet. The host itself may take half a millisecond.
             ((2_000, 18_000), None, 1, (Middle, Some(Possible), Answers)),
             ((500, 600), None, 1, (Unknown, None, Short)),
             ((40, 50), None, 1, (Unknown, None, Short)),

@@ -1,4 +1,4 @@
-//! Segments that were captured in transit to a sender and may not have arrived there yet.
+//! Segments that were captured on their way to a sender and may not have arrived there yet.
 
 use std::collections::VecDeque;
 
@@ -7,8 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::departure::Departure;
 use crate::nullable::Nullable;
 
-/// Maximum number of arrivals in the queue. If more are in transit at once, the oldest are taken out early, as if
-/// they had arrived.
+/// Maximum number of arrivals in the queue. If more are in transit, the oldest count as arrived.
 const MAX_IN_TRANSIT: usize = if cfg!(all(feature = "small-limits", not(test))) { 1 << 3 } else { 1 << 10 };
 
 /// Initial capacity of a queue.
@@ -53,7 +52,7 @@ pub enum Missing {
     Lost,
 }
 
-/// The part of an arrival that is stored for each one.
+/// The part of an arrival that differs for each one.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Own {
     ts_ns: i64,
@@ -63,8 +62,7 @@ struct Own {
     tsval: u32,
 }
 
-/// The part that consecutive arrivals mostly have in common, for example when data arrives at a host that sends
-/// none.
+/// The part that consecutive arrivals mostly share, for example if data arrives at a host that sends none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Common {
     ack: i64,
@@ -99,8 +97,8 @@ impl Arrival {
     }
 }
 
-/// A queue of arrivals, 16 bytes each. It stays full where a host sends nothing, so its size is limited and
-/// each new arrival replaces the oldest.
+/// A queue of arrivals, 16 bytes each. If a host sends nothing, its queue stays full: the size is limited, and each new
+/// arrival replaces the oldest.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Queue {
     /// Ring buffer. Its length is 0 or a power of two, at most [`MAX_IN_TRANSIT`].
@@ -113,7 +111,8 @@ struct Queue {
     /// Common part of the oldest arrival, and of the newest.
     oldest: Common,
     newest: Common,
-    /// Where the common part changes between the two, by the number of the arrival since the first of all.
+    /// Where the common part changes between the oldest and the newest arrival. Arrivals are numbered from the first
+    /// one of the direction.
     changes: VecDeque<(u64, Common)>,
 }
 
@@ -209,10 +208,11 @@ impl Arrivals {
 
     /// Removes and returns the next arrival that had reached the sender when the departure left.
     ///
-    /// Data that the departure acknowledges has arrived, and what came before it. For the rest, timestamps decide if
-    /// both have them: the echoed segment and everything before it have arrived, and nothing newer has. Of several
-    /// segments with the echoed timestamp, the first has arrived, and the others if the time suffices. Newer segments
-    /// have no echo if they came while an ACK was delayed (RFC 7323, 4.3), so what is acknowledged counts first.
+    /// Data that the departure acknowledges has arrived, and so have all arrivals before that data. For other arrivals,
+    /// timestamps decide if both segments have them: the echoed segment and everything before it have arrived, and
+    /// nothing newer has. If several segments have the echoed timestamp, the first has arrived, and the others have if
+    /// there was enough time. The acknowledgment is checked first, because segments that arrive while an ACK is delayed
+    /// are not echoed (RFC 7323, 4.3).
     pub(super) fn next_arrived(&mut self, departure: &Departure, shift_ns: i64) -> Option<Arrival> {
         let Arrival { tsval, ts_ns, .. } = self.queue.as_deref()?.front()?;
         let is_shown = || departure.shown_ns.get().is_some_and(|shown_ns| ts_ns <= shown_ns);
@@ -301,7 +301,7 @@ mod tests {
         for arrival in came.clone() {
             out.extend(arrivals.push(&arrival));
             if arrival.ts_ns == 2 {
-                out.extend(arrivals.pop()); // so that the ring grows from its middle
+                out.extend(arrivals.pop()); // This order makes the ring grow while its oldest arrival is in the middle.
             }
         }
         assert_eq!(out.len(), super::MAX_IN_TRANSIT + 44);

@@ -7,8 +7,8 @@ use super::timing::{LONGEST_NS, TOLERANCE_PART, whole_ns};
 use super::wait::LastSmall;
 use crate::nullable::Nullable;
 
-/// Without timestamps, the round trip between capture point and sender may be shorter than the shortest one
-/// observed by 1/4. A handshake includes the time for address resolution and for opening the connection.
+/// Without timestamps, an arrival may have reached the sender earlier than the shortest observed round trip implies, by
+/// up to 1/4 of it. The round trip of a handshake includes address resolution and the time to open the connection.
 const EARLIER_PART: i64 = 4;
 /// Each sample changes the smoothed RTT by 1/8 of the difference (RFC 6298, 2.3: alpha).
 const SRTT_PARTS: i64 = 8;
@@ -23,7 +23,7 @@ impl SenderState {
         if self.captured_ack.value() >= self.small_end.value() && !self.small_acked_ns.is_some() {
             self.small_acked_ns = Some(arrival.ts_ns).into();
         }
-        // With nothing in flight, no departure waits for this arrival. A queue would only cost memory.
+        // With nothing in flight, no departure waits for this arrival, so queueing it would only cost memory.
         let idle = self.una.is_some() && self.una.value() >= self.snd_max;
         if (shift_ns == 0 || idle) && self.arrivals.is_empty() {
             self.arrived(&arrival, arrival.ts_ns.saturating_add(whole_ns(shift_ns)));
@@ -36,8 +36,8 @@ impl SenderState {
     pub(super) fn arrived(&mut self, arrival: &Arrival, now_ns: i64) {
         let now = Nullable::from(Some(now_ns));
         if arrival.has_data {
-            // The last SYN-ACK counts: to a server that retransmits it, the connection was not open before (RFC
-            // 9293, 3.5).
+            // The last SYN-ACK counts: for a server that retransmits it, the connection was not open before (RFC 9293,
+            // 3.5).
             let again = arrival.payload_bytes == 0 && self.since.peer_payload_bytes.get() == Some(0);
             if again || !self.since.peer_first_ns.is_some() {
                 self.since.peer_first_ns = now;
@@ -82,8 +82,8 @@ impl SenderState {
             if arrival.missing == Missing::Nothing {
                 self.loss_signalled_ns = Nullable::NULL;
                 self.loss_confirmed = false;
-                // A small segment took all data that was available. A sender without data does not wait for
-                // loss recovery.
+                // A small segment took all data that was available, and a sender without data does not wait for loss
+                // recovery.
                 self.since.loss_known &= !self.since.was_small;
             }
             if arrival.ack >= self.snd_max && !self.since.all_acked_ns.is_some() {
@@ -105,10 +105,10 @@ impl SenderState {
         }
     }
 
-    /// Undoes a spurious timeout. If the first ACK after a timeout echoes a timestamp older than the
-    /// retransmission's, the original had arrived, and the sender continues as if there had been no timeout
-    /// (Eifel, RFC 3522 and RFC 4015; Linux `tcp_try_undo_loss`). A sender that does not undo retransmits more,
-    /// and is in recovery from then on.
+    /// Undoes a spurious timeout. If the first ACK after a timeout echoes a timestamp older than the retransmission's,
+    /// the original had arrived, and the sender continues as if there had been no timeout (Eifel, RFC 3522 and RFC
+    /// 4015; Linux `tcp_try_undo_loss`). A sender that does not undo the timeout retransmits more segments, and is in
+    /// recovery from then on.
     fn undo_spurious_timeout(&mut self, tsecr: Option<u32>) {
         let Some(Timeout { tsval, after_loss }) = self.timeout.take() else { return };
         if tsecr.zip(tsval).is_some_and(|(echoed, resent)| (echoed.wrapping_sub(resent) as i32) < 0) {
@@ -139,10 +139,10 @@ impl SenderState {
         self.edge = Some(edge).into();
     }
 
-    /// The RTT that the sender measures with an ACK. With timestamps it is that of the oldest byte
-    /// acknowledged, whose timestamp is echoed (RFC 7323, 4.3); without timestamps that byte counts too (Linux
-    /// `tcp_clean_rtx_queue`). For retransmitted data only a timestamp gives a sample (RFC 6298, 3; RFC 7323,
-    /// 4.1). It is at most [`LONGEST_NS`], because the echoed timestamp may be any number.
+    /// The RTT that the sender measures with an ACK. The sample starts with the oldest acknowledged byte: its timestamp
+    /// is echoed (RFC 7323, 4.3), and Linux uses it without timestamps, too (`tcp_clean_rtx_queue`). Retransmitted data
+    /// gives a sample only with timestamps (RFC 6298, 3; RFC 7323, 4.1). The value is at most [`LONGEST_NS`], because
+    /// the echoed timestamp may be any number.
     fn senders_sample_ns(&self, arrival: &Arrival, now_ns: i64) -> Option<i64> {
         if let Some(rtt_ns) = arrival.rtt_ns.get() {
             return Some(arrival.lag_ns.get().map_or(rtt_ns, |lag_ns| lag_ns.max(rtt_ns)));
@@ -151,11 +151,11 @@ impl SenderState {
         Some(now_ns.saturating_sub(left_ns).min(LONGEST_NS)).filter(|sample_ns| *sample_ns > 0)
     }
 
-    /// Takes in everything that had arrived at the sender when a segment left.
+    /// Processes all arrivals that had reached the sender when a segment left.
     ///
-    /// A departure after a wait can correct the estimate. If an arrival was captured slightly less than the
-    /// round trip before it, and nothing else can have released it, that arrival had reached the sender. So had
-    /// the arrivals that released the departures right after it.
+    /// A departure after a wait can correct the estimated round trip to the sender. Suppose that an arrival was
+    /// captured slightly less than this round trip before the departure, and that nothing else can have released the
+    /// departure. Then that arrival had reached the sender, and so had the arrivals that released the next departures.
     #[inline]
     pub(super) fn take_arrived(&mut self, departure: &Departure, shift_ns: i64) {
         if departure.tsecr.is_some() || shift_ns == 0 {
@@ -171,8 +171,8 @@ impl SenderState {
         self.take_older(departure, shift_ns - self.earlier_ns);
     }
 
-    /// Takes in arrivals captured at least `shift_ns` before, or those that the echoed timestamp shows to have
-    /// arrived.
+    /// Processes arrivals that were captured at least `shift_ns` before, and those that the echoed timestamp shows to
+    /// have arrived.
     #[inline]
     fn take_older(&mut self, departure: &Departure, shift_ns: i64) {
         while let Some(arrival) = self.arrivals.next_arrived(departure, shift_ns) {

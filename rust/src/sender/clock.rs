@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 use super::timing::LONGEST_NS;
 use crate::nullable::Nullable;
 
-/// Minimum number of ticks from which the length of a tick is derived, to within 1/50 (a heuristic).
+/// A tick is derived from at least this many ticks, so that its length is exact to 1/50 (a heuristic).
 const MIN_TICKS: i64 = 50;
 /// Tick of nearly all current timestamp clocks (Linux, FreeBSD, macOS, Windows; RFC 7323, 5.4: 1 ms to 1 s).
 const MILLISECOND_NS: i64 = 1_000_000;
-/// Two clocks drift apart by at most 1/10,000 (a heuristic: 100 ppm is a bad quartz).
+/// Two clocks drift apart by at most this part of the time (a heuristic: 100 ppm is a bad quartz).
 pub(crate) const DRIFT_PART: i64 = 10_000;
 
-/// The clock, as far as departures have shown it.
+/// The sender's timestamp clock, as the departures so far show it.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Clock {
     /// Timestamp of the last departure that had one.
@@ -21,12 +21,11 @@ pub(super) struct Clock {
     /// Ticks since the first departure, and nanoseconds since then by the capture's clock.
     ticks: i64,
     lasted_ns: i64,
-    /// The departure with the smallest capture delay, by the sender's clock: that delay, and when it was
-    /// captured.
+    /// The departure with the smallest capture delay: that delay by the sender's clock, and when it was captured.
     soonest_ns: i64,
     soonest_at_ns: i64,
-    /// The departure with the largest capture delay: that delay less the tick by which it may be wrong, and
-    /// when it was captured.
+    /// The departure with the largest capture delay: that delay less one tick of possible error, and when it was
+    /// captured.
     latest_ns: i64,
     latest_at_ns: i64,
 }
@@ -51,17 +50,16 @@ impl Clock {
         self.lasted_ns.saturating_sub(self.ticks.saturating_mul(MILLISECOND_NS))
     }
 
-    /// Capture delay of the last departure relative to the smallest so far. What exceeds a tick and clock drift
-    /// is a queue before the capture point. Timestamps that fit no clock limit the value to [`LONGEST_NS`].
+    /// Capture delay of the last departure relative to the smallest so far. The part that exceeds a tick and clock
+    /// drift is a queue before the capture point. Timestamps that fit no clock limit the value to [`LONGEST_NS`].
     pub(super) fn queueing_delay_ns(&self) -> i64 {
         let drift_ns = self.lasted_ns.saturating_sub(self.soonest_at_ns) / DRIFT_PART;
         let later_ns = self.behind_ns().saturating_sub(self.soonest_ns);
         later_ns.saturating_sub(drift_ns.saturating_add(MILLISECOND_NS)).clamp(0, LONGEST_NS)
     }
 
-    /// By how much the queue of the last departure exceeds every earlier queue, beyond a tick and clock drift.
-    /// Growth that drains again counts once, and so does the tick: the sum of these values is the growth of the
-    /// queue.
+    /// By how much the queue of the last departure exceeds every earlier queue, beyond a tick and clock drift. A queue
+    /// that drains and grows again counts once. The sum of these values is therefore the growth of the longest queue.
     pub(super) fn queue_grew_ns(&mut self) -> i64 {
         let drift_ns = self.lasted_ns.saturating_sub(self.latest_at_ns) / DRIFT_PART;
         let now_ns = self.behind_ns().saturating_sub(drift_ns.saturating_add(MILLISECOND_NS));

@@ -1,11 +1,11 @@
-//! Counts of departures that show what limits a sender: Nagle's algorithm, its send buffer or the ACK clock.
+//! Counts departures that show whether Nagle's algorithm, the send buffer or the ACK clock limits a sender.
 
 use super::state::SenderState;
 use super::wait::Wait;
 
-/// A segment sent within this time of the previous one may be the tail of the same write. A BSD sender does not
-/// delay that tail (4.4BSD, `tcp_output`). A slow link captures the two further apart than the sender sent them
-/// (a heuristic).
+/// A segment sent within this time of the previous one may be the tail of the same write. A BSD sender does not delay
+/// that tail (4.4BSD, `tcp_output`). After a slow link, the two are captured further apart than they were sent (a
+/// heuristic).
 const ONE_WRITE_NS: i64 = 2_000_000;
 
 impl SenderState {
@@ -18,16 +18,16 @@ impl SenderState {
         }
         if let Some(ago_ns) = wait.since_ack_ns.get() {
             let in_time = ago_ns <= self.causal_ns(shift_ns);
-            // After a short wait, an ACK may precede the departure by chance. At the sender, such an ACK is not
-            // counted.
+            // After a short wait, the last ACK may precede the departure by chance. At the sender, such an ACK does not
+            // count.
             let released = shift_ns > 0 || wait.may_be_ended_by(ago_ns);
             self.clocked = self.clocked.saturating_add(u32::from(in_time && released));
             self.unclocked = self.unclocked.saturating_add(u32::from(!in_time));
         }
     }
 
-    /// Whether the application, not an event in TCP, ended the wait: nothing arrived since a small segment
-    /// left, that segment had taken all available data, and the line was free again.
+    /// Whether the application ended the wait, not an event in TCP: nothing arrived since a small segment left, that
+    /// segment had taken all available data, and the line was free again.
     fn application_continued(&self, wait: &Wait, shift_ns: i64) -> bool {
         let nothing_came = !wait.since_ack_ns.is_some() && !wait.peer_first_ns.is_some();
         nothing_came
@@ -59,15 +59,15 @@ impl SenderState {
         }
     }
 
-    /// Counts a segment sent right after a small one that had waited. It shows that the application wrote more
-    /// as soon as the ACK arrived.
+    /// Counts a segment sent right after a small one that had waited. It shows that the application had written more by
+    /// the time the ACK arrived.
     pub(super) fn count_after_small_wait(&mut self, wait: &Wait, shift_ns: i64) {
         let at_once = wait.wait_ns.get().is_some_and(|wait_ns| wait_ns <= self.causal_ns(shift_ns));
         let went_on = self.since.had_waited_behind_small && at_once && !wait.peer_first_ns.is_some();
         self.small_waits.went_on = self.small_waits.went_on.saturating_add(u16::from(went_on));
     }
 
-    /// Whether a segment that waited behind a small one left at once when an ACK without data arrived.
+    /// Whether a segment that waited behind a small one left as soon as an ACK without data arrived.
     pub(super) fn waited_behind_small(&self, wait: &Wait, shift_ns: i64) -> bool {
         wait.last_small.was_in_flight() && has_waited(wait) && self.released_by_an_ack(wait, shift_ns)
     }
@@ -84,13 +84,13 @@ impl SenderState {
         }
     }
 
-    /// Whether the segment left at once when an ACK without data arrived that may have ended its wait.
+    /// Whether the segment left as soon as an ACK without data arrived, so that this ACK may have ended its wait.
     fn released_by_an_ack(&self, wait: &Wait, shift_ns: i64) -> bool {
         let just_came = |ago_ns: i64| ago_ns <= self.causal_ns(shift_ns) && wait.may_be_ended_by(ago_ns);
         wait.since_ack_ns.get().is_some_and(just_came) && !wait.peer_last_ns.is_some()
     }
 
-    /// Whether the segment left at once when an ACK without data covered everything outstanding.
+    /// Whether the segment left as soon as an ACK without data covered everything outstanding.
     pub(super) fn released_by_the_ack_of_all(&self, wait: &Wait, shift_ns: i64) -> bool {
         wait.since_all_acked_ns.get().is_some_and(|idle_ns| idle_ns <= self.causal_ns(shift_ns))
             && !wait.peer_last_ns.is_some()

@@ -8,9 +8,9 @@ use super::writes::Left;
 use crate::connection::RetransmitTrigger;
 use crate::nullable::Nullable;
 
-/// A segment captured less than 1/8 of the round trip between capture point and sender before a departure had
-/// not yet reached the sender (a heuristic). The handshake measures that round trip, and no path becomes so
-/// much faster.
+/// A segment of the peer that was captured less than this part of the round trip between capture point and sender
+/// before a departure had not yet reached the sender (a heuristic). The handshake measures that round trip, and no path
+/// becomes eight times as fast.
 const TOO_QUICK_PART: i64 = 8;
 /// After a lost SYN, a sender starts with one segment (RFC 5681, 3.1) and its slow-start threshold may be two
 /// segments (4.4BSD, where the SYN timer sets it). A larger first flight shows that the sender did not treat
@@ -22,10 +22,10 @@ const MIN_THRESHOLD_SEGMENTS: i64 = 2;
 const RESTART_AFTER_IDLE_NS: i64 = 200_000_000;
 
 impl SenderState {
-    /// Takes in a departure. Returns the wait that it ended.
+    /// Processes a departure. Returns the wait that it ended.
     #[inline]
     pub(crate) fn departs(&mut self, departure: &Departure, shift_ns: i64) -> Wait {
-        // A capture clock that was set back does not end a wait before it began.
+        // If the capture clock was set back, the wait must not end before it began.
         let departure = Departure {
             ts_ns: self.since.left_ns.get().map_or(departure.ts_ns, |left| left.max(departure.ts_ns)),
             ..*departure
@@ -103,9 +103,9 @@ impl SenderState {
         before > 0 && before >= self.smss_bytes && !self.since.was_pushed && departure.payload_bytes > 0
     }
 
-    /// Whether the departure is several segments captured as one (segmentation offload) and the last of them is
-    /// small. This is known only after full-sized segments of this size were seen. Until then, the real
-    /// segments may be smaller, because the path MTU may be.
+    /// Whether the departure is several segments captured as one (segmentation offload) and the last of them is small.
+    /// This is known only after full-sized segments were captured one by one. Until then, a smaller path MTU may have
+    /// made the real segments smaller.
     fn has_small_tail(&self, departure: &Departure) -> bool {
         self.whole_bytes == departure.smss_bytes
             && departure.payload_bytes > departure.smss_bytes
@@ -130,8 +130,8 @@ impl SenderState {
             self.repairs_by = departure.retransmit_trigger;
         }
         if ends_small {
-            // Without timestamps, an ACK surely had not arrived only if it was not captured yet, or was
-            // captured so shortly before that no path is fast enough.
+            // Without timestamps, it is certain that an ACK had not arrived only if it was captured later, or so
+            // shortly before that no path is fast enough.
             let sure = departure.tsecr.is_some()
                 || self
                     .small_acked_ns

@@ -1,4 +1,4 @@
-//! What a sender's state takes from a departing segment.
+//! A departing segment, as the sender's state uses it.
 
 use crate::connection::RetransmitTrigger;
 use crate::nullable::Nullable;
@@ -31,15 +31,14 @@ pub(crate) struct Departure {
     pub is_syn: bool,
     /// It ends a write (PSH).
     pub pushed: bool,
-    /// It fills the receive window exactly at one of the possible scales, and the scale is unknown.
+    /// It fills the receive window exactly at one of the possible window scales; the actual scale is unknown.
     pub fills_unscaled: bool,
-    /// There is no distance between the hosts, and the capture point may be at the receiver, which answers
-    /// earlier.
+    /// The hosts are so near that the capture point may be at the receiver, which answers earlier.
     pub at_either: bool,
     /// Packets that its sender numbered (IP ID) since the previous departure and that are missing from the
     /// capture.
     pub left_out: i64,
-    /// When the last data of the peer was captured, if it acknowledges all of that: so it has arrived.
+    /// When the last data of the peer was captured, if this segment acknowledges all of it, so that it had arrived.
     pub shown_ns: Nullable,
     /// Its TCP timestamp, and the timestamp that it echoes.
     pub tsval: Option<u32>,

@@ -1,4 +1,4 @@
-//! Flights after which even a full-sized segment waited until all of the flight was acknowledged: the send
+//! Flights after which even a full-sized segment waited until the whole flight was acknowledged, because the send
 //! buffer was full.
 
 use serde::{Deserialize, Serialize};
@@ -8,11 +8,11 @@ use crate::nullable::Nullable;
 /// Number of flight sizes that are counted. A sender limited by its buffer stops at a few sizes (a heuristic).
 const MAX_FLIGHTS: usize = 4;
 
-/// The flights of one direction after which a full-sized segment waited, by size in bytes, and how often.
+/// The flights of one direction after which a full-sized segment waited: their sizes in bytes, and how often each
+/// occurred.
 ///
-/// Neither Nagle's algorithm nor silly-window avoidance delays a full-sized segment. If the window has room and
-/// nothing is lost, a segment that repeatedly waits behind a flight of the same size found no space in the send
-/// buffer.
+/// Neither Nagle's algorithm nor silly-window avoidance delays a full-sized segment. If the window has room and nothing
+/// is lost, a segment that repeatedly waits behind a flight of the same size found no space in the send buffer.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct FullBuffer(Option<Box<[Flight; MAX_FLIGHTS]>>);
 
@@ -23,8 +23,8 @@ struct Flight {
 }
 
 impl FullBuffer {
-    /// Counts a full-sized segment that waited until this flight was acknowledged. If all places are taken, the
-    /// rarest flight is replaced.
+    /// Counts a full-sized segment that waited until this flight was acknowledged. If the array is full, the rarest
+    /// flight is replaced.
     pub(super) fn waited_after(&mut self, flight: i64) {
         let flights = self.0.get_or_insert_default();
         if let Some(one) = flights.iter_mut().find(|one| one.bytes == flight) {
@@ -34,7 +34,7 @@ impl FullBuffer {
         }
     }
 
-    /// The two flights after which most segments waited, and how many.
+    /// The two flights after which most segments waited, and the number of such waits.
     pub(super) fn most_frequent(&self) -> [(Nullable, u16); 2] {
         let mut flights = self.0.as_deref().copied().unwrap_or_default();
         flights.sort_by_key(|one| std::cmp::Reverse(one.times));

@@ -1,16 +1,14 @@
 //! What a sender knew at each instant, and how long it waited before each segment.
 //!
-//! A departure is a segment that occupies sequence space: data, SYN or FIN, original or retransmission. Between
-//! two departures of one direction the sender waits. The segments that arrive meanwhile explain the wait. Each
-//! wait is therefore recorded with what the sender knew when it ended ([`Wait`]). This module assigns no cause;
-//! [`crate::ledger`] does.
+//! A departure is a segment that occupies sequence space: data, SYN or FIN, original or retransmission. Between two
+//! departures of one direction the sender waits. The segments that arrive meanwhile explain the wait. Each wait is
+//! therefore recorded with what the sender knew when it ended ([`Wait`]). [`crate::ledger`] assigns the cause.
 //!
-//! The capture point may be far from the sender. Each arrival is therefore moved to the time at which it
-//! reaches the sender: later by the round trip between capture point and sender, because departures are also
-//! captured late.
+//! The capture point may be far from the sender. Each arrival is therefore moved later by the round trip between
+//! capture point and sender: it reaches the sender after its capture, and departures are captured after they left.
 //!
-//! `SenderState` is the state of one direction. It takes a `Departure` for each segment that this sender sends, and
-//! an `Arrival` for each segment of the peer that is captured in transit to this sender.
+//! `SenderState` is the state of one direction. It takes a `Departure` for each segment that this sender sends, and an
+//! `Arrival` for each segment of the peer that is captured in transit to this sender.
 
 mod arrivals;
 mod arriving;

@@ -6,16 +6,16 @@ use super::steady::Steady;
 use crate::connection::CAUSAL_NS;
 use crate::nullable::Nullable;
 
-/// Minimum burst of a pacing sender. Linux sends at least two segments at once (`tcp_tso_autosize`), then
-/// nothing for the time that they take at the pacing rate (`tcp_update_skb_after_send`). A line differs: it
-/// delays the second of two segments as long as the first.
+/// Minimum burst of a pacing sender. Linux sends at least two segments at once (`tcp_tso_autosize`), then nothing for
+/// the time that they take at the pacing rate (`tcp_update_skb_after_send`). A slow line looks different: it delays the
+/// second of two segments as long as the first.
 const BURST_SEGMENTS: i64 = 2;
 
 /// The bursts of one direction, and the pace of most of them.
 ///
-/// Only bursts that end with a full-sized segment count. A write rarely ends with one, so the application had
-/// written more. PSH does not show that: Linux sets it on each piece that it passes down (`__tcp_transmit_skb`,
-/// since 5.4).
+/// Only bursts that end with a full-sized segment count. A write rarely ends with such a segment, so the application
+/// had already written more data. PSH does not show the end of a write here: Linux sets it on each piece that it passes
+/// down (`__tcp_transmit_skb`, since 5.4).
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Paced {
     /// When the current burst began, and its data.
@@ -39,12 +39,12 @@ impl Paced {
         (self.began_ns, self.bytes) = (Some(ts_ns).into(), payload_bytes);
     }
 
-    /// Data of a burst, and the time from its start to the start of the next one.
+    /// Data of a burst at the pace, and the time from its start to the start of the next one.
     pub(super) fn pace(self) -> (Nullable, Nullable) {
         self.pace.pace()
     }
 
-    /// By how many the bursts at that pace outnumber the others.
+    /// The number of bursts at that pace, less the number of others.
     pub(super) fn bursts(self) -> u32 {
         self.pace.segments().1
     }
@@ -56,8 +56,8 @@ mod tests {
 
     const FULL: i64 = 1448;
 
-    /// Departures as (ns since the previous one, data, whether the previous one was small) → the pace, and by
-    /// how many bursts at that pace outnumber the others.
+    /// Departures as (ns since the previous one, data, whether the previous one was small) → the pace, and the number
+    /// of bursts at that pace less the number of others.
     fn after(departures: &[(i64, i64, bool)]) -> (Option<i64>, Option<i64>, u32) {
         let (mut paced, mut ts_ns) = (Paced::default(), 0);
         for (wait_ns, bytes, small) in departures {

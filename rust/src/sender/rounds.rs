@@ -1,4 +1,4 @@
-//! Flights, one per round trip: whether they grow, and the sizes that they repeat.
+//! Flights, one per round trip: whether they grow, and which sizes recur.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,12 +6,12 @@ use crate::nullable::Nullable;
 
 /// Two flights are equal if they differ by less than 1/20 (a heuristic).
 const LEVEL_PART: i64 = 20;
-/// If the peer's application sends data, flights of fewer segments show no level. An application that sends a
-/// request and waits for the response also makes equal flights (a heuristic).
+/// If the peer's application sends data, only flights of at least this many segments show a level. An application that
+/// sends a request and waits for the response makes equal flights, too (a heuristic).
 const LEVEL_SEGMENTS: i64 = 2;
 
-/// After this many rounds without growth by one segment, the congestion window does not limit the flights. A
-/// window that is used up grows by at least half a segment per round, even with delayed ACKs (RFC 5681, 3.1).
+/// After this many rounds without growth by one segment, the congestion window does not limit the flights. A full
+/// congestion window grows by at least half a segment per round, even with delayed ACKs (RFC 5681, 3.1).
 const STEADY_ROUNDS: u16 = 5;
 
 /// The flights of one direction. A round ends when the last byte of its flight is acknowledged.
@@ -28,9 +28,9 @@ pub(super) struct Rounds {
     steady: u16,
     /// The sender reduced its congestion window in this round, so its flight includes lost segments.
     cut: bool,
-    /// The current level: a flight and how many consecutive flights are about equal. `before` is the previous
-    /// level. Flights may alternate: an application that writes large pieces fills its buffer to varying
-    /// degrees.
+    /// The current level: a flight size, and how many consecutive flights have about that size. `before` is the
+    /// previous level. Flights may alternate between two levels, because an application that writes large pieces does
+    /// not always fill its buffer equally.
     now: Level,
     before: Level,
     /// The two levels with the most consecutive rounds before any loss, the longer first.
@@ -55,7 +55,7 @@ impl Level {
 }
 
 impl Rounds {
-    /// Takes a departure: everything below `snd_max` is sent, everything below `una` is acknowledged.
+    /// Takes a departure. Everything below `snd_max` was sent, and everything below `una` is acknowledged.
     pub(super) fn departs(&mut self, una: i64, snd_max: i64, smss_bytes: i64, after_loss: bool) {
         if una >= self.ends {
             if self.ends > 0 {
@@ -89,7 +89,7 @@ impl Rounds {
         }
     }
 
-    /// Records the largest flight, and for how many rounds none was larger.
+    /// Records the largest flight, and the number of rounds since then.
     fn record_highest(&mut self, smss_bytes: i64) {
         self.highest = self.highest.max(self.flight);
         if self.flight >= self.grown + smss_bytes {
@@ -99,7 +99,7 @@ impl Rounds {
         }
     }
 
-    /// Puts the current level among the longest.
+    /// Stores the current level if it is one of the longest.
     fn record_level(&mut self) {
         let [first, second] = &mut self.longest;
         if first.has(self.now.flight) {
@@ -121,7 +121,7 @@ impl Rounds {
         self.peer_sent_data = true;
     }
 
-    /// Forgets earlier flights: they no longer show how much may be in flight.
+    /// Discards earlier flights, because they no longer show how much may be in flight.
     pub(super) fn restart(&mut self) {
         (self.highest, self.grown, self.steady) = (0, 0, 0);
     }

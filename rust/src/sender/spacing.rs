@@ -1,11 +1,12 @@
-//! How long a segment occupies the sender's line, estimated from the closest departures and from round trips.
+//! How long a segment occupies the sender's line. The estimate uses the shortest intervals between departures, and
+//! round trips.
 
 use serde::{Deserialize, Serialize};
 
 use crate::nullable::Nullable;
 
-/// Overhead of a segment on Ethernet: IPv4 and TCP headers, frame, preamble and inter-packet gap (IEEE 802.3).
-/// Other links add about as much, which is little next to a full-sized segment.
+/// Overhead of a segment on Ethernet: IPv4 and TCP headers, frame, preamble and inter-packet gap (IEEE 802.3). Other
+/// links add about as much. It is little compared with a full-sized segment.
 pub(crate) const AROUND_BYTES: i64 = 78;
 /// Bytes that a SYN occupies on Ethernet, with padding.
 const SYN_LINE_BYTES: i64 = 84;
@@ -17,17 +18,17 @@ pub(crate) const AROUND_IN_CELLS_BYTES: i64 = 40 + 16;
 const SYN_CELLS: i64 = 2;
 /// Bytes that the timestamp option adds to each segment after the SYN (RFC 7323, appendix A).
 pub(crate) const TIMESTAMP_BYTES: i64 = 12;
-/// A shorter SYN round trip is only the receiver's own time: the capture point is at the receiver, after the
+/// A shorter SYN round trip is only the time of the receiver itself: the capture point is at the receiver, behind the
 /// line.
 const MIN_PATH_NS: i64 = 20_000;
-/// Below `FEW_BYTES` more than the SYN, a round trip that exceeds the SYN's by no more than `NOISE_NS` shows
-/// nothing of the line. Clock ticks and host jitter explain it (a heuristic).
+/// If a segment is less than `FEW_BYTES` longer than the SYN, and its round trip is at most `NOISE_NS` longer than the
+/// SYN's, clock ticks and host jitter explain the difference (a heuristic). It says nothing about the line.
 const FEW_BYTES: i64 = 64;
 const NOISE_NS: i64 = 20_000;
 /// Two estimates of the line rate agree if they differ by less than 1/20 (a heuristic).
 const AGREE_PART: u64 = 20;
-/// Two estimates in ATM cells agree if they differ by less than 1/50, because only the capture's clock is
-/// rounded.
+/// Two estimates in ATM cells agree if they differ by less than 1/50: cells are whole numbers, so only the capture's
+/// clock is rounded.
 const AGREE_IN_CELLS_PART: u64 = 50;
 
 /// A number of bytes, or cells, in a time.
@@ -38,7 +39,7 @@ struct Pace {
 }
 
 impl Pace {
-    /// Keeps the faster of the two. Returns whether that is the new one.
+    /// Keeps the faster of the two paces. Returns whether it is the new one.
     fn keep_faster(&mut self, bytes: i64, ns: i64) -> bool {
         let faster = self.bytes == 0 || ns.saturating_mul(self.bytes) < self.ns.saturating_mul(bytes);
         if faster {
@@ -65,15 +66,15 @@ pub(super) enum Seen {
     AtEither,
 }
 
-/// The closest two departures for their size, and the shortest round trip for its size.
+/// The shortest interval between departures and the shortest round trip, relative to the bytes sent.
 ///
 /// Nothing can leave while the line is busy with the previous segment. The time from one segment to the next is
-/// therefore an upper bound for its serialization time. The excess of its round trip over that of the SYN is
-/// another. An application that writes small segments at its own pace also spaces them, so small segments count
-/// only where both bounds agree.
+/// therefore an upper bound for its serialization time. The excess of its round trip over that of the SYN is another
+/// upper bound. An application that writes small segments at its own pace spaces them as well, so small segments count
+/// only if both bounds agree.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Spacing {
-    /// The closest departure after a full-sized segment, and after any segment.
+    /// The pace of the closest departure after a full-sized segment, and after any segment.
     full: Pace,
     any: Pace,
     /// The first RTT sample: that of the SYN, if it was captured.
@@ -82,9 +83,9 @@ pub(super) struct Spacing {
     begun_late: bool,
     /// The smallest increase of a data segment's RTT over the first RTT sample, per additional byte.
     longer: Pace,
-    /// How much longer that round trip is, per additional ATM cell.
+    /// The smallest such increase per additional ATM cell.
     longer_by_cells: Pace,
-    /// A round trip with data in both directions: how much longer it is, and the number of its additional ATM cells.
+    /// For a round trip with data in both directions: the increase of its time, and the number of additional ATM cells.
     exchange: Pace,
     exchange_cells: i64,
     /// Away from the sender, the shortest time from data to a FIN without data.
@@ -102,18 +103,18 @@ impl Spacing {
         self.option_bytes = if timestamps { TIMESTAMP_BYTES } else { 0 };
     }
 
-    /// Adds a segment of `own_bytes`, sent `wait_ns` after a segment of `before_bytes`. At the sender, the size of the
-    /// earlier segment counts. Away from the sender, that of the later one counts, because a segment is captured when
-    /// all of it has arrived. If the capture point may be at either host, the smaller size is used, so that the time
-    /// remains an upper bound.
+    /// Adds a segment of `own_bytes`, sent `wait_ns` after a segment of `before_bytes`. In a capture at the sender, the
+    /// size of the earlier segment counts. Elsewhere, the size of the later one counts, because a segment is captured
+    /// when all of it has arrived. If the capture point may be at either host, the smaller size counts, so that the
+    /// time remains an upper bound.
     #[inline]
     pub(super) fn departs(&mut self, wait_ns: i64, before_bytes: i64, own_bytes: i64, smss_bytes: i64, seen: Seen) {
         self.seen = seen;
         let bytes = match seen {
             Seen::Away => own_bytes,
             Seen::AtEither if own_bytes > 0 => before_bytes.min(own_bytes),
-            // A segment without data is a FIN. If either host may be the capture point, its interval counts with
-            // the size of the segment before it: only an RTT could show that the FIN followed at once.
+            // A segment without data is a FIN. If the capture point may be at either host, the size of the segment
+            // before the FIN counts: only a round trip could show that the FIN followed at once.
             Seen::AtEither | Seen::AtSender => before_bytes,
         };
         if seen == Seen::Away && own_bytes == 0 && before_bytes > 0 {
@@ -158,7 +159,7 @@ impl Spacing {
         (payload_bytes + self.option_bytes + AROUND_IN_CELLS_BYTES + CELL_BYTES - 1) / CELL_BYTES
     }
 
-    /// Payload of a segment, and the shortest time until the next one.
+    /// Payload of the segment with the closest next departure, and the time until that departure.
     pub(super) fn closest(&self) -> (Nullable, Nullable) {
         if self.any.bytes == 0 { Default::default() } else { payload_and_time(self.any, self.any.ns) }
     }
@@ -178,7 +179,7 @@ impl Spacing {
         self.fin_ns
     }
 
-    /// Payload of a segment, and the longest time that it can occupy the line.
+    /// Payload of a segment, and the longest time for which it can occupy the line.
     pub(super) fn line(&self) -> (Nullable, Nullable) {
         let Self { full, any, longer, .. } = *self;
         if self.begun_late {
@@ -195,7 +196,7 @@ impl Spacing {
         if self.is_too_slow_for_the_handshake(line) { Default::default() } else { payload_and_time(line, line.ns) }
     }
 
-    /// Whether the line may need `wait_ns` for a segment of `payload_bytes`, as far as the line is known.
+    /// Whether the line may need `wait_ns` for a segment of `payload_bytes`; true if the line rate is unknown.
     pub(super) fn may_carry(&self, payload_bytes: i64, wait_ns: i64) -> bool {
         let (line_bytes, serialization_ns) = self.line();
         line_bytes.get().zip(serialization_ns.get()).is_some_and(|(bytes, ns)| {
@@ -204,7 +205,7 @@ impl Spacing {
         })
     }
 
-    /// Whether the closest departures and the round trips give the same rate, in bytes or in cells.
+    /// Whether departures and round trips give the same line rate, in bytes or in cells.
     fn round_trips_agree(&self) -> bool {
         let Self { any, longer, longer_by_cells, .. } = *self;
         let agrees = |pace: Pace, size: i64, part: u64| {
@@ -214,10 +215,9 @@ impl Spacing {
             || agrees(longer_by_cells, self.cells(any.bytes - AROUND_BYTES), AGREE_IN_CELLS_PART)
     }
 
-    /// Whether such a slow line would need more time for the SYN and its answer than their round trip took,
-    /// with both directions equal. If so, the application wrote late, and neither the departures nor a round
-    /// trip lengthened by the receiver's delayed-ACK timer show the line rate. A SYN takes no longer than any
-    /// data, in whole cells too.
+    /// Whether a line of this rate, equal in both directions, would need more time for the SYN and its answer than
+    /// their round trip took. If so, the line is faster: the application wrote late, or the receiver's delayed-ACK
+    /// timer lengthened the round trip. A SYN takes no longer than any data, even in whole cells.
     fn is_too_slow_for_the_handshake(&self, line: Pace) -> bool {
         self.seen != Seen::Away
             && self
@@ -279,7 +279,7 @@ mod tests {
         spacing.rtt_sampled(12_000, 100, 0);
         spacing.departs(43_000_000, 100, 100, 100, Seen::AtSender);
         spacing.rtt_sampled(43_000_000, 100, 0);
-        spacing.rtt_sampled(10_000, 0, 0); // for the FIN
+        spacing.rtt_sampled(10_000, 0, 0); // acknowledges the FIN
         assert_eq!(spacing.line().1.get(), None);
     }
 
@@ -314,8 +314,8 @@ mod tests {
 
     #[test]
     fn over_atm_round_trips_and_what_follows_at_once_agree_in_cells() {
-        // At 45 Mb/s a cell takes 9,422 ns. 100 bytes of payload take four cells, a SYN two. In bytes the two
-        // estimates differ by 5%: 188 for four cells, 178 for four.
+        // At 45 Mb/s a cell takes 9,422 ns. 100 bytes of payload take four cells, a SYN two. Counted in bytes, the two
+        // estimates would differ by 5%.
         const CELL_NS: i64 = 9_422;
         let mut spacing = after(&[(4 * CELL_NS, 100, 100)], Seen::AtSender);
         spacing.rtt_sampled(90_000_000 + 4 * CELL_NS, 100, 100);

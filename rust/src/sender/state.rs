@@ -24,12 +24,12 @@ const WAITS_IN_A_ROW: u16 = 3;
 pub(crate) struct SenderState {
     pub(super) arrivals: Arrivals,
     pub(super) una: Nullable,
-    /// The highest ACK captured, whether it has reached the sender or not. `small_acked_ns` is the time at
-    /// which the first ACK was captured that covers the last small segment.
+    /// The highest ACK captured, whether it has reached the sender or not. `small_acked_ns` is the capture time of the
+    /// first ACK that covers the last small segment.
     pub(super) captured_ack: Nullable,
     pub(super) small_acked_ns: Nullable,
-    /// Arrivals reach the sender this much earlier than the shortest observed round trip implies. The last
-    /// departure after a wait shows it.
+    /// Arrivals reach the sender earlier than the shortest observed round trip implies, by this much. The last
+    /// departure after a wait showed it.
     pub(super) earlier_ns: i64,
     /// Right edge of the receive window.
     pub(super) edge: Nullable,
@@ -50,17 +50,17 @@ pub(crate) struct SenderState {
     /// The only segment lost so far is the SYN.
     pub(super) only_syn_lost: bool,
     pub(super) rtt_sample_ns: Nullable,
-    /// When the segment of that RTT sample was captured, and the RTT sample of its neighbour in the flight.
+    /// When the segment of that RTT sample was captured, and the RTT sample of the segment next to it in the flight.
     pub(super) sampled_ns: Nullable,
     pub(super) previous_rtt_sample_ns: Nullable,
     /// Smoothed RTT of the sender's own samples (RFC 6298, 2.3).
     pub(super) srtt_ns: Nullable,
-    /// When duplicate ACKs or SACK blocks first signalled a loss that is still open. It moves to the time at
-    /// which there were enough of them to start a retransmission.
+    /// When duplicate ACKs or SACK blocks first signalled a loss that is not yet repaired. Once they suffice for a
+    /// retransmission, it is the time when they first did.
     pub(super) loss_signalled_ns: Nullable,
-    /// Whether there were enough of them to start a retransmission.
+    /// Whether the duplicate ACKs or SACK blocks suffice for a retransmission.
     pub(super) loss_confirmed: bool,
-    /// Departures of new data with bytes in flight: those that an ACK released at once, and the others.
+    /// Departures of new data with bytes in flight: the number that an ACK released at once, and the number of others.
     pub(super) clocked: u32,
     pub(super) unclocked: u32,
     /// Small segments sent while an earlier small segment was in flight.
@@ -88,16 +88,15 @@ pub(super) struct Timeout {
 /// Small segments that waited until everything was acknowledged, as Nagle's algorithm requires.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct SmallWaits {
-    /// Waits behind a small segment: how many since a small segment was last sent behind another, and the
-    /// longest such run.
+    /// Waits behind a small segment: the number since a small segment was last sent behind another, and the largest
+    /// such number.
     pub(super) run: u16,
     pub(super) longest_run: u16,
-    /// Waits behind full-sized segments only, and small segments that did not wait for them. The tail of one
-    /// write is not counted.
+    /// Waits behind full-sized segments only, and small segments that left without such a wait. The tail of one write
+    /// is not counted.
     pub(super) over_full: u16,
     pub(super) passed_full: u16,
-    /// Segments that left at once after a small segment that had waited behind another small one until an ACK
-    /// arrived.
+    /// Segments that left immediately after a small segment which had waited for the ACK of another small one.
     pub(super) went_on: u16,
 }
 
@@ -146,15 +145,16 @@ impl SenderState {
         self.since.kept_alive = true;
     }
 
-    /// Whether two segments of `payload_bytes` were in flight together, or this size is the SMSS already.
+    /// Whether two segments of `payload_bytes` were in flight together, or this size is already the SMSS.
     #[inline]
     pub(crate) fn had_two_in_flight(&self, payload_bytes: i64) -> bool {
         let flight = self.una.get().map_or(0, |una| self.snd_max - una);
         self.smss_bytes == payload_bytes || flight.max(self.rounds.highest()) >= 2 * payload_bytes
     }
 
-    /// Bytes missing from the capture between everything sent before and `start`. Away from the sender, they
-    /// may have been lost before the capture point; only those acknowledged are certain to have been sent.
+    /// Bytes missing from the capture between everything sent before and `start`. Unless the capture was taken at the
+    /// sender, they may have been lost before the capture point. Only acknowledged ones are then certain to be missing
+    /// from the capture.
     fn missed_bytes(&self, start: i64, shift_ns: i64) -> i64 {
         let arrived = if shift_ns > 0 { self.una.get().map_or(self.snd_max, |una| una.min(start)) } else { start };
         (arrived - self.snd_max).max(0)
@@ -165,7 +165,7 @@ impl SenderState {
         una < self.recover.value()
     }
 
-    /// A departure within this time of an ACK may be caused by it.
+    /// A departure within this time of an ACK may have been caused by the ACK.
     pub(super) fn causal_ns(&self, shift_ns: i64) -> i64 {
         CAUSAL_NS.max(shift_ns.saturating_add(self.rtt_sample_ns.get().unwrap_or(0)) / 10)
     }
@@ -173,7 +173,7 @@ impl SenderState {
     #[inline]
     pub(super) fn wait(&self, departure: &Departure, shift_ns: i64) -> Wait {
         let since = &self.since;
-        // An arrival that the model placed after this departure has arrived by now.
+        // An arrival that the estimate placed after this departure has arrived by now.
         let age = |then: Nullable| Nullable::from(then.get().map(|then| departure.ts_ns.saturating_sub(then).max(0)));
         let una = self.una.get();
         let frame = |known: Nullable, frame: u64| Nullable::from(known.get().map(|_| frame as i64));

@@ -1,5 +1,5 @@
-//! The interval at which most segments of a direction leave. Only segments that the application had written
-//! earlier count; at the sender, only those that no ACK released.
+//! The interval at which most segments of a direction leave. Only segments that the application had written earlier
+//! count. In a capture at the sender, segments that an ACK released do not count.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,12 +8,12 @@ use crate::nullable::Nullable;
 /// Two paces, or two sizes, are alike if they differ by less than 1/8 (a heuristic).
 const ALIKE_PART: u64 = 8;
 
-/// The pace of most segments, or bursts, that followed one which did not end a write (RFC 9293, 3.9.1: PSH).
-/// The application had therefore written them earlier.
+/// The pace of most segments or bursts whose predecessor did not end a write (RFC 9293, 3.9.1: PSH). The application
+/// had therefore written them earlier.
 ///
-/// The pace is found by majority vote (Boyer & Moore 1981): a segment at the current pace votes for it, any
-/// other votes against it. When no votes are left, the pace of the next segment replaces it. Outliers of a busy
-/// host therefore change nothing.
+/// The pace is found by majority vote (Boyer & Moore 1981): a segment at the current pace votes for it, any other votes
+/// against it. When no votes are left, the pace of the next segment replaces it. Outliers of a busy host therefore do
+/// no harm.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Steady {
     bytes: i64,
@@ -28,7 +28,7 @@ pub(super) struct Steady {
 }
 
 impl Steady {
-    /// Takes a segment of `payload_bytes` and `around_bytes` of overhead that left `wait_ns` after one that did
+    /// Takes a segment of `payload_bytes` and `around_bytes` of overhead, which left `wait_ns` after a segment that did
     /// not end a write.
     #[inline]
     pub(super) fn came(&mut self, wait_ns: i64, payload_bytes: i64, around_bytes: i64) {
@@ -53,8 +53,8 @@ impl Steady {
         (Some(self.bytes - self.around_bytes).into(), Some(self.ns).into())
     }
 
-    /// The number of segments after one that did not end a write, by how many those at the pace outnumber the
-    /// others, and how many at the pace differ in size.
+    /// The number of segments whose predecessor did not end a write; the number at the pace less the number of others;
+    /// and how many at the pace differ in size.
     pub(super) fn segments(self) -> (u32, u32, u32) {
         (self.all, self.votes, self.other_sizes)
     }

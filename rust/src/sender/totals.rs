@@ -7,8 +7,8 @@ use super::wait::SenderTotals;
 use crate::nullable::Nullable;
 
 impl SenderState {
-    /// The totals of a direction when the connection ends at `last_ts_ns`. Arrivals still in transit arrive
-    /// before that.
+    /// The totals of a direction whose connection ends at `last_ts_ns`. Arrivals still in transit count as arrived by
+    /// then.
     pub(crate) fn totals(&self, last_ts_ns: Nullable, shift_ns: i64) -> SenderTotals {
         let mut state = self.clone();
         while let Some(arrival) = state.arrivals.pop() {

@@ -10,7 +10,7 @@ pub(crate) const RELEASE_PART: i64 = 8;
 
 /// One wait, and what the sender knew when a departure ended it.
 ///
-/// Times run from an event to the departure. Four are exceptions: the lag of the last ACK, the last RTT sample,
+/// Each time runs from an event to the departure, with four exceptions: the lag of the last ACK, the last RTT sample,
 /// the RTT sample of the neighbouring segment, and the smoothed RTT.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)] // each field name states its fact
@@ -33,8 +33,8 @@ pub struct Wait {
     pub window_opened_ns: Nullable,
     pub peer_first_ns: Nullable,
     pub peer_last_ns: Nullable,
-    /// Time from the last data of the peer, or its SYN, to the end of the wait. Longer than `peer_last_ns` if a
-    /// FIN without data came last.
+    /// Time from the last data of the peer, or its SYN, to the end of the wait. It exceeds `peer_last_ns` if a FIN
+    /// without data came last.
     pub peer_data_ns: Nullable,
     pub peer_payload_bytes: Nullable,
     pub payload_before_bytes: Nullable,
@@ -62,7 +62,7 @@ pub struct Wait {
     pub kept_alive: bool,
 }
 
-/// The last small segment that had left when a wait began (`snd_sml` of Linux; Minshall's form of Nagle's algorithm).
+/// The state of the last small segment when a wait began (`snd_sml` of Linux; Minshall's variant of Nagle's algorithm).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LastSmall {
     /// It was acknowledged, or there was none.
@@ -89,12 +89,12 @@ impl Wait {
     }
 }
 
-/// What only a whole direction shows about its waits and departures.
+/// Totals of a direction that only all of its waits and departures together show.
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(missing_docs)] // each field name states its fact
 pub struct SenderTotals {
     pub first: Option<FirstDeparture>,
-    /// The wait that the end of the connection closed.
+    /// The last wait, which ends with the connection.
     pub ending: Wait,
     pub level_flight_bytes: Nullable,
     pub level_rounds: u16,

@@ -1,53 +1,54 @@
-//! Two rival explanations of when the sender goes on: the application writes on its own clock, or ACKs release what it
-//! has written.
+//! Compares two explanations of when a burst begins: the application writes by its own clock, or an ACK releases data
+//! that it has already written.
 //!
-//! Each explanation predicts when the next burst begins. The clock predicts it one interval after the last one; the ACK
-//! predicts it as soon as the ACK arrives. Each burst is a vote for the explanation whose prediction came much closer.
+//! Each explanation predicts when the next burst begins. By its own clock, it begins one interval after the last burst;
+//! by an ACK, it begins as soon as the ACK arrives. Each burst is a vote for the explanation with the much smaller
+//! error.
 
 use serde::{Deserialize, Serialize};
 
 use crate::connection::CAUSAL_NS;
 use crate::nullable::Nullable;
 
-/// A prediction counts as better if its error is at most this part of the other's (a heuristic).
+/// A prediction is better if its error is at most this part of the other's (a heuristic).
 const BETTER_PART: i64 = 2;
-/// A host reacts to an ACK within this time, so no other prediction is better (a heuristic: five times what a host
-/// needs for one segment).
+/// A host reacts to an ACK within this time. If a burst began that soon after an ACK, the clock's prediction cannot be
+/// better (a heuristic: five times what a host needs for one segment).
 pub(crate) const REACTION_NS: i64 = 100_000;
 /// An application that an ACK wakes writes within this time (a heuristic: twice what the kernel needs).
 pub(crate) const SLOW_REACTION_NS: i64 = 200_000;
-/// A departure followed an ACK early if it left within this part of the time to the next ACK, and late if it left
-/// after `LATE_PART` of it. By chance, half as many are early as are late.
+/// A departure followed an ACK early if it left within this part of the time to the next ACK, and late if it left after
+/// `LATE_PART` of it. By chance, half as many departures are early as are late.
 const EARLY_PART: i64 = 4;
 const LATE_PART: i64 = 2;
 
-/// The bursts of one direction that began after a write had ended, and the votes of each.
+/// The bursts of one direction that began after the end of a write, and the votes for each explanation.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Writes {
-    /// When the current burst began, the interval before it, and how long it left after the last ACK.
+    /// When the current burst began, the interval before it, and the time from the last ACK to its start.
     began_ns: Nullable,
     interval_ns: Nullable,
     reaction_ns: i64,
     votes: Votes,
     /// The sum of all intervals that the clock predicted.
     clock_ns: i64,
-    /// The last departure that an ACK may have released: when that ACK came, and how much later the departure left.
+    /// The last departure that an ACK may have released: when that ACK arrived, and the time from it to the departure.
     after_ack: Option<(i64, i64)>,
     chance: Chance,
     reactions: Reactions,
 }
 
-/// Powers of two, in nanoseconds, between which reaction times are counted: from 2^`MIN_POWER` (8 µs) on.
+/// Reaction times are counted by powers of two in nanoseconds; the first is 2^`MIN_POWER` (8 µs).
 const MIN_POWER: u32 = 13;
 const POWERS: usize = 18;
-/// A cluster of reaction times ends where fewer than one in this many of its largest count follow, for two powers of two
-/// (a heuristic).
+/// A cluster of reaction times ends where two consecutive powers of two each have fewer than one in this many of the
+/// cluster's largest count (a heuristic).
 const VALLEY_PART: u16 = 8;
 
 /// A cluster has at least this many departures (a heuristic).
 const MIN_CLUSTER: u16 = 5;
 
-/// How many departures left how long after the last ACK, by powers of two.
+/// Counts of departures by their time since the last ACK, in powers of two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Reactions([u16; POWERS]);
 
@@ -75,7 +76,7 @@ impl Reactions {
         None
     }
 }
-/// How many bursts began when the clock predicted it, and how many when the ACK did.
+/// The number of bursts that began as the clock predicted, and the number that began as the ACK predicted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Votes {
     pub(super) clock: u32,
@@ -89,14 +90,14 @@ pub(super) struct Chance {
     pub(super) late: u32,
 }
 
-/// A departure of new data, as the rivals see it.
+/// A departure of new data, with the facts that the two explanations use.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Left {
     pub(super) ts_ns: i64,
     /// Time since the previous departure, and since the last ACK if one came in that time.
     pub(super) wait_ns: i64,
     pub(super) since_ack_ns: Option<i64>,
-    /// The previous segment was small, so it ended a write.
+    /// The previous segment was small and therefore ended a write.
     pub(super) small_before: bool,
     /// Data of the peer arrived since the previous departure.
     pub(super) answers: bool,
@@ -130,7 +131,8 @@ impl Writes {
     fn vote(&mut self, interval_ns: i64, before_ns: i64, left: Left) {
         let clock_error_ns = interval_ns.saturating_sub(before_ns).saturating_abs();
         let late_ns = left.since_ack_ns.unwrap_or(left.wait_ns);
-        // Each explanation has one constant to learn: the interval, and a reaction time that is short enough for one.
+        // Each explanation has one unknown constant: the clock its interval, and the ACK a reaction time, which must be
+        // short enough.
         let is_reaction = left.at_sender && late_ns <= SLOW_REACTION_NS;
         let ack_error_ns =
             if is_reaction { late_ns.saturating_sub(self.reaction_ns).saturating_abs() } else { late_ns };
@@ -166,7 +168,7 @@ impl Writes {
         self.votes
     }
 
-    /// The longest time in which this sender reacts to an ACK, if its reactions differ clearly from other departures.
+    /// The longest time in which this sender reacts to an ACK, if reactions are clearly faster than other departures.
     pub(super) fn reaction_ns(self) -> Nullable {
         self.reactions.longest_ns().into()
     }
@@ -183,8 +185,7 @@ mod tests {
     const MS: i64 = 1_000_000;
     const US: i64 = 1_000;
 
-    /// Writes that begin at these times, each `since_ack_ns` after an ACK. Before each the sender was silent
-    /// since the last one.
+    /// Writes that begin at these times, each `since_ack_ns` after an ACK. The sender is silent between them.
     fn after(writes: &[(i64, i64)]) -> Writes {
         let (mut rivals, mut before_ns) = (Writes::default(), 0);
         for (ts_ns, since_ack_ns) in writes {
@@ -204,7 +205,7 @@ mod tests {
 
     #[test]
     fn an_even_interval_predicts_what_acks_at_any_time_do_not() {
-        // Every 5 ms to within 20 µs; the last ACK came 0.2 to 0.8 ms before.
+        // One write every 5 ms to within 20 µs. The last ACK came 0.2 to 0.8 ms before it.
         let writes: Vec<_> =
             (1..=10).map(|n| (n * 5 * MS + 20 * US * (n % 2), 200 * US + 150 * US * (n % 5))).collect();
         let rivals = after(&writes);
@@ -218,7 +219,8 @@ mod tests {
         let times = [10, 31, 49, 72, 90, 112, 129, 151];
         let writes: Vec<_> = times.into_iter().map(|ms| (ms * MS, 30 * US)).collect();
         assert_eq!(after(&writes).votes(), Votes { clock: 0, ack: 6 });
-        // At even intervals, too, no other prediction is better than a host's reaction, nor than one that is as even.
+        // Even if the intervals are even, no prediction beats an ACK within a host's reaction time, nor one that is
+        // equally exact.
         let kernel: Vec<_> = (1..=8).map(|n| (n * 20 * MS + 20 * US * (n % 2), 30 * US + 5 * US * (n % 2))).collect();
         assert_eq!(after(&kernel).votes(), Votes { clock: 0, ack: 6 });
         let woken: Vec<_> = (1..=8).map(|n| (n * 20 * MS + 20 * US * (n % 2), 150 * US + 30 * US * (n % 2))).collect();
@@ -238,7 +240,7 @@ mod tests {
         let behind_ns = |n: i64| [MS, 3 * MS, 7 * MS][n as usize % 3];
         let writes: Vec<_> = (1..=9).map(|n| (n * 10 * MS + behind_ns(n), behind_ns(n))).collect();
         assert_eq!(after(&writes).chance(), Chance { early: 2, late: 3 });
-        // ACKs of one batch say nothing.
+        // ACKs that arrive together in one batch say nothing.
         let batch: Vec<_> = (1..=9).map(|n| (n * 100 * US, 60 * US)).collect();
         assert_eq!(after(&batch).chance(), Chance { early: 0, late: 0 });
     }
@@ -252,7 +254,7 @@ mod tests {
         let fast = [20, 25, 28, 30, 31, 22];
         // 20 to 31 µs are below 2^15 ns, and no departure is between that and 5 ms.
         assert_eq!(of(&[&fast[..], &[5_000, 9_000]].concat()), Some(1 << 15));
-        // As many at each power of two: no valley before the longest.
+        // Every power of two has equally many, so there is no valley before the longest.
         assert_eq!(of(&[20, 40, 80, 160, 320, 640, 1_280, 2_560, 5_120, 10_240].repeat(6)), Some(1 << 24));
         assert_eq!(of(&fast[..4]), None, "too few");
     }

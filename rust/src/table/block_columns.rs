@@ -26,7 +26,7 @@ pub(super) fn values<T, V>(rows: &SegmentRows, column: impl Fn(&Block) -> &Of<T>
 /// One bit per row of a block.
 #[inline]
 pub(super) fn bits<T>(column: &Of<T>, value: impl Fn(&T) -> bool) -> u64 {
-    /// Multiplier that moves the lowest bits of eight bytes into the highest byte of the product, in order and
+    /// Multiplier that moves the lowest bit of each of eight bytes into the highest byte of the product, in order and
     /// without carry.
     const GATHER: u64 = 0x0102_0408_1020_4080;
     // A separate loop, which the compiler vectorizes.
@@ -43,7 +43,7 @@ pub(super) fn bits<T>(column: &Of<T>, value: impl Fn(&T) -> bool) -> u64 {
 #[inline]
 pub(super) fn some(column: &Of<Nullable>) -> u64 {
     let (eights, _) = column.as_chunks::<8>();
-    // Eight adjacent values are mostly all non-negative or all null, and null is the smallest number. One test
+    // Eight adjacent values are mostly all known or all null, and null is the smallest number, so one test usually
     // covers all eight.
     let some = |eight: &[Nullable; 8]| {
         let (any, all) = eight.iter().fold((0, -1), |(any, all), one| (any | one.value(), all & one.value()));

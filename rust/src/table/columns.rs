@@ -25,7 +25,7 @@ pub(super) fn maybe<T: ArrowPrimitiveType, R>(rows: &[R], value: impl Fn(&R) -> 
     Arc::new(PrimitiveArray::<T>::new(values.into(), validity(rows, |row| value(row).is_some())))
 }
 
-/// Numbers that few rows have. A batch without any is nearly free.
+/// Numbers that few rows have. A batch in which no row has one costs almost nothing.
 pub(super) fn rare<T: ArrowPrimitiveType, R>(rows: &[R], value: impl Fn(&R) -> Option<T::Native>) -> ArrayRef {
     // No early exit, because it would prevent vectorization.
     if rows.iter().fold(false, |any, row| any | value(row).is_some()) {
@@ -51,10 +51,10 @@ pub(super) fn validity<R>(rows: &[R], is_some: impl Fn(&R) -> bool) -> Option<Nu
     Some(NullBuffer::new(bits(rows, is_some))).filter(|nulls| nulls.null_count() > 0)
 }
 
-/// One bit per row. Values are first stored as bytes of 0 and 1, then eight are packed at a time: several times
-/// faster than bit by bit.
+/// One bit per row. Values are first stored as bytes of 0 and 1, then packed eight at a time, which is several times
+/// faster than packing bit by bit.
 pub(super) fn bits<R>(rows: &[R], value: impl Fn(&R) -> bool) -> BooleanBuffer {
-    /// Multiplier that moves the lowest bits of eight bytes into the highest byte of the product, in order and
+    /// Multiplier that moves the lowest bit of each of eight bytes into the highest byte of the product, in order and
     /// without carry.
     const GATHER: u64 = 0x0102_0408_1020_4080;
     let mut bytes: Vec<u8> = rows.iter().map(|row| u8::from(value(row))).collect();
@@ -80,7 +80,7 @@ pub(super) fn dictionary(paths_of_rows: Vec<u16>, paths: &PathNames) -> ArrayRef
     let names: StringArray = paths.so_far().iter().map(Some).collect();
     match DictionaryArray::<UInt16Type>::try_new(keys, Arc::new(names)) {
         Ok(array) => Arc::new(array),
-        // A path is named before a row gets its number, so this does not occur.
+        // Each path has a name before any row refers to it, so this does not occur.
         Err(_) => arrow_array::new_null_array(&layers_type(), rows),
     }
 }

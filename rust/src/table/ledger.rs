@@ -41,7 +41,7 @@ pub fn accounts_schema() -> Result<SchemaRef, ArrowError> {
     accounts(&[]).map(|batch| batch.schema())
 }
 
-/// An interval of one direction, with what the wait that contains it shows.
+/// An interval of one direction, with the numbers of the wait that contains it.
 struct IntervalRow {
     conn: u32,
     from_client: bool,
@@ -80,7 +80,7 @@ impl IntervalRow {
 
 type MakeColumn = fn(&[IntervalRow]) -> ArrayRef;
 
-/// The columns of an interval: those of the ledger, and what the wait that contains it shows (`schema.WAITS`).
+/// The columns of an interval: those of the ledger, and those of the wait that contains it (`schema.WAITS`).
 const WAIT_COLUMNS: [(&str, MakeColumn); 24] = [
     ("conn", |rows| numbers::<UInt32Type, _>(rows, |row| row.conn)),
     ("from_client", |rows| flags(rows, |row| row.from_client)),
@@ -162,7 +162,7 @@ struct Of<'a, T> {
     value: &'a T,
 }
 
-/// The columns that identify the direction.
+/// The columns that identify the direction of a row.
 fn keys<T>(rows: &[Of<'_, T>]) -> Vec<Column> {
     vec![
         ("conn".into(), numbers::<UInt32Type, _>(rows, |row| row.conn)),
@@ -170,7 +170,7 @@ fn keys<T>(rows: &[Of<'_, T>]) -> Vec<Column> {
     ]
 }
 
-/// One row for each of the values of every direction.
+/// Makes one row for each value of every direction.
 fn rows_of<'a, T>(
     details: impl Iterator<Item = (u32, &'a DirectionDetails)>,
     values: fn(&'a DirectionDetails) -> &'a [T],
@@ -211,7 +211,7 @@ pub fn waits<'a>(details: impl Iterator<Item = (u32, &'a DirectionDetails)>) -> 
     columns.extend([
         ("place".into(), place(|wait| wait.place)),
         ("place_in_cause".into(), place(|wait| wait.place_in_cause)),
-        // The threshold is equal for a whole direction, so its stalls are its longest intervals.
+        // All intervals of a direction have the same threshold, so the stalls are its longest intervals.
         ("place_in_stalls".into(), place(|wait| wait.place.filter(|_| wait.is_stall))),
     ]);
     batch(columns)

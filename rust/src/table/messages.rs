@@ -1,4 +1,4 @@
-//! The table of messages, and the columns of segments and notes that it is made from.
+//! The table of messages, and the columns of segments and notes from which it is made.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! The columns of the connections table about drained queues, slow readers and messages that a buffer cut.
+//! The columns of the connections table about drained queues, slow readers, and messages that a buffer cuts into
+//! pieces.
 
 use arrow_array::ArrayRef;
 use arrow_array::types::Int64Type;

@@ -1,8 +1,7 @@
 //! Segment rows before they become Arrow columns, already stored by column in blocks of 64.
 //!
-//! The worker writes each value directly into its column. The other thread only copies whole columns and finds
-//! the nulls. Rows stored one by one would be read again for each of their columns, from memory that has left
-//! the cache.
+//! The worker writes each value directly into its column. The other thread only copies whole columns and finds the
+//! nulls. Rows stored one by one would have to be read again for each column, after they have left the cache.
 
 #![expect(clippy::inline_always, reason = "measured: otherwise rows are built in memory before columns are filled")]
 

@@ -67,7 +67,7 @@ fn sizes(rows: &[DirectionRow<'_>]) -> Named {
         ("mean_segment_bytes", amount(rows, |row| mean(row.counts.payload_bytes, row.figures.data_segments))),
         ("truncated_bytes", count(rows, |row| row.statistics.usual.truncated_bytes)),
         ("mean_window_bytes", {
-            // Without the scale, only windows of 0 are known, so there is no mean.
+            // While the window scale is unknown, only windows of 0 are known, so there is no mean.
             let samples =
                 |row: &DirectionRow<'_>| row.figures.window_scale.map(|_| row.statistics.usual.window_samples);
             maybe::<Int64Type, _>(rows, |row| mean(row.statistics.usual.window_sum_bytes, samples(row)?))

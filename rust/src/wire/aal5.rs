@@ -75,8 +75,8 @@ impl Cells {
         self.under_way.remove(at).map_or_else(Vec::new, |pdu| pdu.pdus())
     }
 
-    /// At the end of the capture, the PDUs that never became complete: the frame of the first one's first cell,
-    /// and their number.
+    /// Ends the capture. Returns the number of PDUs that never became complete, and the frame of the first one's first
+    /// cell.
     pub(super) fn finish(mut self) -> Option<(u64, u64)> {
         while !self.under_way.is_empty() {
             self.give_up_oldest();
@@ -114,7 +114,7 @@ impl UnderWay {
     fn pdu(&self, bytes: &[u8], end: usize, length: Option<usize>, damaged: bool) -> Pdu {
         let atm = AtmFacts { channel: Some(self.channel), cells: (bytes.len() / CELL_BYTES) as u16 };
         let seen = end.checked_sub(1).and_then(|last| self.seen.get(last)).copied().unwrap_or((self.first_frame, None));
-        // The length is used only if it needs at least these cells. Otherwise it belongs to another PDU, or is
+        // The length is used only if its PDU has at least this many cells. Otherwise it belongs to another PDU, or is
         // damaged itself.
         let payload_bytes = length.filter(|length| padded_length(*length) >= bytes.len());
         let behind_payload = payload_bytes.map_or(0, |length| padded_length(length) - length);

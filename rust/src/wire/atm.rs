@@ -23,7 +23,7 @@ pub(super) fn sun(cursor: &mut Cursor<'_>, atm: &mut Option<AtmFacts>) -> Result
             Ok(Layer::Ethernet)
         }
         MANAGEMENT | SIGNALLING => Err(Stop::NotTcp),
-        // LLC multiplexing (2), or a type that the driver does not specify. The content then decides.
+        // Type 2 is LLC multiplexing; the driver leaves the other types unspecified. The content decides.
         _ => Ok(Layer::Aal5),
     }
 }
@@ -32,7 +32,7 @@ pub(super) fn sun(cursor: &mut Cursor<'_>, atm: &mut Option<AtmFacts>) -> Result
 /// multiplexing, Fore IP).
 pub(super) fn payload(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     match cursor.data {
-        // A bridged PDU on a channel of its own begins with the padding alone (RFC 2684, 6.2).
+        // A bridged PDU on a channel of its own begins with two bytes of padding and has no LLC header (RFC 2684, 6.2).
         [0, 0, ..] => {
             cursor.take::<2>("bridged AAL5 header")?;
             Ok(Layer::Ethernet)

@@ -104,7 +104,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// The fields that select the path mostly have their normal value, and each of them sometimes another.
+        /// The fields that select the path mostly have their normal value, but each of them sometimes has another.
         #[test]
         fn the_header_by_header_path_gives_the_same_packets(
             mut data in prop::collection::vec(any::<u8>(), 50..130),

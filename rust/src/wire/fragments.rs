@@ -1,9 +1,9 @@
 //! Reassembly of IP fragments (RFC 791, 3.2; RFC 8200, 4.5), limited in memory and age.
 //!
-//! The rules follow Linux (`net/ipv4/inet_fragment.c`, `ip_fragment.c`, `net/ipv6/reassembly.c`). A datagram
-//! with overlapping fragments is given up as a whole (RFC 5722; for IPv4 since Linux 4.19), and a fragment that
-//! adds nothing is ignored. Fragments truncated by the capture count with their full length: the TCP header is
-//! in the first one, and of the others only the lengths are needed.
+//! The rules follow Linux (`net/ipv4/inet_fragment.c`, `ip_fragment.c`, `net/ipv6/reassembly.c`). A datagram with
+//! overlapping fragments is given up as a whole (RFC 5722; for IPv4 since Linux 4.19), and a fragment that adds nothing
+//! is ignored. Fragments truncated by the capture count with their full length: only the first one contains the TCP
+//! header, and only the lengths of the others are needed.
 
 use std::collections::VecDeque;
 
@@ -53,7 +53,7 @@ struct Part {
     captured: Vec<u8>,
 }
 
-/// Adjacent bytes that arrived in order, or a single fragment. A fragment inside a run adds nothing.
+/// Adjacent bytes that arrived in order, or a single fragment. A fragment that lies inside a run is ignored as a copy.
 #[derive(Debug)]
 struct Run {
     start: usize,
@@ -103,8 +103,8 @@ pub(crate) struct GivenUp {
 /// Why a fragment ends the reassembly of its datagram.
 enum Broken {
     Overlap,
-    /// The fragment is empty, ends after the largest datagram or after the last fragment, or is the last one
-    /// before others.
+    /// The fragment is empty, ends after the largest datagram or after the last fragment, or claims to be the last one
+    /// although later bytes have arrived.
     Impossible,
     /// It ends inside a unit or after the largest datagram. It is ignored, and its datagram continues to wait
     /// (IPv6).
@@ -266,9 +266,9 @@ impl Datagram {
         }
     }
 
-    /// Records received bytes. Returns false if they add nothing. As in Linux, only a fragment that continues
-    /// the end of the datagram extends a run. A copy of several fragments at once is therefore recognized only
-    /// if they arrived in order.
+    /// Records received bytes; returns false if they add nothing. As in Linux, a run grows only if a fragment continues
+    /// the end of the datagram. A fragment that repeats several earlier ones is therefore recognized as a copy only if
+    /// those arrived in order.
     fn add_run(&mut self, start: usize, end: usize) -> Result<bool, Broken> {
         let at = self.runs.partition_point(|run| run.end <= start);
         match self.runs.get(at) {

@@ -57,7 +57,7 @@ pub struct Incident {
 pub struct Dissector {
     reassembler: Reassembler,
     cells: Cells,
-    /// Why a PDU gave no packet although its cell ended another PDU too, with the frame of the PDU.
+    /// Reasons why a PDU gave no packet, with its frame, where the cell that ended it also ended another PDU.
     asides: Vec<(Stop, u64)>,
     paths: Paths,
 }
@@ -242,7 +242,7 @@ impl Dissector {
             let mut cursor = Cursor { data: &whole.data, wire_bytes: whole.wire_bytes, trust: Trust::Whole };
             let inner = match walk(whole.layer, &mut cursor, &mut path) {
                 Ok(mut inner) => {
-                    // The packet's own header counts, unless a tunnel in it contains another.
+                    // The IP header next to the packet counts, not that of a surrounding tunnel.
                     if !inner.endpoints.is_set() {
                         (inner.ip, inner.endpoints) = (whole.facts, whole.endpoints);
                     }
@@ -276,13 +276,13 @@ impl Dissector {
     }
 }
 
-/// Records the AAL5 PDU of the last packet, or of its last fragment. `pdu_bytes` is the payload of the PDU, if
-/// known without padding.
+/// Records the AAL5 PDU of the last packet, or of its last fragment. `pdu_bytes` is the PDU's payload without padding,
+/// if known.
 fn set_pdu(packets: &mut [Packet], atm: AtmFacts, pdu_bytes: Option<usize>, damaged: bool) {
     let Some(Packet::Tcp(segment)) = packets.last_mut() else { return };
     segment.atm = Some(atm);
     segment.damaged = damaged;
-    // Bytes after the data (the FCS of a bridged frame) count like headers.
+    // Bytes after the data (the FCS of a bridged frame) count as header bytes.
     let beside_data = pdu_bytes.and_then(|bytes| bytes.checked_sub(segment.payload_bytes as usize));
     segment.header_bytes = match beside_data.and_then(|bytes| u16::try_from(bytes).ok()) {
         _ if damaged || segment.header_bytes == 0 => 0,

@@ -33,12 +33,12 @@ impl Hash for FlowKey {
 }
 
 impl FlowKey {
-    /// The part of 2^`bits` parts (at most 2^8) that the flow belongs to; equal in every run.
+    /// The part of the flow if all flows are divided into 2^`bits` parts (at most 2^8). It is equal in every run.
     #[inline]
     #[must_use]
     pub(crate) fn part(&self, bits: u32) -> u8 {
-        // Multiplied by odd numbers without a pattern (golden ratio, SplitMix64), so that the high bits depend
-        // on all bits.
+        // The factors are odd numbers without a pattern (golden ratio, SplitMix64), so that the high bits depend on all
+        // bits.
         let low = (self.low[0] ^ self.low[1]).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let high = (self.high[0] ^ self.high[1]).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (low ^ high ^ self.ports).wrapping_mul(0x94d0_49bb_1331_11eb);

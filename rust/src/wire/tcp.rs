@@ -70,8 +70,7 @@ pub(super) fn read(
     Ok(())
 }
 
-/// Offset of the payload in the frame; 0 if `options` is not in the frame but in a packet reassembled from
-/// several frames.
+/// Offset of the payload in the frame; 0 if `options` lies in a packet that was reassembled from several frames.
 #[inline]
 fn header_bytes(frame: &Frame<'_>, options: &[u8], option_bytes: Option<usize>) -> u16 {
     let start = options.as_ptr().addr().wrapping_sub(frame.data.as_ptr().addr());

@@ -8,18 +8,17 @@ use crate::connection::DirectionState;
 use crate::nullable::Nullable;
 use crate::wire::TcpFlags;
 
-/// An ACK later than the fastest ones by more than this was not triggered by the newest segment that it covers,
-/// but by a timer or the application (a heuristic: hosts answer within microseconds, and scheduling takes
-/// milliseconds).
+/// An ACK that is later than the fastest ones by more than this was triggered by a timer or the application, not by the
+/// newest segment that it covers (a heuristic: a host's answer takes microseconds, scheduling milliseconds).
 const PROMPT_NS: i64 = 2_000_000;
-/// Linux treats no smaller segment as full-sized when it counts unacknowledged data (`TCP_MIN_RCVMSS`).
+/// Smallest segment that Linux treats as full-sized when it counts unacknowledged data (`TCP_MIN_RCVMSS`).
 const MIN_FULL_BYTES: u32 = 536;
 /// Width of a histogram bucket of ACK delays.
 const BUCKET_NS: i64 = 2_000_000;
-/// Number of histogram buckets. The last one holds all longer delays: the timers in use do not differ beyond
-/// 250 ms.
+/// Number of histogram buckets. The last one holds all delays above 250 ms, where no known timer ends.
 const BUCKETS: usize = 128;
-/// Period of the timer that BSD and its derivatives share among all connections (`tcp_fasttimo`, 200 ms).
+/// Period of the timer with which BSD and its derivatives send the delayed ACKs of all connections (`tcp_fasttimo`, 200
+/// ms).
 const HEARTBEAT_NS: i64 = 200_000_000;
 /// Upper bounds of all classes of segments per ACK except the last.
 const SEGMENT_CLASSES: [u32; 5] = [1, 2, 3, 4, 8];
@@ -115,8 +114,8 @@ pub(super) fn take(event: &Event<'_>, now: Nullable, acking: &mut Option<Box<Ack
         acking.prompt_small_pairs += u32::from(acked.segments == 2 && bytes <= full);
         return;
     }
-    // A queue delays an ACK among others. A timer's ACK follows silence for as long as its delay, less a
-    // quarter.
+    // A queue delays ACKs that follow others closely. The ACK of a timer comes after a silence of at least its delay,
+    // less a quarter.
     let silent = event.since_previous.get().is_none_or(|silent_ns| silent_ns >= beyond_ns - beyond_ns / 4);
     if covers_all && silent {
         acking.delayed(lag_ns.saturating_sub(min_ns), acked.segments, bytes, now);

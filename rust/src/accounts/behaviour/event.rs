@@ -22,9 +22,9 @@ pub(crate) struct Event<'a> {
     pub window_bytes: Option<u32>,
     /// Time since the previous segment of its sender.
     pub since_previous: Nullable,
-    /// It did not fit the window before the last ACK that moved the window.
+    /// It would not have fitted the window before the last ACK that moved the window.
     pub needed_window: bool,
-    /// It follows another data segment of its sender at once.
+    /// It follows another data segment of its sender immediately.
     pub in_burst: bool,
     /// What its ACK shows.
     pub acked: Acked,

@@ -1,20 +1,20 @@
-//! What the IPv4 identifications (IP ID) of one direction show about packets that were sent but are missing
-//! from the capture.
+//! What the IPv4 identifications (IP ID) of one direction show about packets that were sent but are missing from the
+//! capture.
 //!
-//! An identification must be unique only while fragments are reassembled (RFC 6864). Hosts therefore choose it
-//! in several ways: a counter per connection (Linux), one counter for all packets, at random, or 0. Only a
-//! counter per connection counts the packets of this direction one by one. It is recognized because nearly all
-//! numbers are present, in any order. A missing number is then a packet that was lost before the capture point
-//! or missed by the capture.
+//! An identification need only be unique while fragments are reassembled (RFC 6864). Hosts therefore choose it in
+//! several ways: a counter per connection (Linux), one counter for all packets, at random, or 0. Only a counter per
+//! connection numbers the packets of this direction one by one. If nearly all numbers are present, in any order, the
+//! host uses such a counter. A missing number is then a packet that was lost before the capture point or missed by the
+//! capture.
 
 use serde::{Deserialize, Serialize};
 
 use crate::wire::{Segment, TcpFlags};
 
-/// Minimum number of steps from packet to packet for a judgement by shares (a heuristic, as for datagrams in
+/// Minimum number of steps between packets before shares of them are compared (a heuristic, as for datagrams in
 /// `tcptrace_lab/udp/ip_ids.py`).
 const MIN_STEPS: u32 = 10;
-/// This many of ten numbers must be present; otherwise the counter may count other traffic too (a heuristic).
+/// Of ten numbers, at least this many must be present; otherwise the counter may count other traffic too (a heuristic).
 const THERE_OF_TEN: i64 = 9;
 /// Largest step of a counter. A larger step is a stray packet, such as those that Linux sends without a socket
 /// (Nmap Network Scanning, TCP/IP fingerprinting, test TI).
@@ -25,14 +25,14 @@ const SMALL_STEP: u16 = 1_000;
 pub struct Numbering {
     /// Identification after that of the last packet; `None` before the first packet.
     next: Option<u16>,
-    /// Place of `next`; the first packet has place 0.
+    /// Index of `next` in the order of numbers; the first packet has index 0.
     place: i32,
-    /// The lowest place seen, and the place after the highest.
+    /// The lowest index seen, and the index after the highest.
     low: i32,
     high: i32,
     /// Packets seen, counted as on the wire.
     seen: u32,
-    /// Steps from packet to packet, and how many of them fit no counter.
+    /// Steps between packets, and the number of steps that fit no counter.
     steps: u32,
     strays: u32,
     /// Numbers missing since the last departure.
@@ -58,7 +58,7 @@ impl Numbering {
             }
         }
         let at = self.place.saturating_add(i32::from(step));
-        // A packet that comes late was counted as missing before.
+        // A packet that arrives late was counted as missing before.
         let left_out = if at < self.high { -(pieces as i32) } else { at - self.high };
         self.left_out = self.left_out.saturating_add(left_out).max(0);
         self.low = self.low.min(at);
@@ -68,7 +68,7 @@ impl Numbering {
         self.next = Some(behind);
     }
 
-    /// Returns how many numbers are missing up to the last packet taken, since this was last called.
+    /// Returns how many numbers went missing since the last call.
     #[inline]
     pub(crate) fn take_left_out(&mut self) -> i64 {
         std::mem::take(&mut self.left_out).into()

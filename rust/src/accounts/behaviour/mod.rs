@@ -1,9 +1,7 @@
-//! How the two hosts behave, as far as only a whole connection shows it: how fast they answer (and so where the
-//! capture point is), how they acknowledge, whether Nagle's algorithm delays small segments, what their SYN
-//! offers.
+//! The behaviour of the two hosts that only a whole connection shows: how fast they answer (and so where the capture
+//! point is), how they acknowledge, whether Nagle's algorithm delays small segments, and what their SYN offers.
 //!
-//! The accumulators have a fixed size and take one call per segment. [`crate::hosts`]
-//! draws the conclusions.
+//! The accumulators have a fixed size and take one call per segment. [`crate::hosts`] draws the conclusions.
 
 mod acking;
 mod event;
@@ -58,8 +56,8 @@ impl Behaviour {
     }
 }
 
-/// Takes a segment of `sender`, after its ACK took effect on `receiver` and before it becomes the last segment
-/// of `sender`. Each host comes with its own accumulators.
+/// Takes a segment of `sender`, after its ACK took effect on `receiver` and before it becomes the last segment of
+/// `sender`. `sender` and `receiver` include the accumulators of their hosts.
 #[inline]
 pub(crate) fn take(
     event: &mut Event<'_>,
@@ -93,8 +91,8 @@ pub(crate) fn take(
     }
 }
 
-/// Raises the lower bound of the window scale if no SYN shows it: everything in flight was allowed by
-/// `receiver`. (A receiver that shrinks its window, or advertised it outside this capture, can mislead.)
+/// Raises the lower bound of the window scale if no SYN shows the scale: `receiver` must have allowed everything in
+/// flight. (This is wrong if a receiver shrinks its window, or advertised it before the capture.)
 #[cold]
 fn bound_window_scale(
     sender_direction: &DirectionState,

@@ -6,12 +6,11 @@ use crate::connection::{Kind, Placed};
 use crate::nullable::Nullable;
 use crate::wire::{Segment, TcpFlags};
 
-/// Times from a segment in transit to this host to the first segment from this host that proves its arrival.
-/// The proofs are those that RTT samples do not use: an echoed timestamp (RFC 7323, 3), and data beyond the
-/// previously offered window.
+/// Times from the capture of a segment sent to this host until this host sends a segment that proves its arrival. Two
+/// proofs that RTT samples do not use count: an echoed timestamp (RFC 7323, 3), and data beyond the previously offered
+/// window.
 ///
-/// Each time is an upper bound of the round trip between capture point and host, so their minimum approaches
-/// it.
+/// Each time is an upper bound of the round trip between capture point and host, so their minimum approaches it.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Reaction {
     /// The shortest of these times.
@@ -21,16 +20,16 @@ pub struct Reaction {
     awaited_tsval: u32,
     /// The newest timestamp of the peer.
     peer_tsval: u32,
-    /// The highest offset that the peer ever allowed, the highest one before that, and when it changed. `None`
-    /// if the scale of its windows is unknown, except for closed windows.
+    /// The highest offset that the peer has allowed, the highest one before that, and when it changed. If the scale of
+    /// the peer's windows is unknown, only closed windows are recorded.
     edge: Nullable,
     edge_before: Nullable,
     edge_ts_ns: Nullable,
 }
 
 impl Reaction {
-    /// Takes a segment that this host sends. Returns whether the segment needed the window that was last
-    /// offered.
+    /// Takes a segment that this host sends. Returns whether the segment would not have fitted the window before the
+    /// last one offered.
     #[inline]
     pub(super) fn answers(&mut self, segment: &Segment, placed: Placed, kind: Kind, now: Nullable) -> bool {
         if let Some(echo) = segment.options.echo()
@@ -67,8 +66,7 @@ impl Reaction {
         }
         let Some(ack) = ack else { return };
         let edge = window_bytes.map(|window_bytes| ack.saturating_add(i64::from(window_bytes)));
-        // A window of unknown scale is open by an unknown amount. It is only known that a closed window has
-        // opened.
+        // A window of unknown scale is open by an unknown amount. All that is known is that a closed window has opened.
         if edge.map_or(self.edge.is_some(), |edge| edge > self.edge.value()) {
             self.edge_before = self.edge;
             self.edge = edge.into();

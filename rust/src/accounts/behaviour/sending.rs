@@ -1,5 +1,4 @@
-//! How a host sends: whether Nagle's algorithm delays its small segments, its initial window, segmentation
-//! offload.
+//! How a host sends: whether Nagle's algorithm delays its small segments, its initial window, and segmentation offload.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,20 +8,18 @@ use crate::connection::{CAUSAL_NS, CLUSTER_BYTES, DirectionState, Kind};
 use crate::nullable::Nullable;
 use crate::wire::TcpFlags;
 
-/// With more than this in flight, a small segment proves nothing. A Linux sender that is short of send memory
-/// pushes what it has, with Nagle's algorithm or without (`tcp_sendmsg_locked`, `wait_for_space`). The least
-/// send memory is 4,608 bytes (`SOCK_MIN_SNDBUF`).
+/// If more than this is in flight, a small segment proves nothing. A Linux sender that is short of send memory sends
+/// what it has, even with Nagle's algorithm (`tcp_sendmsg_locked`, `wait_for_space`). The least send memory is 4,608
+/// bytes (`SOCK_MIN_SNDBUF`).
 const PROOF_FLIGHT_BYTES: i64 = 4096;
 /// Smallest capacity of a send buffer: the default of 4.2BSD.
 pub(crate) const MIN_BUFFER_BYTES: i64 = 2048;
-/// A host that reacts within this time is at the capture point: hosts take this long by themselves (a
-/// heuristic).
+/// A host that reacts within this time is at the capture point, because hosts alone take this long (a heuristic).
 const HOST_NS: i64 = 200_000;
 /// Segments that Nagle's algorithm never delays: a close sends the remaining data, and urgent data leaves at
 /// once (Linux, `tcp_send_fin`; 4.4BSD, `tcp_output`).
 pub(crate) const NEVER_HELD: u16 = TcpFlags::FIN | TcpFlags::SYN | TcpFlags::URG;
-/// A shorter wait is not attributed to Nagle's algorithm: applications write as often by themselves (a
-/// heuristic).
+/// A shorter wait is not attributed to Nagle's algorithm, because applications also write this often (a heuristic).
 const MIN_HOLD_NS: i64 = 2_000_000;
 
 /// The accumulators; `tcptrace_lab/schema/` defines each.
@@ -47,7 +44,7 @@ pub struct Sending {
     emptied_ts_ns: Nullable,
     /// That flight ended with a small segment.
     emptied_of_small: bool,
-    /// That flight may have filled the send buffer: hardly more was ever in flight.
+    /// That flight may have filled the send buffer: never was much more in flight.
     emptied_of_all: bool,
 }
 
@@ -88,10 +85,9 @@ impl Sending {
 
 /// Whether `bytes` of `sender` end in a segment smaller than full-sized.
 ///
-/// Full-sized is the MSS. If the path MTU is smaller, no segment of a bulk transfer reaches the MSS, and the
-/// longest segment seen serves as well. A transfer that consists of small writes only shows no such length;
-/// then less than half of the MSS is small. Half of the largest window ever offered counts as full-sized in any
-/// case (RFC 9293, 3.8.6.2.1).
+/// Full-sized is the MSS. If the path MTU is smaller, no segment of a bulk transfer reaches the MSS, so the longest
+/// segment seen counts as well. A transfer of small writes shows no such length; then segments below half of the MSS
+/// are small. Half of the largest window ever offered counts as full-sized in any case (RFC 9293, 3.8.6.2.1).
 #[inline]
 fn is_small(bytes: u32, sender: &DirectionState, max_window: Option<u32>) -> bool {
     let (mss, longest) = (sender.mss_bytes, sender.figures.max_segment_bytes);
@@ -139,7 +135,7 @@ impl Sending {
         self.emptied_ts_ns = Nullable::default();
     }
 
-    /// Counts what leaves before the first ACK of data can have arrived. Seen from the capture point, an ACK
+    /// Counts data that leaves before the first ACK of data can have arrived. Measured at the capture point, an ACK
     /// takes at least as long as this host's fastest reaction, less 1/8.
     fn initial_window(&mut self, kind: Kind, bytes: u32, pieces: u32, now: Nullable, turnaround_ns: Option<i64>) {
         let acked_for = now.since(self.first_ack_ts_ns).get();
@@ -153,8 +149,8 @@ impl Sending {
         }
     }
 
-    /// Takes a small segment as evidence for or against Nagle's algorithm (RFC 1122, 4.2.3.4; Minshall's
-    /// variant is Linux's `tcp_nagle_check`).
+    /// Takes a small segment as evidence for or against Nagle's algorithm (RFC 1122, 4.2.3.4; Linux has Minshall's
+    /// variant, `tcp_nagle_check`).
     fn take_small(
         &mut self,
         event: Event<'_>,
@@ -184,7 +180,7 @@ impl Sending {
             return;
         }
         let emptied = self.emptied_ts_ns;
-        // A segment beyond the window that was offered before that ACK waited for the window.
+        // A segment that would not have fitted the window before that ACK waited for the window.
         if !emptied.is_some() || last_heard != emptied || waited_ns < MIN_HOLD_NS || event.needed_window {
             return;
         }

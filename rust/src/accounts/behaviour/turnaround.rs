@@ -1,4 +1,4 @@
-//! The shortest time in which a host answers, from everything in the capture that shows it.
+//! The shortest time in which a host answers, from all evidence in the capture.
 
 use crate::nullable::Nullable;
 
@@ -18,8 +18,8 @@ pub(crate) struct Answering {
 }
 
 impl Answering {
-    /// The shortest time from a segment that passes the capture point towards the host to a segment that
-    /// returns and proves the arrival of the first.
+    /// The shortest time from a segment that passes the capture point towards the host to a returning segment that
+    /// proves its arrival.
     #[inline]
     pub(crate) fn turnaround_ns(self) -> Option<i64> {
         match (self.reaction_min_ns.get(), self.other_rtt_min_ns.get()) {
@@ -30,8 +30,9 @@ impl Answering {
     }
 }
 
-/// Whether routers lie between the capture point and the peer only. The host is then on the same link. Data
-/// that it sends on its own initiative shows its distance only if its application does not wait for anything else.
+/// Whether routers lie between the capture point and the peer only. The host is then on the same link as the capture
+/// point. Data that it sends on its own initiative shows its distance only if its application does not wait for
+/// anything else.
 fn is_on_the_link(ttl: u8, other_ttl: u8) -> bool {
     other_ttl > 0 && INITIAL_TTLS.contains(&ttl) && !INITIAL_TTLS.contains(&other_ttl)
 }

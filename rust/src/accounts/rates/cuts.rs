@@ -1,23 +1,23 @@
-//! Messages that leave in short pieces because a buffer of the socket or application ended in the middle of a
-//! segment, or because they are slightly longer than full-sized segments.
+//! Messages that leave in short pieces because a buffer of the socket or application ended in the middle of a segment,
+//! or because they are slightly longer than full-sized segments.
 //!
-//! Socket layers with buffers of 1,024 bytes pass a message on in pieces of such buffers. 4.2BSD passes them
-//! one by one where the send buffer holds two (Mosher 1985: 1,025 bytes leave as 1,024 and 1); Sun's passes
-//! four at a time (`sosend`: 4 x MCLBYTES).
+//! Socket layers with buffers of 1,024 bytes pass a message on in pieces of such buffers. 4.2BSD passes one buffer at a
+//! time if the send buffer holds two (Mosher 1985: 1,025 bytes leave as 1,024 and 1). `SunOS` passes four at a time
+//! (`sosend`: 4 x MCLBYTES).
 
 use serde::{Deserialize, Serialize};
 
 use super::left::Left;
 use crate::nullable::Nullable;
 
-/// Buffer sizes are multiples of this: MCLBYTES of 4.2BSD and of `SunOS`, which derives from it.
+/// Buffer sizes are multiples of this: MCLBYTES of 4.2BSD and `SunOS`.
 const CLUSTER_BYTES: i64 = 1024;
-/// A remainder of at most 1/8 of a full-sized segment hardly justifies a packet of its own.
+/// A remainder of at most this part (1/8) of a full-sized segment is too small to justify a packet of its own.
 const REST_PART: i64 = 8;
 /// A segment sent within this time of the previous one belongs to the same message (a heuristic: slow hosts
 /// need a few milliseconds per segment).
 const SAME_MESSAGE_NS: i64 = 10_000_000;
-/// A segment sent within this time of an ACK waited for it.
+/// A segment sent within this time of an ACK was released by it.
 const RELEASED_NS: i64 = 1_000_000;
 /// Only longer waits count: slow hosts need up to this time per segment.
 const WAIT_NS: i64 = 10_000_000;
@@ -31,11 +31,11 @@ pub struct Cuts {
     /// Number of cuts within them: after short segments that end at a multiple of `CLUSTER_BYTES`, and after
     /// full-sized ones that leave a tiny remainder.
     pub segments: u32,
-    /// Offset of the first cut in the message, if it is the same in all messages; 0 if not.
+    /// Offset of the first cut in each message if it is always the same; 0 otherwise.
     pub at_bytes: u32,
     /// Frame of the last segment of the first such message.
     pub frame: Nullable,
-    /// Time that the cut-off pieces waited for the ACK of what came before.
+    /// Time that the cut-off pieces waited for the ACK of earlier data.
     pub waited_ns: i64,
     begin: i64,
     end: i64,
@@ -107,7 +107,8 @@ impl Cuts {
     }
 }
 
-/// Whether the segment continues what left before it: at once, or as soon as an ACK released it.
+/// Whether the segment continues the message: it left immediately after the segment before, or as soon as an ACK
+/// released it.
 #[inline]
 fn continues_message(left: &Left<'_>) -> bool {
     let held = left.held;

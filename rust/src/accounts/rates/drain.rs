@@ -1,4 +1,4 @@
-//! How fast the receiving end of a direction takes bytes: shown by ACKs while a queue drains, and by the window
+//! How fast the receiving end of a direction takes bytes. ACKs show it while a queue drains, and the window shows it
 //! while the receive buffer is full.
 
 use serde::{Deserialize, Serialize};
@@ -6,10 +6,11 @@ use serde::{Deserialize, Serialize};
 use super::passed::Passed;
 use crate::nullable::Nullable;
 
-/// A round trip that exceeds the shortest one by less than this shows no queue, only the hosts' own time.
+/// A round trip that exceeds the shortest one by less than this does not prove a queue: the hosts themselves vary as
+/// much.
 const MIN_QUEUE_NS: i64 = 100_000;
-/// Shortest stretch of a draining queue that counts; half of the shortest round trip, if that is longer. ACKs
-/// that the return path bundled (wireless, GRO) arrive together after a wait and show a rate that no link has.
+/// Shortest period of a draining queue that counts; half of the shortest round trip, if that is longer. ACKs that the
+/// return path bundles (wireless, GRO) arrive together after a wait and would show a rate that no link has.
 const MIN_STRETCH_NS: i64 = 1_000_000;
 
 /// An ACK of new bytes.
@@ -25,8 +26,8 @@ pub(crate) struct Advanced {
     pub more: bool,
 }
 
-/// Sums over stretches in which a queue was busy: the newest segment of each ACK had been queued at least since
-/// the previous ACK, so the bottleneck did not idle in between.
+/// Sums over periods in which a queue was busy: the newest segment of each ACK had been queued at least since the
+/// previous ACK, so the bottleneck was not idle in between.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Drain {
     sum: Passed,
@@ -49,7 +50,7 @@ impl Drain {
         self.last_ns = Some(ack.ts_ns).filter(|_| ack.more).into();
     }
 
-    /// Ends the stretch: the next ACK is not comparable with the last one.
+    /// Ends the period, because the next ACK is not comparable with the last one.
     #[inline]
     pub(super) fn interrupted(&mut self) {
         self.sum = self.sum();
@@ -76,8 +77,8 @@ pub(crate) struct Advertised {
     pub max_bytes: i64,
 }
 
-/// Sums over the times after a window of less than half of the largest. Unread bytes then fill the receive
-/// buffer, so the right edge of the window moves as the application reads.
+/// Sums over the times that follow a window of less than half of the largest. The receive buffer is then mostly full of
+/// unread bytes, so the right edge of the window moves as the application reads.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Reading {
     pub sum: Passed,

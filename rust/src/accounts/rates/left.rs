@@ -5,15 +5,15 @@ use crate::sender::Wait;
 /// A departing segment with data.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Left<'a> {
-    /// The wait that it ended.
+    /// The wait that ended with it.
     pub held: &'a Wait,
     /// Offset of its first byte.
     pub start: i64,
     pub payload_bytes: i64,
     pub frame: u64,
     pub pushed: bool,
-    /// It is no retransmission.
+    /// Whether it carries new data.
     pub new: bool,
-    /// The most bytes that were ever in flight in this direction.
+    /// The most bytes ever in flight in this direction.
     pub max_in_flight: i64,
 }

@@ -1,9 +1,9 @@
-//! How fast each end of a direction is when nothing limits it: the sender in its bursts, the receiver (or the
-//! path before it) while there is a backlog.
+//! How fast each end of a direction is when nothing limits it: the sender in its bursts, the receiver (or the path
+//! before it) while there is a backlog.
 //!
-//! Abrams and Chen ("A New View on What Limits TCP/IP Throughput in Local Area Networks", 1991) call these
-//! rates λ and μ and measure them on hosts that do nothing else. A capture shows them only in stretches. This
-//! module sums these stretches as bytes and time; [`crate::hosts`] draws the conclusions.
+//! Abrams and Chen ("A New View on What Limits TCP/IP Throughput in Local Area Networks", 1991) call these rates λ and
+//! μ and measure them on hosts that do nothing else. A capture shows them only now and then. This module sums the bytes
+//! and the time of such periods; [`crate::hosts`] draws the conclusions.
 
 mod cuts;
 mod drain;
@@ -19,28 +19,28 @@ use serde::{Deserialize, Serialize};
 
 use drain::{Drain, Reading};
 
-/// Directions with fewer data segments get no rates: they would give few samples, and most connections of a
-/// large capture are that short.
+/// Directions with fewer data segments get no rates. They would give few samples, and most connections of a large
+/// capture have no more.
 pub(super) const MIN_DATA_SEGMENTS: u64 = 4;
-/// A longer wait before a departure, or two round trips if that is longer, is a pause of the application and
-/// ends a burst (a heuristic: on a LAN, a stall begins here).
+/// A wait of at least this, or of two round trips if that is longer, is a pause of the application and ends a burst (a
+/// heuristic for LANs).
 const PAUSE_NS: i64 = 10_000_000;
-/// A departure this much later than the last ACK was not released by it if the congestion window had room (a
-/// heuristic: several times what a kernel needs from an ACK to the segment that it releases).
+/// A departure this much later than the last ACK was not released by that ACK, provided that the congestion window had
+/// room (a heuristic: a kernel needs a fraction of this time from an ACK to the segment that it releases).
 const AFTER_ACK_NS: i64 = 100_000;
-/// A departure this much later than the last ACK, or 1/4 of the round trip if that is longer, was not released
-/// by it although the congestion window may have been used up. Within this time, a blocked application wakes up
-/// and writes.
+/// Where the congestion window may have been full, a departure must be this much later than the last ACK, or 1/4 of the
+/// round trip if that is longer, to count as not released by it. Within this time, a blocked application wakes up and
+/// writes.
 const WOKEN_NS: i64 = 200_000;
 const WOKEN_PART: i64 = 4;
-/// A flight below 9/10 of the largest one was limited neither by the congestion window nor by the send buffer.
+/// If the flight is below 9/10 of the largest one, neither the congestion window nor the send buffer limits it.
 const ROOM_PARTS: (i64, i64) = (9, 10);
 
 /// The sums of one direction, named after the sender of its data.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[allow(missing_docs)] // each is defined in `tcptrace_lab/schema/`
 pub struct Rates {
-    /// Bytes of the segments that nothing delayed, and the sum of the times since the departure before each.
+    /// Bytes of the segments that nothing delayed, and the sum of the times from the departure before each.
     pub burst: Passed,
     drain: Drain,
     reading: Reading,
@@ -81,13 +81,13 @@ impl Rates {
         self.reading.advertised(advertised);
     }
 
-    /// What was acknowledged while more data was queued.
+    /// The data that was acknowledged while more data was queued.
     #[must_use]
     pub fn drained(&self) -> Passed {
         self.drain.sum()
     }
 
-    /// What the receiving application read from a buffer that was at least half full.
+    /// The data that the receiving application read from a buffer that was at least half full.
     #[must_use]
     pub fn read(&self) -> Passed {
         self.reading.sum

@@ -1,5 +1,5 @@
-//! Variants of pcap with equal magic numbers and different record headers. As in Wireshark, the first records
-//! are read in each layout, and the least implausible layout is used.
+//! Variants of pcap that share magic numbers but have different record headers. As in Wireshark, the first records are
+//! read in each layout, and the layout with the fewest implausible values is used.
 
 use super::super::blocks::Blocks;
 use super::super::stream::MAX_RECORD_BYTES;
@@ -23,8 +23,8 @@ pub(super) enum Lengths {
     CapturedFirst,
     /// The order before version 2.3, and in DG/UX's version 543.0.
     OriginalFirst,
-    /// Version 2.3 exists in both orders. A captured length above the original one is impossible, so the
-    /// smaller one is the captured.
+    /// Version 2.3 exists in both orders. The smaller length is the captured one, because it cannot exceed the original
+    /// length.
     SmallerIsCaptured,
 }
 
@@ -170,7 +170,7 @@ fn aix_link_type(network: u32) -> Option<u32> {
     }
 }
 
-/// The least implausible layout; the first of equals.
+/// The layout with the fewest implausible values; if several have equally few, the first of them.
 fn least_implausible(variants: &[Variant], header: &FileHeader, blocks: &mut Blocks) -> Variant {
     let mut best = (u32::MAX, MICROSECONDS);
     for variant in variants {

@@ -1,4 +1,4 @@
-//! A block of pcapng, whatever it holds.
+//! A block of pcapng of any type.
 
 use super::super::source::{Stop, damaged};
 

@@ -57,7 +57,7 @@ impl Drops {
         sum(self.past, sum(self.by_interface, self.by_system).max(self.counted))
     }
 
-    /// The sum of both, as dropped packets of earlier sections.
+    /// Adds the counts of `other`, to keep the drops of earlier sections.
     pub(super) fn plus(self, other: Self) -> Self {
         Self { past: sum(self.total(), other.total()), ..Self::default() }
     }

@@ -9,7 +9,7 @@ const MAX_HOLES: usize = 256;
 struct Hole {
     start: i64,
     end: i64,
-    /// The segment that skipped the hole; a late segment is compared with this one.
+    /// The segment that skipped the hole. A late segment is compared with it.
     jumper: Stamp,
     /// The hole was acknowledged, so its bytes count as not captured.
     acknowledged: bool,

@@ -6,8 +6,8 @@ use super::queue::Queue;
 use crate::nullable::Nullable;
 use crate::wire::Segment;
 
-/// Maximum number of segments per direction: a flight of 180 MB in segments of 1,448 bytes. Beyond it, the
-/// newest are not remembered. Their samples are then missing; nothing else changes.
+/// Maximum number of segments per direction: a flight of 180 MB in segments of 1,448 bytes. Newer segments beyond it
+/// are not stored. They give no RTT samples; nothing else changes.
 const MAX_SEGMENTS: usize = 1 << 17;
 /// Maximum if the peer was never captured (one direction only); its ACKs may still appear for a while.
 const MAX_SEGMENTS_UNANSWERED: usize = 1 << 10;
@@ -44,7 +44,7 @@ impl Stamp {
 pub(crate) struct Sent {
     pub start: i64,
     pub end: i64,
-    /// The packet that last carried them.
+    /// The last packet that carried them.
     pub stamp: Stamp,
     /// How often any of these bytes was retransmitted.
     pub resends: u16,
@@ -55,9 +55,9 @@ pub(crate) struct Sent {
 /// Earlier transmissions of bytes that were retransmitted before they were acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Repeat {
-    /// When the first of them was captured before.
+    /// When the first of these bytes was last captured before.
     pub before_ts_ns: Nullable,
-    /// How often one of them was retransmitted so far, including this time.
+    /// How often the most retransmitted of these bytes was retransmitted, including this time.
     pub resends: u16,
 }
 
@@ -92,7 +92,7 @@ pub(crate) struct Newest {
     pub payload_bytes: i64,
     /// Whether any of its bytes was retransmitted.
     pub resent: bool,
-    /// Whether a segment before it was captured after it, so that the ACK may have waited for that one.
+    /// Whether an earlier segment was captured after this one, so that the ACK may have waited for the earlier one.
     pub overtaken: bool,
 }
 
@@ -159,12 +159,12 @@ impl Outstanding {
         if behind { Nullable::NULL } else { syn.stamp.ts_ns }
     }
 
-    /// Takes an ACK of all bytes below `ack`; those below `una` were acknowledged before. `echo` is the TCP
-    /// timestamp that the ACK echoes, 0 for none.
+    /// Takes an ACK of all bytes below `ack`; those below `una` were acknowledged before. `echo` is the TCP timestamp
+    /// that the ACK echoes, 0 for none.
     ///
-    /// An RTT sample has four conditions: the ACK ends on a segment; that segment was sent once; nothing
-    /// acknowledged with it was retransmitted (Karn's rule); and it was captured last (otherwise a late segment
-    /// triggered the ACK).
+    /// An RTT sample has four conditions: the ACK ends on a segment; that segment was sent once; nothing acknowledged
+    /// with it was retransmitted (Karn's rule); and no other acknowledged segment was captured after it (otherwise that
+    /// late segment triggered the ACK).
     #[inline(always)]
     pub(crate) fn acknowledge(&mut self, ack: i64, una: i64, echo: u32, mss_bytes: u32) -> Acknowledged {
         let mss = if mss_bytes > 0 { i64::from(mss_bytes) } else { i64::MAX };

@@ -116,7 +116,7 @@ mod tests {
     }
 
     proptest! {
-        /// Few elements at a time, so that the queue often becomes empty.
+        /// Few elements at a time, so that the queue becomes empty often.
         #[test]
         fn it_holds_what_a_plain_one_holds(steps in prop::collection::vec(step(), 0..60)) {
             let (mut queue, mut plain) = (Queue::default(), VecDeque::new());
@@ -143,7 +143,7 @@ mod tests {
                 prop_assert_eq!(queue.front(), plain.front());
                 let elements: Vec<_> = (0..=plain.len()).map(|at| queue.get(at)).collect();
                 prop_assert_eq!(elements, (0..=plain.len()).map(|at| plain.get(at)).collect::<Vec<_>>());
-                // The queue is sorted, as its users keep it.
+                // The queue must be sorted, because its users keep it so.
                 let (mut sorted, mut plain_sorted) = (queue.clone(), plain.clone());
                 plain_sorted.make_contiguous().sort_unstable();
                 sorted.iter_mut().zip(&plain_sorted).for_each(|(element, in_order)| *element = *in_order);

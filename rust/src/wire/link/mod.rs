@@ -1,5 +1,5 @@
-//! Link layers: the headers before IP. The numbers are those of the LINKTYPE registry of tcpdump.org, and older
-//! ones that some systems used before it, as Wireshark reads them.
+//! Link layers: the headers before IP. The numbers are those of the LINKTYPE registry of tcpdump.org, and older numbers
+//! that some systems used before the registry, as read by Wireshark.
 
 mod juniper;
 mod lan;
@@ -78,7 +78,7 @@ pub(super) fn first_layer(
             Ok(Layer::Hdlc)
         }
         226 => pseudo::ipnet(cursor),
-        // The IP version in the packet counts, not the link type, as in Wireshark.
+        // As in Wireshark, the version in the IP header decides, not the link type.
         228 | 229 => Ok(Layer::Ip),
         239 => pseudo::nflog(cursor),
         242 => lan::ip_over_infiniband(cursor),

@@ -1,4 +1,4 @@
-//! Serial lines: HDLC framings, Frame Relay, SLIP, AX.25, and IP with what drivers leave of them.
+//! Serial lines: HDLC framings, Frame Relay, SLIP, AX.25, and IP with whatever link header the driver leaves.
 
 use super::super::cursor::{Cursor, Stop};
 use super::super::layers::Layer;

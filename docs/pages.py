@@ -91,6 +91,12 @@ EXAMPLES = {
     "bufferbloat": Example("ethernet-bottleneck.pcapng"),
     "network-limited": Example("ethernet-bottleneck.pcapng"),
     "handshake-slow": Example("ethernet-syn-loss.pcapng"),
+    "path-outage": Example(
+        simulated=(
+            *("--stack", "linux", "--nodelay", "--delay", "10ms", "--client", "60 * (write 1000; think 40ms)"),
+            *("--drop", "40,41,42,43,44,45,46,47"),
+        )
+    ),
     "anomalous-message-sizes": Example(
         simulated=(
             *("--stack", "sunos4", "--mss", "1460", "--send-buffer", "16K", "--receive-buffer", "16K"),

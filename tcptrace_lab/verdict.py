@@ -363,6 +363,8 @@ def _words(faults: tuple[Finding, ...], direction: _Direction) -> tuple[str, str
     first = faults[0]
     if first.id == deadlock.FINDING:
         return deadlock.LOST_TO, direction.fill_in(deadlock.CURE)
+    if first.lost_to:
+        return first.lost_to, direction.fill_in(first.cure)
     (cause,) = first.causes
     rule = causes.of_cause(cause).for_cases(direction.cases | first.cases)
     lost_to = _of_several(faults, direction, rule) if len(faults) > 1 else rule.lost_to or CAUSES[cause]

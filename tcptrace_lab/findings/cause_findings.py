@@ -16,7 +16,7 @@ from tcptrace_lab.causes.texts import special_cases
 from tcptrace_lab.connections import capture_quality, rates
 from tcptrace_lab.engine.sorting import beside
 from tcptrace_lab.errors import RuleUnusable
-from tcptrace_lab.findings import advice_values, deadlock, failed_attempts, path_findings, path_mtu, shared_line, small_packets
+from tcptrace_lab.findings import advice_values, deadlock, failed_attempts, path_findings, path_mtu, path_outage, shared_line, small_packets
 from tcptrace_lab.findings.finding import FINDING_IDS, Finding, Severity, severity_of
 from tcptrace_lab.ledger import stalls
 from tcptrace_lab.schema import SIDES
@@ -37,6 +37,9 @@ EVIDENCE_WAITS = 10
 
 LONGEST, LONG_PART = 300, 1000
 """Largest number of waits kept per direction: the longest, if each is at least a thousandth of the connection's life."""
+
+Inside: TypeAlias = "Mapping[tuple[int, bool, str], Sequence[tuple[int, int]]]"
+"""Waits within outages, by direction and cause: length and `place` of each (`path_outage.covered`)."""
 
 Direction: TypeAlias = tuple[int, bool]
 """A direction: number of the connection, and whether the client is the sender."""
@@ -161,7 +164,13 @@ def findings(
         (group.conn, True, failed_attempts.CAUSE) for group in failed
     }
     longest = judged.waits.filter(here)
-    waits = _evidence(longest, directions)
+    kinds = {_kind(row): row for row in judged.kinds.iter_rows(named=True)}
+    outages = path_outage.found(segments, connections, {cost.conn for cost in costs if cost.cause in path_outage.CAUSES}, longest)
+    inside = path_outage.covered(outages, longest)
+    of_outages = _of_outages(outages, inside, costs)
+    costs = list(_without(costs, inside, advising))
+    kinds |= {kind: _others(kinds[kind], longest, [place for _, place in waits]) for kind, waits in inside.items()}
+    waits = _evidence(longest, directions, inside)
     again = {(cost.conn, cost.from_client) for cost in costs if cost.cause in _OF_LOSS}
     again = {direction_key for direction_key in again if known[direction_key]["max_retransmits"] >= path_mtu.MIN_SENT - 1}
     for direction_key, large in path_mtu.found(segments, again).items():
@@ -169,7 +178,6 @@ def findings(
     locked = deadlock.findings(
         _late(costs), judged.locks, {direction_key: direction["receiver_stack"] for direction_key, direction in known.items()}
     )
-    kinds = {_kind(row): row for row in judged.kinds.iter_rows(named=True)}
     made = [
         _finding(cost, advising[cost.cause], kinds[cost.kind], waits.get(cost.kind, ()), known[cost.conn, cost.from_client])
         for cost in costs
@@ -178,7 +186,7 @@ def findings(
     for group in failed:
         own = waits.get((group.conn, True, failed_attempts.CAUSE), ())
         made.append(failed_attempts.finding(group, _frames(own if group.count == 1 else own[:1])))
-    costly = sorted([*made, *locked.values()], key=lambda finding: -(finding.cost_ns or 0))
+    costly = sorted([*made, *locked.values(), *of_outages], key=lambda finding: -(finding.cost_ns or 0))
     all_findings = (*costly, *path_findings.findings(segments, connections, costly), *small)
     return Advised(all_findings, *_longest(longest, some, directions), of_rates)
 
@@ -251,12 +259,69 @@ def _late(costs: Iterable[Cost]) -> dict[tuple[int, bool], tuple[int, int]]:
     return late
 
 
-def _evidence(waits: pl.DataFrame, kinds: Collection[tuple[int, bool, str]]) -> dict[tuple[int, bool, str], list[dict[str, Any]]]:
-    """Return the longest waits of each of these kinds (rows of `schema.LONGEST`), longest first."""
+def _of_outages(outages: Iterable[path_outage.Outage], inside: Inside, costs: Sequence[Cost]) -> list[Finding]:
+    """Return the findings on outages of the path. Each costs the waits of its first direction that it covers."""
+    active_ns = {(cost.conn, cost.from_client): cost.active_ns for cost in costs}
+    found = []
+    for outage in outages:
+        direction = tuple(outage.direction)
+        covered = {cause: waits for (*where, cause), waits in inside.items() if tuple(where) == direction}
+        lost_ns = min(sum(ns for waits in covered.values() for ns, _ in waits), outage.silent_ns)
+        if not lost_ns or direction not in active_ns:
+            continue
+        found.append(
+            Finding(
+                id=path_outage.FINDING,
+                severity=severity_of(lost_ns / active_ns[direction]),
+                confidence=outage.confidence,
+                conn=outage.direction.conn,
+                from_client=outage.direction.from_client,
+                cost_ns=lost_ns,
+                cost_share=lost_ns / active_ns[direction],
+                title=outage.title(),
+                mechanism=outage.mechanism(),
+                evidence_frames=outage.frames,
+                limits=outage.limits(),
+                remedy=outage.remedy(),
+                predicted_gain=_gain_of(lost_ns, active_ns[direction]),
+                source=path_outage.SOURCE,
+                causes=frozenset(covered),
+                connections=outage.connections,
+                lost_to=outage.lost_to,
+                cure=path_outage.CURE,
+                is_of_waits=False,
+            )
+        )
+    return found
+
+
+def _without(costs: Iterable[Cost], inside: Inside, advising: Mapping[str, Rule]) -> Iterator[Cost]:
+    """Yield the costs without the waits within outages, where the rest is still worth a finding."""
+    for cost in costs:
+        rest = cost._replace(ns=cost.ns - sum(ns for ns, _ in inside.get(cost.kind, ())))
+        advice = _advice(advising[cost.cause])
+        if rest.ns == cost.ns or (rest.ns >= advice.worth_ns and rest.share >= advice.worth_share):
+            yield rest
+
+
+def _others(kind: Mapping[str, Any], waits: pl.DataFrame, places: Collection[int]) -> dict[str, Any]:
+    """Return a row of `schema.KINDS_OF_WAITS` without some waits. The median is that of the longest others, if not all are known."""
+    here = (waits["conn"] == kind["conn"]) & (waits["from_client"] == kind["from_client"]) & (waits["cause"] == kind["cause"])
+    others = waits.filter(here & waits["place_in_cause"].is_not_null() & ~waits["place"].is_in(list(places)))
+    lengths_ns = others["end_ns"] - others["start_ns"]
+    count = kind["waits"] - len(places)
+    median_ns = lengths_ns.median() if count <= len(lengths_ns) else kind["median_ns"]
+    return {**kind, "waits": count, "sure_waits": min(kind["sure_waits"], count), "median_ns": median_ns or 0.0}
+
+
+def _evidence(
+    waits: pl.DataFrame, kinds: Collection[tuple[int, bool, str]], inside: Inside
+) -> dict[tuple[int, bool, str], list[dict[str, Any]]]:
+    """Return the longest waits of each of these kinds (rows of `schema.LONGEST`) outside of outages, longest first."""
     found: dict[tuple[int, bool, str], list[dict[str, Any]]] = {}
     proving = waits.filter(waits["place_in_cause"] < EVIDENCE_WAITS).to_dicts()
     for row in sorted(proving, key=lambda row: row["place_in_cause"]):
-        if _kind(row) in kinds:
+        if _kind(row) in kinds and not any(row["place"] == place for _, place in inside.get(_kind(row), ())):
             found.setdefault(_kind(row), []).append(row)
     return found
 
@@ -369,10 +434,13 @@ def _on_path(cost: Cost, direction: Mapping[str, Any]) -> tuple[int | None, int 
 
 def _gain(cost: Cost, savable_ns: int | None) -> str:
     """Return, as a phrase, how much a remedy can save."""
-    of = f"of {numbers.duration(cost.active_ns)}"
     if savable_ns is None or cost.ns <= savable_ns:
-        return f"at most {numbers.duration(cost.ns)} {of}: upper bound if this is fixed"
-    return f"at most {numbers.duration(savable_ns)} {of}: the path needs the rest for the data"
+        return _gain_of(cost.ns, cost.active_ns)
+    return f"at most {numbers.duration(savable_ns)} of {numbers.duration(cost.active_ns)}: the path needs the rest for the data"
+
+
+def _gain_of(cost_ns: int, active_ns: int) -> str:
+    return f"at most {numbers.duration(cost_ns)} of {numbers.duration(active_ns)}: upper bound if this is fixed"
 
 
 def _frames(waits: Iterable[Mapping[str, Any]]) -> tuple[int, ...]:

@@ -37,6 +37,7 @@ FINDING_IDS = (
     "tinygrams",
     "silly-window",
     "handshake-slow",
+    "path-outage",
     "capture-incomplete",
     "capture-duplicates",
     "offload",
@@ -136,6 +137,8 @@ class Finding:
             (`rates.on_path_ns`); None if unknown.
         connections: number of connections that the finding covers; `conn` is the first. More than one if equal failures are grouped.
         cases: special cases that the finding mentions, beyond those that the connection's row shows.
+        lost_to: what took the time, in the words of the verdict (`causes.Rule.lost_to`); empty if the rule of its cause says it.
+        cure: what fixes it, in the words of the verdict (`causes.Advice.cure`), where `lost_to` is given.
         is_of_waits: whether the cause of each of its waits is as certain as the finding.
     """
 
@@ -158,6 +161,8 @@ class Finding:
     modelled: ModelledGain | None = None
     connections: int = 1
     cases: frozenset[Case] = frozenset()
+    lost_to: str = ""
+    cure: str = ""
     is_of_waits: bool = True
 
     @property

@@ -15,13 +15,14 @@ import pytest
 import tcptrace_lab
 from tcptrace_lab.connections import loss_before_capture
 from tcptrace_lab.lab.experiment import Experiment, Outcome, run
-from tcptrace_lab.lab.hosts.applications import Bulk
+from tcptrace_lab.lab.hosts.applications import Bulk, PeriodicWriter
 from tcptrace_lab.lab.networks.network import Medium
 from tcptrace_lab.lab.networks.path import PathModel
 from tcptrace_lab.lab.networks.tcp_headers import tcp_head
 from tcptrace_lab.lab.score import Score, score, seeded
 from tcptrace_lab.lab.trials import TRIALS
 from tcptrace_lab.schema import RESENT
+from tcptrace_lab.text import numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -213,3 +214,15 @@ def resent_ranges(tables: Tables) -> list[tuple[int, int]]:
         else:
             joined.append((left, right))
     return joined
+
+
+def test_an_outage_of_the_path_is_found_at_its_time(tmp_path: Path) -> None:
+    """The relay loses every packet of both directions from 1 s to 2.5 s after the first one."""
+    path = PathModel(delay_s=0.01, outages_s=((1.0, 2.5),))
+    outcome = run(Experiment(Medium("tap", 1_500, forward=path, backward=path), PeriodicWriter(1_000, 100, 0.02)), tmp_path)
+    analysis = tcptrace_lab.analyze(outcome.captures["client"])
+    (told,) = (one for one in analysis.findings if one.id == "path-outage")
+    assert told.from_client
+    silent_ns = analysis.segments.filter(~pl.col("from_client")).select(pl.col("since_previous_ns").max()).collect().item()
+    assert 1_400_000_000 <= (told.cost_ns or 0) <= silent_ns <= 3_500_000_000  # the last timeout may end long after the outage
+    assert f"to {numbers.duration(silent_ns)}" in told.title

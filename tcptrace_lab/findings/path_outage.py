@@ -1,0 +1,468 @@
+"""Path outages: for a time the path carries nothing, in either direction, although a host has something to send.
+
+A host whose segments get no answer retransmits them by its timers, and each timeout doubles the next. The capture shows one of three
+things while the peer is silent:
+
+- near the sender: its segments and at least one retransmit by its timers, all without an answer;
+- away from the sender: nothing at all, and then a retransmit by timer of bytes that the peer had ACKed before: these ACKs were lost;
+- away from the sender: nothing at all, and then data behind others that are missing by the sender's IP IDs: they were lost before the
+  capture point.
+
+What it is not: an application that pauses (nothing is unanswered), a stopped application (its kernel still ACKs), a zero window (the
+peer announced it), a capture gap (the ACKs cover bytes that the capture lacks), a segment too large for the path (smaller ones pass), or
+losses at random (the connection's own loss rate makes so many in a row improbable). A packet of the silent host on another connection
+disproves it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import polars as pl
+
+from tcptrace_lab.causes import Confidence
+from tcptrace_lab.schema import SIDES
+from tcptrace_lab.text import numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+FINDING = "path-outage"
+
+CAUSES = frozenset({"timeout", "loss-recovery"})
+"""The ledger's causes of the waits within an outage."""
+
+CURE = "a path without outages"
+"""The cure in the words of the verdict (`causes.Advice.cure`)."""
+
+SOURCE = "RFC 6298, 5.4 to 5.7; RFC 8985, 7; RFC 5681, 3.1"
+
+MOST = 20
+"""Largest number of silences that are looked at: the longest."""
+
+MIN_SILENCE_NS = 500_000_000
+MIN_RTTS = 3
+"""Least silence, in time and in base RTTs: twice Linux's minimum RTO, so that a timer has expired more than once (heuristics)."""
+
+TIMER_NS = 300_000_000
+"""A current stack's first retransmission timeout, beyond the RTT: Linux 200 ms, Windows 300 ms."""
+
+TWO_TIMEOUTS = 2.5
+"""A silence of this many timeouts contains two expirations at least: the second comes after three first ones at most (RFC 6298, 5.5), or
+after two if the first was measured from an earlier segment (a heuristic)."""
+
+MIN_EVENTS = 3
+"""Least number of separate unanswered transmissions of one connection: three of a kind are no coincidence (docs/how-it-decides.md, 2.4)."""
+
+APART_NS = 50_000_000
+"""Transmissions closer to each other than this, or than an RTT, are one event: one full queue may lose them all (a heuristic)."""
+
+MAX_CHANCE = 0.01
+"""Largest expected number of such series in the whole connection if its other losses were independent of each other (a heuristic)."""
+
+BEFORE_NS, AFTER_NS = 1_000_000_000, 2_000_000_000
+"""Time before and after a silence from which segments are read: ACKs that were lost, and the repair."""
+
+SAME_SHARE = 0.5
+"""Connections are silent together if their silences share at least this part of the shorter one (a heuristic)."""
+
+MAX_SKIPPED = 4_096
+"""Larger steps of the IP ID are taken for a new start of the numbers (a heuristic)."""
+
+EVIDENCE_FRAMES = 20
+
+_NOT_DATA = frozenset({"keepalive", "zero_window_probe", "capture_duplicate", "network_duplicate"})
+_COLUMNS = (
+    *("conn", "from_client", "frame", "ts_ns", "seq", "ack", "payload_bytes", "flags", "window_bytes", "ip_id"),
+    *("kind", "retransmit_trigger", "acked_unseen_bytes", "tsval"),
+)
+_SYN_RST = 2 | 4
+_TIMERS = frozenset({"timeout", "tail_probe"})
+_OF_SENDER = ("data_segments", "retransmitted_segments", "missing_segments")
+
+
+class Direction(NamedTuple):
+    """The direction whose data did not get through: connection, and whether the client sends."""
+
+    conn: int
+    from_client: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """A silence that an outage of the path explains.
+
+    Attributes:
+        direction: the direction whose sender had something to send.
+        sender, receiver: addresses of the two hosts; `receiver` is the silent one.
+        from_ns, to_ns: the silence: the last packet of the receiver before it, and the first after it.
+        least_ns: time from the first to the last unanswered transmission; None if the capture does not show them.
+        sent: number of unanswered data segments in the capture.
+        timers: number of these that a timer sent.
+        skipped: number of segments that the sender's IP IDs show to be lost before the capture point.
+        unheard: number of ACKs that did not reach the sender.
+        both: whether packets of both hosts did not get through.
+        late: whether the peer had received all of the data when it answered: the path, or the peer, delayed it.
+        sure: whether the connection alone shows it.
+        frames: evidence.
+    """
+
+    direction: Direction
+    sender: str
+    receiver: str
+    from_ns: int
+    to_ns: int
+    least_ns: int | None
+    sent: int
+    timers: int
+    skipped: int
+    unheard: int
+    both: bool
+    late: bool
+    sure: bool
+    frames: tuple[int, ...]
+    others: tuple[Outage, ...] = field(default=())
+
+    @property
+    def silent_ns(self) -> int:
+        """Length of the silence."""
+        return self.to_ns - self.from_ns
+
+    @property
+    def members(self) -> tuple[Outage, ...]:
+        """This silence, and those of the same interval in other directions."""
+        return (self, *self.others)
+
+    @property
+    def connections(self) -> int:
+        """Number of connections that were silent together."""
+        return len({one.direction.conn for one in self.members})
+
+    @property
+    def confidence(self) -> Confidence:
+        """How sure it is. Only silent peers of several hosts, with data that was seen to go unanswered, leave no suspended host instead."""
+        seen = {one.receiver for one in self.members if one.sent} if len({one.sender for one in self.members}) == 1 else set()
+        if len(seen) > 1:
+            return Confidence.PROVED
+        alone = any(one.both or (one.sent and not one.late) for one in self.members if one.sure)
+        return Confidence.CONSISTENT if self.connections > 1 or alone else Confidence.POSSIBLE
+
+    @property
+    def lost_to(self) -> str:
+        """The cause in the words of the verdict (`causes.Rule.lost_to`)."""
+        return f"a path outage ({numbers.duration(self.silent_ns)} without a packet from {{receiver}}, from {utc(self.from_ns)})"
+
+    def title(self) -> str:
+        """One line: when, how long, and on how many connections."""
+        least = f"{numbers.duration(self.least_ns)} to " if self.least_ns and self.least_ns < self.silent_ns else "up to "
+        many = f" on {self.connections:,} connections" if self.connections > 1 else ""
+        return f"Path outage at {utc(self.from_ns)}: no packet got through for {least}{numbers.duration(self.silent_ns)}{many}"
+
+    def mechanism(self) -> str:
+        """How it is seen, and what it costs."""
+        words = [self._seen()]
+        if others := [one for one in self.others if one.direction.conn != self.direction.conn]:
+            listed = ", ".join(str(conn) for conn in sorted({one.direction.conn for one in others})[:10])
+            words.append(f"Silent at the same time: connection{'s' if len(others) > 1 else ''} {listed}.")
+        words.append(
+            "Each timeout doubles the next, so the sender notices late that the path is back. A shorter minimum RTO is no cure: it only "
+            "ends this last wait sooner."
+        )
+        return " ".join(words)
+
+    def _seen(self) -> str:
+        silence = f"For {numbers.duration(self.silent_ns)} nothing came from {self.receiver}"
+        if self.sent:
+            by_timer = f", {self.timers:,} of them by a timer," if self.timers else ""
+            arrived = "; all had arrived when the answer came" if self.late else ""
+            return f"{silence}: {numbers.counted(self.sent, 'segment')} of {self.sender}{by_timer} got no answer{arrived}."
+        lost = []
+        if self.unheard:
+            lost.append(f"{numbers.counted(self.unheard, 'ACK')} of {self.receiver} did not reach {self.sender}, which sent the data again")
+        if self.skipped:
+            lost.append(f"{numbers.counted(self.skipped, 'segment')} of {self.sender} are missing before the capture point (IP IDs)")
+        return f"For {numbers.duration(self.silent_ns)} the connection was silent; then {'; '.join(lost)}."
+
+    def limits(self) -> str:
+        """What the capture does not show about it."""
+        one_way = "" if any(one.both for one in self.members) else ", and so does a path that fails in one direction only"
+        host = f"A host that was suspended as a whole looks the same (a stopped application does not: its kernel still ACKs){one_way}. "
+        return (
+            "The capture does not show which part of the path failed. "
+            f"{'' if self.confidence is Confidence.PROVED else host}Would be disproved by: a packet from {self.receiver} during the "
+            "silence; ACKs of data that the capture lacks (a capture gap)."
+        )
+
+    def remedy(self) -> tuple[str, ...]:
+        """What to do, best first."""
+        return (
+            (
+                f"look at the link at that time ({utc(self.from_ns)}): Wi-Fi roaming or loss of signal, a route change, a flapping link, a "
+                "failover of a firewall, VPN or load balancer"
+            ),
+            "capture at the other end as well, and compare both (analyze --pair): where the packets stop is the broken part",
+        )
+
+
+def utc(ts_ns: int) -> str:
+    """A point in time to the millisecond: `2024-01-31 12:00:00.123 UTC`."""
+    return f"{numbers.utc(ts_ns)[: len('2024-01-31 12:00:00.123')]} UTC"
+
+
+class Silence(NamedTuple):
+    """A gap in what the peer of a direction's sender sent."""
+
+    direction: Direction
+    from_ns: int
+    to_ns: int
+
+
+def found(segments: pl.LazyFrame, connections: pl.LazyFrame, conns: Collection[int], waits: pl.DataFrame) -> tuple[Outage, ...]:
+    """Return the outages of some connections, longest first.
+
+    Args:
+        segments: rows of `schema.SEGMENTS`; read for these connections, and for others between their hosts.
+        connections: rows of `schema.CONNECTIONS`.
+        conns: connections that lose time to timeouts or loss recovery.
+        waits: rows of `schema.LONGEST`, at least those of these connections.
+    """
+    if not conns:
+        return ()
+    silences = _silences(segments, conns, waits)
+    if not silences:
+        return ()
+    hosts = _hosts(connections, {one.direction.conn for one in silences})
+    rows = _rows(segments, silences)
+    tried = [_outage(one, hosts[one.direction.conn], _near(rows, one)) for one in silences]
+    kept = [one for one in tried if one is not None]
+    return _together([one for one in kept if not _disproved(one, segments, connections)] if kept else [])
+
+
+def covered(outages: Iterable[Outage], waits: pl.DataFrame) -> dict[tuple[int, bool, str], list[tuple[int, int]]]:
+    """Return, by direction and cause, the intervals of `waits` that lie mostly within an outage: length and place.
+
+    A wait that ends with the first departure after the outage belongs to it.
+    """
+    spans: dict[tuple[int, bool], list[tuple[int, int]]] = {}
+    for outage in outages:
+        for one in outage.members:
+            spans.setdefault((one.direction.conn, one.direction.from_client), []).append((one.from_ns, one.to_ns))
+    columns = ("conn", "from_client", "cause", "start_ns", "end_ns", "place")
+    inside: dict[tuple[int, bool, str], list[tuple[int, int]]] = {}
+    for conn, from_client, cause, start_ns, end_ns, place in waits[list(columns)].rows() if spans else ():
+        for from_ns, to_ns in spans.get((conn, from_client), ()) if cause in CAUSES else ():
+            shared_ns = min(end_ns, to_ns) - max(start_ns, from_ns)
+            if place is not None and shared_ns > 0 and 2 * shared_ns >= end_ns - start_ns:
+                inside.setdefault((conn, from_client, cause), []).append((end_ns - start_ns, place))
+                break
+    return inside
+
+
+def _silences(segments: pl.LazyFrame, conns: Collection[int], waits: pl.DataFrame) -> list[Silence]:
+    """Return the longest silences in which the other host had something to send: its timer expired, or the ledger has a loss."""
+    col = pl.col
+    is_timer = (col("retransmit_trigger").cast(pl.String) == "timeout").fill_null(value=False)
+    rows = (
+        segments.filter(col("conn").is_in(sorted(conns)) & (is_timer | (col("since_previous_ns") >= MIN_SILENCE_NS)))
+        .select("conn", "from_client", "ts_ns", "since_previous_ns", timer=is_timer)
+        .collect()
+        .rows()
+    )
+    busy: dict[Direction, list[tuple[int, int]]] = {}
+    for conn, from_client, ts_ns, _, timer in rows:
+        if timer:
+            busy.setdefault(Direction(conn, from_client), []).append((ts_ns, ts_ns))
+    lost = waits.filter(waits["cause"].cast(pl.String).is_in(list(CAUSES)))
+    for conn, from_client, start_ns, end_ns in lost[["conn", "from_client", "start_ns", "end_ns"]].rows():
+        if end_ns - start_ns >= MIN_SILENCE_NS:
+            busy.setdefault(Direction(conn, from_client), []).append((start_ns, end_ns))
+    silent = [
+        Silence(direction, ts_ns - since_ns, ts_ns)
+        for conn, from_client, ts_ns, since_ns, _ in rows
+        if ts_ns is not None and since_ns is not None and since_ns >= MIN_SILENCE_NS
+        for direction in (Direction(conn, not from_client),)
+        if any(start_ns < ts_ns and end_ns > ts_ns - since_ns for start_ns, end_ns in busy.get(direction, ()))
+    ]
+    return sorted(silent, key=lambda one: (one.from_ns - one.to_ns, one))[:MOST]
+
+
+def _hosts(connections: pl.LazyFrame, conns: Collection[int]) -> dict[int, dict[str, Any]]:
+    """Return what is needed of these connections: addresses, and counts and RTTs of both hosts."""
+    names = [f"{side}_{name}" for side in SIDES for name in ("addr", "rtt_min_ns", *_OF_SENDER)]
+    rows = connections.filter(pl.col("conn").is_in(sorted(conns))).select("conn", *names).collect()
+    return {row["conn"]: row for row in rows.iter_rows(named=True)}
+
+
+def _rows(segments: pl.LazyFrame, silences: Sequence[Silence]) -> list[dict[str, Any]]:
+    """Return the segments of these connections around their silences."""
+    col = pl.col
+    around = pl.any_horizontal(
+        *((col("conn") == one.direction.conn) & col("ts_ns").is_between(one.from_ns - BEFORE_NS, one.to_ns + AFTER_NS) for one in silences)
+    )
+    wanted = segments.filter(around).select(_COLUMNS).with_columns(col("kind", "retransmit_trigger").cast(pl.String))
+    return wanted.collect().sort("frame").to_dicts()
+
+
+def _near(rows: Sequence[dict[str, Any]], one: Silence) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the sender's data and the peer's segments around a silence."""
+    here = [row for row in rows if row["conn"] == one.direction.conn and one.from_ns - BEFORE_NS <= row["ts_ns"] <= one.to_ns + AFTER_NS]
+    own = [row for row in here if row["from_client"] == one.direction.from_client]
+    return own, [row for row in here if row["from_client"] != one.direction.from_client]
+
+
+def _outage(one: Silence, host: Mapping[str, Any], near: tuple[list[dict[str, Any]], list[dict[str, Any]]]) -> Outage | None:
+    """Return the outage that explains a silence; None if something else may."""
+    own, peers = near
+    before = [row for row in peers if row["ts_ns"] <= one.from_ns]
+    after = [row for row in peers if row["ts_ns"] >= one.to_ns]
+    side, other = ("client", "server") if one.direction.from_client else ("server", "client")
+    rtts_ns = [host[f"{each}_rtt_min_ns"] for each in (side, other) if host[f"{each}_rtt_min_ns"]]
+    rtt_ns = sum(rtts_ns)  # the capture point divides the path: the whole is at most the sum of both halves
+    if not before or not after or one.to_ns - one.from_ns < MIN_RTTS * rtt_ns:
+        return None
+    first = after[0]
+    if first["flags"] & _SYN_RST or first["ack"] is None or before[-1]["window_bytes"] == 0:
+        return None
+    if any(row["acked_unseen_bytes"] for row in after[:MIN_EVENTS]):
+        return None  # a capture gap
+    data = [row for row in own if row["payload_bytes"] and row["kind"] not in _NOT_DATA]
+    inside = [row for row in data if before[-1]["frame"] < row["frame"] < first["frame"]]
+    if not inside:
+        return None
+    names = {"sender": host[f"{side}_addr"], "receiver": host[f"{other}_addr"], "from_ns": one.from_ns, "to_ns": one.to_ns}
+    seen = _seen_unanswered(inside, first, rtt_ns) or _unseen(
+        one, inside, own, before, rtt_ns, counts_ids=bool(host[f"{side}_missing_segments"])
+    )
+    if seen is None:
+        return None
+    events, figures = seen
+    both = figures["both"] or any(row["retransmit_trigger"] in _TIMERS for row in after if row["ts_ns"] < one.to_ns + MIN_SILENCE_NS)
+    sure = events >= MIN_EVENTS and _chance(host, side, events, data, one) <= MAX_CHANCE
+    return Outage(direction=one.direction, **names, **figures | {"both": both, "sure": sure})
+
+
+def _seen_unanswered(inside: Sequence[dict[str, Any]], first: Mapping[str, Any], rtt_ns: int) -> tuple[int, dict[str, Any]] | None:
+    """Return the number of separate unanswered transmissions in the capture, and the figures of the outage; None if no timer's is one."""
+    timers = [row for row in inside if row["retransmit_trigger"] == "timeout"]
+    if not timers:
+        return None
+    lost = [row for row in inside if row["ts_ns"] < timers[-1]["ts_ns"]]
+    by_timer = [row for row in lost if row["retransmit_trigger"] in _TIMERS]
+    if not by_timer or inside[-1]["payload_bytes"] < min(row["payload_bytes"] for row in lost):
+        return None
+    events, last_ns = 0, -APART_NS
+    for row in lost:
+        if row["ts_ns"] - last_ns >= max(APART_NS, rtt_ns):
+            events, last_ns = events + 1, row["ts_ns"]
+    end = max(row["seq"] + row["payload_bytes"] for row in lost)
+    frames = {lost[0]["frame"], *(row["frame"] for row in by_timer), timers[-1]["frame"], first["frame"]}
+    return events, {
+        "least_ns": lost[-1]["ts_ns"] - lost[0]["ts_ns"],
+        "sent": len(lost),
+        "timers": len(by_timer),
+        "skipped": 0,
+        "unheard": 0,
+        "both": any(row["kind"] == "spurious" for row in lost),
+        "late": first["ack"] >= end,
+        "frames": tuple(sorted(frames))[:EVIDENCE_FRAMES],
+    }
+
+
+def _unseen(
+    one: Silence,
+    inside: Sequence[dict[str, Any]],
+    own: Sequence[dict[str, Any]],
+    before: Sequence[dict[str, Any]],
+    rtt_ns: int,
+    *,
+    counts_ids: bool,
+) -> tuple[int, dict[str, Any]] | None:
+    """Return the same where the capture was taken away from the sender, so that it shows nothing during the outage.
+
+    The sender's timer must have expired twice: once into the void, and once with the data that ended the silence.
+    """
+    back = inside[0]
+    earlier = [row for row in own if row["frame"] < back["frame"]]
+    if not earlier or back["tsval"] is None:
+        return None
+    silent_ns = back["ts_ns"] - max(earlier[-1]["ts_ns"], one.from_ns)
+    if silent_ns < max(MIN_SILENCE_NS, TWO_TIMEOUTS * (rtt_ns + TIMER_NS)):
+        return None
+    end = back["seq"] + back["payload_bytes"]
+    is_timer = back["retransmit_trigger"] == "timeout"
+    unheard = [row for row in before if row["ack"] is not None and row["ack"] >= end] if is_timer else []
+    skipped = _skipped(earlier[-1], back) if counts_ids else 0
+    if not unheard and not skipped:
+        return None
+    frames = {earlier[-1]["frame"], before[-1]["frame"], back["frame"], *(row["frame"] for row in unheard)}
+    return 1 + bool(unheard) + bool(skipped), {
+        "least_ns": None,
+        "sent": 0,
+        "timers": 0,
+        "skipped": skipped,
+        "unheard": len(unheard),
+        "both": bool(unheard and skipped),
+        "late": False,
+        "frames": tuple(sorted(frames))[-EVIDENCE_FRAMES:],
+    }
+
+
+def _skipped(last: Mapping[str, Any], back: Mapping[str, Any]) -> int:
+    """Return how many IP IDs the sender used between two segments; 0 if it is too many to be its own."""
+    if not last["ip_id"] or not back["ip_id"]:
+        return 0
+    passed = (back["ip_id"] - last["ip_id"]) % 65_536 - 1
+    return passed if 0 < passed < MAX_SKIPPED else 0
+
+
+def _chance(host: Mapping[str, Any], side: str, events: int, data: Sequence[dict[str, Any]], one: Silence) -> float:
+    """Return the expected number of such series in this direction if each transmission were lost with its rate outside the silence."""
+    top = max((row["seq"] + row["payload_bytes"] for row in data if row["ts_ns"] < one.to_ns), default=0)
+    mine = [row for row in data if row["ts_ns"] > one.from_ns and row["seq"] < top]
+    again = sum(row["kind"] not in {"new", "out_of_order"} for row in mine)
+    lost = max((host[f"{side}_retransmitted_segments"] or 0) - again, 0)
+    sent = max((host[f"{side}_data_segments"] or 0) - len(mine), lost)
+    return max(sent, 1) * ((lost + 1) / (sent + 2)) ** events
+
+
+def _disproved(outage: Outage, segments: pl.LazyFrame, connections: pl.LazyFrame) -> bool:
+    """Whether the silent host sent something to the same host on another connection meanwhile."""
+    col, margin_ns = pl.col, outage.silent_ns // 4
+    ends = (outage.sender, outage.receiver)
+    pair = (
+        connections.filter(
+            col("client_addr").is_in(ends)
+            & col("server_addr").is_in(ends)
+            & (col("first_ts_ns") < outage.to_ns)
+            & (col("last_ts_ns") > outage.from_ns)
+            & (col("conn") != outage.direction.conn)
+        )
+        .select("conn", is_client=col("client_addr") == outage.receiver)
+        .collect()
+        .rows()
+    )
+    if not pair:
+        return False
+    sent = pl.any_horizontal(*((col("conn") == conn) & (col("from_client") == is_client) for conn, is_client in pair))
+    inner = col("ts_ns").is_between(outage.from_ns + margin_ns, outage.to_ns - margin_ns)
+    return not segments.filter(sent & inner).select("frame").head(1).collect().is_empty()
+
+
+def _together(outages: Sequence[Outage]) -> tuple[Outage, ...]:
+    """Join the silences of the same interval that share a host. A silence that is not sure alone counts only with another connection's."""
+    groups: list[list[Outage]] = []
+    for one in sorted(outages, key=lambda one: (not one.sure, -one.silent_ns)):
+        group = next((group for group in groups if _is_same(group[0], one)), None)
+        if group is None:
+            groups.append([one])
+        else:
+            group.append(one)
+    joined = [replace(first, others=tuple(rest)) for first, *rest in groups]
+    return tuple(sorted((one for one in joined if one.sure or one.connections > 1), key=lambda one: -one.silent_ns))
+
+
+def _is_same(one: Outage, other: Outage) -> bool:
+    shared_ns = min(one.to_ns, other.to_ns) - max(one.from_ns, other.from_ns)
+    shares_host = bool({one.sender, one.receiver} & {other.sender, other.receiver})
+    return shares_host and shared_ns >= SAME_SHARE * min(one.silent_ns, other.silent_ns)

@@ -46,16 +46,17 @@ def data(analysis: Analysed, pair: Pair | None = None, room: selection.Room = se
     places = [finding_windows.place(finding, analysis.longest_waits, begins_ns) for finding in listed]
     looked_at = [None if place is None else finding_windows.Window(place) for place in places]
     time = connection_details.Spent(analysis.accounts, analysis.stalls)
-    connections = connection_details.connections(
+    connections, wholes = connection_details.connections(
         analysis, chosen.drawn, time, resolution_ns, [window for window in looked_at if window is not None], room
     )
+    figures = zoom.zooms([finding.id for finding in listed], looked_at, wholes, resolution_ns)
     found = _by_connection(analysis.findings)
     lanes = waterfall.lanes(chosen.listed, analysis.accounts, found, chosen.drawn["conn"].to_list(), capture["path"])
     listed_rows = chosen.listed.select(connection_table.ASKED).iter_rows(named=True)
     return {
         "name": analysis.name,
         "headline": _headline(analysis),
-        "findings": lost_time.found(listed, zoom.zooms(looked_at, resolution_ns), _ends(chosen.found), _briefs(listed, chosen.found)),
+        "findings": lost_time.found(listed, figures, _ends(chosen.found), _briefs(listed, chosen.found)),
         "findings_total": len(analysis.findings),
         "capture": _capture(capture, chosen.total),
         "complete": bool(capture["complete"]),

@@ -93,13 +93,17 @@ class Column(TypedDict):
 
 
 class Figure(TypedDict):
-    """One figure. `by` is its direction ("client" or "server", the sender) or "both"; `without` is the text shown if it has no traces."""
+    """One figure. `by` is its direction ("client" or "server", the sender) or "both"; `without` is the text shown if it has no traces.
+
+    `text` says what it shows, for readers who do not see it.
+    """
 
     key: str
     by: str
     title: str
     note: str
     without: str
+    text: str
     figure: PlotlyFigure
 
 
@@ -118,8 +122,21 @@ class Named(TypedDict):
     means: str
 
 
+class Look(TypedDict):
+    """The figure that shows a finding's cause best. `text` says what it shows, for readers who do not see it."""
+
+    key: str
+    title: str
+    note: str
+    text: str
+    figure: PlotlyFigure
+
+
 class Zoom(TypedDict):
-    """The figure of a finding. Times are in ns since the connection's first segment. Waits with a cause in `shaded` are shaded."""
+    """The figures of a finding: `figure` (time and sequence), and `look` if another one shows its cause better.
+
+    Times are in ns since the connection's first segment. Waits with a cause in `shaded` are shaded.
+    """
 
     conn: int
     side: str
@@ -135,6 +152,8 @@ class Zoom(TypedDict):
     causes: list[Named]
     shaded: list[str]
     figure: PlotlyFigure
+    text: str
+    look: Look | None
 
 
 class Found(TypedDict):

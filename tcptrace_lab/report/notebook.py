@@ -73,7 +73,7 @@ def figure(analysis: Analysis, name: str, connection: int, *, from_client: bool 
     if chosen.is_empty():
         raise UsageError(f"no connection {connection}", remedy="`analysis.connections` has their numbers, as `conn`")
     time = connection_details.Spent(analysis.accounts, analysis.stalls)
-    (shown,) = connection_details.connections(analysis, chosen, time, analysis.capture["quality"]["resolution_ns"])
+    (shown,), _ = connection_details.connections(analysis, chosen, time, analysis.capture["quality"]["resolution_ns"])
     sides = [side for side, client in SIDES.items() if client == from_client] or [one["key"] for one in shown["sides"][:1]]
     directions = [one for one in shown["figures"] if one["by"] in {"both", *sides}]
     for one in directions:

@@ -61,7 +61,8 @@ _MARK_COLUMNS = (
     "fin_segments",
     "rst_segments",
 )
-_OTHER_MARK_COLUMNS = ("duplicate_acks", "zero_window_advertisements", "rst_segments")
+_OTHER_MARK_COLUMNS = (*["duplicate_acks"] * 4, "zero_window_advertisements", "rst_segments")
+"""A duplicate ACK is a mark, and so is each of its SACK blocks: three beside timestamps (RFC 2018, 3)."""
 
 
 class Chosen(NamedTuple):

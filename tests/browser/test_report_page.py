@@ -194,10 +194,13 @@ def test_a_finding_shows_its_place_when_the_keyboard_asks(visit: Open) -> None:
     assert first.locator("svg.main-svg").count() == 0
     first.locator(".zoom > summary").focus()
     opened.page.keyboard.press("Enter")
-    opened.until("document.querySelector('.finding .zoom figure').dataset.drawn === 'yes'")
-    rings = "document.querySelector('.zoom .plot').data.find((trace) => trace.name === 'frames that prove the finding').x.length"
-    assert opened.page.evaluate(rings) == opened.page.locator(".zoom .scatterlayer .points path.point[style*='stroke-width: 2px']").count()
-    assert opened.page.locator(".zoom .annotation-text").all_text_contents()[:2] == ["frame 40", "frame 42"]
+    opened.draw_all()
+    rings = "document.querySelector('.zoom [data-key=zoom] .plot').data.find((each) => each.name.startsWith('frames that prove')).x.length"
+    assert (
+        opened.page.evaluate(rings)
+        == opened.page.locator(".zoom [data-key=zoom] .scatterlayer .points path.point[style*='stroke-width: 2px']").count()
+    )
+    assert opened.page.locator(".zoom [data-key=zoom] .annotation-text").all_text_contents()[:2] == ["frame 40", "frame 42"]
     assert opened.messages == []
     assert opened.requests == [opened.page.url]
 

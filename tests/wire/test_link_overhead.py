@@ -215,7 +215,7 @@ def test_the_report_and_the_terminal_tell_the_bound(
     converted: Callable[[str, AtmForm], Conversion], capsys: pytest.CaptureFixture[str]
 ) -> None:
     analysis = analyze(converted(LOSSY, AtmForm.ERF_CELLS).target)
-    (shown,) = connection_details.connections(
+    (shown,), _ = connection_details.connections(
         analysis, analysis.connections.collect(), connection_details.Spent(analysis.accounts, analysis.stalls), 1
     )
     facts = {fact["label"]: fact["value"] for fact in shown["facts"] if fact["label"].startswith("line, ")}

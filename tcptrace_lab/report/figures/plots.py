@@ -18,9 +18,10 @@ from tcptrace_lab import causes, schema
 from tcptrace_lab.text import numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from tcptrace_lab.report.data_types import Band
+    from tcptrace_lab.report.figures.congestion import Estimate
     from tcptrace_lab.report.figures.series import Direction
 
 Figure = dict[str, Any]
@@ -57,6 +58,7 @@ MARKS = {
     "zero_window": Mark("zero window", "circle-x-open", AMBER, 10),
     "peer_reset": Mark("RST by the receiver", "hexagram-open", RED, 12),
     "duplicate_ack": Mark("duplicate ACK", "line-ew-open", GREEN, 7),
+    "sack": Mark("SACK block", "line-ns-open", PURPLE, 5),
 }
 
 _FEW_POINTS = 400
@@ -116,7 +118,7 @@ patterns."""
 _BAND_HEIGHT = 0.035
 """Height of a band, as a share of the figure's height."""
 
-_SHADE = 0.16
+SHADE = 0.16
 """Opacity of a band over the whole height."""
 
 
@@ -187,7 +189,7 @@ def _band(band: Band) -> dict[str, Any]:
 
 def shade(band: Band) -> dict[str, Any]:
     """A translucent band over the whole height of the figure."""
-    return {**_band(band), "y1": 1, "opacity": _SHADE, "layer": "below"}
+    return {**_band(band), "y1": 1, "opacity": SHADE, "layer": "below"}
 
 
 def rings(rows: pl.DataFrame, frame: Frame) -> dict[str, Any]:
@@ -216,11 +218,13 @@ def _offset() -> pl.Expr:
     return pl.coalesce(sent, "acked", "sent", pl.lit(0))
 
 
-def flight(direction: Direction, frame: Frame) -> Figure:
-    """Bytes in flight, and the receiver's window at that time."""
+def flight(lines: Mapping[str, pl.DataFrame], frame: Frame, estimated: Estimate | None = None) -> Figure:
+    """Bytes in flight, the receiver's window at that time, and the congestion window and slow-start threshold if they were estimated."""
     traces = [
-        _line(direction.lines["offered"], frame, "window offered", AMBER, dash="dot", backdrop=3.0),
-        _line(direction.lines["flight"], frame, "bytes in flight", BLUE),
+        _line(lines["offered"], frame, "window offered", AMBER, dash="dot", backdrop=3.0 if estimated is None else 1.3),
+        *([] if estimated is None else [_line(estimated.window, frame, "congestion window, estimated", GREEN, width=4)]),
+        _line(lines["flight"], frame, "bytes in flight", BLUE),
+        *([] if estimated is None else [_line(estimated.threshold, frame, "slow-start threshold, estimated", PURPLE, dash="dash")]),
     ]
     return _figure(traces, frame, {"title": {"text": "bytes in flight"}, "tickformat": "~s", "ticksuffix": "B", "rangemode": "tozero"})
 
@@ -283,7 +287,7 @@ def _figure(traces: Sequence[dict[str, Any] | None], frame: Frame, y_axis: dict[
 
 
 def _line(
-    points: pl.DataFrame, frame: Frame, name: str, colour: str, dash: str = "solid", backdrop: float | None = None
+    points: pl.DataFrame, frame: Frame, name: str, colour: str, dash: str = "solid", width: float = 1.5, backdrop: float | None = None
 ) -> dict[str, Any] | None:
     """A step line: each value holds until the next one.
 
@@ -296,7 +300,7 @@ def _line(
         "type": "scatter",
         "mode": "lines",
         "name": name,
-        "line": {"shape": "hv", "color": colour, "width": 1.5, "dash": dash},
+        "line": {"shape": "hv", "color": colour, "width": width, "dash": dash},
         "x": frame.seconds(points["t_ns"]),
         "y": points["y"].to_list(),
         "customdata": points["frame"].to_list(),

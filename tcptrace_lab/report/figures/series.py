@@ -34,7 +34,10 @@ SLICE_ROWS = 262_144
 HELD_POINTS = 20_000
 """Points of one series kept between two slices: several times the number drawn, so that reducing twice has no visible effect."""
 
-COLUMNS = ("frame", "ts_ns", "conn", "from_client", "seq", "ack", "payload_bytes", "flags", "window_bytes", "kind", "ack_lag_ns", "rtt_ns")
+COLUMNS = (
+    *("frame", "ts_ns", "conn", "from_client", "seq", "ack", "payload_bytes", "flags", "window_bytes", "sack_blocks", "kind"),
+    *("ack_lag_ns", "rtt_ns"),
+)
 """The columns of `schema.SEGMENTS` that the figures need."""
 
 WAIT_COLUMNS = ("conn", "from_client", "start_ns", "end_ns", "cause")
@@ -43,8 +46,9 @@ WAIT_COLUMNS = ("conn", "from_client", "start_ns", "end_ns", "cause")
 SENDER_MARKS = (*schema.RESENT, "out_of_order", "network_duplicate", "capture_duplicate", "keepalive", "zero_window_probe", "reset")
 """Kinds of the sender's segments that are drawn as marks, up to the limit of points. All of them are counted."""
 
-MARKS = (*SENDER_MARKS, "syn", "fin", "zero_window", "peer_reset", "duplicate_ack")
-"""All marks of a time-sequence figure. `zero_window`, `peer_reset` and `duplicate_ack` are segments of the receiver."""
+MARKS = (*SENDER_MARKS, "syn", "fin", "zero_window", "peer_reset", "duplicate_ack", "sack")
+"""All marks of a time-sequence figure. `zero_window`, `peer_reset` and `duplicate_ack` are segments of the receiver; `sack` is one per
+block of its SACK options."""
 
 _FILLING_KINDS = (*schema.RESENT, "out_of_order")
 
@@ -103,6 +107,14 @@ class Direction:
     causes: list[Band]
 
 
+class Whole(NamedTuple):
+    """A direction that has figures on the page: its series, the length of its connection, and whether it was captured at its sender."""
+
+    direction: Direction
+    duration_ns: int
+    is_at_sender: bool
+
+
 def read(analysis: Analysed, requests: Sequence[Request], windows: Sequence[Window] = ()) -> dict[int, dict[bool, Direction]]:
     """Read the series of all requested connections.
 
@@ -141,14 +153,14 @@ def read(analysis: Analysed, requests: Sequence[Request], windows: Sequence[Wind
     }
 
 
-def of_rows(rows: pl.DataFrame, *, from_client: bool) -> Direction:
-    """The data of a time-sequence figure for a few rows of one connection (from `Tracker`), without any reduction."""
+def of_rows(rows: pl.DataFrame, *, from_client: bool, only_sequence: bool = True) -> Direction:
+    """The data of a time-sequence figure, or of all figures, for a few rows of one connection (from `Tracker`), without any reduction."""
     frames, begin_ns, span_ns = rows["frame"], rows["ts_ns"][0] - rows["t_ns"][0], rows["t_ns"][-1] - rows["t_ns"][0]
     side = {from_client: rows.height * len(MARKS)}
     collector = _Collector(
         Request(rows["conn"][0], frames[0], frames[-1], begin_ns, max(span_ns, 0), side, side, side),
         from_client=from_client,
-        only_sequence=True,
+        only_sequence=only_sequence,
     )
     collector.add(rows)
     return collector.finish()
@@ -281,8 +293,9 @@ class _Collector:
 
         t_ns, seq, payload_bytes, frame = (rows[name] for name in _SENT_SCHEMA)
         self._add_bursts(points("sent", t_ns=t_ns, seq=seq, payload_bytes=payload_bytes, frame=frame))
+        self.marks["sack"].add(_sack_blocks(rows))
         for name, marks in self.marks.items():
-            if seen[name].any():
+            if name in _MARKED and seen[name].any():
                 marks.add(points(name, t_ns=t_ns, low=seen[_MARK_OFFSETS[name]], payload_bytes=payload_bytes, frame=frame))
         for name, source in _LINES.items():
             if name in seen.columns:
@@ -385,6 +398,17 @@ _MARK_OFFSETS = dict.fromkeys(SENDER_MARKS, "seq") | {
     "duplicate_ack": "ack",
 }
 """Name in `MARKS` → column of `_SEQUENCE` with the mark's position on the sequence axis."""
+
+
+def _sack_blocks(rows: pl.DataFrame) -> pl.DataFrame:
+    """The blocks of the receiver's SACK options, as marks from their left edge."""
+    own = rows.filter(rows["sack_blocks"].is_not_null() & ~rows["mine"])
+    if own.is_empty():
+        return own
+    lefts, rights = (own["sack_blocks"].list.gather_every(2, offset) for offset in (0, 1))
+    blocks = own.select("t_ns", "frame", low=lefts, right=rights).explode("low", "right")
+    return blocks.select("t_ns", "low", payload_bytes=pl.col("right") - pl.col("low"), frame="frame")
+
 
 _SENT_SCHEMA = {"t_ns": pl.Int64, "seq": pl.Int64, "payload_bytes": pl.Int64, "frame": pl.UInt64}
 

@@ -9,7 +9,7 @@ import polars as pl
 from tcptrace_lab import schema
 from tcptrace_lab.connections import behaviour, link_overhead, rates
 from tcptrace_lab.report import selection
-from tcptrace_lab.report.figures import plots, series
+from tcptrace_lab.report.figures import congestion, plots, series, words
 from tcptrace_lab.report.parts import connection_table, lost_time, statistics
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def connections(
     resolution_ns: int,
     windows: Sequence[Window] = (),
     room: selection.Room = selection.ALONE,
-) -> list[Connection]:
+) -> tuple[list[Connection], dict[tuple[int, bool], series.Whole]]:
     """Read and draw the chosen rows of `schema.CONNECTIONS`, in their order.
 
     Args:
@@ -48,16 +48,31 @@ def connections(
         resolution_ns: resolution of the capture's clock.
         windows: windows of findings; they collect their rows in the same pass.
         room: limits of points in the figures.
+
+    Returns:
+        The connections, and (`conn`, `from_client`) → the directions that were read.
     """
     accounts = {row["conn"]: row for row in time.accounts.filter(pl.col("conn").is_in(chosen["conn"].to_list())).collect().to_dicts()}
     requests = selection.requests(chosen, room)
     found = series.read(analysis, requests, windows)
     by_conn = {request.conn: request for request in requests}
     fast = _rates(chosen, analysis.rates)
-    return [
-        _connection(row, by_conn[row["conn"]], found[row["conn"]], accounts.get(row["conn"]), time, fast, resolution_ns)
-        for row in chosen.to_dicts()
+    rows = chosen.to_dicts()
+    wholes = {
+        (row["conn"], from_client): series.Whole(direction, by_conn[row["conn"]].duration_ns, _is_at_sender(row, from_client=from_client))
+        for row in rows
+        for from_client, direction in found[row["conn"]].items()
+    }
+    drawn = [
+        _connection(row, by_conn[row["conn"]], found[row["conn"]], accounts.get(row["conn"]), time, fast, resolution_ns) for row in rows
     ]
+    return drawn, wholes
+
+
+def _is_at_sender(row: Mapping[str, Any], *, from_client: bool) -> bool:
+    """Whether the capture shows what this direction's sender had in flight: made there, or both ends are one host."""
+    side = "client" if from_client else "server"
+    return bool(row["vantage"] == side or row["vantage_known_by"] == "loopback")
 
 
 def _rates(chosen: pl.DataFrame, known: pl.DataFrame) -> dict[tuple[int, str], str]:
@@ -101,7 +116,9 @@ def _connection(
             *(
                 figure
                 for key, direction in by_key.items()
-                for figure in _direction_figures(key, direction, frame, row[f"{key}_full_segment_bytes"])
+                for figure in _direction_figures(
+                    key, direction, frame, row[f"{key}_full_segment_bytes"], at_sender=_is_at_sender(row, from_client=schema.SIDES[key])
+                )
             ),
             _figure(
                 "throughput",
@@ -117,19 +134,22 @@ def _connection(
 
 
 def _figure(key: str, by: str, title: str, note: str, without: str, figure: plots.Figure) -> Figure:
-    return {"key": key, "by": by, "title": title, "note": note, "without": without, "figure": figure}
+    return {"key": key, "by": by, "title": title, "note": note, "without": without, "text": words.figure(figure), "figure": figure}
 
 
-def _direction_figures(key: str, direction: series.Direction, frame: plots.Frame, full_bytes: int | None) -> list[Figure]:
+def _direction_figures(
+    key: str, direction: series.Direction, frame: plots.Frame, full_bytes: int | None, *, at_sender: bool
+) -> list[Figure]:
     columns = schema.SEGMENTS
     path = schema.CONNECTIONS["client_rtt_min_ns"].limits.split(";", maxsplit=1)[0]
+    estimated = congestion.estimate(direction) if at_sender and direction.marks.keys() & {*schema.RESENT} else None
     return [
         _figure(
             "time-sequence",
             key,
             "Time and sequence",
             "Each stroke is a segment from first to last byte; the line below is what the receiver has ACKed, the line above is the "
-            "end of its window.",
+            "end of its window. SACK blocks are strokes at the time of their ACK.",
             "There is nothing to draw.",
             plots.time_sequence(direction, frame),
         ),
@@ -137,9 +157,10 @@ def _direction_figures(key: str, direction: series.Direction, frame: plots.Frame
             "flight",
             key,
             "Bytes in flight and window",
-            "Data sent and not yet ACKed, and the window offered at that time, as seen at the capture point.",
+            "Data sent and not yet ACKed, and the window offered at that time, as seen at the capture point."
+            + (f" {congestion.MEANING}" if estimated else ""),
             "Bytes in flight are unknown: nothing was ACKed.",
-            plots.flight(direction, frame),
+            plots.flight(direction.lines, frame, estimated),
         ),
         _figure(
             "rtt",

@@ -11,6 +11,7 @@ from tcptrace_lab.pair.clocks import MAX_DRIFT
 from tcptrace_lab.pair.document import PPM
 from tcptrace_lab.pair.figures import directions
 from tcptrace_lab.report.figures import downsampling, plots
+from tcptrace_lab.report.figures import words as figure_words
 from tcptrace_lab.report.parts.connection_table import endpoint
 from tcptrace_lab.text import numbers
 
@@ -176,6 +177,7 @@ def _delays(packets: pl.DataFrame, frame: plots.Frame) -> Figure:
             _marks(late, f"{_LABELS[side]}: late", {"symbol": "square-open", "color": colour, "size": 9}, frame),
             _marks(lost, f"{_LABELS[side]}: lost", {"symbol": "x-thin-open", "color": plots.RED, "size": 9, "line": {"width": 1.5}}, frame),
         ]
+    figure = _figure(traces, frame, "one-way delay")
     return {
         "key": "pair-delay",
         "by": "both",
@@ -183,7 +185,8 @@ def _delays(packets: pl.DataFrame, frame: plots.Frame) -> Figure:
         "note": "Delay of each packet between the two capture points, by when it was sent; lost packets are drawn at 0. The clocks are "
         "aligned so that the smallest delays of both directions are equal.",
         "without": "The clocks could not be aligned.",
-        "figure": _figure(traces, frame, "one-way delay"),
+        "text": figure_words.figure(figure),
+        "figure": figure,
     }
 
 
@@ -196,6 +199,7 @@ def _round_trips(packets: pl.DataFrame, frame: plots.Frame) -> Figure:
             _points(acks, "ack_ns", "network_ns", "received_frame", f"path, data {_LABELS[side]}", dark, frame),
             _points(acks, "ack_ns", "sent_rtt_ns", "received_frame", f"ACK delay, data {_LABELS[side]}", light, frame),
         ]
+    figure = _figure(traces, frame, "time")
     return {
         "key": "pair-round-trip",
         "by": "both",
@@ -203,7 +207,8 @@ def _round_trips(packets: pl.DataFrame, frame: plots.Frame) -> Figure:
         "note": "For each RTT sample: the delay of the path in both directions, and how long the receiving host delayed the ACK. "
         "This needs no aligned clocks.",
         "without": "No ACK in both captures gives an RTT.",
-        "figure": _figure(traces, frame, "time"),
+        "text": figure_words.figure(figure),
+        "figure": figure,
     }
 
 

@@ -1,19 +1,19 @@
-"""The figure of a finding: a time-sequence graph around its evidence frames, with every segment, and the cause of each wait."""
+"""The figures of a finding: the one that shows its cause best, and a time-sequence graph around its evidence frames."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING
 
-from tcptrace_lab.report.figures import plots, series
+from tcptrace_lab.report.figures import congestion, downsampling, finding_plots, plots, series, words
 from tcptrace_lab.report.parts import lost_time
 from tcptrace_lab.schema import CAUSES, SIDES
 from tcptrace_lab.text.numbers import NS_PER_S
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from tcptrace_lab.report.data_types import Band, Zoom
+    from tcptrace_lab.report.data_types import Band, Look, Zoom
     from tcptrace_lab.report.figures.finding_windows import Kept, Place, Window
 
 _BESIDE = 0.02
@@ -21,20 +21,29 @@ _BESIDE = 0.02
 
 _CLOCK_DECIMALS = 9
 
+_LINE_POINTS = 600
+"""Maximum number of points of a line over the whole connection, which has its figures further down."""
+
 _KEYS = {from_client: side for side, from_client in SIDES.items()}
 
 
-def zooms(windows: Sequence[Window | None], resolution_ns: int) -> list[Zoom | None]:
+def zooms(
+    ids: Sequence[str], windows: Sequence[Window | None], wholes: Mapping[tuple[int, bool], series.Whole], resolution_ns: int
+) -> list[Zoom | None]:
     """The figures of windows that have collected their rows; None for a finding without rows.
 
     Args:
+        ids: of the findings.
         windows: one per finding, in order; None for a finding without a place.
+        wholes: (`conn`, `from_client`) → the direction, for those that have figures.
         resolution_ns: resolution of the capture's clock.
     """
     kept = [None if window is None else window.finish() for window in windows]
     return [
-        None if window is None or one is None else _zoom(window.place, one, resolution_ns)
-        for window, one in zip(windows, kept, strict=True)
+        None
+        if window is None or one is None
+        else _zoom(finding_id, window.place, one, wholes.get((window.place.conn, window.place.from_client)), resolution_ns)
+        for finding_id, window, one in zip(ids, windows, kept, strict=True)
     ]
 
 
@@ -47,7 +56,7 @@ def _bands(place: Place, kept: Kept) -> list[Band]:
     ]
 
 
-def _zoom(place: Place, kept: Kept, resolution_ns: int) -> Zoom:
+def _zoom(finding_id: str, place: Place, kept: Kept, whole: series.Whole | None, resolution_ns: int) -> Zoom:
     bands = _bands(place, kept)
     direction = series.of_rows(kept.rows, from_client=place.from_client)
     shown = kept.rows.filter(kept.rows["t_ns"].is_between(kept.from_ns, kept.to_ns))
@@ -78,7 +87,88 @@ def _zoom(place: Place, kept: Kept, resolution_ns: int) -> Zoom:
         "causes": [{"cause": cause, "means": CAUSES[cause]} for cause in CAUSES if cause in seen],
         "shaded": sorted(seen & place.causes),
         "figure": figure,
+        "text": words.figure(figure),
+        "look": _LOOKS[finding_id](place, kept, whole, frame) if finding_id in _LOOKS else None,
     }
+
+
+def _flight(place: Place, kept: Kept, _whole: series.Whole | None, frame: plots.Frame) -> Look:
+    """Bytes in flight against the window, around the place."""
+    direction = series.of_rows(kept.rows, from_client=place.from_client, only_sequence=False)
+    figure = plots.flight(direction.lines, frame)
+    figure["layout"]["xaxis"]["range"] = _range(kept)
+    figure["layout"]["shapes"] = [plots.shade(band) for band in _bands(place, kept) if band["cause"] in place.causes]
+    return _look(
+        "flight",
+        "Bytes in flight against the window",
+        "Data sent and not yet ACKed, and the window offered at that time. Shaded: the waits of this finding.",
+        figure,
+    )
+
+
+def _congestion(place: Place, kept: Kept, whole: series.Whole | None, frame: plots.Frame) -> Look:
+    """Bytes in flight over the whole connection, with the congestion window and the slow-start threshold."""
+    if whole is None:
+        return _flight(place, kept, whole, frame)
+    lines = whole.direction.lines
+    reduced = {name: downsampling.line(lines[name], "t_ns", "y", _LINE_POINTS) for name in ("flight", "offered")}
+    estimated = congestion.estimate(whole.direction) if whole.is_at_sender else None
+    figure = plots.flight(reduced, plots.Frame(whole.duration_ns, frame.resolution_ns), estimated)
+    note = (
+        congestion.MEANING
+        if whole.is_at_sender
+        else "The congestion window is not estimated, because the capture was not made at the sender."
+    )
+    return _look("flight", "Bytes in flight over the whole connection", note, figure)
+
+
+def _queue(place: Place, kept: Kept, whole: series.Whole | None, _frame: plots.Frame) -> Look:
+    """RTT against flight."""
+    direction = series.of_rows(kept.rows, from_client=place.from_client, only_sequence=False) if whole is None else whole.direction
+    return _look(
+        "rtt-flight",
+        "Round-trip time against bytes in flight",
+        "Each dot is an RTT sample. Without a queue, dots stay at the smallest RTT; in a queue, the RTT rises with the bytes in flight.",
+        finding_plots.rtt_against_flight(direction),
+    )
+
+
+def _ladder(place: Place, kept: Kept, _whole: series.Whole | None, frame: plots.Frame) -> Look:
+    """The segments around the place as a ladder."""
+    rows = finding_plots.ladder_rows(kept.rows, place.first_frame)
+    figure = finding_plots.ladder(rows, _bands(place, kept), frozenset(place.frames), place.causes, frame)
+    note = "One arrow per segment, in order of time, as captured. Between them: the waits of this finding. Rings: frames that prove it."
+    return {**_look("ladder", "The exchange", note, figure), "text": words.ladder(figure)}
+
+
+def _writes(place: Place, kept: Kept, _whole: series.Whole | None, frame: plots.Frame) -> Look:
+    """Writes of the application over time."""
+    pauses = [band for band in _bands(place, kept) if band["cause"] in {*place.causes, "idle"}]
+    figure = finding_plots.writes(kept.rows.filter(kept.rows["t_ns"].is_between(kept.from_ns, kept.to_ns)), pauses, frame)
+    if figure["data"]:
+        figure["layout"]["xaxis"]["range"] = _range(kept)
+    note = "Each stem is the new data between two pauses of the application, at the time of its first segment. Shaded: its pauses."
+    return _look("writes", "Writes over time", note, figure)
+
+
+def _look(key: str, title: str, note: str, figure: plots.Figure) -> Look:
+    return {"key": key, "title": title, "note": note, "text": words.figure(figure), "figure": figure}
+
+
+_LOOKS: dict[str, Callable[[Place, Kept, series.Whole | None, plots.Frame], Look]] = {
+    "loss": _congestion,
+    "timeout": _congestion,
+    "slow-start-limited": _congestion,
+    "bufferbloat": _queue,
+    "receiver-window-limited": _flight,
+    "zero-window": _flight,
+    "send-buffer-limited": _flight,
+    "nagle-delayed-ack": _ladder,
+    "delayed-ack": _ladder,
+    "throughput-deadlock": _ladder,
+    "application-limited": _writes,
+}
+"""Finding id → the figure that shows its cause best. The others show in the time-sequence graph."""
 
 
 def _times(kept: Kept) -> str:

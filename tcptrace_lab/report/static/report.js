@@ -308,9 +308,9 @@
       return drawn(this.figure, async (plot) => {
         const [{ newPlot }, { data, layout }] = await Promise.all([plotly(), unpack(this.figure.querySelector("script").textContent)]);
         await newPlot(plot, data, dressed(plot, layout), CONFIG);
-        if (!layout.xaxis.range) return; // neither time nor size: Plotly's own ranges serve
+        if (!layout.xaxis.range || layout.yaxis.range) return; // neither time nor size, or a ladder: the ranges are those of the layout
         const { range, remarks } = fitted(data, layout.yaxis, layout.xaxis.range, 0.14); // room for what is written at the last frame
-        await Plotly.relayout(plot, { "yaxis.range": range, annotations: [...layout.annotations, ...remarks.map(remark)] });
+        await Plotly.relayout(plot, { "yaxis.range": range, annotations: [...(layout.annotations ?? []), ...remarks.map(remark)] });
       });
     }
 

@@ -1,7 +1,7 @@
-//! The final facts of one direction, under which its waits are judged (`docs/how-it-decides.md`, 3.4).
+//! The final facts of one direction, with which its waits are judged (`docs/how-it-decides.md`, 3.4).
 //!
-//! A [`DirectionFacts`] is computed once, from the row of a connection that has ended. Each fact is defined once, in this
-//! module.
+//! A [`DirectionFacts`] is computed once, from the row of a connection that has ended. Each fact is defined once, in
+//! this module.
 
 mod line;
 mod pauses;
@@ -20,46 +20,48 @@ use crate::sender::{LONGEST_NS, NS_PER_MS, REACTION_NS, SLOW_REACTION_NS, Sender
 pub const CAUSAL_SHARE_NEAR: f64 = 0.1;
 /// The causal window as a share of the RTT away from the sender, where the path varies between cause and effect.
 const CAUSAL_SHARE_FAR: f64 = 0.5;
-/// Segments this close leave together: a host needs 1 to 10 µs for one (measured on loopback and veth).
+/// Segments this close together left as one burst: a host needs 1 to 10 µs per segment (measured on loopback and veth).
 const BURST_NS: i64 = 20_000;
 /// The longest interval within a burst, as a share of the RTT.
 const BURST_SHARE: f64 = 0.002;
-/// An RTT that is longer than the minimum by this share contains a queue (a heuristic).
+/// An RTT that exceeds the minimum by more than this share contains a queue (a heuristic).
 const QUEUE_SHARE: f64 = 0.25;
-/// This many waits of one kind prove a cause that a single wait is only consistent with (a heuristic).
+/// From this many waits of one kind on, a cause is proved; a single wait is only consistent with it (a heuristic).
 pub const HELD_TIMES: i64 = 3;
 /// Flights that do not grow for this many rounds are on a plateau (a heuristic).
 const PLATEAU_ROUNDS: i64 = 5;
-/// A plateau above this share of the largest window is caused by the window (a heuristic).
+/// If a plateau is above this share of the largest window, the window causes it (a heuristic).
 const BELOW_WINDOW_SHARE: f64 = 0.9;
-/// A steady pace needs this many more segments at it than off it (a heuristic).
+/// A pace counts as steady if at least this many more segments are at it than off it (a heuristic).
 const STEADY_SEGMENTS: i64 = 5;
-/// A steady pace of at most 1/4 of the RTT is not the round of a small send buffer (a heuristic).
-const STEADY_PART: i64 = 4;
-/// If the segments at the pace outnumber the others by this share of all, there are no pauses between flights (a
+/// A steady pace of at most 1/4 of the RTT is not one flight per RTT, as a small send buffer would cause it (a
 /// heuristic).
+const STEADY_PART: i64 = 4;
+/// If the segments at the pace outnumber the others by at least this share of all segments, there are no pauses between
+/// flights (a heuristic).
 const STEADY_SHARE: f64 = 0.75;
-/// A pacing sender needs this many more bursts at the pace than off it (a heuristic).
+/// A sender paces if at least this many more bursts are at the pace than off it (a heuristic).
 const PACED_BURSTS: i64 = 5;
-/// ACKs release departures by chance if this many, and one for this many early ones, leave late between two ACKs (a
-/// heuristic; in directions that ACKs release, one in a hundred does).
+/// If at least this many departures leave late between two ACKs, and at least one for this many early ones, departures
+/// follow ACKs only by chance (a heuristic; in directions that ACKs release, one departure in a hundred is late).
 const CHANCE_DEPARTURES: i64 = 5;
 const CHANCE_PART: u32 = 4;
-/// The application writes on its own clock if the clock predicts this many more writes than three times those that the
-/// ACK predicts (a heuristic).
+/// The application writes on its own clock if the clock predicts three times as many writes as the ACKs do, plus this
+/// many (a heuristic).
 const CLOCK_WRITES: u32 = 5;
 const CLOCK_TIMES: u32 = 3;
-/// A timestamp clock whose measured tick is in this range ticks in milliseconds; queues on the path explain the
-/// difference (a heuristic: the next tick in use is 4 ms).
+/// If the measured tick of a timestamp clock is in this range, the clock ticks in milliseconds, and queues on the path
+/// explain the difference (a heuristic: the next tick in use is 4 ms).
 const MILLISECOND_TICK_NS: std::ops::RangeInclusive<i64> = 800_000..=1_250_000;
-/// If the longest segment has at least this share of the SMSS, a tunnel may have shortened a full-sized segment.
+/// If the longest segment has at least this share of the SMSS, it may be a full-sized segment that a tunnel shortened.
 const TUNNEL_SHARE: f64 = 0.9;
 /// The MSS if the SYN offers none (RFC 9293, 3.7.1).
 pub const DEFAULT_MSS_BYTES: i64 = 536;
 /// Minimum number of ACKs for a valid rate of drained queues (a heuristic).
 const MIN_RATE_SAMPLES: i64 = 10;
 
-/// Two times are apart if the capture's clock ticked so often between them: one tick may be all of the difference.
+/// Two times differ for certain if they are this many ticks of the capture's clock apart. A difference of one tick may
+/// be rounding.
 const TICKS: i64 = 2;
 
 /// The facts of one direction. "Sender" is the host that sends its data; "receiver" is the peer. Fields in `*_ns` are
@@ -76,7 +78,7 @@ pub struct DirectionFacts {
     pub near_sender: bool,
     /// The capture was taken at the receiver.
     pub near_receiver: bool,
-    /// The capture does not show how far away the sender is.
+    /// The capture does not show how far the sender is from the capture point.
     pub sender_unplaced: bool,
     /// Shortest time from the capture point to the sender and back.
     pub to_sender_ns: i64,
@@ -96,31 +98,32 @@ pub struct DirectionFacts {
     pub finished: bool,
     /// The receiver sent a FIN, or either host sent a RST.
     pub ended_by_others: bool,
-    /// The sender numbers its packets one by one (IPv4 identification).
+    /// The sender numbers the packets of this direction one by one (IPv4 identification).
     pub numbers_packets: bool,
-    /// An old stack: its SYN offers neither SACK (1996) nor timestamps (1992). Such stacks are older than pacing, too.
+    /// An old stack: its SYN offers neither SACK (1996) nor timestamps (1992), so it does not pace either.
     pub old: bool,
-    /// Neither SACK (and so no DSACK, RFC 2883) nor timestamps (RFC 3522) are in use. No ACK shows that a copy arrived.
+    /// Neither SACK (and so no DSACK, RFC 2883) nor timestamps (RFC 3522) are in use. ACKs therefore never show that a
+    /// copy arrived.
     pub shows_no_copies: bool,
     pub uses_sack: bool,
     pub line: Line,
-    /// The payload to which an old 4.4BSD rounds its MSS, if it does.
+    /// The payload to which a 4.4BSD sender rounds its MSS, if it does.
     pub rounded_bytes: Option<i64>,
     pub reaction_min_ns: Option<i64>,
     pub nothing_lost: bool,
     pub max_segment_bytes: i64,
     pub max_in_flight_bytes: Option<i64>,
-    /// The largest flight: the larger of the captured one and the one that the sender knew.
+    /// The largest flight: the larger of the captured flight and the flight that the sender knew of.
     pub peak_flight_bytes: Option<i64>,
     pub out_of_order_segments: i64,
     pub tick_ns: Option<i64>,
     pub totals: SenderTotals,
     pub drained: Option<Drained>,
-    /// What the capture's clock hides: two ticks of a coarse clock; 0 for a fine one.
+    /// Shorter times are uncertain: two ticks of a coarse clock, 0 for a fine one.
     pub blurred_ns: i64,
-    /// The causal window: an ACK may have caused a departure that follows within this time.
+    /// The causal window: a departure within this time after an ACK may have been caused by it.
     pub causal_window_ns: i64,
-    /// The release window: an ACK released a departure only if that followed within this time.
+    /// The release window: a departure counts as released by an ACK only within this time after the ACK.
     pub release_window_ns: i64,
     /// Allowance for jitter of the path; 0 in a capture at the sender.
     pub unsteady_ns: i64,
@@ -129,11 +132,11 @@ pub struct DirectionFacts {
     pub queue_ns: i64,
     /// At least 5 more segments of one write arrive at the common spacing than off it, in a direction without timestamps.
     pub comes_steadily: bool,
-    /// The spacing depends on the segment size: it is the rate of a line.
+    /// The spacing depends on the segment size, so it is the rate of a line.
     pub comes_by_size: bool,
     /// The sender paces: its bursts leave at an even interval.
     pub paces: bool,
-    /// Departures leave at any time between two ACKs, as if ACKs had no part in it.
+    /// Departures leave at any time between two ACKs, so ACKs do not release them.
     pub leaves_between_acks: bool,
     /// The application writes on its own clock: an even interval predicts its writes better than ACKs do.
     pub writes_by_clock: bool,
@@ -141,7 +144,7 @@ pub struct DirectionFacts {
     pub holds_small: bool,
     /// Nagle's algorithm in its first form (RFC 896): small segments wait behind full ones, too.
     pub holds_behind_full: bool,
-    /// At least three small segments waited for an ACK behind flights that surely do not fill the send buffer.
+    /// At least three small segments waited for an ACK behind flights that certainly do not fill the send buffer.
     pub surely_holds_small: bool,
     /// The receiver sent data at least half as often as small segments waited for an ACK.
     pub answered: bool,
@@ -151,13 +154,13 @@ pub struct DirectionFacts {
     pub other_plateau_bytes: Option<i64>,
     pub low_top_bytes: Option<i64>,
     pub top_bytes: Option<i64>,
-    /// No segment is full: the longest ones are a little shorter than the SMSS, and never two of them are in flight.
-    /// The application writes pieces of that size.
+    /// No segment is full-sized: the longest ones are slightly shorter than the SMSS, and two of them are never in
+    /// flight together. The application writes pieces of that size.
     pub never_full: bool,
     pub ticks_milliseconds: bool,
     /// In a capture away from the sender: no segment was lost or out of order, and every retransmission was spurious.
     pub only_late: bool,
-    /// From this length on, silence is idle if the sender could continue and no answer is due from either host.
+    /// Silence of at least this length is idle if the sender could continue and neither host owes an answer.
     pub idle_after_ns: i64,
     /// The bound for idle silence of the other direction.
     pub receiver_idle_after_ns: i64,
@@ -182,8 +185,8 @@ fn at_least(min_ns: i64, share: f64, rtt_ns: i64) -> i64 {
 }
 
 impl DirectionFacts {
-    /// The facts of the direction in which `side` (0 client, 1 server) sends; `None` without times. If a connection
-    /// lasts longer than [`LONGEST_NS`], only its first and last time are set.
+    /// The facts of the direction in which `side` (0 client, 1 server) sends; `None` without times. For a connection
+    /// longer than [`LONGEST_NS`], only the first and the last time are set.
     #[must_use]
     pub fn of(row: &ConnectionRow, side: usize) -> Option<Self> {
         let other = 1 - side;
@@ -288,13 +291,13 @@ impl DirectionFacts {
         Some(direction)
     }
 
-    /// From the first segment of the connection to the last, limited to the range of an i64.
+    /// Time from the first segment of the connection to the last, limited to the range of an i64.
     #[must_use]
     pub fn life_ns(&self) -> i64 {
         self.last_ts_ns.saturating_sub(self.first_ts_ns)
     }
 
-    /// Whether the connection lasts longer than any real one. Then its times are broken, and its waits are not judged.
+    /// Whether the connection lasts longer than any real one. Its times are then wrong, so its waits are not judged.
     pub(super) fn lasts_too_long(&self) -> bool {
         self.life_ns() > LONGEST_NS
     }
@@ -307,13 +310,13 @@ impl DirectionFacts {
         self.release_window_ns = self.release_window_ns().max(self.blurred_ns);
     }
 
-    /// How soon a departure follows the ACK that released it. If the sender's own reactions differ clearly from other
-    /// departures, they say it. If departures often leave late between two ACKs, others leave early by chance: then only
-    /// the reaction time of a host counts.
+    /// The longest time from an ACK to a departure that it released. If the sender's reactions are clearly faster than
+    /// other departures, they determine it. If departures often leave late between two ACKs, others leave early by
+    /// chance; then it is the reaction time of a host.
     fn release_window_ns(&self) -> i64 {
         let reaction_ns = self.totals.reaction_ns.get();
         if !self.near_sender {
-            // Only the handshake measures how far the sender is, and so when an ACK reaches it.
+            // Only the handshake measures the distance of the sender, and so the time when an ACK reaches it.
             let is_fast = |ns: i64| self.beginning_seen && ns as f64 <= CAUSAL_SHARE_NEAR * self.rtt_ns as f64;
             let share = if reaction_ns.is_some_and(is_fast) { CAUSAL_SHARE_NEAR } else { CAUSAL_SHARE_FAR };
             at_least(CAUSAL_NS, share, self.rtt_ns)
@@ -330,8 +333,8 @@ impl DirectionFacts {
         let (longest, full) = (self.max_segment_bytes, smss_bytes?);
         let whole = longest > 0 && longest < full && longest == full / CLUSTER_BYTES * CLUSTER_BYTES;
         let flew = |segments: i64| self.max_in_flight_bytes.is_some_and(|most| most >= segments * longest);
-        // Segments that leave one at a time, again and again, but for two that a FIN releases together: a locked send
-        // buffer.
+        // Segments left one at a time many times, except for two that a FIN releases together: the send buffer locks
+        // the connection.
         let locked = i64::from(self.totals.small_delayed_run) >= HELD_TIMES && self.totals.small_behind_small == 0;
         let roomy = self.max_window_bytes.is_some_and(|most| most > 2 * longest + CLUSTER_BYTES);
         (self.old && whole && flew(2) && (!locked || flew(3)) && roomy).then_some(longest)
@@ -375,8 +378,8 @@ impl DirectionFacts {
         self.low_top_bytes = self.low_top(smss_bytes);
     }
 
-    /// The level, if it is a plateau and not caused by the window. The application itself may cause a
-    /// level below two segments. Such a level counts only if every departure followed an ACK.
+    /// `level` if it is a plateau that the window does not cause. The application itself may cause a level below two
+    /// segments, so such a level counts only if every departure followed an ACK.
     fn level(&self, level: Nullable, rounds: u16, smss_bytes: Option<i64>) -> Option<i64> {
         let level = level.get()?;
         let shown = smss_bytes.is_some_and(|full| level >= 2 * full) || self.totals.unclocked == 0;
@@ -391,8 +394,9 @@ impl DirectionFacts {
         level as f64 <= BELOW_WINDOW_SHARE * most as f64 || fits
     }
 
-    /// The largest flight of a direction that never had two full-sized segments in flight, if ACKs released departures
-    /// often and nothing else did. This needs an RTT so long that a departure right after an ACK is caused by it.
+    /// The largest flight of a direction that never had two full-sized segments in flight, if ACKs and nothing else
+    /// released its departures, and did so often. The RTT must be so long that a departure right after an ACK is no
+    /// coincidence.
     fn low_top(&self, smss_bytes: Option<i64>) -> Option<i64> {
         let most = self.max_in_flight_bytes?;
         let low = self.peak_flight_bytes? < 2 * smss_bytes?;
@@ -401,9 +405,9 @@ impl DirectionFacts {
         (low && clocked && clear && self.is_below_window(most, smss_bytes)).then_some(most)
     }
 
-    /// Whether a flight of this size empties the send buffer of an old stack. Full segments waited at least three times
-    /// behind such a flight, whose last segment was pushed, although the window had room. PSH shows that the flight
-    /// contained all buffered data (4.4BSD, `tcp_output`), so the data that followed was not in the buffer yet.
+    /// Whether a flight of this size empties the send buffer of an old stack. At least three times, a full-sized
+    /// segment waited behind such a flight although the window had room. The flight ended with PSH, so it contained all
+    /// buffered data (4.4BSD, `tcp_output`), and the data that followed was not in the buffer yet.
     pub(super) fn is_emptied_by(&self, previous_round_flight_bytes: i64) -> bool {
         let totals = &self.totals;
         let sizes = [

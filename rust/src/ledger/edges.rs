@@ -15,7 +15,7 @@ pub struct Edge {
     pub frame_before: Option<u64>,
     /// The departure that ended the edge.
     pub frame_after: Option<u64>,
-    /// The intervals in order of time: cause and nanoseconds, as in a wait.
+    /// The intervals in order of time, as (cause, nanoseconds).
     pub spans: [(Cause, i64); MAX_SPANS],
     /// Confidence in these intervals.
     pub confidence: Confidence,
@@ -39,7 +39,7 @@ fn edge(start_ns: i64, spans: [(Cause, i64); 6]) -> Edge {
     Edge { start_ns, frame_before: None, frame_after: None, spans, confidence: Confidence::Consistent }
 }
 
-/// The time before the first departure: the handshake if that departure is a SYN, else unknown.
+/// The time before the first departure: `handshake` if that departure is a SYN, else `unknown`.
 fn before(direction: &DirectionFacts) -> Option<Edge> {
     let first = direction.totals.first?;
     let ns = first.ts_ns.saturating_sub(direction.first_ts_ns);
@@ -49,7 +49,7 @@ fn before(direction: &DirectionFacts) -> Option<Edge> {
 }
 
 /// The time after the last departure. A sender that never receives data has nothing to send once everything is
-/// acknowledged. For other senders it is unknown which host would have continued.
+/// acknowledged. For other senders, the capture does not show which host would have continued.
 fn after(direction: &DirectionFacts) -> Option<Edge> {
     let ending = &direction.totals.ending;
     let wait_ns = ending.wait_ns.get()?;
@@ -72,7 +72,7 @@ fn after(direction: &DirectionFacts) -> Option<Edge> {
         Some(spoke_ns) if !closing => (wait_ns - handshake_ns - spoke_ns - transit_ns).max(0),
         _ => 0,
     };
-    // Without the beginning of the connection, only answers show the RTT.
+    // If the capture begins within the connection, only answers show the RTT.
     let unmeasured = !direction.beginning_seen && spoke_ns.is_some();
     let transit_cause = if unmeasured { Cause::Unknown } else { Cause::Network };
     let rest_ns = wait_ns - handshake_ns - transit_ns - peer_ns;
@@ -97,8 +97,8 @@ fn after(direction: &DirectionFacts) -> Option<Edge> {
 }
 
 /// Whether the silence at the end is idle. Everything must be acknowledged and no request open: the server sent last,
-/// or the client did in a connection without answers. Silence until the peer closes, or with keepalives, does not need
-/// to exceed the usual pauses of the client.
+/// or the client did and the server never answers in this connection. Silence until the peer closes, or with
+/// keepalives, need not exceed the usual pauses of the client.
 fn is_idle(direction: &DirectionFacts, rest_ns: i64) -> bool {
     let ending = &direction.totals.ending;
     let spoke_ns = ending.peer_last_ns.get();
@@ -114,8 +114,8 @@ fn is_idle(direction: &DirectionFacts, rest_ns: i64) -> bool {
 }
 
 /// The edge of a direction without departures, whose sender was silent since before the capture. It waits for the peer
-/// as long as the peer is known to send. That is not known if the peer closes and this host does not, because this host
-/// may have closed before the capture. A connection that lasts longer than any real one is `unknown` from end to end.
+/// for as long as the peer sends. If the peer closes and this host does not, the cause is unknown, because this host
+/// may have closed before the capture. If a connection lasts longer than any real one, its whole life is `unknown`.
 fn silent(direction: &DirectionFacts) -> Edge {
     let lived_ns = direction.life_ns();
     let heard_ns = if direction.beginning_seen {

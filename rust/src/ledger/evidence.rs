@@ -1,4 +1,4 @@
-//! What one wait shows under the final facts of its direction: measures and tests that several gates share, each
+//! What one wait shows, given the final facts of its direction: values and tests that several gates share. Each is
 //! defined once.
 //!
 //! All are pure functions of one [`WaitRecord`] and one [`DirectionFacts`]; none looks at another wait. If a value is
@@ -37,24 +37,24 @@ pub const DELAYED_ACK_NS: i64 = 20 * NS_PER_MS;
 pub const LATEST_ACK_NS: i64 = 500 * NS_PER_MS;
 /// The minimum RTO of Linux (`TCP_RTO_MIN`).
 pub const MIN_RTO_NS: i64 = 200 * NS_PER_MS;
-/// The shortest override timer: a sender that waits for more room in the window sends a small segment no sooner (RFC
-/// 9293, 3.8.6.2.1: 0.1 to 1 s).
+/// The shortest override timer: a sender that waits for more room in the window sends a small segment only when this
+/// timer expires (RFC 9293, 3.8.6.2.1: 0.1 to 1 s).
 pub const MIN_OVERRIDE_NS: i64 = 100 * NS_PER_MS;
 /// The longest RTO of any stack: Linux 120 s (`TCP_RTO_MAX`), BSD 64 s, twice that with a slow tick.
 const LONGEST_TIMEOUT_NS: i64 = 128_000 * NS_PER_MS;
 /// The initial congestion window (RFC 6928).
 pub const INITIAL_SEGMENTS: i64 = 10;
-/// A departure that an ACK releases within this part of the RTT after the previous departure belongs to a train that
+/// If an ACK releases a departure within this part of the RTT after the previous departure, both belong to a train that
 /// the path has spaced. The pauses between flights are longer (a heuristic).
 pub const TRAIN_PART: i64 = 8;
 /// A sender that spaces its flight sends at least this many segments in each RTT (a heuristic).
 pub const PACED_PART: i64 = 2;
 /// With fewer segments per RTT, even spacing cannot be told from pauses between flights (a heuristic).
 pub const MIN_SPREAD_SEGMENTS: i64 = 4;
-/// The shortest stall on a LAN, to keep jitter out (a heuristic).
+/// The shortest stall. It excludes the jitter of a LAN (a heuristic).
 const MIN_STALL_NS: i64 = 10 * NS_PER_MS;
 
-/// One wait under the final facts of its direction.
+/// One wait, with the final facts of its direction.
 #[derive(Clone, Copy, Debug)]
 pub struct Evidence<'a> {
     /// The departure that ended the wait.
@@ -90,13 +90,12 @@ impl<'a> Evidence<'a> {
         evidence
     }
 
-    /// The departure belongs to bursts that leave at an even interval, which the sender's pacing timer sets
-    /// ([`released`]).
+    /// The departure belongs to bursts that the sender's pacing timer sends at an even interval ([`released`]).
     pub(super) fn left_at_its_pace(&self) -> bool {
         self.paced
     }
 
-    /// An ACK without data released the departure; the application had no part in it ([`released`]).
+    /// An ACK without data released the departure, and the application had no part in it ([`released`]).
     pub(super) fn was_released_by_ack(&self) -> bool {
         self.released
     }
@@ -106,12 +105,12 @@ impl<'a> Evidence<'a> {
         self.direction.rtt_ns
     }
 
-    /// The causal window: an ACK may have caused a departure that follows within this time.
+    /// The causal window: a departure within this time after an ACK may have been caused by it.
     pub(super) fn causal_ns(&self) -> i64 {
         self.direction.causal_window_ns
     }
 
-    /// The release window: an ACK released a departure only if that followed within this time.
+    /// The release window: a departure counts as released by an ACK only within this time after the ACK.
     pub(super) fn release_ns(&self) -> i64 {
         self.direction.release_window_ns
     }
@@ -137,8 +136,8 @@ impl<'a> Evidence<'a> {
     }
 
     /// From this length on, a wait is a stall: two RTTs, but at least 10 ms (jitter of a LAN) and at most one RTT plus
-    /// the minimum RTO of Linux. RTT is the shortest one, not the smoothed one: delayed ACKs would lengthen that and
-    /// hide themselves.
+    /// the minimum RTO of Linux. The RTT is the shortest one. The smoothed RTT includes delayed ACKs and would hide
+    /// them.
     #[must_use]
     pub fn stall_ns(direction: &DirectionFacts) -> i64 {
         MIN_STALL_NS.max(2 * direction.rtt_ns).min(direction.rtt_ns + MIN_RTO_NS)
@@ -158,7 +157,7 @@ pub(super) fn are(one: Option<i64>, other: Option<i64>, test: impl FnOnce(i64, i
     }
 }
 
-/// `part` of `of`, as a float.
+/// `part` divided by `of`, as a float.
 pub(super) fn share(part: f64, of: i64) -> f64 {
     part * of as f64
 }

@@ -1,7 +1,7 @@
 //! The gates: one file for each reason why TCP may not send (`docs/how-it-decides.md`, 4).
 //!
-//! Each file says what closes the gate, what opens it, what disproves it, and the source. A gate looks at the evidence
-//! of one wait and answers whether it was closed until the departure, and how sure that is. No gate reads the answer of
+//! Each file says what closes the gate, what opens it, what disproves it, and the source. A gate gets the evidence of
+//! one wait. It answers whether it was closed until the departure, and how sure that is. No gate reads the answer of
 //! another; `judge.rs` decides which one counts.
 
 mod ambiguous;
@@ -28,7 +28,7 @@ pub use closed::Closed;
 pub(super) use loss_recovery::before_signal;
 
 /// Makes the functions that ask all listed gates in turn. They call each gate by name, so that the compiler can inline
-/// it; most gates answer after one test. An array of function pointers would prevent that.
+/// it, because most gates answer after one test. An array of function pointers would prevent inlining.
 macro_rules! order {
     ($($gate:path,)+) => {
         /// The first gate that was closed.
@@ -37,7 +37,7 @@ macro_rules! order {
             None$(.or_else(|| $gate(wait)))+
         }
 
-        /// The first gate that was closed until the departure, where the gate that owns the wait opened earlier.
+        /// The first gate that was closed until the departure, for a wait whose owner opened earlier.
         #[cold]
         pub(super) fn closed_to_the_end(wait: &Evidence<'_>) -> Option<Closed> {
             let to_the_end = |closed: &Closed| closed.opened_ago_ns.is_none();
@@ -46,8 +46,8 @@ macro_rules! order {
     };
 }
 
-// All gates, in the order in which they count if several were closed until the same event. Causes that a capture shows
-// plainly come first. Causes that only remain when nothing else explains the wait come last.
+// All gates, in the order in which they count if several were closed until the same event. First come causes that a
+// capture shows plainly, last those that remain when nothing else explains the wait.
 order! {
     handshake::gate,
     close::gate,

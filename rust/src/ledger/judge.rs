@@ -1,9 +1,9 @@
 //! Decides which gate owns a wait (`docs/how-it-decides.md`, 3.2).
 //!
-//! A gate opens with an event: an ACK, a window update, a timer. The last gate to open owns the time until it opened.
-//! If several gates were closed until the same event, the first in the order of [`gates`] counts. A window may open
-//! before the departure. It then owns the wait only until it opens; the rest belongs to the next gate in the order that
-//! was closed until the departure.
+//! An event opens a gate: an ACK, a window update, a timer. The gate that opens last owns the time until it opens. If
+//! several gates open with the same event, the first in the order of [`gates`] counts. A window may open before the
+//! departure. It then owns the wait only until it opens; the rest belongs to the next gate in the order that was closed
+//! until the departure.
 
 use super::cause::Cause;
 use super::direction::DirectionFacts;
@@ -36,8 +36,8 @@ fn verdict(wait: &Evidence<'_>) -> Verdict {
     Verdict { cause, confidence, opened_ago_ns, then: then.map(|then| then.cause) }
 }
 
-/// The wait is shorter than two ticks of a coarse clock. How long it was, what happened at its end and what did not is
-/// unknown then; only what needs no clock is proved.
+/// Whether the wait is shorter than two ticks of a coarse clock. Its length is then unknown, and so is what happened at
+/// its end; only evidence that needs no clock proves anything.
 fn is_blurred(wait: &Evidence<'_>) -> bool {
     wait.wait_ns < wait.direction.blurred_ns
 }

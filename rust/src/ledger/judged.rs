@@ -3,10 +3,10 @@
 use super::cause::Cause;
 use crate::connection::Confidence;
 
-/// Most intervals of one wait.
+/// Maximum number of intervals of one wait.
 pub const MAX_SPANS: usize = 8;
 
-/// The cause of one wait, and when it ended, before the wait is divided into intervals.
+/// The cause of one wait and when it ended, before the timeline divides the wait into intervals.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Verdict {
     /// The gate that owns the wait; `None` if none was closed.
@@ -15,14 +15,14 @@ pub(super) struct Verdict {
     /// Nanoseconds from the opening of the gate to the departure. The time before the opening counts for the gate.
     /// `None`: the whole wait counts for it.
     pub opened_ago_ns: Option<i64>,
-    /// The gate for which the time from the opening to the departure counts.
+    /// The gate that owns the time from the opening to the departure.
     pub then: Option<Cause>,
 }
 
 /// One wait with its cause and its intervals.
 #[derive(Clone, Copy, Debug)]
 pub struct JudgedWait {
-    /// The gate that owns the wait; `None` if no gate was closed, so that what arrived during the wait divides it.
+    /// The gate that owns the wait; `None` if no gate was closed. The arrivals during the wait then divide it.
     pub cause: Option<Cause>,
     /// Confidence in its intervals.
     pub confidence: Confidence,
@@ -41,7 +41,7 @@ pub struct JudgedWait {
 pub struct Note {
     /// The cause, if TCP held the bytes long enough for a stall.
     pub stall_cause: Option<Cause>,
-    /// Nagle's algorithm held the bytes longer than the ACK took, but not long enough for a stall.
+    /// Nagle's algorithm delayed the bytes longer than the ACK took, but not long enough for a stall.
     pub brief: bool,
     /// The application paused.
     pub paused: bool,
@@ -56,6 +56,6 @@ pub struct Round {
     pub nagle: bool,
     /// The departure is small, and no small segment of the direction passed another.
     pub may_be_held: bool,
-    /// Hardly more was ever in flight, so a full send buffer explains the wait as well.
+    /// A flight was never much larger, so a full send buffer explains the wait as well.
     pub may_fill_buffer: bool,
 }

@@ -25,7 +25,7 @@ use judging::{Judging, Share, Wanted};
 use rows::{AccountRow, DirectionDetails, JudgedRows};
 use threads::by_threads;
 
-/// About how many waits each thread judges before rows are returned, if every interval is a row.
+/// If every interval becomes a row, each thread judges about this many waits before rows are returned.
 const EACH_WITH_INTERVALS: u64 = if cfg!(test) {
     250
 } else if cfg!(feature = "small-limits") {
@@ -33,7 +33,7 @@ const EACH_WITH_INTERVALS: u64 = if cfg!(test) {
 } else {
     1 << 11
 };
-/// About how many waits each thread judges before rows are returned, if few of them make rows.
+/// If few intervals become rows, each thread judges about this many waits before rows are returned.
 const EACH: u64 = 4 * EACH_WITH_INTERVALS;
 /// Maximum number of connections that are judged together.
 const TOGETHER: usize = 1024;
@@ -54,8 +54,8 @@ pub struct Summaries {
 }
 
 impl Summaries {
-    /// Returns every interval if `wants_intervals`. If `worths` says what is worth a finding, also returns accounts and
-    /// notes, and keeps the details of the `most` largest costs.
+    /// Makes rows of every interval if `wants_intervals`. If `worths` gives the thresholds of findings, also makes
+    /// accounts and notes, and keeps the details of the `most` largest costs.
     #[must_use]
     pub fn new(wants_intervals: bool, worths: Option<Vec<Worth>>, most: usize) -> Self {
         let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
@@ -99,7 +99,7 @@ impl Summaries {
         Ok(any)
     }
 
-    /// Computes the facts of further connections, until those started have about `max_records` waits.
+    /// Computes the facts of further connections, until all started connections have about `max_records` waits.
     fn begin(&mut self, max_records: u64) -> io::Result<()> {
         let shares = self.begun.iter().flat_map(|judging| &judging.shares);
         let mut records: u64 = shares.map(|share| share.records).sum();
@@ -113,7 +113,7 @@ impl Summaries {
         }
         let (told, old, costs) = (self.worths.is_some(), self.begun.len(), &self.costs);
         let begun = by_threads(self.threads, next, |(row, waits)| {
-            // A cause cannot take longer than the connection lives.
+            // A cause cannot take longer than the connection, so only connections long enough need details.
             let details = told && costs::life_ns(&row).is_some_and(|life_ns| costs.may_take(life_ns));
             Judging::of(row, waits, Wanted { intervals: self.wants_intervals, notes: told, details })
         })?;
@@ -126,8 +126,8 @@ impl Summaries {
         Ok(())
     }
 
-    /// Runs `work` on shares in several threads. Each share names the place of its connection among those started. Then
-    /// passes the results to `take_in`, in order.
+    /// Runs `work` on shares in several threads. Each share comes with the index of its connection among those started.
+    /// Then passes the results to `take_in`, in order.
     fn by_shares<R: Send>(
         &mut self,
         shares: Vec<(usize, Share)>,
@@ -160,7 +160,7 @@ impl Summaries {
                 telling.push(judging);
             }
         }
-        // Later connections may lose more, and displace these.
+        // Connections that end later may lose more time and displace these.
         let is_kept = |conn: u32| self.costs.has(conn) || self.failed.has(conn);
         telling.retain(|judging| is_kept(judging.row.conn));
         if !telling.is_empty() {
@@ -339,7 +339,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(20))]
 
-        /// Waits of any length, of kinds that are revised later.
+        /// Waits of any length, some of kinds that are revised later.
         #[test]
         fn any_waits_come_to_the_same_by_any_way(
             waits in prop::collection::vec((0_i64..400, any::<bool>()), 500..900),

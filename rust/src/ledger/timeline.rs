@@ -37,7 +37,8 @@ const HELD: [Cause; 9] = [
     Cause::Timeout,
 ];
 
-/// How much of `gap_ns` is transit: at most an undisturbed RTT, plus, away from the sender, the variation of the path.
+/// The part of `gap_ns` that is transit: at most an undisturbed RTT and, away from the sender, the variation of the
+/// path.
 pub(super) fn transit_ns(gap_ns: i64, undisturbed_ns: i64, unsteady_ns: i64) -> i64 {
     gap_ns.min(undisturbed_ns + unsteady_ns).max(0)
 }
@@ -103,7 +104,7 @@ fn explained(wait: &Evidence<'_>, verdict: Verdict, cause: Cause, left_ns: i64) 
 fn unexplained(wait: &Evidence<'_>, handshake_ns: i64, sending_ns: i64, left_ns: i64) -> Divided {
     let direction = wait.direction;
     let spoke_ns = wait.wait.peer_last_ns.get();
-    // Without a handshake, the shortest RTT may include the processing time of the peer's application.
+    // Without a captured handshake, the shortest RTT may include the processing time of the peer's application.
     let blind = wait.flight_after().is_none()
         || wait.is_strange()
         || wait.may_be_far()
@@ -111,7 +112,7 @@ fn unexplained(wait: &Evidence<'_>, handshake_ns: i64, sending_ns: i64, left_ns:
         || wait.ack_is_unseen();
     let unmeasured = spoke_ns.is_some() && (blind || !direction.beginning_seen);
     let queueing_delay_ns = wait.queueing_delay_ns().min(spoke_ns.or(wait.wait.since_all_acked_ns.get()).unwrap_or(0));
-    // The departure left after the peer's data had arrived, and has been in transit since.
+    // The departure left after the peer's data had arrived, and was in transit since then.
     let on_its_way_ns = at_most(spoke_ns, wait.jitter_ns().max(queueing_delay_ns));
     let transit_ns = if blind && !unmeasured {
         0
@@ -150,8 +151,8 @@ fn unexplained(wait: &Evidence<'_>, handshake_ns: i64, sending_ns: i64, left_ns:
     Divided { spans, caused_ns: 0 }
 }
 
-/// The part of the first wait before the connection was open. When the SYN-ACK went to a client, its transit was not
-/// measured yet, so the time to the client is added.
+/// The part of the first wait before the connection was open. The transit of a SYN-ACK to the client is not measured
+/// yet at that time, so the time to the client is added.
 fn handshake_ns(wait: &Evidence<'_>) -> i64 {
     if !wait.is_first_data() {
         return 0;
@@ -161,8 +162,8 @@ fn handshake_ns(wait: &Evidence<'_>) -> i64 {
     (wait.wait_ns - (opened_ns(wait.wait, direction).unwrap_or(0) - there_ns)).clamp(0, wait.wait_ns)
 }
 
-/// How long ago the handshake ended. For a client whose server retransmitted its SYN-ACK, the handshake ended with that
-/// (RFC 9293, 3.5).
+/// How long ago the handshake ended. If the server retransmitted its SYN-ACK, the client's handshake ended with the
+/// retransmission (RFC 9293, 3.5).
 pub(super) fn opened_ns(wait: &Wait, direction: &DirectionFacts) -> Option<i64> {
     let again = direction.from_client && direction.receiver_syn_segments > 1;
     wait.peer_first_ns.get().filter(|_| again).or(wait.since_all_acked_ns.get())
@@ -180,8 +181,8 @@ fn sending_ns(wait: &Evidence<'_>, verdict: Verdict) -> i64 {
     carried_ns
 }
 
-/// Whether nobody waits for the bytes in flight to arrive. The sender's application had no more to send and then went
-/// on although the peer's had sent nothing, and no ACK reaches an application.
+/// Whether nobody waits for the bytes in flight to arrive. The sender's application had no more to send and later
+/// continued although the peer had sent nothing. It did not wait for an ACK, because ACKs do not reach applications.
 fn nobody_waits_for_transit(wait: &Evidence<'_>) -> bool {
     let is_new = wait.record.payload_bytes > 0 && !wait.was_sent_again() && !wait.is_first_data();
     let had_sent_all = wait.wait.small_before || wait.all_acked();
@@ -191,7 +192,7 @@ fn nobody_waits_for_transit(wait: &Evidence<'_>) -> bool {
 fn transit_of_unexplained_ns(wait: &Evidence<'_>, handshake_ns: i64, sending_ns: i64, on_its_way_ns: i64) -> i64 {
     let direction = wait.direction;
     let spoke_ns = wait.wait.peer_last_ns.get();
-    // In the first wait, the distance of this sender was not known yet when something arrived for it.
+    // In the first wait, the distance of this sender was not yet known when a segment for it was captured.
     let ahead = wait.heard_first_ack() && direction.sender_unplaced;
     let ahead_ns = if ahead { direction.to_sender_ns } else { 0 };
     let quiet_ns = (spoke_ns.or(wait.wait.since_all_acked_ns.get()).unwrap_or(0) - ahead_ns).max(0);
@@ -204,10 +205,10 @@ fn transit_of_unexplained_ns(wait: &Evidence<'_>, handshake_ns: i64, sending_ns:
     there_and_back_ns.max(0) + on_its_way_ns
 }
 
-/// The part at the beginning that a full window owns, in two cases. First, a wait for a zero window began with a window
-/// full to its edge, which closed when everything was acknowledged. Second, data that Nagle's algorithm kept back
-/// behind a full window belonged to the window until that opened. A sender that had gone beyond its window (a probe)
-/// found the window closed, so this part is 0.
+/// The part at the beginning that a full window owns, in two cases. First, a wait for a zero window may begin with a
+/// full window, which closes only when everything is acknowledged. Second, a full window may delay data that Nagle's
+/// algorithm delays after it opens. If the sender had sent beyond its window (a probe), the window was closed already,
+/// so this part is 0.
 fn full_window_ns(wait: &Evidence<'_>, cause: Cause, left_ns: i64) -> i64 {
     let until_ns = match cause {
         Cause::ZeroWindow
@@ -221,8 +222,8 @@ fn full_window_ns(wait: &Evidence<'_>, cause: Cause, left_ns: i64) -> i64 {
     until_ns.map_or(0, |until_ns| (left_ns - until_ns).max(0))
 }
 
-/// The part before the sender learned of the loss. Until that signal, the sender waited as for any other ACK; recovery
-/// begins with it.
+/// The part before the sender learned of the loss. Until then, the sender waited as for any other ACK; recovery begins
+/// with the signal.
 fn before_loss_signal_ns(wait: &Evidence<'_>, cause: Cause, left_ns: i64) -> i64 {
     if cause != Cause::LossRecovery || wait.is_recovering() {
         return 0;
@@ -236,9 +237,9 @@ fn is_complete(wait: &Evidence<'_>) -> bool {
     wait.wait.small_before || wait.wait.pushed_before || wait.peer_spoke()
 }
 
-/// Whether the sender's application was silent for long and nothing was expected from it. After data from its client, a
-/// server is expected to answer. An incomplete message is expected to be completed. Silence until the close, or with
-/// keepalives, does not need to exceed other pauses.
+/// Whether the sender's application was silent for long although it owed nothing. A server owes an answer after data
+/// from its client, and every sender owes the rest of an incomplete message. Silence until the close, or with
+/// keepalives, need not exceed other pauses.
 fn is_idle(wait: &Evidence<'_>, rest_ns: i64) -> bool {
     let direction = wait.direction;
     let owes = wait.peer_spoke() && !direction.from_client;
@@ -248,7 +249,7 @@ fn is_idle(wait: &Evidence<'_>, rest_ns: i64) -> bool {
     silence_ns >= min_ns && !owes && !wait.is_first_data() && is_complete(wait)
 }
 
-/// The idle part of a server's wait, before its client sent anything new or closed: the server had answered.
+/// The idle part of a server's wait: the server had answered, and its client had not yet sent anything new or closed.
 pub(super) fn idle_before_peer_ns(wait: &Wait, direction: &DirectionFacts, peer_ns: i64, rest_ns: i64) -> i64 {
     let (Some(spoke_ns), Some(acked_ns)) = (wait.peer_first_ns.get(), wait.since_all_acked_ns.get()) else { return 0 };
     let silence_ns = (peer_ns + rest_ns - spoke_ns).clamp(0, peer_ns);
@@ -258,8 +259,8 @@ pub(super) fn idle_before_peer_ns(wait: &Wait, direction: &DirectionFacts, peer_
     if had_answered && silence_ns >= min_ns { silence_ns } else { 0 }
 }
 
-/// The idle part of a client's wait, between the last data from the server and the server's FIN: the server had
-/// answered, and later closed a connection that was left open.
+/// The idle part of a client's wait between the last data from the server and the server's FIN: the server had
+/// answered, and later closed an unused connection.
 pub(super) fn idle_before_close_ns(wait: &Wait, direction: &DirectionFacts) -> i64 {
     let (Some(closed_ns), Some(data_ns), Some(acked_ns)) =
         (wait.peer_last_ns.get(), wait.peer_data_ns.get(), wait.since_all_acked_ns.get())

@@ -152,9 +152,8 @@ impl SenderState {
         self.smss_bytes == payload_bytes || flight.max(self.rounds.highest()) >= 2 * payload_bytes
     }
 
-    /// Bytes missing from the capture between everything sent before and `start`. Unless the capture was taken at the
-    /// sender, they may have been lost before the capture point. Only acknowledged ones are then certain to be missing
-    /// from the capture.
+    /// Bytes missing from the capture between everything sent before and `start`. Away from the sender, only
+    /// acknowledged ones count, because others may have been lost before the capture point.
     fn missed_bytes(&self, start: i64, shift_ns: i64) -> i64 {
         let arrived = if shift_ns > 0 { self.una.get().map_or(self.snd_max, |una| una.min(start)) } else { start };
         (arrived - self.snd_max).max(0)

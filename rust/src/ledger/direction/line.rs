@@ -6,14 +6,15 @@ use crate::sender::{AROUND_BYTES, AROUND_IN_CELLS_BYTES, CELL_BYTES, LONGEST_NS,
 pub const MIN_FRAME_BYTES: i64 = 84;
 /// Line rates of both directions count as equal if they differ by less than this (a heuristic).
 const ALIKE_SHARE: f64 = 0.05;
-/// Line rates over ATM count as equal if they differ by less than this: only the capture clock is rounded there.
+/// Line rates over ATM count as equal if they differ by less than this: cells are whole, so only the capture's clock is
+/// rounded.
 const ALIKE_IN_CELLS_SHARE: f64 = 0.02;
 /// A segment without data takes this many ATM cells.
 const MIN_SEGMENT_CELLS: i64 = 2;
 /// The longest serialization time of a segment (a heuristic: 1,538 bytes at 1,200 bit/s take 10 s).
 const LONGEST_ON_LINE_NS: i64 = 16_000_000_000;
 
-/// Nanoseconds on a line, and the bytes that take them.
+/// Nanoseconds for which a line was busy, and the bytes that it carried meanwhile.
 type Busy = (Option<i64>, Option<i64>);
 
 /// The line rates of both directions; unknown away from the sender.
@@ -52,7 +53,7 @@ impl Line {
         };
         let spaced = busy(other.spaced_ns.get(), other.spaced_payload_bytes.get());
         let other_line = busy(other.serialization_ns.get(), other.line_payload_bytes.get());
-        // Small segments of the peer show its line rate if their spacing is that of this direction's line.
+        // Small segments of the peer show its line rate if they have the same spacing as this direction's line.
         let others = if is_alike(rate(spaced), rate(line), ALIKE_SHARE) {
             spaced
         } else {
@@ -62,7 +63,7 @@ impl Line {
         Self { own: known(fallback(line, exchange, as_fin)), other: known(others) }
     }
 
-    /// Nanoseconds for which this many bytes keep the sender's line busy; 0 if its rate is unknown.
+    /// Nanoseconds for which `bytes` keep the sender's line busy; 0 if its rate is unknown.
     #[must_use]
     pub fn own_ns(&self, bytes: i64) -> i64 {
         on_line(bytes, self.own)
@@ -89,7 +90,7 @@ fn on_line(bytes: i64, busy: Option<(i64, i64)>) -> i64 {
     busy.map_or(0, |busy| at_rate(bytes, busy).clamp(0, LONGEST_NS))
 }
 
-/// Nanoseconds that `bytes` take at a rate, which is given as nanoseconds and the bytes (more than 0) that took them.
+/// Nanoseconds that `bytes` take at a rate, given as a time in nanoseconds and the bytes (more than 0) sent in it.
 /// Rounded down, and at most [`LONGEST_NS`].
 pub(in super::super) fn at_rate(bytes: i64, (ns, of_bytes): (i64, i64)) -> i64 {
     let exact = || i64::try_from((i128::from(bytes) * i128::from(ns)).div_euclid(i128::from(of_bytes)));

@@ -8,7 +8,7 @@ use crate::sender::NS_PER_MS;
 pub const MIN_IDLE_NS: i64 = 1000 * NS_PER_MS;
 /// Idle silence is at least this many usual pauses long (a heuristic).
 const USUAL_PAUSES: i64 = 10;
-/// The usual pause of a direction that has no other pause to compare with (a heuristic).
+/// The usual pause of a direction with at most one pause (a heuristic).
 const UNKNOWN_PAUSE_NS: i64 = 1000 * NS_PER_MS;
 
 /// The pauses of a direction. In a pause, everything is acknowledged and nothing new arrives, until the application
@@ -23,7 +23,7 @@ impl Pauses {
     pub fn add(&mut self, record: &WaitRecord, from_client: bool) {
         let wait = &record.wait;
         let spoke_ns = wait.peer_last_ns.get();
-        // A server that received a request is expected to answer: its processing time is no pause.
+        // A server that received a request owes an answer, so its processing time is no pause.
         let owes = !from_client && spoke_ns.is_some();
         let Some(acked_ns) = wait.since_all_acked_ns.get().filter(|_| !owes && record.payload_bytes > 0) else {
             return;

@@ -4,8 +4,8 @@ use super::{DELAYED_ACK_NS, Evidence, LATEST_ACK_NS, MIN_RTO_NS, are, is};
 use crate::hosts::LONGEST_PATH_NS;
 
 impl Evidence<'_> {
-    /// Bytes were in flight when the wait began. If the capture began within the connection and no ACK had come yet, at
-    /// least the previous departure was in flight.
+    /// Bytes were in flight when the wait began. If the capture begins within the connection, the previous departure
+    /// counts as in flight until the first ACK.
     pub(in super::super) fn had_in_flight(&self) -> bool {
         match self.flight_before() {
             Some(flight) => flight > 0,
@@ -34,17 +34,17 @@ impl Evidence<'_> {
         self.wait.peer_last_ns.is_some()
     }
 
-    /// Between the previous departure and this one, more bytes left than the capture contains and than a tool can have
-    /// cut off the previous departure. Away from the sender they count only if acknowledged since, so that they were
-    /// not lost before the capture point. It is unknown when these bytes left, so also how long this departure waited
-    /// and behind what flight. No verdict crosses such a hole.
+    /// The capture misses bytes between the previous departure and this one, more than a tool can have cut off the
+    /// previous departure. Away from the sender they count only if they were acknowledged, because others may have been
+    /// lost before the capture point. It is unknown when they left, and so how long this departure waited and behind
+    /// which flight. The wait is therefore `unknown`.
     pub(in super::super) fn bytes_are_missing(&self) -> bool {
         let Some(before) = self.wait.payload_before_bytes.get() else { return false };
         let cut_at_most = (self.smss_bytes - before).max(0);
         !self.direction.sender_unplaced && is(self.wait.missed_bytes.get(), |missed| missed > cut_at_most)
     }
 
-    /// Away from a sender that numbers its packets one by one (IP ID): some packets since the previous departure are
+    /// Away from a sender that numbers its packets one by one (IP ID), some packets since the previous departure are
     /// missing, although this departure continues its sequence.
     fn packets_are_skipped(&self) -> bool {
         !self.direction.near_sender
@@ -55,17 +55,17 @@ impl Evidence<'_> {
             && is(self.wait.left_out_segments.get(), |skipped| skipped > 0)
     }
 
-    /// The departure had left before, and was lost before the capture point: the peer sent no data, so the missing
-    /// packets acknowledged nothing. A retransmission comes at least one RTT later.
+    /// An earlier copy of the departure was lost before the capture point. The missing packets cannot be ACKs, because
+    /// the peer sent no data. A retransmission follows at least one RTT later.
     #[inline]
     pub(in super::super) fn was_lost_before_capture(&self) -> bool {
         self.packets_are_skipped() && !self.peer_spoke() && self.wait_ns > self.rtt_ns()
     }
 
-    /// After data from the peer, a packet of this sender was lost before the capture point. Either it was this
-    /// departure, which was then retransmitted, or it was only an ACK, and the application was silent for about as long
-    /// as an RTO. Linux numbers the packets of each socket in this way. Its timer runs for 200 ms plus one or two RTTs
-    /// (RFC 8985, 7.2), and each timeout doubles the next.
+    /// After data from the peer, a packet of this sender was lost before the capture point. It was either this
+    /// departure, which was then retransmitted, or an ACK, while the application was silent for about an RTO. Linux
+    /// numbers the packets of each socket one by one. Its timer runs for 200 ms plus one or two RTTs (RFC 8985, 7.2),
+    /// and each timeout doubles the next.
     pub(in super::super) fn answer_may_be_lost(&self) -> bool {
         let Some(skipped) = self.wait.left_out_segments.get() else { return false };
         let timer_ns = (3 * (self.rtt_ns() + MIN_RTO_NS)).div_euclid(4);
@@ -74,13 +74,13 @@ impl Evidence<'_> {
             && is(self.wait.peer_last_ns.get(), |ago_ns| (MIN_RTO_NS..=max_ns()).contains(&ago_ns))
     }
 
-    /// An ACK reached the sender within the causal window before the departure, so it may have caused it.
+    /// An ACK reached the sender within the causal window before the departure, so it may have caused the departure.
     pub(in super::super) fn ack_just_came(&self) -> bool {
         is(self.wait.since_ack_ns.get(), |ago_ns| ago_ns <= self.causal_ns())
     }
 
     /// The newest byte that the last ACK covers left at least [`DELAYED_ACK_NS`] earlier than the shortest RTT
-    /// explains. That byte may have given no RTT sample, so the last sample may be older.
+    /// explains. This test does not use the last RTT sample, because the byte may have given none.
     fn newest_waited(&self) -> bool {
         let least = self.direction.rtt_min_ns;
         self.all_acked()
@@ -89,8 +89,8 @@ impl Evidence<'_> {
             })
     }
 
-    /// The last ACK came as late as a delayed ACK can: late for the oldest byte that it covers, and for the newest byte
-    /// if that is known. If it was in time for the newest byte, the oldest one only waited until its sender sent more.
+    /// The last ACK may be a delayed one: it is late for the oldest byte that it covers, and for the newest byte if
+    /// that is known. If it was in time for the newest byte, the oldest one only waited for more data.
     #[inline]
     pub(in super::super) fn ack_was_late(&self) -> bool {
         let late = is(self.wait.ack_lag_ns.get(), |lag_ns| {
@@ -101,16 +101,16 @@ impl Evidence<'_> {
         late && (!newest_in_time() || self.newest_waited())
     }
 
-    /// One ACK covered the whole flight, and nothing left while the sender waited for it. A flight that drains through
-    /// a queue is acknowledged segment by segment instead.
+    /// One ACK covered the whole flight, and nothing left while the sender waited for it. Data that drains through a
+    /// queue is acknowledged segment by segment instead.
     pub(in super::super) fn was_acked_at_once(&self) -> bool {
         let waited = || is(self.wait.rtt_sample_ns.get(), |rtt_ns| 4 * self.wait_ns >= 3 * rtt_ns);
         self.all_acked() && (self.had_little_in_flight() || waited())
     }
 
-    /// The last ACK leaves out bytes that left more than one RTT before it: they had not arrived yet when the ACK was
-    /// sent, because they were in a queue. An ACK by a receiver's timer covers everything that has arrived (RFC 9293,
-    /// 3.4). A single segment left out may have been lost instead.
+    /// The last ACK does not cover bytes that left more than one RTT before it. They were in a queue when the ACK was
+    /// sent, because the ACK of a receiver's timer covers everything that has arrived (RFC 9293, 3.4). If only a single
+    /// segment is not covered, it may have been lost instead.
     fn ack_leaves_old_bytes_out(&self) -> bool {
         let old = is(self.wait.since_ack_ns.get(), |ago_ns| {
             self.wait_ns - (ago_ns - self.queueing_delay_ns()) > self.rtt_ns() + self.causal_ns()
@@ -120,8 +120,8 @@ impl Evidence<'_> {
         })
     }
 
-    /// The previous departure left more than one RTT after the bytes that are acknowledged now. The ACKs before the
-    /// last one were late, too: one after the other, as in a queue.
+    /// The previous departure left more than one RTT after the bytes that are acknowledged now. So the ACKs before the
+    /// last one were late, too, as behind a queue.
     fn was_released_by_late_acks(&self) -> bool {
         is(self.flight_after(), |flight| flight >= 2 * self.smss_bytes)
             && is(self.wait.ack_lag_ns.get(), |lag_ns| lag_ns - self.wait_ns > self.rtt_ns() + self.causal_ns())
@@ -154,16 +154,17 @@ impl Evidence<'_> {
         are(self.flight_before(), self.flight_after(), |before, after| before - after < 2 * self.smss_bytes)
     }
 
-    /// The ACK came late, but that of the neighbouring segment in the same flight had come in time, although both had
-    /// the same queue before them. The late ACK covers less than two full-sized segments, so the receiver may delay it
-    /// (RFC 5681, 4.2). It may cover more between old hosts, whose network adapters do not merge ACKs.
+    /// The ACK came late, but the ACK of the neighbouring segment in the flight came in time, although both met the
+    /// same queue. The late ACK covers less than two full-sized segments, so the receiver may delay it (RFC 5681, 4.2).
+    /// Between old hosts it may cover more, because their network adapters do not merge ACKs.
     pub(in super::super) fn was_late_alone(&self) -> bool {
         is(self.neighbour_over_least_ns(), |over_ns| over_ns <= self.direction.queue_ns)
             && (self.is_for_less_than_two() || self.direction.old)
     }
 
-    /// The ACK of the neighbouring segment was late, and this one is at most twice as late: both went through a queue.
-    /// A receiver that delays its ACK sends a single one for everything that has arrived (RFC 9293, 3.4).
+    /// The ACK of the neighbouring segment was late, and this one is at most twice as late, so both segments went
+    /// through a queue. A receiver that delays its ACK sends a single one for everything that has arrived (RFC 9293,
+    /// 3.4).
     pub(in super::super) fn was_late_with_neighbour(&self) -> bool {
         self.direction.near_sender
             && are(self.neighbour_over_least_ns(), self.over_least_ns(), |previous_rtt_sample_ns, own_ns| {
@@ -194,15 +195,14 @@ impl Evidence<'_> {
         self.flight_before().is_none() && self.flight_after().is_some()
     }
 
-    /// The departure is the first data after the handshake. In a capture that begins later, the first data that it
-    /// contains is not.
+    /// The departure is the first data after the handshake. If the capture begins later, no departure is.
     pub(in super::super) fn is_first_data(&self) -> bool {
         self.direction.beginning_seen && !self.is_syn() && self.heard_first_ack()
     }
 
-    /// The delay of this departure after the ACK may be distance, or an application that was late; nothing else shows
-    /// how far away the sender is. After data from the peer this is so only if the sender answered about as fast as it
-    /// ever did. After a SYN-ACK it is so if the SYN was not captured.
+    /// The departure may have followed the ACK late because the sender is far away, or because the application was
+    /// late. Nothing else shows how far away the sender is. After data from the peer, this is true only if the sender
+    /// answered about as fast as it ever did. After a SYN-ACK, it is true if the SYN was not captured.
     pub(in super::super) fn may_be_far(&self) -> bool {
         let direction = self.direction;
         let long_idle = is(self.wait.since_all_acked_ns.get(), |ns| ns > LONGEST_PATH_NS);

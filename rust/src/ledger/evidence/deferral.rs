@@ -8,7 +8,7 @@ use crate::sender::NS_PER_MS;
 /// (`tcp_tso_should_defer`, `net.ipv4.tcp_tso_win_divisor`). It counts the time as limited by the receiver window
 /// (`rwnd_limited`).
 const DEFER_PART: i64 = 3;
-/// A Linux sender paces at most this many flights per RTT. Its congestion window grows to at most twice the flight
+/// A Linux sender paces at most this many flights per RTT: its congestion window grows to at most twice the flight
 /// (`tcp_is_cwnd_limited`), and in slow start it paces two congestion windows per RTT (`net.ipv4.tcp_pacing_ss_ratio`).
 const PACED_AHEAD: i64 = 4;
 /// The largest piece that Linux hands down at once, unless its host is configured otherwise (`sk_setup_caps`:
@@ -28,9 +28,10 @@ impl Evidence<'_> {
         is(room, |room| room < 2 * self.smss_bytes) && self.is_part_of_window(room)
     }
 
-    /// The window had room for a few segments, and yet nothing left until an ACK came. The congestion window cannot be
-    /// the reason: nothing was lost, and the flight was larger before, or filled a window as large as this one, or grew
-    /// for another reason. Stacks older than segmentation offload do not defer.
+    /// The window had room for a few segments, but nothing left until an ACK came. The congestion window cannot be the
+    /// reason. Nothing was lost, and one of three things holds: the flight was larger before, it filled a window as
+    /// large as this one, or it grew in a way that the congestion window does not explain. Stacks older than
+    /// segmentation offload do not defer.
     #[inline]
     pub(in super::super) fn was_deferred_by_window(&self) -> bool {
         self.was_released_by_ack()
@@ -40,7 +41,7 @@ impl Evidence<'_> {
             && self.left_room_it_could_use()
     }
 
-    /// The window had room for a few segments that a congestion window would have let pass.
+    /// The window had room for a few segments that the congestion window would have allowed.
     fn left_room_it_could_use(&self) -> bool {
         let was_larger =
             are(self.flight_before(), self.previous_round_flight(), |now, before| now + self.smss_bytes <= before);
@@ -51,9 +52,9 @@ impl Evidence<'_> {
         (self.is_too_little(self.room()) && (was_larger || self.did_not_grow())) || self.waits_for_a_piece(was_larger)
     }
 
-    /// The previous flight had filled a window that is no larger now, or larger by no more than the segment that slow
-    /// start adds per ACK. So the congestion window has room for whatever this window leaves open: without a loss, no
-    /// ACK reduces it.
+    /// The previous flight had filled the window, and the window is no larger now, or only by the segment that slow
+    /// start adds per ACK. The congestion window allows at least as much as before, because only a loss reduces it. So
+    /// it has room for everything that this window allows.
     fn window_is_no_larger(&self, room_then: Option<i64>) -> bool {
         let smss = self.smss_bytes;
         self.direction.near_sender
@@ -63,9 +64,9 @@ impl Evidence<'_> {
             })
     }
 
-    /// Flights stopped growing at the edge of the receiver window. While slow start cannot have ended, or congestion
-    /// avoidance adds a segment per RTT, a congestion window that allowed this flight before would allow a larger one
-    /// now. The send buffer is not the limit, because some flight fills the window.
+    /// Flights stopped growing at the edge of the receiver window. A congestion window that allowed this flight before
+    /// would allow a larger one now: slow start cannot have ended yet, or congestion avoidance adds a segment per RTT.
+    /// The send buffer is not the limit, because some flight fills the window.
     fn did_not_grow(&self) -> bool {
         let smss = self.smss_bytes;
         let edge_reached =
@@ -75,8 +76,8 @@ impl Evidence<'_> {
             && is(self.flight_before(), |now| now < AVOIDANCE_SEGMENTS * smss || now >= AVOIDANCE_PART * smss)
     }
 
-    /// Linux waits until it can hand down a whole piece (`tcp_tso_autosize`): what it paces in 1 ms, but at least two
-    /// segments. The wait took most of an RTT, so the spacing of ACKs does not explain it.
+    /// Linux waits until it can hand down a whole piece: as much as it paces in 1 ms, but at least two segments
+    /// (`tcp_tso_autosize`). The wait took most of an RTT, so the spacing of ACKs does not explain it.
     fn waits_for_a_piece(&self, was_larger: bool) -> bool {
         let (Some(room), Some(now)) = (self.room(), self.flight_before()) else { return false };
         let paced_in_ms = |flight: i64| (PACED_AHEAD * NS_PER_MS) as f64 * flight as f64 / self.rtt_ns().max(1) as f64;
@@ -90,9 +91,9 @@ impl Evidence<'_> {
             && (was_larger || self.grew_otherwise(now))
     }
 
-    /// The flight grew by less than slow start does, which adds a segment per ACK, and by more than congestion
-    /// avoidance does, if that can have begun. Near the sender, a larger flight is seen to reach the edge of the
-    /// window, so growth beyond congestion avoidance is not needed.
+    /// The flight grew more slowly than in slow start, which adds a segment per ACK. If congestion avoidance can have
+    /// begun, the flight also grew faster than that allows. In a capture near the sender, the latter is not required,
+    /// because the capture shows whether a larger flight reaches the edge of the window.
     fn grew_otherwise(&self, now: i64) -> bool {
         let smss = self.smss_bytes;
         let Some(flight) = self.previous_round_flight().filter(|_| smss > 0) else { return false };
@@ -102,14 +103,14 @@ impl Evidence<'_> {
             && (flight < AVOIDANCE_SEGMENTS * smss || (!self.direction.near_sender && now > most_by_avoidance))
     }
 
-    /// The window owns the whole wait, even if it opened a little long before the departure.
+    /// The window owns the whole wait, even if it opened some time before the departure.
     pub(in super::super) fn window_owns_all(&self) -> bool {
         self.fills_window() || self.was_forced_in() || self.is_window_probe() || self.was_deferred_by_window()
     }
 
-    /// How long before the departure the window opened, less the time that the departure spent in a queue before the
-    /// capture point, by its own timestamp. 0 if that is within the causal window, and if nothing else can have limited
-    /// the sender.
+    /// Time from the opening of the window to the departure, less the time for which the departure was in a queue
+    /// before the capture point, as its own timestamp shows. It is 0 if the difference is within the causal window, or
+    /// if nothing else can have limited the sender.
     pub(in super::super) fn window_opened_before_ns(&self) -> i64 {
         let ago_ns = (self.wait.window_opened_ns.get().unwrap_or(0) - self.queueing_delay_ns()).max(0);
         let had_time = ago_ns > self.causal_ns()

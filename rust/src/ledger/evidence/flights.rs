@@ -2,18 +2,18 @@
 
 use super::{Evidence, INITIAL_SEGMENTS, PACED_PART, are, is, share};
 
-/// Without a loss, Linux stays in slow start up to at least this many segments (`hystart_low_window`,
+/// Without a loss, Linux stays in slow start at least up to this many segments (`hystart_low_window`,
 /// `net/ipv4/tcp_cubic.c`).
 pub(super) const AVOIDANCE_SEGMENTS: i64 = 16;
-/// Without a loss, congestion avoidance adds one segment per RTT (RFC 5681, 3.1) or, in CUBIC of Linux, this part of
-/// the window (`bictcp_update`).
+/// Without a loss, congestion avoidance adds one segment per RTT (RFC 5681, 3.1). CUBIC in Linux adds this part of the
+/// window (`bictcp_update`).
 pub(super) const AVOIDANCE_PART: i64 = 20;
-/// A flight of this share of a plateau has reached it if the previous flight had, too.
+/// A flight of at least this share of a plateau has reached it if the previous flight had, too.
 const PLATEAU_SHARE: f64 = 0.9;
-/// A flight of this share of a plateau has reached it.
+/// A flight of at least this share of a plateau has reached it.
 const LEVEL_SHARE: f64 = 0.95;
-/// A flight of this share of the top level has stopped growing if the previous flight had reached that level: slow
-/// start would double it (RFC 5681, 3.1).
+/// If the previous flight had reached the top level, a flight of at least this share of it has stopped growing: slow
+/// start would double the flight (RFC 5681, 3.1).
 const TOP_SHARE: f64 = 0.5;
 /// The largest initial window in bytes: ten segments of 1,460 bytes, unless two segments are larger (RFC 6928, 2).
 const INITIAL_BYTES: i64 = 14_600;
@@ -21,10 +21,10 @@ const INITIAL_BYTES: i64 = 14_600;
 const MIN_PROBING_SEGMENTS: i64 = 4;
 
 impl Evidence<'_> {
-    /// Flights are on a plateau in one of three forms. They keep one level of at least two segments, well below
-    /// the largest window, and the present window has room for more. Or they rise and fall below a level that they
-    /// reach again and again. Or all are smaller than two segments, and the first was as large as any. Bytes that were
-    /// in the send buffer before do not count: the application did not refill it.
+    /// Flights are on a plateau in one of three forms. They keep one level of at least two segments, well below the
+    /// largest window, and the present window has room for more. Or they rise and fall, and reach the same highest
+    /// level repeatedly. Or all are smaller than two segments, and the first was as large as any. The plateau must not
+    /// consist of bytes that were already in the send buffer, because then the application did not refill the buffer.
     pub(in super::super) fn is_on_plateau(&self) -> bool {
         let direction = self.direction;
         let plateaus = [direction.top_bytes, direction.plateau_bytes, direction.other_plateau_bytes];
@@ -34,16 +34,16 @@ impl Evidence<'_> {
         stands && !self.window_is_near() && !(self.is_small() && self.more_was_buffered())
     }
 
-    /// No flight was larger than the level by a tenth, or by one segment, by which congestion windows grow.
+    /// No flight exceeded the level by a tenth, or by one segment, the least by which congestion windows grow.
     fn is_highest(&self, level: i64) -> bool {
         is(self.direction.max_in_flight_bytes, |most| {
             level as f64 >= share(PLATEAU_SHARE, most).min((most - self.smss_bytes + 1) as f64)
         })
     }
 
-    /// The flight equals the level to a twentieth, or to a tenth if the previous flight did, too. If flights went far
-    /// beyond the level at some time, a growing flight only passes through it: then the previous flight must have
-    /// reached the level as well.
+    /// The flight differs from the level by at most a twentieth, or by a tenth if the previous flight also reached the
+    /// level. If some flight went far beyond the level, growing flights pass through it; then the previous flight must
+    /// have reached it as well.
     fn stands_at(&self, level: i64) -> bool {
         let Some(flight) = self.flight_before().map(|flight| flight as f64) else { return false };
         let before = self.previous_round_flight().map(|flight| flight as f64);
@@ -73,8 +73,8 @@ impl Evidence<'_> {
         })
     }
 
-    /// All flights are smaller than two segments, and this is the first one, as large as any later one, but for a FIN.
-    /// The congestion window has grown since, and the flights have not.
+    /// All flights are smaller than two segments. This one is the first, and no later one is larger, except for a FIN.
+    /// The congestion window has grown since, but the flights have not.
     fn is_first_and_largest(&self) -> bool {
         self.direction.near_sender
             && self.previous_round_flight().is_none()
@@ -82,9 +82,9 @@ impl Evidence<'_> {
     }
 
     /// The receiver window had less room than the sender needs to send: a full-sized segment. In BSD, half of the
-    /// largest window is enough if that is less (`tcp_output`). Linux also waits with a full-sized segment if the room
-    /// is less than two of them and less than a third of the window. Away from the sender, the room is known less
-    /// exactly, so room for two full-sized segments is required.
+    /// largest window is enough if that is less (`tcp_output`). Linux also waits if the room is less than two
+    /// full-sized segments and less than a third of the window. Away from the sender, the room is known less exactly,
+    /// so room for two full-sized segments is required.
     pub(in super::super) fn window_is_near(&self) -> bool {
         if !self.direction.near_sender {
             return self.window_was_nearly_full();
@@ -98,8 +98,8 @@ impl Evidence<'_> {
         room < self.smss_bytes || (!self.is_small() && self.is_too_little(Some(room)))
     }
 
-    /// All buffered data had left, so the congestion window held nothing back; the application wrote more as soon as
-    /// the buffer had room again.
+    /// All buffered data had left, so the congestion window delayed nothing. The application wrote more as soon as the
+    /// buffer had room again.
     pub(in super::super) fn has_stopped(&self) -> bool {
         self.direction.near_sender && self.buffer_was_emptied()
     }
@@ -113,18 +113,17 @@ impl Evidence<'_> {
             && self.was_held_behind_small()
     }
 
-    /// Small segments of one size leave one per RTT: the send buffer is full. Nagle's algorithm holds no full-sized
-    /// segment, and when the ACK comes it releases everything in the buffer; an application that keeps writing would
-    /// fill full-sized segments while there is room. So this segment was not in the buffer when the last one left,
-    /// because the buffer had no room. The only other explanation is an application that writes exactly this much per
-    /// RTT.
+    /// Small segments of one size leave one per RTT: the send buffer is full. With Nagle's algorithm alone, an
+    /// application that keeps writing would fill full-sized segments while the buffer has room, and the ACK would
+    /// release everything in the buffer. So this segment was not in the buffer when the last one left, because the
+    /// buffer had no room. The only other explanation is an application that writes exactly this much per RTT.
     #[inline]
     pub(in super::super) fn was_taken_one_by_one(&self) -> bool {
         self.wait.held_before && self.is_one_by_one() && self.has_flight_of_its_size()
     }
 
-    /// Small segments of several sizes leave one per RTT: a full send buffer, or occasional writes that Nagle's
-    /// algorithm holds. The capture does not distinguish them.
+    /// Small segments of several sizes leave one per RTT: either the send buffer is full, or Nagle's algorithm delays
+    /// occasional writes. The capture does not distinguish the two.
     #[inline]
     pub(in super::super) fn was_taken_in_turn(&self) -> bool {
         self.wait.held_before && self.is_one_by_one() && !self.has_flight_of_its_size()
@@ -135,10 +134,10 @@ impl Evidence<'_> {
         self.flight_before() == own && self.previous_round_flight() == own
     }
 
-    /// The flight is no larger than an earlier one, nor much smaller than the last. The congestion window does not
-    /// limit it, because it has grown with each ACK since. This holds for an old sender, which leaves slow start only
-    /// with a loss. It holds for a current sender before any loss, if the wait takes at least half an RTT, and slow
-    /// start cannot have ended or congestion avoidance adds a segment per RTT.
+    /// The flight is no larger than an earlier one, and not much smaller than the last. The congestion window does not
+    /// limit it, because it has grown with each ACK since the earlier flight. This is true for an old sender, which
+    /// leaves slow start only after a loss. It is true for a current sender before any loss if the wait takes at least
+    /// half an RTT, and if slow start cannot have ended or congestion avoidance adds a segment per RTT.
     pub(in super::super) fn is_no_larger(&self) -> bool {
         let stands =
             || if self.direction.old { self.stands_again() || self.began_at_once() } else { self.stands_today() };
@@ -155,7 +154,8 @@ impl Evidence<'_> {
             && (!self.had_little_in_flight() || self.direction.totals.unclocked == 0)
     }
 
-    /// More than any initial window left before the first ACK of data: this sender has no slow start (4.2BSD).
+    /// Before the first ACK of data, more left than any initial window allows, so this sender has no slow start
+    /// (4.2BSD).
     fn began_at_once(&self) -> bool {
         let smss = self.smss_bytes;
         let initial = (INITIAL_SEGMENTS * smss).min((2 * smss).max(INITIAL_BYTES));

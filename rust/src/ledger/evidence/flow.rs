@@ -1,15 +1,16 @@
-//! How a sender with more data continues: by ACKs, through a queue, after a repair.
+//! How a sender with more data continues: released by ACKs, spaced by a queue, or after a repair.
 
 use super::{Evidence, TRAIN_PART, are, is};
 use crate::connection::{PROBE_ROUND_TRIPS, RetransmitTrigger};
 use crate::sender::{DRIFT_PART, NS_PER_MS};
 
-/// The timer of a tail-loss probe may run an eighth longer in Linux (`kernel/time/timer.c`: wheel levels of eight).
+/// The timer of a tail-loss probe may run an eighth longer than the probe timeout in Linux (`kernel/time/timer.c`:
+/// wheel levels of eight).
 const LATEST_PROBE: f64 = 2.25;
 /// Linux adds at least two jiffies to the probe timeout (`tcp_schedule_loss_probe`), and its ticks are coarse.
 const PROBE_TICKS_NS: i64 = 12 * NS_PER_MS;
-/// Longest time in which an application that a full send buffer blocked is woken and writes, whatever the path (a
-/// heuristic).
+/// The longest time that an application needs to wake up and write after an ACK makes room in a full send buffer, on
+/// any path (a heuristic).
 const REFILL_NS: i64 = 4 * NS_PER_MS;
 
 impl Evidence<'_> {
@@ -25,8 +26,9 @@ impl Evidence<'_> {
         self.window_is_known() && (self.direction.ack_clocked || !self.is_small()) && self.was_released_by_ack()
     }
 
-    /// In current stacks, what is short of a full-sized segment has a better explanation than a window or a buffer:
-    /// Nagle's algorithm, or an application that wrote just then. So has what follows data of the peer: an answer.
+    /// In current stacks, a segment that is not full-sized has a better explanation than a window or a buffer: Nagle's
+    /// algorithm, or an application that wrote just then. A segment that follows data of the peer has one, too: it is
+    /// an answer.
     pub(in super::super) fn ends_otherwise(&self) -> bool {
         !self.direction.old && (self.is_small() || self.peer_spoke())
     }
@@ -52,12 +54,12 @@ impl Evidence<'_> {
             return self.direction.queue_ns < delay_ns;
         }
         let is_late = |over_ns: Option<i64>| self.direction.queue_ns < over_ns.unwrap_or(0) + late_echo_ns();
-        // The cheaper test comes first: the serialization time of a full-sized segment is computed only if it matters.
+        // The cheaper test comes first, because the serialization time of a full-sized segment is rarely needed.
         is_late(self.over_any_ns()) && is_late(self.over_least_ns())
     }
 
-    /// The RTT that the last ACK measured, if the flight was in a queue of the path; otherwise 0 ns. An ACK that
-    /// carries the peer's answer does not count: it may have waited for the peer's application.
+    /// The RTT that the last ACK measured if the flight was in a queue of the path; otherwise 0 ns. An ACK that carries
+    /// the peer's answer does not count, because it may have waited for the peer's application.
     pub(in super::super) fn still_queued_ns(&self) -> i64 {
         let acked_before_it_spoke = !self.peer_spoke()
             || are(self.wait.since_all_acked_ns.get(), self.wait.peer_first_ns.get(), |acked_ns, spoke_ns| {
@@ -72,7 +74,7 @@ impl Evidence<'_> {
 
     /// At the sender, after a full-sized segment: TCP handed this departure down before the previous departure was
     /// captured, as its timestamp shows. Since then it was in a queue of its own host (a queueing discipline such as a
-    /// shaper; packets are captured after it).
+    /// shaper, which precedes the capture).
     #[inline]
     pub(in super::super) fn is_in_own_queue(&self) -> bool {
         let drifted_ns = || {
@@ -95,8 +97,8 @@ impl Evidence<'_> {
             && self.wait.since_ack_ns.get().is_none_or(|ago_ns| ago_ns > self.rtt_ns())
     }
 
-    /// Nothing was lost or reordered on the path, and the bytes that arrived twice had been late in a queue. The rate
-    /// of the path spaces these bytes, whatever the sender took for lost.
+    /// Nothing was lost or reordered on the path, and the bytes that arrived twice had only been late in a queue. The
+    /// rate of the path spaces these bytes, even if the sender treated some as lost.
     pub(in super::super) fn was_only_late(&self) -> bool {
         self.direction.only_late && (self.is_in_queue() || self.was_delayed_on_path())
     }
@@ -116,7 +118,7 @@ impl Evidence<'_> {
     }
 
     /// A tail-loss probe with new data (RFC 8985, 7.3). The previous flight was not lost; its ACKs were late in a
-    /// queue. If the ticks of the timer are longer than two RTTs, the time of the departure proves nothing.
+    /// queue. If a tick of the timer is longer than two RTTs, the time of the departure proves nothing.
     #[inline]
     pub(in super::super) fn is_probe_of_new_data(&self) -> bool {
         let in_time = || {
@@ -137,10 +139,10 @@ impl Evidence<'_> {
             && in_time()
     }
 
-    /// The window scale is unknown, because the capture has no SYN, so the room in the window is unknown, too. An ACK
-    /// released the departure, or a window update did after everything was acknowledged, or a timer retransmitted it
-    /// spuriously. The receiver window may have been full or closed; the congestion window or the send buffer may have
-    /// been used up just as well.
+    /// The window scale is unknown, because the capture has no SYN, so the room in the window is unknown, too. The
+    /// departure was released by an ACK, or by a window update after everything was acknowledged, or a timer
+    /// retransmitted it spuriously. The receiver window may have been full or closed, but so may the congestion window
+    /// or the send buffer.
     pub(in super::super) fn room_is_unseen(&self) -> bool {
         if self.window_is_known() || !self.had_in_flight() || self.is_bare_fin() {
             return false;
@@ -153,8 +155,8 @@ impl Evidence<'_> {
         self.was_released_by_ack() || update_released_it() || self.is_needless()
     }
 
-    /// Away from the sender, no captured ACK had reached it yet. ACKs from before the capture may have released the
-    /// departure.
+    /// Away from the sender, no captured ACK had reached the sender yet. ACKs from before the capture may have released
+    /// the departure.
     pub(in super::super) fn ack_is_unseen(&self) -> bool {
         !self.direction.near_sender
             && !self.direction.beginning_seen
@@ -162,8 +164,8 @@ impl Evidence<'_> {
             && !self.wait.rtt_sample_ns.is_some()
     }
 
-    /// ACKs release one segment after the other, spaced as the path spaced the segments before: the spacing is the rate
-    /// of the path.
+    /// ACKs release one segment after the other, at the spacing that the path gave to earlier segments: the spacing is
+    /// the rate of the path.
     #[inline]
     pub(in super::super) fn is_in_train(&self) -> bool {
         self.wait_ns.saturating_mul(TRAIN_PART) <= self.rtt_ns() && self.is_bulk()

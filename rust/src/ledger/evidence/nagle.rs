@@ -1,4 +1,5 @@
-//! Whether the sender kept a small segment back: Nagle's algorithm in its forms, and what looks like it.
+//! Whether the sender kept a small segment back: by Nagle's algorithm in its variants, or by something that looks like
+//! it.
 
 use super::super::direction::HELD_TIMES;
 use super::{Evidence, MIN_OVERRIDE_NS, are, is};
@@ -7,7 +8,7 @@ use crate::connection::{CAUSAL_NS, CLUSTER_BYTES};
 use crate::sender::{LastSmall, REACTION_NS, RELEASE_PART};
 use crate::wire::TcpFlags;
 
-/// A busy host reacts to the ACK within this part of the wait (a heuristic).
+/// A busy host reacts to the ACK within this part (1/8) of the wait (a heuristic).
 const A_LITTLE_LATE: i64 = 8;
 
 impl Evidence<'_> {
@@ -16,20 +17,20 @@ impl Evidence<'_> {
         self.record.flags.any(TcpFlags::FIN | TcpFlags::URG)
     }
 
-    /// The flight is no larger than that of the previous round, and nothing was lost. The congestion window had room
-    /// for the previous flight and has grown since with each ACK (RFC 5681, 3.1), so it does not limit this flight,
-    /// unless the sender restarted after an idle time.
+    /// The flight is no larger than that of the previous round, and nothing was lost. The congestion window allowed the
+    /// previous flight and has grown with each ACK since (RFC 5681, 3.1). So it does not limit this flight, unless the
+    /// sender restarted after an idle time.
     pub(in super::super) fn flight_stands(&self) -> bool {
         are(self.flight_before(), self.previous_round_flight(), |flight, before| flight <= before)
             && !self.is_after_loss()
     }
 
-    /// The flight is no larger than an earlier one.
+    /// An earlier flight was at least as large as this one.
     pub(in super::super) fn has_flown(&self) -> bool {
         self.flight_stands() || self.wait.flown_before
     }
 
-    /// BSD sends half of the largest window at once, whatever Nagle's algorithm says (`tcp_output`; RFC 9293,
+    /// BSD sends half of the largest window at once, even if Nagle's algorithm is on (`tcp_output`; RFC 9293,
     /// 3.8.6.2.1).
     fn is_half_of_window(&self, payload_bytes: Option<i64>) -> bool {
         self.direction.old
@@ -41,7 +42,7 @@ impl Evidence<'_> {
     }
 
     /// The departure fills half of the largest window, so this sender sent it as soon as it was written. The sender has
-    /// been seen to answer faster than an override timer runs.
+    /// answered faster at some time than an override timer would let it.
     pub(in super::super) fn left_as_half_a_window(&self) -> bool {
         self.is_half() && is(self.direction.reaction_min_ns, |ns| ns < MIN_OVERRIDE_NS)
     }
@@ -55,15 +56,15 @@ impl Evidence<'_> {
         self.is_small() && !self.is_never_held() && !self.is_half() && !self.buffer_was_emptied()
     }
 
-    /// No small segment has passed another so far, and the direction holds small segments.
+    /// So far no small segment left while an earlier one was in flight, and Nagle's algorithm is on in this direction.
     fn holds_now(&self) -> bool {
         !self.small_ones_pass() && self.direction.holds_small
     }
 
-    /// The ACK woke the application, which wrote this segment just then: behind full-sized segments an ACK releases a
-    /// small one, and again and again more data follows it at once. Nagle's algorithm does not hold the data that a
-    /// blocked application left in the buffer: Linux pushes it before the application sleeps (`tcp_sendmsg`,
-    /// `TCP_NAGLE_PUSH`).
+    /// The ACK woke the application, which wrote this segment just then. The capture shows that an ACK releases a small
+    /// segment behind full-sized ones, and that more data often follows it at once. Nagle's algorithm does not delay
+    /// data that a blocked application left in the buffer, because Linux pushes it before the application sleeps
+    /// (`tcp_sendmsg`, `TCP_NAGLE_PUSH`).
     pub(in super::super) fn was_written_with_the_ack(&self) -> bool {
         !self.direction.old
             && self.minshall_pending()
@@ -74,14 +75,15 @@ impl Evidence<'_> {
             && !self.was_released_with_more_in_flight()
     }
 
-    /// The ACK that released the departure covered the last small segment, and not all that was in flight: just the one
-    /// for which Nagle's algorithm in Minshall's form waits. A full buffer would have had room with any ACK before it.
+    /// The ACK that released the departure covered the last small segment but not everything in flight. This is exactly
+    /// the ACK for which Minshall's variant of Nagle's algorithm waits. A full send buffer would have had room after
+    /// any earlier ACK.
     fn was_released_with_more_in_flight(&self) -> bool {
         self.wait.last_small == LastSmall::JustAcked && !self.all_acked()
     }
 
-    /// The departure followed the ACK so closely that the kernel released it. A segment that Nagle's algorithm holds
-    /// needs no application to be woken.
+    /// The departure followed the ACK so closely that the kernel sent it without waking the application, as Nagle's
+    /// algorithm does.
     fn kernel_released_it(&self) -> bool {
         !self.direction.near_sender
             || is(self.wait.since_ack_ns.get(), |ago_ns| {
@@ -89,9 +91,10 @@ impl Evidence<'_> {
             })
     }
 
-    /// A small segment waited behind a small one in flight, while none passed another: every form of Nagle's algorithm
-    /// holds it. Behind half of the largest window, which BSD sends past a small segment, the flight may exceed what
-    /// slow start allows; then more evidence is needed.
+    /// A small segment waited behind a small one in flight, and no small segment has passed another so far: every
+    /// variant of Nagle's algorithm delays it. If the previous segment was half of the largest window, which BSD sends
+    /// although a small segment is in flight, slow start may not have allowed another segment; then more evidence is
+    /// needed.
     pub(in super::super) fn was_held_behind_small(&self) -> bool {
         let behind_half = || self.wait.small_before && self.is_half_of_window(self.wait.payload_before_bytes.get());
         self.may_be_held()
@@ -102,8 +105,8 @@ impl Evidence<'_> {
             && !self.was_written_with_the_ack()
     }
 
-    /// A small segment left with the ACK of the only segment in flight, before any small segment passed another. An
-    /// application that sets `TCP_NODELAY` later, as OpenSSH does after the login, had not set it yet.
+    /// A small segment left with the ACK of the only segment in flight, before any small segment passed another. Some
+    /// applications set `TCP_NODELAY` only later, as OpenSSH does after the login.
     pub(in super::super) fn was_held_at_first(&self) -> bool {
         self.may_be_held()
             && !self.small_ones_pass()
@@ -121,9 +124,9 @@ impl Evidence<'_> {
             && self.was_held_behind_small()
     }
 
-    /// A small segment waited behind full ones in flight. Nagle's algorithm holds it in its first form (RFC 896, BSD),
-    /// not in Minshall's (Linux). A tail that the congestion window holds looks the same. So the sender must have done
-    /// this three times, never have sent a small segment past full ones, and have lost nothing.
+    /// A small segment waited behind full ones in flight. Nagle's algorithm delays it in its first form (RFC 896, BSD),
+    /// but not in Minshall's variant (Linux). The congestion window can delay the tail of a write in the same way. So
+    /// this must have happened three times, no small segment may have passed full ones, and nothing may have been lost.
     fn was_held_behind_full(&self) -> bool {
         self.direction.holds_behind_full
             && self.may_be_held()
@@ -134,8 +137,8 @@ impl Evidence<'_> {
             && !self.is_after_loss()
     }
 
-    /// An old stack at the capture point kept a small segment behind full ones until everything was acknowledged, and
-    /// never sent one past full ones.
+    /// An old stack at the capture point delayed a small segment until all full ones before it were acknowledged, and
+    /// never sent a small segment past full ones.
     fn old_stack_held_behind_full(&self) -> bool {
         self.direction.near_sender
             && self.direction.old
@@ -145,17 +148,17 @@ impl Evidence<'_> {
             && self.direction.totals.small_past_full == 0
     }
 
-    /// The window was full until an ACK made room for a full-sized segment, and yet this small segment waited until
-    /// everything was acknowledged. The window did not hold it; nor did the congestion window, because no more was in
-    /// flight than before.
+    /// The window was full until an ACK made room for a full-sized segment, but this small segment still waited until
+    /// everything was acknowledged. So the window did not delay it. Nor did the congestion window, because no more was
+    /// in flight than before.
     fn was_held_through_room(&self) -> bool {
         self.old_stack_held_behind_full()
             && is(self.wait.window_opened_ns.get(), |ns| ns > self.causal_ns())
             && self.flight_stands()
     }
 
-    /// The flight may fill the send buffer: no larger one shows that the buffer had more room. Data behind such a
-    /// flight waited in the buffer, or found no room there. A full buffer takes nothing until a segment or a cluster is
+    /// The flight may fill the send buffer, because no larger flight shows that the buffer had more room. Data behind
+    /// such a flight waited in the buffer or outside it. A full buffer takes nothing until a segment or a cluster is
     /// free (BSD `sosend`), or takes one piece more than it has room for (Linux, Solaris).
     pub(in super::super) fn may_fill_buffer(&self) -> bool {
         let quantum_bytes = self.smss_bytes.max(CLUSTER_BYTES);
@@ -165,7 +168,7 @@ impl Evidence<'_> {
     }
 
     /// An old stack held a small segment behind a flight that leaves room in the send buffer and in the receiver
-    /// window. The congestion window did not hold it either, because a flight as large was sent before.
+    /// window. The congestion window did not delay it either, because an equally large flight was sent before.
     fn was_held_short_of_buffer(&self) -> bool {
         self.old_stack_held_behind_full()
             && self.has_flown()
@@ -192,15 +195,15 @@ impl Evidence<'_> {
         is(self.room(), |room| room >= self.smss_bytes.min(self.record.payload_bytes))
     }
 
-    /// The receiver window had no room until it opened for a full-sized segment, longer than the causal window before
-    /// the departure.
+    /// Until the receiver window opened, it had no room for a full-sized segment, and it opened longer than the causal
+    /// window before the departure.
     pub(in super::super) fn was_kept_behind_window(&self) -> bool {
         !self.had_room()
             && is(self.record.usable_window_bytes.get(), |room| room >= self.smss_bytes)
             && is(self.wait.window_opened_ns.get(), |ns| ns > self.causal_ns())
     }
 
-    /// The stack kept less than a full-sized segment back until the application filled it or a timer released it. The
+    /// The stack kept data back until the application had written a full-sized segment or a timer released it. The
     /// sender had more data, and the receiver window had room. No ACK released the departure, so neither the congestion
     /// window nor the send buffer was the limit: both open only with an ACK.
     #[inline]
@@ -211,8 +214,9 @@ impl Evidence<'_> {
             && self.wait_ns - self.serialization_ns() > CAUSAL_NS
     }
 
-    /// The sender had this small segment in its buffer, and both windows had room for it: as much was in flight before,
-    /// or the flight without it was, and slow start adds a segment. Yet it waited until everything was acknowledged.
+    /// The sender had this small segment in its buffer, but the segment waited until everything was acknowledged. Both
+    /// windows had room for it: a flight as large was sent before, or one that was smaller by this segment, and slow
+    /// start has added a segment since.
     fn was_held_though_buffered(&self) -> bool {
         let flew = || {
             are(self.wait.flown_bytes.get(), self.flight_before(), |flown, flight| {
@@ -228,7 +232,7 @@ impl Evidence<'_> {
             && (self.has_flown() || flew())
     }
 
-    /// Nagle's algorithm, in one of its forms, held the departure.
+    /// Nagle's algorithm, in one of its variants, delayed the departure.
     pub(in super::super) fn was_held_by_nagle(&self) -> bool {
         self.was_held_behind_small()
             || self.was_held_at_first()

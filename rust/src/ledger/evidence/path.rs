@@ -1,4 +1,4 @@
-//! The part of a wait that belongs to the path and the line, and what the clocks of the sender and the capture show.
+//! The part of a wait that the path and the line cause, and what the clocks of the sender and the capture show.
 
 use super::super::direction::{MIN_FRAME_BYTES, at_rate};
 use super::{Evidence, is};
@@ -12,8 +12,8 @@ impl Evidence<'_> {
         self.direction.line.own_ns(before.max(MIN_FRAME_BYTES))
     }
 
-    /// How long the bottleneck is still busy with the flight, at the rate at which queues drained. It began with the
-    /// first byte of the flight.
+    /// How long the bottleneck is still busy with the flight, at the rate at which queues drained. It became busy with
+    /// the first byte of the flight.
     pub(in super::super) fn draining_ns(&self) -> i64 {
         let Some(drained) = self.direction.drained.filter(|_| self.direction.near_sender) else { return 0 };
         let (Some(flight), Some(lag_ns)) = (self.flight_before(), self.wait.ack_lag_ns.get()) else { return 0 };
@@ -21,26 +21,26 @@ impl Evidence<'_> {
         at_rate(flight, (drained.ns, drained.bytes)).saturating_sub(stood_before_ns).max(0)
     }
 
-    /// The RTT of the previous departure and its answer on an empty path.
+    /// The RTT that the previous departure and its ACK take on an empty path.
     pub(in super::super) fn undisturbed_ns(&self) -> i64 {
         undisturbed_ns(self, self.wait.payload_before_bytes.get())
     }
 
-    /// The RTT of the whole flight on an empty path.
+    /// The RTT that the whole flight takes on an empty path.
     pub(in super::super) fn undisturbed_flight_ns(&self) -> i64 {
         undisturbed_ns(self, self.flight_before())
     }
 
-    /// How much longer the wait is in the capture than by the sender's own clock: so long the path delayed the
-    /// departure (RFC 7323, 3: a segment carries the time at which it was sent). Never more than the wait, although a
-    /// broken clock may run backwards.
+    /// By how much the wait in the capture exceeds the wait by the sender's own clock. The path delayed the departure
+    /// by this time (RFC 7323, 3: a segment carries the time at which it was sent). At most the wait, even if a broken
+    /// clock runs backwards.
     pub(in super::super) fn jitter_ns(&self) -> i64 {
         if self.direction.near_sender {
             return 0;
         }
         let Some(ticks) = self.wait.sent_ticks.get() else { return 0 };
-        // A tick measured after a growing queue seems longer than it is. If the ticks are milliseconds, their exact
-        // length is used instead.
+        // Queues that grow make a measured tick too long. If the ticks are milliseconds, their exact length is used
+        // instead.
         let by_clock_ns = if self.direction.ticks_milliseconds {
             (ticks + 1).saturating_mul(NS_PER_MS).saturating_add(self.wait_ns.div_euclid(DRIFT_PART))
         } else {
@@ -56,8 +56,8 @@ impl Evidence<'_> {
         !self.direction.near_sender && self.direction.ticks_milliseconds && self.wait.queueing_delay_ns.is_some()
     }
 
-    /// How much longer the departure took to the capture point than the fastest segment before it, by its own
-    /// timestamp; 0 if unknown.
+    /// How much longer the departure took to reach the capture point than the fastest earlier segment, as its own
+    /// timestamp shows; 0 if unknown.
     pub(in super::super) fn queueing_delay_ns(&self) -> i64 {
         self.wait.queueing_delay_ns.get().filter(|_| self.says_when()).unwrap_or(0)
     }

@@ -1,5 +1,5 @@
-//! Whether an ACK released the departure. It did not if no window or buffer was short of room, or if the sender paces
-//! itself (`docs/how-it-decides.md`, 2.2).
+//! Whether an ACK released the departure. An ACK cannot have released it if no window or buffer was short of room, or
+//! if the sender paces itself (`docs/how-it-decides.md`, 2.2).
 
 use super::super::direction::{CAUSAL_SHARE_NEAR, DEFAULT_MSS_BYTES};
 use super::{Evidence, are, is};
@@ -7,15 +7,15 @@ use crate::accounts::MIN_BUFFER_BYTES;
 use crate::connection::CAUSAL_NS;
 use crate::sender::{NS_PER_MS, REACTION_NS, RELEASE_PART};
 
-/// If the application writes by its own clock, one departure in this many follows an ACK as closely by chance.
+/// By chance, one departure in this many follows an ACK this closely if the application writes by its own clock.
 const NO_CHANCE: i64 = 100;
-/// Departures at a pace vary by at most this part of it (a heuristic).
+/// The intervals between paced departures vary by at most this part (a heuristic).
 const PACE_PART: i64 = 4;
 
 impl Evidence<'_> {
-    /// The departure's timestamps, its own and the echoed one, show that its sender had received the ACK some time
-    /// before. Away from the sender this is needed if departures are more frequent than the path is steady: some ACK
-    /// then always seems to release them.
+    /// The departure's own timestamp and the one that it echoes show that the sender had received the ACK some time
+    /// before. This test is needed away from the sender if the jitter of the path exceeds the time between departures,
+    /// because some ACK then always seems to release them.
     fn ack_had_arrived_long_before(&self) -> bool {
         self.says_when()
             && 4 * self.wait_ns < 3 * self.rtt_ns()
@@ -31,7 +31,7 @@ impl Evidence<'_> {
     }
 
     /// Small segments leave while an earlier small one is in flight. This does not count if full-sized segments were
-    /// taken for small ones, because the sender rounds its MSS and that was not known yet.
+    /// mistaken for small ones, because the sender rounds its MSS and this was not yet known.
     pub(in super::super) fn small_ones_pass(&self) -> bool {
         let taken_for_small = is(self.direction.rounded_bytes, |rounded| self.smss_bytes > rounded);
         self.wait.small_passes && !taken_for_small
@@ -43,8 +43,8 @@ impl Evidence<'_> {
         is(self.flight_before(), |flight| flight + self.record.payload_bytes <= self.smss_bytes.max(DEFAULT_MSS_BYTES))
     }
 
-    /// One segment was in flight, so small that the congestion window, the receiver window and the send buffer all had
-    /// room for this departure. Only Nagle's algorithm can have kept it in the stack.
+    /// One segment was in flight, and it was so small that the congestion window, the receiver window and the send
+    /// buffer all had room for this departure. Only Nagle's algorithm can have delayed it in the stack.
     pub(in super::super) fn nothing_was_short(&self) -> bool {
         let one_in_flight =
             are(self.flight_before(), self.wait.payload_before_bytes.get(), |flight, payload| flight == payload)
@@ -56,8 +56,9 @@ impl Evidence<'_> {
     }
 
     /// The departure belongs to bursts that leave at an even interval: the sender had more full-sized segments, and no
-    /// ACK released this one, although one may have come before it by chance. To exclude one burst per RTT, either the
-    /// flight holds two bursts or the pace differs from the RTT, or the flight takes a whole RTT at that pace.
+    /// ACK released this one, although an ACK may have preceded it by chance. One burst per RTT must be excluded. So
+    /// the flight must hold two bursts, or the pace must differ from the RTT, or the flight must take a whole RTT at
+    /// that pace.
     pub(super) fn is_at_its_pace(&self) -> bool {
         let direction = self.direction;
         let Some(pace_ns) = direction.totals.paced_ns.get().filter(|_| direction.paces) else { return false };
@@ -70,7 +71,7 @@ impl Evidence<'_> {
             && ((self.no_ack_is_near() && self.pace_is_no_round_trip(pace_ns)) || self.leaves_no_pause(pace_ns))
     }
 
-    /// The wait is as long as an interval, to within a quarter.
+    /// The wait differs from the interval by at most a quarter.
     fn waited_about(&self, interval_ns: i64) -> bool {
         (PACE_PART - 1) * interval_ns <= PACE_PART * self.wait_ns
             && PACE_PART * self.wait_ns <= (PACE_PART + 1) * interval_ns
@@ -85,8 +86,8 @@ impl Evidence<'_> {
         are(self.flight_before(), self.direction.totals.paced_payload_bytes.get(), |flight, burst| flight >= 2 * burst)
     }
 
-    /// One flight per RTT looks like bursts at a pace, and so does an application that continues some time after its
-    /// ACK. The pace counts if the flight holds two bursts, or if the pace differs from the RTT.
+    /// One flight per RTT looks like paced bursts, and so does an application that continues some time after each ACK.
+    /// The bursts count as paced only if the flight holds two of them, or if their interval differs from the RTT.
     fn pace_is_no_round_trip(&self, pace_ns: i64) -> bool {
         let rtt_ns = self.rtt_ns();
         let like_round_trip = pace_ns * (PACE_PART + 1) >= PACE_PART * rtt_ns
@@ -99,8 +100,8 @@ impl Evidence<'_> {
         !is(self.wait.since_ack_ns.get(), |ago_ns| ago_ns as f64 <= near_ns)
     }
 
-    /// The flight takes an RTT or more at that pace. The ACKs of a smaller flight would leave a pause, those of a
-    /// larger one show a queue. The departure left later after its ACK than a released one does.
+    /// At that pace, the flight takes an RTT or more: the ACKs of a smaller flight would leave a pause, and those of a
+    /// larger one show a queue. The departure also left later after the ACK than a released one would.
     fn leaves_no_pause(&self, pace_ns: i64) -> bool {
         let burst = self.direction.totals.paced_payload_bytes.get().filter(|bytes| *bytes > 0);
         let takes_a_round_trip = are(self.flight_before(), burst, |flight, burst| {
@@ -116,14 +117,14 @@ impl Evidence<'_> {
         self.two_bursts_flew() && takes_a_round_trip && !just_acked
     }
 
-    /// The pace is the sender's own. Away from the sender and without timestamps that show queues, a path that lets
+    /// The pace is the sender's own. This is certain only at the sender, or if timestamps show queues: a path that lets
     /// bursts pass (a token bucket) looks the same.
     pub(in super::super) fn was_paced_by_sender(&self) -> bool {
         (self.direction.near_sender || self.says_when()) && self.left_at_its_pace()
     }
 
-    /// The application wrote this departure on its own clock: one interval after its last write. At the sender, it also
-    /// left later after the last ACK than a host reacts.
+    /// The application wrote this departure on its own clock: one interval after its last write. In a capture at the
+    /// sender, it also left later after the last ACK than a host needs to react.
     pub(in super::super) fn was_written_by_clock(&self) -> bool {
         let direction = self.direction;
         direction.writes_by_clock
@@ -145,8 +146,8 @@ impl Evidence<'_> {
         } else {
             is(self.wait.since_ack_ns.get(), |ago_ns| ago_ns <= self.release_ns())
         };
-        // The application wrote it just then: no window or buffer was short of room, and small segments pass each
-        // other.
+        // The application wrote it just then: no window or buffer was short of room, and Nagle's algorithm does not
+        // delay small segments.
         let by_program = || self.small_ones_pass() && !self.came_with_ack() && self.nothing_was_short();
         in_time
             && !by_program()

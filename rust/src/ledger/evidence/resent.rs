@@ -29,7 +29,7 @@ impl Evidence<'_> {
         self.record.kind == Kind::Spurious
     }
 
-    /// A retransmission as stacks send it. A FIN at the sequence number of the SYN repeats nothing.
+    /// A retransmission as stacks send it. A FIN with the sequence number of the SYN is not one.
     #[inline]
     pub(in super::super) fn is_resent(&self) -> bool {
         let repeats_syn = || self.is_bare_fin() && self.record.seq == 0;
@@ -41,7 +41,7 @@ impl Evidence<'_> {
         self.record.retransmit_trigger == Some(RetransmitTrigger::Timeout) && self.is_resent()
     }
 
-    /// A retransmission that was needed: not everything was acknowledged, or the ACK had not come when the timer
+    /// A retransmission that was needed: not everything was acknowledged, or the ACK arrived only after the timer
     /// expired.
     #[inline]
     pub(in super::super) fn is_repair(&self) -> bool {
@@ -51,8 +51,8 @@ impl Evidence<'_> {
     }
 
     /// Perhaps nothing was lost. A receiver may delay the ACK of less than two segments longer than the sender's timer
-    /// runs (Linux: 200 ms; lwIP: up to 250 ms). The retransmitted copy triggers the ACK at once, and neither DSACK nor
-    /// a timestamp shows which of the two it is for.
+    /// runs (Linux: 200 ms; lwIP: up to 250 ms). The retransmitted copy then triggers the ACK at once, and neither
+    /// DSACK nor a timestamp shows which of the two copies it acknowledges.
     pub(in super::super) fn may_have_timed_out_early(&self) -> bool {
         self.is_timed_out()
             && !self.is_spurious()
@@ -83,7 +83,7 @@ impl Evidence<'_> {
         self.is_tail_probe() || self.is_spurious()
     }
 
-    /// A tail-loss probe, which asks whether something was lost (RFC 8985, 7.3).
+    /// A tail-loss probe, which tests whether something was lost (RFC 8985, 7.3).
     pub(in super::super) fn is_tail_probe(&self) -> bool {
         self.record.retransmit_trigger == Some(RetransmitTrigger::TailProbe)
     }
@@ -92,9 +92,9 @@ impl Evidence<'_> {
         self.record.kind == Kind::ZeroWindowProbe
     }
 
-    /// The sender is in loss recovery. Away from it, the retransmission itself may have been lost before the capture
-    /// point. Then three things must hold: nothing was reordered, enough SACK blocks for a repair had reached the
-    /// sender by the previous departure (RFC 6675, 5), and the missing bytes have not come since.
+    /// The sender is in loss recovery. Away from the sender, the retransmission may have been lost before the capture
+    /// point. Three conditions then replace it: nothing was reordered, enough SACK blocks for a repair had reached the
+    /// sender by the previous departure (RFC 6675, 5), and the missing bytes have not arrived since.
     #[inline]
     pub(in super::super) fn is_recovering(&self) -> bool {
         let direction = self.direction;
@@ -114,8 +114,8 @@ impl Evidence<'_> {
         self.wait.after_loss
     }
 
-    /// The first flight after a pause, at least a whole initial window (RFC 5681, 4.1), of a sender whose
-    /// retransmissions were all spurious.
+    /// The first flight after a pause, from a sender whose retransmissions were all spurious. It is at least a whole
+    /// initial window (RFC 5681, 4.1).
     pub(in super::super) fn has_begun_anew(&self) -> bool {
         self.direction.only_late
             && self.previous_round_flight() == Some(0)

@@ -1,17 +1,17 @@
-//! How much room the receiver window had, when it opened, and whether that released the departure.
+//! How much room the receiver window had, when it opened, and whether its opening released the departure.
 
 use super::{Evidence, MIN_OVERRIDE_NS, MIN_RTO_NS, are, is};
 use crate::connection::CAUSAL_NS;
 
 impl Evidence<'_> {
-    /// The window had less room than a full-sized segment, and less than the departure, or none.
+    /// The window had less room than a full-sized segment, and no room or less than the departure needs.
     pub(in super::super) fn window_was_full(&self) -> bool {
         is(self.room(), |room| (room < self.record.payload_bytes || room < 1) && room < self.smss_bytes)
     }
 
-    /// A small segment takes all the room there was: the sender had waited for more room until its override timer
-    /// expired (RFC 9293, 3.8.6.2.1). Away from the sender, the window of the last ACK counts once that ACK had reached
-    /// the sender.
+    /// A small segment takes all the room in the window: the sender had waited for more room until its override timer
+    /// expired (RFC 9293, 3.8.6.2.1). Away from the sender, this is the window of the last ACK that had reached the
+    /// sender.
     pub(in super::super) fn was_cut_to_window(&self) -> bool {
         let last_ack_came = self.direction.near_sender
             || is(self.record.since_last_ack_ns.get(), |ago_ns| ago_ns > self.rtt_ns() + self.causal_ns());
@@ -21,13 +21,13 @@ impl Evidence<'_> {
             && is(self.room(), |room| room < self.smss_bytes)
     }
 
-    /// A small segment fills the window to the byte. The window held it, whatever opened the window before.
+    /// A small segment fills the window to the byte. The window delayed it, whatever opened the window earlier.
     pub(in super::super) fn fills_window(&self) -> bool {
         self.is_small() && self.record.usable_window_bytes.get() == Some(self.record.payload_bytes)
     }
 
     /// The first data of the connection fills a window that has been open since the handshake. This sender never
-    /// reacted faster than its override timer runs, so the timer released this departure, too.
+    /// reacted faster than its override timer, so that timer released this departure.
     pub(in super::super) fn first_was_forced_in(&self) -> bool {
         self.direction.near_sender
             && self.is_first_data()
@@ -37,7 +37,7 @@ impl Evidence<'_> {
     }
 
     /// Away from the sender: the previous departure was cut to the room in the window. This one waited for more room
-    /// than the ACKs made, until the override timer (RFC 9293, 3.8.6.2.1) or the window probe timer (Linux,
+    /// than the ACKs gave, until the override timer (RFC 9293, 3.8.6.2.1) or the window probe timer (Linux,
     /// `tcp_send_probe0`: an RTO) released it.
     pub(in super::super) fn was_forced_in(&self) -> bool {
         self.is_small()
@@ -50,9 +50,9 @@ impl Evidence<'_> {
             })
     }
 
-    /// The override timer released the departure, although no SYN shows the window scale. A small segment ends exactly
-    /// at the edge of the window at one of the fifteen scales, after its sender waited that long with nothing in flight.
-    /// That is no coincidence.
+    /// The override timer released the departure, although no SYN shows the window scale. With nothing in flight, the
+    /// sender waited as long as the timer, and then a small segment ended exactly at the edge of the window at one of
+    /// the fifteen scales. This is unlikely by chance.
     pub(in super::super) fn was_forced_in_unscaled(&self) -> bool {
         self.wait.fills_unscaled
             && self.is_small()
@@ -65,10 +65,10 @@ impl Evidence<'_> {
         is(self.room(), |room| room < 2 * self.smss_bytes)
     }
 
-    /// The window released the departure: what a window holds leaves when the window opens. A sender that sent nothing
-    /// then, or only after data from the peer, had nothing to send. The exception is a departure that takes all the
-    /// room when there is less than a full-sized segment (RFC 9293, 3.8.6.2.1). Away from the sender these times are
-    /// not known so exactly.
+    /// The window released the departure: data that waits for a window leaves when the window opens. If the sender did
+    /// not send then, or only after data from the peer, it had nothing to send. The exception is a departure that takes
+    /// all the room when there is less than a full-sized segment (RFC 9293, 3.8.6.2.1). Away from the sender, the times
+    /// are not exact enough for this test.
     pub(in super::super) fn window_released_it(&self) -> bool {
         let near = self.direction.near_sender;
         let opened_ns = self.wait.window_opened_ns.get();
@@ -83,10 +83,10 @@ impl Evidence<'_> {
         in_time && !peer_came_later
     }
 
-    /// Away from the sender: the departure had left long before, and was in a queue that existed before. Either the
-    /// previous departure reached the capture point after anything that the opening of the window can have released. Or
-    /// an ACK passed the capture point early enough to reach the sender, and this one left before that ACK arrived. Not
-    /// said of the first flight, whose ACK opens the congestion window as much as the receiver window.
+    /// Away from the sender: the departure had left before the window opened, and waited in a queue. Either the
+    /// previous departure already reached the capture point later than a segment that the opening released could have.
+    /// Or an ACK passed the capture point early enough to reach the sender, and the departure left before that ACK
+    /// arrived. The first flight is excluded, because its ACK opens the congestion window as well.
     pub(in super::super) fn was_on_the_way(&self) -> bool {
         if !is(self.previous_round_flight(), |flight| flight > 0) {
             return false;
@@ -101,9 +101,9 @@ impl Evidence<'_> {
         opened_before || ack_not_known()
     }
 
-    /// How much the queue before the capture point grew between the previous departure and this one. That time belongs
-    /// to the path, whatever limited the sender. If no clock shows the queue, the jitter of the departure counts, but
-    /// only where a queue is known.
+    /// How much the queue before the capture point grew between the previous departure and this one. The path caused
+    /// that time, whatever limited the sender. If no clock shows the growth, the jitter of the departure is used, but
+    /// only if a queue is known to exist.
     pub(in super::super) fn queue_growth_ns(&self) -> i64 {
         if self.says_when() {
             return self.wait.queue_grew_ns.get().unwrap_or(0);

@@ -1,9 +1,9 @@
 //! Unknown: several causes explain the wait equally well, and their remedies differ.
 //!
 //! - **Closed** where small segments of different sizes leave one per RTT, behind a flight that may fill the send
-//!   buffer: Nagle's algorithm, or that buffer. Later gates never see such a wait. As the last gate of all, also closed
-//!   where a small segment left with an ACK and no gate explains that: Nagle's algorithm may be on, a buffer may have
-//!   been full, or the application wrote just then.
+//!   buffer. Either Nagle's algorithm or that buffer delays them. Later gates never see such a wait. A second function,
+//!   the last gate of all, is closed where a small segment left with an ACK and no other gate explains it: Nagle's
+//!   algorithm may be on, a buffer may have been full, or the application wrote just then.
 //! - **Opened by** the ACK that releases the segment.
 //! - **Disproved by** a larger flight (the buffer had room), or by segments of one size (then the cause is
 //!   `send-buffer`).

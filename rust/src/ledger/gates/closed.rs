@@ -10,8 +10,8 @@ pub struct Closed {
     pub cause: Cause,
     /// Confidence in that cause.
     pub confidence: Confidence,
-    /// Nanoseconds from the opening of the gate to the departure, for a window. The time after the opening has another
-    /// cause. `None`: the gate opened with the departure.
+    /// For a window, nanoseconds from its opening to the departure; this time has another cause. `None`: the gate
+    /// opened with the departure.
     pub opened_ago_ns: Option<i64>,
 }
 
@@ -29,7 +29,7 @@ impl Closed {
         Self { opened_ago_ns: Some(ns), ..self }
     }
 
-    /// Lowers the confidence to possible if something else explains the wait as well.
+    /// Lowers the confidence to possible if `doubted`: something else explains the wait as well.
     pub(super) fn but_possible_if(self, doubted: bool) -> Self {
         if doubted { Self { confidence: Confidence::Possible, ..self } } else { self }
     }

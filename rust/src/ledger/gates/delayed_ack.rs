@@ -1,8 +1,8 @@
 //! Delayed ACK: the sender has used up its window or buffer and waits for an ACK that the receiver delays. If Nagle's
 //! algorithm is why it waits, the cause is `nagle-delayed-ack` instead.
 //!
-//! - **Closed** when a late ACK without data released the departure. The ACK is for less than two full-sized segments
-//!   or for everything in flight, or the ACK just before it was in time.
+//! - **Closed** when a late ACK without data released the departure. That ACK covers less than two full-sized segments
+//!   or everything in flight, or the ACK just before it was in time.
 //! - **Opened by** the receiver's delayed-ACK timer.
 //! - **Disproved by** equally long RTTs without a pause, by an ACK that carries data, and by an ACK that leaves out
 //!   bytes which left long before.

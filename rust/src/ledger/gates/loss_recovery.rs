@@ -1,10 +1,10 @@
 //! Loss recovery: the sender repairs a loss, or what it takes for one.
 //!
 //! - **Closed** when the departure repairs a loss, when the sender is in recovery, or when the ACK of a repair released
-//!   the departure. Only a repair proves it: something else may have held new data. The cause is only *possible* for new
-//!   data away from the sender and for a tail-loss probe, which shows no loss by itself (RFC 8985, 7.3).
-//!   It is also only *possible* where nothing but the sender's IP identifications shows a loss before the capture
-//!   point, because packets to other hosts leave the same gaps.
+//!   the departure. Only a repair proves the cause, because something else may have delayed new data. The cause is only
+//!   *possible* for new data away from the sender and for a tail-loss probe, which shows no loss by itself (RFC 8985,
+//!   7.3). It is also only *possible* if the sender's IP identifications are the only evidence of a loss before the
+//!   capture point, because packets to other hosts leave the same gaps.
 //! - **Opened by** the ACK that ends recovery.
 //! - **Disproved by** ACKs that had covered the bytes before they were retransmitted.
 //! - **Source:** RFC 5681, 3.2; RFC 6675; RFC 8985; `docs/how-it-decides.md`, 4.6.
@@ -20,8 +20,8 @@ pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
     if wait.is_repair() {
         return Some(Closed::proved(Cause::LossRecovery).but_possible_if(lost_before_capture || wait.is_tail_probe()));
     }
-    // New data that left meanwhile, or with the ACK that ended recovery. Away from the sender, other things may have
-    // held it as well.
+    // New data that left during recovery, or with the ACK that ended it. Away from the sender, something else may have
+    // delayed it as well.
     (lost_before_capture || wait.was_repaired() || recovering()).then(|| {
         let far = !wait.direction.near_sender;
         Closed::consistent(Cause::LossRecovery).but_possible_if(lost_before_capture || far)
@@ -29,7 +29,7 @@ pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
 }
 
 /// What limited the sender before it learned of the loss. The sender waited for an ACK, as at other gates, but that ACK
-/// did not come. So the conditions of those gates apply, except that no ACK has to release the departure.
+/// did not come. The conditions of those gates apply, except that no ACK has to release the departure.
 pub(in super::super) fn before_signal(wait: &Evidence<'_>) -> Cause {
     if !wait.window_is_known() {
         Cause::Unknown

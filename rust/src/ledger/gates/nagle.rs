@@ -11,7 +11,7 @@ use super::super::cause::Cause;
 use super::super::evidence::Evidence;
 use super::closed::Closed;
 
-/// A full send buffer explains the wait as well: hardly more was ever in flight.
+/// A full send buffer explains the wait as well, because a flight was never much larger.
 fn buffer_may_hold_it(wait: &Evidence<'_>) -> bool {
     wait.may_fill_buffer() && !wait.more_was_buffered()
 }
@@ -21,7 +21,7 @@ fn waits_for_ack(wait: &Evidence<'_>) -> bool {
     wait.is_small() && ((wait.was_released_by_ack() && wait.was_held_by_nagle()) || wait.was_released_late())
 }
 
-/// Nagle's algorithm waits for an ACK that the receiver delays.
+/// Nagle's algorithm waited for an ACK that the receiver delayed.
 #[inline]
 pub(super) fn with_delayed_ack(wait: &Evidence<'_>) -> Option<Closed> {
     (wait.ack_was_late() && waits_for_ack(wait)).then(|| {
@@ -29,7 +29,7 @@ pub(super) fn with_delayed_ack(wait: &Evidence<'_>) -> Option<Closed> {
     })
 }
 
-/// Nagle's algorithm holds a small segment for an RTT and no ACK is delayed, or the stack keeps back buffered data
+/// Nagle's algorithm delays a small segment by an RTT although no ACK is delayed, or the stack keeps buffered data back
 /// although the receiver window has room.
 #[inline]
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {

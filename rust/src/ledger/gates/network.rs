@@ -16,8 +16,8 @@ use crate::sender::{AROUND_BYTES, RELEASE_PART};
 
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
     let by_sender_or_path = is_steady(wait) || (wait.left_at_its_pace() && !wait.was_paced_by_sender());
-    // After data from the peer, a delay of the path whose length is known is only a part of the wait; the timeline
-    // gives it an interval of its own.
+    // After data from the peer, a path delay of known length is only a part of the wait. The timeline gives it an
+    // interval of its own.
     let delayed = || wait.was_delayed_on_path() && !(wait.peer_spoke() && wait.says_when());
     ((wait.is_in_burst() && !wait.is_small())
         || by_sender_or_path
@@ -30,7 +30,7 @@ pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
     .then(|| Closed::consistent(Cause::Network).but_possible_if(by_sender_or_path))
 }
 
-/// ACKs release the departure while its flight drains through a queue.
+/// ACKs release the departure while the flight drains through a queue.
 fn is_draining(wait: &Evidence<'_>) -> bool {
     let released = || wait.was_released_by_ack() && (!wait.was_acked_at_once() || wait.was_drained_bit_by_bit());
     let still_out = || {
@@ -64,9 +64,10 @@ fn is_no_pause(wait: &Evidence<'_>, share_ns: f64) -> bool {
     (3 * wait.wait_ns) as f64 <= 4.0 * share_ns
 }
 
-/// Away from the sender and without timestamps: segments are spread evenly over the RTT, to a quarter, without a pause.
-/// At the full rate of the path, rate × RTT bytes arrive in each RTT. The flight therefore seems to be on a plateau,
-/// whatever the sender has in flight. A full send buffer would release flights with pauses between them.
+/// Away from the sender and without timestamps: segments are spread evenly over the RTT: intervals differ from the mean
+/// by at most a quarter, without a pause. At the full rate of the path, rate × RTT bytes arrive in each RTT. The flight
+/// therefore seems to be on a plateau, whatever the sender has in flight. A full send buffer would release flights with
+/// pauses between them.
 fn is_evenly_spread(wait: &Evidence<'_>) -> bool {
     if wait.direction.near_sender || wait.direction.tick_ns.is_some() || !has_many(wait) {
         return false;
@@ -75,10 +76,11 @@ fn is_evenly_spread(wait: &Evidence<'_>) -> bool {
     is_no_burst(wait, share_ns) && wait.is_bulk() && (wait.is_in_train() || is_no_pause(wait, share_ns))
 }
 
-/// In a direction without timestamps: the segment came no later, by a quarter, than the bottleneck lets a segment of
-/// its size pass. The rate of the bottleneck comes from segments that were followed by others of the same write: the
-/// application had already written those, so they did not wait for it. At the sender there is one more condition: no ACK
-/// released the segment. Then its own host delays it (a shaper on the captured interface).
+/// In a direction without timestamps: the interval before the segment is at most a quarter longer than the bottleneck
+/// needs for a segment of its size. The rate of the bottleneck comes from segments that were followed by others of the
+/// same write: the application had already written those, so they did not wait for it. In a capture at the sender, a
+/// further condition is that no ACK released the segment. Then its own host delays it (a shaper on the captured
+/// interface).
 fn is_steady(wait: &Evidence<'_>) -> bool {
     let direction = wait.direction;
     let totals = &direction.totals;

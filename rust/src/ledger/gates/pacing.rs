@@ -28,7 +28,7 @@ pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
     if wait.was_paced_by_sender() || (paces && spaced()) {
         return Some(Closed::consistent(Cause::Pacing).but_possible_if(true));
     }
-    // The rest of the direction shows no pacing. The sender may have spaced these segments all the same, or the path.
+    // The rest of the direction shows no pacing. Either the sender or the path may have spaced these segments.
     spaced().then(|| Closed::consistent(Cause::Unknown).but_possible_if(true))
 }
 

@@ -19,8 +19,8 @@ pub(in super::super) fn some(value: i64) -> Nullable {
     Some(value).into()
 }
 
-/// A full-sized segment of 1,000 bytes over an RTT of 20 ms. 10 segments were in flight, and an ACK 50 µs ago released
-/// this one.
+/// A full-sized segment of 1,000 bytes over an RTT of 20 ms. 10 segments were in flight, and an ACK that came 50 µs
+/// before released this one.
 pub(in super::super) fn bulk() -> (WaitRecord, DirectionFacts) {
     let wait = Wait {
         wait_ns: some(10 * MS),

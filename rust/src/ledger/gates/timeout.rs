@@ -1,9 +1,10 @@
 //! Retransmission timeout (RTO): the sender's timer ends the wait, or the ACK of what the timer retransmitted does.
 //!
-//! - **Closed** when the timer retransmitted the departure, or the ACK of such a retransmission released it. It is never
-//!   proved: a timer also expires when only the answer is lost or late. The cause is only *possible* if the
+//! - **Closed** when the timer retransmitted the departure, or the ACK of such a retransmission released it. It is
+//!   never proved: a timer also expires when only the answer is lost or late. The cause is only *possible* if the
 //!   retransmission was spurious, or if one segment was in flight and neither SACK nor timestamps are in use: the
-//!   receiver may have delayed its ACK. A spurious retransmission into a full window does not count; the window limited the sender.
+//!   receiver may have delayed its ACK. A spurious retransmission into a full window does not count, because the window
+//!   limited the sender.
 //! - **Opened by** the timer, or by that ACK.
 //! - **Disproved by** ACKs or other segments within the timeout.
 //! - **Source:** RFC 6298; Linux `net/ipv4/tcp_timer.c` (at least 200 ms); `docs/how-it-decides.md`, 4.3.

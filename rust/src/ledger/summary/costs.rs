@@ -6,26 +6,26 @@ use std::cmp::Reverse;
 use super::super::cause::{CAUSES, Cause};
 use crate::flows::ConnectionRow;
 
-/// How many costs are kept per capture, the largest ones, unless the caller says otherwise.
+/// Number of costs kept per capture, unless the caller sets another. The largest are kept.
 pub const MOST: usize = 50;
-/// How many connections with a failed handshake are kept per capture: those that lived longest.
+/// Number of connections with a failed handshake kept per capture. The longest are kept.
 pub const MAX_FAILED: usize = 1000;
 
 /// Nanoseconds of each cause in one direction.
 pub type Sums = [i64; CAUSES];
 
-/// From which time and share on a cause is worth a finding.
+/// The thresholds from which a cause is worth a finding.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Worth {
     /// The cause.
     pub cause: Cause,
-    /// Least time in nanoseconds.
+    /// Minimum time in nanoseconds.
     pub ns: i64,
-    /// Least share of the direction's active time.
+    /// Minimum share of the direction's active time.
     pub share: f64,
-    /// Only in the client's direction.
+    /// Counts only in the client's direction.
     pub of_client_alone: bool,
-    /// Only in directions with data.
+    /// Counts only in directions with data.
     pub of_data_alone: bool,
 }
 
@@ -55,7 +55,7 @@ pub(super) fn life_ns(row: &ConnectionRow) -> Option<i64> {
 }
 
 /// Whether the handshake failed: nobody answered the client's SYN, or a RST did. If the client sends more than SYN and
-/// RST, it was answered, and the capture lacks the answers.
+/// RST, it got answers that the capture misses.
 pub(super) fn has_failed(row: &ConnectionRow) -> bool {
     let [client, server] = &row.directions;
     let asked = client.syn_segments;
@@ -88,7 +88,7 @@ pub(super) fn worth_telling(row: &ConnectionRow, sums: &[Sums; 2], worths: &[Wor
 #[derive(Clone, Debug, Default)]
 pub(super) struct Costs {
     most: usize,
-    /// In order.
+    /// The costs, largest first.
     largest: Vec<Cost>,
 }
 
@@ -126,7 +126,7 @@ impl Costs {
 /// The connections with a failed handshake that are kept so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Failed {
-    /// Life and connection number, in order.
+    /// Life and connection number, longest life first.
     longest: Vec<(Reverse<i64>, u32)>,
 }
 

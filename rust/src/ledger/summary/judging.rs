@@ -1,7 +1,7 @@
 //! A connection that has ended, while its waits are judged.
 //!
-//! Judging a wait needs only its record and the final facts of its direction. So the blocks of waits of a connection
-//! are judged in shares, by several threads. The results of the shares are combined in order of time: they do not
+//! Judging a wait needs only its record and the final facts of its direction. So several threads can judge the waits of
+//! a connection, in shares of several blocks. The results of the shares are combined in order of time, so they do not
 //! depend on the number of threads.
 
 use std::collections::VecDeque;
@@ -21,7 +21,7 @@ use super::longest::{Longest, Proof};
 use super::rows::{Bounds, DirectionDetails, JudgedRows, LedgerRow, NoteRow};
 use crate::flows::ConnectionRow;
 
-/// Minimum number of waits in a share, if its direction has as many: one or two blocks.
+/// Minimum number of waits in a share, if its direction has that many: one or two blocks.
 const SHARE_RECORDS: u64 = if cfg!(test) {
     100
 } else if cfg!(feature = "small-limits") {
@@ -29,11 +29,11 @@ const SHARE_RECORDS: u64 = if cfg!(test) {
 } else {
     2048
 };
-/// If a connection has more waits than this, its details are made while it is judged: judging it twice would take
-/// longer.
+/// If a connection has more waits than this, its details are computed while it is judged, because judging it twice
+/// would take longer.
 const DETAILS_AT_ONCE_RECORDS: u64 = if cfg!(feature = "small-limits") { 30 } else { 4096 };
 
-/// What is wanted of waits besides their sums.
+/// What the caller wants to know about waits, besides their sums.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Wanted {
     pub intervals: bool,
@@ -62,7 +62,7 @@ pub(super) struct Part {
     details: Option<Box<Evidence>>,
 }
 
-/// What the details of a direction are computed from.
+/// The data from which the details of a direction are computed.
 #[derive(Debug, Default)]
 struct Evidence {
     lengths: Lengths,
@@ -100,7 +100,7 @@ impl Part {
     }
 }
 
-/// What the waits of one direction are judged by.
+/// The facts with which the waits of one direction are judged.
 struct Facts<'a> {
     conn: u32,
     direction: &'a DirectionFacts,
@@ -265,7 +265,8 @@ impl Judging {
     }
 }
 
-/// Divides the blocks of a direction into shares, at least one: the edges of the direction belong to a share.
+/// Divides the blocks of a direction into shares. There is at least one, because the edges of the direction belong to a
+/// share.
 fn shares(blocks: &[StoredBlock], side: usize) -> Vec<Share> {
     let mut shares = vec![Share { side, blocks: 0..0, records: 0, is_first: true, is_last: false }];
     for (block, place) in blocks.iter().zip(0..) {

@@ -1,12 +1,12 @@
 //! Throughput deadlocks: consecutive rounds that only the delayed-ACK timer ends (`docs/how-it-decides.md`, 1.5).
 //!
 //! M is the SMSS, R the receive buffer, W the largest window. The receiver delays its ACK until A = min(2M, ⌈R/2⌉)
-//! bytes have come (4.4BSD; less in older stacks). The sender keeps queued data back until it is H = min(M, W/2) bytes,
-//! or until everything is acknowledged. A capture shows R only as W.
+//! bytes have arrived (4.4BSD; less in older stacks). The sender keeps queued data back until it has H = min(M, W/2)
+//! bytes, or until everything is acknowledged. A capture does not show R, so W is used instead.
 //!
-//! Three or more consecutive waits show a deadlock. A late ACK of everything ends each of them. The same u bytes are in
-//! flight in each, or two sizes in turn, if the rest of one write makes the next round longer. u bytes are sent from
-//! one to the next, and the peer sends no data between them.
+//! Three or more consecutive waits show a deadlock. A late ACK of everything ends each of them. In each, an equal
+//! number of bytes u is in flight, or two sizes alternate, if the rest of one write makes the next round longer.
+//! Between two of these waits u bytes are sent, and the peer sends no data.
 
 use super::super::evidence::DELAYED_ACK_NS;
 use super::super::judged::{JudgedWait, Round};
@@ -16,7 +16,7 @@ use crate::nullable::Nullable;
 
 /// Minimum number of consecutive rounds that show a deadlock.
 const MIN_ROUNDS: usize = 3;
-/// The frames of this many rounds, the first ones, are reported.
+/// The frames of at most this many rounds are reported, from the first one on.
 const EVIDENCE_ROUNDS: usize = 10;
 /// 4.4BSD sends an ACK at once when 1/2 of the receive buffer can be advertised (`tcp_output`).
 const BUFFER_PART: i64 = 2;
@@ -28,9 +28,9 @@ pub struct Lock {
     pub flight_bytes: i64,
     /// The smaller of two sizes in flight; equal to `flight_bytes` if there is only one.
     pub min_flight_bytes: i64,
-    /// Most bytes in one small segment that the ACK at the end of a round released; 0 if none was small.
+    /// The most bytes in one small segment that the ACK at the end of a round released; 0 if none was small.
     pub queued_bytes: i64,
-    /// Most bytes in flight and queued in one round: the send buffer is at least this large.
+    /// The most bytes in flight and queued in one round. The send buffer is at least this large.
     pub min_buffer_bytes: i64,
     /// The SMSS.
     pub smss_bytes: i64,
@@ -42,9 +42,9 @@ pub struct Lock {
     pub ns: i64,
     /// Median of their waits.
     pub median_ns: i64,
-    /// Every segment that these ACKs released was a small one behind a small one.
+    /// Every segment that these ACKs released was small and followed a small one.
     pub nagle: bool,
-    /// Hardly more was ever in flight, so a full send buffer explains the rounds as well.
+    /// A flight was never much larger, so a full send buffer explains the rounds as well.
     pub may_fill_buffer: bool,
     /// Frames of the first rounds, in order: the departures before and after each wait, and the late ACK.
     pub frames: Vec<u64>,
@@ -86,8 +86,8 @@ impl LateWait {
         })
     }
 
-    /// The wait as a round, if it can be one with this window: fewer bytes are in flight than make the receiver send an
-    /// ACK at once.
+    /// The wait as a round, if it can be one with this window: the bytes in flight are too few to make the receiver
+    /// send an ACK at once.
     fn fits(&self, window_bytes: i64) -> Option<LockedRound> {
         let round = self.round?;
         let smss_bytes = self.smss_bytes.get().filter(|bytes| *bytes > 0)?;
@@ -179,7 +179,7 @@ impl Locks {
         }
     }
 
-    /// The deadlock that took most time; among equal ones the last.
+    /// The deadlock that took the most time; the last one if several took equally long.
     pub(super) fn most_expensive(mut self) -> Option<Lock> {
         self.end_run();
         let Group { mut lock, mut wait_ns } = self.groups.into_iter().max_by_key(|group| group.lock.ns)?;
@@ -219,7 +219,7 @@ mod tests {
     const WINDOW: i64 = 16_384;
     const FULL: i64 = 9140;
 
-    /// A wait of `held_ms` with `unacked` bytes in flight; `seq` continues where the wait before ended.
+    /// A wait of `held_ms` with `unacked` bytes in flight. `seq` continues where the previous wait ended.
     fn wait(frame: u64, seq: i64, unacked: i64, held_ms: i64) -> (WaitRecord, JudgedWait) {
         let mut record = WaitRecord {
             frame,
@@ -284,7 +284,7 @@ mod tests {
     #[test]
     fn two_sizes_may_come_in_turn() {
         let lock = found(&rounds(&[4096, 2048, 4096, 2048])).unwrap();
-        // The second of two sizes equals none before it, so the run begins with it.
+        // The second of the two sizes does not recur before, so the run begins with it.
         assert_eq!((lock.min_flight_bytes, lock.flight_bytes, lock.rounds), (2048, 4096, 3));
         assert_eq!(found(&rounds(&[4096, 2048, 1024, 512])), None);
     }

@@ -1,4 +1,4 @@
-//! The longest intervals of a direction and of each of its causes, each with the numbers that prove its cause.
+//! The longest intervals of a direction and of each of its causes, with the numbers that prove their causes.
 
 use std::cmp::Reverse;
 
@@ -71,8 +71,8 @@ impl Proof {
 
 type Candidate = (Interval, Option<Proof>);
 
-/// The order of intervals: the longest first, then the earliest. If the clock ran backwards, two may begin at the same
-/// time; then the frame decides.
+/// The order of intervals: the longest first, then the earliest. If the clock ran backwards, two intervals can begin at
+/// the same time; then the frame number decides.
 type Order = (Reverse<i64>, i64, Option<u64>);
 
 fn order(interval: &Interval) -> Order {
@@ -83,7 +83,7 @@ fn order(interval: &Interval) -> Order {
 #[derive(Clone, Debug)]
 struct First<const MOST: usize> {
     candidates: Vec<Candidate>,
-    /// A candidate that does not come before this bound is not kept.
+    /// A candidate is kept only if it comes before this bound.
     bound: Order,
 }
 
@@ -115,7 +115,7 @@ impl<const MOST: usize> First<MOST> {
         }
     }
 
-    /// An empty set for later candidates, with the bound of this one.
+    /// An empty set with this set's bound, for later candidates.
     fn beyond(&self) -> Self {
         Self { candidates: Vec::new(), bound: self.bound }
     }
@@ -152,7 +152,7 @@ impl Longest {
         }
     }
 
-    /// An empty set for later waits, which skips intervals shorter than all that are kept so far.
+    /// An empty set for later waits. It skips intervals that are shorter than all intervals kept so far.
     pub(super) fn beyond(&self) -> Self {
         Self { of_all: self.of_all.beyond(), by_cause: self.by_cause.each_ref().map(First::beyond) }
     }
@@ -165,8 +165,8 @@ impl Longest {
         }
     }
 
-    /// The intervals kept of a direction with this life, in order of time: the longest ones if they are long enough or
-    /// stalls, and the longest ones of each cause.
+    /// The intervals to keep of a direction of this life, in order of time: its longest ones, if they are long enough
+    /// or stalls, and the longest ones of each cause.
     pub(super) fn kept(self, life_ns: i64, stall_ns: i64) -> Vec<KeptWait> {
         let waits = |candidates: Vec<Candidate>| {
             candidates.into_iter().zip(0_u16..).map(move |((interval, proof), place)| {

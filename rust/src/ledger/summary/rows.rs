@@ -9,7 +9,7 @@ use super::kinds::Kind;
 use super::locks::Lock;
 use super::longest::{KeptWait, Proof};
 
-/// The bounds of one direction: which wait is a stall, and which ACK is late.
+/// The bounds of one direction: from which length on a wait is a stall, and an ACK is late.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bounds {
     /// From this length on, a wait is a stall.
@@ -52,7 +52,7 @@ pub struct LedgerRow {
     pub bounds: Bounds,
 }
 
-/// What messages need to know of a departure.
+/// What the messages need to know about a departure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct NoteRow {

@@ -20,7 +20,7 @@ pub enum StallTimer {
     Ack100,
     /// A delayed-ACK timer of 200 ms.
     Ack200,
-    /// A delayed-ACK timer that beats every 200 ms.
+    /// A periodic delayed-ACK timer, every 200 ms.
     AckHeartbeat,
     /// The retransmission timer.
     Retransmission,
@@ -30,14 +30,14 @@ pub enum StallTimer {
     Persist,
 }
 
-/// What shows the timer that ended an interval.
+/// The facts that show which timer ended an interval.
 #[derive(Clone, Copy, Debug)]
 pub struct Ended {
     /// The cause of the interval.
     pub cause: Cause,
-    /// What the segment is that ended its wait.
+    /// The kind of the segment that ended its wait.
     pub kind: Kind,
-    /// How late the ACK was that came in the wait.
+    /// How late the ACK was that arrived during the wait.
     pub ack_late_ns: Option<i64>,
     /// The receiver sends its delayed ACKs by a periodic timer (heartbeat).
     pub receiver_beats: bool,

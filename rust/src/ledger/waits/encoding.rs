@@ -1,7 +1,8 @@
-//! Encodes waits in few bytes: a number is stored only if it differs from what the wait before predicts.
+//! Encodes waits in few bytes: a number is stored only if it differs from its prediction, which follows from the wait
+//! before.
 //!
-//! A record begins with a bit set of the numbers that differ. Those numbers follow in a fixed order. A segment within a
-//! burst takes about 8 bytes, one that an ACK released about 35.
+//! A record begins with a bit set of the numbers that differ. Those numbers follow in a fixed order. The record of a
+//! segment within a burst takes about 8 bytes, that of a segment released by an ACK about 35.
 
 #![expect(clippy::inline_always, reason = "measured: otherwise the numbers of a record are not kept in registers")]
 
@@ -46,7 +47,7 @@ const RETRANSMIT_TRIGGERS: [RetransmitTrigger; 6] = [
 ];
 /// The token for null.
 const NULL: u64 = 0;
-/// The token before a number of eight bytes, whose difference is too large for a token.
+/// The token before a number that is stored in eight bytes, because the difference is too large for a token.
 const WHOLE: u64 = 1;
 /// A difference is written as its zigzag value plus this.
 const FIRST_DIFFERENCE: u64 = 2;
@@ -122,7 +123,7 @@ impl Coder for Writer<'_> {
 #[derive(Debug)]
 pub(super) struct Decoder<'a> {
     reader: Reader<'a>,
-    /// The last two records; they take turns as the newest.
+    /// The last two records. Each of them in turn is the newest.
     records: [WaitRecord; 2],
 }
 
@@ -206,9 +207,9 @@ fn take_number(expected: Nullable, rest: &mut &[u8]) -> Nullable {
     }
 }
 
-/// Writes a token and returns its length in bytes. A number below 2^56 takes as many bytes as hold seven bits each; a
-/// larger one takes a zero byte and eight more. The number of trailing zero bits of the first byte says how many bytes
-/// follow, so the next token is found without a look at each byte.
+/// Writes a token and returns its length in bytes. A number below 2^56 is stored with seven bits per byte; a larger one
+/// takes a zero byte and eight more. The number of trailing zero bits of the first byte says how many bytes follow, so
+/// a reader need not inspect each byte.
 #[inline(always)]
 fn put_token(token: u64, bytes: &mut [u8]) -> usize {
     let length = (70 - (token | 1).leading_zeros()) / 7;
@@ -268,8 +269,8 @@ fn whole(coder: &mut impl Coder, value: &mut i64, expected: i64) {
     *value = number.value();
 }
 
-/// Codes all numbers of `record`, those that differ most often first. The expected value of each follows from the
-/// record `before` and from the numbers already coded.
+/// Codes all numbers of `record`, beginning with those that differ most often. The expected value of each number
+/// follows from the record `before` and from the numbers already coded.
 #[inline(always)]
 fn code(coder: &mut impl Coder, record: &mut WaitRecord, before: &WaitRecord) {
     let none = Nullable::NULL;

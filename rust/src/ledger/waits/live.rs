@@ -64,14 +64,14 @@ impl LiveWaits {
         }
     }
 
-    /// Adds what a segment of connection `conn` showed about earlier frames.
+    /// Adds what a segment of connection `conn` showed about the kinds of earlier frames.
     #[cold]
     pub fn revise(&mut self, conn: u32, revisions: &[Revision]) {
         let verdicts = revisions.iter().map(|revision| (revision.frame, revision.kind));
         self.connections.entry(conn).or_default().revised.extend(verdicts.filter(|(_, kind)| *kind != Kind::default()));
     }
 
-    /// Takes less memory for the waits of a connection that hardly gets more.
+    /// Reduces the memory for the waits of a connection that will hardly get more.
     pub fn compact(&mut self, conn: u32) {
         let logs = self.connections.get_mut(&conn).into_iter().flat_map(|log| &mut log.directions);
         let freed_bytes: usize = logs.map(WaitLog::compact).sum();
@@ -86,7 +86,7 @@ impl LiveWaits {
         log.ended(self.spool.as_ref().map(Spool::file))
     }
 
-    /// The error that prevented waits from being kept, if any. The results would lack these waits.
+    /// The error, if any, that prevented waits from being stored. Results would then lack these waits.
     pub fn take_failure(&mut self) -> Option<io::Error> {
         self.failure.take()
     }

@@ -22,7 +22,7 @@ const BLOCK_BYTES: usize = if cfg!(test) {
     128 << 10
 };
 
-/// Initial capacity of a block: one or two records, as many as most connections have.
+/// Initial capacity of a block: one or two records, which suffices for most connections.
 const FIRST_BYTES: usize = 120;
 
 /// Consecutive encoded records.
@@ -32,14 +32,14 @@ pub(crate) struct Block {
     pub bytes: Vec<u8>,
 }
 
-/// The waits of one direction of an open connection. It takes 56 bytes: there may be a hundred thousand of
-/// them.
+/// The waits of one direction of an open connection. It takes only 56 bytes, because there may be a hundred thousand
+/// logs.
 #[derive(Debug, Default)]
 pub(super) struct WaitLog {
     open: Option<Box<OpenBlock>>,
     /// Blocks in memory that get no more records.
     full: Vec<Block>,
-    /// The newest block in the spool; each block there names the one before it.
+    /// The newest block in the spool. Each block there contains the position of the one before it.
     spooled: Option<NonZeroU64>,
     /// The longest wait.
     longest_ns: i64,
@@ -55,7 +55,7 @@ struct OpenBlock {
 }
 
 impl WaitLog {
-    /// Adds a record. Returns by how many bytes the memory of the log grew.
+    /// Adds a record. Returns the number of bytes by which the memory of the log grew.
     #[inline]
     pub(super) fn add(&mut self, record: &mut WaitRecord, encoder: &mut Encoder) -> usize {
         let mut more_bytes = if self.open.is_none() { size_of::<OpenBlock>() } else { 0 };
@@ -78,7 +78,8 @@ impl WaitLog {
         more_bytes
     }
 
-    /// Closes the open block, so that its last record is kept once. Returns by how many bytes the memory shrank.
+    /// Closes the open block, which frees its copy of the last record. Returns the number of bytes by which the memory
+    /// shrank.
     pub(super) fn compact(&mut self) -> usize {
         let before_bytes = self.memory_bytes();
         if let Some(open) = self.open.take() {
@@ -90,7 +91,7 @@ impl WaitLog {
         before_bytes.saturating_sub(self.memory_bytes())
     }
 
-    /// Bytes of memory that the log uses besides itself.
+    /// Bytes of memory that the log uses, besides the struct itself.
     pub(super) fn memory_bytes(&self) -> usize {
         let open_bytes = self.open.as_deref().map_or(0, |open| size_of::<OpenBlock>() + open.block.bytes.capacity());
         self.full.iter().fold(open_bytes, |sum, block| sum + block.bytes.capacity())
@@ -201,7 +202,7 @@ impl ConnectionLog {
 pub struct EndedWaits {
     /// The client's log, then the server's.
     pub directions: [EndedLog; 2],
-    /// Later verdicts on their frames.
+    /// Later verdicts on frames of this connection.
     pub revised: Revised,
 }
 

@@ -1,4 +1,4 @@
-//! What is kept of one wait until its connection ends: numbers and frames, no judgement.
+//! One wait as it is stored until its connection ends: numbers and frames, no judgement.
 
 use crate::connection::{Kind, RetransmitTrigger};
 use crate::flows::SegmentRow;

@@ -8,16 +8,16 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes collected before they are written: few system calls, however small the logs are.
+/// Number of bytes collected before they are written, so that even small logs need few system calls.
 const WRITE_BYTES: usize = if cfg!(feature = "small-limits") { 1 << 10 } else { 1 << 20 };
-/// Start of the file, so that no chunk has position 0.
+/// The start of the file. It ensures that no chunk has position 0.
 const MAGIC: &[u8; 8] = b"waits\0\0\0";
 /// Size of a chunk header: position of the previous chunk of its log (0: none), number of records, number of bytes.
 const HEADER_BYTES: usize = 16;
-/// File names to try, because another file may have one of them.
+/// Maximum number of file names to try, because files with these names may exist.
 const MAX_NAMES: u64 = 1000;
 
-/// Creates an unnamed file: its name is removed at once, and the file disappears when it is closed.
+/// Creates an unnamed file. Its name is removed at once, and the file disappears when it is closed.
 fn nameless_file() -> io::Result<File> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let folder = std::env::temp_dir();
@@ -69,7 +69,7 @@ impl Spool {
         Ok(at)
     }
 
-    /// Writes the collected bytes. They cannot be read before that.
+    /// Writes the collected bytes. They can be read only after that.
     pub(super) fn write(&mut self) -> io::Result<()> {
         (&*self.file).write_all(&self.unwritten)?;
         self.begin += self.unwritten.len() as u64;

@@ -7,6 +7,7 @@
     python -m tcptrace_lab.lab.corpus compare                        the judge against the kernel, on the development part
     python -m tcptrace_lab.lab.corpus compare --held-back            on the part that is looked at once, at the end
     python -m tcptrace_lab.lab.corpus calibration                    how right it is by confidence: writes docs/how-sure.md
+    python -m tcptrace_lab.lab.corpus faults -n 60                   the judge on captures with faults, beside those without
 
 What is made goes to build/transfers/, which git ignores; what is there already is not made again.
 """
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tcptrace_lab.errors import TcptraceLabError, UsageError
-from tcptrace_lab.lab.corpus import calibration, compare, drawn, making, manifest
+from tcptrace_lab.lab.corpus import calibration, compare, drawn, faulted, faults, making, manifest
 from tcptrace_lab.lab.corpus.judging import judge_all
 from tcptrace_lab.lab.corpus.paths import PATHS
 from tcptrace_lab.lab.corpus.programs import PROGRAMS
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 CHECKOUT = Path(__file__).parents[3]
 FOLDER = CHECKOUT / "build" / "transfers"
-SEED, AT_A_TIME, LARGEST = 1, 2, 30
+SEED, AT_A_TIME, LARGEST, LARGEST_OF_A_FAULT = 1, 2, 30, 3
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -85,6 +86,19 @@ def _calibration(options: argparse.Namespace) -> Iterator[str]:
     yield from calibration.write(options.page_folder, {part: _judged(options, part) for part in parts})
 
 
+def _faults(options: argparse.Namespace) -> Iterator[str]:
+    """Of the development part: captures with faults are no reason to look at the held-back one."""
+    folder = options.folder / drawn.DEVELOPMENT
+    entries = list(manifest.entries(folder))
+    if not entries:
+        raise UsageError("no transfers", where=str(folder), remedy="make some with `make`")
+    wanted = entries[:: max(len(entries) // options.number, 1)][: options.number]
+    names = list(faults.names(options.only))
+    if not names:
+        raise UsageError("no such fault", where=", ".join(options.only), remedy=f"there are {', '.join(faults.FAULTS)}")
+    yield from faulted.report(list(faulted.judge_faulty(folder, wanted, names, options.processes, options.keep)), options.largest)
+
+
 def _judged(options: argparse.Namespace, part: str, only: Sequence[str] = ()) -> list[Judged]:
     folder = options.folder / part
     wanted = [entry for entry in manifest.entries(folder) if not only or any(entry["program"].startswith(begin) for begin in only)]
@@ -126,6 +140,13 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     page.add_argument("--page-folder", type=Path, default=CHECKOUT / "docs", metavar="FOLDER", help="where the page goes (default: docs/)")
     page.add_argument("--held-back", action="store_true", help="add the held-back part, which is looked at once, to the page")
     page.set_defaults(does=_calibration)
+    broken = commands.add_parser("faults", help="compare the judge with the kernel's ledger on captures with faults")
+    _compared(broken)
+    broken.add_argument("-n", "--number", type=int, default=60, metavar="N", help="number of transfers, spread evenly (default: 60)")
+    broken.add_argument("--only", nargs="+", default=[], metavar="NAME", help="only faults whose names begin with NAME (default: all)")
+    broken.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the captures with faults there")
+    broken.add_argument("--largest", type=int, default=LARGEST_OF_A_FAULT, metavar="N", help="blocks to list of each fault (default: 3)")
+    broken.set_defaults(does=_faults)
     return parser.parse_args(arguments)
 
 

@@ -16,7 +16,7 @@ from tcptrace_lab.lab.corpus.middle import client_side_ns
 from tcptrace_lab.lab.kernel_ledger.agreement import MIDDLE, Router, capture_of, kernel_rows, of_capture
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from tcptrace_lab.lab.kernel_ledger.agreement import Piece
@@ -97,7 +97,7 @@ class Judged:
     """
 
     entry: dict[str, Any]
-    sums: dict[Key, int] = field(default_factory=lambda: defaultdict(int))
+    sums: dict[Key, int] = field(default_factory=dict)
     waits: dict[Key, list[Wait]] = field(default_factory=dict)
     headlines: list[Headline] = field(default_factory=list)
     error: str = ""
@@ -125,23 +125,36 @@ def judge(folder: Path, entry: dict[str, Any]) -> Judged:
 
 def _judge(transfer: Path, judged: Judged) -> None:
     kernel = kernel_rows(transfer)
-    router = Router(*(client_side_ns(judged.entry[way]["delay_s"]) for way in ("forward", "backward")))
-    longest: dict[Key, dict[tuple[int, int | None, int | None], int]] = defaultdict(lambda: defaultdict(int))
-    for name, point in (("client", "client"), ("server", "server"), (MIDDLE, router)):
+    every: list[Piece] = []
+    for name, point in points(judged.entry):
         analysis = analyze(capture_of(transfer, name))
         pieces = list(of_capture(transfer, analysis, kernel, point))
-        for piece in pieces:
-            if piece.is_of_data:
-                key = _key(piece)
-                judged.sums[key] += piece.ns
-                if not key.is_accepted:
-                    longest[key][piece.conn, piece.frame_before, piece.frame_after] += piece.ns
+        every += pieces
         headline = _headline(verdict.of(analysis), pieces)
         if headline is not None:
             judged.headlines.append(headline)
-    for key, waits in longest.items():
-        judged.waits[key] = [Wait(ns, *wait) for wait, ns in sorted(waits.items(), key=lambda item: -item[1])][:MAX_WAITS]
-    judged.sums = dict(judged.sums)
+    judged.sums, judged.waits = summed(every)
+
+
+def points(entry: dict[str, Any]) -> Iterator[tuple[str, str | Router]]:
+    """The captures of a transfer by their names, and where each was made."""
+    yield "client", "client"
+    yield "server", "server"
+    yield MIDDLE, Router(*(client_side_ns(entry[way]["delay_s"]) for way in ("forward", "backward")))
+
+
+def summed(pieces: Iterable[Piece]) -> tuple[dict[Key, int], dict[Key, list[Wait]]]:
+    """Nanoseconds of the data directions, and the longest waits of what is not accepted."""
+    sums: dict[Key, int] = defaultdict(int)
+    longest: dict[Key, dict[tuple[int, int | None, int | None], int]] = defaultdict(lambda: defaultdict(int))
+    for piece in pieces:
+        if piece.is_of_data:
+            key = _key(piece)
+            sums[key] += piece.ns
+            if not key.is_accepted:
+                longest[key][piece.conn, piece.frame_before, piece.frame_after] += piece.ns
+    waits = {key: [Wait(ns, *wait) for wait, ns in sorted(mine.items(), key=lambda item: -item[1])] for key, mine in longest.items()}
+    return dict(sums), {key: mine[:MAX_WAITS] for key, mine in waits.items()}
 
 
 def _key(piece: Piece) -> Key:

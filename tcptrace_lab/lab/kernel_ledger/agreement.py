@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import polars as pl
 
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from tcptrace_lab.analysis import Analysis
-    from tcptrace_lab.engine.segments import Tables
     from tcptrace_lab.lab.kernel_ledger.both_ends import Spans
     from tcptrace_lab.lab.kernel_ledger.causes import AllowedCauses
 
@@ -67,6 +65,18 @@ class Piece:
         return self.end_ns - self.start_ns
 
 
+class OfCapture(Protocol):
+    """The tables of a capture that are compared: `Tables`, `Analysis`, or what was made of them."""
+
+    @property
+    def ledger(self) -> pl.LazyFrame:
+        """Its ledger, with all columns of `_WAIT`."""
+
+    @property
+    def connections(self) -> pl.LazyFrame:
+        """Its connections: their times, addresses, ports and bytes."""
+
+
 class KernelSpan(NamedTuple):
     """A time with what the kernel says of it, in its own words and in causes."""
 
@@ -101,9 +111,7 @@ def kernel_rows(folder: Path) -> Mapping[tuple[object, ...], pl.DataFrame]:
     return table.partition_by("sender_address", "sender_port", "receiver_address", "receiver_port", as_dict=True)
 
 
-def of_capture(
-    folder: Path, tables: Tables | Analysis, kernel: Mapping[tuple[object, ...], pl.DataFrame], point: str | Router
-) -> Iterator[Piece]:
+def of_capture(folder: Path, tables: OfCapture, kernel: Mapping[tuple[object, ...], pl.DataFrame], point: str | Router) -> Iterator[Piece]:
     """What both ledgers say of both directions of all connections in one capture of a transfer.
 
     Args:
@@ -144,7 +152,7 @@ class _Direction(NamedTuple):
     last_ns: int
 
 
-def _directions(tables: Tables | Analysis) -> Iterator[_Direction]:
+def _directions(tables: OfCapture) -> Iterator[_Direction]:
     sides = ("client", "server")
     columns = [f"{side}_{what}" for side in sides for what in ("addr", "port", "unique_bytes")]
     for row in tables.connections.select("conn", "first_ts_ns", "last_ts_ns", *columns).collect().iter_rows(named=True):

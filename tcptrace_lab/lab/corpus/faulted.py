@@ -222,7 +222,7 @@ def _cells(sums: Mapping[Key, int]) -> list[str]:
 def _blocks(judged: Sequence[Broken], largest: int) -> Iterator[str]:
     """What is sure and wrong with a fault, beyond what is sure and wrong without it."""
     yield ""
-    yield f"The {largest} largest blocks of each fault that are sure and wrong with it only; frames are those of the faulty capture (--keep)"
+    yield f"The {largest} largest blocks of each fault sure and wrong with it only; frames are those of the faulty capture (--keep)"
     yield "| fault | transfer | at | kernel: opened last (also closed) | ledger | s more | longest: frames (ms) |"
     yield "|---|---|---|---|---|---:|---|"
     for fault in FAULTS:

@@ -47,7 +47,7 @@ _KnownConnection: TypeAlias = tuple[int, tuple[str, int], tuple[str, int], tuple
 """A connection known from an earlier pass: number, address and port of both endpoints, first and last frame."""
 
 _Worth: TypeAlias = tuple[int, int, float, bool, bool]
-"""When a cause is worth a finding: its code, least time in nanoseconds, least share of the direction's active time, whether only the
+"""When a cause is worth a finding: its code, minimum time in nanoseconds, minimum share of the direction's active time, whether only the
 client's direction counts, and whether only directions with data count."""
 
 @final
@@ -87,13 +87,12 @@ class Engine:
             datagrams: whether to read UDP too.
             summaries: whether to return connections and flows.
             ledger: requested columns of `schema.WAITS`; None: no ledger.
-            worth: what time is worth a finding (`tcptrace_lab.engine.reread.Worth`). With it, `pull` returns accounts and notes, and the
-            evidence
-                for findings is kept. None: waits are not classified for findings.
+            worth: which times are worth a finding (`tcptrace_lab.engine.reread.Worth`). With it, `pull` returns accounts and notes, and the
+                evidence for findings is kept. None: waits are not classified for findings.
             most: number of costs, largest first, whose evidence is kept.
             waits_memory_bytes: memory for the waits of open connections (64 MB). More goes to an unnamed file in `TMPDIR`.
-            threads: threads that share the connections if no segment columns are requested; default: one per processor. The result does
-                not depend on it.
+            threads: threads that share the connections if no segment columns are requested; default: one per processor. The result does not
+                depend on it.
         """
     def drain(self) -> int:
         """Read and discard all batches. Return the number of segment and datagram rows."""
@@ -115,14 +114,14 @@ class Engine:
     ):
         """Return the next rows of segments, ledger, datagrams, connections, flows, accounts and notes; None at the end of the capture.
 
-        Of the last five, those without rows are None. Together they are at least `max_rows` rows (a connection counts as 32), or fewer
-        after four times as many segments were read, or all that remain. Connections and flows come when they are over, after their last
-        segment or datagram, and the rest at the end; not in the order of their numbers.
+        Any of the last five is None if it has no rows. Together they have at least `max_rows` rows (a connection counts as 32). They have
+        fewer if four times as many segments were read, or if no more remain. A connection or flow comes after its last segment or datagram,
+        or at the end of the capture; they are not in the order of their numbers.
 
-        Accounts (`schema.ACCOUNTS`), ledger (`schema.LEDGER`: grouped by connection, the client's direction first, in time order) and
-        notes come after their connection. Notes are the facts about departures that messages need, by `conn frame`: `stall_cause` (null
-        if TCP did not delay it that long), `caused_ns` (how long TCP delayed it), `brief` (Nagle's algorithm delayed it, for less than a
-        stall), `paused` (the application paused before it) and `is_resent`. A departure without any of these has no row.
+        Accounts (`schema.ACCOUNTS`), ledger (`schema.LEDGER`: grouped by connection, the client's direction first, in time order) and notes
+        come after their connection. Notes are the facts about departures that messages need, by `conn frame`: `stall_cause` (null if TCP
+        did not delay it that long), `caused_ns` (how long TCP delayed it), `brief` (Nagle's algorithm delayed it, for less than a stall),
+        `paused` (the application paused before it) and `is_resent`. A departure without any of these has no row.
 
         Raises:
             OSError: no room for temporary files.
@@ -146,7 +145,7 @@ class Engine:
     def info(self) -> CaptureInfo:
         """Return facts about the capture. Before the end of the capture: only those in the file headers, and how much was read."""
     def problems(self) -> list[Problem]:
-        """Return the problems that were survived so far; final at the end of the capture."""
+        """Return the problems so far that did not stop the reading; final at the end of the capture."""
 
 @final
 class Messages:
@@ -161,13 +160,14 @@ class Messages:
         """Add rows of `schema.SEGMENTS` and return the messages that are final, by connection, the server's first, in time order.
 
         The columns are `conn`, `from_client`, `frame`, `ts_ns`, `seq`, `ack`, `payload_bytes`, `flags`, `kind`, `acked_bytes`,
-        `acked_unseen_bytes` and `smss_bytes`. A message is final when a later one of its direction exists, and it is ACKed or 64 behind.
+        `acked_unseen_bytes` and `smss_bytes`. A message is final when its direction has a later one and it is ACKed, or when its direction
+        has 64 later ones.
 
         Raises:
             EngineError: a column is missing, or has another type.
         """
     def rest(self) -> ArrowStream:
-        """Return the messages that `add` did not return, in the same order."""
+        """Return the messages that `add` did not return, ordered as by `add`."""
 
 class EngineError(Exception):
     """Nothing could be read. `kind` is one of io, not_a_capture, unsupported, cut, damaged."""

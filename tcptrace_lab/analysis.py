@@ -1,4 +1,4 @@
-"""`analyze`: paths of a capture → `Analysis`. This module only calls the steps: read, summarise, judge."""
+"""`analyze`: paths of a capture → `Analysis`. It only calls the steps: read, summarize, judge."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from tcptrace_lab.messages.size_groups import GroupSizes
 
 MAX_OF_SELECTED = 4_096
-"""Number of costs whose evidence is kept when only some connections are wanted: a capture that comes from a pipe cannot be read again."""
+"""Number of costs whose evidence is kept if only some connections are wanted. It is large, because the selection follows later and a
+capture from a pipe cannot be read again."""
 
 SUFFIXES = (".gz", ".zst", ".lz4", ".xz", ".pcap", ".pcapng", ".cap", ".trace", ".dmp")
 """File name suffixes that name a format or a compression. `capture_name` removes them."""
@@ -244,11 +245,11 @@ def _by_cost(found: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def capture_name(paths: list[str]) -> str:
-    """`/tmp/slow.pcap.gz` → `slow`. For several files: the name of the first, and the number of further files."""
+    """Name a capture: `/tmp/slow.pcap.gz` → `slow`. For several files: the name of the first, and the number of further files."""
     path = PurePath("stdin" if paths[0] == "-" else paths[0])
     while path.suffix.lower() in SUFFIXES:
         path = path.with_suffix("")
-    name = "".join(letter if letter.isprintable() else "_" for letter in path.name)  # it becomes a file name and a title
+    name = "".join(letter if letter.isprintable() else "_" for letter in path.name)  # the result becomes a file name and a title
     return name if len(paths) == 1 else f"{name}-and-{len(paths) - 1}-more"
 
 

@@ -52,7 +52,7 @@ FORMAT_WORDS = {
 
 
 class Read(Protocol):
-    """What was made of a capture: any result with `info`."""
+    """Anything made from a capture that has `info`."""
 
     @property
     def info(self) -> CaptureInfo:
@@ -134,13 +134,15 @@ class Source:
         return info
 
     def problems(self, engine: Engine) -> tuple[Problem, ...]:
-        """Return the problems that engine and conversions survived, with the caller's paths. Problems in packets name all files."""
+        """Return the problems that did not stop the engine or a conversion, with the caller's paths. A problem in packets names all
+        files.
+        """
         places = {name: index for index, name in enumerate(self.names)}
         problems = engine.problems()
         for problem in problems:
             index = places.get(problem["path"])
             if index in self.conversions:
-                problem["offset"] = None  # an offset in the conversion, which the user does not have
+                problem["offset"] = None  # an offset in the converted file, which the user does not have
             problem["path"] = ", ".join(self.paths) if index is None else self.paths[index]
         for index, stream in self.streams.items():
             if stream.fault is not None:
@@ -187,7 +189,7 @@ def read_through(paths: Sequence[str], say: Callable[[str], None] | None, read: 
 
 
 class _Files:
-    """The files of a capture: those to convert, and streams, whose beginning is kept in case they must be converted."""
+    """The files of a capture: those to convert, and streams, whose first bytes are kept because they may have to be converted."""
 
     def __init__(self, paths: list[str], kept: contextlib.ExitStack) -> None:
         self._paths = paths
@@ -196,7 +198,7 @@ class _Files:
         self._streams: dict[int, streams.Stream] = {}
         for index, path in enumerate(paths):
             if path == streams.STDIN and path in paths[:index]:
-                continue  # the engine reports this error
+                continue  # the engine reports this error itself
             stream = streams.opened(path)
             if stream is not None:
                 kept.callback(stream.close)
@@ -224,19 +226,19 @@ class _Files:
             foreign.announce(say)
 
     def give_away(self, refusal: EngineError, source: Source) -> None:
-        """Convert the file that the engine refused, and others that it would refuse. Raises the user's error where that is impossible."""
+        """Convert the file that the engine refused, and others that it would refuse. Raise the error for the user if that is impossible."""
         index = source.names.index(refusal.path) if refusal.path in source.names else None
         if index is not None:
             refusal.path = self._paths[index]
         if index is None or index in self._foreign:
-            raise from_engine(refusal) from refusal  # the format is not the reason
+            raise from_engine(refusal) from refusal  # the format is not the reason for the refusal
         self._convert(index, refusal)
         for other, path in enumerate(self._paths):
             if other not in self._foreign and other not in self._streams:
                 self._probe(other, path)
 
     def _probe(self, index: int, path: str) -> None:
-        """Open one file with the engine: for several files, the engine reports only the first that it refuses."""
+        """Open one file with the engine. If several files are opened, the engine reports only the first that it refuses."""
         try:
             Engine([path])
         except EngineError as refusal:
@@ -254,7 +256,7 @@ class _Files:
         path = self._paths[index]
         stream = self._streams.get(index)
         file = editcap.File(path) if stream is None else self._spooled(stream)
-        if _is_empty(file):  # Wireshark takes an empty file for ERF without records
+        if _is_empty(file):  # Wireshark recognizes an empty file as ERF without records
             raise error from refusal
         form, packing = editcap.format_of(file), None
         if form == editcap.UNKNOWN and refusal.kind == KNOWN and streams.is_compressed(file.argument):
@@ -281,7 +283,7 @@ class _Files:
 
     @contextlib.contextmanager
     def _temporary(self) -> Iterator[IO[bytes]]:
-        """Provide a temporary file without a name, to write in the block. It exists until all is read. Raises OutputUnwritable."""
+        """Provide an unnamed temporary file to write to in the block. It exists until the capture is read. Raises OutputUnwritable."""
         try:
             file: IO[bytes] = tempfile.TemporaryFile(prefix="tcptrace-lab-")  # noqa: SIM115  (`kept` closes it)
             self._kept.callback(file.close)

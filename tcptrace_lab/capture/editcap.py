@@ -28,14 +28,14 @@ ETHERNET = frozenset({"Ethernet", "Ethernet with nettl headers"})
 """capinfos' names for packets that are Ethernet frames (nettl headers are not part of the frames)."""
 
 NO_PROGRESS_S = 60.0
-"""A tool that produces nothing for this long, while its output is awaited, is stopped. A heuristic: Wireshark's tools read a gigabyte in
-seconds, and start to write after the first frame."""
+"""A tool that produces no awaited output for this long is stopped. This is a heuristic: Wireshark's tools read a gigabyte in seconds, and
+start to write after the first frame."""
 
 BEGUN_BYTES = 4_096
-"""Output of this size contains frames, because the blocks before them are smaller. It fits into every pipe."""
+"""Output of this size contains frames, because the blocks before the frames are smaller. It fits into every pipe."""
 
 WORDS_BYTES = 4_096
-"""Bytes kept of a tool's messages, which are a line or two."""
+"""Bytes kept of a tool's messages, which are one or two lines long."""
 
 REASON_CHARACTERS = 300
 """Characters shown of these messages."""
@@ -61,7 +61,7 @@ class File(NamedTuple):
         return f"/dev/fd/{self.descriptor}" if self.path is None else os.path.join(os.curdir, self.path)  # noqa: PTH118  (keeps the dot)
 
     def rewind(self) -> None:
-        """Seek to the start for the next tool: on systems other than Linux, opening a descriptor shares its position."""
+        """Seek to the start for the next tool. On systems other than Linux, a tool that opens the descriptor shares its position."""
         if self.path is None:
             os.lseek(self.descriptor, 0, os.SEEK_SET)
 
@@ -112,8 +112,8 @@ def _answer(tool: str, file: File, *options: str) -> str | None:
 class Conversion:
     """One run of editcap. A thread copies its output to a pipe, and ends the run when no more output comes.
 
-    The thread never blocks on the pipe's reader alone: `finish` ends it at any time. Once the reader has seen the end of the pipe, editcap
-    has ended and `complaint` tells how.
+    `finish` can end the thread at any time, even while the pipe is full. When the reader has seen the end of the pipe, editcap has ended,
+    and `complaint` says how.
     """
 
     def __init__(self, file: File, *, as_ethernet: bool = False) -> None:
@@ -148,20 +148,22 @@ class Conversion:
         return f"/dev/fd/{self._reader}"
 
     def gives_anything(self) -> bool:
-        """Wait until there are frames or the output ends; return whether there is any output."""
+        """Wait until there are frames or the output ends. Return whether there is any output."""
         self._begun.wait()
         return self._passed_bytes > 0
 
     def fails_at_once(self) -> bool:
-        """Whether it reported an error before it produced frames. Call it after `gives_anything`."""
+        """Whether editcap reported an error before it produced frames. Call it after `gives_anything`."""
         return self._passed_bytes < BEGUN_BYTES and self.complaint() is not None
 
     def is_running(self) -> bool:
-        """Whether more output may come."""
+        """Whether editcap may produce more output."""
         return self._thread.is_alive()
 
     def complaint(self) -> str | None:
-        """Return why it did not convert the whole file, as a phrase that follows its name; None if it did. Ends it if it still runs."""
+        """Return why editcap did not convert the whole file, as a phrase that follows the file's name; None if it did. Ends a running
+        editcap.
+        """
         self.finish()
         if self._stalled:
             return f"produced no output for {NO_PROGRESS_S:g} s and was stopped"
@@ -174,19 +176,19 @@ class Conversion:
         return f"ended with {f'signal {-code}' if code < 0 else f'exit code {code}'}"
 
     def finish(self) -> None:
-        """End it if it still runs."""
+        """End editcap if it still runs."""
         if self._thread.is_alive():
             os.write(self._stop_writer, b"\0")
             self._thread.join()
 
     def close(self) -> None:
-        """End it if it still runs, and close the pipe."""
+        """End editcap if it still runs, and close the pipe."""
         self.finish()
         for descriptor in (self._reader, self._stop_reader, self._stop_writer):
             os.close(descriptor)
 
     def _words_are_an_error(self) -> bool:
-        """Whether it printed an error. editcap exits with 0 even if a file is damaged after its first frame."""
+        """Whether editcap printed an error. It exits with 0 even if a file is damaged after its first frame."""
         return any(line.startswith(f"{EDITCAP}: ".encode()) for line in self._words.splitlines())
 
     def _run(self) -> None:
@@ -237,7 +239,7 @@ class Conversion:
                     return
 
     def _write(self, data: bytes) -> bool:
-        """Write to the pipe, however slowly it is read. Return False if the reader needs no more."""
+        """Write to the pipe until all is read or the reader needs no more; in that case return False."""
         self._passed_bytes += len(data)
         if self._passed_bytes >= BEGUN_BYTES:
             self._begun.set()

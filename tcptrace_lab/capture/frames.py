@@ -1,7 +1,7 @@
-"""The bytes of chosen frames of a capture, by frame number: a second reading, for data that the engine's tables do not hold.
+"""Reads a capture a second time for the bytes of some frames, because the engine's tables do not hold them.
 
-It reads plain pcap and pcapng, and what the engine decompresses. Frame numbers are the engine's, also over several files merged by time.
-Input that cannot be read twice (a stream), or that needs a converter, is not supported.
+It reads plain pcap and pcapng, and what the engine decompresses. Frame numbers are those of the engine, even if several files are merged by
+time. Input that cannot be read twice (a stream), or that needs a converter, is not supported.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ BUFFER_BYTES = 1 << 20
 MAX_UNPACKED_BYTES = 1 << 30
 """Largest compressed file that is decompressed a second time. Larger captures are read only once."""
 MAX_FRAME_BYTES = 1 << 20
-"""More than any link carries. A record with a greater length is damaged, and reading stops there."""
+"""No link carries frames this long. A longer record is damaged, and reading stops there."""
 
 _SIMPLE_HEAD_BYTES = 12
 _OPTION_RESOLUTION = 9
 
 
 class Frame(NamedTuple):
-    """Time (in ps, without overflow; only used to merge files) and captured bytes, which are empty if not requested."""
+    """One frame: its time in ps (an exact integer, used only to merge files) and its captured bytes, which are empty if not requested."""
 
     at: int
     data: bytes
@@ -54,7 +54,7 @@ class Frame(NamedTuple):
 
 @contextmanager
 def readable(names: Sequence[str], max_unpacked_bytes: int | None = None) -> Iterator[list[str] | None]:
-    """Provide the paths under which the files can be read now, decompressed if needed until the block ends; None if one cannot be read.
+    """Provide paths of readable copies of the files until the block ends: compressed files are decompressed. None if a file cannot be read.
 
     Args:
         names: the files.
@@ -80,7 +80,7 @@ def _readable(name: str, stack: ExitStack, max_bytes: int) -> str | None:
 
 
 def look(paths: Sequence[str], numbers: Sequence[int], max_frames: int) -> Iterator[tuple[int, bytes]]:
-    """Yield (number, bytes) of these frames, in order. Ends early after `max_frames`, and where a file is damaged.
+    """Yield (number, bytes) of these frames, in order. Stop after `max_frames` frames of the files, or where a file is damaged.
 
     Args:
         paths: the files of one capture.
@@ -167,7 +167,9 @@ def _packet(order: str, kind: int, block: bytes, clocks: Sequence[int]) -> Frame
 
 
 def _scale(order: str, block: bytes) -> int:
-    """Return the picoseconds of one tick of an interface's clock (`if_tsresol`). Powers of two are rounded, which only affects merging."""
+    """Return the picoseconds of one tick of an interface's clock (`if_tsresol`). Powers of two are rounded; this affects only the merging
+    of files.
+    """
     at = 16
     while at + 4 <= len(block) - 4:
         code, size = struct.unpack_from(f"{order}HH", block, at)

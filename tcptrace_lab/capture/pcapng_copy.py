@@ -1,8 +1,8 @@
 """A pcapng copy of a capture, with comments on some packets.
 
-The copy is made from bytes and not with dpkt, which stores times as floating-point seconds and knows one interface only: a copy must be
-exact. Blocks of a pcapng file are copied unchanged, with their interfaces, options and byte order; packets with comments get further
-options. Records of a pcap file become blocks with the same times, lengths and bytes.
+The copy is made byte by byte, because it must be exact: dpkt stores times as floating-point seconds and supports only one interface. Blocks
+of a pcapng file are copied unchanged, with their interfaces, options and byte order; packets with comments get further options. Records of
+a pcap file become blocks with the same times, lengths and bytes.
 
 Formats: draft-ietf-opsawg-pcapng, draft-ietf-opsawg-pcap. Frame numbers are those of the engine and of Wireshark.
 """
@@ -75,7 +75,7 @@ def copy_pcapng(source: IO[bytes], target: IO[bytes], comments: Mapping[int, Seq
             break
         block = head + source.read(block_bytes - MIN_BLOCK_BYTES)
         if len(block) < block_bytes or _padded(struct.unpack_from(f"{order}I", block, block_bytes - 4)[0]) != block_bytes:
-            break  # cut or damaged: the engine stopped here too
+            break  # truncated or damaged: the engine stopped here too
         frame += numbered
         if kind == SECTION and block_bytes >= MIN_SECTION_BYTES:
             block = block[:16] + struct.pack("<Q", UNKNOWN_LENGTH) + block[24:]
@@ -93,7 +93,7 @@ def copy_pcapng(source: IO[bytes], target: IO[bytes], comments: Mapping[int, Seq
 def _padded(length: int) -> int:
     """Return the next multiple of four.
 
-    It is the padded size of data in a block, and Wireshark's reading of a block length that is not a multiple of four.
+    Data in a block is padded to this size. Wireshark also rounds a block length up to it.
     """
     return length + -length % 4
 

@@ -1,4 +1,4 @@
-"""Streams (standard input, pipes, FIFOs), which can be read only once, made available to the engine a second time.
+"""Lets the engine start a stream (standard input, a pipe, a FIFO) a second time, although a stream can be read only once.
 
 The engine reads the first bytes of all files before it reads any of them to its end. If it refuses one, it has already read from the
 others, and a converter needs the refused one from its start. So the first bytes of a stream are kept.
@@ -22,7 +22,8 @@ CHUNK_BYTES = 1 << 16
 """Bytes copied at a time: the capacity of a Linux pipe."""
 
 KEPT_BYTES = 4 << 20
-"""Bytes kept of a stream. The engine reads a block (256 KiB) of each file before it refuses one, and a pipe may hold more."""
+"""Bytes kept of a stream. The engine reads a block (256 KiB) of each file before it can refuse one of them, and a pipe may hold further
+bytes."""
 
 
 COMPRESSION_MAGICS = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18", b"\xfd7zXZ\x00")
@@ -88,7 +89,7 @@ class Redirected:
         return None
 
     def begin(self) -> str:
-        """Return standard input, rewound to its start position."""
+        """Return a path of standard input, rewound to its start position."""
         os.lseek(self._descriptor, self._start, os.SEEK_SET)
         return STDIN
 
@@ -125,7 +126,7 @@ class Passed:
         os.set_blocking(writer, False)
         thread = threading.Thread(target=self._run, args=(writer, bytes(self._kept)), name="stream", daemon=True)
         thread.start()
-        self._thread = thread  # only now: after an exception, `_stop` must not join a thread that has not started
+        self._thread = thread  # assigned only now, because `_stop` must not join a thread that an exception kept from starting
         return f"/dev/fd/{self._reader}"
 
     def rest_into(self, file: IO[bytes]) -> None:
@@ -158,7 +159,7 @@ class Passed:
         try:
             if written(writer, kept, self._stop_reader):
                 self._pass_on(writer)
-        except OSError as error:  # an error of the stream: a terminal that has gone, a connection that was reset
+        except OSError as error:  # an error of the stream, such as a closed terminal or a reset connection
             self._ended, self.fault = True, error.strerror or str(error)
         finally:
             os.close(writer)
@@ -182,7 +183,7 @@ class Passed:
 
 
 def written(writer: int, data: bytes, stop_reader: int) -> bool:
-    """Write `data` to a non-blocking pipe, however slowly it is read. Return False if its reader has gone or `stop_reader` is readable."""
+    """Write `data` to a non-blocking pipe until all is read. Return False if the reader has gone or `stop_reader` is readable."""
     waiting = select.poll()
     waiting.register(writer, select.POLLOUT)
     waiting.register(stop_reader, select.POLLIN)

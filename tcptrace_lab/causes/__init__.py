@@ -1,8 +1,8 @@
 """Rules: the texts for each cause of waiting, one module per cause.
 
 The engine decides which cause a wait has (`rust/src/ledger/`). Other packages add rules by the entry point `tcptrace_lab.rules`: a `Rule`
-with a condition on waits (docs/rules.md, `tcptrace_lab.ledger.other_rules`). Its cause is one of `schema.CAUSES`: every instant has one of
-these, whoever decides it. If such a rule has an advice, its texts replace ours for that cause.
+with a condition on waits (docs/rules.md, `tcptrace_lab.ledger.other_rules`). Its cause must be one of `schema.CAUSES`. If such a rule has
+an advice, its texts replace ours for that cause.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def others() -> Mapping[str, Rule]:
         RuleUnusable: an entry point does not give a rule, or gives one for an unknown cause.
     """
     if not any(ENTRY_POINT in (package.read_text("entry_points.txt") or "") for package in distributions()):
-        return {}  # searched as text: parsing the entry points of all packages takes twice as long
+        return {}  # a text search, because parsing the entry points of all packages takes twice as long
     points = sorted(entry_points(group=ENTRY_POINT), key=lambda point: point.name)
     return {f"entry point {point.name} = {point.value}": _loaded(point) for point in points}
 

@@ -38,7 +38,9 @@ class Case(StrEnum):
 
 
 class Clause(str):
-    """A `Rule.lost_to` that is a clause: it holds *for* a share of the time. Any other `lost_to` is a subject that *took* the share."""
+    """A `Rule.lost_to` in the form of a clause, which applies *for* a share of the time. Any other `lost_to` is a subject that *took* the
+    share.
+    """
 
     __slots__ = ()
 
@@ -59,7 +61,7 @@ class Instead:
 
 
 WORTH_SHARE, WORTH_NS = 0.05, 10_000_000
-"""Least share of a direction's active time and least time for a finding: a twentieth, and the 10 ms of a stall on a LAN
+"""Minimum share of a direction's active time and minimum time for a finding: a twentieth, and the 10 ms of a stall on a LAN
 (docs/how-it-decides.md, 2.3)."""
 
 
@@ -74,12 +76,11 @@ class Advice:
         limits: what a capture does not show about it.
         remedy: what to change, best first; `immediate_ack.PLACE` in it becomes the setting of the receiver's stack.
         cure: the best remedy as the subject of "… saves up to 25 s" (for a fault) or "… would help", in the singular; `{sender}` and
-            `{receiver}` become addresses. Empty if the capture does not show whose.
-        worth_share, worth_ns: least share of a direction's active time, and least time, for a finding.
-        of_client_alone: whether only the client's direction gets a finding, because both directions spend this time together.
-        is_a_fault: false if the time is the application's or the path's, so that there is nothing to fix in TCP.
-        instead: other texts for special cases; the first case that holds counts.
-        of_data_alone: whether only directions with data get a finding.
+            `{receiver}` become addresses. Empty if the capture does not show which host to change.
+        worth_share, worth_ns: least share of a direction's active time, and least time, for a finding. of_client_alone: whether only the
+        client's direction gets a finding, because both directions spend this time together. is_a_fault: false if the time is the
+        application's or the path's, so that there is nothing to fix in TCP. instead: other texts for special cases; the first case that
+        holds counts. of_data_alone: whether only directions with data get a finding.
     """
 
     finding: str

@@ -39,7 +39,7 @@ def plain_table() -> Table:
 
 
 def paragraph(out: Console, words: str, head: str = "", *, style: str | Style = "", head_style: str | Style = "") -> None:
-    """Print words in lines of at most `MAX_TEXT_WIDTH`, after `head`; the further lines are indented by its length."""
+    """Print `words` after `head` in lines of at most `MAX_TEXT_WIDTH`. Further lines are indented by the length of `head`."""
     width = min(out.width, MAX_TEXT_WIDTH) - len(head)
     for line in textwrap.wrap(words, max(width, 1), break_on_hyphens=False) or [""]:
         out.print(Text.assemble((head, head_style), (line, style)), soft_wrap=True)

@@ -1,4 +1,4 @@
-"""Text on each command in help, man page and docs, apart from options: one line, and examples that run as written.
+"""The text about each command in help, man page and docs, except its options: one line, and examples that run as written.
 
 Every command needs an entry here; a test checks that.
 """
@@ -23,7 +23,7 @@ tcptrace-lab says where the time of slow TCP transfers went, and what to change.
 
 tcptrace-lab --help lists all commands, and COMMAND --help shows examples.
 """
-"""What the program alone prints."""
+"""Printed if the program is called without a command."""
 
 WIDTH = 78
 """Maximum width of an example; help indents it by two."""

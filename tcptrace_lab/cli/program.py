@@ -124,7 +124,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""Error numbers if standard output is a file that cannot grow. Other outputs raise errors of their own (`output`)."""
+"""Error numbers that mean a full disk for standard output. Other outputs raise errors of their own (`output`)."""
 
 
 def _report_error(error: BaseException, *, debug: bool) -> int:
@@ -175,6 +175,6 @@ def plain(message: str) -> str:
 
 
 def _reader_gone() -> int:
-    """The reader of our output has gone: exit quietly, with stdout redirected so that the final flush succeeds."""
+    """The reader of our output has closed its end: exit quietly. stdout is redirected so that the final flush succeeds."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return errors.EXIT_BROKEN_PIPE

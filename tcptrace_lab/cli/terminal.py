@@ -51,7 +51,7 @@ class Activity:
         self._file = ""
         self._display: Progress | None = None
         self._task: TaskID | None = None
-        self._lock = threading.RLock()  # an interrupt removes the display at any point of the main thread
+        self._lock = threading.RLock()  # reentrant, because an interrupt can remove the display at any point of the main thread
         self._over = False
         self._timer = threading.Timer(PATIENCE_S, self._show)
         self._timer.daemon = True
@@ -78,7 +78,7 @@ class Activity:
         self.doing("reading")
 
     def doing(self, words: str, share: float | None = None, count: int | None = None) -> None:
-        """Report the current step (`words`), its `share` done (0 to 1, if known), and the `count` of its items."""
+        """Report the current step (`words`), the `share` of it that is done (0 to 1, if known), and the `count` of items so far."""
         with self._lock:
             if words != self._words or (count or 0) < (self._count or 0):
                 self._began_s = self._clock()

@@ -1,1 +1,1 @@
-"""What is concluded of each connection: where it was captured, how far its capture can be believed, and how both ends behave."""
+"""What a connection as a whole shows: where it was captured, how reliable its capture is, and how both ends behave."""

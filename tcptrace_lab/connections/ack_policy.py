@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 HEARTBEAT_MS = 200
-"""Period of the timer of BSD and its descendants (`tcp_fasttimo`): delays are between 0 and this, and end at one phase of it."""
+"""Period of the timer of BSD and its descendants (`tcp_fasttimo`). Delays lie between 0 and this; all end at the same phase of the
+period."""
 
 POLICIES = {
     "per-segment": "ACKs every segment",
@@ -29,7 +30,7 @@ POLICIES = {
 """`schema.ACK_POLICIES` → description."""
 
 PROVING_HOLDS = 3
-"""This many waits prove Nagle's algorithm."""
+"""This many waits prove that Nagle's algorithm is on."""
 
 _Count = TypeVar("_Count", int, "pl.Expr")
 """A count of one connection, or the column of all connections."""
@@ -46,5 +47,5 @@ def sure_holds(of: Callable[[str], _Count]) -> _Count:
 
 
 def all_in_doubt(of: Callable[[str], int]) -> bool:
-    """Whether there are such waits, and a full send buffer explains every one of them equally well."""
+    """Whether there are such waits, but a full send buffer explains each of them equally well."""
     return holds(of) > 0 and sure_holds(of) == 0

@@ -23,22 +23,22 @@ if TYPE_CHECKING:
     from tcptrace_lab._core import CaptureInfo
 
 GOOD, LIMITED = 0.8, 0.5
-"""Least factors for good and for limited capture quality."""
+"""Minimum factors for good and for limited capture quality."""
 
 COARSE_NS = 1_000_000
-"""A clock this coarse or coarser hides host and LAN delays: causes act within 1 ms (docs/how-it-decides.md, 2.2)."""
+"""A clock at least this coarse hides delays of hosts and LANs, because causes act within 1 ms (docs/how-it-decides.md, 2.2)."""
 
 JITTER_NS = 10_000
-"""Timestamps may run backwards by this much without harm (a heuristic): clocks of several processors, and packets that their threads write
-in turn, differ by some microseconds; a host needs up to 10 µs for one packet."""
+"""Timestamps may run backwards by this much without harm (a heuristic). The clocks of several processors, and the order in which they write
+packets, differ by some microseconds. A host needs up to 10 µs for one packet."""
 
 CLOCK_JUMP = "clock_jump"
-"""Name of the fault that such a silence shows."""
+"""Name of the fault that is shown by a silence no connection can have."""
 
 FEW = 0.001
-"""Share of lost packets or bytes up to which nearly all verdicts are those of a complete capture."""
+"""If at most this share of packets or bytes is lost, nearly all verdicts equal those of a complete capture."""
 MANY = 0.01
-"""Share of lost packets beyond which most longer connections are affected."""
+"""If more than this share of packets is lost, most longer connections are affected."""
 
 DEFAULT_MSS_BYTES = 1460
 """Segment size by which missing bytes are counted if no full segment size is known: that of Ethernet."""

@@ -1,4 +1,4 @@
-"""Values of a proof: the sender's state that a rule names (`Rule.proof`), as text, and the frames that show it.
+"""Values that prove the cause of a wait (`Rule.proof`): the sender's state as text, and the frames that show it.
 
 Each value comes from a row of `schema.STALLS`, and is omitted if unknown.
 """

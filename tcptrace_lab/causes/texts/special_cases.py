@@ -38,9 +38,9 @@ COLUMNS = (
 
 
 def unanswered(of: Callable[[str], Any]) -> Any:  # noqa: ANN401  (what `of` gives)
-    """Whether the capture shows nothing but the client's SYNs (and RSTs). `of` is as for `behaviour.refused`.
+    """Whether the capture contains only SYNs (and RSTs) of the client. `of` is as for `behaviour.refused`.
 
-    A client that sends more was answered; the answers are missing from the capture.
+    If the client sends more, it got answers that the capture misses.
     """
     asked = of("client_syn_segments")
     return (asked > 0) & (of("server_segments") == 0) & (of("client_segments") <= asked + of("client_rst_segments"))
@@ -57,7 +57,9 @@ def of(row: Mapping[str, Any], side: str) -> frozenset[Case]:
 
 
 def _reads_slowly(row: Mapping[str, Any], side: str) -> bool:
-    """Whether data from `side` stays unread for a significant time. An application that is woken by data empties its buffer at once."""
+    """Whether the application behind `side` leaves data unread for a significant time. An application that is woken by data empties its
+    buffer at once.
+    """
     unread_ns, life_ns = row[f"{side}_read_ns"] or 0, (row["last_ts_ns"] or 0) - (row["first_ts_ns"] or 0)
     return (row[f"{side}_read_samples"] or 0) >= rates.MIN_SAMPLES and unread_ns >= WORTH_SHARE * life_ns
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.pair import Pair
 
 NOTES = 10
-"""Maximum number of capture problems printed to stderr; the JSON has all."""
+"""Maximum number of capture problems printed to stderr; the JSON contains all."""
 
 
 class SeverityName(StrEnum):
@@ -184,7 +184,7 @@ def _answer(analysis: Analysis, between: Pair | None, *, verbose: bool) -> None:
     else:
         pair.show(between)
         answer.show_findings_of_first(analysis, verbose=verbose)
-    sys.stdout.flush()  # before what stderr says next
+    sys.stdout.flush()  # flush before anything else is written to stderr
 
 
 def _open(report: str) -> None:
@@ -198,7 +198,7 @@ def _open(report: str) -> None:
 def _tell(analysis: Analysis, report: str) -> None:
     """Print to stderr what could not be read, and where the report is."""
     lost = [problem for problem in analysis.problems if problem["loses_data"]]
-    told_by_exit_line = lost if len(lost) == 1 and lost[0]["count"] == 1 else []  # printed by the line that explains the exit code
+    told_by_exit_line = lost if len(lost) == 1 and lost[0]["count"] == 1 else []  # the line that explains the exit code contains it already
     problems = [problem for problem in analysis.problems if problem not in told_by_exit_line]
     for problem in problems[:NOTES]:
         times = f" ({problem['count']:,} times)" if problem["count"] > 1 else ""
@@ -209,7 +209,7 @@ def _tell(analysis: Analysis, report: str) -> None:
 
 
 def _exit_code(analysis: Analysis, fail_on: SeverityName | None) -> int:
-    """Return 1 if a finding meets `--fail-on`, even if the capture was read only in part; stderr then reports the part.
+    """Return 1 if a finding meets `--fail-on`, even if the capture was read only in part. stderr then says what is missing.
 
     Raises:
         ReadInPart: the capture was read only in part, and no finding meets `--fail-on`.

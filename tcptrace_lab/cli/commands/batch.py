@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from tcptrace_lab.archive.run import Batch
 
 WORST = 5
-"""Number of captures named at the end, those that lose most time; the index has all."""
+"""Number of captures named at the end, those that lose the most time; the index contains all."""
 
 TOLD = 10
-"""Maximum number of failed captures printed to stderr; the tables have all."""
+"""Maximum number of failed captures printed to stderr; the tables contain all."""
 
 Sources = Annotated[
     list[str], typer.Argument(metavar="DIR|FILE|GLOB|URL", help="What to analyze; rotated files become one capture.", show_default=False)

@@ -107,7 +107,7 @@ def _groups(captures: list[str], *, repetitions: bool) -> list[list[str]]:
 
 
 def _compared(groups: list[list[str]], where: str | None, shown: Activity, *, quiet: bool) -> tuple[Comparison, ReadInPart | None]:
-    """Compare the captures, read one after the other. Also return the loss of the first one that was read in part."""
+    """Compare the captures, which are read one after the other. Also return the loss of the first capture that was read only in part."""
     from tcptrace_lab.analysis import analyze  # noqa: PLC0415  (Polars: a tenth of a second that `--help` need not pay)
     from tcptrace_lab.comparison.comparison import MAX_GROUPS, of_runs  # noqa: PLC0415
     from tcptrace_lab.comparison.run import of_analysis  # noqa: PLC0415
@@ -145,7 +145,7 @@ def _write(comparison: Comparison, page: str | None, json_path: str | None, mark
 
 
 def _exit_code(comparison: Comparison, loss: ReadInPart | None, fail_on: list[Failure], *, quiet: bool) -> int:
-    """Return 1 if a condition of `--fail-on` is met, even if a capture was read only in part; stderr then reports the part.
+    """Return 1 if a condition of `--fail-on` is met, even if a capture was read only in part. stderr then says what is missing.
 
     Raises:
         ReadInPart: a capture was read only in part, and no condition is met.

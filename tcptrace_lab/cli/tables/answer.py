@@ -54,7 +54,7 @@ def show(analysis: Analysis, *, verbose: bool = False) -> None:
 
 
 def show_findings_of_first(analysis: Analysis, *, verbose: bool = False) -> None:
-    """Print the findings of the first of two captures to stdout: those that decide the exit code."""
+    """Print the findings of the first of two captures to stdout. They decide the exit code."""
     out = console()
     out.print()
     paragraph(out, f"Findings in the first capture, {printable(analysis.capture['path'])} (the ones that --fail-on minds):")
@@ -72,7 +72,7 @@ def _show_time(said: Verdict, out: Console) -> None:
 
 
 def show_findings(findings: Sequence[Finding], largest: pl.DataFrame, out: Console, *, verbose: bool = False) -> None:
-    """Print the findings, fixable ones first, or without any, facts on the largest connection."""
+    """Print the findings, fixable ones first. If there are none, print facts about the largest connection."""
     if not findings:
         paragraph(out, connections.nothing_to_report(largest))
         out.print()

@@ -24,10 +24,10 @@ ROWS = 20
 """Maximum number of connections; the report and the JSON have all."""
 
 LINE_ROWS, LINE_NOTES = 1_000, 5
-"""Number of connections examined for the overhead of their link, and maximum number of lines about it (and of connections per line)."""
+"""Number of connections examined for the overhead of their link. Also the maximum number of lines about it, and of connections per line."""
 
 _ENDPOINT_MIN, _ENDPOINT_MAX = 12, 47
-"""Width of an address with its port: shortened, and of the longest IPv6 address."""
+"""Widths of an address with its port: shortened, and complete for the longest IPv6 address."""
 
 _SIDES = ("client", "server")
 _FIGURES = (("time", 8), ("bytes →", 7), ("← bytes", 7), ("RTT", 7), ("retrans.", 8))
@@ -95,7 +95,7 @@ def rate_notes(rows: pl.DataFrame) -> list[str]:
 
 
 def nothing_to_report(rows: pl.DataFrame) -> str:
-    """The line if there is no finding: the bound of the largest of these rows of `schema.CONNECTIONS`, if known."""
+    """The line to show without findings: the bound of the largest of these rows of `schema.CONNECTIONS`, if known."""
     summary = "no finding: no fixable cause took 5% or more of any direction's time"
     reached = [rates.reached(row) for row in _larger_directions(rows.head(1))]
     return f"{summary}; connection {rows.item(0, 'conn')} reached {reached[0]}" if reached and reached[0] else summary
@@ -128,7 +128,7 @@ def _numbers(conns: list[int]) -> str:
 
 
 def endpoint(address: str, port: int, width: int) -> str:
-    """`10.0.0.1:80`, `[2001:db8::1]:443`; if it is too wide, the middle of the address is omitted."""
+    """Format an endpoint as `10.0.0.1:80` or `[2001:db8::1]:443`. If it is too wide, the middle of the address is omitted."""
     tail = f"]:{port}" if ":" in address else f":{port}"
     text = ("[" if ":" in address else "") + address + tail
     if len(text) <= width:

@@ -26,7 +26,7 @@ MIN_SHARE = 0.01
 """Smallest share of the active time with a part of its own."""
 
 MIN_OTHERS = 0.0005
-"""Share up to which the small parts are left out: it is 0.0% in the legend."""
+"""The small parts are omitted if their share is at most this, because the legend would show 0.0%."""
 
 
 class Part(NamedTuple):

@@ -147,8 +147,8 @@ def from_engine(error: EngineFailure) -> CaptureUnreadable:
 def as_os_error(error: Exception) -> OSError | None:
     """Return the operating system's error behind `error`; None if there is none.
 
-    Polars passes such errors on as text, either as OSError without errno or as an error of its own; only the number in the text remains. A
-    broken pipe is returned as BrokenPipeError.
+    Polars passes such errors on as an OSError without errno, or as an error of its own. Only the error number in its text remains. A broken
+    pipe is returned as BrokenPipeError.
     """
     if isinstance(error, OSError) and error.errno is not None:
         return error

@@ -134,9 +134,7 @@ class Source:
         return info
 
     def problems(self, engine: Engine) -> tuple[Problem, ...]:
-        """Return the problems that did not stop the engine or a conversion, with the caller's paths. A problem in packets names all
-        files.
-        """
+        """Return the problems that did not stop the engine or a conversion. A problem in packets names all files, by the caller's paths."""
         places = {name: index for index, name in enumerate(self.names)}
         problems = engine.problems()
         for problem in problems:

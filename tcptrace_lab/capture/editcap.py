@@ -161,8 +161,9 @@ class Conversion:
         return self._thread.is_alive()
 
     def complaint(self) -> str | None:
-        """Return why editcap did not convert the whole file, as a phrase that follows the file's name; None if it did. Ends a running
-        editcap.
+        """Return why editcap did not convert the whole file, as a phrase that follows the file's name; None if it did.
+
+        Ends a running editcap.
         """
         self.finish()
         if self._stalled:

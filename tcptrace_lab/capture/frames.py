@@ -167,8 +167,9 @@ def _packet(order: str, kind: int, block: bytes, clocks: Sequence[int]) -> Frame
 
 
 def _scale(order: str, block: bytes) -> int:
-    """Return the picoseconds of one tick of an interface's clock (`if_tsresol`). Powers of two are rounded; this affects only the merging
-    of files.
+    """Return the picoseconds of one tick of an interface's clock (`if_tsresol`).
+
+    Powers of two are rounded; this affects only the merging of files.
     """
     at = 16
     while at + 4 <= len(block) - 4:

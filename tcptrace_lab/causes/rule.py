@@ -38,8 +38,9 @@ class Case(StrEnum):
 
 
 class Clause(str):
-    """A `Rule.lost_to` in the form of a clause, which applies *for* a share of the time. Any other `lost_to` is a subject that *took* the
-    share.
+    """A `Rule.lost_to` in the form of a clause, which applies *for* a share of the time.
+
+    Any other `lost_to` is a subject that *took* the share.
     """
 
     __slots__ = ()

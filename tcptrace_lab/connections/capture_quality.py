@@ -58,7 +58,7 @@ CAUSES: Mapping[str, str] = {
 
 
 def has_jumped() -> pl.Expr:
-    """Whether a connection contains a silence that no connection has, so that its times mean nothing (rows of `schema.CONNECTIONS`)."""
+    """Whether a connection (a row of `schema.CONNECTIONS`) contains an impossibly long silence, so that its times are meaningless."""
     return pl.col("quality_reasons").list.contains(CLOCK_JUMP)
 
 
@@ -76,7 +76,7 @@ class CaptureQuality:
 
     Attributes:
         factor_of_capture: the share of a verdict's confidence that faults of the whole capture leave, between 0 and 1.
-        factor_of_connections: the share that faults of connections leave, weighted by bytes.
+        factor_of_connections: the share that faults of single connections leave, weighted by bytes.
         reasons: the faults, and harmless facts worth stating.
         counts: counts by name: `drops_suspected` (segments that were ACKed but are missing from the capture), `duplicates`,
             `late_segments`, `super_segments`, `one_direction`, `start_missing`, `clock_jump` (connections).

@@ -12,7 +12,10 @@ import polars as pl
 
 
 def resent_segments(side: str) -> tuple[pl.Expr, pl.Expr]:
-    """Return the least and the most segments that `side` retransmitted. The most is null if the missing segments are unknown."""
+    """Return the minimum and the maximum number of segments that `side` retransmitted.
+
+    The maximum is null if the missing segments are unknown.
+    """
     least, longest = pl.col(f"{side}_retransmitted_segments"), pl.col(f"{side}_max_segment_bytes")
     filling = (pl.col(f"{side}_retransmitted_bytes") - _seen_again_bytes(side)).clip(0)
     fillers = pl.when(longest > 0).then((filling + longest - 1) // longest).otherwise(0)
@@ -21,7 +24,10 @@ def resent_segments(side: str) -> tuple[pl.Expr, pl.Expr]:
 
 
 def resent_bytes(side: str) -> tuple[pl.Expr, pl.Expr]:
-    """Return the least and the most data bytes that `side` retransmitted. The most is null if the missing segments are unknown."""
+    """Return the minimum and the maximum number of data bytes that `side` retransmitted.
+
+    The maximum is null if the missing segments are unknown.
+    """
     least = pl.col(f"{side}_retransmitted_bytes")
     most = _seen_again_bytes(side) + pl.col(f"{side}_missing_segments") * pl.col(f"{side}_max_segment_bytes")
     return least, pl.when(most.is_not_null()).then(pl.max_horizontal(least, most))

@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
 
 MIN_SAMPLES = 10
-"""Least number of samples for a rate (a heuristic)."""
+"""Minimum number of samples for a rate (a heuristic)."""
 
 MIN_TOLD_NS, MIN_TOLD_BYTES = 1_000_000, 2048
-"""Least RTT and least size for which buffers are mentioned. With a shorter RTT any buffer suffices, and no stack has smaller buffers
-(4.2BSD's default)."""
+"""Minimum RTT and minimum size for which buffers are mentioned. With a shorter RTT any buffer suffices, and no stack has smaller buffers
+than 4.2BSD by default."""
 
 NEARLY_ALL_SHARE = 0.995
 """From this share on, rounding would print 100%."""
 
 NOISE_SHARE = 0.05
-"""A measured bound may be below the delivered rate by this share (a heuristic); below that it is no bound."""
+"""If a measured bound is below the delivered rate by at most this share, it is kept; if it is lower still, it is dropped (a heuristic)."""
 
 BITS_PER_BYTE = 8
 _BPS = float(BITS_PER_BYTE * NS_PER_S)
@@ -57,7 +57,7 @@ def _bounds(side: str) -> list[pl.Expr]:
 
 
 def on_path_ns(row: Mapping[str, Any], sent_bytes: int) -> int | None:
-    """Return the time in ns that these bytes take at the drain rate or on the link, whichever is slower; None if neither is known.
+    """Return the time in ns that these bytes take at the lower of the drain rate and the link rate; None if neither is known.
 
     `row` has the columns of `schema.RATES`.
     """

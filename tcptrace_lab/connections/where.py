@@ -28,7 +28,8 @@ _SUBQUERY = "_POLARS_"
 
 _COMPARED = re.compile(r"\b(\w+)\s*(?:=|==|!=|<>)\s*'([^']*)'")
 _IN_LIST = re.compile(r"\b(\w+)\s+(?:not\s+)?in\s*\(([^()]*)\)", re.IGNORECASE)
-"""Comparisons of a column with text. Polars takes a value that is no category of a column as one that no row has."""
+"""Comparisons of a column with text. They are checked here, because Polars treats a value that is no category of the column as one that no
+row has."""
 
 _UNKNOWN_FUNCTION = re.compile(r"unsupported function '(\w+)'")
 
@@ -84,7 +85,7 @@ class Where:
 
 
 def _compared(text: str) -> Iterator[tuple[str, str]]:
-    """Return pairs of a column and a text that the condition compares it with."""
+    """Yield each column that the condition compares with a text, and the text."""
     for name, value in _COMPARED.findall(text):
         yield name, value
     for name, values in _IN_LIST.findall(text):

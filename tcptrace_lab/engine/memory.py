@@ -49,14 +49,14 @@ def bound() -> None:
 
 
 _whole = False
-"""Whether `batches` collects queries at once."""
+"""Whether `batches` collects a query all at once."""
 
 
 @contextlib.contextmanager
 def at_hand(paths: Sequence[str]) -> Iterator[None]:
     """While the block runs, queries use the in-memory engine, and `batches` gives one batch, if these files are small and not compressed.
 
-    Polars' streaming engine and batches bound the memory of a query, but to start their threads takes longer than a whole query on a few
+    Polars' streaming engine and batches bound the memory of a query, but starting their threads takes longer than a whole query on a few
     rows. The setting is global: it suits processes that analyze one capture at a time.
     """
     global _whole  # noqa: PLW0603  (global as the setting of Polars is)

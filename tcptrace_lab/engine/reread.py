@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     KnownConnection = tuple[int, tuple[str, int], tuple[str, int], tuple[int, int]]
 
 Worth: TypeAlias = "tuple[int, int, float, bool, bool]"
-"""When the time of a cause in one direction is worth a finding: index of the cause in `schema.CAUSES`, least time in nanoseconds, least
+"""When the time of a cause in one direction is worth a finding: index of the cause in `schema.CAUSES`, minimum time in nanoseconds, minimum
 share of the direction's active time, whether only the client's direction counts, whether only directions with data count."""
 
 PULL_ROWS = 65_536
@@ -59,7 +59,7 @@ Progress: TypeAlias = "Callable[[int, float | None], None]"
 """Called at intervals with the number of rows read and the share of the files (0 to 1; None where their size is unknown)."""
 
 _ALL = 1 << 20
-"""Bound on the number of kept costs when the connections are already chosen: higher than they can reach, so all are kept."""
+"""Bound on the number of kept costs for chosen connections. It is so high that all are kept."""
 
 _KNOWN = ("conn", "client_addr", "client_port", "server_addr", "server_port", "first_frame", "last_frame")
 
@@ -340,7 +340,7 @@ class _Query(NamedTuple):
         yield from limited(self._wanted(all_rows, last_frame), self.limit)
 
     def _wanted(self, all_rows: Iterator[pl.DataFrame], last_frame: int | None) -> Iterator[pl.DataFrame]:
-        """Apply predicate and columns to each batch, and stop after `last_frame`, because the file may have grown."""
+        """Apply predicate and columns to each batch, and stop after `last_frame`, because a file may have grown since the first reading."""
         for pulled_rows in all_rows:
             rows = pulled_rows if last_frame is None else _up_to(last_frame, pulled_rows)
             grown = rows.height < pulled_rows.height
@@ -371,7 +371,7 @@ class _Query(NamedTuple):
         return sorted({*self.columns, *tested, *also})
 
     def _only(self, connections: pl.LazyFrame) -> list[KnownConnection] | None:
-        """Return the connections that pass the parts of the predicate on `conn` alone, so that the engine skips all others; None: all."""
+        """Return the connections that pass the parts of the predicate on `conn` alone; the engine then skips all others. None: all pass."""
         tests = self._of_connections()
         return known_connections(connections, *tests) if tests else None
 
@@ -381,7 +381,7 @@ class _Query(NamedTuple):
 
 
 def _up_to(last_frame: int, rows: pl.DataFrame) -> pl.DataFrame:
-    """Drop frames after `last_frame`, which came into the file after the first reading. `rows` are in frame order."""
+    """Drop frames after `last_frame`, which were added to the file after the first reading. `rows` are in frame order."""
     return rows if rows.is_empty() or rows.item(-1, "frame") <= last_frame else rows.filter(pl.col("frame") <= last_frame)
 
 

@@ -1,9 +1,9 @@
 """Revisions: what later segments prove about earlier ones, applied to the rows of the earlier ones.
 
-The engine classifies a segment by what came before it. A D-SACK, a timestamp echo, an ACK that comes too soon, or the original behind its
-retransmit may disprove the classification after its row was returned. The engine records such revisions up to a bound (reaching it is
-reported). The sources of segment rows apply them to the columns of `REVISED`, if a query asks for one of these. Watchers of the first pass
-see the rows unrevised; the counters of `connections` are correct in any case.
+The engine classifies a segment by what came before it. Later evidence may disprove the classification after the row was returned: a D-SACK,
+a timestamp echo, an ACK that comes too soon for the retransmit, or the original captured after its retransmit. The engine records such
+revisions up to a bound (reaching it is reported). The sources of segment rows apply them to the columns of `REVISED`, if a query asks for
+one of these. Watchers of the first pass see the rows unrevised; the counters of `connections` are correct in any case.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ _PARTIAL = "the results cover what could be read"
 class Watcher(Protocol):
     """Receives the rows of a table while the capture is read, so that no second pass is needed.
 
-    Segments carry the kind that the engine gave them at first sight. Later segments may change it (`revisions`).
+    Each segment has the kind that the engine gave it at first. Later segments may change it (`revisions`).
     """
 
     @property
@@ -79,7 +79,7 @@ class Tables:
             collect few rows or few columns, or use `connections.collect_batches(maintain_order=True)`. `info["connections"]` is their
             number.
         info: facts about the capture, from the files and the engine.
-        problems: what the engine survived: each kind of problem once, with its count and the place of the first.
+        problems: each kind of problem that did not stop the engine, with its count and the place of the first.
         flows: rows of `schema.FLOWS` by `flow`; None unless UDP was watched.
         accounts: rows of `schema.ACCOUNTS` by `conn`, one per connection. This table, `ledger`, `notes` and `judged` are empty unless the
             capture was read with `worth`.
@@ -124,7 +124,7 @@ class Tables:
 
     @property
     def loss(self) -> ReadInPart | None:
-        """The loss as an exception, for a caller that must not go on with part of a capture; None if `complete`."""
+        """The loss as an exception, for a caller that must not continue with a part of a capture; None if `complete`."""
         return loss_of(self.info, self.problems)
 
 
@@ -160,7 +160,7 @@ def read(
         reread_bytes: uncompressed captures of at least this size are not kept: each query reads them again.
         watchers: receive all segments, as rows of `schema.SEGMENTS`.
         udp: makes the watcher of all UDP datagrams (rows of `schema.DATAGRAMS`). It is called only if there are any.
-        worth: what time is worth a finding (`causes.worth`); may be empty. With None the engine does not classify waits.
+        worth: which times are worth a finding (`causes.worth`); may be empty. With None the engine does not classify waits.
         most: number of costs, largest first, whose evidence is kept.
         proofs: whether each interval of the ledger keeps its proof (`schema.WAITS`); that takes five times the memory.
         progress: called at intervals with the number of segments read and the share of the files (None where their size is unknown).

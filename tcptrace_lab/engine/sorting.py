@@ -1,4 +1,4 @@
-"""Rows that arrive out of order and may exceed memory → one lazy frame, sorted by number.
+"""Turns rows that arrive out of order and may exceed memory into one lazy frame, sorted by number.
 
 The engine returns connections and flows when they are over, so a long one comes after thousands of later ones. Up to a bound they are kept
 and sorted at the end. Beyond it they go to temporary files in sorted parts. A query takes ranges of numbers in turn and reads from each
@@ -80,13 +80,13 @@ class Ordered:
         files = self._files.finish()
         bounds = zip(files, self._bounds, strict=True)
         parts = [_Part(pl.scan_parquet([file], schema=self._schema), low, high) for file, (low, high) in bounds]
-        close(files)  # the scans hold them open
+        close(files)  # the scans keep them open
         return _lazy(parts, self._schema, self._number)
 
     def _sorted(self) -> pl.DataFrame:
         """Take the rows out, sorted."""
         rows = pl.concat(self._held)
-        self._held, self._held_rows = [], 0  # otherwise they stay in memory beside the sorted ones
+        self._held, self._held_rows = [], 0  # without this, they would stay in memory beside the sorted ones
         complete = rows if self._complete is None else self._complete(rows)
         ordered = complete[list(self._schema)]
         return ordered if ordered[self._number].is_sorted() else ordered.sort(self._number)
@@ -95,7 +95,7 @@ class Ordered:
         rows = self._sorted()
         self._bounds.append((rows.item(0, self._number), rows.item(-1, self._number)))
         self._files.add(rows)
-        memory.give_back()  # returns, among others, the memory of these connections in the engine
+        memory.give_back()  # this also returns the memory of these connections in the engine
 
 
 @cache
@@ -153,7 +153,7 @@ def beside(left: pl.LazyFrame, right: pl.LazyFrame, number: str) -> Iterator[pl.
         if rows.height:
             bounds = rows.item(0, number), rows.item(-1, number)
             own = right.filter(pl.col(number).is_between(*bounds)).collect()
-            if own[number].equals(rows[number]):  # the rule: both have all numbers
+            if own[number].equals(rows[number]):  # the usual case: both have all numbers
                 yield rows.hstack(own.drop(number))
             else:
                 yield rows.join(own, on=number, how="left", maintain_order="left")

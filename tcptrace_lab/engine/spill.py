@@ -26,8 +26,8 @@ ROW_GROUP_ROWS = 131_072
 """Rows that are decoded together when a file is read: about 20 MB of segment rows."""
 
 COMPRESSION: Literal["lz4"] = "lz4"
-"""Measured CPU time and size per million segment rows (158 MB): lz4 0.42 s and 77 MB, none 0.4 s and 123 MB, zstd-1 0.5 s and 53 MB; zstd-1
-is slower to read."""
+"""Measured CPU time and size per million segment rows (158 MB in memory): lz4 0.42 s and 77 MB, none 0.4 s and 123 MB, zstd-1 0.5 s and 53
+MB. zstd-1 is slower to read."""
 
 
 def parquet(row_group_rows: int) -> Callable[[pl.DataFrame, IO[bytes]], None]:
@@ -121,7 +121,7 @@ class Spill:
             held = [revisions.of(frame) for frame in self._held] or [pl.DataFrame(schema=self._schema)]
             return pl.concat(held, rechunk=False).lazy()
         scan = self._scan(files, revisions)
-        close(files)  # the scan holds them open
+        close(files)  # the scan keeps them open
         return scan
 
     def _put(self, rows: list[pl.DataFrame]) -> None:
@@ -139,7 +139,7 @@ class Spill:
 def close(files: list[IO[bytes]]) -> None:
     """Close all files and empty the list."""
     for file in files:
-        with contextlib.suppress(OSError):  # on a full disk even closing fails; the error was already raised
+        with contextlib.suppress(OSError):  # on a full disk, even closing fails; the error was raised before
             file.close()
     files.clear()
 
@@ -147,7 +147,7 @@ def close(files: list[IO[bytes]]) -> None:
 def _place() -> str:
     try:
         return f"temporary files in {tempfile.gettempdir()}"
-    except OSError:  # none of the usual directories can be written
+    except OSError:  # none of the usual temporary directories is writable
         return "temporary files"
 
 

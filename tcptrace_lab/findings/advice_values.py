@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.findings import path_mtu
 
 SMALLER_SHARE = 0.8
-"""A window smaller than this share of the largest one is stated in addition to it (a heuristic)."""
+"""If the window was smaller than this share of the largest one, both sizes are stated (a heuristic)."""
 
 UNTOLD = "unknown"
 
@@ -67,7 +67,10 @@ def of(
 
 
 def _resent(direction: Mapping[str, Any]) -> str:
-    """Return the number of segments that were retransmitted. If none was, those that IP IDs show to be lost before the capture point."""
+    """Return the number of retransmitted segments.
+
+    If there are none, return the number that IP IDs show to be lost before the capture point.
+    """
     if direction["retransmitted_segments"]:
         return numbers.counted(direction["retransmitted_segments"], "segment")
     lost = numbers.counted(direction["missing_segments"] or 0, "segment")
@@ -93,7 +96,7 @@ def _round_trips(direction: Mapping[str, Any]) -> str:
     min_ns, seen_ns = direction["rtt_whole_ns"], direction["rtt_max_ns"]
     if not min_ns:
         return UNTOLD
-    # An RTT sample covers the path from the capture point to the receiver and back. Only the minimum of the sender's part is known.
+    # An RTT sample covers the path from the capture point to the receiver and back. For the path to the sender, only the minimum is known.
     max_ns = None if seen_ns is None else seen_ns + (0 if direction["near_sender"] else direction["to_sender_ns"])
     least = f"at least {numbers.duration(min_ns)}"
     return least if max_ns is None or max_ns <= min_ns else f"{numbers.duration(min_ns)} to {numbers.duration(max_ns)}"

@@ -47,7 +47,7 @@ Direction: TypeAlias = tuple[int, bool]
 _RANKED = ["conn", "from_client", "cause", "start_ns", "end_ns", "place", "place_in_cause"]
 
 RECEIVERS_OWN = frozenset({"receiver-window", "zero-window"})
-"""Causes at the receiver that also slow down the draining of a queue. The drain rate is then no bound for the path."""
+"""Causes at the receiver that also slow down the draining of a queue. If one occurs, the drain rate does not bound the path."""
 
 _OF_SENDER = (
     "unique_bytes",
@@ -61,7 +61,8 @@ _OF_SENDER = (
     "small_delayed_over_full",
 )
 _OF_RECEIVER = ("max_window_bytes", "data_segments", "stack_guess")
-"""Columns of `schema.CONNECTIONS` that the texts need, without endpoint prefix: of a direction's sender, and of its receiver."""
+"""Columns of `schema.CONNECTIONS` that the texts need, without the prefix of the endpoint: first those of the sender, then those of the
+receiver."""
 
 _HANDSHAKE = (
     *("syn_to_synack_ns", "synack_to_ack_ns"),
@@ -81,7 +82,7 @@ _OF_LOSS = frozenset({"timeout", "loss-recovery"})
 """Causes that segments too large for the path may explain."""
 
 PROVED_BY = 3
-"""This many waits of one kind prove a cause that a single wait is only consistent with (docs/how-it-decides.md, 2.4)."""
+"""From this many waits of one kind on, a cause is proved; a single wait is only consistent with it (docs/how-it-decides.md, 2.4)."""
 
 
 class Cost(NamedTuple):
@@ -245,7 +246,7 @@ def _own(connection: Mapping[str, Any], direction: Mapping[str, Any]) -> dict[st
 
 
 def _lost_segments(direction: Mapping[str, Any]) -> int:
-    """Return how many segments a direction retransmitted, or else lost before the capture point (by IP ID). A loss finding has some."""
+    """Return the number of segments that a direction retransmitted; if none, the number lost before the capture point (by IP ID)."""
     return int(direction["retransmitted_segments"] or direction["missing_segments"] or 0)
 
 
@@ -305,7 +306,10 @@ def _without(costs: Iterable[Cost], inside: Inside, advising: Mapping[str, Rule]
 
 
 def _others(kind: Mapping[str, Any], waits: pl.DataFrame, places: Collection[int]) -> dict[str, Any]:
-    """Return a row of `schema.KINDS_OF_WAITS` without some waits. The median is that of the longest others, if not all are known."""
+    """Return a row of `schema.KINDS_OF_WAITS` without some waits.
+
+    If not all of the other waits are known, the median is that of the longest ones.
+    """
     here = (waits["conn"] == kind["conn"]) & (waits["from_client"] == kind["from_client"]) & (waits["cause"] == kind["cause"])
     others = waits.filter(here & waits["place_in_cause"].is_not_null() & ~waits["place"].is_in(list(places)))
     lengths_ns = others["end_ns"] - others["start_ns"]
@@ -346,7 +350,7 @@ def _longest(waits: pl.DataFrame, connections: pl.DataFrame, kinds: Collection[t
 def _largest(accounts: pl.LazyFrame, connections: pl.LazyFrame, advising: Mapping[str, Rule]) -> list[Cost]:
     """Return the costs that are worth a finding, largest first."""
     carried = {f"{side}_carried": pl.col(f"{side}_payload_bytes") > 0 for side in SIDES}
-    life_ns = pl.when(~capture_quality.has_jumped()).then(pl.col("last_ts_ns") - pl.col("first_ts_ns"))  # a life of years is none
+    life_ns = pl.when(~capture_quality.has_jumped()).then(pl.col("last_ts_ns") - pl.col("first_ts_ns"))  # not years
     life = connections.select("conn", **carried, failed=failed_attempts.FAILED, life_ns=life_ns)
     max_ns = pl.when(pl.col("life_ns").is_not_null()).then(
         pl.max_horizontal(_sum_column(side, cause) for side in SIDES for cause in advising)

@@ -47,7 +47,7 @@ def _faults(connections: pl.LazyFrame, named: Sequence[int]) -> dict[int, tuple[
 
 
 def as_sure(waits: pl.DataFrame, findings: Sequence[Finding]) -> pl.DataFrame:
-    """Give each wait the confidence of the finding that covers it: what many waits of a kind prove, they prove of each.
+    """Give each wait the confidence of the finding that covers it: if many waits of a kind prove a cause, they prove it for each of them.
 
     Args:
         waits: rows of `schema.LEDGER`.
@@ -55,7 +55,7 @@ def as_sure(waits: pl.DataFrame, findings: Sequence[Finding]) -> pl.DataFrame:
     """
     lowered_by = {
         (finding.conn, finding.from_client, cause): str(finding.confidence)
-        for finding in reversed(findings)  # if several findings cover one kind of wait, the first counts
+        for finding in reversed(findings)  # if several findings cover the same kind of wait, the first one counts
         for cause in finding.causes
         if finding.conn is not None and finding.from_client is not None and finding.is_of_waits
     }

@@ -2,7 +2,8 @@
 
 The receiver delays its ACK until A = min(2M, ⌈0.35 R⌉) bytes have arrived (half of R in 4.4BSD). The sender delays its queued data until
 they reach H = min(M, W/2) bytes or all data is ACKed. With a send buffer S < H + A both may wait: u < A bytes are in flight, q < H are
-queued, and the application is blocked. M is a full segment, R the receive buffer, W the largest window; a capture shows R only as W.
+queued, and the application is blocked. M is a full segment, R the receive buffer, W the largest window; a capture does not show R, so W is
+used instead.
 
 The rounds prove a deadlock. The engine finds them (`rust/src/ledger/`): three or more consecutive waits, each ended by a late ACK of
 everything, with equal u (or two values in turn, because the rest of one write makes the next round longer), u bytes sent from one to the
@@ -49,8 +50,8 @@ class Lock(NamedTuple):
     Attributes:
         flight_bytes: u, in flight in each round; the larger one if two values alternate.
         min_flight_bytes: the smaller one if two values alternate, else equal to `flight_bytes`.
-        queued_bytes: q, the most that was sent after the ACK that ended a round; 0 if that was no small segment, so that only a full buffer
-            can have delayed it.
+        queued_bytes: q, the most bytes sent after the ACK that ended a round. 0 if these were no small segment, because then only a full
+            buffer can have delayed them.
         min_buffer_bytes: u and q of one round: a lower bound of the send buffer.
         smss_bytes: M.
         window_bytes: W, taken as R.
@@ -58,7 +59,7 @@ class Lock(NamedTuple):
         ns: total time of their waits.
         median_ns: median wait.
         nagle: whether all that was sent after these ACKs were small segments behind small ones.
-        may_fill_buffer: whether hardly more was ever in flight, so that a full send buffer explains the rounds equally well.
+        may_fill_buffer: whether a flight was never much larger, so that a full send buffer explains the rounds equally well.
         frames: the ends of the first rounds' waits, and the late ACKs.
     """
 
@@ -77,7 +78,7 @@ class Lock(NamedTuple):
 
     @property
     def ack_bytes(self) -> int:
-        """A: bytes that the receiver waits for. By 4.4BSD's rule if u is too large for the rule of SunOS."""
+        """A: bytes that the receiver waits for. If u is too large for the rule of SunOS, that of 4.4BSD is used."""
         ours = ack_bytes(self.smss_bytes, self.window_bytes, SUNOS_PERCENT)
         return ours if self.flight_bytes < ours else ack_bytes(self.smss_bytes, self.window_bytes, BSD44_PERCENT)
 
@@ -197,7 +198,7 @@ def _remedy(lock: Lock, receiver: str | None) -> tuple[str, ...]:
     more = f"by at most {needed - lock.min_buffer_bytes:,}"
     if lock.queued_bytes and lock.may_fill_buffer:
         more += f", or {needed - lock.flight_bytes:,} if it holds no more than is in flight"
-    unused = BSD44_CLUSTER_BYTES - 1  # `sosend`: a write that does not fit waits for the room of a cluster; 4.4BSD has the largest
+    unused = BSD44_CLUSTER_BYTES - 1  # `sosend`: a write that does not fit waits for room for one cluster; clusters are largest in 4.4BSD
     buffer = (
         f"raise the send buffer (SO_SNDBUF) to at least {needed:,} bytes, {more} (BSD sockets may leave up to {unused:,} bytes unused); "
         f"three full segments plus that reserve, {3 * lock.smss_bytes + unused:,} bytes, are always enough"

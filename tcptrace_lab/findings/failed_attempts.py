@@ -1,7 +1,7 @@
 """Failed connection attempts: those of one client to one port of one server are one finding.
 
 A client that gets no answer, or is refused, tries again, usually with a new connection each time. So does a client whose connections are
-reset before they carry data. As one finding each, they would hide everything else.
+reset before they carry data. If each were a finding of its own, they would hide all others.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ MOST = 20
 """Largest number of groups reported: those with most time, then with most attempts."""
 
 MIN_TIMES = 3
-"""Attempts that took hardly any time are reported from this number on: three of a kind are no coincidence (docs/how-it-decides.md, 2.4)."""
+"""Attempts that took hardly any time are reported if there are at least this many: three of a kind are no coincidence
+(docs/how-it-decides.md, 2.4)."""
 
 EVIDENCE_ATTEMPTS = 9
 """Number of attempts whose first and last frame are listed, in addition to the longest wait of the first one."""

@@ -1,7 +1,7 @@
 """Findings on the path other than loss: reordering, spurious retransmits and standing queues.
 
-The counts of connections show them; the segments of a few connections are read for evidence frames. None has a time cost of its own: the
-ledger counts what the sender waited for.
+Counts of the connections table show them. The segments of a few connections are read to find evidence frames. These findings have no time
+cost of their own, because the ledger already counts the waits that result.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MOST = 20
 EVIDENCE_FRAMES = 20
 
 MIN_TIMES = 3
-"""Least number of reordered segments or spurious retransmits that are reported: three of a kind are no coincidence
+"""Minimum number of reordered segments or spurious retransmits that is reported: three of a kind are no coincidence
 (docs/how-it-decides.md, 2.4)."""
 
 NOTICED_SHARE = 0.01
@@ -113,20 +113,20 @@ def _asked() -> Mapping[str, pl.Expr]:
 
 @cache
 def _odd() -> tuple[pl.Expr, list[str]]:
-    """Return a filter for connections with reordering, spurious retransmits or a standing queue, and the columns to read of them."""
+    """Return a filter for connections with reordering, spurious retransmits or a standing queue, and the columns to read."""
     counted = (pl.col(f"{side}_{name}") >= MIN_TIMES for side in SIDES for name in _COUNTS[:2])
     asked = {name for one in _asked().values() for name in one.meta.root_names()}
     return pl.any_horizontal(*counted, *map(_stands, SIDES)), ["conn", *sorted(asked)]
 
 
 def _stands(side: str) -> pl.Expr:
-    """Whether a queue stands before this endpoint's data, at its median RTT."""
+    """Whether there is a standing queue before this endpoint's data, judged by its median RTT."""
     least, median = pl.col(f"{side}_rtt_min_ns"), pl.col(f"{side}_rtt_p50_ns")
     return (median - least >= QUEUE_NS) & (median >= QUEUE_TIMES * least) & (pl.col(f"{side}_drained_acks") >= MIN_SAMPLES)
 
 
 def _was_faster(row: Mapping[str, Any]) -> bool:
-    """Whether data was delivered faster than the queue drained: then it was none, but a few long RTTs."""
+    """Whether data was delivered faster than the queue drained. Then a few long RTTs only looked like a queue."""
     delivering_ns = row["last_data_ts_ns"] - row["first_data_ts_ns"] + row["rtt_max_ns"] - row["rtt_min_ns"]
     return bool(row["drained_bytes"] * delivering_ns < (1 - NOISE_SHARE) * row["unique_bytes"] * row["drained_ns"])
 

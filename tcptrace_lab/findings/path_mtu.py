@@ -1,8 +1,8 @@
 """Segments that are too large for the path: they are lost however often they are sent, and smaller ones get through.
 
 A router that cannot forward a packet reports this by ICMP (fragmentation needed, packet too big). If that message is dropped, the sender
-learns nothing, and retransmits the segment until it gives up or tries a smaller one (RFC 4821). ICMP is not analyzed: the segments are
-evidence enough, wherever the message was lost.
+learns nothing, and retransmits the segment until it gives up or tries a smaller one (RFC 4821). ICMP is not analyzed, because the segments
+alone are sufficient evidence.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class TooLarge(NamedTuple):
 
     @property
     def confidence(self) -> Confidence:
-        """Consistent if smaller segments carried the bytes; until then a path that failed at that moment looks the same."""
+        """Consistent if smaller segments carried the bytes. Otherwise only possible: a path that failed at that moment looks the same."""
         return Confidence.CONSISTENT if self.smaller_arrived else Confidence.POSSIBLE
 
 

@@ -1,17 +1,17 @@
-"""Path outages: for a time the path carries nothing, in either direction, although a host has something to send.
+"""Path outages: for a time, the path carries nothing in either direction although a host has something to send.
 
-A host whose segments get no answer retransmits them by its timers, and each timeout doubles the next. The capture shows one of three
-things while the peer is silent:
+A host whose segments get no answer retransmits them by its timers, and each timeout doubles the next. The capture shows one of three things
+while the peer is silent:
 
 - near the sender: its segments and at least one retransmit by its timers, all without an answer;
 - away from the sender: nothing at all, and then a retransmit by timer of bytes that the peer had ACKed before: these ACKs were lost;
 - away from the sender: nothing at all, and then data behind others that are missing by the sender's IP IDs: they were lost before the
   capture point.
 
-What it is not: an application that pauses (nothing is unanswered), a stopped application (its kernel still ACKs), a zero window (the
-peer announced it), a capture gap (the ACKs cover bytes that the capture lacks), a segment too large for the path (smaller ones pass), or
-losses at random (the connection's own loss rate makes so many in a row improbable). A packet of the silent host on another connection
-disproves it.
+These are no outages: an application that pauses (nothing is unanswered), a stopped application (its kernel still ACKs), a zero window (the
+peer announces it), a capture gap (the ACKs cover bytes that the capture misses), a segment too large for the path (smaller ones pass), and
+random losses (at the connection's loss rate, so many in a row are improbable). A packet of the silent host on another connection disproves
+an outage.
 """
 
 from __future__ import annotations
@@ -39,27 +39,29 @@ CURE = "a path without outages"
 SOURCE = "RFC 6298, 5.4 to 5.7; RFC 8985, 7; RFC 5681, 3.1"
 
 MOST = 20
-"""Largest number of silences that are looked at: the longest."""
+"""Maximum number of silences that are examined: the longest."""
 
 MIN_SILENCE_NS = 500_000_000
 MIN_RTTS = 3
-"""Least silence, in time and in base RTTs: twice Linux's minimum RTO, so that a timer has expired more than once (heuristics)."""
+"""Minimum silence, as a time and in base RTTs: twice Linux's minimum RTO, so that a timer has expired more than once (heuristics)."""
 
 TIMER_NS = 300_000_000
 """A current stack's first retransmission timeout, beyond the RTT: Linux 200 ms, Windows 300 ms."""
 
 TWO_TIMEOUTS = 2.5
-"""A silence of this many timeouts contains two expirations at least: the second comes after three first ones at most (RFC 6298, 5.5), or
-after two if the first was measured from an earlier segment (a heuristic)."""
+"""A silence of this many first timeouts contains at least two expirations. The second comes after at most three first timeouts (RFC 6298,
+5.5), or after two if the first was measured from an earlier segment (a heuristic)."""
 
 MIN_EVENTS = 3
-"""Least number of separate unanswered transmissions of one connection: three of a kind are no coincidence (docs/how-it-decides.md, 2.4)."""
+"""Minimum number of separate unanswered transmissions of one connection: three of a kind are no coincidence (docs/how-it-decides.md,
+2.4)."""
 
 APART_NS = 50_000_000
-"""Transmissions closer to each other than this, or than an RTT, are one event: one full queue may lose them all (a heuristic)."""
+"""Transmissions that are closer together than this, or than an RTT, are one event, because one full queue can lose them all (a
+heuristic)."""
 
 MAX_CHANCE = 0.01
-"""Largest expected number of such series in the whole connection if its other losses were independent of each other (a heuristic)."""
+"""The connection's other losses give the expected number of such series by chance. It must be at most this (a heuristic)."""
 
 BEFORE_NS, AFTER_NS = 1_000_000_000, 2_000_000_000
 """Time before and after a silence from which segments are read: ACKs that were lost, and the repair."""
@@ -68,7 +70,7 @@ SAME_SHARE = 0.5
 """Connections are silent together if their silences share at least this part of the shorter one (a heuristic)."""
 
 MAX_SKIPPED = 4_096
-"""Larger steps of the IP ID are taken for a new start of the numbers (a heuristic)."""
+"""A larger step of the IP ID means that the numbering started anew (a heuristic)."""
 
 EVIDENCE_FRAMES = 20
 
@@ -141,7 +143,11 @@ class Outage:
 
     @property
     def confidence(self) -> Confidence:
-        """How sure it is. Only silent peers of several hosts, with data that was seen to go unanswered, leave no suspended host instead."""
+        """How sure it is.
+
+        It is certain only if peers on several hosts are silent and the capture contains their unanswered data. Otherwise a suspended host
+        looks the same.
+        """
         seen = {one.receiver for one in self.members if one.sent} if len({one.sender for one in self.members}) == 1 else set()
         if len(seen) > 1:
             return Confidence.PROVED
@@ -312,7 +318,7 @@ def _near(rows: Sequence[dict[str, Any]], one: Silence) -> tuple[list[dict[str, 
 
 
 def _outage(one: Silence, host: Mapping[str, Any], near: tuple[list[dict[str, Any]], list[dict[str, Any]]]) -> Outage | None:
-    """Return the outage that explains a silence; None if something else may."""
+    """Return the outage that explains a silence; None if something else may explain it."""
     own, peers = near
     before = [row for row in peers if row["ts_ns"] <= one.from_ns]
     after = [row for row in peers if row["ts_ns"] >= one.to_ns]
@@ -343,7 +349,7 @@ def _outage(one: Silence, host: Mapping[str, Any], near: tuple[list[dict[str, An
 
 
 def _seen_unanswered(inside: Sequence[dict[str, Any]], first: Mapping[str, Any], rtt_ns: int) -> tuple[int, dict[str, Any]] | None:
-    """Return the number of separate unanswered transmissions in the capture, and the figures of the outage; None if no timer's is one."""
+    """Return the number of separate unanswered transmissions in the capture, and the figures of the outage. None if no timer sent one."""
     timers = [row for row in inside if row["retransmit_trigger"] == "timeout"]
     if not timers:
         return None
@@ -380,7 +386,7 @@ def _unseen(
 ) -> tuple[int, dict[str, Any]] | None:
     """Return the same where the capture was taken away from the sender, so that it shows nothing during the outage.
 
-    The sender's timer must have expired twice: once into the void, and once with the data that ended the silence.
+    The sender's timer must have expired twice: the first retransmit was lost, and the second ended the silence.
     """
     back = inside[0]
     earlier = [row for row in own if row["frame"] < back["frame"]]
@@ -417,7 +423,7 @@ def _skipped(last: Mapping[str, Any], back: Mapping[str, Any]) -> int:
 
 
 def _chance(host: Mapping[str, Any], side: str, events: int, data: Sequence[dict[str, Any]], one: Silence) -> float:
-    """Return the expected number of such series in this direction if each transmission were lost with its rate outside the silence."""
+    """Return the number of such series to expect by chance in this direction, at the loss rate outside the silence."""
     top = max((row["seq"] + row["payload_bytes"] for row in data if row["ts_ns"] < one.to_ns), default=0)
     mine = [row for row in data if row["ts_ns"] > one.from_ns and row["seq"] < top]
     again = sum(row["kind"] not in {"new", "out_of_order"} for row in mine)
@@ -427,7 +433,7 @@ def _chance(host: Mapping[str, Any], side: str, events: int, data: Sequence[dict
 
 
 def _disproved(outage: Outage, segments: pl.LazyFrame, connections: pl.LazyFrame) -> bool:
-    """Whether the silent host sent something to the same host on another connection meanwhile."""
+    """Whether the silent host sent something to the same host on another connection during the silence."""
     col, margin_ns = pl.col, outage.silent_ns // 4
     ends = (outage.sender, outage.receiver)
     pair = (
@@ -450,7 +456,10 @@ def _disproved(outage: Outage, segments: pl.LazyFrame, connections: pl.LazyFrame
 
 
 def _together(outages: Sequence[Outage]) -> tuple[Outage, ...]:
-    """Join the silences of the same interval that share a host. A silence that is not sure alone counts only with another connection's."""
+    """Join the silences of the same interval that share a host.
+
+    A silence that is not certain by itself counts only together with that of another connection.
+    """
     groups: list[list[Outage]] = []
     for one in sorted(outages, key=lambda one: (not one.sure, -one.silent_ns)):
         group = next((group for group in groups if _is_same(group[0], one)), None)

@@ -1,7 +1,7 @@
 """The time for which the data between two hosts kept the line busy: no setting of TCP makes a transfer faster than that.
 
-Away from the sender, the two segments that arrived most closely for their size show the rate of the line, or a faster one. All connections
-of the capture between the two hosts share that line, so that the data of one keep it busy for the others.
+Away from the sender, the shortest interval between two segments, relative to their size, gives the rate of the line or a higher one. All
+connections between the two hosts share that line, so the data of one keep it busy for the others.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
 MOST = 1_000
-"""Largest number of connections between two hosts that count: those with most data. With more, the line was busy for longer than said."""
+"""Largest number of connections between two hosts that count: those with most data. If there are more, the line was busy for longer than
+the result says."""
 
 _OF_SENDER = ("payload_bytes", "line_payload_bytes", "serialization_ns", "first_data_ts_ns", "last_data_ts_ns")
 
@@ -60,7 +61,7 @@ def _ns_per_byte(sent: Iterable[Mapping[str, Any]]) -> float | None:
 
 
 def _bytes_meanwhile(own: Mapping[str, Any], sent: Iterable[Mapping[str, Any]]) -> float:
-    """Return the bytes that these directions sent while `own` did, as if each had sent evenly."""
+    """Return the bytes that these directions sent while `own` sent, assuming that each sent evenly."""
     first_ns, last_ns = own["first_data_ts_ns"], own["last_data_ts_ns"]
     if first_ns is None or last_ns is None:
         return 0.0

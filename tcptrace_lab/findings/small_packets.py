@@ -1,7 +1,8 @@
 """Findings on small packets, with their cost in segments and bytes.
 
-They cover streams of tinygrams, messages cut where a buffer ends, and segments cut to silly windows. The counts of connections show them;
-only for silly windows are the segments of a few suspects read. None has a time cost of its own: the ledger counts the waits.
+They cover streams of tinygrams, messages cut where a buffer ends, and segments cut to silly windows. Counts of the connections table show
+them. Only silly windows need the segments of a few suspects. These findings have no time cost of their own, because the ledger counts the
+waits.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ MOST = 20
 """Largest number of connections reported: those with most segments."""
 
 MIN_SEGMENTS = 20
-"""Least number of data segments for a finding (a heuristic)."""
+"""Minimum number of data segments for a finding (a heuristic)."""
 
 TINY_PART = 8
 """If the mean size is at most a full segment divided by this, most segments are below a quarter of a full one: if half of them were larger,
@@ -41,7 +42,8 @@ LOW_SHARE = 0.2
 """Share of header bytes from which tinygrams are a fault of low severity."""
 
 CUT_TIMES = 3
-"""This many segments that fill a silly window exactly, or messages cut alike, are no coincidence (docs/how-it-decides.md, 2.4)."""
+"""Three or more segments that fill a silly window exactly, or messages cut at the same offset, are no coincidence (docs/how-it-decides.md,
+2.4)."""
 
 CUT_SHARE = 0.1
 """Share of the data segments from which cut ones are a fault of low severity (a heuristic)."""
@@ -49,7 +51,7 @@ CUT_SHARE = 0.1
 EVIDENCE_FRAMES = 20
 
 _SUSPECT_PART = 0.75
-"""Silly windows make segments small: a mean size above this part of a full segment shows none that matter (a heuristic)."""
+"""Silly windows make segments small. If the mean size is above this part of a full segment, they do not matter (a heuristic)."""
 
 _CUTS = ("cut_messages", "cut_pieces", "cut_at_bytes", "cut_waited_ns", "cut_frame")
 _FIGURES = (
@@ -106,14 +108,14 @@ def _is_suspect(row: Mapping[str, Any]) -> bool:
 
 @cache
 def _asked() -> tuple[pl.Expr, list[str]]:
-    """A test that all connections pass that the other tests pass, and the columns that these and the figures need."""
+    """A cheap test that passes all connections which the other tests can pass, and the columns that those tests and the figures need."""
     many = (pl.col(f"{side}_wire_data_segments") >= MIN_SEGMENTS for side in SIDES)
     cut = (pl.col(f"{side}_cut_messages") >= CUT_TIMES for side in SIDES)
     return pl.any_horizontal(*many, *cut), ["conn", *(f"{side}_{name}" for side in SIDES for name in (*_FIGURES, *_OF_PEER))]
 
 
 def _directions(connections: pl.LazyFrame) -> list[dict[str, Any]]:
-    """Return the directions of connections of which one is `tiny`, `cut` or `suspect`, most segments first."""
+    """Return the directions, most segments first, of all connections with a direction that is `tiny`, `cut` or `suspect`."""
     enough, columns = _asked()
     best: list[tuple[int, int, list[dict[str, Any]]]] = []
     for batch in memory.batches(connections.filter(enough).select(columns)):

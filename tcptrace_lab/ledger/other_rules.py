@@ -2,7 +2,7 @@
 
 The engine returns every interval of the ledger with the numbers that describe its wait. If a rule holds, the interval gets the rule's
 cause, and the sums and the evidence for findings are computed again from all intervals. This costs several times the engine's time, and
-nothing if no such rule is installed. Other results of the engine stay: throughput deadlocks, and what delayed messages.
+nothing if no such rule is installed. Two results of the engine are not changed: throughput deadlocks, and the causes of delayed messages.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _with_causes(ledger: pl.LazyFrame, found: Mapping[str, Rule]) -> pl.LazyFram
 
 
 def _accounts(ledger: pl.LazyFrame, accounts: pl.LazyFrame) -> pl.LazyFrame:
-    """Return rows of `schema.ACCOUNTS` for these intervals and the connections of `accounts`; null where `accounts` has null."""
+    """Return rows of `schema.ACCOUNTS` for these intervals and the connections of `accounts`; null where `accounts` is null."""
     length = pl.col("end_ns") - pl.col("start_ns")
     sums = ledger.group_by(_CAUSE).agg(ns=length.sum()).collect()
     side = pl.when("from_client").then(pl.lit("client")).otherwise(pl.lit("server"))

@@ -1,7 +1,8 @@
 """The causes as the three states of a sender in RFC 4898, so that results can be compared with other instruments.
 
-The RFC distinguishes what stops an established connection's sender: the receiver's window (`SndLimTimeRwin`), the congestion window, loss
-recovery and timeouts included (`SndLimTimeCwnd`), and anything else, such as no data (`SndLimTimeSnd`, which "MUST" get what fits neither).
+The RFC distinguishes three limits of an established connection's sender: the receiver's window (`SndLimTimeRwin`), the congestion window,
+loss recovery and timeouts included (`SndLimTimeCwnd`), and anything else, such as no data (`SndLimTimeSnd`, which "MUST" get what fits
+neither).
 """
 
 from __future__ import annotations
@@ -16,16 +17,17 @@ if TYPE_CHECKING:
 RWIN: Final = frozenset({"receiver-window", "zero-window"})
 
 CWND: Final = frozenset({"slow-start", "congestion-window", "loss-recovery", "timeout", "network"})
-"""`network` is here: while bytes are in transit or drain through the path, the congestion window is what the sender waits for."""
+"""`network` belongs here, because the congestion window is what the sender waits for while bytes are in transit or drain through the
+path."""
 
 OUTSIDE: Final = frozenset({"handshake", "close", "unknown"})
-"""No state of an established sender, or a time of which the capture does not show the state."""
+"""The sender is not in an established connection, or the capture does not show its state."""
 
 SND: Final = frozenset(CAUSES) - RWIN - CWND - OUTSIDE
 """The application (`application`, `peer`, `idle`), and the sending host: its buffer, Nagle's algorithm, pacing."""
 
 TERMS: Final[Mapping[str, frozenset[str]]] = {"SndLimTimeSnd": SND, "SndLimTimeRwin": RWIN, "SndLimTimeCwnd": CWND}
-"""Name of the object in RFC 4898, 4 → causes whose time it is the sum of."""
+"""Name of the object in RFC 4898, 4 → the causes whose times add up to it."""
 
 
 def columns(causes: frozenset[str], side: str) -> list[str]:

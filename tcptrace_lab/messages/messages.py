@@ -29,7 +29,7 @@ KEPT_MESSAGES = 262_144
 """Messages kept in memory before they go to temporary files: about 40 MB."""
 
 RANGE_CONNECTIONS = 131_072
-"""Connections processed together. The notes on them, and their last messages, stay in memory."""
+"""Number of connections processed together. Their notes and their last messages stay in memory."""
 
 
 def messages(segments: pl.LazyFrame, notes: pl.LazyFrame, count: int) -> pl.LazyFrame:

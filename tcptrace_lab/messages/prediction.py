@@ -1,7 +1,7 @@
 """Prediction from a stack's rules, as one dictionary: the sizes that stall, whether a stream can deadlock, and both for a grid of buffers.
 
-Parameters that the caller omits come from a capture, if there is one. What is still unknown gets the stack's default, which the result
-states.
+Parameters that the caller omits come from a capture, if there is one. A parameter that is still unknown gets the stack's default, and the
+result says so.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ MAX_BUFFERS = 32
 """Largest number of buffer sizes along one axis of the grid: a thousand cells of 10 to 30 ms each."""
 
 LINUX_BUFFER_BYTES = 4 << 20
-"""Assumed buffer for Linux if none is given. Its windows grow to megabytes (tcp_rmem, 6 MiB), and below that the rules do not depend on
-them."""
+"""Assumed buffer for Linux if none is given. Its windows grow to megabytes (tcp_rmem, 6 MiB), and windows of this size do not affect the
+rules."""
 
 
 @dataclass(frozen=True, slots=True)

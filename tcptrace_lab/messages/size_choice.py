@@ -12,7 +12,7 @@ from tcptrace_lab.ledger.stalls import MIN_STALL_NS
 from tcptrace_lab.schema import SIDES
 
 MIN_MESSAGES = 20
-"""Least number of messages for a conclusion (a heuristic)."""
+"""Minimum number of messages for a conclusion (a heuristic)."""
 
 SIZE_CAUSES = ("nagle", "nagle-delayed-ack", "delayed-ack", "send-buffer", "receiver-window")
 """Causes of stalls that depend on how a size divides into segments and buffers. Losses, timeouts and slow readers occur at any size."""

@@ -24,27 +24,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 PENALTY_NATS = 2.0
-"""Least gain in log-likelihood of a change point: four stalled messages between normal ones pay for both ends of their range."""
+"""Minimum gain in log-likelihood of a change point: four stalled messages between normal ones pay for both ends of their range."""
 
 STRAY_SHARE = 0.01
-"""Share of messages on the wrong side above which chance is involved in stalls. A change point between parts with own shares must then gain
-twice the logarithm of the number of messages (four times what Schwarz' criterion requires for one more parameter)."""
+"""If more than this share of the messages is on the wrong side, chance affects the stalls. A change point between parts with own shares
+must then gain twice the logarithm of the number of messages, which is four times what Schwarz' criterion requires for one more
+parameter."""
 
 MAX_BLOCKS = 2_000
 """Sizes, or neighbouring sizes with one share, among which change points are searched. Time grows with the square: 0.1 s for this
 number."""
 
 MIN_IN_PART = 3
-"""Fewest messages of a part if there are two shares: one or two that stalled, or did not, may be chance (docs/how-it-decides.md, 2.4)."""
+"""Minimum number of messages in a part if there are two shares, because one or two stalls may be chance (docs/how-it-decides.md, 2.4)."""
 
 FIRST_SHARES = ((0.02, 0.98), (0.02, 0.6), (0.2, 0.9))
 """Normal and slow shares from which the search for two shares starts. It ends at the nearest optimum; the best of these is used."""
 
 MAX_ROUNDS = 30
-"""Most rounds of that search; about five are needed."""
+"""Maximum number of rounds of that search; about five are needed."""
 
 TREND_ROUNDS = 25
-"""Newton steps to a trend; about eight are needed."""
+"""Maximum number of Newton steps to find a trend; about eight are needed."""
 
 STEEPEST = 3.8
 """Largest slope of a trend, in logits per standard deviation of the sizes: its middle (shares from 0.1 to 0.9) covers a third of the sizes

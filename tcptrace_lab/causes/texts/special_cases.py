@@ -57,8 +57,9 @@ def of(row: Mapping[str, Any], side: str) -> frozenset[Case]:
 
 
 def _reads_slowly(row: Mapping[str, Any], side: str) -> bool:
-    """Whether the application behind `side` leaves data unread for a significant time. An application that is woken by data empties its
-    buffer at once.
+    """Whether the application behind `side` leaves data unread for a significant time.
+
+    An application that is woken by data empties its buffer at once.
     """
     unread_ns, life_ns = row[f"{side}_read_ns"] or 0, (row["last_ts_ns"] or 0) - (row["first_ts_ns"] or 0)
     return (row[f"{side}_read_samples"] or 0) >= rates.MIN_SAMPLES and unread_ns >= WORTH_SHARE * life_ns

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import IO, TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ import polars as pl
 
 from tcptrace_lab import causes, schema, transactions, verdict
 from tcptrace_lab.connections import capture_quality
+from tcptrace_lab.connections.anonymizer import NAME
 from tcptrace_lab.connections.where import Where
 from tcptrace_lab.engine import memory
 from tcptrace_lab.engine.segments import MAX_COSTS, REREAD_BYTES, SPILL_ROWS, read
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
     from tcptrace_lab._core import Problem
+    from tcptrace_lab.connections.anonymizer import Anonymizer
     from tcptrace_lab.engine.reread import Progress, Together
     from tcptrace_lab.engine.segments import FlowWatcher, Tables
     from tcptrace_lab.errors import ReadInPart
@@ -144,6 +146,7 @@ def analyze(
     spill_rows: int = SPILL_ROWS,
     reread_bytes: int = REREAD_BYTES,
     proofs: bool = False,
+    anonymizer: Anonymizer | None = None,
     progress: Progress | None = None,
     say: Callable[[str], None] | None = None,
 ) -> Analysis:
@@ -157,6 +160,8 @@ def analyze(
         spill_rows: see `read`.
         reread_bytes: see `read`.
         proofs: see `read`; affects only the ledger of the result.
+        anonymizer: replaces all addresses in the result; names of files, and targets of transactions, are then left out. `where` is tested
+            before.
         progress: see `read`.
         say: see `read`.
 
@@ -194,7 +199,11 @@ def analyze(
         chosen = condition.chosen(tables.connections, tables.accounts if condition.needs_accounts else None)
         tables = tables.of(pl.col("conn").is_in(chosen.implode()))
         if say is not None:
-            say(f"{len(chosen):,} of {count:,} connections kept: {where}")
+            say(f"{len(chosen):,} of {count:,} connections kept" + (f": {where}" if anonymizer is None else ""))
+    exchanged = transactions.found(names, tables.segments, tables.connections)
+    if anonymizer is not None:
+        tables, flows = _anonymous(tables, anonymizer), anonymizer.rows(flows)
+        exchanged, names = transactions.without_names(exchanged), [NAME]
     connections, segments, sums = tables.connections, tables.segments, tables.accounts
     advised = cause_findings.findings(sums, segments, connections, tables.details)
     sizes, of_sizes = _slow_sizes(tables)
@@ -215,10 +224,18 @@ def analyze(
         stalls=confidence.as_sure(advised.stalls, findings),
         rates=advised.rates,
         message_sizes=sizes,
-        transactions=transactions.found(names, segments, connections),
+        transactions=exchanged,
         problems=tables.problems,
         loss=tables.loss,
     )
+
+
+def _anonymous(tables: Tables, anonymizer: Anonymizer) -> Tables:
+    """Return tables with pseudonyms for addresses, and without the names of files."""
+    problems = tuple(problem.copy() for problem in tables.problems)
+    for problem in problems:
+        problem["path"] = NAME
+    return replace(tables, connections=anonymizer.rows(tables.connections), problems=problems)
 
 
 def _flow_figures() -> FlowWatcher:

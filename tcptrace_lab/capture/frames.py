@@ -100,6 +100,12 @@ def look(paths: Sequence[str], numbers: Sequence[int], max_frames: int) -> Itera
                 yield number, frame.data
 
 
+def every(path: str) -> Iterator[Frame]:
+    """Yield all frames of a plain pcap or pcapng file, in order. Ends early where the file is damaged."""
+    with open(path, "rb", buffering=BUFFER_BYTES) as file:  # noqa: PTH123  (names as the user gave them)
+        yield from _frames(file, None)
+
+
 def _frames(file: IO[bytes], wanted: set[int] | None) -> Iterator[Frame]:
     """Yield all frames of a file. The bytes of frames outside `wanted` are skipped; None requests all."""
     head = file.read(PCAP_HEADER_BYTES)

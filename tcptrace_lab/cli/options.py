@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from tcptrace_lab.connections.anonymizer import Anonymizer
 
 Files = Annotated[
     list[str],
@@ -23,5 +26,28 @@ Where = Annotated[
         'such as "client_retransmitted_segments > 0 and server_port = 443".',
     ),
 ]
+Anonymize = Annotated[
+    bool,
+    typer.Option(
+        "--anonymize", help="Replace addresses by pseudonyms, and leave names and payload out of everything that is written or printed."
+    ),
+]
+AnonymizeKey = Annotated[
+    str | None,
+    typer.Option(
+        "--anonymize-key",
+        metavar="KEY",
+        help="As --anonymize, with this key instead of a random one: runs with the same key give an address the same pseudonym.",
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Print a traceback with each error.")]
+
+
+def anonymizer(key: str | None, *, wanted: bool) -> Anonymizer | None:
+    """Return the anonymizer that `--anonymize` or `--anonymize-key` asks for; None without them."""
+    if not wanted and key is None:
+        return None
+    from tcptrace_lab.connections.anonymizer import Anonymizer  # noqa: PLC0415  (Polars)
+
+    return Anonymizer(key)

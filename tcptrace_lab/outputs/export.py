@@ -12,7 +12,9 @@ import polars as pl
 
 from tcptrace_lab import schema, transactions
 from tcptrace_lab.connections import rates
+from tcptrace_lab.connections.anonymizer import NAME
 from tcptrace_lab.engine.segments import names_of, read
+from tcptrace_lab.errors import ReadInPart
 from tcptrace_lab.ledger import other_rules, stalls
 from tcptrace_lab.ledger.departures import departures
 from tcptrace_lab.messages import messages
@@ -23,9 +25,9 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Sequence
 
+    from tcptrace_lab.connections.anonymizer import Anonymizer
     from tcptrace_lab.engine.reread import Progress
     from tcptrace_lab.engine.segments import Tables
-    from tcptrace_lab.errors import ReadInPart
 
 
 _JUDGED = frozenset({TableName.LEDGER, TableName.DEPARTURES, TableName.STALLS, TableName.ACCOUNTS, TableName.MESSAGES})
@@ -35,10 +37,27 @@ _JUDGED = frozenset({TableName.LEDGER, TableName.DEPARTURES, TableName.STALLS, T
 def read_table(
     paths: Sequence[str | os.PathLike[str]],
     table: TableName,
+    anonymizer: Anonymizer | None = None,
     progress: Progress | None = None,
     say: Callable[[str], None] | None = None,
 ) -> tuple[pl.LazyFrame, ReadInPart | None]:
-    """Return one table of a capture, and what part of the capture was lost. Arguments and errors as for `read` and `read_datagrams`."""
+    """Return one table of a capture, and what part of the capture was lost. Arguments and errors as for `read` and `read_datagrams`.
+
+    With an `anonymizer`, addresses are replaced, and transactions have no names.
+    """
+    rows, loss = _read_table(paths, table, progress, say)
+    if anonymizer is None:
+        return rows, loss
+    if table in {TableName.CONNECTIONS, TableName.FLOWS}:
+        rows = anonymizer.rows(rows)
+    if table is TableName.TRANSACTIONS:
+        rows = transactions.without_names(rows.collect()).lazy()
+    return rows, None if loss is None else ReadInPart(loss.what, where=NAME, remedy=loss.remedy)
+
+
+def _read_table(
+    paths: Sequence[str | os.PathLike[str]], table: TableName, progress: Progress | None, say: Callable[[str], None] | None
+) -> tuple[pl.LazyFrame, ReadInPart | None]:
     if table.is_udp:
         udp = read_datagrams(paths, progress=progress, say=say)
         return udp.datagrams if table is TableName.DATAGRAMS else udp.flows, udp.loss

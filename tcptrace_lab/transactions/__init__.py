@@ -33,6 +33,12 @@ HTTP_PORTS = (
 )
 """Well-known HTTP server ports: IANA's for http, http-alt and related services, and ports that proxies and servers commonly use."""
 
+METHODS = (
+    *("GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"),
+    *("RETR", "STOR", "STOU", "APPE", "LIST", "NLST", "MLSD"),
+)
+"""Methods of HTTP (RFC 9110, 9.3; RFC 5789), and FTP commands that transfer data (RFC 959, RFC 3659)."""
+
 MAX_CONNECTIONS = 10_000
 """Most connections examined: this many to well-known ports, and this many to other ports, the first ones of each."""
 
@@ -59,6 +65,12 @@ def found(names: Sequence[str], segments: pl.LazyFrame, connections: pl.LazyFram
         return _nothing()
     with readable(names, MAX_UNPACKED_BYTES if expected.is_empty() else None) as paths:
         return _nothing() if paths is None else _found(paths, segments, connections, expected, others)
+
+
+def without_names(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return transactions without the text that hosts sent: no target, and only methods that are one of the usual words."""
+    method = pl.when(pl.col("method").is_in(METHODS)).then("method")
+    return rows.with_columns(method=method, target=pl.lit(None, pl.String))
 
 
 def _nothing() -> pl.DataFrame:

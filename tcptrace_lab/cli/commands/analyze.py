@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tcptrace_lab.cli.commands.pair import check_two, compare
-from tcptrace_lab.cli.options import Debug, Files, Json, Markdown, Quiet, Where
+from tcptrace_lab.cli.options import Anonymize, AnonymizeKey, Debug, Files, Json, Markdown, Quiet, Where, anonymizer
 from tcptrace_lab.cli.terminal import PROGRAM, activity, say
 from tcptrace_lab.engine import memory
 from tcptrace_lab.errors import EXIT_DONE, EXIT_FINDING, CaptureUnreadable, UsageError, place
@@ -76,6 +76,8 @@ def analyze(
     where: Where = None,
     pair: PairOption = False,
     whatif: WhatIf = False,
+    anonymize: Anonymize = False,
+    anonymize_key: AnonymizeKey = None,
     fail_on: FailOn = None,
     verbose: Verbose = False,
     open_report: Open = False,
@@ -97,9 +99,9 @@ def analyze(
         from tcptrace_lab.analysis import analyze as analyze_paths  # noqa: PLC0415  (Polars: a tenth of a second that `--help` need not pay)
 
         words = None if quiet else say
-        named = files[:1] if pair else files
-        analysis = analyze_paths(named, connection=connection, where=where, progress=shown.segments, say=words)
-        second = analyze_paths(files[1:], progress=shown.segments, say=words) if pair else None
+        named, hidden = files[:1] if pair else files, anonymizer(anonymize_key, wanted=anonymize)
+        analysis = analyze_paths(named, connection=connection, where=where, anonymizer=hidden, progress=shown.segments, say=words)
+        second = analyze_paths(files[1:], anonymizer=hidden, progress=shown.segments, say=words) if pair else None
         if whatif:
             analysis = _modelled(analysis, shown, quiet=quiet)
         between = compare(analysis, second, shown, where) if second else None
@@ -112,7 +114,7 @@ def analyze(
                     between.write_json(stream)
         _write_summaries(analysis, markdown, multiqc)
         shown.doing("writing the report")
-        written = _write_report(analysis, report, between, files)
+        written = _write_report(analysis, report, between, files, anonymous=hidden is not None)
     if not quiet:
         if output.STDOUT not in {json_path, markdown}:
             _answer(analysis, between, verbose=verbose)
@@ -162,14 +164,15 @@ def _write_summaries(analysis: Analysis, markdown: str | None, multiqc: str | No
         sections.write(analysis, multiqc)
 
 
-def _write_report(analysis: Analysis, report: str | None, between: Pair | None, files: list[str]) -> str:
+def _write_report(analysis: Analysis, report: str | None, between: Pair | None, files: list[str], *, anonymous: bool) -> str:
     from tcptrace_lab.report import write_report  # noqa: PLC0415  (the figures' library is the slowest import of all)
     from tcptrace_lab.report.parts.provenance import lines  # noqa: PLC0415
 
     path = str(output.reports() / f"{analysis.name}.html") if report is None else report
     output.check(path, ())
     try:
-        write_report(analysis, path, between, provenance=lines([PROGRAM, *sys.argv[1:]], files, datetime.now().astimezone()))
+        made = lines([PROGRAM, *sys.argv[1:]], files, datetime.now().astimezone(), anonymous=anonymous)
+        write_report(analysis, path, between, provenance=made)
     except OSError as error:
         raise output.refused(error, path) from error
     return path

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tcptrace_lab.cli.options import Debug, Quiet
+from tcptrace_lab.cli.options import Anonymize, AnonymizeKey, Debug, Quiet, anonymizer
 from tcptrace_lab.cli.terminal import activity, say
 from tcptrace_lab.errors import EXIT_DONE, CaptureUnreadable, ReadInPart, UsageError
 from tcptrace_lab.process import output
@@ -25,11 +25,18 @@ Output = Annotated[
 ]
 
 
-def annotate(file: File, path: Output = None, quiet: Quiet = False, _debug: Debug = False) -> int:
+def annotate(
+    file: File,
+    path: Output = None,
+    anonymize: Anonymize = False,
+    anonymize_key: AnonymizeKey = None,
+    quiet: Quiet = False,
+    _debug: Debug = False,
+) -> int:
     """Write a pcapng copy of a capture for Wireshark, with the findings as packet comments.
 
     Frames that prove a finding get its id and title; frames that end a long wait get its duration and cause. On stderr, each finding has
-    a display filter for its frames.
+    a display filter for its frames. With --anonymize, the copy has only IP and TCP headers, with pseudonyms for addresses.
     """
     if path is not None:
         output.check(path, [file])
@@ -38,18 +45,25 @@ def annotate(file: File, path: Output = None, quiet: Quiet = False, _debug: Debu
     with activity("reading", quiet=quiet) as shown:
         from tcptrace_lab.analysis import analyze, capture_name  # noqa: PLC0415
         from tcptrace_lab.outputs import annotate as copies  # noqa: PLC0415  (Polars: a tenth of a second that `--help` need not pay)
+        from tcptrace_lab.outputs import anonymous_copy  # noqa: PLC0415
 
+        hidden = anonymizer(anonymize_key, wanted=anonymize)
         with copies.readable_twice(file) as capture:
             try:
-                analysis = analyze(capture.path, progress=shown.segments, say=None if quiet else say)
+                analysis = analyze(capture.path, anonymizer=hidden, progress=shown.segments, say=None if quiet else say)
             except CaptureUnreadable as error:
                 error.where = capture.remarks(error.where)
                 raise
-            target = path or str(output.reports() / f"{capture_name([file])}-annotated.pcapng")
+            name = capture_name([file]) if hidden is None else analysis.name
+            target = path or str(output.reports() / f"{name}-annotated.pcapng")
             output.check(target, [file])
             shown.doing("writing the copy")
             with output.opened(target) as stream:
-                without = copies.write(capture, analysis, stream)
+                if hidden is None:
+                    without = copies.write(capture, analysis, stream)
+                else:
+                    anonymous_copy.write(capture.path, analysis, copies.comments(analysis), stream)
+                    without = 0
     if not quiet:
         _tell(analysis, target, without)
     if analysis.loss is not None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tcptrace_lab.cli.options import Debug, Files, Quiet
+from tcptrace_lab.cli.options import Anonymize, AnonymizeKey, Debug, Files, Quiet, anonymizer
 from tcptrace_lab.cli.terminal import activity, say
 from tcptrace_lab.errors import EXIT_DONE, UsageError
 from tcptrace_lab.outputs.formats import Format, TableName
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from tcptrace_lab.connections.anonymizer import Anonymizer
     from tcptrace_lab.engine.reread import Progress
     from tcptrace_lab.errors import ReadInPart
 
@@ -46,6 +48,8 @@ def export(
     form: Form = None,
     table: Table = None,
     path: Output = output.STDOUT,
+    anonymize: Anonymize = False,
+    anonymize_key: AnonymizeKey = None,
     quiet: Quiet = False,
     _debug: Debug = False,
 ) -> int:
@@ -54,14 +58,15 @@ def export(
     Several FILEs are one capture, merged by time. In CSV, null is an empty field, and SACK blocks are text: left:right left:right.
     """
     form = form or Format.of_path(path)
+    hidden = anonymizer(anonymize_key, wanted=anonymize)
     if form.is_table:
-        return _export_table(files, form, table or TableName.SEGMENTS, path, quiet=quiet)
+        return _export_table(files, form, table or TableName.SEGMENTS, path, hidden, quiet=quiet)
     if table is not None:
         raise UsageError(f"{form} is not a table format", remedy="leave --table out")
-    return _export_graphs(files, path, quiet=quiet) if form is Format.XPLOT else _export_listing(files, path, quiet=quiet)
+    return (_export_graphs if form is Format.XPLOT else _export_listing)(files, path, hidden, quiet=quiet)
 
 
-def _export_table(files: list[str], form: Format, table: TableName, path: str, *, quiet: bool) -> int:
+def _export_table(files: list[str], form: Format, table: TableName, path: str, hidden: Anonymizer | None, *, quiet: bool) -> int:
     output.check(path, files)
     if path == output.STDOUT and not form.is_text and sys.stdout.isatty():
         raise UsageError(f"cannot write {form} to a terminal", remedy="name a file with -o, or choose --format csv")
@@ -70,7 +75,8 @@ def _export_table(files: list[str], form: Format, table: TableName, path: str, *
 
         words = None if quiet else say
         progress = shown.datagrams if table.is_udp else shown.segments
-        rows, loss = _findings(files, progress, words) if table is TableName.FINDINGS else _read(files, table, progress, words)
+        read = _findings if table is TableName.FINDINGS else partial(_read, table)
+        rows, loss = read(files, hidden, progress, words)
         shown.doing(f"writing {table}")
         with output.opened(path) as stream:
             export_table(rows, table, form, stream)
@@ -78,22 +84,24 @@ def _export_table(files: list[str], form: Format, table: TableName, path: str, *
 
 
 def _read(
-    files: list[str], table: TableName, progress: Progress, words: Callable[[str], None] | None
+    table: TableName, files: list[str], hidden: Anonymizer | None, progress: Progress, words: Callable[[str], None] | None
 ) -> tuple[pl.LazyFrame, ReadInPart | None]:
     from tcptrace_lab.outputs.export import read_table  # noqa: PLC0415
 
-    return read_table(files, table, progress=progress, say=words)
+    return read_table(files, table, hidden, progress=progress, say=words)
 
 
-def _findings(files: list[str], progress: Progress, words: Callable[[str], None] | None) -> tuple[pl.LazyFrame, ReadInPart | None]:
+def _findings(
+    files: list[str], hidden: Anonymizer | None, progress: Progress, words: Callable[[str], None] | None
+) -> tuple[pl.LazyFrame, ReadInPart | None]:
     from tcptrace_lab.analysis import analyze  # noqa: PLC0415
     from tcptrace_lab.findings import table  # noqa: PLC0415
 
-    analysis = analyze(files, progress=progress, say=words)
+    analysis = analyze(files, anonymizer=hidden, progress=progress, say=words)
     return table.rows(analysis.findings).lazy(), analysis.loss
 
 
-def _export_listing(files: list[str], path: str, *, quiet: bool) -> int:
+def _export_listing(files: list[str], path: str, hidden: Anonymizer | None, *, quiet: bool) -> int:
     output.check(path, files)
     with activity("reading", quiet=quiet) as shown:
         from tcptrace_lab.engine.segments import read  # noqa: PLC0415
@@ -102,11 +110,16 @@ def _export_listing(files: list[str], path: str, *, quiet: bool) -> int:
         tables = read(files, progress=shown.segments, say=None if quiet else say)
         shown.doing("writing the listing")
         with output.opened(path) as stream:
-            write_listing(tables.connections, tables.info, printable(" ".join(files)), stream)
+            connections, name = _hidden(tables.connections, hidden), printable(" ".join(files)) if hidden is None else "capture"
+            write_listing(connections, tables.info, name, stream)
     return _done(tables.loss, "the listing of tcptrace -lrW", path, quiet=quiet)
 
 
-def _export_graphs(files: list[str], path: str, *, quiet: bool) -> int:
+def _hidden(connections: pl.LazyFrame, hidden: Anonymizer | None) -> pl.LazyFrame:
+    return connections if hidden is None else hidden.rows(connections)
+
+
+def _export_graphs(files: list[str], path: str, hidden: Anonymizer | None, *, quiet: bool) -> int:
     output.check_folder(path)
     with activity("reading", quiet=quiet) as shown:
         from tcptrace_lab.engine.segments import read  # noqa: PLC0415
@@ -114,7 +127,7 @@ def _export_graphs(files: list[str], path: str, *, quiet: bool) -> int:
 
         tables = read(files, progress=shown.segments, say=None if quiet else say)
         shown.doing("drawing graphs")
-        write(tables.segments, tables.connections, path)
+        write(tables.segments, _hidden(tables.connections, hidden), path)
     return _done(tables.loss, "graphs for xplot", path, quiet=quiet)
 
 

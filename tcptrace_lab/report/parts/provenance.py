@@ -19,23 +19,28 @@ MAX_HASHED_BYTES = 1 << 28
 """Size of a file from which its hash is left out: it would take a noticeable part of the analysis."""
 
 
-def lines(command: Sequence[str], files: Sequence[str], now: datetime) -> list[str]:
+def lines(command: Sequence[str], files: Sequence[str], now: datetime, *, anonymous: bool = False) -> list[str]:
     """The lines of the page's footer.
 
     Args:
         command: the arguments of the program.
         files: the capture's files; `-` is standard input.
         now: the present time, with a time zone.
+        anonymous: leave out the command and the names of files. Size and SHA-256 stay: they identify the capture for those who have it.
     """
     made = f"tcptrace-lab {version('tcptrace-lab')}, {now:%Y-%m-%d %H:%M:%S} {now.tzname()} (UTC{now:%z}); times on this page are UTC."
+    if anonymous:
+        kept = "Anonymized: addresses are pseudonyms, names and payload are left out. Ports, times, sizes and SHA-256 are the original's."
+        return [made, kept, *(_file(path, "name left out") for path in files)]
     return [made, f"Command: {shlex.join(command)}", *map(_file, files)]
 
 
-def _file(path: str) -> str:
+def _file(path: str, name: str | None = None) -> str:
+    """Return the line of one file. `name` replaces its name."""
     file = Path(path)
     if path == "-" or not file.is_file():
-        return f"File: {'standard input' if path == '-' else path}"
+        return f"File: {'standard input' if path == '-' else name or path}"
     size_bytes = file.stat().st_size
     with file.open("rb") as stream:
         digest = hashlib.file_digest(stream, "sha256").hexdigest() if size_bytes <= MAX_HASHED_BYTES else "not computed for a large file"
-    return f"File: {printable(file.name)}, {size_bytes:,} bytes ({numbers.size(size_bytes)}), SHA-256 {digest}"
+    return f"File: {name or printable(file.name)}, {size_bytes:,} bytes ({numbers.size(size_bytes)}), SHA-256 {digest}"

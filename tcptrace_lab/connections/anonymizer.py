@@ -1,0 +1,57 @@
+"""`Anonymizer`: pseudonyms for the addresses of the tables that all outputs are made from.
+
+Addresses are replaced bit by bit: whether a bit is flipped depends on the key and on all bits before it. So two addresses share as many
+leading bits after it as before (Xu et al., "Prefix-preserving IP address anonymization", ICNP 2002, with keyed BLAKE2 in place of AES),
+and different addresses stay different. Without the key nobody can reverse it; with the same key, several runs agree.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import secrets
+from functools import cache
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from tcptrace_lab.schema import SIDES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+KEY_BYTES = 32
+
+NAME = "capture"
+"""What replaces the name of every file."""
+
+
+class Anonymizer:
+    """Replaces addresses, consistently for one key.
+
+    Args:
+        key: any text; without it a random key is drawn, which nothing keeps.
+    """
+
+    def __init__(self, key: str | None = None) -> None:
+        self._key = secrets.token_bytes(KEY_BYTES) if key is None else hashlib.sha256(key.encode(errors="surrogateescape")).digest()
+        self.address: Callable[[str], str] = cache(self._address)
+
+    def rows(self, table: pl.LazyFrame) -> pl.LazyFrame:
+        """Return rows with `client_addr` and `server_addr` with both replaced."""
+        names = [f"{side}_addr" for side in SIDES]
+        return table.with_columns(pl.col(names).map_elements(self.address, return_dtype=pl.String))
+
+    def _address(self, text: str) -> str:
+        try:
+            original = ipaddress.ip_address(text)
+        except ValueError:
+            return f"host-{self._digest(b'name', text.encode()).hex()[:12]}"
+        bits, flips = original.max_prefixlen, 0
+        for count in range(bits):
+            prefix = int(original) >> (bits - count)
+            flips = flips << 1 | self._digest(bytes((original.version, count)), prefix.to_bytes(bits // 8, "big"))[0] & 1
+        return str(type(original)(int(original) ^ flips))
+
+    def _digest(self, kind: bytes, data: bytes) -> bytes:
+        return hashlib.blake2b(kind + data, key=self._key, digest_size=8).digest()

@@ -6,6 +6,7 @@ come from `schema`.
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +56,7 @@ def data(analysis: Analysed, pair: Pair | None = None, room: selection.Room = se
     listed_rows = chosen.listed.select(connection_table.ASKED).iter_rows(named=True)
     return {
         "name": analysis.name,
+        "command": f"tcptrace-lab analyze {shlex.quote(capture['path'])}",
         "headline": _headline(analysis),
         "findings": lost_time.found(listed, figures, _ends(chosen.found), _briefs(listed, chosen.found)),
         "findings_total": len(analysis.findings),

@@ -335,9 +335,10 @@ class Definition(TypedDict):
 
 
 class ReportData(TypedDict):
-    """The contents of a report."""
+    """The contents of a report. `command` analyzes its capture."""
 
     name: str
+    command: str
     headline: Headline
     findings: list[Found]
     findings_total: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -303,4 +304,144 @@ def test_a_click_in_the_waterfall_opens_the_connection(visit: Open) -> None:
     opened.page.locator(".waterfall a").last.click()
     opened.until("location.hash === '#connection-1'")
     opened.until("Math.abs(document.getElementById('connection-1').getBoundingClientRect().top) < innerHeight")
+    assert opened.messages == []
+
+
+def test_the_address_keeps_finding_connection_and_zoom(visit: Open) -> None:
+    """A link from one page opens the same finding, direction and times in another."""
+    html = page_of(stalled())
+    opened = visit(html)
+    opened.page.locator("#finding-2 > summary").click()
+    opened.until("location.hash === '#finding-2'")
+    opened.draw_all()
+    opened.page.get_by_role("radio", name="server → client (1.2 kB)").check()
+    opened.draw_all()
+    opened.page.evaluate("""Plotly.relayout([...document.querySelectorAll('.connection .plot')].find((each) => each.checkVisibility()),
+        {'xaxis.range[0]': 0.05, 'xaxis.range[1]': 0.1})""")
+    opened.until("location.hash.includes('to=0.1')")
+    link = opened.page.evaluate("location.hash")
+    assert link == "#connection-0&finding=2&side=server&from=0.05&to=0.1"
+    other = visit(html, at=link)
+    other.draw_all()
+    assert other.page.locator("#finding-2").evaluate("(each) => each.open")
+    assert other.page.get_by_role("radio", name="server → client (1.2 kB)").is_checked()
+    assert all(each == pytest.approx([0.05, 0.1]) for each in other.axis("xaxis", "server"))
+    assert other.messages == []
+
+
+def test_a_link_to_a_place_in_a_finding_shows_it(visit: Open) -> None:
+    opened = visit(page_of(stalled()), at="#finding-1&from=0.2&to=0.3")
+    opened.draw_all()
+    shown = "document.querySelector('#finding-1 [data-key=zoom] .plot')._fullLayout.xaxis.range"
+    opened.until(f"Math.abs({shown}[0] - 0.2) < 1e-9 && Math.abs({shown}[1] - 0.3) < 1e-9")
+    assert opened.messages == []
+
+
+def test_one_crosshair_goes_over_all_figures_of_a_connection(visit: Open) -> None:
+    opened = visit(page_of(two_way()), viewport={"width": 1200, "height": 1200})
+    opened.draw_all()
+    drag = opened.page.locator(".connection .nsewdrag").first
+    drag.scroll_into_view_if_needed()
+    box = drag.bounding_box()
+    assert box is not None
+    opened.page.mouse.move(box["x"] + box["width"] * 0.4, box["y"] + 30)
+    places = """[...document.querySelectorAll('.connection:first-of-type .plot')].filter((plot) => plot.checkVisibility()).map((plot) => {
+        const line = plot.querySelector('.cross');
+        return line && !line.hidden && plot._fullLayout.xaxis.p2d(parseFloat(line.style.left) - plot._fullLayout.xaxis._offset);
+    })"""
+    opened.until(f"{places}.every(Number.isFinite)")
+    times = opened.page.evaluate(places)
+    start, end = opened.axis("xaxis", "client")[0]
+    assert len(times) == 5
+    assert times == pytest.approx([start + 0.4 * (end - start)] * 5, abs=(end - start) / 500)
+    opened.page.mouse.move(0, 0)
+    opened.until("[...document.querySelectorAll('.cross')].every((line) => line.hidden)")
+    assert opened.messages == []
+
+
+@pytest.mark.parametrize(
+    "box",
+    [
+        {"xaxis.range[0]": 0.001, "xaxis.range[1]": 0.002, "yaxis.range[0]": 9000, "yaxis.range[1]": 9100},
+        {"xaxis.range[0]": -0.002, "xaxis.range[1]": -0.001, "yaxis.range[0]": 0, "yaxis.range[1]": 5},
+    ],
+    ids=["between the lines", "before the first segment"],
+)
+def test_a_zoom_never_ends_at_an_empty_figure(visit: Open, box: dict[str, float]) -> None:
+    opened = visit(page_of(two_way()))
+    opened.draw_all()
+    opened.page.evaluate("(box) => Plotly.relayout(document.querySelector('.connection .plot'), box)", box)
+    opened.until("location.hash.includes('from=')")
+    opened.until("document.querySelector('.connection .plot')._fullLayout.yaxis.range[0] !== given", box["yaxis.range[0]"])
+    seen = opened.page.evaluate("""(() => {
+        const plot = document.querySelector('.connection .plot');
+        const [[left, right], [low, high]] = [plot._fullLayout.xaxis.range, plot._fullLayout.yaxis.range];
+        return plot.own.some((trace) => trace.x.some((x, place) => {
+            const isShown = x !== null && x <= right && (x >= left || trace.line?.shape === 'hv');
+            return isShown && trace.y[place] >= low && trace.y[place] <= high;
+        }));
+    })()""")
+    assert seen
+    assert opened.messages == []
+
+
+def test_navigation_stays_in_sight(visit: Open) -> None:
+    opened = visit(page_of(two_way()), viewport={"width": 390, "height": 700})
+    opened.page.evaluate("window.scrollTo(0, document.body.scrollHeight)")
+    box = opened.page.get_by_role("navigation").bounding_box()
+    assert box is not None
+    assert -1 <= box["y"] < 5
+    assert box["height"] < 60
+
+
+def test_the_toolbar_is_never_over_a_legend(visit: Open) -> None:
+    opened = visit(page_of(two_way()), viewport={"width": 1200, "height": 1000})
+    opened.draw_all()
+    plot = opened.page.locator(".connection .plot").first
+    plot.scroll_into_view_if_needed()
+    assert float(plot.locator(".modebar-group").first.evaluate("(bar) => getComputedStyle(bar).opacity")) == 0
+    plot.hover()
+    opened.until("getComputedStyle(document.querySelector('.connection .modebar-group')).opacity !== '0'")
+    bar, legend = (plot.locator(name).bounding_box() for name in (".modebar", ".legend"))
+    assert bar is not None
+    assert legend is not None
+    assert bar["y"] + bar["height"] <= legend["y"]
+    caption = opened.page.locator(".connection figcaption p").first.evaluate("(p) => p.getBoundingClientRect().right")
+    assert caption <= bar["x"]
+
+
+def test_columns_can_be_chosen_and_the_table_saved_and_copied(visit: Open, tmp_path: Path) -> None:
+    exchange = lossy_upload()
+    exchange.server = "=HYPERLINK(1)"
+    opened = visit(page_of(analysis(exchange)), permissions=["clipboard-read", "clipboard-write"], accept_downloads=True)
+    tools = opened.page.locator("#connections .table-tools")
+    tools.locator("summary").click()
+    tools.get_by_role("checkbox", name="client", exact=True).uncheck()
+    assert not opened.page.locator("#table td:nth-child(2)").first.is_visible()
+    with opened.page.expect_download() as saving:
+        tools.get_by_role("button", name="Save CSV").click()
+    path = tmp_path / "saved.csv"
+    saving.value.save_as(path)
+    assert saving.value.suggested_filename == "connections.csv"
+    head, row = csv.reader(path.read_text(encoding="utf-8").splitlines())
+    assert head[:4] == ["#", "server", "start (s)", "duration (s)"]
+    assert row[0] == "0"
+    assert row[1].startswith("'=HYPERLINK"), "no spreadsheet takes it for a formula"
+    assert row[head.index("bytes → (bytes)")] == "10000"
+    assert float(row[3]) == 0.181
+    tools.get_by_role("button", name="Copy table").click()
+    opened.until("[...document.querySelectorAll('.table-tools button')].some((each) => each.textContent === 'copied')")
+    lines = opened.page.evaluate("navigator.clipboard.readText()").splitlines()
+    assert lines[0].split("\t") == head
+    assert opened.messages == []
+    assert opened.requests[:1] == [opened.page.url]
+
+
+def test_a_connection_that_is_not_drawn_names_its_command(visit: Open) -> None:
+    silent = Exchange(conn=1, client="192.0.2.7", first_frame=100).send(300, "C", 1, ack=1).send(310, "S", 1, ack=1)
+    opened = visit(page_of(analysis(lossy_upload(), silent, path="a file.pcap")))
+    opened.page.locator("#table .alone").click()
+    assert opened.page.locator("#command code").inner_text() == "tcptrace-lab analyze 'a file.pcap' --connection 1"
+    opened.page.locator(".waterfall .alone").click()
+    assert opened.page.locator("#command code").inner_text().endswith("--connection 1")
     assert opened.messages == []

@@ -51,9 +51,10 @@
         const cell = row.insertCell();
         if (exact[place]) cell.title = exact[place];
         let holder = cell;
-        if (place === 0 && isDrawn) {
-          holder = cell.appendChild(document.createElement("a"));
-          holder.href = `#connection-${text.replaceAll(",", "")}`;
+        if (place === 0) {
+          holder = cell.appendChild(document.createElement(isDrawn ? "a" : "button"));
+          if (isDrawn) holder.href = `#connection-${text.replaceAll(",", "")}`;
+          else Object.assign(holder, { type: "button", className: "alone", title: "Not drawn on this page: shows the command that draws it" });
         }
         holder.textContent = text;
         if (place === 1 && guessed) {
@@ -75,6 +76,90 @@
     document.getElementById("search").addEventListener("input", sift);
     document.getElementById("finding")?.addEventListener("change", sift);
   }
+
+  /** The exact command for a connection that has no figures on this page. */
+  function tellCommand(conn) {
+    const line = document.getElementById("command");
+    line.hidden = false;
+    line.querySelector("code").textContent = `${line.dataset.command} --connection ${conn}`;
+    line.querySelector("button").textContent = "copy";
+  }
+
+  document.getElementById("connections")?.addEventListener("click", (event) => {
+    const button = event.target.closest(".alone");
+    if (button) tellCommand((button.dataset.conn ?? button.textContent).replaceAll(",", ""));
+  });
+
+  /** Save text as a file. */
+  function save(text, name, type) {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([text], { type }));
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+  }
+
+  /** The rows in sight, columns as chosen. Numbers are exact, with their unit in the heading of the column. */
+  function contents(own, hidden) {
+    const heads = [...own.tHead.rows[0].cells];
+    const shown = heads.map((_, place) => place).filter((place) => !hidden.has(place));
+    const rows = [...own.tBodies[0].rows].filter((row) => !row.hidden);
+    const exact = (cell) => cell.title.match(/^(-?\d+(?:\.\d+)?)(?: (s|bytes|b\/s)\b.*)?$/);
+    const units = shown.map((place) => rows.map((row) => exact(row.cells[place])?.[2]).find(Boolean));
+    const head = shown.map((place, at) => heads[place].textContent.trim() + (units[at] ? ` (${units[at]})` : ""));
+    const text = (cell) => (cell.title === "unknown" ? "" : exact(cell)?.[1] ?? (cell.querySelector("code") ?? cell).textContent.trim());
+    return [head, ...rows.map((row) => shown.map((place) => text(row.cells[place])))];
+  }
+
+  /** Above a table: which columns it shows, and its rows to the clipboard or into a file. */
+  function addTools(holder, number) {
+    const own = holder.querySelector("table");
+    const name = holder.closest("[id]").id || "table";
+    const hidden = new Set();
+    const style = document.head.appendChild(document.createElement("style"));
+    own.dataset.number = number;
+    const tools = document.createElement("div");
+    tools.className = "tools table-tools";
+    const choice = tools.appendChild(document.createElement("details"));
+    choice.className = "columns";
+    choice.appendChild(document.createElement("summary")).textContent = "Columns";
+    const list = choice.appendChild(document.createElement("div"));
+    [...own.tHead.rows[0].cells].forEach((head, place) => {
+      const label = list.appendChild(document.createElement("label"));
+      const box = Object.assign(label.appendChild(document.createElement("input")), { type: "checkbox", checked: true });
+      label.append(` ${head.textContent.trim()}`);
+      box.addEventListener("change", () => {
+        if (box.checked) hidden.delete(place);
+        else hidden.add(place);
+        const cells = [...hidden].map((each) => `table[data-number="${number}"] tr > :nth-child(${each + 1})`);
+        style.textContent = cells.length ? `${cells.join(", ")} { display: none; }` : "";
+      });
+    });
+    const button = (text, action) => {
+      const made = Object.assign(tools.appendChild(document.createElement("button")), { type: "button", textContent: text });
+      made.addEventListener("click", () => action(made));
+    };
+    button("Copy table", async (made) => {
+      const lines = contents(own, hidden).map((row) => row.map((cell) => cell.replace(/\s+/g, " ")).join("\t"));
+      try {
+        await navigator.clipboard.writeText(`${lines.join("\n")}\n`);
+        made.textContent = "copied";
+      } catch {
+        getSelection().selectAllChildren(own);
+        made.textContent = document.execCommand("copy") ? "copied" : "selected";
+      }
+    });
+    button("Save CSV", () => {
+      const quoted = (cell) => (/^[=+@\t\r]|^-(?!\d)/.test(cell) ? `'${cell}` : cell); // a spreadsheet runs what begins so
+      const lines = contents(own, hidden).map((row) => row.map((cell) => `"${quoted(cell).replaceAll('"', '""')}"`).join(","));
+      save(`${lines.join("\r\n")}\r\n`, `${name}.csv`, "text/csv");
+    });
+    holder.before(tools);
+  }
+
+  document.querySelectorAll(".scroll").forEach((holder, number) => {
+    if (holder.querySelector(":scope > table > thead")) addTools(holder, number);
+  });
 
   // ---- figures: unpacked when first needed (the inverse of pack.py) ----
   function inflate(text, format = "deflate") {
@@ -149,13 +234,14 @@
       margin: { l: narrow ? 56 : 90, r: 12, t: 8, b: last ? 42 : 26 },
       legend: { orientation: "h", x: 0, y: 1.02, xanchor: "left", yanchor: "bottom", font: { size: 11 } },
       showlegend: true,
+      modebar: { bgcolor: "rgba(0,0,0,0)", color: colour("--dim"), activecolor: colour("--accent") },
       hoverlabel: { bgcolor: colour("--card"), bordercolor: colour("--rule"), font: { color: colour("--ink"), family: "system-ui, sans-serif" }, align: "left" },
     };
   }
 
   const STRIP = 0.055; // of a figure's height: the ledger along its foot
 
-  const CONFIG = { responsive: true, displaylogo: false, doubleClick: "reset", modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
+  const CONFIG = { responsive: true, displaylogo: false, displayModeBar: window.matchMedia("(hover: hover)").matches ? "hover" : false, doubleClick: "reset", modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
   const CLOSEST = 1e-9; // seconds: the finest clock
 
   const SLICES = 300; // of the times in sight: narrower ones a reader cannot tell apart
@@ -267,6 +353,91 @@
     return { range: [floor - (zero && floor === 0 ? 0 : height * 0.06), all[1] + height * above], remarks };
   }
 
+  // ---- the address: the place, and what is shown there, so that a link can be sent ----
+  const address = new URLSearchParams();
+
+  function readAddress() {
+    const [at, ...rest] = location.hash.slice(1).split("&");
+    for (const key of [...address.keys()]) address.delete(key);
+    address.set("at", at);
+    for (const [key, value] of new URLSearchParams(rest.join("&"))) address.set(key, value);
+  }
+
+  /** Keep these in the address; null forgets one. */
+  function remember(changes) {
+    const before = address.get("at") ?? "";
+    if (changes.at && before !== changes.at && before.startsWith("finding-") && changes.at.startsWith("connection-")) address.set("finding", before.slice(8));
+    for (const [key, value] of Object.entries(changes)) {
+      if (value === null) address.delete(key);
+      else address.set(key, value);
+    }
+    const { at, ...others } = Object.fromEntries(address);
+    const query = new URLSearchParams(others).toString();
+    history.replaceState(null, "", `#${at}${query && `&${query}`}`);
+  }
+
+  /** The times of the address; null without any. */
+  function rememberedRange() {
+    const range = ["from", "to"].map((key) => Number.parseFloat(address.get(key)));
+    return range.every(Number.isFinite) && range[0] < range[1] ? range : null;
+  }
+
+  const shortest = (seconds) => String(Number(seconds.toFixed(9)));
+
+  // ---- a zoom never ends at nothing ----
+  /** Whether anything of these traces lies in a box of times and heights. */
+  function hits(traces, [left, right], [low, high]) {
+    return traces.some((trace) => {
+      const lines = trace.mode?.includes("lines");
+      return trace.x.some((x, place) => {
+        const y = trace.y[place];
+        if (x === null || y === null) return false;
+        const follows = lines && trace.x[place + 1] != null && trace.y[place + 1] != null;
+        const [until, level] = follows ? [trace.x[place + 1], trace.y[place + 1]] : [x, y];
+        const [up, down] = [trace.error_y?.array?.[place] ?? 0, trace.error_y?.arrayminus?.[place] ?? 0];
+        return x <= right && until >= left && Math.min(y - down, level) <= high && Math.max(y + up, level) >= low;
+      });
+    });
+  }
+
+  /** A range of times, as far out as the nearest point where nothing lies within it. */
+  function reaching(traces, [from, to]) {
+    if (traces.some((trace) => extent(trace, from, to))) return [from, to];
+    const times = traces.flatMap((trace) => trace.x).filter((x) => x !== null);
+    const [before, after] = [times.filter((x) => x < from), times.filter((x) => x > to)];
+    const beside = (to - from) / 20;
+    const nearest = [...(before.length ? [before.reduce((a, b) => Math.max(a, b))] : []), ...(after.length ? [after.reduce((a, b) => Math.min(a, b))] : [])];
+    if (!nearest.length) return [from, to];
+    const away = (x) => Math.min(Math.abs(x - from), Math.abs(x - to));
+    const x = nearest.reduce((a, b) => (away(a) <= away(b) ? a : b));
+    return [Math.min(from, x - beside), Math.max(to, x + beside)];
+  }
+
+  // ---- one crosshair over the figures that share a time axis ----
+  const overTime = (plot) => plot.dataset.over === "time" && plot._fullLayout?.xaxis;
+
+  function cross(plots, own, event) {
+    const { xaxis } = own._fullLayout;
+    const pixel = event.clientX - own.getBoundingClientRect().left - xaxis._offset;
+    const inside = pixel >= 0 && pixel <= xaxis._length;
+    const time = xaxis.p2d(pixel);
+    for (const plot of plots) {
+      const line = plot.querySelector(":scope > .cross") ?? Object.assign(plot.appendChild(document.createElement("div")), { className: "cross" });
+      const { xaxis: x, yaxis: y } = plot._fullLayout;
+      line.hidden = !inside || time < x.range[0] || time > x.range[1];
+      Object.assign(line.style, { left: `${x._offset + x.d2p(time)}px`, top: `${y._offset}px`, height: `${y._length}px` });
+      line.dataset.at = plot === own ? `${time.toFixed(6)} s` : "";
+      line.classList.toggle("late", pixel > xaxis._length / 2);
+    }
+  }
+
+  /** Follow the mouse over a figure, in all figures of its group that are drawn. */
+  function followMouse(plot, group) {
+    const plots = () => group().filter((each) => overTime(each) && each.checkVisibility());
+    plot.addEventListener("mousemove", (event) => overTime(plot) && cross(plots(), plot, event));
+    plot.addEventListener("mouseleave", () => plots().forEach((each) => each.querySelector(":scope > .cross")?.setAttribute("hidden", "")));
+  }
+
   const nextFrame = () => new Promise(requestAnimationFrame);
 
   function inSight(figure) {
@@ -298,20 +469,57 @@
     }
   }
 
+  const rangeOf = (change, axis) => {
+    const ends = [0, 1].map((end) => change[`${axis}.range[${end}]`] ?? change[`${axis}.range`]?.[end]);
+    return ends[0] === undefined ? null : ends.map(Number).sort((a, b) => a - b);
+  };
+
+  const markOverTime = (plot, layout) => {
+    if (layout.xaxis.title?.text.startsWith("seconds")) plot.dataset.over = "time";
+  };
+
   /** The figure of a finding: a place looked at closely, alone. */
   class Zoom {
     constructor(figure) {
       this.figure = figure;
+      this.finding = figure.closest("details.finding")?.id;
+      const plots = () => [...figure.parentElement.querySelectorAll(".plot")];
+      for (const plot of figure.querySelectorAll(".plot")) followMouse(plot, plots);
     }
 
     draw() {
       return drawn(this.figure, async (plot) => {
         const [{ newPlot }, { data, layout }] = await Promise.all([plotly(), unpack(this.figure.querySelector("script").textContent)]);
         await newPlot(plot, data, dressed(plot, layout), CONFIG);
+        markOverTime(plot, layout);
         if (!layout.xaxis.range || layout.yaxis.range) return; // neither time nor size, or a ladder: the ranges are those of the layout
         const { range, remarks } = fitted(data, layout.yaxis, layout.xaxis.range, 0.14); // room for what is written at the last frame
         await Plotly.relayout(plot, { "yaxis.range": range, annotations: [...(layout.annotations ?? []), ...remarks.map(remark)] });
+        plot.on("plotly_relayout", (change) => this.followed(plot, data, layout, change));
+        const asked = rememberedRange();
+        if (asked && this.figure.dataset.key === "zoom" && address.get("at") === this.finding) await this.show(plot, data, layout, asked);
       });
+    }
+
+    /** Show these times, as high as their data. */
+    show(plot, data, layout, times) {
+      const { range } = fitted(data, layout.yaxis, times, 0.14);
+      return Plotly.relayout(plot, { "xaxis.range": times, "yaxis.range": range });
+    }
+
+    /** The reader zoomed: never to nothing, and the address keeps it. */
+    async followed(plot, data, layout, change) {
+      const times = rangeOf(change, "xaxis");
+      if (!times || change["xaxis.range"]) return change["xaxis.autorange"] && this.keep(null); // our own changes give both ends at once
+      const shown = reaching(data, times);
+      const heights = rangeOf(change, "yaxis");
+      if (shown[0] !== times[0] || shown[1] !== times[1] || (heights && !hits(data, times, heights))) await this.show(plot, data, layout, shown);
+      this.keep(shown);
+    }
+
+    keep(times) {
+      if (!this.finding || this.figure.dataset.key !== "zoom") return;
+      remember({ at: this.finding, side: null, from: times && shortest(times[0]), to: times && shortest(times[1]) });
     }
 
     async repaint() {
@@ -329,6 +537,8 @@
       this.marked = []; // the times that the reader asked for, if any
       this.following = 0; // changes of ours under way
       this.asked = 0; // zooms so far
+      const plots = () => this.drawn().map((figure) => this.plotOf(figure));
+      for (const figure of this.figures) followMouse(this.plotOf(figure), plots);
       for (const button of article.querySelectorAll("[data-move]")) button.addEventListener("click", () => this.move(button.dataset.move));
       for (const radio of article.querySelectorAll("input[type=radio]")) radio.addEventListener("change", () => this.show(radio.value));
     }
@@ -360,6 +570,7 @@
         const [x, y] = [{ ...layout.xaxis, range: change["xaxis.range"] }, { ...layout.yaxis, range: change["yaxis.range"] }];
         const { annotations, shapes } = change;
         await newPlot(plot, [...traces, ...strip.map(copied)], dressed(plot, { ...layout, xaxis: x, yaxis: y, annotations, shapes }, plot.strip), CONFIG);
+        markOverTime(plot, layout);
         plot.on("plotly_relayout", (change) => this.follow(figure, change));
       });
     }
@@ -367,20 +578,42 @@
     /** The reader zoomed one figure: the others take over its times. */
     async follow(source, change) {
       if (this.following) return;
-      const from = change["xaxis.range[0]"] ?? change["xaxis.range"]?.[0];
-      const to = change["xaxis.range[1]"] ?? change["xaxis.range"]?.[1];
-      const height = Object.keys(change).some((key) => key.startsWith("yaxis."));
-      if (from !== undefined) this.range = [Number(from), Number(to)];
+      const times = rangeOf(change, "xaxis");
+      const heights = rangeOf(change, "yaxis");
+      const plot = this.plotOf(source);
+      const seen = plot.own.filter((_, place) => plot.data[place].visible !== "legendonly");
+      if (times) this.range = reaching(seen, times);
       else if (change["xaxis.autorange"]) this.range = null;
       else return;
       if (this.range && this.range[0] <= this.whole[0] && this.range[1] >= this.whole[1]) this.range = null;
-      await this.zoomAll(height && this.range ? source : null);
+      const keeps = heights && this.range && this.range[0] === times[0] && this.range[1] === times[1] && hits(seen, times, heights);
+      await this.zoomAll(keeps ? source : null);
+    }
+
+    /** The address keeps what is shown. */
+    keep() {
+      const [from, to] = this.range ?? [];
+      remember({ at: this.article.id, side: this.article.querySelector("input[type=radio]") ? this.side() : null, from: this.range && shortest(from), to: this.range && shortest(to) });
+    }
+
+    /** Show what the address says. */
+    async restore() {
+      const { figures } = await this.data();
+      this.whole ??= figures[0].layout.xaxis.range.slice();
+      this.range = rememberedRange();
+      const radio = this.article.querySelector(`input[type=radio][value="${CSS.escape(address.get("side") ?? "")}"]`);
+      if (radio) {
+        radio.checked = true;
+        await this.show(radio.value);
+      } else await this.zoomAll(null);
+      this.article.querySelector(".tools")?.scrollIntoView({ block: "start", behavior: "instant" });
     }
 
     /** Figures in sight follow at once, the others one a frame, so that a zoom never waits for what nobody sees. */
     async zoomAll(except) {
       this.asked += 1;
       const mine = this.asked;
+      this.keep();
       const [seen, unseen] = [[], []];
       for (const figure of this.drawn()) if (figure !== except) (inSight(figure) ? seen : unseen).push(figure);
       await this.quietly(() => Promise.all(seen.map((figure) => this.zoom(figure))));
@@ -477,6 +710,7 @@
 
     /** Change the direction whose data is drawn. */
     async show(side) {
+      this.keep();
       await this.quietly(() => this.restrip(side));
       for (const figure of this.all) figure.hidden = figure.dataset.by !== "both" && figure.dataset.by !== side;
       for (const figure of this.figures.filter((each) => !each.hidden)) {
@@ -521,10 +755,19 @@
     }
   }
 
-  /** A link to a finding opens it. */
+  /** A link opens its finding, and shows its connection at its times. */
   function openTarget() {
-    const target = document.getElementById(location.hash.slice(1));
-    if (target?.matches("details")) target.open = true;
+    readAddress();
+    const target = document.getElementById(address.get("at"));
+    const finding = document.getElementById(`finding-${address.get("finding")}`);
+    for (const each of [target, finding]) {
+      if (!each?.matches("details")) continue;
+      each.open = true;
+      if (rememberedRange() && each === target) each.querySelectorAll("details.zoom").forEach((zoom) => (zoom.open = true));
+    }
+    if (!location.hash.includes("&")) return;
+    if (connections.has(address.get("at"))) connections.get(address.get("at")).restore();
+    else target?.scrollIntoView({ block: "start", behavior: "instant" });
   }
 
   /** All figures drawn, all folds open, in ink on paper; then as it was. */
@@ -556,6 +799,10 @@
   window.addEventListener("hashchange", openTarget);
   for (const link of document.querySelectorAll("a.open")) link.addEventListener("click", () => (document.getElementById(link.hash.slice(1)).open = true));
   openTarget();
+  for (const summary of document.querySelectorAll("details.finding > summary")) {
+    const { id } = summary.parentElement;
+    summary.addEventListener("click", () => remember({ at: summary.parentElement.open ? "findings" : id, side: null, from: null, to: null, finding: null }));
+  }
   for (const button of document.querySelectorAll(".jump")) {
     const { conn, side, from, to } = button.dataset;
     button.addEventListener("click", () => connections.get(`connection-${conn}`).jump(side, Number(from), Number(to)));

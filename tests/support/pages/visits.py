@@ -78,10 +78,10 @@ class Visit:
 
 @pytest.fixture
 def visit(browser: Browser, tmp_path: Path) -> Iterator[Any]:
-    """A function that opens a page, given as text, from a file."""
+    """A function that opens a page, given as text, from a file, at a place of it (such as `#findings`)."""
     contexts: list[BrowserContext] = []
 
-    def open_page(html: str, **context_options: Any) -> Visit:
+    def open_page(html: str, at: str = "", **context_options: Any) -> Visit:
         context = browser.new_context(offline=True, **context_options)
         contexts.append(context)
         visited = Visit(context.new_page())
@@ -91,7 +91,7 @@ def visit(browser: Browser, tmp_path: Path) -> Iterator[Any]:
         visited.page.on("request", lambda request: visited.requests.append(request.url))
         path = tmp_path / "report.html"
         path.write_text(html, encoding="utf-8")
-        visited.page.goto(path.as_uri())
+        visited.page.goto(path.as_uri() + at)
         return visited
 
     yield open_page

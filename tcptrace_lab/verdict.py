@@ -1,9 +1,10 @@
 """The verdict on a capture: one sentence that says where the time went, and how much which change would save.
 
-It describes one direction of one connection, and says why this one (`Verdict.why`): the one whose fault weighs most, which is its cost,
-where a direction with little data counts less (`MIN_WEIGHT`); without a fault, the one that carries most data. A share is always a share
-of this direction's active time. Three fixed phrases state the confidence: *X took 91%* (proved), *most likely X
-took 59%* (consistent), *possibly X took 40%* (possible). The rule of a cause supplies its words (`Rule.lost_to`, `Advice.cure`).
+It describes one direction of one connection, and says why it chose this one (`Verdict.why`). It chooses the direction with the most
+expensive fault, where the faults of a direction with little data count less (`MIN_WEIGHT`). Without any fault, it chooses the direction
+with most data. A share is always a share of this direction's active time. Three fixed phrases state the confidence: *X took 91%* (proved),
+*most likely X took 59%* (consistent), *possibly X took 40%* (possible). The rule of a cause supplies its words (`Rule.lost_to`,
+`Advice.cure`).
 """
 
 from __future__ import annotations
@@ -34,19 +35,19 @@ OF_LOSSES: Final = frozenset({"loss-recovery", "congestion-window", "timeout"})
 """Causes that belong together: a loss is repaired, and then the reduced congestion window slows the sender down."""
 
 OF_READER: Final = cause_findings.RECEIVERS_OWN
-"""Causes that are one fault if the receiving application reads slowly: its window is zero or too small."""
+"""Causes that are one fault if the receiving application reads slowly: the window is zero or too small."""
 
 LOST_TO_READER: Final = Clause("small or zero receive window: the application on {receiver} was reading slowly")
 LOST_TO_LOSSES: Final = "packet loss (loss recovery and a reduced congestion window)"
 LOST_TO_NO_LOSSES: Final = "spurious retransmits (needless recovery and a reduced congestion window)"
-"""Phrases for several of these causes together; the last is for retransmits without any loss."""
+"""Phrases for several of these causes together. The last one applies if segments were retransmitted although none was lost."""
 
 MIN_WEIGHT: Final = 0.1
-"""Least weight of a direction's faults in the choice (a heuristic). The weight is the square root of its data, divided by that of the
+"""Minimum weight of a direction's faults in the choice (a heuristic). The weight is the square root of its data, divided by that of the
 largest direction: a direction with a hundredth of the data, or less, counts a tenth."""
 
 WORTH_SAVING: Final = 0.01
-"""Least share of the active time that is worth saving (a heuristic)."""
+"""Minimum share of the active time that is worth saving (a heuristic)."""
 
 _GRADES: Final = {Confidence.PROVED: "", Confidence.CONSISTENT: "most likely ", Confidence.POSSIBLE: "possibly "}
 _BY_CERTAINTY: Final = (Confidence.PROVED, Confidence.CONSISTENT, Confidence.POSSIBLE)
@@ -78,15 +79,12 @@ class Verdict:
 
     Attributes:
         sentence: one sentence, with a full stop.
-        conn, from_client: the direction that it describes; None if it describes none.
-        cost_ns: cost of the fault in that direction; None without a fault.
-        life_ns: duration of that direction; None if it describes none.
-        active_ns: the part of `life_ns` in which the direction was not idle; None if it describes none.
-        findings: the findings that it is based on.
-        causes: what the sentence says took most of the time: one cause, or those that belong together; empty if it names none.
-        confidence: how sure the sentence is of that; None if it names no cause.
-        why: why it describes that direction, in a few words; empty if it describes none.
-        row, account: rows of `schema.CONNECTIONS` and `schema.ACCOUNTS` of that connection; empty without one.
+        conn, from_client: the direction that it describes; None if it describes none. cost_ns: cost of the fault in that direction; None
+        without a fault. life_ns: duration of that direction; None if it describes none. active_ns: the part of `life_ns` in which the
+        direction was not idle; None if it describes none. findings: the findings that it is based on. causes: what the sentence says took
+        most of the time: one cause, or those that belong together; empty if it names none. confidence: how sure the sentence is of that;
+        None if it names no cause. why: the reason for choosing that direction, in a few words; empty if it describes none. row, account:
+        rows of `schema.CONNECTIONS` and `schema.ACCOUNTS` of that connection; empty without one.
     """
 
     sentence: str
@@ -188,7 +186,7 @@ class _Direction(NamedTuple):
     def phrase(self, lost_to: str, ns: int, sure: Confidence, where: str) -> str:
         """`X took 91% of 531 ms`, or for a `Clause`: `the application was not sending for 91% of 531 ms`."""
         verb = "for" if isinstance(lost_to, Clause) else "took"
-        words = f"{_GRADES[sure]}{lost_to}"  # capitalise before the addresses are filled in: they keep their case
+        words = f"{_GRADES[sure]}{lost_to}"  # capitalize before the addresses are filled in, because addresses keep their case
         return f"{self.fill_in(words[:1].upper() + words[1:])} {verb} {numbers.share(ns / self.active_ns)} of {self.time}{where}"
 
     @property
@@ -217,7 +215,7 @@ def of(analysis: Analysed) -> Verdict:
 
 
 class _Sent:
-    """How much each direction sent, of the connections with the most expensive findings and of the whole capture."""
+    """How much data each direction sent, for the connections with the most expensive findings and for the whole capture."""
 
     def __init__(self, analysis: Analysed) -> None:
         """Query the sizes."""
@@ -231,7 +229,7 @@ class _Sent:
         return int(self._sides[from_client][int(self._conns.index_of(conn) or 0)] or 0)
 
     def weight(self, fault: Finding) -> float:
-        """Weight of a fault by the data of its direction, or of its connection if both directions spend its time together."""
+        """Weight of a fault: by the data of its direction, or by that of its connection if both directions spend this time together."""
         if fault.conn is None or not self.largest_bytes:
             return 1.0
         own = [self.by(fault.conn, from_client=from_client) for from_client in SIDES.values() if _is_of(fault, from_client)]
@@ -254,13 +252,13 @@ class _Sent:
 
 
 def _is_of(fault: Finding, from_client: bool) -> bool:  # noqa: FBT001  (a direction, as everywhere)
-    """Whether a fault takes time of this direction: its own, or that of both if it has causes that both directions share."""
+    """Whether a fault costs this direction time: it is a fault of this direction, or its causes cost both directions the same time."""
     advices = [causes.of_cause(cause).advice for cause in fault.causes]
     return fault.from_client == from_client or any(advice is not None and advice.of_client_alone for advice in advices)
 
 
 def _together(faults: Sequence[Finding], sent: _Sent) -> tuple[Finding, ...]:
-    """Return the findings on the fault of the capture that weighs most, in the direction where it does. Most expensive first."""
+    """Return the findings on the fault with the largest weight, in the direction where it has that weight; most expensive first."""
     total: dict[frozenset[str], float] = {}
     directions: dict[tuple[frozenset[str], int | None, bool | None], list[Finding]] = {}
     for fault in faults:
@@ -349,7 +347,7 @@ NOT_THE_PEERS: Final = frozenset({"idle", "peer", "network", "close", "unknown"}
 
 
 def _meanwhile(other: _Direction, ns: int) -> str:
-    """`: the application on 10.0.0.2 (server) was not sending`: what `other` did for most of the `ns` in which this one waited for it."""
+    """Return what `other` did most of the time for which this one waited, as `: the application on 10.0.0.2 (server) was not sending`."""
     own = {cause: spent for cause, spent in other.ns.items() if cause not in NOT_THE_PEERS}
     best = max(own, key=lambda cause: own[cause])
     if own[best] < ns / 2:
@@ -467,7 +465,7 @@ def _advice(row: Mapping[str, Any], direction: _Direction, directions: Sequence[
 
 
 def _lacks_start(row: Mapping[str, Any], direction: _Direction) -> bool:
-    """Whether the cause of most time is unknown, and no SYN shows window scale, MSS and RTT."""
+    """Whether the cause that took most time is unknown and no captured SYN shows window scale, MSS and RTT."""
     return direction.main_cause == "unknown" and not any(row[f"{side}_syn_segments"] for side in SIDES)
 
 

@@ -79,7 +79,7 @@ def _settings(place: Place, known: Registry) -> dict[str, str]:
     own = [fingerprint.settings(reports=True), fingerprint.settings(reports=False)]
     stay = {}
     for name, capture in known.captures.items():
-        # The tables show the part of `made_by`, so it comes first.
+        # The tables show the part of `made_by`, so it is preferred.
         stay[name] = next((by for by in (capture.made_by, *own) if by and part_name(by, name) in part_names), "")
     return stay
 

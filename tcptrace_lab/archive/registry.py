@@ -85,7 +85,7 @@ class Registry:
         Args:
             paths: its files.
             files: their SHA-256 and size in bytes.
-            keep: keep captures that had these paths before, as for a ring buffer, which reuses its file names.
+            keep: keep captures that had these paths before. A ring buffer needs this, because it reuses its file names.
         """
         name = fingerprint.capture_of([digest for digest, _ in files])
         if not keep:
@@ -96,7 +96,7 @@ class Registry:
         return name
 
     def absorb(self, name: str, paths: Sequence[str]) -> None:
-        """Remove captures that are part of this one: those same contents, at some of these paths, added before the other files existed."""
+        """Remove captures that are part of this one: they have some of its contents at some of its paths, and were added earlier."""
         digests = dict(zip(paths, (digest for digest, _ in self.captures[name].files), strict=True))
         for other, known in list(self.captures.items()):
             own = [digest for digest, _ in known.files]
@@ -107,7 +107,7 @@ class Registry:
                     del self.captures[other]
 
     def _forget(self, paths: set[str], but: str) -> None:
-        """Remove captures that had one of these paths: the file has new contents now, or belongs to a larger set."""
+        """Remove captures with one of these paths, because the file there has new contents or belongs to a larger set."""
         for name, known in list(self.captures.items()):
             left = [files for files in known.places if paths.isdisjoint(files)]
             if name == but:

@@ -96,7 +96,7 @@ class Batch:
 
     @property
     def worst(self) -> Severity | None:
-        """The worst severity: of what became slower than in the baseline if there is one, else of the findings of this run's captures."""
+        """The worst severity. With a baseline, it is that of the changes; without one, that of the findings of this run's captures."""
         from tcptrace_lab.findings.finding import Severity  # noqa: PLC0415  (Polars)
 
         if self.comparison is not None:

@@ -40,7 +40,7 @@ class Lane:
 
     @property
     def in_step(self) -> bool:
-        """True if every capture has the same number of listed connections, so that they can be shown side by side in order of time."""
+        """True if every capture has the same number of listed connections, which can then be shown side by side in order of time."""
         counts = {service and len(service.listed) for group in self.services for service in group}
         return len(counts) == 1 and not counts & {0, None}
 

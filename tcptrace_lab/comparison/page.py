@@ -29,7 +29,7 @@ LISTED = 50
 
 _COLOURS = (BLUE, RED, GREEN, PURPLE)
 _MIN_SHARE = 0.005
-"""Minimum share of a bar for a part to have its name."""
+"""A part of a bar has its name in it from this share on."""
 
 
 def write_page(comparison: Comparison, path: str, argv: Sequence[str] = ()) -> None:
@@ -142,7 +142,7 @@ def _strip(one: Compared) -> list[dict[str, Any]]:
 
 
 def _bars(comparison: Comparison, place: int) -> list[dict[str, Any]]:
-    """One bar of causes per direction and group. Its length is the connections' mean active time relative to the longest one."""
+    """One bar of causes per direction and group. Its length is the mean active time of the connections, relative to the longest bar."""
     directions: list[dict[str, Any]] = []
     for side in SIDES:
         of_side = [one for one in comparison.ledger[place] if isinstance(one.key, tuple) and one.key[0] == side]

@@ -112,7 +112,10 @@ def figures(lanes: Sequence[Lane]) -> list[list[Compared]]:
 
 
 def ledger(lanes: Sequence[Lane]) -> list[list[Compared]]:
-    """The causes of each service with at least `WORTH_SHARE`, tested as `figures` are; client's direction first, largest causes first."""
+    """Test the causes of each service that take at least `WORTH_SHARE`, as `figures` does.
+
+    The client's direction and large causes come first.
+    """
     untested = [[_cause(lane, (side, cause)) for side in SIDES for cause in CAUSES] for lane in lanes]
     worth = [
         sorted((one for one in lane if any((share or 0) >= WORTH_SHARE for share in one.shares)), key=_most, reverse=True)

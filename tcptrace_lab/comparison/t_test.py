@@ -19,7 +19,7 @@ MIN_SAMPLES = 2
 """Minimum number of values for a variance."""
 
 MIN_FOR_INTERVAL = 3
-"""Minimum number of values for a confidence interval: that of two values is nine times as wide as their range, or more."""
+"""Minimum number of values for a confidence interval: with two values, it is at least nine times as wide as their range."""
 
 _FRACTION_TERMS = 500
 _FRACTION_ERROR = 1e-15

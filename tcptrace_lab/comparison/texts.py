@@ -42,7 +42,7 @@ _NO_CHANGE = 0.005
 """A smaller relative change is written as `±0%`."""
 
 PORTS_NAMED = 5
-"""Maximum number of unmatched ports that are listed; the JSON lists all."""
+"""Maximum number of unmatched ports named in the text; the JSON lists all."""
 
 MIRROR = "peer"
 """The cause "waiting for a message from the peer". The other direction's causes explain that time, so it is never the largest change."""

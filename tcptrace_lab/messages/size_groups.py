@@ -28,20 +28,20 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 DRAWN_MESSAGES = 3_000
-"""Messages of one direction of a group in a figure: all that stalled, if there is room, and an even selection of the rest."""
+"""Messages of one direction of a group in a figure: first those that stalled, then an even selection of the rest."""
 
 CLEAR_SHARE = 0.8
 """If the first write has one size in at least this share of the messages with several writes, that size is the copy size (a heuristic)."""
 
 MAX_JOINED = 0.5
-"""Share of messages with pieces that TCP merged, above which the first piece says nothing about the others (a heuristic)."""
+"""If TCP merged pieces in more than this share of the messages, the first piece says nothing about the others (a heuristic)."""
 
 SHARES = {"buffer-35": "sunos4", "buffer-50": "bsd4.4"}
 """ACK rule of a receiver that acknowledges by a share of its buffer → its stack (`STACKS`)."""
 
 PIECES = {STACKS[stack].copy_bytes: stack for stack in SHARES.values()}
-"""Copy size of a sender → stack. If two full segments are less than either share of the buffer, it distinguishes these two stacks, provided
-that the receiver sends delayed ACKs by a periodic timer."""
+"""Copy size of a sender → stack. It distinguishes these two stacks if two full segments are less than either share of the buffer and the
+receiver sends delayed ACKs by a periodic timer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class GroupSizes:
         parameters: parameters of the prediction.
         drawn: `payload_bytes transfer_ns stalled first_frame` of messages for a figure.
         frames: frames at the ends of the first stalls in each range.
-        receiver: family of the receiver's stack, from its SYNs; None if they show none, or several.
+        receiver: family of the receiver's stack, from its SYNs; None if they show no family or several.
         visits: for each slow range, how often the messages in time order entered it from other sizes.
     """
 
@@ -220,8 +220,8 @@ def slow_sizes(rows: pl.DataFrame) -> tuple[tuple[SlowRange, ...], NDArray[np.bo
     """Return the slow ranges among messages of one direction, and which messages stalled.
 
     If the receiver's timer expires soon, a message continues before its wait is long enough for a stall; if the timers of both hosts are in
-    step, it always does. So messages that Nagle's algorithm delayed until a late ACK count as stalled too. The exception: stalls alone
-    cluster more by size and show ranges; then the shorter waits are normal variation of hosts and path.
+    step, it always does. So messages that Nagle's algorithm delayed until a late ACK count as stalled too. The exception: if the stalls
+    alone cluster more strongly by size and show ranges, the shorter waits are normal variation of hosts and path.
 
     Args:
         rows: messages with the columns of `whole_messages`.
@@ -309,8 +309,9 @@ def _largest(values: pl.Series) -> int | None:
 def _copy(writes: pl.Series) -> int | None:
     """Return the size of the pieces in which messages were written; None if the first piece seems to differ, such as a header.
 
-    Later pieces are longer than the first if TCP merged them while it delayed them. If that holds for most messages, a short first piece
-    may also be a header before a body that was written at once, unless its size is one that a stack itself produces.
+    TCP may merge later pieces while it delays them; they are then longer than the first. If most messages have such pieces, a short first
+    piece may also be a header before a body that was written at once. It does not count then, unless a stack itself produces pieces of its
+    size.
     """
     copy = _clear(writes.list.first())
     joined = (writes.list.slice(1).list.max() > writes.list.first()).mean()

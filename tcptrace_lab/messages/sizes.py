@@ -36,13 +36,13 @@ if TYPE_CHECKING:
     from tcptrace_lab.messages.size_cuts import Part
 
 MIN_IN_RANGE = 3
-"""Least number of stalled messages in a range: three prove it (docs/how-it-decides.md, 2.4)."""
+"""Minimum number of stalled messages in a range: three prove it (docs/how-it-decides.md, 2.4)."""
 
 MIN_NORMAL = 3
-"""Least number of messages outside slow ranges: as many as prove a stall. The tests decide whether so few are chance."""
+"""Minimum number of messages outside slow ranges: as many as prove a stall. The tests then decide whether such a number may be chance."""
 
 RUNS_Z = -3.0
-"""Normal deviate of the number of runs at or below which stalls depend on size: one chance in 740."""
+"""Stalls depend on size if the number of runs, as a normal deviate, is at or below this: one chance in 740."""
 
 FEW_OF_A_KIND = 10
 """With fewer stalled or fewer other messages, the number of runs is far from normal, and its exact distribution is summed."""
@@ -55,14 +55,14 @@ ALIKE_PART = 0.5
 classified."""
 
 CHANCE = 0.001
-"""A range's share is no chance if the normal messages would give it less often than this (`predictive_tail`)."""
+"""A range's share is no chance if normal messages would reach it with a lower probability than this (`predictive_tail`)."""
 
 EDGE_QUARTER, EDGE_SHARE = 0.25, 0.9
-"""A range with normal sizes on one side only needs, in this part of its messages at that edge, at least this part of its total share."""
+"""If a range has normal sizes on one side only, this part of its messages at that edge must have at least this part of its total share."""
 
 EDGE_GAP = 1 / 3
-"""Largest gap between such a range and the next normal size, as a part of all sizes or of their logarithms. A trend takes as much from
-shares of 0.1 to 0.9 (`size_cuts.STEEPEST`)."""
+"""Largest gap between such a range and the next normal size, as a part of all sizes or of their logarithms. A trend needs as much to go
+from shares of 0.1 to 0.9 (`size_cuts.STEEPEST`)."""
 
 EXCESS_PART = 2
 """The median excess of the stalled messages must exceed the shortest wait that counts as a stall, divided by this (a heuristic)."""
@@ -71,7 +71,7 @@ Z_95 = 1.959964
 """Normal deviate of two-sided 95 % intervals."""
 
 TREND_MESSAGES = 400
-"""Messages used for the line of times without stalls: it compares every pair of them."""
+"""Number of messages from which the line of times without stalls is computed. The computation compares every pair of them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ class Format(StrEnum):
 
     @classmethod
     def of_path(cls, path: str) -> Format:
-        """Return the format that the ending of a file's name stands for: Parquet without a known one."""
+        """Return the format that the ending of a file's name stands for; Parquet if the ending is unknown."""
         ending = path.rpartition(".")[2].lower()
         return {
             "csv": cls.CSV,
@@ -30,12 +30,12 @@ class Format(StrEnum):
 
     @property
     def is_text(self) -> bool:
-        """Whether a terminal can show it."""
+        """Whether a terminal can show the format."""
         return self in {Format.CSV, Format.NDJSON, Format.TCPTRACE}
 
     @property
     def is_table(self) -> bool:
-        """Whether it holds the rows of a table. The others are output in tcptrace's formats."""
+        """Whether the format holds the rows of a table. The others are formats of tcptrace."""
         return self not in {Format.TCPTRACE, Format.XPLOT}
 
 

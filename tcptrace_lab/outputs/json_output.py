@@ -35,7 +35,8 @@ SLICE_CONNECTIONS = 4_096
 
 NS_PER_MS = 1e6
 _S_DECIMALS, _MS_DECIMALS = 9, 6
-"""Decimals for nanosecond resolution. Polars divides by a constant by multiplying with its inverse; rounding removes the error."""
+"""Number of decimals for nanosecond resolution. Polars divides by a constant by multiplying with its inverse, and rounding removes the
+resulting error."""
 
 BITS_PER_BYTE = 8
 

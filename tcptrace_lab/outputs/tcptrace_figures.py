@@ -1,7 +1,8 @@
 """tcptrace's names → our columns: the 70 figures per direction of its long listing (`tcptrace -lrW`).
 
-This mapping is defined only here. The export of the listing uses it, and the test that compares every figure with tcptrace. Where tcptrace
-6.6.7 means something else by a name, or computes it wrongly, our figure follows `schema`, and `differs` says what tcptrace does instead.
+This mapping is defined only here. The export of the listing uses it, and the test that compares every figure with tcptrace. If tcptrace
+6.6.7 uses a name for something else, or computes its figure wrongly, our figure follows `schema`, and `differs` says what tcptrace does
+instead.
 """
 
 from __future__ import annotations

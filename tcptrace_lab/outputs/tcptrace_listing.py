@@ -1,6 +1,6 @@
 """Connections → text in the form of tcptrace's long listing (`tcptrace -lrW`).
 
-Labels and layout are tcptrace's, so that tools that search such text find its figures. The figures are ours: unknown is `NA`, and
+Labels and layout are tcptrace's, so that tools that search such text find its figures. The figures are ours. Unknown figures are `NA`;
 `tcptrace_figures` documents where tcptrace differs.
 """
 

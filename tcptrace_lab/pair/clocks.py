@@ -31,8 +31,8 @@ MAX_DRIFT = 1e-3
 """Maximum drift between two clocks: NTP and Linux's adjtimex correct a clock by at most 500 ppm each."""
 
 RUNS, MIN_IN_RUN = 8, 4
-"""The packets are split into 8 runs in order of time. How far the minimum delays of the runs exceed the overall minimum is the noise of the
-estimate. With fewer than 4 packets per run, the full variation of the delays counts as noise (heuristics)."""
+"""The packets are split into 8 runs in order of time. The noise of the estimate is how far the minimum delays of the runs exceed the
+overall minimum. With fewer than 4 packets per run, the full variation of the delays counts as noise (heuristics)."""
 
 HULL_BUCKETS = 8_192
 """Number of buckets for large captures. Only the extreme difference of each bucket enters the hull: first along slope 0, then along the
@@ -220,7 +220,10 @@ def _lowest_in_buckets(height: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def _noise(time: NDArray[np.float64], difference: NDArray[np.float64], slope: float, at_zero: float) -> float:
-    """The median distance of the runs' lowest differences above a line; with few packets, the largest distance of any difference."""
+    """The noise: the median distance of the runs' lowest differences above a line.
+
+    With few packets, the largest distance of any difference.
+    """
     residual = (difference - slope * time - at_zero)[np.argsort(time, kind="stable")]
     if residual.size < RUNS * MIN_IN_RUN:
         return float(residual.max())

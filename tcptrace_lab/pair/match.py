@@ -89,7 +89,7 @@ def _matched(sides: Sides, kept: pl.DataFrame, part: int) -> Found:
     counts = [pl.col(f"{name}_count").max().over(keys).fill_null(0).alias(f"{name}_count") for name in ("sent", "received")]
     counted = joined.with_columns(counts)
     single = (pl.col("sent_count") <= 1) & (pl.col("received_count") <= 1)
-    several = counted.filter(~single)  # ranked alone: to rank all rows would take most of the time and memory of a part
+    several = counted.filter(~single)  # only these rows are ranked: ranking all rows would take most of the time and memory of a part
     key = pl.struct(keys).rank("dense").cast(pl.Int64) + (part << 32)
     return Found(counted.filter(single).select("sent_row", "received_row"), several.select("sent_row", "received_row", "rank", key=key))
 

@@ -56,12 +56,12 @@ _COLUMNS = (
 )
 
 SYSTEMATIC_SHARE = 0.2
-"""A capture that records packets twice does so for nearly all of them, so half of its segments are duplicates. If duplicates are less than
-this share of the segments, the path created them (a heuristic)."""
+"""A capture that records packets twice does so for nearly all of them, so half of its segments are duplicates. If less than this share of
+the segments are duplicates, the path created them (a heuristic)."""
 
 
 def _made_by_capture(captured: Captured) -> pl.Expr:
-    """Segments that are duplicates made by the capture, not by the path: a single duplicate cannot show this, the share of them does."""
+    """Select duplicates made by the capture, not by the path. Only the share of duplicates can show which of the two made them."""
     copies = pl.col("kind").cast(pl.String) == "capture_duplicate"
     share = captured.segments.select(copies.mean()).collect().item()
     return copies if share is not None and share >= SYSTEMATIC_SHARE else pl.lit(value=False)

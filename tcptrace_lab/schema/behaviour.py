@@ -55,4 +55,4 @@ WAITS = (
     Column("line_payload_bytes", "Int64", Unit.BYTES, "Data of the segment from which serialization_ns is measured", "the pair of segments with the shortest interval for their size; only a full segment, or one whose RTT exceeds that of the SYN by as much, counts; null without one"),
     Column("serialization_ns", "Int64", Unit.NS, "Upper bound of the time that the link is busy with a segment of line_payload_bytes (serialization delay)", "the interval to the next segment, or the RTT of a full segment minus the RTT of the SYN, whichever is shorter; the rate of the sender's host where that is below the link rate; null without one"),
 )
-"""What all departures of one direction show of what delayed them, and the first of them."""
+"""What all departures of one direction together show about the causes of delay; also the first departure."""

@@ -75,8 +75,8 @@ RETRANSMIT_TRIGGERS = ("fast", "recovery", "timeout", "tail_probe", "handshake",
 
 RESET_KINDS = ("refused", "exact", "in_window", "out_of_window", "after_close", "unknown")
 """What a RST is to its receiver (RFC 9293, 3.10.7; RFC 5961, 3.2), in this order: the answer to its SYN; a RST with the expected sequence
-number; one only inside its window (answered with a challenge ACK); one outside (ignored: perhaps forged); one after the end of the
-connection; unknown. The engine's `connection::ResetKind` has the same order."""
+number; a RST only inside its window (answered with a challenge ACK); a RST outside the window (ignored, because it may be forged); a RST
+after the end of the connection; unknown. The engine's `connection::ResetKind` has the same order."""
 
 TFO = ("cookie_request", "cookie_grant", "cookie", "data", "data_accepted", "data_refused")
 """Steps of TCP Fast Open (RFC 7413), in this order: a SYN that requests a cookie, the SYN-ACK that grants one, a SYN with a cookie but no
@@ -92,7 +92,7 @@ RELEASED_BY = ("ack", "write", "timer", "burst", "unknown")
 """What triggered the departure of a segment. Codes are positions; the engine's `connection::ReleasedBy` has the same order."""
 
 RESENT = ("retransmit", "fast_retransmit", "rto_retransmit", "tail_probe", "spurious", "recovery_retransmit", "syn_retransmit")
-"""The kinds whose bytes were sent before."""
+"""The kinds of segments that carry bytes which were sent before."""
 
 CLIENT_KNOWN_BY = ("syn", "syn_ack", "data", "port", "first")
 """How the client is identified: its SYN, the server's SYN-ACK, a request or answer in the first data, the higher port, or the order of
@@ -136,8 +136,8 @@ ACK_POLICIES = ("per-segment", "per-2-segments", "per-2-mss", "per-2", "buffer-3
 """What triggers an ACK (`connections.ack_policy` words it). The engine's `hosts::AckPolicy` has the same order."""
 
 ACK_TIMER_KINDS = ("fixed", "heartbeat")
-"""Kinds of delayed-ACK timers: one starts with the segment, the other beats at one phase. The engine's `hosts::TimerKind` has the same
-order."""
+"""Kinds of delayed-ACK timers: a fixed timer starts with the segment; a heartbeat fires periodically. The engine's `hosts::TimerKind` has
+the same order."""
 
 NAGLE_STATES = ("on", "off", "unknown")
 """Whether Nagle's algorithm delays the small segments of an endpoint. The engine's `hosts::NagleState` has the same order."""

@@ -1,4 +1,4 @@
-"""Columns of `connections`: what drained, and what a buffer cut."""
+"""Columns of `connections`: how fast queues drained, and where buffers cut messages."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ CAPTURED = (
     Column("quality_factor", "Float64", Unit.NONE, "Factor from 0 to 1 that lowers the confidence of verdicts on this connection because of faults of its capture; 1 without faults"),
     Column("quality_reasons", "List(String)", Unit.NONE, "Faults of this connection's capture, by name", "empty without any"),
 )
-"""Where a connection was captured, and how far the capture can be believed."""
+"""Where a connection was captured, and how reliable its capture is."""
 
 HOSTS = (
     Column("ack_policy", "Enum", Unit.NONE, "What triggers an ACK of this host", values=ACK_POLICIES),

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 _TOKEN: Final = re.compile(r"\s*([();*]|[^();*\s]+)")
 _OPTIONS: Final = {"nodelay": "no_delay", "cork": "cork", "quickack": "quick_ack"}
 MAX_DEPTH: Final = 20
-"""Most nested parentheses. The limit keeps the parser far below Python's recursion limit."""
+"""Maximum depth of nested parentheses. The limit keeps the parser far below Python's recursion limit."""
 
 MAX_STEPS: Final = 10_000_000
-"""Most steps, with all repetitions counted; they take minutes to simulate."""
+"""Maximum number of steps, with all repetitions counted. They take minutes to simulate."""
 
 _EXAMPLE: Final = 'write it as "10 * (write 8K/4K; read 1; think 20ms)"'
 

@@ -17,7 +17,7 @@ NS_PER_MS = 1_000_000
 NS_PER_US = 1_000
 
 MAX_EVENTS = 50_000_000
-"""Most events of one run, which take minutes. The limit stops a run that never ends."""
+"""Maximum number of events of one run; they take minutes. The limit stops a run that would never end."""
 
 
 class TooManyEvents(RuntimeError):

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.stacks.setting import Setting
 
 KEPT_BACK = ", kept back"
-"""Suffix of a congestion window cause: the window has room, but not for a full segment (sender-side silly window avoidance)."""
+"""Suffix of a cause of the congestion window: it has room, but not for a full segment (sender-side silly window avoidance)."""
 
 BLOCKED = "nagle, blocked"
 """Nagle's algorithm holds a small segment, and the application sleeps for send buffer space."""
@@ -88,7 +88,7 @@ class _Note:
     sent: int
 
     def ends_nagle(self, seq: int) -> bool:
-        """Whether Nagle's algorithm, in any variant, released the segment at `seq`: all before it is acknowledged, or it was sent."""
+        """Whether Nagle's algorithm, in any variant, let the segment at `seq` leave: all earlier bytes are ACKed, or it was sent."""
         return max(self.una, self.sent - 1) >= seq
 
 
@@ -142,7 +142,7 @@ class _Watch:
         return "peer" if state == "reading" else "application"
 
     def _least_bytes(self) -> int:
-        """Smallest segment that would leave if the application, which sleeps for send buffer space, could write it."""
+        """The smallest segment that would leave if the application could write it; the application sleeps for send buffer space."""
         tcp, least = self._tcp, min(self._tcp.mss, self._tcp.max_window // 2)
         return least if tcp.stack.holds_small and not tcp.no_delay else min(least, self._program.call_left_bytes)
 
@@ -230,7 +230,7 @@ class _Direction:
         return self._found
 
     def _told_ns(self, start_ns: int, end_ns: int) -> int:
-        """When the third duplicate ACK signalled the loss, between two times; the start if that was earlier."""
+        """When the third duplicate ACK signalled the loss, limited to between two times."""
         return max([start_ns, *(at_ns for at_ns in self._missing.values() if at_ns <= end_ns)])
 
     def _add(self, start_ns: int, end_ns: int, cause: str) -> None:

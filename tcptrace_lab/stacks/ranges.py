@@ -29,7 +29,7 @@ LARGEST_BYTES = 64 * KIB
 CLUSTER_BYTES = 1024
 """Bytes of an mbuf cluster, SunOS 4.1 and 4.3BSD (MCLBYTES)."""
 SEND_CHUNK_BYTES = 4 * CLUSTER_BYTES
-"""SunOS 4.1: most bytes that `sosend` passes to TCP at a time (os/uipc_socket.c)."""
+"""SunOS 4.1: the maximum number of bytes that `sosend` passes to TCP at a time (os/uipc_socket.c)."""
 
 BSD44_MBUF_BYTES, BSD44_MIN_CLUSTER_BYTES = 100, 208
 """4.4BSD: MHLEN and MINCLSIZE (sys/mbuf.h). `sosend` passes one cluster at a time to TCP, and less than MINCLSIZE in mbufs."""
@@ -38,10 +38,11 @@ STREAM_BUFFERS = 4
 """A stream is followed until it has filled both buffers this many times; a deadlock appears in the first or second round."""
 
 MAX_PIECES = 1024
-"""Most pieces of the largest message. Computing time grows with the square of this number: about 10 s for 64 KiB in 1,024 pieces."""
+"""Maximum number of pieces of the largest message. Computing time grows with the square of this number: about 10 s for 64 KiB in 1,024
+pieces."""
 
 _MAX_STEPS = 16 * MAX_PIECES
-"""Most steps of one evaluation, as a safeguard. Each step writes a piece or processes an ACK."""
+"""Maximum number of steps of one evaluation, as a safeguard. Each step writes a piece or processes an ACK."""
 
 Bytes = int | Amount
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 MAX_PACKETS = 2_000_000
-"""Most packets of one run: they take about 1 GB of memory and more than a minute to simulate."""
+"""Maximum number of packets of one run; they take about 1 GB of memory and more than a minute."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ class Datagrams:
         datagrams: rows of `schema.DATAGRAMS` in capture order; lazy, because they may be larger than memory (see `Tables.segments`).
         flows: rows of `schema.FLOWS` by `flow`; also lazy.
         info: facts about the capture, from the files and the engine.
-        problems: what the engine survived: each kind of problem once, with its count and the place of the first.
+        problems: each kind of problem that did not stop the engine, with its count and the place of the first.
     """
 
     datagrams: pl.LazyFrame
@@ -46,7 +46,7 @@ class Datagrams:
 
     @property
     def loss(self) -> ReadInPart | None:
-        """The loss as an exception, for a caller that must not go on with part of a capture; None if nothing was lost."""
+        """The loss as an exception, for a caller that must not continue with a part of a capture; None if nothing was lost."""
         return loss_of(self.info, self.problems)
 
 

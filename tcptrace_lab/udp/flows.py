@@ -33,7 +33,7 @@ MAX_SIZES = 8_000_000
 BITS_PER_BYTE = 8
 
 _VARIATION_DECIMALS = 6
-"""The variation is computed from sums of floats. More decimals would show their rounding for an even pace."""
+"""The variation is computed from sums of floats. With more decimals, their rounding would show even if the pace is even."""
 
 _UNKNOWN, _ENDLESS = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 _SIDES = len(schema.SIDES)

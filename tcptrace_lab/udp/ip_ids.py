@@ -22,16 +22,18 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SMALL_STEP = 1_000
-"""Largest step of a counter. Nmap's OS detection takes larger steps for random (Nmap Network Scanning, TCP/IP fingerprinting, test TI)."""
+"""Largest step of a counter. Nmap's OS detection treats larger steps as random (Nmap Network Scanning, TCP/IP fingerprinting, test TI)."""
 
 COUNTER_SHARE = 0.95
-"""Share of steps from 1 to `SMALL_STEP` from which the IP ID is a counter. A heuristic of ours: 1.5 % of random steps are such."""
+"""If at least this share of the steps is between 1 and `SMALL_STEP`, the IP ID is a counter. A heuristic of ours: 1.5 % of random steps
+are."""
 
 OWN_COUNTER_SHARE = 0.90
-"""Share of steps of 1 from which the counter is this flow's own. A heuristic of ours: with more gaps, other flows may use the values."""
+"""If at least this share of the steps is 1, the counter belongs to this flow alone. A heuristic of ours: with more gaps, other flows may
+use the values."""
 
 MIN_STEPS = 10
-"""Least number of steps to judge by shares. A heuristic of ours: the smallest number of which one in ten may differ."""
+"""Minimum number of steps before shares are judged. A heuristic of ours: the smallest number of which one in ten may differ."""
 
 REPLAY_NUMBERS = 64
 """A datagram whose IP ID is among the last 64 values and was seen before is a copy: captured twice, or duplicated by the network. It is
@@ -84,7 +86,7 @@ class IpIds:
     def _positions(
         self, ip_id: NDArray[np.int32], starts: NDArray[np.int64], group: NDArray[np.int64], keys: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """Return how far each datagram's value is from where its direction was before this batch."""
+        """Return how far the value of each datagram is from the position of its direction before this batch."""
         before = np.roll(ip_id, 1)
         before[starts] = self._last.at(keys)
         step = np.where(before != NONE, (ip_id - before + _HALF) % _RING - _HALF, 0).astype(np.int64)
@@ -180,7 +182,7 @@ def _highest_before(
 ) -> NDArray[np.int64]:
     """Return the highest value of each row's direction before the row. `reached` is the highest value before this batch."""
     lift = group * _GROUP_STRIDE
-    lifted = np.maximum.accumulate(position + lift) - lift  # lifts a direction's rows above those of the direction before
+    lifted = np.maximum.accumulate(position + lift) - lift  # moves a direction's rows above those of the direction before
     before = np.roll(lifted, 1)
     before[starts] = _BEFORE_ALL
     return np.maximum(before, reached[group])

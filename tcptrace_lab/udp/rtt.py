@@ -23,8 +23,8 @@ MERGE_ROWS = 8_000_000
 """Buckets (24 bytes each) collected before equal ones are merged: 190 MB, and twice that during the merge."""
 
 MAX_BUCKETS = 4_000_000
-"""Buckets that may remain after a merge; if there are more, all become twice as wide. That takes 65,000 flows open at a time, each with 30
-different times in both directions."""
+"""Buckets that may remain after a merge; if there are more, all become twice as wide. This happens with 65,000 flows open at a time, each
+with 30 different times in both directions."""
 
 PART_ROWS = 1_000_000
 """Buckets that are sorted at a time."""

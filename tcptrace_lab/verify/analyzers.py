@@ -27,7 +27,7 @@ NO_PROGRESS_S = 120.0
 only at the end, but reads millions of packets per second)."""
 
 _POLL_S = 0.005
-"""Polling interval for the exit of a program that has closed its output, which follows soon."""
+"""Interval at which the exit of a program is polled after it has closed its output."""
 
 CHUNK_BYTES = 1 << 16
 """Bytes per read: the capacity of a pipe on Linux."""

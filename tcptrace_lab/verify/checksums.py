@@ -1,4 +1,4 @@
-"""Wrong TCP checksums as tshark verifies them: damaged on the wire, or only wrong in the capture?
+"""Wrong TCP checksums found by tshark: was the segment damaged on the wire, or is only its captured checksum wrong?
 
 With checksum offload, the network card computes checksums after the capture point, so nearly all captured segments of the sender have wrong
 ones and still arrive. A segment damaged on the path is discarded by its receiver (RFC 9293, 3.1), so its bytes are retransmitted: a loss by

@@ -48,10 +48,11 @@ class SegmentCase:
         judged: our model of tshark's verdict; None if tshark has no segment, or a number that the model needs is missing.
         connection: our row of its connection; empty if we have none.
         earlier: our row of the previous connection on these ports; empty if there is none.
-        foreign: the last frames of the stream that only tshark considers segments.
-        excess_duplicates: duplicate ACKs since the ACK number last changed: those that only we count, minus those only tshark does.
+        foreign: the last frames of the stream that tshark considers segments but we do not.
+        excess_duplicates: duplicate ACKs since the ACK number last changed: the number that only we count, minus the number that only
+            tshark counts.
         other_excess_duplicates: this number for the peer's ACKs.
-        own: the last frames of the connection that only we consider segments.
+        own: the last frames of the connection that we consider segments but tshark does not.
         problems: messages of problems that the engine found while reading the capture.
         announced: its hosts announced connections by a protocol of `ANNOUNCING`.
     """

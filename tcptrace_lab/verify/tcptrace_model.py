@@ -160,7 +160,7 @@ class Tally:
     numbers: Numbers = field(default_factory=Numbers)
 
     def send(self, first: int, length: int, ts_us: int) -> tuple[int, bool]:
-        """Sequence numbers `first` and on leave: how many of them again, and whether they are out of order."""
+        """Add `length` sequence numbers from `first` on. Return how many of them were sent before, and whether they are out of order."""
         last, again, late, split = first + length - 1, 0, False, False
         at = (
             bisect_right(self.stream, first, key=lambda sent: sent.last)
@@ -200,9 +200,9 @@ class Tally:
         sent.ts_us = ts_us
 
     def acknowledge(self, ack: int, ts_us: int, *, repeats: bool) -> None:
-        """What is below `ack` arrived; `repeats` if it may be a duplicate ACK: without data, and otherwise like the one before.
+        """Count an ACK of everything below `ack`. `repeats`: it may be a duplicate, because it has no data and equals the one before.
 
-        None is one to it until this side has sent something else than SYNs.
+        tcptrace counts no duplicate ACK before this side has sent anything other than SYNs.
         """
         newest, changed, repeated = -1, False, False
         for sent in self.stream:
@@ -240,7 +240,7 @@ class Tally:
                 self.rtt_full.add(span_us)
 
     def _join(self) -> None:
-        """Neighbours that are acknowledged become one."""
+        """Merge neighbouring segments that are acknowledged."""
         joined: list[_Sent] = []
         for at, sent in enumerate(self.stream):
             if joined and joined[-1].acked and sent.acked and joined[-1].last + 1 == sent.first:
@@ -315,7 +315,7 @@ class TcptraceModel:
         if not flags & (ACK | SYN):
             return
         if self._scales and not flags & SYN and not this.numbers.scale:
-            window >>= min(this.numbers.scale_offered or 0, MAX_SHIFT)  # forgotten, so that it takes the field as it stands
+            window >>= min(this.numbers.scale_offered or 0, MAX_SHIFT)  # tcptrace has forgotten the scale, so it uses the field unscaled
         if self._scales and window and not flags & SYN and not this.scaled:
             this.scaled = this.windows_known = True
             this.max_window = this.min_window = this.window_total = this.window_packets = 0
@@ -328,7 +328,7 @@ class TcptraceModel:
 
 
 def follows(layers: str) -> bool:
-    """Whether tcptrace reads TCP that came by these headers: IP on a link, behind one VLAN tag, or in PDUs of AAL5 with LLC (RFC 1483)."""
+    """Whether tcptrace reads TCP below these headers: IP on a link, behind one VLAN tag, or in PDUs of AAL5 with LLC (RFC 1483)."""
     *links, network, transport = ["", "", *layers.split("/")]
     while links and links[0] == "":
         links.pop(0)
@@ -369,7 +369,7 @@ def _count(this: Tally, row: Mapping[str, Any], ts_us: int, zero: int) -> None:
 
 
 def _count_resends(this: Tally, other: Tally, row: Mapping[str, Any], ts_us: int) -> tuple[int, bool]:
-    """How many numbers come again, and whether they are late; into a closed window goes a probe, which is neither new nor resent."""
+    """Count resent sequence numbers; return their number and whether they are late. A probe into a closed window is not counted."""
     flags, data = row["flags"], row["payload_bytes"]
     if other.window_last == 0 and other.packets > 0:
         this.probes += 1

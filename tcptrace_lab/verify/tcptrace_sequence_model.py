@@ -22,30 +22,30 @@ US_PER_S = 1_000_000
 
 @dataclass(slots=True)
 class Numbers:
-    """What it keeps of the numbers of one direction.
+    """What tcptrace stores about the sequence numbers of one direction.
 
     Attributes:
-        scale: shift that it says the windows have.
-        scale_offered: of the SYN; None without.
+        scale: the window shift that it assumes.
+        scale_offered: the shift that the SYN offers; None without one.
         syn: the SYN's number; 0 before one.
-        syns: SYNs.
+        syns: number of SYNs.
         fin: the FIN's number; None before one.
-        latest: the number behind the last segment.
-        resets: RSTs.
+        latest: the number after the last segment.
+        resets: number of RSTs.
         unique_bytes: bytes that it counts once.
-        acked: what its side acknowledged last; 0 before an ACK.
-        answered: something else than the SYN was acknowledged by the other side.
-        first_bytes: bytes that were sent before that, and not resent.
-        first_segments: segments with them.
-        outstanding_count: samples of what is outstanding.
+        acked: the last ACK number that this side sent; 0 before its first ACK.
+        answered: whether the other side acknowledged anything other than the SYN.
+        first_bytes: bytes sent before that, without retransmits.
+        first_segments: number of segments with these bytes.
+        outstanding_count: number of samples of outstanding bytes.
         outstanding_total: their sum.
-        max_outstanding: the largest.
-        min_outstanding: the smallest that is not 0; 0 without.
-        outstanding_seconds: samples times how long they held, to the next.
-        sack_segments: segments with SACK blocks.
-        sack_acks: those of them with the ACK flag, RSTs left out.
-        max_blocks: most blocks in one of those.
-        dsack_acks: those whose first block it takes for a D-SACK.
+        max_outstanding: the largest sample.
+        min_outstanding: the smallest sample other than 0; 0 without one.
+        outstanding_seconds: sum of the samples, each multiplied by the time to the next.
+        sack_segments: number of segments with SACK blocks.
+        sack_acks: how many of them have the ACK flag and are no RSTs.
+        max_blocks: maximum number of blocks in one of these.
+        dsack_acks: number of these whose first block tcptrace treats as a D-SACK.
     """
 
     scale: int = 0
@@ -73,19 +73,19 @@ class Numbers:
     _sample_us: int | None = None
 
     def stream_bytes(self) -> int | None:
-        """From the SYN's number to the FIN's, or with a RST to the last one seen; None unless both were captured."""
+        """Bytes from the SYN's number to the FIN's, or to the last one seen if there is a RST; None unless both were captured."""
         if self.fin is None or not self.syns:
             return None
         last = self.latest if self.resets else self.fin
         return (last - self.syn - 1 if last > self.syn else SEQ_SPACE + last - self.syn - 1) % MODULUS
 
     def missed_bytes(self) -> int | None:
-        """The stream less what it counts once."""
+        """Bytes of the stream that tcptrace did not count."""
         stream = self.stream_bytes()
         return None if stream is None else (stream - self.unique_bytes) % MODULUS
 
     def sample(self, outstanding: int, ts_us: int) -> None:
-        """What is outstanding at a segment that is neither SYN nor resent nor late."""
+        """Sample the outstanding bytes at a segment that is neither a SYN nor resent nor late."""
         self.outstanding_count += 1
         self.outstanding_total = (self.outstanding_total + outstanding) % MODULUS
         self.max_outstanding = max(self.max_outstanding, outstanding)
@@ -97,16 +97,16 @@ class Numbers:
 
 
 def take(this: Numbers, other: Numbers, row: Mapping[str, Any], zeros: tuple[int, int], *, ts_us: int, again: bool, late: bool) -> None:
-    """The next segment.
+    """Count the next segment.
 
     Args:
-        this: of the side that sent it.
-        other: of the other side.
+        this: the numbers of the side that sent it.
+        other: the numbers of the other side.
         row: the segment; offsets are those of our tables.
         zeros: sequence numbers of offset 0 of this side and of the other.
         ts_us: its time.
-        again: it is resent, as tcptrace has it.
-        late: it is out of order, as tcptrace has it.
+        again: whether tcptrace considers it resent.
+        late: whether tcptrace considers it out of order.
     """
     flags, data = row["flags"], row["payload_bytes"]
     start = (row["seq"] + zeros[0]) % SEQ_SPACE
@@ -138,7 +138,7 @@ def take(this: Numbers, other: Numbers, row: Mapping[str, Any], zeros: tuple[int
 
 
 def _take_blocks(this: Numbers, edges: Sequence[int], ack: int) -> None:
-    """A D-SACK is a first block below the ACK, inside the second, or across one of its ends."""
+    """Count SACK blocks. For tcptrace, a D-SACK is a first block below the ACK, inside the second block, or across one of its ends."""
     blocks = list(zip(edges[::2], edges[1::2], strict=False))
     if not blocks:
         return

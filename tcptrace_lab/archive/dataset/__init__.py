@@ -1,1 +1,1 @@
-"""The tables of an archive: written, asked, and listed."""
+"""The tables of an archive: how they are written, queried and listed."""

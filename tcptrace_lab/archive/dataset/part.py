@@ -34,7 +34,7 @@ SLICE_BYTES = 32_000_000
 _CELL_BYTES = 8
 
 _WHEN = (1980, 1, 1, 0, 0, 0)
-"""ZIP requires a time for each member. A fixed one makes a part byte-identical whenever it is written."""
+"""ZIP requires a time for each member. The time is fixed, so that equal results give byte-identical parts."""
 
 
 def slice_rows(table: Table) -> int:

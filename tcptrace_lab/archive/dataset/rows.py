@@ -45,7 +45,7 @@ def _batches(rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:
 
 @cache
 def _faults(*, once: bool = False) -> tuple[str, ...]:
-    """Fixable causes. If `once`: only those of both directions together, for which the client's time counts."""
+    """Return the fixable causes. If `once`: only causes that delay both directions together, whose time counts once, for the client."""
     listed = {cause: causes.of_cause(cause).advice for cause in CAUSES}
     return tuple(
         cause for cause, advice in listed.items() if advice is not None and advice.is_a_fault and (advice.of_client_alone or not once)
@@ -54,7 +54,10 @@ def _faults(*, once: bool = False) -> tuple[str, ...]:
 
 @cache
 def _lost(side: str) -> tuple[str, ...]:
-    """The columns of `schema.ACCOUNTS` with the time that a direction loses to fixable causes. Shared time counts for the client."""
+    """The columns of `schema.ACCOUNTS` with the time that a direction loses to fixable causes.
+
+    Time that both directions share counts for the client.
+    """
     return tuple(_account(side, cause) for cause in _faults() if SIDES[side] or cause not in _faults(once=True))
 
 

@@ -29,7 +29,7 @@ SPARKED = 300
 """Number of host pairs that have a sparkline of lost time."""
 
 POOR = "poor"
-"""Quality of captures that are listed, but left out of all sums: their times are not to be trusted."""
+"""Quality of captures that are listed but left out of all sums, because their times are unreliable."""
 
 PROBLEMS = 1_000
 
@@ -137,7 +137,10 @@ def _captures(captures: pl.DataFrame) -> dict[str, list[Any]]:
 
 
 def _causes(tables: Mapping[str, pl.LazyFrame], directions: pl.DataFrame) -> dict[str, list[Any]]:
-    """The active time that each cause takes in these directions, fixable causes first: a direction without data has nothing to wait for."""
+    """The active time of each cause in these directions, fixable causes first.
+
+    A direction without data waits for nothing, so it does not count.
+    """
     found = (
         tables["ledger_totals"]
         .filter(pl.col("cause") != "idle")

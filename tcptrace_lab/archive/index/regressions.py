@@ -66,7 +66,7 @@ class Change:
 
     @property
     def severity(self) -> Severity:
-        """The severity of the share of today's time that is extra: 1 − 1/ratio."""
+        """The severity of the change, by the extra share of today's time: 1 − 1/ratio."""
         return severity_of(1 - 1 / self.ratio)
 
     @property
@@ -90,7 +90,7 @@ class Comparison:
         baseline: the baseline archive.
         changes: what became worse, the worst first.
         compared: number of (host pair, direction, metric) with enough values.
-        too_few: number of those with values in both archives, but too few.
+        too_few: number of those that have values in both archives, but too few of them.
     """
 
     baseline: str

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
 SETTLED_S = 10.0
-"""If the kernel cannot tell whether a file is being written, it counts as closed once its metadata is unchanged for so long (heuristic).
-A ring has ended when no process has its files open for writing and none was modified for this time: between two files, a ring has no file
-open for a moment."""
+"""If the kernel cannot tell whether a file is being written, the file counts as closed when its metadata has not changed for this long
+(heuristic). A ring has ended when no process has one of its files open for writing and none was modified for this long. The second
+condition is needed because a ring has no open file for a moment between two files."""
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""Sources named by the user (files, folders, globs, URLs) → the captures in them, and all other files, so that each file is listed."""
+"""Finds the captures in the sources that the user names (files, folders, globs, URLs), and lists all other files in them."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def _remote(source: str) -> Iterator[tuple[str, bool]]:
 
 
 def _is_capture(path: str) -> bool:
-    """Whether a file looks like a capture: by its name or, for a local file, by its first bytes."""
+    """Whether a file seems to be a capture, by its name or, if it is local, by its first bytes."""
     name = path.lower()
     for packing in PACKINGS:
         name = name.removesuffix(packing)

@@ -1,7 +1,7 @@
 """Runs tasks on the workers of a Dask cluster. Workers need this program, and access to the captures and the archive.
 
-If a worker is lost, Dask gives its task to another worker, a few times. After that, we submit it once more, and then report the capture as
-lost, as `workers` does after a task has killed two local processes.
+If a worker is lost, Dask gives its task to another worker, a few times. After that, the run submits it once more, and then reports the
+capture as lost, as `workers` does after a task has killed two local processes.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 In a folder the lock is `flock` on `state/lock`. The kernel releases it when its holder ends, even if it is killed, so it is never stale.
 
-Behind a URL, no atomic operation exists on every store. A run first writes an object of its own under `state/locks/`, then lists the
+Behind a URL, no atomic operation exists that all stores offer. A run first writes an object of its own under `state/locks/`, then lists the
 objects of others. If two runs start at once, at least one sees the other on any store with consistent listings (S3 since 2020, GCS, Azure).
 If both do, both withdraw and retry after a random delay. The holder renews its object every `RENEW_S`. An object older than `STALE_S`
 belongs to a dead run and is ignored (clocks may differ by a minute). If a holder was suspended for longer than that, two runs write the
@@ -43,7 +43,7 @@ STALE_S = 90.0
 """Age at which a lock object counts as stale: its holder missed four renewals."""
 
 LOOKS, LOOK_S = 20, 0.05
-"""Number of reads of a busy folder lock, and the interval between them, to learn who holds it."""
+"""To learn who holds a busy folder lock: number of reads, and the interval between them."""
 
 ATTEMPTS = 5
 """Attempts of a run to get the lock when another run requests it at the same time."""

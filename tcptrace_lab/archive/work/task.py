@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.analysis import Analysis
 
 PASSING = ("No such file", "Permission denied", "Input/output error", "Stale", "Too many open files")
-"""Operating system messages that blame the machine, not the capture."""
+"""Messages of the operating system that mean a fault of the machine, not of the capture."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,7 +105,7 @@ class Pool:
                     tries[task] = tries.get(task, 0) + 1
                     reason = self._end(worker)
                     if tries[task] < _TRIES and not worker.too_large:
-                        waiting.append(task)  # after all others: perhaps only the workers' total memory was too large
+                        waiting.append(task)  # tried after all others, because perhaps only the total memory of all workers was too large
                         continue
                     result = task.lost(reason) if isinstance(task, Analyze) else Hashed(task.path, reason=reason)
                 yield result

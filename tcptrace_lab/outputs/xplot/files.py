@@ -38,7 +38,7 @@ class _Open:
         self._begun = False
 
     def write(self) -> None:
-        """Append to the files what was drawn since the last call."""
+        """Append to the files everything drawn since the last call."""
         for name, graphs in self._names.items():
             for end, plot in graphs.plots().items():
                 with (self._folder / f"{name}_{end}.xpl").open("a" if self._begun else "w", encoding="utf-8") as file:

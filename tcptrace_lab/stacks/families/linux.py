@@ -28,7 +28,7 @@ MAX_DELAY_NS = 200 * NS_PER_MS
 """Maximum ACK delay: `TCP_DELACK_MAX`."""
 
 MAX_QUICK_ACKS = 16
-"""Most quick ACKs in a row: `TCP_MAX_QUICKACKS`."""
+"""Maximum number of quick ACKs in a row: `TCP_MAX_QUICKACKS`."""
 
 FIRST_MSS_BYTES = 536
 """The receiver's estimate of the sender's MSS before any data (`tcp_initialize_rcv_mss`)."""

@@ -131,7 +131,10 @@ def _late(case: SegmentCase) -> str | None:
 
 
 def _hidden_by_reset(case: SegmentCase) -> str | None:
-    """A RST ACKed these bytes before, and more than was seen. tshark uses this ACK; we do not, as it may be forged (RFC 5961)."""
+    """A RST ACKed these bytes before, and further bytes that were not captured.
+
+    tshark uses this ACK; we do not, because it may be forged (RFC 5961).
+    """
     verdict, row = case.verdict, case.row
     if verdict is None or not case.is_predicted or row["rtt_ns"] is None or row["their_acks_frame"] is not None or verdict.last_ack is None:
         return None
@@ -189,7 +192,7 @@ def _not_at_highest(case: SegmentCase) -> str | None:
 
 
 def _behind_old_ack(case: SegmentCase) -> str | None:
-    """The segment or its direction's previous one has an old ACK number, or the previous one is a RST."""
+    """The segment or the one before it in its direction has an old ACK number, or the one before it is a RST."""
     verdict, ack = case.verdict, case.row["ack"]
     if verdict is None or not case.is_predicted or ack is None or verdict.newest_ack is None:
         return None
@@ -292,7 +295,10 @@ def _negative(case: SegmentCase) -> str | None:
 
 
 def _probes_unseen(case: SegmentCase) -> str | None:
-    """A probe without data, one below the last ACK. If earlier bytes are missing, that is the highest sequence number captured."""
+    """A probe without data, whose sequence number is one below the last ACK.
+
+    If earlier bytes are missing, that is the highest captured sequence number.
+    """
     verdict, row = case.verdict, case.row
     if verdict is None or not case.is_predicted or row["kind"] not in _PROBES or "duplicate_ack" not in case.theirs:
         return None
@@ -328,7 +334,7 @@ def _probes_elsewhere(case: SegmentCase) -> str | None:
 
 
 def _answers_probe(case: SegmentCase) -> str | None:
-    """The answer gets its name in tshark from tshark's classification of the probe."""
+    """Tshark names the answer by its own classification of the probe."""
     judged, row = case.judged, case.row
     if judged is None or not case.is_predicted or row["kind"] not in _ANSWERED or _ANSWERED[row["kind"]] in judged.answers:
         return None

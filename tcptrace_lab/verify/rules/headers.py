@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _REPORTED = frozenset({*ANALYSIS, "bytes_in_flight", "ack_rtt_ns", "rto_ns", "rto_frame"})
 
 _CARRIES_NS = frozenset({1 << 31, 1 << 32, (1 << 31) * 1_000, (1 << 32) * 1_000})
-"""Nanoseconds of error if a fraction of 2^31 or more is omitted, or read as a signed number, in ns or µs."""
+"""Nanoseconds of error if a fraction of 2^31 or more is omitted or read as a signed number, in ns or µs."""
 
 _CARRIED = "carried into its seconds"
 """Part of the engine's message about such a timestamp."""

@@ -134,7 +134,7 @@ def _fast_for_another_reason(case: SegmentCase) -> str | None:
 
 
 def _repeats_of_its_own(case: SegmentCase) -> str | None:
-    """Some of the repeated ACKs that tshark counts are not duplicate ACKs to us: capture duplicates, or ACKs with no data in flight."""
+    """Some of the repeated ACKs that tshark counts are not duplicate ACKs for us: they are capture duplicates, or no data was in flight."""
     judged, row = case.judged, case.row
     if judged is None or not case.is_predicted or "fast_retransmission" not in case.theirs or row["kind"] not in RESENT:
         return None
@@ -146,7 +146,7 @@ def _repeats_of_its_own(case: SegmentCase) -> str | None:
 
 
 def _keepalive_or_not(case: SegmentCase) -> str | None:
-    """To tshark, a segment of at most one byte, one below the highest number, is a keepalive, even with data in flight or a zero window."""
+    """For tshark, a short segment one below the next sequence number is a keepalive, even with data in flight or a zero window."""
     row = case.row
     if not case.is_predicted or "keep_alive" not in case.theirs or row["kind"] == "keepalive":
         return None
@@ -161,7 +161,7 @@ def _keepalive_or_not(case: SegmentCase) -> str | None:
 
 
 def _no_keepalive(case: SegmentCase, size: str) -> str | None:
-    """Why a segment that looks like a keepalive, with no data in flight, is not one to us."""
+    """Why a segment without data in flight that looks like a keepalive is not one for us."""
     if case.row["kind"] == "duplicate_ack":
         return f"{size}; it repeats ACK {case.row['ack']:,} because of what the peer sent{proof(case.row)}"
     if case.row["acked_bytes"] or case.row["kind"] == "window_update":

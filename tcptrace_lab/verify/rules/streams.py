@@ -72,7 +72,7 @@ def _same_isn_again(case: SegmentCase) -> str | None:
 
 
 def _old_stream(case: SegmentCase) -> str | None:
-    """A verdict of tshark that compares the segment with the previous connection."""
+    """A verdict for which tshark compares the segment with the previous connection."""
     if not case.is_predicted or not case.earlier or case.row["partner"] == case.row["their_conn"]:
         return None
     same_isn = _same_isn_again(case)

@@ -80,7 +80,7 @@ def _unscaled(case: FigureCase) -> str | None:
 
 
 def _late_syn(case: FigureCase) -> str | None:
-    """The scales are reset in tcptrace at a segment without SYN before both SYNs; a later SYN sets one again."""
+    """Tcptrace resets the scales at a segment without SYN that comes before both SYNs; a later SYN sets one scale again."""
     number, model, tally = as_number(case.theirs), case.model, case.tally
     if number is None or model is None or tally is None or number > _LARGEST_FIELD or tally.numbers.scale:
         return None
@@ -128,7 +128,10 @@ def _size_evidence(case: FigureCase) -> str | None:
 
 
 def _mean_size(case: FigureCase) -> str | None:
-    """Compare with all segments, or if duplicates came through layers that tcptrace does not read, with those that count once."""
+    """Compare with all segments.
+
+    If duplicates came through layers that tcptrace does not read, compare with the segments that count once.
+    """
     evidence_text, direction = by_its_rules(_size_evidence)(case), case.direction
     if (
         evidence_text is not None

@@ -42,7 +42,7 @@ def _stopped(case: FigureCase) -> str | None:
 
 
 def _split_by_fragmentation(case: FigureCase) -> str | None:
-    """Tcptrace divides the packets into connections at other segments than we do."""
+    """Tcptrace starts a new connection at other segments than we do."""
     if not case.ours_listed or not case.theirs_listed or len(case.ours_listed) + len(case.theirs_listed) < len("ab") + 1:
         return None
     ours = sum(row["client_segments"] + row["server_segments"] for row in case.ours_listed)
@@ -89,7 +89,7 @@ def strange(case: FigureCase) -> str | None:
 
 
 def _offloaded(case: FigureCase) -> str | None:
-    """Offload leaves IP lengths of 0, which tcptrace rejects as shorter than the header."""
+    """Offload leaves IP lengths of 0. tcptrace rejects these as shorter than the header."""
     model = case.model
     if model is None:
         return None

@@ -16,7 +16,7 @@ from tcptrace_lab.verify.wireshark_model import SEQ_SPACE
 _LARGEST_SHORT = (1 << 15) - 1
 
 WRAPPED = MODULUS >> 8
-"""Larger values are negative numbers that wrapped, or means of such: no real count of bytes reaches it."""
+"""Larger values are negative numbers that wrapped, or means that include such numbers: no real count of bytes is so large."""
 
 
 def _mss(case: FigureCase) -> str | None:

@@ -85,7 +85,10 @@ def _reset(case: SegmentCase) -> str | None:
 
 
 def _announced(case: SegmentCase) -> str | None:
-    """A stream that tshark expected: its first segment is not the first for tshark."""
+    """Tshark expected this stream, because another protocol announced its ports.
+
+    It therefore does not treat the first segment as the first.
+    """
     judged, theirs = case.judged, case.row["their_completeness"]
     if judged is None or theirs is None or not case.announced:
         return None
@@ -121,7 +124,7 @@ def _own(case: SegmentCase) -> str | None:
 
 
 def _ack_of_reset(case: SegmentCase) -> Complete:
-    """The completeness that only tshark derives from a RST."""
+    """The completeness that tshark, unlike us, derives from a RST."""
     has_reset = case.judged is not None and Complete.RST in case.judged.completeness
     return Complete.ACK | Complete.DATA if has_reset else Complete.NOTHING
 

@@ -93,6 +93,7 @@ class ModelledGain(NamedTuple):
         saved_ns: time saved of the connection's life; negative if it took longer.
         min_ns, max_ns: range of `saved_ns` over all models that fit nearly as well, including their error.
         model_error: relative error of the models on the unchanged connection's life: 0.02 means 2 % too long.
+        script: a Python program that makes the transfer again, with and without the changes; it needs nothing but Python.
     """
 
     changes: str
@@ -100,6 +101,7 @@ class ModelledGain(NamedTuple):
     min_ns: int
     max_ns: int
     model_error: float
+    script: str
 
     def to_dict(self) -> dict[str, Any]:
         """The gain under the keys of the published JSON."""

@@ -19,6 +19,8 @@ from tcptrace_lab.findings.finding import ModelledGain, Severity
 from tcptrace_lab.replay.changes import remedy
 from tcptrace_lab.replay.evidence import of_tables
 from tcptrace_lab.replay.reconstruct import reconstruct
+from tcptrace_lab.replay.reproducers import python_script
+from tcptrace_lab.replay.reproducers.stall_oracle import Expected
 from tcptrace_lab.replay.side_by_side import DIRECTIONS, FAMILIES, Figures
 from tcptrace_lab.replay.whatif import predict
 from tcptrace_lab.text import numbers
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.analysis import Analysis
     from tcptrace_lab.findings.finding import Finding
     from tcptrace_lab.replay.evidence import Evidence
+    from tcptrace_lab.replay.schedule import Schedule
     from tcptrace_lab.replay.whatif import Prediction
 
 MAX_S: Final = 30.0
@@ -98,13 +101,36 @@ def _gains(analysis: Analysis, conn: int, places: Sequence[int], until_s: float)
     families = {place: family for place in places if (family := _family(analysis.findings[place])) is not None}
     asked = {family: remedy(schedule, family) for family in dict.fromkeys(families.values())}
     predicted = predict(evidence, schedule, list(asked.values()), _figures(evidence), until_s)
-    by_changes = {one.changes: _gain(one, evidence.life_ns, predicted.fitted.duration_error) for one in predicted.predictions}
-    return {place: by_changes[asked[family]] for place, family in families.items()}
+    by_changes = {one.changes: one for one in predicted.predictions}
+    return {
+        place: _gain(
+            by_changes[asked[family]],
+            evidence,
+            predicted.fitted.duration_error,
+            _script(analysis.findings[place], evidence, schedule, by_changes[asked[family]]),
+        )
+        for place, family in families.items()
+    }
 
 
-def _gain(one: Prediction, life_ns: int, error: float) -> ModelledGain:
-    saved, least, most = (life_ns - round(seconds * NS_PER_S) for seconds in (one.duration_s, one.max_duration_s, one.min_duration_s))
-    return ModelledGain(one.changes.words(), saved, least, most, error)
+def _gain(one: Prediction, evidence: Evidence, error: float, script: str) -> ModelledGain:
+    saved, least, most = (
+        evidence.life_ns - round(seconds * NS_PER_S) for seconds in (one.duration_s, one.max_duration_s, one.min_duration_s)
+    )
+    return ModelledGain(one.changes.words(), saved, least, most, error, script)
+
+
+def _script(finding: Finding, evidence: Evidence, schedule: Schedule, predicted: Prediction) -> str:
+    """The program that makes the transfer again, with all that its applications did."""
+    life_s = evidence.life_ns / NS_PER_S
+    expected = Expected((finding.cost_ns or 0) / NS_PER_S, life_s, predicted.duration_s, 0.0, 0.0, schedule.path.base_rtt_ns / NS_PER_S)
+    heading = [
+        f"From: {evidence.capture}, connection {evidence.conn}",
+        f"Finding: {finding.id} ({finding.confidence}): {finding.title}",
+        f"As captured: {numbers.duration_s(life_s)}.",
+        f"With {predicted.changes.words()}, by models: {numbers.duration_s(predicted.duration_s)}.",
+    ]
+    return python_script.program(schedule, expected, predicted.changes.words(), heading)
 
 
 def _figures(evidence: Evidence) -> Figures:

@@ -58,7 +58,7 @@ def data(analysis: Analysed, pair: Pair | None = None, room: selection.Room = se
         "name": analysis.name,
         "command": f"tcptrace-lab analyze {shlex.quote(capture['path'])}",
         "headline": _headline(analysis),
-        "findings": lost_time.found(listed, figures, _ends(chosen.found), _briefs(listed, chosen.found)),
+        "findings": lost_time.found(listed, figures, _ends(chosen.found), _briefs(listed, chosen.found), capture["path"]),
         "findings_total": len(analysis.findings),
         "capture": _capture(capture, chosen.total),
         "complete": bool(capture["complete"]),

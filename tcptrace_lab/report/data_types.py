@@ -156,6 +156,14 @@ class Zoom(TypedDict):
     look: Look | None
 
 
+class Reproduce(TypedDict):
+    """How to try a finding's remedy: a command, and a program that makes the transfer again (empty if no model was run)."""
+
+    command: str
+    script: str
+    file: str
+
+
 class Found(TypedDict):
     """One finding. `place` is its number on the page, from 1. Findings of one `kind` share name and remedy."""
 
@@ -178,6 +186,7 @@ class Found(TypedDict):
     filter: str
     zoom: Zoom | None
     brief: str
+    reproduce: Reproduce | None
 
 
 class Part(TypedDict):

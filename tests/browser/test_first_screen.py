@@ -80,15 +80,15 @@ def test_two_thousand_connections_are_sorted_searched_and_filtered(visit: Open) 
     assert len(report.render(made, scripts="shared")) < 300_000
     opened = visit(report.render(made))
     opened.until("document.querySelectorAll('#table tbody tr').length === 2000")
-    opened.page.get_by_label("Finding").select_option("loss")
+    opened.page.get_by_label("Finding", exact=True).select_option("loss")
     assert opened.page.locator("#found").inner_text() == "200 of 2,000"
     opened.page.get_by_label("Search").fill("10.0.7.")
     rows = opened.page.locator("#table tbody tr:visible td:nth-child(2)").all_inner_texts()
     assert rows == [f"10.0.7.{conn % 256}:1" for conn in range(7 * 256, 2_000) if not conn % 10]
-    opened.page.get_by_label("Finding").select_option("-")
+    opened.page.get_by_label("Finding", exact=True).select_option("-")
     opened.page.get_by_label("Search").fill("")
     assert opened.page.locator("#found").inner_text() == "1,800 of 2,000"
-    opened.page.get_by_label("Finding").select_option("")
+    opened.page.get_by_label("Finding", exact=True).select_option("")
     header = opened.page.get_by_role("columnheader", name="#", exact=True)
     header.get_by_role("button").click()
     assert opened.page.locator("#table tbody td:first-child").first.inner_text() == "1999"

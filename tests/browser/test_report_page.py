@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tcptrace_lab import analyze, report
+from tcptrace_lab.replay.gains import modelled
 from tests.support.pages.report_frames import MS, Exchange, HandMade, analysis, lossy_upload
 from tests.support.places import ROOT
 
@@ -249,11 +250,11 @@ def test_the_place_of_a_finding_is_found_in_the_whole_connection(visit: Open) ->
 
 def test_a_filter_is_copied(visit: Open) -> None:
     opened = visit(page_of(stalled()), permissions=["clipboard-read", "clipboard-write"])
-    wanted = opened.page.locator(".filter code").first.inner_text()
-    button = opened.page.locator(".filter button").first
+    wanted = opened.page.locator("#findings .filter code").last.inner_text()
+    button = opened.page.locator("#findings .filter button").last
     button.focus()
     opened.page.keyboard.press("Enter")
-    opened.until("document.querySelector('.filter button').textContent === 'copied'")
+    opened.until("[...document.querySelectorAll('#findings .filter button')].at(-1).textContent === 'copied'")
     assert opened.page.evaluate("navigator.clipboard.readText()") == wanted
     assert wanted.startswith("tcp.stream eq 0 and frame.number in {15..17,")
 
@@ -445,3 +446,25 @@ def test_a_connection_that_is_not_drawn_names_its_command(visit: Open) -> None:
     opened.page.locator(".waterfall .alone").click()
     assert opened.page.locator("#command code").inner_text().endswith("--connection 1")
     assert opened.messages == []
+
+
+def test_the_reproducer_is_downloaded_and_the_command_shown(visit: Open, tmp_path: Path) -> None:
+    made, _ = modelled(analyze(NAGLE))
+    opened = visit(page_of(made), accept_downloads=True)
+    card = opened.page.locator(".card").first
+    assert card.locator(".gain").inner_text().startswith("Gain 477 ms of 527 ms")
+    assert card.locator(".filter code").inner_text() == f"tcptrace-lab replay whatif {NAGLE} --connection 0 --nodelay"
+    with opened.page.expect_download() as saving:
+        card.get_by_role("button", name="Download the reproducer").click()
+    assert saving.value.suggested_filename == "reproduce-nagle-delayed-ack-0.py"
+    saving.value.save_as(tmp_path / "saved.py")
+    gain = made.findings[0].modelled
+    assert gain is not None
+    assert (tmp_path / "saved.py").read_text(encoding="utf-8") == gain.script
+    assert opened.messages == []
+
+
+def test_without_a_model_the_card_names_the_command_that_runs_it(visit: Open) -> None:
+    opened = visit(page_of(stalled()))
+    assert opened.page.locator(".card .filter code").first.inner_text() == f"tcptrace-lab analyze {NAGLE} --connection 0 --whatif"
+    assert opened.page.locator(".reproduce").count() == 0

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +13,10 @@ import pytest
 
 import tcptrace_lab as package
 from tcptrace_lab import analyze
-from tcptrace_lab.replay.gains import modelled
+from tcptrace_lab.findings.finding import FINDING_IDS
+from tcptrace_lab.replay.gains import CURABLE, modelled
+from tcptrace_lab.replay.side_by_side import FAMILIES
+from tcptrace_lab.report.parts.lost_time import MODELLED
 from tests.support.command import tcptrace_lab
 from tests.support.places import CAPTURES
 
@@ -63,6 +68,27 @@ def test_without_time_nothing_is_modelled_and_nothing_changed() -> None:
     analysis, refused = modelled(plain, max_s=0)
     assert analysis.findings == plain.findings
     assert refused == ("connection 0: the models exceed their time limit",)
+
+
+def test_the_report_offers_what_can_be_modelled() -> None:
+    """`MODELLED` are the findings on causes with a modelled remedy; a throughput deadlock is one of Nagle's algorithm or a buffer."""
+    curable = {cause for family in CURABLE for cause in FAMILIES[family]}
+    found = {finding.id for path in sorted(CAPTURES.glob("*.pcapng")) for finding in analyze(path).findings if finding.causes & curable}
+    assert found <= {*MODELLED}
+    assert {*MODELLED} <= {"throughput-deadlock", *FINDING_IDS}
+
+
+def test_the_reproducer_of_a_modelled_finding_is_a_program(tmp_path: Path) -> None:
+    """It says what it is from, and its options are those of the remedy."""
+    analysis, _ = modelled(analyze(CAPTURES / "ethernet-nagle-on.pcapng"))
+    gain = of_kind(analysis.findings, "nagle-delayed-ack").modelled
+    assert gain is not None
+    path = tmp_path / "reproduce.py"
+    path.write_text(gain.script)
+    done = subprocess.run([sys.executable, path, "--help"], capture_output=True, text=True, check=True)
+    assert "--nodelay" in done.stdout
+    assert "connection 0" in gain.script
+    assert "Finding: nagle-delayed-ack" in gain.script
 
 
 def test_connections_beyond_the_most_expensive_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Any
 
+from tcptrace_lab.findings.finding import Severity
 from tcptrace_lab.ledger import snd_lim, stalls
 from tcptrace_lab.schema import CAUSES, SIDES
 from tcptrace_lab.text import numbers
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from tcptrace_lab.findings.finding import Finding
-    from tcptrace_lab.report.data_types import Bar, Found, Part, Stall, Zoom
+    from tcptrace_lab.report.data_types import Bar, Found, Part, Reproduce, Stall, Zoom
 
 LISTED_STALLS = 20
 """Maximum number of stalls listed per connection: the longest ones."""
@@ -26,8 +28,17 @@ _KEYS = {from_client: side for side, from_client in SIDES.items()}
 _ARROWS = {True: "client → server", False: "server → client"}
 
 
-def found(findings: Iterable[Finding], zooms: Iterable[Zoom | None], ends: Mapping[int, str], briefs: Iterable[str]) -> list[Found]:
-    """The findings, each with endpoints, figures of its direction, a Wireshark display filter and, if available, its figure."""
+MODELLED = ("nagle-delayed-ack", "delayed-ack", "throughput-deadlock", "receiver-window-limited", "zero-window", "send-buffer-limited")
+"""Findings whose remedy can be modelled (`replay.gains`)."""
+
+
+def found(
+    findings: Iterable[Finding], zooms: Iterable[Zoom | None], ends: Mapping[int, str], briefs: Iterable[str], path: str
+) -> list[Found]:
+    """The findings, each with endpoints, figures of its direction, a Wireshark display filter and, if available, its figure.
+
+    `path` names the capture in commands.
+    """
     return [
         {
             "place": place,
@@ -49,9 +60,21 @@ def found(findings: Iterable[Finding], zooms: Iterable[Zoom | None], ends: Mappi
             "filter": finding.wireshark_filter,
             "zoom": zoom,
             "brief": brief,
+            "reproduce": _reproduce(finding, shlex.quote(path)),
         }
         for place, (finding, zoom, brief) in enumerate(zip(findings, zooms, briefs, strict=True), start=1)
     ]
+
+
+def _reproduce(finding: Finding, path: str) -> Reproduce | None:
+    """How to try the remedy; None if no model knows it."""
+    if finding.conn is None or finding.id not in MODELLED or finding.severity == Severity.INFO:
+        return None
+    of = f"{path} --connection {finding.conn}"
+    if finding.modelled is None:
+        return {"command": f"tcptrace-lab analyze {of} --whatif", "script": "", "file": ""}
+    command = f"tcptrace-lab replay whatif {of} {finding.modelled.changes}"
+    return {"command": command, "script": finding.modelled.script, "file": f"reproduce-{finding.id}-{finding.conn}.py"}
 
 
 def bars(account: Mapping[str, Any] | None) -> list[Bar]:

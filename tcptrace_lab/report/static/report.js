@@ -807,5 +807,9 @@
     const { conn, side, from, to } = button.dataset;
     button.addEventListener("click", () => connections.get(`connection-${conn}`).jump(side, Number(from), Number(to)));
   }
+  for (const button of document.querySelectorAll(".reproduce")) {
+    const { script, file } = button.dataset;
+    button.addEventListener("click", async () => save(await unpack(document.getElementById(script).textContent), file, "text/x-python"));
+  }
   for (const button of document.querySelectorAll(".copy")) button.addEventListener("click", () => copy(button));
 })();

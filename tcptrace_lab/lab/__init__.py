@@ -10,7 +10,8 @@ Read in this order:
 - `experiment`: one network, its applications and its captures;
 - `studies/`: experiments that a file declares (`tcptrace-lab lab run`);
 - `trials` and `score`: our kinds of segments against the truth; `known_causes/` and `causes`: our causes against the truth;
-- `kernel_ledger/`: what limited a sender, from the kernel's own state; `corpus/`: transfers by real programs, judged against it.
+- `kernel_ledger/`: what limited a sender, from the kernel's own state; `corpus/`: transfers by real programs, whose causes are compared
+  with the kernel's.
 
 The lab needs Linux and root. Its traffic stays on the machine, and it removes what it creates.
 """

@@ -1,1 +1,1 @@
-"""dumpcap, started and ended."""
+"""Runs dumpcap."""

@@ -38,7 +38,7 @@ SEED, AT_A_TIME, LARGEST, LARGEST_OF_A_FAULT = 1, 2, 30, 3
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Do what was asked; the exit code is that of the errors."""
+    """Run the requested command. The exit code is that of the errors."""
     options = _parse(arguments)
     try:
         for line in options.does(options):
@@ -66,7 +66,7 @@ def _make(options: argparse.Namespace) -> Iterator[str]:
 
 
 def _table(options: argparse.Namespace) -> Iterator[str]:
-    """Print the table of both parts. Counts reveal nothing about the results of the held-back one."""
+    """Print the table of both parts. Counts do not reveal results of the held-back part."""
     every = [entry for part in drawn.PARTS for entry in manifest.entries(options.folder / part)]
     counts = Counter((entry["program"], entry["path"]) for entry in every)
     yield f"| {len(every)} transfers | all | {' | '.join(PATHS)} |"
@@ -87,7 +87,7 @@ def _calibration(options: argparse.Namespace) -> Iterator[str]:
 
 
 def _faults(options: argparse.Namespace) -> Iterator[str]:
-    """Of the development part: captures with faults are no reason to look at the held-back one."""
+    """Judge captures with faults, of the development part only. Faults are no reason to look at the held-back part."""
     folder = options.folder / drawn.DEVELOPMENT
     entries = list(manifest.entries(folder))
     if not entries:
@@ -151,7 +151,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def _compared(command: argparse.ArgumentParser) -> None:
-    """Give a command that judges transfers their folder, and the number of processes."""
+    """Add the options of a command that judges transfers: their folder, and the number of processes."""
     command.add_argument("folder", nargs="?", type=Path, default=FOLDER, metavar="FOLDER")
     command.add_argument("--processes", type=int, default=AT_A_TIME, metavar="N", help=f"number of processes (default: {AT_A_TIME})")
 

@@ -1,4 +1,4 @@
-"""The page `docs/how-sure.md`: how often the judge is right of what it says with each confidence, with its reliability curve."""
+"""Makes the page `docs/how-sure.md` with its reliability curve: how often the verdict is right at each confidence."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 PAGE, CURVE = "how-sure.md", "how-sure.svg"
 GRADES = (POSSIBLY, MOST_LIKELY, PROVED)
 CLAIMED = {PROVED: 1.0, MOST_LIKELY: 0.95, POSSIBLY: 0.60}
-"""The share that each word promises: below it, by the cost of a second, the next weaker word would have been better."""
+"""The share of correct verdicts that each word promises. Below it, a weaker word would cost less (`sums.cost_of`)."""
 MIN_S = 1.0
-"""Shares of less time than this are not printed: a single wait decides them (a choice)."""
+"""If the time is shorter than this, no share is printed, because a single wait decides it (a choice)."""
 SAMPLES, WITHIN = 1_000, 0.95
-"""Sets of transfers drawn with replacement (bootstrap), and the part of their shares that an interval holds."""
+"""Number of bootstrap samples (sets of transfers drawn with replacement), and the part of their shares that an interval contains."""
 _SECONDS_AND_SHARES = [words for grade in reversed(GRADES) for words in (f"{grade}, s", "right")]
 TITLES = {DEVELOPMENT: "Development part", HELD_BACK: "Held-back part"}
 _ABOUT = {
@@ -65,7 +65,7 @@ drawn with replacement. A dash: less than {MIN_S:.0f} s.
 
 
 def write(folder: Path, parts: Mapping[str, Sequence[Judged]]) -> Iterator[str]:
-    """Write the page and its curve into a folder; yields one line about each.
+    """Write the page and its curve to a folder; yield one line about each.
 
     Args:
         folder: where they go: `docs/`.
@@ -115,7 +115,7 @@ def _by_point(judged: Sequence[Judged]) -> Iterator[list[str]]:
 
 
 def by_cause(total: Mapping[Key, int]) -> Iterator[str]:
-    """Time and share that is right of each cause with each confidence, over all capture points: the lines of a table."""
+    """Yield the lines of a table: for each cause and confidence, the time and the correct share, over all capture points."""
     rows = [
         [cause, *(cell for grade in reversed(GRADES) for cell in _share(sums, grade))]
         for cause, sums in [("all", total), *((cause, where(total, cause=cause)) for cause in _causes(total))]
@@ -124,12 +124,12 @@ def by_cause(total: Mapping[Key, int]) -> Iterator[str]:
 
 
 def _causes(total: Mapping[Key, int]) -> list[str]:
-    """The causes that are named, with the most time first."""
+    """The causes that verdicts name, those with most time first."""
     return sorted({key.cause for key in total} - {UNKNOWN}, key=lambda cause: -ns_of(where(total, cause=cause)))
 
 
 def _by_cause_and_point(total: Mapping[Key, int]) -> Iterator[str]:
-    """What is right, by cause, confidence and capture point; causes without any share left out."""
+    """The correct share by cause, confidence and capture point, without causes that have no share."""
     columns = [(at, grade) for grade in reversed(GRADES) for at in POINTS]
     rows = []
     for cause in _causes(total):
@@ -146,14 +146,14 @@ def _right_of(sums: Mapping[Key, int], grade: str) -> float | None:
 
 
 def _share(sums: Mapping[Key, int], grade: str) -> tuple[str, str]:
-    """The two cells of a grade: its seconds, and what of them is right."""
+    """The two cells of a confidence: its seconds, and the share of them that is right."""
     whole = ns_of(sums, lambda key: said(key) == grade)
     right = _right_of(sums, grade)
     return f"{whole / NS_PER_S:,.1f}", "–" if right is None else f"{right:.1%}"
 
 
 def _interval(judged: Sequence[Judged], at: str, grade: str) -> str:
-    """The bootstrap's interval of a share, by transfers: times of one transfer are no independent witnesses."""
+    """The bootstrap interval of a share. Whole transfers are drawn, because the times within a transfer are not independent."""
     pairs = []
     for one in judged:
         mine = [(key, ns) for key, ns in one.sums.items() if said(key) == grade and at in {key.at, "all"}]
@@ -184,12 +184,12 @@ def _headlines(judged: Sequence[Judged]) -> Iterator[list[str]]:
 
 
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 640, 360, 60, 150, 20, 50
-_COLOURS = ("#1b6ca8", "#c2571a", "#3a7d44")  # one for each capture point, distinct also in greys
+_COLOURS = ("#1b6ca8", "#c2571a", "#3a7d44")  # one for each capture point; they also differ in grey
 _LINES = (0, 20, 40, 60, 80, 100)
 
 
 def _curve(judged: Sequence[Judged]) -> str:
-    """The reliability curve: share that is right over what each word claims, a line for each capture point; area of a dot: time."""
+    """Draw the reliability curve: the correct share over the promised share, one line per capture point. The area of a dot is its time."""
     total = added(one for one in judged if not one.error)
     marks = [_text(_LEFT - 8, _y(share / 100) + 4, f"{share} %", "end") + _line(_y(share / 100)) for share in _LINES]
     marks += [_text(_x(grade), _HEIGHT - _BOTTOM + 20, f"{grade}: {CLAIMED[grade]:.0%}", "middle") for grade in GRADES]

@@ -1,4 +1,4 @@
-"""The judge against the kernel on all transfers of a part, as tables."""
+"""Tables that compare the engine's causes with the kernel's, over all transfers of a part."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.corpus.judging import Headline, Judged, Key
 
 MIN_CONFUSED_S = 0.05
-"""Less is not printed in the matrix."""
+"""The matrix omits smaller values."""
 
 
 def report(every: Sequence[Judged], largest: int) -> Iterator[str]:
-    """The lines of a comparison."""
+    """Yield the lines of a comparison."""
     judged = [one for one in every if not one.error]
     yield from (f"{one.entry['name']}: {one.error}" for one in every if one.error)
     total = added(judged)
@@ -83,7 +83,10 @@ def _cells(sums: Mapping[Key, int]) -> list[str]:
 
 
 def _matrix(total: Mapping[Key, int], at: str) -> Iterator[str]:
-    """Seconds by what the kernel says (lines) and what the ledger says (columns); what is not accepted in brackets."""
+    """Yield a matrix of seconds: kernel's causes in lines, ledger's causes in columns.
+
+    Time that the kernel does not accept is in brackets.
+    """
     seconds: dict[tuple[str, str], int] = defaultdict(int)
     wrong: dict[tuple[str, str], int] = defaultdict(int)
     for key, ns in total.items():
@@ -139,7 +142,7 @@ def _outcome(headline: Headline) -> str:
 
 
 def _disagreements(judged: Sequence[Judged], largest: int) -> Iterator[str]:
-    """Confusions by their size: all times in which one transfer's ledger says the same wrong thing, with its longest waits."""
+    """Yield the largest confusions: all times in which one transfer's ledger gives the same wrong cause, with the longest waits."""
     wrong = [(ns, one, key) for one in judged for key, ns in one.sums.items() if not key.is_accepted]
     yield ""
     yield f"The {largest} largest disagreements"

@@ -1,4 +1,7 @@
-"""Which transfers a seed stands for: program, path, congestion control, and whether an end is paused; and in which part each belongs."""
+"""The transfers that a seed gives: program, path, congestion control, and whether one end is paused.
+
+Also the part to which each belongs.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +22,9 @@ if TYPE_CHECKING:
 DEVELOPMENT, HELD_BACK = PARTS = ("development", "held-back")
 CONGESTION_CONTROLS = ("reno", "cubic", "bbr")
 DEVELOPED_ON = frozenset({"iperf3", "nginx", "openssh", "python-http", "redis", "sampler"})
-"""Families of programs that rules were developed on before there was a corpus: never held back."""
+"""Families of programs with which rules were developed before the corpus existed. They are never held back."""
 ONE_IN = 4
-"""One in this many families, by their hash, is held back (a choice)."""
+"""One in this many families is held back, chosen by a hash (a choice)."""
 PAUSED_SHARE = 0.15
 """Share of the transfers in which one end is stopped from time to time (a choice)."""
 
@@ -51,22 +54,25 @@ class Drawn:
 
     @property
     def part(self) -> str:
-        """Where it belongs."""
+        """The part to which it belongs."""
         return part_of(PROGRAMS[self.program].family, self.path)
 
 
 def part_of(family: str, path: str) -> str:
-    """Held back is what comes from a source that nobody looks at while rules are developed: a family of programs, or one of paths."""
+    """Return the part.
+
+    Transfers are held back if their program family or path family is, because nobody looks at those during development.
+    """
     return HELD_BACK if HELD_BACK in {part_of_family(family), part_of_path(path)} else DEVELOPMENT
 
 
 def part_of_family(family: str) -> str:
-    """Where transfers of a family of programs belong, on any path that is not held back."""
+    """Return the part of a program family, for paths that are not held back."""
     return HELD_BACK if family not in DEVELOPED_ON and _is_held_back(f"program {family}") else DEVELOPMENT
 
 
 def part_of_path(path: str) -> str:
-    """Where transfers over a family of paths belong, by any program that is not held back."""
+    """Return the part of a path family, for programs that are not held back."""
     return HELD_BACK if _is_held_back(f"path {path}") else DEVELOPMENT
 
 
@@ -75,7 +81,10 @@ def _is_held_back(source: str) -> bool:
 
 
 def transfers(seed: int, numbers: range, programs: Sequence[str] = tuple(PROGRAMS)) -> list[Drawn]:
-    """The transfers of a seed. Any `len(programs)` in a row that begin at a multiple of it have each program once; paths likewise."""
+    """Yield the transfers of a seed.
+
+    Each run of `len(programs)` transfers contains each program once, if it begins at a multiple; paths likewise.
+    """
     return [_drawn(seed, number, programs) for number in numbers]
 
 
@@ -90,7 +99,7 @@ def _drawn(seed: int, number: int, programs: Sequence[str]) -> Drawn:
 
 
 def _dealt(names: Sequence[str], seed: str, number: int) -> str:
-    """As from a pack of cards that is shuffled anew whenever it is empty."""
+    """Deal the names like a pack of cards that is shuffled again whenever it is empty."""
     hand, place = divmod(number, len(names))
     pack = list(names)
     Random(f"{seed} {hand}").shuffle(pack)  # noqa: S311
@@ -98,6 +107,8 @@ def _dealt(names: Sequence[str], seed: str, number: int) -> str:
 
 
 def _paused(chance: Random) -> Paused:
-    """A processor shared with others (every 20 ms), a busy one (every 100 ms), a program suspended (every second)."""
+    """Draw one of three pauses: a processor shared with others (every 20 ms), a busy one (every 100 ms), a suspended program (every
+    second).
+    """
     period_s = chance.choice((0.02, 0.1, 1.0))
     return Paused(chance.choice(("client", "server")), period_s, period_s * chance.uniform(0.3, 0.8))

@@ -1,4 +1,4 @@
-"""The judge on captures with faults, against the same kernel's ledger: how much of what was right stays right."""
+"""Measures the verdicts on captures with faults against the kernel's ledger: how much of what was right remains right."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _ENDS = [f"{side}_{what}" for side in ("client", "server") for what in ("addr", 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What is compared of a faulty capture: its ledger by the times at which packets passed, its connections by their own addresses."""
+    """The comparable parts of a faulty capture: its ledger at the true times of the packets, its connections under the hosts' addresses."""
 
     ledger: pl.LazyFrame
     connections: pl.LazyFrame
@@ -48,10 +48,9 @@ class Broken:
 
     Attributes:
         fault: its name.
-        name: of the transfer.
-        sums, waits: as of `Judged`.
-        whole: sums of the captures without the fault, over the same time.
-        error: why it could not be judged.
+        name: name of the transfer.
+        sums, waits: as of `Judged`. whole: sums of the captures without the fault, over the same time. error: the reason if it could not be
+        judged.
     """
 
     fault: str
@@ -68,11 +67,11 @@ def judge_faulty(
     """Judge transfers with each of the faults, in several processes.
 
     Args:
-        folder: of the transfers.
+        folder: folder of the transfers.
         entries: lines of its manifest.
         faults: names in `FAULTS`.
-        processes: how many.
-        kept: where the faulty captures stay; None: nowhere.
+        processes: number of processes.
+        kept: folder that keeps the faulty captures; None: they are deleted.
     """
     one = partial(_judge_all, folder, faults, kept)
     if processes <= 1:
@@ -117,7 +116,7 @@ def _judge_all(folder: Path, faults: Sequence[str], kept: Path | None, entry: di
 
 
 def _within(pieces: Iterable[Piece], packets: Sequence[Packet]) -> Iterator[Piece]:
-    """Pieces of the sound capture, as far as the faulty one reaches."""
+    """Yield the pieces of the sound capture that the faulty one covers."""
     first_ns, last_ns = min(packet.passed_ns for packet in packets), max(packet.passed_ns for packet in packets)
     for piece in pieces:
         start_ns, end_ns = max(piece.start_ns, first_ns), min(piece.end_ns, last_ns)
@@ -126,18 +125,18 @@ def _within(pieces: Iterable[Piece], packets: Sequence[Packet]) -> Iterator[Piec
 
 
 def seen(analysis: Analysis, sound: Analysis, packets: Sequence[Packet]) -> Seen:
-    """What is compared of a faulty capture.
+    """Return the comparable parts of a faulty capture.
 
     Args:
-        analysis: of the faulty capture.
-        sound: of the capture without the fault, which knows the data direction of each connection.
-        packets: of the faulty capture, in its order.
+        analysis: analysis of the faulty capture.
+        sound: analysis of the capture without the fault, which shows the data direction of each connection.
+        packets: packets of the faulty capture, in its order.
     """
     return Seen(_in_true_time(analysis.ledger.collect(), packets).lazy(), _own_connections(analysis, sound).lazy())
 
 
 def _in_true_time(ledger: pl.DataFrame, packets: Sequence[Packet]) -> pl.DataFrame:
-    """The waits, from when the packet before them passed to when the one after them did; what is between is moved as their begin is."""
+    """Return the waits at the true times of the packets before and after them. Times within a wait are moved by as much as its start."""
     shape: dict[str, Any] = {"frame": ledger.schema["frame_before"], "at_ns": pl.Int64, "passed_ns": pl.Int64}
     times = pl.DataFrame([(at, one.at_ns, one.passed_ns) for at, one in enumerate(packets, 1)], schema=shape, orient="row")
     for side in ("before", "after"):
@@ -158,7 +157,7 @@ def _in_true_time(ledger: pl.DataFrame, packets: Sequence[Packet]) -> pl.DataFra
 
 
 def _own_connections(analysis: Analysis, sound: Analysis) -> pl.DataFrame:
-    """The connections with the addresses that the hosts have, and with the bytes of the sound capture; the ledger bounds their time."""
+    """Return the connections with the hosts' own addresses and the sound capture's byte counts. The ledger limits their time."""
     sent = _bytes_by_end(sound)
     rows = []
     for conn, *ends in analysis.connections.select("conn", *_ENDS).collect().iter_rows():
@@ -176,7 +175,7 @@ def _own(address: str, port: int) -> _End:
 
 
 def _bytes_by_end(sound: Analysis) -> dict[tuple[_End, _End], int]:
-    """Bytes from one end to another."""
+    """Return the number of bytes from one end to the other."""
     sent: dict[tuple[_End, _End], int] = {}
     columns = [*_ENDS, "client_unique_bytes", "server_unique_bytes"]
     for *ends, from_client, from_server in sound.connections.select(columns).collect().iter_rows():
@@ -187,7 +186,7 @@ def _bytes_by_end(sound: Analysis) -> dict[tuple[_End, _End], int]:
 
 
 def report(every: Sequence[Broken], largest: int) -> Iterator[str]:
-    """The lines of a comparison: for each fault and point, what is right beside what is right without the fault; the largest blocks."""
+    """Yield the lines of a comparison: the correct share with and without each fault, per capture point, and the largest errors."""
     yield from (f"{one.name}, {one.fault}: {one.error}" for one in every if one.error)
     judged = [one for one in every if not one.error]
     yield f"{len({one.name for one in judged})} transfers; in brackets: the same time without the fault"
@@ -220,7 +219,7 @@ def _cells(sums: Mapping[Key, int]) -> list[str]:
 
 
 def _blocks(judged: Sequence[Broken], largest: int) -> Iterator[str]:
-    """What is sure and wrong with a fault, beyond what is sure and wrong without it."""
+    """Yield the time that is sure and wrong with a fault but not without it."""
     yield ""
     yield f"The {largest} largest blocks of each fault sure and wrong with it only; frames are those of the faulty capture (--keep)"
     yield "| fault | transfer | at | kernel: opened last (also closed) | ledger | s more | longest: frames (ms) |"

@@ -1,4 +1,4 @@
-"""Faults that captures have, made from a capture without them: what was dropped, seen twice, cut, timed badly or translated.
+"""Adds faults to a sound capture: packets dropped, captured twice, truncated, with wrong times, or with translated addresses.
 
 A packet keeps the time at which it passed, so that what is said of a faulty capture can be compared with what the kernel did then.
 """
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from random import Random
 
 SOURCE, TARGET = slice(ETHERNET_BYTES + 12, ETHERNET_BYTES + 16), slice(ETHERNET_BYTES + 16, ETHERNET_BYTES + 20)
-"""Addresses in an IPv4 header behind an Ethernet header."""
+"""Offsets of the addresses in an IPv4 header after an Ethernet header."""
 IP_CHECKSUM = ETHERNET_BYTES + 10
 TRANSLATED_IPV4, TRANSLATED_PORTS = "198.51.100.7", 10_000
-"""A translator's address (RFC 5737), and what it adds to the client's port."""
+"""A translator's address (RFC 5737), and the number that it adds to the client's port."""
 MICROSECOND = 1_000
 _MICROSECONDS = 6  # decimal digits, where a pcapng file names no resolution
 
@@ -46,9 +46,9 @@ class Packet:
 
     Attributes:
         at_ns: its time in the capture.
-        passed_ns: when it passed the capture point.
+        passed_ns: true time at which it passed the capture point.
         data: its first bytes.
-        frame_bytes: how long it was.
+        frame_bytes: its length on the wire.
     """
 
     at_ns: int
@@ -58,7 +58,7 @@ class Packet:
 
     @property
     def from_client(self) -> bool:
-        """Whether the client of the private network sent it."""
+        """Whether the client sent it; it has the private network's address."""
         return self.data[SOURCE] == _CLIENT
 
 
@@ -67,7 +67,7 @@ Packets = list[Packet]
 
 
 def read_packets(path: Path) -> tuple[int, Packets]:
-    """The link type and all packets of a capture that the lab made: one interface, little-endian."""
+    """Read the link type and all packets of a capture made by the lab: one interface, little-endian."""
     raw = path.read_bytes()
     return _pcap(raw) if is_plain_pcap(raw) else _pcapng(raw)
 
@@ -114,7 +114,7 @@ def _resolution(options: bytes) -> int:
 
 
 def write_packets(path: Path, link: int, packets: Sequence[Packet]) -> None:
-    """A pcap file with times in nanoseconds."""
+    """Write a pcap file with nanosecond timestamps."""
     with path.open("wb") as file:
         file.write(struct.pack("<IHHiIII", NANOSECOND_MAGIC, 2, 4, 0, 0, SNAPLEN_BYTES, link))
         for packet in packets:
@@ -126,12 +126,12 @@ Fault = "Callable[[Packets, Random], Packets]"
 
 
 def _dropped(share: float) -> Callable[[Packets, Random], Packets]:
-    """Packets missing at random, as of a busy capture process."""
+    """Drop packets at random, like a busy capture process."""
     return lambda packets, chance: [packet for packet in packets if chance.random() >= share]
 
 
 def _dropped_in_bursts(every: int, longest: int) -> Callable[[Packets, Random], Packets]:
-    """Whole runs of packets missing: the buffer of the capture was full."""
+    """Drop whole runs of packets, like a full capture buffer."""
 
     def fault(packets: Packets, chance: Random) -> Packets:
         kept, missing = Packets(), 0
@@ -148,13 +148,13 @@ def _dropped_in_bursts(every: int, longest: int) -> Callable[[Packets, Random], 
 
 
 def _twice(packets: Packets, chance: Random) -> Packets:
-    """Every packet copied at the entry and at the exit of a switch (SPAN)."""
+    """Copy every packet at the entry and at the exit of a switch (SPAN)."""
     again = [replace(packet, at_ns=packet.at_ns + chance.randint(2, 30) * MICROSECOND) for packet in packets]
     return sorted([*packets, *again], key=lambda packet: packet.at_ns)
 
 
 def _between(first: float, last: float) -> Callable[[Packets, Random], Packets]:
-    """Only a part of the time of the capture."""
+    """Keep only a part of the capture's time."""
 
     def fault(packets: Packets, _chance: Random) -> Packets:
         start_ns, end_ns = packets[0].at_ns, packets[-1].at_ns
@@ -165,7 +165,7 @@ def _between(first: float, last: float) -> Callable[[Packets, Random], Packets]:
 
 
 def _one_direction(*, of_data: bool) -> Callable[[Packets, Random], Packets]:
-    """Only what one host sends: the one with more bytes, or the other."""
+    """Keep only the packets of one host: the one that sends more bytes, or the other."""
 
     def fault(packets: Packets, _chance: Random) -> Packets:
         sent = dict.fromkeys((True, False), 0)
@@ -179,12 +179,12 @@ def _one_direction(*, of_data: bool) -> Callable[[Packets, Random], Packets]:
 
 
 def _ticking(tick_ns: int) -> Callable[[Packets, Random], Packets]:
-    """A clock that ticks coarsely."""
+    """Give the timestamps of a clock with coarse ticks."""
     return lambda packets, _chance: [replace(packet, at_ns=packet.at_ns // tick_ns * tick_ns) for packet in packets]
 
 
 def _stepped(step_ns: int) -> Callable[[Packets, Random], Packets]:
-    """A clock that is set in the middle of the capture."""
+    """Give the timestamps of a clock that is set in the middle of the capture."""
 
     def fault(packets: Packets, _chance: Random) -> Packets:
         middle = len(packets) // 2
@@ -194,12 +194,12 @@ def _stepped(step_ns: int) -> Callable[[Packets, Random], Packets]:
 
 
 def _cut(snaplen_bytes: int) -> Callable[[Packets, Random], Packets]:
-    """Only the first bytes of each packet."""
+    """Keep only the first bytes of each packet."""
     return lambda packets, _chance: [replace(packet, data=packet.data[:snaplen_bytes]) for packet in packets]
 
 
 def _translated(packets: Packets, _chance: Random) -> Packets:
-    """Behind a translator of addresses and ports (NAT)."""
+    """Show the packets behind a translator of addresses and ports (NAT)."""
     return [replace(packet, data=_with_other_client(packet)) for packet in packets]
 
 
@@ -217,7 +217,7 @@ def _with_other_client(packet: Packet) -> bytes:
 
 
 def translated_port(port: int) -> int:
-    """The port behind the translator; ports below what it adds never collide with those above."""
+    """Return the port behind the translator. Ports below the added number never collide with those above it."""
     return (port + TRANSLATED_PORTS) % (1 << 16)
 
 
@@ -241,14 +241,14 @@ FAULTS: Mapping[str, Callable[[Packets, Random], Packets]] = {
     "snaplen-54": _cut(ONLY_HEADERS),
     "translated": _translated,
 }
-"""What they are is in their names."""
+"""Name of a fault, which says what it does → function that adds it."""
 
 
 def faulty(packets: Packets, name: str, chance: Random) -> Packets:
-    """The packets as a capture with a fault has them."""
+    """Return the packets as a capture with the fault contains them."""
     return FAULTS[name](packets, chance)
 
 
 def names(wanted: Sequence[str]) -> Iterator[str]:
-    """The faults whose names begin with one of these; all, if there are none."""
+    """Yield the faults whose names begin with one of these, or all faults if none is given."""
     return (name for name in FAULTS if not wanted or any(name.startswith(begin) for begin in wanted))

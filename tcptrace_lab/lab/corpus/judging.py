@@ -1,4 +1,4 @@
-"""What the judge says of the captures of a transfer, against the kernel's ledger: sums of time, and the headline of each capture."""
+"""Compares the engine's results for the captures of a transfer with the kernel's ledger: sums of time, and the verdict on each capture."""
 
 from __future__ import annotations
 
@@ -29,19 +29,18 @@ JOINED = (
     frozenset({"nagle", "nagle-delayed-ack"}),
     frozenset({"receiver-window", "zero-window"}),
 )
-"""Causes that count as one where the kernel's largest is looked for; as `verdict.OF_LOSSES` and the like."""
+"""Causes that count as one when the kernel's largest cause is determined, as `verdict.OF_LOSSES` and similar sets do."""
 
 
 class Key(NamedTuple):
-    """What the time of a sum has in common.
+    """What all time in one sum has in common.
 
     Attributes:
-        at: whose capture.
-        group: what the kernel says, in a few words.
+        at: the capture point.
+        group: the kernel's cause, in a few words.
         exact: the kernel's exact causes.
-        gates: its own words.
-        cause, confidence: the ledger's.
-        is_accepted, is_exact, is_strict: whether the ledger is right, by three measures.
+        gates: the kernel's gates.
+        cause, confidence: the ledger's. is_accepted, is_exact, is_strict: whether the ledger is right, by three measures.
     """
 
     at: str
@@ -56,7 +55,7 @@ class Key(NamedTuple):
 
 
 class Wait(NamedTuple):
-    """A wait of a capture, and for how long of it the two disagree."""
+    """A wait of a capture, and the part of it for which the two ledgers disagree."""
 
     ns: int
     conn: int
@@ -69,11 +68,11 @@ class Headline:
     """The verdict on one capture.
 
     Attributes:
-        at: whose capture it is, of the direction that the verdict speaks of.
-        said: the causes that it names.
-        confidence: its own; None where it names no cause or says that it does not know.
-        kernel: the causes that took most of this direction's time by the kernel.
-        is_right: the kernel accepts what is said for at least as long as its own largest cause took.
+        at: capture point, as seen from the direction that the verdict describes.
+        said: the causes that the verdict names.
+        confidence: the verdict's confidence; None if it names no cause or `unknown`.
+        kernel: the causes that took most of this direction's time according to the kernel.
+        is_right: the kernel accepts the named causes for at least as much time as its own largest cause took.
     """
 
     at: str
@@ -90,10 +89,10 @@ class Judged:
 
     Attributes:
         entry: its line of the manifest.
-        sums: nanoseconds of the data directions.
-        waits: of confusions, the longest.
+        sums: nanoseconds of the data directions, by key.
+        waits: the longest wait of each confusion.
         headlines: one for each capture.
-        error: why it could not be judged.
+        error: the reason if it could not be judged.
     """
 
     entry: dict[str, Any]
@@ -104,7 +103,7 @@ class Judged:
 
 
 def judge_all(folder: Path, entries: Sequence[dict[str, Any]], processes: int) -> Iterator[Judged]:
-    """Judge the transfers of a folder in several processes; in the order of `entries`."""
+    """Judge the transfers of a folder in several processes. The order is that of `entries`."""
     if processes <= 1:
         yield from map(partial(judge, folder), entries)
         return
@@ -137,14 +136,14 @@ def _judge(transfer: Path, judged: Judged) -> None:
 
 
 def points(entry: dict[str, Any]) -> Iterator[tuple[str, str | Router]]:
-    """The captures of a transfer by their names, and where each was made."""
+    """Yield the captures of a transfer: name and capture point."""
     yield "client", "client"
     yield "server", "server"
     yield MIDDLE, Router(*(client_side_ns(entry[way]["delay_s"]) for way in ("forward", "backward")))
 
 
 def summed(pieces: Iterable[Piece]) -> tuple[dict[Key, int], dict[Key, list[Wait]]]:
-    """Nanoseconds of the data directions, and the longest waits of what is not accepted."""
+    """Return the nanoseconds of the data directions, and the longest waits whose cause the kernel does not accept."""
     sums: dict[Key, int] = defaultdict(int)
     longest: dict[Key, dict[tuple[int, int | None, int | None], int]] = defaultdict(lambda: defaultdict(int))
     for piece in pieces:
@@ -164,7 +163,7 @@ def _key(piece: Piece) -> Key:
 
 
 def _headline(told: Verdict, pieces: Sequence[Piece]) -> Headline | None:
-    """The verdict against the kernel, on the direction that it speaks of; None where nothing of that is compared."""
+    """Compare the verdict with the kernel, for the direction that it describes; None if nothing of that direction is compared."""
     mine = [piece for piece in pieces if (piece.conn, piece.from_client) == (told.conn, told.from_client)]
     if not mine:
         return None

@@ -1,4 +1,4 @@
-"""Makes the transfers of a seed, several at a time, each in a process and a network of its own."""
+"""Makes the transfers of a seed, several at a time. Each has its own process and network."""
 
 from __future__ import annotations
 
@@ -27,10 +27,9 @@ if TYPE_CHECKING:
 
 
 def make(wanted: Sequence[Drawn], folder: Path, at_a_time: int) -> Iterator[str]:
-    """Make those that are not in the manifests yet, in a folder for each part; yields one line about each.
+    """Make the transfers that the manifests lack, in one folder per part; yield one line about each.
 
-    A transfer that fails is reported and left out.
-    So are those of a program that is not installed.
+    A transfer that fails is reported and left out. So are those of a program that is not installed.
     """
     for part in PARTS:
         (folder / part).mkdir(parents=True, exist_ok=True)
@@ -55,7 +54,7 @@ def make(wanted: Sequence[Drawn], folder: Path, at_a_time: int) -> Iterator[str]
 
 
 def make_one(one: Drawn, folder: Path) -> dict[str, Any]:
-    """Make one transfer with all its files; returns its line of the manifest.
+    """Make one transfer with all its files; return its line of the manifest.
 
     Raises:
         MissingTool, LabFailed: it could not be made.
@@ -71,7 +70,7 @@ def make_one(one: Drawn, folder: Path) -> dict[str, Any]:
 
 
 def entry_of(one: Drawn, *, is_complete: bool, duration_s: float, frames: dict[str, int], records: int) -> dict[str, Any]:
-    """The line of the manifest of a transfer."""
+    """Return a transfer's line of the manifest."""
     program = PROGRAMS[one.program]
     return {
         "schema_version": manifest.SCHEMA_VERSION,

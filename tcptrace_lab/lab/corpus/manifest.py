@@ -1,4 +1,4 @@
-"""The manifest of a corpus: JSON lines, one for each transfer, beside the folders. `SCHEMA` is its JSON Schema."""
+"""The manifest of a corpus: a file of JSON lines, one per transfer, beside the folders of the transfers. `SCHEMA` is its JSON Schema."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ SCHEMA: dict[str, Any] = {
 
 
 def append(folder: Path, entry: dict[str, Any]) -> None:
-    """Add a line; only one process may."""
+    """Append a line. Only one process may do so at a time."""
     with (folder / MANIFEST).open("a") as lines:
         lines.write(json.dumps(entry) + "\n")
 
 
 def entries(folder: Path) -> Iterator[dict[str, Any]]:
-    """The entries of a folder's manifest; without a manifest, none. Of several entries with one name, the last.
+    """Yield the entries of a folder's manifest; none if there is no manifest. If several have the same name, the last one counts.
 
     Raises:
         UsageError: a line has another `schema_version`.

@@ -1,11 +1,11 @@
 """The capture of a router in the middle, from the relay's log: what passes half of the delay away from the client, before the bottleneck.
 
-The relay's model is delay, bottleneck and chance in one, in no order. Here they are laid out as
+The relay applies delay, bottleneck and random effects together. Here they are arranged in this order:
 
     client ── half of the delay ── the point ── bottleneck, chance, other half ── server
 
-in both directions: a packet from the client passes the point half of its delay after it left, whatever becomes of it then; one from the
-server passes half of the delay before it arrives, if it arrives at all.
+A packet from the client passes the point half of its delay after it left, even if it is lost later. A packet from the server passes the
+point half of its delay before it arrives, and not at all if it is lost.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SNAPLEN_BYTES = 262_144
 
 
 def client_side_ns(delay_s: float) -> int:
-    """How long a packet is between the client and the point, of a direction's delay."""
+    """Return how long a packet needs between the client and the capture point, from a direction's delay."""
     return round(delay_s / 2 * NS_PER_S)
 
 
@@ -39,9 +39,9 @@ def write_middle(folder: Path, relay: Relay, medium: Medium, clock_ns: int) -> i
     """Write the capture into a transfer's folder; returns the number of its frames.
 
     Args:
-        folder: of the transfer.
-        relay: with its logs.
-        medium: the path that it was.
+        folder: folder of the transfer.
+        relay: the relay with its logs.
+        medium: the path that it emulated.
         clock_ns: the realtime clock less the monotonic one.
     """
     passed = [

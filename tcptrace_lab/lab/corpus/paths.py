@@ -1,4 +1,4 @@
-"""Families of paths, and a path of a family drawn by chance: the relay's models of both directions."""
+"""Families of paths, and random paths of a family: the relay's models of both directions."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 ETHERNET, JUMBO = 1_500, 9_000
 UNDISTURBED_PACKETS = 6
-"""First packets of each direction that no chance befalls: most handshakes pass."""
+"""The first packets of each direction suffer no random effects, so that most handshakes succeed."""
 BURSTS_OVER = 30_000
-"""Packets over which bursts of loss are drawn; more than a transfer has."""
+"""Number of packets over which bursts of loss are drawn. No transfer has more."""
 
 _Both = tuple[PathModel, PathModel]
 
 
 def drawn(family: str, chance: Random) -> Medium:
-    """A path of a family: from client to server, and back."""
+    """Draw a path of a family: from client to server, and back."""
     forward, backward = PATHS[family](chance)
     return Medium("tap", JUMBO if family == "jumbo-frames" else ETHERNET, forward=forward, backward=backward)
 
@@ -75,7 +75,7 @@ def _random_loss(chance: Random) -> _Both:
 
 
 def _loss_in_bursts(chance: Random) -> _Both:
-    """Gilbert and Elliott: good times without loss, and bad ones in which half of the packets are lost."""
+    """Model of Gilbert and Elliott: periods without loss, and periods in which half of the packets are lost."""
     paths = _line(chance, (8, 60), (10, 40), (50, 200))
     to_bad, to_good = chance.uniform(0.001, 0.006), chance.uniform(0.1, 0.4)
     one, other = (replace(path, lost=_bursts(chance, to_bad, to_good)) for path in paths)
@@ -103,14 +103,14 @@ def _duplicates(chance: Random) -> _Both:
 
 
 def _lost_acks(chance: Random) -> _Both:
-    """The way back loses; it carries the ACKs of what the client sends, and the data of what the server sends."""
+    """Lose packets on the way back. These are the ACKs of the client's data, and the server's data."""
     forward, backward = _line(chance, (8, 60), (10, 40), (60, 200))
     paths = forward, replace(backward, loss_share=chance.choice((0.02, 0.08, 0.2)))
     return paths if chance.random() < 0.5 else (paths[1], paths[0])  # noqa: PLR2004  (either direction)
 
 
 def _asymmetric(chance: Random) -> _Both:
-    """The way back is up to 40 times slower: its queue spaces the ACKs."""
+    """Make the way back up to 40 times slower, so that its queue spaces the ACKs."""
     forward, backward = _line(chance, (10, 50), (10, 30), (60, 200))
     slow_bps = int((forward.rate_bps or 0) / chance.uniform(10, 40))
     paths = forward, replace(backward, rate_bps=slow_bps, queue_bytes=max(slow_bps // BITS_PER_BYTE // 5, 4 * ETHERNET))
@@ -122,7 +122,7 @@ def _jumbo(chance: Random) -> _Both:
 
 
 def _slow(chance: Random) -> _Both:
-    """A line of less than 2 Mbit/s, as of a modem or a crowded cell."""
+    """A line of less than 2 Mbit/s, like a modem or a crowded radio cell."""
     return _line(chance, (30, 120), (0.4, 2), (100, 500))
 
 
@@ -132,19 +132,19 @@ def _jitter(chance: Random) -> _Both:
 
 
 def _batches(chance: Random) -> _Both:
-    """A radio that shares its channel, as Wi-Fi, LTE and DOCSIS do: the ACKs come in batches."""
+    """A radio that shares its channel, as Wi-Fi, LTE and DOCSIS do, so that ACKs arrive in batches."""
     forward, backward = _line(chance, (8, 50), (10, 50), (60, 200))
     batch_s = chance.choice((0.002, 0.005, 0.01))
     return replace(forward, batch_s=batch_s), replace(backward, batch_s=batch_s)
 
 
 def _policer(chance: Random) -> _Both:
-    """What exceeds a rate is dropped, and nothing is delayed."""
+    """A policer: packets above a rate are dropped, and none is delayed."""
     return _both(_line(chance, (8, 60), (4, 20), (20, 120)), policed=True)
 
 
 def _outage(chance: Random) -> _Both:
-    """Nothing passes for a time, in both directions, as in a change of cells."""
+    """An outage: for a time nothing passes in either direction, as when a phone changes cells."""
     from_s = chance.uniform(0.4, 1.5)
     outages_s = ((from_s, from_s + chance.choice((0.1, 0.3, 0.8))),)
     return _both(_line(chance, (10, 60), (8, 40), (60, 250)), outages_s=outages_s)

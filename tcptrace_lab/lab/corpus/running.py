@@ -1,6 +1,6 @@
-"""Runs a program of the corpus: server and client at the ends of a private network, each with all that it starts in a process namespace.
+"""Runs a program of the corpus: server and client at the ends of a private network, with their child processes in process namespaces.
 
-When the block ends, or this process does, the kernel ends every process in it; so servers that go into the background leave nothing behind.
+When the block or this process ends, the kernel ends every process in these namespaces, even servers in the background.
 """
 
 from __future__ import annotations
@@ -31,20 +31,21 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.networks.network import Medium, Namespace, Network
 
 SUBNET = "192.0.2.0/24"
-"""What both ends reach directly; a namespace may not choose its default congestion control, a route may."""
+"""The network that both ends reach directly. A namespace cannot choose its default congestion control, but a route can."""
 PREPARE_TIMEOUT_S, READY_TIMEOUT_S, LONGEST_S = 30.0, 15.0, 5.0
-"""How long preparations may take, a server to listen, and a client to work; what works longer is ended. Choices, no source."""
+"""Maximum times for preparations, for a server to listen, and for a client to work; a client that needs longer is ended. Choices, no
+source."""
 ENDS = ("client", "server")
 LOOK_S = 0.05
 LISTENING = "0A"
 SETTLE_S = 0.4
-"""Time for which capturing goes on after the client's end, so that the last FIN is captured."""
-MAX_WORDS = 300  # of what a program that failed said last
+"""The capture continues for this time after the client ended, so that it contains the last FIN."""
+MAX_WORDS = 300  # characters of a failed program's last output
 
 
 @dataclass(frozen=True, slots=True)
 class Paused:
-    """A host whose processes are stopped for a part of each period, as by a busy machine (short ones) or a suspended program (long ones).
+    """A host whose processes stop for a part of each period: short periods for a busy machine, long ones for a suspended program.
 
     Attributes:
         end: `client` or `server`.
@@ -59,13 +60,13 @@ class Paused:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """How a transfer went.
+    """The result of a transfer.
 
     Attributes:
-        network: what the relay did is in its logs.
+        network: its network, whose logs show what the relay did.
         frames: capture point → frames captured.
-        is_complete: the client ended by itself.
-        duration_s: how long it worked.
+        is_complete: whether the client ended by itself.
+        duration_s: how long the client worked.
     """
 
     network: Network
@@ -84,15 +85,15 @@ def run(
 ) -> Ran:
     """Make the network, start the server, and capture both ends into `directory` while the client does its work.
 
-    The path goes before all other programs of the machine; these programs do not.
+    The path's processes have priority over all other programs of the machine; server and client do not.
 
     Args:
-        program: what runs.
+        program: the program to run.
         medium: the network between the ends.
         congestion_control: of both ends.
         paused: the end whose processes are stopped periodically.
-        directory: where the captures go.
-        beside: what runs beside the captures, such as the kernel's tracer.
+        directory: folder for the captures.
+        beside: a context that is active during the captures, such as the kernel's tracer.
 
     Raises:
         MissingTool: a program is not installed.
@@ -161,7 +162,7 @@ def _failed(name: str, folder: Path) -> LabFailed:
 
 @contextmanager
 def _running(space: Namespace, command: str, folder: Path, name: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A shell's command in a network namespace, with the priority of any other program; it and all it starts end with the block."""
+    """Run a shell command in a network namespace, with normal priority. It and all its child processes end with the block."""
     whole = ["setpriv", "--pdeathsig", "KILL", "unshare", "--pid", "--fork", "--kill-child"]
     whole += ["chrt", "--other", "0", "sh", "-c", filled(command, folder, SERVER_IPV4)]
     with (folder / f"{name}.txt").open("wb") as words, space.entered():
@@ -202,7 +203,7 @@ def _hold(paused: Paused, of: int, done: threading.Event) -> None:
 
 
 def _descendants(process: int) -> list[int]:
-    """All processes that it started, and theirs."""
+    """Return all child processes of a process, direct and indirect."""
     found: list[int] = []
     for task in Path(f"/proc/{process}/task").glob("*/children"):
         try:
@@ -222,7 +223,7 @@ def _signal(process: int, which: signal.Signals) -> None:
 
 
 def _await_listening(space: Namespace, server: subprocess.Popen[bytes], folder: Path) -> None:
-    """By the kernel's table of sockets: a connection to find it out would be one more for the server."""
+    """Wait until the server listens, by the kernel's table of sockets: a test connection would be an additional one for the server."""
     deadline_s = time.monotonic() + READY_TIMEOUT_S
     while not _listens(space):
         if server.poll() is not None or time.monotonic() > deadline_s:

@@ -1,4 +1,4 @@
-"""Sums of time by what the judge and the kernel say: shares, and what the judge's answers cost."""
+"""Sums of time by the engine's and the kernel's answers: shares, and the cost of the engine's answers."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ WORDS = {"proved": PROVED, "consistent": MOST_LIKELY, "possible": POSSIBLY}
 """The ledger's confidence → the word for it in a verdict's sentence."""
 COSTS = {(MOST_LIKELY, True): 0.0, (MOST_LIKELY, False): 10.0, (POSSIBLY, True): 0.4, (POSSIBLY, False): 1.9}
 UNKNOWN_COST = 1.0
-"""What a time costs by how sure the judge was of it, and whether it was right: `most likely` pays from 90 % on against `unknown`."""
+"""The cost of a second, by the engine's confidence and whether it was right. From 90 % correct on, `most likely` is cheaper than
+`unknown`."""
 
 
 def said(key: Key) -> str:
-    """How sure the judge is, in a word; `unknown` is a confidence of its own."""
+    """The engine's confidence in a word; `unknown` counts as a confidence of its own."""
     return UNKNOWN if key.cause == UNKNOWN else WORDS[key.confidence]
 
 
@@ -29,12 +30,12 @@ def is_sure(confidence: str) -> bool:
 
 
 def is_sure_and_wrong(key: Key) -> bool:
-    """Whether the judge names a cause with certainty that the kernel does not accept."""
+    """Whether the engine names a cause with certainty that the kernel does not accept."""
     return not key.is_accepted and key.cause != UNKNOWN and is_sure(key.confidence)
 
 
 def added(judged: Iterable[Judged]) -> dict[Key, int]:
-    """Nanoseconds of all transfers."""
+    """Add up the nanoseconds of all transfers."""
     total: dict[Key, int] = defaultdict(int)
     for one in judged:
         for key, ns in one.sums.items():
@@ -53,11 +54,11 @@ def ns_of(sums: Mapping[Key, int], test: Callable[[Key], bool] = lambda _key: Tr
 
 
 def cost_of(cause: str, confidence: str, *, is_right: bool) -> float:
-    """What a second with this answer costs."""
+    """The cost of a second with this answer."""
     return UNKNOWN_COST if cause == UNKNOWN else COSTS[MOST_LIKELY if is_sure(confidence) else POSSIBLY, is_right]
 
 
 def cost(sums: Mapping[Key, int]) -> float:
-    """The mean cost of a second; 0 is perfect, 1 is never to say anything."""
+    """The mean cost of a second: 0 is perfect, 1 is the cost of always answering `unknown`."""
     whole = ns_of(sums)
     return sum(ns * cost_of(key.cause, key.confidence, is_right=key.is_accepted) for key, ns in sums.items()) / whole if whole else 0.0

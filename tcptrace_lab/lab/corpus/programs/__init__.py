@@ -1,4 +1,4 @@
-"""The programs of the corpus: a table, by kinds of what they do. One entry is a server and a client, as commands."""
+"""The programs of the corpus as a table, grouped by what they do. An entry consists of a server command and a client command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a program of the corpus is: the commands of a server and its client, as text."""
+"""A program of the corpus: the commands of a server and its client, as text."""
 
 from __future__ import annotations
 
@@ -22,18 +22,20 @@ _OF_THE_SHELL = frozenset({"for"})
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A server and a client. Commands are a shell's; `{address}`, `{port}`, `{folder}`, `{file}`, `{python}` and `{here}` are filled in.
+    """A server and a client.
+
+    Commands are run by a shell; `{address}`, `{port}`, `{folder}`, `{file}`, `{python}` and `{here}` are filled in.
 
     Attributes:
-        family: the software that decides how it sends: what one family does is one source.
+        family: the software that decides how it sends. Programs of one family count as one source.
         server: listens at the address and port, in the foreground.
-        client: does its work in one to five seconds; what takes longer is ended.
+        client: does its work in one to five seconds; it is ended if it takes longer.
         packages: Debian's packages that have what it needs.
-        file_bytes: size of a file of random bytes that both find at `{file}`.
+        file_bytes: size of a file of random bytes, available to both at `{file}`.
         files: name → text of further files in the folder.
         prepare: a command before the server starts, such as making a database.
-        before: a command at the server's host once it listens, before anything is captured.
-        needs: programs that its commands call beside their first words.
+        before: a command run on the server's host when the server listens, before the capture starts.
+        needs: programs that its commands call, in addition to the first word of each.
     """
 
     family: str
@@ -47,14 +49,14 @@ class Program:
     needs: tuple[str, ...] = ()
 
     def missing(self) -> tuple[str, ...]:
-        """Programs that it needs and that are not installed."""
+        """The programs that it needs and that are not installed."""
         words = (command.split()[0] for command in (self.server, self.client))
         wanted = dict.fromkeys(word for word in (*words, *self.needs) if word not in _OF_THE_SHELL and word[0] not in "{(")
         return tuple(name for name in wanted if shutil.which(name, path=PATH) is None)
 
 
 def filled(text: str, folder: Path, address: str) -> str:
-    """A command or a file's text with its words filled in. Other braces stay."""
+    """Fill in the placeholders of a command or a file's text. Other braces stay."""
     words = {
         "address": address,
         "port": str(PORT),

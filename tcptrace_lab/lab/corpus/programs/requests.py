@@ -1,4 +1,4 @@
-"""Questions and answers: web servers over connections that stay open, stores, databases."""
+"""Requests and responses: web servers over persistent connections, stores, databases."""
 
 from __future__ import annotations
 

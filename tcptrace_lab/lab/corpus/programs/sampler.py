@@ -13,7 +13,7 @@ import time
 
 
 def main(address: str, port: int, size: int, interval_s: float, lasts_s: float, *, answered: bool) -> None:
-    """Write on the clock; a write that comes late does not move those after it."""
+    """Write on a fixed schedule. A late write does not delay those after it."""
     with socket.create_connection((address, port)) as connection:
         begun = time.monotonic()
         due_s = 0.0

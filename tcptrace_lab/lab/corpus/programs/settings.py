@@ -1,4 +1,4 @@
-"""Settings of servers, and what several programs share."""
+"""Settings of servers, and what several programs have in common."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NGINX = "nginx -c {folder}/nginx.conf -e stderr"
 
 
 def nginx(*lines: str, listen: str = "", serves: str = "") -> dict[str, str]:
-    """Settings of an nginx that serves its folder from one process in the foreground."""
+    """Settings of an nginx that serves its folder, as one process in the foreground."""
     server = f"listen {PORT} {listen}; root {{folder}}; {' '.join(lines)}"
     paths = " ".join(f"{kind}_temp_path {{folder}}/{kind};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
     whole = f"user root; daemon off; master_process off; pid {{folder}}/pid; error_log stderr; events {{}} http {{ {paths} access_log off; "
@@ -49,7 +49,7 @@ FTP_SERVER = {
 }
 
 KEYS = "mkdir -p /run/sshd; for one in host user; do ssh-keygen -q -t ed25519 -N '' -f {folder}/$one; done; chmod 600 {folder}/user"
-"""Keys of a host and of a user who may log in with them, both for this one transfer; sshd goes to its folder without rights."""
+"""Make keys of a host and of a user who may log in with them, for one transfer only. sshd runs in its folder without privileges."""
 SSHD = (
     "/usr/sbin/sshd -D -e -f /dev/null -p {port} -h {folder}/host -o AuthorizedKeysFile={folder}/user.pub -o StrictModes=no "
     "-o PermitRootLogin=yes -o PidFile=none -o 'Subsystem=sftp internal-sftp'"

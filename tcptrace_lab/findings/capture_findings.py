@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 EVIDENCE_FRAMES = 20
 MOST = 20
-"""Largest number of connections searched for evidence frames: those with most of a fault."""
+"""Maximum number of connections searched for evidence frames: those with most of a fault."""
 
 
 _CONCLUDED = frozenset({"drops_suspected", "duplicates", "super_segments"})

@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from tcptrace_lab.engine.reread import Judged
 
 MOST = 50
-"""Largest number of findings for one capture: the most expensive ones."""
+"""Maximum number of findings for one capture: the most expensive ones."""
 
 EVIDENCE_WAITS = 10
 """Number of waits, longest first, whose frames are listed as evidence: the ends of each, and the frames that its proof names
 (`causes.texts.proof`)."""
 
 LONGEST, LONG_PART = 300, 1000
-"""Largest number of waits kept per direction: the longest, if each is at least a thousandth of the connection's life."""
+"""Maximum number of waits kept per direction: the longest, if each is at least a thousandth of the connection's life."""
 
 Inside: TypeAlias = "Mapping[tuple[int, bool, str], Sequence[tuple[int, int]]]"
 """Waits within outages, by direction and cause: length and `place` of each (`path_outage.covered`)."""

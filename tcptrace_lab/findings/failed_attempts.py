@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MOST = 20
-"""Largest number of groups reported: those with most time, then with most attempts."""
+"""Maximum number of groups reported: those with most time, then with most attempts."""
 
 MIN_TIMES = 3
 """Attempts that took hardly any time are reported if there are at least this many: three of a kind are no coincidence

@@ -65,7 +65,7 @@ class Severity(IntEnum):
 
 
 SEVERITIES = ((0.5, Severity.HIGH), (0.2, Severity.MEDIUM), (0.0, Severity.LOW))
-"""Least share of a direction's active time → severity of a fault that costs it."""
+"""Minimum share of a direction's active time → severity of a fault that costs it."""
 
 
 def severity_of(share: float) -> Severity:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
 MOST = 20
-"""Largest number of directions reported per kind."""
+"""Maximum number of directions reported per kind."""
 
 EVIDENCE_FRAMES = 20
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 MOST = 20
-"""Largest number of connections reported: those with most segments."""
+"""Maximum number of connections reported: those with most segments."""
 
 MIN_SEGMENTS = 20
 """Minimum number of data segments for a finding (a heuristic)."""

@@ -21,10 +21,10 @@ MAX_SEGMENTS = 2_000_000
 """Segments read for all groups together: about ten seconds."""
 
 MAX_GROUPS = 16
-"""Largest number of groups analyzed: those with most delayed time."""
+"""Maximum number of groups analyzed: those with most delayed time."""
 
 MAX_CONNECTIONS = 4_096
-"""Largest number of connections in all groups together."""
+"""Maximum number of connections in all groups together."""
 
 PAIR = ("client_addr", "server_addr", "server_port")
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.engine.reread import Progress
 
 MAX_SEGMENTS = 2_000_000
-"""Most segments of the connection. With its messages they take about 1 GB of memory; replaying more would take hours."""
+"""Maximum number of segments of the connection. With its messages they take about 1 GB of memory; replaying more would take hours."""
 
 WINDOW_CAUSES = ("receiver-window", "zero-window")
 

@@ -68,7 +68,7 @@ def _calls(end: End) -> list[int]:
 
 
 MAX_CALLS, MIN_CALL_BYTES = 16, 128
-"""Most calls per send buffer bound, and smallest call that is tried; simulating smaller calls takes long."""
+"""Smallest call that is tried, and maximum number of calls per send buffer bound; smaller calls take long to simulate."""
 
 
 def other_stacks(evidence: Evidence, schedule: Schedule) -> Iterator[Fit]:

@@ -1,7 +1,7 @@
 """`analyze --whatif`: predict with models how much time a remedy saves, instead of giving an upper bound.
 
-A rule knows how long a cause took. That is only an upper bound of the gain, because without this cause the transfer may wait for another
-one. Models of both stacks (`whatif`) reproduce the connection and simulate it with the remedy. They take seconds per connection and do not
+A rule knows only how long a cause took. This is an upper bound of the gain, because without the cause the transfer may wait for something
+else. Models of both stacks (`whatif`) reproduce the connection and simulate it with the remedy. They take seconds per connection and do not
 fit every one. So only the most expensive connections are modelled, within a time limit; the others keep the upper bound. Each finding says
 which of the two it gives.
 """
@@ -39,10 +39,10 @@ MAX_S: Final = 30.0
 """Time limit for all models of a capture together, in seconds."""
 
 MAX_CONNECTIONS: Final = 5
-"""Most connections that are modelled: those whose problems cost most."""
+"""Maximum number of connections that are modelled: those whose problems cost most."""
 
 MAX_SEGMENTS: Final = 20_000
-"""Most segments of a modelled connection: about what the time limit allows (a run takes about 0.2 s per 1,000 segments)."""
+"""Maximum number of segments of a modelled connection: about what the time limit allows (a run takes about 0.2 s per 1,000 segments)."""
 
 CURABLE: Final = ("nagle", "window", "send-buffer")
 """Families of causes whose remedy can be modelled. Application time cannot, nor can packet loss (see `_gains`)."""

@@ -33,7 +33,7 @@ NEAR_NS: Final = 1_000_000
 PORT, CLIENT_PORT = 5001, 40_001
 GRACE_S: Final = 15.0
 SLOWEST: Final = 3.0
-"""A replay fails after this many times the original's duration plus `GRACE_S`, plus an allowance for the path."""
+"""A replay fails if it takes longer than this many times the original's duration, plus `GRACE_S` and an allowance for the path."""
 MAX_ROUNDS: Final = 20
 """Round trips allowed for slow start and for opening and closing: 2^15 initial windows are half a gigabyte."""
 

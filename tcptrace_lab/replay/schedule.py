@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION: Final = 2
 MAX_STEPS: Final = 200_000
-"""Most steps of a schedule: about 20 MB of JSON, which is more than anyone edits. A part of the capture serves as well."""
+"""Maximum number of steps of a schedule: about 20 MB of JSON, which is more than anyone edits. A part of the capture serves as well."""
 
 MAX_BYTES: Final = 1 << 40
 MAX_SECONDS: Final = 86_400.0

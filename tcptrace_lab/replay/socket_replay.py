@@ -30,7 +30,7 @@ POLL_S: Final = 0.000_2
 
 READ_BYTES: Final = 1 << 18
 WRITE_BYTES: Final = 1 << 20
-"""Most bytes per socket call; a larger write uses several calls in immediate succession."""
+"""Maximum number of bytes per socket call; a larger write uses several calls in immediate succession."""
 
 _ZEROS: Final = memoryview(bytes(WRITE_BYTES))
 

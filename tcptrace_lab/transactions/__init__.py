@@ -40,7 +40,7 @@ METHODS = (
 """Methods of HTTP (RFC 9110, 9.3; RFC 5789), and FTP commands that transfer data (RFC 959, RFC 3659)."""
 
 MAX_CONNECTIONS = 10_000
-"""Most connections examined: this many to well-known ports, and this many to other ports, the first ones of each."""
+"""Maximum number of connections examined: this many to well-known ports, and this many to other ports, the first ones of each."""
 
 MAX_UNPACKED_BYTES = 1 << 25
 """Size limit for compressed files without a connection to a well-known port. A larger one is not decompressed again to detect protocols."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.transactions.transaction import Transaction
 
 MAX_TRANSACTIONS = 200_000
-"""Most rows; they take up to 100 MB."""
+"""Maximum number of rows; they take up to 100 MB."""
 
 Conversation = http.Conversation | ftp.Conversation
 

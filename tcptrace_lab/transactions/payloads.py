@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 MAX_FRAMES = 2_000_000
-"""Most frames of a capture that are searched for payload: about 2 s."""
+"""Maximum number of frames of a capture that are searched for payload: about 2 s."""
 MAX_SEGMENTS = 500_000
-"""Most segments whose payload is read: about 5 s. Later segments are ignored."""
+"""Maximum number of segments whose payload is read: about 5 s. Later segments are ignored."""
 MAX_PENDING_BYTES = 1 << 18
 """Most out-of-order bytes kept per direction; beyond it, the missing bytes count as not captured. It is larger than most windows."""
 

@@ -28,7 +28,7 @@ PART_FLOWS = 65_536
 """Flows whose figures are computed at a time."""
 
 MAX_SIZES = 8_000_000
-"""Largest number of pairs of direction and size (8 bytes each) kept at a time. Beyond it, sizes are no longer counted."""
+"""Maximum number of pairs of direction and size (8 bytes each) kept at a time. Beyond it, sizes are no longer counted."""
 
 BITS_PER_BYTE = 8
 

@@ -107,8 +107,6 @@ def _dealt(names: Sequence[str], seed: str, number: int) -> str:
 
 
 def _paused(chance: Random) -> Paused:
-    """Draw one of three pauses: a processor shared with others (every 20 ms), a busy one (every 100 ms), a suspended program (every
-    second).
-    """
+    """Draw a pause: a shared processor (every 20 ms), a busy one (every 100 ms), or a suspended program (every second)."""
     period_s = chance.choice((0.02, 0.1, 1.0))
     return Paused(chance.choice(("client", "server")), period_s, period_s * chance.uniform(0.3, 0.8))

@@ -1,1 +1,1 @@
-"""The two ends of a network: sockets, programs, and what the kernel says of them."""
+"""The two ends of a network: sockets, programs, and what the kernel reports about them."""

@@ -298,7 +298,7 @@ class LostWrites(Described):
         for index in range(self.count):
             if index in self.lost_writes:
                 if index - 1 not in self.lost_writes:
-                    await_acknowledged(pair.client)  # so that nothing but this write leaves, and it leaves now
+                    await_acknowledged(pair.client)  # so that only this write leaves, and leaves now
                 drop_everything(pair.server)
                 pair.client.sendall(bytes(self.write_bytes))
                 pair.server.setsockopt(socket.SOL_SOCKET, SO_DETACH_FILTER, 0)

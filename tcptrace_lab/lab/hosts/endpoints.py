@@ -26,7 +26,7 @@ _LAST_PORT = 60_000
 
 
 class Ends(Meeting):
-    """Creates sockets in a network. Each connection has its own client port, by which it is found in captures."""
+    """Creates sockets in a network. Each connection has its own client port, so that it can be found in captures."""
 
     def __init__(self, network: Network, options: SocketOptions, samples: Samples, ports: count[int]) -> None:
         super().__init__(network, options)

@@ -159,7 +159,7 @@ class Meeting:
         self.ended += 1
 
     def watching(self, pair: Pair) -> AbstractContextManager[object]:
-        """A context that is active while a connection is used; subclasses override it, here it does nothing."""
+        """A context that is active while a connection is used. Here it does nothing; subclasses override it."""
         return nullcontext(pair)
 
     def refused(self) -> None:
@@ -230,12 +230,12 @@ def await_acknowledged(end: socket.socket) -> None:
 
 
 def receive_exactly(end: socket.socket, count: int, *, quickack: bool = False) -> None:
-    """Read `count` bytes and throw them away; with `quickack` what comes is acknowledged at once."""
+    """Read and discard `count` bytes. With `quickack`, each arrival is acknowledged at once."""
     if quickack:
         end.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
     while count > 0:
         data = end.recv(min(count, READ_BYTES))
-        if quickack:  # the kernel forgets it; so it is set again each time (tcp(7))
+        if quickack:  # the kernel resets the option, so it is set again before each read (tcp(7))
             end.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
         if not data:
             raise EOFError(f"the peer closed with {count} bytes still to come")

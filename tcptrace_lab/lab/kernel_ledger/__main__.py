@@ -1,11 +1,11 @@
-"""`python -m tcptrace_lab.lab.kernel_ledger`: make transfers with the kernel's ledger beside their captures, and compare the two ledgers.
+"""`python -m tcptrace_lab.lab.kernel_ledger`: makes transfers with the kernel's ledger beside their captures, and compares the two ledgers.
 
-    python -m tcptrace_lab.lab.kernel_ledger run FOLDER [NAME…]     transfers of known causes (needs root)
-    python -m tcptrace_lab.lab.kernel_ledger list                   their names
-    python -m tcptrace_lab.lab.kernel_ledger make FOLDER…           the ledger again from the events, after a change of its rules
-    python -m tcptrace_lab.lab.kernel_ledger compare FOLDER…        agreement with the ledger of the captures
+    python -m tcptrace_lab.lab.kernel_ledger run FOLDER [NAME…]     transfers of known causes (needs root) python -m
+    tcptrace_lab.lab.kernel_ledger list                   their names python -m tcptrace_lab.lab.kernel_ledger make FOLDER…           the
+    ledger again from the events, after a change of its rules python -m tcptrace_lab.lab.kernel_ledger compare FOLDER…        agreement with
+    the ledger of the captures
 
-A FOLDER of `compare` and `make` is that of a transfer, or one with such folders in it.
+For `compare` and `make`, FOLDER is the folder of a transfer, or a folder that contains such folders.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Do what was asked; the exit code is that of the errors."""
+    """Run the requested command. The exit code is that of the errors."""
     options = _parse(arguments)
     try:
         match options.command:

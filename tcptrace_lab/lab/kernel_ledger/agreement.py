@@ -1,4 +1,4 @@
-"""The ledger of a capture against the kernel's ledger of the same connections, in time."""
+"""Compares the ledger of a capture with the kernel's ledger of the same connections, instant by instant."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ _WAIT = ["start_ns", "end_ns", "cause", "confidence", "frame_before", "frame_aft
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A time of one direction for which both ledgers have one answer each.
+    """A time span of one direction in which neither ledger changes its answer.
 
     Attributes:
-        at: whose capture: the sender's, the receiver's, or that of a router between them.
+        at: the capture point: the sender, the receiver, or a router between them.
         is_of_data: whether this direction of the connection has more bytes.
-        allowed: what the kernel says.
-        gates: the kernel's own words, those that opened last in front.
-        cause: what the ledger of the capture says.
-        confidence: how sure it is.
-        frame_before, frame_after: of the capture's wait.
+        allowed: the causes that the kernel allows.
+        gates: the kernel's gates, beginning with those that opened last.
+        cause: the cause in the ledger of the capture.
+        confidence: the ledger's confidence in it.
+        frame_before, frame_after: frames of the capture's wait.
     """
 
     folder: Path
@@ -61,12 +61,12 @@ class Piece:
 
     @property
     def ns(self) -> int:
-        """How long it is."""
+        """Its length."""
         return self.end_ns - self.start_ns
 
 
 class OfCapture(Protocol):
-    """The tables of a capture that are compared: `Tables`, `Analysis`, or what was made of them."""
+    """The tables of a capture that are compared: `Tables`, `Analysis`, or anything made from them."""
 
     @property
     def ledger(self) -> pl.LazyFrame:
@@ -78,7 +78,7 @@ class OfCapture(Protocol):
 
 
 class KernelSpan(NamedTuple):
-    """A time with what the kernel says of it, in its own words and in causes."""
+    """A time span with the kernel's gates and the causes that follow from them."""
 
     start_ns: int
     end_ns: int
@@ -87,14 +87,14 @@ class KernelSpan(NamedTuple):
 
 
 class Router(NamedTuple):
-    """Where a router in the middle captured: how long a packet takes from the client to it, and from it to the client."""
+    """The place of a capture by a router: how long a packet takes from the client to it, and from it to the client."""
 
     from_client_ns: int
     rtt_to_client_ns: int
 
 
 def pieces(folder: Path, *, all_directions: bool = False) -> Iterator[Piece]:
-    """What both ledgers say of each data direction of a transfer, by the captures of both ends.
+    """Return the answers of both ledgers for each data direction of a transfer, from the captures of both ends.
 
     The data direction of a connection is the one with more bytes. Time that both call idle is left out.
     """
@@ -106,17 +106,17 @@ def pieces(folder: Path, *, all_directions: bool = False) -> Iterator[Piece]:
 
 
 def kernel_rows(folder: Path) -> Mapping[tuple[object, ...], pl.DataFrame]:
-    """The kernel's ledger of a transfer, by address and port of sender and receiver; made if it is not there yet."""
+    """Return the kernel's ledger of a transfer, by address and port of sender and receiver. It is made if it does not exist yet."""
     table = pl.read_parquet(folder / LEDGER) if (folder / LEDGER).exists() else write_ledger(folder)
     return table.partition_by("sender_address", "sender_port", "receiver_address", "receiver_port", as_dict=True)
 
 
 def of_capture(folder: Path, tables: OfCapture, kernel: Mapping[tuple[object, ...], pl.DataFrame], point: str | Router) -> Iterator[Piece]:
-    """What both ledgers say of both directions of all connections in one capture of a transfer.
+    """Return the answers of both ledgers for both directions of all connections in one capture of a transfer.
 
     Args:
-        folder: the transfer's.
-        tables: what was read from the capture.
+        folder: folder of the transfer.
+        tables: tables read from the capture.
         kernel: result of `kernel_rows`.
         point: where it was captured: `client`, `server`, or a router.
     """
@@ -138,7 +138,7 @@ def of_capture(folder: Path, tables: OfCapture, kernel: Mapping[tuple[object, ..
 
 
 def capture_of(folder: Path, point: str) -> Path:
-    """The capture made at a point, by its name."""
+    """Return the path of the capture made at a point, given its name."""
     return next(path for path in sorted(folder.iterdir()) if path.stem == point and path.suffix.startswith(".pcap"))
 
 
@@ -165,7 +165,7 @@ def _directions(tables: OfCapture) -> Iterator[_Direction]:
 
 
 def seen_by_sender(kernel: pl.DataFrame) -> Iterator[KernelSpan]:
-    """Rows that are compared, as they are: a capture at the sender has the kernel's own times."""
+    """Yield the kernel's rows unchanged: a capture at the sender has the kernel's own times."""
     for start_ns, end_ns, closed, last, context in kernel.select(_ROW).iter_rows():
         words = allowed_causes(closed, last, context, end_ns - start_ns)
         if words is not None:
@@ -173,15 +173,15 @@ def seen_by_sender(kernel: pl.DataFrame) -> Iterator[KernelSpan]:
 
 
 def seen_by_receiver(kernel: pl.DataFrame) -> Iterator[KernelSpan]:
-    """Rows that are compared, later by the path's delay: so a capture at the receiver sees what the sender does.
+    """Yield the kernel's rows, moved later by the path's delay, as a capture at the receiver sees them.
 
-    Where bytes are later than that, they are the network's, whatever held the sender.
+    If bytes arrive later than that, the time belongs to the network, regardless of what delayed the sender.
     """
     yield from _seen_behind(kernel, _transit_ns(kernel), 0)
 
 
 def seen_by_router(kernel: pl.DataFrame, router: Router, *, from_client: bool) -> Iterator[KernelSpan]:
-    """Rows that are compared, later by the way to the router. The path's bottleneck is between it and the server."""
+    """Yield the kernel's rows, moved later by the time to the router. The path's bottleneck is between the router and the server."""
     if from_client:
         for span in seen_by_sender(kernel):
             yield span._replace(start_ns=span.start_ns + router.from_client_ns, end_ns=span.end_ns + router.from_client_ns)
@@ -194,7 +194,7 @@ def _transit_ns(kernel: pl.DataFrame) -> int:
 
 
 def _seen_behind(kernel: pl.DataFrame, delay_ns: int, left_ns: int) -> Iterator[KernelSpan]:
-    """From behind the path's queue: `delay_ns` after the sender, and `left_ns` before the receiver."""
+    """Yield the kernel's rows as seen behind the path's queue: `delay_ns` after the sender, and `left_ns` before the receiver."""
     late = joined(kernel.filter(pl.col("context").list.contains(QUEUE)).select("start_ns", "end_ns").iter_rows())
     queues = [(start_ns - left_ns, end_ns - left_ns) for start_ns, end_ns in late]
     for span in seen_by_sender(kernel):
@@ -204,7 +204,7 @@ def _seen_behind(kernel: pl.DataFrame, delay_ns: int, left_ns: int) -> Iterator[
 
 
 def _cut(start_ns: int, end_ns: int, spans: Spans) -> Iterator[tuple[int, int, bool]]:
-    """A time in pieces, and whether each is within one of the spans."""
+    """Cut a time span at the edges of the given spans. Yield each piece, and whether it is inside one of them."""
     first = max(bisect_right(spans, start_ns, key=lambda span: span[0]) - 1, 0)
     cuts = {start_ns, end_ns}
     for span_start_ns, span_end_ns in spans[first:]:
@@ -238,7 +238,7 @@ def _overlaps(folder: Path, at: str, of: _Direction, spans: Sequence[KernelSpan]
 
 
 def clock_ns(folder: Path) -> list[int]:
-    """For each data segment in the senders' captures, when it was captured less when the tracer saw it leave."""
+    """Return, for each data segment in the senders' captures, its capture time minus the time at which the tracer saw it leave."""
     events = pl.read_parquet(folder / EVENTS).filter(pl.col("kind") == TRANSMIT, pl.col("detail_bytes") > 0)
     left = events.select("local_address", "local_port", wire_seq="detail_seq", payload_bytes="detail_bytes", left_ns="time_ns")
     found: list[int] = []

@@ -1,4 +1,4 @@
-"""Facts that only both ends of a connection show: bytes in transit, queues on the path, delayed ACKs, and whose turn it was to write."""
+"""Facts that only both ends of a connection show: bytes in transit, queues on the path, delayed ACKs, and which application writes next."""
 
 from __future__ import annotations
 
@@ -20,39 +20,39 @@ if TYPE_CHECKING:
 Spans = list[tuple[int, int]]
 
 OWN_TURN, PEER_TURN = "own-turn", "peer-turn"
-"""Nothing to send, and this application writes next, or the peer does."""
+"""Nothing to send: this application writes next, or the peer does."""
 PEER_HELD, PEER_IN_TRANSIT = "peer-held", "peer-in-transit"
-"""Nothing to send, and the peer's application has written: its TCP holds the bytes, or they are in transit."""
+"""Nothing to send: the peer's application has written, and its bytes are still in its TCP or in transit."""
 SENT_ALL = "sent-all"
 """Neither application writes again."""
 IN_TRANSIT, UNACKED, ROUND_TRIP, QUEUE, ACK_HELD = "in-transit", "unacked", "round-trip", "queue", "ack-held"
-"""Bytes have not arrived; are not acknowledged; are not, and their ACK can still be on its way; are later than the path's
-delay; have arrived, and their ACK is held (all the way of the two)."""
+"""States of sent bytes: not arrived; not acknowledged; not acknowledged, while the ACK can still be in transit; later than the path's
+delay; arrived, but the receiver delays the ACK (until that ACK arrives)."""
 PACED_AS_LINE = "paced-as-line"
-"""Pacing is at least as fast as the path: the path's rate, not the sender, spaces the bytes."""
+"""Pacing is at least as fast as the path, so the path's rate spaces the bytes, not the sender."""
 
 MIN_QUEUE_NS = NS_PER_MS
 """A packet that takes this much longer than the fastest one was in a queue (a choice, above the relay's own variation)."""
 QUEUE_SHARE = 0.1
 """A packet that takes longer than the fastest one by this share was in a queue (a choice)."""
 LINE_SHARE = 0.8
-"""Pacing at this share of the line's rate or faster fills it: a path is called full from there on (a heuristic)."""
+"""If pacing reaches this share of the line's rate, it fills the path (a heuristic)."""
 MIN_LATE = 10
-"""Minimum number of consecutive packets from a queue that measure the line's rate (a choice)."""
+"""Minimum number of consecutive packets from a queue that give the line's rate (a choice)."""
 ACK_HELD_NS = 20 * NS_PER_MS
 """An ACK that leaves this long after its data arrived was delayed: half of Linux's shortest delay (TCP_DELACK_MIN)."""
 
 
 @dataclass(slots=True)
 class Between:
-    """What one direction's bytes did between the two sockets.
+    """The journey of one direction's bytes between the two sockets.
 
     Attributes:
-        least_transit_ns: the fastest packet; None where none was seen at both ends.
-        queues: when packets were later than the path's delay.
-        acks_held: when the receiver held an ACK: from the departure of the data to the arrival of the ACK.
-        arrivals: when data arrived.
-        line_rate: bytes of payload that came out of the path's queue per second; None where there was hardly a queue.
+        least_transit_ns: transit time of the fastest packet; None if no packet was seen at both ends.
+        queues: spans in which packets were later than the path's delay.
+        acks_held: spans in which the receiver delayed an ACK: from the departure of the data to the arrival of the ACK.
+        arrivals: times at which data arrived.
+        line_rate: bytes of payload that came out of the path's queue per second; None if there was hardly any queue.
     """
 
     least_transit_ns: int | None = None
@@ -86,12 +86,12 @@ class _Trip(NamedTuple):
 
     @property
     def ns(self) -> int:
-        """How long it took."""
+        """Its transit time."""
         return self.arrived_ns - self.left_ns
 
 
 def _trips(sender: Life, receiver: Life) -> list[_Trip]:
-    """In the order of their arrival. A segment that was sent again is the earliest of its kind that has not arrived."""
+    """Return the trips in order of arrival. An arriving segment is matched with its earliest transmission that has not arrived yet."""
     left: dict[tuple[int, int], deque[int]] = {}
     for event in sender.events:
         if event.kind == TRANSMIT and event.detail_bytes > 0:
@@ -105,9 +105,9 @@ def _trips(sender: Life, receiver: Life) -> list[_Trip]:
 
 
 def _acks_held(receiver: Life, trips: Sequence[_Trip]) -> Iterator[tuple[int, int]]:
-    """From the departure of data whose ACK was held to the arrival of that ACK, which takes as long as the data."""
+    """Return spans from the departure of data whose ACK was delayed until the arrival of that ACK, which takes as long as the data."""
     took_ns = {trip.arrived_ns: trip.ns for trip in trips}
-    waiting: deque[tuple[int, int]] = deque()  # data that is not acknowledged: the byte behind it, and when it arrived
+    waiting: deque[tuple[int, int]] = deque()  # unacknowledged data: the offset after it, and its arrival time
     for event in receiver.events:
         if event.kind == RECEIVED and event.detail_bytes > 0:
             waiting.append(((event.detail_seq + event.detail_bytes) % SEQ_SPACE, event.time_ns))
@@ -120,7 +120,7 @@ def _acks_held(receiver: Life, trips: Sequence[_Trip]) -> Iterator[tuple[int, in
 
 
 def _line_rate(trips: Sequence[_Trip], is_late: Sequence[bool]) -> float | None:
-    """Bytes per second, over packets that waited in a queue behind one that did."""
+    """Return bytes per second, measured with packets that waited in a queue behind another such packet."""
     behind = [
         (after.arrived_ns - before.arrived_ns, after.payload_bytes)
         for (before, after), both_late in zip(pairwise(trips), map(all, pairwise(is_late)), strict=True)
@@ -131,7 +131,7 @@ def _line_rate(trips: Sequence[_Trip], is_late: Sequence[bool]) -> float | None:
 
 
 def joined(spans: Iterable[tuple[int, int]]) -> Spans:
-    """Spans that touch or overlap as one; in order."""
+    """Merge spans that touch or overlap; the result is in order."""
     found: Spans = []
     for start_ns, end_ns in sorted(spans):
         if found and start_ns <= found[-1][1]:
@@ -148,7 +148,7 @@ def within(spans: Spans, moment_ns: int) -> bool:
 
 
 class Sides:
-    """Both ends of a connection at any moment, from the events of each."""
+    """Gives the state of both ends of a connection at any moment, from the events of each end."""
 
     def __init__(self, here: Life, there: Life | None) -> None:
         self._there = there.events if there is not None else []
@@ -157,11 +157,11 @@ class Sides:
         self._there_writes = _writes(self._there)
 
     def changes(self, start_ns: int, end_ns: int) -> list[int]:
-        """When something happened at the other end in between."""
+        """Return the times of events at the other end between two times."""
         return self._there_times[bisect_right(self._there_times, start_ns) : bisect_right(self._there_times, end_ns - 1)]
 
     def turn(self, here: Event, moment_ns: int) -> str:
-        """Whose turn it is at a moment at which this end's state is that of `here` and nothing is unsent."""
+        """Return which application writes next, at a moment when nothing is unsent and this end has the state `here`."""
         there = self._state_there(moment_ns)
         if there is not None and there.unsent_bytes > 0:
             return PEER_HELD
@@ -173,13 +173,13 @@ class Sides:
         return OWN_TURN if other is None or (own is not None and own <= other) else PEER_TURN
 
     def in_transit(self, here: Event, moment_ns: int) -> bool:
-        """Whether bytes of this end have not arrived at the other."""
+        """Whether bytes of this end are in transit to the other."""
         there = self._state_there(moment_ns)
         return there is not None and ahead(here.snd_nxt, there.rcv_nxt) > 0
 
     def _state_there(self, moment_ns: int) -> Event | None:
         at = bisect_right(self._there_times, moment_ns) - 1
-        # an event that is recorded before a change describes the time until then
+        # an event that is recorded before a state change describes the time before it
         if at + 1 < len(self._there) and self._there[at + 1].kind in {RECEIVED, WRITE}:
             at += 1
         return self._there[at] if at >= 0 else None

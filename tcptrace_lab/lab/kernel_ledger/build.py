@@ -1,4 +1,4 @@
-"""Compile the tracer on first use, and again after a change of its sources or of the kernel.
+"""Compiles the tracer on first use, and again if its sources or the kernel change.
 
 The program is kept in the checkout's `build/` folder, which git ignores.
 """
@@ -20,11 +20,11 @@ BUILT = Path(__file__).parents[3] / "build" / "kernel_ledger"
 KERNEL_TYPES = Path("/sys/kernel/btf/vmlinux")
 PACKAGES = "install clang, bpftool, libbpf-dev and libelf-dev (apt-get install)"
 _ARCHITECTURES = {"x86_64": "x86"}
-"""What libbpf calls them; the system call number in the tracer is that of x86-64."""
+"""libbpf's name of the architecture. The system call number in the tracer is that of x86-64."""
 
 
 def tracer() -> Path:
-    """The program that traces, compiled if need be.
+    """Return the path of the tracer; compile it if needed.
 
     Raises:
         MissingTool: clang, bpftool or libbpf is not installed.
@@ -39,7 +39,7 @@ def tracer() -> Path:
 
 
 def _key() -> str:
-    """Names the sources and the kernel."""
+    """Return a hash that identifies the sources and the kernel."""
     if not KERNEL_TYPES.exists():
         raise LabFailed(
             "the kernel has no type information (BTF)", where=str(KERNEL_TYPES), remedy="use a kernel with CONFIG_DEBUG_INFO_BTF"
@@ -68,7 +68,7 @@ def _compile(scratch: Path) -> Path:
 
 
 def _found(tool: str) -> str | None:
-    """Debian keeps bpftool where only root looks."""
+    """Find a tool. Debian installs bpftool in a folder that only root searches."""
     return shutil.which(tool, path=os.environ.get("PATH", os.defpath) + os.pathsep + "/usr/sbin")
 
 

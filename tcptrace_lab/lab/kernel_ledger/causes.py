@@ -1,4 +1,4 @@
-"""Gates → the causes of `schema.CAUSES` that a ledger may name for a time: all that are right, and which is the exact one."""
+"""Gates → causes of `schema.CAUSES`: all causes that are right for a time, and which of them is exact."""
 
 from __future__ import annotations
 
@@ -52,12 +52,13 @@ _OPENED_BY_ACKS = frozenset(
 _BEHIND_A_QUEUE = frozenset(
     {gates.NAGLE, gates.RECEIVER_WINDOW, gates.DEFERRED_BY_WINDOW, gates.DEFERRED_BY_CONGESTION_WINDOW, gates.SEND_BUFFER, gates.OWN_BOUND}
 )
-"""While the path's queue holds packets, what one of these holds would only wait there: the network is a right name, too."""
+"""While the path's queue holds packets, a packet that leaves one of these gates earlier would only wait in the queue. `network` is
+therefore right, too."""
 
 
 @dataclass(frozen=True, slots=True)
 class AllowedCauses:
-    """What the kernel says of a time.
+    """The causes that the kernel allows for a time.
 
     Attributes:
         group: short name of the gate that opened last, for tables.
@@ -136,9 +137,9 @@ def _causes(gate: str, context: Collection[str]) -> tuple[str, ...]:
 
 
 def _nothing(turn: str, context: Collection[str]) -> tuple[str, ...]:
-    """Nothing to send: `network` while bytes are in transit, for one base RTT; otherwise the application whose turn it is."""
+    """Causes if nothing is unsent: `network` while bytes are in transit, for one base RTT; then the application that writes next."""
     in_transit, in_round_trip = both_ends.IN_TRANSIT in context, both_ends.ROUND_TRIP in context
-    if turn == both_ends.OWN_TURN:  # this program goes on before the other one writes, so it does not wait for the transit
+    if turn == both_ends.OWN_TURN:  # this application writes before the other one does, so it does not wait for the transit
         return ("application", "network") if in_transit or in_round_trip else ("application",)
     if turn == both_ends.PEER_IN_TRANSIT or in_transit:
         return "network", "peer"

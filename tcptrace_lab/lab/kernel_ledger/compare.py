@@ -1,4 +1,4 @@
-"""Agreement of two ledgers as tables: shares of time, per cause and per transfer, the seconds confused, and the largest disagreements."""
+"""Tables on the agreement of two ledgers: shares of time by cause and by transfer, seconds confused, and the largest disagreements."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 LARGEST = 10
 """Number of disagreements that are listed."""
 MIN_CONFUSED_S = 0.005
-"""Less is not printed in the matrix."""
+"""The matrix omits smaller values."""
 CLOCKS_AGREE_NS = 20_000
 
 
 def report(folders: Sequence[Path], *, all_directions: bool = False, largest: int = LARGEST) -> Iterator[str]:
-    """The lines of a comparison of the transfers in `folders`."""
+    """Yield the lines of a comparison of the transfers in `folders`."""
     every: list[Piece] = []
     skews: list[int] = []
     for folder in folders:
@@ -75,7 +75,7 @@ def _exact(piece: Piece) -> str:
 
 
 def _matrix(members: Sequence[Piece], at: str) -> Iterator[str]:
-    """Seconds by what the kernel says (lines) and what the ledger says (columns); what is accepted is marked."""
+    """Yield a matrix of seconds: kernel's causes in lines, ledger's causes in columns. Accepted combinations are marked."""
     seconds: dict[tuple[str, str], int] = defaultdict(int)
     wrong: dict[tuple[str, str], int] = defaultdict(int)
     for piece in members:
@@ -97,7 +97,7 @@ def _confused(ns: int, wrong_ns: int) -> str:
 
 
 def _disagreements(every: Sequence[Piece], largest: int) -> Iterator[str]:
-    """Confusions by their size: all times in which one transfer's ledger says the same wrong thing, with its longest waits."""
+    """Yield the largest confusions: all times in which one transfer's ledger gives the same wrong cause, with the longest waits."""
     wrong: dict[tuple[Path, str, str, str], list[Piece]] = defaultdict(list)
     for piece in every:
         if piece.cause not in piece.allowed.accepted:
@@ -111,7 +111,7 @@ def _disagreements(every: Sequence[Piece], largest: int) -> Iterator[str]:
 
 
 def _longest(members: Sequence[Piece], most: int = 3) -> str:
-    """The waits with most of the disagreement: connection, frame before and after."""
+    """Return the waits with most disagreement: connection, frame before, frame after."""
     waits: dict[tuple[int, int | None, int | None], int] = defaultdict(int)
     for piece in members:
         waits[piece.conn, piece.frame_before, piece.frame_after] += piece.ns

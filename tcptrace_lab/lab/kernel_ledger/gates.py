@@ -1,7 +1,7 @@
 """Which gates of a sender are closed, by the tests of the kernel's `tcp_write_xmit` (net/ipv4/tcp_output.c) on its own state.
 
-The order of the names is the order of the tests in Linux 6.18: pacing, congestion window, window, Nagle or deferral, small queue. Where
-nothing is unsent, what keeps the program from giving more: a full send buffer, a bound of its own, or nothing that the kernel knows.
+The names have the order of the tests in Linux 6.18: pacing, congestion window, window, Nagle or deferral, small queue. If nothing is
+unsent, the gate says what keeps the application from writing: a full send buffer, its own limit, or nothing that the kernel knows of.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ if TYPE_CHECKING:
 
 HANDSHAKE, CLOSING = "handshake", "closing"
 TIMEOUT = "timeout"
-"""The retransmission timer runs, and then fires."""
+"""The retransmission timer runs until it expires."""
 TAIL_PROBE = "tail-probe"
-"""The timer of a tail loss probe runs, and then fires."""
+"""The timer of a tail loss probe runs until it expires."""
 TIMERS = frozenset({TIMEOUT, TAIL_PROBE})
 RECOVERY = "loss-recovery"
 PACING, CONGESTION_WINDOW, ZERO_WINDOW, RECEIVER_WINDOW = "pacing", "congestion-window", "zero-window", "receiver-window"
 NAGLE, CORK = "nagle", "cork"
 DEFERRED_BY_WINDOW, DEFERRED_BY_CONGESTION_WINDOW = "deferral-window", "deferral-congestion-window"
-"""TSO deferral: there is room for a segment, and TCP waits for room for more; which of the two windows is the smaller."""
+"""TSO deferral: there is room for a segment, but TCP waits for room for more. The name says which window is the smaller one."""
 SMALL_QUEUE = "small-queue"
 SEND_BUFFER = "send-buffer"
 OWN_BOUND = "own-bound"
-"""The program asks how much is unacknowledged (SIOCOUTQ) before it writes more."""
+"""The application asks how much is unacknowledged (SIOCOUTQ) before it writes more."""
 NOTHING = "nothing-to-send"
 OPEN = "open"
-"""Bytes are unsent and no gate is closed: the kernel is at work, or has not yet been given the processor."""
+"""Bytes are unsent and no gate is closed: the kernel is working, or waits for the processor."""
 
 GATES = (
     *(HANDSHAKE, CLOSING, TIMEOUT, TAIL_PROBE, RECOVERY, PACING, CONGESTION_WINDOW, ZERO_WINDOW, RECEIVER_WINDOW, NAGLE, CORK),
@@ -49,7 +49,7 @@ TSO_WIN_DIVISOR = 3
 
 
 def closed(event: Event, at_ns: int) -> tuple[str, ...]:
-    """The gates that are closed at a time at which the sender's state is that of `event`."""
+    """Return the gates that are closed at a time when the sender's state is that of `event`."""
     if event.state in OPENING:
         return (HANDSHAKE,)
     recovering = (RECOVERY,) if event.ca_state >= CA_RECOVERY else ()
@@ -64,21 +64,24 @@ def closed(event: Event, at_ns: int) -> tuple[str, ...]:
 
 
 def _held(event: Event, at_ns: int) -> tuple[str, ...]:
-    """Gates between the program's bytes and the network, in the kernel's order."""
+    """Return the closed gates between the application's bytes and the network, in the kernel's order."""
     tests = (pacing, congestion_window, window, nagle, small_queue)
     gates = tuple(gate for test in tests if (gate := test(event, at_ns)))
-    if NAGLE in gates and event.no_space:  # what the program could write would fill the segment
+    if NAGLE in gates and event.no_space:  # the application would fill the segment if it could write
         gates = (*gates, SEND_BUFFER)
     return gates or tuple(filter(None, [deferral(event)]))
 
 
 def pacing(event: Event, at_ns: int) -> str | None:
-    """`tcp_pacing_check`: the next departure is due later. The timer's expiry counts, as it may fire into another closed gate."""
+    """`tcp_pacing_check`: the next departure is due later.
+
+    The time is that of the timer's expiry, because another gate may be closed then.
+    """
     return PACING if event.pacing_status == SK_PACING_NEEDED and event.paced_until_ns > at_ns else None
 
 
 def congestion_window(event: Event, _at_ns: int = 0) -> str | None:
-    """`tcp_cwnd_test`: as many segments are in flight as may be."""
+    """`tcp_cwnd_test`: as many segments are in flight as the congestion window allows."""
     return CONGESTION_WINDOW if event.packets_in_flight >= event.snd_cwnd else None
 
 
@@ -102,7 +105,7 @@ def nagle(event: Event, _at_ns: int = 0) -> str | None:
 
 
 def deferral(event: Event) -> str | None:
-    """`tcp_tso_should_defer`, but for its tests of time: less than a third of the window would go."""
+    """`tcp_tso_should_defer` without its tests of time: less than a third of the window would be sent."""
     if event.unsent_skb_bytes <= event.mss_cache or event.ca_state >= CA_RECOVERY:
         return None
     congestion = (event.snd_cwnd - event.packets_in_flight) * event.mss_cache
@@ -113,10 +116,10 @@ def deferral(event: Event) -> str | None:
 
 
 def small_queue(event: Event, _at_ns: int = 0) -> str | None:
-    """`tcp_small_queue_check`: too much of this socket waits in the host's own queues."""
+    """`tcp_small_queue_check`: too much data of this socket waits in the host's own queues."""
     return SMALL_QUEUE if event.throttled else None
 
 
 def _room(event: Event) -> int:
-    """Bytes that the receiver's window has room for."""
+    """Bytes for which the receiver's window has room."""
     return ahead(event.snd_una + event.snd_wnd, event.snd_nxt)

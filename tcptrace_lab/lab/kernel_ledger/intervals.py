@@ -1,4 +1,4 @@
-"""The events of one sender as intervals of time: which gates were closed in each, and which of them opened last.
+"""Divides the events of one sender into intervals: which gates were closed in each, and which of them opened last.
 
 The state of an interval is that of the event at its end, if the event is recorded before it changes the state (a segment is about to be
 processed, an application begins to write), otherwise that of the event at its start.
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.kernel_ledger.sockets import Event
 
 MAX_SEGMENTS = 64
-"""Maximum number of records for a retransmitted buffer of 64 KB, other records between them included (a bound without source)."""
+"""Maximum number of records for a retransmitted buffer of 64 KB, including other records between them (a limit without source)."""
 AT_ONCE_NS = NS_PER_MS
-"""The kernel reports a retransmission within microseconds, or later on a busy machine."""
+"""The kernel reports a retransmission within microseconds, or somewhat later on a busy machine."""
 
 _BEFORE_CHANGE = frozenset({RECEIVED, WRITE, ASKED_QUEUE})
 _AFTER_CHANGE = frozenset({SETTLED, WRITTEN, READ, STATE})
@@ -32,12 +32,12 @@ _RESTARTS_TIMER = frozenset({RECEIVED, TRANSMIT, RETRANSMIT})
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A time in which one set of gates was closed.
+    """A time span in which the same gates were closed.
 
     Attributes:
-        event: the sender's state meanwhile.
-        gates: those that were closed, in the kernel's order.
-        last: those of them that opened last; several where one event opened them.
+        event: the sender's state in that time.
+        gates: the closed gates, in the kernel's order.
+        last: the gates that opened last; several if one event opened them.
     """
 
     start_ns: int
@@ -48,7 +48,7 @@ class Interval:
 
 
 def intervals(events: Sequence[Event]) -> list[Interval]:
-    """The life of a sender, from its first event to its last, without gaps."""
+    """Divide the life of a sender, from its first event to its last, without gaps."""
     found: list[Interval] = []
     timers = _timers(events)
     bounded = _bounded(events)
@@ -77,10 +77,10 @@ def _departs(event: Event) -> bool:
 
 
 def _timers(events: Sequence[Event]) -> list[str | None]:
-    """For the time after each event, whether a retransmission timer ran meanwhile that then fired.
+    """Return, for the time after each event, which retransmission timer was running and expired later.
 
-    A retransmission under a higher count of timeouts was sent by the retransmission timer, one outside of recovery by the timer of a tail
-    loss probe; either runs since the last segment that was received or sent. The kernel reports a retransmission after its departure.
+    If the count of timeouts increased, the retransmission timer sent a retransmission; outside of recovery, the timer of a tail loss probe
+    did. Both timers start with the last segment that was received or sent. The kernel reports a retransmission after its departure.
     """
     timers: list[str | None] = [None] * len(events)
     for index, event in enumerate(events):
@@ -103,7 +103,7 @@ def _is_part(departure: Event, retransmission: Event) -> bool:
 
 
 def _bounded(events: Sequence[Event]) -> list[bool]:
-    """For the time after each event, whether the program, with bytes unacknowledged, asks how many they are until it writes more."""
+    """For the time after each event: whether the application keeps to its own limit, that is, asks for the unacknowledged bytes."""
     bounded = [False] * len(events)
     asked_since: int | None = None
     for index, event in enumerate(events):
@@ -118,9 +118,9 @@ def _bounded(events: Sequence[Event]) -> list[bool]:
 
 
 def _with_last(found: Sequence[Interval], departures: set[int]) -> list[Interval]:
-    """Each interval with the gates that opened last: from its begin on, until the next departure, each stays closed for some time.
+    """Add the gates that opened last: those that stay closed for some time from the interval's start until the next departure.
 
-    What a timer sends passes gates that are still closed; so the timer is what opened last.
+    A timer's segment leaves although other gates are closed, so the timer counts as the gate that opened last.
     """
     ends: dict[str, int] = {}
     done: list[Interval] = []

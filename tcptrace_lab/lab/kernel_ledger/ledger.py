@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 LEDGER = "kernel-ledger.parquet"
 
 GROWING, REDUCED, DISORDER = "growing", "reduced", "disorder"
-"""Contexts: the congestion window is below the slow-start threshold; it has reached that threshold; segments arrived out of order."""
+"""Conditions: the congestion window is below the slow-start threshold; it has reached that threshold; segments arrived out of order."""
 NO_THRESHOLD = 0x7FFFFFFF
 """Linux: TCP_INFINITE_SSTHRESH."""
 NS_PER_US = 1_000
@@ -63,7 +63,7 @@ SCHEMA: dict[str, Any] = {
 
 
 def kernel_ledger(events: pl.DataFrame) -> pl.DataFrame:
-    """All senders' intervals; those of one sender in order of time."""
+    """Return all senders' intervals, in order of time for each sender."""
     rows: list[tuple[object, ...]] = []
     for life, other in pairs(lives(events)):
         path = between(life, other)
@@ -103,7 +103,10 @@ def _rows(life: Life, other: Life | None, path: Between) -> Iterator[_Row]:
 
 
 def _without_timer(interval: Interval, *, is_needed: bool) -> tuple[list[str], list[str]]:
-    """The gates, and those that opened last. A timer that sends again what has arrived held nothing; else it alone held the rest."""
+    """Return the gates, and those that opened last.
+
+    A timer whose retransmission was spurious delayed nothing; a needed one alone counts.
+    """
     gates, last = list(interval.gates), list(interval.last)
     if gates[0] not in TIMERS:
         return gates, last
@@ -113,7 +116,7 @@ def _without_timer(interval: Interval, *, is_needed: bool) -> tuple[list[str], l
 
 
 def _last(times: Sequence[int], moment_ns: int) -> int:
-    """The last of these times that is not after a moment; a time before all others where there is none."""
+    """Return the last of these times that is not after a moment; if there is none, a time before all others."""
     at = bisect_right(times, moment_ns)
     return times[at - 1] if at else _BEFORE_ALL_NS
 
@@ -138,7 +141,7 @@ def _context(interval: Interval, moment_ns: int, sides: Sides, path: Between) ->
 
 
 def _merged(rows: Iterator[_Row]) -> Iterator[_Row]:
-    """Rows that differ in nothing but time as one."""
+    """Merge consecutive rows that differ only in time."""
     current: _Row | None = None
     for row in rows:
         if current is not None and current[1] == row[0] and current[2:] == row[2:]:

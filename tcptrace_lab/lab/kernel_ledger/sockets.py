@@ -1,4 +1,4 @@
-"""Which records belong to one connection: the life of a socket, and the two sockets of a connection."""
+"""Groups the records: the life of a socket, and the two sockets of a connection."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ class Event:
 
     @property
     def unsent_bytes(self) -> int:
-        """Bytes, and the FIN, that the program has given and TCP has not sent."""
+        """Bytes (and the FIN) that the application has written and TCP has not sent."""
         return ahead(self.write_seq, self.snd_nxt)
 
     @property
     def unacked_bytes(self) -> int:
-        """Bytes that were sent and are not acknowledged."""
+        """Bytes that were sent but not acknowledged."""
         return ahead(self.snd_nxt, self.snd_una)
 
     @property
@@ -91,7 +91,7 @@ class Endpoint(NamedTuple):
 
 @dataclass(slots=True)
 class Life:
-    """One socket for the time of one connection."""
+    """One socket during one connection."""
 
     local: Endpoint
     remote: Endpoint
@@ -100,12 +100,12 @@ class Life:
 
     @property
     def span_ns(self) -> tuple[int, int]:
-        """When its first event was, and its last."""
+        """The times of its first and its last event."""
         return self.events[0].time_ns, self.events[-1].time_ns
 
 
 def lives(table: pl.DataFrame) -> list[Life]:
-    """The lives in a table of events, in the order in which they begin. Listening sockets have none."""
+    """The lives in a table of events, in the order in which they begin. Listening sockets are left out."""
     found: list[Life] = []
     current: dict[int, Life] = {}
     names = ["socket", "local_address", "local_port", "remote_address", "remote_port", *_FIELDS]
@@ -129,7 +129,7 @@ def lives(table: pl.DataFrame) -> list[Life]:
 
 
 def pairs(every: Iterable[Life]) -> list[tuple[Life, Life | None]]:
-    """Each life beside that of the other end of its connection; None where that was not traced."""
+    """Pair each life with that of the other end of its connection; None if that end was not traced."""
     every = list(every)
     by_ends: dict[tuple[Endpoint, Endpoint], list[Life]] = {}
     for life in every:

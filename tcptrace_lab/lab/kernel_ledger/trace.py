@@ -1,4 +1,4 @@
-"""Run the tracer beside a transfer: its records become a Parquet file beside the captures."""
+"""Runs the tracer beside a transfer. Its records become a Parquet file beside the captures."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 EVENTS, COSTS = "kernel-events.parquet", "kernel-tracer.json"
 PATIENCE_S = 20.0
-"""How long the tracer may take to attach, and to write what it has; a choice, no source."""
+"""Maximum time for the tracer to attach, and to write its records. A choice, no source."""
 
 
 @dataclass(slots=True)
 class Trace:
-    """What a tracer wrote, once it has ended.
+    """The output of a tracer that has ended.
 
     Attributes:
         events: the file.
@@ -73,7 +73,7 @@ def tracing(network: Network, directory: Path) -> Iterator[Trace]:
 
 
 def _line(process: subprocess.Popen[bytes]) -> dict[str, Any]:
-    """The next thing that the tracer says."""
+    """Return the next line that the tracer prints."""
     assert process.stdout is not None  # noqa: S101  (it is a pipe)
     assert process.stderr is not None  # noqa: S101
     readable, _, _ = select.select([process.stdout], [], [], PATIENCE_S)

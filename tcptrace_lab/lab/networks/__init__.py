@@ -1,1 +1,1 @@
-"""Private networks, the paths in them, and what their logs say of each packet."""
+"""Private networks, their paths, and the logs of what happened to each packet."""

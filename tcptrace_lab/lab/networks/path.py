@@ -52,9 +52,9 @@ class PathModel:
         reorder_share: share of the other packets that are delayed, so that later packets overtake them.
         reorder_delay_s: minimum and maximum extra delay of these, in seconds, drawn uniformly.
         undisturbed_packets: number of first packets without random fates (such as the handshake).
-        jitter_s: most extra delay of each packet, drawn uniformly; no packet overtakes another because of it.
-        batch_s: packets leave in batches, at multiples of this time, as those of a radio that shares its channel; 0 sends each at once.
-        policed: the queue is a policer's bucket: what exceeds it is dropped, and what does not is not delayed.
+        jitter_s: maximum extra delay of each packet, drawn uniformly; no packet overtakes another because of it.
+        batch_s: packets leave in batches, at multiples of this time, as from a radio that shares its channel; 0: each leaves at once.
+        policed: the queue is a policer's bucket: packets that exceed it are dropped, and no other packet is delayed.
         outages_s: times in seconds after the first packet, from and to, in which every packet is lost.
     """
 
@@ -167,7 +167,8 @@ class Direction:
     def __init__(self, path: PathModel) -> None:
         self.path = path
         self.log = PathLog()
-        # Draws must be repeatable. Loss uses the plain seed, so that the losses of a seed did not change when other kinds were added.
+        # Draws must be repeatable. Losses use the seed itself; other kinds derive their own, so that adding kinds did not change the losses
+        # of a seed.
         self._losses = random.Random(path.seed)  # noqa: S311
         self._copies = random.Random(f"duplicate {path.seed}")  # noqa: S311
         self._holds = random.Random(f"hold {path.seed}")  # noqa: S311
@@ -230,7 +231,7 @@ class Direction:
         return now_ns if path.policed else self._bottleneck_free_ns
 
     def _in_order(self, due_ns: int) -> int:
-        """When a packet is delivered: later by jitter and by its batch, and not before the one ahead of it."""
+        """When a packet is delivered: later by its jitter and its batch, and never before the packet ahead of it."""
         path = self.path
         if not path.jitter_s and not path.batch_s:
             return due_ns

@@ -26,7 +26,7 @@ from tcptrace_lab.text.numbers import NS_PER_S
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# The largest frame a TUN or TAP queue hands out without offloads: an IPv4 packet (65,535 bytes) behind an Ethernet header.
+# The largest frame that a TUN or TAP queue returns without offloads: an IPv4 packet (65,535 bytes) behind an Ethernet header.
 MAX_FRAME_BYTES = 65_535 + 14
 # Maximum number of frames read from one side before the other side and the clock are checked (a heuristic).
 READ_BATCH_FRAMES = 64

@@ -1,1 +1,1 @@
-"""Declared experiments: read, performed, and summed up."""
+"""Experiments declared in files: how they are read, performed, and summarized."""

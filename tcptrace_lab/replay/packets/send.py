@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 SCHEMA_VERSION: Final = 2
 ETHERNET_BYTES: Final = 14
 MAX_LATENESSES: Final = 1_000_000
-"""Most delays kept for the percentiles; a longer replay keeps those of its first frames."""
+"""Maximum number of delays kept for the percentiles; a longer replay keeps those of its first frames."""
 
 MAX_OF_PACED: Final = 64
-"""Most frames per system call in a timed replay. Frames that are already due are sent together; the kernel takes about 0.1 ms for 64."""
+"""Maximum number of frames per system call in a timed replay. Due frames are sent together; 64 take the kernel about 0.1 ms."""
 
 LEAD_NS: Final = 5_000_000
 """Time from the start of a replay to its first frame, so that the first frame is on time too."""

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.replay.packets.prepared_frames import Ready
 
 MOST: Final = 1_024
-"""Most messages per call (UIO_MAXIOV, linux/uio.h)."""
+"""Maximum number of messages per call (UIO_MAXIOV, linux/uio.h)."""
 
 
 class _Message(ctypes.Structure):

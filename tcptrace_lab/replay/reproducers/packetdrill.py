@@ -76,7 +76,7 @@ MAX_SENT_BUFFER_BYTES: Final = 212_992
 """SO_SNDBUF that the script sets: the default limit (net.core.wmem_max)."""
 
 MAX_WRITTEN_BYTES: Final = 131_072
-"""Most bytes that fit that send buffer with the kernel's overhead per segment (measured on Linux 6.18: a larger write blocks)."""
+"""Maximum bytes that fit that send buffer with the kernel's overhead per segment (measured on Linux 6.18: a larger write blocks)."""
 
 UNSCALED_BYTES: Final = 65_535
 MAX_LINES: Final = 20_000

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.replay.side_by_side import Figures, Stall
 
 MAX_FRAMES: Final = 10
-"""Most frames of a finding that the heading names."""
+"""Maximum number of frames of a finding that the heading names."""
 
 UNSHRUNK: Final = "--whole writes what the programs did, not shrunk"
 BLOCK_BYTES: Final = 1 << 20

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.replay.schedule import Action, Schedule
 
 MAX_RUNS: Final = 4_000
-"""Most simulations; a transfer of a dozen exchanges needs about 200."""
+"""Maximum number of simulations; a transfer of a dozen exchanges needs about 200."""
 
 MAX_S: Final = 60.0
 """Time limit of the search in seconds, for transfers with very many segments."""

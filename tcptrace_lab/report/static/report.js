@@ -6,7 +6,7 @@
   const sortKey = (cell, numeric) => {
     if (!numeric) return cell.textContent;
     const number = Number.parseFloat(cell.title || cell.textContent);
-    return Number.isNaN(number) ? Number.NEGATIVE_INFINITY : number; // unknown sorts below everything
+    return Number.isNaN(number) ? Number.NEGATIVE_INFINITY : number; // unknown values sort below all others
   };
 
   function sortBy(header) {
@@ -27,7 +27,7 @@
 
   const fits = (found, finding) => (finding === "*" ? found !== "" : finding === "-" ? found === "" : found.split(", ").includes(finding));
 
-  /** Leave the rows that hold all words, and the chosen finding. */
+  /** Show only the rows that contain all search words and the chosen finding. */
   function sift() {
     const wanted = document.getElementById("search").value.toLowerCase().split(/\s+/).filter(Boolean);
     const finding = document.getElementById("finding")?.value ?? "";
@@ -41,7 +41,7 @@
     document.getElementById("found").textContent = wanted.length || finding ? `${found.toLocaleString("en")} of ${rows.length.toLocaleString("en")}` : "";
   }
 
-  /** The rows that travel packed: text of a capture becomes text, never markup. */
+  /** Add the rows that the page contains in compressed form. Text from a capture becomes text, never markup. */
   async function addRows(packed) {
     const body = table.tBodies[0];
     const made = document.createDocumentFragment();
@@ -77,7 +77,7 @@
     document.getElementById("finding")?.addEventListener("change", sift);
   }
 
-  /** The exact command for a connection that has no figures on this page. */
+  /** Show the exact command for a connection that has no figures on this page. */
   function tellCommand(conn) {
     const line = document.getElementById("command");
     line.hidden = false;
@@ -99,7 +99,7 @@
     setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
   }
 
-  /** The rows in sight, columns as chosen. Numbers are exact, with their unit in the heading of the column. */
+  /** The visible rows with the chosen columns. Numbers are exact; the heading of the column has their unit. */
   function contents(own, hidden) {
     const heads = [...own.tHead.rows[0].cells];
     const shown = heads.map((_, place) => place).filter((place) => !hidden.has(place));
@@ -111,7 +111,7 @@
     return [head, ...rows.map((row) => shown.map((place) => text(row.cells[place])))];
   }
 
-  /** Above a table: which columns it shows, and its rows to the clipboard or into a file. */
+  /** Add buttons above a table: choose its columns, and copy or save its rows. */
   function addTools(holder, number) {
     const own = holder.querySelector("table");
     const name = holder.closest("[id]").id || "table";
@@ -150,7 +150,7 @@
       }
     });
     button("Save CSV", () => {
-      const quoted = (cell) => (/^[=+@\t\r]|^-(?!\d)/.test(cell) ? `'${cell}` : cell); // a spreadsheet runs what begins so
+      const quoted = (cell) => (/^[=+@\t\r]|^-(?!\d)/.test(cell) ? `'${cell}` : cell); // otherwise it would be a formula
       const lines = contents(own, hidden).map((row) => row.map((cell) => `"${quoted(cell).replaceAll('"', '""')}"`).join(","));
       save(`${lines.join("\r\n")}\r\n`, `${name}.csv`, "text/csv");
     });
@@ -161,7 +161,7 @@
     if (holder.querySelector(":scope > table > thead")) addTools(holder, number);
   });
 
-  // ---- figures: unpacked when first needed (the inverse of pack.py) ----
+  // ---- figures: unpacked when first needed (reverses pack.py) ----
   function inflate(text, format = "deflate") {
     const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
     return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream(format))).text();
@@ -171,7 +171,7 @@
 
   let loading = null;
 
-  /** Plotly, once: out of the page, whose policy knows the hash of this very text, or from the file beside it that the policy names. */
+  /** Load Plotly once: from the page, whose policy contains the hash of this text, or from the file beside it, which the policy names. */
   function plotly() {
     loading ??= new Promise((done, failed) => {
       const held = document.getElementById("plotly");
@@ -214,17 +214,18 @@
   const darkness = window.matchMedia("(prefers-color-scheme: dark)");
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-  /** A line in the upper left corner, where streams that grow leave room. */
+  /** A line in the upper left corner, where a growing stream leaves room. */
   const remark = (text, place) => ({ text, xref: "paper", yref: "paper", x: 0, y: 1, yshift: -16 * place, xanchor: "left", yanchor: "top", showarrow: false, font: { size: 11 }, bgcolor: colour("--card"), borderpad: 2 });
 
-  /** What the page, not the data, decides: colours, fonts, and margins that are the same for all figures, so that times align. */
+  /** The settings that depend on the page and not on the data: colours, fonts, and margins, which are equal in all figures so that their
+   * times align. */
   function dressed(plot, layout, strip = false) {
     const axis = { gridcolor: colour("--grid"), zerolinecolor: colour("--rule"), linecolor: colour("--rule") };
     const narrow = plot.clientWidth < NARROW;
-    const last = !plot.closest("figure").nextElementSibling?.matches("figure"); // the time axis is named once, below the last
+    const last = !plot.closest("figure").nextElementSibling?.matches("figure"); // only the last figure names the time axis
     return {
       ...layout,
-      dragmode: window.matchMedia("(pointer: coarse)").matches ? false : layout.dragmode, // a finger scrolls the page
+      dragmode: window.matchMedia("(pointer: coarse)").matches ? false : layout.dragmode, // touch scrolls the page
       xaxis: { ...layout.xaxis, ...axis, ...(strip ? { anchor: "y2" } : {}), title: last ? { ...layout.xaxis.title, font: { size: narrow ? 10 : 12 } } : {} },
       yaxis: { ...layout.yaxis, ...axis, title: narrow ? {} : { ...layout.yaxis.title, standoff: 8 }, ...(strip ? { domain: [STRIP * 1.6, 1] } : {}) },
       ...(strip ? { yaxis2: { domain: [0, STRIP], range: [0, 1], fixedrange: true, visible: false }, barmode: "overlay" } : {}),
@@ -239,16 +240,17 @@
     };
   }
 
-  const STRIP = 0.055; // of a figure's height: the ledger along its foot
+  const STRIP = 0.055; // part of a figure's height: the ledger at its bottom
 
   const CONFIG = { responsive: true, displaylogo: false, displayModeBar: window.matchMedia("(hover: hover)").matches ? "hover" : false, doubleClick: "reset", modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
-  const CLOSEST = 1e-9; // seconds: the finest clock
+  const CLOSEST = 1e-9; // seconds: resolution of the finest clock
 
-  const SLICES = 300; // of the times in sight: narrower ones a reader cannot tell apart
+  const SLICES = 300; // parts of the visible time; narrower ones look alike
 
-  /** What of a trace is drawn between two times: every point, or, where there are too many, the extremes of each slice; null: all of it. */
+  /** The points of a trace to draw between two times: all points, or, if there are too many, the extremes of each slice. null: the whole
+   * trace. */
   function lean(trace, [from, to]) {
-    const strokes = trace.connectgaps === false; // start, end, nothing; start, end, nothing
+    const strokes = trace.connectgaps === false; // points come in threes: start, end, gap
     const unit = strokes ? 3 : 1;
     if (trace.x.length <= 2 * SLICES * unit) return null;
     const slices = new Map();
@@ -269,7 +271,7 @@
     const all = held <= 2 * SLICES;
     if (strokes) return all ? picked(trace, [...slices.values()].flat().flatMap((place) => [place, place + 1, place + 2])) : joined(trace, slices);
     const line = trace.mode === "lines";
-    const kept = line && before >= 0 ? [before] : []; // a line comes from the point before and goes on to the one after
+    const kept = line && before >= 0 ? [before] : []; // a line starts at the point before the range and ends at the point after it
     for (const places of slices.values()) kept.push(...(all ? places : extremes(trace, places, line)));
     if (line && after >= 0) kept.push(after);
     return picked(trace, kept.sort((a, b) => a - b));
@@ -289,7 +291,7 @@
     return { x: of(trace.x), y: of(trace.y), customdata: of(trace.customdata), "error_y.array": of(trace.error_y?.array) };
   }
 
-  /** The strokes of each slice as one: from its first byte to its last. */
+  /** Merge the strokes of each slice into one, from its first byte to its last. */
   function joined(trace, slices) {
     const made = { x: [], y: [], customdata: [] };
     for (const places of slices.values()) {
@@ -303,14 +305,14 @@
     return made;
   }
 
-  /** A trace with other points. */
+  /** A copy of a trace with other points. */
   function trimmed(trace, found) {
     if (!found) return trace;
     const { x, y, customdata } = found;
     return { ...trace, x, y, customdata, ...(trace.error_y ? { error_y: { ...trace.error_y, array: found["error_y.array"] } } : {}) };
   }
 
-  /** Least and greatest y of one trace between two times; null if it shows nothing there. */
+  /** Minimum and maximum y of one trace between two times; null if it has nothing there. */
   function extent(trace, from, to) {
     let low = Infinity;
     let high = -Infinity;
@@ -325,13 +327,14 @@
       if (x < from) before = y;
       else take(y, trace.error_y?.array[place]);
     });
-    if (trace.line?.shape === "hv" && before !== null) take(before); // a step from before the left edge still shows
+    if (trace.line?.shape === "hv" && before !== null) take(before); // the level of a step that begins left of the range is still visible
     return low <= high ? [low, high] : null;
   }
 
   const join = (a, b) => (a && b ? [Math.min(a[0], b[0]), Math.max(a[1], b[1])] : a ?? b);
 
-  /** The range of the y axis for a range of times, and what to say of backdrops that would press the rest flat. */
+  /** The range of the y axis for a range of times, and a remark about background curves that are left out because they would flatten the
+   * rest. */
   function fitted(traces, axis, [from, to], above = 0.06) {
     const seen = traces.filter((trace) => trace.visible !== "legendonly" && trace.yaxis !== "y2");
     const zero = axis.rangemode === "tozero";
@@ -347,13 +350,13 @@
       if (own[0] <= limit) all = join(all, [own[0], Math.min(own[1], limit)]);
     }
     if (!all) return { range: null, remarks };
-    if (axis.tickvals) all = join(all, [Math.min(...axis.tickvals), Math.max(...axis.tickvals)]); // levels with names show all
+    if (axis.tickvals) all = join(all, [Math.min(...axis.tickvals), Math.max(...axis.tickvals)]); // show all named levels
     const floor = zero ? Math.min(0, all[0]) : all[0];
-    const height = all[1] - floor || (axis.ticksuffix === "B" ? 100 : 1); // nobody counts in parts of a byte
+    const height = all[1] - floor || (axis.ticksuffix === "B" ? 100 : 1); // bytes have no fractions
     return { range: [floor - (zero && floor === 0 ? 0 : height * 0.06), all[1] + height * above], remarks };
   }
 
-  // ---- the address: the place, and what is shown there, so that a link can be sent ----
+  // ---- the address holds the place and what is shown there, so that a link can be shared ----
   const address = new URLSearchParams();
 
   function readAddress() {
@@ -363,7 +366,7 @@
     for (const [key, value] of new URLSearchParams(rest.join("&"))) address.set(key, value);
   }
 
-  /** Keep these in the address; null forgets one. */
+  /** Store these values in the address; null removes one. */
   function remember(changes) {
     const before = address.get("at") ?? "";
     if (changes.at && before !== changes.at && before.startsWith("finding-") && changes.at.startsWith("connection-")) address.set("finding", before.slice(8));
@@ -376,7 +379,7 @@
     history.replaceState(null, "", `#${at}${query && `&${query}`}`);
   }
 
-  /** The times of the address; null without any. */
+  /** The times in the address; null if it has none. */
   function rememberedRange() {
     const range = ["from", "to"].map((key) => Number.parseFloat(address.get(key)));
     return range.every(Number.isFinite) && range[0] < range[1] ? range : null;
@@ -385,7 +388,7 @@
   const shortest = (seconds) => String(Number(seconds.toFixed(9)));
 
   // ---- a zoom never ends at nothing ----
-  /** Whether anything of these traces lies in a box of times and heights. */
+  /** Whether anything of these traces lies in a rectangle of times and heights. */
   function hits(traces, [left, right], [low, high]) {
     return traces.some((trace) => {
       const lines = trace.mode?.includes("lines");
@@ -400,7 +403,7 @@
     });
   }
 
-  /** A range of times, as far out as the nearest point where nothing lies within it. */
+  /** A range of times, extended to the nearest point if it contains none. */
   function reaching(traces, [from, to]) {
     if (traces.some((trace) => extent(trace, from, to))) return [from, to];
     const times = traces.flatMap((trace) => trace.x).filter((x) => x !== null);
@@ -431,7 +434,7 @@
     }
   }
 
-  /** Follow the mouse over a figure, in all figures of its group that are drawn. */
+  /** Show the mouse position in all drawn figures of the group. */
   function followMouse(plot, group) {
     const plots = () => group().filter((each) => overTime(each) && each.checkVisibility());
     plot.addEventListener("mousemove", (event) => overTime(plot) && cross(plots(), plot, event));
@@ -445,16 +448,16 @@
     return bottom > 0 && top < innerHeight;
   }
 
-  const BESIDE = 2; // times what was asked for, shown on either side of it
-  const NARROW = 560; // pixels: below this, axis titles cost more than they tell
+  const BESIDE = 2; // the requested times are shown with this multiple of their length on either side
+  const NARROW = 560; // pixels: in narrower figures, axis titles are left out
 
-  /** The times that were asked for, as a shape. */
+  /** The requested times, as a shape. */
   const highlight = ([from, to]) => ({ type: "rect", xref: "x", yref: "paper", x0: from, x1: to, y0: 0, y1: 1, layer: "below", fillcolor: colour("--accent"), opacity: 0.16, line: { width: 0 } });
 
-  /** Figures may not share traces: Plotly keeps what it knows of them in them. */
+  /** Each figure needs its own traces, because Plotly stores state in them. */
   const copied = (trace) => ({ ...trace, marker: { ...trace.marker } });
 
-  /** Draw a figure once, and say so if it cannot be. */
+  /** Draw a figure once; show a message if that fails. */
   async function drawn(figure, action) {
     if (figure.dataset.drawn) return;
     figure.dataset.drawn = "started";
@@ -478,7 +481,7 @@
     if (layout.xaxis.title?.text.startsWith("seconds")) plot.dataset.over = "time";
   };
 
-  /** The figure of a finding: a place looked at closely, alone. */
+  /** The figure of a finding, which shows one place in detail. */
   class Zoom {
     constructor(figure) {
       this.figure = figure;
@@ -492,8 +495,8 @@
         const [{ newPlot }, { data, layout }] = await Promise.all([plotly(), unpack(this.figure.querySelector("script").textContent)]);
         await newPlot(plot, data, dressed(plot, layout), CONFIG);
         markOverTime(plot, layout);
-        if (!layout.xaxis.range || layout.yaxis.range) return; // neither time nor size, or a ladder: the ranges are those of the layout
-        const { range, remarks } = fitted(data, layout.yaxis, layout.xaxis.range, 0.14); // room for what is written at the last frame
+        if (!layout.xaxis.range || layout.yaxis.range) return; // the layout has the ranges
+        const { range, remarks } = fitted(data, layout.yaxis, layout.xaxis.range, 0.14); // room for the text at the last frame
         await Plotly.relayout(plot, { "yaxis.range": range, annotations: [...(layout.annotations ?? []), ...remarks.map(remark)] });
         plot.on("plotly_relayout", (change) => this.followed(plot, data, layout, change));
         const asked = rememberedRange();
@@ -501,16 +504,16 @@
       });
     }
 
-    /** Show these times, as high as their data. */
+    /** Show these times, with the y range of their data. */
     show(plot, data, layout, times) {
       const { range } = fitted(data, layout.yaxis, times, 0.14);
       return Plotly.relayout(plot, { "xaxis.range": times, "yaxis.range": range });
     }
 
-    /** The reader zoomed: never to nothing, and the address keeps it. */
+    /** The reader zoomed: extend an empty range, and store the range in the address. */
     async followed(plot, data, layout, change) {
       const times = rangeOf(change, "xaxis");
-      if (!times || change["xaxis.range"]) return change["xaxis.autorange"] && this.keep(null); // our own changes give both ends at once
+      if (!times || change["xaxis.range"]) return change["xaxis.autorange"] && this.keep(null); // our own changes set both ends at once
       const shown = reaching(data, times);
       const heights = rangeOf(change, "yaxis");
       if (shown[0] !== times[0] || shown[1] !== times[1] || (heights && !hits(data, times, heights))) await this.show(plot, data, layout, shown);
@@ -531,19 +534,19 @@
   class Connection {
     constructor(article) {
       this.article = article;
-      this.all = [...article.querySelectorAll("figure")]; // as in the data
-      this.figures = this.all.filter((figure) => this.plotOf(figure)); // those with something to draw
-      this.range = null; // null: all
-      this.marked = []; // the times that the reader asked for, if any
-      this.following = 0; // changes of ours under way
-      this.asked = 0; // zooms so far
+      this.all = [...article.querySelectorAll("figure")]; // in the order of the data
+      this.figures = this.all.filter((figure) => this.plotOf(figure)); // figures with something to draw
+      this.range = null; // null: the whole connection
+      this.marked = []; // the times that the reader requested, if any
+      this.following = 0; // number of our own changes in progress
+      this.asked = 0; // number of zooms so far
       const plots = () => this.drawn().map((figure) => this.plotOf(figure));
       for (const figure of this.figures) followMouse(this.plotOf(figure), plots);
       for (const button of article.querySelectorAll("[data-move]")) button.addEventListener("click", () => this.move(button.dataset.move));
       for (const radio of article.querySelectorAll("input[type=radio]")) radio.addEventListener("change", () => this.show(radio.value));
     }
 
-    /** The figures' data, unpacked once. */
+    /** Unpack the figures' data once. */
     data() {
       this.unpacked ??= unpack(this.article.querySelector(".figures").textContent);
       return this.unpacked;
@@ -563,7 +566,7 @@
         const { data, layout } = figures[this.all.indexOf(figure)];
         this.whole ??= layout.xaxis.range.slice();
         const strip = ledger[figure.dataset.by === "both" ? this.side() : figure.dataset.by] ?? [];
-        plot.own = data; // as it came: what is drawn is leaner
+        plot.own = data; // the complete data; the drawn traces have fewer points
         plot.strip = strip.length > 0;
         plot.shapes = layout.shapes ?? [];
         const { change, traces } = this.sight(plot, data, layout.yaxis);
@@ -575,7 +578,7 @@
       });
     }
 
-    /** The reader zoomed one figure: the others take over its times. */
+    /** The reader zoomed one figure: apply its times to the others. */
     async follow(source, change) {
       if (this.following) return;
       const times = rangeOf(change, "xaxis");
@@ -590,13 +593,13 @@
       await this.zoomAll(keeps ? source : null);
     }
 
-    /** The address keeps what is shown. */
+    /** Store what is shown in the address. */
     keep() {
       const [from, to] = this.range ?? [];
       remember({ at: this.article.id, side: this.article.querySelector("input[type=radio]") ? this.side() : null, from: this.range && shortest(from), to: this.range && shortest(to) });
     }
 
-    /** Show what the address says. */
+    /** Show what the address describes. */
     async restore() {
       const { figures } = await this.data();
       this.whole ??= figures[0].layout.xaxis.range.slice();
@@ -609,7 +612,7 @@
       this.article.querySelector(".tools")?.scrollIntoView({ block: "start", behavior: "instant" });
     }
 
-    /** Figures in sight follow at once, the others one a frame, so that a zoom never waits for what nobody sees. */
+    /** Update visible figures at once and the others one per animation frame, so that a zoom never waits for invisible figures. */
     async zoomAll(except) {
       this.asked += 1;
       const mine = this.asked;
@@ -619,12 +622,12 @@
       await this.quietly(() => Promise.all(seen.map((figure) => this.zoom(figure))));
       for (const figure of unseen) {
         await nextFrame();
-        if (mine !== this.asked) return; // the reader went on; that zoom takes all along
+        if (mine !== this.asked) return; // the reader zoomed again; that zoom updates all figures
         await this.quietly(() => this.zoom(figure));
       }
     }
 
-    /** Do something to the figures that is not the reader's doing. */
+    /** Change the figures without treating the change as the reader's. */
     async quietly(action) {
       this.following += 1;
       try {
@@ -634,14 +637,14 @@
       }
     }
 
-    /** How a figure looks at the times that are shown: a change of its layout, and its traces with the points that can be told apart. */
+    /** The changes that make a figure show the current times: its layout, and its traces with the points that can be distinguished. */
     sight(plot, data, axis) {
       const range = (this.range ?? this.whole).slice();
       const { range: height, remarks } = fitted(data, axis, range);
       const shapes = [...plot.shapes, ...this.marked.map(highlight)];
       const beside = JSON.stringify([remarks, shapes]);
       const change = { "xaxis.range": range, ...(height ? { "yaxis.range": height } : { "yaxis.autorange": true }) };
-      if (beside !== plot.beside) Object.assign(change, { annotations: remarks.map(remark), shapes }); // to draw them takes as long as the rest
+      if (beside !== plot.beside) Object.assign(change, { annotations: remarks.map(remark), shapes }); // they take as long as the rest
       plot.beside = beside;
       plot.lean = data.map((trace) => lean(trace, range));
       return { change, traces: data.map((trace, place) => trimmed(trace, plot.lean[place])) };
@@ -673,7 +676,7 @@
       await this.zoomAll(null);
     }
 
-    /** Show one direction's data around some times, and mark these. */
+    /** Show the data of one direction around some times, and mark these times. */
     async jump(side, from, to) {
       const figure = this.figures.find((each) => each.dataset.by === side);
       if (!figure) return;
@@ -692,12 +695,12 @@
       plot.focus({ preventScroll: true });
     }
 
-    /** The direction whose data is drawn. */
+    /** The direction whose data is shown. */
     side() {
       return this.article.querySelector("input[type=radio]:checked")?.value ?? this.all[0]?.dataset.by;
     }
 
-    /** The figure of both directions shows the ledger of the chosen one. */
+    /** Make the figure of both directions show the ledger of the chosen one. */
     async restrip(side) {
       const { ledger } = await this.data();
       for (const figure of this.drawn().filter((each) => each.dataset.by === "both")) {
@@ -708,7 +711,7 @@
       }
     }
 
-    /** Change the direction whose data is drawn. */
+    /** Change the direction whose data is shown. */
     async show(side) {
       this.keep();
       await this.quietly(() => this.restrip(side));
@@ -723,7 +726,7 @@
       for (const figure of this.figures.filter((each) => each.dataset.drawn === "yes")) {
         const plot = this.plotOf(figure);
         await Plotly.react(plot, plot.data, dressed(plot, plot.layout, plot.strip), CONFIG);
-        plot.beside = null; // remarks wear the page's colours, too
+        plot.beside = null; // remarks use the page's colours, too
         await this.quietly(() => this.zoom(figure));
       }
     }
@@ -746,7 +749,7 @@
   // ---- buttons: to a place in a figure, and a filter to the clipboard ----
   async function copy(button) {
     const code = button.parentElement.querySelector("code");
-    getSelection().selectAllChildren(code); // seen, and at hand where the clipboard is closed to us
+    getSelection().selectAllChildren(code); // if the clipboard is not available, select the text instead
     try {
       await navigator.clipboard.writeText(code.textContent);
       button.textContent = "copied";
@@ -755,7 +758,7 @@
     }
   }
 
-  /** A link opens its finding, and shows its connection at its times. */
+  /** A link opens its finding and shows its connection at its times. */
   function openTarget() {
     readAddress();
     const target = document.getElementById(address.get("at"));
@@ -770,7 +773,7 @@
     else target?.scrollIntoView({ block: "start", behavior: "instant" });
   }
 
-  /** All figures drawn, all folds open, in ink on paper; then as it was. */
+  /** Before printing, draw all figures and open all folded parts in dark colours on white; afterwards, restore them. */
   async function printed() {
     const root = document.documentElement;
     const folded = [...document.querySelectorAll("details:not([open])")];
@@ -787,7 +790,7 @@
 
   const packed = document.getElementById("rows");
   if (packed) addRows(packed);
-  /** What each figure means stands once, among the definitions; the tables of all connections say it, too, when they are opened. */
+  /** The meaning of each figure is in the page once, among the definitions. The tables of the connections show it when they are opened. */
   for (const statistics of document.querySelectorAll("details.statistics")) {
     statistics.addEventListener("toggle", () => {
       const meanings = new Map([...document.querySelectorAll(".definitions dt")].map((dt) => [dt.textContent, dt.nextElementSibling.textContent]));

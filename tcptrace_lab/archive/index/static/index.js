@@ -1,12 +1,12 @@
 "use strict";
 (async () => {
-  // ---- data: deflated in the page ----
+  // ---- data: compressed in the page ----
   const packed = Uint8Array.from(atob(document.getElementById("data").textContent), (letter) => letter.charCodeAt(0));
   const data = JSON.parse(await new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"))).text());
   const { captures, totals, trend, colours } = data;
   const length = (table) => Object.values(table).find(Array.isArray)?.length ?? 0;
 
-  // ---- numbers as people say them (numbers.py has the same rules) ----
+  // ---- numbers for people, formatted as in numbers.py ----
   const DASH = "–";
   const short = (value) => (value === 0 ? "0" : Number(value.toPrecision(3)).toLocaleString("en", { maximumFractionDigits: 12 }));
   const known = (said) => (value) => (value === null || value === undefined ? DASH : said(value));
@@ -85,7 +85,7 @@
     document.getElementById("filters").replaceChildren(...(chips.length ? ["Only", ...chips] : []));
   }
 
-  // ---- tables of which only the rows in view exist ----
+  // ---- tables that contain elements only for the rows in view ----
   const ROW = 30;
   class Sheet {
     /** columns: {title, width (ch), kind: text|number, value(row), show(row) → text or element, tip} */
@@ -134,7 +134,7 @@
         const missing = (key) => key === null || key === undefined;
         this.view.sort((a, b) => {
           const [x, y] = [keys.get(a), keys.get(b)];
-          if (missing(x) || missing(y)) return missing(x) - missing(y) || a - b; // unknown last, either way
+          if (missing(x) || missing(y)) return missing(x) - missing(y) || a - b; // unknown values last in both directions
           return sign * (kind === "number" ? x - y : text.compare(x, y)) || a - b;
         });
         [...this.head.cells].forEach((cell, at) => cell.setAttribute("aria-sort", at === place ? (sign > 0 ? "ascending" : "descending") : "none"));
@@ -205,7 +205,7 @@
 
   const isPoor = (row) => captures.quality[row] === "poor";
 
-  /** A table of the captures for which `listed` holds. */
+  /** A table of the captures for which `listed` is true. */
   function captureSheet(section, listed) {
     new Sheet(section, length(captures), [
       { title: "capture", width: 30, kind: "text", value: (row) => captures.name[row], show: (row) => linkTo(row, null, captures.name[row]), full: (row) => captures.path[row] },
@@ -408,7 +408,7 @@
     document.getElementById("chart-table").replaceChildren(made("table", {}, made("thead", {}, head), made("tbody", {}, ...rows)));
   }
 
-  // ---- the head ----
+  // ---- the top of the page ----
   const bad = (totals.states.failed ?? 0) + (totals.states.lost ?? 0) + (totals.files.unreadable ?? 0);
   const tile = (value, words, kind = "") => made("div", { class: `tile ${kind}` }, made("b", { text: value }), made("span", { text: words }));
   document.getElementById("tiles").replaceChildren(
@@ -423,7 +423,7 @@
   );
   document.getElementById("span").textContent = totals.first_ts_ns === null ? "" : `${utc(totals.first_ts_ns)} to ${utc(totals.last_ts_ns)} UTC`;
 
-  // Each part is made when it comes near.
+  // A part is rendered when it is about to scroll into view.
   const near = new IntersectionObserver((entries) => {
     for (const { isIntersecting, target } of entries) {
       if (!isIntersecting) continue;

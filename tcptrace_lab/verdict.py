@@ -25,6 +25,7 @@ from tcptrace_lab.findings import cause_findings, deadlock
 from tcptrace_lab.findings.finding import Severity, gain_ns
 from tcptrace_lab.schema import CAUSES, SIDES
 from tcptrace_lab.text import numbers
+from tcptrace_lab.udp import without_tcp
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -67,6 +68,10 @@ class Analysed(Protocol):
     @property
     def accounts(self) -> pl.LazyFrame:
         """Rows of `schema.ACCOUNTS`."""
+
+    @property
+    def flows(self) -> pl.LazyFrame:
+        """Rows of `schema.FLOWS`."""
 
     @property
     def findings(self) -> Sequence[Any]:
@@ -406,7 +411,7 @@ def _of_largest(analysis: Analysed) -> Verdict:
     """Return the verdict without a fault: what took most time in the direction with most data."""
     capture = analysis.capture
     if not capture["connections"]:
-        return Verdict("This capture contains no TCP connection.")
+        return Verdict(without_tcp.sentence(capture, analysis.flows))
     if capture["first_ts_ns"] is None:
         return Verdict("This capture has no timestamps, so it cannot show where the time went.")
     data = pl.max_horizontal(*(f"{side}_unique_bytes" for side in SIDES))

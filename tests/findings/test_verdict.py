@@ -241,7 +241,7 @@ def test_time_that_the_capture_does_not_tell_is_not_explained() -> None:
 def test_a_capture_without_data_without_times_or_without_tcp_has_no_verdict_on_time() -> None:
     silent = analysis(Exchange().send(0, "C", 1, ack=1).send(1, "S", 1, ack=1))
     assert verdict.sentence(silent) == "No connection in this capture carried data."
-    assert verdict.sentence(analysis(connections=0)) == "This capture contains no TCP connection."
+    assert verdict.sentence(analysis(connections=0)) == "This capture contains no TCP connection: it is empty."
     timeless = analysis(Exchange().send(0, "C", 1, 10, ack=1), first_ts_ns=None)
     assert verdict.sentence(timeless) == "This capture has no timestamps, so it cannot show where the time went."
 

@@ -44,6 +44,7 @@ def test_a_flow_has_the_figures_of_the_direction_with_most_data(tmp_path: Path) 
         "rate_bps": pytest.approx(2700 * 8 / (29 * 0.025)),
         "sizes": "60 to 120 B (2 sizes)",
         "gap_p50_ns": 25 * MS,
+        "gap_max_ns": 25 * MS,
         "gap_variation": 0,
         "missing": 1,
         "echo_p50_ns": 5 * MS,

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from tcptrace_lab import verdict
 from tcptrace_lab.cli.console import console, paragraph
-from tcptrace_lab.cli.tables import connections, time_bar
+from tcptrace_lab.cli.tables import connections, flows, time_bar
 from tcptrace_lab.connections import capture_quality
 from tcptrace_lab.findings.finding import Severity, fixable_first
 from tcptrace_lab.report.selection import PAYLOAD
@@ -49,6 +49,8 @@ def show(analysis: Analysis, *, verbose: bool = False) -> None:
     if total or analysis.findings:
         show_findings(analysis.findings, largest, out, verbose=verbose)
     _show_connections(analysis, said, largest, total, out, verbose=verbose)
+    if not analysis.capture["connections"]:
+        flows.show(analysis.flows, out)
     paragraph(out, capture_quality.line(analysis.capture["quality"]))
     paragraph(out, connections.headline(analysis, total))
 

@@ -290,8 +290,9 @@ class DrawnPair(TypedDict):
 
 
 class PairSection(TypedDict):
-    """The section on two captures of the same transfer."""
+    """The section on two captures of the same transfer. `answer` is for the first screen."""
 
+    answer: list[str]
     words: list[str]
     columns: list[Column]
     rows: list[dict[str, Any]]

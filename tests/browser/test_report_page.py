@@ -250,11 +250,11 @@ def test_the_place_of_a_finding_is_found_in_the_whole_connection(visit: Open) ->
 
 def test_a_filter_is_copied(visit: Open) -> None:
     opened = visit(page_of(stalled()), permissions=["clipboard-read", "clipboard-write"])
-    wanted = opened.page.locator("#findings .filter code").last.inner_text()
-    button = opened.page.locator("#findings .filter button").last
-    button.focus()
+    line = opened.page.locator(".finding").first.locator(".filter").last
+    wanted = line.locator("code").inner_text()
+    line.locator("button").focus()
     opened.page.keyboard.press("Enter")
-    opened.until("[...document.querySelectorAll('#findings .filter button')].at(-1).textContent === 'copied'")
+    opened.until("[...document.querySelectorAll('.finding .filter button')].some((each) => each.textContent === 'copied')")
     assert opened.page.evaluate("navigator.clipboard.readText()") == wanted
     assert wanted.startswith("tcp.stream eq 0 and frame.number in {15..17,")
 

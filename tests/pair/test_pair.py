@@ -19,7 +19,7 @@ import pytest
 
 from tcptrace_lab import analyze, errors
 from tcptrace_lab.pair import Pair, document, pair_captures
-from tcptrace_lab.report.data import data
+from tcptrace_lab.report import data, render
 from tests.support import needs, packets
 from tests.support.command import only_line, tcptrace_lab
 from tests.support.places import CAPTURES
@@ -264,6 +264,25 @@ def test_losses_are_exactly_those_of_the_paths_log(committed: tuple[Path, Path, 
     assert found["client_to_server"]["lost_frames"] == [sent[index] for index in log]
     assert found["server_to_client"]["lost_frames"] == []
     assert found["client_to_server"]["not_captured"] == found["client_to_server"]["only_at_receiver"] == 0
+
+
+def test_the_first_screen_of_the_report_says_what_the_pair_found(committed: tuple[Path, Path, dict[str, Any]]) -> None:
+    """Losses are those of the path's log. The delay is that of the path, if nothing queues there."""
+    client, server, beside = committed
+    first, second = analyze(client), analyze(server)
+    page = data(first, pair_captures(first, second))
+    assert page["pair"] is not None
+    there, back = page["pair"]["answer"]
+    log = (beside["relay"] or {"forward": {"log": {"lost_indexes": []}}})["forward"]["log"]["lost_indexes"]
+    sent = first.segments.filter(from_client=True).collect().height
+    lost = f"{len(log)} of {sent} packets lost ({len(log) / sent:.1%})" if log else f"none of {sent} packets lost"
+    assert there.startswith(f"client → server: {lost}")
+    assert back.startswith("server → client: none of ")
+    path = (beside["relay"] or {}).get("forward", {})
+    if "delay_s" in path and "rate_bps" not in path:
+        median_ms = float(there.split("one-way delay ")[1].split(" ms (median)")[0])
+        assert 1000 * path["delay_s"] <= median_ms < 1000 * path["delay_s"] + 2
+    assert "Between the two captures" in render(page)
 
 
 def test_both_captures_share_a_clock_and_that_is_found(committed: tuple[Path, Path, dict[str, Any]]) -> None:

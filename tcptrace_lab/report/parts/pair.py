@@ -44,12 +44,42 @@ def section(pair: Pair) -> PairSection:
     amounts = pair.endpoints[0].select(bytes=pl.col("client_unique_bytes") + pl.col("server_unique_bytes"))["bytes"]
     largest = amounts.arg_sort(descending=True).head(DRAWN_CONNECTIONS).to_list()
     return {
+        "answer": answer(pair, list(found.values())),
         "words": words(pair),
         "columns": _columns(),
         "rows": rows,
         "total": pair.connections.height,
         "drawn": [drawn for place in largest if (drawn := _drawn(pair, place))],
     }
+
+
+def answer(pair: Pair, found: list[dict[str, Any]]) -> list[str]:
+    """What was found between the captures: a sentence per direction, over all connections; delays are those of the one with most packets.
+
+    Args:
+        pair: the pair.
+        found: rows of `directions`.
+    """
+    sentences = []
+    for side, label in enumerate(_LABELS):
+        own = [row for row in found if row["half"] % 2 == side and row["sent"]]
+        if not own:
+            continue
+        sent, lost, late, copies = (sum(row[name] for row in own) for name in ("sent", "lost", "reordered", "duplicated"))
+        most = max(own, key=lambda row: row["sent"])
+        which = f" of connection {pair.endpoints[0]['conn'][most['half'] // 2]}" if len(own) > 1 else ""
+        parts = [f"{numbers.count(lost)} of {numbers.counted(sent, 'packet')} lost ({numbers.share(lost / sent)})" if lost else
+                 f"none of {numbers.counted(sent, 'packet')} lost"]  # fmt: skip
+        parts += [f"{numbers.count(late)} out of order"] if late else []
+        parts += [f"{numbers.count(copies)} {'copy' if copies == 1 else 'copies'}"] if copies else []
+        if most["one_way_delay_p50_ns"] is not None:
+            median, high = (numbers.duration(most[f"one_way_delay_{rank}_ns"]) for rank in ("p50", "p95"))
+            parts.append(f"one-way delay{which} {median} (median), {high} (95th percentile)")
+        if most["path_rtt_p50_ns"] is not None:
+            path, held = (numbers.duration(most[name]) for name in ("path_rtt_p50_ns", "ack_delay_p50_ns"))
+            parts.append(f"of the median RTT, {path} on the path and {held} until the receiving host ACKed")
+        sentences.append(f"{label}: {'; '.join(parts)}.")
+    return sentences
 
 
 def words(pair: Pair) -> list[str]:

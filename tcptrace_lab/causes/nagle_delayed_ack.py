@@ -17,7 +17,7 @@ RULE = Rule(
     doubt=Doubt(
         consistent_if="answered",
         limits=(
-            "If hardly more data was ever in flight, a full send buffer looks the same, and TCP_NODELAY does not help. "
+            "If there was never much more data in flight, a full send buffer looks the same, and TCP_NODELAY does not help. "
             "If later small segments are sent without waiting, the application may have written just when the ACK arrived."
         ),
         remedy=("if TCP_NODELAY is set already: raise the send buffer (SO_SNDBUF)",),

@@ -33,13 +33,13 @@ RULE = Rule(
                     "The receiving application read {read} from a buffer that was at least half full. "
                     "The sender fills the room that each read frees, and waits for the next."
                 ),
-                limits="The capture does not show why the application was reading slowly. A larger buffer absorbs its "
-                "own size once, and no more.",
+                limits="The capture does not show why the application was reading slowly. A larger buffer helps only "
+                "once, by its own size.",
                 lost_to=Clause("small receive window: the application on {receiver} was reading slowly"),
                 cure="faster reading",
                 remedy=(
                     "let the receiving application read faster, or find what it waits for: disk, printer, another service",
-                    "if only the sender must not wait: a receive buffer (SO_RCVBUF) for the whole transfer",
+                    "if only the sender should not wait: use a receive buffer (SO_RCVBUF) that holds the whole transfer",
                 ),
             )
         },

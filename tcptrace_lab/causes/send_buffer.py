@@ -14,7 +14,7 @@ RULE = Rule(
     lost_to="a full send buffer on {sender}",
     confidence=Confidence.CONSISTENT,
     doubt=Doubt(
-        limits="One small segment per RTT may also be data that the application wrote meanwhile and Nagle's algorithm delayed.",
+        limits="One small segment per RTT may also be new data of the application that Nagle's algorithm delayed.",
         remedy=("if the application writes no faster: set TCP_NODELAY",),
     ),
     proof=(proof.IN_FLIGHT, proof.ROOM, proof.ACK),

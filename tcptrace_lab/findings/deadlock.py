@@ -177,7 +177,7 @@ def _limits(lock: Lock, rest_ns: int) -> str:
     either = lock.queued_bytes > 0 and lock.may_fill_buffer
     known = "in flight" if either else "in flight and queued"
     sentences = [
-        f"The receive buffer is assumed to be the largest window; of the send buffer it is only known that it holds what was {known}.",
+        f"The receive buffer is assumed to be the largest window; the send buffer is only known to hold what was {known}.",
         (
             "Would be disproved by: data from the receiver between the rounds; rounds of different size; an application "
             "that writes exactly "
@@ -187,7 +187,7 @@ def _limits(lock: Lock, rest_ns: int) -> str:
     if not lock.nagle:
         sentences.insert(1, "The capture does not show whether a send buffer or a clamped congestion window limited the sender.")
     if either:
-        sentences.insert(1, "The capture does not show which of the two it is: hardly more data was ever in flight.")
+        sentences.insert(1, "The capture does not show which of the two it is, because there was never much more data in flight.")
     if rest_ns > 0:
         sentences.append(f"Other waits for late ACKs in this direction ({numbers.duration(rest_ns)}) are not included.")
     return " ".join(sentences)

@@ -193,7 +193,7 @@ def _reordering(row: Mapping[str, Any], shown: Mapping[str, Any]) -> Finding:
         ),
         evidence_frames=_evidence(shown),
         limits=(
-            "The capture shows only what overtook a segment before the capture point. Would be disproved by: late segments that are new "
+            "The capture shows only reordering before the capture point. Would be disproved by: late segments that are new "
             "transmissions (another IP ID or timestamp)."
         ),
         remedy=(

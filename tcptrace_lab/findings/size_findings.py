@@ -98,12 +98,12 @@ def _mechanism(group: GroupSizes) -> str:
 def _limits(group: GroupSizes) -> str:
     sentences = ["Only sizes that were sent are known: each range may extend up to the next normal size."]
     if not all(one.has_ends for one in group.measured):
-        sentences.append("A range at the smallest or largest size sent has no normal size beyond it.")
+        sentences.append("If a range includes the smallest or largest size sent, its outer limit is unknown.")
     if min(group.visits) == 1:
         sentences.append(
             "All sizes of a range were sent in one period, so the stall may depend on the time instead of the size. A "
             "second pass, or sizes "
-            "in random order, would decide it."
+            "in random order, would show which."
         )
     sentences.append("Would be disproved by: messages of these sizes that do not stall; equal stalls at all sizes.")
     return " ".join(sentences)

@@ -14,7 +14,7 @@ DATAGRAMS = table(
         Column("ts_ns", "Int64", Unit.NS, "Capture time, in ns since 1970-01-01 UTC", "null if the capture format has no timestamps"),
         Column("flow", "UInt32", Unit.NONE, "Number of the flow, from 0 by first appearance; a flow is two addresses with their ports", "datagrams that only carry a tunnel belong to no flow"),
         Column("from_client", "Boolean", Unit.NONE, "True if the host that sent the flow's first captured datagram sent it"),
-        Column("payload_bytes", "Int64", Unit.BYTES, "Bytes of data that this host sent"),
+        Column("payload_bytes", "Int64", Unit.BYTES, "Bytes of data in the datagram, by the lengths in its headers"),
         Column("captured_payload_bytes", "Int64", Unit.BYTES, "Bytes of data of this datagram in the capture; fewer than payload_bytes if the snaplen truncated it"),
         Column("fragments", "UInt16", Unit.NONE, "Number of IP fragments of the datagram; 1 if it was not fragmented"),
         Column("since_previous_ns", "Int64", Unit.NS, "Time since the previous datagram of the same host in the flow", "null for the first one"),
@@ -29,7 +29,7 @@ _BY_IP_ID = "known only if the sender's IPv4 identifications number this flow's 
 
 _FLOW_DIRECTION = (
     Column("datagrams", "Int64", Unit.DATAGRAMS, "Datagrams that this host sent"),
-    Column("payload_bytes", "Int64", Unit.BYTES, "Bytes of data in the datagram, by the lengths in its headers"),
+    Column("payload_bytes", "Int64", Unit.BYTES, "Bytes of data that this host sent"),
     Column("fragmented_datagrams", "Int64", Unit.DATAGRAMS, "Datagrams of this host that arrived as several IP fragments"),
     Column("min_payload_bytes", "Int64", Unit.BYTES, "Payload of the smallest datagram", "null without datagrams"),
     Column("mean_payload_bytes", "Int64", Unit.BYTES, "Mean payload of the datagrams, rounded", "null without datagrams"),

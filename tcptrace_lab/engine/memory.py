@@ -63,7 +63,8 @@ def at_hand(paths: Sequence[str]) -> Iterator[None]:
     if not _are_small(paths):
         yield
         return
-    import polars as pl  # noqa: PLC0415  (`bound` must run first)
+    os.environ.setdefault("POLARS_MAX_THREADS", "1")
+    import polars as pl  # noqa: PLC0415  (`bound` must run first, and Polars reads the environment once)
 
     before, _whole = _whole, True
     try:

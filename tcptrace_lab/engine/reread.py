@@ -74,7 +74,10 @@ def frame(stream: ArrowStream, table: schema.Table) -> pl.DataFrame:
     """Return the engine's columns without copying, with category codes as names. Columns may be missing; the order is the engine's."""
     data: Any = stream  # Polars accepts the Arrow stream interface, but its type hints lack it
     codes = pl.DataFrame(data)
-    return codes.with_columns(_named(table, tuple(codes.columns))) if codes.height else table.no_rows(tuple(codes.columns))
+    if not codes.height:
+        return table.no_rows(tuple(codes.columns))
+    named = _named(table, tuple(codes.columns))
+    return codes.with_columns(named) if named else codes
 
 
 @cache

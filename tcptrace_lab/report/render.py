@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from tcptrace_lab.report import definitions
 from tcptrace_lab.report.figures.plots import CAUSE_COLOURS, CAUSE_PATTERNS
@@ -30,6 +30,8 @@ from tcptrace_lab.text import numbers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from tcptrace_lab.report.data_types import Statistic
 
 _HERE = Path(__file__).parent
 
@@ -114,6 +116,20 @@ _PATTERN_CLASSES: Final = {
 _PATTERNS: Final = {cause: _PATTERN_CLASSES[pattern] for cause, pattern in CAUSE_PATTERNS.items()}
 
 
+def _statistic_rows(lines: Sequence[Statistic]) -> Markup:
+    """The rows of a table of statistics. They are many: a template for them took a seventh of the time of a small page."""
+    rows = []
+    for line in lines:
+        cells = []
+        for value in (line["client"], line["server"]):
+            text, exact = numbers.formatted(value, line["kind"])
+            if isinstance(value, str):
+                text, exact = escape(text), escape(exact)  # numbers need none
+            cells.append(f'<td title="{exact}">{text}</td>' if exact else f"<td>{text}</td>")
+        rows.append(f'          <tr><th scope="row">{line["label"]}</th>{"".join(cells)}</tr>')
+    return Markup("\n".join(rows))  # noqa: S704  (labels are ours)
+
+
 @cache
 def _definitions() -> Markup:
     """The definitions of terms, which are equal in all reports."""
@@ -162,5 +178,6 @@ def _environment() -> Environment:
         "size": numbers.size,
         "share": numbers.share,
         "cells": cells,
+        "statistic_rows": _statistic_rows,
     }
     return environment

@@ -293,7 +293,8 @@ class _Collector:
 
         t_ns, seq, payload_bytes, frame = (rows[name] for name in _SENT_SCHEMA)
         self._add_bursts(points("sent", t_ns=t_ns, seq=seq, payload_bytes=payload_bytes, frame=frame))
-        self.marks["sack"].add(_sack_blocks(rows))
+        if rows["sack_blocks"].null_count() < rows.height:
+            self.marks["sack"].add(_sack_blocks(rows))
         for name, marks in self.marks.items():
             if name in _MARKED and seen[name].any():
                 marks.add(points(name, t_ns=t_ns, low=seen[_MARK_OFFSETS[name]], payload_bytes=payload_bytes, frame=frame))

@@ -24,7 +24,7 @@ from tcptrace_lab.messages import size_choice
 from tcptrace_lab.outputs import json_output
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from plotly.graph_objects import Figure
 
@@ -65,6 +65,8 @@ class Analysis:
         rates: rows of `schema.RATES` of the connections with findings.
         message_sizes: message times by message size, for the groups of connections that lose enough time, most expensive first.
         transactions: rows of `schema.TRANSACTIONS`: HTTP/1 and FTP transactions.
+        labels: what connections were for, by their first data (`transactions.labels`): number of the connection → words. Empty for captures
+            that are read again instead of being kept.
         problems: errors in the capture that the engine survived.
         loss: what part of the capture could not be used; None if all of it was.
     """
@@ -84,6 +86,7 @@ class Analysis:
     rates: pl.DataFrame = field(default_factory=schema.RATES.no_rows)
     message_sizes: tuple[GroupSizes, ...] = ()
     transactions: pl.DataFrame = field(default_factory=schema.TRANSACTIONS.no_rows)
+    labels: Mapping[int, str] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
     loss: ReadInPart | None = None
 
@@ -107,6 +110,7 @@ class Analysis:
             verdict_json,
             self.transactions,
             progress,
+            self.labels,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -208,6 +212,7 @@ def analyze(
     advised = cause_findings.findings(sums, segments, connections, tables.details)
     sizes, of_sizes = _slow_sizes(tables)
     findings = confidence.lowered(_by_cost((*advised.findings, *of_sizes)), believed, connections)
+    labels = {} if anonymizer is not None or tables.together is not None else _labels(names, tables, findings)
     of_capture = capture_findings.findings(believed, segments, connections)
     return Analysis(
         name=capture_name(names),
@@ -225,9 +230,15 @@ def analyze(
         rates=advised.rates,
         message_sizes=sizes,
         transactions=exchanged,
+        labels=labels,
         problems=tables.problems,
         loss=tables.loss,
     )
+
+
+def _labels(names: list[str], tables: Tables, findings: Iterable[Finding]) -> dict[int, str]:
+    wanted = dict.fromkeys(finding.conn for finding in findings if finding.conn is not None)
+    return transactions.labels.found(names, tables.segments, tables.connections, list(wanted))
 
 
 def _anonymous(tables: Tables, anonymizer: Anonymizer) -> Tables:

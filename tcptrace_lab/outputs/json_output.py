@@ -10,6 +10,7 @@ import io
 import json
 import os
 from functools import cache
+from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, Any
 
 import polars as pl
@@ -139,6 +140,7 @@ def write(
     verdict: Mapping[str, Any] | None = None,
     transactions: pl.DataFrame | None = None,
     progress: Callable[[int], None] | None = None,
+    labels: Mapping[int, str] = MappingProxyType({}),
 ) -> None:
     """Write one JSON document and a newline.
 
@@ -153,10 +155,12 @@ def write(
         verdict: result of `Verdict.to_dict`; None is written as null.
         transactions: rows of `schema.TRANSACTIONS`.
         progress: called at intervals with the number of connections written so far.
+        labels: number of a connection → what it was for.
     """
     stream.write(f'{{"schema_version": {SCHEMA_VERSION},\n"capture": {json.dumps(capture)},\n"verdict": '.encode())
     stream.write(json.dumps(verdict).encode() + b',\n"connections": [')
-    _write_items(stream, (rows.select(_connection()) for rows in beside(connections, accounts, "conn")), progress)
+    known = pl.col("conn").replace_strict(list(labels), list(labels.values()), default=None, return_dtype=pl.String).alias("label")
+    _write_items(stream, (rows.select(*_connection(), known) for rows in beside(connections, accounts, "conn")), progress)
     stream.write(b'],\n"message_sizes": [')
     stream.write(b",".join(b"\n" + json.dumps(sizes).encode() for sizes in message_sizes))
     stream.write(b'],\n"findings": [')

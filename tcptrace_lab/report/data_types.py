@@ -66,6 +66,10 @@ class Analysed(Protocol):
         """Rows of `schema.RATES` for connections with findings."""
 
     @property
+    def labels(self) -> Mapping[int, str]:
+        """Number of a connection → what it was for."""
+
+    @property
     def findings(self) -> Sequence[Any]:
         """Findings, most expensive first."""
 

@@ -6,6 +6,7 @@ Read in this order:
 - `transaction`: the fields of one transaction;
 - `http`, `ftp`: the parsers;
 - `keyword_search`, `protocol_detection`: detect the protocol on other than well-known ports;
+- `labels`: what each connection was for, by its first data;
 - `parsing`: runs the parsers, and adds handshake times and FTP data connections.
 
 On a well-known port the port decides the protocol unless the first bytes contradict it, so a connection whose start was not captured is
@@ -20,6 +21,7 @@ import polars as pl
 
 from tcptrace_lab import schema
 from tcptrace_lab.capture.frames import readable
+from tcptrace_lab.transactions import labels as labels
 from tcptrace_lab.transactions.keyword_search import mentioned
 from tcptrace_lab.transactions.transaction import COLUMNS
 

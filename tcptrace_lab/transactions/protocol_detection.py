@@ -27,19 +27,17 @@ def protocols(paths: Sequence[str], segments: pl.LazyFrame, ports: dict[int, tup
         ports: connection to examine → (client's port, server's port).
     """
     begins: dict[int, dict[bool, bytes]] = {}
-    for piece in pieces(paths, _first(segments, list(ports)), ports):
+    for piece in pieces(paths, first_data(segments, list(ports), MAX_FRAMES), ports):
         begins.setdefault(piece.conn, {}).setdefault(piece.from_client, piece.data)
     found = {conn: _protocol(directions.get(True, b""), directions.get(False, b"")) for conn, directions in begins.items()}
     return {conn: protocol for conn, protocol in found.items() if protocol is not None}
 
 
-def _first(segments: pl.LazyFrame, conns: Sequence[int]) -> pl.DataFrame:
-    """The first segment with data of each direction, in capture order."""
-    asked = pl.col("conn").is_in(pl.Series(conns, dtype=pl.UInt32).implode()) & (pl.col("payload_bytes") > 0)
-    rest = [name for name in COLUMNS if name not in {"conn", "from_client"}]
-    rows = segments.filter(asked & (pl.col("frame") <= MAX_FRAMES)).select(COLUMNS).group_by("conn", "from_client")
-    first = rows.agg(first=pl.struct(rest).bottom_k_by("frame", 1)).explode("first").unnest("first")
-    return first.select(COLUMNS).sort("frame").collect()
+def first_data(segments: pl.LazyFrame, conns: Sequence[int], max_frames: int) -> pl.DataFrame:
+    """The first segment with data of each direction, in capture order, if it is among the first `max_frames` frames."""
+    carried = segments.filter((pl.col("payload_bytes") > 0) & (pl.col("frame") <= max_frames)).select(COLUMNS)
+    first = carried.unique(subset=["conn", "from_client"], keep="first", maintain_order=True).collect()
+    return first.filter(first["conn"].is_in(conns))
 
 
 def _protocol(client: bytes, server: bytes) -> str | None:

@@ -126,6 +126,9 @@ def _show_connections(analysis: Analysis, said: Verdict, largest: pl.DataFrame, 
         return
     rows = largest if verbose else _that_matter(analysis, said, largest)
     out.print(connections.table(rows.to_dicts(), out.width))
+    for conn in rows["conn"]:
+        if conn in analysis.labels:
+            paragraph(out, f"{conn}: {analysis.labels[conn]}", "connection ")
     more = total - rows.height
     if more > 0:
         paragraph(out, f"and {numbers.counted(more, 'more connection')}, in the report")

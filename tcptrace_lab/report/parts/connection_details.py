@@ -31,6 +31,9 @@ class Spent(NamedTuple):
     stalls: pl.DataFrame
 
 
+LABEL_MEANING = "What the connection was for, by its first data"
+
+
 def connections(
     analysis: Analysed,
     chosen: pl.DataFrame,
@@ -66,6 +69,9 @@ def connections(
     drawn = [
         _connection(row, by_conn[row["conn"]], found[row["conn"]], accounts.get(row["conn"]), time, fast, resolution_ns) for row in rows
     ]
+    for connection in drawn:
+        if label := analysis.labels.get(connection["conn"]):
+            connection["facts"].insert(0, {"label": "application", "value": label, "kind": "text", "tooltip": LABEL_MEANING})
     return drawn, wholes
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from tcptrace_lab import schema
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 BASE_NS = 1_700_000_000_000_000_000
 MS = 1_000_000
@@ -30,6 +33,7 @@ class HandMade:
     longest_waits: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=schema.LEDGER.polars_schema()))
     stalls: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=schema.STALLS.polars_schema()))
     rates: pl.DataFrame = field(default_factory=schema.RATES.no_rows)
+    labels: Mapping[int, str] = field(default_factory=dict)
     findings: tuple[Any, ...] = ()
     message_sizes: tuple[Any, ...] = ()
 

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 CHECKOUT = Path(__file__).parents[3]
 FOLDER = CHECKOUT / "build" / "transfers"
+STACK = "gvisor"
+"""Folder of the transfers by another TCP stack than Linux' (`other_stacks`), beside the parts of the corpus."""
 SEED, AT_A_TIME, LARGEST, LARGEST_OF_A_FAULT = 1, 2, 30, 3
 
 
@@ -78,12 +80,14 @@ def _table(options: argparse.Namespace) -> Iterator[str]:
 
 def _compare(options: argparse.Namespace) -> Iterator[str]:
     part = drawn.HELD_BACK if options.held_back else drawn.DEVELOPMENT
-    yield from compare.report(_judged(options, part, options.only), options.largest)
+    yield from compare.report(_judged(options, Path(part), options.only), options.largest)
 
 
 def _calibration(options: argparse.Namespace) -> Iterator[str]:
-    parts = (drawn.DEVELOPMENT, *([drawn.HELD_BACK] if options.held_back else []))
-    yield from calibration.write(options.page_folder, {part: _judged(options, part) for part in parts})
+    folders = {part: Path(part) for part in (drawn.DEVELOPMENT, *([drawn.HELD_BACK] if options.held_back else []))}
+    if (options.folder / STACK / drawn.DEVELOPMENT / manifest.MANIFEST).exists():
+        folders[calibration.OTHER_STACK] = Path(STACK, drawn.DEVELOPMENT)
+    yield from calibration.write(options.page_folder, {part: _judged(options, folder) for part, folder in folders.items()})
 
 
 def _faults(options: argparse.Namespace) -> Iterator[str]:
@@ -99,7 +103,7 @@ def _faults(options: argparse.Namespace) -> Iterator[str]:
     yield from faulted.report(list(faulted.judge_faulty(folder, wanted, names, options.processes, options.keep)), options.largest)
 
 
-def _judged(options: argparse.Namespace, part: str, only: Sequence[str] = ()) -> list[Judged]:
+def _judged(options: argparse.Namespace, part: Path, only: Sequence[str] = ()) -> list[Judged]:
     folder = options.folder / part
     wanted = [entry for entry in manifest.entries(folder) if not only or any(entry["program"].startswith(begin) for begin in only)]
     if not wanted:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     from tcptrace_lab.lab.corpus.judging import Judged, Key
 
+OTHER_STACK = "other stack"
+"""A section of the page beside the parts of the corpus."""
 PAGE, CURVE = "how-sure.md", "how-sure.svg"
 GRADES = (POSSIBLY, MOST_LIKELY, PROVED)
 CLAIMED = {PROVED: 1.0, MOST_LIKELY: 0.95, POSSIBLY: 0.60}
@@ -39,10 +41,11 @@ MIN_S = 1.0
 SAMPLES, WITHIN = 1_000, 0.95
 """Number of bootstrap samples (sets of transfers drawn with replacement), and the part of their shares that an interval contains."""
 _SECONDS_AND_SHARES = [words for grade in reversed(GRADES) for words in (f"{grade}, s", "right")]
-TITLES = {DEVELOPMENT: "Development part", HELD_BACK: "Held-back part"}
+TITLES = {DEVELOPMENT: "Development part", HELD_BACK: "Held-back part", OTHER_STACK: "Another TCP stack"}
 _ABOUT = {
     DEVELOPMENT: "Rules and constants are developed on these transfers. On others, expect less.",
     HELD_BACK: "No rule was developed on these programs and paths. They are looked at once, at the end.",
+    OTHER_STACK: "Here gVisor's netstack sends, or Linux to it; the truth is its own state.",
 }
 _INTRODUCTION = f"""# How sure it is
 <!-- Made by `python -m tcptrace_lab.lab.corpus calibration`; do not edit. -->
@@ -69,7 +72,7 @@ def write(folder: Path, parts: Mapping[str, Sequence[Judged]]) -> Iterator[str]:
 
     Args:
         folder: where they go: `docs/`.
-        parts: part of the corpus → its transfers, judged.
+        parts: part of the corpus, or other stack → its transfers, judged. The curve is that of the first.
     """
     sections = [_section(part, [one for one in every if not one.error]) for part, every in parts.items()]
     curve = "\n![Share of time that is right, by confidence and capture point](how-sure.svg)\n"

@@ -198,7 +198,7 @@ class Medium:
 
     def _open_wire(self, stack: ExitStack, wire: Point) -> int:
         """Create a TUN or TAP interface at `wire`, attached to the bridge if there is one. Returns the relay's descriptor."""
-        fd = _open_tun(wire, "tap" if self.kind == "tap" else "tun")
+        fd = open_tun(wire, "tap" if self.kind == "tap" else "tun")
         stack.callback(os.close, fd)
         if wire.interface == WIRE_INTERFACE:
             for interface in (NEAR_INTERFACE, WIRE_INTERFACE):
@@ -246,7 +246,7 @@ def _join(one: Point, other: Point) -> None:
     one.space.run("ip", "link", "add", one.interface, "type", "veth", "peer", "name", other.interface, "netns", other.space.path)
 
 
-def _open_tun(point: Point, kind: Literal["tap", "tun"]) -> int:
+def open_tun(point: Point, kind: Literal["tap", "tun"]) -> int:
     """Create a TUN or TAP interface at a point. The returned descriptor reads and writes its frames."""
     flags = (IFF_TAP if kind == "tap" else IFF_TUN) | IFF_NO_PI
     with point.space.entered():

@@ -16,7 +16,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 S = 1_000_000_000
-ENTRY = {"schema_version": 2, "name": "one", "program": "questions", "path": "short", "congestion_control": "cubic", "kernel": "6.18.1-a"}
+ENTRY = {
+    "schema_version": 2,
+    "name": "one",
+    "program": "questions",
+    "path": "short",
+    "congestion_control": "cubic",
+    "kernel": "6.18.1-a",
+    "family": "own",
+}
 
 
 def key(cause: str, confidence: str, *, right: bool, at: str = "sender") -> Key:
@@ -86,3 +94,13 @@ def test_the_held_back_part_is_on_the_page_only_when_asked_for(tmp_path: Path) -
     for options, is_there in (([], False), (["--held-back"], True)):
         assert main(["calibration", str(tmp_path), "--page-folder", str(tmp_path), "--processes", "1", *options]) == 0
         assert ("## Held-back part" in (tmp_path / PAGE).read_text()) is is_there
+
+
+def test_another_stack_has_a_section_where_it_has_transfers(tmp_path: Path) -> None:
+    paths = {"forward": {"delay_s": 0.010}, "backward": {"delay_s": 0.010}, "paused": None}
+    for folder in (tmp_path / DEVELOPMENT, tmp_path / "gvisor" / DEVELOPMENT):
+        transfer(folder / "one")
+        manifest.append(folder, ENTRY | paths)
+    assert main(["calibration", str(tmp_path), "--page-folder", str(tmp_path), "--processes", "1"]) == 0
+    headings = [line for line in (tmp_path / PAGE).read_text().splitlines() if line.startswith("## ")]
+    assert headings == ["## Development part", "## Another TCP stack"]

@@ -1,0 +1,122 @@
+"""What the two ends of a transfer do: steps that are repeated, drawn by chance for each kind of transfer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tcptrace_lab.lab.networks.path import BITS_PER_BYTE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from random import Random
+
+LARGEST_BYTES, LASTS_S = 3_000_000, 2.5
+"""A bulk transfer has as many bytes as its line carries in this time, and no more than this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a program: what it writes, then what it reads, then how long it sleeps."""
+
+    write: int = 0
+    read: int = 0
+    sleep_ms: float = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A transfer.
+
+    Attributes:
+        times: how often each end performs its steps.
+        here, there: steps of the stack under test, which connects, and of its Linux peer.
+        nagle: of the stack under test; the peer has TCP_NODELAY.
+        send_buffer_bytes, receive_buffer_bytes: of the stack under test; 0: its default.
+        peer_buffer_bytes: the peer's receive buffer; 0: its default.
+        peer_delays_acks: the peer turns TCP_QUICKACK off after each read, so it never acknowledges at once what one segment brings.
+    """
+
+    times: int
+    here: tuple[Step, ...]
+    there: tuple[Step, ...] = field(default=())
+    nagle: bool = False
+    send_buffer_bytes: int = 0
+    receive_buffer_bytes: int = 0
+    peer_buffer_bytes: int = 0
+    peer_delays_acks: bool = False
+
+
+def _bulk_bytes(rate_bps: int | None) -> int:
+    return min(int((rate_bps or 100_000_000) / BITS_PER_BYTE * LASTS_S), LARGEST_BYTES)
+
+
+def _upload(rate_bps: int | None, _chance: Random) -> Script:
+    return Script(1, (Step(write=_bulk_bytes(rate_bps)),))
+
+
+def _small_buffer(rate_bps: int | None, chance: Random) -> Script:
+    return Script(1, (Step(write=_bulk_bytes(rate_bps) // 3),), send_buffer_bytes=chance.choice((8_192, 16_384, 32_768)))
+
+
+def _requests(_rate_bps: int | None, chance: Random) -> Script:
+    question, answer, think_ms = chance.randint(100, 1_000), chance.randint(500, 20_000), chance.choice((0, 5, 30))
+    here = Step(write=question, read=answer, sleep_ms=chance.choice((0, 10)))
+    return Script(25, (here,), (Step(read=question, sleep_ms=think_ms), Step(write=answer)))
+
+
+def _two_writes(_rate_bps: int | None, chance: Random, *, nagle: bool) -> Script:
+    """A question in two writes: with Nagle's algorithm, the second waits for the ACK of the first, which the peer delays."""
+    first, second = chance.randint(50, 400), chance.randint(50, 400)
+    here = (Step(write=first), Step(write=second, read=100))
+    return Script(25, here, (Step(read=first + second), Step(write=100)), nagle=nagle)
+
+
+def _small_writes(_rate_bps: int | None, chance: Random, *, nagle: bool) -> Script:
+    return Script(500, (Step(write=chance.randint(50, 700), sleep_ms=chance.choice((1, 3, 5))),), nagle=nagle)
+
+
+def _slow_peer(_rate_bps: int | None, chance: Random) -> Script:
+    pieces = 15
+    read, sleep_ms = chance.choice((16_384, 32_768)), chance.choice((50, 120))
+    return Script(pieces, (Step(write=read),), (Step(read=read, sleep_ms=sleep_ms),), peer_buffer_bytes=32_768)
+
+
+def _slow_reader(_rate_bps: int | None, chance: Random) -> Script:
+    """The stack under test reads slowly, so its window closes before the peer, which is Linux."""
+    read, sleep_ms = chance.choice((16_384, 32_768)), chance.choice((50, 120))
+    return Script(15, (Step(read=read, sleep_ms=sleep_ms),), (Step(write=read),), receive_buffer_bytes=32_768)
+
+
+def _download(rate_bps: int | None, _chance: Random) -> Script:
+    size = _bulk_bytes(rate_bps)
+    return Script(1, (Step(read=size),), (Step(write=size),))
+
+
+def _periodic(_rate_bps: int | None, chance: Random) -> Script:
+    return Script(25, (Step(write=chance.randint(4_000, 30_000), sleep_ms=chance.choice((20, 50, 90))),))
+
+
+def _below_a_segment(_rate_bps: int | None, chance: Random) -> Script:
+    """Less than a segment at a time, each when the one before is acknowledged: only the peer's delayed ACK sets the pace."""
+    size = chance.choice((4_096, 6_000))
+    return Script(1, (Step(write=200_000),), send_buffer_bytes=size, peer_delays_acks=True)
+
+
+KINDS: Mapping[str, Callable[[int | None, Random], Script]] = {
+    "upload": _upload,
+    "small-buffer": _small_buffer,
+    "requests": _requests,
+    "two-writes-nagle": lambda rate_bps, chance: _two_writes(rate_bps, chance, nagle=True),
+    "two-writes-nodelay": lambda rate_bps, chance: _two_writes(rate_bps, chance, nagle=False),
+    "small-writes-nagle": lambda rate_bps, chance: _small_writes(rate_bps, chance, nagle=True),
+    "small-writes-nodelay": lambda rate_bps, chance: _small_writes(rate_bps, chance, nagle=False),
+    "slow-peer": _slow_peer,
+    "slow-reader": _slow_reader,
+    "download": _download,
+    "periodic": _periodic,
+    "delayed-acks": _below_a_segment,
+}
+"""What the stack under test does."""
+JUMBO_KINDS = frozenset({"delayed-acks"})
+"""Kinds whose segments have to be large."""

@@ -1,0 +1,1 @@
+"""Transfers by other TCP stacks."""

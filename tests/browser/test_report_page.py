@@ -401,6 +401,9 @@ def test_the_toolbar_is_never_over_a_legend(visit: Open) -> None:
     plot = opened.page.locator(".connection .plot").first
     plot.scroll_into_view_if_needed()
     assert float(plot.locator(".modebar-group").first.evaluate("(bar) => getComputedStyle(bar).opacity")) == 0
+    titles = plot.locator(".modebar-btn").evaluate_all("(buttons) => buttons.map((each) => each.dataset.title)")
+    assert "Zoom" in titles
+    assert not [title for title in titles if "Share" in title], "nothing leaves the page"
     plot.hover()
     opened.until("getComputedStyle(document.querySelector('.connection .modebar-group')).opacity !== '0'")
     bar, legend = (plot.locator(name).bounding_box() for name in (".modebar", ".legend"))

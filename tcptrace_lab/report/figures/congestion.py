@@ -57,6 +57,7 @@ def estimate(direction: Direction) -> Estimate:
             threshold.append(path.point(begin, _known(rounds[0][1]) if is_shown else None))
         window += [path.point(row, _known(most)) for row, most in rounds]
         if place < len(recoveries):
+            window += [path.point(end, window[-1][1])] * bool(rounds)  # a step holds until the next point
             window.append(path.point(end, None))
             begin = recoveries[place].end
     for line in (window, threshold):

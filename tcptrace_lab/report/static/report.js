@@ -232,7 +232,7 @@
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
       font: { family: "system-ui, sans-serif", size: 12, color: colour("--ink") },
-      margin: { l: narrow ? 56 : 90, r: 12, t: 8, b: last ? 42 : 26 },
+      margin: { l: plot.closest("figure").dataset.key === "ladder" ? 84 : narrow ? 56 : 90, r: 12, t: 8, b: last ? 42 : 26 },
       legend: { orientation: "h", x: 0, y: 1.02, xanchor: "left", yanchor: "bottom", font: { size: 11 } },
       showlegend: true,
       modebar: { bgcolor: "rgba(0,0,0,0)", color: colour("--dim"), activecolor: colour("--accent") },
@@ -242,7 +242,7 @@
 
   const STRIP = 0.055; // part of a figure's height: the ledger at its bottom
 
-  const CONFIG = { responsive: true, displaylogo: false, displayModeBar: window.matchMedia("(hover: hover)").matches ? "hover" : false, doubleClick: "reset", modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
+  const CONFIG = { responsive: true, displaylogo: false, showSendToCloud: false, displayModeBar: window.matchMedia("(hover: hover)").matches ? "hover" : false, doubleClick: "reset", modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
   const CLOSEST = 1e-9; // seconds: resolution of the finest clock
 
   const SLICES = 300; // parts of the visible time; narrower ones look alike
@@ -768,9 +768,8 @@
       each.open = true;
       if (rememberedRange() && each === target) each.querySelectorAll("details.zoom").forEach((zoom) => (zoom.open = true));
     }
-    if (!location.hash.includes("&")) return;
-    if (connections.has(address.get("at"))) connections.get(address.get("at")).restore();
-    else target?.scrollIntoView({ block: "start", behavior: "instant" });
+    if (connections.has(address.get("at")) && location.hash.includes("&")) connections.get(address.get("at")).restore();
+    else if (target?.matches("details")) target.scrollIntoView({ block: "start", behavior: "instant" }); // it has just been unfolded
   }
 
   /** Before printing, draw all figures and open all folded parts in dark colours on white; afterwards, restore them. */

@@ -1,7 +1,7 @@
 """Findings on the path other than loss: reordering, spurious retransmits and standing queues.
 
-Counts of the connections table show them. The segments of a few connections are read to find evidence frames. These findings have no time
-cost of their own, because the ledger already counts the waits that result.
+Columns of `schema.CONNECTIONS` show which connections have them. The segments of a few connections are read to find evidence frames. These
+findings have no time cost of their own, because the ledger already counts the waits that result.
 """
 
 from __future__ import annotations

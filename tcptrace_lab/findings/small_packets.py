@@ -1,8 +1,8 @@
 """Findings on small packets, with their cost in segments and bytes.
 
-They cover streams of tinygrams, messages cut where a buffer ends, and segments cut to silly windows. Counts of the connections table show
-them. Only silly windows need the segments of a few suspects. These findings have no time cost of their own, because the ledger counts the
-waits.
+They cover streams of tinygrams, messages cut where a buffer ends, and segments cut to silly windows. Columns of `schema.CONNECTIONS` show
+which connections have them. Only silly windows need the segments of a few suspects. These findings have no time cost of their own, because
+the ledger counts the waits.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ MIN_IN_PART = 3
 """Minimum number of messages in a part if there are two shares, because one or two stalls may be chance (docs/how-it-decides.md, 2.4)."""
 
 FIRST_SHARES = ((0.02, 0.98), (0.02, 0.6), (0.2, 0.9))
-"""Normal and slow shares from which the search for two shares starts. It ends at the nearest optimum; the best of these is used."""
+"""Normal and slow shares from which the search for two shares starts. Each search ends at the nearest optimum; the best optimum is used."""
 
 MAX_ROUNDS = 30
 """Maximum number of rounds of that search; about five are needed."""

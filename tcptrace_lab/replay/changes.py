@@ -161,6 +161,6 @@ def remedy(schedule: Schedule, family: str) -> Changes:
 
 
 def _pauses(end: End) -> bool:
-    """Whether a task of this end that only reads pauses before reads."""
+    """Whether this end has a task that only reads, and pauses before it reads."""
     tasks = [task for task in end.tasks if not any(isinstance(step, Write) for step in task)]
     return any(isinstance(one, Think) and isinstance(two, Read) for task in tasks for one, two in pairwise(task))

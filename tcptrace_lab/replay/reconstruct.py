@@ -69,7 +69,8 @@ LOOPBACK_MSS_FROM: Final = 60_000
 """An MSS of at least this size shows a loopback interface, whatever the addresses, if the base RTT is short enough for one."""
 
 LOOPBACK_MAX_NS: Final = 1_000_000
-"""Longest base RTT over loopback. Usual are 20 µs, on a busy machine ten times that (measured); more shows a path or an added delay."""
+"""Longest base RTT over loopback. Usually it is 20 µs, or ten times that on a busy machine (measured). A longer RTT shows a path or an
+added delay."""
 
 IP_TCP_BYTES: Final = {False: 40, True: 60}
 """Whether IPv6 → bytes of the IP and TCP headers without options."""
@@ -300,7 +301,9 @@ def _socket(evidence: Evidence, tasks: tuple[Task, ...], *, is_client: bool) -> 
 
 
 def _in_calls(task: Task, max_unacked_bytes: int, full_bytes: int) -> Task:
-    """Limit write calls to a send buffer bound: a call above it, whose real size is not visible, becomes calls of a full segment."""
+    """Limit write calls to a send buffer bound. The real size of a larger call is not visible, so it becomes calls of a full segment
+    each.
+    """
     call = min(full_bytes, max_unacked_bytes)
     return tuple(
         replace(step, call_bytes=call) if isinstance(step, Write) and (step.call_bytes or step.size_bytes) > max_unacked_bytes else step

@@ -33,7 +33,7 @@ LISTED_PROBLEMS = 50
 
 
 def data(analysis: Analysed, pair: Pair | None = None, room: selection.Room = selection.ALONE) -> ReportData:
-    """Collect the contents of the report of `analysis`, and of `pair`, whose first capture `analysis` is.
+    """Collect the contents of the report of `analysis`. With `pair`, whose first capture is `analysis`, add the section on both captures.
 
     Memory is bounded for captures of any size. `room` limits the points in the figures.
     """
@@ -109,7 +109,7 @@ def _headline(analysis: Analysed) -> Headline:
 
 
 def _briefs(listed: Sequence[Finding], rows: pl.DataFrame) -> list[str]:
-    """For each of these findings, figures of its direction; empty if it is about no direction, or about several connections."""
+    """The figures of each finding's direction; empty if a finding is about no direction, or about several connections."""
     wanted = {one.conn for one in listed if one.conn is not None and one.from_client is not None and one.connections == 1}
     by_conn = {row["conn"]: row for row in rows.filter(rows["conn"].is_in(sorted(wanted))).iter_rows(named=True)}
     sides = ("client" if one.from_client else "server" for one in listed)

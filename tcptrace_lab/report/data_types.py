@@ -39,7 +39,7 @@ class Analysed(Protocol):
 
     @property
     def together(self) -> Together | None:
-        """Reads `segments` and `ledger` in one pass; None if two queries cost no more."""
+        """Reads `segments` and `ledger` in one pass; None if two separate queries cost no more."""
 
     @property
     def flows(self) -> pl.LazyFrame:
@@ -169,7 +169,7 @@ class Reproduce(TypedDict):
 
 
 class Found(TypedDict):
-    """One finding. `place` is its number on the page, from 1. Findings of one `kind` share name and remedy."""
+    """One finding. `place` is its number on the page, from 1. Findings with equal `kind` have the same name and remedy."""
 
     place: int
     id: str
@@ -194,7 +194,7 @@ class Found(TypedDict):
 
 
 class Part(TypedDict):
-    """The share of one cause in a direction's life (for the width of its part), and in its active time, as text (empty for `idle`)."""
+    """The part of one cause in a bar: its share of the direction's life (its width), and of the active time (text; empty for `idle`)."""
 
     cause: str
     means: str

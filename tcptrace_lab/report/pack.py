@@ -2,8 +2,8 @@
 
 A long list of numbers becomes its first value and the differences of neighbours, as integers (`{"d": [first, step, step, …], "e":
 decimals}`; null stays null). A list of tuples becomes one such list per position (`{"t": [...]}`). The result is JSON, compressed with
-zlib, in base64, whose alphabet has no meaning in HTML. `report.js` has the inverse. Packing is exact for integers and for floats of up to
-nine decimals.
+zlib, in base64, whose alphabet has no meaning in HTML. `report.js` unpacks it. Packing is exact for integers and for floats of up to nine
+decimals.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LEVEL = 6
 """zlib level: zlib's default compromise between time and size."""
 
 _SMALL_BYTES = 65_536
-"""Text up to this size is compressed at once: a thread takes longer to start."""
+"""Text up to this size is compressed without a thread, because a thread takes longer to start."""
 
 _PLACE_DIGITS = 8
 """Digits of the number in a placeholder for a value that is not packed yet."""
@@ -39,7 +39,7 @@ _PLAIN = {str, int, float, bool, _NOTHING}
 """Types of scalar JSON values."""
 
 _LARGEST_EXACT = 2**53
-"""Larger integers lose digits in JavaScript, so a list that needs them is not packed."""
+"""Larger integers lose digits in JavaScript, so lists that contain them are not packed."""
 
 
 def pack(value: object) -> str:
@@ -52,7 +52,7 @@ class Packing:
 
     def __init__(self) -> None:
         """Start a page."""
-        self._mark = secrets.token_hex(32)  # random, so it cannot occur in the page, not even by intent
+        self._mark = secrets.token_hex(32)  # random, so that it cannot occur in the page even by intent
         self._coming: list[str | Future[str]] = []
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="pack")
 
@@ -72,7 +72,7 @@ class Packing:
 
 
 def unpack(text: str) -> Any:  # noqa: ANN401  (any JSON value)
-    """The inverse of `pack`, for tests and for readers without a browser."""
+    """Unpack what `pack` returned, for tests and for readers without a browser."""
     return _widened(json.loads(zlib.decompress(base64.b64decode(text))))
 
 

@@ -70,7 +70,7 @@ def page(template: str, *, figures: bool, scripts: Scripts = "inline", **values:
     """A page from one of our templates, as HTML text. `figures`: whether it needs Plotly."""
     packing = Packing()
     own = _static("report.js")
-    # A random placeholder for the nonce until the page is complete: it cannot occur in the page, not even by intent.
+    # A random placeholder for the nonce until the page is complete: it cannot occur in the page even by intent.
     unknown = secrets.token_hex(32) if scripts == "shared" and figures else ""
     sources = [_hash_source(own), *([f"'nonce-{unknown}'"] if unknown else [PLOTLY_SOURCE] if figures else [])]
     text = (

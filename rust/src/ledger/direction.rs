@@ -18,7 +18,7 @@ use crate::sender::{LONGEST_NS, NS_PER_MS, REACTION_NS, SLOW_REACTION_NS, Sender
 
 /// The causal window as a share of the RTT, in a capture at the sender.
 pub const CAUSAL_SHARE_NEAR: f64 = 0.1;
-/// The causal window as a share of the RTT away from the sender, where the path varies between cause and effect.
+/// The causal window as a share of the RTT away from the sender, where delays on the path vary.
 const CAUSAL_SHARE_FAR: f64 = 0.5;
 /// Segments this close together left as one burst: a host needs 1 to 10 µs per segment (measured on loopback and veth).
 const BURST_NS: i64 = 20_000;

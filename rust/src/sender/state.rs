@@ -92,8 +92,8 @@ pub(super) struct SmallWaits {
     /// such number.
     pub(super) run: u16,
     pub(super) longest_run: u16,
-    /// Waits behind full-sized segments only, and small segments that left without such a wait. The tail of one write
-    /// is not counted.
+    /// Small segments behind full-sized ones only: how many waited for the ACK, and how many did not. The tail of one
+    /// write is not counted.
     pub(super) over_full: u16,
     pub(super) passed_full: u16,
     /// Segments that left immediately after a small segment which had waited for the ACK of another small one.

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 SLOW_ANSWER_TIMES = 2
-"""An answer to a SYN that took more than this many base RTTs was itself late. If a second SYN was sent and the answer came within a base
-RTT divided by this, it answers the first SYN (a heuristic): queues may double an RTT."""
+"""The answer to a SYN was late if it took more than this many base RTTs; queues may double an RTT. If a second SYN was sent, and the answer
+came within a base RTT divided by this, it answers the first SYN (a heuristic)."""
 
 COLUMNS = (
     *(

@@ -217,7 +217,7 @@ class _Reader:
         return found
 
     def _flat(self, tables: Mapping[str, Any], place: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
-        """Dotted names and their values, from nested tables and from quoted dotted names."""
+        """Yield the dotted name and the value of each key, from nested tables and quoted names like `"transfer.write"`."""
         for name, found in tables.items():
             if isinstance(found, dict):
                 yield from ((f"{name}.{inner}", raw) for inner, raw in found.items())

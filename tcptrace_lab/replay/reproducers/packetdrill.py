@@ -66,8 +66,8 @@ UNTOUCHED_NS: Final = 3_600 * 10**9
 """Final pause of both applications, so that no end closes."""
 
 MAX_UNSPLIT_BYTES: Final = 8_192
-"""Calls of an application with a send buffer bound are split above this size: a quarter of the smallest window, as Linux sets PSH when half
-of the window is written."""
+"""Larger calls of an application with a send buffer bound are split. The value is a quarter of the smallest window, because Linux sets PSH
+when half of the window is written."""
 
 SMALL_BYTES: Final = 16_384
 """If more is written, it may not fit the send buffer of a new Linux connection (net.ipv4.tcp_wmem), and the script sets SO_SNDBUF."""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.stacks import Run
 
 WAIT_SHARE: Final = 0.8
-"""Minimum of a reproduced wait, as a share of the original's usual wait. Timers are rounded to jiffies: 4 ms of a 40 ms wait."""
+"""Minimum of a reproduced wait, as a share of the original's usual wait. It is below 1, because timers are rounded to jiffies of 4 ms."""
 
 MIN_WAIT_NS: Final = 10_000_000
 """Shortest wait to reproduce: a script that measures a shorter one could not tell it from a busy machine (a heuristic)."""
@@ -41,7 +41,7 @@ LOOPBACK_ROUND_TRIP_NS: Final = 40_000
 """RTT assumed for a path without delay. With an RTT of 0 the model's event order would decide simultaneous events (a heuristic)."""
 
 MAX_FITS: Final = 4
-"""Most fits that are simulated for each schedule."""
+"""Maximum number of fits that are simulated for each schedule."""
 
 LONGER_NS: Final = 5_000_000
 """Minimum increase of the RTT to find out how durations depend on it."""

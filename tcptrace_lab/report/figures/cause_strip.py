@@ -1,8 +1,8 @@
 """The causes of a direction over its whole life, as adjacent bands of at least a pixel.
 
-A wait of a pixel or more is a band of its own. Shorter waits share a band. It has the cause with most time that no band shows yet, in these
-waits and in earlier ones (error diffusion). The lengths of the bands of a cause therefore add up to its time in the ledger, but for a few
-pixels.
+A wait of at least a pixel is a band of its own. Shorter waits share a band. The shared band shows the cause with the most time that no band
+shows yet, in these waits and in earlier ones (error diffusion). The bands of a cause therefore add up to its time in the ledger, except for
+a few pixels.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PIXELS = 800
 """Number of pixels in a direction's life: the width of a figure's axis on a desktop."""
 
 MANY_WAITS = 20_000
-"""Number of waits from which those within one pixel are summed before they are drawn: a query costs less than as many steps."""
+"""If there are more waits than this, those within one pixel are summed first, because one query costs less than that many steps."""
 
 
 @dataclass(slots=True)
@@ -73,7 +73,7 @@ class CauseStrip:
 
 
 def _summed(waits: pl.DataFrame, pixel_ns: int) -> pl.DataFrame:
-    """The waits, those within one pixel summed by cause. Within their pixel, the sums follow each other."""
+    """Sum the waits within each pixel by cause. The sums of a pixel follow each other."""
     length = pl.col("end_ns") - pl.col("start_ns")
     is_long = length >= pixel_ns
     run = is_long.rle_id() * 2 + is_long.cast(pl.UInt32)

@@ -1,9 +1,10 @@
 """Estimates the congestion window and the slow-start threshold from what a capture shows: bytes in flight, ACKs and retransmits.
 
-The congestion window is in no packet. A sender that has data and an open window keeps as many bytes in flight as it allows, so the most in
-flight within a round trip is a lower bound of it, and equal to it where nothing else limits the sender. After a recovery, the window is the
-slow-start threshold (RFC 5681, 3.2, step 6; RFC 6937), so the most in flight in the first round trip after it is an estimate of the
-threshold, whatever the congestion control. After a timeout the sender starts from one segment, and the threshold shows nowhere.
+No packet contains the congestion window. A sender with data and an open receive window keeps as many bytes in flight as the congestion
+window allows. The largest flight of a round trip is therefore a lower bound, and the exact value if nothing else limits the sender. After a
+recovery, the congestion window equals the slow-start threshold (RFC 5681, 3.2, step 6; RFC 6937). The largest flight of the first round
+trip after it therefore estimates the threshold, for any congestion control. After a timeout, the sender starts with one segment, and
+nothing shows the threshold.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ MEANING = (
     "The congestion window is estimated by the most bytes in flight of each round trip, the slow-start threshold by those of the first "
     "round trip after a recovery; the window is unknown during recoveries, the threshold after timeouts."
 )
-"""What the two lines are, for the notes of figures."""
+"""The meaning of the two lines, for the notes of figures."""
 
 _TIMEOUT, _NOT_A_LOSS = "rto_retransmit", ("syn_retransmit",)
 
@@ -39,7 +40,8 @@ class Estimate(NamedTuple):
 def estimate(direction: Direction) -> Estimate:
     """The estimates for one direction, from its lines and marks.
 
-    Where a series is reduced, a round trip is as long as the remaining points allow; its largest flight is still the largest.
+    If a series is reduced, the ends of round trips are known only as exactly as the remaining points allow. The largest flight is still
+    exact.
     """
     steps = direction.lines["flight"].join(direction.lines["acked"].select("frame", acked="y"), on="frame", how="left", coalesce=True)
     steps = steps.with_columns(pl.col("acked").forward_fill()).drop_nulls()
@@ -53,7 +55,7 @@ def estimate(direction: Direction) -> Estimate:
         end = recoveries[place].begin if place < len(recoveries) else path.last_sent() + 1
         rounds = path.rounds(begin, end)
         if place and begin < len(path.t_ns):
-            is_shown = len(rounds) > 1 and not recoveries[place - 1].by_timeout  # a lone round may be the end of the data
+            is_shown = len(rounds) > 1 and not recoveries[place - 1].by_timeout  # a round without a next one may be the end of the data
             threshold.append(path.point(begin, _known(rounds[0][1]) if is_shown else None))
         window += [path.point(row, _known(most)) for row, most in rounds]
         if place < len(recoveries):
@@ -90,7 +92,7 @@ class _Path(NamedTuple):
         return next(row for row in range(len(self.t_ns)) if self.sent(row) >= end)
 
     def rounds(self, begin: int, end: int) -> list[tuple[int, int]]:
-        """First row and largest flight of each round trip: a round ends with the ACK of all that had been sent at its first row."""
+        """First row and largest flight of each round trip: a round ends with the ACK of everything that was sent at its first row."""
         found: list[tuple[int, int]] = []
         while begin < end:
             stop = min(max(bisect_left(self.acked, self.sent(begin), begin), begin + 1), end)
@@ -100,7 +102,7 @@ class _Path(NamedTuple):
 
 
 class _Recovery(NamedTuple):
-    """The rows from a first retransmit until all that was sent before it is ACKed (RFC 6582)."""
+    """The rows from a first retransmit until everything sent before it is ACKed (RFC 6582)."""
 
     begin: int
     end: int

@@ -27,7 +27,7 @@ POINTS_PER_COLUMN = (2, 4)
 def share(needs: Sequence[int], budget: int) -> list[int]:
     """Divide `budget` among consumers with the given needs.
 
-    Each gets an equal share, but not more than it needs; the remainder goes to the larger ones. The sum is at most `budget`.
+    Each gets an equal share, but not more than it needs. The rest goes to those that need more. The sum is at most `budget`.
     """
     granted = [0] * len(needs)
     left = max(budget, 0)

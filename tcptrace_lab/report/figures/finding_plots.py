@@ -1,6 +1,8 @@
-"""The figures that show a finding best: RTT against flight, the exchange as a ladder, and writes over time. `plots` has those over time.
+"""The figures that show a finding best: RTT against flight, the exchange as a ladder, and writes over time.
 
-Each is made of rows of the capture or of lines of a direction, and nothing else.
+`plots` has the figures over time.
+
+Each needs only rows of the capture, or lines of a direction.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ SAMPLES = 1_000
 """Maximum number of RTT samples drawn against the flight."""
 
 LADDER_ROWS = 24
-"""Maximum number of segments of a ladder: what a screen holds."""
+"""Maximum number of segments of a ladder: as many as fit on a screen."""
 
 _LADDER_BEFORE = 6
 """Number of segments above the first frame of the place, if there are any."""
@@ -85,7 +87,7 @@ def rtt_against_flight(direction: Direction) -> Figure:
 
 
 def writes(rows: pl.DataFrame, pauses: Sequence[Band], frame: Frame) -> Figure:
-    """What the application wrote over time: the new data between two of its pauses is one write.
+    """The application's writes over time. All new data between two pauses of the application counts as one write.
 
     Args:
         rows: rows of `direction_state.Tracker`, in frame order.
@@ -137,7 +139,7 @@ def writes(rows: pl.DataFrame, pauses: Sequence[Band], frame: Frame) -> Figure:
 
 
 def ladder_rows(rows: pl.DataFrame, first_frame: int) -> pl.DataFrame:
-    """The rows of a ladder: from a few segments before the place on, in frame order."""
+    """The rows of a ladder in frame order. They start a few segments before the place."""
     begin = max(rows["frame"].search_sorted(first_frame) - _LADDER_BEFORE, 0)
     return rows.slice(begin, LADDER_ROWS)
 

@@ -109,7 +109,7 @@ class Frame(NamedTuple):
 
 
 CAUSE_COLOURS = {cause: causes.OURS[cause].colour for cause in schema.CAUSES}
-"""One colour for each cause, here and in the bars: pale where nothing in TCP holds anything back."""
+"""One colour for each cause, here and in the bars. Causes for which TCP delays nothing are pale."""
 
 CAUSE_PATTERNS = {cause: causes.OURS[cause].pattern for cause in schema.CAUSES}
 """One pattern for each cause (Plotly's names), so that colour never stands alone: colours that are hard to tell apart have different

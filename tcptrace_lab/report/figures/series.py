@@ -181,7 +181,7 @@ def _passing(analysis: Analysed, conns: Sequence[int]) -> Iterator[tuple[pl.Data
 
     Segments are in frame order. Intervals follow all segments of their connection.
     """
-    columns = [name for name in schema.SEGMENTS.names if name in COLUMNS]  # in the order of the source, see `reread.PULL_VALUES`
+    columns = [name for name in schema.SEGMENTS.names if name in COLUMNS]  # in the order of the source (see `reread.PULL_VALUES`)
     timed, own = pl.col("ts_ns").is_not_null(), pl.col("conn").is_in(conns)
     if not conns:
         return

@@ -1,4 +1,4 @@
-"""What a figure shows, as text for readers who do not see it: the range, extremes and times of each trace, from its data."""
+"""Describes a figure in text for readers who cannot see it: the range, extremes and times of each trace."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 _COUNTED = re.compile(r"\([\d,]+( of [\d,]+)?\)$")
-"""The end of the name of a trace of marks: how many there are."""
+"""The end of the name of a trace of marks: the number of marks."""
 
 
 def figure(drawn: Figure) -> str:
@@ -37,7 +37,7 @@ def ladder(drawn: Figure) -> str:
 
 
 def _unit(axis: dict[str, Any]) -> Callable[[float], str]:
-    """How values of an axis are written. Axes without a suffix are in seconds."""
+    """A function that formats values of an axis. Axes without a suffix are in seconds."""
     named: dict[str, Callable[[float], str]] = {"B": lambda value: numbers.size(round(value)), "b/s": numbers.rate}
     return named.get(axis.get("ticksuffix", ""), numbers.duration_s)
 

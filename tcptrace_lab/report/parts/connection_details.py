@@ -76,7 +76,7 @@ def connections(
 
 
 def _is_at_sender(row: Mapping[str, Any], *, from_client: bool) -> bool:
-    """Whether the capture shows what this direction's sender had in flight: made there, or both ends are one host."""
+    """Whether the capture shows this direction's bytes in flight: it was taken at the sender, or both ends are one host."""
     side = "client" if from_client else "server"
     return bool(row["vantage"] == side or row["vantage_known_by"] == "loopback")
 

@@ -118,13 +118,16 @@ def initial_rtt_ns(connection: Mapping[str, Any]) -> int | None:
 
 
 def path_rtt_ns(connection: Mapping[str, Any]) -> int | None:
-    """The smallest RTT between both hosts: the sum of the smallest times to each of them and back. None if the capture shows only one."""
+    """The smallest RTT between both hosts: the sum of the smallest times to each of them and back.
+
+    None if the capture shows only one of them.
+    """
     halves = [_half_ns(connection, side, other) for side, other in (("client", "server"), ("server", "client"))]
     return None if halves[0] is None or halves[1] is None else halves[0] + halves[1]
 
 
 def median_rtt_ns(connection: Mapping[str, Any]) -> int | None:
-    """The median RTT between both hosts, by the data of the direction with most of it; None if the capture shows only one half."""
+    """The median RTT between both hosts, from the direction with more data; None if only one half of the path is visible."""
     side, other = ("client", "server") if main_side(connection) == "client" else ("server", "client")
     median, rest = connection[f"{side}_rtt_p50_ns"], _half_ns(connection, other, side)
     return None if median is None or rest is None else _measured(connection, median + rest)
@@ -164,7 +167,7 @@ def brief(connection: Mapping[str, Any], side: str) -> str:
 
 
 def _half_ns(connection: Mapping[str, Any], side: str, other: str) -> int | None:
-    """The shortest time from the capture point to `other` and back, by ACKs of the data of `side` and by what shows that it arrived."""
+    """The shortest time from the capture point to `other` and back, from ACKs of the data of `side` and from other proofs of arrival."""
     known = connection[f"{side}_rtt_min_ns"], connection[f"{other}_reaction_min_ns"]
     return min((ns for ns in known if ns is not None), default=None)
 

@@ -54,7 +54,7 @@ def section(pair: Pair) -> PairSection:
 
 
 def answer(pair: Pair, found: list[dict[str, Any]]) -> list[str]:
-    """What was found between the captures: a sentence per direction, over all connections; delays are those of the one with most packets.
+    """The result of the comparison: one sentence per direction, over all connections. Delays are those of the connection with most packets.
 
     Args:
         pair: the pair.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 MAX_HASHED_BYTES = 1 << 28
-"""Size of a file from which its hash is left out: it would take a noticeable part of the analysis."""
+"""Files of at least this size are not hashed, because that would take a noticeable part of the analysis."""
 
 
 def lines(command: Sequence[str], files: Sequence[str], now: datetime, *, anonymous: bool = False) -> list[str]:

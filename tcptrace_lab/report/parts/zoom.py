@@ -168,7 +168,7 @@ _LOOKS: dict[str, Callable[[Place, Kept, series.Whole | None, plots.Frame], Look
     "throughput-deadlock": _ladder,
     "application-limited": _writes,
 }
-"""Finding id → the figure that shows its cause best. The others show in the time-sequence graph."""
+"""Finding id → the figure that shows its cause best. The causes of all other findings are visible in the time-sequence graph."""
 
 
 def _times(kept: Kept) -> str:

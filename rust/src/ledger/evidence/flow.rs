@@ -103,8 +103,8 @@ impl Evidence<'_> {
         self.direction.only_late && (self.is_in_queue() || self.was_delayed_on_path())
     }
 
-    /// A retransmission filled the last hole, and its ACK released the departure. Without a SYN the window scale is
-    /// unknown and the window may have been full; then the test is false.
+    /// A retransmission filled the last hole, and its ACK released the departure. False if no SYN was captured: the
+    /// window scale is unknown, so the window may have been full.
     #[inline]
     pub(in super::super) fn was_repaired(&self) -> bool {
         self.wait.repaired_by.is_some() && self.window_is_known() && self.was_released_by_ack() && !self.was_only_late()

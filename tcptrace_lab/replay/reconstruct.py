@@ -301,9 +301,7 @@ def _socket(evidence: Evidence, tasks: tuple[Task, ...], *, is_client: bool) -> 
 
 
 def _in_calls(task: Task, max_unacked_bytes: int, full_bytes: int) -> Task:
-    """Limit write calls to a send buffer bound. The real size of a larger call is not visible, so it becomes calls of a full segment
-    each.
-    """
+    """Limit write calls to a send buffer bound. A larger call, of unknown real size, becomes calls of a full segment each."""
     call = min(full_bytes, max_unacked_bytes)
     return tuple(
         replace(step, call_bytes=call) if isinstance(step, Write) and (step.call_bytes or step.size_bytes) > max_unacked_bytes else step

@@ -119,7 +119,7 @@ def chosen(connections: pl.LazyFrame, found: Sequence[int] = (), room: Room = AL
 
 
 def requests(rows: pl.DataFrame, room: Room = ALONE) -> list[Request]:
-    """What to read for the connections with figures. Their directions share the points that `room` allows."""
+    """The requests for the series of all connections with figures. Their directions share the points that `room` allows."""
     sides = [(row, name) for row in rows.to_dicts() for name in schema.SIDES if row[f"{name}_data_segments"]]
     lines = downsampling.share([min(_line_need(row, name), room.line_points) for row, name in sides], room.report_line_points)
     marks = downsampling.share([min(_mark_need(row, name), room.mark_points) for row, name in sides], room.report_mark_points)

@@ -70,7 +70,7 @@ def found(names: Sequence[str], segments: pl.LazyFrame, connections: pl.LazyFram
 
 
 def without_names(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return transactions without the text that hosts sent: no target, and only methods that are one of the usual words."""
+    """Remove the text that hosts sent: all targets, and methods that are not standard ones."""
     method = pl.when(pl.col("method").is_in(METHODS)).then("method")
     return rows.with_columns(method=method, target=pl.lit(None, pl.String))
 

@@ -103,7 +103,7 @@ def _is_part(departure: Event, retransmission: Event) -> bool:
 
 
 def _bounded(events: Sequence[Event]) -> list[bool]:
-    """For the time after each event: whether the application keeps to its own limit, that is, asks for the unacknowledged bytes."""
+    """For the time after each event: whether the application limits itself, that is, asks how much is unacknowledged before it writes."""
     bounded = [False] * len(events)
     asked_since: int | None = None
     for index, event in enumerate(events):

@@ -1,5 +1,5 @@
-//! Messages that leave in short pieces because a buffer of the socket or application ended in the middle of a segment,
-//! or because they are slightly longer than full-sized segments.
+//! Messages that leave in short pieces. Either a buffer of the socket or the application ended in the middle of a
+//! segment, or the message is slightly longer than one or several full-sized segments.
 //!
 //! Socket layers with buffers of 1,024 bytes pass a message on in pieces of such buffers. 4.2BSD passes one buffer at a
 //! time if the send buffer holds two (Mosher 1985: 1,025 bytes leave as 1,024 and 1). `SunOS` passes four at a time

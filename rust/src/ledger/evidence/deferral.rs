@@ -66,7 +66,7 @@ impl Evidence<'_> {
 
     /// Flights stopped growing at the edge of the receiver window. A congestion window that allowed this flight before
     /// would allow a larger one now: slow start cannot have ended yet, or congestion avoidance adds a segment per RTT.
-    /// The send buffer is not the limit, because some flight fills the window.
+    /// The send buffer is not the limit, because the largest flight fills the window.
     fn did_not_grow(&self) -> bool {
         let smss = self.smss_bytes;
         let edge_reached =

@@ -150,7 +150,9 @@ def plotly_script() -> str:
 
 @cache
 def _static(name: str) -> str:
-    return (_HERE / "static" / name).read_text(encoding="utf-8")
+    """A script or style sheet of ours, without indentation and lines of comment: no string in it has two lines."""
+    lines = map(str.strip, (_HERE / "static" / name).read_text(encoding="utf-8").splitlines())
+    return "\n".join(line for line in lines if line and not line.startswith("//") and not (line.startswith("/*") and line.endswith("*/")))
 
 
 @cache

@@ -12,6 +12,7 @@ import pytest
 
 from tcptrace_lab import analyze
 from tcptrace_lab.connections.anonymizer import Anonymizer
+from tcptrace_lab.replay.gains import modelled
 from tests.support import packets
 from tests.support.command import tcptrace_lab
 from tests.support.places import CAPTURES
@@ -198,3 +199,13 @@ def test_without_the_option_the_outputs_do_hold_them(hostile: Path, tmp_path: Pa
     assert {secret for secret in (*SECRETS, *NAMES) if secret.encode() not in page} <= {NAMES[2]}  # no output shows the Host header
     assert all(ipaddress.ip_address(text).packed in packet_bytes for text in SECRETS)
     assert all(name.encode() in packet_bytes for name in NAMES[1:])
+
+
+def test_the_reproducer_names_nobody(tmp_path: Path) -> None:
+    """The program itself uses addresses of RFC 5737 for its own network; names come from the capture only."""
+    path = tmp_path / f"{NAMES[1]}.pcapng"
+    path.write_bytes((CAPTURES / "ethernet-nagle-on.pcapng").read_bytes())
+    found, _ = modelled(analyze(path, anonymizer=Anonymizer()))
+    scripts = [finding.modelled.script for finding in found.findings if finding.modelled is not None]
+    assert scripts
+    assert all("# From: capture, connection 0" in script and NAMES[1] not in script and str(tmp_path) not in script for script in scripts)

@@ -7,6 +7,7 @@ leaves them so few colours that each is at most some 60 KB.
 from __future__ import annotations
 
 import io
+import os
 import shutil
 import sys
 import tempfile
@@ -49,6 +50,7 @@ def take(browser: Browser, page_path: Path, section: str, width: int) -> bytes:
     _, place, opened = SECTIONS[section]
     page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=WIDTHS[width])  # type: ignore[arg-type]
     page.goto(page_path.as_uri())
+    page.get_by_role("navigation").first.evaluate("(nav) => { nav.style.position = 'static'; }")  # not over what is taken
     if opened:
         page.locator(opened).first.evaluate("(details) => { details.open = true; }")
     element = page.locator(place).first
@@ -79,6 +81,7 @@ def small(picture: bytes) -> bytes:
 def main() -> None:
     """Take all pictures, or those of the sections that are named."""
     wanted = sys.argv[1:] or list(SECTIONS)
+    os.chdir(CAPTURES.parent)  # so that commands on the page name captures as a reader of this project would
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         pages: dict[str, Path] = {}
@@ -86,7 +89,7 @@ def main() -> None:
             capture = SECTIONS[section][0]
             if capture not in pages:
                 pages[capture] = Path(folder) / f"{capture}.html"
-                report.write_report(tcptrace_lab.analyze(CAPTURES / f"{capture}.pcapng"), str(pages[capture]))
+                report.write_report(tcptrace_lab.analyze(f"{CAPTURES.name}/{capture}.pcapng"), str(pages[capture]))
             for width in WIDTHS:
                 HERE.joinpath(f"{section}-{width}.png").write_bytes(small(take(browser, pages[capture], section, width)))
         browser.close()

@@ -112,7 +112,7 @@ def _foreign(case: SegmentCase) -> str | None:
     if verdict is None or judged is None or not case.is_predicted or not case.foreign or verdict.complete & ~judged.completeness:
         return None
     more = _names(judged.completeness & ~verdict.complete)
-    return f"the {more} that it counts was in frame {max(case.foreign)} or before, which only tshark counts as a segment"
+    return f"only tshark counts frame {max(case.foreign)} or an earlier frame as a segment, and that frame contains the {more}"
 
 
 def _own(case: SegmentCase) -> str | None:

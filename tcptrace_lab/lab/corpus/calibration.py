@@ -186,7 +186,7 @@ def _headlines(judged: Sequence[Judged]) -> Iterator[list[str]]:
         yield [at, *cells, str(counts[UNKNOWN, False])]
 
 
-_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 640, 360, 60, 150, 20, 50
+_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 700, 360, 60, 210, 20, 50
 _COLOURS = ("#1b6ca8", "#c2571a", "#3a7d44")  # one for each capture point; they also differ in grey
 _LINES = (0, 20, 40, 60, 80, 100)
 

@@ -62,7 +62,6 @@ FRAMES, HALF, TIME, END = (
 _FEW = Deviation(1.0, "one message and two FINs are left, and no round trip")
 
 DEVIATIONS: Mapping[tuple[str, str], Deviation] = {
-    ("ethernet-duplicates.pcapng", FRAMES): Deviation(0.24, "one round trip of 86 ms before it is known how far the sender is"),
     ("ethernet-reordering-at-server.pcapng", FRAMES): Deviation(
         0.16, "at the receiver: waits of a recovery are told as network in the first round trips, before it is known how far the sender is"
     ),

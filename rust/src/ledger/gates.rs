@@ -65,4 +65,5 @@ order! {
     slow_start::gate,
     pacing::gate,
     ambiguous::with_an_ack,
+    ambiguous::without_an_event,
 }

@@ -6,7 +6,8 @@
 //! ```text
 //! departure ─ network: while the line carries the previous departure, or the bottleneck carries the flight that slow start
 //!           │          released
-//!           └ handshake ─┬─ network: its transit and that of the last byte of an answer back (one RTT at most), and queues;
+//!           └ handshake ─┬─ loss-recovery: until the ACK of everything, if the wait began in recovery
+//!                        ├─ network: its transit and that of the last byte of an answer back (one RTT at most), and queues;
 //!                        │           unknown if the capture began within the connection and only answers show the RTT
 //!                        │           nothing if the peer's application sent nothing: nobody waited for the transit
 //!                        ├─ idle: until the first data from the peer, if the peer owed nothing for long
@@ -111,11 +112,15 @@ fn unexplained(wait: &Evidence<'_>, handshake_ns: i64, sending_ns: i64, left_ns:
         || wait.room_is_unseen()
         || wait.ack_is_unseen();
     let unmeasured = spoke_ns.is_some() && (blind || !direction.beginning_seen);
+    let recovery_ns = if blind { 0 } else { recovery_ns(wait, left_ns) };
+    let left_ns = left_ns - recovery_ns;
     let queueing_delay_ns = wait.queueing_delay_ns().min(spoke_ns.or(wait.wait.since_all_acked_ns.get()).unwrap_or(0));
     // The departure left after the peer's data had arrived, and was in transit since then.
     let on_its_way_ns = at_most(spoke_ns, wait.jitter_ns().max(queueing_delay_ns));
     let transit_ns = if blind && !unmeasured {
         0
+    } else if recovery_ns > 0 {
+        on_its_way_ns.min(left_ns)
     } else if nobody_waits_for_transit(wait) {
         wait.jitter_ns().max(wait.queueing_delay_ns()).min(left_ns)
     } else {
@@ -131,7 +136,8 @@ fn unexplained(wait: &Evidence<'_>, handshake_ns: i64, sending_ns: i64, left_ns:
         let before_ns = idle_before_peer_ns(wait.wait, direction, peer_ns, rest_ns);
         (before_ns, idle_before_close_ns(wait.wait, direction).min(peer_ns - before_ns))
     };
-    let rest_cause = if blind {
+    // A needless retransmission says nothing of the application.
+    let rest_cause = if blind || wait.is_needless() {
         Cause::Unknown
     } else if wait.answer_may_be_lost() {
         Cause::LossRecovery
@@ -141,14 +147,26 @@ fn unexplained(wait: &Evidence<'_>, handshake_ns: i64, sending_ns: i64, left_ns:
         Cause::Application
     };
     let spans = [
+        (Cause::LossRecovery, recovery_ns),
         (transit_cause, transit_ns),
         (Cause::Idle, idle_ns),
         (Cause::Peer, peer_ns - idle_ns - closing_ns),
         (Cause::Idle, closing_ns),
-        (Cause::Unknown, 0),
         (rest_cause, rest_ns),
     ];
     Divided { spans, caused_ns: 0 }
+}
+
+/// The part of a wait that began in loss recovery, until the ACK of everything ended that: the last repair was in
+/// transit. A retransmitted SYN repairs no data.
+fn recovery_ns(wait: &Evidence<'_>, left_ns: i64) -> i64 {
+    let began_in_recovery = wait.wait.loss_signalled_ns.get() == Some(wait.wait_ns)
+        && wait.wait.payload_before_bytes.get().is_some_and(|bytes| bytes > 0)
+        && !wait.direction.only_late;
+    match wait.wait.since_all_acked_ns.get() {
+        Some(acked_ns) if began_in_recovery => (left_ns - acked_ns).max(0),
+        _ => 0,
+    }
 }
 
 /// The part of the first wait before the connection was open. The transit of a SYN-ACK to the client is not measured

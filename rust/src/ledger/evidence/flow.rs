@@ -44,6 +44,16 @@ impl Evidence<'_> {
             && !self.was_written_by_clock()
     }
 
+    /// The previous departure was full-sized, so that it need not have been the last of a message, and bytes were in
+    /// flight until this one.
+    pub(in super::super) fn stopped_halfway(&self) -> bool {
+        !self.direction.old
+            && !self.wait.small_before
+            && !self.was_sent_again()
+            && !self.is_bare_fin()
+            && is(self.flight_after(), |flight| flight > 0)
+    }
+
     /// The last RTT sample, or the departure's own timestamp, shows a queue on the path.
     pub(in super::super) fn is_in_queue(&self) -> bool {
         let by_timestamp =

@@ -61,6 +61,12 @@ impl Evidence<'_> {
         !self.small_ones_pass() && self.direction.holds_small
     }
 
+    /// In a current stack, small segments wait for one another and one is in flight: Nagle's algorithm may hold what
+    /// follows, whatever else the flight looks like.
+    pub(in super::super) fn nagle_may_hold(&self) -> bool {
+        !self.direction.old && self.direction.holds_small && self.wait.last_small.was_in_flight()
+    }
+
     /// The ACK woke the application, which wrote this segment just then. The capture shows that an ACK releases a small
     /// segment behind full-sized ones, and that more data often follows it at once. Nagle's algorithm does not delay
     /// data that a blocked application left in the buffer, because Linux pushes it before the application sleeps
@@ -103,6 +109,18 @@ impl Evidence<'_> {
             && self.kernel_released_it()
             && (!behind_half() || self.fits_any_congestion_window() || self.flight_stands())
             && !self.was_written_with_the_ack()
+    }
+
+    /// A full-sized segment left behind a small one in flight, without an ACK, where small segments wait for one another:
+    /// the application added to what Nagle's algorithm held until a segment was full, or wrote it all just then.
+    pub(in super::super) fn was_filled_while_held(&self) -> bool {
+        self.nagle_may_hold()
+            && !self.is_small()
+            && !self.was_sent_again()
+            && self.wait.small_before
+            && !self.direction.writes_by_clock
+            && !self.wait.since_ack_ns.is_some()
+            && !self.peer_spoke()
     }
 
     /// A small segment left with the ACK of the only segment in flight, before any small segment passed another. Some

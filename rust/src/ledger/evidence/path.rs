@@ -62,6 +62,11 @@ impl Evidence<'_> {
         self.wait.queueing_delay_ns.get().filter(|_| self.says_when()).unwrap_or(0)
     }
 
+    /// Away from the sender, the departure's own timestamp shows that it stood in no queue before the capture point.
+    pub(in super::super) fn met_no_queue(&self) -> bool {
+        self.says_when() && self.queueing_delay_ns() * 100 <= self.rtt_ns()
+    }
+
     /// The path caused most of the wait, or the departure left right after the one before and was spaced on the path.
     #[inline]
     pub(in super::super) fn was_delayed_on_path(&self) -> bool {

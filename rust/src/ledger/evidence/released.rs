@@ -123,6 +123,14 @@ impl Evidence<'_> {
         (self.direction.near_sender || self.says_when()) && self.left_at_its_pace()
     }
 
+    /// The direction shows pacing: bursts at an even interval, or, where nothing was lost, departures that leave between
+    /// two ACKs as by chance. In recovery, too, departures do not follow each ACK. Nagle's algorithm must not explain the
+    /// departure as well.
+    pub(in super::super) fn shows_pacing(&self) -> bool {
+        let direction = self.direction;
+        (direction.paces || (direction.leaves_between_acks && direction.nothing_lost)) && !self.nagle_may_hold()
+    }
+
     /// The application wrote this departure on its own clock: one interval after its last write. In a capture at the
     /// sender, it also left later after the last ACK than a host needs to react.
     pub(in super::super) fn was_written_by_clock(&self) -> bool {

@@ -1,9 +1,9 @@
 //! Unknown: several causes explain the wait equally well, and their remedies differ.
 //!
 //! - **Closed** where small segments of different sizes leave one per RTT, behind a flight that may fill the send
-//!   buffer. Either Nagle's algorithm or that buffer delays them. Later gates never see such a wait. A second function,
-//!   the last gate of all, is closed where a small segment left with an ACK and no other gate explains it: Nagle's
-//!   algorithm may be on, a buffer may have been full, or the application wrote just then.
+//!   buffer. Either Nagle's algorithm or that buffer delays them. Later gates never see such a wait. Two more functions
+//!   are the last gates of all: one is closed where an ACK released the departure and no other gate explains it, one
+//!   where bytes were in flight and no event shows why the sender went on.
 //! - **Opened by** the ACK that releases the segment.
 //! - **Disproved by** a larger flight (the buffer had room), or by segments of one size (then the cause is
 //!   `send-buffer`).
@@ -18,17 +18,80 @@ pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
     wait.was_taken_in_turn().then(|| Closed::consistent(Cause::Unknown).but_possible_if(true))
 }
 
+/// An ACK released the departure, and no gate says why. Nagle's algorithm may be on, a buffer may have been full, the
+/// congestion window may stand still, or the application wrote just then.
 #[inline]
 pub(super) fn with_an_ack(wait: &Evidence<'_>) -> Option<Closed> {
-    (wait.was_released_by_ack() && !wait.direction.old && wait.is_small() && !wait.peer_spoke())
+    (wait.was_released_by_ack() && !wait.direction.old && !wait.peer_spoke())
+        .then(|| Closed::consistent(Cause::Unknown).but_possible_if(true))
+}
+
+/// Bytes were in flight, and the sender went on without an event that the capture shows. After a full-sized segment it
+/// may have had more to send, and nothing shows what held that. Where a full-sized segment leaves behind a small one,
+/// Nagle's algorithm may have held a part of it, and nothing shows since when.
+#[inline]
+pub(super) fn without_an_event(wait: &Evidence<'_>) -> Option<Closed> {
+    (wait.stopped_halfway() || wait.was_filled_while_held())
         .then(|| Closed::consistent(Cause::Unknown).but_possible_if(true))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{check_judge, small_behind_small, some};
+    use super::super::testing::{MS, check_judge, small_behind_small, some};
     use super::*;
     use crate::nullable::Nullable;
+
+    #[test]
+    fn nothing_shows_what_held_a_sender_with_bytes_in_flight() {
+        fn without_an_ack(
+            wait: &mut super::super::super::WaitRecord,
+            _direction: &mut super::super::super::DirectionFacts,
+        ) {
+            wait.wait.wait_ns = some(50 * MS);
+            wait.wait.since_ack_ns = Nullable::NULL;
+            wait.wait.since_all_acked_ns = Nullable::NULL;
+        }
+        check_judge(&[
+            ("after a full-sized segment", without_an_ack, Some(Cause::Unknown)),
+            (
+                "after a small segment, where small ones pass each other: the application had sent all it had",
+                |wait, direction| {
+                    without_an_ack(wait, direction);
+                    wait.wait.small_before = true;
+                },
+                None,
+            ),
+            (
+                "a full-sized segment behind a small one, where small ones wait",
+                |wait, direction| {
+                    without_an_ack(wait, direction);
+                    direction.holds_small = true;
+                    wait.wait.small_before = true;
+                    wait.wait.last_small = crate::sender::LastSmall::InFlight;
+                },
+                Some(Cause::Unknown),
+            ),
+            (
+                "the same, of an application that writes on its own clock",
+                |wait, direction| {
+                    without_an_ack(wait, direction);
+                    direction.holds_small = true;
+                    direction.writes_by_clock = true;
+                    wait.wait.small_before = true;
+                    wait.wait.last_small = crate::sender::LastSmall::InFlight;
+                },
+                None,
+            ),
+            (
+                "in an old stack",
+                |wait, direction| {
+                    without_an_ack(wait, direction);
+                    direction.old = true;
+                },
+                None,
+            ),
+        ]);
+    }
 
     #[test]
     fn small_segments_one_a_round_trip_are_the_buffers_if_alike_and_unknown_if_not() {

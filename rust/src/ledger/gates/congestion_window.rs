@@ -60,7 +60,7 @@ mod tests {
                     wait.wait.wait_ns = some(15 * MS);
                     wait.wait.since_ack_ns = some(9 * MS);
                 },
-                None,
+                Some(Cause::Unknown),
             ),
             (
                 "no ACK",
@@ -69,7 +69,7 @@ mod tests {
                     wait.wait.wait_ns = some(15 * MS);
                     wait.wait.since_ack_ns = Nullable::NULL;
                 },
-                None,
+                Some(Cause::Unknown),
             ),
         ]);
     }

@@ -2,7 +2,8 @@
 //!
 //! - **Closed** when departures form one burst, when ACKs arrive one by one through a queue or as a train, when
 //!   segments are spread evenly over the RTT away from the sender, or when the sender's timestamps prove a delay on the
-//!   path. The cause is only *possible* where pacing would look the same: without timestamps, a sender that spaces its
+//!   path. The cause is only *possible* for a train without a queue, where slow start looks alike, and
+//!   where pacing would look the same: without timestamps, a sender that spaces its
 //!   segments evenly looks like a narrow path or a shaper on its own host.
 //! - **Opened** as the bottleneck drains.
 //! - **Disproved by** RTTs at their minimum while the sender waits.
@@ -19,22 +20,25 @@ pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
     // After data from the peer, a path delay of known length is only a part of the wait. The timeline gives it an
     // interval of its own.
     let delayed = || wait.was_delayed_on_path() && !(wait.peer_spoke() && wait.says_when());
-    ((wait.is_in_burst() && !wait.is_small())
+    let spaced_by_path = (wait.is_in_burst() && !wait.is_small())
         || by_sender_or_path
         || is_draining(wait)
-        || (wait.is_in_train() && !wait.is_after_loss() && !wait.is_on_plateau())
         || is_evenly_spread(wait)
         || delayed()
         || wait.is_in_own_queue()
-        || wait.is_probe_of_new_data())
-    .then(|| Closed::consistent(Cause::Network).but_possible_if(by_sender_or_path))
+        || wait.is_probe_of_new_data();
+    // Without a queue, a train shows no more than that the segments before were spaced: slow start looks alike.
+    let in_train = || wait.is_in_train() && !wait.is_after_loss() && !wait.is_on_plateau() && !wait.nagle_may_hold();
+    (spaced_by_path || in_train())
+        .then(|| Closed::consistent(Cause::Network).but_possible_if(by_sender_or_path || !spaced_by_path))
 }
 
 /// ACKs release the departure while the flight drains through a queue.
 fn is_draining(wait: &Evidence<'_>) -> bool {
     let released = || wait.was_released_by_ack() && (!wait.was_acked_at_once() || wait.was_drained_bit_by_bit());
     let still_out = || {
-        !wait.had_little_in_flight()
+        !wait.met_no_queue()
+            && !wait.had_little_in_flight()
             && !wait.all_acked()
             && !wait.ack_was_held()
             && !wait.is_bare_fin()
@@ -133,7 +137,7 @@ mod tests {
                     |wait, _| wait.wait.rtt_sample_ns = some(30 * MS),
                     Some(Confidence::Consistent),
                 ),
-                ("a train, 1 ms apart", |wait, _| wait.wait.wait_ns = some(MS), Some(Confidence::Consistent)),
+                ("a train, 1 ms apart", |wait, _| wait.wait.wait_ns = some(MS), Some(Confidence::Possible)),
                 (
                     "handed down before the departure before was captured: a shaper on the host",
                     |wait, direction| {

@@ -2,8 +2,8 @@
 //!
 //! - **Closed** when bytes are in flight, the previous segment was full, and the wait is at most half an RTT. Also
 //!   closed when bursts leave at an even interval by the sender's own clock. The cause is always only *possible*: as
-//!   one of the last gates, it counts if no window, buffer or ACK explains the departure. In a direction that shows no
-//!   pacing (no even bursts, and departures soon after ACKs), the cause is `unknown`: the sender or the path.
+//!   one of the last gates, it counts if no window, buffer or ACK explains the departure, and only in a direction that
+//!   shows pacing (even bursts, or departures between ACKs as by chance where nothing was lost).
 //! - **Opened by** the sender's timer.
 //! - **Disproved by** ACKs that release the segments, by uneven spacing, or by a stack older than pacing.
 //! - **Source:** Linux `net/ipv4/tcp_output.c` (internal pacing); BBR; `docs/how-it-decides.md`, 4.14.
@@ -24,12 +24,8 @@ pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
             && !wait.room_is_unseen()
             && !wait.ack_is_unseen()
     };
-    let paces = wait.direction.paces || wait.direction.leaves_between_acks;
-    if wait.was_paced_by_sender() || (paces && spaced()) {
-        return Some(Closed::consistent(Cause::Pacing).but_possible_if(true));
-    }
-    // The rest of the direction shows no pacing. Either the sender or the path may have spaced these segments.
-    spaced().then(|| Closed::consistent(Cause::Unknown).but_possible_if(true))
+    (wait.was_paced_by_sender() || (wait.shows_pacing() && spaced()))
+        .then(|| Closed::consistent(Cause::Pacing).but_possible_if(true))
 }
 
 #[cfg(test)]
@@ -52,12 +48,12 @@ mod tests {
             &[
                 ("5 ms apart", spaced, Some(Confidence::Possible)),
                 (
-                    "5 ms apart, by a sender that leaves no other trace of pacing: unknown",
+                    "5 ms apart, by a sender that leaves no other trace of pacing",
                     |wait, direction| {
                         spaced(wait, direction);
                         direction.leaves_between_acks = false;
                     },
-                    Some(Confidence::Possible),
+                    None,
                 ),
                 (
                     "a stack older than pacing",
@@ -97,7 +93,7 @@ mod tests {
                     spaced(wait, direction);
                     wait.wait.wait_ns = some(15 * MS);
                 },
-                None,
+                Some(Cause::Unknown),
             ),
             ("5 ms, with an ACK", |wait, _| wait.wait.wait_ns = some(5 * MS), Some(Cause::SlowStart)),
         ]);

@@ -15,11 +15,17 @@ use super::closed::Closed;
 #[inline]
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
     let one_by_one = wait.was_taken_one_by_one();
-    let stands = || wait.is_bulk() && (wait.is_on_plateau() || wait.is_no_larger() || wait.has_stopped());
+    let stands = || {
+        wait.is_bulk() && !wait.nagle_may_hold() && (wait.is_on_plateau() || wait.is_no_larger() || wait.has_stopped())
+    };
     let stands_in_pieces =
         || wait.is_released_in_turn() && wait.small_ones_pass() && !wait.peer_spoke() && wait.is_on_plateau();
     let refilled = || {
-        !wait.ends_otherwise() && wait.direction.ack_clocked && wait.may_have_refilled_buffer() && wait.is_on_plateau()
+        !wait.ends_otherwise()
+            && !wait.nagle_may_hold()
+            && wait.direction.ack_clocked
+            && wait.may_have_refilled_buffer()
+            && wait.is_on_plateau()
     };
     let written_with_ack = || wait.window_is_known() && wait.flight_stands() && wait.was_written_with_the_ack();
     (one_by_one || stands() || stands_in_pieces() || refilled() || written_with_ack())
@@ -77,7 +83,7 @@ mod tests {
                     wait.wait.wait_ns = some(15 * MS);
                     wait.wait.since_ack_ns = some(9 * MS);
                 },
-                None,
+                Some(Cause::Unknown),
             ),
             (
                 "no ACK",
@@ -86,7 +92,7 @@ mod tests {
                     wait.wait.wait_ns = some(15 * MS);
                     wait.wait.since_ack_ns = Nullable::NULL;
                 },
-                None,
+                Some(Cause::Unknown),
             ),
         ]);
     }

@@ -1,7 +1,7 @@
 //! Slow start: flights still grow towards the capacity of the path.
 //!
 //! - **Closed** when an ACK released the departure, the receiver window had room, and no earlier gate was closed. In
-//!   current stacks, it is not closed for a small segment or after data of the peer.
+//!   current stacks, it is not closed for a small segment, after data of the peer, or if a flight as large was sent before.
 //! - **Opened by** each ACK, which adds one segment.
 //! - **Disproved by** flights that no longer grow, or by an earlier loss.
 //! - **Source:** RFC 5681, 3.1; RFC 6928; `docs/how-it-decides.md`, 4.13.
@@ -12,7 +12,8 @@ use super::closed::Closed;
 
 #[inline]
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
-    wait.is_bulk().then(|| Closed::consistent(Cause::SlowStart).but_possible_if(!wait.direction.old))
+    let may_grow = wait.direction.old || !wait.wait.flown_before;
+    (wait.is_bulk() && may_grow).then(|| Closed::consistent(Cause::SlowStart).but_possible_if(!wait.direction.old))
 }
 
 #[cfg(test)]

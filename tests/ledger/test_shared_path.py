@@ -106,7 +106,8 @@ def test_a_probe_goes_by_the_round_trip_of_the_oldest_byte_of_each_ack(tmp_path:
     """The handshake took 20 ms; the first ACK is for a segment of 100 ms before and one of 40 ms before: 30 is the smoothed round trip.
 
     So the probe leaves after 68 ms; by the newest byte, and 22.5 ms, it would after 53. The program had been silent before for 20 ms
-    behind the handshake. What held the second segment for 60 ms behind the first, a full one in flight, nothing shows, nor what the last 2 ms of the capture are.
+    behind the handshake. Nothing shows what held the second segment for 60 ms behind the first, a full one in flight, nor what happened in
+    the last 2 ms of the capture.
     """
     probe = 140.02 + held_ms
     lines = [data(40, 0, 1), data(100, 1, 9), acks(140, 1, 1), data(140.02, 10, 2), data(probe, 12, 1), acks(probe + 10, 2, 11)]

@@ -59,7 +59,7 @@ def show_findings_of_first(analysis: Analysis, *, verbose: bool = False) -> None
     """Print the findings of the first of two captures to stdout. They decide the exit code."""
     out = console()
     out.print()
-    paragraph(out, f"Findings in the first capture, {printable(analysis.capture['path'])} (the ones that --fail-on minds):")
+    paragraph(out, f"Findings in the first capture, {printable(analysis.capture['path'])} (these decide --fail-on):")
     out.print()
     show_findings(analysis.findings, connections.largest_rows(analysis)[1], out, verbose=verbose)
 

@@ -208,7 +208,7 @@ def _behind_reset(case: SegmentCase) -> str | None:
     judged = case.judged
     if judged is None or not case.is_predicted or not judged.after_reset:
         return None
-    return "the last segment of its side is a RST: tshark compares with its window, which means nothing"
+    return "the last segment of its side is a RST: tshark compares with its window, which is meaningless in a RST"
 
 
 def _window_to_zero(case: SegmentCase) -> str | None:
@@ -317,7 +317,7 @@ def _is_first_keepalive(case: SegmentCase) -> str | None:
         return None
     if row["payload_bytes"] != 1 or row["flags"] & PSH:
         return None
-    return "it is the first segment of its side, with one byte that is not pushed, and so is not the last of what a program gave"
+    return "it is the first segment of its side, with one byte without PSH, so it is not the last byte of a write"
 
 
 def _probes_elsewhere(case: SegmentCase) -> str | None:

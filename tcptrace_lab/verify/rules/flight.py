@@ -36,7 +36,7 @@ def _sacked(case: SegmentCase) -> str | None:
         return None
     return (
         f"{counted(sacked, 'byte')} of the {case.verdict.bytes_in_flight if case.verdict else 0:,} are in SACK blocks, "
-        "which tshark takes off" + _rest(lower, higher)
+        "which tshark subtracts" + _rest(lower, higher)
     )
 
 
@@ -124,7 +124,7 @@ def _full(case: SegmentCase) -> str | None:
 def _stopped(case: SegmentCase) -> str | None:
     if case.judged is None or not case.is_predicted or not case.judged.not_counting:
         return None
-    return "a hole in this direction, and no segment of the peer since"
+    return "this direction has a hole, and the peer has sent no segment since"
 
 
 def _unanswered(case: SegmentCase) -> str | None:

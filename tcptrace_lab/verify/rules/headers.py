@@ -90,7 +90,7 @@ def _cut_offer(case: SegmentCase) -> str | None:
     if not unknown:
         return None
     whose = " and the ".join(unknown)
-    return f"the capture cut options of the {whose}'s SYN, a scale perhaps among them; tshark multiplies by {row['their_scale']}"
+    return f"the capture cut options of the {whose}'s SYN, perhaps including a window scale; tshark multiplies by {row['their_scale']}"
 
 
 def _cut_reuse(case: SegmentCase) -> str | None:

@@ -23,7 +23,7 @@ _ONE_BYTE = frozenset(
 _COPIES = {"capture_duplicate": "the capture has the packet twice", "network_duplicate": "the network delivered the packet twice"}
 _NO_COUNT = SEQ_SPACE - 1
 _LATER_REPAIRS = {
-    "recovery_retransmit": "what had been sent when an earlier resend began the recovery was not all acknowledged",
+    "recovery_retransmit": "not everything that had been sent when an earlier retransmit began the recovery was acknowledged",
     "rto_retransmit": "its first byte had been sent so long before that the timer ran out, whatever came meanwhile",
 }
 
@@ -171,7 +171,7 @@ def _no_keepalive(case: SegmentCase, size: str) -> str | None:
     if case.verdict is not None and case.verdict.una is None:
         return f"{size}; the peer was not captured: it is unknown whether it answers a keepalive or a probe"
     if case.verdict is not None and case.verdict.una is not None and case.verdict.una <= 1:
-        return f"{size}; none of its side's bytes had been acknowledged, so it repeats none"
+        return f"{size}; no byte of its side had been acknowledged, so it repeats no acknowledged byte"
     return None
 
 
@@ -192,7 +192,7 @@ def _copied_elsewhere(case: SegmentCase) -> str | None:
 def _reset(case: SegmentCase) -> str | None:
     if not case.is_predicted or row_kind(case) != "reset" or not case.theirs & _RESEND:
         return None
-    return "the segment is a RST; its bytes, if it has any, are words about the reset (RFC 9293, 3.10.7)"
+    return "the segment is a RST; its bytes, if it has any, describe the reset (RFC 9293, 3.10.7)"
 
 
 def row_kind(case: SegmentCase) -> str:

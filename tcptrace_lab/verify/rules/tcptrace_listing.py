@@ -76,7 +76,7 @@ def _unscaled(case: FigureCase) -> str | None:
     number = as_number(case.theirs)
     if case.tally is None or case.tally.windows_known or number is None or number > _LARGEST_FIELD:
         return None
-    return "the scale of the windows is unknown, because a SYN was not captured; tcptrace takes them as they stand in the header"
+    return "the scale of the windows is unknown, because a SYN was not captured; tcptrace uses the unscaled values of the header"
 
 
 def _late_syn(case: FigureCase) -> str | None:
@@ -235,7 +235,7 @@ def _first_keepalive(case: FigureCase) -> str | None:
         return None
     if case.item == "unique_bytes_sent" and number != direction["unique_bytes"] + 1:
         return None
-    return "the first that was captured of this side is a keepalive with a byte that it had sent before, which is new for tcptrace"
+    return "the first captured segment of this side is a keepalive with a byte that it had sent before, which is new for tcptrace"
 
 
 def _reset_data(case: FigureCase) -> str | None:

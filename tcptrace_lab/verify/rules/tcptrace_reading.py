@@ -98,7 +98,7 @@ def _offloaded(case: FigureCase) -> str | None:
     if not 0 < missing <= larger:
         return None
     return (
-        f"of {counted(larger, 'segment')} larger than the MSS (or a standard frame), as offload makes them, {missing} with an IP length "
+        f"of {counted(larger, 'segment')} larger than the MSS (or a standard frame), caused by offload, {missing} with an IP length "
         f"of 0 are not in its count"
     )
 

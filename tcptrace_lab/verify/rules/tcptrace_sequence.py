@@ -167,7 +167,7 @@ RULES: tuple[Rule[FigureCase], ...] = (
     ),
     Rule(
         "tcptrace-tells-no-silence",
-        "tcptrace shows no longest idle time if its packets have equal times",
+        "tcptrace shows no maximum idle time if its packets have equal times",
         SOURCE,
         named("idletime_max"),
         _no_time,

@@ -87,7 +87,7 @@ def _cut_options(case: FigureCase) -> str | None:
     direction = case.direction
     if direction is None or not direction["syn_segments"] or None not in {direction["sack_permitted"], direction["timestamps"]}:
         return None
-    return "the capture cut the options of this host's SYN: what may be missing is unknown for tcptrace-lab, and absent for tcptrace"
+    return "the capture cut the options of this host's SYN: tcptrace-lab treats the missing ones as unknown, tcptrace as absent"
 
 
 def _large_shift(case: FigureCase) -> str | None:

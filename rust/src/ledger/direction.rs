@@ -94,6 +94,8 @@ pub struct DirectionFacts {
     /// The receiver sends its delayed ACKs by a periodic timer (heartbeat).
     pub receiver_beats: bool,
     pub beginning_seen: bool,
+    /// The capture has segments of the sender; a capture of one direction has none of the other.
+    pub captured: bool,
     pub pushes: bool,
     pub finished: bool,
     /// The receiver sent a FIN, or either host sent a RST.
@@ -247,6 +249,7 @@ impl DirectionFacts {
             receiver_finished: others.fin_segments > 0,
             receiver_beats: Acknowledging::by_host(row, other).beats(),
             beginning_seen,
+            captured: figures.segments > 0,
             pushes: counts.pushed_segments > 0,
             finished: figures.fin_segments > 0,
             ended_by_others: others.fin_segments > 0 || figures.rst_segments > 0 || others.rst_segments > 0,

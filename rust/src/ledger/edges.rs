@@ -115,7 +115,8 @@ fn is_idle(direction: &DirectionFacts, rest_ns: i64) -> bool {
 
 /// The edge of a direction without departures, whose sender was silent since before the capture. It waits for the peer
 /// for as long as the peer sends. If the peer closes and this host does not, the cause is unknown, because this host
-/// may have closed before the capture. If a connection lasts longer than any real one, its whole life is `unknown`.
+/// may have closed before the capture. If the capture has no segment of this host, it may have sent anything. If a
+/// connection lasts longer than any real one, its whole life is `unknown`.
 fn silent(direction: &DirectionFacts) -> Edge {
     let lived_ns = direction.life_ns();
     let heard_ns = if direction.beginning_seen {
@@ -124,7 +125,8 @@ fn silent(direction: &DirectionFacts) -> Edge {
         direction.receiver_last_data_ts_ns.map_or(0, |last_ns| last_ns - direction.first_ts_ns)
     };
     let may_be_closed = !direction.beginning_seen && direction.receiver_finished;
-    let peer_ns = if direction.receiver_departed && !may_be_closed { heard_ns } else { 0 };
+    let is_silent = direction.captured && direction.receiver_departed;
+    let peer_ns = if is_silent && !may_be_closed { heard_ns } else { 0 };
     edge(
         direction.first_ts_ns,
         [NOTHING, NOTHING, NOTHING, (Cause::Peer, peer_ns), NOTHING, (Cause::Unknown, lived_ns - peer_ns)],
@@ -134,6 +136,23 @@ fn silent(direction: &DirectionFacts) -> Edge {
 #[cfg(test)]
 mod tests {
     use super::{Cause, DirectionFacts, edges};
+
+    #[test]
+    fn a_host_waits_for_its_peer_only_if_the_capture_has_segments_of_it() {
+        let causes = |captured| {
+            let direction = DirectionFacts {
+                last_ts_ns: 10,
+                beginning_seen: true,
+                receiver_departed: true,
+                captured,
+                ..DirectionFacts::default()
+            };
+            let [whole, _] = edges(&direction);
+            whole.unwrap().spans.into_iter().filter(|(_, ns)| *ns > 0).collect::<Vec<_>>()
+        };
+        assert_eq!(causes(true), vec![(Cause::Peer, 10)]);
+        assert_eq!(causes(false), vec![(Cause::Unknown, 10)]);
+    }
 
     #[test]
     fn a_life_of_more_than_a_number_holds_is_unknown_from_end_to_end() {

@@ -15,14 +15,15 @@ use super::closed::Closed;
 #[inline]
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
     let one_by_one = wait.was_taken_one_by_one();
-    let stands = || {
-        wait.is_bulk() && !wait.nagle_may_hold() && (wait.is_on_plateau() || wait.is_no_larger() || wait.has_stopped())
-    };
+    // Behind a small segment, Nagle's algorithm or the application explains the wait as well.
+    let ends_small = || wait.wait.small_before && wait.nagle_may_hold();
+    let stands =
+        || wait.is_bulk() && !ends_small() && (wait.is_on_plateau() || wait.is_no_larger() || wait.has_stopped());
     let stands_in_pieces =
         || wait.is_released_in_turn() && wait.small_ones_pass() && !wait.peer_spoke() && wait.is_on_plateau();
     let refilled = || {
         !wait.ends_otherwise()
-            && !wait.nagle_may_hold()
+            && !ends_small()
             && wait.direction.ack_clocked
             && wait.may_have_refilled_buffer()
             && wait.is_on_plateau()

@@ -222,7 +222,6 @@ impl DirectionFacts {
             offers(figures, option, false) || offers(others, option, false)
         };
         let old = offers(figures, sack, false) && offers(figures, stamps, false);
-        let max_window_bytes = others.window_scale.and(other_counts.max_window_bytes).map(i64::from);
         let max_in_flight_bytes = figures.max_in_flight_bytes.get();
         let tick_ns = totals.tick_ns.get();
         let drained = row.rates.get(side)?.as_deref().map(crate::accounts::Rates::drained);
@@ -241,7 +240,7 @@ impl DirectionFacts {
             sender_unplaced,
             to_sender_ns,
             rtt_ns,
-            max_window_bytes,
+            max_window_bytes: others.window_scale.and(other_counts.max_window_bytes).map(i64::from),
             receiver_last_data_ts_ns: other_counts.last_data_ts_ns.get(),
             receiver_syn_segments: others.syn_segments.into(),
             receiver_departed: other_totals.first.is_some(),

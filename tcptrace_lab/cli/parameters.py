@@ -32,7 +32,7 @@ class _OnDemand(RuntimeParam):
 
 
 def convert_on_demand(command: Command) -> None:
-    """Make a command, and the commands of a group, convert parameters only if needed."""
+    """Let Typer convert the parameters of `command`, and of its subcommands, only where needed (`_OnDemand`)."""
     parameters: list[Any] = command.get_params(Context(command))  # with --help
     for parameter in parameters:
         descriptor = parameter.type_descriptor

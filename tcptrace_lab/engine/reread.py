@@ -53,7 +53,7 @@ MAX_ONLY = 10_000
 
 Together: TypeAlias = "Callable[[Sequence[int], Sequence[str], Sequence[str]], Iterator[tuple[pl.DataFrame, pl.DataFrame]]]"
 """Takes connections, columns of `schema.SEGMENTS` and columns of `schema.WAITS`. Yields batches of both tables in one pass: segments in
-frame order, and the ledger of a connection after its segments."""
+frame order, and the waits of a connection after its segments."""
 
 Progress: TypeAlias = "Callable[[int, float | None], None]"
 """Called at intervals with the number of rows read and the share of the files (0 to 1; None where their size is unknown)."""

@@ -42,7 +42,7 @@ def parquet(row_group_rows: int) -> Callable[[pl.DataFrame, IO[bytes]], None]:
 class Files:
     """Frames in unnamed temporary files, one file per frame.
 
-    A thread writes while the caller continues. `add` waits until the frame before is written, so at most two frames are in memory.
+    A thread writes while the caller continues. `add` waits until the previous frame is written, so at most two frames are in memory.
     """
 
     def __init__(self, write: Callable[[pl.DataFrame, IO[bytes]], None]) -> None:

@@ -240,9 +240,7 @@ def _needless(row: Mapping[str, Any], shown: Mapping[str, Any]) -> Finding:
 def _queue(row: Mapping[str, Any], shown: Mapping[str, Any], *, small_buffer: bool) -> Finding:
     added, least, typical = row["queue_ns"], row["rtt_min_ns"], row["rtt_p50_ns"]
     drain = row["drained_bytes"] / row["drained_ns"]  # bytes per ns
-    window = (
-        f"limit the window to about {numbers.size(round(drain * least))}, which fills the path without a queue: a smaller buffer, or BBR"
-    )
+    window = f"use a smaller socket buffer, or BBR: a window of about {numbers.size(round(drain * least))} fills the path without a queue"
     return Finding(
         id="bufferbloat",
         severity=Severity.MEDIUM if added >= HARMFUL_QUEUE_NS else Severity.LOW,

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 2
 
 MAX_BUFFERS = 32
-"""Maximum number of buffer sizes along one axis of the grid: a thousand cells of 10 to 30 ms each."""
+"""Maximum number of buffer sizes along one axis of the grid. The largest grid has 32 × 32 cells; each takes 10 to 30 ms to compute."""
 
 LINUX_BUFFER_BYTES = 4 << 20
 """Assumed buffer for Linux if none is given. Its windows grow to megabytes (tcp_rmem, 6 MiB), and windows of this size do not affect the

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.messages.size_cuts import Part
 
 MIN_IN_RANGE = 3
-"""Minimum number of stalled messages in a range: three prove it (docs/how-it-decides.md, 2.4)."""
+"""Minimum number of stalled messages in a slow range: three events of one kind count as proof (docs/how-it-decides.md, 2.4)."""
 
 MIN_NORMAL = 3
 """Minimum number of messages outside slow ranges: as many as prove a stall. The tests then decide whether such a number may be chance."""

@@ -65,9 +65,13 @@ def general(analysis: Analysis) -> dict[str, Any]:
     worst = max((finding.severity for finding in analysis.findings), default=None)
     headers: dict[str, Any] = {
         "cost_share": _header(
-            "Time lost", "Cost of the verdict's problem as a share of the active time of its direction", suffix="%", scale="OrRd", most=100
+            "Time lost",
+            "Time lost to the problem that the verdict names, as a share of the active time",
+            suffix="%",
+            scale="OrRd",
+            most=100,
         ),
-        "cost_s": _header("Lost", "Cost of the verdict's problem", suffix=" s", scale="OrRd", form=_SECONDS),
+        "cost_s": _header("Lost", "Time lost to the problem that the verdict names", suffix=" s", scale="OrRd", form=_SECONDS),
         "severity": _header("Worst finding", "Severity of the worst finding: high, medium, low, info"),
         "connections": _header("Connections", "TCP connections in the capture", form="{:,.0f}"),
         "duration_s": _header("Duration", "From the first packet to the last", suffix=" s", form=_SECONDS),

@@ -29,7 +29,8 @@ FAST_NS = 20_000_000
 """Maximum time from the last repeated ACK to a fast retransmit."""
 
 OUT_OF_ORDER_NS = 3_000_000
-"""Time after the highest sequence number within which a lower segment is out of order, if no handshake gives an RTT."""
+"""A segment below the highest sequence number counts as out of order if it comes less than this time after that number was first seen. The
+first RTT of the handshake, if known, replaces this bound."""
 
 MAX_UNACKED = 10_000
 """Maximum number of unacknowledged segments kept per direction."""

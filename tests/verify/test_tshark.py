@@ -89,7 +89,7 @@ def test_fast_retransmission_after_20_ms_is_a_plain_one_to_tshark(tmp_path: Path
         0.0513 C > S . 1461:2921 ack 1
         """
     found = told(tmp_path, text, "tshark-fast-needs-haste")
-    assert "21 ms before, and tshark waits 20 ms" in found[12, "fast_retransmission"]
+    assert "21 ms before, and tshark calls a retransmission fast only less than 20 ms after" in found[12, "fast_retransmission"]
 
 
 def test_a_second_repair_behind_repeated_acks_is_a_fast_one_to_tshark_only(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ const MAX_COMPACT_BYTES: usize = 2048;
 pub(crate) enum Accounts {
     Expanded(Box<[DirectionAccount; 2]>),
     Compact(Box<[u8]>),
-    /// Deserialized again for a stray segment. They stay so, because more may follow.
+    /// Deserialized again for a stray segment, and not serialized a second time, because more stray segments may follow.
     Restored(Box<[DirectionAccount; 2]>),
 }
 

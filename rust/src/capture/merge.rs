@@ -1,8 +1,8 @@
 //! Merges several files in the order of their timestamps.
 //!
 //! The order within a file never changes, even if its time runs backward. Frames with equal times keep the
-//! order of the paths. (mergecap takes the last path first, which would swap neighbours in files of a ring
-//! buffer.) A frame without a time follows its predecessor directly, as in mergecap.
+//! order of the paths. (Of frames with equal times, mergecap takes that of the last path first. This would swap the
+//! last frame of one file of a ring buffer and the first frame of the next.) A frame without a time follows its predecessor directly, as in mergecap.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

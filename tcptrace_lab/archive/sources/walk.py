@@ -113,7 +113,9 @@ def _local(source: str, but: str | None) -> Iterator[tuple[str, bool]]:
     elif stat.S_ISREG(mode):
         yield source, True
     else:
-        raise UsageError("not a file that can be read again", where=source, remedy="use analyze for pipes and devices")
+        raise UsageError(
+            "not a regular file, and this command reads each file more than once", where=source, remedy="use analyze for pipes and devices"
+        )
 
 
 def _folder(folder: str, but: str | None) -> Iterator[tuple[str, bool]]:

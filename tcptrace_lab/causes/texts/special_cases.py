@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 SLOW_ANSWER_TIMES = 2
-"""The answer to a SYN was late if it took more than this many base RTTs; queues may double an RTT. If a second SYN was sent, and the answer
-came within a base RTT divided by this, it answers the first SYN (a heuristic)."""
+"""The SYN-ACK was late if it took more than this many base RTTs; queues may double an RTT. If the SYN was resent, and the SYN-ACK came
+sooner after the last SYN than a base RTT divided by this, the SYN-ACK answers an earlier SYN (a heuristic)."""
 
 COLUMNS = (
     *(

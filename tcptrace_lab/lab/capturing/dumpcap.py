@@ -27,7 +27,7 @@ TOOLS = ("setpriv", "dumpcap")
 PATIENCE_S = 10.0
 """Maximum time for dumpcap to open its interface, and to end after a signal (a heuristic)."""
 LOOK_S = 0.2
-"""Polling interval while waiting for dumpcap's output: a signal just before a wait starts does not end that wait (a heuristic)."""
+"""Interval at which the end is checked while dumpcap is silent (a heuristic). A signal to this process does not end the wait by itself."""
 
 _OPENED = "\nFile: "
 _COUNTS = re.compile(r"received/dropped on interface '.*': (\d+)/(\d+)")

@@ -107,7 +107,7 @@ def interfaces() -> list[Interface]:
 
 
 def _interface(line: str) -> Interface:
-    """`1. eth0 ⇥ vendor ⇥ title ⇥ kind ⇥ addresses ⇥ loopback or network ⇥ …`, as Wireshark's capture_interface_list writes it."""
+    """Parse one line of `dumpcap -D -M`: `1. eth0 ⇥ vendor ⇥ title ⇥ kind ⇥ addresses ⇥ loopback or network ⇥ …`."""
     fields = [*line.split("\t"), "", "", "", "", "", ""]
     addresses = tuple(address for address in fields[4].split(",") if address)
     return Interface(fields[0].partition(". ")[2], fields[2] or fields[1], addresses, fields[5] == _LOOPBACK)

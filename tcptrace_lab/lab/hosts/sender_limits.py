@@ -14,7 +14,7 @@ that applies:
     no unsent bytes, and the server sleeps before it answers             peer: it has read everything, but may not have ACKed it yet
     nothing in flight, and the client sleeps                             application
 
-In all other states, bytes are in flight. These, slow start, loss and send buffer count as network while the bottleneck is busy.
+All other states count as bytes on the way. These, slow start, loss and send buffer count as network while the bottleneck is busy.
 Linux only, with reno and cubic: TCP_INFO does not show what limits a paced sender.
 """
 

@@ -1,4 +1,7 @@
-"""Gates → causes of `schema.CAUSES`: all causes that are right for a time, and which of them is exact."""
+"""Gates → causes of `schema.CAUSES`: all accepted causes of each row of the kernel's ledger, and the exact ones.
+
+The exact ones are those of the gate that opened last.
+"""
 
 from __future__ import annotations
 

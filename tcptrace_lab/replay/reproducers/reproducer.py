@@ -89,8 +89,8 @@ class Reproducer:
         words = [
             *self._heading(),
             "",
-            f"The kernel under test is the {_side(self.stall)}'s: it is held as below, or the script fails. It passes: the stall is there.",
-            f"With {self.remedy.words()} it would not be held"
+            f"The kernel under test is the {_side(self.stall)}'s. The script passes if it waits as described below (the stall occurs).",
+            f"With {self.remedy.words()} it would not wait"
             + ("; write [1] for [0] behind TCP_NODELAY, and the script fails." if self.remedy.nodelay else "."),
         ]
         return packetdrill.script(self.schedule, self.oracle, tuple(python_script.comments(words, "")), self.whole.path)

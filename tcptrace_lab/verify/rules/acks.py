@@ -459,14 +459,14 @@ RULES = (
     Rule(
         "tshark-answers-no-frames-of-ours",
         "tshark measures no RTT of frames that only tcptrace-lab counts as segments",
-        "see the frames that only tcptrace-lab has",
+        "follows from the differences frame_only_ours",
         _RTT,
         _own_round_trip,
     ),
     Rule(
         "tshark-answers-other-frames",
         "tshark counts frames as segments that tcptrace-lab does not",
-        "see the frames that only tshark has",
+        "follows from the differences frame_only_theirs",
         _RTT,
         _foreign_round_trip,
     ),

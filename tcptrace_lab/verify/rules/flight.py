@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.verify.segments import SegmentCase
 
 _ITEM = frozenset({"bytes_in_flight"})
-_SOURCE = "Wireshark's preference tcp.track_bytes_in_flight, its experiments here, and the display filter reference"
+_SOURCE = "Wireshark's preference tcp.track_bytes_in_flight, the display filter reference, and experiments with tshark"
 
 
 def _edges(case: SegmentCase) -> tuple[int, int, int] | None:

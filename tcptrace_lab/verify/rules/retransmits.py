@@ -33,7 +33,8 @@ def _by_time(case: SegmentCase) -> str | None:
     if judged is None or not case.is_predicted or "out_of_order" not in case.theirs or row["kind"] not in RESENT:
         return None
     near = (
-        f"{span(judged.since_highest_ns)} after the highest sequence number, less than {_reordering_limit(case)}, counts as late in tshark"
+        f"tshark calls it out of order, because it came {span(judged.since_highest_ns)} after the highest sequence number, "
+        f"less than {_reordering_limit(case)}"
     )
     return f"{near}; tcptrace-lab calls it a {kind(row)}{proof(row)}"
 
@@ -117,7 +118,8 @@ def _not_fast_enough(case: SegmentCase) -> str | None:
         asked = f"of the {FAST_DUPLICATE_ACKS} it asks for, because it ignores SACK blocks"
         reason = f"tshark counts {counted(judged.repeated_acks, 'repeated ACK')} {asked}"
     elif judged.since_ack_ns is not None and judged.since_ack_ns >= FAST_NS:
-        reason = f"the peer's last segment came {span(judged.since_ack_ns)} before, and tshark waits {span(FAST_NS)}"
+        limit = f"tshark calls a retransmission fast only less than {span(FAST_NS)} after that segment"
+        reason = f"the peer's last segment came {span(judged.since_ack_ns)} before, and {limit}"
     elif judged.acked is not None and judged.acked != row["their_raw_seq"]:
         reason = f"it begins at {row['seq']:,}, not at the last ACK {offset_of(case, judged.acked):,}"
     else:
@@ -320,7 +322,7 @@ RULES = (
     Rule(
         "tshark-sees-other-frames",
         "tshark counts frames as segments that tcptrace-lab does not",
-        "see the frames that only tshark has",
+        "follows from the differences frame_only_theirs",
         _RESEND,
         _copied_elsewhere,
     ),

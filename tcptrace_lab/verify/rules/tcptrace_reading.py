@@ -84,8 +84,8 @@ def strange(case: FigureCase) -> str | None:
     """Some segments came in layers that tcptrace does not read."""
     if case.model is None or not case.model.strange:
         return None
-    evidence_text = ", ".join(f"{counted(number, 'segment')} by {layers}" for layers, number in sorted(case.model.strange.items()))
-    return f"{evidence_text}, where tcptrace does not follow"
+    evidence_text = ", ".join(f"{counted(number, 'segment')} in {layers}" for layers, number in sorted(case.model.strange.items()))
+    return f"tcptrace does not read these layers: {evidence_text}"
 
 
 def _offloaded(case: FigureCase) -> str | None:
@@ -98,8 +98,8 @@ def _offloaded(case: FigureCase) -> str | None:
     if not 0 < missing <= larger:
         return None
     return (
-        f"of {counted(larger, 'segment')} larger than the MSS (or a standard frame), caused by offload, {missing} with an IP length "
-        f"of 0 are not in its count"
+        f"offload made {counted(larger, 'segment')} larger than the MSS (or than a standard frame); tcptrace does not count {missing} "
+        f"of them, with an IP length of 0"
     )
 
 
@@ -122,8 +122,8 @@ def _short_frames(case: FigureCase) -> str | None:
     if not 0 < theirs - ours <= missing - cut <= theirs - ours + headers:
         return None
     return (
-        f"IP lengths reach {theirs - ours:,} bytes beyond the ends of frames that were sent shorter: data for tcptrace, not "
-        "for tcptrace-lab"
+        f"by their IP lengths, packets are {theirs - ours:,} bytes longer than the frames in which they were sent: tcptrace counts these "
+        "bytes as data, tcptrace-lab does not"
     )
 
 

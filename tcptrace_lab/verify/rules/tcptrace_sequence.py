@@ -80,8 +80,9 @@ def _stream(case: FigureCase) -> str | None:
     numbers = _numbers(case)
     if numbers is None or numbers.fin is None:
         return None
-    end = f"{counted(numbers.resets, 'RST')}, so it ends at the last segment" if numbers.resets else "it ends at the FIN"
-    return f"the stream begins at the last SYN, and {end}; {counted(numbers.unique_bytes, 'byte')} counted once"
+    end = f"at the last segment, because of {counted(numbers.resets, 'RST')}" if numbers.resets else "at the FIN"
+    unique = f"tcptrace counts {counted(numbers.unique_bytes, 'byte')} in it, retransmitted ones only once"
+    return f"the stream begins at the last SYN and ends {end}; {unique}"
 
 
 def _outstanding(case: FigureCase) -> str | None:

@@ -162,14 +162,14 @@ RULES = (
     Rule(
         "tshark-counts-other-frames",
         "tshark counts frames as segments that tcptrace-lab does not",
-        "see the frames that only tshark has",
+        "follows from the differences frame_only_theirs",
         _COMPLETENESS,
         _foreign,
     ),
     Rule(
         "tshark-counts-no-frames-of-ours",
         "tshark does not count frames that only tcptrace-lab counts as segments",
-        "see the frames that only tcptrace-lab has",
+        "follows from the differences frame_only_ours",
         _COMPLETENESS,
         _own,
     ),

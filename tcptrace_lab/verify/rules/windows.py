@@ -90,7 +90,7 @@ RULES = (
     Rule(
         "tshark-misses-our-frames",
         "tshark reports a gap at frames that it does not count as segments",
-        "see the frames that only tcptrace-lab has",
+        "follows from the differences frame_only_ours",
         frozenset({"lost_segment"}),
         _own,
     ),

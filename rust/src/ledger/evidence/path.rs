@@ -31,9 +31,9 @@ impl Evidence<'_> {
         undisturbed_ns(self, self.flight_before())
     }
 
-    /// By how much the wait in the capture exceeds the wait by the sender's own clock. The path delayed the departure
-    /// by this time (RFC 7323, 3: a segment carries the time at which it was sent). At most the wait, even if a broken
-    /// clock runs backwards.
+    /// By how much, at least, the wait in the capture exceeds the wait by the sender's own clock (RFC 7323, 3: a segment
+    /// carries the time at which it was sent). The path delayed this segment by that much more than the one before it.
+    /// At most the wait, even if a broken clock runs backwards.
     pub(in super::super) fn jitter_ns(&self) -> i64 {
         if self.direction.near_sender {
             return 0;

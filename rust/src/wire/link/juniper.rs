@@ -239,7 +239,8 @@ fn multilink_frame_relay(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     serial::nlpid(cursor)
 }
 
-/// A decrypted `IPsec` tunnel: Ethernet, IPv4 and ESP as on the wire, 16 bytes, then the inner packet.
+/// A decrypted `IPsec` tunnel: the Ethernet, IPv4 and ESP headers as on the wire, then 16 bytes of unknown meaning, then
+/// the inner packet.
 fn secure_tunnel(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const ESP: u8 = 50;
     const ESP_AND_UNKNOWN_BYTES: usize = 8 + 16;

@@ -14,8 +14,7 @@ import polars as pl
 
 from tcptrace_lab.capture.frames import readable
 from tcptrace_lab.text.escape import printable
-from tcptrace_lab.transactions.payloads import pieces
-from tcptrace_lab.transactions.protocol_detection import first_data
+from tcptrace_lab.transactions.payloads import first_data, pieces
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -68,6 +68,13 @@ def wanted(segments: pl.LazyFrame, conns: Sequence[int]) -> pl.DataFrame:
     return rows.filter(pl.col("frame") <= MAX_FRAMES).collect()
 
 
+def first_data(segments: pl.LazyFrame, conns: Sequence[int], max_frames: int) -> pl.DataFrame:
+    """The first segment with data of each direction, in capture order, if it is among the first `max_frames` frames."""
+    carried = segments.filter((pl.col("payload_bytes") > 0) & (pl.col("frame") <= max_frames)).select(COLUMNS)
+    first = carried.unique(subset=["conn", "from_client"], keep="first", maintain_order=True).collect()
+    return first.filter(first["conn"].is_in(conns))
+
+
 def pieces(paths: Sequence[str], rows: pl.DataFrame, ports: dict[int, tuple[int, int]]) -> Iterator[Piece]:
     """The payload of these rows: each direction in stream order, each byte once.
 

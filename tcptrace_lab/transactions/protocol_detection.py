@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import polars as pl
-
 from tcptrace_lab.transactions import ftp, http
-from tcptrace_lab.transactions.payloads import COLUMNS, MAX_FRAMES, pieces
+from tcptrace_lab.transactions.payloads import MAX_FRAMES, first_data, pieces
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import polars as pl
 
 
 def protocols(paths: Sequence[str], segments: pl.LazyFrame, ports: dict[int, tuple[int, int]]) -> dict[int, str]:
@@ -31,13 +31,6 @@ def protocols(paths: Sequence[str], segments: pl.LazyFrame, ports: dict[int, tup
         begins.setdefault(piece.conn, {}).setdefault(piece.from_client, piece.data)
     found = {conn: _protocol(directions.get(True, b""), directions.get(False, b"")) for conn, directions in begins.items()}
     return {conn: protocol for conn, protocol in found.items() if protocol is not None}
-
-
-def first_data(segments: pl.LazyFrame, conns: Sequence[int], max_frames: int) -> pl.DataFrame:
-    """The first segment with data of each direction, in capture order, if it is among the first `max_frames` frames."""
-    carried = segments.filter((pl.col("payload_bytes") > 0) & (pl.col("frame") <= max_frames)).select(COLUMNS)
-    first = carried.unique(subset=["conn", "from_client"], keep="first", maintain_order=True).collect()
-    return first.filter(first["conn"].is_in(conns))
 
 
 def _protocol(client: bytes, server: bytes) -> str | None:

@@ -348,7 +348,7 @@ def test_the_findings_that_the_exit_code_minds_are_those_of_the_first_capture(tm
     done = tcptrace_lab("analyze", "--pair", *files, "--fail-on", "high", folder=tmp_path)
     told = " ".join(done.stdout.decode().split())
     assert done.returncode == 1
-    assert re.search(r"Findings in the first capture, \S*/ethernet-nagle-on\.pcapng \(the ones that --fail-on minds\):", told)
+    assert re.search(r"Findings in the first capture, \S*/ethernet-nagle-on\.pcapng \(these decide --fail-on\):", told)
     assert re.search(r"high +Nagle's algorithm .* 91% of the active time · saves up to 477 ms · proved · connection 0 →", told)
 
 

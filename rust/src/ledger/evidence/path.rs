@@ -4,6 +4,9 @@ use super::super::direction::{MIN_FRAME_BYTES, at_rate};
 use super::{Evidence, is};
 use crate::sender::{AROUND_BYTES, DRIFT_PART, NS_PER_MS};
 
+/// A queueing delay of at most this part of the RTT is none: the clocks of sender and capture vary as much (a heuristic).
+const NO_QUEUE_PART: i64 = 100;
+
 impl Evidence<'_> {
     /// How long the sender's line is busy with the previous departure; the next byte cannot leave earlier. Known only
     /// in a capture at the sender.
@@ -64,7 +67,7 @@ impl Evidence<'_> {
 
     /// Away from the sender, the departure's own timestamp shows that it stood in no queue before the capture point.
     pub(in super::super) fn met_no_queue(&self) -> bool {
-        self.says_when() && self.queueing_delay_ns() * 100 <= self.rtt_ns()
+        self.says_when() && self.queueing_delay_ns().saturating_mul(NO_QUEUE_PART) <= self.rtt_ns()
     }
 
     /// The path caused most of the wait, or the departure left right after the one before and was spaced on the path.

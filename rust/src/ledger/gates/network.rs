@@ -2,9 +2,9 @@
 //!
 //! - **Closed** when departures form one burst, when ACKs arrive one by one through a queue or as a train, when
 //!   segments are spread evenly over the RTT away from the sender, or when the sender's timestamps prove a delay on the
-//!   path. The cause is only *possible* for a train without a queue, where slow start looks alike, and
-//!   where pacing would look the same: without timestamps, a sender that spaces its
-//!   segments evenly looks like a narrow path or a shaper on its own host.
+//!   path. The cause is only *possible* for a train without a queue, because slow start looks the same, and where
+//!   pacing would look the same: without timestamps, a sender that spaces its segments evenly looks like a narrow path
+//!   or a shaper on its own host.
 //! - **Opened** as the bottleneck drains.
 //! - **Disproved by** RTTs at their minimum while the sender waits.
 //! - **Source:** RFC 6349, 3.3 (RTT under load); the fractions are heuristics; `docs/how-it-decides.md`, 4.10.
@@ -27,7 +27,7 @@ pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
         || delayed()
         || wait.is_in_own_queue()
         || wait.is_probe_of_new_data();
-    // Without a queue, a train shows no more than that the segments before were spaced: slow start looks alike.
+    // Without a queue, a train shows only that the segments before were spaced; slow start looks the same.
     let in_train = || wait.is_in_train() && !wait.is_after_loss() && !wait.is_on_plateau() && !wait.nagle_may_hold();
     (spaced_by_path || in_train())
         .then(|| Closed::consistent(Cause::Network).but_possible_if(by_sender_or_path || !spaced_by_path))
@@ -183,6 +183,20 @@ mod tests {
             wait.wait.flight_before_bytes = some(1 << 40);
             wait.wait.wait_ns = some(LONGEST_NS);
         }
-        check_gate(gate, &[("spread over years", lasts_for_years, Some(Confidence::Possible))]);
+        check_gate(
+            gate,
+            &[
+                ("spread over years", lasts_for_years, Some(Confidence::Possible)),
+                (
+                    "in a queue for years",
+                    |wait, direction| {
+                        lasts_for_years(wait, direction);
+                        direction.ticks_milliseconds = true;
+                        wait.wait.queueing_delay_ns = some(LONGEST_NS);
+                    },
+                    Some(Confidence::Possible),
+                ),
+            ],
+        );
     }
 }

@@ -144,7 +144,7 @@ def test_of_what_was_sent_twice_a_timestamp_tells_the_round_trip_that_a_probe_go
 
     By the echo the second sample counts, too: the smoothed round trip is 20, 30, 40, 38.8 ms, and a probe leaves after 86. Without it, it
     would after 68. What else held the last segment, nothing would show. The program was silent for 20 ms behind the handshake; of the 50
-    before it sends again, for nothing, 20 are on the way and the rest is unknown, as are the last 5 of the capture.
+    before it retransmits needlessly, 20 are on the way and the rest is unknown, as are the last 5 of the capture.
     """
     dsack = f", sack {1 + STAMPED_BYTES}:{1 + 2 * STAMPED_BYTES}"
     lines = [stamped(40, 0, 1), stamped(90, 1), echoed(140, 1, 40), stamped(140, 2, 3), echoed(150, 2, 40), stamped(150, 4, 5)]

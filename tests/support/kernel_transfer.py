@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -16,6 +16,18 @@ if TYPE_CHECKING:
 
 MS = 1_000_000
 QUESTIONS = 5
+
+ENTRY: dict[str, Any] = {
+    "schema_version": 2,
+    "name": "one",
+    "program": "questions",
+    "path": "short",
+    "congestion_control": "cubic",
+    "paused": None,
+    "forward": {"delay_s": 0.010},
+    "backward": {"delay_s": 0.010},
+}
+"""The manifest's entry of this transfer, as far as comparisons read it."""
 
 GAP_MS = 70
 

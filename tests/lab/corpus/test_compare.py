@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,21 +13,11 @@ from tcptrace_lab.lab.corpus.compare import report
 from tcptrace_lab.lab.corpus.drawn import DEVELOPMENT, HELD_BACK
 from tcptrace_lab.lab.corpus.judging import Judged, Key, judge, judge_all
 from tcptrace_lab.lab.corpus.sums import cost, cost_of
-from tests.support.kernel_transfer import MS, QUESTIONS, transfer
+from tests.support.kernel_transfer import ENTRY, MS, QUESTIONS, transfer
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-ENTRY: dict[str, Any] = {
-    "schema_version": 2,
-    "name": "one",
-    "program": "questions",
-    "path": "short",
-    "congestion_control": "cubic",
-    "paused": None,
-    "forward": {"delay_s": 0.010},
-    "backward": {"delay_s": 0.010},
-}
 THOUGHT_NS = 20 * MS * (QUESTIONS - 1)
 """How long the client thinks between an answer and its next question."""
 

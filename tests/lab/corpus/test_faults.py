@@ -15,23 +15,13 @@ from tcptrace_lab.lab.corpus.drawn import DEVELOPMENT
 from tcptrace_lab.lab.corpus.faulted import Broken, judge_faulty
 from tcptrace_lab.lab.corpus.faults import FAULTS, faulty, read_packets, write_packets
 from tests.support import packets as text
-from tests.support.kernel_transfer import MS, exchange, transfer
+from tests.support.kernel_transfer import ENTRY, MS, exchange, transfer
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tcptrace_lab.lab.corpus.faults import Packets
 
-ENTRY: dict[str, Any] = {
-    "schema_version": 2,
-    "name": "one",
-    "program": "questions",
-    "path": "short",
-    "congestion_control": "cubic",
-    "paused": None,
-    "forward": {"delay_s": 0.010},
-    "backward": {"delay_s": 0.010},
-}
 FRAMES = 13
 """Three of the handshake, five questions, five answers."""
 

@@ -14,7 +14,7 @@ use crate::wire::{Segment, TcpFlags};
 /// Minimum number of steps between packets before shares of them are compared (a heuristic, as for datagrams in
 /// `tcptrace_lab/udp/ip_ids.py`).
 const MIN_STEPS: u32 = 10;
-/// Of ten numbers, at least this many must be present; otherwise the counter may count other traffic too (a heuristic).
+/// Of ten numbers, at least this many must be present; otherwise the counter may include packets to other hosts (a heuristic).
 const THERE_OF_TEN: i64 = 9;
 /// Largest step of a counter. A larger step is a stray packet, such as those that Linux sends without a socket
 /// (Nmap Network Scanning, TCP/IP fingerprinting, test TI).

@@ -18,7 +18,7 @@ from tcptrace_lab.lab.known_causes.transfers import LARGEST_TAP
 from tcptrace_lab.lab.networks.network import LOOPBACK_MTU_BYTES, Kind, Medium
 from tcptrace_lab.lab.networks.path import BITS_PER_BYTE, PathModel
 from tcptrace_lab.replay.schedule import End
-from tcptrace_lab.replay.socket_replay import Done, connect, prepared, serve
+from tcptrace_lab.replay.socket_replay import Done, TimeLimitExceeded, connect, prepared, serve
 from tcptrace_lab.text.numbers import NS_PER_S
 
 if TYPE_CHECKING:
@@ -126,7 +126,8 @@ def _both(schedule: Schedule, network: Network, limit_s: float) -> tuple[Done, D
         failures.append(error)
     thread.join(limit_s)
     if failures:
-        raise failures[0]
+        # The end that reaches the deadline closes the connection, and the other end may report that first.
+        raise next((failure for failure in failures if isinstance(failure, TimeLimitExceeded)), failures[0])
     if thread.is_alive():
         raise LabFailed(f"the server did not finish within {limit_s:.0f} s")
     return results["client"], results["server"]

@@ -39,6 +39,10 @@ class EndFailed(LabFailed):
     """A connection could not be established, or broke."""
 
 
+class TimeLimitExceeded(EndFailed):
+    """The deadline of the replay passed."""
+
+
 @dataclass(slots=True)
 class Done:
     """Result of one end: bytes written and read, and the duration of the connection in nanoseconds."""
@@ -187,7 +191,7 @@ def _queued(connection: socket.socket, request: int) -> int:
 
 def _as_failure(error: BaseException) -> BaseException:
     if isinstance(error, TimeoutError):
-        return EndFailed("the transfer exceeded its time limit", remedy="raise --timeout, or check the other end")
+        return TimeLimitExceeded("the transfer exceeded its time limit", remedy="raise --timeout, or check the other end")
     if isinstance(error, (OSError, EOFError)):
         return EndFailed(f"the connection failed: {error}")
     return error

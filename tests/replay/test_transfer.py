@@ -236,7 +236,7 @@ def test_nothing_stays_behind_an_abort(number: signal.Signals, code: int, tmp_pa
 @pytest.mark.live
 def test_a_transfer_that_is_given_up_leaves_no_part_of_a_capture(tmp_path: Path) -> None:
     folder = tmp_path / "kept"
-    done = tcptrace_lab("replay", "transfer", CAPTURES / "ethernet-nagle-on.pcapng", "-q", "-o", folder, "--timeout", "0.1")
+    done = tcptrace_lab("replay", "transfer", CAPTURES / "ethernet-nagle-on.pcapng", "-q", "-o", folder, "--timeout", "0.3")
     assert (done.returncode, "exceeded its time limit" in only_line(done.stderr)) == (5, True)
     assert list(folder.iterdir()) == []
 

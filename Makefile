@@ -5,23 +5,27 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do $$p -c '
 VENV ?= .venv
 BIN := $(VENV)/bin
 CARGO ?= cargo
+TARGET ?= $(shell uname -m)-unknown-linux-gnu
+SHARE := docs/wheel/data/share
 MANIFEST := --manifest-path rust/Cargo.toml
 RUST := $(wildcard rust/Cargo.* rust/src/*.rs rust/src/*/*.rs rust/src/*/*/*.rs)
 
 include rust/fuzz/fuzz.mk
 
 .DEFAULT_GOAL := help
-.PHONY: help install build lint format check test python-test rust-test instructions instructions-test bench docs man ci clean
+.PHONY: help install wheel sdist build lint format check test python-test rust-test instructions instructions-test bench docs man completions ci clean
 
 help:
 	@echo 'install      make $(VENV) with the package, as a user gets it'
+	@echo 'wheel        dist/*.whl for TARGET, by default this machine'"'"'s processor; docs/install/ has the list'
+	@echo 'sdist        dist/*.tar.gz, the source that a wheel can be built from'
 	@echo 'build        make $(VENV) for work on the package: editable, with the test tools'
 	@echo 'lint         ruff, mypy, stubtest, import-linter, cargo fmt, clippy'
 	@echo 'check        before each commit, in three minutes: lint, and the quick tests, which need no browser, no root and no captures of others'
 	@echo 'test         build, then all tests of both halves; CAPTURES=folder of captures of others (../shared/captures)'
 	@echo 'instructions renew the figures of instructions per packet that instructions-test, a part of test, compares with'
 	@echo 'bench        benchmarks against peers'
-	@echo 'docs         renew the man page, the pages of docs/ and the lists in JSON Schemas that are made from the package'
+	@echo 'docs         renew the man page, the shell completions, the pages of docs/ and the lists in JSON Schemas that are made from the package'
 	@echo 'fuzz         fuzz every target for FUZZ_SECONDS (555: two hours in all); fuzz-smoke as CI does it'
 	@echo 'ci           what CI runs, on this machine'
 	@echo 'clean        remove what was built'
@@ -32,6 +36,16 @@ $(BIN)/python:
 
 install: $(BIN)/python
 	$(BIN)/python -m pip install --quiet .
+
+# Zig links against the C library of an old Linux, so that the wheel runs on all that are newer.
+wheel: $(BIN)/python
+	$(BIN)/python -m pip install --quiet 'maturin>=1.7,<2' ziglang
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/maturin build --release --locked --zig --target $(TARGET) \
+	  --compatibility $(if $(findstring musl,$(TARGET)),musllinux_1_2,manylinux2014) --out dist
+
+sdist: $(BIN)/python
+	$(BIN)/python -m pip install --quiet 'maturin>=1.7,<2'
+	$(BIN)/maturin sdist --out dist
 
 $(VENV)/.built: $(BIN)/python pyproject.toml $(RUST)
 	$(BIN)/python -m pip install --quiet --editable '.[test]'
@@ -77,11 +91,17 @@ instructions-test: $(BIN)/python
 bench: build
 	$(BIN)/python benchmarks/speed/run.py
 
-docs: build man
+docs: build man completions
 	$(BIN)/python docs/pages.py
 
 man: build
-	$(BIN)/python -m tcptrace_lab.cli.man > docs/wheel/data/share/man/man1/tcptrace-lab.1
+	$(BIN)/python -m tcptrace_lab.cli.man > $(SHARE)/man/man1/tcptrace-lab.1
+
+# The first call of a function that zsh loads from its fpath must complete, too, so this one ends with a call.
+completions: build
+	$(BIN)/tcptrace-lab --show-completion bash > $(SHARE)/bash-completion/completions/tcptrace-lab
+	$(BIN)/tcptrace-lab --show-completion fish > $(SHARE)/fish/vendor_completions.d/tcptrace-lab.fish
+	{ $(BIN)/tcptrace-lab --show-completion zsh; echo '_tcptrace_lab_completion "$$@"'; } > $(SHARE)/zsh/site-functions/_tcptrace-lab
 
 ci:
 	.ci/run

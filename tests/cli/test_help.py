@@ -16,7 +16,14 @@ from tests.support.command import PROGRAM, TIME_LIMIT_S, tcptrace_lab
 from tests.support.terminals import on_terminal
 
 COLUMNS = 80
-MAN_PAGE = Path("docs/wheel/data/share/man/man1/tcptrace-lab.1")
+SHARE = Path("docs/wheel/data/share")
+MAN_PAGE = SHARE / "man/man1/tcptrace-lab.1"
+COMPLETIONS = {
+    "bash": SHARE / "bash-completion/completions/tcptrace-lab",
+    "fish": SHARE / "fish/vendor_completions.d/tcptrace-lab.fish",
+    "zsh": SHARE / "zsh/site-functions/_tcptrace-lab",
+}
+"""Shell → the file that the wheel installs where this shell looks for completions."""
 
 COMMANDS = dict(guide.commands(app()))
 
@@ -67,22 +74,35 @@ def test_commands_options_and_values_are_completed() -> None:
     assert completed("tcptrace-lab ana", "fish")[0].split("\t")[0] == "analyze"
 
 
-def test_bash_takes_the_script_that_is_shown_and_completes_with_it(tmp_path: Path) -> None:
-    script = tcptrace_lab("--show-completion", "bash").stdout.decode()
-    (tmp_path / "completion.sh").write_text(script)
-    asks = (
-        'source completion.sh; COMP_WORDS=(tcptrace-lab ver); COMP_CWORD=1; _tcptrace_lab_completion tcptrace-lab; echo "${COMPREPLY[@]}"'
-    )
+ASKED = {
+    "bash": 'source {file}; COMP_WORDS=(tcptrace-lab ver); COMP_CWORD=1; _tcptrace_lab_completion tcptrace-lab; echo "${{COMPREPLY[@]}}"',
+    "fish": "source {file}; complete -C 'tcptrace-lab ver'",
+    "zsh": """compdef() {{ }}; _arguments() {{ print -r -- "$@" }}
+              words=(tcptrace-lab ver); CURRENT=2; fpath=({folder} $fpath); autoload -Uz {name}; {name}""",
+}
+"""Shell → a script that prints what the shell offers behind `tcptrace-lab ver`, at the first Tab."""
+
+OFFERED = {
+    "bash": "verify",
+    "fish": "verify Check results against tshark and tcptrace.",
+    "zsh": '*: :(("verify":"Check results against tshark and tcptrace."))',
+}
+
+
+@pytest.mark.parametrize("shell", COMPLETIONS)
+def test_the_shell_completes_with_the_file_that_the_wheel_installs(shell: str) -> None:
+    path = COMPLETIONS[shell].absolute()
+    script = ASKED[shell].format(file=path, folder=path.parent, name=path.name)
     environment = {**os.environ, "PATH": f"{PROGRAM.parent}:{os.environ['PATH']}"}
-    done = subprocess.run(["bash", "-c", asks], cwd=tmp_path, env=environment, capture_output=True, timeout=TIME_LIMIT_S, check=True)
-    assert (done.stdout, done.stderr) == (b"verify\n", b"")
+    done = subprocess.run([needs.program(shell), "-c", script], env=environment, capture_output=True, timeout=TIME_LIMIT_S, check=True)
+    assert (" ".join(done.stdout.decode().split()), done.stderr) == (OFFERED[shell], b"")
 
 
-@pytest.mark.parametrize("shell", ["zsh", "fish"])
-def test_other_shells_have_scripts_too(shell: str) -> None:
-    done = tcptrace_lab("--show-completion", shell)
-    assert done.returncode == 0
-    assert f"complete_{shell}" in done.stdout.decode()
+@pytest.mark.parametrize("shell", COMPLETIONS)
+def test_the_completions_are_those_that_the_program_prints(shell: str) -> None:
+    """`make completions` renews them. What zsh loads also calls the function that it defines."""
+    call = {"zsh": '_tcptrace_lab_completion "$@"\n'}.get(shell, "")
+    assert COMPLETIONS[shell].read_text() == tcptrace_lab("--show-completion", shell).stdout.decode() + call
 
 
 def test_the_man_page_is_that_of_the_help() -> None:

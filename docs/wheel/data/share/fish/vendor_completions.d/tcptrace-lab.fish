@@ -1,0 +1,1 @@
+complete --command tcptrace-lab --no-files --arguments "(env _TCPTRACE_LAB_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=get-args _TYPER_COMPLETE_ARGS=(commandline -cp) tcptrace-lab)" --condition "env _TCPTRACE_LAB_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=is-args _TYPER_COMPLETE_ARGS=(commandline -cp) tcptrace-lab"

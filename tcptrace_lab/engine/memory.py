@@ -31,6 +31,9 @@ decay saves 30 MB more but doubles the system time (4 s more for 10 million pack
 _M_ARENA_MAX: Final = -8
 """`M_ARENA_MAX` of glibc's malloc.h: the largest number of arenas that threads allocate from. Each arena keeps its own free pages."""
 
+_NO_GLIBC: Final = (AttributeError, OSError, TypeError)
+"""What asking for a function of glibc raises elsewhere: macOS and musl lack it, and Windows cannot open the program itself (TypeError)."""
+
 _ARENAS: Final = 4
 """Number of arenas; the default is 8 per processor. On the capture of 100 MB the peak is 50 MB lower, in the same time."""
 
@@ -44,7 +47,7 @@ def bound() -> None:
         os.environ.setdefault(name, value)
     gc.set_threshold(_OBJECTS)
     if "MALLOC_ARENA_MAX" not in os.environ:
-        with contextlib.suppress(AttributeError, OSError):
+        with contextlib.suppress(*_NO_GLIBC):
             ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _ARENAS)
 
 
@@ -94,5 +97,5 @@ def _are_small(paths: Sequence[str]) -> bool:
 
 def give_back() -> None:
     """Return free memory to the system (glibc's malloc_trim). Without it, hundreds of MB that threads freed stay after a large capture."""
-    with contextlib.suppress(AttributeError, OSError):
+    with contextlib.suppress(*_NO_GLIBC):
         ctypes.CDLL(None).malloc_trim(0)

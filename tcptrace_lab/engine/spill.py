@@ -7,7 +7,6 @@ when the last frame that refers to it is gone, and also when the process is kill
 from __future__ import annotations
 
 import contextlib
-import resource
 import tempfile
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import IO, TYPE_CHECKING, Any, Literal
@@ -153,6 +152,10 @@ def _place() -> str:
 
 def _allow_many_files() -> None:
     """Raise the soft limit of open files to the hard one. Each part is a file; the usual 1,024 would end at half a billion rows."""
+    try:
+        import resource  # noqa: PLC0415  (Windows has none)
+    except ImportError:
+        return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

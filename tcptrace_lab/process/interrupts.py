@@ -18,6 +18,7 @@ import contextlib
 import math
 import os
 import signal
+import sys
 import threading
 import time
 from typing import TYPE_CHECKING, TypeVar
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from types import FrameType
 
 Made = TypeVar("Made")
+
+_ENDING = [signal.Signals[name] for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]  # Windows has no SIGHUP
 
 PATIENCE_S = 0.3
 """Time that the main thread may need to return from compiled code."""
@@ -50,6 +53,8 @@ def end_the_program() -> None:
     """From now on an interrupt ends the process, unless the parent process has set interrupts to be ignored."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupted)
+        if sys.platform == "win32":  # set_wakeup_fd takes no pipe there: an interrupt waits for the next Python step
+            return
         reader, writer = os.pipe()
         os.set_blocking(writer, False)
         signal.set_wakeup_fd(writer)
@@ -91,7 +96,7 @@ def raised() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    taken = [number for number in (signal.SIGTERM, signal.SIGHUP) if _heeded(number)]
+    taken = [number for number in _ENDING if _heeded(number)]
     if signal.getsignal(signal.SIGINT) is _interrupted:
         taken.append(signal.SIGINT)
     before = {number: signal.signal(number, _raise) for number in taken}
@@ -119,7 +124,7 @@ def noted() -> Iterator[threading.Event]:
         # The interrupted code may hold the event's own lock, in `wait`. Another thread can wait for that lock, a handler cannot.
         _thread.start_new_thread(event.set, ())
 
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if _heeded(number)}
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, *_ENDING) if _heeded(number)}
     try:
         yield event
     finally:

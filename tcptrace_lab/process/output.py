@@ -144,6 +144,8 @@ def opened(path: str) -> Iterator[IO[bytes]]:
 
 def _nobody_reads(descriptor: int) -> bool:
     """Whether it is a pipe whose reader has gone (POLLERR; see pipe(7))."""
+    if sys.platform == "win32":  # no poll(2)
+        return False
     poll = select.poll()
     poll.register(descriptor, 0)
     return any(event & select.POLLERR for _, event in poll.poll(0))
@@ -166,7 +168,7 @@ def _replaced(path: Path) -> Iterator[IO[bytes]]:
         temporary = Path(stream.name)
         try:
             yield stream
-            stream.flush()
+            stream.close()  # Windows replaces no open file
             temporary.chmod(0o666 & ~umask)  # the permissions that open() would set
             temporary.replace(path)
         except BaseException:

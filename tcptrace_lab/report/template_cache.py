@@ -74,6 +74,6 @@ def _users_cache() -> Path | None:
     named = os.environ.get("XDG_CACHE_HOME")
     place = Path(named or os.path.expanduser("~"))  # noqa: PTH111  (Path.home() raises if the user has no passwd entry)
     with contextlib.suppress(OSError):
-        if place.stat().st_uid == os.geteuid():
+        if sys.platform == "win32" or place.stat().st_uid == os.geteuid():
             return place / "tcptrace-lab" if named else place / ".cache" / "tcptrace-lab"
     return None

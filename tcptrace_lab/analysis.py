@@ -130,6 +130,7 @@ class Analysis:
 
         Raises:
             UsageError: there is no such connection or figure.
+            MissingTool: Plotly's Python package is not installed.
         """
         from tcptrace_lab.report import notebook  # noqa: PLC0415  (the one import against the layer order, see pyproject.toml)
 

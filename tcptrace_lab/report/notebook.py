@@ -8,7 +8,7 @@ import polars as pl
 
 from tcptrace_lab import verdict
 from tcptrace_lab.connections import capture_quality
-from tcptrace_lab.errors import UsageError
+from tcptrace_lab.errors import MissingTool, UsageError
 from tcptrace_lab.findings.finding import fixable_first
 from tcptrace_lab.report.figures import plots
 from tcptrace_lab.report.largest import Ranking, largest
@@ -67,7 +67,10 @@ def _row(connection: dict[str, Any]) -> list[str]:
 
 def figure(analysis: Analysis, name: str, connection: int, *, from_client: bool | None) -> Figure:
     """One figure of one connection, for `Analysis.figure`."""
-    import plotly.graph_objects as go  # noqa: PLC0415  (takes most of a second to import, and only notebooks need it)
+    try:
+        import plotly.graph_objects as go  # noqa: PLC0415  (takes most of a second to import, and only notebooks need it)
+    except ImportError as error:
+        raise MissingTool("not installed", where="plotly", remedy="pip install 'tcptrace-lab[notebook]'") from error
 
     chosen = analysis.connections.filter(pl.col("conn") == connection).collect()
     if chosen.is_empty():

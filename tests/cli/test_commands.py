@@ -16,7 +16,6 @@ import pytest
 from tcptrace_lab.cli import terminal
 from tests.support import packets, transfer
 from tests.support.command import TIME_LIMIT_S, tcptrace_lab
-from tests.support.places import CAPTURES
 from tests.support.terminals import on_terminal
 
 if TYPE_CHECKING:
@@ -240,18 +239,3 @@ def test_help_lists_the_commands_that_work_and_fits_80_columns() -> None:
         "lab",
     ]
     assert max(map(len, words.splitlines())) <= COLUMNS
-
-
-def test_help_comes_without_the_heavy_libraries() -> None:
-    heavy = "{'polars', 'plotly', 'numpy', 'rich', 'jinja2', 'tcptrace_lab._core'}"
-    script = f"import sys; from tcptrace_lab.cli import run; run(['analyze', '--help']); sys.exit(str({heavy} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=TIME_LIMIT_S, check=False)
-    assert done.stderr == b"set()\n"
-
-
-def test_a_small_capture_is_analyzed_without_the_libraries_of_other_commands(tmp_path: Path) -> None:
-    heavy = "{'numpy', 'scapy', 'dpkt', 'plotly', 'h11', 'dask', 'rich', 'pydantic', 'statistics', 'tcptrace_lab.stacks.ranges'}"
-    arguments = ["analyze", str(CAPTURES / "ethernet-loss.pcapng"), "-q", "-o", str(tmp_path / "report.html")]
-    script = f"import sys; from tcptrace_lab.cli import run; run({arguments}); sys.exit(str({heavy} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=TIME_LIMIT_S, check=False)
-    assert done.stderr == b"set()\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html.parser
 import re
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import plotly.graph_objects as go
 import pytest
 
 from tcptrace_lab import Analysis, analyze
-from tcptrace_lab.errors import UsageError
+from tcptrace_lab.errors import EXIT_MISSING_TOOL, MissingTool, UsageError
 from tests.support import packets, transfer
 
 CAPTURES = Path("captures")
@@ -94,3 +95,12 @@ def test_what_is_not_there_is_told_with_what_is(slow: Analysis) -> None:
         slow.figure("rtt", 7)
     with pytest.raises(UsageError, match="available: time-sequence, flight, rtt"):
         slow.figure("pie")
+
+
+def test_without_plotly_a_figure_says_what_to_install(slow: Analysis, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "plotly.graph_objects", None)  # an import of it raises
+    with pytest.raises(MissingTool) as refused:
+        slow.figure("rtt")
+    assert str(refused.value) == "not installed: plotly; pip install 'tcptrace-lab[notebook]'"
+    assert refused.value.exit_code == EXIT_MISSING_TOOL == 5
+    assert "<table" in slow._repr_html_()

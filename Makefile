@@ -13,7 +13,7 @@ RUST := $(wildcard rust/Cargo.* rust/src/*.rs rust/src/*/*.rs rust/src/*/*/*.rs)
 include rust/fuzz/fuzz.mk
 
 .DEFAULT_GOAL := help
-.PHONY: help install wheel sdist build lint format check test python-test rust-test instructions instructions-test bench docs man completions ci clean
+.PHONY: help install wheel sdist build lint format check test python-test multiqc-test rust-test instructions instructions-test bench docs man completions ci clean
 
 help:
 	@echo 'install      make $(VENV) with the package, as a user gets it'
@@ -78,6 +78,12 @@ python-test: build
 	$(BIN)/python -m pytest --numprocesses logical --dist loadfile -m 'not live'
 	$(BIN)/python -m pytest -m live
 
+# The environment is of its own, because MultiQC brings many packages and may pin those of the tests.
+multiqc-test: $(BIN)/python
+	$(BIN)/python -m venv $(VENV)-multiqc
+	$(VENV)-multiqc/bin/python -m pip install --quiet --editable . multiqc pytest hypothesis
+	$(VENV)-multiqc/bin/python -m pytest tests/report/multiqc_itself.py
+
 rust-test:
 	$(CARGO) test $(MANIFEST) --quiet
 
@@ -107,4 +113,4 @@ ci:
 	.ci/run
 
 clean:
-	rm -rf $(VENV) rust/target .ci/cache dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-multiqc rust/target .ci/cache dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -8,7 +8,8 @@ Read in this order:
 - `figures/`: `series` reads the segments in one pass (`direction_state`, `holes`, `finding_windows`), `downsampling` reduces the points of
   a line, `plots` makes Plotly figures;
 - `render`: dictionary → HTML (`definitions`: the terms of a page, `pack`: compact figures, `template_cache`: compiled templates);
-- other outputs: `summary` and `markdown_table` (Markdown), `multiqc`, `notebook`, `experiment_page`, `prediction_page`.
+- other outputs: `summary` and `markdown_table` (Markdown), `multiqc` (files for it), `multiqc_plugin` and `multiqc_documents`, `notebook`,
+  `experiment_page`, `prediction_page`.
 """
 
 from __future__ import annotations

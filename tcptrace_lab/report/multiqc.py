@@ -39,6 +39,62 @@ _S_DECIMALS = 9
 _SECONDS = "{:,.3f}"
 
 
+def _header(
+    title: str, description: str, *, suffix: str = "", scale: str = "", form: str = "", most: float | None = None
+) -> dict[str, Any]:
+    header: dict[str, Any] = {"title": title, "description": description, "min": 0}
+    optional = {"suffix": suffix, "scale": scale, "format": form, "max": most}
+    return header | {key: value for key, value in optional.items() if value}
+
+
+GENERAL_HEADERS: dict[str, Any] = {
+    "cost_share": _header(
+        "Time lost",
+        "Time lost to the problem that the verdict names, as a share of the active time",
+        suffix="%",
+        scale="OrRd",
+        most=100,
+    ),
+    "cost_s": _header("Lost", "Time lost to the problem that the verdict names", suffix=" s", scale="OrRd", form=_SECONDS),
+    "severity": _header("Worst finding", "Severity of the worst finding: high, medium, low, info"),
+    "connections": _header("Connections", "TCP connections in the capture", form="{:,.0f}"),
+    "duration_s": _header("Duration", "From the first packet to the last", suffix=" s", form=_SECONDS),
+    "quality": _header("Capture quality", "Capture quality: good, limited or poor"),
+}
+"""Column of the general statistics → what MultiQC shows of it."""
+
+CONNECTION_TABLE: dict[str, Any] = {
+    "section_name": "TCP connections",
+    "description": f"The {CONNECTIONS} connections of each capture with most data. The last column describes the larger direction.",
+    "pconfig": {"id": "tcptrace_lab_connections_table", "title": "TCP connections", "col1_header": "Connection", "no_violin": True},
+    "headers": {
+        "client": {"title": "Client"},
+        "server": {"title": "Server"},
+        "duration_s": _header("Duration", "From the first segment to the last", suffix=" s", form=_SECONDS),
+        "client_bytes": _header("Client sent", "Each byte counted once", suffix=" B", form="{:,.0f}"),
+        "server_bytes": _header("Server sent", "Each byte counted once", suffix=" B", form="{:,.0f}"),
+        "throughput_bps": _header("Throughput", "Of the direction with more data", suffix=" b/s", form="{:,.0f}"),
+        "rtt_min_ms": _header("RTT min", "Base RTT, from end to end", suffix=" ms", form="{:,.3f}"),
+        "retransmits": _header("Retransmits", "Data segments, both directions", form="{:,.0f}", scale="OrRd"),
+        "cause": {"title": "Largest cause"},
+    },
+}
+"""Texts and columns of the table of connections."""
+
+TIME_BARS: dict[str, Any] = {
+    "section_name": "TCP: time by cause",
+    "description": "Seconds by the cause for which the next byte waited, over all directions that carried data.",
+    "pconfig": {
+        "id": "tcptrace_lab_time_plot",
+        "title": "TCP: time by cause",
+        "ylab": "seconds",
+        "cpswitch_counts_label": "Seconds",
+    },
+    "categories": {cause: {"name": cause, "color": CAUSE_COLOURS[cause]} for cause in CAUSES},
+}
+"""Texts and categories of the bars."""
+
+
 def write(analysis: Analysis, folder: str) -> list[str]:
     """Write `<capture>_general_mqc.json`, `<capture>_connections_mqc.json` and `<capture>_time_mqc.json`. Returns their paths.
 
@@ -63,20 +119,6 @@ def general(analysis: Analysis) -> dict[str, Any]:
     """The general statistics of the capture."""
     verdict_found = verdict.of(analysis)
     worst = max((finding.severity for finding in analysis.findings), default=None)
-    headers: dict[str, Any] = {
-        "cost_share": _header(
-            "Time lost",
-            "Time lost to the problem that the verdict names, as a share of the active time",
-            suffix="%",
-            scale="OrRd",
-            most=100,
-        ),
-        "cost_s": _header("Lost", "Time lost to the problem that the verdict names", suffix=" s", scale="OrRd", form=_SECONDS),
-        "severity": _header("Worst finding", "Severity of the worst finding: high, medium, low, info"),
-        "connections": _header("Connections", "TCP connections in the capture", form="{:,.0f}"),
-        "duration_s": _header("Duration", "From the first packet to the last", suffix=" s", form=_SECONDS),
-        "quality": _header("Capture quality", "Capture quality: good, limited or poor"),
-    }
     cost_share = (
         None if verdict_found.cost_ns is None or not verdict_found.active_ns else 100 * verdict_found.cost_ns / verdict_found.active_ns
     )
@@ -91,7 +133,7 @@ def general(analysis: Analysis) -> dict[str, Any]:
     return {
         "id": "tcptrace_lab_general",
         "plot_type": "generalstats",
-        "headers": headers,
+        "headers": GENERAL_HEADERS,
         "data": {safe(analysis.name): {key: value for key, value in row.items() if value is not None}},
     }
 
@@ -103,21 +145,8 @@ def connections(analysis: Analysis) -> dict[str, Any]:
     accounts = {row["conn"]: row for row in analysis.accounts.filter(pl.col("conn").is_in(found)).collect().iter_rows(named=True)}
     return {
         "id": "tcptrace_lab_connections",
-        "section_name": "TCP connections",
-        "description": f"The {CONNECTIONS} connections of each capture with most data. The last column describes the larger direction.",
         "plot_type": "table",
-        "pconfig": {"id": "tcptrace_lab_connections_table", "title": "TCP connections", "col1_header": "Connection", "no_violin": True},
-        "headers": {
-            "client": {"title": "Client"},
-            "server": {"title": "Server"},
-            "duration_s": _header("Duration", "From the first segment to the last", suffix=" s", form=_SECONDS),
-            "client_bytes": _header("Client sent", "Each byte counted once", suffix=" B", form="{:,.0f}"),
-            "server_bytes": _header("Server sent", "Each byte counted once", suffix=" B", form="{:,.0f}"),
-            "throughput_bps": _header("Throughput", "Of the direction with more data", suffix=" b/s", form="{:,.0f}"),
-            "rtt_min_ms": _header("RTT min", "Base RTT, from end to end", suffix=" ms", form="{:,.3f}"),
-            "retransmits": _header("Retransmits", "Data segments, both directions", form="{:,.0f}", scale="OrRd"),
-            "cause": {"title": "Largest cause"},
-        },
+        **CONNECTION_TABLE,
         "data": {
             f"{safe(analysis.name)} {row['conn']}": {
                 key: value for key, value in _connection(row, accounts[row["conn"]]).items() if value is not None
@@ -153,16 +182,8 @@ def time(analysis: Analysis) -> dict[str, Any]:
     ).collect()
     return {
         "id": "tcptrace_lab_time",
-        "section_name": "TCP: time by cause",
-        "description": "Seconds by the cause for which the next byte waited, over all directions that carried data.",
         "plot_type": "bargraph",
-        "pconfig": {
-            "id": "tcptrace_lab_time_plot",
-            "title": "TCP: time by cause",
-            "ylab": "seconds",
-            "cpswitch_counts_label": "Seconds",
-        },
-        "categories": {cause: {"name": cause, "color": CAUSE_COLOURS[cause]} for cause in CAUSES},
+        **TIME_BARS,
         "data": {safe(analysis.name): {cause: _seconds(sums.item(0, cause) or 0) for cause in CAUSES}},
     }
 
@@ -173,11 +194,3 @@ def _column(side: str, cause: str) -> str:
 
 def _seconds(time_ns: int) -> float:
     return round(time_ns / numbers.NS_PER_S, _S_DECIMALS)
-
-
-def _header(
-    title: str, description: str, *, suffix: str = "", scale: str = "", form: str = "", most: float | None = None
-) -> dict[str, Any]:
-    header: dict[str, Any] = {"title": title, "description": description, "min": 0}
-    optional = {"suffix": suffix, "scale": scale, "format": form, "max": most}
-    return header | {key: value for key, value in optional.items() if value}

@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from tcptrace_lab import analyze
-from tcptrace_lab.report import multiqc, summary
+from tcptrace_lab.report import multiqc, multiqc_documents, summary
 from tcptrace_lab.text.escape import markdown, markdown_code
 from tests.support import packets, transfer
 from tests.support.command import only_line, tcptrace_lab
@@ -138,8 +138,8 @@ MULTIQC_RULES = {
     ],
 }
 """What MultiQC documents of custom content (docs.seqera.io/multiqc/custom_content and .../development/plots), as far as it is used here; an
-unknown key of a configuration is an error there. MultiQC itself brings 1 GB of packages and pins others, so it was run by hand: 1.35 with
-`--strict` has no remark on the files of four captures, and shows their numbers."""
+unknown key of a configuration is an error there. MultiQC itself brings many packages and pins others, so a nightly job runs it
+(`multiqc_itself.py`)."""
 
 
 @pytest.mark.parametrize("name", ["ethernet-nagle-on.pcapng", "ethernet-short-connections.pcapng", "atm9180-loss.pcap"])
@@ -176,6 +176,33 @@ def test_multiqc_counts_the_time_of_directions_with_data_only(tmp_path: Path) ->
     analysis = analyze(packets.capture(tmp_path / "one.pcap", "0 C > S P. 1:11 ack 1\n+10ms S > C . ack 11\n+500ms C > S P. 11:21 ack 1"))
     sums = multiqc.time(analysis)["data"]["one"]
     assert sum(sums.values()) == pytest.approx(0.510)
+
+
+def rounded(row: dict[str, Any]) -> dict[str, Any]:
+    """To six decimals: the JSON has seconds, the tables nanoseconds."""
+    return {key: round(float(value), 6) if isinstance(value, (int, float)) else value for key, value in row.items()}
+
+
+@pytest.mark.parametrize(
+    "name", ["ethernet-loss.pcapng", "ethernet-nagle-on.pcapng", "ethernet-short-connections.pcapng", "ethernet-slow-reader.pcapng"]
+)
+def test_the_plugin_of_multiqc_has_the_rows_of_the_files(name: str) -> None:
+    """The plugin reads the JSON, the files come from the tables. The plugin in MultiQC itself: `multiqc_itself.py`."""
+    analysis = analyze(CAPTURES / name)
+    rows = multiqc_documents.rows(json.dumps(analysis.to_dict()))
+    assert rows is not None
+    (general,) = multiqc.general(analysis)["data"].values()
+    assert rounded(rows.general) == rounded(general)
+    files = {int(key.split()[-1]): row for key, row in multiqc.connections(analysis)["data"].items()}
+    assert list(rows.connections) == list(files)
+    assert {number: rounded(row) for number, row in rows.connections.items()} == {number: rounded(row) for number, row in files.items()}
+    (time,) = multiqc.time(analysis)["data"].values()
+    assert rounded(rows.time) == rounded(time)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "null", "{", '{"capture": {"tcp_segments": 3}}', '{"capture": 1}'])
+def test_the_plugin_of_multiqc_leaves_other_files_alone(text: str) -> None:
+    assert multiqc_documents.rows(text) is None
 
 
 def test_names_that_multiqc_shows_unescaped_are_harmless(tmp_path: Path) -> None:

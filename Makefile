@@ -82,7 +82,7 @@ python-test: build
 multiqc-test: $(BIN)/python
 	$(BIN)/python -m venv $(VENV)-multiqc
 	$(VENV)-multiqc/bin/python -m pip install --quiet --editable . multiqc pytest hypothesis
-	$(VENV)-multiqc/bin/python -m pytest tests/report/multiqc_itself.py
+	$(VENV)-multiqc/bin/python -m pytest tests/outputs/multiqc_itself.py
 
 rust-test:
 	$(CARGO) test $(MANIFEST) --quiet

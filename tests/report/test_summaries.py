@@ -139,7 +139,7 @@ MULTIQC_RULES = {
 }
 """What MultiQC documents of custom content (docs.seqera.io/multiqc/custom_content and .../development/plots), as far as it is used here; an
 unknown key of a configuration is an error there. MultiQC itself brings many packages and pins others, so a nightly job runs it
-(`multiqc_itself.py`)."""
+(`tests/outputs/multiqc_itself.py`)."""
 
 
 @pytest.mark.parametrize("name", ["ethernet-nagle-on.pcapng", "ethernet-short-connections.pcapng", "atm9180-loss.pcap"])
@@ -187,7 +187,7 @@ def rounded(row: dict[str, Any]) -> dict[str, Any]:
     "name", ["ethernet-loss.pcapng", "ethernet-nagle-on.pcapng", "ethernet-short-connections.pcapng", "ethernet-slow-reader.pcapng"]
 )
 def test_the_plugin_of_multiqc_has_the_rows_of_the_files(name: str) -> None:
-    """The plugin reads the JSON, the files come from the tables. The plugin in MultiQC itself: `multiqc_itself.py`."""
+    """The plugin reads the JSON, the files come from the tables. The plugin in MultiQC itself: `tests/outputs/multiqc_itself.py`."""
     analysis = analyze(CAPTURES / name)
     rows = multiqc_documents.rows(json.dumps(analysis.to_dict()))
     assert rows is not None

@@ -1,6 +1,6 @@
 """MultiQC itself, with our plugin and with our files. Its name keeps pytest from collecting it, because MultiQC brings many packages.
 
-The nightly job installs MultiQC beside this package and runs `pytest tests/report/multiqc_itself.py`.
+The nightly job installs MultiQC beside this package and runs `pytest tests/outputs/multiqc_itself.py`.
 """
 
 from __future__ import annotations

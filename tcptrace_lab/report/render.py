@@ -69,7 +69,7 @@ def shared_scripts() -> dict[str, bytes]:
 def page(template: str, *, figures: bool, scripts: Scripts = "inline", **values: object) -> str:
     """A page from one of our templates, as HTML text. `figures`: whether it needs Plotly."""
     packing = Packing()
-    own = _static("report.js")
+    own = _script()
     # A random placeholder for the nonce until the page is complete: it cannot occur in the page even by intent.
     unknown = secrets.token_hex(32) if scripts == "shared" and figures else ""
     sources = [_hash_source(own), *([f"'nonce-{unknown}'"] if unknown else [PLOTLY_SOURCE] if figures else [])]
@@ -150,9 +150,15 @@ def plotly_script() -> str:
 
 @cache
 def _static(name: str) -> str:
-    """A script or style sheet of ours, without indentation and lines of comment: no string in it has two lines."""
+    """A script or style sheet of ours, without indentation, lines of comment and exports: no string in it has two lines."""
     lines = map(str.strip, (_HERE / "static" / name).read_text(encoding="utf-8").splitlines())
-    return "\n".join(line for line in lines if line and not line.startswith("//") and not (line.startswith("/*") and line.endswith("*/")))
+    return "\n".join(line for line in lines if line and not line.startswith(("//", "export ")) and not (line.startswith("/*") and line.endswith("*/")))
+
+
+@cache
+def _script() -> str:
+    """Our script. The block keeps the names of `figures.js` from becoming global ones."""
+    return "\n".join(('"use strict"; {', _static("figures.js"), _static("report.js"), "}"))
 
 
 @cache

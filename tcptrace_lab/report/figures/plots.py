@@ -146,7 +146,7 @@ def _strip(cause: str, bands: Sequence[Band]) -> dict[str, Any]:
 
 
 STRIP = 0.055
-"""Height of the ledger strip, as a share of the figure's height. `report.js` has the same value."""
+"""Height of the ledger strip, as a share of the figure's height. `figures.js` has the same value."""
 
 
 def on_foot(figure: Figure, strip: Sequence[dict[str, Any]]) -> Figure:

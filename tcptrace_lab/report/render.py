@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
 _HERE = Path(__file__).parent
 
+STATIC: Final = _HERE / "static"
+"""Our scripts and style sheets."""
+
 POLICY = "default-src 'none'; script-src {scripts}; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
 """The Content-Security-Policy. Plotly sets style attributes, and exports images through data: and blob: URLs, which are not requests."""
 
@@ -74,13 +77,13 @@ def page(template: str, *, figures: bool, scripts: Scripts = "inline", **values:
     unknown = secrets.token_hex(32) if scripts == "shared" and figures else ""
     sources = [_hash_source(own), *([f"'nonce-{unknown}'"] if unknown else [PLOTLY_SOURCE] if figures else [])]
     text = (
-        _environment()
+        environment()
         .get_template(template)
         .render(
             **values,
             pack=packing.later,
             colours=CAUSE_COLOURS,
-            patterns=_PATTERNS,
+            patterns=PATTERNS,
             definitions=_definitions,
             html_rows=HTML_ROWS,
             policy=POLICY.format(scripts=" ".join(sources)),
@@ -97,7 +100,7 @@ def page(template: str, *, figures: bool, scripts: Scripts = "inline", **values:
 
 def fragment(template: str, **values: object) -> str:
     """An HTML fragment from one of our templates for other pages, without script and style sheet."""
-    text = _environment().get_template(template).render(**values, colours=CAUSE_COLOURS)
+    text = environment().get_template(template).render(**values, colours=CAUSE_COLOURS)
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
@@ -113,7 +116,8 @@ _PATTERN_CLASSES: Final = {
 }
 """Plotly's name of a pattern → class in the style sheet."""
 
-_PATTERNS: Final = {cause: _PATTERN_CLASSES[pattern] for cause, pattern in CAUSE_PATTERNS.items()}
+PATTERNS: Final = {cause: _PATTERN_CLASSES[pattern] for cause, pattern in CAUSE_PATTERNS.items()}
+"""Cause → class in the style sheet."""
 
 
 def _statistic_rows(lines: Sequence[Statistic]) -> Markup:
@@ -133,14 +137,14 @@ def _statistic_rows(lines: Sequence[Statistic]) -> Markup:
 @cache
 def _definitions() -> Markup:
     """The definitions of terms, which are equal in all reports."""
-    text = _environment().get_template("_definitions.html.j2").render(words=definitions.words(), colours=CAUSE_COLOURS, patterns=_PATTERNS)
+    text = environment().get_template("_definitions.html.j2").render(words=definitions.words(), colours=CAUSE_COLOURS, patterns=PATTERNS)
     return Markup(text)  # noqa: S704  (ours, escaped)
 
 
 @cache
 def _plotly() -> bytes:
     """Plotly's script, compressed with gzip."""
-    return (_HERE / "static" / f"{PLOTLY}.gz").read_bytes()
+    return (STATIC / f"{PLOTLY}.gz").read_bytes()
 
 
 def plotly_script() -> str:
@@ -151,8 +155,9 @@ def plotly_script() -> str:
 @cache
 def _static(name: str) -> str:
     """A script or style sheet of ours, without indentation, lines of comment and exports: no string in it has two lines."""
-    lines = map(str.strip, (_HERE / "static" / name).read_text(encoding="utf-8").splitlines())
-    return "\n".join(line for line in lines if line and not line.startswith(("//", "export ")) and not (line.startswith("/*") and line.endswith("*/")))
+    lines = map(str.strip, (STATIC / name).read_text(encoding="utf-8").splitlines())
+    ours = (line for line in lines if line and not line.startswith(("//", "export ")))
+    return "\n".join(line for line in ours if not (line.startswith("/*") and line.endswith("*/")))
 
 
 @cache
@@ -168,10 +173,10 @@ def _hash_source(script: str) -> str:
 
 
 @cache
-def _environment() -> Environment:
-    """The Jinja2 environment with our templates, each compiled once."""
+def environment(*folders: Path) -> Environment:
+    """The Jinja2 environment with our templates, each compiled once. Templates in `folders` may use ours, and come before them."""
     environment = Environment(
-        loader=FileSystemLoader(_HERE / "templates"),
+        loader=FileSystemLoader([*folders, _HERE / "templates"]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -1,0 +1,87 @@
+"""The explorer's pages and static files.
+
+A page is rendered with what the reader should see at once: the headline, the quality, the findings. Its script then asks the server for
+the rest. Strings from a capture never become markup: Jinja2 escapes them here, and the scripts only set text. The policy runs no inline
+script, and permits requests to this server only.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from tcptrace_lab import causes
+from tcptrace_lab.report import render
+from tcptrace_lab.schema import CAUSES
+from tcptrace_lab.text import numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_HERE: Final = Path(__file__).parent
+
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+"""The Content-Security-Policy of every answer. Plotly sets style attributes, and exports images through data: and blob: URLs."""
+
+Kind = Literal["capture", "connection", "archive", "pair", "error"]
+
+_MEDIA_TYPES: Final = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8"}
+
+_ROOTS: Final = {"connection": "../"}
+"""Kind of page → the way from its address up to the address that `static/` and `api/` are below."""
+
+_FINDINGS_SHOWN: Final = 100
+"""Findings listed in a page; the list of connections can be filtered by each kind."""
+
+
+def page(kind: Kind, data: Mapping[str, Any]) -> str:
+    """One page as HTML text. All its URLs are relative.
+
+    Args:
+        kind: which page.
+        data: what the API answers for the same subject: `api/capture`, `api/connection/N`, `api/archive`, `api/pair`; for `error`, the
+            `status` and a `message` of one line.
+    """
+    template = render.environment(_HERE / "templates").get_template(f"{kind}.html.j2")
+    text = template.render(
+        kind=kind,
+        data=data,
+        root=_ROOTS.get(kind, ""),
+        findings=data.get("findings", [])[:_FINDINGS_SHOWN],
+        bar=_bar(data.get("causes", ())),
+        words={cause: {"colour": causes.OURS[cause].colour, "pattern": render.PATTERNS[cause], "means": CAUSES[cause]} for cause in CAUSES},
+        patterns=render.PATTERNS,
+        colours={cause: causes.OURS[cause].colour for cause in CAUSES},
+    )
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def static(name: str) -> tuple[bytes, str] | None:
+    """Contents and media type of a file below `static/`; None if there is none of this name. Names never become paths."""
+    return _files().get(name)
+
+
+@cache
+def _files() -> dict[str, tuple[bytes, str]]:
+    """Name → contents and media type: our files, and the report's that the explorer shares."""
+    shared = [render.STATIC / name for name in ("report.css", "figures.js")]
+    own = [path for path in _HERE.joinpath("static").iterdir() if path.suffix in _MEDIA_TYPES]
+    files = {path.name: (path.read_bytes(), _MEDIA_TYPES[path.suffix]) for path in [*shared, *own]}
+    return files | {"plotly.js": (render.plotly_script().encode(), _MEDIA_TYPES[".js"])}
+
+
+def _bar(accounts: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """The bar of `_spent.html.j2` for time by cause; None without time. Shares are of the active time."""
+    spent = {account["cause"]: account["ns"] for account in accounts if account["ns"] and account["cause"] != "idle"}
+    active_ns = sum(spent.values())
+    if not active_ns:
+        return None
+    parts = [
+        {"cause": cause, "means": CAUSES[cause], "ns": ns, "share": ns / active_ns, "of_active": numbers.share(ns / active_ns)}
+        for cause, ns in sorted(spent.items(), key=lambda part: -part[1])
+    ]
+    return {"time": f"{numbers.duration(active_ns)} of active time", "parts": parts}

@@ -21,7 +21,7 @@ export class Sheet {
     this.table.addEventListener("keydown", (event) => this.key(event));
     this.body.addEventListener("click", (event) => {
       const row = event.target.closest("tr[aria-rowindex]");
-      if (row) this.activate(Number(row.getAttribute("aria-rowindex")) - 2, false);
+      if (row && !event.target.closest("a, button")) this.activate(Number(row.getAttribute("aria-rowindex")) - 2, false);
     });
     new ResizeObserver(() => this.soon()).observe(this.box);
     this.active = -1;

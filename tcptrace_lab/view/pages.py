@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from tcptrace_lab import causes
-from tcptrace_lab.report import render
+from tcptrace_lab.report.render import PATTERNS, STATIC, environment, plotly_script
 from tcptrace_lab.schema import CAUSES
 from tcptrace_lab.text import numbers
 
@@ -46,15 +46,15 @@ def page(kind: Kind, data: Mapping[str, Any]) -> str:
         data: what the API answers for the same subject: `api/capture`, `api/connection/N`, `api/archive`, `api/pair`; for `error`, the
             `status` and a `message` of one line.
     """
-    template = render.environment(_HERE / "templates").get_template(f"{kind}.html.j2")
+    template = environment(_HERE / "templates").get_template(f"{kind}.html.j2")
     text = template.render(
         kind=kind,
         data=data,
         root=_ROOTS.get(kind, ""),
         findings=data.get("findings", [])[:_FINDINGS_SHOWN],
         bar=_bar(data.get("causes", ())),
-        words={cause: {"colour": causes.OURS[cause].colour, "pattern": render.PATTERNS[cause], "means": CAUSES[cause]} for cause in CAUSES},
-        patterns=render.PATTERNS,
+        words={cause: {"colour": causes.OURS[cause].colour, "pattern": PATTERNS[cause], "means": CAUSES[cause]} for cause in CAUSES},
+        patterns=PATTERNS,
         colours={cause: causes.OURS[cause].colour for cause in CAUSES},
     )
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
@@ -68,10 +68,10 @@ def static(name: str) -> tuple[bytes, str] | None:
 @cache
 def _files() -> dict[str, tuple[bytes, str]]:
     """Name → contents and media type: our files, and the report's that the explorer shares."""
-    shared = [render.STATIC / name for name in ("report.css", "figures.js")]
+    shared = [STATIC / name for name in ("report.css", "figures.js")]
     own = [path for path in _HERE.joinpath("static").iterdir() if path.suffix in _MEDIA_TYPES]
     files = {path.name: (path.read_bytes(), _MEDIA_TYPES[path.suffix]) for path in [*shared, *own]}
-    return files | {"plotly.js": (render.plotly_script().encode(), _MEDIA_TYPES[".js"])}
+    return files | {"plotly.js": (plotly_script().encode(), _MEDIA_TYPES[".js"])}
 
 
 def _bar(accounts: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:

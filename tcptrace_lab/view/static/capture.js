@@ -35,13 +35,13 @@ function lane(cell, row) {
 
 const COLUMNS = [
   { name: "id", label: "#", kind: "count", width: 5, meaning: "Number of the connection, as in Wireshark's tcp.stream", fill: (cell, row) => cell.append(element("a", { href: `connection/${row.id}`, ariaLabel: `connection ${row.id}` }, count(row.id))) },
-  { name: "client", label: "client", kind: "text", width: 12 },
-  { name: "server", label: "server", kind: "text", width: 12 },
-  { name: "label", label: "application", kind: "text", width: 9, meaning: "What the connection was for, by its first data" },
-  { name: "dominant_cause", label: "cause", kind: "cause", width: 10, meaning: "The cause that took most of the active time of the direction with more payload" },
+  { name: "client", label: "client", kind: "text", width: 11 },
+  { name: "server", label: "server", kind: "text", width: 11 },
+  { name: "dominant_cause", label: "cause", kind: "cause", width: 12, meaning: "The cause that took most of the active time of the direction with more payload" },
   { name: "active_ns", label: "active", kind: "duration", width: 5.5, meaning: "Time in which the connection was not idle" },
-  { name: "findings", label: "findings", kind: "findings", width: 11, fill: (cell, row) => { cell.textContent = (row.findings ?? []).join(", "); cell.title = cell.textContent; } },
   { name: "start_ns", label: "over time", kind: "lane", width: 12, meaning: "From its first frame to its last, on the time axis above, in the colour of its cause. Sorts by start.", fill: lane },
+  { name: "findings", label: "findings", kind: "findings", width: 11, fill: (cell, row) => { cell.textContent = (row.findings ?? []).join(", "); cell.title = cell.textContent; } },
+  { name: "label", label: "application", kind: "text", width: 9, meaning: "What the connection was for, by its first data" },
   { name: "client_bytes", label: "bytes →", kind: "size", width: 6, meaning: "Payload from the client" },
   { name: "server_bytes", label: "bytes ←", kind: "size", width: 6, meaning: "Payload from the server" },
   { name: "retransmitted", label: "retransmits", kind: "count", width: 6.5 },
@@ -74,7 +74,7 @@ async function start() {
     rows: (offset, limit, signal) => ask("connections", { ...parameters(), offset, limit }, signal),
     sorted: (sort, descending) => changed({ sort, descending: descending ? "1" : null }, false),
     opened: (row) => (location.href = `connection/${row.id}`),
-    counted: (total) => (found.textContent = total === capture.connections ? `${count(total)} connections` : `${count(total)} of ${count(capture.connections)} connections`),
+    counted: (total) => (found.textContent = total === capture.connections ? `${count(total)} ${total === 1 ? "connection" : "connections"}` : `${count(total)} of ${count(capture.connections)} connections`),
   });
 
   function links() {

@@ -30,10 +30,11 @@ const chosen = () => tabs.find((tab) => tab.dataset.key === state.get("tab")) ??
 const times = () => (within.checked ? { from_ns: state.get("from"), to_ns: state.get("to") } : {});
 
 /** Width of a column in rem, by what it holds. */
-const width = ({ label, kind }) => Math.min(Math.max(label.length * 0.52 + 1.6, kind === "text" || kind === "list" ? 9 : 5), 15);
+const width = ({ label, kind }) => Math.min(Math.max(label.length * 0.52 + 1.6, { text: 9, list: 9, cause: 12, bool: 5 }[kind] ?? 6.5), 15);
 
 function columns(described) {
   return described.map((column) => {
+    if (column.name === "from_client") return { ...column, label: "direction", kind: "text", width: 9, fill: (cell, row) => cell.append(row.from_client ? "client → server" : "server → client") };
     const own = { ...column, width: width(column), kind: column.kind === "list" ? "text" : column.kind };
     if (column.kind === "frame") own.fill = (cell, row) => row[column.name] && cell.append(link(row[column.name], () => packet.show(row[column.name]), `frame ${row[column.name]}`));
     if (column.kind === "instant" && INSTANTS.includes(column.name)) own.fill = (cell, row) => jumping(cell, row, column.name);

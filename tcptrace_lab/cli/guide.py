@@ -179,6 +179,13 @@ GUIDES = {
         "Check results against tshark and tcptrace.",
         (("tcptrace-lab verify slow.pcapng --json differences.json", "each difference explained"),),
     ),
+    "view": Guide(
+        "Explore a capture or an archive in the browser.",
+        (
+            ("tcptrace-lab view large.pcapng", "connections, causes over time, any figure at any zoom"),
+            ("tcptrace-lab view archive/ --no-browser --port 8080 --idle 30m", "an archive, on a remote machine through ssh -L"),
+        ),
+    ),
 }
 """By command name, with its group."""
 

@@ -24,7 +24,7 @@ from tcptrace_lab.cli.terminal import PROGRAM, say
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-COMMANDS = ("analyze", "annotate", "batch", "capture", "compare", "export", "predict", "simulate", "verify")
+COMMANDS = ("analyze", "annotate", "batch", "capture", "compare", "export", "predict", "simulate", "verify", "view")
 """Commands: each is a function in the module of the same name."""
 
 GROUPS = ("archive", "replay", "lab")

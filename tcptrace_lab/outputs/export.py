@@ -115,6 +115,11 @@ def export(rows: pl.LazyFrame, table: TableName, form: Format, stream: IO[bytes]
             raise ValueError(form)
 
 
+def text_of_lists(rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Convert all columns with lists to text, for CSV."""
+    return rows.with_columns(_text(name) for name, dtype in rows.collect_schema().items() if isinstance(dtype, pl.List))
+
+
 def _text(name: str) -> pl.Expr:
     """Convert a list to text: [1, 5, 9, 12] → `1 5 9 12`, or as SACK blocks `1:5 9:12`."""
     position = pl.int_range(pl.len())

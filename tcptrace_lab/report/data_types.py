@@ -262,12 +262,8 @@ class Statistic(TypedDict):
     server: Any
 
 
-class Connection(TypedDict):
-    """A connection with figures.
-
-    `sides` has the direction with most payload first. `ledger` has the traces of each direction that are drawn along the bottom of its
-    figures. `omitted` states what the figures leave out.
-    """
+class Description(TypedDict):
+    """A connection without its figures. `sides` has the direction with most payload first."""
 
     conn: int
     client: str
@@ -278,9 +274,21 @@ class Connection(TypedDict):
     stalls: list[Stall]
     statistics: list[Statistic]
     sides: list[Side]
+
+
+class Drawings(TypedDict):
+    """The figures of a connection.
+
+    `ledger` has the traces of each direction that are drawn along the bottom of its figures. `omitted` states what the figures leave out.
+    """
+
     ledger: dict[str, list[dict[str, Any]]]
     figures: list[Figure]
     omitted: list[str]
+
+
+class Connection(Description, Drawings):
+    """A connection with figures."""
 
 
 class DrawnPair(TypedDict):

@@ -45,15 +45,16 @@ def _scanned(place: Place, name: str, stack: contextlib.ExitStack) -> pl.LazyFra
     return pl.concat(frames) if frames else pl.LazyFrame(schema={**types, MONTH: pl.String()})
 
 
-def run(tables: Mapping[str, pl.LazyFrame], sql: str) -> pl.DataFrame:
-    """The rows that a SELECT returns.
+def run(tables: Mapping[str, pl.LazyFrame], sql: str, limit: int | None = None) -> pl.DataFrame:
+    """The rows that a SELECT returns; with `limit`, at most that many.
 
     Raises:
         UsageError: the query is invalid; the message lists the tables.
     """
     with pl.SQLContext(dict(tables)) as context:
         try:
-            return context.execute(sql, eager=False).collect(engine="streaming")
+            rows = context.execute(sql, eager=False)
+            return (rows if limit is None else rows.head(limit)).collect(engine="streaming")
         except (pl.exceptions.PolarsError, TypeError, ValueError) as error:
             raise UsageError(
                 _words(error), where=" ".join(sql.split()), remedy=f"tables: {', '.join(tables)}; docs/archives.md has examples"

@@ -5,6 +5,8 @@ The rows of a connection arrive in batches. The tracker keeps the state between 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import polars as pl
 
 FIN, SYN, RST = 1, 2, 4
@@ -19,16 +21,27 @@ def has(flag: int) -> pl.Expr:
     return (pl.col("flags") & flag) != 0
 
 
+class State(NamedTuple):
+    """The highest offset sent, the highest offset ACKed, and the right edge of the window; None while unknown."""
+
+    sent: int | None = None
+    acked: int | None = None
+    edge: int | None = None
+
+
 class Tracker:
     """Tracks the state of one direction, named by its sender, through the rows of its connection."""
 
-    def __init__(self, first_ts_ns: int, *, from_client: bool) -> None:
-        """Start at the connection's first segment, whose time is `first_ts_ns`."""
+    def __init__(self, first_ts_ns: int, *, from_client: bool, state: State | None = None) -> None:
+        """Start at the connection's first segment, whose time is `first_ts_ns`, or with the `state` before a later one."""
         self._first_ts_ns = first_ts_ns
         self.from_client = from_client
-        self._sent: int | None = None
-        self._acked: int | None = None
-        self._edge: int | None = None
+        self._sent, self._acked, self._edge = state or State()
+
+    @property
+    def state(self) -> State:
+        """The state after the rows so far."""
+        return State(self._sent, self._acked, self._edge)
 
     def follow(self, part: pl.DataFrame) -> pl.DataFrame:
         """Process the next rows of the connection, of both directions, in frame order.

@@ -268,11 +268,14 @@ def segment_sizes(direction: Direction, frame: Frame, full_bytes: int | None) ->
     return _figure([full if full_bytes else None, trace], frame, axis)
 
 
-def throughput(directions: dict[str, Direction], frame: Frame, bin_ns: int) -> Figure:
-    """New payload per bin and direction, as a rate. Keys of `directions` are the names of the traces."""
+def throughput(directions: dict[str, Direction], frame: Frame, bin_ns: int, window_ns: tuple[int, int] | None = None) -> Figure:
+    """New payload per bin and direction, as a rate. Keys of `directions` are the names of the traces.
+
+    With `window_ns`, only the bins that lie within that window are drawn; without it, all of them.
+    """
     looks = ((BLUE, "solid"), (PURPLE, "dash"))
     traces = [
-        _rate(name, direction, frame, bin_ns, colour, dash)
+        _rate(name, direction, bin_ns, window_ns or (0, max(frame.duration_ns, 0)), colour, dash, is_all=window_ns is None)
         for (name, direction), (colour, dash) in zip(directions.items(), looks, strict=False)
     ]
     title = f"new payload per {numbers.duration(bin_ns)}"
@@ -377,18 +380,28 @@ def _mark(name: str, direction: Direction, frame: Frame) -> dict[str, Any]:
     return trace
 
 
-def _rate(name: str, direction: Direction, frame: Frame, bin_ns: int, colour: str, dash: str) -> dict[str, Any]:
-    """The throughput of every bin from the first segment to the last, including empty ones."""
-    bins = max(frame.duration_ns, 0) // bin_ns + 1
+def _rate(
+    name: str, direction: Direction, bin_ns: int, window_ns: tuple[int, int], colour: str, dash: str, *, is_all: bool
+) -> dict[str, Any]:
+    """The throughput of every bin of a window, including empty ones. Data outside counts in the first or last bin if that is all there is.
+
+    In a part of a connection, bins at its edges are left out, because only a part of their data is known.
+    """
+    first = window_ns[0] // bin_ns if is_all else -(-window_ns[0] // bin_ns)
+    bins = window_ns[1] // bin_ns + 1 - first if is_all else max(window_ns[1] // bin_ns - first, 0)
     totals = [0] * (bins + 1)
     for t_ns, unique_bytes in direction.throughput.iter_rows():
-        totals[min(max(t_ns // bin_ns, 0), bins - 1)] += unique_bytes
+        place = t_ns // bin_ns - first
+        if is_all:
+            place = min(max(place, 0), bins - 1)
+        if 0 <= place < bins:
+            totals[place] += unique_bytes
     return {
         "type": "scatter",
         "mode": "lines",
         "name": name,
         "line": {"shape": "hv", "color": colour, "width": 1.5, "dash": dash},
-        "x": [place * bin_ns / numbers.NS_PER_S for place in range(bins + 1)],
+        "x": [(first + place) * bin_ns / numbers.NS_PER_S for place in range(bins + 1)],
         "y": [round(total * 8 * (numbers.NS_PER_S / bin_ns)) for total in totals],
         "hovertemplate": f"{_RATE_HOVER}, {numbers.duration(bin_ns)} long",
     }

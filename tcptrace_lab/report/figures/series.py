@@ -19,7 +19,7 @@ from tcptrace_lab import schema
 from tcptrace_lab.engine import memory
 from tcptrace_lab.report.figures import downsampling
 from tcptrace_lab.report.figures.cause_strip import PIXELS, CauseStrip
-from tcptrace_lab.report.figures.direction_state import FIN, RST, SYN, Tracker, has
+from tcptrace_lab.report.figures.direction_state import FIN, RST, SYN, State, Tracker, has
 from tcptrace_lab.report.figures.holes import Holes
 
 if TYPE_CHECKING:
@@ -166,6 +166,54 @@ def of_rows(rows: pl.DataFrame, *, from_client: bool, only_sequence: bool = True
     return collector.finish()
 
 
+class Part(NamedTuple):
+    """A window of a direction that is drawn more closely than the whole. Times are in ns since the connection's first segment.
+
+    Attributes:
+        from_ns, to_ns: the window.
+        points: maximum points of each line, and maximum marks.
+    """
+
+    from_ns: int
+    to_ns: int
+    points: int
+
+
+def of_window(
+    rows: pl.DataFrame, waits: pl.DataFrame, first_ts_ns: int, part: Part, *, from_client: bool, state: State | None = None
+) -> tuple[Direction, int]:
+    """The data of all figures of a direction for a window, and the width of a throughput bin.
+
+    The segment before the window and the one after it are included, so that lines extend to both edges.
+
+    Args:
+        rows: rows of a connection, of both directions, in frame order, from its first segment or from `state`.
+        waits: intervals of the direction that overlap the window: `start_ns end_ns cause`.
+        first_ts_ns: time of the connection's first segment.
+        part: the window.
+        from_client: the direction, by its sender.
+        state: the state before the first of the rows; None at the connection's first segment.
+    """
+    tracker = Tracker(first_ts_ns, from_client=from_client, state=state)
+    tracked = tracker.follow(rows)
+    inside = tracked["t_ns"].is_between(part.from_ns, part.to_ns).arg_true()
+    later = (tracked["t_ns"] > part.to_ns).arg_true()
+    begin = inside[0] if len(inside) else later[0] if len(later) else tracked.height
+    end = inside[-1] + 1 if len(inside) else begin
+    shown = tracked.slice(max(begin - 1, 0), min(end + 1, tracked.height) - max(begin - 1, 0))
+    data_segments = int(shown.select(_DATA.sum()).item())
+    side = {from_client: part.points}
+    request = Request(rows["conn"][0], 0, 0, first_ts_ns, part.to_ns - part.from_ns, {from_client: data_segments}, side, side)
+    collector = _Collector(request, from_client=from_client)
+    collector.skip(tracked.head(max(begin - 1, 0)))
+    if not shown.is_empty():
+        collector.add(shown)
+    begin_ns, end_ns = first_ts_ns + part.from_ns, first_ts_ns + part.to_ns
+    overlapping = waits.filter((waits["end_ns"] > begin_ns) & (waits["start_ns"] < end_ns))
+    collector.strip.add(overlapping.select(pl.col("start_ns").clip(begin_ns), pl.col("end_ns").clip(None, end_ns), "cause"))
+    return collector.finish(), request.bin_ns
+
+
 def bin_width_ns(duration_ns: int, data_segments: int) -> int:
     """A round bin width (1, 2 or 5 times a power of ten) in ns, for 20 to 200 bins with about four data segments each."""
     bins = min(max(data_segments // 4, 20), 200)
@@ -305,6 +353,14 @@ class _Collector:
             unique = points("new", t_ns=t_ns, unique_bytes=seen["unique_bytes"])
             changes = points("holes", place=seen["place"], seq=seq, payload_bytes=payload_bytes, sent_before=rows["sent_before"])
             self._add_bins(unique, changes)
+
+    def skip(self, rows: pl.DataFrame) -> None:
+        """Take the rows before those that are drawn: they may open holes that later rows fill."""
+        for seq, payload_bytes, sent_before in rows.filter(_NEW & _CHANGES_HOLES).select("seq", "payload_bytes", "sent_before").iter_rows():
+            if seq > sent_before:
+                self.holes.open(sent_before, seq)
+            elif len(self.holes):
+                self.holes.fill(seq, min(seq + payload_bytes, sent_before))
 
     def _add_bins(self, unique: pl.DataFrame, changes: pl.DataFrame) -> None:
         """Add the sender's bytes that the capture sees for the first time to the throughput bins.

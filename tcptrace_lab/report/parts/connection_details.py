@@ -15,7 +15,7 @@ from tcptrace_lab.report.parts import connection_table, lost_time, statistics
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tcptrace_lab.report.data_types import Analysed, Connection, Figure, Value
+    from tcptrace_lab.report.data_types import Analysed, Connection, Description, Drawings, Figure, Stall, Value
     from tcptrace_lab.report.figures.finding_windows import Window
 
 _LABELS = {"client": "client → server", "server": "server → client"}
@@ -59,7 +59,7 @@ def connections(
     requests = selection.requests(chosen, room)
     found = series.read(analysis, requests, windows)
     by_conn = {request.conn: request for request in requests}
-    fast = _rates(chosen, analysis.rates)
+    fast = rate_sentences(chosen, analysis.rates)
     rows = chosen.to_dicts()
     wholes = {
         (row["conn"], from_client): series.Whole(direction, by_conn[row["conn"]].duration_ns, _is_at_sender(row, from_client=from_client))
@@ -81,7 +81,7 @@ def _is_at_sender(row: Mapping[str, Any], *, from_client: bool) -> bool:
     return bool(row["vantage"] == side or row["vantage_known_by"] == "loopback")
 
 
-def _rates(chosen: pl.DataFrame, known: pl.DataFrame) -> dict[tuple[int, str], str]:
+def rate_sentences(chosen: pl.DataFrame, known: pl.DataFrame) -> dict[tuple[int, str], str]:
     """(`conn`, sender) → text on the rates of that direction. `known` has rows of `schema.RATES` for some connections."""
     keys = {from_client: side for side, from_client in schema.SIDES.items()}
     conns, known_conns = chosen["conn"].to_list(), {*known["conn"].to_list()}
@@ -101,12 +101,29 @@ def _connection(
     fast: Mapping[tuple[int, str], str],
     resolution_ns: int,
 ) -> Connection:
+    return {
+        **description(row, account, _stalls(time, row), fast),
+        **drawings(row, directions, plots.Frame(request.duration_ns, resolution_ns), request.bin_ns),
+    }
+
+
+def _stalls(time: Spent, row: Mapping[str, Any]) -> list[Stall]:
+    """The longest stalls of a connection."""
+    return lost_time.listed_stalls(time.stalls, row["conn"], row["first_ts_ns"])
+
+
+def description(
+    row: dict[str, Any], account: Mapping[str, Any] | None, stalls: list[Stall], fast: Mapping[tuple[int, str], str]
+) -> Description:
+    """What is said about a connection without its figures.
+
+    Args:
+        row: the row of `schema.CONNECTIONS`.
+        account: the row of `schema.ACCOUNTS`.
+        stalls: the stalls to list.
+        fast: see `rate_sentences`.
+    """
     main = connection_table.main_side(row)
-    keys = [key for key in sorted(schema.SIDES, key=lambda key: key != main) if schema.SIDES[key] in directions]
-    by_key = {key: directions[schema.SIDES[key]] for key in keys}
-    frame = plots.Frame(request.duration_ns, resolution_ns)
-    named = {_LABELS[key]: direction for key, direction in by_key.items()}
-    rate = plots.throughput(named, frame, request.bin_ns)
     return {
         "conn": row["conn"],
         "client": connection_table.endpoint(row, "client"),
@@ -114,10 +131,42 @@ def _connection(
         "facts": _facts(row, main, fast),
         "behaviour": behaviour.words(row),
         "bars": lost_time.bars(account),
-        "stalls": lost_time.listed_stalls(time.stalls, row["conn"], row["first_ts_ns"]),
+        "stalls": stalls,
         "statistics": statistics.table(row),
-        "sides": [{"key": key, "label": _LABELS[key], "unique_bytes": row[f"{key}_unique_bytes"]} for key in keys],
-        "ledger": {key: plots.ledger(by_key[key].causes) for key in keys},
+        "sides": [
+            {"key": key, "label": _LABELS[key], "unique_bytes": row[f"{key}_unique_bytes"]}
+            for key in _main_first(row)
+            if row[f"{key}_data_segments"]
+        ],
+    }
+
+
+def _main_first(row: Mapping[str, Any]) -> list[str]:
+    main = connection_table.main_side(row)
+    return sorted(schema.SIDES, key=lambda key: key != main)
+
+
+def drawings(
+    row: dict[str, Any],
+    directions: Mapping[bool, series.Direction],
+    frame: plots.Frame,
+    bin_ns: int,
+    window_ns: tuple[int, int] | None = None,
+) -> Drawings:
+    """The figures of a connection, and what they leave out.
+
+    Args:
+        row: the row of `schema.CONNECTIONS`.
+        directions: the series of the directions with data.
+        frame: the time axis.
+        bin_ns: width of a throughput bin.
+        window_ns: the window that the series cover; None for the whole connection.
+    """
+    by_key = {key: directions[schema.SIDES[key]] for key in _main_first(row) if schema.SIDES[key] in directions}
+    named = {_LABELS[key]: direction for key, direction in by_key.items()}
+    rate = plots.throughput(named, frame, bin_ns, window_ns)
+    return {
+        "ledger": {key: plots.ledger(direction.causes) for key, direction in by_key.items()},
         "figures": [
             *(
                 figure

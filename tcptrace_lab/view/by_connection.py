@@ -1,0 +1,153 @@
+"""Rows that arrive in the order of a capture → files sorted by connection, each of bounded size.
+
+A query about one connection then reads one file, or a part of it. Neighbouring connections share a file; a connection with more rows than
+a file holds has files of its own. Rows wait in temporary files for the others of their connection, so memory is bounded.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from tcptrace_lab.engine import memory
+from tcptrace_lab.engine.spill import COMPRESSION
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+FILE_ROWS = 524_288
+"""Rows of a file: about 80 MB of segments in memory while they are sorted."""
+
+GROUP_ROWS = 16_384
+"""Rows that are decoded together when a file is read. A query about a small connection decodes one or two such groups."""
+
+_HELD_ROWS = 524_288
+"""Rows in memory before they go to temporary files."""
+
+
+class Shares(NamedTuple):
+    """Which connections share a file.
+
+    Attributes:
+        of: number of the group of each connection, by number of the connection; it never decreases.
+        large: groups that are one connection with more than `FILE_ROWS` rows.
+    """
+
+    of: NDArray[np.int64]
+    large: frozenset[int]
+
+    @classmethod
+    def by_rows(cls, rows: NDArray[np.int64], file_rows: int = FILE_ROWS) -> Shares:
+        """Divide the connections by their numbers of rows."""
+        is_large = rows > file_rows
+        starts = np.zeros(len(rows), np.int64)
+        held = 0
+        for conn, (count, large) in enumerate(zip(rows.tolist(), is_large.tolist(), strict=True)):
+            after_large = conn > 0 and bool(is_large[conn - 1])
+            if conn > 0 and (large or after_large or held + count > file_rows):
+                starts[conn], held = 1, 0
+            held += count
+        groups = np.cumsum(starts)
+        return cls(groups, frozenset(groups[is_large].tolist()))
+
+
+class Writer:
+    """Writes one table into a folder: files named `NAME-00000.parquet`, and `NAME.json` with the connections of each."""
+
+    def __init__(self, folder: Path, name: str, schema: Mapping[str, pl.DataType], shares: Shares) -> None:
+        """Start without rows; the columns of `schema` are kept, `conn` among them."""
+        self._folder = folder
+        self._name = name
+        self._columns = list(schema)
+        self._none = pl.DataFrame(schema=dict(schema))
+        self._shares = shares
+        self._held: list[pl.DataFrame] = []
+        self._held_rows = 0
+        self._waiting: dict[int, list[Path]] = defaultdict(list)
+        self._waiting_rows: dict[int, int] = defaultdict(int)
+        self._files: list[tuple[int, int, int]] = []
+
+    def add(self, rows: pl.DataFrame) -> None:
+        """Add rows. Those of a connection stay in the order in which they come."""
+        if rows.is_empty():
+            return
+        self._held.append(rows.select(self._columns))
+        self._held_rows += rows.height
+        if self._held_rows >= _HELD_ROWS:
+            self._set_down()
+
+    def finish(self) -> None:
+        """Write all files, and the list of them."""
+        self._set_down()
+        for group in sorted(self._waiting):
+            self._write(group)
+        self._files.sort()
+        order = [number for *_, number in self._files]
+        index = [{"file": f"{self._name}-{number:05}.parquet", "low": low, "high": high} for low, high, number in self._files]
+        assert len(set(order)) == len(order)  # noqa: S101
+        self._none.write_parquet(self._folder / f"{self._name}-none.parquet")
+        (self._folder / f"{self._name}.json").write_text(json.dumps(index))
+
+    def _set_down(self) -> None:
+        """Divide the rows in memory among the groups."""
+        if not self._held:
+            return
+        rows = pl.concat(self._held)
+        self._held, self._held_rows = [], 0
+        group = pl.Series("group", self._shares.of)[rows["conn"].cast(pl.Int64)]
+        if group.n_unique() == 1:
+            self._wait(int(group[0]), rows)
+            return
+        for (number,), part in rows.with_columns(group).partition_by("group", as_dict=True, include_key=False, maintain_order=True).items():
+            self._wait(int(number), part)
+
+    def _wait(self, group: int, rows: pl.DataFrame) -> None:
+        place = self._folder / f"{self._name}-{group}-{len(self._waiting[group])}.waiting"
+        rows.write_ipc(place, compression="lz4")
+        self._waiting[group].append(place)
+        self._waiting_rows[group] += rows.height
+        if group in self._shares.large and self._waiting_rows[group] >= FILE_ROWS:
+            self._write(group)
+
+    def _write(self, group: int) -> None:
+        places = self._waiting.pop(group, [])
+        self._waiting_rows.pop(group, None)
+        if not places:
+            return
+        rows = pl.concat([pl.read_ipc(place) for place in places])
+        if group not in self._shares.large:
+            rows = rows.sort("conn", maintain_order=True)
+        low, high = rows.item(0, "conn"), rows.item(-1, "conn")
+        number = len(self._files)
+        path = self._folder / f"{self._name}-{number:05}.parquet"
+        rows.write_parquet(path, compression=COMPRESSION, row_group_size=GROUP_ROWS)
+        self._files.append((low, high, number))
+        for place in places:
+            place.unlink()
+        memory.give_back()
+
+
+class Reader:
+    """Reads a table that a `Writer` has written."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        """Read the list of files."""
+        self._none = folder / f"{name}-none.parquet"
+        files = json.loads((folder / f"{name}.json").read_text())
+        self._files = [(one["low"], one["high"], folder / one["file"]) for one in files]
+
+    def of(self, conn: int) -> pl.LazyFrame:
+        """The rows of one connection, in order."""
+        paths = [path for low, high, path in self._files if low <= conn <= high]
+        return pl.scan_parquet(paths or [self._none]).filter(pl.col("conn") == conn)
+
+    def all(self) -> pl.LazyFrame:
+        """All rows, by connection."""
+        return pl.scan_parquet([path for *_, path in self._files] or [self._none])

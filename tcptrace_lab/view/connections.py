@@ -1,0 +1,142 @@
+"""The list of connections: search, filters, order, pages, downloads.
+
+The numbers of the connections that a search finds are kept for the next page of the same search; rows are read as they are shown.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import threading
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from tcptrace_lab.findings.finding import FINDING_IDS
+from tcptrace_lab.schema import CAUSES
+from tcptrace_lab.view import listing, parameters
+from tcptrace_lab.view.problem import BadRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    from tcptrace_lab.view.store import Store
+
+KEPT = 8
+"""Number of searches whose result is kept: 4 MB each for a million connections."""
+
+_SHOWN = [name for name in listing.SCHEMA if name not in {"client_addr", "client_port", "server_addr", "server_port"}]
+_SORTED_BY = {**{name: name for name in _SHOWN if name != "findings"}, "findings": "cost_ns"}
+_DIGITS = 10
+"""Shortest number that is too large for a connection."""
+
+_SEARCH = ("address", "port", "cause", "finding", "lost", "min_bytes", "max_bytes", "text", "from_ns", "to_ns", "sort", "descending")
+
+
+class Connections:
+    """The list of connections of one capture."""
+
+    def __init__(self, store: Store) -> None:
+        """`store` has the tables."""
+        self._store = store
+        self._found: OrderedDict[tuple[str, ...], pl.Series] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def page(self, query: Mapping[str, str]) -> dict[str, Any]:
+        """`total` and `rows`: one page of what a search finds. Raises BadRequest."""
+        offset, limit = parameters.page(query)
+        found = self._search(query)
+        numbers = found.slice(offset, limit)
+        rows = self._store.listing.filter(pl.col("id").is_in(numbers.implode())).select(_SHOWN).collect()
+        ordered = pl.DataFrame({"id": numbers}).join(rows, on="id", how="left", maintain_order="left")
+        return {"total": found.len(), "rows": [_row(row) for row in ordered.iter_rows(named=True)]}
+
+    def all(self, query: Mapping[str, str]) -> pl.LazyFrame:
+        """All rows that a search finds, for a download. Raises BadRequest."""
+        by, descending = _order(query)
+        rows = self._store.listing.filter(_condition(query))
+        return rows.sort(by, "id", descending=[descending, False], nulls_last=True).drop("bytes")
+
+    def _search(self, query: Mapping[str, str]) -> pl.Series:
+        """The numbers of the connections that match, in order."""
+        key = tuple(parameters.text(query, name) for name in _SEARCH)
+        with self._lock:
+            if key in self._found:
+                self._found.move_to_end(key)
+                return self._found[key]
+        by, descending = _order(query)
+        rows = self._store.listing.filter(_condition(query)).select("id", *({by} - {"id"})).collect()
+        numbers = rows.sort(by, "id", descending=[descending, False], nulls_last=True)["id"] if by != "id" or descending else rows["id"]
+        with self._lock:
+            self._found[key] = numbers
+            while len(self._found) > KEPT:
+                self._found.popitem(last=False)
+        return numbers
+
+
+def _row(row: dict[str, Any]) -> dict[str, Any]:
+    causes = {cause: ns for cause in CAUSES if (ns := row.pop(f"{cause}_ns"))}
+    return {**row, "findings": row["findings"] or [], "causes": causes, "filter": f"tcp.stream eq {row['id']}"}
+
+
+def _order(query: Mapping[str, str]) -> tuple[str, bool]:
+    by = parameters.text(query, "sort") or "id"
+    if by not in _SORTED_BY:
+        raise BadRequest(f"sort must be one of {', '.join(_SORTED_BY)}")
+    return _SORTED_BY[by], parameters.flag(query, "descending")
+
+
+def _condition(query: Mapping[str, str]) -> pl.Expr:
+    """The condition of a search. Text is compared as it is; nothing in it is a pattern."""
+    tests = [pl.lit(value=True)]
+    if address := parameters.text(query, "address").strip():
+        tests.append(_either("addr", lambda column: column.str.contains(_canonical(address), literal=True)))
+    if (port := parameters.number(query, "port")) is not None:
+        tests.append(_either("port", lambda column: column.cast(pl.Int64) == port))
+    if cause := _one_of(query, "cause", CAUSES):
+        tests.append(pl.col("dominant_cause") == cause)
+    if finding := _one_of(query, "finding", FINDING_IDS):
+        tests.append(pl.col("findings").list.contains(finding).fill_null(value=False))
+    if parameters.flag(query, "lost"):
+        tests.append(pl.col("retransmitted") > 0)
+    tests += [test(bound) for name, test in _BOUNDS.items() if (bound := parameters.number(query, name)) is not None]
+    tests += [_has(word) for word in parameters.text(query, "text").lower().split()]
+    return pl.all_horizontal(tests)
+
+
+_BOUNDS: dict[str, Callable[[int], pl.Expr]] = {
+    "min_bytes": lambda bound: pl.col("bytes") >= bound,
+    "max_bytes": lambda bound: pl.col("bytes") <= bound,
+    "from_ns": lambda bound: pl.col("end_ns") >= bound,
+    "to_ns": lambda bound: pl.col("start_ns") <= bound,
+}
+"""Parameter → the condition that it sets."""
+
+
+def _one_of(query: Mapping[str, str], name: str, values: Collection[str]) -> str:
+    """A parameter that names one of some values; empty without it."""
+    value = parameters.text(query, name)
+    if value and value not in values:
+        raise BadRequest(f"{name} must be one of {', '.join(values)}")
+    return value
+
+
+def _has(word: str) -> pl.Expr:
+    """Whether a word is in an endpoint, the label, the main cause or a finding of a connection, or is its number."""
+    places = [pl.col(name).cast(pl.String).str.to_lowercase() for name in ("client", "server", "label", "dominant_cause")]
+    places.append(pl.col("findings").list.join(" "))
+    is_number = pl.col("id") == int(word) if word.isascii() and word.isdigit() and len(word) < _DIGITS else pl.lit(value=False)
+    return pl.any_horizontal(*(place.str.contains(word, literal=True).fill_null(value=False) for place in places), is_number)
+
+
+def _either(what: str, test: Callable[[pl.Expr], pl.Expr]) -> pl.Expr:
+    """Whether one of the two hosts meets a test."""
+    return test(pl.col(f"client_{what}")) | test(pl.col(f"server_{what}"))
+
+
+def _canonical(address: str) -> str:
+    """A whole address as the tables write it; any other text as it is."""
+    try:
+        return str(ipaddress.ip_address(address))
+    except ValueError:
+        return address

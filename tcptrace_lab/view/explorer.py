@@ -1,0 +1,111 @@
+"""What `view` shows: one capture, two, or an archive, opened and with its routes."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from tcptrace_lab.archive.storage import is_url
+from tcptrace_lab.errors import UsageError
+from tcptrace_lab.report.parts import provenance
+from tcptrace_lab.view import app, build, cache
+from tcptrace_lab.view.archive_api import ArchiveApi
+from tcptrace_lab.view.capture_api import CaptureApi
+from tcptrace_lab.view.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from datetime import datetime
+    from types import TracebackType
+
+    from starlette.types import ASGIApp
+
+    from tcptrace_lab.connections.anonymizer import Anonymizer
+    from tcptrace_lab.engine.reread import Progress
+
+
+class Subject:
+    """What is shown, until the end of the `with` block.
+
+    Attributes:
+        name: its name, for a line on stderr.
+        app: the application, below the token.
+        private: a folder that only its owner can read.
+    """
+
+    def __init__(self, name: str, application: ASGIApp, stack: contextlib.ExitStack) -> None:
+        self.name = name
+        self.app = application
+        self.private = cache.root()
+        self._stack = stack
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Give up the tables."""
+        self._stack.close()
+
+
+class Opener:
+    """Opens captures: from the cache, or by reading them."""
+
+    def __init__(
+        self,
+        stack: contextlib.ExitStack,
+        now: datetime,
+        anonymizer: Anonymizer | None = None,
+        progress: Progress | None = None,
+        say: Callable[[str], None] | None = None,
+        doing: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """The tables stay in use until `stack` is closed. See `build.build` for the rest."""
+        self._stack = stack
+        self._now = now
+        self._anonymizer = anonymizer
+        self._progress = progress
+        self._say = say
+        self._doing = doing
+
+    def capture(self, paths: Sequence[str]) -> CaptureApi:
+        """Open one capture. Raises the errors of `analyze`, and of `cache.capture_of`."""
+        hidden = self._anonymizer
+        variant = "" if hidden is None else hidden.address("192.0.2.1") + hidden.address("198.51.100.77")  # depends on the key
+        capture = cache.capture_of(paths, variant)
+        folder = self._stack.enter_context(
+            cache.opened(
+                capture,
+                lambda new: build.build(paths, new, anonymizer=hidden, progress=self._progress, say=self._say, doing=self._doing),
+            )
+        )
+        lines = provenance.lines(["tcptrace-lab", *sys.argv[1:]], paths, self._now, anonymous=hidden is not None)
+        return CaptureApi(Store(capture, folder), lines)
+
+
+def opened(
+    captures: Sequence[str],
+    *,
+    now: datetime,
+    anonymizer: Anonymizer | None = None,
+    progress: Progress | None = None,
+    say: Callable[[str], None] | None = None,
+    doing: Callable[[str], None] = lambda _: None,
+) -> Subject:
+    """Open what the command line names.
+
+    Raises:
+        UsageError: the names do not go together.
+        The errors of `analyze`.
+    """
+    with contextlib.ExitStack() as stack:
+        opener = Opener(stack, now, anonymizer, progress, say, doing)
+        if len(captures) == 1 and (Path(captures[0]).is_dir() or is_url(captures[0])):
+            if anonymizer is not None:
+                raise UsageError("an archive keeps its addresses", where=captures[0], remedy="view one capture of it")
+            archive = ArchiveApi(captures[0], opener.capture)
+            return Subject(archive.overview()["name"], app.application(app.archive_routes(archive)), stack.pop_all())
+        api = opener.capture(captures)
+        return Subject(api.store.facts["name"], app.application(app.capture_routes(lambda _: api)), stack.pop_all())

@@ -1,0 +1,121 @@
+"""One packet: its decoded fields, what it is, and why it left when it did."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from tcptrace_lab import schema
+from tcptrace_lab.ledger import stalls
+from tcptrace_lab.report.figures import plots
+from tcptrace_lab.report.parts import statistics
+from tcptrace_lab.schema import CAUSES
+from tcptrace_lab.text import numbers
+from tcptrace_lab.view import tables
+from tcptrace_lab.view.problem import NotFound
+
+if TYPE_CHECKING:
+    from tcptrace_lab.view.store import Store
+
+_FLAGS = ((2, "SYN"), (1, "FIN"), (4, "RST"), (8, "PSH"), (16, "ACK"), (32, "URG"), (64, "ECE"), (128, "CWR"), (256, "AE"))
+_DEPARTS = 1 | 2
+"""SYN and FIN: segments with them, or with data, are departures."""
+
+_SURE = {"proved": "", "consistent": "most likely ", "possible": "possibly "}
+
+_RELEASED = {
+    "ack": "the ACK in frame {frame} allowed it",
+    "write": "the application wrote data",
+    "timer": "a timer expired",
+    "burst": "it belongs to the burst that began with frame {frame}",
+}
+
+
+def packet(store: Store, frame: int, conn: int | None = None) -> dict[str, Any]:
+    """Everything on the segment of a frame; if it carries several, that of `conn`, or the first.
+
+    Raises:
+        NotFound: no such frame, or it carries no segment (of this connection).
+    """
+    conn = store.connection_of_frame(frame) if conn is None else conn
+    found = store.segments.of(conn).filter(pl.col("frame") == frame).collect()
+    if found.is_empty():
+        raise NotFound(f"connection {conn} has no segment in frame {frame}")
+    segment = found.row(0, named=True)
+    connection = store.connection(conn)
+    origin_ns = connection["first_ts_ns"] or 0
+    wait = _wait(store, segment, origin_ns)
+    return {
+        "frame": frame,
+        "connection": conn,
+        "from_client": segment["from_client"],
+        "ts_ns": None if segment["ts_ns"] is None else segment["ts_ns"] - origin_ns,
+        "sentence": sentence(segment, wait),
+        "fields": [_field(segment, column, origin_ns) for column in schema.SEGMENTS if column.name not in {"frame", "conn"}],
+        "kind": segment["kind"],
+        "kind_means": kind_words(segment),
+        "filter": f"frame.number == {frame}",
+        "wait": wait,
+    }
+
+
+def _wait(store: Store, segment: dict[str, Any], origin_ns: int) -> dict[str, Any] | None:
+    """The longest interval of the wait that this segment ended, with its evidence; None if it ended no wait."""
+    if not segment["payload_bytes"] and not segment["flags"] & _DEPARTS:
+        return None
+    rows = (
+        store.waits.of(segment["conn"])
+        .filter(pl.col("frame_after") == segment["frame"], pl.col("from_client") == segment["from_client"])
+        .sort(pl.col("end_ns") - pl.col("start_ns"), descending=True, maintain_order=True)
+        .head(1)
+        .collect()
+    )
+    if rows.is_empty():
+        return None
+    row = rows.row(0, named=True)
+    first = row["frame_before"] if row["frame_before"] is not None else segment["frame"]
+    return {
+        "start_ns": row["start_ns"] - origin_ns,
+        "end_ns": row["end_ns"] - origin_ns,
+        "wait_ns": row["wait_ns"],
+        "cause": row["cause"],
+        "means": CAUSES[row["cause"]],
+        "confidence": row["confidence"],
+        "evidence": stalls.proof(row),
+        "filter": f"frame.number in {{{first}..{segment['frame']}}}",
+    }
+
+
+def sentence(segment: dict[str, Any], wait: dict[str, Any] | None) -> str:
+    """Why the segment left now, in one line."""
+    who = "client" if segment["from_client"] else "server"
+    if not segment["payload_bytes"] and not segment["flags"] & _DEPARTS:
+        return f"The {who} sent it at once: it carries no data ({kind_words(segment)})."
+    reason = _RELEASED.get(segment["released_by"] or "", "").format(frame=segment["released_by_frame"])
+    if wait is None:
+        return f"It left without a wait: {reason}." if reason else "It left without a wait that the capture shows."
+    length = numbers.duration(wait["end_ns"] - wait["start_ns"])
+    sure = _SURE[wait["confidence"]] if wait["cause"] != "unknown" else ""
+    left = f"; then {reason}" if reason else ""
+    return f"The {who} sent nothing for {length} before it, {sure}because of {wait['cause']}: {wait['means']}{left}."
+
+
+def kind_words(segment: dict[str, Any]) -> str:
+    """The kind of a segment in words."""
+    kind = segment["kind"]
+    if kind in plots.MARKS:
+        return plots.MARKS[kind].label
+    flags = [name for bit, name in _FLAGS if segment["flags"] & bit and name != "ACK"]
+    if kind == "new":
+        return "new data" if segment["payload_bytes"] else ", ".join(flags) or "new"
+    return "ACK" if kind == "ack" else str(kind).replace("_", " ")
+
+
+def _field(segment: dict[str, Any], column: schema.Column, origin_ns: int) -> dict[str, Any]:
+    value, kind = segment[column.name], tables.kind(column)
+    if column.name == "flags":
+        value, kind = ", ".join(name for bit, name in _FLAGS if value & bit), "text"
+    elif kind == "instant" and value is not None:
+        value -= origin_ns
+    return {"label": statistics.label(column), "value": value, "kind": kind, "tooltip": tables.meaning(column)}

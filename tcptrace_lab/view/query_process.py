@@ -1,0 +1,77 @@
+"""A query of the explorer's SQL box, in a process of its own: `python -m tcptrace_lab.view.query_process ARCHIVE ROWS csv|json`.
+
+The query comes on standard input, the answer goes to standard output. Processor time, memory and the size of files are limited by the
+system (setrlimit(2)), so no query can fill the disk or the memory; the caller ends the process when it takes too long. A query sees the
+tables of the archive and nothing else: Polars' table functions, which read files, are refused, and so is every statement but SELECT.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import resource
+import sys
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any
+
+from tcptrace_lab.engine import memory
+from tcptrace_lab.errors import TcptraceLabError, UsageError
+
+PROCESSOR_S = 60
+MEMORY_BYTES = 2_000_000_000
+
+_STATEMENTS = re.compile(r"\s*(select|with|show\s+tables|explain)\b", re.IGNORECASE)
+
+_READERS = re.compile(r"(read|scan)_\w", re.IGNORECASE)
+"""Names of functions that read files; no column of an archive begins like them. The whole text is searched, quoted parts too."""
+
+
+def check(sql: str) -> None:
+    """Raise UsageError for a query that is more than a question to the tables."""
+    if not _STATEMENTS.match(sql) or ";" in sql.rstrip().removesuffix(";"):
+        raise UsageError("only one SELECT is possible here", remedy="begin with select or with")
+    if _READERS.search(sql) or "\\" in sql or re.search(r"\b(from|join)\s*\(?\s*['\"][^'\"]*[/.]", sql, re.IGNORECASE):
+        raise UsageError("a query here sees the tables of the archive, and no files", remedy="archive tables lists them")
+
+
+def _limit() -> None:
+    resource.setrlimit(resource.RLIMIT_CPU, (PROCESSOR_S, PROCESSOR_S))
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _plain(value: object) -> Any:  # noqa: ANN401  (anything that JSON has)
+    if isinstance(value, (date, datetime, time, timedelta, Decimal, bytes)):
+        return str(value)
+    if isinstance(value, float) and value not in (value, float("inf"), float("-inf")):
+        return None
+    return value
+
+
+def main(root: str, limit: int, form: str, sql: str) -> int:
+    """Answer one query. Returns the exit code: 2 for an invalid query, whose error is one line on standard error."""
+    _limit()
+    from tcptrace_lab.archive.dataset import query  # noqa: PLC0415  (after the limits)
+    from tcptrace_lab.outputs.export import text_of_lists  # noqa: PLC0415
+
+    try:
+        check(sql)
+        with query.opened(root) as tables:
+            rows = query.run(tables, sql, limit + 1)
+    except TcptraceLabError as error:
+        sys.stderr.write(f"{error}\n")
+        return error.exit_code
+    if form == "csv":
+        text_of_lists(rows.head(limit).lazy()).collect().write_csv(sys.stdout.buffer)
+        return 0
+    shown = [[_plain(value) for value in row] for row in rows.head(limit).iter_rows()]
+    answer = {"columns": rows.columns, "rows": shown, "truncated": rows.height > limit}
+    sys.stdout.write(json.dumps(answer, default=str))
+    return 0
+
+
+if __name__ == "__main__":
+    memory.bound()
+    sys.exit(main(sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.stdin.read()))

@@ -1,0 +1,106 @@
+"""Who may ask: only a browser on this machine that was given the URL.
+
+- Other machines: the server listens on loopback addresses alone (`server`).
+- Other users of this machine, and other programs: the random token in the path, compared in constant time.
+- Other web sites: `Host` must name a loopback address and our port, so a name that an attacker points at 127.0.0.1 (DNS rebinding) is
+  refused; `Origin` and `Sec-Fetch-Site`, where the browser sends them, must be our own.
+- The captured data themselves: a policy that forbids inline scripts, other servers and frames.
+"""
+
+from __future__ import annotations
+
+import hmac
+from typing import TYPE_CHECKING
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+
+from tcptrace_lab.view import pages
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+MAX_QUERY_BYTES = 16_384
+"""Longest query string."""
+
+HEADERS = {
+    "Content-Security-Policy": pages.POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "X-Frame-Options": "DENY",
+}
+"""Headers of every answer."""
+
+METHODS = ("GET", "HEAD")
+
+
+class Guard:
+    """Refuses whoever may not ask, and passes on the others without the token in their path."""
+
+    def __init__(self, app: ASGIApp, token: str, hosts: Iterable[str]) -> None:
+        """`hosts` are the values of `Host` that are ours, such as `127.0.0.1:8080`."""
+        self._app = app
+        self._token = token.encode()
+        self._hosts = frozenset(hosts)
+        self._origins = frozenset(f"http://{host}" for host in self._hosts)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            return  # no WebSockets
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(HEADERS)
+            await send(message)
+
+        refusal = self._refusal(scope)
+        if refusal is not None:
+            await refusal(scope, receive, send_with_headers)
+            return
+        inner = scope["path"][len(self._token) + 1 :]
+        await self._app({**scope, "path": inner, "raw_path": inner.encode(), "root_path": ""}, receive, send_with_headers)
+
+    def _refusal(self, scope: Scope) -> Response | None:
+        """The answer to whoever may not ask; None for others."""
+        headers = Headers(scope=scope)
+        if headers.get("host", "").lower() not in self._hosts:
+            return PlainTextResponse("this server answers only to its own address\n", 421)
+        if "origin" in headers and headers["origin"] not in self._origins:
+            return PlainTextResponse("requests of other web sites are refused\n", 403)
+        token, slash, inner = scope["path"][1:].partition("/")
+        if not hmac.compare_digest(token.encode("utf-8", "replace"), self._token) or not slash:
+            return error(404, "Wrong address: copy the whole URL that tcptrace-lab view has printed.", as_json=False)
+        wrong = _wrong(scope, headers, inner)
+        return None if wrong is None else error(*wrong, as_json=is_api(inner))
+
+
+def _wrong(scope: Scope, headers: Headers, path: str) -> tuple[int, str] | None:
+    """Status and text for a request with the right token that is refused."""
+    if is_api(path) and headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}:
+        return 403, "requests of other web sites are refused"
+    if scope["method"] not in METHODS:
+        return 405, "only GET is allowed: nothing can be changed here"
+    if len(scope["query_string"]) > MAX_QUERY_BYTES:
+        return 414, "the query is too long"
+    return None
+
+
+def is_api(path: str) -> bool:
+    """Whether a path (below the token) asks for JSON."""
+    return "/api/" in f"/{path}"
+
+
+def error(status: int, message: str, *, as_json: bool) -> Response:
+    """An answer that says in one line why there is no other."""
+    if as_json:
+        return JSONResponse({"error": message}, status)
+    return HTMLResponse(pages.page("error", {"status": status, "message": message}), status)

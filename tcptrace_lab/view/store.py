@@ -1,0 +1,73 @@
+"""The tables of one capture in the cache, opened for reading. Nothing is kept in memory but facts about the capture."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from tcptrace_lab.view import build, listing
+from tcptrace_lab.view.by_connection import Reader
+from tcptrace_lab.view.cache import DONE
+from tcptrace_lab.view.problem import NotFound
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tcptrace_lab.view.cache import Capture
+
+
+class Store:
+    """The tables of one capture.
+
+    Attributes:
+        capture: its files.
+        folder: the folder in the cache; its lock is held by the caller.
+        facts: what `build` wrote into `capture.json`.
+        first_ts_ns: time of the first packet.
+        segments, waits, notes: rows of `schema.SEGMENTS`, `schema.WAITS` and `schema.NOTES` by connection.
+    """
+
+    def __init__(self, capture: Capture, folder: Path) -> None:
+        """Open the tables."""
+        self.capture = capture
+        self.folder = folder
+        self.facts: dict[str, Any] = json.loads((folder / DONE).read_text())
+        self.first_ts_ns: int = self.facts["capture"]["first_ts_ns"] or 0
+        self.segments, self.waits, self.notes = (Reader(folder, name) for name in ("segments", "ledger", "notes"))
+        self.listing = pl.scan_parquet(folder / listing.FILE)
+        self.transactions = pl.scan_parquet(folder / build.TRANSACTIONS)
+        self.rates = pl.read_parquet(folder / build.RATES)
+
+    @property
+    def connections(self) -> int:
+        """Number of connections."""
+        return int(self.facts["capture"]["connections"])
+
+    @property
+    def resolution_ns(self) -> int:
+        """Resolution of the capture's clock."""
+        return int(self.facts["capture"]["quality"]["resolution_ns"])
+
+    def connection(self, conn: int) -> dict[str, Any]:
+        """The row of `schema.CONNECTIONS` of one connection. Raises NotFound."""
+        return self._row(build.CONNECTIONS, conn)
+
+    def account(self, conn: int) -> dict[str, Any]:
+        """The row of `schema.ACCOUNTS` of one connection. Raises NotFound."""
+        return self._row(build.ACCOUNTS, conn)
+
+    def _row(self, name: str, conn: int) -> dict[str, Any]:
+        rows = pl.scan_parquet(self.folder / name).filter(pl.col("conn") == conn).collect()
+        if rows.is_empty():
+            raise NotFound(f"this capture has no connection {conn}")
+        return rows.row(0, named=True)
+
+    def connection_of_frame(self, frame: int) -> int:
+        """The first connection that has a segment in this frame. Raises NotFound."""
+        of_frames = np.load(self.folder / build.FRAMES, mmap_mode="r", allow_pickle=False)
+        if not 0 < frame < len(of_frames) or not of_frames[frame]:
+            raise NotFound(f"frame {frame} carries no TCP segment")
+        return int(of_frames[frame]) - 1

@@ -1,0 +1,163 @@
+"""What the explorer says about a capture, compared with `export`, `analyze --json` and tshark."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import json
+import shutil
+import subprocess
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+from tcptrace_lab import schema
+from tcptrace_lab.analysis import analyze
+from tcptrace_lab.report.parts import connection_table
+from tests.support import explorer, needs
+from tests.support.command import tcptrace_lab
+from tests.support.places import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tcptrace_lab.analysis import Analysis
+
+CAPTURE = ROOT / "captures" / "atm9180-loss.pcap"
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[explorer.Explorer]:
+    with explorer.exploring(CAPTURE, cache=tmp_path_factory.mktemp("cache")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def analysis() -> Analysis:
+    return analyze(CAPTURE, proofs=True)
+
+
+def test_the_overview_is_that_of_analyze(shown: explorer.Explorer, analysis: Analysis) -> None:
+    overview = shown.get("api/capture")
+    document = analysis.to_dict()
+    assert overview["headline"] == document["verdict"]["sentence"]
+    for name in ("packets", "tcp_segments", "connections", "format"):
+        assert overview[name] == document["capture"][name]
+    assert [one["id"] for one in overview["findings"]] == [one["id"] for one in document["findings"]]
+    assert sum(one["ns"] for one in overview["causes"]) == overview["duration_ns"]  # one connection, from the first packet to the last
+
+
+def test_the_list_has_the_figures_of_the_report(shown: explorer.Explorer, analysis: Analysis) -> None:
+    (row,) = shown.get("api/connections")["rows"]
+    connection = analysis.connections.collect().row(0, named=True)
+    listed = connection_table.row(connection, analysis.capture["first_ts_ns"])
+    assert row["rtt_min_ns"] == listed["rtt_min_ns"]
+    assert row["retransmitted"] == listed["resent"]
+    assert (row["client"], row["server"]) == (listed["client"], listed["server"])
+    assert row["filter"] == "tcp.stream eq 0"
+
+
+def test_segments_are_those_that_tshark_shows(shown: explorer.Explorer) -> None:
+    command = [
+        needs.program("tshark"),
+        "-r",
+        str(CAPTURE),
+        "-Y",
+        "tcp.stream eq 0",
+        "-T",
+        "fields",
+        "-e",
+        "frame.number",
+        "-e",
+        "tcp.len",
+        "-e",
+        "frame.time_relative",
+    ]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    theirs = [(int(frame), int(length), round(float(time) * 1e9)) for frame, length, time in (line.split("\t") for line in lines)]
+    pages = [shown.get("api/connection/0/segments", {"offset": offset, "limit": 50})["rows"] for offset in range(0, len(theirs), 50)]
+    assert [(row["frame"], row["payload_bytes"], row["ts_ns"]) for row in itertools.chain(*pages)] == theirs
+
+
+@pytest.mark.parametrize("name", ["ledger", "stalls", "messages", "segments"])
+def test_downloads_are_those_of_export(shown: explorer.Explorer, name: str) -> None:
+    exported = tcptrace_lab("export", CAPTURE, "--table", name, "-o", "-", "--format", "parquet").stdout
+    ours = pl.read_parquet(io.BytesIO(shown.ask(f"api/connection/0/{name}.parquet").body))
+    assert ours.select(pl.exclude("layers")).equals(pl.read_parquet(io.BytesIO(exported)).select(pl.exclude("layers")))
+    lines = shown.ask(f"api/connection/0/{name}.csv").body.decode().splitlines()
+    assert lines == tcptrace_lab("export", CAPTURE, "--table", name, "-o", "-", "--format", "csv").stdout.decode().splitlines()
+
+
+def test_a_window_has_the_segments_within_it(shown: explorer.Explorer, analysis: Analysis) -> None:
+    rows = analysis.segments.filter(from_client=True).filter(pl.col("payload_bytes") > 0).collect()
+    times = rows["ts_ns"] - analysis.segments.select(pl.col("ts_ns").first()).collect().item()
+    from_ns, to_ns = int(times[20]), int(times[40])
+    figures = shown.get("api/connection/0/figures", {"from_ns": from_ns, "to_ns": to_ns, "width": 1_000})["figures"]
+    sequence = next(one["figure"] for one in figures if one["key"] == "time-sequence" and one["by"] == "client")
+    drawn = {detail[0] for trace in sequence["data"] if trace["name"].startswith("data") for detail in trace["customdata"] if detail}
+    wanted = set(rows["frame"][20:41].to_list())
+    resent = {detail[0] for trace in sequence["data"] if "retransm" in trace["name"] for detail in trace["customdata"]}
+    assert wanted <= drawn | resent
+    assert len(drawn | resent) <= len(wanted) + 2  # and one segment beside each edge
+
+
+def test_bytes_of_a_window_are_counted_once(shown: explorer.Explorer, analysis: Analysis) -> None:
+    whole = shown.get("api/connection/0/figures", {"width": 1_000})["figures"]
+    rate = next(one["figure"]["data"][0] for one in whole if one["key"] == "throughput")
+    bits = sum(y * (after - x) for (x, after), y in zip(itertools.pairwise(rate["x"]), rate["y"], strict=False))
+    unique = analysis.connections.select("client_unique_bytes").collect().item()
+    assert bits / 8 == pytest.approx(unique, rel=0.05)
+
+
+def test_the_timeline_adds_up_at_any_width(shown: explorer.Explorer, analysis: Analysis) -> None:
+    connection = analysis.connections.collect().row(0, named=True)
+    account = analysis.accounts.collect().row(0, named=True)
+    for width in (1, 7, 999):
+        timeline = shown.get("api/timeline", {"width": width})
+        assert len(timeline["open"]) <= width
+        assert sum(timeline["client_bytes"]) == connection["client_payload_bytes"]
+        spent = {cause: sum(columns) for cause, columns in timeline["causes"].items()}
+        assert spent == {cause: ns for cause in schema.CAUSES if (ns := account[f"client_{cause.replace('-', '_')}_ns"])}
+
+
+def test_a_packet_says_why_it_left(shown: explorer.Explorer, analysis: Analysis) -> None:
+    longest = analysis.ledger.filter(pl.col("frame_after").is_not_null(), pl.col("frame_before").is_not_null()).collect()
+    row = longest.row(int((longest["end_ns"] - longest["start_ns"]).arg_max() or 0), named=True)
+    packet = shown.get(f"api/frame/{row['frame_after']}")
+    assert packet["wait"]["cause"] == row["cause"]
+    assert packet["wait"]["confidence"] == row["confidence"]
+    assert packet["wait"]["end_ns"] - packet["wait"]["start_ns"] == row["end_ns"] - row["start_ns"]
+    assert row["cause"] in packet["sentence"]
+
+
+@pytest.mark.parametrize(
+    ("path", "status"), [("api/frame/0", 404), ("api/frame/999999", 404), ("api/connection/7", 404), ("api/connection/0/nothing", 404)]
+)
+def test_what_is_not_there_is_said_in_one_line(shown: explorer.Explorer, path: str, status: int) -> None:
+    answer = shown.ask(path)
+    assert answer.status == status
+    assert answer.json()["error"]
+
+
+def test_a_capture_that_changes_or_vanishes_is_told(tmp_path: Path) -> None:
+    copy = tmp_path / "capture.pcap"
+    shutil.copy(CAPTURE, copy)
+    with explorer.exploring(copy, cache=tmp_path / "cache") as found:
+        assert found.ask("api/capture").status == 200
+        with copy.open("ab") as file:
+            file.write(b"\0" * 100)
+        assert (found.ask("api/capture").status, found.ask("").status) == (409, 409)
+        assert "changed" in found.ask("api/connections").json()["error"]
+        copy.unlink()
+        answer = found.ask("api/connection/0/figures")
+        assert answer.status == 410
+        assert "capture.pcap" in answer.json()["error"]
+
+
+def test_addresses_are_pseudonyms_with_anonymize(tmp_path: Path) -> None:
+    with explorer.exploring(CAPTURE, "--anonymize-key", "k", cache=tmp_path) as found:
+        answers = [found.ask(path).body for path in ("", "api/capture", "api/connections", "api/connection/0")]
+    assert not any(b"192.0.2." in body or b"atm9180" in body for body in answers)
+    assert json.loads(answers[2])["total"] == 1

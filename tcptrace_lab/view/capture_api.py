@@ -38,6 +38,7 @@ class CaptureApi:
         self.connections = Connections(store)
         self._provenance = list(provenance)
         self._row = lru_cache(_KEPT_ROWS)(store.connection)
+        self._counts = lru_cache(_KEPT_ROWS)(lambda conn: tables.counts(store, conn))
 
     def checked(self) -> CaptureApi:
         """Return these answers, if the capture is still what it was. Raises Vanished or Changed."""
@@ -108,7 +109,7 @@ class CaptureApi:
             "capture": self.store.facts["name"],
             "omitted": [],
             "findings": [self._finding(one, begin_ns) for one in self.store.facts["findings"] if one["connection"] == conn],
-            "tables": tables.counts(self.store, conn),
+            "tables": self._counts(conn),
         }
 
     def _finding(self, one: dict[str, Any], begin_ns: int | None) -> dict[str, Any]:

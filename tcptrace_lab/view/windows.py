@@ -1,4 +1,8 @@
-"""The report's figures for one window of a connection, thinned to the pixel columns of the screen, down to single segments."""
+"""The report's figures for one window of a connection, thinned to the pixel columns of the screen, down to single segments.
+
+A connection of usual size is read as a whole. Of a larger one, only the window is read, with the state before it; a window that is still
+too large is drawn batch by batch.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from tcptrace_lab.engine import memory
 from tcptrace_lab.report.figures import plots, series
+from tcptrace_lab.report.figures.direction_state import RST, State, has
 from tcptrace_lab.report.parts import connection_details
 from tcptrace_lab.schema import SIDES
 
@@ -14,10 +20,13 @@ if TYPE_CHECKING:
     from tcptrace_lab.report.data_types import Drawings
     from tcptrace_lab.view.store import Store
 
+WHOLE_ROWS = 400_000
+"""Most segments that are drawn at once: about 60 MB with all that is computed from them."""
+
 _POINTS_PER_COLUMN = 3
 """Points of a line per pixel column (`downsampling` keeps up to four: first, last, lowest, highest)."""
 
-_MAX_MARKS_AND_POINTS = 6_000
+_MAX_POINTS = 6_000
 
 
 def figures(store: Store, row: dict[str, Any], window_ns: tuple[int, int], width: int) -> Drawings:
@@ -34,13 +43,56 @@ def figures(store: Store, row: dict[str, Any], window_ns: tuple[int, int], width
     frame = plots.Frame(duration_ns, store.resolution_ns)
     if begin_ns is None:
         return connection_details.drawings(row, {}, frame, 1)
-    rows = store.segments.of(row["conn"]).select(series.COLUMNS).filter(pl.col("ts_ns").is_not_null()).collect()
-    waits = store.waits.of(row["conn"]).select(series.WAIT_COLUMNS).collect()
-    part = series.Part(*window_ns, min(width * _POINTS_PER_COLUMN, _MAX_MARKS_AND_POINTS))
-    directions, bin_ns = {}, 1
-    for side, from_client in SIDES.items():
-        if row[f"{side}_data_segments"] and not rows.is_empty():
-            own = waits.filter(waits["from_client"] == from_client)
-            directions[from_client], own_bin_ns = series.of_window(rows, own, begin_ns, part, from_client=from_client)
-            bin_ns = max(bin_ns, own_bin_ns)
-    return connection_details.drawings(row, directions, frame, bin_ns, window_ns)
+    segments = store.segments.of(row["conn"]).select(series.COLUMNS).filter(pl.col("ts_ns").is_not_null())
+    overlapping = (pl.col("end_ns") > begin_ns + window_ns[0]) & (pl.col("start_ns") < begin_ns + window_ns[1])
+    waits = store.waits.of(row["conn"]).select(series.WAIT_COLUMNS).filter(overlapping).collect()
+    part = series.Part(*window_ns, min(width * _POINTS_PER_COLUMN, _MAX_POINTS))
+    found = {
+        from_client: _direction(segments, waits.filter(waits["from_client"] == from_client), row, part, from_client=from_client)
+        for side, from_client in SIDES.items()
+        if row[f"{side}_data_segments"]
+    }
+    bin_ns = max((own_bin_ns for _, own_bin_ns in found.values()), default=1)
+    return connection_details.drawings(row, {side: direction for side, (direction, _) in found.items()}, frame, bin_ns, window_ns)
+
+
+def _direction(
+    segments: pl.LazyFrame, waits: pl.DataFrame, row: dict[str, Any], part: series.Part, *, from_client: bool
+) -> tuple[series.Direction, int]:
+    """The series of one direction in a window, and the width of its throughput bins."""
+    begin_ns = row["first_ts_ns"]
+    if row["client_segments"] + row["server_segments"] <= WHOLE_ROWS:
+        return series.of_window(segments.collect(), waits, begin_ns, part, from_client=from_client)
+    ts_ns, frame = pl.col("ts_ns") - begin_ns, pl.col("frame")
+    inside = ts_ns.is_between(part.from_ns, part.to_ns)
+    data = (pl.col("from_client") == from_client) & (pl.col("payload_bytes") > 0)
+    looked_at = segments.select(
+        inside.sum().alias("count"),
+        (inside & data).sum().alias("data"),
+        frame.filter(ts_ns < part.from_ns).max().alias("before"),
+        frame.filter(ts_ns > part.to_ns).min().alias("after"),
+    )
+    count, data_segments, before, after = looked_at.collect(engine="streaming").row(0)
+    first, last = before or row["first_frame"], after or row["last_frame"]
+    if count > WHOLE_ROWS or first > last:  # too many, or the clock ran backwards
+        return series.of_batches(memory.batches(segments), waits, begin_ns, part, data_segments, from_client=from_client)
+    state = _state(segments.filter(frame < first), from_client=from_client)
+    rows = segments.filter(frame.is_between(first, last)).collect()
+    return series.of_window(rows, waits, begin_ns, part, from_client=from_client, state=state)
+
+
+def _state(before: pl.LazyFrame, *, from_client: bool) -> State:
+    """The state of a direction after some rows, as `direction_state.Tracker` keeps it, computed in one pass without holding the rows."""
+    mine, alive = pl.col("from_client") == from_client, ~has(RST)
+    syn_and_fin = ((pl.col("flags") & 1) + ((pl.col("flags") & 2) // 2)).cast(pl.Int64)
+    sent, acked = (
+        before.select(
+            (pl.col("seq") + pl.col("payload_bytes") + syn_and_fin).filter(mine & alive).max().alias("sent"),
+            pl.col("ack").filter(~mine & alive).max().alias("acked"),
+        )
+        .collect(engine="streaming")
+        .row(0)
+    )
+    current = before.filter(~mine & alive & (pl.col("ack") == acked) & pl.col("window_bytes").is_not_null())
+    edges = current.select((pl.col("ack") + pl.col("window_bytes")).last().alias("edge")).collect(engine="streaming")
+    return State(sent, acked, edges.item())

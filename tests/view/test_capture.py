@@ -15,6 +15,8 @@ import pytest
 from tcptrace_lab import schema
 from tcptrace_lab.analysis import analyze
 from tcptrace_lab.report.parts import connection_table
+from tcptrace_lab.view import build, cache, windows
+from tcptrace_lab.view.store import Store
 from tests.support import explorer, needs
 from tests.support.command import tcptrace_lab
 from tests.support.places import ROOT
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tcptrace_lab.analysis import Analysis
+    from tcptrace_lab.report.data_types import Drawings
 
 CAPTURE = ROOT / "captures" / "atm9180-loss.pcap"
 
@@ -109,6 +112,33 @@ def test_bytes_of_a_window_are_counted_once(shown: explorer.Explorer, analysis: 
     bits = sum(y * (after - x) for (x, after), y in zip(itertools.pairwise(rate["x"]), rate["y"], strict=False))
     unique = analysis.connections.select("client_unique_bytes").collect().item()
     assert bits / 8 == pytest.approx(unique, rel=0.05)
+
+
+@pytest.mark.parametrize("share", [(0.0, 1.0), (0.4, 0.6), (0.5, 0.52)])
+def test_a_large_connection_is_drawn_as_a_small_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: tuple[float, float]) -> None:
+    build.build([str(CAPTURE)], tmp_path)
+    store = Store(cache.capture_of([str(CAPTURE)]), tmp_path)
+    row = store.connection(0)
+    life_ns = row["last_ts_ns"] - row["first_ts_ns"]
+    window_ns = (round(share[0] * life_ns), round(share[1] * life_ns))
+    whole = _points(windows.figures(store, row, window_ns, 1_000), window_ns)
+    monkeypatch.setattr(windows, "WHOLE_ROWS", 100)  # the capture has 167 segments, the smaller windows fewer than 100
+    assert _points(windows.figures(store, row, window_ns, 1_000), window_ns) == whole
+    assert whole
+
+
+def _points(drawings: Drawings, window_ns: tuple[int, int]) -> dict[tuple[str, str], set[tuple[float, float]]]:
+    """The points of each trace within a window."""
+    return {
+        (figure["key"], trace["name"]): {
+            (x, y)
+            for x, y in zip(trace["x"], trace["y"], strict=True)
+            if x is not None and window_ns[0] / 1e9 < x < window_ns[1] / 1e9 and figure["key"] != "throughput"
+        }
+        for figure in drawings["figures"]
+        for trace in figure["figure"]["data"]
+        if "(" not in trace["name"]
+    }
 
 
 def test_the_timeline_adds_up_at_any_width(shown: explorer.Explorer, analysis: Analysis) -> None:

@@ -23,7 +23,7 @@ from tcptrace_lab.report.figures.direction_state import FIN, RST, SYN, State, Tr
 from tcptrace_lab.report.figures.holes import Holes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from tcptrace_lab.report.data_types import Analysed, Band
     from tcptrace_lab.report.figures.finding_windows import Window
@@ -202,16 +202,50 @@ def of_window(
     end = inside[-1] + 1 if len(inside) else begin
     shown = tracked.slice(max(begin - 1, 0), min(end + 1, tracked.height) - max(begin - 1, 0))
     data_segments = int(shown.select(_DATA.sum()).item())
-    side = {from_client: part.points}
-    request = Request(rows["conn"][0], 0, 0, first_ts_ns, part.to_ns - part.from_ns, {from_client: data_segments}, side, side)
-    collector = _Collector(request, from_client=from_client)
+    collector = _collector_of(part, first_ts_ns, data_segments, from_client=from_client)
     collector.skip(tracked.head(max(begin - 1, 0)))
     if not shown.is_empty():
         collector.add(shown)
-    begin_ns, end_ns = first_ts_ns + part.from_ns, first_ts_ns + part.to_ns
+    _add_waits(collector, waits, part)
+    return collector.finish(), collector.request.bin_ns
+
+
+def of_batches(
+    batches: Iterable[pl.DataFrame], waits: pl.DataFrame, first_ts_ns: int, part: Part, data_segments: int, *, from_client: bool
+) -> tuple[Direction, int]:
+    """As `of_window`, for windows with more rows than fit in memory; without the segments beside the window.
+
+    Args:
+        batches: rows of a connection, of both directions, in frame order, from its first segment.
+        waits: as for `of_window`.
+        first_ts_ns: time of the connection's first segment.
+        part: the window.
+        data_segments: number of the direction's data segments in the window.
+        from_client: the direction, by its sender.
+    """
+    tracker = Tracker(first_ts_ns, from_client=from_client)
+    collector = _collector_of(part, first_ts_ns, data_segments, from_client=from_client)
+    for batch in batches:
+        tracked = tracker.follow(batch)
+        collector.skip(tracked.filter(pl.col("t_ns") < part.from_ns))
+        inside = tracked.filter(pl.col("t_ns").is_between(part.from_ns, part.to_ns))
+        if not inside.is_empty():
+            collector.add(inside)
+    _add_waits(collector, waits, part)
+    return collector.finish(), collector.request.bin_ns
+
+
+def _collector_of(part: Part, first_ts_ns: int, data_segments: int, *, from_client: bool) -> _Collector:
+    side = {from_client: part.points}
+    request = Request(0, 0, 0, first_ts_ns, part.to_ns - part.from_ns, {from_client: data_segments}, side, side)
+    return _Collector(request, from_client=from_client)
+
+
+def _add_waits(collector: _Collector, waits: pl.DataFrame, part: Part) -> None:
+    """Add the parts of intervals that are in the window."""
+    begin_ns, end_ns = collector.request.first_ts_ns + part.from_ns, collector.request.first_ts_ns + part.to_ns
     overlapping = waits.filter((waits["end_ns"] > begin_ns) & (waits["start_ns"] < end_ns))
     collector.strip.add(overlapping.select(pl.col("start_ns").clip(begin_ns), pl.col("end_ns").clip(None, end_ns), "cause"))
-    return collector.finish(), request.bin_ns
 
 
 def bin_width_ns(duration_ns: int, data_segments: int) -> int:

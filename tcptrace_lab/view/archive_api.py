@@ -223,7 +223,8 @@ def _trend(trend: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _table(key: str, title: str, note: str, columns: Mapping[str, tuple[str, str, str]], rows: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"key": key, "title": title, "note": note, "columns": _columns(columns), "rows": rows}
+    linked = [{"capture_id": None, "href": None, **row} for row in rows]
+    return {"key": key, "title": title, "note": note, "columns": _columns(columns), "rows": linked}
 
 
 def _columns(columns: Mapping[str, tuple[str, str, str]]) -> list[dict[str, str]]:

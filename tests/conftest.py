@@ -46,6 +46,7 @@ SLOW = {
     "messages/test_size_groups.py",
     "outputs/test_annotate.py",
     "outputs/test_export.py",
+    "outputs/test_wireshark_profile.py",
     "pair/test_pair.py",
     "replay/test_packets.py",
     "replay/test_schedule.py",

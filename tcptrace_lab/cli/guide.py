@@ -60,7 +60,10 @@ GUIDES = {
     ),
     "annotate": Guide(
         "Write a copy for Wireshark with findings as comments.",
-        (("tcptrace-lab annotate slow.pcap -o marked.pcapng && wireshark marked.pcapng", "each finding is a comment on its frames"),),
+        (
+            ("tcptrace-lab annotate slow.pcap -o marked.pcapng && wireshark marked.pcapng", "each finding is a comment on its frames"),
+            ("tcptrace-lab annotate slow.pcap --profile slow-profile", "columns, colours and filters by cause"),
+        ),
     ),
     "archive": Guide("Query archives of many captures.", ()),
     "archive gc": Guide(

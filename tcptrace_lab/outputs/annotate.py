@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import polars as pl
 
+from tcptrace_lab import causes
 from tcptrace_lab.capture import decompression, editcap, pcapng_copy, streams
 from tcptrace_lab.capture.convert import PCAPNG_MAGIC
 from tcptrace_lab.errors import CaptureUnreadable, MissingTool, place
@@ -21,36 +22,92 @@ from tcptrace_lab.process import temporary
 from tcptrace_lab.text import numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from tcptrace_lab.analysis import Analysis
+    from tcptrace_lab.findings.finding import Finding
 
 PLAIN_PCAP = frozenset({"pcap", "gzip pcap", "zstd pcap", "lz4 pcap", "xz pcap"})
 """The engine's names for pcap with standard records; variants have other names."""
 
+_DIRECTIONS = {None: "", True: ", from the client", False: ", from the server"}
+
 
 def comments(analysis: Analysis) -> dict[int, list[str]]:
-    """Return the comments by frame number: the findings that the frame is evidence for, and the stall that it ends."""
+    """Return the comments by frame number; each makes sense alone.
+
+    The first frame of a connection with findings lists them. The first evidence of a finding has all of it: cause, cost, share, remedies,
+    limits, and what would disprove it; further evidence names that frame. A stall has comments at the frames before and after it.
+    """
     comments_by_frame: dict[int, list[str]] = {}
     for finding in analysis.findings:
+        head = f"{finding.id} ({finding.severity}, {finding.confidence}): {finding.title}"
         for frame in finding.evidence_frames:
-            comments_by_frame.setdefault(frame, []).append(f"{finding.id} ({finding.severity}, {finding.confidence}): {finding.title}")
+            words = (
+                _in_full(finding, head) if frame == finding.evidence_frames[0] else f"{head} (in full: frame {finding.evidence_frames[0]})"
+            )
+            comments_by_frame.setdefault(frame, []).append(words)
+    for frame, words in _connections(analysis):
+        comments_by_frame.setdefault(frame, []).append(words)
     waits = analysis.stalls.filter(pl.col("frame_after").is_not_null()).sort("conn", "from_client", "start_ns")
     for (frame,), parts in waits.group_by("frame_after", maintain_order=True):
-        comments_by_frame.setdefault(frame, []).append(_wait(parts))
+        comments_by_frame.setdefault(frame, []).append(_wait(parts, analysis.findings))
+        before = parts.item(0, "frame_before")
+        if before is not None:
+            length = numbers.duration(int((parts["end_ns"] - parts["start_ns"]).sum()))
+            named = ", then ".join(dict.fromkeys(parts["cause"]))
+            comments_by_frame.setdefault(before, []).append(f"a wait of {length} follows, until frame {frame}: {named}")
     return comments_by_frame
 
 
-def _wait(parts: pl.DataFrame) -> str:
-    """`waited 43.6 ms: nagle-delayed-ack (consistent; 64 bytes in flight, …), since frame 10`: the parts of a wait, in order."""
+def _in_full(finding: Finding, head: str) -> str:
+    """Return all of a finding, in sentences. Its limits end with what would disprove it."""
+    where = [] if finding.conn is None else [f"Connection {finding.conn}{_DIRECTIONS[finding.from_client]}."]
+    cost = [] if finding.cost_ns is None else [f"Cost: {_cost(finding)}."]
+    remedy = [f"Remedy: {'; '.join(finding.remedy)}."] if finding.remedy else []
+    return " ".join([f"{head}.", *where, f"Cause: {finding.mechanism}", *cost, *remedy, finding.limits]).strip()
+
+
+def _cost(finding: Finding) -> str:
+    """`477 ms (91% of the active time)`."""
+    share = "" if finding.cost_share is None else f" ({numbers.share(finding.cost_share)} of the active time)"
+    return f"{numbers.duration(finding.cost_ns or 0)}{share}"
+
+
+def _connections(analysis: Analysis) -> Iterator[tuple[int, str]]:
+    """The first frame of each connection with findings, and its findings with their costs and frames."""
+    found: dict[int, list[str]] = {}
+    for finding in analysis.findings:
+        if finding.conn is not None and finding.evidence_frames:
+            cost = "" if finding.cost_ns is None else f", {_cost(finding)}"
+            found.setdefault(finding.conn, []).append(
+                f"{finding.id}{_DIRECTIONS[finding.from_client]}{cost}, frame {finding.evidence_frames[0]}"
+            )
+    wanted = analysis.connections.select("conn", "first_frame").filter(pl.col("conn").is_in(list(found)))
+    for conn, frame in wanted.collect().iter_rows() if found else ():
+        yield frame, f"findings of connection {conn}: {'; '.join(found[conn])}"
+
+
+def _wait(parts: pl.DataFrame, findings: Iterable[Finding]) -> str:
+    """`waited 43.6 ms: nagle-delayed-ack (consistent; 64 bytes in flight, …), since frame 10. Would be disproved by: …`."""
     remarks = [
         f"{numbers.duration(row['end_ns'] - row['start_ns'])}: {row['cause']} ({row['confidence']}{_because(row)})"
         for row in parts.iter_rows(named=True)
     ]
     before = parts.item(0, "frame_before")
-    return f"waited {', then '.join(remarks)}" + (
-        f", since frame {before}" if before is not None else ", since the first frame of the connection"
-    )
+    since = f"frame {before}" if before is not None else "the first frame of the connection"
+    words = [f"waited {', then '.join(remarks)}, since {since}."]
+    for cause in dict.fromkeys(parts["cause"]):
+        named = f" ({cause})" if parts["cause"].n_unique() > 1 else ""
+        if refuted_by := causes.of_cause(cause).refuted_by:
+            words.append(f"Would be disproved by{named}: {refuted_by}.")
+    own = {(row["conn"], row["from_client"], row["cause"]) for row in parts.iter_rows(named=True)}
+    cures = [finding for finding in findings if finding.remedy and any(_covers(finding, *one) for one in own)]
+    return " ".join([*words, *(f"Remedy ({finding.id}): {finding.remedy[0]}." for finding in cures)])
+
+
+def _covers(finding: Finding, conn: int, from_client: bool, cause: str) -> bool:  # noqa: FBT001  (a direction, as everywhere)
+    return finding.conn == conn and finding.from_client in {None, from_client} and cause in finding.causes
 
 
 def _because(row: Mapping[str, Any]) -> str:

@@ -167,7 +167,9 @@ def test_every_packet_is_the_same_and_comments_stand_at_the_frames_of_findings_a
     assert comments(original) == {}
     analysis = analyze(original)
     expected = {frame for finding in analysis.findings for frame in finding.evidence_frames}
-    expected |= set(analysis.stalls["frame_after"].drop_nulls())
+    for name in ("frame_before", "frame_after"):
+        expected |= set(analysis.stalls.filter(analysis.stalls["frame_after"].is_not_null())[name].drop_nulls())
+    expected |= {1}  # the first frame of the connection
     found = comments(copy)
     assert set(found) == expected
     assert found[17][0].startswith("nagle-delayed-ack (high, ")  # how sure it is depends on what the form keeps
@@ -199,7 +201,27 @@ def test_a_wait_is_told_with_its_length_its_cause_and_the_frame_before(tmp_path:
         "100 bytes in flight, a delayed segment of 100 bytes (full: 1,460), ACK in frame 5 came 40 ms late, ended by the "
         "delayed-ACK timer of 40 ms"
     )
-    assert f"waited 60.1 ms: nagle-delayed-ack (consistent; {proof}), since frame 4" in found[6]
+    ends = next(words for words in found[6] if words.startswith("waited"))
+    assert ends.startswith(
+        f"waited 60.1 ms: nagle-delayed-ack (consistent; {proof}), since frame 4. Would be disproved by: a small segment "
+    )
+    assert "Remedy (nagle-delayed-ack): write each message with one call" in ends
+    assert "a wait of 60.1 ms follows, until frame 6: nagle-delayed-ack" in found[4]
+
+
+def test_a_finding_is_told_in_full_at_its_first_frame_and_named_at_the_others_and_at_the_start_of_its_connection(tmp_path: Path) -> None:
+    finding = analyze(NAGLE).findings[0]
+    assert finding.id == "nagle-delayed-ack"
+    found = comments(annotated(NAGLE, tmp_path))
+    first, *others = finding.evidence_frames
+    full = next(words for words in found[first] if words.startswith(finding.id))
+    parts = (finding.title, "from the client", "Cause: ", "Cost: 477 ms (91% of the active time)", "Remedy: ", "Would be disproved by: ")
+    assert all(part in full for part in parts)
+    assert all(remedy in full for remedy in finding.remedy)
+    for frame in others:
+        assert any(words.endswith(f"{finding.title} (in full: frame {first})") for words in found[frame])
+    listed = next(words for words in found[1] if words.startswith("findings of connection 0: "))
+    assert f"nagle-delayed-ack, from the client, 477 ms (91% of the active time), frame {first}" in listed
 
 
 def test_a_wait_of_a_proved_finding_is_proved(tmp_path: Path) -> None:

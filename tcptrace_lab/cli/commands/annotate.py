@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -24,10 +25,22 @@ Output = Annotated[
     ),
 ]
 
+Profile = Annotated[
+    str | None,
+    typer.Option(
+        "--profile",
+        metavar="FOLDER",
+        help="Also write a Wireshark profile: columns, colours, filter buttons and graphs by cause, and a Lua script with their fields. "
+        "Wireshark looks for profiles in ~/.config/wireshark/profiles.",
+        show_default=False,
+    ),
+]
+
 
 def annotate(
     file: File,
     path: Output = None,
+    profile: Profile = None,
     anonymize: Anonymize = False,
     anonymize_key: AnonymizeKey = None,
     quiet: Quiet = False,
@@ -35,11 +48,16 @@ def annotate(
 ) -> int:
     """Write a pcapng copy of a capture for Wireshark, with the findings as packet comments.
 
-    Frames that prove a finding get its id and title; frames that end a long wait get its duration and cause. On stderr, each finding has
-    a display filter for its frames. With --anonymize, the copy has only IP and TCP headers, with pseudonyms for addresses.
+    The first frame that proves a finding gets its cause, cost, remedies, and what would disprove it; the others name that frame. Frames
+    around a long wait get its duration and cause. On stderr, each finding has a display filter for its frames. With --anonymize, the copy
+    has only IP and TCP headers, with pseudonyms for addresses.
     """
     if path is not None:
         output.check(path, [file])
+    if profile is not None:
+        from tcptrace_lab.outputs.wireshark import profile as profiles  # noqa: PLC0415  (Polars)
+
+        profiles.check(profile)
     if path == output.STDOUT and sys.stdout.isatty():
         raise UsageError("cannot write pcapng to a terminal", remedy="name a file with -o")
     with activity("reading", quiet=quiet) as shown:
@@ -64,8 +82,13 @@ def annotate(
                 else:
                     anonymous_copy.write(capture.path, analysis, copies.comments(analysis), stream)
                     without = 0
+            if profile is not None:
+                shown.doing("writing the profile")
+                profiles.write(analysis, profile)
     if not quiet:
         _tell(analysis, target, without)
+        if profile is not None:
+            _tell_profile(Path(profile), target)
     if analysis.loss is not None:
         raise ReadInPart(analysis.loss.what, where=capture.remarks(analysis.loss.where), remedy=analysis.loss.remedy)
     return EXIT_DONE
@@ -81,3 +104,10 @@ def _tell(analysis: Analysis, target: str, without: int) -> None:
         say(f"note: {without:,} frame{'s' if without > 1 else ''} without comments, because simple packet blocks cannot hold comments")
     if target != output.STDOUT:
         say(f"copy written: {Path(target)}")
+
+
+def _tell_profile(profile: Path, target: str) -> None:
+    script = profile.resolve() / "tcptrace_lab.lua"
+    capture = "COPY" if target == output.STDOUT else shlex.quote(target)
+    say(f"profile written: {profile}")
+    say(f"wireshark -C {shlex.quote(profile.resolve().name)} -X {shlex.quote(f'lua_script:{script}')} {capture}")

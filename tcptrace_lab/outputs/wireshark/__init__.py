@@ -1,0 +1,1 @@
+"""Analysis → a Wireshark profile, and a post-dissector that gives each frame its cause."""

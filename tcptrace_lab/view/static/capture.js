@@ -99,7 +99,7 @@ async function start() {
     zoomed: (zoom_from, zoom_to) => {
       span = zoom_from === null ? [0, capture.duration_ns] : [zoom_from, zoom_to];
       remember({ zoom_from, zoom_to });
-      list.draw();
+      list.redraw();
     },
   });
   filters.addEventListener("reset", () => setTimeout(() => {

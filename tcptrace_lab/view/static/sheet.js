@@ -24,7 +24,6 @@ export class Sheet {
       if (row && !event.target.closest("a, button")) this.activate(Number(row.getAttribute("aria-rowindex")) - 2, false);
     });
     new ResizeObserver(() => this.soon()).observe(this.box);
-    this.active = -1;
     this.setColumns(this.columns);
     this.reload();
   }
@@ -64,6 +63,7 @@ export class Sheet {
     this.asking?.abort();
     this.asking = new AbortController();
     this.pages = new Map();
+    this.made = new Map();
     this.active = -1;
     this.box.scrollTop = 0;
     this.box.classList.add("busy");
@@ -108,7 +108,7 @@ export class Sheet {
   }
 
   draw() {
-    if (this.total === undefined) return;
+    if (this.total === undefined || !this.pages.size) return;
     const { total, seen, height, first } = this.sight();
     const from = Math.max(Math.floor(first) - BESIDE, 0);
     const to = Math.min(Math.ceil(first + seen) + BESIDE, total);
@@ -116,9 +116,15 @@ export class Sheet {
     const below = Math.max(height - above - (to - from) * ROW, 0);
     const rows = [];
     for (let place = from; place < to; place += 1) rows.push(this.rowAt(place));
-    const focus = this.focused();
-    this.body.replaceChildren(this.space(above), ...rows, this.space(below));
-    this.restoreFocus(focus);
+    const shown = [...this.body.children].slice(1, -1);
+    if (rows.length && rows.length === shown.length && rows.every((row, place) => row === shown[place])) {
+      for (const [space, tall] of [[this.body.firstChild, above], [this.body.lastChild, below]]) space.firstChild.style.height = `${tall}px`;
+    } else {
+      const focus = this.focused();
+      this.body.replaceChildren(this.space(above), ...rows, this.space(below));
+      this.restoreFocus(focus);
+    }
+    for (const place of this.made.keys()) if (place < from || place >= to) this.made.delete(place);
     for (let which = Math.floor(from / PAGE); which * PAGE < to; which += 1) this.page(which);
     this.forget(Math.floor(from / PAGE));
     if (!total) this.body.replaceChildren(element("tr", {}, element("td", { className: "text empty", colSpan: this.columns.length }, "No rows.")));
@@ -137,16 +143,31 @@ export class Sheet {
     (row?.cells[focus.cell]?.querySelector("a, button") ?? this.table).focus({ preventScroll: true });
   }
 
+  /** Make the rows anew, because what they show depends on more than their data. */
+  redraw() {
+    this.made.clear();
+    this.draw();
+  }
+
   space(height) {
     const row = element("tr", { className: "space", ariaHidden: "true" }, element("td", { colSpan: this.columns.length }));
     row.firstChild.style.height = `${height}px`;
     return row;
   }
 
+  /** The element of a row. It stays the same while the reader scrolls, so that it keeps the focus and takes clicks. */
   rowAt(place) {
-    const row = element("tr", { "aria-rowindex": String(place + 2), id: `${this.holder.id}-${place}`, className: place === this.active ? "active" : "" });
+    const data = this.data(place);
+    const known = this.made.get(place);
+    const row = known?.data === data ? known.row : this.rowOf(place, data);
+    this.made.set(place, { row, data });
+    row.className = place === this.active ? "active" : "";
     row.setAttribute("aria-selected", String(place === this.active));
-    const data = this.pages.get(Math.floor(place / PAGE))?.[place % PAGE];
+    return row;
+  }
+
+  rowOf(place, data) {
+    const row = element("tr", { "aria-rowindex": String(place + 2), id: `${this.holder.id}-${place}` });
     for (const column of this.columns) {
       const cell = element("td", { className: isText(column) ? "text" : "number" });
       if (data) fill(cell, column, data);

@@ -13,7 +13,7 @@ import pytest
 from tests.support import needs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from playwright.sync_api import Browser, BrowserContext, Dialog, Page
@@ -77,23 +77,46 @@ class Visit:
 
 
 @pytest.fixture
-def visit(browser: Browser, tmp_path: Path) -> Iterator[Any]:
-    """A function that opens a page, given as text, from a file, at a place of it (such as `#findings`)."""
+def new_visit(browser: Browser) -> Iterator[Any]:
+    """A function that makes a visit with a new context, and nothing opened yet."""
     contexts: list[BrowserContext] = []
 
-    def open_page(html: str, at: str = "", **context_options: Any) -> Visit:
-        context = browser.new_context(offline=True, **context_options)
+    def made(**context_options: Any) -> Visit:
+        context = browser.new_context(**context_options)
         contexts.append(context)
         visited = Visit(context.new_page())
         visited.page.on("console", lambda message: visited.messages.append(f"{message.type}: {message.text}"))
         visited.page.on("pageerror", lambda error: visited.messages.append(f"error: {error}"))
         visited.page.on("dialog", visited.refuse)
         visited.page.on("request", lambda request: visited.requests.append(request.url))
+        return visited
+
+    yield made
+    for context in contexts:
+        context.close()
+
+
+@pytest.fixture
+def visit(new_visit: Callable[..., Visit], tmp_path: Path) -> Callable[..., Visit]:
+    """A function that opens a page, given as text, from a file, at a place of it (such as `#findings`)."""
+
+    def open_page(html: str, at: str = "", **context_options: Any) -> Visit:
+        visited = new_visit(offline=True, **context_options)
         path = tmp_path / "report.html"
         path.write_text(html, encoding="utf-8")
         visited.page.goto(path.as_uri() + at)
         return visited
 
-    yield open_page
-    for context in contexts:
-        context.close()
+    return open_page
+
+
+@pytest.fixture
+def explore(new_visit: Callable[..., Visit]) -> Callable[..., Visit]:
+    """A function that opens an address of the explorer."""
+
+    def open_page(url: str, **context_options: Any) -> Visit:
+        visited = new_visit(**context_options)
+        visited.page.goto(url)
+        return visited
+
+    return open_page

@@ -1,0 +1,256 @@
+"""The explorer of a capture, as its readers use it: find the slow connection among thousands, zoom to its stall, take the proof along."""
+
+from __future__ import annotations
+
+import csv
+import io
+import shutil
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import dpkt
+import polars as pl
+import pytest
+
+from tests.support.pages.explorer import serving
+from tests.support.places import CAPTURES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from tests.support.pages.visits import Visit
+
+    Explore = Callable[..., Visit]
+
+pytest_plugins = ("tests.support.pages.visits",)
+
+NAGLE = CAPTURES / "ethernet-nagle-on.pcapng"
+QUICK = 3_000
+"""Quick connections around the slow one: a handshake and its end."""
+
+SETTLED = "document.querySelector('#list .sheet:not(.busy) tbody td') && !document.querySelector('#list .sheet').textContent.includes('…')"
+DRAWN = "document.querySelector('#figures').ariaBusy === 'false' && document.querySelector('#figures .plot.js-plotly-plot')"
+
+
+def quick(place: int, start_s: float) -> list[tuple[float, bytes]]:
+    """SYN, SYN-ACK, ACK, FIN, FIN, ACK of one connection, 1 ms apart."""
+    client, server = bytes([10, 0, place >> 8, place & 255]), bytes([198, 51, 100, 1])
+    rows = [(True, 0x02, 0, 0), (False, 0x12, 0, 1), (True, 0x10, 1, 1), (True, 0x11, 1, 1), (False, 0x11, 1, 2), (True, 0x10, 2, 2)]
+    frames = []
+    for step, (mine, flags, seq, ack) in enumerate(rows):
+        ends, ports = ((client, server), (20_000, 8650)) if mine else ((server, client), (8650, 20_000))
+        segment = dpkt.tcp.TCP(sport=ports[0], dport=ports[1], seq=1000 + seq, ack=1000 + ack if flags != 2 else 0, flags=flags, win=4096)
+        packet = dpkt.ip.IP(src=ends[0], dst=ends[1], p=dpkt.ip.IP_PROTO_TCP, data=segment)
+        frames.append((start_s + step / 1000, bytes(dpkt.ethernet.Ethernet(data=packet, type=dpkt.ethernet.ETH_TYPE_IP))))
+    return frames
+
+
+@pytest.fixture(scope="module")
+def crowd(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A capture of many quick connections, with the one of `ethernet-nagle-on` (527 ms, eleven stalls of 44 ms) in the middle."""
+    with NAGLE.open("rb") as file:
+        slow = list(dpkt.pcapng.Reader(file))
+    begin_s = float(slow[0][0])
+    frames = [frame for place in range(QUICK) for frame in quick(place, begin_s - 1 + place / 1000)]
+    frames += [(float(time_s), data) for time_s, data in slow]
+    path = tmp_path_factory.mktemp("crowd") / "crowd.pcap"
+    with path.open("wb") as file:
+        writer = dpkt.pcap.Writer(file, nano=True)
+        for time_s, data in sorted(frames, key=lambda frame: frame[0]):
+            writer.writepkt(data, time_s)
+    return path
+
+
+@pytest.fixture(scope="module")
+def crowded(crowd: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of that capture's explorer."""
+    with serving(tmp_path_factory.mktemp("cache"), crowd) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def nagle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of the explorer of a capture with one connection, stalled eleven times."""
+    with serving(tmp_path_factory.mktemp("cache"), NAGLE) as url:
+        yield url
+
+
+def rows(opened: Visit) -> list[str]:
+    """The texts of the rows that exist, the first column only."""
+    return opened.page.locator("#list tbody tr[aria-rowindex] td:first-child").all_inner_texts()
+
+
+def test_the_slow_connection_is_found_its_stall_zoomed_its_filter_copied_and_its_rows_saved(explore: Explore, crowded: str) -> None:
+    permissions = ["clipboard-read", "clipboard-write"]
+    opened = explore(crowded, permissions=permissions, accept_downloads=True, viewport={"width": 1280, "height": 900})
+    opened.until(SETTLED)
+    page = opened.page
+    assert page.locator("#found").inner_text() == f"{QUICK + 1:,} connections"
+    assert len(rows(opened)) < 100, "only the rows in sight exist"
+    assert page.locator("#list table").get_attribute("aria-rowcount") == str(QUICK + 2), "the head is counted, too"
+    page.get_by_role("columnheader", name="active").get_by_role("button").click()
+    opened.until(f"{SETTLED} && document.querySelector('#list tbody tr[aria-rowindex]').textContent.includes('192.0.2.1:40001')")
+    page.locator("select[name=finding]").select_option("nagle-delayed-ack")
+    opened.until("document.querySelector('#found').textContent.startsWith('1 of')")
+    row = page.locator("#list tbody tr[aria-rowindex]")
+    row.get_by_role("button", name="copy the Wireshark filter").click()
+    conn = row.locator("a").inner_text().replace(",", "")
+    opened.until("document.querySelector('#list td .copy').textContent === 'copied'")
+    assert page.evaluate("navigator.clipboard.readText()") == f"tcp.stream eq {conn}"
+    with page.expect_download() as saving:
+        page.get_by_role("link", name="CSV of these rows").click()
+    (saved,) = csv.DictReader(io.StringIO(saving.value.path().read_text(encoding="utf-8")))
+    assert saved["client"] == "192.0.2.1:40001"
+    with page.expect_download() as saving:
+        page.get_by_role("link", name="Parquet").click()
+    assert pl.read_parquet(saving.value.path())["server"].to_list() == ["192.0.2.2:5001"]
+    row.locator("a").click()
+    opened.until(DRAWN)
+    with page.expect_response(lambda answer: "figures?from_ns" in answer.url):
+        page.locator("#findings .jump").first.click()
+    assert "from=" in urlsplit(page.url).fragment
+    assert opened.messages == []
+
+
+def test_a_link_restores_search_sort_time_and_place(explore: Explore, crowded: str) -> None:
+    opened = explore(crowded, viewport={"width": 1280, "height": 900})
+    opened.until(SETTLED)
+    opened.page.get_by_label("Search").fill("10.0.1.")
+    opened.page.get_by_label("Port").fill("8650")
+    opened.page.get_by_label("start of the selected time, seconds").fill("0.3005")
+    opened.page.get_by_label("start of the selected time, seconds").press("Tab")
+    opened.page.get_by_label("end of the selected time, seconds").fill("0.4005")
+    opened.page.get_by_label("end of the selected time, seconds").press("Tab")
+    opened.page.get_by_role("columnheader", name="duration").get_by_role("button").click()
+    opened.until("location.hash.includes('sort=duration_ns') && location.hash.includes('to=400500000') && location.hash.includes('text=')")
+    opened.until(f"{SETTLED} && document.querySelector('#found').textContent.startsWith('105 of')")
+    again = explore(opened.page.url)
+    again.until(f"{SETTLED} && document.querySelector('#found').textContent.startsWith('105 of')")
+    assert again.page.get_by_label("Search").input_value() == "10.0.1."
+    assert again.page.get_by_label("start of the selected time, seconds").input_value() == "0.3005"
+    assert again.page.get_by_role("columnheader", name="duration").get_attribute("aria-sort") == "descending"
+    assert again.messages == []
+
+
+def test_a_drag_in_the_overview_selects_a_time(explore: Explore, crowded: str) -> None:
+    opened = explore(crowded, viewport={"width": 1280, "height": 900})
+    opened.until(f"{SETTLED} && document.querySelector('.overview svg')")
+    opened.page.locator(".overview").scroll_into_view_if_needed()
+    box = opened.page.locator(".overview").bounding_box()
+    assert box is not None
+    opened.page.mouse.move(box["x"] + 300, box["y"] + 50)
+    opened.page.mouse.down()
+    opened.page.mouse.move(box["x"] + 400, box["y"] + 60, steps=3)
+    opened.page.mouse.up()
+    opened.until("document.querySelector('#found').textContent.includes(' of ')")
+    opened.page.get_by_role("button", name="Clear", exact=True).click()
+    opened.until("!document.querySelector('#found').textContent.includes(' of ')")
+    assert "from=" not in opened.page.url
+    assert opened.messages == []
+
+
+def test_rows_are_reached_by_the_keyboard_to_the_last(explore: Explore, crowded: str) -> None:
+    opened = explore(crowded)
+    opened.until(SETTLED)
+    opened.page.locator("#list table").focus()
+    opened.page.keyboard.press("End")
+    opened.until(f"{SETTLED} && document.querySelector('#list tr.active td').textContent === '{QUICK:,}'")
+    table = opened.page.locator("#list table")
+    assert table.get_attribute("aria-activedescendant") == opened.page.locator("#list tr.active").get_attribute("id")
+    opened.page.keyboard.press("ArrowUp")
+    opened.page.keyboard.press("Enter")
+    opened.page.wait_for_url(f"**/connection/{QUICK - 1}")
+    assert opened.messages == []
+
+
+def test_a_packet_tells_why_it_left_and_a_zoom_keeps_the_points_until_the_new_ones_are_there(explore: Explore, nagle: str) -> None:
+    """Frame 42 left when the delayed ACK in frame 41 came, after 43.7 ms (tshark: frame.time_delta of its sender's frames 40 to 42)."""
+    opened = explore(f"{nagle}connection/0", viewport={"width": 1280, "height": 900})
+    opened.until(DRAWN)
+    page = opened.page
+    held: list[object] = []
+    page.route("**/figures?*", lambda route: held.append(route))
+    page.get_by_role("button", name="zoom in", exact=True).click()
+    opened.until("document.querySelector('#figures').ariaBusy === 'true'")
+    assert page.evaluate("document.querySelector('#figures .plot').data.length") > 2
+    page.unroute("**/figures?*")  # and so goes on with what was held
+    opened.until("document.querySelector('#figures').ariaBusy === 'false'")
+    page.get_by_label("Frame", exact=True).fill("42")
+    page.get_by_role("button", name="show", exact=True).click()
+    opened.until("!document.querySelector('#packet').hidden")
+    words = page.locator("#packet").inner_text()
+    assert "Frame 42" in words
+    assert "43.7 ms" in words
+    assert "nagle-delayed-ack" in words
+    assert "frame=42" in page.url
+    page.keyboard.press("Escape")
+    assert page.locator("#packet").is_hidden()
+    assert opened.messages == []
+
+
+def test_a_click_on_a_segment_opens_it(explore: Explore, nagle: str) -> None:
+    opened = explore(f"{nagle}connection/0", viewport={"width": 1280, "height": 900})
+    opened.until(DRAWN)
+    point = """(() => {
+        const plot = document.querySelector('figure[data-key=segment-sizes] .plot');
+        plot.scrollIntoView({block: 'center', behavior: 'instant'});
+        const trace = plot.data.find((each) => each.name === 'payload of a segment');
+        const {xaxis, yaxis} = plot._fullLayout;
+        const box = plot.getBoundingClientRect();
+        return [box.left + xaxis._offset + xaxis.d2p(trace.x[5]), box.top + yaxis._offset + yaxis.d2p(trace.y[5]),
+            trace.customdata.filter((_, place) => Math.abs(xaxis.d2p(trace.x[place]) - xaxis.d2p(trace.x[5])) < 2)];
+    })()"""
+    opened.until("document.querySelector('figure[data-key=segment-sizes] .plot')?._fullLayout")
+    x, y, frames = opened.page.evaluate(point)
+    opened.page.mouse.move(x, y)
+    opened.page.mouse.click(x, y)
+    opened.until("!document.querySelector('#packet').hidden")
+    assert opened.page.locator("#packet h2").inner_text() in {f"Frame {frame}" for frame in frames}
+    assert opened.messages == []
+
+
+@pytest.mark.parametrize("table", ["ledger", "stalls", "messages", "transactions", "segments"])
+def test_each_table_is_shown_and_can_be_saved(explore: Explore, nagle: str, table: str) -> None:
+    opened = explore(f"{nagle}connection/0#tab={table}", accept_downloads=True)
+    opened.until(f"document.querySelector('#tab-{table}').ariaSelected === 'true' && document.querySelector('#table tbody td')")
+    counted = int(opened.page.locator(f"#tab-{table} .dim").inner_text())
+    opened.until("document.querySelector('#table table').hasAttribute('aria-rowcount')")
+    assert opened.page.locator("#table table").get_attribute("aria-rowcount") == str(counted + 1)
+    with opened.page.expect_download() as saving:
+        opened.page.get_by_role("link", name="CSV of this table").click()
+    assert len(list(csv.DictReader(io.StringIO(saving.value.path().read_text(encoding="utf-8"))))) == counted
+    assert opened.messages == []
+
+
+def test_a_wrong_token_leads_to_a_plain_page(explore: Explore, nagle: str) -> None:
+    parts = urlsplit(nagle)
+    opened = explore(f"{parts.scheme}://{parts.netloc}/wrong/")
+    assert opened.page.get_by_role("heading", level=1).inner_text() == "This page cannot be shown"
+    assert "ethernet" not in opened.page.content()
+
+
+def test_a_capture_that_changed_and_a_server_that_ended_are_said_in_one_line(explore: Explore, tmp_path: Path) -> None:
+    capture = tmp_path / "own.pcapng"
+    shutil.copy(NAGLE, capture)
+    with serving(tmp_path / "cache", capture) as url:
+        opened = explore(url)
+        opened.until(SETTLED)
+        with capture.open("ab") as file:
+            file.write(b"\0" * 64)
+        opened.page.get_by_label("Search").fill("192")
+        opened.until("!document.querySelector('#trouble').hidden")
+        assert "changed" in opened.page.locator("#trouble").inner_text()
+    opened.page.get_by_label("Search").fill("10")
+    opened.until("document.querySelector('#trouble').textContent.startsWith('The server has ended')")
+
+
+def test_hostile_names_stay_text(explore: Explore, tmp_path: Path) -> None:
+    capture = tmp_path / "<img src=x onerror=alert(1)>.pcapng"
+    shutil.copy(NAGLE, capture)
+    with serving(tmp_path / "cache", capture) as url:
+        opened = explore(f"{url}#text=<script>alert(2)<%2Fscript>&cause=<img src=x onerror=alert(3)>")
+        opened.until("document.querySelector('#list tbody td') || !document.querySelector('#trouble').hidden")
+        assert opened.page.locator("h1").inner_text().startswith("<img src=x")
+        assert opened.page.locator("img").count() == 0
+        assert [message for message in opened.messages if "dialog" in message] == []

@@ -34,7 +34,7 @@ _MEDIA_TYPES: Final = {".css": "text/css; charset=utf-8", ".js": "text/javascrip
 _ROOTS: Final = {"connection": "../"}
 """Kind of page → the way from its address up to the address that `static/` and `api/` are below."""
 
-_FINDINGS_SHOWN: Final = 100
+_FINDINGS_SHOWN: Final = 12
 """Findings listed in a page; the list of connections can be filtered by each kind."""
 
 

@@ -9,7 +9,11 @@ export function address(path, parameters = {}) {
   return url.href;
 }
 
-export function say(line) {
+let failed = null; // the path of the answer that the page complains about
+
+/** Show one line on the page, about the answer of a path. */
+export function say(line, path = null) {
+  failed = path;
   trouble.hidden = !line;
   trouble.textContent = line;
 }
@@ -21,7 +25,7 @@ export async function ask(path, parameters, signal) {
     const answer = await fetch(address(path, parameters), { signal, headers: { Accept: "application/json" } });
     const body = await answer.json();
     if (answer.ok) {
-      say("");
+      if (path === failed) say("");
       return body;
     }
     line = body.error ?? `The server answered with status ${answer.status}.`;
@@ -29,7 +33,7 @@ export async function ask(path, parameters, signal) {
     if (problem.name === "AbortError") throw problem;
     line = problem instanceof TypeError ? "The server has ended. Start tcptrace-lab view again, and open the address that it prints." : "The server's answer could not be read.";
   }
-  say(line);
+  say(line, path);
   throw new Error(line);
 }
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tcptrace_lab.text import numbers
 from tests.browser.fetch_axe import PLACE
 from tests.support.pages.explorer import serving
 from tests.support.places import CAPTURES
@@ -65,13 +66,14 @@ def test_every_request_goes_to_the_server_itself(explore: Explore, lossy: str) -
 
 def test_numbers_are_written_as_the_report_writes_them(explore: Explore, lossy: str) -> None:
     """The list's cells, made by JavaScript, against the facts above them and in the report, made by Python."""
-    from tcptrace_lab.text import numbers  # noqa: PLC0415  (only here)
-
     opened = explore(lossy)
     ready(opened, "")
     values = [0, 1, 999, 1_000, 999_499, 999_500, 1_234_567, 59_999_999_999, 600_000_000_000, 5_025_000_000_000]
     made = opened.page.evaluate(
-        """async (values) => { const {duration, size} = await import(new URL('static/format.js', location.href)); return values.map((value) => [duration(value), size(value)]); }""",
+        """async (values) => {
+            const {duration, size} = await import(new URL('static/format.js', location.href));
+            return values.map((value) => [duration(value), size(value)]);
+        }""",
         values,
     )
     assert made == [[numbers.duration(value), numbers.size(value)] for value in values]

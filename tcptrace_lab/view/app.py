@@ -17,11 +17,11 @@ from tcptrace_lab.errors import TcptraceLabError
 from tcptrace_lab.outputs.export import text_of_lists
 from tcptrace_lab.view import pages
 from tcptrace_lab.view.cache import Changed, Vanished
-from tcptrace_lab.view.problem import Problem
+from tcptrace_lab.view.problem import NotFound, Problem
 from tcptrace_lab.view.security import error, is_api
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import polars as pl
     from starlette.requests import Request
@@ -91,6 +91,23 @@ def archive_routes(archive: ArchiveApi) -> list[Route]:
         json("/api/archive/query", lambda request: archive.query(request.query_params)),
         Route("/api/archive/query.csv", made(lambda request: Response(archive.query_csv(request.query_params), headers=_QUERY_CSV))),
         *capture_routes(lambda request: archive.capture(request.path_params["capture"]), "/capture/{capture}"),
+    ]
+
+
+def two_routes(document: dict[str, Any], both: Sequence[CaptureApi]) -> list[Route]:
+    """The routes of two captures, and of the explorer of each."""
+
+    def found(request: Request) -> CaptureApi:
+        place: int = request.path_params["place"]
+        if place >= len(both):
+            raise NotFound("there is no such capture")
+        return both[place]
+
+    return [
+        Route("/", made(lambda _: HTMLResponse(pages.page("pair", document)))),
+        Route("/static/{name}", static),
+        Route("/api/pair", made(lambda _: JSONResponse(document))),
+        *capture_routes(found, "/capture/{place:int}"),
     ]
 
 

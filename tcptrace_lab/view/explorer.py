@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from tcptrace_lab.archive.storage import is_url
 from tcptrace_lab.errors import UsageError
 from tcptrace_lab.report.parts import provenance
-from tcptrace_lab.view import app, build, cache
+from tcptrace_lab.view import app, build, cache, two
 from tcptrace_lab.view.archive_api import ArchiveApi
 from tcptrace_lab.view.capture_api import CaptureApi
 from tcptrace_lab.view.store import Store
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
     from tcptrace_lab.connections.anonymizer import Anonymizer
     from tcptrace_lab.engine.reread import Progress
+
+
+SEPARATOR = "vs"
+"""Between two captures: before and after a change."""
 
 
 class Subject:
@@ -89,6 +93,7 @@ def opened(
     captures: Sequence[str],
     *,
     now: datetime,
+    pair: bool = False,
     anonymizer: Anonymizer | None = None,
     progress: Progress | None = None,
     say: Callable[[str], None] | None = None,
@@ -107,5 +112,21 @@ def opened(
                 raise UsageError("an archive keeps its addresses", where=captures[0], remedy="view one capture of it")
             archive = ArchiveApi(captures[0], opener.capture)
             return Subject(archive.overview()["name"], app.application(app.archive_routes(archive)), stack.pop_all())
+        if pair or SEPARATOR in captures:
+            names = [name for name in captures if name != SEPARATOR]
+            document = _two(captures, names, anonymizer, doing, pair=pair)
+            both = [opener.capture([name]) for name in names]
+            return Subject(" and ".join(document["names"]), app.application(app.two_routes(document, both)), stack.pop_all())
         api = opener.capture(captures)
         return Subject(api.store.facts["name"], app.application(app.capture_routes(lambda _: api)), stack.pop_all())
+
+
+def _two(
+    captures: Sequence[str], names: Sequence[str], anonymizer: Anonymizer | None, doing: Callable[[str], None], *, pair: bool
+) -> dict[str, Any]:
+    """What is said about two captures. Raises UsageError if they are not two."""
+    wanted = list(names) if pair else [names[0], SEPARATOR, *names[1:]] if names else []
+    if len(names) != 2 or list(captures) != wanted:  # noqa: PLR2004  (a pair)
+        raise UsageError("view compares exactly two captures", where=" ".join(captures), remedy="write --pair A B, or A vs B")
+    doing("comparing")
+    return two.pair(names, anonymizer) if pair else two.compared(names, anonymizer)

@@ -20,11 +20,12 @@ if TYPE_CHECKING:
 Viewed = Annotated[
     list[str],
     typer.Argument(
-        metavar="CAPTURE… | ARCHIVE",
-        help="A capture, several that are merged by time, or an archive that batch has written.",
+        metavar="CAPTURE… | ARCHIVE | A vs B",
+        help="A capture, several that are merged by time, an archive that batch has written, or captures before and after a change.",
         show_default=False,
     ),
 ]
+PairOption = Annotated[bool, typer.Option("--pair", help="The two captures show the same transfers at two capture points.")]
 Port = Annotated[int, typer.Option("--port", min=0, max=65_535, help="Port on this machine; 0 takes a free one.")]
 NoBrowser = Annotated[bool, typer.Option("--no-browser", help="Only print the URL.")]
 Idle = Annotated[
@@ -38,6 +39,7 @@ _NEEDED = ("starlette", "uvicorn")
 
 def view(
     captures: Viewed,
+    pair: PairOption = False,
     port: Port = 0,
     no_browser: NoBrowser = False,
     idle: Idle = None,
@@ -59,6 +61,7 @@ def view(
     with activity("reading", quiet=quiet) as shown:
         subject: Subject = explorer.opened(
             captures,
+            pair=pair,
             anonymizer=anonymizer(anonymize_key, wanted=anonymize),
             progress=shown.segments,
             say=None if quiet else say,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,7 +21,7 @@ from tcptrace_lab.simulation.programs import program
 from tcptrace_lab.stacks import STACKS, Close, Mark, Read, Repeat, Run, Set, Setting, Think, WaitUntil, Write, simulate
 from tcptrace_lab.stacks import run as run_module
 from tcptrace_lab.text.quantities import duration_ns, rate_bps, size_bytes
-from tests.support import published
+from tests.support import needs, published
 from tests.support.command import only_line, tcptrace_lab
 from tests.support.engine import read
 from tests.support.peers import tshark
@@ -141,6 +142,32 @@ def test_every_medium_carries_the_same_segments(tmp_path: Path, medium: Medium) 
     columns = ["ts_ns", "from_client", "seq", "ack", "payload_bytes", "window_bytes"]
     expected, found = (read(tmp_path / name).segments.select(columns) for name in ("ethernet.pcap", "other.pcap"))
     assert found.rows() == expected.rows()
+
+
+def test_cells_of_both_directions_are_in_time_order(tmp_path: Path) -> None:
+    """The ACKs of a bulk transfer go between its segments, which take 190 cells and more on the line."""
+    done = tcptrace_lab(
+        "simulate",
+        "--link",
+        "erf-cells",
+        "--mss",
+        "9148",
+        "--rate",
+        "100M",
+        "--delay",
+        "50us",
+        "--client",
+        "write 200K",
+        "-o",
+        "cells.pcap",
+        folder=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    asked: list[str | Path] = [needs.program("tshark"), "-n", "-r", tmp_path / "cells.pcap", "-T", "fields", "-e", "frame.time_delta"]
+    shown = subprocess.run(asked, capture_output=True, timeout=60, check=True)
+    steps = [float(step) for step in shown.stdout.split()]
+    assert len(steps) > 200_000 // 48
+    assert min(steps) >= 0
 
 
 def test_same_setting_is_the_same_file_and_another_seed_is_not(tmp_path: Path) -> None:

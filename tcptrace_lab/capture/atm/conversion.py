@@ -103,6 +103,7 @@ class _Conversion:
         self._lost = lost
         self._pad_cut = pad_cut
         self._frame = self._packets = self._skipped = self._padded = self._cells = 0
+        self._last_ns: int | None = None
 
     def run(self, reading: BinaryIO, write: Callable[[int, bytes], None]) -> Converted:
         try:
@@ -147,11 +148,19 @@ class _Conversion:
         yield ts_ns, body if self._layout.erf_type is None else erf_record(ts_ns, self._layout.erf_type, body)
 
     def _cell_records(self, ts_ns: int, packet: bytes) -> Iterator[tuple[int, bytes]]:
-        """The cell records of a packet. The PDU's last cell has the packet's time; the others precede it back to back at OC-3c's rate."""
+        """The cell records of a packet, in time order.
+
+        The PDU's last cell has the packet's time; the others precede it back to back at OC-3c's rate, but none precedes the packet before,
+        which may be of the other direction. Cells of two PDUs never mix, because both directions have one channel. Only a packet that is
+        earlier than the one before has earlier cells.
+        """
         pdu_cells = atm_cells(routed(packet), *self._channel)
         for behind, cell in zip(range(len(pdu_cells) - 1, -1, -1), pdu_cells, strict=True):
             index = self._cells
             self._cells += 1
             if index not in self._lost:
                 cell_ts_ns = ts_ns - behind * CELL_BYTES * 8 * NS_PER_S // OC3C_LINE_BPS
+                if self._last_ns is not None:
+                    cell_ts_ns = max(cell_ts_ns, min(self._last_ns, ts_ns))
                 yield cell_ts_ns, erf_record(cell_ts_ns, ERF_TYPE_ATM, cell)
+        self._last_ns = ts_ns

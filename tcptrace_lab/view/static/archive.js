@@ -38,13 +38,13 @@ async function captures() {
   const list = new Sheet({
     holder: document.getElementById("list"),
     label: "Captures",
-    columns: [named, ...others.map((column) => ({ ...column, sorts: true, width: Math.max(column.label.length * 0.55 + 1.5, column.kind === "text" ? 12 : 6.5) }))],
+    columns: [named, ...others.map((column) => ({ ...column, sorts: true, width: Math.max(column.label.length * 0.55 + 1.5, { text: 12, utc: 13 }[column.kind] ?? 6.5) }))],
     sort: state.get("sort") ?? "",
     descending: state.get("descending") === "1",
     rows: (offset, limit, signal) => ask("archive/captures", { text: state.get("text"), sort: state.get("sort"), descending: state.get("descending"), offset, limit }, signal),
     sorted: (sort, descending) => remember({ sort, descending: descending ? "1" : null }),
     opened: (row) => (location.href = `capture/${row.capture_id}/`),
-    counted: (total) => (document.getElementById("found").textContent = `${count(total)} captures`),
+    counted: (total) => (document.getElementById("found").textContent = `${count(total)} ${total === 1 ? "capture" : "captures"}`),
   });
   search.addEventListener("input", debounced(() => {
     remember({ text: search.value.trim() });
@@ -58,7 +58,7 @@ async function query(sql) {
   answered.textContent = "…";
   remember({ sql });
   const found = await quietly(ask("archive/query", { sql }));
-  answered.textContent = found ? `${count(found.rows.length)} rows${found.truncated ? ", the first ones" : ""}` : "no answer: see above";
+  answered.textContent = found ? `${count(found.rows.length)} ${found.rows.length === 1 ? "row" : "rows"}${found.truncated ? ", the first ones" : ""}` : "no answer: see above";
   if (!found) return document.getElementById("trouble").scrollIntoView({ block: "center" });
   csv.hidden = false;
   csv.href = address("archive/query.csv", { sql });

@@ -44,6 +44,7 @@ const WORDS = {
   count: (value) => [count(value), `${value}`],
   ratio: (value) => [short(value), `${value}`],
   share: (value) => [value >= 0.0995 ? `${Math.round(value * 100)}%` : `${(value * 100).toFixed(1)}%`, ""],
+  utc: (value) => [`${new Date(value / 1e6).toISOString().slice(0, 19).replace("T", " ")} UTC`, ""], // JSON's numbers have no nanoseconds
   bool: (value) => [value ? "yes" : "no", ""],
 };
 

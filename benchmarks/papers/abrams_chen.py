@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from papers import hosts
-from tcptrace_lab.stacks import STACKS, Host, Link, Mark, Read, Setting, Write, simulate
+from tcptrace_lab.stacks import STACKS, Host, Link, Mark, Read, Setting, Write, hosts, simulate
 
 ETHERNET = Link(rate_bps=10_000_000, propagation_ns=5_000, framing="ethernet")
 FILE_BYTES = 40 * 1024

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from papers import hosts, published
-from tcptrace_lab.stacks import STACKS, Host, Link, Mark, Read, Setting, Write, simulate
+from papers import published
+from tcptrace_lab.stacks import STACKS, Host, Link, Mark, Read, Setting, Write, hosts, simulate
 
 if TYPE_CHECKING:
     from tcptrace_lab.stacks import Stack

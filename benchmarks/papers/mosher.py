@@ -8,8 +8,7 @@ each; not explained.
 
 from __future__ import annotations
 
-from papers import hosts
-from tcptrace_lab.stacks import STACKS, Host, Link, Read, Repeat, Setting, Write, simulate
+from tcptrace_lab.stacks import STACKS, Host, Link, Read, Repeat, Setting, Write, hosts, simulate
 
 SIZES = (1, 112, 113, 1023, 1024, 1025)
 WRITES = 10_000

@@ -11,7 +11,8 @@ receive_buffer = "16K"
 program = "10 * (write 8K/4K; read 1)"
 nodelay = false             # cork, quickack
 phase = "70ms"              # first tick of the periodic timers
-[client.costs]              # nanoseconds: the fields of stacks.Costs
+host = "sparc-ipc"          # costs of a host of the papers (stacks.hosts)
+[client.costs]              # nanoseconds: the fields of stacks.Costs; they override those of the host
 write_call_ns = 50_000
 
 [forward]                   # client to server; [backward] takes missing keys from [forward], but no loss
@@ -31,6 +32,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from tcptrace_lab.errors import UsageError
 from tcptrace_lab.simulation.programs import program
 from tcptrace_lab.stacks import STACKS, Costs, Host, Link, Setting, Stack
+from tcptrace_lab.stacks.hosts import HOSTS
 from tcptrace_lab.stacks.path import FRAMINGS
 from tcptrace_lab.text.quantities import duration_ns, rate_bps, size_bytes
 
@@ -78,7 +80,7 @@ def _host(table: _Table, steps: str) -> Host:
         no_delay=table.flag("nodelay"),
         cork=table.flag("cork"),
         quick_ack=table.flag("quickack"),
-        costs=_costs(table.table("costs")),
+        costs=_costs(table.table("costs"), table.take("host", "", _host_costs)),
         phase_ns=table.take("phase", "0s", _time),
         program=table.take("program", steps, lambda value: program(_text(value))),
     )
@@ -86,8 +88,8 @@ def _host(table: _Table, steps: str) -> Host:
     return host
 
 
-def _costs(table: _Table) -> Costs:
-    costs = Costs(**{field.name: table.take(field.name, 0, _number) for field in dataclasses.fields(Costs)})
+def _costs(table: _Table, default: Costs) -> Costs:
+    costs = Costs(**{field.name: table.take(field.name, getattr(default, field.name), _number) for field in dataclasses.fields(Costs)})
     table.end()
     return costs
 
@@ -142,6 +144,14 @@ def _stack(value: object) -> Stack:
     if value not in STACKS:
         raise UsageError(f"unknown stack {value!r}", remedy=f"use {', '.join(STACKS)}")
     return STACKS[str(value)]
+
+
+def _host_costs(value: object) -> Costs:
+    if value == "":
+        return Costs()
+    if value not in HOSTS:
+        raise UsageError(f"unknown host {value!r}", remedy=f"use {', '.join(HOSTS)}")
+    return HOSTS[str(value)]
 
 
 def _framing(value: object) -> str:

@@ -27,6 +27,9 @@ Server = Annotated[str, typer.Option(help="What the server does; default: reads 
 StackName = Annotated[str, typer.Option("--stack", help="Stack of both hosts, as in predict; default: linux.", show_default=False)]
 ClientStack = Annotated[str, typer.Option(help="Stack of the client.", show_default=False)]
 ServerStack = Annotated[str, typer.Option(help="Stack of the server.", show_default=False)]
+HostName = Annotated[
+    str, typer.Option("--host", help="Processing times of both hosts: sparc-ipc, vax-750 or pc-386; default: none.", show_default=False)
+]
 Mss = Annotated[str, typer.Option(help="Largest payload of a segment; default: 1460.", show_default=False)]
 SendBuffer = Annotated[str, typer.Option(help="Send buffer of both hosts; default: that of the stack.", show_default=False)]
 ReceiveBuffer = Annotated[str, typer.Option(help="Receive buffer of both hosts.", show_default=False)]
@@ -61,6 +64,7 @@ def simulate(
     stack: StackName = "",
     client_stack: ClientStack = "",
     server_stack: ServerStack = "",
+    host: HostName = "",
     mss: Mss = "",
     send_buffer: SendBuffer = "",
     receive_buffer: ReceiveBuffer = "",
@@ -86,6 +90,7 @@ def simulate(
         "receive_buffer": receive_buffer,
         "nodelay": nodelay,
         "phase": phase,
+        "host": host,
     }
     path_options = {"rate": rate, "delay": delay, "framing": framing}
     asked = {

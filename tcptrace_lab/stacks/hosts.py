@@ -5,7 +5,7 @@ All times are nanoseconds, and per 1,024 bytes where so named.
 
 from __future__ import annotations
 
-from tcptrace_lab.stacks import Costs
+from tcptrace_lab.stacks.setting import Costs
 
 US = 1_000
 
@@ -88,3 +88,6 @@ D310_RECEIVING = Costs(
     ack_out_ns=_PC_SEND_ACK_US * US,
 )
 """The D310 as figure 8 takes it: 3.469 ms per KB and 0.477 ms per ACK, without the program's time, which gives its 2.209 Mb/s."""
+
+HOSTS = {"sparc-ipc": SPARC_IPC, "vax-750": VAX_750, "pc-386": pc(PC_TASK_CHANGE_NS)}
+"""Names of hosts, as `simulate` and settings of runs have them."""

@@ -2,11 +2,11 @@
 
 Read in this order:
 
-- `cache`: the folder with the tables of captures that were viewed, and the identity of a capture; `build`: capture → tables;
-  `by_connection`: rows sorted by connection in files of bounded size; `timeline`, `listing`: tables of the overview;
-- `store`: reads these tables; `windows`: the report's figures for a window of a connection; `tables`: rows of a connection's tables;
-  `frames`: one packet; `connections`: the list of connections;
-- `capture_api`, `archive_api`, `pair_api`: what the browser asks for, as JSON; `pages`: HTML;
+- `cached/`: `cache`, the folder with the tables of captures that were viewed, and the identity of a capture; `build`: capture → tables;
+  `by_connection`: rows sorted by connection in files of bounded size; `timeline`, `listing`: tables of the overview; `store` reads them;
+- `windows`: the report's figures for a window of a connection; `tables`: rows of a connection's tables; `frames`: one packet;
+  `connections`: the list of connections;
+- `capture_api`, `archive_api`, `two`: what the browser asks for, as JSON; `pages`: HTML;
 - `security`: who may ask; `server`: addresses, browser, end.
 
 Every request reads only what it needs from disk. Nothing that comes from outside becomes a path.

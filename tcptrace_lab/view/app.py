@@ -16,7 +16,7 @@ from starlette.routing import Route
 from tcptrace_lab.errors import TcptraceLabError
 from tcptrace_lab.outputs.export import text_of_lists
 from tcptrace_lab.view import pages
-from tcptrace_lab.view.cache import Changed, Vanished
+from tcptrace_lab.view.cached.cache import Changed, Vanished
 from tcptrace_lab.view.problem import NotFound, Problem
 from tcptrace_lab.view.security import error, is_api
 

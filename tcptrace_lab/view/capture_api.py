@@ -14,14 +14,15 @@ from tcptrace_lab import causes, schema
 from tcptrace_lab.ledger import stalls
 from tcptrace_lab.report.parts import connection_details
 from tcptrace_lab.text import numbers
-from tcptrace_lab.view import frames, parameters, tables, timeline, windows
+from tcptrace_lab.view import frames, parameters, tables, windows
+from tcptrace_lab.view.cached import timeline
 from tcptrace_lab.view.connections import Connections
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tcptrace_lab.report.data_types import Drawings
-    from tcptrace_lab.view.store import Store
+    from tcptrace_lab.view.cached.store import Store
 
 _KEPT_ROWS = 64
 """Connections whose facts are kept between requests: 10 kB each."""

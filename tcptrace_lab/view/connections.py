@@ -14,13 +14,14 @@ import polars as pl
 
 from tcptrace_lab.findings.finding import FINDING_IDS
 from tcptrace_lab.schema import CAUSES
-from tcptrace_lab.view import listing, parameters
+from tcptrace_lab.view import parameters
+from tcptrace_lab.view.cached import listing
 from tcptrace_lab.view.problem import BadRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from tcptrace_lab.view.store import Store
+    from tcptrace_lab.view.cached.store import Store
 
 KEPT = 8
 """Number of searches whose result is kept: 4 MB each for a million connections."""

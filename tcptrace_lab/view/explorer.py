@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Self
 from tcptrace_lab.archive.storage import is_url
 from tcptrace_lab.errors import UsageError
 from tcptrace_lab.report.parts import provenance
-from tcptrace_lab.view import app, build, cache, two
+from tcptrace_lab.view import app, two
 from tcptrace_lab.view.archive_api import ArchiveApi
+from tcptrace_lab.view.cached import build, cache
+from tcptrace_lab.view.cached.store import Store
 from tcptrace_lab.view.capture_api import CaptureApi
-from tcptrace_lab.view.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

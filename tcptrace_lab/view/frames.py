@@ -16,7 +16,7 @@ from tcptrace_lab.view import tables
 from tcptrace_lab.view.problem import NotFound
 
 if TYPE_CHECKING:
-    from tcptrace_lab.view.store import Store
+    from tcptrace_lab.view.cached.store import Store
 
 _FLAGS = ((2, "SYN"), (1, "FIN"), (4, "RST"), (8, "PSH"), (16, "ACK"), (32, "URG"), (64, "ECE"), (128, "CWR"), (256, "AE"))
 _DEPARTS = 1 | 2

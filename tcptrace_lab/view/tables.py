@@ -14,7 +14,7 @@ from tcptrace_lab.schema import Unit
 from tcptrace_lab.view.problem import NotFound
 
 if TYPE_CHECKING:
-    from tcptrace_lab.view.store import Store
+    from tcptrace_lab.view.cached.store import Store
 
 _SCHEMAS = {
     "ledger": schema.LEDGER,

@@ -18,7 +18,7 @@ from tcptrace_lab.schema import SIDES
 
 if TYPE_CHECKING:
     from tcptrace_lab.report.data_types import Drawings
-    from tcptrace_lab.view.store import Store
+    from tcptrace_lab.view.cached.store import Store
 
 WHOLE_ROWS = 400_000
 """Most segments that are drawn at once: about 60 MB with all that is computed from them."""

@@ -234,6 +234,7 @@ def test_help_lists_the_commands_that_work_and_fits_80_columns() -> None:
         "predict",
         "simulate",
         "verify",
+        "view",
         "archive",
         "replay",
         "lab",

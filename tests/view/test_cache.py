@@ -13,8 +13,8 @@ import polars as pl
 import pytest
 
 from tcptrace_lab.errors import CaptureUnreadable, UsageError
-from tcptrace_lab.view import cache
-from tcptrace_lab.view.by_connection import Reader, Shares, Writer
+from tcptrace_lab.view.cached import cache
+from tcptrace_lab.view.cached.by_connection import Reader, Shares, Writer
 from tests.support import explorer
 from tests.support.command import only_line, tcptrace_lab
 from tests.support.places import ROOT
@@ -92,8 +92,8 @@ def test_a_pipe_is_refused() -> None:
 
 @pytest.mark.parametrize("file_rows", [1, 3, 10, 1_000])
 def test_rows_by_connection_are_those_that_came(tmp_path: Path, file_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tcptrace_lab.view.by_connection._HELD_ROWS", 7)
-    monkeypatch.setattr("tcptrace_lab.view.by_connection.FILE_ROWS", file_rows)
+    monkeypatch.setattr("tcptrace_lab.view.cached.by_connection._HELD_ROWS", 7)
+    monkeypatch.setattr("tcptrace_lab.view.cached.by_connection.FILE_ROWS", file_rows)
     conns = np.random.default_rng(1).integers(0, 9, 200).astype(np.uint32)
     conns[conns == 4] = 5  # connection 4 has no rows
     rows = pl.DataFrame({"conn": conns, "place": range(200)})

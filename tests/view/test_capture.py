@@ -15,8 +15,9 @@ import pytest
 from tcptrace_lab import schema
 from tcptrace_lab.analysis import analyze
 from tcptrace_lab.report.parts import connection_table
-from tcptrace_lab.view import build, cache, windows
-from tcptrace_lab.view.store import Store
+from tcptrace_lab.view import windows
+from tcptrace_lab.view.cached import build, cache
+from tcptrace_lab.view.cached.store import Store
 from tests.support import explorer, needs
 from tests.support.command import tcptrace_lab
 from tests.support.places import ROOT

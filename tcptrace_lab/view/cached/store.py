@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from tcptrace_lab.view import build, listing
-from tcptrace_lab.view.by_connection import Reader
-from tcptrace_lab.view.cache import DONE
+from tcptrace_lab.view.cached import build, listing
+from tcptrace_lab.view.cached.by_connection import Reader
+from tcptrace_lab.view.cached.cache import DONE
 from tcptrace_lab.view.problem import NotFound
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tcptrace_lab.view.cache import Capture
+    from tcptrace_lab.view.cached.cache import Capture
 
 
 class Store:

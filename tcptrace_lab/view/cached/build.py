@@ -17,10 +17,10 @@ from tcptrace_lab.connections import capture_quality
 from tcptrace_lab.engine import memory
 from tcptrace_lab.engine.spill import COMPRESSION
 from tcptrace_lab.report.selection import DURATION_NS
-from tcptrace_lab.view import listing
-from tcptrace_lab.view.by_connection import Shares, Writer
-from tcptrace_lab.view.cache import DONE
-from tcptrace_lab.view.timeline import Timeline
+from tcptrace_lab.view.cached import listing
+from tcptrace_lab.view.cached.by_connection import Shares, Writer
+from tcptrace_lab.view.cached.cache import DONE
+from tcptrace_lab.view.cached.timeline import Timeline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import statistics
 import subprocess
 import sys
@@ -37,7 +36,7 @@ def _peak_mb(process: subprocess.Popen[str]) -> float:
 
 
 def _ended(process: subprocess.Popen[str]) -> None:
-    process.send_signal(signal.SIGINT)
+    process.terminate()  # an interrupt is ignored by what a shell starts in the background
     process.wait(10)
 
 

@@ -65,7 +65,7 @@ def test_an_ack_behind_an_old_one_is_a_window_update_only_by_what_it_is_held_aga
         0.0222 C > S .  1:1(0)  ack 201 win 501
     """
     assert told(tmp_path, text, "tshark-compares-with-old-acks")[8, "window_update"] == (
-        "the last ACK of its side is older than one before it: tshark compares with that, tcptrace-lab with 201 and its window"
+        "the previous ACK of this direction is older than an earlier one: tshark compares with it, tcptrace-lab with ACK 201"
     )
 
 
@@ -77,7 +77,7 @@ def test_a_window_after_a_reset_is_an_update_to_tshark(tmp_path: Path) -> None:
         0.0301 S > C .  1:1(0) ack 2 win 509
     """
     rule = told(tmp_path, text, "tshark-compares-with-old-acks")
-    assert rule[6, "window_update"].startswith("the last ACK of its side is a RST's")
+    assert rule[6, "window_update"].startswith("the previous ACK of this direction is in a RST")
 
 
 def test_an_option_that_the_capture_cut_is_shown_by_tshark_as_far_as_it_goes(tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_options_of_a_header_longer_than_its_packet_are_read_by_tshark(tmp_path:
     handshake = HANDSHAKE.replace("wscale 7", "wscale 7, TS val 5 ecr 0")
     text = f"{handshake}\n0.020 C > S . 1:1(0) ack 1 win 502 <nop, nop, TS val 77 ecr 5> {{doff 10}}"
     assert set(told(tmp_path, text, "ours-reads-no-options-of-false-headers")) == {(4, "tsval"), (4, "tsecr")}
-    assert "before length, scale and analysis" in told(tmp_path, text, "tshark-has-no-length")[4, "window_bytes"]
+    assert "longer than its packet" in told(tmp_path, text, "tshark-has-no-length")[4, "window_bytes"]
 
 
 def test_an_option_of_half_a_sack_block_ends_tsharks_analysis(tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ def test_a_header_cut_in_the_middle_is_a_segment_to_tshark(tmp_path: Path) -> No
         (
             4,
             "frame_only_theirs",
-        ): "50 of 154 bytes were captured, and the TCP header extends beyond them: a problem, not a segment, for tcptrace-lab"
+        ): "50 of 154 bytes were captured, less than the TCP header: tcptrace-lab reports a problem instead of a segment"
     }
 
 

@@ -32,7 +32,7 @@ def _nothing_outstanding(case: SegmentCase) -> str | None:
         return None
     if verdict.other_highest is not None and verdict.other_highest > case.row["ack"]:
         return None
-    return f"it repeats ACK {case.row['ack']:,}, and nothing beyond is in flight: condition (a) of RFC 5681, 2 is not met"
+    return f"this segment repeats ACK {case.row['ack']:,}, but no data is in flight, so it is no duplicate ACK by RFC 5681, 2 (a)"
 
 
 def _sack_moves_window(case: SegmentCase) -> str | None:
@@ -41,7 +41,7 @@ def _sack_moves_window(case: SegmentCase) -> str | None:
     if "window_update" not in case.theirs:
         return None
     blocks = case.row["sack_blocks"]
-    return f"its window changed, and its SACK block {blocks[0]:,} to {blocks[1]:,} shows that it answers a segment that came out of order"
+    return f"this ACK has another window, but its SACK block {blocks[0]:,} to {blocks[1]:,} shows that an out-of-order segment triggered it"
 
 
 def _ahead_of_contiguous(case: SegmentCase) -> str | None:
@@ -52,7 +52,10 @@ def _ahead_of_contiguous(case: SegmentCase) -> str | None:
     if highest is None or case.row["ack"] is None or case.row["ack"] > highest:
         return None
     seen = other_offset_of(case, judged.contiguous)
-    return f"it acknowledges {case.row['ack']:,}; the peer was seen up to {highest:,}, tshark follows it without a gap up to {seen:,}"
+    return (
+        f"this segment acknowledges {case.row['ack']:,}; the capture has bytes of the peer up to {highest:,}, but without a gap only up "
+        f"to {seen:,}"
+    )
 
 
 def _repeats_reported_gap(case: SegmentCase) -> str | None:
@@ -62,7 +65,7 @@ def _repeats_reported_gap(case: SegmentCase) -> str | None:
     highest = verdict.other_highest
     if highest is None or case.row["ack"] <= highest or "ack_lost_segment" in verdict.verdicts:
         return None
-    return f"an earlier segment acknowledged {case.row['ack']:,}, beyond the {highest:,} that were seen, and was reported then"
+    return f"tcptrace-lab reported an earlier ACK {case.row['ack']:,}; the capture has bytes of the peer only up to {highest:,}"
 
 
 def _beyond_half_space(case: SegmentCase) -> str | None:
@@ -78,20 +81,26 @@ def _beyond_half_space(case: SegmentCase) -> str | None:
     ack, around = case.row["ack"], other_offset_of(case, judged.contiguous)
     if verdict.other_highest is None or not verdict.other_highest < ack <= around:
         return None
-    return f"it acknowledges {ack:,}; tshark follows the peer up to {around - SEQ_SPACE:,}, and 2^31 bytes further on is back to it"
+    return (
+        f"this segment acknowledges {ack:,}, more than 2^31 bytes beyond {around - SEQ_SPACE:,}, where the first gap in the peer's "
+        "bytes begins"
+    )
 
 
 def _gap_reported_once(case: SegmentCase) -> str | None:
     judged = case.judged
     if judged is None or not case.is_predicted or "ack_lost_segment" in case.theirs or not judged.reported_before:
         return None
-    return f"it acknowledges {case.row['ack']:,}, more than was seen; tshark says so no more until an ACK of the peer moves"
+    return (
+        f"this segment acknowledges {case.row['ack']:,}, beyond all captured bytes; tshark reported an earlier such ACK, and the peer's "
+        "ACK has not advanced since"
+    )
 
 
 def _by_reset(case: SegmentCase) -> str | None:
     if not case.is_predicted or "ack_lost_segment" not in case.theirs or not case.row["flags"] & RST:
         return None
-    return "the segment is a RST, which anyone may have made up (RFC 5961)"
+    return "the segment is a RST, which may be forged (RFC 5961)"
 
 
 def _irregular_segment(case: SegmentCase, *, resent: bool) -> tuple[int, str] | None:
@@ -106,7 +115,7 @@ def _irregular_segment(case: SegmentCase, *, resent: bool) -> tuple[int, str] | 
     found = (
         (frame, kind)
         for frame, start, end, kind in reversed(verdict.other_irregular)
-        # the first part of a segment may have been retransmitted and ACKed; we still count the rest as that segment
+        # if only the first part of a segment was retransmitted and ACKed, we still count the rest as that segment
         if start < case.row["ack"] and (end > first or (end == first and frame > since))
     )
     return next(((frame, kind) for frame, kind in found if (kind in RESENT) == resent), None)
@@ -118,7 +127,7 @@ def _karn(case: SegmentCase) -> str | None:
         return None
     frame, what = irregular
     measured = f"tshark measures {span(case.row['their_ack_rtt_ns'])} from frame {case.row['their_acks_frame']}"
-    return f"{measured}, but frame {frame} ({what.replace('_', ' ')}) repeats their bytes: it is unknown which copy the ACK answers"
+    return f"{measured}, but frame {frame} ({what.replace('_', ' ')}) repeats these bytes: the ACK may answer either copy"
 
 
 def _late(case: SegmentCase) -> str | None:
@@ -127,7 +136,7 @@ def _late(case: SegmentCase) -> str | None:
         return None
     frame, what = irregular
     measured = f"tshark measures {span(case.row['their_ack_rtt_ns'])} from frame {case.row['their_acks_frame']}"
-    return f"{measured}, but frame {frame} ({what.replace('_', ' ')}) followed it and triggered the ACK"
+    return f"{measured}, but the later frame {frame} ({what.replace('_', ' ')}) triggered the ACK"
 
 
 def _hidden_by_reset(case: SegmentCase) -> str | None:
@@ -140,22 +149,22 @@ def _hidden_by_reset(case: SegmentCase) -> str | None:
         return None
     if verdict.last_ack == verdict.newest_ack or verdict.last_ack < row["ack"]:
         return None
-    return f"a RST acknowledged {verdict.last_ack:,} before it, which tshark treats as the answer"
+    return f"an earlier RST acknowledged {verdict.last_ack:,}; tshark treats the RST as the answer"
 
 
 def _nothing_new(case: SegmentCase) -> str | None:
     if not case.is_predicted or case.row["acked_bytes"] != 0 or case.row["rtt_ns"] is not None:
         return None
     return (
-        f"ACK {case.row['ack']:,} was there before; "
-        f"tshark takes it for the answer to frame {case.row['their_acks_frame']}, which repeated the bytes"
+        f"an earlier segment had the ACK number {case.row['ack']:,}; tshark treats this ACK as the answer to frame "
+        f"{case.row['their_acks_frame']}, which repeats old bytes"
     )
 
 
 def _zero_span(case: SegmentCase) -> str | None:
     if case.judged is None or not case.is_predicted or case.row["rtt_ns"] != 0 or case.row["their_acks_frame"] is None:
         return None
-    return f"the ACK has the time of frame {case.row['their_acks_frame']}, to the last digit of this clock"
+    return f"the ACK and frame {case.row['their_acks_frame']} have the same timestamp"
 
 
 def _seen_later(case: SegmentCase) -> str | None:
@@ -173,13 +182,13 @@ def _seen_later(case: SegmentCase) -> str | None:
     if later_ns <= 0 or frame == row["their_acks_frame"]:
         return None
     measured = f"tshark measures {span(row['their_ack_rtt_ns'])} from frame {row['their_acks_frame']}"
-    return f"{measured}, but by the file's times frame {frame}, which the ACK answers as well, was seen {span(later_ns)} after it"
+    return f"{measured}, but the ACK also covers frame {frame}, whose timestamp is {span(later_ns)} later"
 
 
 def _closed_window(case: SegmentCase) -> str | None:
     if not case.is_predicted or case.row["kind"] != "duplicate_ack" or "duplicate_ack" in case.theirs or case.row["their_window_field"]:
         return None
-    return f"it repeats ACK {case.row['ack']:,} and its window of 0 while more is in flight"
+    return f"this segment repeats ACK {case.row['ack']:,} and the zero window while data is in flight"
 
 
 def _not_at_highest(case: SegmentCase) -> str | None:
@@ -188,7 +197,7 @@ def _not_at_highest(case: SegmentCase) -> str | None:
         return None
     if case.item in case.theirs or judged.highest is None or row["their_raw_seq"] == judged.highest:
         return None
-    return f"its own number is {row['seq']:,}; tshark asks for {offset_of(case, judged.highest):,}, the highest sequence number of its side"
+    return f"the sequence number is {row['seq']:,}; tshark expects {offset_of(case, judged.highest):,}, the highest of this direction"
 
 
 def _behind_old_ack(case: SegmentCase) -> str | None:
@@ -197,31 +206,34 @@ def _behind_old_ack(case: SegmentCase) -> str | None:
     if verdict is None or not case.is_predicted or ack is None or verdict.newest_ack is None:
         return None
     if ack < verdict.newest_ack:
-        return f"its ACK {ack:,} is older than {verdict.newest_ack:,}, which came before it: its window is outdated for tcptrace-lab"
+        return (
+            f"an earlier segment acknowledged {verdict.newest_ack:,}, more than this one ({ack:,}): tcptrace-lab ignores this window as "
+            "outdated"
+        )
     if verdict.last_ack == verdict.newest_ack:
         return None
-    what = "a RST's" if verdict.last_ack is None or verdict.last_ack > verdict.newest_ack else "older than one before it"
-    return f"the last ACK of its side is {what}: tshark compares with that, tcptrace-lab with {verdict.newest_ack:,} and its window"
+    what = "in a RST" if verdict.last_ack is None or verdict.last_ack > verdict.newest_ack else "older than an earlier one"
+    return f"the previous ACK of this direction is {what}: tshark compares with it, tcptrace-lab with ACK {verdict.newest_ack:,}"
 
 
 def _behind_reset(case: SegmentCase) -> str | None:
     judged = case.judged
     if judged is None or not case.is_predicted or not judged.after_reset:
         return None
-    return "the last segment of its side is a RST: tshark compares with its window, which is meaningless in a RST"
+    return "the previous segment of this direction is a RST: tshark compares with the window of the RST, which has no meaning"
 
 
 def _window_to_zero(case: SegmentCase) -> str | None:
     if not case.is_predicted or case.row["kind"] != "window_update" or "window_update" in case.theirs or case.row["their_window_field"]:
         return None
-    return f"it repeats ACK {case.row['ack']:,} with another window, of 0"
+    return f"this segment repeats ACK {case.row['ack']:,} with a zero window; the previous window was not zero"
 
 
 def _first_zeros(case: SegmentCase) -> str | None:
     judged, row = case.judged, case.row
     if judged is None or not case.is_predicted or judged.highest is not None or row["their_raw_seq"] or row["their_raw_ack"]:
         return None
-    return "its side's first segment, with 0 for SEQ and ACK: just what tshark begins with"
+    return "this is the first segment of its direction, and SEQ and ACK are 0, the values that tshark starts with"
 
 
 def _number_after_differences(case: SegmentCase) -> str | None:
@@ -230,10 +242,10 @@ def _number_after_differences(case: SegmentCase) -> str | None:
         return None
     if verdict.duplicate_ack_num - row["their_duplicate_ack_num"] != case.excess_duplicates:
         return None
-    more = counted(abs(case.excess_duplicates), "earlier one")
+    more = counted(abs(case.excess_duplicates), "earlier onef")
     return (
-        f"of this ACK {more} {'is' if abs(case.excess_duplicates) == 1 else 'are'} a duplicate to "
-        f"{'us' if case.excess_duplicates > 0 else 'tshark'} alone"
+        f"only {'tcptrace-lab' if case.excess_duplicates > 0 else 'tshark'} counts {more} of this ACK "
+        f"{'as a duplicate' if abs(case.excess_duplicates) == 1 else 'as duplicates'}"
     )
 
 
@@ -241,7 +253,7 @@ def _neutralized_number(case: SegmentCase) -> str | None:
     verdict, judged = case.verdict, case.judged
     if verdict is None or judged is None or not case.is_predicted or verdict.duplicate_ack_num is None:
         return None
-    return "an ACK of unseen bytes made tshark restart its count" if judged.count_began_anew else None
+    return "tshark restarted its count at an ACK of unseen bytes" if judged.count_began_anew else None
 
 
 def _without_time(case: SegmentCase) -> str | None:
@@ -256,7 +268,7 @@ def _other_clock(case: SegmentCase) -> str | None:
         return None
     if case.row["rtt_ns"] - (case.row["their_ack_rtt_ns"] or 0) != ours - theirs:
         return None
-    return f"the tools read this frame's time {span(ours - theirs)} apart, and therefore differ in the RTT"
+    return f"tshark and tcptrace-lab read this frame's timestamp differently, by {span(ours - theirs)}; their RTTs differ by as much"
 
 
 def _forgotten_segment(case: SegmentCase) -> str | None:
@@ -265,7 +277,7 @@ def _forgotten_segment(case: SegmentCase) -> str | None:
         return None
     if case.row["their_ack_rtt_ns"] is not None:
         return None
-    return f"frame {judged.forgotten_by} has no ACK flag, but tshark uses its ACK field as an ACK of the segment that this one answers"
+    return f"tshark uses the ACK field of frame {judged.forgotten_by} although the ACK flag is not set, and measures the RTT there"
 
 
 def _foreign_round_trip(case: SegmentCase) -> str | None:
@@ -275,7 +287,7 @@ def _foreign_round_trip(case: SegmentCase) -> str | None:
     if row["their_acks_frame"] in case.foreign:
         return f"tshark measures from frame {row['their_acks_frame']}, which only tshark counts as a segment"
     if row["their_acks_frame"] is None:
-        return f"tshark saw this ACK before, in frame {max(case.foreign)} at the latest, which only tshark counts as a segment"
+        return f"tshark saw this ACK earlier, in frame {max(case.foreign)} or before; only tshark counts that frame as a segment"
     return None
 
 
@@ -284,7 +296,7 @@ def _own_round_trip(case: SegmentCase) -> str | None:
     if verdict is None or not case.is_predicted or verdict.other_latest is None or case.row["their_acks_frame"] is not None:
         return None
     frame = verdict.other_latest[0]
-    return f"it answers frame {frame}, which is a segment only for tcptrace-lab" if frame in case.own else None
+    return f"the ACK answers frame {frame}, which only tcptrace-lab counts as a segment" if frame in case.own else None
 
 
 def _negative(case: SegmentCase) -> str | None:
@@ -305,8 +317,8 @@ def _probes_unseen(case: SegmentCase) -> str | None:
     if row["payload_bytes"] or verdict.other_newest_ack is None or row["seq"] != verdict.other_newest_ack - 1:
         return None
     return (
-        f"the peer had acknowledged {verdict.other_newest_ack:,}: it is a {kind(row)}{proof(row)}; "
-        f"tshark saw this side up to {row['seq']:,}, and treats it as a repeated ACK"
+        f"the peer had acknowledged {verdict.other_newest_ack:,}, so this segment is a {kind(row)}{proof(row)}; tshark sees no byte of "
+        f"this direction beyond {row['seq']:,}, and treats the segment as a repeated ACK"
     )
 
 
@@ -317,7 +329,7 @@ def _is_first_keepalive(case: SegmentCase) -> str | None:
         return None
     if row["payload_bytes"] != 1 or row["flags"] & PSH:
         return None
-    return "it is the first segment of its side, with one byte without PSH, so it is not the last byte of a write"
+    return "this is the first segment of its direction; its one byte has no PSH flag, so it is probably a keepalive, not the end of a write"
 
 
 def _probes_elsewhere(case: SegmentCase) -> str | None:
@@ -328,8 +340,8 @@ def _probes_elsewhere(case: SegmentCase) -> str | None:
     if verdict.other_newest_ack is None or row["seq"] != verdict.other_newest_ack - 1 or offset_of(case, judged.highest) <= row["seq"] + 1:
         return None
     return (
-        f"the peer had acknowledged {verdict.other_newest_ack:,}: it is a {kind(row)}{proof(row)}; "
-        f"tshark asks for one below {offset_of(case, judged.highest):,}, the highest sequence number of this side"
+        f"the peer had acknowledged {verdict.other_newest_ack:,}, so this segment is a {kind(row)}{proof(row)}; tshark expects a probe one "
+        f"below {offset_of(case, judged.highest):,}, the highest sequence number of this direction"
     )
 
 
@@ -338,8 +350,8 @@ def _answers_probe(case: SegmentCase) -> str | None:
     judged, row = case.judged, case.row
     if judged is None or not case.is_predicted or row["kind"] not in _ANSWERED or _ANSWERED[row["kind"]] in judged.answers:
         return None
-    probe = " and ".join(sorted(judged.answers & {"keep_alive", "retransmission"})).replace("_", " ") or "a plain segment"
-    return f"the probe that it answers{proof(row)} is {probe} to tshark"
+    probe = " and ".join(sorted(judged.answers & {"keep_alive", "retransmission"})).replace("_", " ") or "plain segment"
+    return f"tshark calls the probe that this segment answers a {probe}{proof(row)}"
 
 
 def _answers_first_keepalive(case: SegmentCase) -> str | None:
@@ -349,8 +361,8 @@ def _answers_first_keepalive(case: SegmentCase) -> str | None:
     if verdict.other_highest is None or row["ack"] != verdict.other_highest + 1:
         return None
     return (
-        f"it acknowledges {row['ack']:,}, one more than the number of the peer's only segment, which has no data: "
-        "that may be a keepalive, and then nothing is missing"
+        f"the peer sent only one segment, without data, and this ACK {row['ack']:,} is one above its number: if the segment is a "
+        "keepalive, no byte is missing"
     )
 
 
@@ -364,7 +376,7 @@ RULES = (
     ),
     Rule(
         "tshark-misses-first-keepalives",
-        "if a keepalive is the first segment of a side, tshark treats the bytes that its answer acknowledges as unseen",
+        "if the first segment of a direction is a keepalive, tshark reports that its answer acknowledges unseen bytes",
         f"{_GUIDE}, TCP ACKed unseen segment; RFC 9293, 3.8.4",
         _UNSEEN,
         _answers_first_keepalive,
@@ -378,14 +390,14 @@ RULES = (
     ),
     Rule(
         "tshark-sees-no-probe-of-unseen-bytes",
-        "tshark treats a probe at the highest captured sequence number as a repeated ACK",
+        "tshark treats a probe as a repeated ACK if its sequence number is the highest captured",
         f"{_GUIDE}; RFC 9293, 3.8.4 and 3.8.6.1",
         _DUPLICATE | {"zero_window_probe", "keep_alive"},
         _probes_unseen,
     ),
     Rule(
         "tshark-probes-at-the-highest-number",
-        "tshark expects probes one below the highest sequence number; tcptrace-lab: one below the last ACK",
+        "tshark expects probes one below the highest sequence number; tcptrace-lab expects them one below the last ACK",
         f"{_GUIDE}, TCP Keep-Alive; RFC 9293, 3.8.4",
         frozenset({"zero_window_probe", "keep_alive"}),
         _probes_elsewhere,
@@ -400,21 +412,22 @@ RULES = (
     ),
     Rule(
         "tshark-wants-the-highest-number",
-        "tshark considers repeated ACKs only at the highest sequence number of their sender",
+        "tshark reports repeated ACKs only if their sequence number is the highest of their sender",
         _GUIDE,
         _DUPLICATE | _UPDATE | {"keep_alive_ack"},
         _not_at_highest,
     ),
     Rule(
         "tshark-compares-with-old-acks",
-        "tshark compares an ACK with the previous one of its side, even if that is old or in a RST; tcptrace-lab: with the newest",
+        "tshark compares an ACK with the previous ACK of its direction, even an old one or a RST's; tcptrace-lab compares with the newest "
+        "ACK",
         f"{_GUIDE}; RFC 9293, 3.10.7.4 (SND.WL2)",
         _DUPLICATE | _UPDATE | {"keep_alive_ack"},
         _behind_old_ack,
     ),
     Rule(
         "tshark-compares-with-resets",
-        "tshark compares an ACK with a RST before it",
+        "tshark compares an ACK with the previous segment even if that is a RST",
         f"{_GUIDE}; RFC 9293, 3.10.7.4 (SND.WL2)",
         _DUPLICATE | _UPDATE | {"keep_alive_ack"},
         _behind_reset,
@@ -426,10 +439,16 @@ RULES = (
         _UPDATE,
         _window_to_zero,
     ),
-    Rule("tshark-begins-with-zeros", "tshark compares the first segment of a side with zeros", "seen here", _UPDATE, _first_zeros),
+    Rule(
+        "tshark-begins-with-zeros",
+        "tshark compares the first segment of a direction with a window, SEQ and ACK of 0",
+        "seen here",
+        _UPDATE,
+        _first_zeros,
+    ),
     Rule(
         "tshark-counts-other-duplicates",
-        "the number of a duplicate ACK depends on which earlier ACKs count as duplicates",
+        "tshark and tcptrace-lab number duplicate ACKs differently if they count different earlier ACKs as duplicates",
         _GUIDE,
         _NUMBER,
         _number_after_differences,
@@ -444,7 +463,7 @@ RULES = (
     Rule("tshark-measures-without-times", "tshark measures RTTs between frames without a timestamp", "seen here", _RTT, _without_time),
     Rule(
         "times-are-read-otherwise",
-        "the frame's timestamp is out of range, and the tools read it differently",
+        "tshark and tcptrace-lab read a timestamp that is out of range differently",
         "pcap-savefile(5)",
         _RTT,
         _other_clock,
@@ -465,7 +484,7 @@ RULES = (
     ),
     Rule(
         "tshark-answers-other-frames",
-        "tshark counts frames as segments that tcptrace-lab does not",
+        "only tshark counts some frames as segments",
         "follows from the differences frame_only_theirs",
         _RTT,
         _foreign_round_trip,
@@ -479,69 +498,78 @@ RULES = (
     ),
     Rule(
         "tshark-ignores-sack",
-        "tshark ignores SACK blocks: a repeated ACK with another window is a window update to it",
+        "tshark ignores SACK blocks, and reports a repeated ACK with another window as a window update",
         f"{_GUIDE}, TCP Window Update; RFC 6675, 2",
         _DUPLICATE | _UPDATE,
         _sack_moves_window,
     ),
     Rule(
         "tshark-loses-count-behind-a-hole",
-        "tshark tests whether an ACK exceeds the bytes before the first gap; tcptrace-lab: whether it exceeds all captured data",
+        "tshark reports an ACK beyond the first gap in the captured bytes; tcptrace-lab reports an ACK beyond all captured bytes",
         _GUIDE,
         _UNSEEN,
         _ahead_of_contiguous,
     ),
     Rule(
         "tshark-tells-unseen-again",
-        "tshark reports an ACK of unseen bytes again when the peer's ACK has moved; tcptrace-lab reports the bytes once",
+        "tshark reports an ACK of the same unseen bytes again after the peer's ACK has advanced; tcptrace-lab reports these bytes once",
         _GUIDE,
         _UNSEEN,
         _repeats_reported_gap,
     ),
     Rule(
         "tshark-tells-unseen-once",
-        "tshark reports ACKs of unseen bytes once until the peer's ACK moves",
+        "tshark reports ACKs of unseen bytes once, and again only after the peer's ACK has advanced",
         _GUIDE,
         _UNSEEN,
         _gap_reported_once,
     ),
     Rule(
         "tshark-sees-no-more-than-half",
-        "tshark treats an ACK more than 2^31 bytes beyond the bytes before the first gap as an old one",
+        "tshark treats an ACK as old if it is more than 2^31 bytes beyond the first gap",
         "RFC 9293, 3.4",
         _UNSEEN,
         _beyond_half_space,
     ),
-    Rule("tshark-believes-resets", "tshark treats the ACK of a RST like any other", f"{_GUIDE}; RFC 5961", _UNSEEN, _by_reset),
+    Rule(
+        "tshark-believes-resets", "tshark uses the ACK field of a RST like that of any segment", f"{_GUIDE}; RFC 5961", _UNSEEN, _by_reset
+    ),
     Rule(
         "tshark-ignores-karn",
-        "tshark measures RTTs of retransmitted segments, too",
+        "tshark also measures RTTs of retransmitted segments",
         f"{_GUIDE}; Karn & Partridge 1987; RFC 6298, 3",
         _RTT,
         _karn,
     ),
     Rule(
         "tshark-ignores-late-segments",
-        "tshark measures the RTT of a segment even if a late segment triggered the ACK",
+        "tshark measures the RTT of a segment even if an out-of-order segment triggered the ACK",
         _GUIDE,
         _RTT,
         _late,
     ),
     Rule(
         "tshark-takes-times-in-order",
-        "tshark measures the RTT of the segment on whose end the ACK falls, even if the timestamps show that a later segment triggered it",
+        "tshark measures the RTT of the last segment that the ACK covers, even if the timestamps show that another segment triggered the "
+        "ACK",
         f"{_GUIDE}; RFC 6298, 3",
         _RTT,
         _seen_later,
     ),
     Rule(
         "tshark-takes-answers-of-resets",
-        "tshark treats the ACK of a RST as an answer",
+        "tshark measures RTTs up to the ACK in a RST",
         f"{_GUIDE}; RFC 5961",
         _RTT,
         _hidden_by_reset,
     ),
-    Rule("tshark-answers-copies", "tshark treats an old ACK as the answer to repeated bytes", _GUIDE, _RTT, _nothing_new),
+    Rule(
+        "tshark-answers-copies",
+        "tshark measures the RTT of retransmitted bytes up to an ACK that repeats an old ACK number",
+        _GUIDE,
+        _RTT,
+        _nothing_new,
+    ),
     Rule(
         "tshark-hides-zero-times",
         "tshark does not show an RTT of 0",

@@ -35,8 +35,8 @@ def _sacked(case: SegmentCase) -> str | None:
     if not _adds_up(case, lower + higher - sacked):
         return None
     return (
-        f"{counted(sacked, 'byte')} of the {case.verdict.bytes_in_flight if case.verdict else 0:,} are in SACK blocks, "
-        "which tshark subtracts" + _rest(lower, higher)
+        f"SACK blocks cover {counted(sacked, 'byte')} of the {case.verdict.bytes_in_flight if case.verdict else 0:,} in flight; tshark "
+        "subtracts them" + _rest(lower, higher)
     )
 
 
@@ -48,9 +48,7 @@ def _from_kept(case: SegmentCase) -> str | None:
     if not _adds_up(case, lower + higher):
         return None
     what = "above" if lower < 0 else "below"
-    return f"tshark counts from the lowest segment that it keeps, {counted(abs(lower), 'byte')} {what} what was acknowledged" + _rest(
-        0, higher
-    )
+    return f"tshark counts from the lowest segment that it keeps, {counted(abs(lower), 'byte')} {what} the last ACK" + _rest(0, higher)
 
 
 def _to_kept(case: SegmentCase) -> str | None:
@@ -58,17 +56,17 @@ def _to_kept(case: SegmentCase) -> str | None:
     if edges is None or edges[2] or edges[0] or not edges[1] or not _adds_up(case, edges[1]):
         return None
     return (
-        f"the highest sequence number that tshark keeps is "
-        f"{counted(abs(edges[1]), 'byte')} {'above' if edges[1] > 0 else 'below'} the highest sent"
+        f"tshark counts up to a sequence number {counted(abs(edges[1]), 'byte')} {'above' if edges[1] > 0 else 'below'} the highest byte "
+        "sent"
     )
 
 
 def _rest(lower: int, higher: int) -> str:
     parts = []
     if lower:
-        parts.append(f"it counts from {counted(abs(lower), 'byte')} {'below' if lower > 0 else 'above'} what was acknowledged")
+        parts.append(f"tshark counts from {counted(abs(lower), 'byte')} {'below' if lower > 0 else 'above'} the last ACK")
     if higher:
-        parts.append(f"up to {counted(abs(higher), 'byte')} {'above' if higher > 0 else 'below'} the highest sent")
+        parts.append(f"tshark counts up to {counted(abs(higher), 'byte')} {'above' if higher > 0 else 'below'} the highest byte sent")
     return "; " + ", ".join(parts) if parts else ""
 
 
@@ -87,7 +85,7 @@ def _fin(case: SegmentCase) -> str | None:
     edges = _edges(case)
     if edges is None or any(edges) or not _control(case) or not _adds_up(case, 0):
         return None
-    return "tshark takes off 1 for the FIN of this segment, which was sent before and is in flight"
+    return "tshark subtracts 1 for the FIN of this segment, although the FIN is retransmitted and in flight"
 
 
 def _all_sacked(case: SegmentCase) -> str | None:
@@ -104,7 +102,10 @@ def _all_sacked(case: SegmentCase) -> str | None:
     if judged.sacked_bytes < stretch:
         return None
     blocks = counted(judged.sacked_bytes, "byte")
-    return f"tshark takes the {blocks} of the last SACK blocks off the {stretch:,} that it keeps, and shows nothing if nothing remains"
+    return (
+        f"tshark subtracts the {blocks} of the last SACK blocks from the {stretch:,} unacknowledged ones; the result is not positive, "
+        "so tshark shows nothing"
+    )
 
 
 def _below_zero(case: SegmentCase) -> str | None:
@@ -112,53 +113,55 @@ def _below_zero(case: SegmentCase) -> str | None:
     if judged is None or not case.is_predicted or not judged.below_zero:
         return None
     zero = offset_of(case, (case.row["their_raw_seq"] - case.row["their_seq"]) % SEQ_SPACE)
-    return f"bytes below {zero:,}, where tshark begins to count this side, are in flight; tshark shows their sequence numbers near 2^32"
+    return (
+        f"tshark numbers this direction from {zero:,}; lower bytes are in flight, and tshark shows their sequence numbers as values "
+        "near 2^32"
+    )
 
 
 def _full(case: SegmentCase) -> str | None:
     if case.judged is None or not case.is_predicted or not case.judged.is_full:
         return None
-    return f"{MAX_UNACKED:,} segments are unacknowledged, the maximum that tshark keeps"
+    return f"tshark keeps at most {MAX_UNACKED:,} unacknowledged segments, and as many are unacknowledged here"
 
 
 def _stopped(case: SegmentCase) -> str | None:
     if case.judged is None or not case.is_predicted or not case.judged.not_counting:
         return None
-    return "this direction has a hole, and the peer has sent no segment since"
+    return "bytes of this direction are missing from the capture, and the peer has sent no segment since"
 
 
 def _unanswered(case: SegmentCase) -> str | None:
     if case.verdict is None or case.row["in_flight_bytes"] is not None or not case.is_predicted:
         return None
     return (
-        f"the peer has not acknowledged anything in this capture; "
-        f"tshark counts the {counted(case.row['their_bytes_in_flight'], 'byte')} that it has seen"
+        f"the capture has no ACK of the peer so far; tshark counts all {counted(case.row['their_bytes_in_flight'], 'byte')} captured so far"
     )
 
 
 RULES = (
     Rule(
         "tshark-keeps-10000-segments",
-        "tshark keeps at most 10,000 unacknowledged segments of a direction and does not count more",
+        "tshark keeps at most 10,000 unacknowledged segments of a direction, and does not count further ones",
         _SOURCE,
         _ITEM | {"ack_rtt_ns"},
         _full,
     ),
     Rule(
         "tshark-counts-from-the-first",
-        "tshark treats sequence numbers below the first of a side, or below a later SYN-ACK, as the highest",
+        "tshark treats sequence numbers below that of a direction's first segment (or of a later SYN-ACK) as very high ones",
         _SOURCE,
         _ITEM,
         _below_zero,
     ),
     Rule(
         "tshark-hides-what-is-all-sacked",
-        "tshark shows no bytes in flight if SACK blocks cover all that it keeps",
+        "tshark shows no bytes in flight if SACK blocks cover all unacknowledged bytes",
         _SOURCE,
         _ITEM,
         _all_sacked,
     ),
-    Rule("tshark-takes-off-fin", "tshark subtracts the FIN from the bytes in flight, even if it is retransmitted", _SOURCE, _ITEM, _fin),
+    Rule("tshark-takes-off-fin", "tshark subtracts even a retransmitted FIN from the bytes in flight", _SOURCE, _ITEM, _fin),
     Rule(
         "tshark-takes-off-sacked-bytes",
         "tshark subtracts the SACK blocks of the last ACK; tcptrace-lab counts all unacknowledged bytes",
@@ -168,28 +171,28 @@ RULES = (
     ),
     Rule(
         "tshark-counts-from-captured",
-        "tshark counts from the lowest captured segment that no ACK covers; tcptrace-lab from the ACK",
+        "tshark counts from the lowest captured segment that no ACK covers; tcptrace-lab counts from the last ACK",
         _SOURCE,
         _ITEM,
         _from_kept,
     ),
     Rule(
         "tshark-counts-to-kept",
-        "tshark counts to the highest segment that no ACK covers; tcptrace-lab to the highest byte sent",
+        "tshark counts to the highest segment that no ACK covers; tcptrace-lab counts to the highest byte sent",
         _SOURCE,
         _ITEM,
         _to_kept,
     ),
     Rule(
         "tshark-stops-counting-after-a-hole",
-        "after a gap, tshark shows no bytes in flight until the peer sends",
+        "after a gap in the captured bytes, tshark shows no bytes in flight until the peer sends a segment",
         _SOURCE,
         _ITEM,
         _stopped,
     ),
     Rule(
         "tshark-counts-without-ack",
-        "tshark counts all bytes it has seen; tcptrace-lab reports none before the first ACK",
+        "before the first ACK of the peer, tshark counts all captured bytes; tcptrace-lab reports no value",
         _SOURCE,
         _ITEM,
         _unanswered,

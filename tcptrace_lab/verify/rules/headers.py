@@ -28,7 +28,7 @@ def _one_syn(case: SegmentCase) -> str | None:
     if verdict is None or row["window_bytes"] is not None or row["their_scale"] in {None, SCALE_UNKNOWN} or verdict.syns > 1:
         return None
     were = "was" if verdict.syns == 1 else "were"
-    return f"of the two SYNs {verdict.syns} {were} captured before it; tshark multiplies by {row['their_scale']}"
+    return f"{verdict.syns} of the two SYNs {were} captured before this segment; tshark multiplies the window by {row['their_scale']}"
 
 
 def _scaled_anew(case: SegmentCase) -> str | None:
@@ -58,8 +58,8 @@ def _no_length(case: SegmentCase) -> str | None:
     row = case.row
     if row["their_payload_bytes"] is not None:
         return None
-    room = f"the room it sees for it ({row['their_protocols']})"
-    return f"tshark finds the TCP header longer than {room}, and stops before length, scale and analysis"
+    room = f"its packet ({row['their_protocols']})"
+    return f"the TCP header claims to be longer than {room}: tshark shows no length, scale or analysis"
 
 
 def _options_beyond(case: SegmentCase) -> str | None:
@@ -78,7 +78,7 @@ def _parts_of_blocks(case: SegmentCase) -> str | None:
     edges = len(case.row["their_sack_blocks"] or ())
     if edges % 2 == 0 or case.row["their_captured_bytes"] < case.row["their_wire_bytes"]:
         return None
-    return f"its SACK option holds {counted(edges, 'edge')}, and is no longer than that: tshark stops there, without analysis"
+    return f"the SACK option ends in the middle of a block, after {counted(edges, 'edge')}: tshark stops there, without analysis"
 
 
 def _cut_offer(case: SegmentCase) -> str | None:
@@ -135,7 +135,7 @@ def _cut_header(case: SegmentCase) -> str | None:
 RULES = (
     Rule(
         "tshark-scales-by-one-syn",
-        "tshark scales windows by one SYN; tcptrace-lab needs both",
+        "tshark scales windows as soon as one SYN was captured; tcptrace-lab needs both SYNs",
         "RFC 7323, 2.2",
         frozenset({"window_known"}),
         _one_syn,
@@ -156,7 +156,7 @@ RULES = (
     ),
     Rule(
         "tshark-counts-from-late-syn-acks",
-        "tshark counts a side from any of its SYN-ACKs, even in the middle of the connection",
+        "tshark numbers a direction from its latest SYN-ACK, even one in the middle of the connection",
         "seen here",
         frozenset({"seq", "ack"}),
         _moved_zero,
@@ -177,7 +177,7 @@ RULES = (
     ),
     Rule(
         "times-out-of-range",
-        "tshark reads a fraction of a second of 2^31 or more as a signed number",
+        "if the fraction of a second in a timestamp is 2^31 or more, tshark reads it as a signed number",
         "pcap-savefile(5)",
         frozenset({"ts_ns"}),
         _carried,

@@ -23,8 +23,8 @@ _ONE_BYTE = frozenset(
 _COPIES = {"capture_duplicate": "the capture has the packet twice", "network_duplicate": "the network delivered the packet twice"}
 _NO_COUNT = SEQ_SPACE - 1
 _LATER_REPAIRS = {
-    "recovery_retransmit": "not everything that had been sent when an earlier retransmit began the recovery was acknowledged",
-    "rto_retransmit": "its first byte had been sent so long before that the timer ran out, whatever came meanwhile",
+    "recovery_retransmit": "the segment belongs to a recovery that an earlier retransmit began",
+    "rto_retransmit": "the retransmission timer of its first byte had expired, whatever ACKs arrived meanwhile",
 }
 
 
@@ -33,7 +33,7 @@ def _by_time(case: SegmentCase) -> str | None:
     if judged is None or not case.is_predicted or "out_of_order" not in case.theirs or row["kind"] not in RESENT:
         return None
     near = (
-        f"tshark calls it out of order, because it came {span(judged.since_highest_ns)} after the highest sequence number, "
+        f"tshark calls this segment out of order, because it arrived {span(judged.since_highest_ns)} after the highest sequence number, "
         f"less than {_reordering_limit(case)}"
     )
     return f"{near}; tcptrace-lab calls it a {kind(row)}{proof(row)}"
@@ -59,8 +59,8 @@ def _late_after_all(case: SegmentCase) -> str | None:
     else:
         reason = f"it came {span(judged.since_highest_ns)} after the highest sequence number, more than {_reordering_limit(case)}"
     return (
-        f"tshark calls it retransmitted because {reason}; "
-        f"its bytes were never seen before, and it was sent before those that overtook it{proof(row)}"
+        f"tshark calls this segment retransmitted, because {reason}; "
+        f"the capture has these bytes only once, and this segment was sent before the segments that overtook it{proof(row)}"
     )
 
 
@@ -82,7 +82,7 @@ def _acked_already(case: SegmentCase) -> str | None:
         return None
     when = span(judged.since_ack_ns)
     return (
-        f"its bytes were acknowledged, the last time {when} before; that ACK may not have reached the sender; "
+        f"an ACK of these bytes was captured {when} earlier, but may not have reached the sender; "
         f"tcptrace-lab calls it a {kind(row)}{proof(row)}"
     )
 
@@ -93,7 +93,7 @@ def _proved_spurious(case: SegmentCase) -> str | None:
         return None
     reason = ", ".join(sorted(case.theirs & _RESEND)).replace("_", " ") or "nothing"
     return (
-        f"no ACK of its bytes had come when it was sent, so tshark calls it {reason}; "
+        f"no ACK of these bytes was captured before the retransmit, so tshark calls it {reason}; "
         f"later evidence shows that the first copy had arrived{proof(row)}"
     )
 
@@ -103,7 +103,7 @@ def _count_of_minus_one(case: SegmentCase) -> str | None:
     if judged is None or not case.is_predicted or "fast_retransmission" not in case.theirs or judged.repeated_acks < _NO_COUNT:
         return None
     return (
-        f"an ACK of unseen bytes set tshark's count of repeated ACKs to -1, which it reads as a very large number; "
+        f"an ACK of unseen bytes set tshark's count of repeated ACKs to -1, and tshark reads -1 as a very large number; "
         f"tcptrace-lab calls it a {kind(row)}{proof(row)}"
     )
 
@@ -115,7 +115,7 @@ def _not_fast_enough(case: SegmentCase) -> str | None:
     if "retransmission" not in case.theirs or case.item != "fast_retransmission":
         return None
     if judged.repeated_acks < FAST_DUPLICATE_ACKS:
-        asked = f"of the {FAST_DUPLICATE_ACKS} it asks for, because it ignores SACK blocks"
+        asked = f"because it ignores SACK blocks, but requires {FAST_DUPLICATE_ACKS}"
         reason = f"tshark counts {counted(judged.repeated_acks, 'repeated ACK')} {asked}"
     elif judged.since_ack_ns is not None and judged.since_ack_ns >= FAST_NS:
         limit = f"tshark calls a retransmission fast only less than {span(FAST_NS)} after that segment"
@@ -123,7 +123,7 @@ def _not_fast_enough(case: SegmentCase) -> str | None:
     elif judged.acked is not None and judged.acked != row["their_raw_seq"]:
         reason = f"it begins at {row['seq']:,}, not at the last ACK {offset_of(case, judged.acked):,}"
     else:
-        reason = "tshark asks first whether all of it was acknowledged before"
+        reason = "tshark first tests whether an earlier ACK covers the whole segment"
     return f"{reason}; tcptrace-lab calls it a {kind(row)}{proof(row)}"
 
 
@@ -131,7 +131,10 @@ def _fast_for_another_reason(case: SegmentCase) -> str | None:
     judged, row = case.judged, case.row
     if judged is None or not case.is_predicted or row["kind"] not in _LATER_REPAIRS or "fast_retransmission" not in case.theirs:
         return None
-    reason = f"it follows {counted(judged.repeated_acks, 'repeated ACK')} within {span(judged.since_ack_ns)}, so tshark calls it fast"
+    reason = (
+        f"the retransmit follows {counted(judged.repeated_acks, 'repeated ACK')} within {span(judged.since_ack_ns)}, so tshark calls "
+        "it fast"
+    )
     return f"{reason}; tcptrace-lab calls it a {kind(row)}: {_LATER_REPAIRS[row['kind']]}{proof(row)}"
 
 
@@ -143,7 +146,7 @@ def _repeats_of_its_own(case: SegmentCase) -> str | None:
     ours = judged.repeated_acks + case.other_excess_duplicates
     if row["kind"] == "fast_retransmit" or ours >= FAST_DUPLICATE_ACKS:
         return None
-    reason = f"of the {counted(judged.repeated_acks, 'repeated ACK')} that tshark counts {max(ours, 0)} are duplicates for tcptrace-lab"
+    reason = f"tshark counts {counted(judged.repeated_acks, 'repeated ACK')}, of which tcptrace-lab counts {max(ours, 0)} as duplicates"
     return f"{reason}; tcptrace-lab calls it a {kind(row)}{proof(row)}"
 
 
@@ -156,7 +159,7 @@ def _keepalive_or_not(case: SegmentCase) -> str | None:
     if row["kind"] == "zero_window_probe":
         return f"{size}; the window is closed, so it is a window probe"
     if row["kind"] in RESENT:
-        return f"{size}, which is in flight, so it is a retransmit{proof(row)}"
+        return f"{size}; this byte is in flight, so the segment is a retransmit{proof(row)}"
     if row["in_flight_bytes"]:
         return f"{size}; {counted(row['in_flight_bytes'], 'byte')} in flight, so the connection is not idle"
     return _no_keepalive(case, size)
@@ -167,13 +170,13 @@ def _no_keepalive(case: SegmentCase, size: str) -> str | None:
     if case.row["kind"] == "duplicate_ack":
         return f"{size}; it repeats ACK {case.row['ack']:,} because of what the peer sent{proof(case.row)}"
     if case.row["acked_bytes"] or case.row["kind"] == "window_update":
-        return f"{size}; it moves ACK or window of its side"
+        return f"{size}; the segment has a new ACK number or window, so it is not only a keepalive"
     if case.verdict is not None and case.verdict.newest_ack is not None and (case.row["ack"] or 0) < case.verdict.newest_ack:
         return f"{size}; its ACK {case.row['ack']:,} is older than {case.verdict.newest_ack:,}: it was sent earlier and arrived late"
     if case.verdict is not None and case.verdict.una is None:
         return f"{size}; the peer was not captured: it is unknown whether it answers a keepalive or a probe"
     if case.verdict is not None and case.verdict.una is not None and case.verdict.una <= 1:
-        return f"{size}; no byte of its side had been acknowledged, so it repeats no acknowledged byte"
+        return f"{size}; the peer had not acknowledged any data of this direction, and a keepalive repeats an acknowledged byte"
     return None
 
 
@@ -181,20 +184,20 @@ def _after_probe(case: SegmentCase) -> str | None:
     judged, row = case.judged, case.row
     if judged is None or not case.is_predicted or not judged.after_probe or row["kind"] not in RESENT or case.theirs & _RESEND:
         return None
-    return "it begins one below the highest sequence number, where tshark expects a window probe to have been"
+    return "the segment begins one below the highest sequence number, where tshark assumes an earlier window probe"
 
 
 def _copied_elsewhere(case: SegmentCase) -> str | None:
     row = case.row
     if not case.foreign or not case.is_predicted or not case.theirs & _RESEND or row["kind"] in RESENT:
         return None
-    return f"for tshark, frame {max(case.foreign)} and others that only tshark counts as segments sent these bytes before"
+    return f"these bytes were in frame {max(case.foreign)} or before, in frames that only tshark counts as segments"
 
 
 def _reset(case: SegmentCase) -> str | None:
     if not case.is_predicted or row_kind(case) != "reset" or not case.theirs & _RESEND:
         return None
-    return "the segment is a RST; its bytes, if it has any, describe the reset (RFC 9293, 3.10.7)"
+    return "the segment is a RST; data of a RST describes the reset, and is not part of the stream (RFC 9293, 3.10.7)"
 
 
 def row_kind(case: SegmentCase) -> str:
@@ -209,7 +212,7 @@ def _late_probe(case: SegmentCase) -> str | None:
         return None
     if offset_of(case, case.judged.highest) > row["seq"]:
         return None
-    return f"for tshark, {row['seq']:,} was never sent, because it does not count the bytes of window probes"
+    return f"a window probe sent the byte {row['seq']:,} before; tshark does not count the bytes of window probes"
 
 
 def _jumped_by_reset(case: SegmentCase) -> str | None:
@@ -218,7 +221,10 @@ def _jumped_by_reset(case: SegmentCase) -> str | None:
         return None
     if not case.theirs & _RESEND or (verdict.highest is not None and verdict.end <= verdict.highest):
         return None
-    return f"frame {judged.highest_by_reset}, a RST, had a higher number, which tshark treats as sent data; for tcptrace-lab they are new"
+    return (
+        f"frame {judged.highest_by_reset} is a RST with a higher sequence number; tshark treats the bytes below it as sent before, "
+        "tcptrace-lab as new"
+    )
 
 
 def _acked_unseen(case: SegmentCase) -> str | None:
@@ -264,7 +270,8 @@ RULES = (
     ),
     Rule(
         "tshark-resends-by-time",
-        "tshark reports a segment as retransmitted if it arrives later than that, ends at the highest sequence number, or is below an ACK",
+        "tshark reports a segment as retransmitted if it arrives after the handshake's RTT (else 3 ms), ends at the highest number, or has "
+        "been acknowledged",
         f"{_GUIDE}, TCP Retransmission",
         _RESEND,
         _late_after_all,
@@ -278,7 +285,7 @@ RULES = (
     ),
     Rule(
         "tshark-knows-no-later-proof",
-        "tshark considers only earlier segments: later D-SACKs, timestamps or ACKs that prove a retransmit spurious are ignored",
+        "tshark considers only earlier segments, and ignores later D-SACKs, timestamps or ACKs that prove a retransmit spurious",
         "RFC 2883; RFC 3522; RFC 3708",
         _RESEND,
         _proved_spurious,
@@ -306,7 +313,7 @@ RULES = (
     ),
     Rule(
         "ours-tells-repairs-apart",
-        "tcptrace-lab reports only the first retransmit of a recovery as fast; tshark each one that follows repeated ACKs",
+        "tcptrace-lab reports only the first retransmit of a recovery as fast; tshark reports each one that follows repeated ACKs",
         f"{_GUIDE}, TCP Fast Retransmission; RFC 6582, 3.2",
         _RESEND,
         _fast_for_another_reason,
@@ -321,7 +328,7 @@ RULES = (
     Rule("tshark-counts-no-probes", "tshark does not count the bytes of window probes as sent", _GUIDE, _RESEND, _late_probe),
     Rule(
         "tshark-sees-other-frames",
-        "tshark counts frames as segments that tcptrace-lab does not",
+        "only tshark counts some frames as segments",
         "follows from the differences frame_only_theirs",
         _RESEND,
         _copied_elsewhere,

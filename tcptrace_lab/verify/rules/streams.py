@@ -25,7 +25,7 @@ _CONTRADICTS = "TCP header's length contradicts itself"
 def _sampled(case: SegmentCase) -> str | None:
     layers = str(case.row["their_protocols"]).split(":")
     return (
-        f"the header is a sample in an sFlow datagram ({':'.join(layers)}): a report about a packet elsewhere"
+        f"the header is a sample in an sFlow datagram ({':'.join(layers)}): the packet itself was sent elsewhere"
         if "sflow" in layers
         else None
     )
@@ -36,7 +36,7 @@ def _cut(case: SegmentCase) -> str | None:
     captured, whole = row["their_captured_bytes"], row["their_wire_bytes"]
     if captured >= whole or not any(_PART in problem for problem in case.problems):
         return None
-    return f"{captured} of {whole} bytes were captured, and the TCP header extends beyond them: a problem, not a segment, for tcptrace-lab"
+    return f"{captured} of {whole} bytes were captured, less than the TCP header: tcptrace-lab reports a problem instead of a segment"
 
 
 def _big_tcp(case: SegmentCase) -> str | None:
@@ -57,7 +57,10 @@ def _fragments(case: SegmentCase) -> str | None:
     layers, size, captured = (case.row[name] for name in ("layers", "payload_bytes", "captured_payload_bytes"))
     if layers is None or "/fragments/" not in layers or captured >= size:
         return None
-    return f"it came in IP fragments ({layers}), of which the capture cut parts: {captured:,} of {counted(size, 'byte')} of data are left"
+    return (
+        f"the segment came in IP fragments ({layers}), which the capture truncated: {captured:,} of {counted(size, 'byte')} of data "
+        "were captured"
+    )
 
 
 def _same_isn_again(case: SegmentCase) -> str | None:
@@ -68,7 +71,10 @@ def _same_isn_again(case: SegmentCase) -> str | None:
     silent = f"was silent since frame {earlier['last_frame']}"
     ended = f"a {earlier['closed_by']} had ended" if earlier["closed_by"] in {"reset", "fin"} else silent
     first = f"frame {connection['first_frame']}"
-    return f"{first} is a SYN with the number of the connection before it ({connection['client_isn']}), which {ended}"
+    return (
+        f"{first} is a SYN with the same sequence number ({connection['client_isn']}) as the previous connection on these ports, which "
+        f"{ended}"
+    )
 
 
 def _old_stream(case: SegmentCase) -> str | None:
@@ -137,7 +143,8 @@ RULES = (
     ),
     Rule(
         "tshark-joins-same-numbers",
-        "tshark begins a new stream only at a SYN with another sequence number; tcptrace-lab also at an equal one after FIN or RST",
+        "tshark begins a new stream only at a SYN with another sequence number; tcptrace-lab also at a SYN with the same number after FIN, "
+        "RST or a long silence",
         "RFC 9293, 3.10.7.4",
         frozenset({"conn", "reused_ports"}),
         _same_isn_again,

@@ -42,7 +42,7 @@ def _first_copy_unseen(case: SegmentCase) -> str | None:
     ):
         return None
     counted = f"tshark counts {span(row['their_rto_ns'])} from frame {row['their_rto_frame']}"
-    return f"{counted}; the transmission of byte {row['seq']:,} that was lost is not in the capture{proof(row)}"
+    return f"{counted}; the lost transmission of byte {row['seq']:,} is not in the capture{proof(row)}"
 
 
 def _another_name(case: SegmentCase) -> str | None:
@@ -58,8 +58,8 @@ def _oldest(case: SegmentCase) -> str | None:
     row, verdict = case.row, case.verdict
     if verdict is None or not case.is_predicted or verdict.rto_frame is None or row["their_rto_frame"] is None:
         return None
-    counted = f"{span(row['their_rto_ns'])} since frame {row['their_rto_frame']}, the oldest that tshark keeps unacknowledged"
-    return f"{counted}; byte {row['seq']:,} was sent last {span(verdict.rto_ns)} before, in frame {verdict.rto_frame}"
+    counted = f"tshark counts {span(row['their_rto_ns'])} from frame {row['their_rto_frame']}, its oldest unacknowledged segment"
+    return f"{counted}; the last transmission of byte {row['seq']:,} was {span(verdict.rto_ns)} earlier, in frame {verdict.rto_frame}"
 
 
 def _names(complete: Complete) -> str:
@@ -73,7 +73,7 @@ def _left_out(case: SegmentCase) -> str | None:
     lacking, more = verdict.complete & ~judged.completeness, judged.completeness & ~verdict.complete
     if not lacking or lacking & ~judged.left_out or more & ~_ack_of_reset(case):
         return None
-    return f"it does not count {_names(lacking)} of the stream's first segment, or of one without the ACK flag or with SYN"
+    return f"tshark does not count {_names(lacking)} in a stream's first segment, in a segment without ACK flag, or in a SYN"
 
 
 def _reset(case: SegmentCase) -> str | None:
@@ -81,7 +81,7 @@ def _reset(case: SegmentCase) -> str | None:
     if verdict is None or judged is None or not case.is_predicted or verdict.complete & ~judged.completeness:
         return None
     more = judged.completeness & ~verdict.complete
-    return f"the {_names(more)} that it counts is a RST's" if more and not more & ~_ack_of_reset(case) else None
+    return f"tshark counts the {_names(more)} of a RST" if more and not more & ~_ack_of_reset(case) else None
 
 
 def _announced(case: SegmentCase) -> str | None:
@@ -95,7 +95,7 @@ def _announced(case: SegmentCase) -> str | None:
     # tshark then treats the first segment like any other
     if theirs not in {judged.completeness & ~Complete.SYN, (judged.completeness | judged.left_out) & ~Complete.SYN}:
         return None
-    return "its hosts announced connections to each other in another one, so that tshark knew the stream before its SYN"
+    return "another connection of the two hosts announced this stream, so tshark knew it before its SYN"
 
 
 def _begins_again(case: SegmentCase) -> str | None:
@@ -103,7 +103,9 @@ def _begins_again(case: SegmentCase) -> str | None:
     if verdict is None or judged is None or not case.is_predicted or "reused_ports" not in case.theirs:
         return None
     return (
-        "this SYN begins a stream on used ports, and is counted at once" if judged.completeness == verdict.complete | Complete.SYN else None
+        "this SYN begins a stream on reused ports, and tshark already counts it in this frame"
+        if judged.completeness == verdict.complete | Complete.SYN
+        else None
     )
 
 
@@ -120,7 +122,10 @@ def _own(case: SegmentCase) -> str | None:
     if verdict is None or judged is None or not case.is_predicted or not case.own or judged.completeness & ~verdict.complete:
         return None
     less = _names(verdict.complete & ~judged.completeness)
-    return f"the {less} that it does not count was in frame {max(case.own)} or before, which is a segment only for tcptrace-lab"
+    return (
+        f"tshark does not count the {less} of frame {max(case.own)} or an earlier one, because only tcptrace-lab counts that frame as a "
+        "segment"
+    )
 
 
 def _ack_of_reset(case: SegmentCase) -> Complete:
@@ -132,15 +137,15 @@ def _ack_of_reset(case: SegmentCase) -> Complete:
 RULES = (
     Rule(
         "tshark-times-all-resends",
-        "tshark shows a retransmission timeout for every retransmit that is neither fast nor spurious; tcptrace-lab only if the "
-        "timer expired",
+        "tshark shows a timeout for every retransmit that it calls neither fast nor spurious; tcptrace-lab shows one only if the timer "
+        "expired",
         f"{_GUIDE}; RFC 6298, 5; RFC 8985",
         _RTO,
         _not_by_timeout,
     ),
     Rule(
         "tshark-times-lost-transmissions",
-        "tshark uses another frame as the transmission that was lost before the capture point",
+        "the original was lost before the capture point, and tshark measures from another frame instead",
         _GUIDE,
         _RTO,
         _first_copy_unseen,
@@ -154,14 +159,14 @@ RULES = (
     ),
     Rule(
         "tshark-times-from-the-oldest",
-        "tshark counts from the oldest segment that no ACK has covered; tcptrace-lab: from the last transmission of these bytes",
+        "tshark measures a timeout from the oldest unacknowledged segment; tcptrace-lab measures from the last transmission of these bytes",
         f"{_GUIDE}; RFC 6298, 5",
         _RTO,
         _oldest,
     ),
     Rule(
         "tshark-counts-other-frames",
-        "tshark counts frames as segments that tcptrace-lab does not",
+        "only tshark counts some frames as segments",
         "follows from the differences frame_only_theirs",
         _COMPLETENESS,
         _foreign,
@@ -175,15 +180,15 @@ RULES = (
     ),
     Rule(
         "tshark-counts-what-it-expects",
-        "in a stream's first segment, tshark counts only a SYN; it counts FIN and data only with the ACK flag "
-        "(1 SYN, 2 SYN-ACK, 4 ACK, 8 data, 16 FIN, 32 RST)",
+        "in a stream's first segment, tshark counts only a SYN; in later segments, FIN and data count only with the ACK flag (1 SYN, 2 "
+        "SYN-ACK, 4 ACK, 8 data, 16 FIN, 32 RST)",
         f"{_GUIDE}, TCP Conversation Completeness",
         _COMPLETENESS,
         _left_out,
     ),
     Rule(
         "tshark-counts-acks-of-resets",
-        "tshark counts the ACK of a RST as one that opens the connection",
+        "tshark counts the ACK in a RST as the ACK that completes the handshake",
         f"{_GUIDE}, TCP Conversation Completeness",
         _COMPLETENESS,
         _reset,
@@ -197,7 +202,7 @@ RULES = (
     ),
     Rule(
         "tshark-counts-syns-of-reused-ports-at-once",
-        "tshark shows the state before a segment, but counts a SYN that reuses ports in its own connection",
+        "tshark shows completeness as it was before the segment, except for a SYN on reused ports, which counts at once",
         "seen here",
         _COMPLETENESS,
         _begins_again,

@@ -17,7 +17,10 @@ def _empty_beyond(case: SegmentCase) -> str | None:
         return None
     if judged.highest is None:
         return None
-    return f"it has no data; its number {case.row['seq']:,} is beyond the {offset_of(case, judged.highest):,} that its side had come to"
+    return (
+        f"this segment has no data; its sequence number {case.row['seq']:,} is above {offset_of(case, judged.highest):,}, the highest "
+        "captured before"
+    )
 
 
 def _own(case: SegmentCase) -> str | None:
@@ -28,8 +31,8 @@ def _own(case: SegmentCase) -> str | None:
     if judged.highest is None or verdict.highest is None or not offset_of(case, judged.highest) < case.row["seq"] <= verdict.highest:
         return None
     return (
-        f"tshark saw its side up to {offset_of(case, judged.highest):,}; frame {max(case.own)} and others are segments only "
-        "for tcptrace-lab"
+        f"tshark saw this direction only up to {offset_of(case, judged.highest):,}; frame {max(case.own)} (and earlier ones) are segments "
+        "only for tcptrace-lab"
     )
 
 
@@ -40,7 +43,10 @@ def _after_reset(case: SegmentCase) -> str | None:
         return None
     if judged.highest is None or verdict.highest is None or not verdict.highest < case.row["seq"] <= offset_of(case, judged.highest):
         return None
-    return f"frame {judged.highest_by_reset}, a RST, had a higher number, which tshark treats as sent data; tcptrace-lab sees a gap"
+    return (
+        f"frame {judged.highest_by_reset} is a RST with a higher sequence number; tshark treats the bytes below it as sent, "
+        "tcptrace-lab reports a gap"
+    )
 
 
 def _by_old_ack(case: SegmentCase) -> str | None:
@@ -48,11 +54,14 @@ def _by_old_ack(case: SegmentCase) -> str | None:
     if verdict is None or not case.is_predicted or verdict.other_last_ack == verdict.other_newest_ack or verdict.other_newest_ack is None:
         return None
     old = (
-        "is a RST's"
+        "is in a RST"
         if verdict.other_last_ack is None or verdict.other_last_ack > verdict.other_newest_ack
         else f"of {verdict.other_last_ack:,} is old"
     )
-    return f"the peer's last ACK {old}: tshark computes the edge of its window from there, tcptrace-lab from {verdict.other_newest_ack:,}"
+    return (
+        f"the peer's last ACK {old}: tshark computes the window's edge from that ACK, tcptrace-lab from the newest ACK "
+        f"{verdict.other_newest_ack:,}"
+    )
 
 
 def _no_edge(case: SegmentCase) -> str | None:
@@ -61,42 +70,42 @@ def _no_edge(case: SegmentCase) -> str | None:
         return None
     if verdict.una is None or verdict.end != verdict.una or "window_full" not in verdict.verdicts:
         return None
-    edge = f"a window of 0 at {verdict.una:,} ends there with any scale, and so does frame {row['frame']}"
-    return f"{edge}; without a scale, tshark computes no edge"
+    edge = f"a zero window ends at its ACK {verdict.una:,} whatever the scale, and frame {row['frame']} ends there too"
+    return f"{edge}; tshark computes no edge, because the scale is unknown"
 
 
 RULES = (
     Rule(
         "tshark-knows-no-edge-without-scale",
-        "tshark computes no edge of a window with unknown scale, even of a zero window",
+        "if the window scale is unknown, tshark computes no window edge, even of a zero window",
         "RFC 7323, 2.2",
         frozenset({"window_full"}),
         _no_edge,
     ),
     Rule(
         "tshark-reckons-edges-from-old-acks",
-        "tshark computes the window's edge from the peer's last segment, even if its ACK is old; tcptrace-lab from its newest ACK",
+        "tshark computes the window's edge from the peer's last segment, even if its ACK is old; tcptrace-lab uses the newest ACK",
         "RFC 9293, 3.10.7.4 (SND.WL2)",
         frozenset({"window_full"}),
         _by_old_ack,
     ),
     Rule(
         "tshark-sees-no-hole-behind-resets",
-        "tshark treats the sequence number of a RST as sent data, and sees no gap there",
+        "tshark treats the bytes below the sequence number of a RST as sent, and therefore sees no gap",
         "RFC 9293, 3.10.7",
         frozenset({"lost_segment"}),
         _after_reset,
     ),
     Rule(
         "tshark-misses-our-frames",
-        "tshark reports a gap at frames that it does not count as segments",
+        "tshark reports a gap where it does not count a frame as a segment",
         "follows from the differences frame_only_ours",
         frozenset({"lost_segment"}),
         _own,
     ),
     Rule(
         "tshark-tells-holes-of-empty-segments",
-        "tshark reports a gap even at a segment without data; tcptrace-lab at the next segment with data",
+        "tshark reports a gap even at a segment without data; tcptrace-lab reports it at the next segment with data",
         "Wireshark User's Guide, 7.5 TCP Analysis, TCP Previous segment not captured",
         frozenset({"lost_segment"}),
         _empty_beyond,

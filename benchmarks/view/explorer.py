@@ -1,4 +1,4 @@
-"""Times of the explorer: `python benchmarks/view/run.py CAPTURE`. Opens it twice, asks what a user's journey asks, and prints Markdown.
+"""Times of the explorer: `python benchmarks/view/explorer.py CAPTURE`. Opens it twice, asks as a user would, and prints Markdown.
 
 The capture of the promises is `mixed-96` of benchmarks/traffic (10 million packets). Times are of whole answers over HTTP, median of five.
 """

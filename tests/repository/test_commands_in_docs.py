@@ -25,6 +25,7 @@ NOT_RUN = {
     "replay transfer": "needs private networks; tests/replay/test_transfer.py runs it",
     "s3://": "needs a store and a cluster; tests/archive/test_cluster.py runs it",
     "--watch": "runs until Ctrl-C; tests/archive/test_watch.py runs it",
+    "tcptrace-lab view ": "serves until Ctrl-C; tests/view and tests/browser run it",
     "lab run": "needs root; tests/lab runs it",
 }
 """Part of a command → why the command is only parsed."""

@@ -166,11 +166,16 @@ def test_crc_of_the_check_string() -> None:
 
 
 def test_cells_of_a_pdu_lie_back_to_back_at_the_rate_of_oc3c(converted: Callable[[str, AtmForm], Conversion]) -> None:
-    """424 bits at 149.76 Mb/s are 2831.19658 ns, 191 times that 540,758.5 ns; the last cell has the packet's time."""
+    """424 bits at 149.76 Mb/s are 2831.19658 ns, 191 times that 540,758.5 ns; the last cell has the packet's time.
+
+    The packet before left less than 540,758 ns earlier, and no cell precedes it.
+    """
     conversion = converted("atm9188-loss.pcapng", AtmForm.ERF_CELLS)
     with conversion.target.open("rb") as file:
         times_ns = [int(time * 10**9) for time, _ in dpkt.pcap.Reader(file)]
     sent_ns = source_read(conversion.source.name).segments["ts_ns"].to_list()
     assert times_ns[:4] == [sent_ns[0] - 2831, sent_ns[0], sent_ns[1] - 2831, sent_ns[1]]
     first, last = pdu_cells(conversion.source.name)[LOST_FROM]
-    assert (last - first, times_ns[first], times_ns[last]) == (191, sent_ns[LOST_FROM] - 540_758, sent_ns[LOST_FROM])
+    before_ns, packet_ns = sent_ns[LOST_FROM - 1 : LOST_FROM + 1]
+    assert packet_ns - 540_758 < before_ns
+    assert (last - first, times_ns[first], times_ns[last]) == (191, before_ns, packet_ns)

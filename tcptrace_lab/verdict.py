@@ -170,6 +170,13 @@ class _Direction(NamedTuple):
         return Confidence.POSSIBLE if doubted else rule.confidence
 
     @property
+    def before_close(self) -> _Direction | None:
+        """The direction without the time after the first FIN and without idle time; None if nothing worth a finding remains."""
+        rest = {cause: ns for cause, ns in self.ns.items() if cause not in {"close", "idle"}}
+        one = self._replace(ns=rest)
+        return one if one.life_ns >= WORTH_NS and one.main_cause != "unknown" else None
+
+    @property
     def curable(self) -> str | None:
         """The cause with most time among those with a `cure` but no advice, if it is large enough and not just possible."""
         worth = [
@@ -341,6 +348,11 @@ def _most(direction: _Direction, other: _Direction, where: str) -> str:
     if direction.main_cause == "idle":
         return f"All of {numbers.duration(direction.ns['idle'])}{where} was idle"
     ns = direction.ns[direction.main_cause]
+    if direction.main_cause == "close" and (before := direction.before_close) is not None:
+        lost_to = causes.of_cause(before.main_cause).lost_to or CAUSES[before.main_cause]
+        closing = f"Closing the connection took {numbers.duration(ns)} of {direction.time}{where}"
+        words = before.phrase(lost_to, before.ns[before.main_cause], before.confidence_of_main, "")
+        return f"{closing}; before that, {words[:1].lower()}{words[1:]}"
     if direction.main_cause == "unknown":
         return f"The capture does not show what took {numbers.share(ns / direction.active_ns)} of {direction.time}{where}"
     words = direction.phrase(rule.lost_to or CAUSES[direction.main_cause], ns, direction.confidence_of_main, where)
@@ -378,7 +390,7 @@ def _of_several(faults: tuple[Finding, ...], direction: _Direction, rule: causes
     """Return the phrase for several findings of one family."""
     if _family(faults[0]) == OF_READER:
         return LOST_TO_READER
-    if Case.TOO_LARGE in faults[0].cases:
+    if faults[0].cases & {Case.TOO_LARGE, Case.STOPPED_ANSWERING}:
         return rule.lost_to
     return LOST_TO_NO_LOSSES if Case.NEEDLESS in direction.cases else LOST_TO_LOSSES
 
@@ -465,6 +477,10 @@ def _advice(row: Mapping[str, Any], direction: _Direction, directions: Sequence[
         if each.curable:
             curable = causes.of_cause(each.curable)
             return f"{_fixable(each, each.ns[each.curable], curable.lost_to)}; {each.fill_in(curable.cure)} would help"
+    if direction.main_cause == "unknown":
+        side = "client" if direction.from_client else "server"
+        at_sender = row["vantage"] == side or row["vantage_known_by"] == "loopback"
+        return "no TCP problem found in the rest" if at_sender else direction.fill_in("a capture at {sender} would show more")
     cure = rule.advice.cure if listed and rule.advice else ""
     return "no TCP problem found" + (f"; {direction.fill_in(cure)} would help" if cure else "")
 

@@ -33,6 +33,7 @@ class Case(StrEnum):
     SLOW_ACK = "slow-ack"
     LONG_PATH = "long-path"
     TOO_LARGE = "too-large"
+    STOPPED_ANSWERING = "stopped-answering"
     NEEDLESS = "needless"
     SLOW_READER = "slow-reader"
 

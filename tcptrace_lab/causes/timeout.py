@@ -42,6 +42,18 @@ RULE = Rule(
                 cure=path_mtu.CURE,
                 lost_to=path_mtu.LOST_TO,
             ),
+            Case.STOPPED_ANSWERING: Instead(
+                title="Retransmission timeouts (RTO) cost {cost} in {waits}: the receiver stopped answering",
+                mechanism=(
+                    "The receiver sent nothing more, and the sender retransmitted the same data until it gave up or the capture ended "
+                    "(median wait {median}). Each timeout doubles the next."
+                ),
+                limits="A capture at one point does not show whether the receiver failed, or the path in either direction.",
+                refuted_by="segments of the receiver after the first retransmit",
+                remedy=("find out why the receiver stopped answering: its host, its network, or a firewall that dropped the connection",),
+                cure="",
+                lost_to="retransmitting to {receiver}, which had stopped answering,",
+            ),
             Case.NEEDLESS: Instead(
                 finding=FINDING,
                 title="Spurious retransmission timeouts (RTO) cost {cost} in {waits}: the originals had arrived",

@@ -16,7 +16,17 @@ from tcptrace_lab.causes.texts import special_cases
 from tcptrace_lab.connections import capture_quality, rates
 from tcptrace_lab.engine.sorting import beside
 from tcptrace_lab.errors import RuleUnusable
-from tcptrace_lab.findings import advice_values, deadlock, failed_attempts, path_findings, path_mtu, path_outage, shared_line, small_packets
+from tcptrace_lab.findings import (
+    advice_values,
+    deadlock,
+    failed_attempts,
+    path_findings,
+    path_mtu,
+    path_outage,
+    shared_line,
+    small_packets,
+    stopped_answering,
+)
 from tcptrace_lab.findings.finding import FINDING_IDS, Finding, Severity, severity_of
 from tcptrace_lab.ledger import stalls
 from tcptrace_lab.schema import SIDES
@@ -83,6 +93,10 @@ _OF_LOSS = frozenset({"timeout", "loss-recovery"})
 
 PROVED_BY = 3
 """From this many waits of one kind on, a cause is proved; a single wait is only consistent with it (docs/how-it-decides.md, 2.4)."""
+
+
+LEAST_SURE_SHARE = 0.5
+"""A finding is more than possible if at least this share of its time has no other explanation: the majority decides (a heuristic)."""
 
 
 class Cost(NamedTuple):
@@ -172,8 +186,13 @@ def findings(
     costs = list(_without(costs, inside, advising))
     kinds |= {kind: _others(kinds[kind], longest, [place for _, place in waits]) for kind, waits in inside.items()}
     waits = _evidence(longest, directions, inside)
+    for kind, share in _sure_shares(longest, inside).items():
+        if kind in kinds:
+            kinds[kind] = {**kinds[kind], "sure_share": share}
     again = {(cost.conn, cost.from_client) for cost in costs if cost.cause in _OF_LOSS}
     again = {direction_key for direction_key in again if known[direction_key]["max_retransmits"] >= path_mtu.MIN_SENT - 1}
+    for direction_key, silent_ns in stopped_answering.silent_ns(segments, again).items():
+        known[direction_key] |= {"silent_ns": silent_ns}
     for direction_key, large in path_mtu.found(segments, again).items():
         known[direction_key] |= {"too_large": large, "cases": known[direction_key]["cases"] | {Case.TOO_LARGE}}
     locked = deadlock.findings(
@@ -401,13 +420,16 @@ def _advice(rule: Rule) -> Advice:
 
 
 def _finding(cost: Cost, rule: Rule, kind: Mapping[str, Any], waits: Sequence[Mapping[str, Any]], direction: Mapping[str, Any]) -> Finding:
-    rule = rule.for_cases(direction["cases"])
+    needed = Case.NEEDLESS not in direction["cases"]  # else the receiver answered, and the capture lacks its segments
+    stopped = needed and cost.cause == "timeout" and 2 * direction.get("silent_ns", 0) >= cost.ns
+    own_cases = frozenset({Case.STOPPED_ANSWERING}) if stopped else frozenset()
+    rule = rule.for_cases(direction["cases"] | own_cases)
     advice = _advice(rule)
     min_ns = max((ns for ns in _on_path(cost, direction) if ns is not None), default=None)
     savable_ns = None if min_ns is None else max(cost.active_ns - min_ns, 0)
     large: path_mtu.TooLarge | None = direction.get("too_large") if cost.cause in _OF_LOSS else None
     words = advice_values.of(cost.ns, cost.share, kind=kind, direction=direction, windows=_windows(waits), large=large)
-    confidence = _confidence(rule, kind["sure_waits"], direction)
+    confidence = _confidence(rule, kind, direction)
     doubt = rule.doubt if confidence is not Confidence.PROVED and kind["sure_waits"] < kind["waits"] else None
     return Finding(
         id=advice.finding,
@@ -425,7 +447,8 @@ def _finding(cost: Cost, rule: Rule, kind: Mapping[str, Any], waits: Sequence[Ma
         predicted_gain=_gain(cost, savable_ns) if advice.is_a_fault else None,
         source=rule.source,
         causes=frozenset({cost.cause}),
-        cases=frozenset({Case.TOO_LARGE} if large else ())
+        cases=own_cases
+        | frozenset({Case.TOO_LARGE} if large else ())
         | (_OF_READER & direction["cases"] if cost.cause in RECEIVERS_OWN else frozenset()),
         savable_ns=savable_ns,
     )
@@ -482,13 +505,26 @@ def _severity(cost: Cost, rule: Rule) -> Severity:
     return severity_of(cost.share)
 
 
-def _confidence(rule: Rule, sure_waits: int, direction: Mapping[str, Any]) -> Confidence:
-    """Return the confidence from the waits that have no other explanation.
+def _sure_shares(waits: pl.DataFrame, inside: Inside) -> dict[tuple[int, bool, str], float]:
+    """Return, for each kind of wait, the share of its time that has no other explanation, over the waits that are kept (`longest`)."""
+    sums: dict[tuple[int, bool, str], list[int]] = {}
+    columns = ("conn", "from_client", "cause", "place", "start_ns", "end_ns", "confidence")
+    for conn, from_client, cause, place, start_ns, end_ns, confidence in waits[list(columns)].rows():
+        kind = conn, from_client, cause
+        if not any(place == other for _, other in inside.get(kind, ())):
+            of_kind = sums.setdefault(kind, [0, 0])
+            of_kind[confidence != Confidence.POSSIBLE] += end_ns - start_ns
+    return {kind: sure_ns / (sure_ns + other_ns) for kind, (other_ns, sure_ns) in sums.items() if sure_ns + other_ns}
 
-    If these waits prove the cause, the ambiguous waits count as proved too.
+
+def _confidence(rule: Rule, kind: Mapping[str, Any], direction: Mapping[str, Any]) -> Confidence:
+    """Return the confidence from the waits that have no other explanation (`kind`: a row of `schema.KINDS_OF_WAITS`, `sure_share`).
+
+    One of them is enough where a wait alone proves its cause. Otherwise, they have to be at least half of the time.
     """
-    if rule.proved_by_repetition and sure_waits >= PROVED_BY:
+    sure = kind["sure_waits"]
+    if sure and rule.confidence is Confidence.PROVED:
         return Confidence.PROVED
-    if rule.doubt is None or sure_waits:
-        return rule.confidence
-    return Confidence.CONSISTENT if rule.doubt.consistent_if and direction[rule.doubt.consistent_if] else Confidence.POSSIBLE
+    if sure and kind.get("sure_share", 1) >= LEAST_SURE_SHARE:
+        return Confidence.PROVED if rule.proved_by_repetition and sure >= PROVED_BY else rule.confidence
+    return Confidence.CONSISTENT if rule.doubt and rule.doubt.consistent_if and direction[rule.doubt.consistent_if] else Confidence.POSSIBLE

@@ -235,7 +235,10 @@ def test_time_that_the_capture_does_not_tell_is_not_explained() -> None:
     found = made(client={"unknown": 700, "network": 300})
     assert verdict.sentence(found) == "The capture does not show what took 70% of 1 s; start the capture before the connection opens."
     opened = replace(found, connections=found.connections.with_columns(client_syn_segments=pl.lit(1, pl.Int64)))
-    assert verdict.sentence(opened) == "The capture does not show what took 70% of 1 s; no TCP problem found."
+    words = "The capture does not show what took 70% of 1 s; "
+    assert verdict.sentence(opened) == words + "a capture at 10.0.0.1 would show more."
+    at_sender = replace(opened, connections=opened.connections.with_columns(vantage=pl.lit("client")))
+    assert verdict.sentence(at_sender) == words + "no TCP problem found in the rest."
 
 
 def test_a_capture_without_data_without_times_or_without_tcp_has_no_verdict_on_time() -> None:
@@ -254,3 +257,23 @@ def test_every_cause_has_words_and_every_fault_that_is_known_has_a_cure() -> Non
     assert all("{" in rule.advice.mechanism for rule in told.values() if rule.advice), "each tells its mechanism with the capture's numbers"
     assert len({(rule.colour, rule.pattern) for rule in told.values()}) == len(told), "no two look alike"
     assert all(re.fullmatch("#[0-9a-f]{6}", rule.colour) for rule in told.values())
+
+
+def test_closing_is_not_all_that_the_headline_says(tmp_path: Path) -> None:
+    """The last FIN comes ten seconds after the first: the headline also says what took the time before."""
+    text = """
+    0.000 C > S  S   0:0(0)        win 65535 <mss 1460, sackOK>
+    0.020 S > C  S.  0:0(0) ack 1  win 65535 <mss 1460, sackOK>
+    0.020 C > S  .          ack 1  win 65535
+    0.021 C > S  P. 1:101 ack 1
+    0.041 S > C  .  ack 101 win 65535
+    0.541 S > C  P. 1:1461 ack 101
+    0.541 C > S  .  ack 1461 win 65535
+    0.561 S > C  F. 1461:1461(0) ack 101
+    0.561 C > S  .  ack 1462 win 65535
+    10.561 C > S  F. 101:101(0) ack 1462
+    10.581 S > C  .  ack 102
+    """
+    said = verdict.sentence(analyze(packets.capture(tmp_path / "close.pcap", text)))
+    assert "Closing the connection took 10 s of 10.6 s; before that, most likely the application on" in said
+    assert "was not sending for 89% of 561 ms" in said  # 500 ms of the 561 ms before the first FIN

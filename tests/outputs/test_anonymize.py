@@ -209,3 +209,13 @@ def test_the_reproducer_names_nobody(tmp_path: Path) -> None:
     scripts = [finding.modelled.script for finding in found.findings if finding.modelled is not None]
     assert scripts
     assert all("# From: capture, connection 0" in script and NAMES[1] not in script and str(tmp_path) not in script for script in scripts)
+
+
+def test_a_comparison_holds_no_address_and_no_name(hostile: Path, tmp_path: Path) -> None:
+    """All four outputs of `compare`: page, JSON, Markdown and terminal."""
+    out = {"-o": tmp_path / "c.html", "--json": tmp_path / "c.json", "--markdown": tmp_path / "c.md"}
+    options = [part for option, path in out.items() for part in (option, str(path))]
+    done = tcptrace_lab("compare", str(hostile), str(hostile), *options, "--anonymize-key", "k")
+    assert done.returncode == 0, done.stderr
+    texts = [path.read_bytes() for path in out.values()] + [done.stdout, done.stderr]
+    assert not [(spelling, place) for spelling in spellings() for place, text in enumerate(texts) if spelling in text]

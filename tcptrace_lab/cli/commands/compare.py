@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tcptrace_lab.cli.options import Debug, Json, Markdown, Quiet, Where
+from tcptrace_lab.cli.options import Anonymize, AnonymizeKey, Debug, Json, Markdown, Quiet, Where, anonymizer
 from tcptrace_lab.cli.terminal import activity, say
 from tcptrace_lab.errors import EXIT_DONE, EXIT_FINDING, UsageError
 from tcptrace_lab.process import output
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.cli.terminal import Activity
     from tcptrace_lab.comparison import Comparison
     from tcptrace_lab.comparison.run import Run
+    from tcptrace_lab.connections.anonymizer import Anonymizer
     from tcptrace_lab.errors import ReadInPart
 
 SEPARATOR = "vs"
@@ -61,6 +62,8 @@ def compare(
     markdown: Markdown = None,
     where: Where = None,
     fail_on: FailOn = None,
+    anonymize: Anonymize = False,
+    anonymize_key: AnonymizeKey = None,
     quiet: Quiet = False,
     _debug: Debug = False,
 ) -> int:
@@ -72,7 +75,8 @@ def compare(
     groups = _groups(captures, repetitions=repetitions)
     output.check_all({"-o": page, "--json": json_path, "--markdown": markdown}, [path for group in groups for path in group], ("-o",))
     with activity("reading", quiet=quiet) as shown:
-        comparison, loss = _compared(groups, where, shown, quiet=quiet)
+        hidden = anonymizer(anonymize_key, wanted=anonymize)
+        comparison, loss = _compared(groups, where, hidden, shown, quiet=quiet)
         shown.doing("writing")
         _write(comparison, page, json_path, markdown)
     if not quiet and output.STDOUT not in {json_path, markdown}:
@@ -106,7 +110,9 @@ def _groups(captures: list[str], *, repetitions: bool) -> list[list[str]]:
     return groups
 
 
-def _compared(groups: list[list[str]], where: str | None, shown: Activity, *, quiet: bool) -> tuple[Comparison, ReadInPart | None]:
+def _compared(
+    groups: list[list[str]], where: str | None, hidden: Anonymizer | None, shown: Activity, *, quiet: bool
+) -> tuple[Comparison, ReadInPart | None]:
     """Compare the captures, which are read one after the other. Also return the loss of the first capture that was read only in part."""
     from tcptrace_lab.analysis import analyze  # noqa: PLC0415  (Polars: a tenth of a second that `--help` need not pay)
     from tcptrace_lab.comparison.comparison import MAX_GROUPS, of_runs  # noqa: PLC0415
@@ -122,7 +128,7 @@ def _compared(groups: list[list[str]], where: str | None, shown: Activity, *, qu
         runs.append([])
         for path in group:
             shown.next_file(Path(path).name)
-            analysis = analyze(path, where=where, progress=shown.segments, say=None if quiet else say)
+            analysis = analyze(path, where=where, anonymizer=hidden, progress=shown.segments, say=None if quiet else say)
             shown.doing("finding messages")
             runs[-1].append(of_analysis(analysis))
             loss = loss or analysis.loss

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import textwrap
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -41,7 +42,10 @@ def show(verification: Verification, *, every: bool = False) -> None:
     out.print(_table(verification, every=every))
     for name in ordered(verification):
         for line in explanation(verification, name, None if every else EXAMPLES):
-            out.print(Text(line), soft_wrap=False)
+            indent = line[: len(line) - len(line.lstrip())]
+            first, *rest = textwrap.wrap(line.strip(), out.width - len(indent) - 2, break_on_hyphens=False) or [""]
+            for number, part in enumerate((first, *rest)):
+                out.print(Text(f"{indent}{'  ' if number else ''}{part}"), soft_wrap=True)
 
 
 def result(verification: Verification) -> str:

@@ -161,8 +161,11 @@ def brief(connection: Mapping[str, Any], side: str) -> str:
     rtt_ns = _measured(connection, initial_rtt_ns(connection) if smallest_ns is None else smallest_ns)
     words = [] if rtt_ns is None else [f"RTT {numbers.duration(rtt_ns)}"]
     if resent:
-        words.append(f"loss {numbers.share(loss_share(connection, side))} ({numbers.counted(resent, 'retransmit')})")
-    rate = _throughput_bps(connection, side)
+        spurious = connection[f"{side}_spurious_retransmissions"]
+        counted = numbers.counted(resent, "retransmit") + (f", {spurious:,} spurious" if spurious else "")
+        words.append(f"loss {numbers.share(loss_share(connection, side))} ({counted})")
+    sent_ns = difference(connection[f"{side}_last_data_ts_ns"], connection[f"{side}_first_data_ts_ns"])
+    rate = _throughput_bps(connection, side) if sent_ns is not None and sent_ns >= (rtt_ns or 0) else None  # not the rate of one burst
     return ", ".join([*words, *([] if rate is None else [numbers.rate(rate)])])
 
 

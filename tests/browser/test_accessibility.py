@@ -8,31 +8,17 @@ import pytest
 
 from tcptrace_lab import analyze, compare, report
 from tcptrace_lab.comparison.page import write_page
-from tests.browser.fetch_axe import PLACE
 from tests.support.places import CAPTURES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from tests.support.pages.visits import Visit
 
     Open = Callable[..., Visit]
+    Serious = Callable[[Visit], list[list[Any]]]
 
-pytest_plugins = ("tests.support.pages.visits",)
-
-SERIOUS = {"serious", "critical"}
-
-AXE = """async () => (await axe.run(document, {resultTypes: ['violations']})).violations
-    .map((each) => [each.impact, each.id, each.nodes.slice(0, 3).map((node) => node.html.slice(0, 160))])"""
-
-
-@pytest.fixture
-def axe() -> Path:
-    """The path of axe-core's script; `make` fetches it."""
-    if not PLACE.is_file():
-        pytest.skip("tests with axe-core (not fetched; python tests/browser/fetch_axe.py)")
-    return PLACE
+pytest_plugins = ("tests.support.pages.axe", "tests.support.pages.visits")
 
 
 @pytest.fixture(scope="module")
@@ -42,20 +28,11 @@ def pages() -> dict[str, str]:
     return {name: report.render(report.data(analyze(CAPTURES / f"{name}.pcapng"))) for name in names}
 
 
-def serious(opened: Visit, axe: Path) -> list[list[Any]]:
-    """What axe-core finds that keeps a reader out, with all that is folded unfolded."""
-    opened.page.evaluate("document.querySelectorAll('details').forEach((each) => (each.open = true))")
-    opened.draw_all()
-    opened.page.add_script_tag(path=axe)
-    found: list[list[Any]] = opened.page.evaluate(AXE)
-    return [each for each in found if each[0] in SERIOUS]
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", ["ethernet-nagle-on", "ethernet-two-way", "ethernet-short-connections"])
-def test_nothing_serious_is_in_the_way_of_any_reader(visit: Open, axe: Path, pages: dict[str, str], name: str, scheme: str) -> None:
+def test_nothing_serious_is_in_the_way_of_any_reader(visit: Open, serious: Serious, pages: dict[str, str], name: str, scheme: str) -> None:
     opened = visit(pages[name], bypass_csp=True, color_scheme=scheme)
-    assert serious(opened, axe) == []
+    assert serious(opened) == []
 
 
 @pytest.fixture(scope="module")
@@ -68,9 +45,9 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (800, "light"), (1400, "light")])
-def test_a_comparison_is_in_nobodys_way_either_at_any_width(visit: Open, axe: Path, compared: str, width: int, scheme: str) -> None:
+def test_a_comparison_is_in_nobodys_way_either_at_any_width(visit: Open, serious: Serious, compared: str, width: int, scheme: str) -> None:
     opened = visit(compared, bypass_csp=True, color_scheme=scheme, viewport={"width": width, "height": 900})
-    assert serious(opened, axe) == []
+    assert serious(opened) == []
     assert opened.page.evaluate("document.documentElement.scrollWidth") <= width, "the page itself does not scroll sideways"
     assert opened.messages == []
     assert opened.requests == [opened.page.url]

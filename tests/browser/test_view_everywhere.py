@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tcptrace_lab.text import numbers
-from tests.browser.fetch_axe import PLACE
 from tests.support.pages.explorer import serving
 from tests.support.places import CAPTURES
 
@@ -17,13 +16,9 @@ if TYPE_CHECKING:
     from tests.support.pages.visits import Visit
 
     Explore = Callable[..., Visit]
+    Serious = Callable[[Visit], list[list[Any]]]
 
-pytest_plugins = ("tests.support.pages.visits",)
-
-SERIOUS = {"serious", "critical"}
-
-AXE = """async () => (await axe.run(document, {resultTypes: ['violations']})).violations
-    .map((each) => [each.impact, each.id, each.nodes.slice(0, 3).map((node) => node.html.slice(0, 160))])"""
+pytest_plugins = ("tests.support.pages.axe", "tests.support.pages.visits")
 
 
 @pytest.fixture(scope="module")
@@ -44,16 +39,13 @@ def ready(opened: Visit, path: str) -> None:
 
 @pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (800, "light"), (1280, "dark"), (1280, "light")])
 @pytest.mark.parametrize("path", ["", "connection/0#frame=60&tab=stalls"], ids=["capture", "connection"])
-def test_nothing_serious_is_in_the_way_of_any_reader(explore: Explore, lossy: str, path: str, width: int, scheme: str) -> None:
-    if not PLACE.is_file():
-        pytest.skip("tests with axe-core (not fetched; python tests/browser/fetch_axe.py)")
+def test_nothing_serious_is_in_the_way_of_any_reader(
+    explore: Explore, serious: Serious, lossy: str, path: str, width: int, scheme: str
+) -> None:
     opened = explore(lossy + path, bypass_csp=True, color_scheme=scheme, viewport={"width": width, "height": 900})
     ready(opened, path)
     assert opened.page.evaluate("document.documentElement.scrollWidth") <= width, "the page itself does not scroll sideways"
-    opened.page.evaluate("document.querySelectorAll('details').forEach((each) => (each.open = true))")
-    opened.page.add_script_tag(path=PLACE)
-    found: list[list[Any]] = opened.page.evaluate(AXE)
-    assert [each for each in found if each[0] in SERIOUS] == []
+    assert serious(opened) == []
     assert opened.messages == []
 
 

@@ -20,6 +20,7 @@ from tcptrace_lab.capture import pcapng_copy
 from tcptrace_lab.outputs import annotate
 from tests.support import needs, packets, transfer
 from tests.support.command import only_line, tcptrace_lab
+from tests.support.exchanges import LATE_ACK
 from tests.support.places import CAPTURES
 
 if TYPE_CHECKING:
@@ -184,18 +185,7 @@ def test_what_lz4_and_zstd_and_xz_hold_is_copied(tmp_path: Path) -> None:
 
 def test_a_wait_is_told_with_its_length_its_cause_and_the_frame_before(tmp_path: Path) -> None:
     """By hand: the write of frame 4 is acknowledged after 60 ms instead of 20, and lets frame 6 go 60.1 ms after it."""
-    path = packets.capture(
-        tmp_path / "in.pcap",
-        """
-        0.0000 C > S  S   0:0(0)        win 64240 <mss 1460, sackOK, wscale 7>
-        0.0200 S > C  S.  0:0(0) ack 1  win 65160 <mss 1460, sackOK, wscale 7>
-        0.0200 C > S  .          ack 1  win 502
-        0.0400 C > S P. 1:101    ack 1
-        0.1000 S > C .           ack 101
-        0.1001 C > S P. 101:201  ack 1
-        0.1201 S > C P. 1:51     ack 201
-        """,
-    )
+    path = packets.capture(tmp_path / "in.pcap", LATE_ACK)
     found = comments(annotated(path, tmp_path))
     proof = (
         "100 bytes in flight, a delayed segment of 100 bytes (full: 1,460), ACK in frame 5 came 40 ms late, ended by the "

@@ -18,22 +18,13 @@ from tcptrace_lab.outputs.wireshark import profile
 from tcptrace_lab.schema import CAUSES
 from tests.support import needs, packets
 from tests.support.command import only_line, tcptrace_lab
+from tests.support.exchanges import LATE_ACK
 from tests.support.places import CAPTURES
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 NAGLE = CAPTURES / "ethernet-nagle-on.pcapng"
-BY_HAND = """
-0.0000 C > S  S   0:0(0)        win 64240 <mss 1460, sackOK, wscale 7>
-0.0200 S > C  S.  0:0(0) ack 1  win 65160 <mss 1460, sackOK, wscale 7>
-0.0200 C > S  .          ack 1  win 502
-0.0400 C > S P. 1:101    ack 1
-0.1000 S > C .           ack 101
-0.1001 C > S P. 101:201  ack 1
-0.1201 S > C P. 1:51     ack 201
-"""
-"""The write of frame 4 is acknowledged after 60 ms instead of 20, and lets frame 6 go 60.1 ms after it."""
 
 
 def tshark(capture: Path, folder: Path, *options: str, fails: bool = False) -> str:
@@ -61,7 +52,7 @@ def with_profile(capture: Path, folder: Path, *options: str) -> Path:
 
 
 def test_a_wait_has_its_cause_and_length_and_the_columns_show_them(tmp_path: Path) -> None:
-    copy = with_profile(packets.capture(tmp_path / "in.pcap", BY_HAND), tmp_path)
+    copy = with_profile(packets.capture(tmp_path / "in.pcap", LATE_ACK), tmp_path)
     found = fields(copy, tmp_path, 'tcptrace_lab.cause == "nagle-delayed-ack"', "frame.number", "tcptrace_lab.wait")
     assert found == [["6", "0.060100000"]]
     assert fields(copy, tmp_path, "tcptrace_lab.wait > 0.06", "frame.number") == [["6"], ["7"]]
@@ -135,7 +126,7 @@ def test_hostile_text_stays_text(tmp_path: Path) -> None:
 
 def test_a_frame_of_another_capture_gets_no_fields(tmp_path: Path) -> None:
     with_profile(NAGLE, tmp_path)
-    other = packets.capture(tmp_path / "other.pcap", BY_HAND)
+    other = packets.capture(tmp_path / "other.pcap", LATE_ACK)
     assert fields(other, tmp_path, "tcptrace_lab.cause", "frame.number") == []
     assert "these fields belong to another capture" in tshark(other, tmp_path, "-V", "-c", "2")
 
@@ -148,7 +139,7 @@ def test_without_its_table_the_script_says_so(tmp_path: Path) -> None:
 
 def test_the_table_has_16_bytes_per_frame_and_its_blocks_are_read_on_demand(tmp_path: Path) -> None:
     """More frames than one block (4,096 records) holds, with a wait in the last block."""
-    lines = [line for line in BY_HAND.splitlines() if line][:3]
+    lines = [line for line in LATE_ACK.splitlines() if line][:3]
     lines += [f"{0.03 + index * 0.0001:.4f} C > S . {1 + index * 10}:{11 + index * 10} ack 1" for index in range(5_000)]
     lines.append("0.9300 C > S P. 50001:50011 ack 1")
     copy = with_profile(packets.capture(tmp_path / "in.pcap", "\n".join(lines)), tmp_path)

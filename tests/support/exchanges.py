@@ -1,0 +1,12 @@
+"""Exchanges written as text that several tests read (`tests.support.packets`)."""
+
+LATE_ACK = """
+0.0000 C > S  S   0:0(0)        win 64240 <mss 1460, sackOK, wscale 7>
+0.0200 S > C  S.  0:0(0) ack 1  win 65160 <mss 1460, sackOK, wscale 7>
+0.0200 C > S  .          ack 1  win 502
+0.0400 C > S P. 1:101    ack 1
+0.1000 S > C .           ack 101
+0.1001 C > S P. 101:201  ack 1
+0.1201 S > C P. 1:51     ack 201
+"""
+"""The write of frame 4 is acknowledged after 60 ms instead of 20, and lets frame 6 go 60.1 ms after it."""

@@ -10,7 +10,7 @@ from tcptrace_lab.lab.corpus.__main__ import main
 from tcptrace_lab.lab.corpus.calibration import CURVE, PAGE, by_cause, write
 from tcptrace_lab.lab.corpus.drawn import DEVELOPMENT, HELD_BACK
 from tcptrace_lab.lab.corpus.judging import Headline, Judged, Key
-from tests.support.kernel_transfer import transfer
+from tests.support.kernel.transfer import transfer
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,7 +13,7 @@ from tcptrace_lab.lab.corpus.compare import report
 from tcptrace_lab.lab.corpus.drawn import DEVELOPMENT, HELD_BACK
 from tcptrace_lab.lab.corpus.judging import Judged, Key, judge, judge_all
 from tcptrace_lab.lab.corpus.sums import cost, cost_of
-from tests.support.kernel_transfer import ENTRY, MS, QUESTIONS, transfer
+from tests.support.kernel.transfer import ENTRY, MS, QUESTIONS, transfer
 
 if TYPE_CHECKING:
     from pathlib import Path

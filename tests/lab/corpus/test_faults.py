@@ -15,7 +15,7 @@ from tcptrace_lab.lab.corpus.drawn import DEVELOPMENT
 from tcptrace_lab.lab.corpus.faulted import Broken, judge_faulty
 from tcptrace_lab.lab.corpus.faults import FAULTS, faulty, read_packets, write_packets
 from tests.support import packets as text
-from tests.support.kernel_transfer import ENTRY, MS, exchange, transfer
+from tests.support.kernel.transfer import ENTRY, MS, exchange, transfer
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,7 +13,7 @@ from tcptrace_lab.lab.kernel_ledger.causes import allowed_causes
 from tcptrace_lab.lab.kernel_ledger.events import read_records
 from tcptrace_lab.lab.kernel_ledger.ledger import kernel_ledger
 from tcptrace_lab.lab.kernel_ledger.sockets import Endpoint, lives, pairs
-from tests.support.kernel_events import CLIENT, MS, SERVER, client, event, sending, server
+from tests.support.kernel.events import CLIENT, MS, SERVER, client, event, sending, server
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,7 +9,7 @@ from tcptrace_lab.lab.kernel_ledger import build
 from tcptrace_lab.lab.kernel_ledger.__main__ import main
 from tcptrace_lab.lab.kernel_ledger.agreement import Piece, pieces
 from tcptrace_lab.lab.kernel_ledger.compare import report
-from tests.support.kernel_transfer import MS, QUESTIONS, transfer
+from tests.support.kernel.transfer import MS, QUESTIONS, transfer
 
 if TYPE_CHECKING:
     from collections.abc import Callable

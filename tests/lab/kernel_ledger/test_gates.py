@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tcptrace_lab.lab.kernel_ledger.gates import closed
-from tests.support.kernel_events import MS, event, sending
+from tests.support.kernel.events import MS, event, sending
 
 FIN_WAIT1, SYN_SENT, CLOSE_WAIT = 4, 2, 8
 NODELAY, CORK, PUSH = 1, 2, 4

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from tcptrace_lab.lab.kernel_ledger.intervals import intervals
-from tests.support.kernel_events import MS, event, sending
+from tests.support.kernel.events import MS, event, sending
 
 if TYPE_CHECKING:
     from tcptrace_lab.lab.kernel_ledger.sockets import Event

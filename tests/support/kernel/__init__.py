@@ -1,0 +1,1 @@
+"""What a kernel tells of its sockets, written by hand."""

@@ -70,6 +70,21 @@ def test_the_terminal_lists_the_flows(tmp_path: Path) -> None:
     assert all(len(line) <= 80 for line in lines)
 
 
+def test_the_terminal_shortens_addresses_and_no_figure(tmp_path: Path) -> None:
+    """The middle of a long address is left out; its port stays complete. Datagrams over IPv6 have no ID, so none is known to be missing."""
+    hosts = "host G [2001:db8:1111:2222::3333]:50001\nhost H [2001:db8:4444::5555]:5060\n"
+    text = hosts + "\n".join(f"{number * 0.02:.3f} G > H udp 160" for number in range(100))
+    done = tcptrace_lab("analyze", packets.capture(tmp_path / "call.pcap", text), folder=tmp_path)
+    lines = done.stdout.decode().splitlines()
+    (row,) = (line for line in lines if "]:5060" in line and "…" in line)
+    client, server, *figures = row.split()
+    assert client.endswith("]:50001")
+    assert server.endswith("]:5060")
+    assert "…" in client
+    assert " ".join(figures) == "16 kB 0 B 64.6 kb/s 20 ms 20 ms –"
+    assert all(len(line) <= 80 for line in lines)
+
+
 def parts(page: Page) -> set[str | None]:
     """The ids of the page's sections."""
     return {attributes.get("id") for tag, attributes in page.elements if tag == "section"}

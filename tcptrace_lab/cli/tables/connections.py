@@ -26,7 +26,7 @@ ROWS = 20
 LINE_ROWS, LINE_NOTES = 1_000, 5
 """Number of connections examined for the overhead of their link. Also the maximum number of lines about it, and of connections per line."""
 
-_ENDPOINT_MIN, _ENDPOINT_MAX = 12, 47
+ENDPOINT_MIN, ENDPOINT_MAX = 12, 47
 """Widths of an address with its port: shortened, and complete for the longest IPv6 address."""
 
 _SIDES = ("client", "server")
@@ -129,13 +129,16 @@ def _numbers(conns: list[int]) -> str:
 
 def endpoint(address: str, port: int, width: int) -> str:
     """Format an endpoint as `10.0.0.1:80` or `[2001:db8::1]:443`. If it is too wide, the middle of the address is omitted."""
-    tail = f"]:{port}" if ":" in address else f":{port}"
-    text = ("[" if ":" in address else "") + address + tail
-    if len(text) <= width:
-        return text
-    head = text.removesuffix(tail)
-    room = max(width - len(tail) - 1, 2)
-    return head[: room - room // 2] + "…" + head[len(head) - room // 2 :] + tail
+    return shortened(f"[{address}]:{port}" if ":" in address else f"{address}:{port}", width)
+
+
+def shortened(endpoint: str, width: int) -> str:
+    """`endpoint` in at most `width` columns, without the middle of its address. The port stays complete."""
+    if len(endpoint) <= width:
+        return endpoint
+    address, bracket, port = endpoint.rpartition("]:" if endpoint.startswith("[") else ":")
+    room = max(width - len(bracket + port) - 1, 2)
+    return f"{address[: room - room // 2]}…{address[len(address) - room // 2 :]}{bracket}{port}"
 
 
 def table(rows: list[dict[str, Any]], width: int) -> Table:
@@ -143,7 +146,7 @@ def table(rows: list[dict[str, Any]], width: int) -> Table:
     number_width = max(len("conn"), *(len(str(row["conn"])) for row in rows))
     figures = (*_FIGURES, *(_MORE_FIGURES if width >= _WIDE else ()))
     fixed = number_width + sum(figure_width + 1 for _, figure_width in figures) + len(_SIDES)
-    endpoint_width = min(max((width - fixed) // len(_SIDES), _ENDPOINT_MIN), _ENDPOINT_MAX)
+    endpoint_width = min(max((width - fixed) // len(_SIDES), ENDPOINT_MIN), ENDPOINT_MAX)
     made = plain_table()
     made.add_column("conn", justify="right", width=number_width)
     for side in _SIDES:

@@ -29,7 +29,7 @@ JOINED = (
     frozenset({"nagle", "nagle-delayed-ack"}),
     frozenset({"receiver-window", "zero-window"}),
 )
-"""Causes that count as one when the kernel's largest cause is determined, as `verdict.OF_LOSSES` and similar sets do."""
+"""Causes that count as one when the kernel's largest cause is determined, as `verdict.direction.OF_LOSSES` and similar sets do."""
 
 
 class Key(NamedTuple):

@@ -1,0 +1,146 @@
+"""One direction of a connection as the verdict sees it: its time by cause, its findings, and the phrases that name a cause."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import polars as pl
+
+from tcptrace_lab import causes
+from tcptrace_lab.causes import Confidence
+from tcptrace_lab.causes.rule import WORTH_NS, WORTH_SHARE, Case, Clause
+from tcptrace_lab.causes.texts import special_cases
+from tcptrace_lab.schema import CAUSES, SIDES
+from tcptrace_lab.text import numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tcptrace_lab.findings.finding import Finding
+    from tcptrace_lab.verdict.result import Analysed
+
+OF_LOSSES: Final = frozenset({"loss-recovery", "congestion-window", "timeout"})
+"""Causes that belong together: a loss is repaired, and then the reduced congestion window slows the sender down."""
+
+_GRADES: Final = {Confidence.PROVED: "", Confidence.CONSISTENT: "most likely ", Confidence.POSSIBLE: "possibly "}
+
+BY_CERTAINTY: Final = (Confidence.PROVED, Confidence.CONSISTENT, Confidence.POSSIBLE)
+
+
+class Direction(NamedTuple):
+    """One direction: the row of its connection, its time by cause, and its findings."""
+
+    row: Mapping[str, Any]
+    from_client: bool
+    ns: Mapping[str, int]
+    findings: tuple[Finding, ...]
+
+    @property
+    def life_ns(self) -> int:
+        """Duration of the direction."""
+        return sum(self.ns.values())
+
+    @property
+    def active_ns(self) -> int:
+        """Duration without the time in which the direction was idle."""
+        return self.life_ns - self.ns.get("idle", 0)
+
+    @property
+    def time(self) -> str:
+        """`45 s`, or `45 s active time (65 s idle)`: the time that shares refer to."""
+        idle_ns, active = self.ns.get("idle", 0), numbers.duration(self.active_ns)
+        return f"{active} active time ({numbers.duration(idle_ns)} idle)" if idle_ns else active
+
+    @property
+    def main_cause(self) -> str:
+        """The cause with most time.
+
+        The times of all causes that follow from packet loss are added up. If their sum is largest, the largest of these causes is returned.
+        """
+        own = {cause: ns for cause, ns in self.ns.items() if cause not in {*OF_LOSSES, "idle"}}
+        lost = {cause: ns for cause, ns in self.ns.items() if cause in OF_LOSSES}
+        best = max(own, key=lambda cause: own[cause], default="idle")
+        return max(lost, key=lambda cause: lost[cause]) if sum(lost.values()) > own.get(best, 0) else best
+
+    @property
+    def main_causes(self) -> frozenset[str]:
+        """The main cause; if it follows from packet loss, all causes that do."""
+        return OF_LOSSES if self.main_cause in OF_LOSSES else frozenset({self.main_cause})
+
+    @property
+    def confidence_of_main(self) -> Confidence:
+        """Confidence that this cause took most time: that of its finding, or else that of its waits."""
+        confidences = [one.confidence for one in self.findings if one.causes == {self.main_cause}]
+        return max(confidences, key=BY_CERTAINTY.index, default=self.confidence_of(self.main_cause))
+
+    def confidence_of(self, cause: str) -> Confidence:
+        """Return the confidence of the waits with this cause."""
+        rule = causes.of_cause(cause)
+        doubted = rule.doubt is not None and rule.doubt.of_all is not None and rule.doubt.of_all(self._own)
+        return Confidence.POSSIBLE if doubted else rule.confidence
+
+    @property
+    def before_close(self) -> Direction | None:
+        """The direction without the time after the first FIN and without idle time; None if nothing worth a finding remains."""
+        rest = {cause: ns for cause, ns in self.ns.items() if cause not in {"close", "idle"}}
+        one = self._replace(ns=rest)
+        return one if one.life_ns >= WORTH_NS and one.main_cause != "unknown" else None
+
+    @property
+    def curable(self) -> str | None:
+        """The cause with most time among those with a `cure` but no advice, if it is large enough and not just possible."""
+        worth = [
+            cause for cause, ns in self.ns.items() if ns >= max(WORTH_NS, WORTH_SHARE * self.active_ns) and causes.of_cause(cause).cure
+        ]
+        return max(
+            (cause for cause in worth if self.confidence_of(cause) != Confidence.POSSIBLE), key=lambda cause: self.ns[cause], default=None
+        )
+
+    def _own(self, name: str) -> int:
+        return int(self.row[f"{'client' if self.from_client else 'server'}_{name}"])
+
+    def fill_in(self, words: str) -> str:
+        """Fill in the addresses of both hosts, and which is client and which is server."""
+        sender, receiver = ("client", "server") if self.from_client else ("server", "client")
+        words = words.replace("{sending}", sender).replace("{receiving}", receiver)
+        return words.replace("{sender}", self.row[f"{sender}_addr"]).replace("{receiver}", self.row[f"{receiver}_addr"])
+
+    def phrase(self, lost_to: str, ns: int, sure: Confidence, where: str) -> str:
+        """`X took 91% of 531 ms`, or for a `Clause`: `the application was not sending for 91% of 531 ms`."""
+        verb = "for" if isinstance(lost_to, Clause) else "took"
+        words = f"{_GRADES[sure]}{lost_to}"  # capitalize before the addresses are filled in, because addresses keep their case
+        return f"{self.fill_in(words[:1].upper() + words[1:])} {verb} {numbers.share(ns / self.active_ns)} of {self.time}{where}"
+
+    @property
+    def cases(self) -> frozenset[Case]:
+        """The special cases that hold for the sender."""
+        return special_cases.of(self.row, "client" if self.from_client else "server")
+
+
+def direction_of(analysis: Analysed, row: Mapping[str, Any], account: Mapping[str, Any], *, from_client: bool) -> Direction:
+    """Return a direction of the connection in `row`, with its times and findings."""
+    side = next(name for name, of_client in SIDES.items() if of_client == from_client)
+    ns = {cause: account.get(f"{side}_{cause.replace('-', '_')}_ns") or 0 for cause in CAUSES}
+    return Direction(
+        row, from_client, ns, tuple(one for one in analysis.findings if (one.conn, one.from_client) == (row["conn"], from_client))
+    )
+
+
+def rows_of(analysis: Analysed, conn: int | None) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Return the attributes `row` and `account` of a `Verdict` on this connection."""
+    if conn is None:
+        return {}, {}
+    row = analysis.connections.filter(pl.col("conn") == conn).collect().row(0, named=True)
+    return row, account_of(analysis, conn)
+
+
+def account_of(analysis: Analysed, conn: int) -> Mapping[str, Any]:
+    """Return the connection's row of `schema.ACCOUNTS`; empty if it has none."""
+    rows = analysis.accounts.filter(pl.col("conn") == conn).collect()
+    return rows.row(0, named=True) if rows.height else {}
+
+
+def is_a_fault(cause: str) -> bool:
+    """Whether time with this cause is a fault that can be fixed."""
+    advice = causes.of_cause(cause).advice
+    return advice is not None and advice.is_a_fault

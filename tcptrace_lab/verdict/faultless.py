@@ -1,0 +1,106 @@
+"""The verdict on a capture without a fault: what took most time in the direction with most data, or why that is unknown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from tcptrace_lab import causes
+from tcptrace_lab.causes import Confidence
+from tcptrace_lab.connections import capture_quality
+from tcptrace_lab.connections.behaviour import refused
+from tcptrace_lab.schema import SIDES
+from tcptrace_lab.text import numbers
+from tcptrace_lab.udp import without_tcp
+from tcptrace_lab.verdict.choice import Sent
+from tcptrace_lab.verdict.direction import Direction, account_of, direction_of
+from tcptrace_lab.verdict.phrases import fixable, main_phrase, where_phrase
+from tcptrace_lab.verdict.result import Analysed, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tcptrace_lab.findings.finding import Finding
+
+
+def of_largest(analysis: Analysed) -> Verdict:
+    """Return the verdict without a fault: what took most time in the direction with most data."""
+    capture = analysis.capture
+    if not capture["connections"]:
+        return Verdict(without_tcp.sentence(capture, analysis.flows))
+    if capture["first_ts_ns"] is None:
+        return Verdict("This capture has no timestamps, so it cannot show where the time went.")
+    data = pl.max_horizontal(*(f"{side}_unique_bytes" for side in SIDES))
+    timed = analysis.connections.filter(~capture_quality.has_jumped()) if _has_jumped(capture) else analysis.connections
+    most = timed.select("conn", data=data).top_k(1, by=["data", "conn"], reverse=[False, True])
+    chosen = most.collect()["conn"].to_list()  # select the connection first: a full row takes 3 KB
+    rows = analysis.connections.filter(pl.col("conn").is_in(chosen)).collect()
+    if rows.is_empty() and _has_jumped(capture):
+        return Verdict("The clock of this capture jumped while its connections lasted, so it cannot show where the time went.")
+    if rows.is_empty() or not sum(rows[f"{side}_payload_bytes"][0] or 0 for side in SIDES):
+        return _without_data(analysis)
+    row = rows.row(0, named=True)
+    account = account_of(analysis, row["conn"])
+    sent = Sent(analysis)
+    directions = [direction_of(analysis, row, account, from_client=from_client) for from_client in SIDES.values()]
+    other, direction = sorted(directions, key=lambda each: row["client_unique_bytes" if each.from_client else "server_unique_bytes"])
+    if not direction.life_ns:
+        return Verdict("This capture covers no time in which a sender could wait.")
+    listed = [one for one in direction.findings if one.causes == {direction.main_cause}]
+    words = f"{main_phrase(direction, other, where_phrase(analysis, direction))}; {_advice(row, direction, directions, listed)}."
+    named = direction.main_causes, direction.confidence_of_main
+    return Verdict(
+        words,
+        row["conn"],
+        direction.from_client,
+        None,
+        direction.life_ns,
+        direction.active_ns,
+        tuple(listed),
+        *named,
+        sent.data(sent.by(row["conn"], from_client=direction.from_client)),
+        row,
+        account,
+    )
+
+
+def _has_jumped(capture: Mapping[str, Any]) -> bool:
+    return any(reason["name"] == capture_quality.CLOCK_JUMP for reason in capture["quality"]["reasons"])
+
+
+def _advice(row: Mapping[str, Any], direction: Direction, directions: Sequence[Direction], listed: Sequence[Finding]) -> str:
+    """Return what to do if no finding is a fault: in the described direction, or else in the other one."""
+    if direction.main_cause == "unknown" and row["clock_tick_ns"] is not None:
+        return f"its clock ticks only every {numbers.duration(row['clock_tick_ns'])}: capture with a finer one"
+    if _lacks_start(row, direction):
+        return "start the capture before the connection opens"
+    rule = causes.of_cause(direction.main_cause)
+    if rule.cure and direction.confidence_of_main != Confidence.POSSIBLE:
+        return f"{direction.fill_in(rule.cure)} would help"
+    for each in sorted(directions, key=lambda each: each is not direction):
+        if each.curable:
+            curable = causes.of_cause(each.curable)
+            return f"{fixable(each, each.ns[each.curable], curable.lost_to)}; {each.fill_in(curable.cure)} would help"
+    if direction.main_cause == "unknown":
+        side = "client" if direction.from_client else "server"
+        at_sender = row["vantage"] == side or row["vantage_known_by"] == "loopback"
+        return "no TCP problem found in the rest" if at_sender else direction.fill_in("a capture at {sender} would show more")
+    cure = rule.advice.cure if listed and rule.advice else ""
+    return "no TCP problem found" + (f"; {direction.fill_in(cure)} would help" if cure else "")
+
+
+def _lacks_start(row: Mapping[str, Any], direction: Direction) -> bool:
+    """Whether the cause that took most time is unknown and no captured SYN shows window scale, MSS and RTT."""
+    return direction.main_cause == "unknown" and not any(row[f"{side}_syn_segments"] for side in SIDES)
+
+
+def _without_data(analysis: Analysed) -> Verdict:
+    counts = analysis.connections.select(all=pl.len(), refused=refused(pl.col).sum()).collect()
+    turned_away, count = counts["refused"][0], analysis.capture["connections"]
+    if not counts["all"][0]:
+        return Verdict(f"None of the {count:,} connections in this capture was selected.")
+    if turned_away:
+        listed = f"{turned_away:,} of {count:,} {'was' if turned_away == 1 else 'were'} refused (RST in answer to the SYN)"
+        return Verdict(f"No connection carried data; {listed}.")
+    return Verdict("No connection in this capture carried data.")

@@ -1,0 +1,113 @@
+"""The phrases of a verdict: what took the time, what is fixable, how much that saves, and where."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tcptrace_lab import causes
+from tcptrace_lab.causes.rule import Case, Clause
+from tcptrace_lab.findings import deadlock
+from tcptrace_lab.findings.finding import Finding, Severity
+from tcptrace_lab.schema import CAUSES, SIDES
+from tcptrace_lab.text import numbers
+from tcptrace_lab.verdict.choice import OF_READER, cost_ns_of, family_of
+
+if TYPE_CHECKING:
+    from tcptrace_lab.verdict.direction import Direction
+    from tcptrace_lab.verdict.result import Analysed
+
+LOST_TO_READER: Final = Clause("small or zero receive window: the application on {receiver} was reading slowly")
+
+LOST_TO_LOSSES: Final = "packet loss (loss recovery and a reduced congestion window)"
+
+LOST_TO_NO_LOSSES: Final = "spurious retransmits (needless recovery and a reduced congestion window)"
+"""Phrases for several of these causes together. The last one applies if segments were retransmitted although none was lost."""
+
+WORTH_SAVING: Final = 0.01
+"""Minimum share of the active time that is worth saving (a heuristic)."""
+
+NOT_THE_PEERS: Final = frozenset({"idle", "peer", "network", "close", "unknown"})
+"""Causes that do not explain why the other direction had to wait."""
+
+
+def saving(ns: int, active_ns: int) -> str:
+    """Return how much a cure saves; the path needs the rest of the time for the data."""
+    return f"up to {numbers.duration(ns)}" if ns >= WORTH_SAVING * active_ns else "almost nothing: the path needs this time for the data"
+
+
+def fixable(direction: Direction, ns: int, lost_to: str) -> str:
+    """`14% is fixable: a full send buffer on 10.0.0.1`."""
+    return f"{numbers.share(ns / direction.active_ns)} is fixable: {direction.fill_in(lost_to)}"
+
+
+def main_phrase(direction: Direction, other: Direction, where: str) -> str:
+    """Return the phrase for the cause that took most of the direction's time. If that is `peer`, `other` shows what the peer did."""
+    rule = causes.of_cause(direction.main_cause)
+    if direction.main_cause == "idle":
+        return f"All of {numbers.duration(direction.ns['idle'])}{where} was idle"
+    ns = direction.ns[direction.main_cause]
+    if direction.main_cause == "close" and (before := direction.before_close) is not None:
+        lost_to = causes.of_cause(before.main_cause).lost_to or CAUSES[before.main_cause]
+        closing = f"Closing the connection took {numbers.duration(ns)} of {direction.time}{where}"
+        words = before.phrase(lost_to, before.ns[before.main_cause], before.confidence_of_main, "")
+        return f"{closing}; before that, {words[:1].lower()}{words[1:]}"
+    if direction.main_cause == "unknown":
+        return f"The capture does not show what took {numbers.share(ns / direction.active_ns)} of {direction.time}{where}"
+    words = direction.phrase(rule.lost_to or CAUSES[direction.main_cause], ns, direction.confidence_of_main, where)
+    return f"{words}{_meanwhile(other, ns)}" if direction.main_cause == "peer" else words
+
+
+def _meanwhile(other: Direction, ns: int) -> str:
+    """Return what `other` did most of the time for which this one waited, as `: the application on 10.0.0.2 (server) was not sending`."""
+    own = {cause: spent for cause, spent in other.ns.items() if cause not in NOT_THE_PEERS}
+    best = max(own, key=lambda cause: own[cause])
+    if own[best] < ns / 2:
+        return ""
+    lost_to = causes.of_cause(best).lost_to or CAUSES[best]
+    return f": {other.fill_in(lost_to)}" if isinstance(lost_to, Clause) else f", mostly because of {other.fill_in(lost_to)}"
+
+
+def fault_words(faults: tuple[Finding, ...], direction: Direction) -> tuple[str, str]:
+    """Return what took the time (addresses not yet filled in, see `Direction.fill_in`), and what fixes it."""
+    first = faults[0]
+    if first.id == deadlock.FINDING:
+        return deadlock.LOST_TO, direction.fill_in(deadlock.CURE)
+    if first.lost_to:
+        return first.lost_to, direction.fill_in(first.cure)
+    (cause,) = first.causes
+    rule = causes.of_cause(cause).for_cases(direction.cases | first.cases)
+    lost_to = _of_several(faults, direction, rule) if len(faults) > 1 else rule.lost_to or CAUSES[cause]
+    return lost_to, direction.fill_in(rule.advice.cure) if rule.advice else ""
+
+
+def _of_several(faults: tuple[Finding, ...], direction: Direction, rule: causes.Rule) -> str:
+    """Return the phrase for several findings of one family."""
+    if family_of(faults[0]) == OF_READER:
+        return LOST_TO_READER
+    if faults[0].cases & {Case.TOO_LARGE, Case.STOPPED_ANSWERING}:
+        return rule.lost_to
+    return LOST_TO_NO_LOSSES if Case.NEEDLESS in direction.cases else LOST_TO_LOSSES
+
+
+def where_phrase(analysis: Analysed, direction: Direction) -> str:
+    """Return the phrase that names the connection, if the capture has several."""
+    if analysis.capture["connections"] <= 1:
+        return ""
+    ends = " → ".join(direction.row[f"{side}_addr"] for side in (list(SIDES) if direction.from_client else reversed(list(SIDES))))
+    return f" in connection {direction.row['conn']} ({ends})"
+
+
+def other_connections(analysis: Analysed, family: frozenset[str], first: Finding) -> str:
+    """Return text on the other connections with findings of this family of faults: their number and the time that they lose.
+
+    Findings of severity `info` do not count. The text is empty if there are no other connections.
+    """
+    others = [
+        one
+        for one in analysis.findings
+        if one.severity != Severity.INFO and one.causes and family_of(one) == family and one.conn not in {None, first.conn}
+    ]
+    count = sum({one.conn: one.connections for one in others}.values())
+    if not count:
+        return ""
+    return f"; {count:,} more connection{'s lose' if count > 1 else ' loses'} {numbers.duration(cost_ns_of(others))} for the same reason"

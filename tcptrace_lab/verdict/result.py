@@ -1,0 +1,81 @@
+"""The verdict as a value, and what it needs of an analysis."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from tcptrace_lab.text import numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import polars as pl
+
+    from tcptrace_lab.causes import Confidence
+    from tcptrace_lab.findings.finding import Finding
+
+
+class Analysed(Protocol):
+    """The parts of an `Analysis` that a verdict needs."""
+
+    @property
+    def capture(self) -> Mapping[str, Any]:
+        """The "capture" object of the JSON."""
+
+    @property
+    def connections(self) -> pl.LazyFrame:
+        """Rows of `schema.CONNECTIONS`."""
+
+    @property
+    def accounts(self) -> pl.LazyFrame:
+        """Rows of `schema.ACCOUNTS`."""
+
+    @property
+    def flows(self) -> pl.LazyFrame:
+        """Rows of `schema.FLOWS`."""
+
+    @property
+    def findings(self) -> Sequence[Any]:
+        """Findings, most expensive first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The verdict on a capture.
+
+    Attributes:
+        sentence: one sentence, with a full stop.
+        conn, from_client: the direction that it describes; None if it describes none. cost_ns: cost of the fault in that direction; None
+        without a fault. life_ns: duration of that direction; None if it describes none. active_ns: the part of `life_ns` in which the
+        direction was not idle; None if it describes none. findings: the findings that it is based on. causes: what the sentence says took
+        most of the time: one cause, or those that belong together; empty if it names none. confidence: how sure the sentence is of that;
+        None if it names no cause. why: the reason for choosing that direction, in a few words; empty if it describes none. row, account:
+        rows of `schema.CONNECTIONS` and `schema.ACCOUNTS` of that connection; empty without one.
+    """
+
+    sentence: str
+    conn: int | None = None
+    from_client: bool | None = None
+    cost_ns: int | None = None
+    life_ns: int | None = None
+    active_ns: int | None = None
+    findings: tuple[Finding, ...] = ()
+    causes: frozenset[str] = frozenset()
+    confidence: Confidence | None = None
+    why: str = ""
+    row: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    account: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The verdict under the keys of the published JSON."""
+        return {
+            "sentence": self.sentence,
+            "connection": self.conn,
+            "from_client": self.from_client,
+            "chosen_because": self.why or None,
+            "cost_s": None if self.cost_ns is None else self.cost_ns / numbers.NS_PER_S,
+            "life_s": None if self.life_ns is None else self.life_ns / numbers.NS_PER_S,
+            "active_s": None if self.active_ns is None else self.active_ns / numbers.NS_PER_S,
+            "findings": [finding.id for finding in self.findings],
+        }

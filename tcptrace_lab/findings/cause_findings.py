@@ -10,14 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import polars as pl
 
-from tcptrace_lab import causes, schema
-from tcptrace_lab.causes.rule import Case, Confidence
+from tcptrace_lab import schema
+from tcptrace_lab.causes.rule import Case
 from tcptrace_lab.causes.texts import special_cases
-from tcptrace_lab.connections import capture_quality, rates
-from tcptrace_lab.engine.sorting import beside
-from tcptrace_lab.errors import RuleUnusable
+from tcptrace_lab.connections import rates
 from tcptrace_lab.findings import (
-    advice_values,
     deadlock,
     failed_attempts,
     path_findings,
@@ -27,37 +24,20 @@ from tcptrace_lab.findings import (
     small_packets,
     stopped_answering,
 )
-from tcptrace_lab.findings.finding import FINDING_IDS, Finding, Severity, severity_of
-from tcptrace_lab.ledger import stalls
+from tcptrace_lab.findings.costs import Cost, advice_of, advising_rules, largest
+from tcptrace_lab.findings.evidence import Inside, evidence, frames_of, kind_of, longest_and_stalls, sure_shares, without_waits
+from tcptrace_lab.findings.finding import Finding, severity_of
+from tcptrace_lab.findings.one_cause import OF_LOSS, finding_of, gain_of
 from tcptrace_lab.schema import SIDES
-from tcptrace_lab.text import numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from tcptrace_lab.causes import Advice, Rule
+    from tcptrace_lab.causes import Rule
     from tcptrace_lab.engine.reread import Judged
-
-MOST = 50
-"""Maximum number of findings for one capture: the most expensive ones."""
-
-EVIDENCE_WAITS = 10
-"""Number of waits, longest first, whose frames are listed as evidence: the ends of each, and the frames that its proof names
-(`causes.texts.proof`)."""
-
-LONGEST, LONG_PART = 300, 1000
-"""Maximum number of waits kept per direction: the longest, if each is at least a thousandth of the connection's life."""
-
-Inside: TypeAlias = "Mapping[tuple[int, bool, str], Sequence[tuple[int, int]]]"
-"""Waits within outages, by direction and cause: length and `place` of each (`path_outage.covered`)."""
 
 Direction: TypeAlias = tuple[int, bool]
 """A direction: number of the connection, and whether the client is the sender."""
-
-_RANKED = ["conn", "from_client", "cause", "start_ns", "end_ns", "place", "place_in_cause"]
-
-RECEIVERS_OWN = frozenset({"receiver-window", "zero-window"})
-"""Causes at the receiver that also slow down the draining of a queue. If one occurs, the drain rate does not bound the path."""
 
 _OF_SENDER = (
     "unique_bytes",
@@ -70,6 +50,7 @@ _OF_SENDER = (
     "small_delayed_run",
     "small_delayed_over_full",
 )
+
 _OF_RECEIVER = ("max_window_bytes", "data_segments", "stack_guess")
 """Columns of `schema.CONNECTIONS` that the texts need, without the prefix of the endpoint: first those of the sender, then those of the
 receiver."""
@@ -80,52 +61,9 @@ _HANDSHAKE = (
 )
 
 _DIRECTION = ("conn", "from_client")
+
 _RATES = ("reached_share", "bound_bps", "bound_by", "drain_bps", "read_bps", "link_bound_bps")
 """Columns of `schema.RATES` that the texts need."""
-
-_WINDOW = ("flight_before_bytes", "usable_window_before_bytes")
-"""Columns whose sum is the receive window that the sender knew: bytes in flight, and the usable window."""
-
-_OF_READER = frozenset({Case.SLOW_READER})
-
-_OF_LOSS = frozenset({"timeout", "loss-recovery"})
-"""Causes that segments too large for the path may explain."""
-
-PROVED_BY = 3
-"""From this many waits of one kind on, a cause is proved; a single wait is only consistent with it (docs/how-it-decides.md, 2.4)."""
-
-
-LEAST_SURE_SHARE = 0.5
-"""A finding is more than possible if at least this share of its time has no other explanation: the majority decides (a heuristic)."""
-
-
-class Cost(NamedTuple):
-    """Time that one cause takes in one direction."""
-
-    conn: int
-    from_client: bool
-    cause: str
-    ns: int
-    active_ns: int
-
-    @property
-    def kind(self) -> tuple[int, bool, str]:
-        """Direction and cause."""
-        return self.conn, self.from_client, self.cause
-
-    @property
-    def share(self) -> float:
-        """Share of the active time, 0 to 1."""
-        return self.ns / self.active_ns
-
-
-class _Sum(NamedTuple):
-    """One column of `schema.ACCOUNTS`: the time of a cause in one direction, with the advice for a finding."""
-
-    side: str
-    from_client: bool
-    cause: str
-    advice: Advice
 
 
 class Advised(NamedTuple):
@@ -155,9 +93,9 @@ def findings(
         connections: rows of `schema.CONNECTIONS`.
         details: returns the evidence for findings on some connections (`Tables.details`).
     """
-    advising = _advising()
+    advising = advising_rules()
     failed = failed_attempts.groups(connections)
-    costs = _largest(accounts, connections, advising)
+    costs = largest(accounts, connections, advising)
     small = small_packets.findings(segments, connections)
     if not costs and not failed:
         none = (kept.no_rows() for kept in (schema.LEDGER, schema.STALLS, schema.RATES))
@@ -170,8 +108,8 @@ def findings(
     of_rates = rates.table(some)
     known = _known(some[["conn", *asked]], judged.places.filter(here), of_rates)
     costs = [cost for cost in costs if (cost.conn, cost.from_client) in known]
-    costs = [cost for cost in costs if cost.cause not in _OF_LOSS or _lost_segments(known[cost.conn, cost.from_client])]
-    away = {(cost.conn, cost.from_client) for cost in costs if _advice(advising[cost.cause]).is_a_fault}
+    costs = [cost for cost in costs if cost.cause not in OF_LOSS or _lost_segments(known[cost.conn, cost.from_client])]
+    away = {(cost.conn, cost.from_client) for cost in costs if advice_of(advising[cost.cause]).is_a_fault}
     away = {direction_key for direction_key in away if not known[direction_key]["near_sender"]}
     for direction_key, busy_ns in shared_line.busy_ns(connections, away).items():
         known[direction_key]["line_busy_ns"] = busy_ns
@@ -179,17 +117,17 @@ def findings(
         (group.conn, True, failed_attempts.CAUSE) for group in failed
     }
     longest = judged.waits.filter(here)
-    kinds = {_kind(row): row for row in judged.kinds.iter_rows(named=True)}
+    kinds = {kind_of(row): row for row in judged.kinds.iter_rows(named=True)}
     outages = path_outage.found(segments, connections, {cost.conn for cost in costs if cost.cause in path_outage.CAUSES}, longest)
     inside = path_outage.covered(outages, longest)
     of_outages = _of_outages(outages, inside, costs)
     costs = list(_without(costs, inside, advising))
-    kinds |= {kind: _others(kinds[kind], longest, [place for _, place in waits]) for kind, waits in inside.items()}
-    waits = _evidence(longest, directions, inside)
-    for kind, share in _sure_shares(longest, inside).items():
+    kinds |= {kind: without_waits(kinds[kind], longest, [place for _, place in waits]) for kind, waits in inside.items()}
+    waits = evidence(longest, directions, inside)
+    for kind, share in sure_shares(longest, inside).items():
         if kind in kinds:
             kinds[kind] = {**kinds[kind], "sure_share": share}
-    again = {(cost.conn, cost.from_client) for cost in costs if cost.cause in _OF_LOSS}
+    again = {(cost.conn, cost.from_client) for cost in costs if cost.cause in OF_LOSS}
     again = {direction_key for direction_key in again if known[direction_key]["max_retransmits"] >= path_mtu.MIN_SENT - 1}
     for direction_key, silent_ns in stopped_answering.silent_ns(segments, again).items():
         known[direction_key] |= {"silent_ns": silent_ns}
@@ -199,25 +137,16 @@ def findings(
         _late(costs), judged.locks, {direction_key: direction["receiver_stack"] for direction_key, direction in known.items()}
     )
     made = [
-        _finding(cost, advising[cost.cause], kinds[cost.kind], waits.get(cost.kind, ()), known[cost.conn, cost.from_client])
+        finding_of(cost, advising[cost.cause], kinds[cost.kind], waits.get(cost.kind, ()), known[cost.conn, cost.from_client])
         for cost in costs
         if cost.cause not in deadlock.CAUSES or (cost.conn, cost.from_client) not in locked
     ]
     for group in failed:
         own = waits.get((group.conn, True, failed_attempts.CAUSE), ())
-        made.append(failed_attempts.finding(group, _frames(own if group.count == 1 else own[:1])))
+        made.append(failed_attempts.finding(group, frames_of(own if group.count == 1 else own[:1])))
     costly = sorted([*made, *locked.values(), *of_outages], key=lambda finding: -(finding.cost_ns or 0))
     all_findings = (*costly, *path_findings.findings(segments, connections, costly), *small)
-    return Advised(all_findings, *_longest(longest, some, directions), of_rates)
-
-
-def _advising() -> dict[str, Rule]:
-    """Return the causes that are worth a finding, each with its rule."""
-    for where, rule in causes.others().items():
-        if rule.advice is not None and rule.advice.finding not in FINDING_IDS:
-            remedy = f"use one of {', '.join(FINDING_IDS)}"
-            raise RuleUnusable(f"unknown finding {rule.advice.finding!r}", where=where, remedy=remedy)
-    return {cause: causes.of_cause(cause) for cause in causes.advising()}
+    return Advised(all_findings, *longest_and_stalls(longest, some, directions), of_rates)
 
 
 def _of_sides() -> Iterator[str]:
@@ -240,10 +169,6 @@ def _known(rows: pl.DataFrame, places: pl.DataFrame, of_rates: pl.DataFrame) -> 
 
 def _direction_of(row: Mapping[str, Any]) -> Direction:
     return row["conn"], row["from_client"]
-
-
-def _kind(row: Mapping[str, Any]) -> tuple[int, bool, str]:
-    return row["conn"], row["from_client"], row["cause"]
 
 
 def _own(connection: Mapping[str, Any], direction: Mapping[str, Any]) -> dict[str, Any]:
@@ -303,7 +228,7 @@ def _of_outages(outages: Iterable[path_outage.Outage], inside: Inside, costs: Se
                 evidence_frames=outage.frames,
                 limits=outage.limits(),
                 remedy=outage.remedy(),
-                predicted_gain=_gain_of(lost_ns, active_ns[direction]),
+                predicted_gain=gain_of(lost_ns, active_ns[direction]),
                 source=path_outage.SOURCE,
                 causes=frozenset(covered),
                 connections=outage.connections,
@@ -319,212 +244,6 @@ def _without(costs: Iterable[Cost], inside: Inside, advising: Mapping[str, Rule]
     """Yield the costs without the waits within outages, where the rest is still worth a finding."""
     for cost in costs:
         rest = cost._replace(ns=cost.ns - sum(ns for ns, _ in inside.get(cost.kind, ())))
-        advice = _advice(advising[cost.cause])
+        advice = advice_of(advising[cost.cause])
         if rest.ns == cost.ns or (rest.ns >= advice.worth_ns and rest.share >= advice.worth_share):
             yield rest
-
-
-def _others(kind: Mapping[str, Any], waits: pl.DataFrame, places: Collection[int]) -> dict[str, Any]:
-    """Return a row of `schema.KINDS_OF_WAITS` without some waits.
-
-    If not all of the other waits are known, the median is that of the longest ones.
-    """
-    here = (waits["conn"] == kind["conn"]) & (waits["from_client"] == kind["from_client"]) & (waits["cause"] == kind["cause"])
-    others = waits.filter(here & waits["place_in_cause"].is_not_null() & ~waits["place"].is_in(list(places)))
-    lengths_ns = others["end_ns"] - others["start_ns"]
-    count = kind["waits"] - len(places)
-    median_ns = lengths_ns.median() if count <= len(lengths_ns) else kind["median_ns"]
-    return {**kind, "waits": count, "sure_waits": min(kind["sure_waits"], count), "median_ns": median_ns or 0.0}
-
-
-def _evidence(
-    waits: pl.DataFrame, kinds: Collection[tuple[int, bool, str]], inside: Inside
-) -> dict[tuple[int, bool, str], list[dict[str, Any]]]:
-    """Return the longest waits of each of these kinds (rows of `schema.LONGEST`) outside of outages, longest first."""
-    found: dict[tuple[int, bool, str], list[dict[str, Any]]] = {}
-    proving = waits.filter(waits["place_in_cause"] < EVIDENCE_WAITS).to_dicts()
-    for row in sorted(proving, key=lambda row: row["place_in_cause"]):
-        if _kind(row) in kinds and not any(row["place"] == place for _, place in inside.get(_kind(row), ())):
-            found.setdefault(_kind(row), []).append(row)
-    return found
-
-
-def _longest(waits: pl.DataFrame, connections: pl.DataFrame, kinds: Collection[tuple[int, bool, str]]) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the longest waits and the evidence waits of each direction (rows of `schema.LEDGER`), and its longest stalls.
-
-    Both tables are in time order, with the client's direction before the server's.
-    """
-    lives_ns = {conn: (last or 0) - (first or 0) for conn, first, last in connections[["conn", "first_ts_ns", "last_ts_ns"]].rows()}
-    kept = [
-        ((conn, from_client, cause) in kinds and in_cause is not None and in_cause < EVIDENCE_WAITS)
-        or (place is not None and place < LONGEST and (end_ns - start_ns) * LONG_PART >= lives_ns[conn])
-        for conn, from_client, cause, start_ns, end_ns, place, in_cause in waits[_RANKED].rows()
-    ]
-    longest = waits[list(schema.LEDGER.names)].filter(pl.Series(kept, dtype=pl.Boolean))
-    stalled = waits.filter(waits["place_in_stalls"] < LONGEST)
-    listed = schema.STALLS.no_rows() if stalled.is_empty() else stalls.stalls(stalled)
-    return longest.sort("conn", "from_client", "start_ns", descending=[False, True, False]), listed
-
-
-def _largest(accounts: pl.LazyFrame, connections: pl.LazyFrame, advising: Mapping[str, Rule]) -> list[Cost]:
-    """Return the costs that are worth a finding, largest first."""
-    carried = {f"{side}_carried": pl.col(f"{side}_payload_bytes") > 0 for side in SIDES}
-    life_ns = pl.when(~capture_quality.has_jumped()).then(pl.col("last_ts_ns") - pl.col("first_ts_ns"))  # not years
-    life = connections.select("conn", **carried, failed=failed_attempts.FAILED, life_ns=life_ns)
-    max_ns = pl.when(pl.col("life_ns").is_not_null()).then(
-        pl.max_horizontal(_sum_column(side, cause) for side in SIDES for cause in advising)
-    )
-    min_ns = min(_advice(rule).worth_ns for rule in advising.values())
-    sums = [_Sum(side, from_client, cause, _advice(rule)) for side, from_client in SIDES.items() for cause, rule in advising.items()]
-    asked = {_sum_column(one.side, one.cause): one for one in sums if one.from_client or not one.advice.of_client_alone}
-    best: list[Cost] = []
-    for batch in beside(accounts, life, "conn"):
-        costly = batch.with_columns(max_ns=max_ns).filter(pl.col("max_ns") >= min_ns)
-        if costly.height > 1:
-            costly = costly.sort("max_ns", descending=True)
-        for some in costly.iter_slices(MOST):
-            rows = some.filter(some["max_ns"] >= min_ns)
-            if rows.is_empty():
-                break
-            costs = (cost for row in rows.iter_rows(named=True) for cost in _costs(row, asked))
-            best = sorted([*best, *costs], key=lambda cost: (-cost.ns, cost.conn, not cost.from_client))[:MOST]
-            if len(best) == MOST:
-                min_ns = max(min_ns, best[-1].ns)
-    return best
-
-
-def _costs(row: Mapping[str, Any], asked: Mapping[str, _Sum]) -> Iterator[Cost]:
-    """Yield the costs of one connection that are worth a finding. `row` holds its times; `asked` maps their columns to the sums."""
-    for column, (side, from_client, cause, advice) in asked.items():
-        ns = row[column]
-        if (
-            ns < advice.worth_ns
-            or (advice.of_data_alone and not row[f"{side}_carried"])
-            or (cause == failed_attempts.CAUSE and row["failed"])
-        ):
-            continue
-        active_ns = row["life_ns"] - row[f"{side}_idle_ns"]
-        if ns >= advice.worth_share * active_ns:
-            yield Cost(row["conn"], from_client, cause, ns, active_ns)
-
-
-def _sum_column(side: str, cause: str) -> str:
-    """Return the name of the column of `schema.ACCOUNTS` with the time of a cause."""
-    return f"{side}_{cause.replace('-', '_')}_ns"
-
-
-def _advice(rule: Rule) -> Advice:
-    if rule.advice is None:
-        raise ValueError(f"the rule for {rule.cause} has no advice")
-    return rule.advice
-
-
-def _finding(cost: Cost, rule: Rule, kind: Mapping[str, Any], waits: Sequence[Mapping[str, Any]], direction: Mapping[str, Any]) -> Finding:
-    needed = Case.NEEDLESS not in direction["cases"]  # else the receiver answered, and the capture lacks its segments
-    stopped = needed and cost.cause == "timeout" and 2 * direction.get("silent_ns", 0) >= cost.ns
-    own_cases = frozenset({Case.STOPPED_ANSWERING}) if stopped else frozenset()
-    rule = rule.for_cases(direction["cases"] | own_cases)
-    advice = _advice(rule)
-    min_ns = max((ns for ns in _on_path(cost, direction) if ns is not None), default=None)
-    savable_ns = None if min_ns is None else max(cost.active_ns - min_ns, 0)
-    large: path_mtu.TooLarge | None = direction.get("too_large") if cost.cause in _OF_LOSS else None
-    words = advice_values.of(cost.ns, cost.share, kind=kind, direction=direction, windows=_windows(waits), large=large)
-    confidence = _confidence(rule, kind, direction)
-    doubt = rule.doubt if confidence is not Confidence.PROVED and kind["sure_waits"] < kind["waits"] else None
-    return Finding(
-        id=advice.finding,
-        severity=_severity(cost, rule),
-        confidence=confidence if large is None else large.confidence,
-        conn=cost.conn,
-        from_client=cost.from_client,
-        cost_ns=cost.ns,
-        cost_share=cost.share,
-        title=advice.title.format_map(words),
-        mechanism=advice.mechanism.format_map(words),
-        evidence_frames=tuple(sorted({*_frames(waits), *_frames_beside(waits, rule), *_answer(cost, direction)})),
-        limits=f"{' '.join([advice.limits, *([doubt.limits] if doubt else [])])} Would be disproved by: {rule.refuted_by}.",
-        remedy=tuple(one.format_map(words) for one in (*advice.remedy, *(doubt.remedy if doubt else ()))),
-        predicted_gain=_gain(cost, savable_ns) if advice.is_a_fault else None,
-        source=rule.source,
-        causes=frozenset({cost.cause}),
-        cases=own_cases
-        | frozenset({Case.TOO_LARGE} if large else ())
-        | (_OF_READER & direction["cases"] if cost.cause in RECEIVERS_OWN else frozenset()),
-        savable_ns=savable_ns,
-    )
-
-
-def _on_path(cost: Cost, direction: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    """Return how long the data need on the path, by the rate of its queue and by that of its line, where known."""
-    return None if cost.cause in RECEIVERS_OWN else direction["on_path_ns"], direction.get("line_busy_ns")
-
-
-def _gain(cost: Cost, savable_ns: int | None) -> str:
-    """Return, as a phrase, how much a remedy can save."""
-    if savable_ns is None or cost.ns <= savable_ns:
-        return _gain_of(cost.ns, cost.active_ns)
-    return f"at most {numbers.duration(savable_ns)} of {numbers.duration(cost.active_ns)}: the path needs the rest for the data"
-
-
-def _gain_of(cost_ns: int, active_ns: int) -> str:
-    return f"at most {numbers.duration(cost_ns)} of {numbers.duration(active_ns)}: upper bound if this is fixed"
-
-
-def _frames(waits: Iterable[Mapping[str, Any]]) -> tuple[int, ...]:
-    """Return the frames at the ends of these waits."""
-    ends = {wait[name] for wait in waits for name in ("frame_before", "frame_after")}
-    return tuple(sorted(ends - {None}))
-
-
-def _answer(cost: Cost, direction: Mapping[str, Any]) -> tuple[int, ...]:
-    """Return the frame of the server's first SYN-ACK for a handshake finding: no wait of the client ends with it."""
-    is_shown = cost.cause == failed_attempts.CAUSE and direction["server_first_departure_is_syn"]
-    return (direction["server_first_departure_frame"],) if is_shown else ()
-
-
-def _shown(waits: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """Yield the waits that are long enough to be described with the sender's state at that time."""
-    return (wait for wait in waits if (wait["wait_ns"] or 0) >= stalls.MIN_STALL_NS)
-
-
-def _frames_beside(waits: Iterable[Mapping[str, Any]], rule: Rule) -> Iterator[int]:
-    """Yield the known frames that the rule's proof names, apart from the ends of the waits."""
-    columns = [value.frame for value in rule.proof if value.frame]
-    return (wait[name] for wait in _shown(waits) for name in columns if wait[name] is not None)
-
-
-def _windows(waits: Iterable[Mapping[str, Any]]) -> list[int]:
-    """Return the receive windows that the sender knew during these waits, where known."""
-    known = (wait for wait in _shown(waits) if all(wait[name] is not None for name in _WINDOW))
-    return [sum(wait[name] for name in _WINDOW) for wait in known]
-
-
-def _severity(cost: Cost, rule: Rule) -> Severity:
-    if not _advice(rule).is_a_fault:
-        return Severity.INFO
-    return severity_of(cost.share)
-
-
-def _sure_shares(waits: pl.DataFrame, inside: Inside) -> dict[tuple[int, bool, str], float]:
-    """Return, for each kind of wait, the share of its time that has no other explanation, over the waits that are kept (`longest`)."""
-    sums: dict[tuple[int, bool, str], list[int]] = {}
-    columns = ("conn", "from_client", "cause", "place", "start_ns", "end_ns", "confidence")
-    for conn, from_client, cause, place, start_ns, end_ns, confidence in waits[list(columns)].rows():
-        kind = conn, from_client, cause
-        if not any(place == other for _, other in inside.get(kind, ())):
-            of_kind = sums.setdefault(kind, [0, 0])
-            of_kind[confidence != Confidence.POSSIBLE] += end_ns - start_ns
-    return {kind: sure_ns / (sure_ns + other_ns) for kind, (other_ns, sure_ns) in sums.items() if sure_ns + other_ns}
-
-
-def _confidence(rule: Rule, kind: Mapping[str, Any], direction: Mapping[str, Any]) -> Confidence:
-    """Return the confidence from the waits that have no other explanation (`kind`: a row of `schema.KINDS_OF_WAITS`, `sure_share`).
-
-    One of them is enough where a wait alone proves its cause. Otherwise, they have to be at least half of the time.
-    """
-    sure = kind["sure_waits"]
-    if sure and rule.confidence is Confidence.PROVED:
-        return Confidence.PROVED
-    if sure and kind.get("sure_share", 1) >= LEAST_SURE_SHARE:
-        return Confidence.PROVED if rule.proved_by_repetition and sure >= PROVED_BY else rule.confidence
-    return Confidence.CONSISTENT if rule.doubt and rule.doubt.consistent_if and direction[rule.doubt.consistent_if] else Confidence.POSSIBLE

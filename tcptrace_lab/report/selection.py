@@ -8,7 +8,7 @@ import polars as pl
 
 from tcptrace_lab import schema
 from tcptrace_lab.report.figures import downsampling
-from tcptrace_lab.report.figures.series import Request
+from tcptrace_lab.report.figures.collector import Request
 from tcptrace_lab.report.largest import Ranking, largest
 
 if TYPE_CHECKING:

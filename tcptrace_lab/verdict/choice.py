@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from tcptrace_lab import causes
 from tcptrace_lab.causes.rule import Case
-from tcptrace_lab.findings import cause_findings
+from tcptrace_lab.findings import one_cause
 from tcptrace_lab.schema import SIDES
 from tcptrace_lab.text import numbers
 from tcptrace_lab.verdict.direction import OF_LOSSES
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.findings.finding import Finding
     from tcptrace_lab.verdict.result import Analysed
 
-OF_READER: Final = cause_findings.RECEIVERS_OWN
+OF_READER: Final = one_cause.RECEIVERS_OWN
 """Causes that are one fault if the receiving application reads slowly: the window is zero or too small."""
 
 MIN_WEIGHT: Final = 0.1

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from tcptrace_lab import analyze
-from tcptrace_lab.findings import cause_findings
+from tcptrace_lab.findings import costs
 from tcptrace_lab.ledger import stalls
 from tests.support import packets
 from tests.support.ledgers import judged
@@ -20,7 +20,7 @@ from tests.support.places import CAPTURES, ROOT
 if TYPE_CHECKING:
     from pathlib import Path
 
-TIED = cause_findings.MOST + 10
+TIED = costs.MOST + 10
 """More connections with equal costs than are reported."""
 
 
@@ -61,7 +61,7 @@ def test_another_process_with_other_threads_writes_the_same_bytes(tied: Path) ->
 def test_of_connections_that_lose_the_same_time_the_first_are_told(tied: Path) -> None:
     """Each lost the second until its SYN was sent again, and 40 ms until the answer had come: the capture is 20 ms from either side."""
     slow = [(one.conn, one.cost_ns) for one in analyze(tied).findings if one.id == "handshake-slow"]
-    assert slow == [(number, 1_040_000_000) for number in range(cause_findings.MOST)]
+    assert slow == [(number, 1_040_000_000) for number in range(costs.MOST)]
 
 
 def test_stalls_come_by_connection_and_in_order_of_time(tied: Path) -> None:

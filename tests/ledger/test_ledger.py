@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from tcptrace_lab import schema
-from tcptrace_lab.findings import cause_findings
+from tcptrace_lab.findings import evidence
 from tests.support.ledgers import advised, judged, judged_text, sums
 from tests.support.opened import MS, causes, lasted, tables
 from tests.support.places import CAPTURES
@@ -406,7 +406,7 @@ def test_many_short_waits_have_frames_that_prove_them(tmp_path: Path) -> None:
     found = judged_text(tmp_path, f"{start}\n{rounds}")
     told = advised(found)
     first = told.findings[0]
-    assert (first.id, len(first.evidence_frames)) == ("nagle-delayed-ack", 3 * cause_findings.EVIDENCE_WAITS)
+    assert (first.id, len(first.evidence_frames)) == ("nagle-delayed-ack", 3 * evidence.EVIDENCE_WAITS)
     assert all((frame - 4) % 4 in (0, 1, 2) for frame in first.evidence_frames), "the write before, the late ACK and the write that waited"
     own = told.longest.filter(pl.col("cause") == "nagle-delayed-ack")
     ends = own.select("frame_before", "frame_after").iter_rows()

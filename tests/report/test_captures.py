@@ -9,7 +9,7 @@ import pytest
 
 from tcptrace_lab import analyze, schema
 from tcptrace_lab.report import selection
-from tcptrace_lab.report.figures import series
+from tcptrace_lab.report.figures import collector, series
 from tests.support.places import ROOT
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def test_figures_add_up_to_the_table(capture: Path) -> None:
         assert direction.line_counts["rtt"] == row[f"{side}_rtt_samples"]
         assert sum(direction.mark_counts.get(kind, 0) for kind in schema.RESENT) == row[f"{side}_retransmitted_segments"]
         marked_data = sum(
-            points.filter(pl.col("payload_bytes") > 0).height for name, points in direction.marks.items() if name in series.SENDER_MARKS
+            points.filter(pl.col("payload_bytes") > 0).height for name, points in direction.marks.items() if name in collector.SENDER_MARKS
         )
         copies = row[f"{side}_capture_duplicates"] + row[f"{side}_network_duplicates"]
         assert direction.bursts["segments"].sum() + marked_data == row[f"{side}_data_segments"] + copies

@@ -8,11 +8,11 @@ import polars as pl
 import pytest
 
 from tcptrace_lab.report import selection
-from tcptrace_lab.report.figures import series
+from tcptrace_lab.report.figures import collector, series
 from tests.support.pages.report_frames import FIN, MS, RST, SYN, Exchange, HandMade, analysis, lossy_upload
 
 if TYPE_CHECKING:
-    from tcptrace_lab.report.figures.series import Direction
+    from tcptrace_lab.report.figures.collector import Direction
 
 
 def read(made: HandMade, room: selection.Room = selection.ALONE) -> dict[int, dict[bool, Direction]]:
@@ -108,9 +108,9 @@ def test_throughput_counts_each_byte_of_the_stream_once() -> None:
 
 
 def test_throughput_bins_are_round_and_few() -> None:
-    assert series.bin_width_ns(10_000 * MS, 1_000_000) == 50 * MS
-    assert series.bin_width_ns(10_000 * MS, 8) == 500 * MS
-    assert series.bin_width_ns(0, 1) == 1
+    assert collector.bin_width_ns(10_000 * MS, 1_000_000) == 50 * MS
+    assert collector.bin_width_ns(10_000 * MS, 8) == 500 * MS
+    assert collector.bin_width_ns(0, 1) == 1
 
 
 @pytest.mark.parametrize("slice_rows", [1, 2, 7, 25])

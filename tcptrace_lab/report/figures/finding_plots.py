@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from tcptrace_lab.report.data_types import Band
+    from tcptrace_lab.report.figures.collector import Direction
     from tcptrace_lab.report.figures.plots import Figure, Frame
-    from tcptrace_lab.report.figures.series import Direction
 
 SAMPLES = 1_000
 """Maximum number of RTT samples drawn against the flight."""

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tcptrace_lab.report.data_types import Band
+    from tcptrace_lab.report.figures.collector import Direction
     from tcptrace_lab.report.figures.congestion import Estimate
-    from tcptrace_lab.report.figures.series import Direction
 
 Figure = dict[str, Any]
 
@@ -31,7 +31,7 @@ BLUE, GREEN, AMBER, RED, PURPLE, GREY = "#1f78b4", "#0a8f6c", "#b27800", "#d5451
 
 
 class Mark(NamedTuple):
-    """The appearance of one of `series.MARKS`."""
+    """The appearance of one of `collector.MARKS`."""
 
     label: str
     symbol: str

@@ -9,7 +9,7 @@ import polars as pl
 from tcptrace_lab import schema
 from tcptrace_lab.connections import behaviour, link_overhead, rates
 from tcptrace_lab.report import selection
-from tcptrace_lab.report.figures import congestion, plots, series, words
+from tcptrace_lab.report.figures import collector, congestion, plots, series, words
 from tcptrace_lab.report.parts import connection_table, lost_time, statistics
 
 if TYPE_CHECKING:
@@ -94,8 +94,8 @@ def rate_sentences(chosen: pl.DataFrame, known: pl.DataFrame) -> dict[tuple[int,
 
 def _connection(
     row: dict[str, Any],
-    request: series.Request,
-    directions: dict[bool, series.Direction],
+    request: collector.Request,
+    directions: dict[bool, collector.Direction],
     account: dict[str, Any] | None,
     time: Spent,
     fast: Mapping[tuple[int, str], str],
@@ -148,7 +148,7 @@ def _main_first(row: Mapping[str, Any]) -> list[str]:
 
 def drawings(
     row: dict[str, Any],
-    directions: Mapping[bool, series.Direction],
+    directions: Mapping[bool, collector.Direction],
     frame: plots.Frame,
     bin_ns: int,
     window_ns: tuple[int, int] | None = None,
@@ -193,7 +193,7 @@ def _figure(key: str, by: str, title: str, note: str, without: str, figure: plot
 
 
 def _direction_figures(
-    key: str, direction: series.Direction, frame: plots.Frame, full_bytes: int | None, *, at_sender: bool
+    key: str, direction: collector.Direction, frame: plots.Frame, full_bytes: int | None, *, at_sender: bool
 ) -> list[Figure]:
     columns = schema.SEGMENTS
     path = schema.CONNECTIONS["client_rtt_min_ns"].limits.split(";", maxsplit=1)[0]
@@ -237,7 +237,7 @@ def _direction_figures(
     ]
 
 
-def _omitted(label: str, direction: series.Direction) -> list[str]:
+def _omitted(label: str, direction: collector.Direction) -> list[str]:
     """Sentences on what the figures leave out."""
     notes = [
         f"{label}: {points.height:,} of {direction.mark_counts[name]:,} marks “{plots.MARKS[name].label}” drawn, evenly spaced."

@@ -13,10 +13,12 @@ from tcptrace_lab.verify.rules import (
     flight,
     headers,
     retransmits,
+    round_trips,
     streams,
     tcptrace_listing,
     tcptrace_reading,
     tcptrace_sequence,
+    unseen_acks,
     unusual_values,
     waits,
     windows,
@@ -27,7 +29,17 @@ if TYPE_CHECKING:
 
     from tcptrace_lab.verify.differences import Rule
 
-SEGMENTS = (*streams.RULES, *headers.RULES, *retransmits.RULES, *acks.RULES, *windows.RULES, *waits.RULES, *flight.RULES)
+SEGMENTS = (
+    *streams.RULES,
+    *headers.RULES,
+    *retransmits.RULES,
+    *acks.RULES,
+    *unseen_acks.RULES,
+    *round_trips.RULES,
+    *windows.RULES,
+    *waits.RULES,
+    *flight.RULES,
+)
 """Rules for differences between our segments and tshark's."""
 
 FIGURES = (*tcptrace_reading.RULES, *tcptrace_listing.RULES, *tcptrace_sequence.RULES, *unusual_values.RULES)

@@ -1,14 +1,13 @@
-"""Rules on ACKs: duplicate ACKs, ACKs of unseen data, and RTTs."""
+"""Rules on repeated ACKs: duplicate ACKs and their numbers, window updates, probes and their answers."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcptrace_lab.schema import RESENT
 from tcptrace_lab.text.numbers import counted
 from tcptrace_lab.verify.differences import Rule
-from tcptrace_lab.verify.rules.texts import kind, offset_of, other_offset_of, proof, span
-from tcptrace_lab.verify.wireshark_model import PSH, RST, SEQ_SPACE
+from tcptrace_lab.verify.rules.texts import kind, offset_of, proof
+from tcptrace_lab.verify.wireshark_model import PSH
 
 if TYPE_CHECKING:
     from tcptrace_lab.verify.segments import SegmentCase
@@ -16,10 +15,7 @@ if TYPE_CHECKING:
 _GUIDE = "Wireshark User's Guide, 7.5 TCP Analysis"
 _DUPLICATE = frozenset({"duplicate_ack"})
 _UPDATE = frozenset({"window_update"})
-_UNSEEN = frozenset({"ack_lost_segment"})
-_RTT = frozenset({"ack_rtt_ns"})
 _NUMBER = frozenset({"duplicate_ack_num"})
-
 _ANSWERED = {"zero_window_probe_ack": "zero_window_probe", "keepalive_ack": "keep_alive"}
 """Our kind of a response → tshark's name for the segment that it answers."""
 
@@ -42,147 +38,6 @@ def _sack_moves_window(case: SegmentCase) -> str | None:
         return None
     blocks = case.row["sack_blocks"]
     return f"this ACK has another window, but its SACK block {blocks[0]:,} to {blocks[1]:,} shows that an out-of-order segment triggered it"
-
-
-def _ahead_of_contiguous(case: SegmentCase) -> str | None:
-    verdict, judged = case.verdict, case.judged
-    if verdict is None or judged is None or not case.is_predicted or "ack_lost_segment" not in case.theirs or judged.contiguous is None:
-        return None
-    highest = verdict.other_highest
-    if highest is None or case.row["ack"] is None or case.row["ack"] > highest:
-        return None
-    seen = other_offset_of(case, judged.contiguous)
-    return (
-        f"this segment acknowledges {case.row['ack']:,}; the capture has bytes of the peer up to {highest:,}, but without a gap only up "
-        f"to {seen:,}"
-    )
-
-
-def _repeats_reported_gap(case: SegmentCase) -> str | None:
-    verdict, judged = case.verdict, case.judged
-    if verdict is None or judged is None or not case.is_predicted or "ack_lost_segment" not in case.theirs:
-        return None
-    highest = verdict.other_highest
-    if highest is None or case.row["ack"] <= highest or "ack_lost_segment" in verdict.verdicts:
-        return None
-    return f"tcptrace-lab reported an earlier ACK {case.row['ack']:,}; the capture has bytes of the peer only up to {highest:,}"
-
-
-def _beyond_half_space(case: SegmentCase) -> str | None:
-    verdict, judged = case.verdict, case.judged
-    if (
-        verdict is None
-        or judged is None
-        or not case.is_predicted
-        or "ack_lost_segment" not in verdict.verdicts
-        or judged.contiguous is None
-    ):
-        return None
-    ack, around = case.row["ack"], other_offset_of(case, judged.contiguous)
-    if verdict.other_highest is None or not verdict.other_highest < ack <= around:
-        return None
-    return (
-        f"this segment acknowledges {ack:,}, more than 2^31 bytes beyond {around - SEQ_SPACE:,}, where the first gap in the peer's "
-        "bytes begins"
-    )
-
-
-def _gap_reported_once(case: SegmentCase) -> str | None:
-    judged = case.judged
-    if judged is None or not case.is_predicted or "ack_lost_segment" in case.theirs or not judged.reported_before:
-        return None
-    return (
-        f"this segment acknowledges {case.row['ack']:,}, beyond all captured bytes; tshark reported an earlier such ACK, and the peer's "
-        "ACK has not advanced since"
-    )
-
-
-def _by_reset(case: SegmentCase) -> str | None:
-    if not case.is_predicted or "ack_lost_segment" not in case.theirs or not case.row["flags"] & RST:
-        return None
-    return "the segment is a RST, which may be forged (RFC 5961)"
-
-
-def _irregular_segment(case: SegmentCase, *, resent: bool) -> tuple[int, str] | None:
-    """The newest retransmitted (or late) segment among the bytes of tshark's RTT sample, and its kind."""
-    verdict, judged = case.verdict, case.judged
-    if verdict is None or judged is None or not case.is_predicted or case.row["rtt_ns"] is not None or case.row["their_ack_rtt_ns"] is None:
-        return None
-    first = case.row["ack"] - max(case.row["acked_bytes"] or 0, 0)
-    if judged.acked_from is not None:
-        first = min(first, other_offset_of(case, judged.acked_from))
-    since = case.row["their_acks_frame"]
-    found = (
-        (frame, kind)
-        for frame, start, end, kind in reversed(verdict.other_irregular)
-        # if only the first part of a segment was retransmitted and ACKed, we still count the rest as that segment
-        if start < case.row["ack"] and (end > first or (end == first and frame > since))
-    )
-    return next(((frame, kind) for frame, kind in found if (kind in RESENT) == resent), None)
-
-
-def _karn(case: SegmentCase) -> str | None:
-    irregular = _irregular_segment(case, resent=True)
-    if irregular is None:
-        return None
-    frame, what = irregular
-    measured = f"tshark measures {span(case.row['their_ack_rtt_ns'])} from frame {case.row['their_acks_frame']}"
-    return f"{measured}, but frame {frame} ({what.replace('_', ' ')}) repeats these bytes: the ACK may answer either copy"
-
-
-def _late(case: SegmentCase) -> str | None:
-    irregular = _irregular_segment(case, resent=False)
-    if irregular is None:
-        return None
-    frame, what = irregular
-    measured = f"tshark measures {span(case.row['their_ack_rtt_ns'])} from frame {case.row['their_acks_frame']}"
-    return f"{measured}, but the later frame {frame} ({what.replace('_', ' ')}) triggered the ACK"
-
-
-def _hidden_by_reset(case: SegmentCase) -> str | None:
-    """A RST ACKed these bytes before, and further bytes that were not captured.
-
-    tshark uses this ACK; we do not, because it may be forged (RFC 5961).
-    """
-    verdict, row = case.verdict, case.row
-    if verdict is None or not case.is_predicted or row["rtt_ns"] is None or row["their_acks_frame"] is not None or verdict.last_ack is None:
-        return None
-    if verdict.last_ack == verdict.newest_ack or verdict.last_ack < row["ack"]:
-        return None
-    return f"an earlier RST acknowledged {verdict.last_ack:,}; tshark treats the RST as the answer"
-
-
-def _nothing_new(case: SegmentCase) -> str | None:
-    if not case.is_predicted or case.row["acked_bytes"] != 0 or case.row["rtt_ns"] is not None:
-        return None
-    return (
-        f"an earlier segment had the ACK number {case.row['ack']:,}; tshark treats this ACK as the answer to frame "
-        f"{case.row['their_acks_frame']}, which repeats old bytes"
-    )
-
-
-def _zero_span(case: SegmentCase) -> str | None:
-    if case.judged is None or not case.is_predicted or case.row["rtt_ns"] != 0 or case.row["their_acks_frame"] is None:
-        return None
-    return f"the ACK and frame {case.row['their_acks_frame']} have the same timestamp"
-
-
-def _seen_later(case: SegmentCase) -> str | None:
-    verdict, row = case.verdict, case.row
-    if (
-        verdict is None
-        or not case.is_predicted
-        or row["rtt_ns"] is not None
-        or row["their_ack_rtt_ns"] is None
-        or verdict.other_latest is None
-    ):
-        return None
-    frame, ts_ns = verdict.other_latest
-    later_ns = ts_ns - (row["their_ts_ns"] - row["their_ack_rtt_ns"])
-    if later_ns <= 0 or frame == row["their_acks_frame"]:
-        return None
-    measured = f"tshark measures {span(row['their_ack_rtt_ns'])} from frame {row['their_acks_frame']}"
-    return f"{measured}, but the ACK also covers frame {frame}, whose timestamp is {span(later_ns)} later"
 
 
 def _closed_window(case: SegmentCase) -> str | None:
@@ -256,56 +111,6 @@ def _neutralized_number(case: SegmentCase) -> str | None:
     return "tshark restarted its count at an ACK of unseen bytes" if judged.count_began_anew else None
 
 
-def _without_time(case: SegmentCase) -> str | None:
-    if case.row["ts_ns"] is not None or case.row["their_ts_ns"] is not None:
-        return None
-    return f"frame {case.row['frame']} has no time in this capture; tshark nevertheless shows {span(case.row['their_ack_rtt_ns'])}"
-
-
-def _other_clock(case: SegmentCase) -> str | None:
-    ours, theirs = case.row["ts_ns"], case.row["their_ts_ns"]
-    if ours is None or theirs is None or ours == theirs or case.row["rtt_ns"] is None:
-        return None
-    if case.row["rtt_ns"] - (case.row["their_ack_rtt_ns"] or 0) != ours - theirs:
-        return None
-    return f"tshark and tcptrace-lab read this frame's timestamp differently, by {span(ours - theirs)}; their RTTs differ by as much"
-
-
-def _forgotten_segment(case: SegmentCase) -> str | None:
-    judged = case.judged
-    if judged is None or not case.is_predicted or judged.forgotten_by is None or case.row["rtt_ns"] is None:
-        return None
-    if case.row["their_ack_rtt_ns"] is not None:
-        return None
-    return f"tshark uses the ACK field of frame {judged.forgotten_by} although the ACK flag is not set, and measures the RTT there"
-
-
-def _foreign_round_trip(case: SegmentCase) -> str | None:
-    row = case.row
-    if not case.foreign or not case.is_predicted or row["rtt_ns"] is None:
-        return None
-    if row["their_acks_frame"] in case.foreign:
-        return f"tshark measures from frame {row['their_acks_frame']}, which only tshark counts as a segment"
-    if row["their_acks_frame"] is None:
-        return f"tshark saw this ACK earlier, in frame {max(case.foreign)} or before; only tshark counts that frame as a segment"
-    return None
-
-
-def _own_round_trip(case: SegmentCase) -> str | None:
-    verdict = case.verdict
-    if verdict is None or not case.is_predicted or verdict.other_latest is None or case.row["their_acks_frame"] is not None:
-        return None
-    frame = verdict.other_latest[0]
-    return f"the ACK answers frame {frame}, which only tcptrace-lab counts as a segment" if frame in case.own else None
-
-
-def _negative(case: SegmentCase) -> str | None:
-    row = case.row
-    if row["rtt_ns"] is not None or row["their_ack_rtt_ns"] is None or row["their_ack_rtt_ns"] >= 0:
-        return None
-    return f"by the file's times, frame {row['their_acks_frame']} was captured after its ACK, so there is no RTT"
-
-
 def _probes_unseen(case: SegmentCase) -> str | None:
     """A probe without data, whose sequence number is one below the last ACK.
 
@@ -354,18 +159,6 @@ def _answers_probe(case: SegmentCase) -> str | None:
     return f"tshark calls the probe that this segment answers a {probe}{proof(row)}"
 
 
-def _answers_first_keepalive(case: SegmentCase) -> str | None:
-    verdict, row = case.verdict, case.row
-    if verdict is None or not case.is_predicted or "ack_lost_segment" not in case.theirs or row["acked_unseen_bytes"]:
-        return None
-    if verdict.other_highest is None or row["ack"] != verdict.other_highest + 1:
-        return None
-    return (
-        f"the peer sent only one segment, without data, and this ACK {row['ack']:,} is one above its number: if the segment is a "
-        "keepalive, no byte is missing"
-    )
-
-
 RULES = (
     Rule(
         "tshark-sees-no-keepalive-that-is-first",
@@ -373,13 +166,6 @@ RULES = (
         f"{_GUIDE}, TCP Keep-Alive; RFC 9293, 3.8.4 and 3.9.1.2",
         frozenset({"keep_alive"}),
         _is_first_keepalive,
-    ),
-    Rule(
-        "tshark-misses-first-keepalives",
-        "if the first segment of a direction is a keepalive, tshark reports that its answer acknowledges unseen bytes",
-        f"{_GUIDE}, TCP ACKed unseen segment; RFC 9293, 3.8.4",
-        _UNSEEN,
-        _answers_first_keepalive,
     ),
     Rule(
         "tshark-answers-what-it-saw",
@@ -402,7 +188,6 @@ RULES = (
         frozenset({"zero_window_probe", "keep_alive"}),
         _probes_elsewhere,
     ),
-    Rule("tshark-shows-negative-times", "tshark shows negative RTTs after a backward clock step", "seen here", _RTT, _negative),
     Rule(
         "tshark-counts-no-duplicates-of-closed-windows",
         "tshark never counts an ACK with a zero window as a duplicate",
@@ -460,35 +245,6 @@ RULES = (
         _NUMBER,
         _neutralized_number,
     ),
-    Rule("tshark-measures-without-times", "tshark measures RTTs between frames without a timestamp", "seen here", _RTT, _without_time),
-    Rule(
-        "times-are-read-otherwise",
-        "tshark and tcptrace-lab read a timestamp that is out of range differently",
-        "pcap-savefile(5)",
-        _RTT,
-        _other_clock,
-    ),
-    Rule(
-        "tshark-takes-unflagged-acks",
-        "tshark reads the ACK field even if the ACK flag is not set",
-        "seen here; RFC 9293, 3.1",
-        _RTT,
-        _forgotten_segment,
-    ),
-    Rule(
-        "tshark-answers-no-frames-of-ours",
-        "tshark measures no RTT of frames that only tcptrace-lab counts as segments",
-        "follows from the differences frame_only_ours",
-        _RTT,
-        _own_round_trip,
-    ),
-    Rule(
-        "tshark-answers-other-frames",
-        "only tshark counts some frames as segments",
-        "follows from the differences frame_only_theirs",
-        _RTT,
-        _foreign_round_trip,
-    ),
     Rule(
         "tshark-repeats-count-without-data",
         "tshark counts every repeated ACK as a duplicate, even if no data is outstanding",
@@ -502,79 +258,5 @@ RULES = (
         f"{_GUIDE}, TCP Window Update; RFC 6675, 2",
         _DUPLICATE | _UPDATE,
         _sack_moves_window,
-    ),
-    Rule(
-        "tshark-loses-count-behind-a-hole",
-        "tshark reports an ACK beyond the first gap in the captured bytes; tcptrace-lab reports an ACK beyond all captured bytes",
-        _GUIDE,
-        _UNSEEN,
-        _ahead_of_contiguous,
-    ),
-    Rule(
-        "tshark-tells-unseen-again",
-        "tshark reports an ACK of the same unseen bytes again after the peer's ACK has advanced; tcptrace-lab reports these bytes once",
-        _GUIDE,
-        _UNSEEN,
-        _repeats_reported_gap,
-    ),
-    Rule(
-        "tshark-tells-unseen-once",
-        "tshark reports ACKs of unseen bytes once, and again only after the peer's ACK has advanced",
-        _GUIDE,
-        _UNSEEN,
-        _gap_reported_once,
-    ),
-    Rule(
-        "tshark-sees-no-more-than-half",
-        "tshark treats an ACK as old if it is more than 2^31 bytes beyond the first gap",
-        "RFC 9293, 3.4",
-        _UNSEEN,
-        _beyond_half_space,
-    ),
-    Rule(
-        "tshark-believes-resets", "tshark uses the ACK field of a RST like that of any segment", f"{_GUIDE}; RFC 5961", _UNSEEN, _by_reset
-    ),
-    Rule(
-        "tshark-ignores-karn",
-        "tshark also measures RTTs of retransmitted segments",
-        f"{_GUIDE}; Karn & Partridge 1987; RFC 6298, 3",
-        _RTT,
-        _karn,
-    ),
-    Rule(
-        "tshark-ignores-late-segments",
-        "tshark measures the RTT of a segment even if an out-of-order segment triggered the ACK",
-        _GUIDE,
-        _RTT,
-        _late,
-    ),
-    Rule(
-        "tshark-takes-times-in-order",
-        "tshark measures the RTT of the last segment that the ACK covers, even if the timestamps show that another segment triggered the "
-        "ACK",
-        f"{_GUIDE}; RFC 6298, 3",
-        _RTT,
-        _seen_later,
-    ),
-    Rule(
-        "tshark-takes-answers-of-resets",
-        "tshark measures RTTs up to the ACK in a RST",
-        f"{_GUIDE}; RFC 5961",
-        _RTT,
-        _hidden_by_reset,
-    ),
-    Rule(
-        "tshark-answers-copies",
-        "tshark measures the RTT of retransmitted bytes up to an ACK that repeats an old ACK number",
-        _GUIDE,
-        _RTT,
-        _nothing_new,
-    ),
-    Rule(
-        "tshark-hides-zero-times",
-        "tshark does not show an RTT of 0",
-        "display filter reference, tcp.analysis.ack_rtt; seen here",
-        _RTT,
-        _zero_span,
     ),
 )

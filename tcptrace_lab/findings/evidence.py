@@ -1,0 +1,95 @@
+"""The waits behind a finding: the longest of each direction and cause, outside of outages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import polars as pl
+
+from tcptrace_lab import schema
+from tcptrace_lab.causes.rule import Confidence
+from tcptrace_lab.ledger import stalls
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+EVIDENCE_WAITS = 10
+"""Number of waits, longest first, whose frames are listed as evidence: the ends of each, and the frames that its proof names
+(`causes.texts.proof`)."""
+
+
+LONGEST, LONG_PART = 300, 1000
+"""Maximum number of waits kept per direction: the longest, if each is at least a thousandth of the connection's life."""
+
+
+Inside: TypeAlias = "Mapping[tuple[int, bool, str], Sequence[tuple[int, int]]]"
+"""Waits within outages, by direction and cause: length and `place` of each (`path_outage.covered`)."""
+
+_RANKED = ["conn", "from_client", "cause", "start_ns", "end_ns", "place", "place_in_cause"]
+
+
+def kind_of(row: Mapping[str, Any]) -> tuple[int, bool, str]:
+    """Return the direction and the cause of a row."""
+    return row["conn"], row["from_client"], row["cause"]
+
+
+def without_waits(kind: Mapping[str, Any], waits: pl.DataFrame, places: Collection[int]) -> dict[str, Any]:
+    """Return a row of `schema.KINDS_OF_WAITS` without some waits.
+
+    If not all of the other waits are known, the median is that of the longest ones.
+    """
+    here = (waits["conn"] == kind["conn"]) & (waits["from_client"] == kind["from_client"]) & (waits["cause"] == kind["cause"])
+    others = waits.filter(here & waits["place_in_cause"].is_not_null() & ~waits["place"].is_in(list(places)))
+    lengths_ns = others["end_ns"] - others["start_ns"]
+    count = kind["waits"] - len(places)
+    median_ns = lengths_ns.median() if count <= len(lengths_ns) else kind["median_ns"]
+    return {**kind, "waits": count, "sure_waits": min(kind["sure_waits"], count), "median_ns": median_ns or 0.0}
+
+
+def evidence(
+    waits: pl.DataFrame, kinds: Collection[tuple[int, bool, str]], inside: Inside
+) -> dict[tuple[int, bool, str], list[dict[str, Any]]]:
+    """Return the longest waits of each of these kinds (rows of `schema.LONGEST`) outside of outages, longest first."""
+    found: dict[tuple[int, bool, str], list[dict[str, Any]]] = {}
+    proving = waits.filter(waits["place_in_cause"] < EVIDENCE_WAITS).to_dicts()
+    for row in sorted(proving, key=lambda row: row["place_in_cause"]):
+        if kind_of(row) in kinds and not any(row["place"] == place for _, place in inside.get(kind_of(row), ())):
+            found.setdefault(kind_of(row), []).append(row)
+    return found
+
+
+def longest_and_stalls(
+    waits: pl.DataFrame, connections: pl.DataFrame, kinds: Collection[tuple[int, bool, str]]
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the longest waits and the evidence waits of each direction (rows of `schema.LEDGER`), and its longest stalls.
+
+    Both tables are in time order, with the client's direction before the server's.
+    """
+    lives_ns = {conn: (last or 0) - (first or 0) for conn, first, last in connections[["conn", "first_ts_ns", "last_ts_ns"]].rows()}
+    kept = [
+        ((conn, from_client, cause) in kinds and in_cause is not None and in_cause < EVIDENCE_WAITS)
+        or (place is not None and place < LONGEST and (end_ns - start_ns) * LONG_PART >= lives_ns[conn])
+        for conn, from_client, cause, start_ns, end_ns, place, in_cause in waits[_RANKED].rows()
+    ]
+    longest = waits[list(schema.LEDGER.names)].filter(pl.Series(kept, dtype=pl.Boolean))
+    stalled = waits.filter(waits["place_in_stalls"] < LONGEST)
+    listed = schema.STALLS.no_rows() if stalled.is_empty() else stalls.stalls(stalled)
+    return longest.sort("conn", "from_client", "start_ns", descending=[False, True, False]), listed
+
+
+def sure_shares(waits: pl.DataFrame, inside: Inside) -> dict[tuple[int, bool, str], float]:
+    """Return, for each kind of wait, the share of its time that has no other explanation, over the waits that are kept (`longest`)."""
+    sums: dict[tuple[int, bool, str], list[int]] = {}
+    columns = ("conn", "from_client", "cause", "place", "start_ns", "end_ns", "confidence")
+    for conn, from_client, cause, place, start_ns, end_ns, confidence in waits[list(columns)].rows():
+        kind = conn, from_client, cause
+        if not any(place == other for _, other in inside.get(kind, ())):
+            of_kind = sums.setdefault(kind, [0, 0])
+            of_kind[confidence != Confidence.POSSIBLE] += end_ns - start_ns
+    return {kind: sure_ns / (sure_ns + other_ns) for kind, (other_ns, sure_ns) in sums.items() if sure_ns + other_ns}
+
+
+def frames_of(waits: Iterable[Mapping[str, Any]]) -> tuple[int, ...]:
+    """Return the frames at the ends of these waits."""
+    ends = {wait[name] for wait in waits for name in ("frame_before", "frame_after")}
+    return tuple(sorted(ends - {None}))

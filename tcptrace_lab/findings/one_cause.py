@@ -1,0 +1,144 @@
+"""One cause in one direction → its finding: the rule's words with the numbers of the capture, and how sure it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tcptrace_lab.causes.rule import Case, Confidence
+from tcptrace_lab.findings import (
+    advice_values,
+    failed_attempts,
+    path_mtu,
+)
+from tcptrace_lab.findings.costs import Cost, advice_of
+from tcptrace_lab.findings.evidence import frames_of
+from tcptrace_lab.findings.finding import Finding, Severity, severity_of
+from tcptrace_lab.ledger import stalls
+from tcptrace_lab.text import numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from tcptrace_lab.causes import Rule
+
+RECEIVERS_OWN = frozenset({"receiver-window", "zero-window"})
+"""Causes at the receiver that also slow down the draining of a queue. If one occurs, the drain rate does not bound the path."""
+
+_WINDOW = ("flight_before_bytes", "usable_window_before_bytes")
+"""Columns whose sum is the receive window that the sender knew: bytes in flight, and the usable window."""
+
+_OF_READER = frozenset({Case.SLOW_READER})
+
+OF_LOSS = frozenset({"timeout", "loss-recovery"})
+"""Causes that segments too large for the path may explain."""
+
+PROVED_BY = 3
+"""From this many waits of one kind on, a cause is proved; a single wait is only consistent with it (docs/how-it-decides.md, 2.4)."""
+
+LEAST_SURE_SHARE = 0.5
+"""A finding is more than possible if at least this share of its time has no other explanation: the majority decides (a heuristic)."""
+
+
+def finding_of(
+    cost: Cost, rule: Rule, kind: Mapping[str, Any], waits: Sequence[Mapping[str, Any]], direction: Mapping[str, Any]
+) -> Finding:
+    """Return the finding on one cause in one direction.
+
+    Args:
+        cost: the time that the cause takes.
+        rule: the rule of the cause.
+        kind: the direction's row of `schema.KINDS_OF_WAITS` for this cause.
+        waits: the longest waits with this cause, longest first: rows of `schema.LONGEST`.
+        direction: values of the direction that the texts need.
+    """
+    needed = Case.NEEDLESS not in direction["cases"]  # else the receiver answered, and the capture lacks its segments
+    stopped = needed and cost.cause == "timeout" and 2 * direction.get("silent_ns", 0) >= cost.ns
+    own_cases = frozenset({Case.STOPPED_ANSWERING}) if stopped else frozenset()
+    rule = rule.for_cases(direction["cases"] | own_cases)
+    advice = advice_of(rule)
+    min_ns = max((ns for ns in _on_path(cost, direction) if ns is not None), default=None)
+    savable_ns = None if min_ns is None else max(cost.active_ns - min_ns, 0)
+    large: path_mtu.TooLarge | None = direction.get("too_large") if cost.cause in OF_LOSS else None
+    words = advice_values.of(cost.ns, cost.share, kind=kind, direction=direction, windows=_windows(waits), large=large)
+    confidence = _confidence(rule, kind, direction)
+    doubt = rule.doubt if confidence is not Confidence.PROVED and kind["sure_waits"] < kind["waits"] else None
+    return Finding(
+        id=advice.finding,
+        severity=_severity(cost, rule),
+        confidence=confidence if large is None else large.confidence,
+        conn=cost.conn,
+        from_client=cost.from_client,
+        cost_ns=cost.ns,
+        cost_share=cost.share,
+        title=advice.title.format_map(words),
+        mechanism=advice.mechanism.format_map(words),
+        evidence_frames=tuple(sorted({*frames_of(waits), *_frames_beside(waits, rule), *_answer(cost, direction)})),
+        limits=f"{' '.join([advice.limits, *([doubt.limits] if doubt else [])])} Would be disproved by: {rule.refuted_by}.",
+        remedy=tuple(one.format_map(words) for one in (*advice.remedy, *(doubt.remedy if doubt else ()))),
+        predicted_gain=_gain(cost, savable_ns) if advice.is_a_fault else None,
+        source=rule.source,
+        causes=frozenset({cost.cause}),
+        cases=own_cases
+        | frozenset({Case.TOO_LARGE} if large else ())
+        | (_OF_READER & direction["cases"] if cost.cause in RECEIVERS_OWN else frozenset()),
+        savable_ns=savable_ns,
+    )
+
+
+def _on_path(cost: Cost, direction: Mapping[str, Any]) -> tuple[int | None, int | None]:
+    """Return how long the data need on the path, by the rate of its queue and by that of its line, where known."""
+    return None if cost.cause in RECEIVERS_OWN else direction["on_path_ns"], direction.get("line_busy_ns")
+
+
+def _gain(cost: Cost, savable_ns: int | None) -> str:
+    """Return, as a phrase, how much a remedy can save."""
+    if savable_ns is None or cost.ns <= savable_ns:
+        return gain_of(cost.ns, cost.active_ns)
+    return f"at most {numbers.duration(savable_ns)} of {numbers.duration(cost.active_ns)}: the path needs the rest for the data"
+
+
+def gain_of(cost_ns: int, active_ns: int) -> str:
+    """Return, as a phrase, that fixing a cause saves at most its cost."""
+    return f"at most {numbers.duration(cost_ns)} of {numbers.duration(active_ns)}: upper bound if this is fixed"
+
+
+def _answer(cost: Cost, direction: Mapping[str, Any]) -> tuple[int, ...]:
+    """Return the frame of the server's first SYN-ACK for a handshake finding: no wait of the client ends with it."""
+    is_shown = cost.cause == failed_attempts.CAUSE and direction["server_first_departure_is_syn"]
+    return (direction["server_first_departure_frame"],) if is_shown else ()
+
+
+def _shown(waits: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """Yield the waits that are long enough to be described with the sender's state at that time."""
+    return (wait for wait in waits if (wait["wait_ns"] or 0) >= stalls.MIN_STALL_NS)
+
+
+def _frames_beside(waits: Iterable[Mapping[str, Any]], rule: Rule) -> Iterator[int]:
+    """Yield the known frames that the rule's proof names, apart from the ends of the waits."""
+    columns = [value.frame for value in rule.proof if value.frame]
+    return (wait[name] for wait in _shown(waits) for name in columns if wait[name] is not None)
+
+
+def _windows(waits: Iterable[Mapping[str, Any]]) -> list[int]:
+    """Return the receive windows that the sender knew during these waits, where known."""
+    known = (wait for wait in _shown(waits) if all(wait[name] is not None for name in _WINDOW))
+    return [sum(wait[name] for name in _WINDOW) for wait in known]
+
+
+def _severity(cost: Cost, rule: Rule) -> Severity:
+    if not advice_of(rule).is_a_fault:
+        return Severity.INFO
+    return severity_of(cost.share)
+
+
+def _confidence(rule: Rule, kind: Mapping[str, Any], direction: Mapping[str, Any]) -> Confidence:
+    """Return the confidence from the waits that have no other explanation (`kind`: a row of `schema.KINDS_OF_WAITS`, `sure_share`).
+
+    One of them is enough where a wait alone proves its cause. Otherwise, they have to be at least half of the time.
+    """
+    sure = kind["sure_waits"]
+    if sure and rule.confidence is Confidence.PROVED:
+        return Confidence.PROVED
+    if sure and kind.get("sure_share", 1) >= LEAST_SURE_SHARE:
+        return Confidence.PROVED if rule.proved_by_repetition and sure >= PROVED_BY else rule.confidence
+    return Confidence.CONSISTENT if rule.doubt and rule.doubt.consistent_if and direction[rule.doubt.consistent_if] else Confidence.POSSIBLE

@@ -47,20 +47,20 @@ _BY_NUMBERS = named(
     "sacks_sent sack_pkts_sent dsack_pkts_sent max_sack_blks/ack duplicate_acks triple_dupacks initial_window_bytes initial_window_pkts "
     "missed_data max_owin min_non-zero_owin avg_owin wavg_owin"
 )
-"""The figures that `tcptrace_sequence` explains and that duplicates can change."""
+"""The figures of `tcptrace_sequence` that duplicate packets change."""
 
 
 def is_predicted(case: FigureCase) -> bool:
-    """Whether the model of tcptrace, applied to our segments, gives the printed value."""
+    """Whether our model of tcptrace computes the value that tcptrace printed."""
     number = as_number(case.theirs)
     return number is not None and case.modelled is not None and abs(number - case.modelled) <= HALF_A_STEP * _STEP[case.item]
 
 
 def by_its_rules(evidence: Callable[[FigureCase], str | None]) -> Callable[[FigureCase], str | None]:
-    """Return a test for figures whose difference tcptrace's own rules explain.
+    """Return a test for differences that our model of tcptrace explains.
 
-    The test returns None if these rules do not give the printed value, or if `evidence` finds no cause in the connection. Otherwise it
-    returns text with that cause.
+    The test returns None if the model does not compute the printed value, or if `evidence` finds no cause in the connection. Otherwise,
+    it returns the cause as text.
     """
 
     def test(case: FigureCase) -> str | None:
@@ -76,28 +76,28 @@ def _unscaled(case: FigureCase) -> str | None:
     number = as_number(case.theirs)
     if case.tally is None or case.tally.windows_known or number is None or number > _LARGEST_FIELD:
         return None
-    return "the scale of the windows is unknown, because a SYN was not captured; tcptrace uses the unscaled values of the header"
+    return "a SYN was not captured, so the window scale is unknown; tcptrace prints the unscaled window fields"
 
 
 def _late_syn(case: FigureCase) -> str | None:
-    """Tcptrace resets the scales at a segment without SYN that comes before both SYNs; a later SYN sets one scale again."""
+    """A segment without SYN precedes a SYN: tcptrace then resets both window scales, and a later SYN restores only its own."""
     number, model, tally = as_number(case.theirs), case.model, case.tally
     if number is None or model is None or tally is None or number > _LARGEST_FIELD or tally.numbers.scale:
         return None
     if any(not side.numbers.syns or side.numbers.scale_offered is None for side in model.sides.values()):
         return None
-    return "a segment without SYN precedes one of the SYNs: tcptrace-lab scales windows nevertheless, tcptrace does not"
+    return "a segment without SYN precedes one of the SYNs: tcptrace-lab still scales the windows, tcptrace does not"
 
 
 def _one_syn_scaled(case: FigureCase) -> str | None:
     direction, number = case.direction, as_number(case.theirs)
     if direction is None or number is None or number > _LARGEST_FIELD or (direction["syn_segments"] and direction.other["syn_segments"]):
         return None
-    return "only the SYN-ACK was captured; it offers a scale only in answer to one, so ours are scaled, and tcptrace's are not"
+    return "only the SYN-ACK was captured; it offers a window scale, so the SYN did too: tcptrace-lab scales the windows, tcptrace does not"
 
 
 def _is_cut(case: FigureCase, side: Direction) -> bool:
-    """Whether the capture truncated the options of its SYN; then it is unknown whether the SYN offers a window scale."""
+    """Whether the capture truncated the options of the SYN of `side`: then it is unknown whether that SYN offers a window scale."""
     known = case.model is None or case.model.sides[side.side == "client"].windows_known
     return not known or None in {side["sack_permitted"], side["timestamps"]}
 
@@ -110,7 +110,7 @@ def _cut_answered_syn(case: FigureCase) -> str | None:
     other = direction.other
     if not other["syn_segments"] or other["window_scale_offered"] is not None or not _is_cut(case, other):
         return None
-    return "the capture cut options of the peer's SYN, the scale that this one answers among them: not there for tcptrace"
+    return "the capture truncated the window scale option of the peer's SYN; tcptrace concludes that the peer offers none"
 
 
 def _window_evidence(case: FigureCase) -> str | None:
@@ -118,8 +118,8 @@ def _window_evidence(case: FigureCase) -> str | None:
     if tally is None:
         return None
     if tally.scaled:
-        return f"both sides scale: {counted(tally.window_packets, 'window')} without those of SYNs"
-    return f"{counted(tally.window_packets, 'window')} of {counted(tally.packets, 'segment')}, {tally.window_shut} of them 0"
+        return f"both sides scale; without SYNs, {counted(tally.window_packets, 'window')} count"
+    return f"{counted(tally.window_packets, 'window')} in {counted(tally.packets, 'segment')}; {tally.window_shut} zero windows"
 
 
 def _size_evidence(case: FigureCase) -> str | None:
@@ -128,9 +128,9 @@ def _size_evidence(case: FigureCase) -> str | None:
 
 
 def _mean_size(case: FigureCase) -> str | None:
-    """Compare with all segments.
+    """Compare with the mean over all segments, and then with the mean without duplicates.
 
-    If duplicates came through layers that tcptrace does not read, compare with the segments that count once.
+    tcptrace prints the mean without duplicates if they came in layers that it does not read.
     """
     evidence_text, direction = by_its_rules(_size_evidence)(case), case.direction
     if (
@@ -150,8 +150,8 @@ def _resend_evidence(case: FigureCase) -> str | None:
     if not (tally.resent_packets or tally.late_packets or tally.probes or resent or late):
         return None
     return (
-        f"by its rules {counted(tally.resent_packets, 'retransmitted segment')}, {tally.late_packets} out of order, "
-        f"{counted(tally.probes, 'probe')} into a closed window; by ours {resent} retransmitted, {late} out of order"
+        f"tcptrace counts {counted(tally.resent_packets, 'retransmitted segment')}, {tally.late_packets} out of order and "
+        f"{counted(tally.probes, 'zero-window probe')}; tcptrace-lab counts {resent} retransmitted and {late} out of order"
     )
 
 
@@ -159,8 +159,8 @@ def _probe_evidence(case: FigureCase) -> str | None:
     direction, tally = case.direction, case.tally
     if tally is None or direction is None or not (tally.probes or direction["zero_window_probes"]):
         return None
-    into = counted(tally.probes, "segment")
-    return f"{into} with data or FIN were sent into a closed window, {direction['zero_window_probes']} probes by ours"
+    sent = counted(tally.probes, "segment")
+    return f"{sent} with data or FIN were sent into a zero window; tcptrace-lab counts {counted(direction['zero_window_probes'], 'probe')}"
 
 
 def _copies_evidence(case: FigureCase) -> str | None:
@@ -169,24 +169,24 @@ def _copies_evidence(case: FigureCase) -> str | None:
         return None
     sides = {"client": model.sides[True], "server": model.sides[False]}
     copies = sum(sides[one.side].packets - one["segments"] for one in (direction, direction.other))
-    return (
-        f"{counted(copies, 'packet')} of this connection are duplicates, which tcptrace counts and tcptrace-lab does not"
-        if copies > 0
-        else None
-    )
+    return f"this connection has {counted(copies, 'duplicate packet')}: tcptrace counts them, tcptrace-lab does not" if copies > 0 else None
 
 
 def _rtt_evidence(case: FigureCase) -> str | None:
     direction, tally = case.direction, case.tally
     if tally is None or direction is None:
         return None
-    left = f"{tally.unsampled} omitted, {tally.cumulative} acknowledged with others"
-    return f"{counted(tally.rtt.count, 'sample')} by its rules, {direction['rtt_samples']} by ours; {left}"
+    left = f"tcptrace takes no sample of {counted(tally.unsampled, 'segment')}, nor of {tally.cumulative} acknowledged together with others"
+    return f"tcptrace takes {counted(tally.rtt.count, 'sample')}, tcptrace-lab {direction['rtt_samples']}; {left}"
 
 
 def _full_evidence(case: FigureCase) -> str | None:
     tally = case.tally
-    return None if tally is None else f"{counted(tally.rtt_full.count, 'sample')} of segments of {tally.full_size:,} bytes, as it has it"
+    return (
+        None
+        if tally is None
+        else f"{counted(tally.rtt_full.count, 'sample')} of segments of {tally.full_size:,} bytes, which tcptrace takes for the full size"
+    )
 
 
 def _ambiguous_evidence(case: FigureCase) -> str | None:
@@ -194,14 +194,16 @@ def _ambiguous_evidence(case: FigureCase) -> str | None:
     if tally is None or direction is None:
         return None
     ours = direction["rtt_retransmitted_samples"]
-    return f"{counted(tally.rtt_retransmitted.count, 'ACK')} of retransmitted segments by its rules, {ours} by ours"
+    return f"tcptrace counts {counted(tally.rtt_retransmitted.count, 'ACK')} of retransmitted segments, tcptrace-lab {ours}"
 
 
 def _wait_evidence(case: FigureCase) -> str | None:
     tally, direction = case.tally, case.direction
     if tally is None or direction is None:
         return None
-    return f"{counted(tally.waits.count, 'wait')} before a resend by its rules, {direction['retransmit_interval_samples']} by ours"
+    return (
+        f"tcptrace counts {counted(tally.waits.count, 'wait')} before a retransmit, tcptrace-lab {direction['retransmit_interval_samples']}"
+    )
 
 
 def _throughput(case: FigureCase) -> str | None:
@@ -222,9 +224,10 @@ def _constant_ids(case: FigureCase) -> str | None:
     tally, direction = case.tally, case.direction
     if tally is None or direction is None or not is_predicted(case):
         return None
-    evidence_text = f"{counted(tally.doubles, 'packet')} with the sequence number and IP ID of one of the last eight"
+    ours = counted(direction["capture_duplicates"], "duplicate")
     return (
-        f"{evidence_text}; by TTL, TCP timestamp, and times {counted(direction['capture_duplicates'], 'copy').replace('copys', 'copies')}"
+        f"{counted(tally.doubles, 'packet')} with the sequence number and IP ID of one of the last eight; TTL, TCP timestamp and capture "
+        f"time show {ours}"
     )
 
 
@@ -235,14 +238,16 @@ def _first_keepalive(case: FigureCase) -> str | None:
         return None
     if case.item == "unique_bytes_sent" and number != direction["unique_bytes"] + 1:
         return None
-    return "the first captured segment of this side is a keepalive with a byte that it had sent before, which is new for tcptrace"
+    return (
+        "the first captured segment of this side is a keepalive: its byte was sent before the capture began, but tcptrace counts it as new"
+    )
 
 
 def _reset_data(case: FigureCase) -> str | None:
     direction = case.direction
     if direction is None or not direction["rst_segments"] or not direction["data_segments"]:
         return None
-    return f"{counted(direction['rst_segments'], 'RST')}, whose data tcptrace counts as bytes of the stream"
+    return f"{counted(direction['rst_segments'], 'RST')} with data, which tcptrace counts as stream data"
 
 
 RULES: tuple[Rule[FigureCase], ...] = (
@@ -262,14 +267,14 @@ RULES: tuple[Rule[FigureCase], ...] = (
     ),
     Rule(
         "tcptrace-takes-windows-as-they-are",
-        "tcptrace does not scale windows if a SYN is missing; tcptrace-lab reports none",
+        "if a SYN is missing, tcptrace prints unscaled windows; tcptrace-lab prints none",
         SOURCE,
         WINDOWS,
         _unscaled,
     ),
     Rule(
         "tcptrace-wants-syns-first",
-        "tcptrace does not scale windows of a side if a segment without SYN precedes the peer's SYN",
+        "if a segment without SYN precedes the peer's SYN, tcptrace does not scale the windows of its sender",
         SOURCE,
         WINDOWS,
         _late_syn,
@@ -283,21 +288,21 @@ RULES: tuple[Rule[FigureCase], ...] = (
     ),
     Rule(
         "tcptrace-needs-whole-syns",
-        "tcptrace treats a window scale option that the capture truncated as not offered",
+        "tcptrace treats a truncated window scale option as absent",
         f"{SOURCE}; RFC 7323, 2.2",
         WINDOWS,
         _cut_answered_syn,
     ),
     Rule(
         "tcptrace-counts-copies",
-        "tcptrace counts duplicates made by the capture",
+        "tcptrace also counts duplicate packets, which the capture recorded twice",
         SOURCE,
         _COUNTS | RESENDS | _PROBES | RTT | FULL | AMBIGUOUS | WAITS | WINDOWS | _BY_NUMBERS,
         by_its_rules(_copies_evidence),
     ),
     Rule(
         "tcptrace-windows",
-        "tcptrace ignores windows of SYNs if both sides scale, and windows of 0, but divides by all segments",
+        "if both sides scale, tcptrace ignores the windows of SYNs; it also ignores zero windows, but divides by all segments",
         SOURCE,
         WINDOWS,
         by_its_rules(_window_evidence),
@@ -310,25 +315,29 @@ RULES: tuple[Rule[FigureCase], ...] = (
         _mean_size,
     ),
     Rule(
-        "tcptrace-probes", "tcptrace counts all data and FINs after a zero window as probes", SOURCE, _PROBES, by_its_rules(_probe_evidence)
+        "tcptrace-probes",
+        "tcptrace counts every segment with data or FIN after a zero window as a probe",
+        SOURCE,
+        _PROBES,
+        by_its_rules(_probe_evidence),
     ),
     Rule(
         "tcptrace-resends",
-        "tcptrace counts all repeated bytes as retransmitted, and all segments that fill a gap as out of order",
+        "tcptrace counts all repeated bytes as retransmitted, and every segment that fills a gap as out of order",
         SOURCE,
         RESENDS,
         by_its_rules(_resend_evidence),
     ),
     Rule(
         "tcptrace-round-trips",
-        "tcptrace samples each segment on whose end an ACK falls, unless an earlier segment was sent later",
+        "tcptrace takes an RTT sample of the segment whose last byte an ACK acknowledges, unless an earlier byte was sent later",
         SOURCE,
         RTT,
         by_its_rules(_rtt_evidence),
     ),
     Rule(
         "tcptrace-full-size",
-        "tcptrace counts a segment of one sequence number, such as a SYN, as 2^32 bytes, the largest of all",
+        "tcptrace computes 2^32 bytes for a segment with one sequence number (such as a SYN), and takes that for the full size",
         SOURCE,
         FULL,
         by_its_rules(_full_evidence),
@@ -342,7 +351,7 @@ RULES: tuple[Rule[FigureCase], ...] = (
     ),
     Rule(
         "tcptrace-constant-ids",
-        "tcptrace reports equal sequence numbers with equal IP IDs as hardware duplicates; IP IDs of DF packets may be equal",
+        "tcptrace reports a packet with a known sequence number and IP ID as a hardware duplicate; with DF, IP IDs may repeat",
         "RFC 6864, 4",
         frozenset({"hardware_dups"}),
         _constant_ids,
@@ -369,6 +378,10 @@ RULES: tuple[Rule[FigureCase], ...] = (
         by_its_rules(_reset_data),
     ),
     Rule(
-        "tcptrace-waits", "tcptrace measures waits of all segments that overlap earlier bytes", SOURCE, WAITS, by_its_rules(_wait_evidence)
+        "tcptrace-waits",
+        "tcptrace measures the wait before every segment that repeats earlier bytes",
+        SOURCE,
+        WAITS,
+        by_its_rules(_wait_evidence),
     ),
 )

@@ -23,7 +23,7 @@ LARGEST_OPTIONS = 40
 """Maximum bytes of options of a TCP header (RFC 9293, 3.1). tcptrace counts truncated options as missing data."""
 
 _INCOMPLETE = "fragments of an IP packet are missing"
-"""Part of the engine's message about a packet with missing fragments."""
+"""Text of the engine's message about a packet with missing fragments."""
 
 _FRAGMENT_HEADER = 8
 """Bytes of an IPv6 fragment header (RFC 8200, 4.5)."""
@@ -32,7 +32,7 @@ _FRAGMENT_HEADER = 8
 def _tunnelled(case: FigureCase) -> str | None:
     if case.theirs_listed or not case.layers or follows(case.layers):
         return None
-    return f"its segments came by {case.layers}, which tcptrace does not follow"
+    return f"the segments came in {case.layers}; tcptrace does not read these layers"
 
 
 def _stopped(case: FigureCase) -> str | None:
@@ -59,29 +59,29 @@ def _split_by_fragmentation(case: FigureCase) -> str | None:
 def _joined_by_offload(case: FigureCase) -> str | None:
     if case.theirs_listed or case.largest_bytes <= LARGEST_FRAME:
         return None
-    return f"a segment of {case.largest_bytes:,} bytes, more than a standard frame holds: offload leaves an IP length of 0"
+    return f"a segment has {case.largest_bytes:,} bytes, more than a standard frame: with offload, its IP length is 0"
 
 
 def _extension_as_ports(case: FigureCase) -> str | None:
     if case.ours_listed or not case.theirs_listed or not any(":" in end[0] for end in case.theirs_listed[0].ends):
         return None
     ports = " and ".join(str(end[1]) for end in case.theirs_listed[0].ends)
-    return f"no TCP header has the ports {ports} between these IPv6 addresses: it reads an extension header as TCP"
+    return f"no TCP header between these IPv6 addresses has the ports {ports}: tcptrace reads an extension header as TCP"
 
 
 def _first_fragments(case: FigureCase) -> str | None:
-    """The packets that only tcptrace reads are at most as many as the incomplete ones."""
+    """Tcptrace reads more packets than we do, at most as many as there are packets with missing fragments."""
     incomplete = case.survived(_INCOMPLETE)
     ours = case.readable if case.model is None else sum(tally.packets for tally in case.model.sides.values())
     listed = sum(int(figures["total_packets"]) for one in case.theirs_listed for figures in one.figures)
     packets = listed if case.model is None else int(case.theirs)
     if not 0 < packets - ours <= incomplete:
         return None
-    return f"fragments are missing: {counted(packets - ours, 'first fragment')} with a TCP header, which tcptrace counts as segments"
+    return f"fragments are missing: tcptrace counts {counted(packets - ours, 'first fragment')} with a TCP header as segments"
 
 
 def strange(case: FigureCase) -> str | None:
-    """Some segments came in layers that tcptrace does not read."""
+    """Name the layers that tcptrace does not read, with their segments."""
     if case.model is None or not case.model.strange:
         return None
     evidence_text = ", ".join(f"{counted(number, 'segment')} in {layers}" for layers, number in sorted(case.model.strange.items()))
@@ -89,7 +89,7 @@ def strange(case: FigureCase) -> str | None:
 
 
 def _offloaded(case: FigureCase) -> str | None:
-    """Offload leaves IP lengths of 0. tcptrace rejects these as shorter than the header."""
+    """With offload, the IP length may be 0. tcptrace rejects such packets as shorter than their header."""
     model = case.model
     if model is None:
         return None
@@ -98,19 +98,19 @@ def _offloaded(case: FigureCase) -> str | None:
     if not 0 < missing <= larger:
         return None
     return (
-        f"offload made {counted(larger, 'segment')} larger than the MSS (or than a standard frame); tcptrace does not count {missing} "
-        f"of them, with an IP length of 0"
+        f"with offload, {counted(larger, 'segment')} are larger than the MSS (or than a standard frame); {missing} of them have an IP "
+        "length of 0, and tcptrace ignores these"
     )
 
 
 def _beyond_ip(case: FigureCase) -> str | None:
     model = case.model
     largest = 0 if model is None else max(tally.largest for tally in model.sides.values())
-    return f"a segment has {largest:,} bytes of data, more than an IP length field can hold" if largest > _LARGEST_IP_DATA else None
+    return f"a segment has {largest:,} bytes of data, more than the IP length field can express" if largest > _LARGEST_IP_DATA else None
 
 
 def _short_frames(case: FigureCase) -> str | None:
-    """IP lengths exceed the frame. tcptrace counts the excess as truncated; we count no such bytes."""
+    """IP lengths exceed the frame. tcptrace counts the excess as truncated data; we do not count it."""
     model = case.model
     if model is None:
         return None
@@ -121,14 +121,11 @@ def _short_frames(case: FigureCase) -> str | None:
     headers = sum(tally.cut_packets for tally in tallies) * LARGEST_OPTIONS
     if not 0 < theirs - ours <= missing - cut <= theirs - ours + headers:
         return None
-    return (
-        f"by their IP lengths, packets are {theirs - ours:,} bytes longer than the frames in which they were sent: tcptrace counts these "
-        "bytes as data, tcptrace-lab does not"
-    )
+    return f"the IP lengths exceed the frames by {theirs - ours:,} bytes in all; tcptrace counts these bytes as data, tcptrace-lab does not"
 
 
 def _extension_header(case: FigureCase) -> str | None:
-    """IPv6 extension headers: their 8 bytes count as data, or hide the TCP header."""
+    """Tcptrace counts the 8 bytes of an IPv6 extension header as data, or does not find the TCP header behind it."""
     if case.model is None or not case.theirs_listed or not any(":" in end[0] for end in case.theirs_listed[0].ends):
         return None
     tallies = list(case.model.sides.values())
@@ -137,24 +134,24 @@ def _extension_header(case: FigureCase) -> str | None:
             packets, data = int(figures["total_packets"]), int(figures["actual_data_bytes"])
             more = any(packets == tally.packets and data == tally.data_bytes + _FRAGMENT_HEADER * packets for tally in tallies)
             if packets and more:
-                return f"it counts {_FRAGMENT_HEADER} bytes more in each of {packets} segments: an IPv6 extension header"
+                return f"tcptrace counts the {_FRAGMENT_HEADER} bytes of an IPv6 extension header as data in each of {packets} segments"
             if not packets and any(tally.packets for tally in tallies):
-                return "it counts none of one side, whose segments come behind IPv6 extension headers"
+                return "tcptrace counts no segment of one side: their TCP headers follow IPv6 extension headers"
     return None
 
 
 def _false_headers(case: FigureCase) -> str | None:
-    """Equal packets, but tcptrace computes another data length for some: negative, or including options."""
+    """Both count the same packets, but tcptrace computes a wrong data length for some: negative, or with the options."""
     false, model = case.false_headers, case.model
     if not false or model is None or int(case.theirs) != sum(tally.packets for tally in model.sides.values()):
         return None
-    return f"{counted(false, 'TCP header')} have an impossible length: tcptrace-lab counts no data, tcptrace does"
+    return f"{counted(false, 'TCP header')} with an impossible length: tcptrace counts data of these segments, tcptrace-lab does not"
 
 
 RULES: tuple[Rule[FigureCase], ...] = (
     Rule(
         "tcptrace-follows-no-tunnels",
-        "tcptrace reads TCP in IP on few links, and in no tunnels",
+        "tcptrace reads few link types, and no tunnels",
         _SOURCE,
         frozenset({"connections"}),
         _tunnelled,
@@ -182,7 +179,7 @@ RULES: tuple[Rule[FigureCase], ...] = (
     ),
     Rule(
         "tcptrace-parts-otherwise",
-        "tcptrace separates connections on the same ports by another rule",
+        "tcptrace uses another rule for when a new connection begins on the same ports",
         _SOURCE,
         frozenset({"connections"}),
         _split_by_fragmentation,
@@ -196,7 +193,7 @@ RULES: tuple[Rule[FigureCase], ...] = (
     ),
     Rule(
         "tcptrace-parts-segments-otherwise",
-        "tcptrace separates connections on the same ports at another segment",
+        "tcptrace begins a new connection on the same ports at another segment",
         _SOURCE,
         frozenset({"segments_read"}),
         _split_by_fragmentation,
@@ -210,14 +207,14 @@ RULES: tuple[Rule[FigureCase], ...] = (
     ),
     Rule(
         "tcptrace-believes-ip-lengths",
-        "tcptrace uses IP lengths that exceed the frame",
+        "tcptrace uses the IP length even if it exceeds the frame",
         "RFC 791, 3.1",
         frozenset({"segments_read"}),
         _short_frames,
     ),
     Rule(
         "tcptrace-knows-no-big-tcp",
-        "tcptrace uses the IP length of packets that are longer than this field can hold",
+        "tcptrace uses the IP length even for packets that are longer than this field can express",
         "RFC 2675; Linux BIG TCP",
         frozenset({"segments_read"}),
         _beyond_ip,
@@ -231,7 +228,7 @@ RULES: tuple[Rule[FigureCase], ...] = (
     ),
     Rule(
         "tcptrace-believes-header-lengths",
-        "tcptrace uses TCP header lengths that exceed the packet or are below 20 bytes",
+        "tcptrace uses the TCP header length even if it exceeds the packet or is below 20 bytes",
         "RFC 9293, 3.1",
         frozenset({"segments_read"}),
         _false_headers,

@@ -43,8 +43,8 @@ def _sacks(case: FigureCase) -> str | None:
     if numbers is None or not numbers.sack_segments:
         return None
     return (
-        f"{counted(numbers.sack_segments, 'segment')} with SACK blocks, {numbers.sack_acks} of them with the ACK flag and no RST, "
-        f"{numbers.dsack_acks} with a first block below the ACK or over the second"
+        f"{counted(numbers.sack_segments, 'segment')} with SACK blocks; {numbers.sack_acks} of them have the ACK flag and no RST, and "
+        f"tcptrace reads {numbers.dsack_acks} as D-SACK"
     )
 
 
@@ -52,7 +52,8 @@ def _repeated(case: FigureCase) -> str | None:
     tally, direction = case.tally, case.direction
     if tally is None or direction is None or not (tally.duplicates or direction.other["duplicate_acks"]):
         return None
-    return f"{counted(tally.duplicates, 'repeated ACK')} by its rules, {counted(direction.other['duplicate_acks'], 'duplicate')} by ours"
+    ours = counted(direction.other["duplicate_acks"], "duplicate ACK")
+    return f"tcptrace counts {counted(tally.duplicates, 'repeated ACK')}, tcptrace-lab {ours}"
 
 
 def _repeated_without_windows(case: FigureCase) -> str | None:
@@ -63,7 +64,8 @@ def _repeated_without_windows(case: FigureCase) -> str | None:
     if model.sides[direction.side != "client"].windows_known or number > case.modelled:
         return None
     return (
-        f"of {case.modelled:.0f} by repeated ACKs without data it leaves out those with another window; ours are unknown, a SYN is missing"
+        f"tcptrace counts only the repeated ACKs with an equal window, out of {case.modelled:.0f} without data; a SYN is missing, so "
+        "tcptrace-lab does not know the windows"
     )
 
 
@@ -81,15 +83,15 @@ def _stream(case: FigureCase) -> str | None:
     if numbers is None or numbers.fin is None:
         return None
     end = f"at the last segment, because of {counted(numbers.resets, 'RST')}" if numbers.resets else "at the FIN"
-    unique = f"tcptrace counts {counted(numbers.unique_bytes, 'byte')} in it, retransmitted ones only once"
-    return f"the stream begins at the last SYN and ends {end}; {unique}"
+    unique = f"tcptrace counts {counted(numbers.unique_bytes, 'unique byte')} in it"
+    return f"tcptrace measures the stream from the last SYN; it ends {end}; {unique}"
 
 
 def _outstanding(case: FigureCase) -> str | None:
     numbers = _numbers(case)
     if numbers is None:
         return None
-    return f"{counted(numbers.outstanding_count, 'sample')}, one at each segment but SYNs, retransmitted and late ones"
+    return f"{counted(numbers.outstanding_count, 'sample')}: one per segment, without SYNs, retransmitted and out-of-order segments"
 
 
 def _pointer_beyond(case: FigureCase) -> str | None:
@@ -99,14 +101,14 @@ def _pointer_beyond(case: FigureCase) -> str | None:
     if not direction["urgent_bytes"] < number <= direction["urgent_segments"] * _LARGEST_POINTER:
         return None
     more = counted(int(number) - direction["urgent_bytes"], "byte")
-    return f"{counted(direction['urgent_segments'], 'urgent pointer')} point {more} behind the data of their segments"
+    return f"{counted(direction['urgent_segments'], 'urgent pointer')}, which together point {more} past the end of their segments"
 
 
 def _no_time(case: FigureCase) -> str | None:
-    """The figure is 0 if all segments have the same time or none, and NA if a side sent at one instant only."""
+    """Tcptrace prints NA if a side sent at one instant only."""
     if case.theirs != "NA" or case.tally is None or case.tally.idle_us:
         return None
-    return f"{counted(case.tally.packets, 'segment')} of one time"
+    return f"all of {counted(case.tally.packets, 'segment')} have the same timestamp"
 
 
 RULES: tuple[Rule[FigureCase], ...] = (
@@ -119,14 +121,14 @@ RULES: tuple[Rule[FigureCase], ...] = (
     ),
     Rule(
         "tcptrace-sacks",
-        "tcptrace recognizes D-SACKs by its own comparison of 32-bit numbers, and counts no blocks of RSTs",
+        "tcptrace compares SACK blocks as plain 32-bit numbers to recognize D-SACK, and ignores the blocks of RSTs",
         SOURCE,
         SACKS,
         by_its_rules(_sacks),
     ),
     Rule(
         "tcptrace-repeated-acks",
-        "tcptrace counts each repeated ACK without data and with an equal window as a duplicate, even if no data is outstanding",
+        "tcptrace counts every repeated ACK without data and with an equal window as a duplicate, even if no data is in flight",
         f"{SOURCE}; RFC 5681, 2",
         DUPLICATES,
         by_its_rules(_repeated),
@@ -147,14 +149,14 @@ RULES: tuple[Rule[FigureCase], ...] = (
     ),
     Rule(
         "tcptrace-stream",
-        "tcptrace treats the last sequence number of a connection with a RST as that of a FIN; below 0 it wraps",
+        "if a connection ends with a RST, tcptrace ends the stream at the last sequence number; a negative length wraps",
         SOURCE,
         STREAM,
         by_its_rules(_stream),
     ),
     Rule(
         "tcptrace-outstanding",
-        "tcptrace counts one outstanding byte too many, follows even old ACKs, and holds a sample until the next segment",
+        "tcptrace counts one byte in flight too many, also uses old ACKs, and weights each sample by the time to the next segment",
         SOURCE,
         OUTSTANDING,
         by_its_rules(_outstanding),
@@ -168,7 +170,7 @@ RULES: tuple[Rule[FigureCase], ...] = (
     ),
     Rule(
         "tcptrace-tells-no-silence",
-        "tcptrace shows no maximum idle time if its packets have equal times",
+        "if all packets of a side have the same timestamp, tcptrace shows no maximum idle time",
         SOURCE,
         named("idletime_max"),
         _no_time,

@@ -16,7 +16,7 @@ from tcptrace_lab.verify.wireshark_model import SEQ_SPACE
 _LARGEST_SHORT = (1 << 15) - 1
 
 WRAPPED = MODULUS >> 8
-"""Larger values are negative numbers that wrapped, or means that include such numbers: no real count of bytes is so large."""
+"""A value above this is a negative number that wrapped, or a mean that includes one: no real byte count is so large."""
 
 
 def _mss(case: FigureCase) -> str | None:
@@ -24,28 +24,32 @@ def _mss(case: FigureCase) -> str | None:
     if direction is None or direction["mss_bytes"] is None or direction["mss_bytes"] <= _LARGEST_SHORT:
         return None
     wrapped = direction["mss_bytes"] - (1 << 16) + (1 << 32)
-    return f"{direction['mss_bytes']:,} as a negative 16-bit number is {wrapped:,}" if as_number(case.theirs) == wrapped else None
+    return (
+        f"tcptrace reads {direction['mss_bytes']:,} as a negative 16-bit number, and prints it as {wrapped:,}"
+        if as_number(case.theirs) == wrapped
+        else None
+    )
 
 
 def _options_without_syn(case: FigureCase) -> str | None:
     direction = case.direction
     if direction is None or direction["syn_segments"] or case.theirs != "N/Y":
         return None
-    return "no SYN of this side was captured; tcptrace reads the timestamps of other segments as an offer"
+    return "no SYN of this side was captured; tcptrace takes the timestamps of other segments for the option of the SYN"
 
 
 def _no_rate(case: FigureCase) -> str | None:
     if case.theirs != "NA" or case.model is None or case.model.duration_us > 0:
         return None
     before_us = -case.model.duration_us
-    last = f"{before_us:,} µs before the first" if before_us else "in the same microsecond as the first"
-    return f"the connection's last packet came {last}, so tcptrace computes no rates"
+    last = f"{before_us:,} µs before that of the first" if before_us else "in the same microsecond as that of the first"
+    return f"the timestamp of the last packet is {last}, so tcptrace computes no rates"
 
 
 def _unflagged(case: FigureCase) -> str | None:
     tally = case.tally
     missing = 0 if tally is None else tally.packets - tally.acks
-    return f"{counted(missing, 'segment')} without the ACK flag {'is' if missing == 1 else 'are'} no ACK" if missing else None
+    return f"{counted(missing, 'segment')} without the ACK flag" if missing else None
 
 
 def _contradiction(case: FigureCase) -> str | None:
@@ -58,19 +62,22 @@ def _contradiction(case: FigureCase) -> str | None:
     fewer = case.item == "pure_acks_sent" and case.modelled is not None and 0 < case.modelled - number <= case.false_headers
     if not (number == 0 or below_0 or fewer):
         return None
-    return "the header's length contradicts the packet's, so the data length is undefined"
+    return "the length in the TCP header contradicts the packet's length, so the data length is undefined"
 
 
 def _below_0(case: FigureCase) -> str | None:
-    """For a mean over time, numbers near 2^64 overflow."""
+    """A negative number of bytes in flight wraps to a number near 2^64; multiplied by a time, such numbers overflow."""
     number, numbers = as_number(case.theirs), None if case.tally is None else case.tally.numbers
     if number is None or numbers is None or numbers.max_outstanding < WRAPPED:
         return None
     if case.item == "wavg_owin" and numbers.outstanding_seconds >= MODULUS:
-        return f"{numbers.max_outstanding:,} outstanding, times the seconds it held, exceeds its 64 bits: it prints the remainder"
+        return f"{numbers.max_outstanding:,} bytes in flight times their seconds exceed 64 bits: tcptrace prints the remainder"
     if number < WRAPPED:
         return None
-    return f"wrapped sequence numbers, or an ACK beyond the bytes sent, make outstanding bytes negative: {numbers.max_outstanding:,} to it"
+    return (
+        "a wrapped sequence number, or an ACK beyond the bytes sent, makes the bytes in flight negative; tcptrace stores "
+        f"{numbers.max_outstanding:,}"
+    )
 
 
 def _cut_headers(case: FigureCase) -> str | None:
@@ -80,21 +87,21 @@ def _cut_headers(case: FigureCase) -> str | None:
     more = number - tally.cut_bytes
     if not 0 < more <= LARGEST_OPTIONS * tally.cut_packets:
         return None
-    return f"no byte of data was captured; {more:.0f} bytes more are options of the header, also truncated"
+    return f"no data was captured; tcptrace also counts {more:.0f} truncated bytes of TCP options"
 
 
 def _cut_options(case: FigureCase) -> str | None:
     direction = case.direction
     if direction is None or not direction["syn_segments"] or None not in {direction["sack_permitted"], direction["timestamps"]}:
         return None
-    return "the capture cut the options of this host's SYN: tcptrace-lab treats the missing ones as unknown, tcptrace as absent"
+    return "the capture truncated the options of this host's SYN: to tcptrace-lab the missing options are unknown, to tcptrace absent"
 
 
 def _large_shift(case: FigureCase) -> str | None:
     direction = case.direction
     if direction is None or MAX_SHIFT not in {direction["window_scale_offered"], direction.other["window_scale_offered"]}:
         return None
-    return "a shift of 14 or more was offered: RFC 7323 limits it to 14, tcptrace shifts a 32-bit number by the offered value"
+    return "a window scale of 14 or more was offered; RFC 7323 limits the shift to 14, tcptrace shifts by the offered value"
 
 
 def _open_at_end(case: FigureCase) -> str | None:
@@ -108,13 +115,16 @@ def _open_at_end(case: FigureCase) -> str | None:
     longest_ms = max((case.capture_end_us - (tally.first_us or tally.last_us)) / 1e3, to_end_ms)
     if not tally.idle_us / 1e3 - 0.1 <= number <= longest_ms + 0.1:
         return None
-    return f"it was not closed, and the capture continues for {to_end_ms:,.1f} ms after its last segment; tcptrace counts that as idle"
+    return (
+        f"the connection was not closed, and the capture continues for {to_end_ms:,.1f} ms after its last segment; tcptrace counts that "
+        "time as idle"
+    )
 
 
 def _wraps(case: FigureCase) -> str | None:
     if case.model is None or case.model.longest < SEQ_SPACE:
         return None
-    return f"the stream has {case.model.longest:,} bytes: its sequence numbers wrap and match old ones in tcptrace's list"
+    return f"the stream has {case.model.longest:,} bytes, so its sequence numbers wrap; tcptrace takes new segments for old ones"
 
 
 def _quarters(case: FigureCase) -> str | None:
@@ -122,20 +132,20 @@ def _quarters(case: FigureCase) -> str | None:
     most = 0 if model is None else max(len(tally.quarters) for tally in model.sides.values())
     if most <= 1:
         return None
-    return f"its sequence numbers span {most} quarters of the sequence space; tcptrace compares segments only within one quarter"
+    return f"the stream spans {most} quarters of the sequence space; tcptrace compares segments only within one quarter"
 
 
 RULES: tuple[Rule[FigureCase], ...] = (
     Rule(
         "tcptrace-cut-options",
-        "tcptrace reads truncated options of a SYN as absent",
+        "tcptrace treats truncated options of a SYN as absent",
         SOURCE,
         frozenset({"mss_requested", "req_sack", "req_1323_ws/ts"}),
         _cut_options,
     ),
     Rule(
         "tcptrace-options-anywhere",
-        "tcptrace reads options of any segment as those of the SYN",
+        "tcptrace takes options of any segment for options of the SYN",
         SOURCE,
         frozenset({"req_1323_ws/ts"}),
         _options_without_syn,
@@ -170,7 +180,7 @@ RULES: tuple[Rule[FigureCase], ...] = (
     ),
     Rule(
         "tcptrace-counts-below-0",
-        "tcptrace stores negative outstanding bytes as a number near 2^64, and averages them",
+        "tcptrace stores a negative number of bytes in flight as a number near 2^64, and includes it in averages",
         SOURCE,
         OUTSTANDING,
         _below_0,
@@ -198,7 +208,7 @@ RULES: tuple[Rule[FigureCase], ...] = (
     ),
     Rule(
         "tcptrace-large-shift",
-        "tcptrace shifts windows by more than 14",
+        "tcptrace applies window scales above 14",
         "RFC 7323, 2.3",
         WINDOWS | SCALE | {"req_1323_ws/ts"},
         _large_shift,

@@ -61,7 +61,7 @@ class Figure:
         columns: the columns that it is computed from, without endpoint prefix.
         unit: the unit that the listing prints after it.
         form: its format.
-        differs: what tcptrace 6.6.7 does where its figure is not ours; empty if there is no reason to differ.
+        differs: why the figure of tcptrace 6.6.7 may differ from ours, without the subject ("counts ..."); empty if it never differs.
     """
 
     name: str
@@ -114,25 +114,25 @@ def _data_time_s(direction: Direction) -> float | None:
     return None if data_ns is None or data_ns < 0 else data_ns / NS_PER_S
 
 
-_SEGMENTS = "also counts duplicates, segments that the link discarded, and segments with contradictory headers, by its own reading of them"
+_SEGMENTS = "also counts duplicates, segments that the link discarded, and segments with contradictory headers"
 _HOLE = "counts every segment with new bytes below the highest byte seen as out of order, retransmitted or not; ours is out of order only if timestamps, IP IDs or the delay show it"
-_RESENT = f"{_HOLE}; what is sent into a closed window is never resent for it, keepalives with a byte are, and it counts one byte for a SYN or FIN"
+_RESENT = f"{_HOLE}; never counts segments sent into a zero window as retransmitted, but keepalives with a byte; counts one byte for a SYN or FIN"
 _PROBES = "counts every segment with data or FIN after a zero window as a probe, even a full-sized one that was already in flight"
 _WINDOWS = (
-    "once both sides scale, it forgets the windows of the SYNs (ours counts them as advertised) and begins with the first that is not 0"
+    "ignores the windows of SYNs once both sides scale (ours counts them), and begins with the first nonzero window"
 )
-_MIN_WINDOW = "ignores windows of 0, and counts those of SYNs unless both sides scale"
+_MIN_WINDOW = "ignores zero windows, and counts those of SYNs unless both sides scale"
 _MEAN_WINDOW = "sums the windows, including those of SYNs unless both sides scale, and divides by all segments, including those without a window"
-_IN_FLIGHT = "treats the ACK number as the last byte received, and so counts one byte too many; no FIN; uses the last ACK even if it is old; wraps below 0 and above 2^32"
-_RTT = "samples segments that were ACKed together with retransmitted ones, and no data sent into a closed window; treats a minimum of 0 µs as unset; truncates to microseconds"
-_STDEV = "0 for two samples"
+_IN_FLIGHT = "treats the ACK number as the last byte received, and so counts one byte too many; ignores FINs; uses the last ACK even if it is old; wraps below 0 and above 2^32"
+_RTT = "also samples segments that were ACKed together with retransmitted ones, but no data sent into a zero window; treats a minimum of 0 µs as unset; truncates to microseconds"
+_STDEV = "prints 0 for two samples"
 _FULL_SIZE = "counts a segment of one sequence number (a SYN) as 2^32 bytes, so that SYNs displace all samples of data"
-_LAST = "ignores losses before it"
-_WAITS = "counts late bytes as retransmitted; treats a minimum of 0 µs as unset"
+_LAST = "ignores losses before the ACK"
+_WAITS = "counts out-of-order bytes as retransmitted; treats a minimum of 0 µs as unset"
 _INITIAL = "counts until the first ACK of data, even if the capture begins in mid-stream"
-_DUPLICATES = "counts the ACKs that this side *received* (ours: those it sent), and any repeated ACK with an equal window and without data, even if no data is outstanding"
+_DUPLICATES = "counts the ACKs that this side *received* (ours: those it sent), and any repeated ACK with an equal window and without data, even if no data is in flight"
 _STREAM = "with a RST, treats the last sequence number as that of a FIN; wraps for data after the FIN, and for a FIN before the SYN"
-_DUPS = "counts equal sequence numbers with equal IP IDs among the last segments; with a constant IP ID (RFC 6864) every repeated sequence number is a duplicate"
+_DUPS = "counts equal sequence numbers with equal IP IDs among the last segments; with a constant IP ID (RFC 6864), counts every repeated sequence number"
 
 
 def _figures() -> tuple[Figure, ...]:
@@ -145,17 +145,17 @@ def _counts() -> tuple[Figure, ...]:
         _column("resets sent", "rst_segments"),
         _column("ack pkts sent", "ack_segments", differs=_SEGMENTS),
         _column("pure acks sent", "pure_acks", differs="does not count segments without the ACK flag"),
-        _column("sack pkts sent", "sack_segments", differs="only segments with the ACK flag"),
+        _column("sack pkts sent", "sack_segments", differs="counts only segments with the ACK flag"),
         _column(
             "dsack pkts sent",
             "dsack_segments",
             differs="compares sequence numbers as 64-bit numbers, which is wrong when they wrap; counts two overlapping blocks as a D-SACK",
         ),
-        _column("max sack blks/ack", "max_sack_blocks", differs="only of segments with the ACK flag"),
+        _column("max sack blks/ack", "max_sack_blocks", differs="uses only segments with the ACK flag"),
         _column(
             "unique bytes sent",
             "unique_bytes",
-            differs="ignores bytes sent into a closed window, bytes after a wrap, and bytes before the first one seen",
+            differs="ignores bytes sent into a zero window, bytes after a wrap, and bytes before the first one seen",
         ),
         _column("actual data pkts", "data_segments", differs=_SEGMENTS),
         _column("actual data bytes", "payload_bytes", differs=_SEGMENTS),
@@ -216,7 +216,7 @@ def _sizes() -> tuple[Figure, ...]:
         ),
         _column("max win adv", "max_window_bytes", "bytes", differs=_WINDOWS),
         _column("min win adv", "min_window_bytes", "bytes", differs=_MIN_WINDOW),
-        _column("zero win adv", "zero_window_advertisements", "times", differs="only segments with ACK"),
+        _column("zero win adv", "zero_window_advertisements", "times", differs="counts only segments with the ACK flag"),
         _column("avg win adv", "mean_window_bytes", "bytes", differs=_MEAN_WINDOW),
         _column("max owin", "max_in_flight_bytes", "bytes", differs=_IN_FLIGHT),
         _column("min non-zero owin", "min_in_flight_bytes", "bytes", differs=_IN_FLIGHT),
@@ -267,7 +267,7 @@ def _acks() -> tuple[Figure, ...]:
         _column(
             "segs cum acked",
             "cumulatively_acked_segments",
-            differs="an ACK inside a segment acknowledges it as a whole; splits segments where resent ones begin and end",
+            differs="treats a segment as ACKed if an ACK falls inside it; splits segments where retransmitted ones begin and end",
         ),
         Figure(
             "duplicate_acks",

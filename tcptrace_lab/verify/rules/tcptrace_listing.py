@@ -56,6 +56,10 @@ def is_predicted(case: FigureCase) -> bool:
     return number is not None and case.modelled is not None and abs(number - case.modelled) <= HALF_A_STEP * _STEP[case.item]
 
 
+def _differs(name: str) -> str:
+    return f"tcptrace {_DIFFERS[name]}" if _DIFFERS[name] else "the difference follows from that"
+
+
 def by_its_rules(evidence: Callable[[FigureCase], str | None]) -> Callable[[FigureCase], str | None]:
     """Return a test for differences that our model of tcptrace explains.
 
@@ -67,7 +71,7 @@ def by_its_rules(evidence: Callable[[FigureCase], str | None]) -> Callable[[Figu
         if not is_predicted(case):
             return None
         evidence_text = evidence(case)
-        return None if evidence_text is None else f"{evidence_text}; {_DIFFERS[case.item] or 'the rest follows'}"
+        return None if evidence_text is None else f"{evidence_text}; {_differs(case.item)}"
 
     return test
 
@@ -139,7 +143,7 @@ def _mean_size(case: FigureCase) -> str | None:
         or as_number(case.theirs) != int(direction["payload_bytes"] / (direction["data_segments"] + SIZE_SHARE))
     ):
         return evidence_text
-    return f"{counted(direction['payload_bytes'], 'byte')} in {counted(direction['data_segments'], 'segment')}; {_DIFFERS[case.item]}"
+    return f"{counted(direction['payload_bytes'], 'byte')} in {counted(direction['data_segments'], 'segment')}; {_differs(case.item)}"
 
 
 def _resend_evidence(case: FigureCase) -> str | None:

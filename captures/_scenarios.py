@@ -321,7 +321,7 @@ def _paths() -> Iterator[Scenario]:
 
 
 def _applications() -> Iterator[Scenario]:
-    """What programs do: think, pause, stay silent, talk both ways, refuse and reset."""
+    """What programs do: think, pause, stay silent, talk in both directions, refuse and reset."""
     near = _ETHERNET.relayed(0.005)
     yield Scenario(
         "ethernet-server-thinks",

@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def _round(captures: Path, out: Path, length_s: float, chance: random.Random) -> tuple[int, int]:
-    """How often it was killed, and how many parts were written anew."""
+    """How often it was killed, and how many parts were written again."""
     kills = twice = 0
     seen: dict[str, int] = {}
     while True:
@@ -80,7 +80,7 @@ def _hashes(out: Path) -> dict[str, str]:
 
 
 def _parts(out: Path) -> dict[str, int]:
-    """Name → inode of each part: a part that is written anew is another file."""
+    """Name → inode of each part: a part that is written again is another file."""
     return {path.name: path.stat().st_ino for path in out.rglob("*.part")}
 
 

@@ -6,14 +6,14 @@ alone, because other programs or hosts would have left the very same capture:
 - **What was held when it was released.** Bytes leave at the instant when an ACK or a window arrives. The program may have given them at
   any time since the departure before (or since the answer that it had waited for). The hold is told from there on, and so where Nagle's
   rule had held the first of them until the program wrote more: one that had written all of it at once leaves the same.
-- **Gathering.** Nagle's rule holds a small write until the program has written enough for a full segment, which leaves at once. Nothing
-  arrives at that instant; a program that writes all of it then, and nothing before, leaves the same. Such a wait is the program's. (Not
-  where an old sender has not set PSH in the segment before: it had more by then, RFC 9293, 3.9.1.2. So it is in the next case.)
-- **What was held before the program went on.** A full buffer or window lets the program write when an ACK makes room. Where nothing leaves
-  then, but later by a timer (MD-DOS's flush of a small segment) or with the program's next write, a program that had nothing to send until
-  then leaves the same.
-- **One segment at a time.** Where less than a full segment leaves whenever all is acknowledged, the buffer may be no larger, or it may be
-  larger and Nagle's rule hold the rest: a Nagle sender with twice the buffer leaves the same.
+- **Gathering.** Nagle's algorithm delays a small write until the program has written enough for a full segment, which leaves at once. No
+  segment arrives at that instant, so the capture is the same as that of a program that writes everything then. Such a wait counts as the
+  program's. (Except if an old sender sets no PSH in the segment before: then it had more data, RFC 9293, 3.9.1.2; also in the next case.)
+- **Delays before the program continues.** If buffer or window are full, the program continues when an ACK makes room. If nothing leaves
+  then, but later, by a timer (MD-DOS's flush of a small segment) or with the program's next write, the capture is the same as that of a
+  program that had nothing to send until then.
+- **One segment at a time.** If less than a full segment leaves each time everything is acknowledged, the buffer may be no larger, or it may
+  be larger and Nagle's algorithm delays the rest: the capture is the same as that of a Nagle sender with twice the buffer.
 - **The rest of a write.** Where what the ACK of all lets go is never a full segment behind the largest flights that there are, the buffer
   may be as large as they are, and what leaves first be the rest of a write; or it may be larger by that rest, which Nagle's rule holds.
   (Not where a small segment passes another: that shows that Nagle's rule is off.)
@@ -145,7 +145,7 @@ def _views(departures: list[Packet], acks: list[tuple[int, int, int]]) -> list[t
 
 
 def _top_bytes(departures: list[Packet], views: list[tuple[int, int, int]], full: int) -> int:
-    """The largest flight, if the ACK of all of one so large never let a full segment go, and no small one passed a small one; else 0."""
+    """The largest flight, if the ACK of all of one so large never release a full segment, and no small one passed a small one; else 0."""
     top = max((view[1] for view in views), default=0)
     behind = (packet for packet, view, last in zip(departures[1:], views[1:], views, strict=False) if view[0] == 0 and last[1] >= top)
     if any(packet.payload_bytes >= full for packet in behind):

@@ -1,4 +1,4 @@
-"""An archive is a function of its captures: whatever fails, repeats or is killed on the way leaves no trace in its tables."""
+"""An archive is a function of its captures: failed, repeated and killed runs leave no trace in its tables."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def is_gone(group: int) -> bool:
 
 @pytest.fixture(scope="module")
 def twelve(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Twelve captures, one of them twice, one cut short, one that is none, and a note."""
+    """Twelve captures, one of them twice, one cut short, one that is not one, and a note."""
     folder = archives.folder_of(tmp_path_factory.mktemp("captures") / "in", 12)
     shutil.copy(folder / "c03.pcap", folder / "same.pcap")
     whole = (folder / "c05.pcap").read_bytes()

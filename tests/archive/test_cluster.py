@@ -35,7 +35,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptio
 
 @pytest.fixture(scope="module")
 def captures(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Ten captures and one that is none."""
+    """Ten captures and one that is not one."""
     folder = archives.folder_of(tmp_path_factory.mktemp("cluster") / "in", CAPTURES)
     (folder / "none.pcap").write_bytes(b"this is no capture at all, whatever it is called")
     return folder

@@ -1,4 +1,4 @@
-"""One run at a time behind a URL: announced before it looks, so that of two at once one at least withdraws."""
+"""One run at a time for an archive at a URL: a run announces itself before it looks, so of two simultaneous runs at least one withdraws."""
 
 from __future__ import annotations
 

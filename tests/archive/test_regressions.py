@@ -1,4 +1,4 @@
-"""What became slower, and what is unlike the others: by ranks and medians, with the numbers that they rest on."""
+"""What became slower, and what differs from the rest: by ranks and medians, with the underlying numbers."""
 
 from __future__ import annotations
 

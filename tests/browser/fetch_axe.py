@@ -1,6 +1,6 @@
 """Fetch axe-core, which the accessibility tests run in the page, from the npm registry: `python tests/browser/fetch_axe.py`.
 
-Used in tests only; it is not part of the package (Mozilla Public Licence 2.0). What arrives is held against the registry's own hash.
+Used in tests only; it is not part of the package (Mozilla Public Licence 2.0). What arrives is compared with the registry's own hash.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def test_hostile_strings_are_shown_as_text(visit: Open) -> None:
 
 
 def test_policy_stops_a_script_that_is_not_ours(visit: Open) -> None:
-    """Were all escaping to fail, the browser would still not run what it finds, nor fetch anything."""
+    """Even without any escaping, the browser would not run embedded code or fetch anything."""
     opened = visit(
         page_of(two_way()).replace("</main>", "<script>document.title = 'owned'</script><img src='http://192.0.2.1/x.png'></main>")
     )

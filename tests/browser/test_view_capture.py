@@ -173,7 +173,7 @@ def test_a_packet_tells_why_it_left_and_a_zoom_keeps_the_points_until_the_new_on
     page.get_by_role("button", name="zoom in", exact=True).click()
     opened.until("document.querySelector('#figures').ariaBusy === 'true'")
     assert page.evaluate("document.querySelector('#figures .plot').data.length") > 2
-    page.unroute("**/figures?*")  # and so goes on with what was held
+    page.unroute("**/figures?*")  # and so continues with what was delayed
     opened.until("document.querySelector('#figures').ariaBusy === 'false'")
     page.get_by_label("Frame", exact=True).fill("42")
     page.get_by_role("button", name="show", exact=True).click()

@@ -198,7 +198,7 @@ def test_a_fifo_with_a_name_is_converted(tmp_path: Path) -> None:
 
 
 def test_a_fifo_of_a_format_that_the_engine_reads_is_read_as_ever(tmp_path: Path) -> None:
-    """Larger than any pipe, and than what is kept of a stream."""
+    """Larger than any pipe, and than the part of a stream that is kept."""
     whole = b"".join([ORIGINAL.read_bytes()] * (2 * streams.KEPT_BYTES // ORIGINAL.stat().st_size + 1))
     done = _through_a_fifo(whole, tmp_path, "analyze", "--json", "-", "-q", "-o", str(tmp_path / "report.html"))
     capture = json.loads(done.stdout)["capture"]
@@ -376,7 +376,7 @@ def test_an_editcap_that_says_nothing_at_all_is_ended(tmp_path: Path, monkeypatc
 
 
 def test_a_slow_reader_is_not_taken_for_a_hang(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """More comes than the pipe holds, and the first rows are looked at for longer than patience lasts."""
+    """More data come than the pipe holds, and reading the first rows takes longer than the timeout."""
     big = tmp_path / "big.pcap"
     packets = _in_format("pcap", ORIGINAL, tmp_path).read_bytes()
     big.write_bytes(packets[:24] + packets[24:] * 400)
@@ -415,7 +415,7 @@ def test_what_editcap_ends_with_is_told_on_one_line(ending: str, said: str, tmp_
 
 
 def test_no_editcap_outlives_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first rows end the reading; the rest is not waited for."""
+    """The reader stops after the first rows, and does not wait for the rest."""
     number = tmp_path / "pid"
     _script(tmp_path, f"echo $$ > '{number}'; cat '{ORIGINAL}'; exec sleep 1000")
     monkeypatch.setenv("PATH", _played(tmp_path)["PATH"])

@@ -1,4 +1,4 @@
-"""Captures that were cut or damaged: what stands before the damage is read as ever, and nothing crashes.
+"""Captures that were cut or damaged: everything before the damage is read, and nothing crashes.
 
 A panic of the engine would surface as `pyo3_runtime.PanicException`, which is no `EngineError`, and fail the test.
 """
@@ -191,7 +191,7 @@ def flipped(data: bytes, flips: list[tuple[int, int]]) -> bytes:
 
 
 def check_sane(read: engine.Read | EngineError) -> None:
-    """What must hold whatever the bytes were."""
+    """What must be true for any bytes."""
     if isinstance(read, engine.Read):
         in_order = read.segments.filter(pl.col("kind") != "link_damaged")  # these may come late
         assert in_order["frame"].is_sorted()
@@ -218,7 +218,7 @@ def test_flipped_bytes_of_a_real_capture_never_crash(folder: Path, name: str, fl
 @RELAXED
 @given(flips=st.lists(FLIPS, min_size=12, max_size=12))
 def test_flipped_bytes_inside_frames_lose_no_other_frame(folder: Path, link: str, flips: list[list[tuple[int, int]]]) -> None:
-    """The file structure is whole, so every frame is counted, whatever is in it."""
+    """The file structure is intact, so every frame is counted, no matter what it contains."""
     text = "\n".join(line.split("{")[0] for line in EXCHANGE.splitlines())
     damaged = [
         Frame(frame.ts_ns, flipped(frame.data, places), frame.wire_bytes)

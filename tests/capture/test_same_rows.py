@@ -55,7 +55,7 @@ def in_format(form: str, name: str, folder: Path) -> Path:
 
 
 def assert_same(read: engine.Read, name: str) -> None:
-    """Rows of segments and connections are those of the capture as it stands."""
+    """Rows of segments and connections are those of the capture unchanged."""
     original = engine.read(CAPTURES / name)
     assert (read.info["packets"], read.info["complete"]) == (original.info["packets"], True)
     for ours, theirs in ((read.segments, original.segments), (read.connections, original.connections)):

@@ -1,4 +1,4 @@
-"""Streams that can be begun anew: what comes out of them, and what ends them."""
+"""Streams that can be read again from the start: their content, and what ends them."""
 
 from __future__ import annotations
 

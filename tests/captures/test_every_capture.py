@@ -30,7 +30,7 @@ NO_CAPTURES = {"INDEX.tsv", "README.md"}
 
 VALID = jsonschema.Draft202012Validator(json.loads((Path(errors.__file__).parent / "outputs/schemas/analysis.schema.json").read_text()))
 VALIDATED_CONNECTIONS = 30
-"""The JSON of captures with no more connections is held against its schema: 10 ms for each of them."""
+"""The JSON of captures with no more connections is compared with its schema: 10 ms for each of them."""
 
 
 @dataclass(frozen=True, slots=True)

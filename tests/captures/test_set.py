@@ -75,7 +75,7 @@ def from_server(path: Path) -> list[Frame]:
 
 
 def resent(segments: list[Frame]) -> int:
-    """Segments that tshark calls resent; what it takes for out of order at the sender was resent within a round trip."""
+    """Segments that tshark calls resent; what it takes for out of order at the sender was retransmitted within a round trip."""
     return sum(bool({"retransmission", "out_of_order"} & segment.flags) for segment in segments)
 
 
@@ -123,7 +123,7 @@ def test_capture_is_small_and_its_setting_lies_beside_it(path: Path) -> None:
 
 @pytest.mark.parametrize("path", ALL, ids=figures.stem)
 def test_stream_bytes_are_those_that_the_kernel_counts(path: Path) -> None:
-    """The union of sequence ranges = the sender's `bytes_acked` = the receiver's `bytes_received`, both ways."""
+    """The union of sequence ranges = the sender's `bytes_acked` = the receiver's `bytes_received`, in both directions."""
     with_data = sorted({frame.stream for frame in frames(path) if frame.payload_bytes})
     accounts = setting(path)["connections"]
     assert len(with_data) == len(accounts)

@@ -25,7 +25,7 @@ def left(folder: Path) -> list[str]:
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_an_interrupt_while_a_pipe_stays_silent_ends_the_command_quietly(tmp_path: Path, part: int) -> None:
-    """Its writer goes on holding it open: the command must not wait for what never comes."""
+    """Its writer continues holding it open: the command must not wait for what never comes."""
     content = CAPTURE.read_bytes()
     os.mkfifo(tmp_path / "fifo")
     command = (str(PROGRAM), "analyze", "fifo", "-o", "report.html")

@@ -33,7 +33,7 @@ NAGLE = """
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Connection 0 resends a segment to port 80; connection 1 waits for a delayed ACK on its way to port 443. And a UDP flow."""
+    """Connection 0 (port 80) retransmits a segment; connection 1 (port 443) waits for a delayed ACK. And a UDP flow."""
     return packets.capture(tmp_path / "two.pcap", f"{transfer.TEXT}\n{NAGLE}\n1.2 C > S udp 100")
 
 

@@ -1,1 +1,1 @@
-"""Captures held against each other."""
+"""Comparisons of captures."""

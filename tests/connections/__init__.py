@@ -1,1 +1,1 @@
-"""What is said of segments and connections."""
+"""What the engine reports about segments and connections."""

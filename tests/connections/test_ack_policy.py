@@ -1,4 +1,4 @@
-"""How sides acknowledge and whether Nagle's algorithm holds: on captures of known schedules, and on other stacks' exchanges by hand."""
+"""When hosts send ACKs, and whether Nagle's algorithm is on: captures of known schedules, and hand-written exchanges of other stacks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ HANDSHAKE = """
     0.001 S > C S. 0:0(0) ack 1  win 16384 <mss 1460>
     0.001 C > S .         ack 1
 """
-"""1 ms there and back; no options but the MSS; buffers of 16 KB."""
+"""RTT 1 ms; no options except the MSS; buffers of 16 KB."""
 
 
 @pytest.mark.parametrize("name", HELD)
@@ -121,7 +121,8 @@ def test_a_heartbeat_of_200_ms_is_told_by_its_phase(tmp_path: Path) -> None:
 def test_two_phases_a_quarter_apart_are_a_heartbeat_only_if_many_acks_show_them(tmp_path: Path, acks: int, kind: str | None) -> None:
     """ACKs at 70 and 120 ms of each 200, half of them at either: two unit vectors at a right angle have the mean |1 + i| / 2 = 0.7071.
 
-    Rayleigh's n R² is 10 of 20 ACKs and 6 of 12; one chance in a thousand is ln 1000 = 6.91. Delays of 21 to 192 ms are of no fixed timer.
+    Rayleigh's n R² is 10 of 20 ACKs and 6 of 12; one chance in a thousand is ln 1000 = 6.91.
+    Delays of 21 to 192 ms do not come from a fixed timer.
     """
     delays_ms = [21 + 9 * number for number in range(20)]
     requests = [(1000 * (number + 1) + (70, 120)[number % 2] - 1 - delays_ms[number], delays_ms[number]) for number in range(acks)]
@@ -148,7 +149,7 @@ def test_fixed_timers_are_told_by_their_time(tmp_path: Path, timer_ms: int, jitt
 
 
 def test_a_heartbeat_of_250_ms_in_step_with_a_dialogue_is_no_timer_of_200(tmp_path: Path) -> None:
-    """As of lwIP: each request comes 39 to 41 ms after the ACK before, so that its own ACK is 209 to 211 ms late."""
+    """As with lwIP: each request comes 39 to 41 ms after the previous ACK, so its own ACK is delayed by 209 to 211 ms."""
     requests = [(1000 + 250 * number + 41 - number % 3, 209.0 + number % 3) for number in range(12)]
     found = judged_text(tmp_path, exchange(*requests))
     assert (found["server_ack_timer_ms"], found["server_ack_timer_kind"], found["server_delayed_acks"]) == (None, None, 12)
@@ -184,7 +185,7 @@ def test_every_second_segment_whatever_its_size(tmp_path: Path) -> None:
 
 
 def test_two_full_segments_worth_is_told_from_every_second_segment(tmp_path: Path) -> None:
-    """4.4BSD: 2,920 bytes let an ACK go; three segments of 900 wait for the timer (2,700 bytes), four of 730 do not."""
+    """4.4BSD: 2,920 bytes release an ACK; three segments of 900 wait for the timer (2,700 bytes), four of 730 do not."""
     groups = ([900] * 3, [730] * 4) * 4
     sizes = [size for group in groups for size in group]
     acks, number = {}, -1
@@ -282,7 +283,7 @@ def test_what_waited_for_the_window_was_not_held_by_nagle(tmp_path: Path) -> Non
 
 
 def test_full_segments_that_the_path_made_smaller_prove_no_nodelay(tmp_path: Path) -> None:
-    """The path takes 1,400 bytes where the SYNs say 1,460: no segment of the transfer is a small one."""
+    """The path carries 1,400 bytes per segment, while the SYNs announce 1,460: no segment of the transfer is small."""
     found = judged_text(tmp_path, bulk([1400] * 10, {9: 0.0}))
     assert found["client_nagle"] == "unknown"
 

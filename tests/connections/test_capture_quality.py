@@ -1,4 +1,4 @@
-"""Can a capture be believed: each thing that speaks against one, and what it leaves of the confidence."""
+"""Capture quality: each reason against a capture, and how it lowers the confidence."""
 
 from __future__ import annotations
 

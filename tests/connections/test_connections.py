@@ -259,7 +259,7 @@ def test_bytes_from_before_a_mid_stream_start_have_offsets_below_one(tmp_path: P
 
 
 def test_syn_sets_offset_zero_even_behind_a_forged_reset(tmp_path: Path) -> None:
-    """The RST bears a sequence number of its own making; the SYN-ACK behind it says where the stream begins."""
+    """The RST bears a sequence number of its own making; the SYN-ACK after it says where the stream begins."""
     read = read_text(
         tmp_path,
         """

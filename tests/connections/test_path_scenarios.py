@@ -20,7 +20,7 @@ HANDSHAKE = """
 
 
 def test_late_original_is_out_of_order_though_its_numbers_resemble_those_of_another(tmp_path: Path) -> None:
-    """At the receiver: packet 27 comes behind packet 31, from which one bit of its sequence number and one of its identification differ.
+    """At the receiver: packet 27 follows packet 31, from which one bit of its sequence number and one of its identification differ.
 
     RFC 4737, 3.3: it was overtaken. It fills a hole, so it is no copy of anything.
     """

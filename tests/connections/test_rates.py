@@ -70,7 +70,7 @@ def test_a_program_that_writes_every_millisecond_sends_at_that_pace(tmp_path: Pa
     assert row["send_samples"] == 17
     assert row["idle_share"] == pytest.approx(0), "all 20 leave at that pace, though three gaps are no samples"
     assert row["base_rtt_ns"] == 20_000_000
-    assert row["send_buffer_needed_bytes"] == 29_200  # 20 segments: what is on its way in a round trip
+    assert row["send_buffer_needed_bytes"] == 29_200  # 20 segments: what is in transit in a round trip
 
 
 def mixed(sizes: list[int], gap_ms: float) -> str:

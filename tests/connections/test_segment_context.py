@@ -127,7 +127,7 @@ def test_round_trip_of_the_handshake_is_a_sample(tmp_path: Path) -> None:
 
 
 def test_no_round_trip_sample_from_a_resent_segment(tmp_path: Path) -> None:
-    """Karn: 1:1461 was sent twice; the next segment, sent once, gives a sample again. The lag counts from the resent byte's last copy."""
+    """Karn: 1:1461 was sent twice; the next segment, sent once, gives a sample again. The lag counts from its last copy."""
     read = read_text(
         tmp_path,
         f"""{HANDSHAKE}
@@ -181,7 +181,7 @@ def test_delayed_ack_shows_as_lag(tmp_path: Path) -> None:
 
 
 def test_data_right_after_an_ack_is_released_by_it_and_the_rest_by_the_burst(tmp_path: Path) -> None:
-    """Ten segments fill the offered window of 10 * 1460; the ACK of two (frame 14) lets two more go 20 us later."""
+    """Ten segments fill the offered window of 10 * 1460; the ACK of two (frame 14) releases two more 20 us later."""
     lines = [HANDSHAKE.replace("win 65160", "win 14600")]
     lines += [f"0.0200{index:02} C > S . {1 + index * 1460}:{1 + (index + 1) * 1460} ack 1" for index in range(10)]
     lines += ["0.030 S > C . ack 2921 win 114", "+20us C > S . 14601:16061 ack 1", "+1us C > S . 16061:17521 ack 1"]

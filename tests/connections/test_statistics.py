@@ -47,7 +47,7 @@ def test_round_trips_three_ways_each_with_its_samples(tmp_path: Path) -> None:
 
 
 def test_a_timestamp_tells_which_transmission_arrived_where_karn_must_not(tmp_path: Path) -> None:
-    """The segment of 100 ms is resent at 400 ms; the echo of 500 proves that the ACK of 409 ms answers the second one."""
+    """The segment of 100 ms is retransmitted at 400 ms; the echo of 500 proves that the ACK of 409 ms answers the second one."""
     found = client(
         tmp_path,
         f"""{HANDSHAKE}
@@ -108,7 +108,7 @@ def test_bytes_and_segments_per_ack_of_data(tmp_path: Path) -> None:
 
 
 def test_cumulative_duplicate_and_post_loss_acks(tmp_path: Path) -> None:
-    """1001:2001 is lost and resent; the ACK of all ends on a segment that was sent before the resent one."""
+    """1001:2001 is lost and resent; the ACK of all ends on a segment that was sent before the retransmitted one."""
     found = client(
         tmp_path,
         f"""{HANDSHAKE}

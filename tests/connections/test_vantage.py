@@ -68,7 +68,7 @@ def test_between_the_ends_both_are_far(tmp_path: Path) -> None:
 
 
 def test_data_that_follows_an_ack_by_chance_does_not_prove_the_sender_near(tmp_path: Path) -> None:
-    """At the receiver: the ACK leaves 0.1 ms before the next data arrives, which had been on its way for 10 ms."""
+    """At the receiver: the ACK leaves 0.1 ms before the next data arrives, which had been in transit for 10 ms."""
     found = judged_text(
         tmp_path,
         """
@@ -87,7 +87,7 @@ def test_data_that_follows_an_ack_by_chance_does_not_prove_the_sender_near(tmp_p
 
 
 def test_an_echoed_timestamp_proves_that_a_segment_had_arrived(tmp_path: Path) -> None:
-    """Mid-stream, data one way only: the sender echoes 901 20 ms after the ACK that carried it; its echoes of 900 prove nothing."""
+    """Mid-stream, data in one direction: the sender echoes 901 only 20 ms after the ACK with it; its echoes of 900 prove nothing."""
     found = judged_text(
         tmp_path,
         """

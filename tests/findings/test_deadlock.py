@@ -34,7 +34,7 @@ def opened(mss: int, window: int, rtt_ms: int = 1) -> str:
 
 
 def rounds(sizes: list[list[int]], window: int, lag_ms: int = 200, answer: int = 0, rtt_ms: int = 1) -> str:
-    """Each list leaves at once, is acknowledged as a whole `lag_ms` later (the first after a round trip), and the next 0.1 ms behind."""
+    """Each list leaves at once, is acknowledged as a whole `lag_ms` later (the first after a round trip), and the next 0.1 ms after."""
     text, sent, got, now_us = "", 1, 1, 1000 + 1000 * rtt_ms
     for number, burst in enumerate(sizes):
         for size in burst:

@@ -197,7 +197,7 @@ IMPATIENT = """
     ids=["syn-lost", "answer-lost", "far-host-slow", "path-long", "path-longer-than-the-timer", "nothing-to-compare"],
 )
 def test_a_slow_handshake_says_what_was_slow(tmp_path: Path, text: str, title: str, mechanism: str, remedy: str, cost_ms: int) -> None:
-    """Times are differences of those written; the round trip is that of the data behind the handshake."""
+    """Expected times are differences of the times in the text; the RTT is that of the data after the handshake."""
     (told,) = slow(analyzed(tmp_path, text))
     assert told.title == title
     assert mechanism in told.mechanism
@@ -232,7 +232,7 @@ AT_THE_SERVER = """
     ids=["nothing-to-compare", "data-took-as-long"],
 )
 def test_at_the_server_a_late_first_ack_is_not_called_a_late_answer(tmp_path: Path, behind: str, title: str, mechanism: str) -> None:
-    """The SYN-ACK (frame 2) left 0.1 ms behind the SYN (frame 1), and its ACK came 800 ms later; the client's data go to frame 4."""
+    """The SYN-ACK (frame 2) left 0.1 ms after the SYN (frame 1), and its ACK came 800 ms later; the client's data go to frame 4."""
     (told,) = slow(analyzed(tmp_path, AT_THE_SERVER + behind))
     assert told.title == title
     assert mechanism in told.mechanism

@@ -38,7 +38,7 @@ def test_no_finding_counts_nothing(path: Path) -> None:
 
 
 def test_losses_before_the_capture_point_are_counted_by_what_the_sender_numbered(tmp_path: Path) -> None:
-    """Twelve segments arrive, the next after 400 ms: the IDs 113 to 115 are not there, and nothing is resent that the capture holds."""
+    """Twelve segments arrive, the next after 400 ms: IDs 113 to 115 are missing, and no captured segment is retransmitted."""
     lines = [
         f"{40 + n}ms C > S . {1 + 1460 * n}:{1461 + 1460 * n} ack 1 {{id {101 + n}}}\n+5us S > C . ack {1461 + 1460 * n}" for n in range(12)
     ]

@@ -44,7 +44,7 @@ def overtaken(times: int) -> str:
 
 
 def test_segments_overtaken_three_times_are_reordering_with_both_frames(tmp_path: Path) -> None:
-    """Frames 6, 10 and 14 come behind 4, 8 and 12."""
+    """Frames 6, 10 and 14 follow 4, 8 and 12."""
     (told,) = found(packets.capture(tmp_path / "late.pcap", OPENED + overtaken(3)), "reordering")
     assert told.title.startswith("3 of 6 segments arrived out of order")
     assert (told.conn, told.from_client, told.cost_ns) == (0, True, None)
@@ -76,7 +76,7 @@ def test_repairs_of_true_losses_are_told_as_losses() -> None:
 
 
 def test_a_queue_before_a_narrow_link_is_bufferbloat_of_the_size_that_the_relay_had() -> None:
-    """The relay delays by 10 ms each way; what a round trip takes longer was spent in its queue."""
+    """The relay delays by 10 ms in each direction; what a round trip takes longer was spent in its queue."""
     truth = json.loads((CAPTURES / "ethernet-bottleneck.json").read_text())["relay"]
     delay_ms = 1000 * (truth["forward"]["delay_s"] + truth["backward"]["delay_s"])
     (told,) = found(CAPTURES / "ethernet-bottleneck.pcapng", "bufferbloat")
@@ -90,7 +90,7 @@ def test_a_path_without_a_queue_shows_no_bufferbloat() -> None:
 
 
 def test_what_a_remedy_saves_is_no_more_than_the_path_leaves() -> None:
-    """A full queue drops: the repairs take their time, but the data need most of it on the path all the same."""
+    """A full queue drops: the repairs take their time, but the data need most of it on the path nevertheless."""
     (told,) = found(CAPTURES / "ethernet-queue-overflow.pcapng", "loss")
     truth = json.loads((CAPTURES / "ethernet-queue-overflow.json").read_text())
     rate_bps, sent_bytes = truth["relay"]["forward"]["rate_bps"], truth["schedule"]["total_bytes"]

@@ -46,7 +46,7 @@ def timeouts(analysis: Analysis) -> Finding:
 
 
 def test_a_smaller_segment_that_gets_through_shows_a_path_mtu_black_hole(tmp_path: Path) -> None:
-    """1,460 bytes four times; then the sender probes with 1,024 (as Linux does), which is acknowledged 20 ms later, and goes on with it.
+    """1,460 bytes four times; then the sender probes with 1,024 (as Linux does), which is acknowledged 20 ms later, and continues with it.
 
     Waits of 0.3, 0.6, 1.2 and 2.4 s for the timer.
     """

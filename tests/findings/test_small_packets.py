@@ -43,7 +43,7 @@ def writes(count: int, size: int, each_ms: int) -> str:
 
 
 def test_writes_faster_than_their_acks_are_tinygrams(tmp_path: Path) -> None:
-    """40 × 100 bytes fit ⌈4000/1460⌉ = 3 segments; headers are 2160 of 6160 bytes, 35 %; the second is behind the first."""
+    """40 × 100 bytes fit ⌈4000/1460⌉ = 3 segments; headers are 2160 of 6160 bytes, 35 %; the second is after the first."""
     (found,) = small(tmp_path, writes(40, 100, 5))
     assert (found.id, str(found.severity), found.conn, found.from_client) == ("tinygrams", "low", 0, True)
     assert (found.cost_ns, found.cost_share) == (None, None)
@@ -154,7 +154,7 @@ def test_what_is_cut_off_may_wait_for_an_ack(tmp_path: Path) -> None:
     "sizes",
     [
         [1460, 1460, 1176, 904],  # sosend hands on 4096 bytes, then the rest of 5000
-        [1460, 1460, 1176, 1460, 444],  # the same of 6000
+        [1460, 1460, 1176, 1460, 444],  # 6,000 bytes, cut in the same way
     ],
 )
 def test_a_socket_that_hands_on_four_clusters_cuts_at_4096(tmp_path: Path, sizes: list[int]) -> None:

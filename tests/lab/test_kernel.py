@@ -1,6 +1,6 @@
 """Live transfers over paths that lose, reorder and duplicate: what the captures say against the kernel's own account of the connection.
 
-The kernel is Linux; TCP_INFO is read when every byte was acknowledged, before the close, so resends of FINs are not in it.
+The kernel is Linux; TCP_INFO is read when every byte was acknowledged, before the close, so retransmits of FINs are not in it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MIN_RTT_SHARE, MIN_RTT_US = 0.03, 50
 """How near the smallest round trip must be to the kernel's: 3 % or 50 µs."""
 
 TIMESTAMP_US = 1_000
-"""The kernel's timestamp clock. Where an ACK covers a resend, it takes a sample from the echo, in whole ticks: up to one too short."""
+"""The kernel's timestamp clock. Where an ACK covers a retransmit, it takes a sample from the echo, in whole ticks: up to one too short."""
 
 
 class Live(NamedTuple):
@@ -129,7 +129,7 @@ def test_receiver_side_bounds_what_the_kernel_resent(trial: Live) -> None:
 
 
 def test_receiver_side_counts_what_was_lost_before_it(trial: Live) -> None:
-    """By the path's log. What was lost behind the last packet that arrived leaves no trace at the receiver."""
+    """By the path's log. What was lost after the last packet that arrived leaves no trace at the receiver."""
     missing = trial.figures("server", "client")["missing_segments"]
     assert trial.outcome.relay is not None
     log = trial.outcome.relay.forward_log
@@ -205,7 +205,7 @@ def test_offload_changes_what_a_capture_shows_but_not_what_it_says(tmp_path: Pat
 
 
 def resent_ranges(tables: Tables) -> list[tuple[int, int]]:
-    """The stretches of the client's stream that were resent, joined where they touch, in order of the stream."""
+    """The stretches of the client's stream that were retransmitted, joined where they touch, in order of the stream."""
     segments = tables.segments.collect().filter(from_client=True).iter_rows(named=True)
     joined: list[tuple[int, int]] = []
     for left, right in sorted((row["seq"], row["seq"] + row["payload_bytes"]) for row in segments if row["kind"] in RESENT):

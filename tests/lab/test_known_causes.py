@@ -18,7 +18,7 @@ PLAIN, NARROW = "window 8,192 B, 20 ms, MTU 1500", "4 Mb/s, endless queue, 20 ms
 
 
 def outcome(folder: Path, *, late_ms: float = 0, lost: bool = False) -> Outcome:
-    """Two segments and their ACKs over a path of 10 ms each way; the second segment may be late, or its ACK lost."""
+    """Two segments and their ACKs over a path of 10 ms in each direction; the second segment may be late, or its ACK lost."""
 
     def seen(end: str, way_ms: float) -> Path:
         back_ms = 20 - way_ms

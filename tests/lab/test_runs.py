@@ -1,4 +1,4 @@
-"""Declared experiments, performed: short forms of all that are in the package, held against the kernel and tshark; nothing stays behind."""
+"""Short forms of all declared experiments, performed and compared with the kernel and tshark; they leave nothing behind."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def test_nothing_stays_behind_when_it_is_ended_in_the_middle(number: signal.Sign
     command: list[str | Path] = [PROGRAM, "lab", "run", tmp_path / "long.toml", "-o", folder]
     with subprocess.Popen(command, stderr=subprocess.PIPE, env={**os.environ, "TMPDIR": str(scratch)}) as running:
         try:
-            while not [path for path in folder.glob("captures/*-server.pcapng") if path.stat().st_size > 100_000]:  # transfers go on
+            while not [path for path in folder.glob("captures/*-server.pcapng") if path.stat().st_size > 100_000]:  # transfers continue
                 assert running.poll() is None
                 os.sched_yield()
             started = children(running.pid)
@@ -246,7 +246,7 @@ def within(spaces: set[Path | None]) -> list[str]:
 
 
 def test_captures_that_do_not_show_what_was_sent_last_end_the_experiment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A dumpcap whose disk is full may go on without writing."""
+    """A dumpcap whose disk is full may continue without writing."""
 
     def mark(_ends: endpoints.Ends, _seen: object) -> None:
         raise TimeoutError("the captures do not show it")

@@ -91,7 +91,7 @@ def test_tail_that_is_resent_is_new_to_whoever_did_not_see_its_first_copy() -> N
 
 
 def test_late_original_with_a_timestamp_from_before_an_earlier_resend_is_thrown_away_by_the_receiver() -> None:
-    """PAWS (RFC 7323, 5.3). Packet 2 is lost and repeated by 5 at tick 240; original 3 of tick 200 comes behind that, so 6 was needed."""
+    """PAWS (RFC 7323, 5.3). Packet 2 is lost and repeated by 5 at tick 240; original 3 of tick 200 follows that, so 6 was needed."""
     flight = [packet(0, 0, "S", tsval=100), packet(1, 0, tsval=140), *(packet(1 + 1000 * n, 1000, tsval=200) for n in range(3))]
     path = log([*flight, packet(1, 1000, tsval=240), packet(1001, 1000, tsval=241)], [0, 1, 4, 5, 3, 6])
     assert truths(at_sender(path))[-2:] == [(5, "resent"), (6, "resent")]

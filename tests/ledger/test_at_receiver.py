@@ -49,10 +49,10 @@ def test_the_way_of_the_syn_ack_is_the_handshakes_and_what_the_program_took_then
 
 
 def test_a_flight_that_leaves_room_for_one_segment_waited_for_the_window_that_flights_fill_as_their_sender_knew_it(tmp_path: Path) -> None:
-    """Two flights of six segments, then two of seven, which fill the window: none is seen whole here, where each ACK leaves at once.
+    """Two flights of six segments, then two of seven, which fill the window.
 
-    Linux lets room for less than a third of the window wait (`tcp_tso_should_defer`). Slow start limits the
-    first flight; nothing shows how large it could have been.
+    The capture shows no flight as a whole, because each ACK leaves at once. Linux lets room for less than a third of the window wait
+    (`tcp_tso_should_defer`). Slow start limits the first flight; nothing shows how large it could have been.
     """
     text = opened().replace("win 65535", f"win {7 * MSS}") + flights([6, 6, 7, 7], 0.0400, window=7 * MSS)
     told = lasted(tmp_path, text.replace(f"<mss {MSS}>", f"<mss {MSS}, sackOK>"))
@@ -81,7 +81,7 @@ def cut_window(room: int, sent: int) -> str:
 
 
 def test_what_fills_the_room_that_the_last_ack_left_was_forced_into_it_though_there_was_more_before(tmp_path: Path) -> None:
-    """The window had reached to 6,449, and the last ACK, by now known to the sender, ends it at 6,353: it has room for 512 bytes."""
+    """The window reached up to 6,449; the last ACK, which has reached the sender by now, ends it at 6,353: it has room for 512 bytes."""
     told = lasted(tmp_path, cut_window(512, 512))
     # The 512 bytes filled the window, which stayed full until their ACK could have arrived.
     assert told["receiver-window"] == pytest.approx(220.1 + 20.1, abs=0.2)
@@ -94,7 +94,7 @@ def test_what_leaves_room_in_the_window_was_not_held_by_it(tmp_path: Path) -> No
 
 
 def test_before_a_probe_the_window_was_closed_however_its_edge_had_moved(tmp_path: Path) -> None:
-    """The sender had gone beyond the edge, which the last ACK moves up to what was sent, and no further."""
+    """The sender had sent beyond the right edge of the window; the last ACK moves that edge just to the end of the sent data."""
     told = lasted(
         tmp_path,
         opened()
@@ -114,7 +114,7 @@ def test_before_a_probe_the_window_was_closed_however_its_edge_had_moved(tmp_pat
 
 
 def test_what_comes_evenly_spread_over_the_round_trip_is_spaced_by_the_path(tmp_path: Path) -> None:
-    """One segment every 3 ms: in a round trip always seven, although a queue may hold any number more."""
+    """One segment every 3 ms: always seven per RTT, although a queue may hold more."""
     told = lasted(tmp_path, opened() + flights([2, 4], 0.0201) + "\n" + shifted(spread(60, 0.003, 0.0601), 6))
     assert told["network"] >= 0.9 * 59 * 3.0
     assert "send-buffer" not in told
@@ -127,7 +127,7 @@ def test_what_comes_in_flights_with_pauses_between_fills_a_buffer(tmp_path: Path
 
 
 def test_single_segments_that_never_become_more_fill_a_buffer_and_are_not_in_slow_start(tmp_path: Path) -> None:
-    """One in each round trip, as of a small stack with a buffer of one segment: slow start would add one with each ACK (RFC 5681, 3.1)."""
+    """One segment per RTT, as from a stack with a buffer of one segment: slow start would add one segment per ACK (RFC 5681, 3.1)."""
     told = lasted(tmp_path, opened() + flights([1] * 12, 0.0201))
     assert told["send-buffer"] == pytest.approx(11 * 20.0, abs=0.5)
     assert "slow-start" not in told
@@ -152,14 +152,14 @@ def shifted(text: str, segments: int) -> str:
 
 @pytest.mark.parametrize("answered_s", [0.0200, 0.0225, 0.0260])
 def test_a_handshake_that_took_longer_than_the_way_does_not_make_acks_come_too_late(tmp_path: Path, answered_s: float) -> None:
-    """The hosts had to find each other; from then on flights double every 20 ms, each let go by the ACKs of the one before."""
+    """Address resolution comes first; then flights double every 20 ms, each released by the ACKs of the one before."""
     told = lasted(tmp_path, opened(answered_s) + flights([2, 4, 8, 16], answered_s + 0.0001))
     assert told["slow-start"] == pytest.approx(3 * 20.0, abs=0.5)
     assert told.get("application", 0) < 1
 
 
 def test_what_a_program_gives_halfway_to_the_round_trip_was_let_go_by_no_ack(tmp_path: Path) -> None:
-    """Every 13 ms, and the way takes 20: no ACK of the piece before can have arrived."""
+    """One piece every 13 ms over an RTT of 20 ms: no ACK of the previous piece can have arrived."""
     told = lasted(tmp_path, opened() + flights([1] * 20, 0.0201, 0.013, full=500))
     assert "slow-start" not in told
     assert "send-buffer" not in told
@@ -167,7 +167,7 @@ def test_what_a_program_gives_halfway_to_the_round_trip_was_let_go_by_no_ack(tmp
 
 @pytest.mark.parametrize("options", ["", ", sackOK"])
 def test_segments_a_little_below_the_mss_that_fly_together_are_full_ones(tmp_path: Path, options: str) -> None:
-    """As of libslirp, which counts 20 bytes too much for the headers; Nagle's rule would let only one of them leave."""
+    """As with libslirp, which counts 20 bytes too many for the headers; Nagle's algorithm would let only one of them leave."""
     told = lasted(tmp_path, opened(options=options) + flights([2, 4, 8, 16, 32], 0.0201, full=1_440))
     assert told["slow-start"] == pytest.approx(4 * 20.0, abs=0.5)
     assert "nagle" not in told
@@ -184,7 +184,7 @@ def test_causes_of_these_exchanges_sum_to_their_lives(tmp_path: Path) -> None:
 
 
 def test_segments_of_one_write_that_come_a_round_trip_and_a_half_apart_are_spaced_by_the_path(tmp_path: Path) -> None:
-    """400 kbit/s: 1,538 bytes take 31 ms, more than the round trip, and a short one less. None but the last ends its write."""
+    """400 kbit/s: 1,538 bytes take 31 ms, more than the RTT, and a short segment takes less. Only the last segment ends its write."""
     told = lasted(
         tmp_path,
         opened()
@@ -201,7 +201,7 @@ def test_segments_of_one_write_that_come_a_round_trip_and_a_half_apart_are_space
 
 
 def test_segments_as_far_apart_as_round_trips_are_spaced_by_the_path_where_a_shorter_one_came_sooner(tmp_path: Path) -> None:
-    """530 kbit/s: 1,538 bytes take 23.2 ms, as one for each round trip of 20 ms might; 478 take 7.2, and no ACK can have let them go."""
+    """530 kbit/s: 1,538 bytes take 23.2 ms, similar to one segment per RTT of 20 ms; 478 bytes take 7.2 ms, so no ACK released them."""
     lines = [opened(), flights([1] * 2, 0.0201, 0.0232)]
     for number in range(6):
         sent, at_s = 2_921 + number * 3_320, 0.0665 + number * 0.0536
@@ -214,19 +214,19 @@ def test_segments_as_far_apart_as_round_trips_are_spaced_by_the_path_where_a_sho
 
 
 def test_writes_as_large_as_a_segment_that_come_as_regularly_are_their_programs(tmp_path: Path) -> None:
-    """Each ends its write (PSH): nothing says that its program had given the next one."""
+    """Each segment ends its write (PSH): nothing shows that the application had already written the next one."""
     told = lasted(tmp_path, opened() + flights([1] * 20, 0.0201, 0.031, flags="P."))
     assert told["application"] >= 19 * (31.0 - 20.0 - 2.1)
 
 
 def test_segments_that_each_wait_for_an_ack_are_not_spaced_by_the_path(tmp_path: Path) -> None:
-    """One segment in each round trip: a path as slow would take longer than one that nothing is sent on."""
+    """One segment per RTT: on a path so slow, a segment would take longer than on an idle path."""
     told = lasted(tmp_path, opened() + flights([1] * 20, 0.0201, 0.0202))
     assert told.get("network", 0) < 20
 
 
 def test_small_segments_that_come_at_once_behind_each_other_are_not_held_by_nagle(tmp_path: Path) -> None:
-    """Each is acknowledged before the next comes, and that ACK has a whole way to go: its sender did not know of it."""
+    """Each segment is acknowledged before the next one comes, but the ACK still has to cross the path: the sender did not know of it."""
     told = lasted(tmp_path, opened() + flights([8] * 6, 0.0201, full=787, flags="P."))
     assert "nagle" not in told
     assert "nagle-delayed-ack" not in told
@@ -252,7 +252,7 @@ def test_at_the_receiver_the_time_until_its_answer_is_all_its_own(tmp_path: Path
 
 
 def repaired(*, overtaken: bool = False) -> str:
-    """Ten segments, of which the third is lost; its repair leaves its sender behind four new ones and is lost, too.
+    """Ten segments, of which the third is lost; its repair leaves after four new segments and is lost, too.
 
     Two segments follow the repair, and a second repair follows the next two. By the host's IP identifications, two segments of the first
     flight may arrive in reverse order.
@@ -273,7 +273,7 @@ def repaired(*, overtaken: bool = False) -> str:
 
 
 def test_a_sender_that_was_told_of_a_loss_repairs_it_though_the_repair_does_not_come(tmp_path: Path) -> None:
-    """Duplicate ACKs of 40.025 ms and later are at their sender for what comes from 60.025 on: from 60.03 to 80.12 that recovers."""
+    """Duplicate ACKs captured from 40.025 ms on affect segments captured from 60.025 ms on: 60.03 to 80.12 ms is recovery."""
     assert lasted(tmp_path, repaired())["loss-recovery"] == pytest.approx(80.12 - 60.03, abs=0.05)
 
 
@@ -311,7 +311,7 @@ def pairs(count: int, round_trip_ms: int) -> str:
 
 
 def test_what_leaves_some_time_after_the_ack_that_it_echoes_fills_no_buffer_but_is_spaced_by_its_sender(tmp_path: Path) -> None:
-    """Each pair echoes an ACK that had reached its sender 3 ms before, behind the first six, which none can have reached."""
+    """After the first six segments, which no ACK can have reached, each pair echoes an ACK that reached the sender 3 ms earlier."""
     told = lasted(tmp_path, pairs(60, round_trip_ms=21))
     assert told["pacing"] >= (60 - 6 - 1) * 4 * 0.9
     assert "send-buffer" not in told
@@ -325,7 +325,7 @@ def test_what_leaves_with_the_ack_that_it_echoes_fills_a_buffer(tmp_path: Path) 
 
 
 def test_behind_a_flight_of_which_the_capture_missed_a_part_that_was_acknowledged_the_wait_is_unknown(tmp_path: Path) -> None:
-    """Flights of four segments, of which the last two were not captured: what looks like a flight of two that never grows is none.
+    """Flights of four segments, of which the last two were not captured: what looks like a flight of two that never grows is not one.
 
     Each wait is 20 ms less the 10 µs between the two that were captured. What is lost before the capture point is not acknowledged.
     """

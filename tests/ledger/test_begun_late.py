@@ -35,11 +35,11 @@ def _once_a_second(client_ttl: int, server_ttl: int) -> str:
 
 
 def test_a_program_that_writes_once_a_second_is_not_held_by_late_acks(tmp_path: Path) -> None:
-    """No router lies before the client, and some before the server. The application writes once a second.
+    """No router is between the capture point and the client; some are before the server. The application writes once a second.
 
-    The last write is on its way for 100 ms.
+    The last write takes 100 ms to arrive.
 
-    What was in flight when the capture began was no handshake.
+    What was in flight when the capture began was not a handshake.
     """
     told = lasted(tmp_path, _once_a_second(64, _A_ROUTER_AWAY))
     assert told == {"network": pytest.approx(100), "application": pytest.approx(4000)}
@@ -57,7 +57,7 @@ def test_times_to_live_tell_the_end_where_it_was_captured(tmp_path: Path) -> Non
 
 
 def test_a_handshake_tells_more_than_times_to_live(tmp_path: Path) -> None:
-    """A tunnel delays the client's way by 300 ms and passes packets on unchanged: what the handshake measured is true."""
+    """A tunnel delays the client's packets by 300 ms without changing them, so the RTT of the handshake is right."""
     opened = """
         0.000 C > S S  0:0(0)        win 64240 <mss 1460, TS val 900 ecr 0>
         0.100 S > C S. 0:0(0) ack 1  win 65160 <mss 1460, TS val 50 ecr 900> {ttl 57}
@@ -67,7 +67,7 @@ def test_a_handshake_tells_more_than_times_to_live(tmp_path: Path) -> None:
 
 
 def test_a_flight_of_before_the_capture_is_no_recovery(tmp_path: Path) -> None:
-    """The ACKs still cover what was sent before: below the first byte that was captured, and nothing is ever sent again."""
+    """The ACKs still cover data sent before the first captured byte, and nothing is retransmitted."""
     told = lasted(
         tmp_path,
         """
@@ -136,7 +136,7 @@ def test_a_small_segment_forced_into_a_window_of_unknown_scale_waited_for_the_wi
 
 
 def test_a_closed_window_of_unknown_scale_that_has_opened_is_closed_no_more(tmp_path: Path) -> None:
-    """What came at once when it opened shows the sender near. 699 ms behind the ACK of that, its program closes."""
+    """The data that came as soon as the window opened show that the sender is near. Its application closes 699 ms after their ACK."""
     told = lasted(
         tmp_path,
         """

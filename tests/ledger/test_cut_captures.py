@@ -120,7 +120,7 @@ def test_a_clock_that_is_wrong_by_a_day_says_the_same_a_day_later(folder: Path, 
 
 @every_capture
 def test_another_format_says_the_same(folder: Path, path: Path) -> None:
-    """Each capture as it stands, as pcap and as pcapng."""
+    """Each capture unchanged, as pcap and as pcapng."""
     expected = cuts.told(path).spans
     for form in ("nsecpcap", "pcapng"):
         other = folder / f"other.{form}"

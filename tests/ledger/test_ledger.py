@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def test_the_second_small_write_waits_for_the_delayed_ack_of_the_first(tmp_path: Path) -> None:
-    """Frame 5 lets 6 go at 0.100; it lags 40 ms behind the round trip of 20."""
+    """Frame 5 releases frame 6 at 0.100; its ACK is 40 ms later than the RTT of 20 ms."""
     found = tables(
         tmp_path,
         """
@@ -80,7 +80,7 @@ def test_a_small_write_behind_a_small_one_in_flight_shows_that_nagle_is_off(tmp_
 
 @pytest.mark.parametrize("flags", ["FP.", "PU."])
 def test_what_nagle_never_holds_does_not_show_that_nagle_is_off(tmp_path: Path, flags: str) -> None:
-    """A close sends what is left, and urgent data leave at once, whatever is in flight: frame 6 waited for 5 all the same."""
+    """A close sends the rest at once, and so do urgent data, no matter what is in flight; frame 6 still waited for frame 5."""
     found = tables(
         tmp_path,
         f"""
@@ -194,7 +194,7 @@ def test_what_holds_a_sender_with_bytes_in_flight_when_the_capture_ends_is_unkno
 
 
 def test_the_time_until_its_syn_ack_is_acknowledged_is_the_handshakes_of_a_server_that_only_receives(tmp_path: Path) -> None:
-    """Captured there: 30 ms until the ACK, as of one that speaks. 40 ms until a message is there, 30 of which it was on its way."""
+    """Captured there: 30 ms until the ACK, as for a sender. 40 ms until a message arrives; it was on the path for 30 ms of these."""
     text = """
         0.000 C > S S  0:0(0)         win 64240 <mss 1460>
         0.000 S > C S. 0:0(0) ack 1   win 65160 <mss 1460>
@@ -224,7 +224,10 @@ def test_at_the_end_of_a_capture_it_is_unknown_which_of_two_silent_sides_is_to_s
 
 @pytest.mark.parametrize(("last", "cause"), [("0.0800", "idle"), ("1.0000", "unknown")])
 def test_a_sender_to_which_nobody_speaks_has_no_more_to_send_once_all_is_acknowledged(tmp_path: Path, last: str, cause: str) -> None:
-    """The capture ends with a keepalive and its answer, 1.5 s behind the data. Before the ACK of all, TCP may have held the next back."""
+    """The capture ends with a keepalive and its answer, 1.5 s after the data.
+
+    Until everything was ACKed, TCP may have delayed the next data.
+    """
     found = tables(
         tmp_path,
         f"""
@@ -253,7 +256,10 @@ ANSWERED_TWICE = """
 
 
 def test_a_syn_ack_that_is_sent_again_belongs_to_the_handshake_of_both_sides(tmp_path: Path) -> None:
-    """The first ACK was lost, or found a full accept queue: 1 s until the server asks again, then 30 ms of the client's program."""
+    """The first ACK was lost, or the accept queue was full.
+
+    After 1 s the server repeats its SYN-ACK, then the client's application takes 30 ms.
+    """
     found = judged_text(tmp_path, ANSWERED_TWICE + "1.050 C > S P. 1:101 ack 1")
     assert dict(causes(found)) == pytest.approx({"handshake": 1020.0, "application": 30.0})
     assert lasted(found, "handshake") == [pytest.approx(1020.0)]
@@ -261,7 +267,7 @@ def test_a_syn_ack_that_is_sent_again_belongs_to_the_handshake_of_both_sides(tmp
 
 
 def test_a_syn_ack_that_is_sent_again_belongs_to_the_handshake_where_the_server_speaks_first(tmp_path: Path) -> None:
-    """40 ms behind the second SYN-ACK, at 1.020, the server greets, of which 20 ms are a round trip; the client answers after 10 ms."""
+    """40 ms after the second SYN-ACK, at 1.020, the server greets, of which 20 ms are a round trip; the client answers after 10 ms."""
     text = ANSWERED_TWICE + "1.060 S > C P. 1:51 ack 1\n1.070 C > S P. 1:101 ack 51\n1.090 S > C . ack 101"
     told = dict(causes(judged_text(tmp_path, text)))
     assert told["handshake"] == pytest.approx(1020.0)
@@ -309,7 +315,7 @@ def test_a_window_owns_only_what_the_line_stands_idle(tmp_path: Path) -> None:
     )
     found = tables(tmp_path, "0.03 S > C . ack 1 win 23\n" + text)
     assert sum(lasted(found, "receiver-window")) == pytest.approx(5 * 20, abs=0.1)
-    assert sums(found, from_client=True)["network"] / MS == pytest.approx(11 * 1.23 + 20, abs=2.5)  # and behind the last, until its ACK
+    assert sums(found, from_client=True)["network"] / MS == pytest.approx(11 * 1.23 + 20, abs=2.5)  # and after the last, until its ACK
 
 
 def test_nothing_is_said_of_a_direction_whose_acks_were_not_captured(tmp_path: Path) -> None:
@@ -396,7 +402,7 @@ def test_a_handshake_that_nobody_answers_is_told_as_that(tmp_path: Path) -> None
 
 
 def test_many_short_waits_have_frames_that_prove_them(tmp_path: Path) -> None:
-    """2,000 writes, each held 60 ms, are nearly all of 122 s; each of them is less than a thousandth of that."""
+    """2,000 writes, each delayed by 60 ms, make up nearly all of 122 s; each delay is less than a thousandth of that."""
     rounds = "\n".join(
         f"+1ms C > S P. {200 * n + 1}:{200 * n + 101} ack 1\n+60ms S > C . ack {200 * n + 101}\n"
         f"+0.1ms C > S P. {200 * n + 101}:{200 * n + 201} ack 1\n+1ms S > C . ack {200 * n + 201}"
@@ -496,7 +502,7 @@ def test_a_side_that_sends_no_data_is_not_limited_by_the_network(tmp_path: Path)
 
 
 def dialogue(rounds: int) -> str:
-    """Answers of 500 bytes to questions of 100 at the client, each 20 ms behind its question, and acknowledged at once."""
+    """Answers of 500 bytes to questions of 100 at the client, each 20 ms after its question, and acknowledged at once."""
     lines = ["0.000 C > S S 0:0(0) win 64240 <mss 1460>", "0.020 S > C S. 0:0(0) ack 1 win 65160 <mss 1460>", "0.020 C > S . ack 1"]
     for n in range(rounds):
         at = 0.020 + 0.020 * n

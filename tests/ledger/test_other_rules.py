@@ -64,7 +64,7 @@ def test_a_rule_of_others_has_its_waits_whatever_the_engine_says_and_its_words_a
 
 
 def test_a_rule_of_others_may_look_at_what_the_engine_says_of_a_wait(tmp_path: Path) -> None:
-    """The rule matches what Nagle's algorithm held while less than one full segment was in flight, and nothing else."""
+    """The rule matches only waits for Nagle's algorithm with less than one full segment in flight."""
     holds = "(pl.col('cause') == 'nagle-delayed-ack') & (pl.col('flight_before_bytes') < pl.col('smss_bytes'))"
     found = document(analyzed(tmp_path, rule("pacing", holds, "send-buffer-limited")))
     assert found["connections"][0]["client_to_server"]["ledger_s"]["pacing"] > 11 * 0.043

@@ -22,7 +22,10 @@ LONGER_MS = 2 * (MESSAGE_US - SYN_US) / 1000
 
 
 def exchanges() -> tuple[str, float, int]:
-    """Each question leaves when the answer before has come. With the time of the last answer, in microseconds, and the bytes each way."""
+    """Each question leaves when the previous answer has arrived.
+
+    Also returns the time of the last answer (µs) and the bytes per direction.
+    """
     at_us = PATH_US + 2 * SYN_US
     lines = [
         "0 C > S S 0:0(0) win 65535 <mss 1460>",

@@ -56,7 +56,7 @@ def test_stalls_before_nodelay_is_set_are_found_and_none_after(tmp_path: Path) -
 
 
 def test_stalls_after_nodelay_is_taken_back_are_found_from_the_fourth_on(tmp_path: Path) -> None:
-    """Three in a row are needed to believe it again; they themselves stay unsaid."""
+    """Only three consecutive ones make the setting known again; they themselves stay unknown."""
     found = tables(tmp_path, questions((100, 100), [False] * 3 + [True] * 6))
     assert nagle_ms(found) == [pytest.approx(60.1)] * 3
 
@@ -75,7 +75,7 @@ def test_small_segments_that_leave_a_while_after_the_ack_before_any_passed_are_t
 
 
 def test_an_ack_lets_nothing_go_where_small_segments_pass_and_no_window_or_buffer_is_short(tmp_path: Path) -> None:
-    """TCP_NODELAY shows itself in the first message. Later one piece is acknowledged late, and another leaves 0.9 ms behind the ACK."""
+    """TCP_NODELAY shows itself in the first message. Later, the ACK of one piece is late, and another piece leaves 0.9 ms after an ACK."""
     later = "\n".join(question(200, 201, 11, 40, 40, waits=True)).replace("0.2601 C", "0.2609 C").replace("0.2801 S", "0.2809 S")
     found = tables(tmp_path, f"{questions((100, 100), [False])}\n{later}")
     assert nagle_ms(found) == []
@@ -84,7 +84,7 @@ def test_an_ack_lets_nothing_go_where_small_segments_pass_and_no_window_or_buffe
 
 
 def test_a_bsd_sender_holds_a_small_segment_behind_a_full_one(tmp_path: Path) -> None:
-    """1460 + 100: Linux lets the 100 pass (Minshall), BSD holds them while anything is unacknowledged (RFC 896)."""
+    """1,460 + 100 bytes: Linux sends the 100 bytes (Minshall), BSD delays them while anything is unacknowledged (RFC 896)."""
     found = tables(tmp_path, questions((1460, 100), [True] * 3))
     assert nagle_ms(found) == [pytest.approx(60.1)] * 3
     assert confidences(found)["nagle-delayed-ack"] == "proved"
@@ -117,7 +117,7 @@ def _moved(text: str, client: int, server: int) -> str:
 
 
 def rounds(start_ms: float, seq: int, flight: int, count: int, *, window: int) -> Iterator[str]:
-    """`count` flights of `flight` full segments, each let go by the ACK of the one before."""
+    """`count` flights of `flight` full segments, each released by the ACK of the one before."""
     for place in range(count):
         at = (start_ms + 20.1 * place) / 1000
         for _ in range(flight):
@@ -160,7 +160,7 @@ SEEN_AT_SERVER = """
 
 
 def test_a_departure_that_the_path_held_up_is_the_networks_by_the_senders_clock(tmp_path: Path) -> None:
-    """Small messages every 50 ms by the sender's clock; the fifth arrives 35 ms late. The 50 are the application's, the rest the path's."""
+    """Small messages every 50 ms by the sender's clock; the fifth arrives 35 ms late. The application takes 50 ms, the path the rest."""
     lines = []
     for place in range(8):
         at, tsval, seq = 0.100 + 0.050 * place + (0.035 if place == 4 else 0.0), 1100 + 50 * place, 1 + 100 * place
@@ -176,7 +176,7 @@ def test_a_departure_that_the_path_held_up_is_the_networks_by_the_senders_clock(
 
 
 def test_a_late_ack_of_one_segment_on_a_short_path_is_no_queue(tmp_path: Path) -> None:
-    """A write of one segment at a time, each let go by an ACK that comes after 200 ms; the round trip takes 0.2 ms."""
+    """A write of one segment at a time, each released by an ACK that comes after 200 ms; the round trip takes 0.2 ms."""
     text = "\n".join(
         f"{0.1 + 0.2002 * place:.4f} C > S . {1 + 1460 * place}:{1461 + 1460 * place} ack 1\n"
         f"{0.1 + 0.2002 * place + 0.2:.4f} S > C . ack {1461 + 1460 * place}"
@@ -189,7 +189,7 @@ def test_a_late_ack_of_one_segment_on_a_short_path_is_no_queue(tmp_path: Path) -
 
 
 def test_late_acks_of_small_writes_at_a_steady_pace_are_no_queue(tmp_path: Path) -> None:
-    """100 bytes every 50 ms, NODELAY; an ACK 87 ms behind every second write. After the round trip only the program keeps bytes back."""
+    """100 bytes every 50 ms, NODELAY; an ACK 87 ms after every second write. After one RTT, only the application delays data."""
     lines = ["0.1000 C > S P. 1:101 ack 1", "0.1201 S > C . ack 101"]
     for place in range(3, 23):
         lines.append(f"{0.05 * place:.4f} C > S P. {100 * place - 199}:{100 * place - 99} ack 1")
@@ -203,7 +203,7 @@ def test_late_acks_of_small_writes_at_a_steady_pace_are_no_queue(tmp_path: Path)
 
 
 def test_without_an_ack_for_a_round_trip_no_queue_held_the_sender(tmp_path: Path) -> None:
-    """An ACK 60 ms behind three segments looks like a queue; the last segment leaves 100 ms behind three others, of which none is acked.
+    """An ACK 60 ms after three segments looks like a queue; the last segment leaves 100 ms after three others, of which none is acked.
 
     0.1 ms for a segment on the line. Nothing shows what held the sender for the rest of the 100 ms: full segments are in flight.
     """
@@ -260,7 +260,7 @@ def test_full_segments_of_a_sender_that_rounds_its_mss_do_not_show_that_nagle_is
 def test_three_at_a_time_show_what_a_sender_rounds_its_mss_to_and_two_that_a_close_lets_go_do_not(
     tmp_path: Path, more: int, cause: str
 ) -> None:
-    """MSS 4,312. Four times 4,096 bytes wait 100 ms for an ACK: behind a window of one, or small, when only a FIN lets two go."""
+    """MSS 4,312. Four times 4,096 bytes wait 100 ms for an ACK: behind a window of one, or small, when only a FIN releases two."""
     lines = ["0.000 C > S S 0:0(0) win 32768 <mss 4312>", "0.020 S > C S. 0:0(0) ack 1 win 32768 <mss 4312>"]
     lines += ["0.020 C > S . ack 1 win 32768"]
     for place in range(4):
@@ -278,7 +278,7 @@ def test_three_at_a_time_show_what_a_sender_rounds_its_mss_to_and_two_that_a_clo
 def test_an_old_stack_that_follows_nagles_rule_holds_a_tail_behind_full_segments_too(
     tmp_path: Path, options: str, nagle: list[int]
 ) -> None:
-    """Small behind small three times, then 500 bytes behind a full segment: Minshall's form, younger than SACK, would let these go."""
+    """Small behind small three times, then 500 bytes behind a full segment: Minshall's form, younger than SACK, would release these."""
     lines = [f"0.000 C > S S 0:0(0) win 32768 <mss 1460{options}>", f"0.020 S > C S. 0:0(0) ack 1 win 32768 <mss 1460{options}>"]
     lines += ["0.020 C > S . ack 1 win 32768", "0.100 C > S P. 1:101 ack 1"]
     for place in range(1, 4):

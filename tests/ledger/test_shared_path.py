@@ -34,7 +34,10 @@ def acks(at_ms: float, first: int, count: int, apart_ms: float = 1.2) -> str:
 
 
 def test_an_ack_that_leaves_out_what_left_a_round_trip_before_stood_in_a_queue(tmp_path: Path) -> None:
-    """Ten segments; the ACK of the first comes after 74 ms, those of the others behind it: no timer acknowledges one of ten."""
+    """Ten segments; the ACK of the first comes after 74 ms, followed by those of the others.
+
+    A delayed-ACK timer would not acknowledge one of ten.
+    """
     told = lasted(tmp_path, "\n".join([OPENED, data(40, 0, 10), acks(114, 0, 1), data(114.01, 10, 2), acks(115.2, 1, 9)]))
     assert told["network"] >= 74.0
     assert "delayed-ack" not in told
@@ -44,7 +47,7 @@ def test_an_ack_that_leaves_out_what_left_a_round_trip_before_stood_in_a_queue(t
 def test_an_ack_that_is_late_behind_others_that_were_late_as_well_stood_in_a_queue(
     tmp_path: Path, late_ms: float, *, is_delayed: bool
 ) -> None:
-    """On a path of 100 ms the ACKs of ten segments let twenty go, that of the eleventh comes 40 ms later: delayed, if those took 100."""
+    """On a path of 100 ms the ACKs of ten segments release twenty, that of the eleventh comes 40 ms later: delayed, if those took 100."""
     text, at_ms = OPENED.replace("20ms", "100ms"), 300 + late_ms
     train = [line for n in range(10) for line in (acks(at_ms + n / 100, n, 1), data(at_ms + n / 100 + 0.001, 11 + 2 * n, 2))]
     told = lasted(tmp_path, "\n".join([text, data(200, 0, 11), *train, acks(at_ms + 40, 10, 1), data(at_ms + 40.01, 31, 1)]))
@@ -75,7 +78,7 @@ def test_a_probe_with_new_data_waits_for_the_queue_that_its_acks_stand_in(tmp_pa
 
 @pytest.mark.parametrize(("held_ms", "lost"), [(33, False), (90, False), (48, True)])
 def test_what_leaves_at_another_time_or_beside_a_loss_is_no_such_probe(tmp_path: Path, held_ms: float, *, lost: bool) -> None:
-    """Full segments were in flight, and nothing shows what held the next one. The program was silent for the 20 ms before the first."""
+    """Full segments were in flight, and nothing shows what delayed the next one. The program was silent for the 20 ms before the first."""
     told = lasted(tmp_path, probed(held_ms=held_ms, lost=lost))
     assert told["network"] <= 20.0 + 20.1
     assert told["application"] == pytest.approx(20.0, abs=0.1)
@@ -83,7 +86,7 @@ def test_what_leaves_at_another_time_or_beside_a_loss_is_no_such_probe(tmp_path:
 
 
 def probed_behind_a_growing_queue(held_ms: float) -> str:
-    """The handshake took 20 ms, the first ACK of ten segments 100, so that 30 is the smoothed round trip (RFC 6298, 2.3), and lets two go.
+    """The handshake took 20 ms, the first ACK of ten segments 100, so that 30 is the smoothed round trip (RFC 6298, 2.3), and releases two.
 
     After that only a D-SACK comes, which acknowledges nothing new, and after `held_ms` one more segment leaves.
     """
@@ -106,7 +109,7 @@ def test_a_probe_goes_by_the_round_trip_of_the_oldest_byte_of_each_ack(tmp_path:
     """The handshake took 20 ms; the first ACK is for a segment of 100 ms before and one of 40 ms before: 30 is the smoothed round trip.
 
     So the probe leaves after 68 ms; by the newest byte, and 22.5 ms, it would after 53. The program had been silent before for 20 ms
-    behind the handshake. Nothing shows what held the second segment for 60 ms behind the first, a full one in flight, nor what happened in
+    after the handshake. Nothing shows what held the second segment for 60 ms after the first, a full one in flight, nor what happened in
     the last 2 ms of the capture.
     """
     probe = 140.02 + held_ms
@@ -140,10 +143,10 @@ def echoed(at_ms: float, behind: int, echo_ms: int, more: str = "", window: int 
 def test_of_what_was_sent_twice_a_timestamp_tells_the_round_trip_that_a_probe_goes_by(
     tmp_path: Path, held_ms: int, *, is_probe: bool
 ) -> None:
-    """The handshake took 20 ms. Of two segments the last was sent again for nothing; their ACKs take 100 and 110 ms, the next one 30.
+    """The handshake took 20 ms. Of two segments the last was sent again needlessly; their ACKs take 100 and 110 ms, the next one 30.
 
     By the echo the second sample counts, too: the smoothed round trip is 20, 30, 40, 38.8 ms, and a probe leaves after 86. Without it, it
-    would after 68. What else held the last segment, nothing would show. The program was silent for 20 ms behind the handshake; of the 50
+    would after 68. What else held the last segment, nothing would show. The program was silent for 20 ms after the handshake; of the 50
     before it retransmits needlessly, 20 are on the way and the rest is unknown, as are the last 5 of the capture.
     """
     dsack = f", sack {1 + STAMPED_BYTES}:{1 + 2 * STAMPED_BYTES}"
@@ -156,7 +159,7 @@ def test_of_what_was_sent_twice_a_timestamp_tells_the_round_trip_that_a_probe_go
 
 
 def timed_out(*, lost: bool, window: int = 4_000) -> str:
-    """Ten segments at 40 ms; at 340 the timer sends the first again, and 60 ms later ACKs come, 10 ms apart, that let two go each.
+    """Ten segments at 40 ms; at 340 the timer sends the first again, and 60 ms later ACKs come, 10 ms apart, that release two each.
 
     They are for the first copies, which were late; or the first of them is for the second copy, because the first was lost.
     """
@@ -167,7 +170,7 @@ def timed_out(*, lost: bool, window: int = 4_000) -> str:
 
 
 def test_behind_a_timeout_that_the_first_ack_shows_to_be_needless_the_path_spaces_the_bytes_as_before(tmp_path: Path) -> None:
-    """Nine waits of 10 ms for ACKs that stood in a queue: the sender goes on as if there had been no timeout (RFC 4015)."""
+    """Nine waits of 10 ms for ACKs in a queue: the sender continues as if there had been no timeout (RFC 4015)."""
     told = lasted(tmp_path, timed_out(lost=False))
     assert "loss-recovery" not in told
     assert told["network"] >= 9 * 10 - 0.1
@@ -196,7 +199,7 @@ def test_what_a_timer_sends_again_for_nothing_behind_a_full_window_waited_for_th
 
 @pytest.mark.parametrize(("segments", "drained_ms"), [(10, 150), (1, 20)])
 def test_while_a_request_stands_in_a_queue_the_path_has_it_and_not_the_peer(tmp_path: Path, segments: int, drained_ms: float) -> None:
-    """The ACK of ten segments comes 150 ms behind them, and the answer 340 ms. That of one so late may be a receiver's that waited.
+    """The ACK of ten segments comes 150 ms after them, and the answer 340 ms. That of one so late may be a receiver's that waited.
 
     The path takes 20 ms. What is left until the answer is the peer's; then the application needs 20 ms.
     """
@@ -217,7 +220,7 @@ def test_slow_start_waits_no_longer_than_until_the_narrowest_place_has_carried_i
 
 
 def test_where_no_ack_is_known_to_have_let_it_go_a_segments_own_time_says_that_it_stood_in_a_queue(tmp_path: Path) -> None:
-    """At the receiver 2,800 segments come a millisecond apart that left 0.4 ms apart, so that 1,700 ACKs are on their way at the end."""
+    """At the receiver 2,800 segments come a millisecond apart that left 0.4 ms apart, so that 1,700 ACKs are in transit at the end."""
     size = MSS - 12
     lines = [
         f"0 C > S S 0:0(0) win 64240 <mss {MSS}, sackOK, wscale 7, TS val 0 ecr 0>",
@@ -274,7 +277,10 @@ def test_a_program_that_writes_late_is_not_held_by_the_window_that_has_opened_me
 
 
 def test_behind_a_queue_what_a_timer_sends_again_while_the_window_is_full_waits_for_the_window(tmp_path: Path) -> None:
-    """Two flights of four segments fill the window; 300 ms behind the first comes its last again, and 100 ms behind that the second."""
+    """Two flights of four segments fill the window.
+
+    300 ms after the first, its last segment is retransmitted; the second flight follows 100 ms later.
+    """
     size = MSS - 12
     lines = [
         f"0 C > S S 0:0(0) win 64240 <mss {MSS}, sackOK, TS val 0 ecr 0>",
@@ -295,7 +301,7 @@ def test_behind_a_queue_what_a_timer_sends_again_while_the_window_is_full_waits_
 def test_by_how_much_a_queue_grew_between_two_flights_the_window_did_not_hold_its_sender(tmp_path: Path) -> None:
     """At the receiver of flights that fill the window, a path of 100 ms: each stands in a queue that is 10 ms longer than the one before.
 
-    The sender waits for ACKs that come 100, 110, 120 and 130 ms behind its flights, and four times 10 ms more pass at the receiver.
+    The sender waits for ACKs that come 100, 110, 120 and 130 ms after its flights, and four times 10 ms more pass at the receiver.
     """
     lines = [
         f"0 C > S S 0:0(0) win 64240 <mss {MSS}, sackOK, TS val 1000 ecr 0>",
@@ -350,7 +356,7 @@ def test_questions_that_stood_in_a_queue_of_others_are_told_from_late_ones_by_th
 ) -> None:
     """Questions arrive later than the path explains; their timestamps show when they left. The server takes 100 ms in all cases.
 
-    Behind a clock that ticks milliseconds each time is right to within two of them; the first question came 20 ms behind the SYN-ACK, which
+    Behind a clock that ticks milliseconds each time is right to within two of them; the first question came 20 ms after the SYN-ACK, which
     is the way there and back.
     """
     told = lasted(tmp_path, questions(queued_ms=queued_ms, thought_ms=thought_ms))
@@ -361,7 +367,7 @@ def test_questions_that_stood_in_a_queue_of_others_are_told_from_late_ones_by_th
 
 
 def test_a_clock_that_is_slow_is_no_queue(tmp_path: Path) -> None:
-    """80 in a million are 48 ms in each ten minutes that the client thinks, and 240 ms in all."""
+    """A drift of 80 ppm is 48 ms in each ten minutes in which the client is idle, and 240 ms in all."""
     told = lasted(tmp_path, questions(queued_ms=0, thought_ms=600_000, slow_ppm=80))
     assert told["network"] == pytest.approx(5 * 20, abs=5 * 2)
 
@@ -370,7 +376,7 @@ def test_a_clock_that_is_slow_is_no_queue(tmp_path: Path) -> None:
 def test_an_answer_behind_the_last_ack_of_what_stood_in_a_queue_was_awaited_from_that_ack_on(
     tmp_path: Path, *, acked_by_answer: bool, by_network_ms: float
 ) -> None:
-    """The ACK of ten segments comes 150 ms behind them, and the answer 300 ms behind them; or that ACK comes with the answer.
+    """The ACK of ten segments comes 150 ms after them, and the answer 300 ms after them; or that ACK comes with the answer.
 
     The path takes 20 ms. An ACK that comes with an answer may have waited for the program that gave it, and those before with it.
     """
@@ -385,7 +391,7 @@ def test_an_answer_behind_the_last_ack_of_what_stood_in_a_queue_was_awaited_from
 def test_without_timestamps_full_segments_of_one_write_that_no_ack_lets_go_are_spaced_by_their_host(
     tmp_path: Path, *, ended_each: bool, by_network: bool
 ) -> None:
-    """A shaper at the sender lets a segment pass every 4 ms; or the program writes one every 4 ms, and each write ends (PSH)."""
+    """A shaper at the sender passes one segment every 4 ms; or the application writes one every 4 ms, each with PSH."""
     lines = [OPENED.replace("20ms", "0.02ms")]
     for number in range(60):
         at_ms, first = 10 + 4 * number, 1 + MSS * number
@@ -422,7 +428,7 @@ def test_what_was_stamped_before_the_segment_before_it_was_captured_stood_in_a_q
 
 
 def test_a_clock_that_runs_slow_shows_no_queue_of_its_own_host_where_it_echoes_what_came_since(tmp_path: Path) -> None:
-    """The client's clock loses a hundredth: behind 5 s its questions seem to have left 50 ms before. Each of 21 is answered after 5 ms."""
+    """The client's clock is 1% slow: after 5 s, its questions seem to have left 50 ms too early. Each of 21 is answered after 5 ms."""
     lines = [
         f"0 C > S S 0:0(0) win 64240 <mss {MSS}, sackOK, wscale 7, TS val 0 ecr 0>",
         f"0.02ms S > C S. 0:0(0) ack 1 win 65160 <mss {MSS}, sackOK, wscale 7, TS val 1000 ecr 0>",

@@ -114,7 +114,7 @@ def test_a_message_that_nagle_holds_is_one_and_its_stall_is_told(tmp_path: Path)
         assert one["stalled_ns"] == 41_050_000
         assert one["stall_cause"] == "nagle-delayed-ack"
         assert one["writes_inferred"] == [4096, 904]
-        assert one["writes_confidence"] == "possible"  # what was held may be several writes
+        assert one["writes_confidence"] == "possible"  # what was delayed may be several writes
         assert one["stall_frame"] == one["last_frame"]
 
 
@@ -155,7 +155,7 @@ def test_a_pause_of_the_program_ends_a_message(tmp_path: Path) -> None:
 
 
 def test_pieces_written_at_once_are_one_message_of_several_writes(tmp_path: Path) -> None:
-    """Nagle's algorithm off: three writes of 500 behind each other."""
+    """Nagle's algorithm off: three writes of 500 after each other."""
     table = found(
         tmp_path,
         """

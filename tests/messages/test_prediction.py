@@ -114,7 +114,7 @@ def swept_capture(path: Path, stack: str) -> Path:
 
 @pytest.mark.parametrize(("stack", "copy"), [("sunos4", 4096), ("bsd4.4", 2048)])
 def test_a_stack_shows_by_the_heartbeat_of_its_acks_and_the_pieces_of_its_writes(tmp_path: Path, stack: str, copy: int) -> None:
-    """Two segments of 1,460 are less than 35 % or half of 16 KB: the receivers' rule by bytes is the same, the senders' pieces are not."""
+    """Two segments of 1,460 bytes are less than 35% or half of 16 KB: the receivers' byte rules agree, the senders' pieces differ."""
     capture = swept_capture(tmp_path / "sweep.pcap", stack)
     document = predicted("--from", capture)
     assert (document["stack"]["name"], document["parameters"]["copy_bytes"]) == (stack, copy)

@@ -66,7 +66,7 @@ def test_sizes_that_were_sent_in_one_stretch_of_time_may_have_stalled_by_the_tim
 
 
 def test_waits_of_a_timer_that_always_comes_soon_show_the_range(tmp_path: Path) -> None:
-    """The timers of both hosts are in step, 6 ms apart: no wait is a stall, but sizes that Nagle's rule holds wait, and no others."""
+    """The timers of both hosts are in step, 6 ms apart: no wait is a stall, but exactly the sizes that Nagle's algorithm delays wait."""
     messages = [Message(size, held_ms=6.0 if SLOW[0] <= size <= SLOW[1] else 0.0) for size in SIZES]
     analysis = analyzed(tmp_path, exchange(shuffled(messages)))
     assert measured(analysis) == [(4200, 5550)]
@@ -130,7 +130,7 @@ def test_the_json_holds_measured_ranges_and_parameters(tmp_path: Path) -> None:
 
 
 def test_many_short_connections_of_a_pair_are_one_group(tmp_path: Path) -> None:
-    """Each asks twice; the ranges show only over all of them."""
+    """Each connection has two requests; only all connections together show the ranges."""
     messages = shuffled(swept(range(300, 9000, 300)) * 2)
     hosts = "\n".join(f"host X{n} 10.0.0.1:{41000 + n} isn {n}" for n in range(len(messages) // 2))
     text = hosts + "".join("\n" + exchange(messages[2 * n : 2 * n + 2], f"X{n}") for n in range(len(messages) // 2))
@@ -164,7 +164,7 @@ def test_thinking_before_messages_of_some_sizes_is_no_finding(tmp_path: Path) ->
 
 
 def test_a_program_that_pauses_within_messages_of_some_sizes_is_no_finding(tmp_path: Path) -> None:
-    """What it writes after 50 ms is another message; TCP held nothing."""
+    """What it writes after 50 ms is another message; TCP delayed nothing."""
     messages = [Message(size, pause_ms=50.0 if SLOW[0] <= size <= SLOW[1] else 0.0) for size in SIZES]
     analysis = analyzed(tmp_path, exchange(shuffled(messages)))
     assert "anomalous-message-sizes" not in named(analysis)

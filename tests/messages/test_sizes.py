@@ -1,4 +1,4 @@
-"""Slow ranges among messages whose times are made up: those that were put in are found, and nothing else is."""
+"""Slow ranges of sizes among messages with artificial times: exactly the inserted ranges are found."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_narrow_bands_side_by_side_are_found_with_three_messages_per_kilobyte() 
 
 
 def test_narrow_bands_are_found_where_a_tenth_of_their_messages_does_not_stall() -> None:
-    """A timer that runs out at once lets a message go: no band of four or five shows it alone, but all of them have one share."""
+    """A timer that runs out at once releases a message: no band of four or five shows it alone, but all of them have one share."""
     bands = [(5557 + 2920 * n, 7015 + 2920 * n) for n in range(8)]
     sizes = swept(330, 30 * K)
     shown = right = 0
@@ -131,7 +131,7 @@ def test_a_threshold_above_which_all_stall_is_a_range_without_an_upper_end() -> 
 
 
 def test_a_range_up_to_the_largest_size_is_found_beside_others_though_one_of_its_first_messages_does_not_stall() -> None:
-    """A timer that comes at once lets one message of twenty go: alone that may be a trend, behind ranges that end it is none."""
+    """A timer that comes at once releases one message of twenty: alone that may be a trend, behind ranges that end it is not one."""
     bands = [(4000, 8000), (12_000, 16_000), (20_000, 24_000), (28_000, 30_000)]
     sizes = np.arange(150, 30_000, 330)
     stalled = within(sizes, *bands) & ~within(sizes, (6000, 6200), (28_500, 28_600))
@@ -142,7 +142,7 @@ def test_a_range_up_to_the_largest_size_is_found_beside_others_though_one_of_its
 
 
 def test_five_normal_sizes_are_enough_beside_many_that_all_stall() -> None:
-    """A stack that takes messages in pieces of 2 KB, and a receiver that acknowledges none of them at once: all above one piece stall."""
+    """A stack that copies messages in pieces of 2 KB, and a receiver that ACKs none of them at once: all messages above one piece stall."""
     sizes = np.arange(480, 30_000, 330)
     (one,) = told(sizes, within(sizes, (2049, 30_000)))
     assert (one.min_from_bytes, one.from_bytes, one.to_bytes, one.max_to_bytes) == (1801, 2130, 29_850, None)
@@ -150,7 +150,7 @@ def test_five_normal_sizes_are_enough_beside_many_that_all_stall() -> None:
 
 
 def test_sizes_far_apart_do_not_show_where_a_range_begins() -> None:
-    """Answers of some hundred bytes and of a hundred thousand: those stall, but what is between may do so more and more."""
+    """Answers of some hundred bytes and of 100 kB: the large ones stall, but sizes in between may stall more and more often."""
     sizes = np.append(np.arange(100, 300, 20), np.arange(98_000, 99_000, 50))
     assert told(sizes, within(sizes, (98_000, 99_000))) == ()
 

@@ -184,7 +184,7 @@ def test_what_lz4_and_zstd_and_xz_hold_is_copied(tmp_path: Path) -> None:
 
 
 def test_a_wait_is_told_with_its_length_its_cause_and_the_frame_before(tmp_path: Path) -> None:
-    """By hand: the write of frame 4 is acknowledged after 60 ms instead of 20, and lets frame 6 go 60.1 ms after it."""
+    """By hand: the write of frame 4 is acknowledged after 60 ms instead of 20, and releases frame 6 60.1 ms after it."""
     path = packets.capture(tmp_path / "in.pcap", LATE_ACK)
     found = comments(annotated(path, tmp_path))
     proof = (

@@ -30,7 +30,7 @@ MARKS = "dot|diamond|box|plus|[udlrhv]arrow|[udlrhv]tick"
 COLOURS = "white|green|red|blue|yellow|purple|orange|magenta|pink"
 TIME = r"-?\d+\.\d{6}"
 COMMAND = re.compile(rf"(?:{COLOURS}|go|line {TIME} -?\d+ {TIME} -?\d+|(?:{MARKS}|(?P<text>[ablr]text)) {TIME} -?\d+(?: (?:{COLOURS}))?)")
-"""The part of xplot's language that tcptrace uses; a text has its words in the line behind."""
+"""The part of xplot's language that tcptrace uses; the line after a text command has its words."""
 
 
 def _drawn(capture: Path, folder: Path) -> Path:
@@ -146,7 +146,7 @@ def test_points_of_rates_round_trips_and_flights_are_tcptraces(capture: Path, tm
 
 
 def _commands(text: str) -> Iterator[str]:
-    """The commands behind the head of a plot, without the words of texts."""
+    """The commands after the head of a plot, without the words of texts."""
     lines = iter(text.splitlines())
     head = [next(lines) for _ in range(7)]
     assert head[0] in {"timeval double", "timeval signed"}

@@ -21,7 +21,7 @@ MS_NS, S_NS = 1_000_000, 1_000_000_000
 def seen(
     packets: int, *, seconds: float, offset_ns: int = 0, drift: float = 0.0, there_ms: float = 10.0, back_ms: float = 10.0, seed: int = 1
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
-    """When either clock saw packets of both ways in turn; each is delayed by its way's least delay and by chance, often hardly at all."""
+    """Times at which each clock saw packets of both directions in turn; each has its direction's minimum delay and a random one."""
     random = np.random.default_rng(seed)
     there = np.arange(packets) % 2 == 0
     sent_ns = np.sort(random.integers(0, int(seconds * S_NS), packets))

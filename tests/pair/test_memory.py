@@ -1,7 +1,7 @@
 """What `analyze --pair` takes of memory, beside `analyze` of the same two captures as one.
 
 How much is resident differs by some megabytes from run to run: a bound in bytes would either fail by chance or say nothing. The same
-process on the same packets without the pair is the measure: what laying them side by side adds is held against what is promised of a whole
+process on the same packets without the pair is the measure: what laying them side by side adds is compared with what is promised of a whole
 pair (`pair.packets`). Both load the code of `--pair` (NumPy is in it), which takes the same for any number of segments.
 """
 

@@ -108,7 +108,7 @@ def test_order_of_the_captures_does_not_matter(tmp_path: Path) -> None:
 
 
 def test_ack_delay_of_the_host_is_kept_apart_from_the_path(tmp_path: Path) -> None:
-    """The server holds its ACK for 40 ms; the path takes 10 ms each way all the time."""
+    """The server holds its ACK for 40 ms; the path takes 10 ms in each direction all the time."""
     text = """
     0.100 10ms C > S P. 1:101 ack 1 win 502
     0.150 10ms S > C .  1:1 ack 101 win 501
@@ -143,7 +143,7 @@ def test_lost_original_is_told_from_its_resend_by_ip_identification(tmp_path: Pa
 
 @pytest.mark.parametrize(("fates", "lost_frame"), [(("lost", "10ms"), 4), (("10ms", "lost"), 7)])
 def test_without_marks_time_tells_which_of_two_like_packets_was_lost(fates: tuple[str, str], lost_frame: int, tmp_path: Path) -> None:
-    """No timestamps, and the path rewrites IP identifications to 0: the resend has the original's headers."""
+    """No timestamps, and the path rewrites IP identifications to 0: the retransmit has the original's headers."""
     text = LOSS.replace("0.100 lost", f"0.100 {fates[0]}").replace("0.122 10ms", f"0.122 {fates[1]}")
     client, server = two(tmp_path, HANDSHAKE + "".join(line.split("{")[0] + "{id 0}\n" for line in text.strip().splitlines()))
     there = told(pair(client, server))["client_to_server"]
@@ -152,7 +152,7 @@ def test_without_marks_time_tells_which_of_two_like_packets_was_lost(fates: tupl
 
 
 def test_identifications_that_the_path_rewrites_do_not_mislead(tmp_path: Path) -> None:
-    """A NAT numbers what it forwards anew: not one identification is the same, and still all is matched."""
+    """A NAT gives packets new identifications: none is equal, and still all packets are matched."""
     client, server = two(tmp_path, HANDSHAKE + BULK)
     rewritten = packets.capture(tmp_path / "renumbered.pcap", renumbered(server))
     assert kinds(told(pair(client, rewritten))["client_to_server"]) == {"matched": 5}
@@ -184,7 +184,7 @@ def test_packet_overtaken_on_the_path_is_reordered_once(tmp_path: Path) -> None:
 
 
 def test_packet_that_the_receivers_capture_missed_is_not_lost(tmp_path: Path) -> None:
-    """Its bytes were acknowledged, and nothing else brought them."""
+    """Its bytes were ACKed, and no other packet carried them."""
     there = told(pair(*two(tmp_path, HANDSHAKE + BULK.replace("0.101 11ms", "0.101 missed"))))["client_to_server"]
     assert kinds(there) == {"matched": 4, "not_captured": 1}
     assert there["not_captured_frames"] == [5]

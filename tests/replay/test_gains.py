@@ -1,4 +1,4 @@
-"""Gains of findings by models, against captures of the same schedule with the remedy; where none fits, the rule's bound stays."""
+"""Gains that models predict, compared with captures of the same schedule with the remedy; if no model fits, the rule's bound remains."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_the_report_offers_what_can_be_modelled() -> None:
 
 
 def test_the_reproducer_of_a_modelled_finding_is_a_program(tmp_path: Path) -> None:
-    """It says what it is from, and its options are those of the remedy."""
+    """The prediction names its source, and its options are those of the remedy."""
     analysis, _ = modelled(analyze(CAPTURES / "ethernet-nagle-on.pcapng"))
     gain = of_kind(analysis.findings, "nagle-delayed-ack").modelled
     assert gain is not None

@@ -1,4 +1,4 @@
-"""Frames of captures, sent into private interfaces: the same ones, in order, on time; and where none may go."""
+"""Frames of captures, sent to private interfaces: all of them, in order and on time; and the interfaces that are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Minimal reproducers: what is left still shows the stall, nothing of it can go, and what is written of it does what it says."""
+"""Minimal reproducers: the reduced schedule still stalls, no part can be removed, and the generated script does what it says."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ REMEDIES = {
 """One capture of each kind → what fixes its stall, as `captures/README.md` says."""
 
 ATTEMPTS = 3
-"""A busy machine holds packets up, which is nobody's fault."""
+"""On a busy machine, packets may be delayed; that is no failure."""
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""Stall captures made again: the stall comes back, and goes with the remedy that is named for it. And nothing stays behind an abort."""
+"""Replayed stalls: the stall comes back, and disappears with the remedy of its finding. An aborted replay leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ STALLS = {
 """Capture → its family of causes (`side_by_side.FAMILIES`), by `captures/README.md`."""
 
 ATTEMPTS = 3
-"""A busy machine holds packets up, which is nobody's fault."""
+"""On a busy machine, packets may be delayed; that is no failure."""
 
 
 @pytest.mark.live
@@ -242,7 +242,7 @@ def test_a_transfer_that_is_given_up_leaves_no_part_of_a_capture(tmp_path: Path)
 
 
 def test_a_longer_or_slower_path_is_given_more_time() -> None:
-    """12 turns at 1 s each way, and 400,000 bytes at 10 kb/s (320 s), take longer than three times the originals of half a second."""
+    """12 turns with 1 s of delay per direction, and 400,000 bytes at 10 kb/s (320 s), take more than three times half a second."""
     questions = reconstruct(gather([str(CAPTURES / "ethernet-nagle-on.pcapng")]))
     assert patience_s(Changes(delay_ns=10**9).applied(questions)) > 24
     bulk = reconstruct(gather([str(CAPTURES / "ethernet-loss.pcapng")]))

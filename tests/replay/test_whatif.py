@@ -1,4 +1,4 @@
-"""What a model foretells of a change: against captures of the same schedule with and without it, and what it refuses."""
+"""What a model predicts for a change, compared with captures of the same schedule with and without it; and what it refuses."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ CAPTURES = sorted(path for path in ROOT.joinpath("captures").iterdir() if ".pcap
 
 @pytest.mark.parametrize("capture", CAPTURES, ids=lambda path: path.name)
 def test_figures_add_up_to_the_table(capture: Path) -> None:
-    """Throughput sums to the unique bytes, flight peaks as in the table, every segment with data is drawn, every resent one marked."""
+    """Throughput adds up to the unique bytes, flight peaks as in the table, every data segment is drawn, and every retransmit is marked."""
     analysis = analyze(capture)
     chosen = selection.chosen(analysis.connections).drawn
     found = series.read(analysis, selection.requests(chosen))

@@ -1,4 +1,4 @@
-"""What the page says, as plain data: which connections, which numbers, and what it leaves away."""
+"""The page as plain data: which connections, which numbers, and what is omitted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which bytes were missing: held against a set that keeps every single offset."""
+"""Which bytes were missing: compared with a set that keeps every single offset."""
 
 from __future__ import annotations
 

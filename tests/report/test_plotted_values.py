@@ -1,4 +1,4 @@
-"""What the figures plot, read back and held against tshark, and against the kernel where only the kernel knows."""
+"""What the figures plot, read back and compared with tshark, and against the kernel where only the kernel knows."""
 
 from __future__ import annotations
 

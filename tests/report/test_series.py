@@ -43,7 +43,7 @@ def test_ack_line_rises_only_when_new_data_is_acknowledged() -> None:
 
 
 def test_flight_rises_with_data_and_falls_with_acks() -> None:
-    """By hand: from 70 ms on nothing is acknowledged while a segment leaves every 10 ms, until the resent one fills the hole."""
+    """By hand: from 70 ms on nothing is acknowledged while a segment leaves every 10 ms, until the retransmitted one fills the hole."""
     flight = dict(steps(upload(analysis(lossy_upload())), "flight"))
     assert (flight[30], flight[40], flight[80], flight[120], flight[141]) == (1000, 2000, 3000, 7000, 0)
     assert flight[160] == 1, "a FIN takes one offset"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def nagle() -> Analysis:
-    """Eleven stalls of 44 ms behind a delayed ACK, in 68 frames."""
+    """Eleven stalls of 44 ms after a delayed ACK, in 68 frames."""
     return analyze(CAPTURES / "ethernet-nagle-on.pcapng")
 
 

@@ -1,4 +1,4 @@
-"""Imports point one way, and only where rows and frames come from is the engine known."""
+"""Imports point in one direction, and only where rows and frames come from is the engine known."""
 
 from __future__ import annotations
 

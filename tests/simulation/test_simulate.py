@@ -51,7 +51,7 @@ def captured(what: Mapping[str, Any], path: Path, **where: Any) -> tuple[Run, Se
 
 
 def complaints(path: Path) -> list[str]:
-    """What tshark's experts say above "chat" and "note", and what it calls a resend, loss or reordering."""
+    """What tshark's experts say above "chat" and "note", and what it calls a retransmit, loss or reordering."""
     names = ["_ws.expert.message", "_ws.expert.severity", "tcp.analysis.retransmission", "tcp.analysis.lost_segment"]
     found = []
     for row in tshark.frames(path, names):

@@ -76,7 +76,7 @@ def test_ethernet_ranges_are_the_sentence_and_the_formula_of_the_paper() -> None
     ],
 )
 def test_other_buffers_move_the_atm_ranges(send: int, receive: int, expected: list[tuple[int, int]]) -> None:
-    """4K leaves idle; then M must gather: 4096 + 9148 = 13,244 is the first size that does not wait."""
+    """4 KB leave when nothing is in flight; then M bytes must collect: 4096 + 9148 = 13,244 is the first size that does not wait."""
     assert slow_ack_ranges(ATM, send, receive)[: len(expected)] == expected
 
 
@@ -105,7 +105,7 @@ def test_4_4bsd_sends_101_to_207_bytes_in_two_segments() -> None:
 def test_linux_holds_a_small_segment_only_behind_a_small_one() -> None:
     """Writes of 4,096 at M = 1448 end in 1,200. One small segment more waits for their ACK, if that is the timer's.
 
-    It is, unless one ACK covers the whole write. A full segment more lets it go. A 6.18 kernel did so from 4097, 8193, 12289 on.
+    It is, unless one ACK covers the whole write. A full segment more releases it. A 6.18 kernel did so from 4097, 8193, 12289 on.
     """
     found = predicted_ranges(LINUX, Settings(1448, 64 * K, 64 * K, 4 * K), 1, 20_000)
     assert [(one.from_bytes, one.to_bytes) for one in found] == [(4096 * n + 1, 4096 * n + 1447) for n in (1, 2, 3, 4)]

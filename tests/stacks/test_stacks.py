@@ -139,7 +139,7 @@ def test_the_ledger_blames_the_line_that_never_stands_idle() -> None:
 
 
 def test_the_ledger_blames_lost_packets() -> None:
-    """From a resend until its ACK is back: 10 ms of path, and 1.2 ms on the line for each of at most 64 KB before it."""
+    """From a retransmit until its ACK is back: 10 ms of path, and 1.2 ms on the line for each of at most 64 KB before it."""
     link = Link(10_000_000, 5 * MS, lost=frozenset({20, 40, 60}))
     client = Host(STACKS["linux"], program=(Write(200_000, 8192),))
     run = simulate(Setting(client, Host(STACKS["linux"], program=(Read(),)), link, Link(10_000_000, 5 * MS)), truth=True)
@@ -151,7 +151,7 @@ def test_the_ledger_blames_lost_packets() -> None:
 
 
 def test_until_the_third_duplicate_ack_came_the_ledger_blames_what_held_the_sender_and_not_the_loss() -> None:
-    """The first segment of a flight that fills the window is lost: most of the round trip behind the flight is the window's."""
+    """The first segment of a flight that fills the window is lost: most of the round trip after the flight is the window's."""
     link = Link(100_000_000, 5 * MS, lost=frozenset({30}))
     client, server = (Host(STACKS["linux"], 65_536, 16 * 1460, program=program) for program in ((Write(200_000, 8192),), (Read(),)))
     run = simulate(Setting(client, server, link, Link(100_000_000, 5 * MS), no_slow_start=True), truth=True)
@@ -166,7 +166,7 @@ def test_until_the_third_duplicate_ack_came_the_ledger_blames_what_held_the_send
 
 @pytest.mark.parametrize(("stack", "send_bytes"), [("sunos4", 65_536), ("freebsd", 16 * 1460)], ids=["one segment again", "a full buffer"])
 def test_until_the_repair_is_acknowledged_the_ledger_blames_the_loss(stack: str, send_bytes: int) -> None:
-    """The line has carried the resend; its ACK comes a round trip later. Tahoe's window, or the buffer, has room for no more."""
+    """The line has carried the retransmit; its ACK comes a round trip later. Tahoe's window, or the buffer, has room for no more."""
     link = Link(100_000_000, 5 * MS, lost=frozenset({40}))
     client, server = (Host(STACKS[stack], send_bytes, 65_536, program=program) for program in ((Write(200_000, 8192),), (Read(),)))
     run = simulate(Setting(client, server, link, Link(100_000_000, 5 * MS)), truth=True)
@@ -232,7 +232,7 @@ def test_a_late_ack_that_lets_nothing_go_is_not_what_a_full_buffer_waits_for() -
 
 
 def test_the_ledger_says_what_was_built() -> None:
-    """Three times 8 KB and back: each way waits for a heartbeat each time; the client thinks for 3 times 10 ms."""
+    """8 KB and an answer of 8 KB, three times: both directions wait for a heartbeat each time; the client pauses for 10 ms three times."""
     steps = (Write(8 * KIB), Read(8 * KIB), Think(10 * MS))
     client = Host(SUNOS, 16 * KIB, 16 * KIB, program=(Repeat(steps, 3),))
     server = Host(SUNOS, 16 * KIB, 16 * KIB, program=(Repeat((Read(8 * KIB), Write(8 * KIB)), 3), Think(500 * MS)))
@@ -351,7 +351,7 @@ def test_a_cork_holds_200_ms_with_nodelay_too(no_delay: bool) -> None:  # noqa: 
 
 @pytest.mark.parametrize("stack", ["bsd4.4", "solaris2.5", "freebsd", "linux"])
 def test_a_second_loss_of_a_window_is_repaired_without_a_timeout_if_duplicate_acks_follow(stack: str) -> None:
-    """Reno: the ACK of the first ends recovery; what that lets go brings three duplicates for the second. NewReno resends it itself."""
+    """Reno: the ACK of the first ends recovery; what that lets go brings three duplicates for the second. NewReno retransmits it itself."""
     client = Host(STACKS[stack], 32 * KIB, 32 * KIB, program=(Write(120_000),))
     line = Link(10_000_000, 5 * MS, lost=frozenset({2, 2 + 17}))
     server = Host(STACKS[stack], 32 * KIB, 32 * KIB, program=(Read(),))

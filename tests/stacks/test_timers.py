@@ -1,4 +1,4 @@
-"""Timers of the models: window probes and resends come when the sources say, and a window that opens is used at once."""
+"""Timers of the models: window probes and retransmits come when the sources say, and a window that opens is used at once."""
 
 from __future__ import annotations
 
@@ -95,7 +95,10 @@ def test_a_timer_of_bsd_counts_beats_and_the_first_may_come_at_once(phase_ms: in
     ("stack", "doubled"), [("sunos4", True), ("bsd4.4", True), ("solaris2.5", True), ("freebsd", False), ("linux", False)]
 )
 def test_what_was_sent_again_does_not_shorten_the_timer_without_timestamps(stack: str, doubled: bool) -> None:  # noqa: FBT001
-    """Karn 1987; RFC 6298, 3; RFC 7323, 4: two segments are lost, and the second once more. The ACK of the first came of its resend."""
+    """Karn 1987; RFC 6298, 3; RFC 7323, 4: two segments are lost, and the repair of the second one, too.
+
+    The ACK of the first came of its retransmit.
+    """
     client = Host(STACKS[stack], 16 * KIB, 16 * KIB, no_delay=True, program=(Write(2000), Think(20 * NS_PER_S)))
     line = Link(10_000_000, MS, lost=frozenset({2, 3, 5}))
     run = simulate(Setting(client, Host(STACKS[stack], 16 * KIB, 16 * KIB, program=(Read(),)), line, LINE, no_slow_start=True))

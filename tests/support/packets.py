@@ -24,7 +24,7 @@ Grammar; what stands in square brackets may be left out:
   negative and may pass 4 GiB; on the wire they are taken modulo 2^32. LENGTH is END - FIRST and only checks the writer.
 - Left out: FIRST is where this sender's stream ends so far; ack is where the other's ends so far; win is the one before.
 - win is the 16-bit field of the header, unscaled.
-- Known from the start: `host C 10.0.0.1:40000 isn 1000` and `host S 10.0.0.2:80 isn 5000`. A name declared anew is a new
+- Known from the start: `host C 10.0.0.1:40000 isn 1000` and `host S 10.0.0.2:80 isn 5000`. A name declared again is a new
   endpoint with a stream of its own, so a port that is used again is written as a second name with the same address.
 - vlan: tags from the outside in (802.1ad but for the innermost). ext: IPv6 extension headers hop, dst, rt, frag.
   pad: bytes after the IP packet. iplen: the length field of the IP header. doff: the data offset in words.
@@ -349,7 +349,7 @@ def _linked(link: str, packet: Packet, source: Host, target: Host, header: _Head
 
 
 def _payload(first: int, payload_bytes: int) -> bytes:
-    """Bytes that depend on their offset only, so that a resent byte is the same byte."""
+    """Bytes that depend on their offset only, so that a retransmitted byte is the same byte."""
     pattern = bytes(range(256))
     start = first % 256
     return (pattern * (payload_bytes // 256 + 2))[start : start + payload_bytes]

@@ -79,7 +79,7 @@ def test_segment_that_was_damaged_and_sent_again_is_a_loss_by_corruption(tmp_pat
 
 
 def test_segments_that_arrive_with_wrong_checksums_are_the_cards(tmp_path: Path) -> None:
-    """Both of the client's segments with data are wrong, and acknowledged without a resend."""
+    """Both of the client's segments with data are wrong, and acknowledged without a retransmit."""
     text = f"""{HANDSHAKE}
         0.020 C > S P. 1:101    ack 1
         0.030 S > C .  ack 101  win 65160

@@ -1,4 +1,4 @@
-"""Captures that were damaged on their way: whatever tshark and tcptrace say otherwise of them is explained."""
+"""Captures damaged in transport: every difference from tshark and tcptrace is explained."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ CLOSE = """
 
 
 def held(folder: Path, text: str) -> Verification:
-    """The exchange `text` held against tcptrace; nothing is left unexplained."""
+    """The exchange `text` compared with tcptrace; nothing is left unexplained."""
     needs.program("tcptrace")
     done = verify(capture(folder / "exchange.pcap", text), ["tcptrace"])
     assert done.refused == {}
@@ -104,7 +104,7 @@ def test_a_clock_that_goes_back_by_more_than_it_went_on_leaves_tcptrace_no_time(
 
 
 def test_what_is_outstanding_holds_for_no_time_where_the_clock_goes_back(tmp_path: Path) -> None:
-    """101 bytes from 1 s to 0.5 s count for nothing, the 101 from there to 2 s for 1.5 s: 1 · 1 + 151 over 4 s, cut."""
+    """101 bytes from 1 s to 0.5 s count needlessly, the 101 from there to 2 s for 1.5 s: 1 · 1 + 151 over 4 s, cut."""
     text = """
         0.000 C > S  S   0:0(0)        win 64240
         0.000 S > C  S.  0:0(0) ack 1  win 65160
@@ -119,7 +119,7 @@ def test_what_is_outstanding_holds_for_no_time_where_the_clock_goes_back(tmp_pat
 
 
 def test_a_number_in_another_quarter_is_no_late_one_behind_it_to_tcptrace(tmp_path: Path) -> None:
-    """Frame 5 is 2^30 ahead, as one damaged bit makes it: what goes on where frame 4 ended lies below the highest number to us."""
+    """Frame 5 is 2^30 ahead, as one damaged bit makes it: what continues where frame 4 ended lies below the highest number to us."""
     text = f"""{HANDSHAKE}
         0.020 C > S P. 1:101   ack 1
         0.021 C > S P. {1 + (1 << 30)}:{101 + (1 << 30)} ack 1
@@ -151,7 +151,7 @@ def test_mss_above_32767_wraps_to_tcptrace(tmp_path: Path) -> None:
 
 
 def test_late_segment_and_resent_one(tmp_path: Path) -> None:
-    """What fills a gap is out of order to tcptrace, be it a resend after 800 ms: here of bytes lost before the capture point."""
+    """What fills a gap is out of order to tcptrace, be it a retransmit after 800 ms: here of bytes lost before the capture point."""
     text = f"""{HANDSHAKE}
         0.020 C > S . 1:1001    ack 1 {{id 100}}
         0.021 C > S . 2001:3001 ack 1 {{id 102}}
@@ -177,7 +177,7 @@ def test_windows_without_handshake_are_taken_as_they_are(tmp_path: Path) -> None
 
 
 def test_idle_time_goes_to_the_end_of_the_capture(tmp_path: Path) -> None:
-    """The first connection is not closed; the capture goes on with another one for 5 s."""
+    """The first connection is not closed; the capture continues with another one for 5 s."""
     text = f"""{HANDSHAKE}
         host D 10.0.0.3:40000 isn 7000
         host T 10.0.0.2:80 isn 9000
@@ -195,7 +195,7 @@ def test_segments_in_a_tunnel_of_tags_are_not_read(tmp_path: Path) -> None:
 
 
 def test_probes_with_data_go_into_a_closed_window(tmp_path: Path) -> None:
-    """Bytes that were on their way when the window shut are probes to tcptrace."""
+    """Bytes that were in transit when the window shut are probes to tcptrace."""
     text = f"""{HANDSHAKE}
         0.020 C > S . 1:1001    ack 1
         0.030 S > C . ack 1001  win 0
@@ -208,7 +208,7 @@ def test_probes_with_data_go_into_a_closed_window(tmp_path: Path) -> None:
 
 
 def test_what_is_outstanding_is_a_byte_more_to_tcptrace(tmp_path: Path) -> None:
-    """100 bytes behind an ACK of the SYN: 101 - (1 - 1) to tcptrace. Its pure ACK before counts as 1, ours as nothing in flight."""
+    """100 bytes after an ACK of the SYN: 101 - (1 - 1) to tcptrace. Its pure ACK before counts as 1, ours as nothing in flight."""
     found = told(tmp_path, f"{HANDSHAKE}\n0.020 C > S P. 1:101 ack 1\n0.030 S > C . ack 101 win 500", "tcptrace-outstanding")
     assert found["max_owin", True][:2] == (100, "101")
     assert found["min_non-zero_owin", True][1] == "1"
@@ -230,7 +230,7 @@ def test_sample_of_what_is_outstanding_lasts_until_the_next(tmp_path: Path) -> N
 
 
 def test_repeated_acks_are_duplicates_to_tcptrace_with_nothing_outstanding(tmp_path: Path) -> None:
-    """RFC 5681, 2 asks for outstanding data. Three in a row are an event to tcptrace; data between begins the count anew."""
+    """RFC 5681, 2 asks for outstanding data. Three in a row are an event to tcptrace; data between begins the count again."""
     quiet = "\n".join(f"0.04{digit} S > C . ack 101 win 500" for digit in range(3))
     text = f"{HANDSHAKE}\n0.020 C > S P. 1:101 ack 1\n0.030 S > C . ack 101 win 500\n{quiet}"
     found = told(tmp_path, text, "tcptrace-repeated-acks")
@@ -247,7 +247,7 @@ def test_acks_of_a_side_that_sent_but_its_syn_are_no_duplicates_to_tcptrace(tmp_
 
 
 def test_repeated_acks_of_unknown_windows_are_not_told_apart(tmp_path: Path) -> None:
-    """Without SYNs our windows are unknown; tcptrace takes 500 and 501 as they stand in the header, so that one ACK of two is left."""
+    """Without SYNs our windows are unknown; tcptrace takes 500 and 501 unchanged in the header, so that one ACK of two is left."""
     text = """
         0.000 C > S P. 1:101   ack 1   win 502
         0.010 S > C .  ack 101         win 500

@@ -289,7 +289,7 @@ def test_retransmission_timeout_is_told_alike(tmp_path: Path) -> None:
 
 
 def test_timeout_of_a_second_segment_is_counted_from_the_first_by_tshark(tmp_path: Path) -> None:
-    """Both are lost; the timer resends the first at 220 ms, and the second follows in recovery, by no timer of its own."""
+    """Both are lost; the timer retransmits the first at 220 ms, and the second follows in recovery, by no timer of its own."""
     text = f"""{HANDSHAKE}
         0.020 C > S . 1:1461    ack 1
         0.021 C > S . 1461:2921 ack 1
@@ -339,7 +339,7 @@ def test_numbers_below_the_first_one_are_large_to_tshark(tmp_path: Path) -> None
 
 
 def test_a_syn_ack_in_mid_stream_moves_the_zero_of_tshark(tmp_path: Path) -> None:
-    """Segments of a connection, and then the SYN-ACK that came long before them: tshark counts anew, we from where the side began."""
+    """Segments of a connection, and then the SYN-ACK that came long before them: tshark counts again, we from where the side began."""
     text = """
         0.000 S > C .  3001:4449 ack 137
         0.001 C > S .  137:137(0) ack 4449
@@ -395,7 +395,7 @@ def test_one_below_the_highest_with_the_other_side_not_captured_may_be_anything(
 
 
 def test_a_window_of_zero_has_an_edge_without_its_scale(tmp_path: Path) -> None:
-    """No SYN was captured: the window is 0 all the same, and what comes again ends just there."""
+    """No SYN was captured: the window is 0 nevertheless, and what comes again ends just there."""
     text = "0.000 S > C P. 1:1001 ack 1 win 500\n0.010 C > S . 1:1(0) ack 1001 win 0\n1.000 S > C P. 1:1001 ack 1 win 500"
     found = told(tmp_path, text, "tshark-knows-no-edge-without-scale")
     assert "a zero window ends at its ACK 1,001 whatever the scale" in found[3, "window_full"]
@@ -427,7 +427,7 @@ def test_a_duplicate_ack_one_below_the_highest_is_a_keepalive_to_tshark(tmp_path
 
 
 def test_data_of_a_reset_leaves_a_hole_to_us_only(tmp_path: Path) -> None:
-    """RFC 9293, 3.10.7: bytes of a RST are words about it. What goes on behind them jumps over 100 bytes to us."""
+    """RFC 9293, 3.10.7: bytes of a RST are words about it. What continues behind them jumps over 100 bytes to us."""
     text = f"{HANDSHAKE}\n0.020 C > S P. 1:101 ack 1\n0.021 C > S R. 101:201 ack 1\n0.022 C > S P. 201:301 ack 1"
     assert "frame 5 is a RST with a higher sequence number" in told(tmp_path, text, "tshark-sees-no-hole-behind-resets")[6, "lost_segment"]
 
@@ -458,7 +458,7 @@ def test_an_ack_behind_a_reset_is_held_against_its_window_by_tshark(tmp_path: Pa
 
 
 def test_the_ack_of_a_reset_is_the_answer_to_tshark(tmp_path: Path) -> None:
-    """A RST acknowledges more than was seen; the ACK behind it, which we measure, answers nothing more to tshark."""
+    """A RST acknowledges more than was seen; the ACK after it, which we measure, answers nothing more to tshark."""
     text = f"""{HANDSHAKE}
         0.020 C > S P. 1:101    ack 1
         0.030 S > C R. 1:1(0)   ack 201 win 0

@@ -32,8 +32,8 @@ pub const JUNIPER: [LinkType; 13] = [130, 131, 133, 135, 136, 137, 167, 178, 179
 
 /// Times of the first frame: the epoch, 2023, and both limits of 64 bits.
 const FIRST_TS_NS: [i64; 4] = [0, 1_700_000_000_000_000_000, i64::MAX - 1_000_000, -i64::MAX];
-/// Time from one frame to the next: at once, fast and slow paths, a delayed ACK, longer than fragments wait,
-/// backward.
+/// Time from one frame to the next: none, the RTT of a fast and a slow path, a delayed ACK, longer than fragments are
+/// kept, and two steps backward.
 const STEPS_NS: [i64; 8] = [0, 1_000, 1_000_000, 40_000_000, 1_000_000_000, 31_000_000_000, -1_000_000, -i64::MAX];
 /// Bytes on the wire that are not captured.
 const UNCAPTURED_BYTES: [u32; 4] = [0, 1, 1_400, 70_000];

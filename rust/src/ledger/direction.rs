@@ -335,8 +335,7 @@ impl DirectionFacts {
         let (longest, full) = (self.max_segment_bytes, smss_bytes?);
         let whole = longest > 0 && longest < full && longest == full / CLUSTER_BYTES * CLUSTER_BYTES;
         let flew = |segments: i64| self.max_in_flight_bytes.is_some_and(|most| most >= segments * longest);
-        // Segments left one at a time many times, except for two that a FIN releases together: the send buffer locks
-        // the connection.
+        // A throughput deadlock: many times, a single segment was in flight. Only a FIN released two together.
         let locked = i64::from(self.totals.small_delayed_run) >= HELD_TIMES && self.totals.small_behind_small == 0;
         let roomy = self.max_window_bytes.is_some_and(|most| most > 2 * longest + CLUSTER_BYTES);
         (self.old && whole && flew(2) && (!locked || flew(3)) && roomy).then_some(longest)

@@ -21,11 +21,11 @@ pub(super) struct Clock {
     /// Ticks since the first departure, and nanoseconds since then by the capture's clock.
     ticks: i64,
     lasted_ns: i64,
-    /// The departure with the smallest capture delay: that delay by the sender's clock, and when it was captured.
+    /// The departure with the smallest capture delay: its delay by the sender's clock, and its capture time.
     soonest_ns: i64,
     soonest_at_ns: i64,
-    /// The departure with the largest capture delay: that delay less one tick of possible error, and when it was
-    /// captured.
+    /// The departure with the largest capture delay: its delay minus one tick (the possible error), and its capture
+    /// time.
     latest_ns: i64,
     latest_at_ns: i64,
 }

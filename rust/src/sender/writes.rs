@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn between_two_acks_a_reaction_is_early_and_others_are_late_by_chance() {
-        // ACKs every 10 ms; departures 3, 7 and 1 ms behind them in turn. The last ACK has no next one.
+        // ACKs every 10 ms; departures 3, 7 and 1 ms after them in turn. No ACK follows the last one.
         let behind_ns = |n: i64| [MS, 3 * MS, 7 * MS][n as usize % 3];
         let writes: Vec<_> = (1..=9).map(|n| (n * 10 * MS + behind_ns(n), behind_ns(n))).collect();
         assert_eq!(after(&writes).chance(), Chance { early: 2, late: 3 });

@@ -23,7 +23,7 @@ WORST = 2_000
 """Maximum number of transfers in the index, those that lost most time. `archive query` reaches all of them."""
 
 PAIRS = 2_000
-"""Maximum number of host pairs in the index, those that lost most time."""
+"""Maximum number of host pairs in the index: the pairs that lost most time."""
 
 SPARKED = 300
 """Number of host pairs that have a sparkline of lost time."""
@@ -227,7 +227,7 @@ def _worst(directions: pl.DataFrame) -> pl.DataFrame:
 
 
 def _pairs(directions: pl.DataFrame, width_ns: int, origin_ns: int) -> dict[str, Any]:
-    """Host pairs, those that lost most time first. The first `SPARKED` have the share of lost time per bucket."""
+    """Return the host pairs, most lost time first. The first `SPARKED` pairs also have the share of lost time in each time bucket."""
     by_cause = directions.filter(pl.col("cause").is_not_null()).group_by(*PAIR, "cause").agg(ns=pl.col("fixable_ns").sum())
     main = by_cause.sort("ns", "cause").group_by(PAIR, maintain_order=True).agg(pl.last("cause"))
     found = (

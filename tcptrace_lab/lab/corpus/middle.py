@@ -31,7 +31,7 @@ SNAPLEN_BYTES = 262_144
 
 
 def client_side_ns(delay_s: float) -> int:
-    """Return how long a packet needs between the client and the capture point, from a direction's delay."""
+    """Return the delay between client and capture point, given the delay of one direction of the whole path."""
     return round(delay_s / 2 * NS_PER_S)
 
 

@@ -22,7 +22,7 @@ _BESIDE = 0.02
 _CLOCK_DECIMALS = 9
 
 _LINE_POINTS = 600
-"""Maximum number of points of a line over the whole connection, which has its figures further down."""
+"""Maximum number of points of a line over the whole connection. The page has figures of it further down, with more points."""
 
 _KEYS = {from_client: side for side, from_client in SIDES.items()}
 

@@ -74,7 +74,7 @@ def test_a_segment_whose_last_cell_was_lost_keeps_its_time(tmp_path: Path) -> No
 
 
 def test_a_lost_last_cell_is_a_problem_where_the_tcp_header_was_in_it() -> None:
-    """LLC/SNAP and IPv6 headers fill the first cell of two; the packet behind keeps its headers, and is damaged all the same."""
+    """LLC/SNAP and IPv6 headers fill the first cell of two; the packet behind keeps its headers, and is damaged nevertheless."""
     ack = 22
     first, last = pdu_cells(IPV6)[ack]
     assert last - first == 1

@@ -93,7 +93,7 @@ def test_keepalives_of_an_idle_connection_miss_no_byte(tmp_path: Path) -> None:
 
 
 def test_the_keepalives_of_both_sides_carry_a_byte_where_a_capture_begins_with_them(tmp_path: Path) -> None:
-    """Windows: each repeats its last byte, and does not push it (RFC 9293, 3.9.1.2, MUST-61). The server asks 10 ms behind its answer."""
+    """Windows: each repeats its last byte, and does not push it (RFC 9293, 3.9.1.2, MUST-61). The server asks 10 ms after its answer."""
     text = """
         0.000 C > S . 800:801(1) ack 5001
         0.001 S > C . 5001:5001(0) ack 801
@@ -125,7 +125,7 @@ def test_a_single_byte_that_is_pushed_is_data_where_a_capture_begins_with_it(tmp
 
 
 def test_a_single_byte_that_nobody_had_acknowledged_yet_is_data(tmp_path: Path) -> None:
-    """The other side's ACK, which comes first, asks for it: it probes a window, or its program gave more behind it."""
+    """The peer's ACK, which comes first, triggers the segment: a window probe, or more data of the application."""
     text = """
         0.000 S > C . 5001:5001(0) ack 800
         0.001 C > S . 800:801(1) ack 5001
@@ -135,7 +135,7 @@ def test_a_single_byte_that_nobody_had_acknowledged_yet_is_data(tmp_path: Path) 
 
 
 def test_a_byte_that_is_acknowledged_behind_two_acks_was_not_captured(tmp_path: Path) -> None:
-    """The first of them is no keepalive: the other side sent data between them, which the second acknowledges by the same number."""
+    """The first one is no keepalive: the peer sent data between the two, which the second one acknowledges with the same number."""
     text = """
         0.00 C > S . 800:800(0) ack 5001
         0.01 S > C P. 5001:5101 ack 800
@@ -146,7 +146,7 @@ def test_a_byte_that_is_acknowledged_behind_two_acks_was_not_captured(tmp_path: 
 
 
 def test_a_keepalive_repeats_a_byte_that_was_not_captured(tmp_path: Path) -> None:
-    """RFC 9293, 3.8.4: the capture lacks the request, not its ACK; 45 s later the side that sent it asks whether the other is there."""
+    """RFC 9293, 3.8.4: the capture contains the ACK of the request, but not the request; its sender sends a keepalive 45 s later."""
     text = f"""{HANDSHAKE}
         0.03 S > C P. 1:1001 ack 382
         0.04 C > S . 382:382(0) ack 1001
@@ -157,7 +157,7 @@ def test_a_keepalive_repeats_a_byte_that_was_not_captured(tmp_path: Path) -> Non
 
 
 def test_an_ack_from_before_a_byte_that_was_not_captured_is_no_keepalive(tmp_path: Path) -> None:
-    """Overtaken by what it came before, in the middle of an exchange: keepalives come behind silence."""
+    """The segment was overtaken by the next one, in the middle of an exchange: a keepalive would follow a silence."""
     text = f"""{HANDSHAKE}
         0.03 S > C P. 1:1001 ack 382
         0.04 C > S . 381:381(0) ack 1001
@@ -166,7 +166,7 @@ def test_an_ack_from_before_a_byte_that_was_not_captured_is_no_keepalive(tmp_pat
 
 
 def test_the_byte_before_the_capture_began_again_at_once_is_no_keepalive(tmp_path: Path) -> None:
-    """Interactive traffic: the byte's ACK was lost behind the capture point; keepalives take seconds."""
+    """Interactive traffic: the byte's ACK was lost after the capture point; keepalives come after seconds."""
     text = """
         0.00 S > C P. 5001:5002 ack 801
         0.01 C > S . 801:801(0) ack 5002
@@ -176,7 +176,7 @@ def test_the_byte_before_the_capture_began_again_at_once_is_no_keepalive(tmp_pat
 
 
 def test_one_byte_again_at_once_is_a_resend_and_no_keepalive(tmp_path: Path) -> None:
-    """Interactive traffic: the ACK of a single byte was lost behind the capture point. Keepalives take seconds (RFC 9293, 3.8.4)."""
+    """Interactive traffic: the ACK of a single byte was lost after the capture point. Keepalives come after seconds (RFC 9293, 3.8.4)."""
     text = f"""{HANDSHAKE}
         0.02 C > S P. 1:11 ack 1
         0.03 S > C . ack 11
@@ -224,7 +224,7 @@ def test_bytes_that_are_acknowledged_and_never_seen_were_not_captured(tmp_path: 
 
 
 def test_bytes_that_are_lost_are_resent_and_not_missing(tmp_path: Path) -> None:
-    """Next to the receiver the first transmission is not seen either; but the resend is."""
+    """Next to the receiver the first transmission is not seen either; but the retransmit is."""
     read = read_text(
         tmp_path,
         f"""{HANDSHAKE}
@@ -240,7 +240,10 @@ def test_bytes_that_are_lost_are_resent_and_not_missing(tmp_path: Path) -> None:
 
 
 def test_data_captured_behind_its_ack_is_not_missing(tmp_path: Path) -> None:
-    """Captures of several queues can put an ACK in front of what it acknowledges: the ACK's row says so, the connection's figure not."""
+    """A capture from several queues can record an ACK before the data that it acknowledges: the row of the ACK says so.
+
+    The connection's count omits it.
+    """
     read = read_text(
         tmp_path,
         f"""{HANDSHAKE}
@@ -262,7 +265,7 @@ def test_of_a_direction_that_was_not_captured_nothing_is_said_to_be_missing(tmp_
 
 
 def test_only_data_captured_a_silence_is_a_possible_timeout(tmp_path: Path) -> None:
-    """Without ACKs nobody knows whether progress was made; the silence fits a timeout (RFC 6298)."""
+    """Without ACKs, progress is unknown; the silence fits a timeout (RFC 6298)."""
     text = "0.000 C > S . 1:1461 ack 1\n0.001 C > S . 1461:2921 ack 1\n0.300 C > S . 1:1461 ack 1"
     assert judged(tmp_path, text, 3) == [("rto_retransmit", "silence", 1, "possible")]
 

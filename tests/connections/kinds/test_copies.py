@@ -1,4 +1,4 @@
-"""Packets that are there twice: by the capture (SPAN ports, "any", two points of one path) or by the network."""
+"""Packets that were captured twice: because of the capture (SPAN ports, "any", two points of one path) or by the network."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_packet_captured_twice_counts_once(tmp_path: Path) -> None:
 
 
 def test_a_router_on_the_way_lowers_the_ttl_of_the_second_copy(tmp_path: Path) -> None:
-    """RFC 1812, 5.3.1: each router takes 1; the packet was seen in front of it and behind."""
+    """RFC 1812, 5.3.1: each router decrements the TTL; the packet was captured on both sides of one."""
     text = f"{HANDSHAKE}\n0.0200 C > S P. 1:1001 ack 1 {{id 9}}\n0.0203 C > S P. 1:1001 ack 1 {{id 9, ttl 63}}"
     assert judged(tmp_path, text, 5) == [("capture_duplicate", "path", 4, "proved")]
 
@@ -117,13 +117,13 @@ def test_a_resend_with_the_identification_of_the_original_is_a_resend(tmp_path: 
 
 
 def test_two_points_of_a_slow_path_see_a_packet_far_apart(tmp_path: Path) -> None:
-    """50 ms between them, and other layers around it: still the same packet."""
+    """50 ms apart and in other layers: still the same packet."""
     text = f"{HANDSHAKE}\n0.020 C > S P. 1:1001 ack 1 {{id 50}}\n0.070 C > S P. 1:1001 ack 1 {{id 50, vlan 20}}"
     assert judged(tmp_path, text, 5) == [("capture_duplicate", "path", 4, "proved")]
 
 
 def _captured_twice(path: Path, folder: Path) -> Path:
-    """The capture with every packet once more 2 µs later, as from an interface and the bridge behind it (Wireshark's tools)."""
+    """The capture with each packet repeated 2 µs later, as if from an interface and its bridge (made with Wireshark's tools)."""
     later, twice = folder / "later.pcapng", folder / "twice.pcapng"
     subprocess.run([needs.program("editcap"), "-t", "0.000002", path, later], check=True, capture_output=True)
     subprocess.run([needs.program("mergecap"), "-w", twice, path, later], check=True, capture_output=True)

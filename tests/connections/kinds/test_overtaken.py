@@ -56,7 +56,7 @@ def test_a_number_that_a_reset_made_up_shows_nothing(tmp_path: Path) -> None:
 
 
 def test_options_of_a_syn_count_as_far_as_they_were_captured(tmp_path: Path) -> None:
-    """54 bytes of headers, MSS (4), no-operation (1), window scale (3), SACK permitted (2): what is cut off is unknown, not refused."""
+    """54 bytes of headers, MSS (4), no-operation (1), window scale (3), SACK permitted (2): truncated options are unknown, not refused."""
     names = ("mss_bytes", "window_scale", "sack_permitted", "timestamps", "full_segment_bytes")
     known = {
         54: (None, None, None, None, None),

@@ -24,7 +24,7 @@ FLIGHT_OF_6 = """
 
 
 def test_the_third_duplicate_ack_brings_a_fast_retransmit_and_sack_the_rest_of_the_recovery(tmp_path: Path) -> None:
-    """RFC 6675, 5: the first and the third segment are lost. Frame 14 ends at a part of what was out: RFC 6582, 3.2, step 3."""
+    """RFC 6675, 5: the first and the third segment are lost. Frame 14 acknowledges part of the outstanding data: RFC 6582, 3.2, step 3."""
     text = f"""{HANDSHAKE}{FLIGHT_OF_6}
         0.0302 S > C . ack 1 win 509 <sack 1461:2921>
         0.0303 S > C . ack 1 win 509 <sack 4381:5841, sack 1461:2921>
@@ -68,7 +68,7 @@ def test_without_sack_a_partial_ack_brings_the_next_resend(tmp_path: Path) -> No
 
 
 def test_early_retransmit_after_two_duplicate_acks_of_three_segments(tmp_path: Path) -> None:
-    """RFC 5827, 3.1: with three segments out, two duplicate ACKs are all that can come."""
+    """RFC 5827, 3.1: with three segments outstanding, at most two duplicate ACKs can come."""
     text = f"""{HANDSHAKE}
         0.0200 C > S . 1:1461    ack 1
         0.0201 C > S . 1461:2921 ack 1
@@ -81,7 +81,7 @@ def test_early_retransmit_after_two_duplicate_acks_of_three_segments(tmp_path: P
 
 
 def test_rack_resends_what_a_later_segment_overtook_by_a_quarter_round_trip(tmp_path: Path) -> None:
-    """RFC 8985, 6.2: one SACK of a later segment, then the reordering window of RTT/4, then the resend."""
+    """RFC 8985, 6.2: one SACK of a later segment, then the reordering window of RTT/4, then the retransmit."""
     text = f"""{HANDSHAKE}
         0.0200 C > S . 1:1461    ack 1
         0.0201 C > S . 1461:2921 ack 1
@@ -92,7 +92,7 @@ def test_rack_resends_what_a_later_segment_overtook_by_a_quarter_round_trip(tmp_
 
 
 def test_a_probe_resends_the_last_segment_and_the_timeout_the_first(tmp_path: Path) -> None:
-    """RFC 8985, 7.2 and 7.3: PTO = 2 SRTT = 20 ms, the highest sequence; RFC 6298, 5.4: the timeout resends the earliest."""
+    """RFC 8985, 7.2 and 7.3: PTO = 2 SRTT = 20 ms, the highest sequence; RFC 6298, 5.4: the timeout retransmits the earliest."""
     text = f"""{HANDSHAKE}
         0.0200 C > S . 1:1461    ack 1
         0.0201 C > S . 1461:2921 ack 1
@@ -153,7 +153,7 @@ def test_after_a_timeout_acks_bring_the_rest(tmp_path: Path) -> None:
 
 
 def test_a_timeout_is_no_verdict_sooner_than_any_timer(tmp_path: Path) -> None:
-    """120 ms of silence, 12 round trips: no duplicate ACK, no probe (no SACK), no timer in use is that short. Unknown."""
+    """120 ms of silence, 12 RTTs: no duplicate ACK, no probe (no SACK), and every known timer is longer. The reason is unknown."""
     text = f"{WITHOUT_SACK}\n0.0200 C > S . 1:1461 ack 1\n0.0201 C > S . 1461:2921 ack 1\n0.1401 C > S . 1:1461 ack 1"
     read = read_text(tmp_path, text)
     assert verdicts(read, 6) == [("retransmit", "sequence", 4, "proved")]
@@ -161,7 +161,7 @@ def test_a_timeout_is_no_verdict_sooner_than_any_timer(tmp_path: Path) -> None:
 
 
 def test_over_a_long_path_an_ack_that_comes_late_is_no_timeout(tmp_path: Path) -> None:
-    """600 ms of round trip: the third duplicate ACK comes after 600 ms of silence, and the resend follows it at once."""
+    """RTT 600 ms: the third duplicate ACK comes after 600 ms of silence, and the retransmit follows at once."""
     text = """
         0.000 C > S S  0:0(0)        win 64240 <mss 1460, sackOK>
         0.600 S > C S. 0:0(0) ack 1  win 65160 <mss 1460, sackOK>
@@ -207,7 +207,7 @@ def test_fin_sent_again_by_its_timer(tmp_path: Path) -> None:
 
 
 def test_resent_although_the_other_side_has_reset_the_connection(tmp_path: Path) -> None:
-    """RFC 9293, 3.10.7.4: after the RST there is nobody to resend to; it may not have arrived."""
+    """RFC 9293, 3.10.7.4: after the RST, nothing is left to retransmit to; the RST may not have arrived."""
     text = f"{HANDSHAKE}\n0.02 C > S P. 1:101 ack 1\n0.03 S > C R. ack 101 win 0\n0.25 C > S P. 1:101 ack 1"
     assert judged(tmp_path, text, 6) == [("spurious", "acknowledged", 5, "proved")]
     text = f"{HANDSHAKE}\n0.02 C > S P. 1:101 ack 1\n0.03 S > C R 1:1(0) win 0\n0.25 C > S P. 1:101 ack 1"

@@ -118,7 +118,7 @@ def test_accurate_ecn_counts_with_the_flags(tmp_path: Path) -> None:
 
 
 def test_simultaneous_open_repeats_each_syn_as_the_answer_to_the_other(tmp_path: Path) -> None:
-    """RFC 9293, 3.5, figure 8: four SYNs, and nobody resent anything; the fifth is one by its timer."""
+    """RFC 9293, 3.5, figure 8: four SYNs without a retransmit; the fifth one is retransmitted by the timer."""
     read = read_text(
         tmp_path,
         """

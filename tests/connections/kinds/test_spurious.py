@@ -1,4 +1,4 @@
-"""Resends that were needless, and packets that only came late: exchanges written by hand, with the RFC named beside each test."""
+"""Retransmits that were needless, and packets that only came late: exchanges written by hand, with the RFC named beside each test."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STAMPED = """
 
 
 def test_a_dsack_proves_the_probe_before_it_needless(tmp_path: Path) -> None:
-    """RFC 2883, 4.1: the first block lies below the ACK. Only the delay of the ACK let the probe go."""
+    """RFC 2883, 4.1: the first block lies below the ACK. The probe was sent only because the ACK was delayed."""
     read = read_text(
         tmp_path,
         f"""{HANDSHAKE}
@@ -55,7 +55,7 @@ def test_a_dsack_inside_the_second_block(tmp_path: Path) -> None:
 
 
 def test_a_timestamp_echo_proves_a_timeout_needless(tmp_path: Path) -> None:
-    """RFC 3522, 3.2 (Eifel): the ACK echoes the timestamp of the original, 1020, not that of the resend, 1250."""
+    """RFC 3522, 3.2 (Eifel): the ACK echoes the timestamp of the original, 1020, not that of the retransmit, 1250."""
     read = read_text(
         tmp_path,
         f"""{STAMPED}
@@ -69,7 +69,7 @@ def test_a_timestamp_echo_proves_a_timeout_needless(tmp_path: Path) -> None:
 
 
 def test_a_timestamp_echo_of_the_resend_leaves_it_needed(tmp_path: Path) -> None:
-    """RFC 3522, 3.2: the echo is that of the resend; it came across the wrap of the clock (RFC 7323, 5.2)."""
+    """RFC 3522, 3.2: the echo is that of the retransmit; it came across the wrap of the clock (RFC 7323, 5.2)."""
     text = f"""{STAMPED}
         0.020 C > S P. 1:1001 ack 1 <TS val 4294967290 ecr 7000>
         0.250 C > S P. 1:1001 ack 1 <TS val 224 ecr 7000>
@@ -93,7 +93,7 @@ def test_an_echo_of_0_says_nothing_of_the_original(tmp_path: Path) -> None:
 
 
 def test_an_ack_sooner_than_the_shortest_round_trip_was_let_go_by_the_original(tmp_path: Path) -> None:
-    """2 ms after the resend; the round trip is 10 ms. Without SACK and timestamps nothing else can show it."""
+    """2 ms after the retransmit; the round trip is 10 ms. Without SACK and timestamps, only the time shows that."""
     text = f"{WITHOUT_SACK}\n0.020 C > S P. 1:1001 ack 1\n0.245 C > S P. 1:1001 ack 1\n0.247 S > C . ack 1001 win 500"
     assert judged(tmp_path, text, 5) == [("spurious", "rtt", 6, "consistent")]
     text = text.replace("0.247", "0.256")
@@ -101,7 +101,7 @@ def test_an_ack_sooner_than_the_shortest_round_trip_was_let_go_by_the_original(t
 
 
 def test_resent_after_its_ack_was_captured(tmp_path: Path) -> None:
-    """The ACK was lost between the capture point and the sender, or crossed the resend."""
+    """The ACK was lost between the capture point and the sender, or crossed the retransmit."""
     read = read_text(tmp_path, f"{WITHOUT_SACK}\n0.02 C > S P. 1:1001 ack 1\n0.03 S > C . ack 1001 win 500\n0.25 C > S P. 1:1001 ack 1")
     assert verdicts(read, 6) == [("spurious", "acknowledged", 5, "proved")]
     assert column(read.segments, "retransmit_trigger", 6) == ["timeout"]
@@ -124,7 +124,7 @@ def test_resent_although_sack_had_reported_it(tmp_path: Path) -> None:
 
 
 def test_next_to_the_receiver_an_older_timestamp_shows_a_late_packet(tmp_path: Path) -> None:
-    """RFC 7323, 3.2: the value was taken when the segment was sent. 40 ms late, twice the round trip: still no resend."""
+    """RFC 7323, 3.2: the value was taken when the segment was sent. it arrives 40 ms late, twice the RTT, and is still no retransmit."""
     text = f"""{AT_SERVER}
         0.100 C > S . 1:1461    ack 1 <TS val 100 ecr 1>
         0.102 C > S . 2921:4381 ack 1 <TS val 102 ecr 1>
@@ -148,7 +148,7 @@ def test_next_to_the_receiver_a_newer_timestamp_shows_a_resend_of_what_was_lost_
 
 
 def test_ip_identifications_tell_where_timestamps_do_not(tmp_path: Path) -> None:
-    """RFC 6864, 4.1 asks for no order; hosts that count give the next number to the next packet."""
+    """RFC 6864, 4.1 requires no order; a host that counts gives consecutive packets consecutive numbers."""
     text = f"""{AT_SERVER}
         0.100 C > S . 1:1461    ack 1 {{id 100}}
         0.101 C > S . 2921:4381 ack 1 {{id 102}}
@@ -180,7 +180,7 @@ def test_timestamps_and_identifications_that_wrap_tell_late_from_resent(
 
 
 def test_sooner_than_the_sender_can_have_heard_of_the_hole_it_is_late(tmp_path: Path) -> None:
-    """IPv6 without timestamps: 20 ms to the sender and back; 12 ms after the hole showed nothing that it caused can have come."""
+    """IPv6 without timestamps: 20 ms to the sender and back; 12 ms after the hole became visible, no reaction to it can have arrived."""
     hosts = "host A [2001:db8::1]:40000 isn 1\nhost B [2001:db8::2]:80 isn 9\n"
     text = f"""{hosts}{AT_SERVER.replace("C", "A").replace("S >", "B >").replace("> S", "> B")}
         0.100 A > B . 1:1461    ack 1
@@ -192,7 +192,7 @@ def test_sooner_than_the_sender_can_have_heard_of_the_hole_it_is_late(tmp_path: 
 
 
 def test_an_original_behind_its_resend_proves_that_needless(tmp_path: Path) -> None:
-    """Next to the receiver: the segment was held on the path for more than a round trip, and was resent meanwhile."""
+    """Next to the receiver: the path delayed the segment by more than an RTT, and it was retransmitted meanwhile."""
     read = read_text(
         tmp_path,
         f"""{AT_SERVER}

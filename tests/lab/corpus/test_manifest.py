@@ -117,7 +117,7 @@ class FinishedRelay:
 
 
 def test_a_router_sees_what_is_lost_behind_it_and_not_what_is_lost_before(tmp_path: Path) -> None:
-    """A question, sent again 40 ms later as it was lost, and its answer: of 10 ms each way, 5 are on each side of the point."""
+    """A question, sent again 40 ms later as it was lost, and its answer: of 10 ms in each direction, 5 are on each side of the point."""
     lines = (
         "host A 192.0.2.1:40001\nhost B 192.0.2.2:5001\n0ms A > B P. 1:101(100) ack 1\n40ms A > B P. 1:101(100) ack 1\n"
         "60ms B > A P. 1:51(50) ack 101\n70ms B > A P. 51:101(50) ack 101"

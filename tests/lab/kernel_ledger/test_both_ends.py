@@ -164,7 +164,7 @@ def test_the_ledger_of_a_question_and_its_answer_adds_up() -> None:
     spent = [(start / MS, end / MS, gates[0], context[1:]) for start, end, gates, context in rows.select(names).iter_rows()]
     assert spent[1:] == [
         (1, 11, "peer-turn", ["in-transit", "unacked", "round-trip"]),
-        (11, 21, "peer-turn", ["unacked", "round-trip"]),  # its ACK can be on its way
+        (11, 21, "peer-turn", ["unacked", "round-trip"]),  # its ACK can be in transit
         (21, 41, "peer-turn", ["unacked"]),
         (41, 51, "peer-in-transit", ["unacked"]),
         (51, 71, "own-turn", []),

@@ -47,7 +47,7 @@ def test_a_question_that_was_lost_on_its_way_here_waited_for_its_senders_timer(
     """A timer of Linux runs for 200 ms and a round trip or two, the next for twice as long. Otherwise an ACK alone may have been lost."""
     told = lasted(tmp_path, questions(late_ms, left_out))
     assert told.get("loss-recovery", 0) == pytest.approx(late_ms if by_loss else 0, abs=1.5)
-    assert told["application"] == pytest.approx(10 + (0 if by_loss else late_ms), abs=1.5)  # 10 ms behind the handshake
+    assert told["application"] == pytest.approx(10 + (0 if by_loss else late_ms), abs=1.5)  # 10 ms after the handshake
 
 
 @pytest.mark.parametrize("left_out", [0, 1])

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 MSS = 1_460
 ROUND_MS = 20.1
-"""An ACK comes 20 ms after a flight, and lets the next go 0.1 ms later."""
+"""An ACK comes 20 ms after a flight, and releases the next 0.1 ms later."""
 
 
 def opened(window: int = 60_000) -> str:
@@ -52,7 +52,7 @@ def repaired_fast(count: int, window: int = 60_000) -> str:
 
 
 def test_what_the_ack_of_a_resend_by_the_timer_lets_go_waited_for_the_timeout(tmp_path: Path) -> None:
-    """The congestion window has room for the resent segment alone (RFC 5681, 3.1)."""
+    """The congestion window has room for the retransmitted segment alone (RFC 5681, 3.1)."""
     assert lasted(tmp_path, repaired_by_the_timer())["timeout"] == pytest.approx(1_020 + 20.1, abs=0.1)
 
 
@@ -64,7 +64,7 @@ def test_what_the_ack_of_a_fast_retransmit_lets_go_waited_for_the_repair(tmp_pat
 
 
 def test_a_repair_lasts_until_its_ack_and_no_longer(tmp_path: Path) -> None:
-    """The program goes on 220 ms after that."""
+    """The program continues 220 ms after that."""
     told = lasted(tmp_path, "\n".join([repaired_fast(5), flight(0.3, 5, 1)]))
     assert told["loss-recovery"] == pytest.approx(80.1 - 60, abs=0.05)
     assert told["application"] >= 300 - 80.1

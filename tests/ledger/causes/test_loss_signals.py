@@ -54,7 +54,7 @@ def told(tmp_path: Path, *lines: str, opened: str = OPENED) -> dict[str, float]:
 
 
 def test_until_duplicate_acks_told_of_the_loss_the_flight_was_slow_starts(tmp_path: Path) -> None:
-    """The flight's last segment left at 40.09 ms, the third duplicate ACK came at 60.02, the repair at 65; at 85 its ACK lets it go on."""
+    """The flight's last segment left at 40.09 ms, the third duplicate ACK came at 60.02, the repair at 65; at 85 its ACK releases it on."""
     lines = [data(40, *range(10)), missing(60, 0, 9), data(65, 0), acks(85, 10), data(85.01, *range(10, 16)), acks(105.1, 16)]
     found = told(tmp_path, *lines)
     assert found["slow-start"] == pytest.approx(60.02 - 40.09, abs=0.02)
@@ -92,7 +92,7 @@ def test_who_has_nothing_to_send_waits_for_no_recovery_until_the_next_loss_is_to
     """Segment 0 is repaired at 60.1 ms, and the last two follow, of which the end is small.
 
     Behind the ACK of all before them comes one with the end alone, at 90.13, and a timer repairs what is missing at 95. From 60.12 to 90.13
-    it is on its way, as the first flight was while its ten segments left, and the last repair is for a round trip.
+    it is in transit, as the first flight was while its ten segments left, and the last repair is for a round trip.
     """
     lines = [data(40, *range(10)), missing(60, 0, 8), data(60.1, 0), data(60.11, 10, 11, last_bytes=100), acks(80.1, 10)]
     late = f"90.13ms S > C . ack {at(10)} win 4000 <sack {at(11)}:{at(11) + 100}>"

@@ -150,7 +150,7 @@ def test_pieces_of_nearly_a_segment_are_no_full_ones_at_which_a_sender_stops(tmp
     ids=["of-one-size", "of-two-sizes", "below-any-buffer", "behind-some-that-were-surely-held"],
 )
 def test_small_segments_one_in_each_round_trip_were_not_in_the_buffer(tmp_path: Path, sizes: list[int], told_ms: dict[str, float]) -> None:
-    """A program that goes on writing gives Nagle's rule full segments, which it does not hold, as long as the buffer takes them.
+    """A program that continues writing gives Nagle's rule full segments, which it does not hold, as long as the buffer takes them.
 
     So what left alone, behind one that had left alone when the ACK came, was written later. Of the second nothing shows that yet. Below
     2,048 bytes no buffer is full, and a sender that was seen to hold small segments there holds others as well.

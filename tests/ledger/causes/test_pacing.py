@@ -52,7 +52,7 @@ def test_bursts_that_leave_some_time_behind_an_ack_and_without_a_pause_were_not_
 ) -> None:
     """Five gaps are a round trip and a bit, so that an ACK comes before each burst: half a millisecond, or as soon as ACKs let go.
 
-    Ten segments are slow start's own flight, that the first ACK lets go; the 40 bursts behind the first twenty leave in their places.
+    Ten segments are slow start's own flight, that the first ACK lets go; the 40 bursts after the first twenty leave in their places.
     """
     begun, all_of_it = (lasted(tmp_path, bursts(count, 4.0, 20.0 - late_ms)) for count in (20, 60))
     assert (all_of_it["pacing"] - begun["pacing"] > 40 * 3.9) == paced
@@ -66,7 +66,7 @@ def test_a_program_that_writes_at_its_own_pace_ends_its_writes_with_a_small_segm
 
 
 def test_one_flight_in_each_round_trip_that_its_program_sends_late_is_at_no_pace(tmp_path: Path) -> None:
-    """Two segments in each 20 ms, 4 ms behind the ACK of the two before."""
+    """Two segments in each 20 ms, 4 ms after the ACK of the two before."""
     assert "pacing" not in lasted(tmp_path, bursts(40, 20.0, 16.0))
 
 

@@ -1,4 +1,4 @@
-"""The ledger where a window nearly holds a sender, or a resend nearly looks like a loss: each beside what would refute it.
+"""The ledger where a window nearly holds a sender, or a retransmit nearly looks like a loss: each beside what would refute it.
 
 The exchanges are written by hand, with a round trip of 20 ms; the times expected are differences of the times written.
 """
@@ -241,7 +241,7 @@ def test_causes_of_these_exchanges_sum_to_their_lives(tmp_path: Path) -> None:
 def pieces(size: int, *, between_ms: float) -> str:
     """Ten requests of 13 bytes and one more piece, each answered; `between_ms` later than the first piece leaves the second.
 
-    The ACK of the first piece alone comes 45 ms behind it; the full segment is 1,460 bytes.
+    The ACK of the first piece alone comes 45 ms after it; the full segment is 1,460 bytes.
     """
     lines = ["0 C > S S 0:0(0) win 64240 <mss 1460>", "0.005 S > C S. 0:0(0) ack 1 win 65160 <mss 1460>", "0.005 C > S . ack 1 win 64240"]
     for n in range(10):

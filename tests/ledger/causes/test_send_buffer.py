@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 MSS = 1_460
 ROUND_MS = 20.1
-"""An ACK comes 20 ms after the last segment of a flight, and lets the next go 0.1 ms later."""
+"""An ACK comes 20 ms after the last segment of a flight, and releases the next 0.1 ms later."""
 
 
 def opened(*, old: bool, window: int, mss: int = MSS) -> str:
@@ -35,7 +35,7 @@ def opened(*, old: bool, window: int, mss: int = MSS) -> str:
 
 
 def flights(sizes: Sequence[Sequence[int]], window: int, seq: int = 1, from_s: float = 0.04) -> str:
-    """Flights of segments of these sizes, each let go by the ACK of all of the one before."""
+    """Flights of segments of these sizes, each released by the ACK of all of the one before."""
     lines = []
     for place, flight in enumerate(sizes):
         at_s = from_s + place * ROUND_MS / 1000
@@ -74,7 +74,7 @@ def test_flights_below_two_segments_that_never_grow_are_a_full_buffers(tmp_path:
 
 
 def test_a_program_that_goes_on_without_an_ack_has_filled_no_buffer(tmp_path: Path) -> None:
-    """One small segment leaves 10 ms after the flight before, with nothing but time to let it go."""
+    """One small segment leaves 10 ms after the flight before, with nothing but time to release it."""
     text = flights(LOW, 16_384)
     last = 1 + 2760 * 9
     at_s = 0.04 + 9 * ROUND_MS / 1000
@@ -133,7 +133,7 @@ def test_equal_flights_below_the_plateau_refute_slow_start(tmp_path: Path, *, ol
 def test_one_ack_that_comes_late_alone_shows_no_queue(
     tmp_path: Path, in_time_ms: int, rest: int, by_buffer_ms: float, *, old: bool
 ) -> None:
-    """Flights of five segments; the ACK of the last one, or three, comes 15 ms behind that of those before, in time or late themselves.
+    """Flights of five segments; the ACK of the last one, or three, comes 15 ms after that of those before, in time or late themselves.
 
     Of today's hosts adapters may have put the three together, behind a queue.
     """
@@ -149,7 +149,7 @@ def test_one_ack_that_comes_late_alone_shows_no_queue(
 
 
 def drained(sizes: Sequence[int], *, acked_in_turn: bool, rounds: int = 9) -> str:
-    """Flights of segments that a narrow place lets pass in 40 ms each; each flight is let go by the last ACK of the one before."""
+    """Each flight passes the bottleneck in 40 ms, and is released by the last ACK of the previous flight."""
     lines, seq = [], 1
     for at_s in (0.04 + place * (0.0201 + 0.04 * len(sizes)) for place in range(rounds)):
         for passed, size in enumerate(sizes, 1):
@@ -161,7 +161,10 @@ def drained(sizes: Sequence[int], *, acked_in_turn: bool, rounds: int = 9) -> st
 
 
 def test_a_flight_that_is_acknowledged_bit_by_bit_went_through_a_queue_and_the_buffer_has_the_round_trip_behind_it(tmp_path: Path) -> None:
-    """Each of eight waits is 180.1 ms: the path carries four segments for 160 ms, and then nothing for 20: the buffer held no more."""
+    """Each of eight waits is 180.1 ms.
+
+    The path carries four segments for 160 ms, then nothing for 20 ms, because the buffer held no more data.
+    """
     told = lasted(tmp_path, opened(old=False, window=65_535) + drained(full(4), acked_in_turn=True))
     assert "delayed-ack" not in told
     assert told["send-buffer"] == pytest.approx(8 * 20, abs=0.5)
@@ -202,7 +205,7 @@ def test_a_program_that_goes_on_four_milliseconds_behind_the_ack_was_not_woken_b
 
 @pytest.mark.parametrize("old", [True, False])
 def test_flights_that_grow_through_a_later_plateau_do_not_stand_on_it(tmp_path: Path, *, old: bool) -> None:
-    """Flights of one, two, three, five segments: slow start. The six of three behind them stand on a plateau."""
+    """Flights of one, two, three, five segments: slow start. The next six flights of three segments form a plateau."""
     text = flights([full(1), full(2), full(3), full(5), *[full(3)] * 6, full(1)], 60_000)
     told = lasted(tmp_path, opened(old=old, window=60_000) + text)
     assert told["slow-start"] == pytest.approx(4 * ROUND_MS, abs=0.1)
@@ -213,7 +216,10 @@ def test_flights_that_grow_through_a_later_plateau_do_not_stand_on_it(tmp_path: 
 def test_an_old_sender_whose_flight_did_not_grow_is_not_in_slow_start_however_few_they_are(
     tmp_path: Path, *, old: bool, rounds: int
 ) -> None:
-    """Three flights of three segments. The congestion window of newer ones may stand still without a loss (RFC 9406): unknown."""
+    """Three flights of three segments.
+
+    With newer senders, the congestion window may stop growing without a loss (RFC 9406), so the cause is unknown.
+    """
     told = lasted(tmp_path, opened(old=old, window=60_000) + flights([full(3)] * 3 + [full(1)], 60_000))
     assert told.get("send-buffer", 0.0) == pytest.approx(rounds * ROUND_MS, abs=0.1)
     assert told["slow-start"] == pytest.approx(ROUND_MS, abs=0.1)
@@ -271,7 +277,7 @@ def test_a_small_segment_that_leaves_when_the_window_opens_was_the_windows(tmp_p
 
 @pytest.mark.parametrize(("count", "held"), [(2, 1), (4, 0)])
 def test_a_tail_behind_fewer_bytes_than_any_send_buffer_has_was_held_by_nagle(tmp_path: Path, count: int, held: int) -> None:
-    """428 bytes wait twice for the ACK of full segments, the second time behind a flight that had flown before.
+    """428 bytes wait twice for the ACK of full segments, the second time after a flight as large as an earlier one.
 
     Two of 536 bytes leave room in the smallest buffer there is, 2,048 bytes; four of them may be all that fits.
     """
@@ -281,7 +287,7 @@ def test_a_tail_behind_fewer_bytes_than_any_send_buffer_has_was_held_by_nagle(tm
 
 
 def halves(window: int) -> str:
-    """Each 30.1 ms 600 bytes leave; 10 ms later 8,300 pass them, and the ACK of both lets the next 600 go 20.1 ms later. Six times."""
+    """Each 30.1 ms 600 bytes leave; 10 ms later 8,300 pass them, and the ACK of both releases the next 600 20.1 ms later. Six times."""
     lines, seq, at_s = [], 1, 0.04
     for _ in range(6):
         for after_s, size in ((0.0, 600), (0.01, 8_300)):
@@ -293,7 +299,7 @@ def halves(window: int) -> str:
 
 
 def test_a_close_behind_half_of_the_largest_window_was_not_held_by_nagle(tmp_path: Path) -> None:
-    """The last of the 600 bytes carry the FIN: had they been there before, they had left before. That leaves three waits of four."""
+    """The last 600 bytes carry the FIN: had they been written earlier, they would have left earlier. Three of four waits remain."""
     head, sign, last = halves(16_384).rpartition("P. 44501:")
     assert sign
     told = lasted(tmp_path, opened(old=True, window=16_384, mss=9_148) + f"{head}FP. 44501:{last.splitlines()[0]}")
@@ -304,7 +310,7 @@ def test_a_close_behind_half_of_the_largest_window_was_not_held_by_nagle(tmp_pat
 def test_half_of_the_largest_window_passes_a_small_segment_and_nagle_holds_what_is_less(tmp_path: Path, window: int, held: int) -> None:
     """8,300 bytes are less than a segment of 9,148 and more than half of 16,384 (BSD `tcp_output`), but not of 32,768.
 
-    Then passing shows that Nagle's rule is off. Of the first of the five waits it is not known yet that the flight does not grow.
+    Then passing shows that Nagle's rule is off. At the first of the five waits, it is not yet known that the flight does not grow.
     """
     told = lasted(tmp_path, opened(old=True, window=window, mss=9_148) + halves(window))
     assert told.get("nagle", 0.0) == pytest.approx(held * ROUND_MS, abs=0.1)
@@ -347,7 +353,7 @@ def test_a_plateau_that_the_last_flight_passes_by_less_than_a_segment_is_the_hig
 def test_a_program_that_writes_by_its_own_clock_fills_no_buffer_though_acks_come_while_it_writes(tmp_path: Path) -> None:
     """Each 5 ms six segments leave, 0.1 ms apart, and ACKs of those 20 ms ago come between them.
 
-    4.45 ms later the program goes on: no later than one that a full buffer wakes. Of the 0.5 ms in which it writes nothing is said.
+    The program continues 4.45 ms later, as soon as one that a full buffer blocked would. The test does not check the 0.5 ms of writing.
     """
     lines: list[tuple[float, str]] = []
     for burst in range(40):
@@ -386,7 +392,7 @@ def test_a_program_that_writes_small_segments_at_its_own_pace_is_let_go_by_no_ac
 def test_small_segments_that_pass_need_no_window_for_a_full_one(tmp_path: Path) -> None:
     """Flights of five times 600 bytes, none held, leave room for 1,000 in the window: less than a full segment, or half of the window.
 
-    What the program writes would fit: the buffer of 3,000 bytes is what is full.
+    The window has room for what the application writes, so the send buffer of 3,000 bytes is full.
     """
     told = lasted(tmp_path, opened(old=True, window=4_000) + flights([[600] * 5] * 9, 4_000))
     assert told["send-buffer"] == pytest.approx(8 * ROUND_MS, abs=0.1)
@@ -394,7 +400,7 @@ def test_small_segments_that_pass_need_no_window_for_a_full_one(tmp_path: Path) 
 
 
 def writes_and_tails(writes: Sequence[Sequence[int]], tail: int, *, joined: bool) -> str:
-    """Each 100 ms segments that leave together, one by one or as a card gets them that cuts them itself, and a tail with the ACK of all."""
+    """Every 100 ms, segments leave together, singly or as one super-segment (offload); a tail leaves with the ACK of all of them."""
     lines, seq = [opened(old=False, window=65_535)], 1
     for at_ms, write in zip(range(100, 10_000, 100), writes, strict=False):
         for size in [sum(write)] if joined else write:
@@ -409,24 +415,24 @@ def writes_and_tails(writes: Sequence[Sequence[int]], tail: int, *, joined: bool
 
 @pytest.mark.parametrize("joined", [True, False])
 def test_the_small_tail_of_segments_that_a_card_cuts_holds_the_next_small_one_as_any_other(tmp_path: Path, *, joined: bool) -> None:
-    """Behind 3 x 1460 + 400 bytes Nagle's rule holds 100 more for a round trip: six times, behind a first write of whole segments."""
+    """Behind 3 x 1460 + 400 bytes Nagle's rule holds 100 more for a round trip: six times, after a first write of whole segments."""
     text = writes_and_tails([full(3), *[[*full(3), 400]] * 6], 100, joined=joined)
     assert lasted(tmp_path, text)["nagle"] == pytest.approx(6 * ROUND_MS, abs=0.1)
 
 
 def test_segments_of_a_path_that_takes_less_than_the_mss_have_no_small_tail_where_a_card_cuts_them(tmp_path: Path) -> None:
-    """One or two of 1,400 bytes, and two more with their ACK: none was a full one of the MSS, and 2,800 are no full one with a tail."""
+    """One or two of 1,400 bytes, and two more with their ACK: none has the full MSS, so 2,800 bytes are not a full segment with a tail."""
     assert "nagle" not in lasted(tmp_path, writes_and_tails([[1400], *[[1400, 1400]] * 6], 2800, joined=True))
 
 
 def test_what_a_program_writes_as_soon_as_an_ack_comes_was_not_held_by_nagle(tmp_path: Path) -> None:
-    """Flights of 752 bytes and ten full segments, each let go by the ACK of all: the program had found the buffer full.
+    """Flights of 752 bytes and ten full segments, each released by the ACK of all: the program had found the buffer full.
 
     Had it only left the 752 bytes in it, for Nagle's rule to hold, they would have been followed by nothing.
     """
     told = lasted(tmp_path, opened(old=False, window=65_535) + flights([[752, *full(10)]] * 8, 65_535))
     assert told["send-buffer"] == pytest.approx(6 * ROUND_MS, abs=0.1)
-    assert told["unknown"] == pytest.approx(ROUND_MS, abs=0.1)  # the first round, which stands behind no other
+    assert told["unknown"] == pytest.approx(ROUND_MS, abs=0.1)  # the first round, before which there is no other
     assert "nagle" not in told
 
 
@@ -449,7 +455,7 @@ def test_what_leaves_some_time_behind_an_ack_was_not_held_by_nagles_rule_of_a_ho
 def test_a_flight_of_today_that_is_no_larger_than_the_one_before_is_not_slow_starts(tmp_path: Path, segments: int, held: int) -> None:
     """Two flights of this many segments, then a single segment.
 
-    Of four, BBR looks for the shortest round trip; from 16 on, slow start may have ended, and congestion avoidance adds a segment in each
+    With four, BBR probes for the minimum RTT; from 16 on, slow start may have ended, and congestion avoidance adds a segment in each
     round trip from 20 on.
     """
     told = lasted(tmp_path, opened(old=False, window=60_000) + flights([full(segments)] * 2 + [full(1)], 60_000))
@@ -458,7 +464,7 @@ def test_a_flight_of_today_that_is_no_larger_than_the_one_before_is_not_slow_sta
 
 @pytest.mark.parametrize(("last", "late_ms"), [(2, 0), (1, 3)])
 def test_an_ack_wakes_no_program_whose_buffer_had_room_for_more(tmp_path: Path, last: int, late_ms: float) -> None:
-    """Flights of two segments, one behind the other, and at last one of two or of one, whose ACK is answered after 3 ms.
+    """Flights of two segments, one after the other, and at last one of two or of one, whose ACK is answered after 3 ms.
 
     With one in flight there is room for the second: the application had not written it yet. It is silent for 20 ms at first, too.
     """

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 MSS = 1_460
 ROUND_MS = 20.1
-"""An ACK comes 20 ms after a flight, and lets the next go 0.1 ms later."""
+"""An ACK comes 20 ms after a flight, and releases the next 0.1 ms later."""
 
 
 def opened(options: str = f"mss {MSS}") -> str:
@@ -31,7 +31,7 @@ def opened(options: str = f"mss {MSS}") -> str:
 
 
 def flights(sizes: Sequence[Sequence[int]], pushed: Sequence[int], seq: int = 1, from_s: float = 0.04) -> str:
-    """Flights of segments of these sizes, each let go by the ACK of all of the one before; those that end at `pushed` carry PSH."""
+    """Flights of segments of these sizes, each released by the ACK of all of the one before; those that end at `pushed` carry PSH."""
     lines = []
     for place, flight in enumerate(sizes):
         at_s = from_s + place * ROUND_MS / 1000
@@ -43,7 +43,7 @@ def flights(sizes: Sequence[Sequence[int]], pushed: Sequence[int], seq: int = 1,
 
 
 def rest_after_100_ms(first: str, rest: int) -> str:
-    """A full segment, acknowledged after a round trip, and 80 ms later what was left of it, or what was written then."""
+    """A full segment, its ACK after one RTT, and 80 ms later the rest of that write, or a new write."""
     return f"""
         0.0400 C > S {first} 1:{1 + MSS}             ack 1
         0.0600 S > C .                               ack {1 + MSS} win 60000
@@ -74,14 +74,14 @@ def test_a_sender_that_never_sets_psh_tells_nothing_by_that(tmp_path: Path) -> N
 
 
 def test_what_was_kept_back_behind_a_full_window_is_the_windows_until_that_opens(tmp_path: Path) -> None:
-    """Two segments leave room for 1,176 of 4,096 bytes, and 1,300 follow 80 ms behind the ACK that opens the window again."""
+    """Two segments leave room for 1,176 of 4,096 bytes, and 1,300 follow 80 ms after the ACK that opens the window again."""
     told = lasted(tmp_path, behind_room_for_1176(1300))
     assert told["receiver-window"] == pytest.approx(20)
     assert told["nagle"] == pytest.approx(80)
 
 
 def test_what_was_kept_back_though_it_fills_the_room_that_there_was_waited_for_no_window(tmp_path: Path) -> None:
-    """Had more than 1,176 bytes been there when the window opened, they would have left then."""
+    """With more than 1,176 bytes in the buffer, data would have left when the window opened."""
     told = lasted(tmp_path, behind_room_for_1176(1176))
     assert "receiver-window" not in told
     assert told["nagle"] == pytest.approx(100)
@@ -117,7 +117,7 @@ def test_what_the_sender_had_and_flew_before_is_held_by_nagles_rule_behind_a_los
 ) -> None:
     """Behind the loss a flight of four segments, or of three, and then three, of which the last had a rest of 900 bytes behind it.
 
-    Where four flew, the congestion window had room for that rest; where three did, it may have been what held it.
+    With four in flight, the congestion window had room for that rest; with three, it may have delayed it.
     """
     rest = BEHIND + (flown + 3) * MSS + 900
     sizes = [[MSS] * flown, [MSS] * 3, [900, MSS], [MSS]]

@@ -80,10 +80,10 @@ def at_receiver(flights: list[int], window: int, round_trip_ms: float = 10) -> l
     [
         ([10, 12, 12], 14, 10),
         ([10, 11, 11], 14, 10),
-        ([10, 15, 15], 17, 0),  # as slow start grows where every second segment is acknowledged
-        ([3, 4, 4], 5, 0),  # the same
+        ([10, 15, 15], 17, 0),  # as slow start grows with an ACK for every second segment
+        ([3, 4, 4], 5, 0),  # as in the previous case
         ([10, 12, 12], 20, 0),  # room for a third of the window and more
-        ([4, 8, 9, 9], 9, 10),  # the flight of 8 leaves room for a segment, and is not yet the window's
+        ([4, 8, 9, 9], 9, 10),  # the flight of 8 leaves room for a segment, so the window does not limit it yet
         ([10, 20, 24, 24], 27, 10),
         ([10, 20, 21, 21], 24, 0),  # as congestion avoidance grows, which begins at 16 segments
     ],
@@ -97,7 +97,10 @@ def test_a_flight_that_grows_like_neither_slow_start_nor_avoidance_was_ended_by_
 
 
 def test_what_the_program_gives_behind_a_small_segment_was_not_kept_back_by_the_window(tmp_path: Path) -> None:
-    """Flights of 10, 12 and 12 as above, but the last of the second is 100 bytes short: it took all that the program had given by then."""
+    """Flights of 10, 12 and 12 segments, but the last segment of the second flight is 100 bytes short.
+
+    The application had written no more.
+    """
     behind = 22 * MSS + 1
     opening, flights = at_receiver([10, 12, 12], 14)[:3], at_receiver([10, 12, 12], 14)[3:]
     shorter = [re.sub(r"\d{5}", lambda place: str(int(place[0]) - 100 * (int(place[0]) >= behind)), line) for line in flights]
@@ -105,7 +108,7 @@ def test_what_the_program_gives_behind_a_small_segment_was_not_kept_back_by_the_
 
 
 def test_a_flight_that_does_not_grow_below_the_edge_was_ended_by_the_window_seen_from_its_sender_too(tmp_path: Path) -> None:
-    """Room for one segment of six; slow start would have let five more go after five were acknowledged."""
+    """Room for one segment of six; slow start would have released five more after five were acknowledged."""
     lines = [
         f"0 C > S S 0:0(0) win 64240 <mss {MSS}, sackOK>",
         f"20ms S > C S. 0:0(0) ack 1 win {6 * MSS} <mss {MSS}, sackOK>",
@@ -156,7 +159,7 @@ def test_a_smaller_flight_than_before_was_ended_by_a_window_with_room_for_less_t
 
 
 def after_a_pause(first_flight: int, resent: str) -> list[str]:
-    """Four segments and one of them again, a pause of half a second that the server's window made, and two flights 20 ms apart."""
+    """Four segments, one of them retransmitted, half a second with a zero window, and two flights 20 ms apart."""
     came = {"for nothing": [0, 1, 2, 3, 3], "after a loss": [0, 2, 3, 1]}[resent]
     lines = [
         f"0 C > S S 0:0(0) win 64240 <mss {MSS}, sackOK>",
@@ -178,7 +181,7 @@ def after_a_pause(first_flight: int, resent: str) -> list[str]:
 
 
 def test_the_first_flight_after_a_pause_is_slow_start_if_all_resends_were_for_nothing(tmp_path: Path) -> None:
-    """RFC 5681, 4.1: a sender that stood still for longer than its timer begins with the initial window again; no loss cut it."""
+    """RFC 5681, 4.1: a sender that was idle for longer than its timer begins with the initial window again; no loss cut it."""
     told = lasted(tmp_path, after_a_pause(10, "for nothing"))
     assert told["slow-start"] == pytest.approx(20, abs=0.3)
     assert "congestion-window" not in told

@@ -1,6 +1,6 @@
-"""A lone segment sent again when the timer ran out: lost, or acknowledged later than that by a receiver that delays its ACKs.
+"""A single segment, retransmitted by the timer: it was lost, or the receiver delayed the ACK for longer than the timer.
 
-Linux waits 200 ms at least, lwIP delays an ACK by up to 250 ms: seen with neither SACK nor timestamps, the copy lets the ACK go.
+Linux waits 200 ms at least, lwIP delays an ACK by up to 250 ms: seen with neither SACK nor timestamps, the copy releases the ACK.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def requests(options: str, timer_ms: int) -> str:
-    """Three requests; each is sent again when the timer ran out, and acknowledged, with the answer, 1 ms later."""
+    """Three requests; the timer retransmits each, and the answer acknowledges it 1 ms later."""
     lines = [
         f"0ms   C > S S  0:0(0)        win 64240 <mss 1460{options}>",
         f"1ms   S > C S. 0:0(0) ack 1  win 65535 <mss 1460{options}>",

@@ -1,4 +1,4 @@
-"""What happens to captures on their way to us: packets missed, doubled, late or out of turn, cut, of one direction only, by a coarse clock.
+"""What happens to captures in transit to us: packets missed, doubled, late or out of turn, cut, of one direction only, by a coarse clock.
 
 Each of `KINDS` makes of the packets of a capture those of another one, at random by a generator that is given, so that it can be repeated.
 """
@@ -52,7 +52,7 @@ def swapped(packets: list[Packet], chance: random.Random) -> list[Packet]:
 
 
 def late(packets: list[Packet], chance: random.Random) -> list[Packet]:
-    """Some come behind one to seven that followed them."""
+    """Some follow one to seven that followed them."""
     order = list(packets)
     for _ in range(max(1, len(order) // 20)):
         at = chance.randrange(len(order))

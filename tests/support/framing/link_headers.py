@@ -1,6 +1,6 @@
-"""Headers in front of IP, each as a function from an IP packet (or a payload) to bytes.
+"""Headers before IP, each as a function from an IP packet (or a payload) to bytes.
 
-Headers that Scapy knows come from Scapy; the others are written out, after the document named beside them or, where there is none, after
+Headers that Scapy knows come from Scapy; the others are written out, after the document named beside them or, where there is not one, after
 Wireshark's dissector, which then is the only witness.
 """
 

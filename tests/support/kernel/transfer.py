@@ -1,4 +1,4 @@
-"""Five questions and answers over a path of 10 ms each way, as captures at three points, with a kernel's ledger written by hand."""
+"""Five questions and answers over a path with 10 ms of delay per direction: captures at three points, and a hand-written kernel ledger."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def _mean_size(_: int, direction: Direction) -> list[Any]:
 
 
 def _resent_bytes(ours: int, direction: Direction) -> list[Any]:
-    """With a byte for each SYN and FIN that was resent."""
+    """With a byte for each SYN and FIN that was retransmitted."""
     controls = sum(max(direction[column] - 1, 0) for column in ("syn_segments", "fin_segments"))
     return [ours + controls, ours]
 

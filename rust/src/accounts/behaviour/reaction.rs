@@ -28,8 +28,8 @@ pub struct Reaction {
 }
 
 impl Reaction {
-    /// Takes a segment that this host sends. Returns whether the segment would not have fitted the window before the
-    /// last one offered.
+    /// Takes a segment that this host sends. Returns whether the segment exceeds the window that the peer offered
+    /// before the latest one.
     #[inline]
     pub(super) fn answers(&mut self, segment: &Segment, placed: Placed, kind: Kind, now: Nullable) -> bool {
         if let Some(echo) = segment.options.echo()

@@ -58,7 +58,7 @@ const MAX_NUMBERS_BYTES: usize = 64 * (1 + size_of::<i64>());
 
 /// Visits the numbers of a record in a fixed order, to write or to read them.
 trait Coder {
-    /// Whether it reads, and so changes the record.
+    /// True for a reader, which fills the record; false for a writer.
     const READS: bool;
 
     /// Writes or reads `value`. A value equal to `expected` takes no bytes.

@@ -144,7 +144,7 @@ def _family(family: _Family, *, both_ends: bool = False) -> Iterator[Scenario]:
     yield from _nagle(name, family.near, ends)
     yield Scenario(
         f"{name}-small-receive-window",
-        "a bulk transfer held by the receiver's small window, one window per round trip of 20 ms",
+        "a bulk transfer limited by the receiver's small window: one window per RTT of 20 ms",
         family.relayed(ONE_WAY_DELAY_S),
         Bulk(family.bulk_bytes // 2),
         SocketOptions(receive_buffer_bytes=family.small_window_bytes),

@@ -139,7 +139,7 @@ def describe(segments: list[Frame]) -> str:
     words += [f"{flag.replace('_', ' ')} {count(segments, flag)}" for flag in _FLAGS if count(segments, flag)]
     if found := stalls(segments):
         shortest, longest = (pick(gap.length_s for gap in found) * 1000 for pick in (min, max))
-        words.append(f"{len(found)} data held {shortest:.1f} to {longest:.1f} ms, first {found[0].before}→{found[0].after}")
+        words.append(f"{len(found)} segments delayed {shortest:.1f} to {longest:.1f} ms, first {found[0].before}→{found[0].after}")
     longest_gap = max(gaps(segments), key=lambda gap: gap.length_s)
     words.append(f"longest gap {longest_gap.length_s * 1000:.1f} ms ({longest_gap.before}→{longest_gap.after})")
     return "; ".join(words)

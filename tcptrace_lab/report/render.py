@@ -174,7 +174,10 @@ def _hash_source(script: str) -> str:
 
 @cache
 def environment(*folders: Path) -> Environment:
-    """The Jinja2 environment with our templates, each compiled once. A template in `folders` may include ours, and replaces one of the same name."""
+    """The Jinja2 environment with our templates, each compiled once.
+
+    A template in `folders` may include ours, and replaces one of the same name.
+    """
     environment = Environment(
         loader=FileSystemLoader([*folders, _HERE / "templates"]),
         autoescape=True,

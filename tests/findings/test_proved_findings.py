@@ -154,11 +154,11 @@ def name(request: pytest.FixtureRequest) -> str:
     return value
 
 
-def test_every_proved_finding_was_read_by_hand_and_stands(name: str) -> None:
+def test_every_proved_finding_was_read_by_hand_and_is_valid(name: str) -> None:
     found = [case.finding for case in cases(name)]
     mine = sorted((f"{one.conn}, {'client' if one.from_client else 'server'}", one.id) for one in found)
     assert mine == sorted((way, finding) for way, finding, _ in listed()[name])
-    assert all(verdict.startswith("stands") for _, _, verdict in listed()[name])
+    assert all(verdict.startswith("valid") for _, _, verdict in listed()[name])
 
 
 def test_no_other_capture_has_a_proved_finding_that_nobody_read() -> None:

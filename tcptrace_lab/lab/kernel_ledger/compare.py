@@ -32,7 +32,7 @@ def report(folders: Sequence[Path], *, all_directions: bool = False, largest: in
     yield f"{len(folders)} transfers"
     if skews:
         near = sum(abs(skew) <= CLOCKS_AGREE_NS for skew in skews) / len(skews)
-        yield f"capture less kernel clock: median {median(skews) / 1_000:+.1f} µs, {near:.1%} of {len(skews):,} segments within 20 µs"
+        yield f"capture clock minus kernel clock: median {median(skews) / 1_000:+.1f} µs, {near:.1%} of {len(skews):,} within 20 µs"
     yield from _shares_by(every, "kernel says", lambda piece: piece.allowed.group)
     yield from _shares_by(every, "transfer", lambda piece: piece.folder.name)
     for at in (SENDER, RECEIVER):

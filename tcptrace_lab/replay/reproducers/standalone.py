@@ -176,7 +176,7 @@ def known(name: str) -> int:
 def queued(connection: socket.socket, request: int) -> int:
     """Unsent bytes (SIOCOUTQNSD) or unacknowledged bytes (SIOCOUTQ) of a connection."""
     if fcntl is None:
-        raise OSError("this system does not tell what is queued; Linux does")
+        raise OSError("only Linux reports how many bytes are queued")
     return int(struct.unpack("i", fcntl.ioctl(connection, request, bytes(4)))[0])
 
 

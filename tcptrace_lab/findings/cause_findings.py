@@ -15,6 +15,7 @@ from tcptrace_lab.causes.rule import Case
 from tcptrace_lab.causes.texts import special_cases
 from tcptrace_lab.connections import rates
 from tcptrace_lab.findings import (
+    bottleneck,
     deadlock,
     failed_attempts,
     path_findings,
@@ -109,10 +110,11 @@ def findings(
     known = _known(some[["conn", *asked]], judged.places.filter(here), of_rates)
     costs = [cost for cost in costs if (cost.conn, cost.from_client) in known]
     costs = [cost for cost in costs if cost.cause not in OF_LOSS or _lost_segments(known[cost.conn, cost.from_client])]
-    away = {(cost.conn, cost.from_client) for cost in costs if advice_of(advising[cost.cause]).is_a_fault}
-    away = {direction_key for direction_key in away if not known[direction_key]["near_sender"]}
-    for direction_key, busy_ns in shared_line.busy_ns(connections, away).items():
-        known[direction_key]["line_busy_ns"] = busy_ns
+    faulty = {(cost.conn, cost.from_client) for cost in costs if advice_of(advising[cost.cause]).is_a_fault}
+    away = {direction_key for direction_key in faulty if not known[direction_key]["near_sender"]}
+    for busy in (shared_line.busy_ns(connections, away), bottleneck.busy_ns(connections, segments, faulty)):
+        for direction_key, busy_ns in busy.items():
+            known[direction_key]["line_busy_ns"] = max(busy_ns, known[direction_key].get("line_busy_ns", 0))
     directions = {(cost.conn, cost.from_client, cost.cause) for cost in costs} | {
         (group.conn, True, failed_attempts.CAUSE) for group in failed
     }

@@ -3,10 +3,12 @@
     python -m tcptrace_lab.lab.corpus programs                       the table of programs, and what is not installed
     python -m tcptrace_lab.lab.corpus make -n 60                     the first 60 transfers of a seed, two at a time (needs root)
     python -m tcptrace_lab.lab.corpus make -n 8 --only redis mosq    of these programs alone
+    python -m tcptrace_lab.lab.corpus make shared -n 40 --competing 8   each with 1 to 8 others over its bottleneck, in folder `shared`
     python -m tcptrace_lab.lab.corpus table                          how many there are of each program over each path
     python -m tcptrace_lab.lab.corpus compare                        the judge against the kernel, on the development part
     python -m tcptrace_lab.lab.corpus compare --held-back            on the part that is looked at once, at the end
     python -m tcptrace_lab.lab.corpus calibration                    how right it is by confidence: writes docs/how-sure.md
+    python -m tcptrace_lab.lab.corpus gains shared                   the gains that findings predict, and what the bottleneck had free
     python -m tcptrace_lab.lab.corpus faults -n 60                   the judge on captures with faults, beside those without
 
 What is made goes to build/transfers/, which git ignores; what is there already is not made again.
@@ -18,10 +20,10 @@ import argparse
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tcptrace_lab.errors import TcptraceLabError, UsageError
-from tcptrace_lab.lab.corpus import calibration, compare, drawn, faulted, faults, making, manifest
+from tcptrace_lab.lab.corpus import calibration, compare, drawn, faulted, faults, gains, making, manifest
 from tcptrace_lab.lab.corpus.judging import judge_all
 from tcptrace_lab.lab.corpus.paths import PATHS
 from tcptrace_lab.lab.corpus.programs import PROGRAMS
@@ -63,7 +65,7 @@ def _make(options: argparse.Namespace) -> Iterator[str]:
     if not names:
         raise UsageError("no such program", where=", ".join(options.only), remedy="`programs` shows their names")
     tracer()
-    wanted = drawn.transfers(options.seed, range(options.first, options.first + options.number), names)
+    wanted = drawn.transfers(options.seed, range(options.first, options.first + options.number), names, options.competing)
     yield from making.make(wanted, options.folder, options.at_a_time)
 
 
@@ -90,6 +92,12 @@ def _calibration(options: argparse.Namespace) -> Iterator[str]:
     yield from calibration.write(options.page_folder, {part: _judged(options, folder) for part, folder in folders.items()})
 
 
+def _gains(options: argparse.Namespace) -> Iterator[str]:
+    folder = options.folder / (drawn.HELD_BACK if options.held_back else drawn.DEVELOPMENT)
+    entries = _wanted(folder, options.only)
+    yield from gains.report(gains.gains(folder, entries, options.processes), len(entries), options.largest)
+
+
 def _faults(options: argparse.Namespace) -> Iterator[str]:
     """Judge captures with faults, of the development part only. Faults are no reason to look at the held-back part."""
     folder = options.folder / drawn.DEVELOPMENT
@@ -105,10 +113,14 @@ def _faults(options: argparse.Namespace) -> Iterator[str]:
 
 def _judged(options: argparse.Namespace, part: Path, only: Sequence[str] = ()) -> list[Judged]:
     folder = options.folder / part
+    return list(judge_all(folder, _wanted(folder, only), options.processes))
+
+
+def _wanted(folder: Path, only: Sequence[str]) -> list[dict[str, Any]]:
     wanted = [entry for entry in manifest.entries(folder) if not only or any(entry["program"].startswith(begin) for begin in only)]
     if not wanted:
         raise UsageError("no transfers", where=str(folder), remedy="make some with `make`")
-    return list(judge_all(folder, wanted, options.processes))
+    return wanted
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -122,6 +134,9 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     make.add_argument("--first", type=int, default=0, metavar="N", help="number of the first transfer of this seed (default: 0)")
     make.add_argument("--seed", type=int, default=SEED, metavar="N")
     make.add_argument("--only", nargs="+", default=[], metavar="NAME", help="only programs whose names begin with NAME (default: all)")
+    make.add_argument(
+        "--competing", type=int, default=0, metavar="N", help="let 1 to N other programs use the same bottleneck (default: none)"
+    )
     make.add_argument("--at-a-time", type=int, default=AT_A_TIME, metavar="N", help="number of parallel transfers (default: 2)")
     make.set_defaults(does=_make)
     table = commands.add_parser("table", help="count the transfers of each program over each path")
@@ -139,6 +154,12 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
         "--largest", type=int, default=LARGEST, metavar="N", help=f"number of disagreements to list (default: {LARGEST})"
     )
     comparison.set_defaults(does=_compare)
+    promised = commands.add_parser("gains", help="compare the gains that findings predict with what the bottleneck had free")
+    _compared(promised)
+    promised.add_argument("--held-back", action="store_true", help="use the held-back part")
+    promised.add_argument("--only", nargs="+", default=[], metavar="NAME", help="only programs whose names begin with NAME (default: all)")
+    promised.add_argument("--largest", type=int, default=LARGEST, metavar="N", help=f"number of gains to list (default: {LARGEST})")
+    promised.set_defaults(does=_gains)
     page = commands.add_parser("calibration", help=f"write the page {calibration.PAGE}: how often it is right with each confidence")
     _compared(page)
     page.add_argument("--page-folder", type=Path, default=CHECKOUT / "docs", metavar="FOLDER", help="where the page goes (default: docs/)")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from tcptrace_lab.lab.corpus import paths
 from tcptrace_lab.lab.corpus.programs import PROGRAMS
-from tcptrace_lab.lab.corpus.running import Paused
+from tcptrace_lab.lab.corpus.running import Competitor, Paused
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +25,22 @@ DEVELOPED_ON = frozenset({"iperf3", "nginx", "openssh", "python-http", "redis", 
 """Families of programs with which rules were developed before the corpus existed. They are never held back."""
 ONE_IN = 4
 """One in this many families is held back, chosen by a hash (a choice)."""
+COMPETITORS = (
+    "iperf3-reverse",
+    "iperf3-window-64k",
+    "nginx-curl",
+    "nginx-wrk-pages",
+    "nginx-ab-keep-alive",
+    "python-http-curl",
+    "redis-set-large",
+    "scp-download",
+    "socat-file",
+)
+"""Programs that run beside others: downloads, uploads, and requests over connections that stay open. None of them is held back."""
+SHARED_PATHS = ("asymmetric", "batches", "far", "long-queue", "short-queue")
+"""Paths with a bottleneck that several programs can fill, and without random loss."""
+OTHER_HOST_SHARE = 0.3
+"""Share of the competitors whose server is another host (a choice)."""
 PAUSED_SHARE = 0.15
 """Share of the transfers in which one end is stopped from time to time (a choice)."""
 
@@ -41,6 +57,7 @@ class Drawn:
         medium: a path of that family.
         congestion_control: of both ends.
         paused: the end whose processes are stopped periodically.
+        competing: names of the programs beside it, and whether the server of each is another host.
     """
 
     name: str
@@ -51,6 +68,12 @@ class Drawn:
     medium: Medium
     congestion_control: str
     paused: Paused | None
+    competing: tuple[tuple[str, bool], ...] = ()
+
+    @property
+    def competitors(self) -> list[Competitor]:
+        """The programs beside it."""
+        return [Competitor(PROGRAMS[name], is_other_host) for name, is_other_host in self.competing]
 
     @property
     def part(self) -> str:
@@ -80,12 +103,30 @@ def _is_held_back(source: str) -> bool:
     return hashlib.sha256(source.encode()).digest()[0] % ONE_IN == 0
 
 
-def transfers(seed: int, numbers: range, programs: Sequence[str] = tuple(PROGRAMS)) -> list[Drawn]:
+def transfers(seed: int, numbers: range, programs: Sequence[str] = tuple(PROGRAMS), most_competitors: int = 0) -> list[Drawn]:
     """Yield the transfers of a seed.
 
     Each run of `len(programs)` transfers contains each program once, if it begins at a multiple; paths likewise.
+
+    Args:
+        seed: where they come from.
+        numbers: those wanted.
+        programs: names of programs to draw from.
+        most_competitors: if not 0, each transfer shares its bottleneck with one to this many other programs.
     """
+    if most_competitors:
+        return [_shared(seed, number, programs, most_competitors) for number in numbers]
     return [_drawn(seed, number, programs) for number in numbers]
+
+
+def _shared(seed: int, number: int, programs: Sequence[str], most: int) -> Drawn:
+    """Draw a transfer with competitors. No end is paused, so that what waits, waits for the line or for a program."""
+    program = _dealt(programs, f"{seed} programs", number)
+    path = _dealt(SHARED_PATHS, f"{seed} shared paths", number)
+    chance = Random(f"{seed} {number} shared")  # noqa: S311  (repeatable)
+    competing = tuple((chance.choice(COMPETITORS), chance.random() < OTHER_HOST_SHARE) for _ in range(chance.randint(1, most)))
+    name = f"{seed}-{number:04}-{program}-beside-{len(competing)}"
+    return Drawn(name, seed, number, program, path, paths.drawn(path, chance), chance.choice(CONGESTION_CONTROLS), None, competing)
 
 
 def _drawn(seed: int, number: int, programs: Sequence[str]) -> Drawn:

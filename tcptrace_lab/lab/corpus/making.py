@@ -61,7 +61,7 @@ def make_one(one: Drawn, folder: Path) -> dict[str, Any]:
     """
     folder.mkdir(parents=True, exist_ok=True)
     clock_ns = time.time_ns() - time.monotonic_ns()
-    ran = run(PROGRAMS[one.program], one.medium, one.congestion_control, one.paused, folder, tracing)
+    ran = run(PROGRAMS[one.program], one.medium, one.congestion_control, one.paused, folder, tracing, one.competitors)
     write_ledger(folder)
     assert ran.network.relay is not None  # noqa: S101  (every path of the corpus has one)
     frames = ran.frames | {"middle": write_middle(folder, ran.network.relay, one.medium, clock_ns)}
@@ -88,6 +88,7 @@ def entry_of(one: Drawn, *, is_complete: bool, duration_s: float, frames: dict[s
         "backward": one.medium.backward.describe(),
         "congestion_control": one.congestion_control,
         "paused": one.paused and asdict(one.paused),
+        "competing": [{"program": name, "is_other_host": is_other_host} for name, is_other_host in one.competing],
         "is_complete": is_complete,
         "duration_s": round(duration_s, 3),
         "frames": frames,

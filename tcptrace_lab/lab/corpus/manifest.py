@@ -36,6 +36,12 @@ _PROPERTIES: dict[str, Any] = {
         "description": "an end whose processes are stopped for `paused_s` in each period of `period_s`; null: none",
         "properties": {"end": {"enum": ["client", "server"]}, "period_s": {"type": "number"}, "paused_s": {"type": "number"}},
     },
+    "competing": {
+        "type": "array",
+        "description": "programs that used the same bottleneck meanwhile, and whether the server of each has an address of its own; "
+        "missing or empty: none",
+        "items": {"type": "object", "properties": {"program": _TEXT, "is_other_host": {"type": "boolean"}}},
+    },
     "is_complete": {"type": "boolean", "description": "whether the client ended by itself, and not by the time limit"},
     "duration_s": {"type": "number", "description": "time from the client's start to its end"},
     "frames": {"type": "object", "description": "capture point → frames", "additionalProperties": _COUNT},
@@ -47,7 +53,7 @@ SCHEMA: dict[str, Any] = {
     "title": "One transfer of a corpus",
     "type": "object",
     "properties": _PROPERTIES,
-    "required": list(_PROPERTIES),
+    "required": [name for name in _PROPERTIES if name != "competing"],
     "additionalProperties": False,
 }
 

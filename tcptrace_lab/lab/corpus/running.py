@@ -20,10 +20,10 @@ from tcptrace_lab.errors import LabFailed, MissingTool
 from tcptrace_lab.lab.capturing.capture import capturing
 from tcptrace_lab.lab.corpus.programs.program import FILE, PATH, PORT, filled
 from tcptrace_lab.lab.experiment import SNAPLEN_BYTES, in_real_time
-from tcptrace_lab.lab.networks.network import SERVER_IPV4
+from tcptrace_lab.lab.networks.network import SERVER_IPV4, SERVER_MAC
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from tcptrace_lab.lab.capturing.capture import Capture
@@ -40,6 +40,10 @@ LOOK_S = 0.05
 LISTENING = "0A"
 SETTLE_S = 0.4
 """The capture continues for this time after the client ended, so that it contains the last FIN."""
+FIRST_OTHER_HOST, FIRST_OTHER_PORT = 10, 8_100
+"""Last number of the first other host's address, and the first port of other servers (choices)."""
+HEAD_START_S = 0.3
+"""Competing clients start this long before the client, so that the bottleneck is in use (a choice)."""
 MAX_WORDS = 300  # characters of a failed program's last output
 
 
@@ -56,6 +60,24 @@ class Paused:
     end: str
     period_s: float
     paused_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Competitor:
+    """Another program that runs over the same bottleneck, from shortly before the client starts until it ends.
+
+    Attributes:
+        program: what it runs.
+        is_other_host: its server has an address of its own; else it has the server's address, and another port.
+    """
+
+    program: Program
+    is_other_host: bool
+
+    def place(self, number: int) -> tuple[str, int]:
+        """Address and port of the server of competitor `number`, from 0."""
+        address = SERVER_IPV4.replace(".2.2", f".2.{FIRST_OTHER_HOST + number}") if self.is_other_host else SERVER_IPV4
+        return address, FIRST_OTHER_PORT + number
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +104,7 @@ def run(
     paused: Paused | None,
     directory: Path,
     beside: Callable[[Network, Path], AbstractContextManager[object]],
+    competitors: Sequence[Competitor] = (),
 ) -> Ran:
     """Make the network, start the server, and capture both ends into `directory` while the client does its work.
 
@@ -94,31 +117,85 @@ def run(
         paused: the end whose processes are stopped periodically.
         directory: folder for the captures.
         beside: a context that is active during the captures, such as the kernel's tracer.
+        competitors: other programs over the same path. Their connections are in the captures, too.
 
     Raises:
         MissingTool: a program is not installed.
         LabFailed: preparations fail, the server does not listen, or the client fails.
     """
-    if missing := program.missing():
-        raise MissingTool("not installed", where=", ".join(missing), remedy=f"apt-get install {program.packages}")
+    for one in (program, *(competitor.program for competitor in competitors)):
+        if missing := one.missing():
+            raise MissingTool("not installed", where=", ".join(missing), remedy=f"apt-get install {one.packages}")
     with in_real_time(), ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="corpus-")))
         folder.chmod(0o755)
         network = stack.enter_context(medium.network())
         for end in (network.client, network.server):
             end.run("ip", "route", "replace", SUBNET, "dev", network.interface, "congctl", congestion_control)
-        _prepare(program, folder, network)
-        server = stack.enter_context(_running(network.server, program.server, folder, "server"))
-        _await_listening(network.server, server, folder)
-        _wait_for(program.before, network.server, folder, "before")
+        site = _Site(folder, SERVER_IPV4, PORT)
+        server = stack.enter_context(_serving(program, site, network))
+        others = []
+        for number, competitor in enumerate(competitors):
+            other = _Site(folder / f"competitor-{number}", *competitor.place(number))
+            other.folder.mkdir()
+            if competitor.is_other_host:
+                _add_host(network, other.address)
+            stack.enter_context(_serving(competitor.program, other, network))
+            others.append((competitor.program, other))
         stack.enter_context(beside(network, directory))
         captures = {end: stack.enter_context(_capturing(network, end, directory)) for end in ENDS}
-        begun_s = time.monotonic()
-        with _running(network.client, program.client, folder, "client") as client, _holding(paused, {"client": client, "server": server}):
-            is_complete = _ends(client, folder)
-        duration_s = time.monotonic() - begun_s
+        with _competing(others, network):
+            begun_s = time.monotonic()
+            with _running(network.client, program.client, site, "client") as client, _holding(paused, {"client": client, "server": server}):
+                is_complete = _ends(client, site)
+            duration_s = time.monotonic() - begun_s
         time.sleep(SETTLE_S)
     return Ran(network, {end: _frames(capture) for end, capture in captures.items()}, is_complete, duration_s)
+
+
+@dataclass(frozen=True, slots=True)
+class _Site:
+    """Where a program works: its folder, and the address and port of its server."""
+
+    folder: Path
+    address: str
+    port: int
+
+    def filled(self, text: str) -> str:
+        return filled(text, self.folder, self.address, self.port)
+
+
+@contextmanager
+def _serving(program: Program, site: _Site, network: Network) -> Iterator[subprocess.Popen[bytes]]:
+    """Prepare a program and start its server, until it listens."""
+    _prepare(program, site, network)
+    with _running(network.server, program.server, site, "server") as server:
+        _await_listening(network.server, server, site)
+        _wait_for(program.before, network.server, site, "before")
+        yield server
+
+
+@contextmanager
+def _competing(others: Sequence[tuple[Program, _Site]], network: Network) -> Iterator[None]:
+    """Run the clients of other programs.
+
+    Raises:
+        LabFailed: one of them fails during the block; it may end before the block does.
+    """
+    with ExitStack() as stack:
+        clients = [(stack.enter_context(_running(network.client, program.client, site, "client")), site) for program, site in others]
+        if clients:
+            time.sleep(HEAD_START_S)
+        yield
+        for client, site in clients:
+            if client.poll():
+                raise _failed("client", site)
+
+
+def _add_host(network: Network, address: str) -> None:
+    """Give the server's namespace the address of another host, which the client knows as a neighbour, as it knows the server."""
+    network.server.run("ip", "address", "add", f"{address}/24", "dev", network.interface)
+    network.client.run("ip", "neighbour", "add", address, "lladdr", SERVER_MAC, "dev", network.interface, "nud", "permanent")
 
 
 def _capturing(network: Network, end: str, directory: Path) -> AbstractContextManager[Capture]:
@@ -130,44 +207,50 @@ def _frames(capture: Capture) -> int:
     return received_and_dropped[0] if received_and_dropped else 0
 
 
-def _prepare(program: Program, folder: Path, network: Network) -> None:
+def _prepare(program: Program, site: _Site, network: Network) -> None:
     if program.file_bytes:
-        (folder / FILE).write_bytes(os.urandom(program.file_bytes))
-        (folder / FILE).chmod(0o644)
+        (site.folder / FILE).write_bytes(os.urandom(program.file_bytes))
+        (site.folder / FILE).chmod(0o644)
     for name, text in program.files.items():
-        (folder / name).write_text(filled(text, folder, SERVER_IPV4))
-    _wait_for(program.prepare, network.server, folder, "prepare")
+        (site.folder / name).write_text(site.filled(text))
+    _wait_for(program.prepare, network.server, site, "prepare")
 
 
-def _wait_for(command: str, space: Namespace, folder: Path, name: str) -> None:
+def _wait_for(command: str, space: Namespace, site: _Site, name: str) -> None:
     if command:
-        with _running(space, command, folder, name) as process:
+        with _running(space, command, site, name) as process:
             if process.wait(PREPARE_TIMEOUT_S):
-                raise _failed(name, folder)
+                raise _failed(name, site)
 
 
-def _ends(client: subprocess.Popen[bytes], folder: Path) -> bool:
+def _ends(client: subprocess.Popen[bytes], site: _Site) -> bool:
     try:
         failed = client.wait(LONGEST_S)
     except subprocess.TimeoutExpired:
         return False
     if failed:
-        raise _failed("client", folder)
+        raise _failed("client", site)
     return True
 
 
-def _failed(name: str, folder: Path) -> LabFailed:
-    return LabFailed(f"{name} fails: {(folder / f'{name}.txt').read_text(errors='replace').strip()[-MAX_WORDS:]}")
+def _failed(name: str, site: _Site) -> LabFailed:
+    return LabFailed(f"{name} fails: {(site.folder / f'{name}.txt').read_text(errors='replace').strip()[-MAX_WORDS:]}")
 
 
 @contextmanager
-def _running(space: Namespace, command: str, folder: Path, name: str) -> Iterator[subprocess.Popen[bytes]]:
+def _running(space: Namespace, command: str, site: _Site, name: str) -> Iterator[subprocess.Popen[bytes]]:
     """Run a shell command in a network namespace, with normal priority. It and all its child processes end with the block."""
     whole = ["setpriv", "--pdeathsig", "KILL", "unshare", "--pid", "--fork", "--kill-child"]
-    whole += ["chrt", "--other", "0", "sh", "-c", filled(command, folder, SERVER_IPV4)]
-    with (folder / f"{name}.txt").open("wb") as words, space.entered():
+    whole += ["chrt", "--other", "0", "sh", "-c", site.filled(command)]
+    with (site.folder / f"{name}.txt").open("wb") as words, space.entered():
         process = subprocess.Popen(
-            whole, stdin=subprocess.DEVNULL, stdout=words, stderr=words, cwd=folder, env=os.environ | {"PATH": PATH}, start_new_session=True
+            whole,
+            stdin=subprocess.DEVNULL,
+            stdout=words,
+            stderr=words,
+            cwd=site.folder,
+            env=os.environ | {"PATH": PATH},
+            start_new_session=True,
         )
     try:
         yield process
@@ -222,17 +305,17 @@ def _signal(process: int, which: signal.Signals) -> None:
         return
 
 
-def _await_listening(space: Namespace, server: subprocess.Popen[bytes], folder: Path) -> None:
+def _await_listening(space: Namespace, server: subprocess.Popen[bytes], site: _Site) -> None:
     """Wait until the server listens, by the kernel's table of sockets: a test connection would be an additional one for the server."""
     deadline_s = time.monotonic() + READY_TIMEOUT_S
-    while not _listens(space):
+    while not _listens(space, site.port):
         if server.poll() is not None or time.monotonic() > deadline_s:
-            raise _failed("server", folder)
+            raise _failed("server", site)
         time.sleep(LOOK_S)
 
 
-def _listens(server: Namespace) -> bool:
+def _listens(server: Namespace, port: int) -> bool:
     """Lines of proc_net_tcp(5) have the local address and port, the remote ones, and the state, all in hexadecimal digits."""
     with server.entered():
         lines = [line.split() for table in ("tcp", "tcp6") for line in Path("/proc/thread-self/net", table).read_text().splitlines()[1:]]
-    return any(words[1].endswith(f":{PORT:04X}") and words[3] == LISTENING for words in lines)
+    return any(words[1].endswith(f":{port:04X}") and words[3] == LISTENING for words in lines)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
 import pytest
 
+from tcptrace_lab.engine.segments import read
 from tcptrace_lab.errors import LabFailed, MissingTool
 from tcptrace_lab.lab.corpus import making, manifest
 from tcptrace_lab.lab.corpus.drawn import Drawn
@@ -14,6 +16,7 @@ from tcptrace_lab.lab.corpus.judging import judge
 from tcptrace_lab.lab.corpus.programs import PROGRAMS
 from tcptrace_lab.lab.corpus.programs.program import Program
 from tcptrace_lab.lab.kernel_ledger import build
+from tcptrace_lab.lab.kernel_ledger.agreement import capture_of
 from tcptrace_lab.lab.networks.network import Medium
 from tcptrace_lab.lab.networks.path import PathModel
 
@@ -48,6 +51,23 @@ def test_a_program_on_a_clock_is_recorded_at_three_points(tmp_path: Path, monkey
         assert own_turn_ns > 0.8e9 * 0.5
     left = [path for path in set(Path("/proc").glob("[0-9]*")) - before if "sampler" in _command(path)]
     assert not left
+
+
+def test_programs_of_other_hosts_over_the_same_bottleneck_are_in_the_captures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock, beside one that writes to another host and one to another port. All of them are over before two seconds are."""
+    for name, every_ms in (("clock", 50), ("beside", 20)):
+        monkeypatch.setitem(PROGRAMS, name, Program(name, SINK, f"{{python}} {{here}}/sampler.py {{address}} {{port}} 20000 {every_ms} 1"))
+    beside = (("beside", True), ("beside", False))
+    path = replace(PATH, rate_bps=20_000_000, queue_bytes=200_000)
+    drawn = Drawn("clock", 0, 0, "clock", "short", Medium("tap", 1_500, forward=path, backward=path), "cubic", None, beside)
+    entry = making.make_one(drawn, tmp_path / "clock")
+    jsonschema.validate(entry, manifest.SCHEMA)
+    assert entry["competing"] == [{"program": "beside", "is_other_host": True}, {"program": "beside", "is_other_host": False}]
+    for point in ("client", "middle", "server"):
+        connections = read(capture_of(tmp_path / "clock", point), worth=()).connections
+        servers = connections.select("server_addr", "server_port").collect().rows()
+        assert sorted(servers) == [("192.0.2.10", 8_100), ("192.0.2.2", 8_000), ("192.0.2.2", 8_101)]
+    assert not judge(tmp_path, entry).error
 
 
 def _command(path: Path) -> str:

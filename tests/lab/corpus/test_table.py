@@ -13,6 +13,7 @@ from tcptrace_lab.lab.corpus.__main__ import main
 from tcptrace_lab.lab.corpus.drawn import DEVELOPED_ON, DEVELOPMENT, HELD_BACK, part_of, transfers
 from tcptrace_lab.lab.corpus.programs import PROGRAMS
 from tcptrace_lab.lab.corpus.programs.program import PATH, Program, filled
+from tcptrace_lab.lab.corpus.running import Competitor
 
 DECK = len(PROGRAMS)
 MAX_OF_ONE_PROGRAM = 0.08
@@ -82,3 +83,29 @@ def test_programs_that_rules_were_developed_on_are_not_held_back_but_for_their_p
     assert {part_of(family, path) for family in DEVELOPED_ON for path in development} == {DEVELOPMENT}
     held_back = next(path for path in paths.PATHS if path not in development)
     assert part_of("iperf3", held_back) == HELD_BACK
+
+
+def test_transfers_with_competitors_share_a_bottleneck_with_one_to_as_many_as_asked_for() -> None:
+    some = transfers(1, range(60), most_competitors=8)
+    assert some == transfers(1, range(60), most_competitors=8)
+    assert {len(one.competing) for one in some} == set(range(1, 9))
+    assert {is_other_host for one in some for _, is_other_host in one.competing} == {True, False}
+    for one in some:
+        assert one.medium.forward.rate_bps
+        assert one.medium.backward.rate_bps
+        assert not one.medium.forward.loss_share
+        assert one.paused is None
+    assert not any(one.competing for one in transfers(1, range(60)))
+
+
+def test_competitors_belong_to_families_that_are_developed_on() -> None:
+    assert {part_of(PROGRAMS[name].family, "long-queue") for name in drawn.COMPETITORS} == {DEVELOPMENT}
+    assert len({PROGRAMS[name].family for name in drawn.COMPETITORS}) >= 5
+
+
+def test_each_competitor_has_an_address_or_a_port_of_its_own() -> None:
+    program = PROGRAMS["nginx-curl"]
+    places = [Competitor(program, is_other_host).place(n) for n in range(8) for is_other_host in (False, True)]
+    assert len(set(places)) == 16
+    assert places[:2] == [("192.0.2.2", 8_100), ("192.0.2.10", 8_100)]
+    assert f"listen {places[2][1]}" in filled(program.files["nginx.conf"], Path("x"), *places[2])

@@ -55,11 +55,11 @@ class Program:
         return tuple(name for name in wanted if shutil.which(name, path=PATH) is None)
 
 
-def filled(text: str, folder: Path, address: str) -> str:
+def filled(text: str, folder: Path, address: str, port: int = PORT) -> str:
     """Fill in the placeholders of a command or a file's text. Other braces stay."""
     words = {
         "address": address,
-        "port": str(PORT),
+        "port": str(port),
         "folder": str(folder),
         "file": str(folder / FILE),
         "python": sys.executable,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from tcptrace_lab.lab.corpus.programs.program import PORT
-
 TLS_KEY = (
     "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=lab "
     "-keyout {folder}/tls.key -out {folder}/tls.crt 2>/dev/null"
@@ -13,7 +11,7 @@ NGINX = "nginx -c {folder}/nginx.conf -e stderr"
 
 def nginx(*lines: str, listen: str = "", serves: str = "") -> dict[str, str]:
     """Settings of an nginx that serves its folder, as one process in the foreground."""
-    server = f"listen {PORT} {listen}; root {{folder}}; {' '.join(lines)}"
+    server = f"listen {{port}} {listen}; root {{folder}}; {' '.join(lines)}"
     paths = " ".join(f"{kind}_temp_path {{folder}}/{kind};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
     whole = f"user root; daemon off; master_process off; pid {{folder}}/pid; error_log stderr; events {{}} http {{ {paths} access_log off; "
     return {"nginx.conf": f"{whole} sendfile on; keepalive_requests 100000; {serves} server {{ {server} }} }}\n"}
@@ -60,7 +58,7 @@ SSH_OPTIONS = (
 SSH = f"ssh {SSH_OPTIONS} -p {{port}} root@{{address}}"
 
 HAPROXY = {
-    "nginx.conf": nginx()["nginx.conf"].replace(f"listen {PORT}", "listen 127.0.0.1:8001"),
+    "nginx.conf": nginx()["nginx.conf"].replace("listen {port}", "listen 127.0.0.1:8001"),
     "haproxy.conf": "defaults\n mode http\n timeout connect 5s\n timeout client 30s\n timeout server 30s\n"
     "frontend web\n bind {address}:{port}\n default_backend files\nbackend files\n server one 127.0.0.1:8001\n",
 }

@@ -1,0 +1,196 @@
+"""The time for which a bottleneck was busy with the data of several connections, from the order in which their segments passed.
+
+Connections do not know of each other. If their segments never come closer together than one line allows, one line carried all of them: it
+is full for each, whoever fills it. Behind the bottleneck, arriving data show its rate; before it, the ACKs that return do.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import polars as pl
+
+from tcptrace_lab.schema import SIDES
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Sequence
+
+MOST, MOST_SEGMENTS = 1_000, 2_000_000
+"""Maximum number of connections of a host that count (those with most data), and of their segments that are read."""
+
+RUN, MIN_RUNS = 4, 50
+"""Segments in a run whose duration is measured: fewer show the clock of the capture, and more a burst's end. Minimum number of runs. Both
+are heuristics."""
+
+FASTEST_SHARE = 0.05
+"""The line carries a run as fast as the fastest runs with this share of all runs' bytes (a heuristic). Fewer would be chance: an interrupt
+that collects packets. The rate is rather too high than too low, so that the line's busy time is rather too short."""
+
+CEILING_SHARE, CEILING = 0.25, 1.15
+"""Nothing passes a line faster than its rate, so many runs are about as fast as the fastest: those with a quarter of the bytes take at most
+15% longer. Programs and paced senders show no such ceiling. Both are heuristics."""
+
+OF_RTT = 2
+"""A run has to be shorter than the shortest RTT divided by this (a heuristic). Senders that wait for one ACK after the other also pass a
+fixed number of segments in each RTT."""
+
+FULL_SHARE, MOST_AT_ONCE = 0.9, 3
+"""A run counts if each of its segments is at least this share of the largest, and each ACK covers at most that many of the largest.
+Small segments come at the pace of a program, and an ACK after a loss covers what arrived long before."""
+
+SAME_LINE_SHARE = 0.8
+"""Connections of more hosts share a line if together they are at most a quarter faster than those of two hosts alone (a heuristic)."""
+
+OTHERS_SHARE = 0.1
+"""Others count if their data are at least this share of a direction's own (a heuristic)."""
+
+HEADER_BYTES = 54
+"""Ethernet, IPv4 and TCP without options: what the line carries at least beside the data."""
+
+Direction = tuple[int, bool]
+
+
+class _Sent(NamedTuple):
+    """What one direction sent: its hosts, the time of its data, their size, and the RTT of its handshake."""
+
+    direction: Direction
+    sender: str
+    receiver: str
+    first_ns: int
+    last_ns: int
+    payload_bytes: int
+    segments: int
+    rtt_ns: int | None
+
+
+def busy_ns(connections: pl.LazyFrame, segments: pl.LazyFrame, directions: Collection[Direction]) -> dict[Direction, int]:
+    """Return for how long the bottleneck was busy while each of these directions sent, with the data of all connections that share it.
+
+    Args:
+        connections: rows of `schema.CONNECTIONS`.
+        segments: rows of `schema.SEGMENTS`; read once, and only if some of the directions overlap with others.
+        directions: number of the connection, and whether the client sends.
+
+    Returns:
+        ns per direction; a direction is left out if it does not overlap with others, or if nothing shows the rate of a common line.
+    """
+    groups = _groups(connections, directions) if directions else {}
+    wanted = {sent for of_direction in groups.values() for group in of_direction for sent in group}
+    if not wanted or sum(sent.segments for sent in wanted) > MOST_SEGMENTS:
+        return {}
+    here = pl.col("conn").is_in(sorted({sent.direction[0] for sent in wanted}))
+    rows = segments.filter(here).select("conn", "from_client", "ts_ns", "payload_bytes", "acked_bytes").collect()
+    passed = _passed(rows)
+    lines: dict[tuple[int, frozenset[Direction]], _Line] = {}
+    busy = {}
+    for own, of_direction in groups.items():
+        times: list[int] = []
+        for number, events in enumerate(passed):
+            pair: float | None = None
+            for group in of_direction:
+                key = number, frozenset(sent.direction for sent in group)
+                if key not in lines:
+                    lines[key] = _Line.of(events, group)
+                rate = lines[key].ns_per_byte
+                pair = pair or (rate if group is of_direction[0] else None)
+                if rate is not None and pair is not None and rate >= SAME_LINE_SHARE * pair:
+                    times.append(lines[key].busy_ns(own, rate))
+        if times:
+            busy[own.direction] = min(max(times), own.last_ns - own.first_ns)
+    return busy
+
+
+class _Line(NamedTuple):
+    """What passed of a group of directions, in time order, and the time per byte that it shows."""
+
+    events: pl.DataFrame
+    ns_per_byte: float | None
+
+    @classmethod
+    def of(cls, events: pl.DataFrame, group: Sequence[_Sent]) -> _Line:
+        mine = pl.DataFrame([sent.direction for sent in group], {"conn": pl.UInt32, "from_client": pl.Boolean}, orient="row")
+        some = events.join(mine, on=["conn", "from_client"], how="semi", maintain_order="left")
+        rtt_ns = min((sent.rtt_ns for sent in group if sent.rtt_ns), default=0)
+        return cls(some, _ns_per_byte(some, rtt_ns // OF_RTT))
+
+    def busy_ns(self, own: _Sent, ns_per_byte: float) -> int:
+        """Return how long the line was busy with all of it while one direction sent."""
+        meanwhile = self.events.filter(pl.col("ts_ns").is_between(own.first_ns, own.last_ns))
+        return round(ns_per_byte * int(meanwhile["line_bytes"].sum()))
+
+
+def _groups(connections: pl.LazyFrame, directions: Collection[Direction]) -> dict[_Sent, list[list[_Sent]]]:
+    """Return what may share the line of each of these directions, if anything does.
+
+    That is, the directions between its two hosts, then those towards its receiver, then those from its sender.
+    """
+    ends = [f"{side}_addr" for side in SIDES]
+    own = ("first_data_ts_ns", "last_data_ts_ns", "payload_bytes", "data_segments")
+    rtt_ns = (pl.col("syn_to_synack_ns") + pl.col("synack_to_ack_ns")).alias("rtt_ns")
+    asked = connections.select("conn", *ends, rtt_ns, *(f"{side}_{name}" for side in SIDES for name in own))
+    wanted = connections.filter(pl.col("conn").is_in(sorted({conn for conn, _ in directions}))).select(ends).collect()
+    hosts = pl.concat([wanted[end] for end in ends]).unique().to_list()
+    rows = asked.filter(pl.any_horizontal(pl.col(end).is_in(hosts) for end in ends)).collect()
+    every = list(_sent(rows.iter_rows(named=True)))
+    towards: dict[str, list[_Sent]] = {}
+    away: dict[str, list[_Sent]] = {}
+    for sent in sorted(every, key=lambda sent: -sent.payload_bytes):
+        towards.setdefault(sent.receiver, []).append(sent)
+        away.setdefault(sent.sender, []).append(sent)
+    found = {}
+    for sent in every:
+        if sent.direction not in directions:
+            continue
+        wider = [towards[sent.receiver][:MOST], away[sent.sender][:MOST]]
+        if any(_is_beside(other, sent) for group in wider for other in group):
+            pair = [other for other in towards[sent.receiver] if other.sender == sent.sender][:MOST]
+            found[sent] = [pair, *(group for group in wider if len(group) > len(pair))]
+    return found
+
+
+def _sent(rows: Iterable[dict[str, Any]]) -> Iterator[_Sent]:
+    for row in rows:
+        for side, from_client in SIDES.items():
+            (other,) = SIDES.keys() - {side}
+            times = row[f"{side}_first_data_ts_ns"], row[f"{side}_last_data_ts_ns"]
+            if row[f"{side}_payload_bytes"] and None not in times:
+                hosts = row[f"{side}_addr"], row[f"{other}_addr"]
+                yield _Sent(
+                    (row["conn"], from_client), *hosts, *times, row[f"{side}_payload_bytes"], row[f"{side}_data_segments"], row["rtt_ns"]
+                )
+
+
+def _is_beside(other: _Sent, own: _Sent) -> bool:
+    """Whether another direction sent a considerable part of its data while this one sent."""
+    if other.direction == own.direction:
+        return False
+    common_ns = min(own.last_ns, other.last_ns) - max(own.first_ns, other.first_ns)
+    lasted_ns = max(other.last_ns - other.first_ns, 1)
+    return common_ns > 0 and other.payload_bytes * common_ns >= OTHERS_SHARE * own.payload_bytes * lasted_ns
+
+
+def _passed(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the data of each direction as they passed the capture point, and as they were acknowledged there, in time order."""
+    conn, size = pl.col("conn"), pl.col("payload_bytes").cast(pl.Int64)
+    largest = int(rows.select(size.max()).item() or 0)
+    sent = rows.filter(size > 0).select(conn, "from_client", "ts_ns", line_bytes=size + HEADER_BYTES, is_full=size >= FULL_SHARE * largest)
+    acked = pl.col("acked_bytes").cast(pl.Int64)
+    is_full = acked.is_between(FULL_SHARE * largest, MOST_AT_ONCE * largest)
+    got = rows.filter(acked > 0).select(conn, ~pl.col("from_client"), "ts_ns", line_bytes=acked, is_full=is_full)
+    return sent.sort("ts_ns"), got.sort("ts_ns")
+
+
+def _ns_per_byte(events: pl.DataFrame, longest_ns: int) -> float | None:
+    """Return the time per byte of the fastest runs; None if they take longer than `longest_ns`, or if nothing shows a line."""
+    runs = events.select(
+        ns=pl.col("ts_ns") - pl.col("ts_ns").shift(RUN),
+        line_bytes=pl.col("line_bytes").rolling_sum(RUN),
+        is_full=pl.col("is_full").cast(pl.Int8).rolling_sum(RUN) == RUN,
+    ).filter(pl.col("ns").is_not_null() & pl.col("is_full"))
+    if runs.height < MIN_RUNS:
+        return None
+    runs = runs.with_columns(ns_per_byte=pl.col("ns") / pl.col("line_bytes")).sort("ns_per_byte")
+    passed = runs["line_bytes"].cum_sum() / int(runs["line_bytes"].sum())
+    fastest, ceiling = (runs.row(int((passed >= share).arg_max() or 0), named=True) for share in (FASTEST_SHARE, CEILING_SHARE))
+    is_of_line = fastest["ns"] < longest_ns and ceiling["ns_per_byte"] <= CEILING * fastest["ns_per_byte"]
+    return float(fastest["ns_per_byte"]) if is_of_line else None

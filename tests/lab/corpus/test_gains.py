@@ -1,0 +1,63 @@
+"""What findings promise, against what the bottleneck had free: by hand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tcptrace_lab.lab.corpus import manifest
+from tcptrace_lab.lab.corpus.__main__ import main
+from tcptrace_lab.lab.corpus.drawn import DEVELOPMENT
+from tcptrace_lab.lab.corpus.gains import Gain, gains, report
+from tests.support import packets
+from tests.support.kernel.transfer import ENTRY
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+S = 1_000_000_000
+FULL, ROUNDS = 1_434, 100
+"""A frame of 1,500 bytes with the headers that the relay carries."""
+
+
+def gain(gain_s: float, free_s: float, *, cost_s: float = 2.0, is_headline: bool = False) -> Gain:
+    """A finding at the sender, of four active seconds."""
+    return Gain("one", "sender", "loss", 0, 4 * S, round(cost_s * S), round(gain_s * S), round(free_s * S), is_headline)
+
+
+def test_more_and_less_than_the_line_had_free() -> None:
+    """2 s promised where 0.5 were free; 2 of 2, which is right; 0.2 s of a cost of 1 although 3 were free; 0.1 too much is not noticed."""
+    every = [gain(2, 0.5, is_headline=True), gain(2, 2), gain(0.2, 3, cost_s=1), gain(1.1, 1)]
+    assert [one.excess_ns / S for one in every] == pytest.approx([1.5, 0, 0, 0.1])
+    assert [one.missing_ns / S for one in every] == pytest.approx([0, 0, 0.8, 0])
+    lines = list(report(every, 1, 1))
+    assert "| sender | 4 | 5.3 | 1.6 | 0.8 | 1 | 1 |" in lines
+    assert lines[-1] == "| one | sender | 1 | loss | 4.00 | 2.00 | 0.50 |"
+
+
+def upload() -> str:
+    """A window of ten frames in each round trip of 20 ms, acknowledged at its end, at the receiver."""
+    lines = ["host A 192.0.2.1:40001", "host B 192.0.2.2:8000", f"0ms A > B S 0:0(0) win 65535 <mss {FULL}, wscale 0>"]
+    lines += [f"0.01ms B > A S. 0:0(0) ack 1 win {10 * FULL} <mss {FULL}, wscale 0>", "20ms A > B . ack 1"]
+    for turn in range(ROUNDS):
+        first = 1 + 10 * FULL * turn
+        lines += [f"{21 + 20 * turn + k}ms A > B . {first + k * FULL}:{first + (k + 1) * FULL} ack 1" for k in range(10)]
+        lines.append(f"{30 + 20 * turn}.01ms B > A . ack {first + 10 * FULL} win {10 * FULL}")
+    return "\n".join(lines)
+
+
+def test_the_line_is_busy_with_the_frames_that_arrived_at_its_rate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """At 12 Mb/s a frame takes 1 ms, so 1,000 of them take half of the 2 s."""
+    for point in ("client", "middle", "server"):
+        (tmp_path / DEVELOPMENT / "one").mkdir(parents=True, exist_ok=True)
+        packets.capture(tmp_path / DEVELOPMENT / "one" / f"{point}.pcap", upload())
+    entry = ENTRY | {"forward": {"delay_s": 0.010, "rate_bps": 12_000_000}, "backward": {"delay_s": 0.010, "rate_bps": 12_000_000}}
+    found = gains(tmp_path / DEVELOPMENT, [entry], 1)
+    assert {one.finding for one in found} == {"receiver-window-limited"}
+    assert {one.at for one in found} == {"sender", "middle", "receiver"}
+    for one in found:
+        assert one.active_ns - one.free_ns == pytest.approx(S, rel=0.01)
+    manifest.append(tmp_path / DEVELOPMENT, entry)
+    assert main(["gains", str(tmp_path), "--processes", "1"]) == 0
+    assert "captures of 1 transfers" in capsys.readouterr().out

@@ -15,7 +15,7 @@ from tcptrace_lab.schema import SIDES
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
-MOST, MOST_SEGMENTS = 1_000, 2_000_000
+MOST, MOST_SEGMENTS = 1_000, 500_000
 """Maximum number of connections of a host that count (those with most data), and of their segments that are read."""
 
 RUN, MIN_RUNS = 4, 50

@@ -59,7 +59,7 @@ def late(tmp_path: Path, text: str) -> list[Finding]:
 
 
 def test_the_published_lock_of_16_and_24_kilobytes(tmp_path: Path) -> None:
-    """Frame 4 is acknowledged at once (so that a round trip is known); of the seven behind it six are waits of 200.1 ms."""
+    """Frame 4 is acknowledged at once (so that a round trip is known); of the next seven, six wait 200.1 ms."""
     (lock,) = late(tmp_path, opened(9148, 24576) + rounds([[8192]] * 8, 24576))
     assert (lock.id, str(lock.confidence), str(lock.severity), lock.from_client) == ("throughput-deadlock", "proved", "high", True)
     assert lock.cost_ns == 6 * 200_100_000
@@ -72,7 +72,7 @@ def test_the_published_lock_of_16_and_24_kilobytes(tmp_path: Path) -> None:
 
 
 def test_a_lock_in_which_no_more_was_ever_in_flight_may_be_that_of_a_full_buffer(tmp_path: Path) -> None:
-    """A NODELAY sender with a buffer of 8,192 bytes leaves the same frames: 17,750 - 8,192 = 9,558 are missing then."""
+    """A NODELAY sender with a buffer of 8,192 bytes produces the same frames; then 17,750 - 8,192 = 9,558 bytes are missing."""
     (lock,) = late(tmp_path, opened(9148, 24576) + rounds([[8192]] * 8, 24576))
     assert "Either the send buffer has no room for more than is in flight, or the sender delays 8,192 queued bytes" in lock.mechanism
     assert "or 9,558 if it holds no more than is in flight" in lock.remedy[0]

@@ -57,7 +57,7 @@ def test_segments_overtaken_twice_are_no_finding(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["ethernet-reordering", "ethernet-reordering-at-server"])
 def test_repairs_of_what_was_only_overtaken_are_not_told_as_losses(name: str) -> None:
-    """The relay that made the capture held three segments back, and lost none, by its own log."""
+    """By its own log, the relay that made the capture delayed three segments and lost none."""
     truth = json.loads((CAPTURES / f"{name}.json").read_text())
     assert truth["relay"]["forward"]["log"]["lost_indexes"] == []
     findings = tcptrace_lab.analyze(CAPTURES / f"{name}.pcapng").findings

@@ -23,7 +23,7 @@ OPENED = """
     0.060 C > S  .   201:1661   ack 1
     0.060 C > S  .   1661:3121  ack 1
 """
-"""A request of 200 bytes gets through, and two full segments behind it do not."""
+"""A request of 200 bytes arrives, but the next two full segments do not."""
 
 BLACK_HOLE = (
     OPENED

@@ -96,7 +96,7 @@ def test_losses_outside_of_the_outage_stay_a_finding(tmp_path: Path) -> None:
 
 
 def test_data_that_arrives_late_may_be_a_suspended_host(tmp_path: Path) -> None:
-    """The first answer ACKs all that was sent in the silence: the path, or the peer, held it back."""
+    """The first answer ACKs everything sent during the silence: the path or the peer delayed it."""
     text = opened() + sent(40) + "\n" + void() + "\n3.560 S > C . ack 42001 win 65535 <TS val 50 ecr 40>"
     (told,) = outages(tmp_path, text)
     assert "all had arrived when the answer came" in told.mechanism

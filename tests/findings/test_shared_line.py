@@ -49,7 +49,7 @@ def test_a_window_on_a_line_that_is_half_busy_can_save_the_other_half(tmp_path: 
 
 
 def test_windows_on_a_line_that_two_connections_fill_save_nothing(tmp_path: Path) -> None:
-    """Each is held by its window for half of the time, in which the other one's data are on the line."""
+    """The window limits each of them for half of the time, while the other one's data occupy the line."""
     found = limited(packets.capture(tmp_path / "x.pcap", uploads(2)))
     assert found
     assert all(one.gain_ns is not None and one.gain_ns <= 0.05 * 2_000 * MS for one in found)

@@ -1,4 +1,4 @@
-"""A receiver that stops answering is told from a path that loses packets: the remedy differs, although both cost timeouts."""
+"""A receiver that stops answering is distinguished from a path that loses packets: both cause timeouts, but the remedies differ."""
 
 from __future__ import annotations
 

@@ -74,7 +74,10 @@ def test_a_slow_reader_is_one_fault_whether_its_window_is_closed_or_small() -> N
     ("woken_ms", "said"), [(0.05, "The receive window (at most 11.6 kB)"), (15, "The receiving application was reading slowly")]
 )
 def test_a_reader_that_empties_its_buffer_as_soon_as_it_is_woken_is_not_slow(tmp_path: Path, woken_ms: float, said: str) -> None:
-    """Flights of eight segments fill a window of as many; the ACK offers 1,000 bytes, and soon or later the program has read the rest."""
+    """Flights of eight segments fill a window of as many.
+
+    The ACK offers 1,000 bytes, and the application reads the rest sooner or later.
+    """
     full, lines = 1_448, []
     for flight in range(15):
         first, at_ms = 1 + 8 * full * flight, 60 + (20.1 + woken_ms) * flight
@@ -91,7 +94,7 @@ def test_a_reader_that_empties_its_buffer_as_soon_as_it_is_woken_is_not_slow(tmp
 
 
 def test_share_saving_and_life_are_those_of_the_ledger() -> None:
-    """527 ms of life, 477 ms of it held by Nagle's algorithm: eleven stalls of 44 ms less a round trip each."""
+    """Nagle's algorithm takes 477 ms of 527 ms: eleven stalls of 44 ms, minus one RTT each."""
     of_nagle = verdict.of(analyze(CAPTURES / "ethernet-nagle-on.pcapng"))
     assert " took 91% of 527 ms; " in of_nagle.sentence
     assert of_nagle.sentence.endswith("saves up to 477 ms.")

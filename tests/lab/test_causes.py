@@ -1,4 +1,4 @@
-"""Live transfers of known cause: what the kernel of the sender, its program and the path say held it, and what the ledger says.
+"""Live transfers of known cause: what limited the sender by its kernel, its application and the path's log, and what the ledger reports.
 
 The table of all of them is `benchmarks/verdicts/causes.md`.
 """
@@ -30,10 +30,10 @@ SHORT = [
     "questions, 100 ms of thought, beside a bulk of 1,000,000 B, 5 Mb/s, endless queue, 20 ms",
     "3 connections of a browser, server thinks 50 ms, client 50 ms, 15 ms, questions in two pieces without NODELAY",
 ]
-"""One of most kinds, two that change under way, and three of several connections beside each other."""
+"""One transfer of most kinds, two that change while they run, and three with parallel connections."""
 
 ATTEMPTS = 3
-"""A busy machine holds packets up, which is the network's time then and nobody's fault."""
+"""On a busy machine, packets may be delayed; that time then counts for the network."""
 
 
 def test_there_are_at_least_sixty_transfers_and_ten_change_under_way() -> None:

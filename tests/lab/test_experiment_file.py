@@ -1,4 +1,4 @@
-"""Experiment files: what they may say, what is wrong with them in one line that names file, line and key, and the points that they make."""
+"""Experiment files: what they may contain, one-line errors that name file, line and key, and the data points that they produce."""
 
 from __future__ import annotations
 

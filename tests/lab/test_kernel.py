@@ -1,4 +1,4 @@
-"""Live transfers over paths that lose, reorder and duplicate: what the captures say against the kernel's own account of the connection.
+"""Live transfers over paths that lose, reorder and duplicate: the captures compared with the kernel's own statistics of the connection.
 
 The kernel is Linux; TCP_INFO is read when every byte was acknowledged, before the close, so retransmits of FINs are not in it.
 """
@@ -43,7 +43,7 @@ TIMESTAMP_US = 1_000
 
 
 class Live(NamedTuple):
-    """One transfer: what was done, what came of it, and the tables of each capture."""
+    """One transfer: its parameters, its result, and the tables of each capture."""
 
     outcome: Outcome
     tables: dict[str, Tables]
@@ -68,7 +68,7 @@ def live(experiment: Experiment, folder: Path) -> Live:
 
 @pytest.fixture(scope="module")
 def transfers(tmp_path_factory: pytest.TempPathFactory) -> Callable[[tuple[str, int]], Live]:
-    """Makes each of the runs once, when it is first asked for."""
+    """Performs each run once, when a test first needs it."""
 
     @cache
     def made(asked: tuple[str, int]) -> Live:
@@ -80,7 +80,7 @@ def transfers(tmp_path_factory: pytest.TempPathFactory) -> Callable[[tuple[str, 
 
 @pytest.fixture(params=RUNS, ids=lambda asked: f"{asked[0]}-{asked[1]}")
 def trial(request: pytest.FixtureRequest, transfers: Callable[[tuple[str, int]], Live]) -> Live:
-    """Each of the runs in turn; all tests that ask for it see the same transfer."""
+    """Each run in turn; all tests that use it see the same transfer."""
     return transfers(request.param)
 
 
@@ -182,7 +182,7 @@ def test_without_resends_the_smallest_round_trip_is_the_kernels(delay_s: float, 
 
 
 def test_offload_changes_what_a_capture_shows_but_not_what_it_says(tmp_path: Path) -> None:
-    """One transfer, captured where the card has yet to cut segments and, at the same time, where they are cut."""
+    """One transfer, captured before and after the network card splits super-segments, at the same time."""
     everything = seeded(TRIALS["everything"], 1)
     experiment = replace(everything, medium=replace(everything.medium, offloads=True), vantages=("client", "client-wire"))
     done = live(experiment, tmp_path)

@@ -1,4 +1,4 @@
-"""The lab: what it builds is there, what it says is true, and nothing stays behind, whatever happens."""
+"""The lab: its networks exist, its reports are true, and it leaves nothing behind, even after an error."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MTU_BYTES, MSS_BYTES = 1_500, 1_448
 
 
 def open_files() -> list[str]:
-    """What this process holds open, network namespaces among it."""
+    """Files that this process has open, network namespaces included."""
     links = []
     for link in Path("/proc/self/fd").iterdir():
         with suppress(FileNotFoundError):  # that of the directory itself

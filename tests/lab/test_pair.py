@@ -49,7 +49,7 @@ def frames(log: PathLog, sender: Analysis, receiver: Analysis, *, from_client: b
 
 
 def judged(name: str, folder: Path, **medium: object) -> tuple[dict[str, Any], dict[str, dict[str, list[int]]]]:
-    """The pair's document, and by way what the log says."""
+    """The pair's document, and the log's counts per direction."""
     experiment = seeded(TRIALS[name], 3)
     outcome = run(replace(experiment, medium=replace(experiment.medium, **medium)), folder)  # type: ignore[arg-type]
     assert outcome.relay is not None

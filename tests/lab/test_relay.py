@@ -70,7 +70,7 @@ def test_packets_leave_in_batches() -> None:
 
 
 def test_a_policer_drops_what_exceeds_its_bucket_and_delays_nothing() -> None:
-    """Two packets of 1500 bytes fill the bucket; at 12 Mb/s there is room for one more each millisecond."""
+    """Two packets of 1,500 bytes fill the bucket; at 12 Mb/s, it has room for another packet every millisecond."""
     direction = Direction(PathModel(delay_s=0.010, rate_bps=12_000_000, queue_bytes=3_000, policed=True))
     assert [direction.accept(1500, 0) for _ in range(3)] == [[10 * MS_NS], [10 * MS_NS], []]
     assert direction.accept(1500, MS_NS) == [11 * MS_NS]

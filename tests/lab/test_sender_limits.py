@@ -47,7 +47,7 @@ def reading(**values: int) -> bytes:
 
 
 def state(sleeps: str = "", /, **values: int) -> str:
-    """What holds a sender with these values, while the program of that name sleeps."""
+    """What limits a sender with these values while the program of that name sleeps."""
     in_flight = values["unacked"] * MSS
     readings = [(0, b""), (1_000_000, reading(bytes_sent=in_flight, **values))]
     spent = [(sleeps, 0, 2_000_000)] if sleeps else []
@@ -74,7 +74,7 @@ def test_room_for_less_than_goes_in_one_piece_is_counted_as_the_kernel_counts_it
 
 
 def test_room_for_a_whole_piece_or_a_third_of_the_window_is_not_waited_for() -> None:
-    """At 1 MB/s a millisecond holds less than two segments, the least that is sent in one piece: here is room for two."""
+    """At 1 MB/s, less than two segments fit into a millisecond, but two is the smallest burst that Linux sends: here, two have room."""
     assert state(snd_cwnd=19, unacked=12, pacing_rate=1_000_000) == SLOW_START
     assert state(snd_cwnd=28, unacked=9, pacing_rate=7_885_828) == SLOW_START
 

@@ -67,7 +67,7 @@ def test_segment_sent_again_after_its_loss_is_resent_at_both_ends() -> None:
 
 
 def test_segment_sent_again_although_it_was_only_late_is_needless_at_the_sender() -> None:
-    """Packet 2 arrives last but one, its repetition behind it."""
+    """Packet 2 arrives last but one, and its retransmit after it."""
     path = log([*FLIGHT, packet(1, 1000)], [0, 1, 3, 4, 2, 5])
     assert truths(at_sender(path))[-1] == (5, "needless")
     assert truths(at_receiver(path))[-2:] == [(2, "reordered"), (5, "needless")]

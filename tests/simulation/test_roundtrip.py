@@ -1,4 +1,4 @@
-"""Captures that the models write, read by the ledger: it says what the model's own ledger says. All 300: `benchmarks/roundtrip/run.py`."""
+"""Captures that the models write: their ledger equals the model's own ledger. All 300: `benchmarks/roundtrip/run.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the models do, as captures: tshark finds them clean, and the engine reads what the model did; and what a setting may say."""
+"""Captures of the models: tshark reports no problem, and the engine reads what the model did; and the contents of a setting file."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def captured(what: Mapping[str, Any], path: Path, **where: Any) -> tuple[Run, Se
 
 
 def complaints(path: Path) -> list[str]:
-    """What tshark's experts say above "chat" and "note", and what it calls a retransmit, loss or reordering."""
+    """Expert messages of tshark above "chat" and "note", and the retransmits, losses and reorderings that it reports."""
     names = ["_ws.expert.message", "_ws.expert.severity", "tcp.analysis.retransmission", "tcp.analysis.lost_segment"]
     found = []
     for row in tshark.frames(path, names):

@@ -84,7 +84,7 @@ def test_without_one_rule_other_sizes_stall(atm: bool, rule: str) -> None:  # no
 
 
 def test_an_echo_of_8_kb_waits_200_ms_on_average_by_the_phases_of_two_heartbeats() -> None:
-    """Each way waits evenly 0 to 200 ms; given the hosts' phases only the way out varies."""
+    """Each direction waits for a uniform 0 to 200 ms; with fixed phases of the hosts, only the direction of the request varies."""
     means = []
     for server_ms in range(5, 200, 10):
         trips = liu.round_trips(8192, 20, every_ns=1_010 * NS_PER_MS, server_phase_ns=server_ms * NS_PER_MS)

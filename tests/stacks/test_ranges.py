@@ -33,7 +33,7 @@ SUNOS, BSD44, LINUX = STACKS["sunos4"], STACKS["bsd4.4"], STACKS["linux"]
 
 
 def slow_ack_ranges(mss: int, send: int, receive: int, last: int = 50 * K, copy: int = 4 * K) -> list[tuple[int, int]]:
-    """Ranges that stall if every ACK comes after the next piece was written: what the paper reckons with."""
+    """Ranges that stall if every ACK comes after the next piece was written, as the paper assumes."""
     asked = Settings(mss, send, receive, copy)
     return [(low, high) for low, high, stalled in runs(lambda size: SUNOS.stalled(asked, size, Acks.SLOW), 1, last) if stalled]
 
@@ -97,7 +97,10 @@ def test_without_nagle_a_window_that_35_percent_of_exceed_the_send_buffer_still_
 
 
 def test_4_4bsd_sends_101_to_207_bytes_in_two_segments() -> None:
-    """An mbuf of 100 bytes leaves, and the rest waits for its ACK; from 208 (MINCLSIZE) on a cluster takes all. Heidemann 1997."""
+    """An mbuf of 100 bytes leaves, and the rest waits for its ACK.
+
+    From 208 bytes (MINCLSIZE) on, one cluster holds everything (Heidemann 1997).
+    """
     found = always(predicted_ranges(BSD44, Settings(ETHERNET, 16 * K, 16 * K, 2 * K), 1, 2 * K))
     assert found == [(101, 207)]
 
@@ -184,7 +187,7 @@ def test_sizes_are_those_in_force() -> None:
 @pytest.mark.parametrize("key", ["sunos4", "bsd4.4"])
 @pytest.mark.parametrize("seed", range(40))
 def test_rules_say_what_the_model_of_the_stack_does_if_acks_come_late(key: str, seed: int) -> None:
-    """Two ways to the same answer: sizes and writes of any kind over a line of some microseconds, programs that need no time.
+    """Two methods with the same result: sizes and writes of any kind over a line of some microseconds, programs that need no time.
 
     All that the socket takes is written before the first ACK is back. A size stalls if its last byte is not there before the heartbeat.
     """

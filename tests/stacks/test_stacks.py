@@ -93,7 +93,7 @@ def test_a_slow_reader_closes_the_window() -> None:
 
 
 def test_interrupts_make_the_program_wait() -> None:
-    """What a processor did is the sum of what was asked of it; copying 20 times 4 KB at 1 ms per KB takes 80 ms."""
+    """The time of a processor is the sum of its tasks; copying 20 times 4 KB at 1 ms per KB takes 80 ms."""
     costs = Costs(copy_in_ns_per_kib=MS, ack_in_ns=MS)
     client = Host(SUNOS, 16 * KIB, 16 * KIB, costs=costs, program=(Mark("a"), Write(80 * KIB), Mark("b")))
     run = simulate(Setting(client, Host(SUNOS, 16 * KIB, 16 * KIB, program=(Read(),)), TAXI, TAXI, 9148, no_slow_start=True))
@@ -197,7 +197,7 @@ def test_what_its_program_fills_waited_for_no_ack_however_late_the_last_one_was_
 
 
 def test_a_late_ack_of_a_part_that_comes_with_the_write_that_fills_a_segment_does_not_let_it_go() -> None:
-    """5,000 bytes every 50 ms to a receiver that delays ACKs by as much: what Nagle's rule holds waits for the ACK of all."""
+    """5,000 bytes every 50 ms to a receiver that delays ACKs by 50 ms: data delayed by Nagle's algorithm wait for the ACK of everything."""
     link = Link(100_000_000, 40 * MS)
     solaris = STACKS["solaris2.5"]
     client = Host(solaris, 16 * KIB, 16 * KIB, program=(Repeat((Write(5000), Think(50 * MS)), 20),))
@@ -273,7 +273,7 @@ def test_linux_acknowledges_the_first_segments_at_once() -> None:
     ids=str,
 )
 def test_freebsd_waits_40_ms_unless_a_second_segment_comes(writes: list[int], waits: bool) -> None:  # noqa: FBT001
-    """The receiver takes any second segment; the sender holds any small one behind anything (docs/how-it-decides.md, 1.1 and 1.3)."""
+    """The receiver ACKs every second segment; Nagle's algorithm delays small segments (docs/how-it-decides.md, 1.1 and 1.3)."""
     trips = answered("freebsd", writes)
     assert all(trip == pytest.approx(40, abs=1) if waits else trip < 1 for trip in trips)
 
@@ -325,7 +325,7 @@ def test_whatever_is_exchanged_comes_to_its_end(seed: int) -> None:
 
 @pytest.mark.parametrize(("stack", "wait_ms"), [("bsd4.2", 200), ("sunos4", 0)])
 def test_two_full_segments_let_an_ack_go_since_4_3_bsd_and_not_before(stack: str, wait_ms: int) -> None:
-    """2,048 bytes are two segments and an eighth of the buffer: 4.2BSD asks for 35 % of it alone. Heartbeats come every 200 ms."""
+    """2,048 bytes are two segments and an eighth of the buffer: 4.2BSD requires only 35% of it. Heartbeats come every 200 ms."""
     client = Host(STACKS[stack], 16 * KIB, 16 * KIB, program=(Write(2 * KIB), Think(1000 * MS)))
     server = Host(STACKS[stack], 16 * KIB, 16 * KIB, program=(Read(2 * KIB), Think(1000 * MS)))
     run = simulate(Setting(client, server, Link(10_000_000, MS), Link(10_000_000, MS), mss_bytes=1024, no_slow_start=True))
@@ -351,7 +351,10 @@ def test_a_cork_holds_200_ms_with_nodelay_too(no_delay: bool) -> None:  # noqa: 
 
 @pytest.mark.parametrize("stack", ["bsd4.4", "solaris2.5", "freebsd", "linux"])
 def test_a_second_loss_of_a_window_is_repaired_without_a_timeout_if_duplicate_acks_follow(stack: str) -> None:
-    """Reno: the ACK of the first ends recovery; what that lets go brings three duplicates for the second. NewReno retransmits it itself."""
+    """Reno: the ACK of the first loss ends recovery; the data that it releases cause three duplicate ACKs for the second.
+
+    NewReno retransmits the second at once.
+    """
     client = Host(STACKS[stack], 32 * KIB, 32 * KIB, program=(Write(120_000),))
     line = Link(10_000_000, 5 * MS, lost=frozenset({2, 2 + 17}))
     server = Host(STACKS[stack], 32 * KIB, 32 * KIB, program=(Read(),))

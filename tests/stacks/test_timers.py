@@ -25,7 +25,7 @@ def shut(stack: str, *, phase_ns: int = 0) -> Run:
 
 
 def probes(run: Run) -> list[int]:
-    """When the client asked while the window was closed."""
+    """Times of the client's window probes."""
     closed_ns = next(p.arrived_ns for p in run.packets if not p.from_client and p.ack > 1 and not p.window_bytes)
     return [p.sent_ns for p in run.packets if p.from_client and (closed_ns or 0) < p.sent_ns < OPENS_NS]
 
@@ -113,7 +113,7 @@ def test_what_was_sent_again_does_not_shorten_the_timer_without_timestamps(stack
     ("stack", "min_ms", "max_ms"), [("sunos4", 500, 1000), ("bsd4.4", 500, 1000), ("linux", 200, 210), ("freebsd", 230, 240)]
 )
 def test_the_timer_of_the_first_data_is_that_of_the_round_trip_and_not_that_of_the_syn(stack: str, min_ms: int, max_ms: int) -> None:
-    """The handshake took 2 ms, so the stack's least holds, though the SYN's timer would have run out much later."""
+    """The handshake took 2 ms, so the stack's minimum RTO applies, although the timer of the SYN would have expired much later."""
     client = Host(STACKS[stack], 16 * KIB, 16 * KIB, program=(Write(1000), Think(20 * NS_PER_S)))
     line = Link(10_000_000, MS, lost=frozenset({2}))
     run = simulate(Setting(client, Host(STACKS[stack], 16 * KIB, 16 * KIB, program=(Read(),)), line, LINE))

@@ -19,7 +19,7 @@ TIME_LIMIT_S = 60
 def tcptrace_lab(
     *arguments: str | Path, folder: Path | None = None, stdin: bytes = b"", environment: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[bytes]:
-    """Runs `tcptrace-lab` with `arguments` in `folder`, with nothing of this terminal in its environment but what is given."""
+    """Runs `tcptrace-lab` with `arguments` in `folder`, with only the given variables of this terminal in its environment."""
     plain = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR", "TERM"}}
     command = [PROGRAM, *arguments]
     return subprocess.run(

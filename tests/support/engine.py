@@ -1,4 +1,4 @@
-"""The engine as tests use it: one capture → its tables as Polars frames, and what the engine says of the file."""
+"""The engine as tests use it: one capture → its tables as Polars frames, and the engine's messages about the file."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def judged_text(folder: Path, text: str) -> dict[str, Any]:
 
 
 def scenarios() -> dict[str, dict[str, Any]]:
-    """Name of a committed capture → what was done for it."""
+    """Name of a committed capture → how it was made."""
     return {path.stem: json.loads(path.read_text()) for path in sorted(CAPTURES.glob("*.json"))}
 
 

@@ -1,4 +1,4 @@
-"""What the ledger says of an exchange that is written by hand, and what it costs."""
+"""The ledger of a hand-written exchange, and the costs of its causes."""
 
 from __future__ import annotations
 

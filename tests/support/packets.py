@@ -349,7 +349,7 @@ def _linked(link: str, packet: Packet, source: Host, target: Host, header: _Head
 
 
 def _payload(first: int, payload_bytes: int) -> bytes:
-    """Bytes that depend on their offset only, so that a retransmitted byte is the same byte."""
+    """Bytes that depend only on their offset, so a retransmitted byte is equal."""
     pattern = bytes(range(256))
     start = first % 256
     return (pattern * (payload_bytes // 256 + 2))[start : start + payload_bytes]

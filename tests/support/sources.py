@@ -23,7 +23,7 @@ def tracked(*patterns: str) -> list[PurePosixPath]:
 
 
 def imported(tree: ast.AST) -> set[str]:
-    """Modules that are imported at run time: what stands under `if TYPE_CHECKING` does not count."""
+    """Modules that are imported at run time, without those under `if TYPE_CHECKING`."""
     found: set[str] = set()
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":

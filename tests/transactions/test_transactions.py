@@ -118,7 +118,7 @@ def test_pipelined_requests_have_their_answers_in_order(tmp_path: Path) -> None:
         ("/index.html", 200, 10),
         ("/other.html", 404, 20),
     ]
-    assert second["client_think_ns"] is None  # it was asked before the answer to the first
+    assert second["client_think_ns"] is None  # the request came before the answer to the first one
 
 
 def test_chunks_are_put_together_and_their_framing_is_no_body(tmp_path: Path) -> None:
@@ -131,7 +131,10 @@ def test_chunks_are_put_together_and_their_framing_is_no_body(tmp_path: Path) ->
 
 
 def test_answers_without_a_body_are_told_from_those_with(tmp_path: Path) -> None:
-    """HEAD, 304 and 204 have none whatever their length says; 100 is no answer; RFC 9112, 6.3."""
+    """Answers to HEAD, and 304 and 204, have no body, no matter what their length header says.
+
+    100 is not a final answer (RFC 9112, 6.3).
+    """
     promised = b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n"
     talk = Talk().opened().asks(10, GET.replace(b"GET", b"HEAD")).says(11, promised)
     talk.asks(20, GET).says(21, promised.replace(b"200 OK", b"304 Not Modified"))
@@ -269,7 +272,14 @@ def test_passive_transfers_are_linked_to_their_data_connections(extended: bool, 
     )
     retrieved = rows[3]
     assert (retrieved["data_conn"], retrieved["body_bytes"], retrieved["state"]) == (1, 1_500, "whole")
-    assert parts_ms(retrieved) == [2, 9, 0, 10, 20, 40]  # handshake of the data's; asked 9 ms after 227; data from 50 to 70; done at 80
+    assert parts_ms(retrieved) == [
+        2,
+        9,
+        0,
+        10,
+        20,
+        40,
+    ]  # handshake of the data connection; request 9 ms after 227; data from 50 to 70; done at 80
 
 
 @pytest.mark.parametrize("extended", [False, True])
@@ -368,7 +378,7 @@ def test_ftp_of_a_conversation_is_as_tshark_tells_it(tmp_path: Path) -> None:
     path = tmp_path / "talk.pcap"
     assert [row["method"] for row in rows] == [one[0].upper() for one in tshark(path, "ftp.request.command", "ftp.request.command")]
     codes = [code for one in tshark(path, "ftp.response.code", "ftp.response.code") for code in one[0].split(",")[-1:]]
-    assert [str(row["status"]) for row in rows] == codes[1:]  # behind the greeting
+    assert [str(row["status"]) for row in rows] == codes[1:]  # after the greeting
 
 
 @settings(max_examples=300)

@@ -1,4 +1,4 @@
-"""The table of UDP datagrams: what is a row and what is not, however rows are kept, and every one of real captures beside tshark's."""
+"""The table of UDP datagrams: which datagrams are rows, in every storage mode, and all rows of real captures compared with tshark's."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def test_a_datagram_that_was_overtaken_is_late_and_not_missing(tmp_path: Path) -
 
 
 def test_two_datagrams_behind_a_third_are_both_late(tmp_path: Path) -> None:
-    """RFC 4737, 3.3: each that is behind what was expected next, not each step back."""
+    """RFC 4737, 3.3: every datagram below the next expected number counts, not every step back."""
     assert told(tmp_path, numbered(*range(20), 22, 20, 21, *range(23, 80))) == (0, 2, "ip_id")
 
 

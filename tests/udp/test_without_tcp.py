@@ -1,4 +1,4 @@
-"""Captures without TCP: the sentence, the terminal and the page are about what they hold."""
+"""Captures without TCP: the sentence, the terminal and the page describe their contents."""
 
 from __future__ import annotations
 

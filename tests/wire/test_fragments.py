@@ -1,4 +1,4 @@
-"""IP fragments: put together as Linux does it, bounded, and what is missing is named.
+"""IP fragments: reassembled as Linux does, with bounded memory; missing fragments are reported.
 
 Linux' rules are those of `net/ipv4/inet_fragment.c`, `net/ipv4/ip_fragment.c` and `net/ipv6/reassembly.c`; what tshark does likewise is
 compared with it.
@@ -148,7 +148,7 @@ def replace_fields(packet: bytes, **fields: int) -> IP:
 
 
 def test_a_cut_fragment_counts_with_its_full_length(tmp_path: Path) -> None:
-    """The TCP header stands in the first one; the snap length keeps no more than that of each."""
+    """The first fragment has the TCP header; the snap length truncates each fragment after that length."""
     path = tmp_path / "fragments.pcap"
     parts = [
         frame for number, packet in enumerate(exchange()) for frame in (in_parts(packet.data) if number == DATA_FRAME else [packet.data])

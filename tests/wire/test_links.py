@@ -1,4 +1,4 @@
-"""TCP behind every header that the engine takes off: all columns equal tshark's, and what cannot be read is named."""
+"""TCP in every encapsulation that the engine removes: all columns equal tshark's, and unreadable packets are reported."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ NOT_TCP = {
     "l2tp-control": Framing(1, lambda p: headers.udp(1701, b"\xc8\2\0\x0c\0\1\0\2\0\0\0\0" + p)),
     "fddi-station-management": Framing(10, lambda p: b"\x41" + bytes(12) + headers.snap(p)),
 }
-"""Frames with a whole TCP packet in them that is none of their traffic."""
+"""Frames that contain a whole TCP packet which is not traffic of theirs."""
 
 
 @pytest.mark.parametrize("name", list(NOT_TCP))
@@ -147,7 +147,7 @@ def test_a_link_type_that_is_not_read_is_named_with_its_number(name: str, tmp_pa
 
 @pytest.mark.parametrize("name", list(PLAIN))
 def test_a_header_that_the_capture_cut_is_named_or_holds_no_tcp(name: str, tmp_path: Path) -> None:
-    """Every cut of the first frame: the segment is there as soon as its fixed header is, with what was captured of it."""
+    """Every cut of the first frame: a segment has a row as soon as its fixed header is captured."""
     frame = links.exchange_in(PLAIN[name], 0)[2]
     path = tmp_path / "cut.pcap"
     kept = [packets.Frame(packets.BASE_NS, frame[:length], len(frame)) for length in range(len(frame) + 1)]

@@ -1,4 +1,7 @@
-"""Super-segments of offload against the segments that they become: by hand, and one live transfer captured before and behind the card."""
+"""Super-segments of offload, compared with the segments that they become.
+
+Hand-written, and a live transfer captured before and after the card.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ def split(path: Path) -> pl.DataFrame:
 
 
 def test_a_super_segment_becomes_full_segments_and_a_rest(tmp_path: Path) -> None:
-    """3,999 = 1,460 + 1,460 + 1,079; PSH (8) and FIN (1) stay with the last, what the first alone can have with the first."""
+    """3,999 = 1,460 + 1,460 + 1,079; the last segment keeps PSH (8) and FIN (1), the first one the flags of a first segment."""
     rows = split(packets.capture(tmp_path / "super.pcap", TEXT)).filter(pl.col("frame") == 4)
     assert rows.select("seq", "payload_bytes", "in_flight_bytes", "piece", "pieces").rows() == [
         (1, 1460, 0, 0, 3),
@@ -83,7 +86,7 @@ SAME = (
         )
     ),
 )
-"""What a capture before the card must say as one behind it does."""
+"""Values that must be equal in captures before and after the card."""
 
 
 @pytest.mark.live

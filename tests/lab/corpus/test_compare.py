@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 THOUGHT_NS = 20 * MS * (QUESTIONS - 1)
-"""How long the client thinks between an answer and its next question."""
+"""Think time of the client between an answer and its next request."""
 
 
 def judged(folder: Path, own_turn: str = "own-turn") -> Judged:
@@ -45,7 +45,7 @@ def test_a_ledger_that_says_what_the_kernel_does_agrees_at_all_three_points(tmp_
 
 
 def test_a_ledger_that_says_something_else_is_wrong_in_matrix_headline_and_list(tmp_path: Path) -> None:
-    """Were the client held by the receiver's window, its time of thought would be named wrongly."""
+    """If the receiver window limited the client, its think time would get the wrong cause."""
     one = judged(tmp_path, "receiver-window")
     assert spent_ns(one, gates="receiver-window", is_accepted=False) == 3 * THOUGHT_NS
     lines = list(report([one], 5))

@@ -108,7 +108,7 @@ def test_the_same_time_is_compared_with_and_without_a_fault(tmp_path: Path, name
 
 @pytest.mark.parametrize("name", ["every-packet-twice", "translated", "snaplen-54", "clock-ahead-50-ms", "clock-back-50-ms"])
 def test_faults_that_hide_nothing_leave_the_same_time(tmp_path: Path, name: str) -> None:
-    """A step of the clock moves a wait, not the kernel's time: 4 thoughts of 20 ms at each of three points stay what they are."""
+    """A clock step moves a wait, but not the kernel's time: 4 think times of 20 ms at each of three points stay unchanged."""
     broken = judged(tmp_path, name)
     assert sum(broken.sums.values()) == pytest.approx(sum(broken.whole.values()), abs=MS)
     assert spent_ns(broken.whole, gates="own-turn", is_exact=True) == 3 * 80 * MS

@@ -1,4 +1,4 @@
-"""One program over one path, live: all files are there, the kernel's ledger agrees with what was done, and nothing is left behind."""
+"""One program over one path, live: all files exist, the kernel's ledger agrees with the program, and nothing is left behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of programs, what a seed stands for, and what is held back."""
+"""The table of programs, the transfers that a seed selects, and those that are held back."""
 
 from __future__ import annotations
 

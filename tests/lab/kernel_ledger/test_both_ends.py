@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def test_whose_turn_it_is_by_who_writes_next() -> None:
-    """A question of 100 bytes takes 10 ms, the server thinks for 30, its answer of 50 bytes takes 10, and the client thinks for 20."""
+    """A request of 100 bytes takes 10 ms, the server needs 30 ms, its answer of 50 bytes takes 10 ms, and the client pauses for 20 ms."""
     here = client(event(0, "write"), event(50, "received", **sending(0, 100)), event(70, "write", **sending(0, 100, rcv_nxt=50)))
     there = server(
         event(10, "received", rcv_nxt=0),

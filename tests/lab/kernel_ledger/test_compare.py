@@ -1,4 +1,4 @@
-"""The ledger of captures against a kernel's ledger written by hand, and what the commands say when they cannot work."""
+"""The ledger of captures, compared with a hand-written kernel ledger; and the commands' errors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_ledger_that_says_what_the_kernel_does_agrees_at_both_ends(tmp_path: P
 
 
 def test_what_the_ledger_calls_something_else_is_listed_with_its_frames(tmp_path: Path) -> None:
-    """Were the client held by the receiver's window, its 20 ms of thought would be named wrongly."""
+    """If the receiver window limited the client, its 20 ms of think time would get the wrong cause."""
     lines = list(report([transfer(tmp_path, own_turn="receiver-window")]))
     (line,) = (line for line in lines if "| sender | receiver-window | application |" in line)
     assert "| 0.08 | 1: 4–6 (20.0), 1: 6–8 (20.0), 1: 8–10 (20.0) and 1 more |" in line

@@ -1,4 +1,4 @@
-"""The kernel's ledger of live transfers against the kernel's own TCP_INFO, and against what the transfers were made for."""
+"""The kernel's ledger of live transfers, compared with TCP_INFO and with the intended cause of each transfer."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def test_gates_that_one_ack_opens_are_both_last() -> None:
 
 
 def test_a_departure_begins_a_new_wait() -> None:
-    """Pacing is closed all the time, but for the moment of each departure; the window opened long before."""
+    """The pacing gate is closed except at each departure; the window opened long before."""
     first, second = (sending(3_000, 8_000, pacing_status=1, paced_until_ns=until * MS) for until in (4, 8))
     tight = first | {"snd_wnd": 8_000}
     found = rows(

@@ -34,7 +34,10 @@ def opened(client: str, server: str, *, at_client: bool = True) -> str:
 
 
 def held(count: int = 5, *, client_sends: bool = True) -> str:
-    """Requests in two writes of 100 bytes, the second held until a late ACK, each answered with 50; or the other way round."""
+    """Requests in two writes of 100 bytes, each answered with 50 bytes; the second write waits for a late ACK.
+
+    Or with the roles exchanged.
+    """
     sender, receiver = ("C", "S") if client_sends else ("S", "C")
     lines, seq, got = [], 1, 1
     for place in range(count):

@@ -52,7 +52,10 @@ def test_a_question_that_was_lost_on_its_way_here_waited_for_its_senders_timer(
 
 @pytest.mark.parametrize("left_out", [0, 1])
 def test_one_that_sends_alone_numbers_nothing_but_data(tmp_path: Path, left_out: int) -> None:
-    """A write each 100 ms; one comes 30 ms later. If a number is left out before it, it had been sent: nothing else was to be sent."""
+    """A write every 100 ms, one of them 30 ms late.
+
+    If an IP ID is missing before it, it had been sent, because nothing else was to be sent.
+    """
     lines, at_ms, number = [OPENED], 20.0, 101
     for place in range(EXCHANGES):
         if place == LATE:
@@ -66,7 +69,7 @@ def test_one_that_sends_alone_numbers_nothing_but_data(tmp_path: Path, left_out:
 
 
 def test_a_number_that_comes_late_was_not_lost(tmp_path: Path) -> None:
-    """The path overtakes an ACK; the question behind it comes 215 ms later by itself."""
+    """An ACK is overtaken on the path; the next question comes 215 ms later, without an ACK."""
     text = questions(215.0, 1)
     answered, number = 1 + 400 * LATE, 100 + LATE
     before = 1 + 300 * LATE

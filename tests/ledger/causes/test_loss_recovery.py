@@ -71,7 +71,7 @@ def test_a_repair_lasts_until_its_ack_and_no_longer(tmp_path: Path) -> None:
 
 
 def test_a_window_that_was_full_over_a_hole_holds_what_its_repair_lets_go(tmp_path: Path) -> None:
-    """Room for five segments, and five in flight, but for the time from the first duplicate ACK to the repair."""
+    """The window has room for five segments, and five are in flight, except from the first duplicate ACK to the repair."""
     told = lasted(tmp_path, "\n".join([repaired_fast(5, 5 * MSS), flight(0.0802, 5, 1)]))
     assert told["receiver-window"] == pytest.approx(80.2 - 40 - 0.1, abs=0.05)
 
@@ -85,7 +85,7 @@ def test_the_wait_for_the_ack_of_a_resend_is_no_timers(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("sizes", "by_buffer"), [([4] * 9, 2), ([4, 4, 5, 5, 6, 6, 7, 7, 8], 0)])
 def test_flights_that_stand_still_behind_a_loss_are_the_buffers(tmp_path: Path, sizes: list[int], by_buffer: int) -> None:
-    """Congestion avoidance adds a segment in two round trips at least (RFC 5681, 3.1): six equal flights and one more are not its own."""
+    """Congestion avoidance adds a segment at least every two RTTs (RFC 5681, 3.1), so seven equal flights are not due to it."""
     lines, sent = [repaired_fast(5)], 5
     for place, size in enumerate(sizes):
         at_s = 0.0802 + place * ROUND_MS / 1000

@@ -63,7 +63,7 @@ def test_until_duplicate_acks_told_of_the_loss_the_flight_was_slow_starts(tmp_pa
 
 
 def test_until_duplicate_acks_told_of_the_loss_a_flight_without_more_behind_it_was_on_its_way(tmp_path: Path) -> None:
-    """A flight whose last segment is small loses its first: the application had written no more, so slow start held nothing back."""
+    """A flight whose last segment is small loses its first: the application had written no more, so slow start did not limit it."""
     found = told(tmp_path, data(40, *range(10), last_bytes=100), missing(60, 0, 8), data(65, 0), acks(85, 9))
     assert found["network"] == pytest.approx(60.02 - 40 + 85 - 65, abs=0.02)
     assert found["loss-recovery"] == pytest.approx(65 - 60.02, abs=0.001)
@@ -82,7 +82,10 @@ def test_two_duplicate_acks_repair_nothing_and_the_flight_of_then_is_slow_starts
 
 
 def test_duplicate_acks_that_are_too_few_begin_the_repair_where_a_timer_ends_it(tmp_path: Path) -> None:
-    """RFC 8985, 6.2: behind one of them RACK waits for what may have been overtaken, here from 60 to 65 ms: the loss is why."""
+    """RFC 8985, 6.2.
+
+    After one duplicate ACK, RACK waits for a segment that may only be late, here from 60 to 65 ms: the loss is the cause.
+    """
     found = told(tmp_path, data(40, 0, 1), missing(60, 0, 1), data(65, 0), acks(85, 2))
     assert found["slow-start"] == pytest.approx(60 - 40.01, abs=0.02)
     assert found["loss-recovery"] == pytest.approx(65 - 60)

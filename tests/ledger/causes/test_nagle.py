@@ -92,7 +92,7 @@ SEGMENT = 1_460
 
 
 def flights(sizes: list[list[int]], rtt_ms: float = 20.0, mss: int = SEGMENT) -> str:
-    """Each list leaves 0.1 ms after the ACK of all before, which comes after a round trip: nothing else is ever acknowledged."""
+    """Each list leaves 0.1 ms after the ACK of everything before, which comes after one RTT; no other ACKs exist."""
     lines, seq, at_ms = [OPENED.replace(str(MSS), str(mss))], 1, 100.0
     for burst in sizes:
         for place, size in enumerate(burst):
@@ -162,7 +162,7 @@ def test_small_segments_one_in_each_round_trip_were_not_in_the_buffer(tmp_path: 
 
 
 def test_a_larger_flight_before_shows_that_the_buffer_has_room_for_more_than_one_small_segment(tmp_path: Path) -> None:
-    """Nagle's rule in its first form (RFC 896) holds the first of them, too, behind the full ones."""
+    """Nagle's algorithm in its first form (RFC 896) also delays the first small segment, after the full ones."""
     told = held_ms(tmp_path, flights([[MSS] * 3, *([6_705] for _ in range(8))], mss=MSS))
     assert told["nagle"] == pytest.approx(8 * ROUND_MS, abs=8 * 0.2)
     assert not {"send-buffer", "unknown"} & told.keys()

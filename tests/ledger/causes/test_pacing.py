@@ -52,7 +52,8 @@ def test_bursts_that_leave_some_time_behind_an_ack_and_without_a_pause_were_not_
 ) -> None:
     """Five gaps are a round trip and a bit, so that an ACK comes before each burst: half a millisecond, or as soon as ACKs let go.
 
-    Ten segments are slow start's own flight, that the first ACK lets go; the 40 bursts after the first twenty leave in their places.
+    Ten segments are a flight of slow start, released by the first ACK;
+    the 40 bursts after the first twenty replace what was ACKed.
     """
     begun, all_of_it = (lasted(tmp_path, bursts(count, 4.0, 20.0 - late_ms)) for count in (20, 60))
     assert (all_of_it["pacing"] - begun["pacing"] > 40 * 3.9) == paced
@@ -75,7 +76,7 @@ def test_a_stack_older_than_pacing_does_not_pace(tmp_path: Path) -> None:
 
 
 def test_where_data_arrives_and_nothing_tells_of_queues_the_path_may_have_spaced_bursts(tmp_path: Path) -> None:
-    """A token bucket lets them pass. Each is acknowledged at once; the sender hears of it half a round trip later."""
+    """A token bucket releases them. Each is ACKed at once, and the ACK reaches the sender half an RTT later."""
     text = bursts(40, 9.46, 0.02).replace("0.030ms C > S .         ack 1", "14.500ms C > S .         ack 1")
     told = lasted(tmp_path, text)
     assert "pacing" not in told

@@ -1,4 +1,4 @@
-"""The ledger where a window nearly holds a sender, or a retransmit nearly looks like a loss: each beside what would refute it.
+"""The ledger where a window nearly limits a sender, or a retransmit nearly looks like a loss: each next to its counterexample.
 
 The exchanges are written by hand, with a round trip of 20 ms; the times expected are differences of the times written.
 """
@@ -239,7 +239,7 @@ def test_causes_of_these_exchanges_sum_to_their_lives(tmp_path: Path) -> None:
 
 
 def pieces(size: int, *, between_ms: float) -> str:
-    """Ten requests of 13 bytes and one more piece, each answered; `between_ms` later than the first piece leaves the second.
+    """Ten requests, each with an answer: a piece of 13 bytes, and `between_ms` later a second piece.
 
     The ACK of the first piece alone comes 45 ms after it; the full segment is 1,460 bytes.
     """
@@ -257,7 +257,7 @@ def pieces(size: int, *, between_ms: float) -> str:
 
 @pytest.mark.parametrize("size", [700, 1_400, 1_450])
 def test_a_piece_of_nearly_a_segment_is_held_by_nagle_like_a_small_one(tmp_path: Path, size: int) -> None:
-    """Never were two of these in flight: they are what the program writes, not what a tunnel leaves of a segment."""
+    """Two of these were never in flight together: they are writes of the application, not segments that a tunnel shortened."""
     told = lasted(tmp_path, pieces(size, between_ms=45.1))
     assert told["nagle-delayed-ack"] == pytest.approx(10 * 45.1)
     assert "delayed-ack" not in told

@@ -120,7 +120,8 @@ def test_flights_that_grow_later_did_not_stand_on_a_plateau_before(tmp_path: Pat
 def test_equal_flights_below_the_plateau_refute_slow_start(tmp_path: Path, *, old: bool, last: int, rounds: int) -> None:
     """Six flights of five segments, three of three, one more: those of three are no larger than the one before.
 
-    Newer senders leave slow start without a loss (RFC 9406): if the last flight is a segment larger than the plateau, theirs prove nothing.
+    Newer senders leave slow start without a loss (RFC 9406): if the last flight is one segment
+    larger than the plateau, it proves nothing for them.
     """
     text = flights([full(5)] * 6 + [full(3)] * 3 + [full(last), full(1)], 60_000)
     told = lasted(tmp_path, opened(old=old, window=60_000) + text)
@@ -135,7 +136,7 @@ def test_one_ack_that_comes_late_alone_shows_no_queue(
 ) -> None:
     """Flights of five segments; the ACK of the last one, or three, comes 15 ms after that of those before, in time or late themselves.
 
-    Of today's hosts adapters may have put the three together, behind a queue.
+    With current hosts, the network card may have merged the three after a queue.
     """
     at_s, seq, most = 0.04 + 7 * ROUND_MS / 1000, 1 + 35 * MSS, 10 - rest
     first_s, rest_s = at_s + in_time_ms / 1000, at_s + (in_time_ms + 15) / 1000
@@ -415,7 +416,7 @@ def writes_and_tails(writes: Sequence[Sequence[int]], tail: int, *, joined: bool
 
 @pytest.mark.parametrize("joined", [True, False])
 def test_the_small_tail_of_segments_that_a_card_cuts_holds_the_next_small_one_as_any_other(tmp_path: Path, *, joined: bool) -> None:
-    """Behind 3 x 1460 + 400 bytes Nagle's rule holds 100 more for a round trip: six times, after a first write of whole segments."""
+    """After 3 × 1,460 + 400 bytes, Nagle's algorithm delays 100 more for one RTT: six times, after a first write of whole segments."""
     text = writes_and_tails([full(3), *[[*full(3), 400]] * 6], 100, joined=joined)
     assert lasted(tmp_path, text)["nagle"] == pytest.approx(6 * ROUND_MS, abs=0.1)
 

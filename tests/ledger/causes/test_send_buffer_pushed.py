@@ -115,7 +115,7 @@ BEHIND = 1 + 4 * MSS
 def test_what_the_sender_had_and_flew_before_is_held_by_nagles_rule_behind_a_loss_too(
     tmp_path: Path, flown: int, by_nagle_ms: float
 ) -> None:
-    """Behind the loss a flight of four segments, or of three, and then three, of which the last had a rest of 900 bytes behind it.
+    """After the loss: a flight of four segments, or of three; then three segments, the last one followed by a rest of 900 bytes.
 
     With four in flight, the congestion window had room for that rest; with three, it may have delayed it.
     """

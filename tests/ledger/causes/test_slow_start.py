@@ -125,9 +125,10 @@ def test_a_flight_that_does_not_grow_below_the_edge_was_ended_by_the_window_seen
 def test_a_flight_that_did_not_grow_and_left_room_for_a_segment_waited_for_the_window_that_another_filled(
     tmp_path: Path, top: int, window_ms: float
 ) -> None:
-    """Twice a segment less than fills the window, then all of it. Avoidance adds less than one to fewer than twenty (5 % in CUBIC).
+    """Two flights are one segment smaller than the window, the third fills it.
 
-    A flight that did not grow, and for which the window had room, is no longer in slow start: what held it is unknown.
+    Congestion avoidance adds less than one segment to fewer than twenty (5% in CUBIC). A flight that did not
+    grow, and for which the window had room, is no longer in slow start: what limited it is unknown.
     """
     lines = [
         f"0 C > S S 0:0(0) win 64240 <mss {MSS}, sackOK>",
@@ -150,7 +151,7 @@ def test_a_smaller_flight_than_before_was_ended_by_a_window_with_room_for_less_t
 ) -> None:
     """Three segments are less than Linux paces in a millisecond (`tcp_tso_autosize`) where the round trip takes 10 ms, not where 100 ms.
 
-    There the second flight of eleven is smaller than one before and had room in the window: what held it is unknown.
+    With 100 ms, the second flight of eleven is smaller than an earlier one and had room in the window: what limited it is unknown.
     """
     told = lasted(tmp_path, at_receiver([10, 14, 11, 11], 14, round_trip_ms))
     assert told["receiver-window"] == pytest.approx(window_ms, rel=0.1)

@@ -63,7 +63,7 @@ def folder_of(path: Path, count: int) -> Path:
 
 
 def made(sources: Path | list[Path], output: Path, *, reports: bool = False, apart: bool = False, baseline: Path | None = None) -> Batch:
-    """An archive, by one worker, without reports unless asked for."""
+    """An archive made by one worker, without reports by default."""
     named = [sources] if isinstance(sources, Path) else sources
     return batch(named, output, means=ONE, reports=reports, apart=apart, baseline=baseline)
 
@@ -81,7 +81,7 @@ def tables(archive: Path) -> dict[str, str]:
 
 def parts(archive: Path) -> set[str]:
     """Names of the captures that have parts."""
-    walked = os.walk(archive / "parts")  # not pathlib's glob, which fails where a folder goes while a run works
+    walked = os.walk(archive / "parts")  # not pathlib's glob, which fails if a run removes a folder meanwhile
     return {Path(name).stem for _, _, names in walked for name in names if name.endswith(".part")}
 
 

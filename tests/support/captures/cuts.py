@@ -29,7 +29,7 @@ MIN_FRAMES: Final = 8
 SHARE: Final = 0.05
 """Share of a direction's life that may have another cause after the cut: a cut shows less of the path, which moves borders of waits."""
 FLOOR_NS: Final = 2_000_000
-"""Time that may have another cause whatever its share: a cut may leave only a few frames of a connection."""
+"""Time that may have another cause, no matter how large its share is: a truncated capture may have only a few frames of a connection."""
 
 OF_SILENCE: Final = frozenset({"idle", "application", "peer"})
 """Causes of silence, which a cut may exchange: idle time depends on the pauses of the whole transfer and on who opened it."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 HEADERS_BYTES: Final = (54, 58, 60, 62, 66, 74, 96)
-"""Snap lengths that fall within or behind the headers of TCP in IPv4 on Ethernet."""
+"""Snap lengths within and after the headers of TCP in IPv4 on Ethernet."""
 
 COARSE_NS: Final = 10_000_000
 LATER_NS: Final = 3_600_000_000_000
@@ -24,7 +24,7 @@ LATER_NS: Final = 3_600_000_000_000
 
 @dataclass(frozen=True)
 class Packet:
-    """One of a capture: its time since 1970, what is there of it, and what was on the wire."""
+    """A packet of a capture: its time since 1970, its captured bytes, and its length on the wire."""
 
     ts_ns: int
     data: bytes

@@ -1,1 +1,1 @@
-"""Every way to carry IP, as bytes."""
+"""Every encapsulation of IP, as bytes."""

@@ -1,4 +1,4 @@
-"""Every way to carry IP that the engine reads: its link type, its bytes, and the layers that it names."""
+"""Every encapsulation of IP that the engine reads: link type, bytes, and the names of its layers."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Framing:
-    """One way to carry IP.
+    """One encapsulation of IP.
 
     Attributes:
         link_type: number of the link type.
@@ -254,4 +254,4 @@ TUNNELS: dict[str, Framing] = {
 }  # fmt: skip
 
 PLAIN: Mapping[str, Framing] = {**LOCAL, **RADIO, **SERIAL, **CAPTURED, **CELLS, **TUNNELS}
-"""Name → framing, but for Juniper's."""
+"""Name → encapsulation, without Juniper's."""

@@ -121,7 +121,7 @@ def wifi_qos(packet: bytes, padding: bytes = b"") -> bytes:
 
 
 def decrypted(packet: bytes, vector: bytes) -> bytes:
-    """An 802.11 frame that the card has decrypted: the vector before the data and the check value behind it are left."""
+    """An 802.11 frame that the card has decrypted: the initialization vector before the data and the check value after it remain."""
     plain = wifi(packet, FCfield=TO_DISTRIBUTION_SYSTEM | PROTECTED)
     return plain[:24] + vector + plain[24:] + b"ICV."
 

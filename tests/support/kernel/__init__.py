@@ -1,1 +1,1 @@
-"""What a kernel tells of its sockets, written by hand."""
+"""A kernel's reports about its sockets, written by hand."""

@@ -32,11 +32,14 @@ ENTRY: dict[str, Any] = {
 GAP_MS = 70
 
 QUESTION_MS = [100 + GAP_MS * number for number in range(QUESTIONS)]
-"""When the client asks: the question takes 10 ms, the server thinks for 30, its answer takes 10, the client thinks for 20."""
+"""Times of the requests.
+
+A request takes 10 ms, the server's think time is 30 ms, its answer takes 10 ms, the client's think time is 20 ms.
+"""
 
 
 def exchange(from_client_ms: int) -> str:
-    """What a capture holds that is made so far from the client."""
+    """The packets that a capture at this distance from the client contains."""
     question_late, answer_late = from_client_ms, 50 - from_client_ms
     lines = [
         *("host A 192.0.2.1:40001", "host B 192.0.2.2:5001"),
@@ -54,7 +57,7 @@ def exchange(from_client_ms: int) -> str:
 
 
 def kernel_rows(own_turn: str) -> list[tuple[object, ...]]:
-    """The kernel's ledger of the client's direction; `own_turn` is what it says of the time in which the client thinks."""
+    """The kernel's ledger of the client's direction; `own_turn` is the cause of the client's think time."""
     ends = ("192.0.2.1", 40_001, "192.0.2.2", 5_001, True)
     rows: list[tuple[object, ...]] = []
     for at_ms in QUESTION_MS:

@@ -19,7 +19,7 @@ SYN, FIN, RST, PSH, ACK = 2, 1, 4, 8, 16
 
 @dataclass
 class HandMade:
-    """What `report.data` asks of an analysis."""
+    """The parts of an analysis that `report.data` needs."""
 
     name: str
     capture: dict[str, Any]

@@ -34,14 +34,14 @@ def browser_type_launch_args(browser_type_launch_args: dict[str, Any]) -> dict[s
 
 @dataclass
 class Visit:
-    """A report, opened; what the browser said meanwhile."""
+    """An open report, and the messages of the browser."""
 
     page: Page
     messages: list[str] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
 
     def refuse(self, dialog: Dialog) -> None:
-        """Note what a script asks, and close its window."""
+        """Record the question of a script's dialog, and close it."""
         self.messages.append(f"dialog: {dialog.message}")
         dialog.dismiss()
 

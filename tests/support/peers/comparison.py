@@ -40,5 +40,5 @@ def differences(ours: pl.DataFrame, theirs: pl.DataFrame) -> dict[str, Differs]:
 
 
 def count_differences(ours: Mapping[str, int], theirs: Mapping[str, int]) -> dict[str, tuple[int, int]]:
-    """Figure → (ours, theirs), where they are not the same."""
+    """Figure → (ours, theirs), if they differ."""
     return {name: (ours[name], theirs[name]) for name in theirs if ours[name] != theirs[name]}

@@ -81,7 +81,7 @@ class Script:
 
 
 def read(text: str) -> Script:
-    """Every line is a comment, an option (before all events), or an event with its time; what is none of these is refused."""
+    """Every line is a comment, an option (before all events), or an event with its time; any other line is refused."""
     script = Script()
     now_s = 0.0
     for line in text.splitlines():

@@ -51,7 +51,7 @@ class Direction:
 
 
 def flows(datagrams: list[dict[str, Any]]) -> dict[int, dict[str, Any]]:
-    """By flow, the columns of `schema.FLOWS` but for who they are between; `datagrams` are rows of `schema.DATAGRAMS` in order."""
+    """The columns of `schema.FLOWS` per flow, without its endpoints; `datagrams` are rows of `schema.DATAGRAMS` in order."""
     sides: dict[tuple[int, bool], Direction] = {}
     echoes_ns: dict[int, list[int]] = {}
     for row in datagrams:

@@ -1,6 +1,6 @@
 """tcptrace 6.6.7 as the second opinion on connections: a capture → the figures of its long listing (`tcptrace -lrW --csv`).
 
-tcptrace reads pcap only, and no nanoseconds: whatever the capture, both sides are given the same copy of it, written by editcap.
+tcptrace reads only pcap with microseconds, so both programs get the same copy of a capture, written by editcap.
 """
 
 from __future__ import annotations

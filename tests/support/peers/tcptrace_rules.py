@@ -30,7 +30,7 @@ HALF_A_STEP = 0.5 + 1e-3
 
 
 def same(figure: Figure, direction: Direction, theirs: str) -> bool:
-    """Whether tcptrace prints what it must print for our figure."""
+    """Whether tcptrace prints the text that corresponds to our figure."""
     candidates = printed(figure, direction)
     return any(_equal(candidate, theirs, figure) for candidate in candidates)
 
@@ -48,7 +48,7 @@ def printed(figure: Figure, direction: Direction) -> list[Any]:
     way = _WAYS.get(figure.name)
     if way is not None and ours is not None:
         return way(ours, direction)
-    # tcptrace has no unknown but of streams and rates: 0 stands for it.
+    # tcptrace prints 0 for unknown values, except for streams and rates
     return [ours] if ours is not None else [None, 0]
 
 
@@ -291,7 +291,7 @@ REASONS = (
 SAME = "same"
 OTHER = "other"
 READ = "read"
-"""Both did not read the same segments of the connection, so no figure is compared."""
+"""The two programs read different segments of the connection, so no figure is compared."""
 COPIES = "copies"
 """Packets came twice, to the network or to the capture: tcptrace counts both, so no figure is compared."""
 PARTED = "parted"

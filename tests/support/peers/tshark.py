@@ -1,4 +1,4 @@
-"""Wireshark's tshark for tests. Each question is asked once per session; `tcptrace_lab.verify.tshark` reads the output."""
+"""Wireshark's tshark for tests. Each query runs once per session; `tcptrace_lab.verify.tshark` reads the output."""
 
 from __future__ import annotations
 

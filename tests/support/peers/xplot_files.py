@@ -21,7 +21,7 @@ OTHERWISE: Mapping[str, str] = {
     "zeek-zeek__mixed-vlan-mpls.pcap": "tcptrace does not see the first connection, so its names are one further.",
     "zeek-zeek__rdp-proprietary-encryption.pcap": "A resent segment, captured only once, fills a gap: out of order for tcptrace.",
 }
-"""Capture → why some graph of it is not the same."""
+"""Capture → why one of its graphs differs."""
 
 
 def _reasons() -> Mapping[str, set[str]]:
@@ -33,6 +33,6 @@ def _reasons() -> Mapping[str, set[str]]:
 
 
 def drawn_alike() -> list[Path]:
-    """The captures of which both make the same connections and segments."""
+    """The captures in which both programs find the same connections and segments."""
     reasons = _reasons()
     return [path for path in real() if path.name in reasons and reasons[path.name] <= HARMLESS]

@@ -93,7 +93,7 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks for `-m`; and tests whose captures are not here, and live ones where nothing can go live, are left out."""
+    """Set the marks for `-m`; deselect tests without their captures, and live tests on machines that cannot run them."""
     absent = {
         "shared_captures": ("tests of the shared captures", needs.why_no_captures()),
         "live": ("live tests", needs.why_not_live() if any(item.get_closest_marker("live") for item in items) else None),

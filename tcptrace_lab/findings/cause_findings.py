@@ -197,7 +197,7 @@ def _lost_segments(direction: Mapping[str, Any]) -> int:
 
 
 def _late(costs: Iterable[Cost]) -> dict[tuple[int, bool], tuple[int, int]]:
-    """Return, per direction, the time that waits for late ACKs cost, and the active time."""
+    """Return the cost of all waits for late ACKs in each direction, and its active time."""
     late: dict[tuple[int, bool], tuple[int, int]] = {}
     for cost in costs:
         if cost.cause in deadlock.CAUSES:

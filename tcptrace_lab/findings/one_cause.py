@@ -86,7 +86,7 @@ def finding_of(
 
 
 def _on_path(cost: Cost, direction: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    """Return how long the data need on the path, by the rate of its queue and by that of its line, where known."""
+    """Return two estimates of how long the path needs for the data: by the drain rate of its queue, and by its line rate."""
     return None if cost.cause in RECEIVERS_OWN else direction["on_path_ns"], direction.get("line_busy_ns")
 
 

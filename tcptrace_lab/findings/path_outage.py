@@ -49,8 +49,8 @@ TIMER_NS = 300_000_000
 """A current stack's first retransmission timeout, beyond the RTT: Linux 200 ms, Windows 300 ms."""
 
 TWO_TIMEOUTS = 2.5
-"""A silence of this many first timeouts contains at least two expirations. The second comes after at most three first timeouts (RFC 6298,
-5.5), or after two if the first was measured from an earlier segment (a heuristic)."""
+"""In a silence of at least this many initial RTOs, the timer expires at least twice. The second expiration comes at most three initial RTOs
+after the departure (RFC 6298, 5.5), or two if the timer began with an earlier segment (a heuristic)."""
 
 MIN_EVENTS = 3
 """Minimum number of separate unanswered transmissions of one connection: three of a kind are no coincidence (docs/how-it-decides.md,

@@ -246,7 +246,7 @@ def loss(case: Case) -> None:
 
 
 def full_window(case: Case) -> None:
-    """At a frame that is named the sender reached the edge of the window, to within two segments, by the ACKs that it can have had."""
+    """At a named frame, the sender filled the window up to two segments, given the ACKs that can have reached it."""
     longest = max(frame.length for frame in case.sent)
     offers = [(frame.ts_ns + case.round_trip_ns, frame.ack + frame.window) for frame in case.heard if not frame.flags & SYN]
     room = [

@@ -172,7 +172,7 @@ def test_multiqc_gets_general_statistics_a_table_and_bars_of_the_ledger(tmp_path
 
 
 def test_multiqc_counts_the_time_of_directions_with_data_only(tmp_path: Path) -> None:
-    """A direction without data waits all its life for its peer, which would drown what the other waited for."""
+    """A direction without data waits for its peer all the time; that would hide the causes of the other direction."""
     analysis = analyze(packets.capture(tmp_path / "one.pcap", "0 C > S P. 1:11 ack 1\n+10ms S > C . ack 11\n+500ms C > S P. 11:21 ack 1"))
     sums = multiqc.time(analysis)["data"]["one"]
     assert sum(sums.values()) == pytest.approx(0.510)

@@ -71,9 +71,9 @@ def test_until_duplicate_acks_told_of_the_loss_a_flight_without_more_behind_it_w
 
 
 def test_two_duplicate_acks_repair_nothing_and_the_flight_of_then_is_slow_starts(tmp_path: Path) -> None:
-    """RFC 5681, 3.2: it takes three. Of five segments the third is lost, and four more follow at 60.02 to 60.05 ms, just before two.
+    """RFC 5681, 3.2: a repair needs three duplicate ACKs. The third of five segments is lost; four more leave from 60.02 to 60.05 ms.
 
-    The third duplicate ACK comes when the first of those four has gone there and back. Until then no more would have left without the loss.
+    The third duplicate ACK comes one RTT after the first of these four. Until then, no more would have left without the loss, either.
     """
     lines = [data(40, *range(5)), acks(60, 1, 2), data(60.02, 5, 6, 7, 8), missing(60.06, 2, 2), missing(80.01, 2, 3).splitlines()[-1]]
     found = told(tmp_path, *lines, data(80.04, 2), acks(100.05, 9))

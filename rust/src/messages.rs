@@ -143,7 +143,8 @@ impl Message {
         }
     }
 
-    /// Time of the first byte of the peer's answer; `None` if the peer sent no answer, or if both hosts sent at the same time.
+    /// Time of the first byte of the peer's answer; `None` if the peer sent no answer, or if both hosts sent at the same
+    /// time.
     #[must_use]
     pub fn answer_ts_ns(&self) -> Option<i64> {
         self.answer_ts_ns.filter(|_| self.state() != State::Overlapping)

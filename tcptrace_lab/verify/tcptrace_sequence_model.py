@@ -85,7 +85,7 @@ class Numbers:
         return None if stream is None else (stream - self.unique_bytes) % MODULUS
 
     def sample(self, outstanding: int, ts_us: int) -> None:
-        """Sample the outstanding bytes at a segment that is neither a SYN nor resent nor late."""
+        """Sample the outstanding bytes at a segment that is neither a SYN nor retransmitted nor out of order."""
         self.outstanding_count += 1
         self.outstanding_total = (self.outstanding_total + outstanding) % MODULUS
         self.max_outstanding = max(self.max_outstanding, outstanding)

@@ -263,7 +263,7 @@ def test_the_command_says_what_failed_and_exits_with_4(twelve: Path, undisturbed
 
 
 def test_the_command_ends_with_the_captures_that_lost_most(twelve: Path, undisturbed: Path) -> None:
-    """Each is found again in the table `captures`, in the order of what it lost."""
+    """Each capture is in the table `captures`, those that lost most time first."""
     done = tcptrace_lab("batch", twelve, "-o", undisturbed, "--no-reports", "--jobs", "1")
     lost = sorted(column(undisturbed, "captures", "path", "fixable_ns"), key=lambda row: (-(row[1] or 0), row[0]))
     worst = [Path(path).name for path, ns in lost if ns][:5]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Meeting(Remote):
-    """A place behind a URL where something happens between announcing and looking."""
+    """An archive at a URL where something happens between a run's announcement and its check."""
 
     def __init__(self, root: str, meanwhile: Callable[[], None]) -> None:
         super().__init__(root)
@@ -58,7 +58,7 @@ def test_a_second_run_behind_a_url_is_refused_with_the_holder_named(root: str) -
 
 
 def test_a_run_that_comes_while_another_looks_withdraws_until_that_has_decided(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first announces itself; before it looks, a second comes, sees it and withdraws; so the first finds nobody and holds."""
+    """The first run announces itself. Before it checks, a second run sees it and withdraws, so the first one gets the lock."""
     monkeypatch.setattr(lock, "ATTEMPTS", 1)
     refused = []
 
@@ -117,7 +117,7 @@ def test_however_many_start_at_once_no_two_are_in(root: str, monkeypatch: pytest
 
 
 def test_a_run_that_was_killed_holds_nobody_for_long(root: str) -> None:
-    """Its object says when it was renewed; one of 90 seconds ago is nobody's."""
+    """The lock object says when it was renewed; a lock that is 90 seconds old has no owner."""
     told = {"host": "h", "process": 7, "since": "then", "renewed": time.time() - lock.STALE_S, "holds": True}
     Remote(root).write(f"{lock.ANNOUNCED}/dead", json.dumps(told).encode())
     with lock.hold_lock(Remote(root)):
@@ -144,7 +144,7 @@ def test_what_holds_the_lock_renews_it(root: str, monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_holder_of_a_folder_is_named_also_when_it_says_so_a_moment_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The lock is held and its file still empty; the holder writes while the second run looks."""
+    """A run has the lock, but its file is still empty; it writes the file while the second run checks."""
     place = Folder(str(tmp_path))
     with lock.hold_lock(place):
         file = tmp_path / lock.LOCK

@@ -1,4 +1,4 @@
-"""The dataset is what its schema says, for every program that reads Parquet; `archive` asks it, lists it and tidies it up."""
+"""The dataset matches its schema in every program that reads Parquet; `archive` queries it, lists it and removes unneeded files."""
 
 from __future__ import annotations
 

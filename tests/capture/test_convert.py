@@ -301,7 +301,7 @@ PACKERS = {"gz": ["gzip", "--stdout"], "xz": ["xz", "--stdout"], "zst": ["zstd",
 
 @pytest.mark.parametrize("packing", PACKERS)
 def test_a_packed_file_of_another_format_is_read_from_disk_stdin_and_fifo(packing: str, tmp_path: Path) -> None:
-    """Wireshark 4.0 opens gzip by itself; for the others the engine unpacks."""
+    """Wireshark 4.0 decompresses gzip itself; for the other formats, the engine decompresses."""
     packed = tmp_path / f"capture.snoop.{packing}"
     program, *options = PACKERS[packing]
     packed.write_bytes(subprocess.run([needs.program(program), *options, SNOOP], capture_output=True, check=True).stdout)
@@ -352,7 +352,7 @@ def test_without_editcap_an_unknown_file_is_no_capture(tmp_path: Path) -> None:
 
 
 def test_an_editcap_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Half of a capture comes, then nothing: what came is read."""
+    """Half of a capture comes, then nothing: that half is read."""
     half = tmp_path / "half"
     half.write_bytes(ORIGINAL.read_bytes()[:40_000])
     _script(tmp_path, f"cat '{half}'; exec sleep 1000")
@@ -431,7 +431,7 @@ def test_no_editcap_outlives_an_error(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_an_offset_in_the_converted_stream_is_not_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The engine's words about the pipe bear the name of the file, and no byte that nobody has."""
+    """The engine's message about the pipe names the file, and no byte offset of the converted stream."""
     half = tmp_path / "half"
     half.write_bytes(ORIGINAL.read_bytes()[:40_001])
     _script(tmp_path, f"cat '{half}'")

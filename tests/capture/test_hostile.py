@@ -57,7 +57,7 @@ BIG_ENDIAN_MARK = b"\x1a\x2b\x3c\x4d"
 SMALLEST_BLOCK_BYTES = 12
 XZ_MAGIC = b"\xfd7zXZ\0"
 LOOK_AHEAD_BYTES = 20
-"""What a decoder may want to have before it gives out one more symbol (LZMA_REQUIRED_INPUT_MAX of the LZMA SDK)."""
+"""Bytes that a decoder may need before it returns another symbol (LZMA_REQUIRED_INPUT_MAX of the LZMA SDK)."""
 NUMBERED_BLOCKS = {2, 3, 6, 0x0BAD, 0x4000_0BAD}
 """Obsolete, simple and enhanced packet blocks (pcapng, 4.3, 4.4 and appendix A), and custom blocks, which Wireshark numbers too."""
 
@@ -73,7 +73,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def read_bytes(folder: Path, data: bytes) -> engine.Read | EngineError:
-    """What the engine makes of a file that holds `data`."""
+    """The engine's result for a file with these bytes."""
     path = folder / f"{next(_numbers)}.bin"
     path.write_bytes(data)
     try:
@@ -117,7 +117,7 @@ def frames_inside(data: bytes, ends: dict[int, int]) -> int:
 
 
 def check_prefix(folder: Path, data: bytes, whole: pl.DataFrame, ends: dict[int, int], cut: int) -> None:
-    """Reads the first `cut` bytes of `data` and holds the result against the rows of the whole."""
+    """Reads the first `cut` bytes of `data` and compares the result with the rows of the whole file."""
     read = read_bytes(folder, data[:cut])
     plain_bytes = len(unpack(data[:cut]))
     compressed = plain_bytes != cut
@@ -179,7 +179,7 @@ def test_prefix_of_a_real_capture_gives_the_rows_before_the_cut(folder: Path, na
 
 
 FLIPS = st.lists(st.tuples(st.integers(0, 1 << 20), st.integers(1, 255)), min_size=1, max_size=12)
-"""Places (modulo the length) and what is XORed there."""
+"""Offsets (modulo the length), and the values that are XORed there."""
 
 
 def flipped(data: bytes, flips: list[tuple[int, int]]) -> bytes:

@@ -51,7 +51,7 @@ def test_every_problem_of_a_malformed_capture_says_what_where_and_what_was_done(
 
 
 def test_the_byte_of_a_damaged_frame_is_where_its_bytes_begin(tmp_path: Path) -> None:
-    """Frame 2 of a pcap file: behind 24 bytes of file header, 16 + 54 of the first record, and 16 of its own record header."""
+    """Offset of frame 2 in a pcap file: after 24 bytes of file header, 16 + 54 of the first record, and 16 of its own record header."""
     text = "0 C > S S 0:0(0)\n1 C > S S 0:0(0) {iplen 19}\n2 C > S S 0:0(0) {iplen 18}"
     path = packets.capture(tmp_path / "x.pcap", text)
     (problem,) = engine.read(path).problems

@@ -1,4 +1,4 @@
-"""The captures of `captures/`, each in other files: the same packets give the same rows, and what is cut or damaged never crashes."""
+"""The captures of `captures/` in other file formats: equal packets give equal rows, and truncated or damaged files never crash."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def written(folder: Path, data: bytes) -> Path:
-    """A file that holds `data`."""
+    """A file with these bytes."""
     path = folder / f"{next(_numbers)}.bin"
     path.write_bytes(data)
     return path
@@ -129,7 +129,7 @@ def assert_sane(folder: Path, data: bytes) -> engine.Read | None:
     path = written(folder, data)
     try:
         read = engine.read(path)
-    except EngineError:  # a panic would be none
+    except EngineError:  # a panic would not be an EngineError
         return None
     finally:
         path.unlink()

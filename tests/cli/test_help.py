@@ -52,7 +52,7 @@ def test_options_in_examples_are_options_of_the_command() -> None:
 
 
 def completed(line: str, shell: str = "bash") -> list[str]:
-    """What the shell is offered behind `line`."""
+    """The completions of `line` that the shell gets."""
     words = line.split(" ")
     asked = {
         "bash": {"COMP_WORDS": "\n".join(words), "COMP_CWORD": str(len(words) - 1)},
@@ -79,7 +79,7 @@ ASKED = {
     "zsh": """compdef() {{ }}; _arguments() {{ print -r -- "$@" }}
               words=(tcptrace-lab ver); CURRENT=2; fpath=({folder} $fpath); autoload -Uz {name}; {name}""",
 }
-"""Shell → a script that prints what the shell offers behind `tcptrace-lab ver`, at the first Tab."""
+"""Shell → a script that prints the completions of `tcptrace-lab ver` at the first Tab."""
 
 OFFERED = {
     "bash": "verify",

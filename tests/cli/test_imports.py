@@ -1,4 +1,4 @@
-"""What commands import: help nothing that costs, `analyze` only what the lightest install has, and only what its options need."""
+"""What commands import: help imports no slow module; `analyze` imports only what the smallest installation has and its options need."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def core() -> set[str]:
 
 
 def with_their_own(distributions: set[str]) -> set[str]:
-    """Distributions, what they require, and so on: without extras, and without what is not installed because it is for other systems."""
+    """Distributions and all that they require, without extras and without requirements of other systems."""
     found, left = set[str](), set(distributions)
     while left:
         found.add(name := left.pop())

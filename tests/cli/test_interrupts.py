@@ -1,4 +1,4 @@
-"""Ctrl-C ends a command quietly and at once, wherever it is, and leaves nothing behind."""
+"""Ctrl-C ends a command quietly and at once, at any point, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def left(folder: Path) -> list[str]:
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_an_interrupt_while_a_pipe_stays_silent_ends_the_command_quietly(tmp_path: Path, part: int) -> None:
-    """Its writer continues holding it open: the command must not wait for what never comes."""
+    """The writer keeps the pipe open: the command must not wait for data that never come."""
     content = CAPTURE.read_bytes()
     os.mkfifo(tmp_path / "fifo")
     command = (str(PROGRAM), "analyze", "fifo", "-o", "report.html")

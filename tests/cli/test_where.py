@@ -28,7 +28,10 @@ NAGLE = """
     1.1001 N > T  P. 101:201  ack 1
     1.1201 T > N  P. 1:51     ack 201
 """
-"""A second connection, in which the client's second write waits 60.1 of 120.1 ms for a delayed ACK: half of that way's life, so severe."""
+"""A second connection, in which the client's second write waits 60.1 of 120.1 ms for a delayed ACK.
+
+Half of the life of that direction, so it is severe.
+"""
 
 
 @pytest.fixture
@@ -143,7 +146,7 @@ def test_a_finding_of_a_connection_that_is_not_asked_for_does_not_count(path: Pa
 
 
 def test_time_is_unknown_not_zero_in_a_capture_without_times(tmp_path: Path) -> None:
-    """Simple packet blocks of pcapng have no time stamps, so nobody knows what took how long."""
+    """Simple packet blocks of pcapng have no timestamps, so all durations are unknown."""
     timeless = tmp_path / "timeless.pcapng"
     packets.write_pcapng(timeless, [])
     with timeless.open("ab") as file:

@@ -176,7 +176,10 @@ def test_connections_stand_side_by_side_by_their_order_where_their_number_is_the
 
 
 def test_nagle_turned_off_is_told_by_ledger_messages_and_findings() -> None:
-    """One schedule without and with TCP_NODELAY: without it, Nagle holds eleven segments for 43 ms each (captures/README.md)."""
+    """One schedule without and with TCP_NODELAY.
+
+    Without it, Nagle's algorithm delays eleven segments for 43 ms each (captures/README.md).
+    """
     comparison = compare(CAPTURES / "ethernet-nagle-on.pcapng", CAPTURES / "ethernet-nagle-off.pcapng")
     document = valid(comparison.to_dict())
     held = document["services"][0]["ledger"][0]

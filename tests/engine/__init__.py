@@ -1,1 +1,1 @@
-"""The engine's tables, whatever their size."""
+"""The engine's tables, at any size."""

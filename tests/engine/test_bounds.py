@@ -1,4 +1,4 @@
-"""More connections and flows than are followed or kept at a time: all are handed out, by number, and memory has bounds."""
+"""More connections and flows than the engine tracks at a time: it returns all of them, in order of number, in bounded memory."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FEW = 16_384
 
 
 def said(analysis: Analysis) -> tuple[dict[str, Any], dict[str, Any]]:
-    """All that the JSON and the report say."""
+    """The contents of the JSON and the report."""
     return analysis.to_dict(), json.loads(json.dumps(report_data(analysis), default=str))
 
 
@@ -50,7 +50,7 @@ def test_json_and_report_are_the_same_when_nothing_stays_in_memory(capture: Path
 
 @pytest.fixture(scope="module")
 def flood(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """SYNs of more clients than are followed; every seventh of them sends its SYN again at the end."""
+    """SYNs of more clients than the engine tracks; every seventh client repeats its SYN at the end."""
     count = FOLLOWED + 9_000
     again = np.arange(0, count, 7)
     folder = tmp_path_factory.mktemp("flood")
@@ -98,13 +98,13 @@ def test_a_report_of_very_many_connections_counts_those_it_does_not_list(flood: 
 
 
 def others(count: int, at_s: float) -> np.ndarray:
-    """SYNs of as many clients, which are nobody else in this file, within a second."""
+    """SYNs of this many clients within a second; no other packet has their addresses."""
     first = 1_000_000 + int(at_s) * 50_000
     return crowd.tcp(np.arange(first, first + count), at_s + np.linspace(0, 1, count))
 
 
 def exchange(client: int, at_s: float, *, ends: bool) -> np.ndarray:
-    """A handshake, and FINs of both sides if it `ends`."""
+    """A handshake, and FINs of both hosts if `ends` is true."""
     flags = [crowd.SYN, crowd.SYN_ACK, crowd.ACK] + [crowd.FIN_ACK, crowd.FIN_ACK, crowd.ACK] * ends
     from_client = np.array([True, False, True] + [True, False, True] * ends)
     seq = np.array([1_000, 5_000, 1_001] + [1_001, 5_001, 1_002] * ends)

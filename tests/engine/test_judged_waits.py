@@ -1,4 +1,4 @@
-"""The engine's tables of judged waits: the same by any way, and a clean error where temporary files have no room."""
+"""The engine's tables of judged waits: equal in memory and from temporary files; a clear error if the disk is full."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ def test_spilled_rows_outlive_everything_but_the_frame_that_scans_them(path: Pat
 
 
 def spilled_files() -> int:
-    """Nameless temporary files that this process holds open."""
+    """Temporary files without a name that this process has open."""
     links = [str(entry.readlink()) for entry in Path("/proc/self/fd").iterdir() if entry.is_symlink()]
     return sum(link.startswith(tempfile.gettempdir()) and link.endswith("(deleted)") for link in links)
 
@@ -294,7 +294,7 @@ def test_a_cut_capture_gives_what_stands_before_the_cut(path: Path, expected: pl
 
 def test_packets_of_an_unknown_link_type_are_counted_and_named(path: Path) -> None:
     content = bytearray(path.read_bytes())
-    content[20] = 147  # LINKTYPE_USER0, reserved for private use: nobody can know what it means
+    content[20] = 147  # LINKTYPE_USER0, reserved for private use: its meaning is unknown
     path.write_bytes(content)
     tables = read(path)
     assert tables.info["packets"] == transfer.SEGMENTS

@@ -1,4 +1,4 @@
-"""Output is equal byte for byte in each run, whatever the threads do. The number of the connection breaks ties."""
+"""Output is equal byte for byte in each run, no matter how threads are scheduled. The connection number breaks ties."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TIED = costs.MOST + 10
 
 @pytest.fixture(scope="module")
 def tied(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Connections each of which opens at its second SYN, a second after the first, asks once and ends: all alike to the nanosecond."""
+    """Connections that are equal to the nanosecond: each opens with its second SYN after a second, sends one request, and ends."""
     lines = [f"host C{number} 10.0.1.{number + 1}:40000 isn 1000\nhost S{number} 10.0.0.2:80 isn 5000" for number in range(TIED)]
     for at_s, text in (
         (0.0, "C{n} > S{n} S 0:0(0) win 64240 <mss 1460>"),
@@ -59,7 +59,10 @@ def test_another_process_with_other_threads_writes_the_same_bytes(tied: Path) ->
 
 
 def test_of_connections_that_lose_the_same_time_the_first_are_told(tied: Path) -> None:
-    """Each lost the second until its SYN was sent again, and 40 ms until the answer had come: the capture is 20 ms from either side."""
+    """Each lost a second until its SYN was retransmitted, and 40 ms until the answer arrived.
+
+    The capture point is 20 ms from both hosts.
+    """
     slow = [(one.conn, one.cost_ns) for one in analyze(tied).findings if one.id == "handshake-slow"]
     assert slow == [(number, 1_040_000_000) for number in range(costs.MOST)]
 

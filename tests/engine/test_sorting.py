@@ -1,4 +1,4 @@
-"""Rows by number, whatever the order in which they came and wherever they are kept."""
+"""Rows are sorted by number, no matter in which order they came and where they are stored."""
 
 from __future__ import annotations
 

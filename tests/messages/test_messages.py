@@ -218,7 +218,7 @@ def test_bytes_that_arrive_out_of_order_belong_to_one_message(tmp_path: Path) ->
 
 
 def test_pipelined_requests_are_not_guessed_apart(tmp_path: Path) -> None:
-    """The second request leaves before the end of the first answer is acknowledged: what is an answer to what is not known."""
+    """The second request leaves before the end of the first answer is acknowledged: it is unknown which request has which answer."""
     table = found(
         tmp_path,
         """

@@ -131,7 +131,7 @@ def test_a_threshold_above_which_all_stall_is_a_range_without_an_upper_end() -> 
 
 
 def test_a_range_up_to_the_largest_size_is_found_beside_others_though_one_of_its_first_messages_does_not_stall() -> None:
-    """A timer that comes at once releases one message of twenty: alone that may be a trend, behind ranges that end it is not one."""
+    """A timer that comes at once releases one message of twenty: alone, this may be a trend; next to ranges that end, it is not."""
     bands = [(4000, 8000), (12_000, 16_000), (20_000, 24_000), (28_000, 30_000)]
     sizes = np.arange(150, 30_000, 330)
     stalled = within(sizes, *bands) & ~within(sizes, (6000, 6200), (28_500, 28_600))
@@ -205,7 +205,7 @@ def test_any_messages_give_ranges_that_do_not_overlap(messages: list[tuple[int, 
 
 
 def test_many_sizes_take_bounded_time() -> None:
-    """A message of every size from 1 to 64K, at random slow or not: as many blocks as there can be."""
+    """A message of every size from 1 byte to 64 KB, slow or not at random: the maximum number of blocks."""
     sizes = np.arange(1, 64 * K)
     assert told(sizes, np.random.default_rng(3).random(sizes.size) < 0.5) == ()
 

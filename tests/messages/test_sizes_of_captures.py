@@ -1,4 +1,4 @@
-"""Message sizes over several captures of one pair of hosts: what none of them shows alone is shown by all together."""
+"""Message sizes over several captures of one pair of hosts: no capture alone shows the stalls, but all together do."""
 
 from __future__ import annotations
 

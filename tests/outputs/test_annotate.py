@@ -41,7 +41,7 @@ PACKET_FIELDS = (
 
 
 def fields(path: Path, *names: str, shown: str = "frame") -> list[list[str]]:
-    """What tshark says of each frame for which the filter `shown` holds."""
+    """Tshark's output for each frame that the filter `shown` selects."""
     asked = [part for name in names for part in ("-e", name)]
     command: list[str | Path] = [needs.program("tshark"), "-n", "-r", path, "-Y", shown, "-T", "fields", "-E", "aggregator=\x1f", *asked]
     done = subprocess.run(command, capture_output=True, timeout=60, check=True)
@@ -173,7 +173,7 @@ def test_every_packet_is_the_same_and_comments_stand_at_the_frames_of_findings_a
     expected |= {1}  # the first frame of the connection
     found = comments(copy)
     assert set(found) == expected
-    assert found[17][0].startswith("nagle-delayed-ack (high, ")  # how sure it is depends on what the form keeps
+    assert found[17][0].startswith("nagle-delayed-ack (high, ")  # the confidence depends on the fields that the format stores
 
 
 def test_what_lz4_and_zstd_and_xz_hold_is_copied(tmp_path: Path) -> None:

@@ -191,7 +191,7 @@ def test_where_names_original_addresses(tmp_path: Path) -> None:
 
 
 def test_without_the_option_the_outputs_do_hold_them(hostile: Path, tmp_path: Path) -> None:
-    """What the tests above look for is there to be found."""
+    """Without `--anonymize`, the strings that these tests search for are present."""
     report, copy = tmp_path / "report.html", tmp_path / "copy.pcapng"
     assert tcptrace_lab("analyze", hostile, "-o", report).returncode == 0
     assert tcptrace_lab("annotate", hostile, "-o", copy).returncode == 0

@@ -1,4 +1,4 @@
-"""Exports hold what the tables hold: every format is read back and compared."""
+"""Exports equal the tables: every format is read back and compared."""
 
 from __future__ import annotations
 

@@ -110,9 +110,9 @@ def _round_trips_differ(ours: Points, theirs: Points) -> bool:
 
 
 def _flights_differ(ours: Points, theirs: Points) -> bool:
-    """Tcptrace takes a byte too many for outstanding (red), and so in the mean (blue); the window (yellow) is the same.
+    """Tcptrace counts one outstanding byte too many (red), also in the mean (blue); the window (yellow) is equal.
 
-    Its mean over time (green) stands at the sample before, so that the last one has none.
+    Its mean over time (green) is drawn at the previous sample, so the last sample has none.
     """
     if ours.get("yellow") != theirs.get("yellow"):
         return True

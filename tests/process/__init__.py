@@ -1,1 +1,1 @@
-"""The process and what it leaves behind."""
+"""The process: its temporary files."""

@@ -51,7 +51,7 @@ def started() -> subprocess.Popen[str]:
 
 
 def made(process: subprocess.Popen[str]) -> Path:
-    """Its folder, as soon as it is there."""
+    """The folder of the process, as soon as it exists."""
     assert process.stdout is not None
     return Path(process.stdout.readline().strip())
 
@@ -125,7 +125,7 @@ def test_folders_that_nobody_locks_but_that_are_not_ours_stay(place: Path) -> No
 
 
 def test_links_are_not_followed(place: Path, tmp_path: Path) -> None:
-    """Neither a folder that is a link, nor a lock that is one, nor links in a folder that goes."""
+    """Links are never followed: as a folder, as a lock, or within a folder that is removed."""
     (left,) = killed(1)
     precious = tmp_path / "precious"
     precious.mkdir()
@@ -157,7 +157,7 @@ def test_what_another_user_left_stays(place: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_many_that_clear_at_once_remove_what_is_left_and_nothing_else(place: Path) -> None:
-    """Each of them holds its own folder until all have made theirs."""
+    """Each process keeps its own folder until all have made theirs."""
     left = killed(3)
     with contextlib.ExitStack() as stack:
         processes = [stack.enter_context(started()) for _ in range(6)]
@@ -189,7 +189,7 @@ def test_a_place_that_cannot_be_written_is_told(place: Path, monkeypatch: pytest
     ids=["what-if", "script", "frames"],
 )
 def test_a_command_without_room_for_temporary_files_says_so_and_leaves_none(command: list[str | Path], place: Path, tmp_path: Path) -> None:
-    """A limit of the size of files stands for a full disk."""
+    """A limit on file sizes simulates a full disk."""
     done = subprocess.run(
         ["prlimit", f"--fsize={LITTLE_BYTES}", PROGRAM, *command, "-q"],
         cwd=tmp_path,

@@ -60,7 +60,7 @@ def test_short_waits_share_a_pixel_which_has_the_cause_with_most_time() -> None:
 
 @pytest.mark.parametrize("many", [False, True])
 def test_pixels_add_up_to_the_time_of_each_cause_however_short_its_waits(many: bool, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: FBT001
-    """Each microsecond has 700 ns of network, 250 of pacing and 50 of peer: none of the latter is ever most of a pixel."""
+    """Each microsecond has 700 ns of network, 250 of pacing and 50 of peer: pacing and peer are never the largest part of a pixel."""
     if many:
         monkeypatch.setattr(cause_strip, "MANY_WAITS", 1)
     pattern = [(350, "network"), (50, "peer"), (350, "network"), (250, "pacing")] * 200

@@ -72,7 +72,7 @@ def test_connection_row_has_the_numbers_of_the_table() -> None:
         "server_bytes": 0,
         "resent": 1,
         "initial_rtt_ns": None,
-        "rtt_min_ns": None,  # the client has nothing to answer, so that the way to it and back is unknown
+        "rtt_min_ns": None,  # the client answers nothing, so the RTT to it is unknown
         "throughput_bps": pytest.approx(10_000 * 8 / 0.090),
         "closed_by": "still open",
         "findings": "",
@@ -221,7 +221,7 @@ def test_runs_of_segments_lose_no_byte() -> None:
 
 
 def test_the_first_screen_names_the_ends_of_the_direction_that_the_verdict_speaks_of() -> None:
-    """The server sends and is held: it comes first, as in its direction's name."""
+    """The server sends and waits, so it comes first, as in the name of its direction."""
     account = dict.fromkeys(schema.ACCOUNTS.names, 0) | {"conn": 0, "server_receiver_window_ns": 9 * MS, "server_network_ns": MS}
     accounts = pl.LazyFrame([account], schema=schema.ACCOUNTS.polars_schema())
     download = Exchange().send(0, "C", 1, 10, ack=1).send(10, "S", 1, 5_000, ack=11).send(20, "C", 11, ack=5_001)

@@ -1,4 +1,4 @@
-"""Which points of a long series are drawn: extremes, ends and silences always, and never more than there is room for."""
+"""Which points of a long series are drawn: always extremes, ends and silences, and never more points than the limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An analysis in a notebook: what it shows, and its figures as objects of Plotly."""
+"""An analysis in a notebook: its summary, and its figures as Plotly objects."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Tags(html.parser.HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """No tag asks for anything."""
+        """No tag makes a request."""
         self.names.append(tag)
         if tag != "br":
             self.open.append(tag)

@@ -50,7 +50,7 @@ def test_every_cause_is_in_one_term_of_rfc_4898_or_outside() -> None:
 
 
 def test_the_terms_of_rfc_4898_are_sums_of_the_ledger() -> None:
-    """By hand: 5 + 7 of windows, 1 + 2 + 3 of congestion, the rest but the handshake is the sender's."""
+    """By hand: windows 5 + 7, congestion 1 + 2 + 3; the rest, without the handshake, is the sender's."""
     account: dict[str, int | None] = {f"client_{cause.replace('-', '_')}_ns": 0 for cause in schema.CAUSES}
     account |= {"client_receiver_window_ns": 5, "client_zero_window_ns": 7, "client_timeout_ns": 1, "client_network_ns": 2}
     account |= {

@@ -1,4 +1,4 @@
-"""The page as a file: nothing from a capture becomes markup, nothing is fetched, and it stays small whatever it shows."""
+"""The page as a file: nothing from a capture becomes markup, nothing is fetched, and the file stays small."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 REPORT_BYTES = 6_000_000
-"""What the design promises for a report that stands alone."""
+"""Maximum size of a report, as the design promises."""
 
 
 @pytest.fixture(scope="module")
 def hostile_page() -> Page:
-    """Every string that comes from outside is hostile."""
+    """The page of a capture in which every string from outside is hostile."""
     exchange = lossy_upload()
     exchange.client = exchange.server = HOSTILE
     links = [{"id": 1, "name": HOSTILE, "packets": 1}, {"id": 2, "name": HOSTILE, "packets": 1}]

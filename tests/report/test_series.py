@@ -163,7 +163,7 @@ def test_segments_without_a_time_are_left_out_of_the_pictures() -> None:
 
 
 def test_a_resent_segment_that_the_capture_had_not_seen_counts_as_new_payload() -> None:
-    """Captured at the receiver: offsets 1001 to 2000 were lost before they came here, half of them comes again twice."""
+    """Captured at the receiver: offsets 1001 to 2000 were lost before the capture point; half of them is retransmitted twice."""
     exchange = Exchange().send(0, "C", 1, 1000, ack=1).send(10, "C", 2001, 1000, ack=1)
     exchange.send(20, "C", 1001, 500, ack=1, kind="retransmit").send(30, "C", 1001, 500, ack=1, kind="retransmit").send(
         40, "S", 1, ack=1501

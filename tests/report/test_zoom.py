@@ -1,4 +1,4 @@
-"""The figure of a finding: the place that is chosen, and what of the exchange is drawn there."""
+"""The figure of a finding: the chosen window, and the segments that are drawn in it."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def trace(figure: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def test_the_longest_wait_of_the_finding_is_shown_with_twice_its_length_around_it() -> None:
-    """300 ms are longer than 100 ms; what waited longer still, for something else, is not what the finding is about."""
+    """300 ms are longer than 100 ms; a still longer wait has another cause, so the finding is not about it."""
     exchange = ping_pong(1000)
     longest = waits(
         (1000, 1100, "nagle-delayed-ack", 201, 221), (4000, 4300, "nagle-delayed-ack", 801, 861), (5000, 6000, "peer", 801, 861)
@@ -147,7 +147,7 @@ def test_bands_of_a_window_touch_and_fill_it(nagle: Analysis) -> None:
 
 
 def test_waits_of_the_finding_are_shaded_and_no_others(nagle: Analysis) -> None:
-    """By hand, from the capture: eleven stalls of 43.6 ms; the window holds nine of them, whole."""
+    """By hand, from the capture: eleven stalls of 43.6 ms; the window contains nine of them completely."""
     seen = zoom(nagle)
     shades = [shape for shape in seen["figure"]["layout"]["shapes"] if shape["layer"] == "below"]
     assert seen["shaded"] == ["nagle-delayed-ack"]
@@ -155,7 +155,7 @@ def test_waits_of_the_finding_are_shaded_and_no_others(nagle: Analysis) -> None:
 
 
 def test_window_and_ack_lines_come_in_from_before_the_window() -> None:
-    """Between 1 ms and 900 ms no ACK comes: the lines stand where the last one left them."""
+    """Between 1 ms and 900 ms no ACK comes, so the lines stay at the last ACK."""
     exchange = Exchange().send(0, "C", 1, 100, ack=1).send(1, "S", 1, ack=101, window=5000)
     exchange.send(650, "C", 101, 100, ack=1).send(700, "C", 201, 100, ack=1).send(900, "S", 1, ack=301, window=5000)
     seen = zoom(with_finding(exchange, finding(3, 4), waits((650, 700, "nagle-delayed-ack", 3, 4))))

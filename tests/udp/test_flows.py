@@ -123,7 +123,7 @@ def test_a_datagram_captured_twice_hides_no_loss(tmp_path: Path) -> None:
 
 
 def test_datagrams_captured_twice_are_not_reordered(tmp_path: Path) -> None:
-    """By hand: at two points of a switch, each comes again while the next two are in transit."""
+    """By hand: at two points of a switch, each datagram is captured twice, the second time after the next two."""
     twice = [0, 1, 0, *(number for n in range(2, 60) for number in (n, n - 1))]
     assert told(tmp_path, numbered(*twice)) == (0, 0, "ip_id")
 

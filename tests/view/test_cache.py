@@ -1,4 +1,4 @@
-"""The cache of tables: what is found again, what is not, and what is removed."""
+"""The cache of tables: which entries are found again, which are not, and which are removed."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def overlapping(packet: bytes, start: int, end: int) -> bytes:
 
 
 def test_fragments_that_overlap_give_their_packet_up_and_are_named(tmp_path: Path) -> None:
-    """RFC 5722; Linux does so for IPv4, too, since 4.19. What comes of the packet afterwards waits in vain."""
+    """RFC 5722; Linux does so for IPv4, too, since 4.19. Later fragments of the packet are never completed."""
     whole = exchange()[DATA_FRAME].data
     path = capture(tmp_path / "fragments.pcap", lambda parts: [parts[0], overlapping(whole, 200, 600), *parts[1:]])
     read = engine.read(path)

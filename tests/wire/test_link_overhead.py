@@ -109,7 +109,7 @@ def test_the_bound_is_that_of_full_segments_whatever_was_sent(tmp_path: Path) ->
 
 
 def test_ethernet_leaves_1460_of_1538_bytes_and_12_less_with_timestamps(tmp_path: Path) -> None:
-    """Frame 1514, FCS 4, preamble 8, gap 12: the figures everybody reckons with."""
+    """Frame 1514, FCS 4, preamble 8, gap 12: the usual figures."""
     shares = []
     for stamped in (False, True):
         row = row_of(packets.capture(tmp_path / "x.pcap", exchange(1460, 1460, 1000, stamped=stamped)))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 HEADER_COLUMNS = ("conn", "from_client", "seq", "ack", "payload_bytes", "flags", "ip_id", "ttl")
-"""What the first cell holds, of IPv4 behind LLC/SNAP: 20 bytes of IP header and 20 of TCP's, no options."""
+"""Contents of the first cell, for IPv4 after LLC/SNAP: 20 bytes of IP header and 20 bytes of TCP header, without options."""
 
 
 def read_without(cell: int, name: str = LOSSY) -> engine.Read:
@@ -74,7 +74,7 @@ def test_a_segment_whose_last_cell_was_lost_keeps_its_time(tmp_path: Path) -> No
 
 
 def test_a_lost_last_cell_is_a_problem_where_the_tcp_header_was_in_it() -> None:
-    """LLC/SNAP and IPv6 headers fill the first cell of two; the packet behind keeps its headers, and is damaged nevertheless."""
+    """LLC/SNAP and IPv6 headers fill the first cell of two; the next packet keeps its headers, but is damaged as well."""
     ack = 22
     first, last = pdu_cells(IPV6)[ack]
     assert last - first == 1

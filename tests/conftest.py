@@ -84,7 +84,7 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
 
 
 def pytest_configure() -> None:
-    """What is named must be there: files of tests, a folder of captures."""
+    """Check that the named test files and the folder of captures exist."""
     if missing := [name for name in SLOW if not (TESTS / name).is_file()]:
         raise pytest.UsageError(f"conftest.SLOW: not there: {', '.join(missing)}")
     if os.environ.get("CAPTURES") and needs.why_no_captures():

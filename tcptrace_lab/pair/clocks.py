@@ -108,7 +108,7 @@ class _Corridor:
         return self.upper(slope) - self.lower(slope)
 
     def noise(self, slope: float) -> float:
-        """The typical distance of a run's extreme from the edge of the corridor, summed over both edges."""
+        """Sum over both edges of the corridor: the typical distance between the edge and the extreme value of a run."""
         above = _noise(*self._there, slope, self.upper(slope))
         below = _noise(self._back[0], -self._back[1], -slope, -self.lower(slope))
         return above + below

@@ -1,7 +1,7 @@
 """The ledger of a sender without timestamps that is captured at its receiver, where ACKs are seen a round trip before they act.
 
-So come captures of stacks that offer no timestamps (Windows, libslirp, lwIP, smoltcp), made where their data arrives. The exchanges are
-written by hand, with a round trip of 20 ms unless they say otherwise; the times expected are differences of the times written.
+Captures of stacks without timestamps (Windows, libslirp, lwIP, smoltcp) look like this if they are made at the receiver. The exchanges are
+written by hand, with an RTT of 20 ms unless stated otherwise; expected times are differences of the times in the text.
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ def test_a_header_before_a_body_does_not_tell_the_size_of_pieces(tmp_path: Path)
 def test_this_kernel_stalls_at_the_sizes_that_the_rules_of_linux_predict(tmp_path: Path) -> None:
     """4 KB pieces at MTU 1500: an MSS of 1448 with timestamps.
 
-    Which of the ranges stall depends on when the receiver reads; and not each message does: it acknowledges at once for a while.
+    Which ranges stall depends on when the receiver reads. Not every message in them stalls, because the receiver sends some ACKs at once.
     """
     rules = predicted_ranges(STACKS["linux"], Settings(1448, 4 << 20, 4 << 20, 4096), 1, 17_000)
     found = []

@@ -1,8 +1,8 @@
-"""What `analyze --pair` takes of memory, beside `analyze` of the same two captures as one.
+"""Memory of `analyze --pair`, compared with `analyze` of the same two captures as one.
 
-How much is resident differs by some megabytes from run to run: a bound in bytes would either fail by chance or say nothing. The same
-process on the same packets without the pair is the measure: what laying them side by side adds is compared with what is promised of a whole
-pair (`pair.packets`). Both load the code of `--pair` (NumPy is in it), which takes the same for any number of segments.
+Resident memory varies by some megabytes between runs, so a bound in bytes would either fail by chance or prove nothing. The test measures
+the same process on the same packets without `--pair`, and compares the difference with the promised memory of a pair (`pair.packets`). Both
+runs load the code of `--pair` (with NumPy), which needs the same memory for any number of segments.
 """
 
 from __future__ import annotations

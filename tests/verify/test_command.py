@@ -65,7 +65,7 @@ def test_json_has_what_the_account_has(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["ethernet-loss", "ethernet-reordering", "ethernet-duplicates", "loopback-ipv6-nagle-on"])
 def test_json_is_what_its_schema_says(name: str, tmp_path: Path) -> None:
-    """Words, numbers, lists of SACK edges, and nothing are all values that differ somewhere."""
+    """In these captures, values of all kinds differ: words, numbers, lists of SACK edges, and absent values."""
     path = tmp_path / "differences.json"
     (found,) = CAPTURES.glob(f"{name}.pcap*")
     assert run(["verify", str(found), "--quiet", "--json", str(path)]) == EXIT_DONE

@@ -1,7 +1,7 @@
 //! Divides one wait into intervals, which touch and sum to the wait (`docs/how-it-decides.md`, 5).
 //!
 //! If a gate was closed, it owns the wait, except for the time that the line and the path need for the bytes
-//! themselves. If no gate was closed, what arrived during the wait divides it:
+//! themselves. If no gate was closed, the arrivals during the wait divide it:
 //!
 //! ```text
 //! departure ─ network: while the line carries the previous departure, or the bottleneck carries the flight that slow start

@@ -54,7 +54,7 @@ def test_a_question_that_was_lost_on_its_way_here_waited_for_its_senders_timer(
 def test_one_that_sends_alone_numbers_nothing_but_data(tmp_path: Path, left_out: int) -> None:
     """A write every 100 ms, one of them 30 ms late.
 
-    If an IP ID is missing before it, it had been sent, because nothing else was to be sent.
+    If an IP ID is missing before the late write, an earlier copy of it was lost, because there was nothing else to send.
     """
     lines, at_ms, number = [OPENED], 20.0, 101
     for place in range(EXCHANGES):

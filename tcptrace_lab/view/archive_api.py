@@ -104,6 +104,7 @@ class ArchiveApi:
         self._open = open_capture
         self._lock = threading.Lock()
         self._opened: dict[str, CaptureApi] = {}
+        self._opening: dict[str, threading.Lock] = {}
         self._sums: tuple[float, dict[str, Any], pl.DataFrame] | None = None
         self._read()
 
@@ -194,21 +195,37 @@ class ArchiveApi:
             CaptureUnreadable: its files are gone, or are no longer those that the archive has.
         """
         with self._lock:
-            if name in self._opened:
-                return self._opened[name]
-            with query.opened(self.root) as tables:
-                files = tables["files"].filter(pl.col("capture") == name, pl.col("state") == "capture").sort("place").collect()
-            if files.is_empty():
-                raise NotFound("this archive has no such capture")
-            for path, size_bytes in files.select("path", "file_bytes").iter_rows():
-                if not Path(path).is_file() or Path(path).stat().st_size != size_bytes:
-                    raise CaptureUnreadable(
-                        "the file is gone, or has changed since batch read it", where=Path(path).name, remedy="run batch again"
-                    )
-            while len(self._opened) >= OPEN_CAPTURES:
-                self._opened.pop(next(iter(self._opened)))
-            self._opened[name] = self._open(files["path"].to_list())
-            return self._opened[name]
+            opening = self._opening.setdefault(name, threading.Lock())
+        with opening:  # the first request makes the tables, the others of this capture wait
+            with self._lock:
+                if name in self._opened:
+                    return self._opened[name]
+            try:
+                opened = self._open(self._files(name))
+            except Exception:
+                with self._lock:
+                    self._opening.pop(name, None)
+                raise
+            with self._lock:
+                while len(self._opened) >= OPEN_CAPTURES:
+                    oldest = next(iter(self._opened))
+                    self._opened.pop(oldest)
+                    self._opening.pop(oldest, None)
+                self._opened[name] = opened
+            return opened
+
+    def _files(self, name: str) -> list[str]:
+        """The files of a capture, as batch read them. Raises NotFound and CaptureUnreadable."""
+        with query.opened(self.root) as tables:
+            files = tables["files"].filter(pl.col("capture") == name, pl.col("state") == "capture").sort("place").collect()
+        if files.is_empty():
+            raise NotFound("this archive has no such capture")
+        for path, size_bytes in files.select("path", "file_bytes").iter_rows():
+            if not Path(path).is_file() or Path(path).stat().st_size != size_bytes:
+                raise CaptureUnreadable(
+                    "the file is gone, or has changed since batch read it", where=Path(path).name, remedy="run batch again"
+                )
+        return files["path"].to_list()
 
 
 def _trend(trend: Mapping[str, Any]) -> list[dict[str, Any]]:

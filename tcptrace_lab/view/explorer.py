@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -67,7 +68,7 @@ class Opener:
         say: Callable[[str], None] | None = None,
         doing: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """The tables stay in use until `stack` is closed. See `build.build` for the rest."""
+        """The tables stay in use until nobody has the `CaptureApi` any more or `stack` is closed. See `build.build` for the rest."""
         self._stack = stack
         self._now = now
         self._anonymizer = anonymizer
@@ -80,14 +81,17 @@ class Opener:
         hidden = self._anonymizer
         variant = "" if hidden is None else hidden.address("192.0.2.1") + hidden.address("198.51.100.77")  # depends on the key
         capture = cache.capture_of(paths, variant)
-        folder = self._stack.enter_context(
-            cache.opened(
-                capture,
-                lambda new: build.build(paths, new, anonymizer=hidden, progress=self._progress, say=self._say, doing=self._doing),
+        with contextlib.ExitStack() as made:
+            folder = made.enter_context(
+                cache.opened(
+                    capture,
+                    lambda new: build.build(paths, new, anonymizer=hidden, progress=self._progress, say=self._say, doing=self._doing),
+                )
             )
-        )
-        lines = provenance.lines(["tcptrace-lab", *sys.argv[1:]], paths, self._now, anonymous=hidden is not None)
-        return CaptureApi(Store(capture, folder), lines)
+            lines = provenance.lines(["tcptrace-lab", *sys.argv[1:]], paths, self._now, anonymous=hidden is not None)
+            api = CaptureApi(Store(capture, folder), lines)
+            self._stack.callback(weakref.finalize(api, made.pop_all().close))
+        return api
 
 
 def opened(

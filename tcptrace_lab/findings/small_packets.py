@@ -1,8 +1,8 @@
 """Findings on small packets, with their cost in segments and bytes.
 
 They cover streams of tinygrams, messages cut where a buffer ends, and segments cut to silly windows. Columns of `schema.CONNECTIONS` show
-which connections have them. To confirm silly windows, the segments of a few connections are read as well. These findings have no time cost of their own, because
-the ledger counts the waits.
+which connections have them. To confirm silly windows, the segments of a few connections are read as well. These findings have no time cost
+of their own, because the ledger counts the waits.
 """
 
 from __future__ import annotations

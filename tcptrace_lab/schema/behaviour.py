@@ -27,7 +27,7 @@ BEHAVIOUR = (
     Column("nagle_releases", "Int64", Unit.SEGMENTS, "Segments below the MSS that were the first segment sent after an ACK that covered all earlier data, with nothing else received since, at any delay: the base rate for judging whether nagle_holds is coincidence"),
     Column("acks_by_segments", "List(Int64)", Unit.SEGMENTS, "Numbers of ACKs of new data by the number of segments that one ACK covers: 1, 2, 3, 4, 5 to 8, more than 8; super-segments count as on the wire", f"{_PURE_ACKS}; null if there is none"),
     Column("stretch_acks", "Int64", Unit.SEGMENTS, "ACKs without data that cover more than two segments and more than twice the MSS (stretch ACKs: RFC 2525, 2.13)", "also counts ACKs that cover more because other ACKs were lost or merged (GRO) before the capture point"),
-    Column("ack_lag_samples", "Int64", Unit.SEGMENTS, "Number of samples of the ACK lag, which is the time from the transmission of the oldest data that an ACK without data covers to that ACK", "retransmitted data gives no samples (Karn's algorithm)"),
+    Column("ack_lag_samples", "Int64", Unit.SEGMENTS, "Number of samples of the ACK lag: time to an ACK without data from the transmission of the oldest data that it covers", "retransmitted data gives no samples (Karn's algorithm)"),
     Column("ack_lag_min_ns", "Int64", Unit.NS, "Smallest ACK lag", "includes the RTT from the capture point to this host; null without samples"),
     Column("ack_lag_mean_ns", "Int64", Unit.NS, "Mean ACK lag", "null without samples"),
     Column("ack_lag_max_ns", "Int64", Unit.NS, "Largest ACK lag", "null without samples"),

@@ -180,11 +180,13 @@ def _write_report(analysis: Analysis, report: str | None, between: Pair | None, 
 
 def _answer(analysis: Analysis, between: Pair | None, *, verbose: bool) -> None:
     """Print the answer to stdout."""
-    from tcptrace_lab.cli.tables import answer, pair  # noqa: PLC0415  (Rich and Polars)
+    from tcptrace_lab.cli.tables import answer  # noqa: PLC0415  (Rich and Polars)
 
     if between is None:
         answer.show(analysis, verbose=verbose)
     else:
+        from tcptrace_lab.cli.tables import pair  # noqa: PLC0415  (NumPy)
+
         pair.show(between)
         answer.show_findings_of_first(analysis, verbose=verbose)
     sys.stdout.flush()  # flush before anything else is written to stderr

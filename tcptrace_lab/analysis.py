@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tcptrace_lab._core import Problem
     from tcptrace_lab.connections.anonymizer import Anonymizer
     from tcptrace_lab.engine.reread import Progress, Together
-    from tcptrace_lab.engine.segments import Tables
+    from tcptrace_lab.engine.segments import FlowWatcher, Tables
     from tcptrace_lab.errors import ReadInPart
     from tcptrace_lab.findings.finding import Finding
     from tcptrace_lab.messages.size_groups import GroupSizes
@@ -183,7 +183,7 @@ def analyze(
         names,
         spill_rows=spill_rows,
         reread_bytes=reread_bytes,
-        udp=True,
+        udp=_flow_figures,
         worth=causes.worth(),
         proofs=proofs or bool(causes.others()),
         most=MAX_OF_SELECTED if selected or causes.others() else MAX_COSTS,
@@ -248,6 +248,12 @@ def _anonymous(tables: Tables, anonymizer: Anonymizer) -> Tables:
     for problem in problems:
         problem["path"] = NAME
     return replace(tables, connections=anonymizer.rows(tables.connections), problems=problems)
+
+
+def _flow_figures() -> FlowWatcher:
+    from tcptrace_lab.udp.flows import FlowFigures  # noqa: PLC0415  (imports NumPy, which a capture without UDP does not need)
+
+    return FlowFigures()
 
 
 def _slow_sizes(tables: Tables) -> tuple[tuple[GroupSizes, ...], tuple[Finding, ...]]:

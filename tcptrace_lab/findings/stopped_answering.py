@@ -34,10 +34,9 @@ def silent_ns(segments: pl.LazyFrame, directions: Collection[tuple[int, bool]]) 
         last = of_conn.filter(col("from_client") != from_client).select(col("frame").max(), ts_ns=col("ts_ns").max())
         if last["frame"][0] is None:
             continue
-        after = (col("from_client") == from_client) & (col("payload_bytes") > 0) & (col("frame") > last["frame"][0])
-        later = of_conn.filter(after & col("again"))
-        sent = of_conn.filter((col("from_client") == from_client) & (col("payload_bytes") > 0)).group_by("seq").len()
-        times = later.group_by("seq").len().join(sent, on="seq", suffix="_in_all")
-        if not times.is_empty() and times["len_in_all"].max() >= MIN_SENT and times["len"].max() >= MIN_SENT - 1:  # type: ignore[operator]
-            found[conn, from_client] = int(later["ts_ns"].max() - last["ts_ns"][0])
+        sent = of_conn.filter((col("from_client") == from_client) & (col("payload_bytes") > 0))
+        is_unanswered = col("again") & (col("frame") > last["frame"][0])
+        times = sent.group_by("seq").agg(in_all=pl.len(), unanswered=is_unanswered.sum()).filter(col("unanswered") > 0)
+        if times.select((col("in_all") >= MIN_SENT).any() & (col("unanswered") >= MIN_SENT - 1).any()).item():
+            found[conn, from_client] = int(sent.filter(is_unanswered).select(col("ts_ns").max() - last["ts_ns"][0]).item())
     return found

@@ -33,13 +33,16 @@ def _irregular_segment(case: SegmentCase, *, resent: bool) -> tuple[int, str] | 
     return next(((frame, kind) for frame, kind in found if (kind in RESENT) == resent), None)
 
 
+def _measured(case: SegmentCase) -> str:
+    return f"tshark measures {span(case.row['their_ack_rtt_ns'])} from frame {case.row['their_acks_frame']}"
+
+
 def _karn(case: SegmentCase) -> str | None:
     irregular = _irregular_segment(case, resent=True)
     if irregular is None:
         return None
     frame, what = irregular
-    measured = f"tshark measures {span(case.row['their_ack_rtt_ns'])} from frame {case.row['their_acks_frame']}"
-    return f"{measured}, but frame {frame} ({what.replace('_', ' ')}) repeats these bytes: the ACK may answer either copy"
+    return f"{_measured(case)}, but frame {frame} ({what.replace('_', ' ')}) repeats these bytes: the ACK may answer either copy"
 
 
 def _late(case: SegmentCase) -> str | None:
@@ -47,8 +50,7 @@ def _late(case: SegmentCase) -> str | None:
     if irregular is None:
         return None
     frame, what = irregular
-    measured = f"tshark measures {span(case.row['their_ack_rtt_ns'])} from frame {case.row['their_acks_frame']}"
-    return f"{measured}, but the later frame {frame} ({what.replace('_', ' ')}) triggered the ACK"
+    return f"{_measured(case)}, but the later frame {frame} ({what.replace('_', ' ')}) triggered the ACK"
 
 
 def _hidden_by_reset(case: SegmentCase) -> str | None:
@@ -93,8 +95,7 @@ def _seen_later(case: SegmentCase) -> str | None:
     later_ns = ts_ns - (row["their_ts_ns"] - row["their_ack_rtt_ns"])
     if later_ns <= 0 or frame == row["their_acks_frame"]:
         return None
-    measured = f"tshark measures {span(row['their_ack_rtt_ns'])} from frame {row['their_acks_frame']}"
-    return f"{measured}, but the ACK also covers frame {frame}, whose timestamp is {span(later_ns)} later"
+    return f"{_measured(case)}, but the ACK also covers frame {frame}, whose timestamp is {span(later_ns)} later"
 
 
 def _without_time(case: SegmentCase) -> str | None:

@@ -188,7 +188,7 @@ def analyze(
         proofs=proofs or bool(causes.others()),
         most=MAX_OF_SELECTED if selected or causes.others() else MAX_COSTS,
         progress=progress,
-        say=say,
+        say=say if anonymizer is None else None,
     )
     tables = other_rules.overridden(found)
     if tables.info["bytes_read"] > memory.SMALL_BYTES:
@@ -207,7 +207,7 @@ def analyze(
             say(f"{len(chosen):,} of {count:,} connections kept" + (f": {where}" if anonymizer is None else ""))
     exchanged = transactions.found(names, tables.segments, tables.connections)
     if anonymizer is not None:
-        tables, flows = _anonymous(tables, anonymizer), anonymizer.rows(flows)
+        tables, flows = _anonymous(tables, names, anonymizer), anonymizer.rows(flows)
         exchanged, names = transactions.without_names(exchanged), [NAME]
     connections, segments, sums = tables.connections, tables.segments, tables.accounts
     advised = cause_findings.findings(sums, segments, connections, tables.details)
@@ -242,11 +242,11 @@ def _labels(names: list[str], tables: Tables, findings: Iterable[Finding]) -> di
     return transactions.labels.found(names, tables.segments, tables.connections, list(wanted))
 
 
-def _anonymous(tables: Tables, anonymizer: Anonymizer) -> Tables:
+def _anonymous(tables: Tables, names: list[str], anonymizer: Anonymizer) -> Tables:
     """Return tables with pseudonyms for addresses, and without the names of files."""
     problems = tuple(problem.copy() for problem in tables.problems)
     for problem in problems:
-        problem["path"] = NAME
+        problem["path"], problem["what"] = NAME, anonymizer.without_paths(problem["what"], names)
     return replace(tables, connections=anonymizer.rows(tables.connections), problems=problems)
 
 

@@ -12,6 +12,7 @@ from tcptrace_lab.archive.registry import Registry
 from tcptrace_lab.archive.run import tidy
 from tcptrace_lab.archive.storage import TMP, at, is_url, part_name, report_name
 from tcptrace_lab.archive.work import lock
+from tcptrace_lab.errors import UsageError
 
 if TYPE_CHECKING:
     from tcptrace_lab.archive.storage import Place
@@ -47,11 +48,13 @@ def collect_garbage(root: str, *, missing: bool = False, dry_run: bool = False) 
         dry_run: only report what would be removed.
 
     Raises:
-        UsageError: not an archive, or another run writes it.
+        UsageError: not an archive, another run writes it, or `missing` is asked of an anonymous archive.
         OutputUnwritable: permission is denied.
     """
     place = at(root)
     registry.check(place, must_exist=True)
+    if missing and registry.is_anonymous(place):
+        raise UsageError("the archive is anonymous, and does not know where its captures were", where=root, remedy="leave out --missing")
     with lock.hold_lock(place):
         known = Registry(place)
         settings = _settings(place, known)

@@ -2,6 +2,9 @@
 
 The registry contains no results: after a crash, files that it missed are hashed again. Only the registry remembers captures whose files
 were deleted, such as those of a ring buffer.
+
+With an anonymizer, it keeps a pseudonym in place of each path. Callers give paths; which pseudonym is whose is known only while a run has
+seen the path.
 """
 
 from __future__ import annotations
@@ -15,9 +18,10 @@ from tcptrace_lab.errors import UsageError
 from tcptrace_lab.schema import STORE_VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from tcptrace_lab.archive.storage import Place
+    from tcptrace_lab.connections.anonymizer import Anonymizer
 
 MARK = "archive.json"
 REGISTRY = "state/registry.json"
@@ -29,7 +33,7 @@ class Known:
 
     Attributes:
         files: SHA-256 and size in bytes of each file.
-        places: lists of paths to the files; one list for each place where these contents were found.
+        places: lists of paths to the files, or of their pseudonyms; one list for each place where these contents were found.
         made_by: settings (`fingerprint.settings`) of the capture's last part; empty if it has none.
     """
 
@@ -44,7 +48,7 @@ class Known:
 
 
 class Registry:
-    """The files and captures that an archive has seen.
+    """The files and captures that an archive has seen. Its attributes have pseudonyms for paths if there is an anonymizer.
 
     Attributes:
         hashed: path → [metadata (`fingerprint.looks`), SHA-256, size in bytes]; a file with unchanged metadata is not read again.
@@ -53,9 +57,11 @@ class Registry:
         unreadable: path → why it could not be read.
     """
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, anonymizer: Anonymizer | None = None) -> None:
         """Load the registry of an archive; an archive without one gets an empty registry."""
         self._place = place
+        self._anonymizer = anonymizer
+        self._paths: dict[str, str] = {}
         saved: dict[str, Any] = json.loads(place.read(REGISTRY) or b"{}")
         self.hashed: dict[str, list[Any]] = saved.get("hashed", {})
         self.captures = {name: _known(saved_capture) for name, saved_capture in saved.get("captures", {}).items()}
@@ -65,19 +71,54 @@ class Registry:
 
     def digest(self, path: str) -> tuple[str, int] | None:
         """SHA-256 and size in bytes of a file. None if it was never hashed, or if its metadata has changed since."""
-        entry = self.hashed.get(path)
+        entry = self.hashed.get(self._name(path))
         if entry is None or entry[0] is None or entry[0] != fingerprint.looks(path):
             return None
         return str(entry[1]), int(entry[2])
 
     def has(self, files: Sequence[str]) -> bool:
         """Whether these paths together are a known capture."""
-        return any(list(files) in known.places for known in self.captures.values())
+        names = list(map(self._name, files))
+        return any(names in known.places for known in self.captures.values())
+
+    def is_unreadable(self, path: str) -> bool:
+        """Whether a file could not be read."""
+        return self._name(path) in self.unreadable
 
     def looks(self, path: str) -> tuple[int | str, ...]:
         """Metadata (`fingerprint.looks`) of a file when it was hashed; empty if unknown."""
-        entry = self.hashed.get(path)
+        entry = self.hashed.get(self._name(path))
         return tuple(entry[0] or ()) if entry else ()
+
+    def paths(self, known: Known) -> list[str]:
+        """The files of a capture. None are returned if only their pseudonyms are known."""
+        if self._anonymizer is None:
+            return known.places[0]
+        return next(([self._paths[name] for name in names] for names in known.places if self._paths.keys() >= set(names)), [])
+
+    def add_hash(self, path: str, looks: list[int | str] | None, sha256: str, size_bytes: int) -> None:
+        """Keep the hash of a file."""
+        self.hashed[self._name(path)] = [looks, sha256, size_bytes]
+
+    def note(self, paths: Sequence[str], others: Sequence[str], refused: Mapping[str, str]) -> None:
+        """Keep which of these files are not captures, and why some could not be read."""
+        found = list(map(self._name, others))
+        now = {*map(self._name, paths), *found}
+        self.others = sorted({*(name for name in self.others if name not in now), *found})
+        reasons = {self._name(path): self.without_paths(why, [path]) for path, why in refused.items()}
+        self.unreadable = {name: why for name, why in self.unreadable.items() if name not in now} | reasons
+
+    def without_paths(self, words: str, paths: Iterable[str]) -> str:
+        """Return a message as the archive may show it."""
+        return words if self._anonymizer is None else self._anonymizer.without_paths(words, paths)
+
+    def _name(self, path: str) -> str:
+        """What stands for a path in the archive."""
+        if self._anonymizer is None:
+            return path
+        name = self._anonymizer.file(path)
+        self._paths[name] = path
+        return name
 
     def take(self, paths: Sequence[str], files: Sequence[tuple[str, int]], *, keep: bool) -> str:
         """Add a capture, and return its name.
@@ -88,16 +129,17 @@ class Registry:
             keep: keep captures that had these paths before. A ring buffer needs this, because it reuses its file names.
         """
         name = fingerprint.capture_of([digest for digest, _ in files])
+        names = list(map(self._name, paths))
         if not keep:
-            self._forget(set(paths), but=name)
+            self._forget(set(names), but=name)
         known = self.captures.setdefault(name, Known(list(files), []))
-        if list(paths) not in known.places:
-            known.places = sorted([*known.places, list(paths)])
+        if names not in known.places:
+            known.places = sorted([*known.places, names])
         return name
 
     def absorb(self, name: str, paths: Sequence[str]) -> None:
         """Remove captures that are part of this one: they have some of its contents at some of its paths, and were added earlier."""
-        digests = dict(zip(paths, (digest for digest, _ in self.captures[name].files), strict=True))
+        digests = dict(zip(map(self._name, paths), (digest for digest, _ in self.captures[name].files), strict=True))
         for other, known in list(self.captures.items()):
             own = [digest for digest, _ in known.files]
             left = [files for files in known.places if [digests.get(path) for path in files] != own]
@@ -134,10 +176,27 @@ def _known(saved_capture: dict[str, Any]) -> Known:
     return Known([(str(digest), int(size)) for digest, size in saved_capture["files"]], saved_capture["places"], saved_capture["made_by"])
 
 
-def begin(place: Place) -> None:
+def begin(place: Place, anonymizer: Anonymizer | None = None) -> None:
     """Write `archive.json`, which marks an archive, if it is missing. Raises OutputUnwritable."""
     if place.read(MARK) is None:
-        place.write(MARK, json.dumps({"what": "an archive of tcptrace-lab", "store_version": STORE_VERSION}).encode() + b"\n")
+        mark = {"what": "an archive of tcptrace-lab", "store_version": STORE_VERSION}
+        place.write(MARK, json.dumps(mark if anonymizer is None else mark | {"key": anonymizer.mark}).encode() + b"\n")
+
+
+def check_key(place: Place, anonymizer: Anonymizer | None) -> None:
+    """Check that all runs on an archive that exists anonymize with one key, or that none does. Raises UsageError."""
+    mark = place.read(MARK)
+    if mark is not None and json.loads(mark).get("key") != (None if anonymizer is None else anonymizer.mark):
+        raise UsageError(
+            "the archive was not written with this key of --anonymize",
+            where=place.root,
+            remedy="name another folder, or give the archive's --anonymize-key",
+        )
+
+
+def is_anonymous(place: Place) -> bool:
+    """Whether an archive has pseudonyms."""
+    return "key" in json.loads(place.read(MARK) or b"{}")
 
 
 def check(place: Place, *, must_exist: bool = False) -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from tcptrace_lab.archive.registry import Registry
     from tcptrace_lab.archive.run import Batch, Watcher
+    from tcptrace_lab.connections.anonymizer import Anonymizer
 
 LOOK_S = 1.0
 """Interval between scans for new files."""
@@ -37,6 +38,7 @@ def watch(
     baseline: str | None = None,
     reports: bool = True,
     apart: bool = False,
+    anonymizer: Anonymizer | None = None,
     watcher: Watcher | None = None,
     closed: Closed | None = None,
     pause: Callable[[], bool] | None = None,
@@ -51,6 +53,7 @@ def watch(
         baseline: as for `run.batch`.
         reports: as for `run.batch`.
         apart: never join the files of a ring.
+        anonymizer: as for `run.batch`.
         watcher: as for `run.batch`.
         closed: decides which files are complete.
         pause: waits between two scans; returns False to stop.
@@ -62,9 +65,10 @@ def watch(
         raise UsageError("only files of this machine can be watched", remedy="name folders or globs")
     target = at(output)
     registry.check(target)
+    registry.check_key(target, anonymizer)
     closed = closed or Closed()
     with lock.hold_lock(target), run.tidy(target), (means or Means()).workers() as pool, interrupts.noted() as interrupted:
-        going = run.Run(target, pool, reports=reports, watcher=watcher, keep=True)
+        going = run.Run(target, pool, reports=reports, anonymizer=anonymizer, watcher=watcher, keep=True)
         pause = pause or (lambda: not interrupted.wait(LOOK_S))
         taken: list[str] = []
         joined: set[tuple[str, ...]] = set()
@@ -91,7 +95,7 @@ def _new(
     except (UsageError, CaptureUnreadable):  # no files yet
         return []
     paths = [path for files in found.captures for path in files]
-    fresh = {path for path in paths if known.digest(path) is None and path not in known.unreadable}
+    fresh = {path for path in paths if known.digest(path) is None and not known.is_unreadable(path)}
     done = set(closed.of(paths)) & fresh if fresh else set()
     new: list[tuple[str, ...]] = []
     for files in found.captures:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.archive.storage import Place
     from tcptrace_lab.archive.work.cluster import Cluster
     from tcptrace_lab.archive.work.task import Result, Task
+    from tcptrace_lab.connections.anonymizer import Anonymizer
     from tcptrace_lab.findings.finding import Severity
 
 SAVE_S = 5.0
@@ -141,6 +142,7 @@ def batch(
     reports: bool = True,
     apart: bool = False,
     baseline: str | os.PathLike[str] | None = None,
+    anonymizer: Anonymizer | None = None,
     watcher: Watcher | None = None,
 ) -> Batch:
     """Analyze captures, and store the results in an archive. Existing results are reused, so an interrupted run can be continued.
@@ -152,10 +154,11 @@ def batch(
         reports: whether to write a report for each capture.
         apart: take each file of a rotated set as a capture of its own.
         baseline: another archive. `Batch.comparison` and the index list what is slower than there.
+        anonymizer: replaces addresses and the names of files in everything that is written. Another run on the archive needs the same key.
         watcher: receives progress.
 
     Raises:
-        UsageError: no files found, the output is not an archive, or another run writes it.
+        UsageError: no files found, the output is not an archive or has another key, or another run writes it.
         CaptureUnreadable: a source does not exist or cannot be read.
         OutputUnwritable: the disk is full, or permission is denied.
         MissingTool: a URL or the scheduler needs a package that is not installed.
@@ -164,11 +167,12 @@ def batch(
     root = os.fspath(output)
     target = at(root)
     registry.check(target)
+    registry.check_key(target, anonymizer)
     if baseline is not None:
         registry.check(at(os.fspath(baseline)), must_exist=True)
     found = walk(named, apart=apart, but=None if is_url(root) else root)
     with lock.hold_lock(target), tidy(target), (means or Means()).workers() as pool:
-        run = Run(target, pool, reports=reports, watcher=watcher)
+        run = Run(target, pool, reports=reports, anonymizer=anonymizer, watcher=watcher)
         taken = run.take(found)
         run.analyze()
         captures = run.finish(None if baseline is None else os.fspath(baseline))
@@ -194,7 +198,16 @@ def tidy(place: Place) -> Iterator[None]:
 class Run:
     """A run in progress. The caller holds the archive's lock."""
 
-    def __init__(self, target: Place, pool: Workers, *, reports: bool, watcher: Watcher | None, keep: bool = False) -> None:
+    def __init__(
+        self,
+        target: Place,
+        pool: Workers,
+        *,
+        reports: bool,
+        anonymizer: Anonymizer | None,
+        watcher: Watcher | None,
+        keep: bool = False,
+    ) -> None:
         """Start a run on an archive. `keep` keeps the former captures of paths whose contents have changed."""
         self._target = target
         self._pool = pool
@@ -202,8 +215,9 @@ class Run:
         self._watcher = watcher
         self._keep = keep
         self._settings = fingerprint.settings(reports=reports)
-        registry.begin(target)
-        self.registry = Registry(target)
+        self._anonymizer = anonymizer
+        registry.begin(target, anonymizer)
+        self.registry = Registry(target, anonymizer)
         self._lost: dict[str, str] = {}
         self._comparison: Comparison | None = None
         self._made = 0
@@ -220,7 +234,7 @@ class Run:
         for result in self._run("hashing", unknown):
             if isinstance(result, Hashed) and result.done:
                 digests[result.path] = result.sha256, result.size_bytes
-                self.registry.hashed[result.path] = [result.looks, result.sha256, result.size_bytes]
+                self.registry.add_hash(result.path, result.looks, result.sha256, result.size_bytes)
             elif isinstance(result, Hashed):
                 refused[result.path] = result.reason
         named = []
@@ -234,9 +248,7 @@ class Run:
 
     def _note(self, found: Found, paths: Sequence[str], refused: dict[str, str]) -> None:
         """Register files that are not captures or not readable."""
-        now = {*paths, *found.others}
-        self.registry.others = sorted({*(path for path in self.registry.others if path not in now), *found.others})
-        self.registry.unreadable = {path: why for path, why in self.registry.unreadable.items() if path not in now} | refused
+        self.registry.note(paths, found.others, refused)
         self._save(force=True)
 
     def _share_scripts(self) -> None:
@@ -253,16 +265,17 @@ class Run:
         tasks = [
             Analyze(
                 capture=name,
-                paths=tuple(known.places[0]),
+                paths=tuple(paths),
                 digests=tuple(digest for digest, _ in known.files),
-                looks=tuple(self.registry.looks(path) for path in known.places[0]),
+                looks=tuple(map(self.registry.looks, paths)),
                 size_bytes=known.size_bytes,
                 settings=self._settings,
                 root=self._target.root,
                 reports=self._reports,
+                anonymizer=self._anonymizer,
             )
             for name, known in self.registry.captures.items()
-            if part_name(self._settings, name) not in self._there and name not in self._lost
+            if part_name(self._settings, name) not in self._there and name not in self._lost and (paths := self.registry.paths(known))
         ]
         if tasks and self._reports:
             self._share_scripts()
@@ -271,7 +284,8 @@ class Run:
             if not isinstance(result, Done):
                 continue
             if result.state == "lost":
-                self._lost[result.capture] = result.reason
+                paths = self.registry.paths(self.registry.captures[result.capture])
+                self._lost[result.capture] = self.registry.without_paths(result.reason, paths)
             else:
                 self._there.add(part_name(self._settings, result.capture))
                 self.registry.captures[result.capture].made_by = self._settings
@@ -308,7 +322,7 @@ class Run:
             self._target, self.registry, self._settings, self._lost, None if self._watcher is None else self._watcher.share
         )
         self._doing("writing the index")
-        self._comparison = page.write(self._target, baseline)
+        self._comparison = page.write(self._target, baseline, is_named=self._anonymizer is None)
         return captures
 
     def _doing(self, what: str) -> None:

@@ -18,7 +18,7 @@ import polars as pl
 from tcptrace_lab.schema import SIDES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 KEY_BYTES = 32
 
@@ -34,8 +34,35 @@ class Anonymizer:
     """
 
     def __init__(self, key: str | None = None) -> None:
-        self._key = secrets.token_bytes(KEY_BYTES) if key is None else hashlib.sha256(key.encode(errors="surrogateescape")).digest()
+        self._take(secrets.token_bytes(KEY_BYTES) if key is None else hashlib.sha256(key.encode(errors="surrogateescape")).digest())
+
+    def _take(self, key: bytes) -> None:
+        self._key = key
         self.address: Callable[[str], str] = cache(self._address)
+
+    def __getstate__(self) -> bytes:
+        """The key, for worker processes."""
+        return self._key
+
+    def __setstate__(self, key: bytes) -> None:
+        """Restore an anonymizer in a worker process."""
+        self._take(key)
+
+    @property
+    def mark(self) -> str:
+        """16 hex digits that two anonymizers share only if they have the same key."""
+        return self._digest(b"mark", b"").hex()
+
+    def file(self, path: str) -> str:
+        """Return a pseudonym for a file, made from its path."""
+        return f"{NAME}-{self._digest(b'file', path.encode(errors='surrogateescape')).hex()}"
+
+    def without_paths(self, words: str, paths: Iterable[str]) -> str:
+        """Return a message with pseudonyms in place of these paths and of their file names."""
+        for path in paths:
+            for spelling in (path, repr(path)[1:-1], path.rpartition("/")[2]):
+                words = words.replace(spelling, self.file(path)) if spelling else words
+        return words
 
     def rows(self, table: pl.LazyFrame) -> pl.LazyFrame:
         """Return rows with `client_addr` and `server_addr` with both replaced."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import polars as pl
 
+from tcptrace_lab.connections.anonymizer import NAME
 from tcptrace_lab.engine.segments import read
 from tcptrace_lab.errors import CaptureInsufficient, UsageError
 from tcptrace_lab.messages import messages
@@ -15,6 +16,7 @@ from tcptrace_lab.text.numbers import counted
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from tcptrace_lab.connections.anonymizer import Anonymizer
     from tcptrace_lab.engine.reread import Progress
 
 MAX_SEGMENTS = 2_000_000
@@ -52,13 +54,15 @@ class Evidence:
     """The data of one connection.
 
     Attributes:
-        capture: name of the capture file.
+        capture: name of the capture file, as outputs show it.
         conn: number of the connection.
         row: its row of `schema.CONNECTIONS`.
         segments: the columns `SEGMENT_COLUMNS` of its segments, in capture order.
         messages: its rows of `schema.MESSAGES`, by time.
         ledger_ns: direction (True: from the client) → cause → nanoseconds.
         window_ns: direction → (start, end) in ns of each wait for the receive window.
+        paths: the files of the capture, to read it again; empty if that is not needed.
+        anonymizer: replaces addresses in what is read again; None: they are kept.
     """
 
     capture: str
@@ -68,6 +72,8 @@ class Evidence:
     messages: pl.DataFrame
     ledger_ns: Mapping[bool, Mapping[str, int]]
     window_ns: Mapping[bool, Sequence[tuple[int, int]]]
+    paths: tuple[str, ...] = ()
+    anonymizer: Anonymizer | None = None
 
     @property
     def life_ns(self) -> int:
@@ -85,19 +91,28 @@ class Evidence:
 
 
 def gather(
-    paths: Sequence[str], connection: int | None = None, *, progress: Progress | None = None, say: Callable[[str], None] | None = None
+    paths: Sequence[str],
+    connection: int | None = None,
+    *,
+    anonymizer: Anonymizer | None = None,
+    progress: Progress | None = None,
+    say: Callable[[str], None] | None = None,
 ) -> Evidence:
     """Read a capture and extract one connection: the given one, or the one with most data.
+
+    With an `anonymizer`, nothing that is made from the result holds an address or the name of a file.
 
     Raises:
         UsageError: the capture has no such connection.
         CaptureInsufficient: the connection cannot be replayed: no data, one direction only, no timestamps, or too many segments.
         CaptureUnreadable: raised by `read`.
     """
-    tables = read(paths, worth=(), progress=progress, say=say)
-    where = ", ".join(paths)
+    tables = read(paths, worth=(), progress=progress, say=say if anonymizer is None else None)
+    where = ", ".join(paths) if anonymizer is None else NAME
     conn = _chosen(tables.connections, connection, where, is_damaged=bool(tables.problems))
-    return of_tables(tables, conn, where)
+    if anonymizer is not None:
+        tables = replace(tables, connections=anonymizer.rows(tables.connections))
+    return replace(of_tables(tables, conn, where), paths=tuple(paths), anonymizer=anonymizer)
 
 
 def of_tables(tables: Judged, conn: int, where: str) -> Evidence:

@@ -15,6 +15,8 @@ from tcptrace_lab.errors import CaptureInsufficient
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from tcptrace_lab.replay.evidence import Evidence
+
 SCHEMA_VERSION: Final = 2
 REPRODUCED_WITHIN: Final = 0.10
 FIXED_LEFT: Final = 0.20
@@ -74,6 +76,16 @@ def figures(name: str, paths: Sequence[str], connection: int | None = None) -> F
         CaptureInsufficient: the capture has no connection, or `analyze` raises it.
     """
     return of_document(name, ", ".join(paths), analyze(list(paths), connection=connection).to_dict())
+
+
+def original_document(evidence: Evidence) -> dict[str, Any]:
+    """The JSON document of `analyze` for the connection that was captured."""
+    return analyze(evidence.paths, connection=evidence.conn, anonymizer=evidence.anonymizer).to_dict()
+
+
+def original_figures(evidence: Evidence) -> Figures:
+    """Key figures of the connection that was captured."""
+    return of_document("original", evidence.capture, original_document(evidence))
 
 
 def of_document(name: str, where: str, document: Mapping[str, Any]) -> Figures:

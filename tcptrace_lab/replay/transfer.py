@@ -11,7 +11,7 @@ from tcptrace_lab.replay.namespace_replay import play
 from tcptrace_lab.replay.side_by_side import Figures, Replayed, figures, side_by_side
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from tcptrace_lab.replay.changes import Changes
     from tcptrace_lab.replay.schedule import Schedule
@@ -70,8 +70,3 @@ def _made(name: str, schedule: Schedule, folder: Path, order: Order, doing: Call
 def file_stem(name: str) -> str:
     """`--nodelay --send-buffer 65536` → `nodelay-send-buffer-65536`."""
     return "-".join(word.lstrip("-") for word in name.split())
-
-
-def own_figures(paths: Sequence[str], conn: int) -> Figures:
-    """Key figures of the original connection."""
-    return figures("original", paths, conn)

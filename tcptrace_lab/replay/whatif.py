@@ -18,7 +18,7 @@ from tcptrace_lab.process import temporary
 from tcptrace_lab.replay import fit_candidates
 from tcptrace_lab.replay.changes import Changes
 from tcptrace_lab.replay.model import Fit, capacity_bytes, setting
-from tcptrace_lab.replay.side_by_side import DIRECTIONS, FAMILIES, Figures, figures
+from tcptrace_lab.replay.side_by_side import DIRECTIONS, FAMILIES, Figures, figures, original_figures
 from tcptrace_lab.simulation import write_capture
 from tcptrace_lab.stacks import simulate
 from tcptrace_lab.stacks.events import TooManyEvents
@@ -144,7 +144,7 @@ def predict(
 
 def fit(evidence: Evidence, schedule: Schedule, original: Figures | None = None, until_s: float = inf) -> Fitted:
     """Find the best fit; arguments as for `predict`. Raises CaptureInsufficient if no fit is good enough."""
-    original = figures("original", [evidence.capture], evidence.conn) if original is None else original
+    original = original_figures(evidence) if original is None else original
     tried: list[tuple[float, Fit]] = []
     ledger_error = inf
     for stage, enough in (

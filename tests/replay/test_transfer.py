@@ -24,9 +24,9 @@ from tcptrace_lab.replay.evidence import gather
 from tcptrace_lab.replay.namespace_replay import patience_s
 from tcptrace_lab.replay.reconstruct import reconstruct
 from tcptrace_lab.replay.schedule import End, from_dict
-from tcptrace_lab.replay.side_by_side import Replayed, stall
+from tcptrace_lab.replay.side_by_side import Replayed, original_figures, stall
 from tcptrace_lab.replay.socket_replay import EndFailed, connect, serve
-from tcptrace_lab.replay.transfer import Order, own_figures, transfer
+from tcptrace_lab.replay.transfer import Order, transfer
 from tcptrace_lab.stacks.setting import Read, Write
 from tests.support import published
 from tests.support.command import TIME_LIMIT_S, only_line, tcptrace_lab
@@ -68,7 +68,7 @@ ATTEMPTS = 3
 def test_the_stall_comes_back_and_goes_with_its_cure(name: str) -> None:
     path = str(CAPTURES / name)
     evidence = gather([path])
-    schedule, original = reconstruct(evidence), own_figures([path], evidence.conn)
+    schedule, original = reconstruct(evidence), original_figures(evidence)
     told = stall(original)
     assert told is not None
     assert told.family == STALLS[name]
@@ -81,7 +81,7 @@ def test_the_stall_comes_back_and_goes_with_its_cure(name: str) -> None:
 
 def test_a_stall_that_lasts_eleven_hundredths_longer_has_not_come_back() -> None:
     path = str(CAPTURES / "ethernet-nagle-on.pcapng")
-    original = own_figures([path], 0)
+    original = original_figures(gather([path], 0))
     told = stall(original)
     assert told is not None
     assert (told.family, told.direction, round(told.seconds, 2)) == ("nagle", "client_to_server", 0.48)

@@ -10,6 +10,7 @@ import base64
 import hashlib
 import json
 import zlib
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,8 +35,8 @@ _HERE = Path(__file__).parent
 _REPORT_STYLE = _HERE.parents[1] / "report" / "static" / "report.css"
 
 
-def write(place: Place, baseline: str | None) -> Comparison | None:
-    """Write the index. Returns the comparison with the baseline archive, if one is given.
+def write(place: Place, baseline: str | None, *, is_named: bool = True) -> Comparison | None:
+    """Write the index. Returns the comparison with the baseline archive, if one is given; `is_named`: whether it shows where that is.
 
     Raises:
         OutputUnwritable: the disk is full, or permission is denied.
@@ -47,6 +48,8 @@ def write(place: Place, baseline: str | None) -> Comparison | None:
             from tcptrace_lab.archive.index.regressions import compare  # noqa: PLC0415
 
             comparison = compare(tables, baseline)
+            if not is_named:
+                comparison = replace(comparison, baseline="the baseline")
         page = render(overview(tables, comparison))
     place.write(INDEX, page.encode())
     return comparison

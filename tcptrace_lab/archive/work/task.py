@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tcptrace_lab.analysis import Analysis
+    from tcptrace_lab.connections.anonymizer import Anonymizer
 
 PASSING = ("No such file", "Permission denied", "Input/output error", "Stale", "Too many open files")
 """Messages of the operating system that mean a fault of the machine, not of the capture."""
@@ -72,6 +73,7 @@ class Analyze:
         settings: `fingerprint.settings` of the run; a worker with another version of the program refuses the task.
         root: the archive.
         reports: whether to write a report.
+        anonymizer: replaces addresses and the names of files; None: they are kept.
     """
 
     capture: str
@@ -82,6 +84,7 @@ class Analyze:
     settings: str
     root: str
     reports: bool = True
+    anonymizer: Anonymizer | None = None
 
     def run(self) -> Done:
         """Analyze the capture, and write its part and report. Raises OutputUnwritable."""
@@ -99,7 +102,7 @@ class Analyze:
         except CaptureUnreadable as error:
             if any(word in error.what for word in PASSING):
                 return self.lost(error.what)
-            state, reason = "failed", error.what
+            state, reason = "failed", error.what if self.anonymizer is None else self.anonymizer.without_paths(error.what, self.paths)
             _write(target, self, _failed(reason), {})
         return Done(self.capture, state, reason, self.size_bytes, time.perf_counter() - start)
 
@@ -145,16 +148,19 @@ def _analyzed(task: Analyze, paths: list[str], target: storage.Place) -> tuple[s
     from tcptrace_lab import verdict  # noqa: PLC0415
     from tcptrace_lab.analysis import analyze, capture_name  # noqa: PLC0415  (Polars: what only tells of a task need not pay for it)
     from tcptrace_lab.archive.dataset import rows  # noqa: PLC0415
+    from tcptrace_lab.connections.anonymizer import NAME  # noqa: PLC0415
 
-    analysis = analyze(paths, proofs=True)  # the archive keeps all stalls
+    hidden = task.anonymizer
+    analysis = analyze(paths, proofs=True, anonymizer=hidden)  # the archive keeps all stalls
     if not all(map(_is_still, paths, task.paths, task.digests, task.looks)):
         raise FileNotFoundError("the file changed while it was read")
-    name = capture_name(list(task.paths))
+    name = capture_name(list(task.paths) if hidden is None else [*map(hidden.file, task.paths)])
     sentence = _write_report(analysis, name, target, task.capture) if task.reports else verdict.sentence(analysis)
+    shown = paths if hidden is None else [NAME][: len(paths) == 1]
     state = "whole" if analysis.loss is None else "part"
     reason = "" if analysis.loss is None else analysis.loss.what
     row = rows.capture_row(analysis, sentence) | {"state": state, "reason": reason or None}
-    _write(target, task, row | {"report": report_name(task.capture) if task.reports else None}, rows.tables(analysis, paths))
+    _write(target, task, row | {"report": report_name(task.capture) if task.reports else None}, rows.tables(analysis, shown))
     return state, reason
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tcptrace_lab.cli.commands.analyze import SeverityName
-from tcptrace_lab.cli.options import Debug, Quiet
+from tcptrace_lab.cli.options import Anonymize, AnonymizeKey, Debug, Quiet, anonymizer
 from tcptrace_lab.cli.terminal import say
 from tcptrace_lab.errors import EXIT_DONE, EXIT_FINDING, EXIT_READ_IN_PART, EXIT_UNREADABLE, UsageError
 from tcptrace_lab.process import output
@@ -62,19 +62,22 @@ def batch(
     fail_on: FailOn = None,
     watch: Watch = False,
     stop_after: Until = 0,
+    anonymize: Anonymize = False,
+    anonymize_key: AnonymizeKey = None,
     quiet: Quiet = False,
     _debug: Debug = False,
 ) -> int:
     """Analyze thousands of captures into an archive: one report per capture, tables of all captures, and an index.
 
     Captures that are already in the archive are not analyzed again: after an interruption, the same command does the rest. A capture that
-    cannot be read is listed with the reason; the others are analyzed.
+    cannot be read is listed with the reason; the others are analyzed. With --anonymize, files have pseudonyms, too; only with
+    --anonymize-key can another run continue.
     """
     if archive == output.STDOUT or output.STDOUT in sources:
         raise UsageError("an archive cannot be written to standard output or read from standard input", remedy="name a folder with -o")
     if stop_after and not watch:
         raise UsageError("--stop-after needs --watch")
-    memory_bytes = size_bytes(memory)
+    memory_bytes, hidden = size_bytes(memory), anonymizer(anonymize_key, wanted=anonymize)
     from tcptrace_lab.cli.batch_progress import shown  # noqa: PLC0415  (Rich)
 
     with shown(quiet=quiet) as progress:
@@ -90,10 +93,20 @@ def batch(
                 baseline=baseline,
                 reports=not no_reports,
                 apart=separate,
+                anonymizer=hidden,
                 watcher=progress,
             )
         else:
-            done = run.batch(sources, archive, means=means, apart=separate, baseline=baseline, reports=not no_reports, watcher=progress)
+            done = run.batch(
+                sources,
+                archive,
+                means=means,
+                apart=separate,
+                baseline=baseline,
+                reports=not no_reports,
+                anonymizer=hidden,
+                watcher=progress,
+            )
     if not quiet:
         _tell(done)
     return _exit_code(done, fail_on)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from tcptrace_lab.analysis import analyze
 from tcptrace_lab.errors import CaptureInsufficient, UsageError
 from tcptrace_lab.process import temporary
 from tcptrace_lab.replay.changes import Changes, remedy
@@ -21,12 +20,12 @@ from tcptrace_lab.replay.reconstruct import reconstruct
 from tcptrace_lab.replay.reproducers import packetdrill, python_script, stall_oracle
 from tcptrace_lab.replay.reproducers.shrink import MAX_S, Shrunk, Size, shrink
 from tcptrace_lab.replay.reproducers.stall_oracle import Expected, Oracle, oracle
-from tcptrace_lab.replay.side_by_side import DIRECTIONS, FIXED_LEFT, figures, of_document, stall
+from tcptrace_lab.replay.side_by_side import DIRECTIONS, FIXED_LEFT, figures, of_document, original_document, stall
 from tcptrace_lab.replay.whatif import fit
 from tcptrace_lab.text.numbers import NS_PER_S, counted, duration_s
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from tcptrace_lab.replay.evidence import Evidence
     from tcptrace_lab.replay.schedule import Schedule
@@ -159,7 +158,7 @@ def reproduce(evidence: Evidence, *, whole: bool = False, max_s: float = MAX_S, 
         CaptureInsufficient: the connection has no stall, or none with a known remedy, or no model fits.
     """
     tell = doing or (lambda _words: None)
-    document = analyze([evidence.capture], connection=evidence.conn).to_dict()
+    document = original_document(evidence)
     original = of_document("original", evidence.capture, document)
     stall_found = stall(original)
     if stall_found is None:
@@ -173,7 +172,7 @@ def reproduce(evidence: Evidence, *, whole: bool = False, max_s: float = MAX_S, 
             where=evidence.capture,
         ) from None
     finding = _finding(document, stall_found)
-    digest = _digest(evidence.capture)
+    digest = _digest(evidence.paths)
     if whole:
         return Reproducer(
             evidence, stall_found, finding, change, schedule, None, None, _as_captured(original, stall_found, schedule), digest
@@ -232,11 +231,12 @@ def _finding(document: Mapping[str, Any], stall_found: Stall) -> Mapping[str, An
     return max(about, key=lambda finding: finding["cost_s"] or 0.0, default=None)
 
 
-def _digest(path: str) -> str:
+def _digest(paths: Sequence[str]) -> str:
     made = hashlib.sha256()
-    with open(path, "rb") as file:  # noqa: PTH123  (a path as the user gave it)
-        while block := file.read(BLOCK_BYTES):
-            made.update(block)
+    for path in paths:
+        with open(path, "rb") as file:  # noqa: PTH123  (a path as the user gave it)
+            while block := file.read(BLOCK_BYTES):
+                made.update(block)
     return made.hexdigest()
 
 

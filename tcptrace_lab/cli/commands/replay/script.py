@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from tcptrace_lab.cli.commands.replay import options
-from tcptrace_lab.cli.options import Debug, Quiet
+from tcptrace_lab.cli.options import Anonymize, AnonymizeKey, Debug, Quiet, anonymizer
 from tcptrace_lab.cli.terminal import activity, say
 from tcptrace_lab.errors import EXIT_DONE, CaptureInsufficient, LabFailed, UsageError
 from tcptrace_lab.process import interrupts, output
@@ -55,6 +55,8 @@ def script(
     schedule_path: ScheduleOut = None,
     whole: Whole = False,
     prove: Prove = False,
+    anonymize: Anonymize = False,
+    anonymize_key: AnonymizeKey = None,
     quiet: Quiet = False,
     _debug: Debug = False,
 ) -> int:
@@ -67,13 +69,14 @@ def script(
     Example: tcptrace-lab replay script slow.pcap -o reproduce.py
     """
     options.check_capture(capture)
-    places = _places(capture, out, kind)
+    hidden = anonymizer(anonymize_key, wanted=anonymize)
+    places = _places(capture, out, kind, anonymous=hidden is not None)
     output.check_all({**{f"-o ({one})": path for one, path in places.items()}, "--schedule": schedule_path}, [capture])
     with activity("reading", quiet=quiet) as shown, interrupts.raised():
         from tcptrace_lab.replay.evidence import gather  # noqa: PLC0415
         from tcptrace_lab.replay.reproducers.reproducer import reproduce  # noqa: PLC0415
 
-        evidence = gather([capture], connection, progress=shown.segments, say=None if quiet else say)
+        evidence = gather([capture], connection, anonymizer=hidden, progress=shown.segments, say=None if quiet else say)
         made = reproduce(evidence, whole=whole, doing=shown.doing)
         _write(made, places, optional=kind is None and len(places) > 1)
         if schedule_path is not None:
@@ -86,7 +89,7 @@ def script(
         return _proved(made, shown, quiet=quiet, beside_result=beside_result) if prove else EXIT_DONE
 
 
-def _places(capture: str, out: str, kind: Kind | None) -> dict[Kind, str]:
+def _places(capture: str, out: str, kind: Kind | None, *, anonymous: bool) -> dict[Kind, str]:
     """Return the output path of each kind."""
     suffix = Path(out).suffix
     if not out or out == output.STDOUT:
@@ -100,8 +103,8 @@ def _places(capture: str, out: str, kind: Kind | None) -> dict[Kind, str]:
         return {kind or from_suffix or Kind.PYTHON: out}
     output.check_folder(out)
     output.make_folder(out)
-    stem = _UNSAFE.sub("_", Path(capture).name.split(".pcap")[0]).strip("._-") or "capture"
-    return {one: str(Path(out, f"reproduce-{stem[:64]}{SUFFIXES[one]}")) for one in (list(Kind) if kind is None else [kind])}
+    stem = "" if anonymous else _UNSAFE.sub("_", Path(capture).name.split(".pcap")[0]).strip("._-")
+    return {one: str(Path(out, f"reproduce-{stem[:64] or 'capture'}{SUFFIXES[one]}")) for one in (list(Kind) if kind is None else [kind])}
 
 
 def _write(made: Reproducer, places: dict[Kind, str], *, optional: bool) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tcptrace_lab.cli.commands.replay import options
-from tcptrace_lab.cli.options import Debug, Quiet
+from tcptrace_lab.cli.options import Anonymize, AnonymizeKey, Debug, Quiet, anonymizer
 from tcptrace_lab.cli.terminal import activity, say
 from tcptrace_lab.errors import EXIT_DONE, UsageError
 from tcptrace_lab.process import interrupts, output
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tcptrace_lab.cli.terminal import Activity
+    from tcptrace_lab.connections.anonymizer import Anonymizer
     from tcptrace_lab.replay.changes import Changes
     from tcptrace_lab.replay.evidence import Evidence
     from tcptrace_lab.replay.schedule import End, Schedule
@@ -70,6 +71,8 @@ def transfer(
     at: At = "client",
     json_path: options.Json = None,
     timeout: Timeout = None,
+    anonymize: Anonymize = False,
+    anonymize_key: AnonymizeKey = None,
     quiet: Quiet = False,
     _debug: Debug = False,
 ) -> int:
@@ -83,13 +86,16 @@ def transfer(
         eager_reader=eager_reader, no_thinking=no_thinking, lossless=lossless, delay=delay, rate=rate, loss=loss, mtu=mtu,
     )  # fmt: skip
     _check(capture, from_schedule, serve, connect, at, timeout, alone=[remedies, bool(folder), json_path, only_changed])
+    hidden = anonymizer(anonymize_key, wanted=anonymize)
+    if hidden is not None and from_schedule:
+        raise UsageError("a schedule holds no address", remedy="use --anonymize with the capture, when the schedule is written")
     for path in (schedule_path, json_path):
         if path is not None:
             output.check(path, [name for name in (capture, from_schedule) if name])
     if folder:
         output.check_folder(folder)
     with activity("reading", quiet=quiet) as shown, interrupts.raised():
-        evidence, schedule = _schedule(capture, connection, from_schedule, shown, quiet=quiet)
+        evidence, schedule = _schedule(capture, connection, from_schedule, hidden, shown, quiet=quiet)
         if schedule_path is not None:
             with output.opened(schedule_path) as stream:
                 stream.write(changed.applied(schedule).to_json())
@@ -121,7 +127,7 @@ def _check(capture: str, from_schedule: str, serve: str, connect: str, at: str, 
 
 
 def _schedule(
-    capture: str, connection: int | None, from_schedule: str, shown: Activity, *, quiet: bool
+    capture: str, connection: int | None, from_schedule: str, hidden: Anonymizer | None, shown: Activity, *, quiet: bool
 ) -> tuple[Evidence | None, Schedule]:
     if from_schedule:
         from tcptrace_lab.replay.schedule import read_schedule  # noqa: PLC0415
@@ -130,7 +136,7 @@ def _schedule(
     from tcptrace_lab.replay.evidence import gather  # noqa: PLC0415
     from tcptrace_lab.replay.reconstruct import reconstruct  # noqa: PLC0415
 
-    evidence = gather([capture], connection, progress=shown.segments, say=None if quiet else say)
+    evidence = gather([capture], connection, anonymizer=hidden, progress=shown.segments, say=None if quiet else say)
     schedule = reconstruct(evidence)
     if not quiet:
         for unknown in schedule.unknowns:
@@ -181,12 +187,12 @@ def _both_ends(
     from pathlib import Path  # noqa: PLC0415
 
     from tcptrace_lab.replay.changes import remedy  # noqa: PLC0415
-    from tcptrace_lab.replay.side_by_side import stall  # noqa: PLC0415
-    from tcptrace_lab.replay.transfer import Order, own_figures, transfer  # noqa: PLC0415
+    from tcptrace_lab.replay.side_by_side import original_figures, stall  # noqa: PLC0415
+    from tcptrace_lab.replay.transfer import Order, transfer  # noqa: PLC0415
 
     original: Figures | None = None
     if evidence is not None:
-        original = own_figures([evidence.capture], evidence.conn)
+        original = original_figures(evidence)
     if remedies:
         captured_stall = stall(original) if original is not None else None
         if captured_stall is None:
@@ -199,7 +205,7 @@ def _both_ends(
     if json_path is not None:
         with output.opened(json_path) as stream:
             stream.write(json.dumps(compared.to_dict(), indent=1, ensure_ascii=False).encode() + b"\n")
-    written = _page(compared, None if evidence is None else evidence.conn, Path(folder), shown) if folder else None
+    written = _page(compared, evidence, Path(folder), shown) if folder else None
     if not quiet and json_path != output.STDOUT:
         from tcptrace_lab.cli.tables.replays import show  # noqa: PLC0415
 
@@ -210,7 +216,7 @@ def _both_ends(
     return EXIT_DONE
 
 
-def _page(compared: Replayed, connection: int | None, folder: Path, shown: Activity) -> Path | None:
+def _page(compared: Replayed, evidence: Evidence | None, folder: Path, shown: Activity) -> Path | None:
     """Write the page of `compare` for all transfers to the folder of captures. Return None if there is only one transfer."""
     from tcptrace_lab.analysis import analyze  # noqa: PLC0415
     from tcptrace_lab.cli.tables.replays import verdict  # noqa: PLC0415
@@ -220,7 +226,11 @@ def _page(compared: Replayed, connection: int | None, folder: Path, shown: Activ
     if not compared.replays:
         return None
     shown.doing("comparing")
-    analyses = [analyze(compared.original.capture, connection=connection), *(analyze(one.capture) for one in compared.replays)]
+    if evidence is None:
+        original = analyze(compared.original.capture)
+    else:
+        original = analyze(evidence.paths, connection=evidence.conn, anonymizer=evidence.anonymizer)
+    analyses = [original, *(analyze(one.capture) for one in compared.replays)]
     names = "; ".join(f"{texts.letter(place)}: {one.name}" for place, one in enumerate((compared.original, *compared.replays)))
     write_page(compare(*analyses), str(folder / PAGE), [f"{names}.", *verdict(compared)])
     return folder / PAGE

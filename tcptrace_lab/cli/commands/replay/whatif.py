@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from tcptrace_lab.cli.commands.replay import options
-from tcptrace_lab.cli.options import Debug, Quiet
+from tcptrace_lab.cli.options import Anonymize, AnonymizeKey, Debug, Quiet, anonymizer
 from tcptrace_lab.cli.terminal import activity, say
 from tcptrace_lab.errors import EXIT_DONE, UsageError
 from tcptrace_lab.process import interrupts, output
@@ -14,6 +14,7 @@ from tcptrace_lab.text.numbers import duration_s
 
 if TYPE_CHECKING:
     from tcptrace_lab.replay.changes import Changes
+    from tcptrace_lab.replay.evidence import Evidence
     from tcptrace_lab.replay.schedule import Schedule
     from tcptrace_lab.replay.whatif import WhatIf
 
@@ -31,6 +32,8 @@ def whatif(
     delay: options.Delay = "",
     rate: options.Rate = "",
     json_path: options.Json = None,
+    anonymize: Anonymize = False,
+    anonymize_key: AnonymizeKey = None,
     quiet: Quiet = False,
     _debug: Debug = False,
 ) -> int:
@@ -51,10 +54,11 @@ def whatif(
         from tcptrace_lab.replay.reconstruct import reconstruct  # noqa: PLC0415
         from tcptrace_lab.replay.whatif import predict  # noqa: PLC0415
 
-        evidence = gather([capture], connection, progress=shown.segments, say=None if quiet else say)
+        hidden = anonymizer(anonymize_key, wanted=anonymize)
+        evidence = gather([capture], connection, anonymizer=hidden, progress=shown.segments, say=None if quiet else say)
         schedule = reconstruct(evidence)
         shown.doing("fitting the model")
-        asked = _alone_and_together(changed or _remedy(capture, evidence.conn, schedule))
+        asked = _alone_and_together(changed or _remedy(evidence, schedule))
         predicted = predict(evidence, schedule, asked)
     if json_path is not None:
         with output.opened(json_path) as stream:
@@ -69,11 +73,11 @@ def _alone_and_together(changed: Changes) -> list[Changes]:
     return each if len(each) == 1 else [*each, changed]
 
 
-def _remedy(capture: str, conn: int, schedule: Schedule) -> Changes:
+def _remedy(evidence: Evidence, schedule: Schedule) -> Changes:
     from tcptrace_lab.replay.changes import remedy  # noqa: PLC0415
-    from tcptrace_lab.replay.side_by_side import figures, stall  # noqa: PLC0415
+    from tcptrace_lab.replay.side_by_side import original_figures, stall  # noqa: PLC0415
 
-    captured_stall = stall(figures("original", [capture], conn))
+    captured_stall = stall(original_figures(evidence))
     if captured_stall is None:
         raise UsageError("no fixable cause in this transfer", remedy="give the changes to try, such as --nodelay")
     return remedy(schedule, captured_stall.family)

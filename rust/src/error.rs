@@ -21,6 +21,15 @@ pub enum ErrorKind {
 
 /// An error with its place. `offset` counts bytes of the (decompressed) stream; `frame` is the 1-based number
 /// of the frame that could not be read.
+///
+/// ```
+/// use tcptrace_lab_core::error::{CaptureError, ErrorKind};
+///
+/// let error = CaptureError::new(ErrorKind::Cut, "a.pcap", "the capture ends inside a packet");
+/// let error = error.lengths("incl_len", 1514, 96).in_frame(12);
+/// let text = "a.pcap: the capture ends inside a packet (96 of 1514 bytes are present), frame 12";
+/// assert_eq!(error.to_string(), text);
+/// ```
 #[derive(Clone, Debug)]
 pub struct CaptureError {
     /// The category.

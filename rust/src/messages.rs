@@ -344,6 +344,20 @@ impl Dialogue {
 }
 
 /// The messages of many connections, from their segments in capture order.
+///
+/// ```
+/// use tcptrace_lab_core::connection::Kind;
+/// use tcptrace_lab_core::messages::{Messages, Segment};
+///
+/// let request = Segment { conn: 0, from_client: true, frame: 4, ts_ns: Some(0), seq: 1, ack: Some(1), payload_bytes: 100,
+///     flags: 24, kind: Kind::New as u8, acked_bytes: 0, acked_unseen_bytes: 0, smss_bytes: Some(1460) };
+/// let answer = Segment { from_client: false, frame: 5, ts_ns: Some(30_000_000), ack: Some(101), payload_bytes: 400,
+///     acked_bytes: 100, ..request };
+/// let mut messages = Messages::new(Vec::new());
+/// [request, answer].iter().for_each(|segment| messages.add(segment));
+/// let answered: Vec<_> = messages.rest().iter().map(|message| message.answer_ts_ns()).collect();
+/// assert_eq!(answered, [None, Some(30_000_000)]); // the server's direction comes first
+/// ```
 #[derive(Debug)]
 pub struct Messages {
     notes: Vec<Noted>,

@@ -4,6 +4,15 @@ use serde::{Deserialize, Serialize};
 
 /// An `Option<i64>` in eight bytes, so that rows stay in a core's cache. The smallest i64 means null; no time,
 /// size or offset of a capture reaches it.
+///
+/// ```
+/// use tcptrace_lab_core::nullable::Nullable;
+///
+/// let (sent_ns, acked_ns) = (Nullable::from(Some(1_000)), Nullable::from(Some(41_000)));
+/// assert_eq!(acked_ns.since(sent_ns).get(), Some(40_000));
+/// assert_eq!(acked_ns.since(Nullable::NULL), Nullable::NULL); // unknown stays unknown
+/// assert_eq!(Nullable::NULL.earlier(sent_ns), sent_ns); // a known time comes before an unknown one
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Option<i64>", into = "Option<i64>")] // one byte if null
 pub struct Nullable(i64);

@@ -4,6 +4,14 @@
 ///
 /// Offsets are signed: in a capture that starts mid-stream, bytes before its first segment have offsets below
 /// 1.
+///
+/// ```
+/// use tcptrace_lab_core::seq::unwrap;
+///
+/// let isn: u32 = 0xffff_fff0;
+/// assert_eq!(unwrap(4, isn, 10), 20); // the numbers wrapped, the offset goes on
+/// assert_eq!(unwrap(isn - 100, isn, 10), -100); // from before the first captured segment
+/// ```
 #[inline]
 #[must_use]
 pub fn unwrap(number: u32, base: u32, near: i64) -> i64 {

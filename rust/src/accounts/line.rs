@@ -72,6 +72,15 @@ impl Counts {
 impl Line {
     /// Share of payload on the line if every segment carries `full_segment_bytes` of payload and `header_bytes`
     /// of headers.
+    ///
+    /// ```
+    /// use tcptrace_lab_core::accounts::Line;
+    ///
+    /// // Headers of Ethernet, IPv4 and TCP: 54 bytes. Around each frame: 24.
+    /// assert_eq!(Line::Ethernet.best_payload_share(1460, 54), 1460.0 / 1538.0);
+    /// // LLC/SNAP, IPv4 and TCP: 48 bytes. The PDU fills 32 cells of 53 bytes.
+    /// assert_eq!(Line::Atm.best_payload_share(1460, 48), 1460.0 / (32.0 * 53.0));
+    /// ```
     #[must_use]
     pub fn best_payload_share(self, full_segment_bytes: u16, header_bytes: u16) -> f64 {
         let (full, header) = (u64::from(full_segment_bytes), u64::from(header_bytes));

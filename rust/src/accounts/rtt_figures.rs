@@ -3,6 +3,15 @@
 use serde::{Deserialize, Serialize};
 
 /// Samples of round trips, or of another time.
+///
+/// ```
+/// use tcptrace_lab_core::accounts::RttFigures;
+///
+/// let mut rtt = RttFigures::default();
+/// assert_eq!(rtt.mean_ns(), None);
+/// [10, 20, 30].iter().for_each(|rtt_ns| rtt.add(*rtt_ns));
+/// assert_eq!((rtt.min_ns(), rtt.mean_ns(), rtt.stdev_ns()), (Some(10), Some(20), Some(10)));
+/// ```
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct RttFigures {
     /// Number of samples.

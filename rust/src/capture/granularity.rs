@@ -15,6 +15,16 @@ const LONGEST_STEP: i64 = 16;
 const FEW: u32 = 20;
 
 /// Counts the steps from each timestamp to the next.
+///
+/// ```
+/// use tcptrace_lab_core::capture::Granularity;
+///
+/// let mut clock = Granularity::default();
+/// for step_ns in [0, 0, 10_000_000].repeat(30) {
+///     clock.take(step_ns);
+/// }
+/// assert_eq!(clock.tick_ns(), Some(10_000_000)); // it ticks every 10 ms
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Granularity {
     /// The shortest forward step so far: the candidate for the tick.

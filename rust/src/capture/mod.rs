@@ -71,6 +71,18 @@ pub struct CaptureInfo {
 }
 
 /// An opened capture.
+///
+/// ```
+/// use tcptrace_lab_core::capture::Capture;
+///
+/// let mut capture = Capture::open(&["../captures/ethernet-loss.pcapng"])?;
+/// let mut last_frame = 0;
+/// while capture.advance()? {
+///     last_frame = capture.frame().number;
+/// }
+/// assert_eq!(last_frame, 505);
+/// # Ok::<(), tcptrace_lab_core::error::CaptureError>(())
+/// ```
 pub struct Capture {
     readers: Vec<Reader>,
     /// `None` for a single file, which needs no merging.
@@ -101,6 +113,14 @@ impl Capture {
     ///
     /// # Errors
     /// As for [`Self::open`].
+    ///
+    /// ```
+    /// use tcptrace_lab_core::capture::Capture;
+    /// use tcptrace_lab_core::error::ErrorKind;
+    ///
+    /// let error = Capture::from_stream("page.html", &b"<!DOCTYPE html>"[..]).err();
+    /// assert_eq!(error.map(|error| error.kind), Some(ErrorKind::NotACapture));
+    /// ```
     pub fn from_stream(
         path: impl AsRef<OsStr>,
         stream: impl Read + Send + Sync + 'static,

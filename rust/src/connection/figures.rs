@@ -49,6 +49,14 @@ pub struct SynOptions {
 
 impl SynOptions {
     /// The scale that it offers: `None` if unknown, `Some(None)` if it offers none.
+    ///
+    /// ```
+    /// use tcptrace_lab_core::connection::SynOptions;
+    ///
+    /// let syn = SynOptions { mss: Some(1460), ..SynOptions::default() };
+    /// assert_eq!(syn.scale_offered(), Some(None)); // none: the window is not scaled
+    /// assert_eq!(SynOptions { cut: true, ..syn }.scale_offered(), None); // perhaps not captured
+    /// ```
     #[must_use]
     pub fn scale_offered(&self) -> Option<Option<u8>> {
         (self.window_scale.is_some() || !self.cut).then_some(self.window_scale)

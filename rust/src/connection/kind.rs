@@ -51,6 +51,13 @@ pub enum Kind {
 
 impl Kind {
     /// Whether it carries bytes that were sent before.
+    ///
+    /// ```
+    /// use tcptrace_lab_core::connection::Kind;
+    ///
+    /// assert!(Kind::Spurious.is_resent());
+    /// assert!(!Kind::CaptureDuplicate.is_resent()); // sent once, captured twice
+    /// ```
     #[must_use]
     pub fn is_resent(self) -> bool {
         matches!(

@@ -107,6 +107,23 @@ impl Default for Options {
 }
 
 /// One pass over one capture.
+///
+/// ```
+/// use tcptrace_lab_core::engine::{Batch, Engine, Options};
+///
+/// let columns = Some(vec!["frame".to_owned(), "kind".to_owned()]);
+/// let mut engine = Engine::open(&["../captures/ethernet-loss.pcapng"], Options { columns, ..Options::default() })?;
+/// let (mut segments, mut connections) = (0, 0);
+/// while let Some(batch) = engine.next_batch()? {
+///     match batch {
+///         Batch::Segments(rows) => segments += rows.num_rows(),
+///         Batch::Connections(rows) => connections += rows.num_rows(),
+///         _ => {}
+///     }
+/// }
+/// assert_eq!((segments, connections), (505, 1));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Engine {
     segments: Segments,

@@ -143,6 +143,19 @@ impl Connections {
 
     /// Takes one segment and adds its row to `rows`.
     #[inline]
+    ///
+    /// ```
+    /// use tcptrace_lab_core::connection::Kind;
+    /// use tcptrace_lab_core::flows::{Accounting, Connections};
+    /// use tcptrace_lab_core::wire::{Segment, TcpFlags};
+    ///
+    /// let (mut connections, mut rows) = (Connections::of(None, Accounting::default()), Vec::new());
+    /// let flags = TcpFlags(TcpFlags::SYN);
+    /// for ts_ns in [0, 1_000_000_000] {
+    ///     connections.take(&Segment { flags, ts_ns: Some(ts_ns), ..Segment::default() }, &mut rows);
+    /// }
+    /// assert_eq!([rows[0].kind, rows[1].kind], [Kind::New, Kind::SynRetransmit]);
+    /// ```
     pub fn take(&mut self, segment: &Segment, rows: &mut impl SegmentSink) {
         let number = match &self.only {
             None => None,

@@ -20,6 +20,16 @@ pub struct Known {
 }
 
 /// The wanted connections, by flow.
+///
+/// ```
+/// use tcptrace_lab_core::flows::{Known, Only};
+/// use tcptrace_lab_core::wire::FlowKey;
+///
+/// let ends = [([192, 0, 2, 1].into(), 40_001), ([192, 0, 2, 2].into(), 5_001)];
+/// let only = Only::new([Known { conn: 3, ends, frames: (10, 90) }]);
+/// assert!(only.wants_flow(&FlowKey::between(ends)));
+/// assert!(!only.wants_flow(&FlowKey::between([ends[0], ([192, 0, 2, 3].into(), 5_001)])));
+/// ```
 #[derive(Debug, Default)]
 pub struct Only {
     flows: HashMap<FlowKey, Vec<Known>, RandomState>,

@@ -29,6 +29,17 @@ pub type NagleVerdict = (NagleState, Option<Confidence>, Option<u64>);
 /// A small segment sent behind an unacknowledged small one proves that it is off. A single wait may be chance. A wait
 /// behind a flight that may have filled the send buffer proves nothing, because data that does not fit the buffer waits
 /// for the same ACK.
+///
+/// ```
+/// use tcptrace_lab_core::accounts::{Count, Nagle};
+/// use tcptrace_lab_core::connection::Confidence;
+/// use tcptrace_lab_core::hosts::{NagleState, nagle};
+///
+/// let counts = Nagle { holds: Count { count: 11, first: 15 }, releases: 11, ..Nagle::default() };
+/// assert_eq!(nagle(&counts), (NagleState::On, Some(Confidence::Proved), Some(15)));
+/// let counts = Nagle { small_in_flight: Count { count: 2, first: 40 }, ..counts };
+/// assert_eq!(nagle(&counts), (NagleState::Off, Some(Confidence::Proved), Some(40)));
+/// ```
 #[must_use]
 pub fn nagle(counts: &Nagle) -> NagleVerdict {
     let violations = i64::from(counts.small_in_flight.count);

@@ -15,6 +15,18 @@ use super::waits::record::WaitRecord;
 use crate::connection::Confidence;
 
 /// Judges one wait under the final facts of its direction.
+///
+/// ```
+/// use tcptrace_lab_core::connection::{Kind, RetransmitTrigger};
+/// use tcptrace_lab_core::ledger::{Cause, DirectionFacts, WaitRecord, judge};
+///
+/// let (kind, retransmit_trigger) = (Kind::RtoRetransmit, Some(RetransmitTrigger::Timeout));
+/// let mut record = WaitRecord { kind, retransmit_trigger, payload_bytes: 1000, ..WaitRecord::default() };
+/// record.wait.wait_ns = Some(220_000_000).into();
+/// let judged = judge(&record, &DirectionFacts { near_sender: true, ..DirectionFacts::default() });
+/// assert_eq!(judged.cause, Some(Cause::Timeout));
+/// assert_eq!(judged.spans.map(|(_, ns)| ns).iter().sum::<i64>(), 220_000_000);
+/// ```
 #[must_use]
 pub fn judge(record: &WaitRecord, direction: &DirectionFacts) -> JudgedWait {
     let evidence = Evidence::of(record, direction);

@@ -72,6 +72,15 @@ fn all_columns() -> impl Iterator<Item = &'static (&'static str, SegmentColumn)>
 }
 
 /// The segments table, or some of its columns: builds its batches.
+///
+/// ```
+/// use tcptrace_lab_core::table::Segments;
+///
+/// let wanted = ["payload_bytes".to_owned(), "frame".to_owned()];
+/// let schema = Segments::new(Some(&wanted)).schema();
+/// let names: Vec<_> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+/// assert_eq!(names, ["frame", "payload_bytes"]); // the table's order
+/// ```
 #[derive(Debug)]
 pub struct Segments {
     columns: Vec<SegmentColumn>,

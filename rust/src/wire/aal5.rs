@@ -129,6 +129,13 @@ fn padded_length(payload_bytes: usize) -> usize {
 }
 
 /// Number of cells for a payload with padding and trailer.
+///
+/// ```
+/// use tcptrace_lab_core::wire::aal5_cells;
+///
+/// assert_eq!(aal5_cells(40), 1); // IP and TCP headers with the trailer of 8 bytes just fill one cell
+/// assert_eq!(aal5_cells(40 + 8), 2); // with LLC/SNAP (RFC 1483), an ACK takes two
+/// ```
 #[must_use]
 pub fn aal5_cells(payload_bytes: usize) -> usize {
     (payload_bytes + TRAILER_BYTES).div_ceil(CELL_BYTES)

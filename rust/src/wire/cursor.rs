@@ -64,6 +64,16 @@ impl<'a> Cursor<'a> {
 }
 
 /// Why dissection of a frame ended before a TCP segment was read.
+///
+/// ```
+/// use tcptrace_lab_core::capture::Frame;
+/// use tcptrace_lab_core::wire::{Dissector, Stop};
+///
+/// let mut frame = Frame { number: 1, ts_ns: None, link_type: Some(1), original_bytes: 60, data: &[0; 60] };
+/// assert_eq!(Dissector::default().read(&frame, &mut Vec::new()), Err(Stop::NotTcp));
+/// frame.data = &frame.data[..13]; // the Ethernet header has 14 bytes
+/// assert_eq!(Dissector::default().read(&frame, &mut Vec::new()), Err(Stop::Cut("Ethernet header")));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stop {
     /// Valid content other than TCP.

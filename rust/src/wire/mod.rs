@@ -53,6 +53,19 @@ pub struct Incident {
 }
 
 /// Dissects frames. Its only state is fragments and cells that wait for the rest.
+///
+/// ```
+/// use tcptrace_lab_core::capture::Capture;
+/// use tcptrace_lab_core::wire::{Dissector, Packet, TcpFlags};
+///
+/// let mut capture = Capture::open(&["../captures/ethernet-loss.pcapng"])?;
+/// let (mut dissector, mut packets) = (Dissector::default(), Vec::new());
+/// capture.advance()?;
+/// assert_eq!(dissector.read(&capture.frame(), &mut packets), Ok(()));
+/// let [Packet::Tcp(syn)] = packets[..] else { panic!("one TCP segment") };
+/// assert_eq!((syn.flags.0, syn.options.mss), (TcpFlags::SYN, Some(1460)));
+/// # Ok::<(), tcptrace_lab_core::error::CaptureError>(())
+/// ```
 #[derive(Debug, Default)]
 pub struct Dissector {
     reassembler: Reassembler,

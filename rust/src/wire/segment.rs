@@ -69,6 +69,15 @@ impl FlowKey {
     }
 
     /// The key of the flow between two endpoints, in either order.
+    ///
+    /// ```
+    /// use tcptrace_lab_core::wire::FlowKey;
+    ///
+    /// let client = ([192, 0, 2, 1].into(), 40_001);
+    /// let server = ([192, 0, 2, 2].into(), 5_001);
+    /// assert_eq!(FlowKey::between([client, server]), FlowKey::between([server, client]));
+    /// assert_eq!(FlowKey::between([client, server]).low(), client);
+    /// ```
     #[must_use]
     pub fn between([one, other]: [(IpAddr, u16); 2]) -> Self {
         let words = |address: IpAddr| match address {
@@ -107,6 +116,14 @@ impl FlowKey {
 }
 
 /// The nine flag bits of the TCP header (RFC 9293, RFC 3168; AE of RFC 9768, formerly NS).
+///
+/// ```
+/// use tcptrace_lab_core::wire::TcpFlags;
+///
+/// let flags = TcpFlags(TcpFlags::SYN | TcpFlags::ACK);
+/// assert!(flags.any(TcpFlags::SYN | TcpFlags::FIN));
+/// assert!(!flags.any(TcpFlags::RST));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpFlags(pub u16);
 
@@ -211,6 +228,14 @@ pub struct TcpOptions {
 impl TcpOptions {
     /// The echoed timestamp. Stacks without a timestamp to echo send 0 (RFC 7323, 3.2; Linux `tcp_ack`:
     /// `rcv_tsecr` 0 means none).
+    ///
+    /// ```
+    /// use tcptrace_lab_core::wire::TcpOptions;
+    ///
+    /// let with = |timestamps| TcpOptions { timestamps, ..TcpOptions::default() };
+    /// assert_eq!(with(Some((7_000, 6_900))).echo(), Some(6_900));
+    /// assert_eq!(with(Some((7_000, 0))).echo(), None); // a SYN
+    /// ```
     #[must_use]
     #[inline]
     pub fn echo(&self) -> Option<u32> {

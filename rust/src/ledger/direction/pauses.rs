@@ -41,6 +41,19 @@ impl Pauses {
 
     /// The length from which silence is idle: ten times the median pause. The longest pause is left out, because it may
     /// be the silence itself.
+    ///
+    /// ```
+    /// use tcptrace_lab_core::ledger::WaitRecord;
+    /// use tcptrace_lab_core::ledger::direction::Pauses;
+    ///
+    /// let mut pauses = Pauses::default();
+    /// for pause_ns in [500_000_000, 400_000_000, 600_000_000, 25_000_000_000] {
+    ///     let mut record = WaitRecord { payload_bytes: 100, ..WaitRecord::default() };
+    ///     record.wait.since_all_acked_ns = Some(pause_ns).into();
+    ///     pauses.add(&record, true);
+    /// }
+    /// assert_eq!(pauses.idle_after_ns(), 5_000_000_000);
+    /// ```
     #[must_use]
     pub fn idle_after_ns(mut self) -> i64 {
         let but_one = self.lengths_ns.len().saturating_sub(1);

@@ -45,6 +45,16 @@ pub struct Ended {
 
 impl Ended {
     /// The timer that ended the interval, if one did.
+    ///
+    /// ```
+    /// use tcptrace_lab_core::connection::Kind;
+    /// use tcptrace_lab_core::ledger::Cause;
+    /// use tcptrace_lab_core::ledger::summary::timers::{Ended, StallTimer};
+    ///
+    /// let cause = Cause::NagleDelayedAck;
+    /// let ended = Ended { cause, kind: Kind::New, ack_late_ns: Some(41_000_000), receiver_beats: false };
+    /// assert_eq!(ended.by(), Some(StallTimer::Ack40));
+    /// ```
     #[must_use]
     pub fn by(&self) -> Option<StallTimer> {
         match self.kind {

@@ -3,6 +3,13 @@
 use crate::capture::LinkType;
 
 /// The name of a link type for users; `unknown` if the registry has none.
+///
+/// ```
+/// use tcptrace_lab_core::wire::{link_name, link_supported};
+///
+/// assert_eq!((link_name(113), link_supported(113)), ("LINUX_SLL", true)); // tcpdump -i any
+/// assert_eq!((link_name(189), link_supported(189)), ("USB_LINUX", false));
+/// ```
 #[must_use]
 pub fn link_name(link_type: LinkType) -> &'static str {
     local_name(link_type).or_else(|| wide_name(link_type)).or_else(|| capture_name(link_type)).unwrap_or("unknown")

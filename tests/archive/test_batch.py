@@ -25,7 +25,7 @@ from tcptrace_lab.archive.work.task import Analyze
 from tcptrace_lab.errors import OutputUnwritable, UsageError
 from tests.support import needs
 from tests.support.captures import archives
-from tests.support.command import PROGRAM, only_line, tcptrace_lab
+from tests.support.command import PROGRAM, new_process, only_line
 
 
 def is_gone(group: int) -> bool:
@@ -167,7 +167,7 @@ def test_a_full_disk_ends_the_run_in_one_line_and_the_next_finishes(twelve: Path
     output.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=200k", "tcptrace-lab-test", output], check=True)
     try:
-        done = tcptrace_lab("batch", twelve, "-o", output, "--jobs", "1", "--no-reports", "--quiet")
+        done = new_process("batch", twelve, "-o", output, "--jobs", "1", "--no-reports", "--quiet")
         assert done.returncode == 2
         assert "No space left on device" in only_line(done.stderr)
         assert 0 < len(archives.parts(output)) < 14
@@ -255,7 +255,7 @@ def test_an_archive_that_cannot_be_written_is_said(twelve: Path, tmp_path: Path)
 
 
 def test_the_command_says_what_failed_and_exits_with_4(twelve: Path, undisturbed: Path) -> None:
-    done = tcptrace_lab("batch", twelve, "-o", undisturbed, "--no-reports", "--jobs", "1")
+    done = new_process("batch", twelve, "-o", undisturbed, "--no-reports", "--jobs", "1")
     assert done.returncode == 4
     lines = done.stderr.decode().splitlines()
     assert "14 captures: 12 whole, 1 in part, 1 failed; 0 analyzed now, 14 already analyzed" in lines[0]
@@ -264,7 +264,7 @@ def test_the_command_says_what_failed_and_exits_with_4(twelve: Path, undisturbed
 
 def test_the_command_ends_with_the_captures_that_lost_most(twelve: Path, undisturbed: Path) -> None:
     """Each capture is in the table `captures`, those that lost most time first."""
-    done = tcptrace_lab("batch", twelve, "-o", undisturbed, "--no-reports", "--jobs", "1")
+    done = new_process("batch", twelve, "-o", undisturbed, "--no-reports", "--jobs", "1")
     lost = sorted(column(undisturbed, "captures", "path", "fixable_ns"), key=lambda row: (-(row[1] or 0), row[0]))
     worst = [Path(path).name for path, ns in lost if ns][:5]
     assert worst
@@ -274,9 +274,9 @@ def test_the_command_ends_with_the_captures_that_lost_most(twelve: Path, undistu
 
 def test_fail_on_looks_at_all_captures(twelve: Path, undisturbed: Path) -> None:
     worst = set(dict(column(undisturbed, "captures", "name", "worst_severity")).values())
-    done = tcptrace_lab("batch", twelve, "-o", undisturbed, "--no-reports", "--jobs", "1", "--quiet", "--fail-on", "high")
+    done = new_process("batch", twelve, "-o", undisturbed, "--no-reports", "--jobs", "1", "--quiet", "--fail-on", "high")
     assert done.returncode == (1 if "high" in worst else 4)
-    assert tcptrace_lab("batch", twelve, "-o", undisturbed, "--no-reports", "--jobs", "1", "--quiet", "--fail-on", "info").returncode == 1
+    assert new_process("batch", twelve, "-o", undisturbed, "--no-reports", "--jobs", "1", "--quiet", "--fail-on", "info").returncode == 1
 
 
 def test_ctrl_c_leaves_nothing_half_written_and_no_worker(twelve: Path, undisturbed: Path, tmp_path: Path) -> None:

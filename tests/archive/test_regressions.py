@@ -15,7 +15,7 @@ from tcptrace_lab.archive.index.regressions import compare, p_value
 from tcptrace_lab.archive.index.transfers import transfers
 from tcptrace_lab.findings.finding import Severity
 from tests.support.captures import archives
-from tests.support.command import tcptrace_lab
+from tests.support.command import new_process
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -86,10 +86,10 @@ def test_an_archive_compared_with_itself_has_nothing_new(before_and_after: tuple
 def test_fail_on_with_a_baseline_asks_how_much_slower(before_and_after: tuple[Path, Path]) -> None:
     before, after = before_and_after
     sources = after.parent / "b"
-    done = tcptrace_lab("batch", sources, "-o", after, "--no-reports", "--jobs", "1", "--baseline", before, "--fail-on", "high")
+    done = new_process("batch", sources, "-o", after, "--no-reports", "--jobs", "1", "--baseline", before, "--fail-on", "high")
     assert done.returncode == 1
     assert b"slower: 10.0.0.1 \xe2\x86\x92 10.0.0.2:80: handshake 2.5" in done.stderr
-    back = tcptrace_lab("batch", after.parent / "a", "-o", before, "--no-reports", "--jobs", "1", "--baseline", after, "--fail-on", "low")
+    back = new_process("batch", after.parent / "a", "-o", before, "--no-reports", "--jobs", "1", "--baseline", after, "--fail-on", "low")
     assert back.returncode == 0
 
 

@@ -21,7 +21,7 @@ from tcptrace_lab.archive.index.overview import overview
 from tcptrace_lab.errors import UsageError
 from tests.support import packets
 from tests.support.captures import archives
-from tests.support.command import only_line, tcptrace_lab
+from tests.support.command import new_process, only_line
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,7 +67,7 @@ def test_every_month_is_a_partition_that_a_query_can_ask_for(archive: Path) -> N
 @pytest.mark.parametrize("form", ["table", "csv", "json", "parquet"])
 def test_query_writes_the_rows_in_each_format(archive: Path, tmp_path: Path, form: str) -> None:
     sql = "SELECT name, connections FROM captures WHERE state = 'whole' ORDER BY name LIMIT 2"
-    done = tcptrace_lab("archive", "query", archive, sql, "--format", form, "-o", tmp_path / "rows")
+    done = new_process("archive", "query", archive, sql, "--format", form, "-o", tmp_path / "rows")
     assert done.returncode == 0, done.stderr
     data = (tmp_path / "rows").read_bytes()
     if form == "table":
@@ -82,14 +82,14 @@ def test_query_writes_the_rows_in_each_format(archive: Path, tmp_path: Path, for
 
 @pytest.mark.parametrize("sql", ["SELECT nothing FROM captures", "SELEC", "SELECT * FROM nowhere", ""])
 def test_a_wrong_query_is_one_line_that_names_the_tables(archive: Path, sql: str) -> None:
-    done = tcptrace_lab("archive", "query", archive, sql)
+    done = new_process("archive", "query", archive, sql)
     assert done.returncode == 2
     assert "tables: files, captures, connections" in only_line(done.stderr)
 
 
 def test_what_is_no_archive_is_said(tmp_path: Path) -> None:
     for command in (["query", str(tmp_path), "SELECT 1"], ["list", str(tmp_path)], ["gc", str(tmp_path)]):
-        done = tcptrace_lab("archive", *command)
+        done = new_process("archive", *command)
         assert done.returncode == 2
         assert "not an archive" in only_line(done.stderr)
 
@@ -101,17 +101,17 @@ def test_an_archive_of_another_version_is_refused(tmp_path: Path) -> None:
 
 
 def test_list_tells_each_capture_and_only_those_asked_for(archive: Path) -> None:
-    lines = tcptrace_lab("archive", "list", archive).stdout.decode().splitlines()
+    lines = new_process("archive", "list", archive).stdout.decode().splitlines()
     assert len(lines) == 10
     assert lines[-1].startswith("9 captures: 1 failed, 8 whole")
-    failed = tcptrace_lab("archive", "list", archive, "--state", "failed").stdout.decode().splitlines()
+    failed = new_process("archive", "list", archive, "--state", "failed").stdout.decode().splitlines()
     assert len(failed) == 2
     assert "none.pcap: failed: " in failed[0]
 
 
 def test_every_table_and_column_is_explained() -> None:
-    assert len(tcptrace_lab("archive", "tables").stdout.decode().splitlines()) == len(schema.ARCHIVE_TABLES)
-    lines = tcptrace_lab("archive", "tables", "findings").stdout.decode().splitlines()
+    assert len(new_process("archive", "tables").stdout.decode().splitlines()) == len(schema.ARCHIVE_TABLES)
+    lines = new_process("archive", "tables", "findings").stdout.decode().splitlines()
     assert [line.split()[0] for line in lines] == list(schema.ARCHIVE_TABLES["findings"].names)
 
 

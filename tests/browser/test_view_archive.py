@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.command import tcptrace_lab
+from tests.support.command import new_process
 from tests.support.pages.explorer import serving
 from tests.support.places import CAPTURES
 
@@ -26,7 +26,7 @@ NAMES = ("ethernet-loss", "ethernet-nagle-on")
 def archived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of the explorer of an archive of two captures."""
     folder = tmp_path_factory.mktemp("archive")
-    made = tcptrace_lab("batch", *(CAPTURES / f"{name}.pcapng" for name in NAMES), "-o", folder / "kept")
+    made = new_process("batch", *(CAPTURES / f"{name}.pcapng" for name in NAMES), "-o", folder / "kept")
     assert made.returncode == 0, made.stderr.decode()
     with serving(folder / "cache", folder / "kept") as url:
         yield url

@@ -22,7 +22,7 @@ from tcptrace_lab import errors, read
 from tcptrace_lab.capture import editcap, streams
 from tcptrace_lab.udp.datagrams import read_datagrams
 from tests.support import needs
-from tests.support.command import PROGRAM, only_line, tcptrace_lab
+from tests.support.command import PROGRAM, new_process, only_line, tcptrace_lab
 from tests.support.peers import tshark
 from tests.support.peers.comparison import count_differences, differences
 from tests.support.places import ROOT
@@ -157,7 +157,7 @@ def test_no_file_name_is_taken_for_an_option(name: str, tmp_path: Path) -> None:
 
 
 def test_standard_input_is_converted(tmp_path: Path) -> None:
-    done = tcptrace_lab("export", "-", "--format", "csv", stdin=SNOOP.read_bytes(), folder=tmp_path, environment={"TMPDIR": str(tmp_path)})
+    done = new_process("export", "-", "--format", "csv", stdin=SNOOP.read_bytes(), folder=tmp_path, environment={"TMPDIR": str(tmp_path)})
     assert (done.returncode, len(done.stdout.splitlines())) == (errors.EXIT_DONE, 1 + 15)
     assert only_line(done.stderr) == "tcptrace-lab: standard input: Sun snoop, read through Wireshark's editcap"
     assert list(tmp_path.iterdir()) == []
@@ -233,7 +233,7 @@ def test_files_of_several_formats_are_merged_by_time(microseconds: Path, tmp_pat
 
 def test_standard_input_is_converted_beside_files(microseconds: Path, tmp_path: Path) -> None:
     snoop = _in_format("snoop", microseconds, tmp_path)
-    done = tcptrace_lab("export", microseconds, "-", snoop, "--format", "csv", stdin=snoop.read_bytes(), folder=tmp_path)
+    done = new_process("export", microseconds, "-", snoop, "--format", "csv", stdin=snoop.read_bytes(), folder=tmp_path)
     assert done.returncode == errors.EXIT_DONE
     assert len(done.stdout.splitlines()) == 1 + 3 * read(microseconds).segments.collect().height
     assert len(done.stderr.splitlines()) == 2
@@ -241,7 +241,7 @@ def test_standard_input_is_converted_beside_files(microseconds: Path, tmp_path: 
 
 def test_a_stream_that_was_begun_waits_for_a_conversion(tmp_path: Path) -> None:
     snoop, rows = _snoop(tmp_path), read(ORIGINAL).segments.collect().height
-    done = tcptrace_lab("export", "-", snoop, "--format", "csv", stdin=ORIGINAL.read_bytes(), folder=tmp_path)
+    done = new_process("export", "-", snoop, "--format", "csv", stdin=ORIGINAL.read_bytes(), folder=tmp_path)
     assert (done.returncode, len(done.stdout.splitlines())) == (errors.EXIT_DONE, 1 + 2 * rows)
     with ORIGINAL.open("rb") as redirected:
         again = subprocess.run([PROGRAM, "export", "-", snoop, "--format", "csv"], stdin=redirected, capture_output=True, check=False)
@@ -284,7 +284,7 @@ def test_garbage_behind_a_magic_is_no_capture(content: bytes, reason: str, tmp_p
 def test_what_is_no_capture_for_the_engine_and_for_wireshark_is_none(content: bytes, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(content)
-    for done in (tcptrace_lab("export", file, folder=tmp_path), tcptrace_lab("export", "-", stdin=content, folder=tmp_path)):
+    for done in (tcptrace_lab("export", file, folder=tmp_path), new_process("export", "-", stdin=content, folder=tmp_path)):
         assert done.returncode == errors.EXIT_UNREADABLE
         assert "give a pcap or pcapng file" in only_line(done.stderr)
 
@@ -308,8 +308,8 @@ def test_a_packed_file_of_another_format_is_read_from_disk_stdin_and_fifo(packin
     space = tmp_path / "space"
     space.mkdir()
     environment = {"TMPDIR": str(space)}
-    from_disk = tcptrace_lab("export", packed, "--format", "csv", folder=tmp_path, environment=environment)
-    from_stdin = tcptrace_lab("export", "-", "--format", "csv", stdin=packed.read_bytes(), folder=tmp_path, environment=environment)
+    from_disk = new_process("export", packed, "--format", "csv", folder=tmp_path, environment=environment)
+    from_stdin = new_process("export", "-", "--format", "csv", stdin=packed.read_bytes(), folder=tmp_path, environment=environment)
     from_fifo = _through_a_fifo(packed.read_bytes(), tmp_path, "export", "--format", "csv")
     for done in (from_disk, from_stdin, from_fifo):
         assert (done.returncode, len(done.stdout.splitlines())) == (errors.EXIT_DONE, 1 + 15)
@@ -336,7 +336,7 @@ def test_what_is_packed_and_no_capture_is_not_unpacked(tmp_path: Path) -> None:
 
 def test_without_editcap_a_known_format_misses_a_tool(tmp_path: Path) -> None:
     nothing = {"PATH": str(tmp_path)}
-    done = tcptrace_lab("export", SNOOP, folder=tmp_path, environment=nothing)
+    done = new_process("export", SNOOP, folder=tmp_path, environment=nothing)
     assert done.returncode == errors.EXIT_MISSING_TOOL
     line = only_line(done.stderr)
     assert line.startswith(f"tcptrace-lab: a Sun snoop capture, which is not read directly: {SNOOP}; ")
@@ -347,7 +347,7 @@ def test_without_editcap_a_known_format_misses_a_tool(tmp_path: Path) -> None:
 def test_without_editcap_an_unknown_file_is_no_capture(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(b"\x01\x02\x03\xff" * 50)
-    done = tcptrace_lab("export", file, folder=tmp_path, environment={"PATH": str(tmp_path)})
+    done = new_process("export", file, folder=tmp_path, environment={"PATH": str(tmp_path)})
     assert (done.returncode, "not a capture" in only_line(done.stderr)) == (errors.EXIT_UNREADABLE, True)
 
 

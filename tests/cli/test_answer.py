@@ -12,7 +12,7 @@ import pytest
 from tcptrace_lab import schema
 from tcptrace_lab.cli.tables import time_bar
 from tests.support import needs, packets, transfer
-from tests.support.command import TIME_LIMIT_S, only_line, tcptrace_lab
+from tests.support.command import TIME_LIMIT_S, new_process, only_line
 from tests.support.places import CAPTURES
 from tests.support.terminals import on_terminal
 
@@ -31,7 +31,7 @@ def lines_of(words: str) -> list[str]:
 
 def test_the_answer_has_its_parts_in_order(tmp_path: Path) -> None:
     """Eleven waits of 43 ms are 477 ms of 527 ms (tshark: tcp.time_delta of the frames named)."""
-    words = tcptrace_lab("analyze", NAGLE, folder=tmp_path).stdout.decode()
+    words = new_process("analyze", NAGLE, folder=tmp_path).stdout.decode()
     told = lines_of(words)
     assert told[0].startswith("Nagle's algorithm waiting for delayed ACKs took 91% of 527 ms;")
     order = [
@@ -51,7 +51,7 @@ def test_the_answer_has_its_parts_in_order(tmp_path: Path) -> None:
 
 
 def test_verbose_has_the_details(tmp_path: Path) -> None:
-    words = tcptrace_lab("analyze", NAGLE, "--verbose", folder=tmp_path).stdout.decode()
+    words = new_process("analyze", NAGLE, "--verbose", folder=tmp_path).stdout.decode()
     for part in ("limits: No kernel counter confirms this.", "server: delayed-ACK timer of 40 ms", "fix: check the application"):
         assert part in " ".join(words.split())
 
@@ -73,19 +73,19 @@ def test_the_answer_takes_the_width_of_the_terminal_and_its_colours_if_wanted(co
 
 
 def test_a_pipe_gets_eighty_columns_without_colours(tmp_path: Path) -> None:
-    words = tcptrace_lab("analyze", NAGLE, folder=tmp_path, environment={"COLUMNS": "200", "TERM": "xterm"}).stdout.decode()
+    words = new_process("analyze", NAGLE, folder=tmp_path, environment={"COLUMNS": "200", "TERM": "xterm"}).stdout.decode()
     assert "\x1b" not in words
     assert max(len(line) for line in words.splitlines() if "frame.number" not in line and "/" not in line) <= 80
 
 
 def test_a_letter_that_stdout_cannot_encode_is_a_question_mark(tmp_path: Path) -> None:
-    done = tcptrace_lab("analyze", NAGLE, folder=tmp_path, environment={"PYTHONIOENCODING": "ascii"})
+    done = new_process("analyze", NAGLE, folder=tmp_path, environment={"PYTHONIOENCODING": "ascii"})
     assert done.returncode == 0
     assert b"proved ? connection 0 ?" in done.stdout
 
 
 def test_wireshark_takes_the_filter_as_it_stands(tmp_path: Path) -> None:
-    words = tcptrace_lab("analyze", NAGLE, folder=tmp_path).stdout.decode()
+    words = new_process("analyze", NAGLE, folder=tmp_path).stdout.decode()
     (wanted,) = [line.strip() for line in words.splitlines() if "frame.number" in line]
     command = [needs.program("tshark"), "-r", str(NAGLE), "-Y", wanted, "-T", "fields", "-e", "frame.number"]
     frames = subprocess.run(command, capture_output=True, timeout=TIME_LIMIT_S, check=True).stdout.split()
@@ -103,7 +103,7 @@ def test_the_rtt_of_a_connection_is_that_of_the_path(tmp_path: Path) -> None:
         +30ms C > S . ack 101
     """
     path = packets.capture(tmp_path / "middle.pcap", text)
-    words = tcptrace_lab("analyze", path.name, folder=tmp_path).stdout.decode()
+    words = new_process("analyze", path.name, folder=tmp_path).stdout.decode()
     assert re.search(r"^ +0 10\.0\.0\.1:40000 10\.0\.0\.2:80 +80 ms +100 B +100 B +40 ms +0$", words, re.MULTILINE)
 
 
@@ -130,21 +130,21 @@ def test_the_report_is_opened_in_the_browser_if_asked_for(tmp_path: Path) -> Non
     browser = tmp_path / "browser"
     browser.write_text(f'#!/bin/sh\necho "$1" > {tmp_path}/opened\n')
     browser.chmod(0o755)
-    done = tcptrace_lab("analyze", "transfer.pcap", "--open", "-q", folder=tmp_path, environment={"BROWSER": f"{browser} %s"})
+    done = new_process("analyze", "transfer.pcap", "--open", "-q", folder=tmp_path, environment={"BROWSER": f"{browser} %s"})
     assert (done.returncode, done.stderr) == (0, b"")
     assert (tmp_path / "opened").read_text() == f"{(tmp_path / 'reports' / 'transfer.html').as_uri()}\n"
 
 
 def test_a_folder_is_answered_with_the_command_for_folders(tmp_path: Path) -> None:
     (tmp_path / "my captures").mkdir()
-    done = tcptrace_lab("analyze", "my captures", folder=tmp_path)
+    done = new_process("analyze", "my captures", folder=tmp_path)
     assert done.returncode == 3
     offer = "tcptrace-lab batch 'my captures' -o archive analyzes every capture in it"
     assert only_line(done.stderr) == f"tcptrace-lab: a folder, not a capture: my captures; {offer}"
 
 
 def test_the_program_alone_says_what_to_do_first() -> None:
-    done = tcptrace_lab()
+    done = new_process()
     assert (done.returncode, done.stderr) == (0, b"")
     words = done.stdout.decode()
     for command in ("analyze slow.pcapng --open", "capture", "batch FOLDER -o archive", "--help"):

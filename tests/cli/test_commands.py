@@ -15,7 +15,7 @@ import pytest
 
 from tcptrace_lab.cli import terminal
 from tests.support import packets, transfer
-from tests.support.command import TIME_LIMIT_S, tcptrace_lab
+from tests.support.command import TIME_LIMIT_S, new_process, tcptrace_lab
 from tests.support.terminals import on_terminal
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_analyze_prints_the_connections_and_writes_the_default_report(path: Path, tmp_path: Path) -> None:
-    done = tcptrace_lab("analyze", path.name, folder=tmp_path)
+    done = new_process("analyze", path.name, folder=tmp_path)
     assert done.returncode == 0
     words = done.stdout.decode()
     assert f"transfer.pcap: {transfer.SEGMENTS} packets, {transfer.SEGMENTS} TCP segments, 1 connection in 341 ms" in words
@@ -41,21 +41,31 @@ def test_analyze_prints_the_connections_and_writes_the_default_report(path: Path
     assert (tmp_path / "reports" / "transfer.html").read_bytes().lstrip().lower().startswith(b"<!doctype html>")
 
 
+@pytest.mark.parametrize(
+    "arguments", [("analyze", "transfer.pcap"), ("analyze", "nothing.pcap"), ("export", "transfer.pcap", "--nonsense")]
+)
+def test_a_new_process_and_this_one_say_the_same_of_a_result_and_of_errors(path: Path, tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    """Most tests call the command in this process (`tests/support/command.py`)."""
+    assert path.parent == tmp_path
+    one, other = new_process(*arguments, folder=tmp_path), tcptrace_lab(*arguments, folder=tmp_path)
+    assert (one.returncode, one.stdout, one.stderr) == (other.returncode, other.stdout, other.stderr)
+
+
 def test_the_report_goes_where_it_is_told(path: Path, tmp_path: Path) -> None:
     target = tmp_path / "a report.html"
-    assert tcptrace_lab("analyze", path, "-o", target, folder=tmp_path).returncode == 0
+    assert new_process("analyze", path, "-o", target, folder=tmp_path).returncode == 0
     assert target.stat().st_size > 0
     assert not (tmp_path / "reports").exists()
 
 
 def test_quiet_says_nothing(path: Path, tmp_path: Path) -> None:
-    done = tcptrace_lab("analyze", path, "--quiet", folder=tmp_path)
+    done = new_process("analyze", path, "--quiet", folder=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert (tmp_path / "reports" / "transfer.html").exists()
 
 
 def test_json_on_stdout_is_nothing_but_json(path: Path, tmp_path: Path) -> None:
-    done = tcptrace_lab("analyze", path, "--json", "-", folder=tmp_path)
+    done = new_process("analyze", path, "--json", "-", folder=tmp_path)
     assert done.returncode == 0
     document = json.loads(done.stdout)
     assert document["capture"]["tcp_segments"] == transfer.SEGMENTS
@@ -63,21 +73,21 @@ def test_json_on_stdout_is_nothing_but_json(path: Path, tmp_path: Path) -> None:
 
 
 def test_json_goes_to_a_file(path: Path, tmp_path: Path) -> None:
-    on_stdout = tcptrace_lab("analyze", path, "--json", "-", "-q", folder=tmp_path).stdout
-    assert b"1 connection" in tcptrace_lab("analyze", path, "--json", "out.json", folder=tmp_path).stdout
+    on_stdout = new_process("analyze", path, "--json", "-", "-q", folder=tmp_path).stdout
+    assert b"1 connection" in new_process("analyze", path, "--json", "out.json", folder=tmp_path).stdout
     assert (tmp_path / "out.json").read_bytes() == on_stdout
 
 
 def test_one_connection_of_several(tmp_path: Path) -> None:
     second = transfer.TEXT.replace("C >", "D >").replace("> C", "> D")
     path = packets.capture(tmp_path / "two.pcap", f"{transfer.TEXT}\nhost D 10.0.0.3:50000 isn 7\n{second}")
-    done = tcptrace_lab("analyze", path, "--connection", "1", "--json", "-", folder=tmp_path)
+    done = new_process("analyze", path, "--connection", "1", "--json", "-", folder=tmp_path)
     assert done.returncode == 0
     document = json.loads(done.stdout)
     assert [connection["id"] for connection in document["connections"]] == [1]
     assert document["connections"][0]["client"] == {"addr": "10.0.0.3", "port": 50_000}
     assert document["capture"]["connections"] == 2
-    assert b"10.0.0.1" not in tcptrace_lab("analyze", path, "--connection", "1", folder=tmp_path).stdout
+    assert b"10.0.0.1" not in new_process("analyze", path, "--connection", "1", folder=tmp_path).stdout
 
 
 def test_what_is_kept_is_counted_and_of_how_many(tmp_path: Path) -> None:
@@ -85,11 +95,11 @@ def test_what_is_kept_is_counted_and_of_how_many(tmp_path: Path) -> None:
     hosts = "host N 10.0.0.3:50000 isn 7"
     one, two = ("\n".join(f"+10ms {client} > S P. {1 + 10 * n}:{11 + 10 * n} ack 1" for n in range(5)) for client in "CN")
     path = packets.capture(tmp_path / "two.pcap", f"{hosts}\n{one}\n{two}")
-    done = tcptrace_lab("analyze", path.name, "--where", "client_port = 50000", "-o", "kept.html", folder=tmp_path)
+    done = new_process("analyze", path.name, "--where", "client_port = 50000", "-o", "kept.html", folder=tmp_path)
     told = " ".join(done.stdout.decode().split())
     assert "two.pcap: 10 packets in 90 ms; kept: 1 of 2 connections, 5 of 10 TCP segments" in told
     assert "<dd><bdi>1 of 2</bdi></dd>" in (tmp_path / "kept.html").read_text()
-    none = " ".join(tcptrace_lab("analyze", path.name, "--where", "client_port = 1", folder=tmp_path).stdout.decode().split())
+    none = " ".join(new_process("analyze", path.name, "--where", "client_port = 1", folder=tmp_path).stdout.decode().split())
     assert "kept: 0 of 2 connections, 0 of 10 TCP segments" in none
 
 
@@ -102,7 +112,7 @@ REFUSED = """
 
 def test_a_refused_connection_is_told_as_refused_and_not_as_slow(tmp_path: Path) -> None:
     path = packets.capture(tmp_path / "refused.pcap", REFUSED)
-    done = tcptrace_lab("analyze", path.name, "--json", "refused.json", folder=tmp_path)
+    done = new_process("analyze", path.name, "--json", "refused.json", folder=tmp_path)
     assert "connection 0: refused (RST in answer to its SYN)" in done.stdout.decode()
     assert json.loads((tmp_path / "refused.json").read_text())["findings"] == []
     assert "<bdi>refused</bdi>" in (tmp_path / "reports" / "refused.html").read_text()
@@ -110,7 +120,7 @@ def test_a_refused_connection_is_told_as_refused_and_not_as_slow(tmp_path: Path)
 
 def test_a_connection_that_is_reset_later_was_not_refused(tmp_path: Path) -> None:
     text = "0 C > S S 0:0(0)\n0.1 S > C S. 0:0(0) ack 1\n0.1 C > S . ack 1\n0.2 S > C R. 1:1 ack 1"
-    assert b"refused" not in tcptrace_lab("analyze", packets.capture(tmp_path / "reset.pcap", text), folder=tmp_path).stdout
+    assert b"refused" not in new_process("analyze", packets.capture(tmp_path / "reset.pcap", text), folder=tmp_path).stdout
 
 
 def test_what_can_be_mended_is_reported_before_what_costs_more_and_cannot(tmp_path: Path) -> None:
@@ -119,7 +129,7 @@ def test_what_can_be_mended_is_reported_before_what_costs_more_and_cannot(tmp_pa
     thinks = "\n".join(writes)
     unanswered = "host N 10.0.0.3:50000 isn 7\n0 N > S S 0:0(0)\n1 N > S S 0:0(0)\n3 N > S S 0:0(0)"
     path = packets.capture(tmp_path / "both.pcap", f"{unanswered}\n{thinks}")
-    words = tcptrace_lab("analyze", path.name, folder=tmp_path).stdout.decode()
+    words = new_process("analyze", path.name, folder=tmp_path).stdout.decode()
     assert words.index("A connection attempt was not answered for 3 s") < words.index("was not sending for 20 s")
     page = (tmp_path / "reports" / "both.html").read_text()
     assert page.index("A connection attempt was not answered for 3 s") < page.index("was not sending for 20 s")
@@ -137,14 +147,14 @@ def test_several_files_are_one_capture(path: Path, tmp_path: Path) -> None:
     frames = packets.frames(transfer.TEXT)
     packets.write_pcap(tmp_path / "first.pcap", frames[:7])
     packets.write_pcap(tmp_path / "second.pcap", frames[7:])
-    merged = json.loads(tcptrace_lab("analyze", "second.pcap", "first.pcap", "--json", "-", folder=tmp_path).stdout)
-    whole = json.loads(tcptrace_lab("analyze", path, "--json", "-", folder=tmp_path).stdout)
+    merged = json.loads(new_process("analyze", "second.pcap", "first.pcap", "--json", "-", folder=tmp_path).stdout)
+    whole = json.loads(new_process("analyze", path, "--json", "-", folder=tmp_path).stdout)
     assert merged["connections"] == whole["connections"]
     assert (tmp_path / "reports" / "second-and-1-more.html").exists()
 
 
 def test_a_capture_comes_through_stdin(path: Path, tmp_path: Path) -> None:
-    done = tcptrace_lab("analyze", "-", "--json", "-", folder=tmp_path, stdin=path.read_bytes())
+    done = new_process("analyze", "-", "--json", "-", folder=tmp_path, stdin=path.read_bytes())
     assert done.returncode == 0
     assert json.loads(done.stdout)["capture"]["packets"] == transfer.SEGMENTS
     assert (tmp_path / "reports" / "stdin.html").exists()
@@ -154,7 +164,7 @@ def test_a_capture_comes_through_a_fifo(path: Path, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     writer = threading.Thread(target=(tmp_path / "fifo").write_bytes, args=(path.read_bytes(),))
     writer.start()
-    done = tcptrace_lab("analyze", "fifo", "--json", "-", folder=tmp_path)
+    done = new_process("analyze", "fifo", "--json", "-", folder=tmp_path)
     writer.join()
     assert done.returncode == 0
     assert json.loads(done.stdout)["capture"]["packets"] == transfer.SEGMENTS
@@ -162,7 +172,7 @@ def test_a_capture_comes_through_a_fifo(path: Path, tmp_path: Path) -> None:
 
 def test_a_cut_capture_is_analyzed_up_to_the_cut_and_exits_with_4(path: Path, tmp_path: Path) -> None:
     (tmp_path / "cut.pcap").write_bytes(path.read_bytes()[:-1])
-    done = tcptrace_lab("analyze", "cut.pcap", "--json", "-", folder=tmp_path)
+    done = new_process("analyze", "cut.pcap", "--json", "-", folder=tmp_path)
     assert done.returncode == 4
     document = json.loads(done.stdout)
     assert document["capture"]["packets"] == transfer.SEGMENTS - 1
@@ -173,7 +183,7 @@ def test_a_cut_capture_is_analyzed_up_to_the_cut_and_exits_with_4(path: Path, tm
 
 
 def test_the_version_is_that_of_the_distribution() -> None:
-    done = tcptrace_lab("--version")
+    done = new_process("--version")
     assert (done.returncode, done.stdout.decode(), done.stderr) == (0, f"tcptrace-lab {metadata.version('tcptrace-lab')}\n", b"")
 
 
@@ -190,7 +200,7 @@ def test_the_largest_connections_are_shown_and_the_rest_counted(tmp_path: Path) 
     data = "\n".join(f"{number} H{number} > S P. 1:{10 * (number + 1)} ack 1" for number in range(23))
     path = packets.capture(tmp_path / "many.pcap", f"{hosts}\n{data}")
     for options, least, more in (([], 17, 18), (["--verbose"], 2, 3)):
-        words = tcptrace_lab("analyze", path, *options, folder=tmp_path).stdout.decode()
+        words = new_process("analyze", path, *options, folder=tmp_path).stdout.decode()
         shown = [int(line.split()[0]) for line in words.splitlines() if re.match(r" *\d+ 10\.0\.1", line)]
         assert shown == list(range(22, least, -1))
         assert f"and {more} more connections, in the report" in words
@@ -203,7 +213,7 @@ def test_the_table_fits_80_columns(tmp_path: Path, address: str) -> None:
         f"host A {address}:65535\nhost B {other}:65534\n0 A > B P. 1:1000 ack 1\n100 B > A P. 1:1461 ack 1000\n+0 B > A P. 1:1461 ack 1000"
     )
     path = packets.capture(tmp_path / "wide.pcap", text)
-    done = tcptrace_lab("analyze", path.name, folder=tmp_path)
+    done = new_process("analyze", path.name, folder=tmp_path)
     table = [line for line in done.stdout.decode().splitlines() if "frame.number in" not in line]
     assert max(len(line.rstrip()) for line in table) <= COLUMNS
     assert any(":65535" in line and ":65534" in line for line in table)
@@ -221,7 +231,7 @@ def test_on_a_terminal_the_table_takes_its_width_and_no_color_is_honoured(path: 
 
 
 def test_help_lists_the_commands_that_work_and_fits_80_columns() -> None:
-    done = tcptrace_lab("--help")
+    done = new_process("--help")
     assert (done.returncode, done.stderr) == (0, b"")
     words = done.stdout.decode()
     assert re.findall(r"^  (\w+) {2,}\w", words[words.index("Commands:") :], re.MULTILINE) == [

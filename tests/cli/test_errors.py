@@ -14,7 +14,7 @@ import pytest
 from tcptrace_lab import cli, errors
 from tcptrace_lab.text import escape
 from tests.support import packets, transfer
-from tests.support.command import PROGRAM, TIME_LIMIT_S, only_line, tcptrace_lab
+from tests.support.command import PROGRAM, TIME_LIMIT_S, new_process, only_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,7 +57,7 @@ UNREADABLE: list[Callable[[Path], str]] = [text_file, empty_file, directory, mis
 @pytest.mark.parametrize("command", [["analyze"], ["export", "--format", "csv"]])
 def test_what_cannot_be_read_is_one_line_and_exits_with_3(tmp_path: Path, make: Callable[[Path], str], command: list[str]) -> None:
     name = make(tmp_path)
-    done = tcptrace_lab(*command, name, folder=tmp_path)
+    done = new_process(*command, name, folder=tmp_path)
     assert done.returncode == 3
     assert done.stdout == b""
     line = only_line(done.stderr)
@@ -82,7 +82,7 @@ def test_what_cannot_be_read_is_one_line_and_exits_with_3(tmp_path: Path, make: 
     ],
 )
 def test_a_wrong_command_is_one_line_and_exits_with_2(tmp_path: Path, arguments: list[str], words: str) -> None:
-    done = tcptrace_lab(*arguments, folder=tmp_path)
+    done = new_process(*arguments, folder=tmp_path)
     assert done.returncode == 2
     line = only_line(done.stderr)
     assert line.startswith("tcptrace-lab: ")
@@ -90,20 +90,20 @@ def test_a_wrong_command_is_one_line_and_exits_with_2(tmp_path: Path, arguments:
 
 
 def test_a_wrong_option_is_told_with_the_help_of_its_own_command(tmp_path: Path) -> None:
-    done = tcptrace_lab("replay", "packets", "x.pcap", "--bogus", folder=tmp_path)
+    done = new_process("replay", "packets", "x.pcap", "--bogus", folder=tmp_path)
     assert only_line(done.stderr) == "tcptrace-lab: No such option: --bogus; tcptrace-lab replay packets --help shows how"
 
 
 @pytest.mark.parametrize(("group", "command"), [("replay", "whatif"), ("lab", "show"), ("archive", "query")])
 def test_a_group_of_commands_alone_tells_which_there_are(group: str, command: str, tmp_path: Path) -> None:
-    done = tcptrace_lab(group, folder=tmp_path)
+    done = new_process(group, folder=tmp_path)
     assert (done.returncode, done.stdout) == (2, b"")
-    assert done.stderr.decode() == tcptrace_lab(group, "--help", folder=tmp_path).stdout.decode()
+    assert done.stderr.decode() == new_process(group, "--help", folder=tmp_path).stdout.decode()
     assert f"\n  {command} " in done.stderr.decode()
 
 
 def test_a_connection_that_is_not_there_is_a_mistake_of_usage(path: Path, tmp_path: Path) -> None:
-    done = tcptrace_lab("analyze", path.name, "--connection", "5", folder=tmp_path)
+    done = new_process("analyze", path.name, "--connection", "5", folder=tmp_path)
     assert done.returncode == 2
     assert only_line(done.stderr) == "tcptrace-lab: no connection 5: transfer.pcap; they are numbered 0 to 0"
 
@@ -151,7 +151,7 @@ def test_an_output_that_cannot_be_written_is_one_line_and_exits_with_2(
 ) -> None:
     content = path.read_bytes()
     target = make(tmp_path)
-    done = tcptrace_lab(*command, target, path.name, folder=tmp_path)
+    done = new_process(*command, target, path.name, folder=tmp_path)
     assert done.returncode == 2, done.stderr
     line = only_line(done.stderr)
     assert line.startswith("tcptrace-lab: ")
@@ -177,9 +177,9 @@ def test_a_directory_without_rights_is_said(
 def test_an_error_keeps_what_stood_there(path: Path, tmp_path: Path) -> None:
     (tmp_path / "out.csv").write_text("precious")
     (tmp_path / "notes.txt").write_text("no capture")
-    assert tcptrace_lab("export", "notes.txt", "--format", "csv", "-o", "out.csv", folder=tmp_path).returncode == 3
+    assert new_process("export", "notes.txt", "--format", "csv", "-o", "out.csv", folder=tmp_path).returncode == 3
     assert (tmp_path / "out.csv").read_text() == "precious"
-    assert tcptrace_lab("export", path, "--format", "csv", "-o", "out.csv", folder=tmp_path).returncode == 0
+    assert new_process("export", path, "--format", "csv", "-o", "out.csv", folder=tmp_path).returncode == 0
     assert (tmp_path / "out.csv").read_text().startswith("frame,ts_ns,")
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["notes.txt", "out.csv", "transfer.pcap"]
 
@@ -188,7 +188,7 @@ def test_control_characters_of_a_file_name_do_not_reach_the_terminal(path: Path,
     evil = "red\x1b[31m\r\nbell\x07\u202eright-to-left.pcap"
     for name in (evil, f"missing-{evil}"):
         path.with_name(evil).write_bytes(path.read_bytes())
-        done = tcptrace_lab("analyze", name, folder=tmp_path)
+        done = new_process("analyze", name, folder=tmp_path)
         words = (done.stdout + done.stderr).decode()
         assert r"\x1b[31m\r\nbell\x07\u202e" in words.replace("\n", "")
         assert not set(words) & set("\x1b\r\x07\u202e")
@@ -247,7 +247,7 @@ def test_a_defect_is_said_to_be_one_and_debug_shows_where(
 
 
 def test_debug_shows_the_traceback_of_an_expected_error(tmp_path: Path) -> None:
-    done = tcptrace_lab("analyze", "missing.pcap", "--debug", folder=tmp_path)
+    done = new_process("analyze", "missing.pcap", "--debug", folder=tmp_path)
     assert done.returncode == 3
     assert "Traceback (most recent call last)" in done.stderr.decode()
 
@@ -270,7 +270,7 @@ def test_printable_text_keeps_letters_of_all_scripts() -> None:
 
 def test_report_and_json_cannot_go_to_one_file(tmp_path: Path) -> None:
     path = packets.capture(tmp_path / "one.pcap", "0 C > S S 0:0(0)")
-    done = tcptrace_lab("analyze", path.name, "-o", "same.html", "--json", "same.html", folder=tmp_path)
+    done = new_process("analyze", path.name, "-o", "same.html", "--json", "same.html", folder=tmp_path)
     assert done.returncode == 2
     assert b"cannot write to the same place" in done.stderr
     assert not (tmp_path / "same.html").exists()

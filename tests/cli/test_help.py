@@ -11,7 +11,7 @@ import pytest
 from tcptrace_lab.cli import guide, man, terminal
 from tcptrace_lab.cli.program import app
 from tests.support import needs, packets, transfer
-from tests.support.command import PROGRAM, TIME_LIMIT_S, tcptrace_lab
+from tests.support.command import PROGRAM, TIME_LIMIT_S, new_process
 from tests.support.terminals import on_terminal
 
 COLUMNS = 80
@@ -35,7 +35,7 @@ def test_every_command_has_its_line_and_examples_that_fit(name: str) -> None:
     for command, _ in told.examples:
         assert "tcptrace-lab" in command
         assert max(map(len, command.splitlines())) <= guide.WIDTH
-    shown = tcptrace_lab(*name.split(), "--help").stdout.decode()
+    shown = new_process(*name.split(), "--help").stdout.decode()
     lines = [" ".join(line.split()) for line in shown.splitlines()]
     assert all(" ".join(line.split()) in lines for command, _ in told.examples for line in command.splitlines())
     assert max(map(len, shown.splitlines())) <= COLUMNS
@@ -45,7 +45,7 @@ def test_options_in_examples_are_options_of_the_command() -> None:
     for name, told in guide.GUIDES.items():
         if name not in COMMANDS:
             continue
-        shown = tcptrace_lab(*name.split(), "--help").stdout.decode()
+        shown = new_process(*name.split(), "--help").stdout.decode()
         own = [part for command, _ in told.examples for part in command.split("|") if f"tcptrace-lab {name}" in part]
         options = {word.strip('"') for part in own for word in part.split("&&")[0].split() if word.startswith("--")}
         assert all(option in shown for option in options), (name, options)
@@ -101,7 +101,7 @@ def test_the_shell_completes_with_the_file_that_the_wheel_installs(shell: str) -
 def test_the_completions_are_those_that_the_program_prints(shell: str) -> None:
     """`make completions` renews them. What zsh loads also calls the function that it defines."""
     call = {"zsh": '_tcptrace_lab_completion "$@"\n'}.get(shell, "")
-    assert COMPLETIONS[shell].read_text() == tcptrace_lab("--show-completion", shell).stdout.decode() + call
+    assert COMPLETIONS[shell].read_text() == new_process("--show-completion", shell).stdout.decode() + call
 
 
 def test_the_man_page_is_that_of_the_help() -> None:

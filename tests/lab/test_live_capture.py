@@ -19,7 +19,7 @@ from tcptrace_lab.lab.capturing.capture import ended_connections
 from tcptrace_lab.lab.capturing.dumpcap import Dumpcap
 from tcptrace_lab.lab.capturing.live import Ring
 from tests.support import needs
-from tests.support.command import PROGRAM, TIME_LIMIT_S, only_line, tcptrace_lab
+from tests.support.command import PROGRAM, TIME_LIMIT_S, new_process, only_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -188,7 +188,7 @@ def _number(path: Path) -> int:
 
 @pytest.mark.parametrize("options", [("--list",), ()])
 def test_interfaces_are_listed_on_standard_output(options: tuple[str, ...]) -> None:
-    done = tcptrace_lab("capture", *options)
+    done = new_process("capture", *options)
     assert done.returncode == 0
     assert (b"capture -i NAME" in done.stderr) is not bool(options)
     (loopback,) = [line for line in done.stdout.decode().splitlines() if line.split()[0] == "lo"]
@@ -207,14 +207,14 @@ def test_what_is_wrong_is_said_in_one_line(tmp_path: Path) -> None:
         (("-i", "lo", "--duration", "0"), "it must be 1 or more"),
         (("-i", "lo", "-w", "/proc/x.pcapng"), "dumpcap cannot write"),
     ):
-        done = tcptrace_lab("capture", *options, folder=tmp_path)
+        done = new_process("capture", *options, folder=tmp_path)
         assert (done.returncode, done.stdout) == (2, b""), done.stderr
         assert words in only_line(done.stderr)
 
 
 def test_without_dumpcap_or_rights_one_line_says_so(tmp_path: Path) -> None:
     for arguments in (("capture", "--list"), ("capture", "-i", "lo", "--duration", "1")):
-        done = tcptrace_lab(*arguments, folder=tmp_path, environment={"PATH": str(tmp_path)})
+        done = new_process(*arguments, folder=tmp_path, environment={"PATH": str(tmp_path)})
         assert done.returncode == 5
         assert "not installed: " in only_line(done.stderr)
     setpriv = shutil.which(WITHOUT_RIGHTS[0])

@@ -20,7 +20,7 @@ from tcptrace_lab.lab.hosts import endpoints
 from tcptrace_lab.lab.studies import experiment_file, study
 from tcptrace_lab.lab.studies.experiment_keys import TCP_KINDS
 from tests.support import needs, published
-from tests.support.command import PROGRAM, TIME_LIMIT_S, only_line, tcptrace_lab
+from tests.support.command import PROGRAM, TIME_LIMIT_S, new_process, only_line
 
 pytestmark = pytest.mark.live
 
@@ -45,7 +45,7 @@ class Performed(dict[str, Path]):
     def __missing__(self, name: str) -> Path:
         """Perform it."""
         folder = self._folder / name
-        done = tcptrace_lab("lab", "run", name, "--short", "--quiet", "-o", folder)
+        done = new_process("lab", "run", name, "--short", "--quiet", "-o", folder)
         assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
         self[name] = folder
         return folder
@@ -264,7 +264,7 @@ def test_without_rights_or_dumpcap_one_line_says_so(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, timeout=TIME_LIMIT_S, check=False)
     assert done.returncode == 5
     assert "run it as root" in only_line(done.stderr)
-    done = tcptrace_lab("lab", "run", "echo-sizes", "-o", tmp_path / "b", environment={"PATH": str(tmp_path)})
+    done = new_process("lab", "run", "echo-sizes", "-o", tmp_path / "b", environment={"PATH": str(tmp_path)})
     assert done.returncode == 5
     assert "not installed: setpriv" in only_line(done.stderr)
     assert list(tmp_path.iterdir()) == []

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command import tcptrace_lab
+from tests.support.command import new_process
 from tests.support.places import CAPTURES
 
 NAMES = ["ethernet-loss", "ethernet-nagle-on", "ethernet-short-connections"]
@@ -37,7 +37,7 @@ def reported(folder: Path) -> dict[str, list[dict[str, str]]]:
 def test_multiqc_shows_captures_connections_and_causes(kind: str, tmp_path: Path) -> None:
     for name in NAMES:
         option = ["--json", f"{name}.json"] if kind == "plugin" else ["--multiqc", "."]
-        assert tcptrace_lab("analyze", CAPTURES / f"{name}.pcapng", "-q", *option, folder=tmp_path).returncode == 0
+        assert new_process("analyze", CAPTURES / f"{name}.pcapng", "-q", *option, folder=tmp_path).returncode == 0
     (tmp_path / "other.json").write_text('{"tcp_segments": 3}')
     tables = reported(tmp_path)
     general = {row["Sample"]: row for row in tables["general_stats"]}

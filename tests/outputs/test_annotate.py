@@ -19,7 +19,7 @@ from tcptrace_lab import analyze
 from tcptrace_lab.capture import pcapng_copy
 from tcptrace_lab.outputs import annotate
 from tests.support import needs, packets, transfer
-from tests.support.command import only_line, tcptrace_lab
+from tests.support.command import new_process, only_line, tcptrace_lab
 from tests.support.exchanges import LATE_ACK
 from tests.support.places import CAPTURES
 
@@ -294,7 +294,7 @@ def test_the_copy_goes_to_the_reports_by_default_or_to_standard_output(tmp_path:
 def test_a_stream_is_annotated_too(tmp_path: Path) -> None:
     annotated(NAGLE, tmp_path)
     expected = (tmp_path / "out.pcapng").read_bytes()
-    assert tcptrace_lab("annotate", "-", "-o", "-", stdin=NAGLE.read_bytes()).stdout == expected
+    assert new_process("annotate", "-", "-o", "-", stdin=NAGLE.read_bytes()).stdout == expected
     os.mkfifo(tmp_path / "fifo")
     writer = threading.Thread(target=(tmp_path / "fifo").write_bytes, args=(NAGLE.read_bytes(),))
     writer.start()
@@ -307,7 +307,7 @@ def test_a_stream_is_annotated_too(tmp_path: Path) -> None:
 def test_a_stream_of_any_format_is_annotated_too(tmp_path: Path, form: Callable[[Path], Path]) -> None:
     original = form(tmp_path)
     expected = annotated(original, tmp_path).read_bytes()
-    done = tcptrace_lab("annotate", "-", "-o", "-", stdin=original.read_bytes())
+    done = new_process("annotate", "-", "-o", "-", stdin=original.read_bytes())
     assert (done.returncode, done.stdout) == (0, expected)
 
 
@@ -318,7 +318,7 @@ def test_a_cut_capture_is_copied_up_to_the_cut_and_exits_with_4(tmp_path: Path, 
     done = tcptrace_lab("annotate", "cut.pcap", "-o", "out.pcapng", folder=tmp_path)
     assert done.returncode == 4
     assert fields(tmp_path / "out.pcapng", *PACKET_FIELDS) == fields(whole, *PACKET_FIELDS)[:-1]
-    done = tcptrace_lab("annotate", "-", "-o", "-", "-q", stdin=(tmp_path / "cut.pcap").read_bytes())
+    done = new_process("annotate", "-", "-o", "-", "-q", stdin=(tmp_path / "cut.pcap").read_bytes())
     assert (done.returncode, done.stdout) == (4, (tmp_path / "out.pcapng").read_bytes())
     assert f": standard input, frame {transfer.SEGMENTS}" in only_line(done.stderr)
 
@@ -343,7 +343,7 @@ def test_the_capture_is_never_overwritten(tmp_path: Path) -> None:
 def test_what_is_no_capture_is_one_line_and_exits_with_3(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("Nothing that was captured.\n" * 20)
     for name, shown in (("notes.txt", "notes.txt"), ("missing.pcap", "missing.pcap"), ("-", "standard input")):
-        done = tcptrace_lab("annotate", name, "-o", "out.pcapng", folder=tmp_path, stdin=b"words" * 100)
+        done = new_process("annotate", name, "-o", "out.pcapng", folder=tmp_path, stdin=b"words" * 100)
         assert done.returncode == 3
         assert shown in only_line(done.stderr)
         assert not (tmp_path / "out.pcapng").exists()
@@ -352,7 +352,7 @@ def test_what_is_no_capture_is_one_line_and_exits_with_3(tmp_path: Path) -> None
 def test_a_format_that_needs_editcap_is_refused_without_it(tmp_path: Path) -> None:
     path = as_erf(tmp_path)
     (tmp_path / "bin").mkdir()
-    done = tcptrace_lab("annotate", path.name, "-o", "out.pcapng", folder=tmp_path, environment={"PATH": str(tmp_path / "bin")})
+    done = new_process("annotate", path.name, "-o", "out.pcapng", folder=tmp_path, environment={"PATH": str(tmp_path / "bin")})
     assert done.returncode == 5
     assert "editcap" in only_line(done.stderr)
     assert not (tmp_path / "out.pcapng").exists()

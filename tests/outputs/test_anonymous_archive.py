@@ -11,7 +11,7 @@ from tcptrace_lab.archive.dataset import query
 from tcptrace_lab.connections.anonymizer import Anonymizer
 from tests.support.captures import archives
 from tests.support.captures.hostile import NAMES, SECRETS, leaks, write, written
-from tests.support.command import only_line, tcptrace_lab
+from tests.support.command import new_process, only_line
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,7 +35,7 @@ def named(tmp_path: Path) -> Path:
 
 def run(named: Path, work: Path, *options: str) -> tuple[int, dict[str, bytes]]:
     """Exit code and all outputs of `batch` into `archive`."""
-    done = tcptrace_lab("batch", named, "-o", "archive", "--jobs", "1", *options, folder=work)
+    done = new_process("batch", named, "-o", "archive", "--jobs", "1", *options, folder=work)
     return done.returncode, written(work) | {"stdout": done.stdout, "stderr": done.stderr}
 
 
@@ -98,20 +98,20 @@ def test_another_run_with_the_key_analyzes_only_what_is_new(named: Path, tmp_pat
 def test_a_run_with_another_key_is_refused(first: str, second: str, named: Path, tmp_path: Path) -> None:
     run(named, tmp_path, first, "--no-reports")
     before = written(tmp_path / "archive")
-    done = tcptrace_lab("batch", named, "-o", "archive", second, "--no-reports", folder=tmp_path)
+    done = new_process("batch", named, "-o", "archive", second, "--no-reports", folder=tmp_path)
     assert done.returncode == 2
     assert "the archive was not written with this key" in only_line(done.stderr)
-    assert tcptrace_lab("batch", named, "-o", "archive", "--no-reports", folder=tmp_path).returncode == (4 if first == "--quiet" else 2)
+    assert new_process("batch", named, "-o", "archive", "--no-reports", folder=tmp_path).returncode == (4 if first == "--quiet" else 2)
     assert written(tmp_path / "archive") == before
 
 
 def test_gc_forgets_no_capture_of_an_anonymous_archive(named: Path, tmp_path: Path) -> None:
     run(named, tmp_path, "--anonymize", "--no-reports")
     before = written(tmp_path / "archive")
-    done = tcptrace_lab("archive", "gc", "archive", "--missing", folder=tmp_path)
+    done = new_process("archive", "gc", "archive", "--missing", folder=tmp_path)
     assert done.returncode == 2
     assert "the archive is anonymous" in only_line(done.stderr)
-    assert tcptrace_lab("archive", "gc", "archive", folder=tmp_path).returncode == 0
+    assert new_process("archive", "gc", "archive", folder=tmp_path).returncode == 0
     assert written(tmp_path / "archive") == before
 
 

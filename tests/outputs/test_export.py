@@ -22,7 +22,7 @@ from tcptrace_lab.outputs.export import export
 from tcptrace_lab.outputs.formats import Format, TableName
 from tcptrace_lab.udp.datagrams import read_datagrams
 from tests.support import packets, transfer
-from tests.support.command import only_line, tcptrace_lab
+from tests.support.command import new_process, only_line, tcptrace_lab
 from tests.support.terminals import on_terminal
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def test_the_command_writes_every_table(path: Path, tables: Mapping[TableName, p
 
 
 def test_parquet_goes_through_a_pipe(path: Path, tables: Mapping[TableName, pl.LazyFrame]) -> None:
-    done = tcptrace_lab("export", "-", stdin=path.read_bytes())
+    done = new_process("export", "-", stdin=path.read_bytes())
     assert done.returncode == 0
     assert_frame_equal(pl.read_parquet(io.BytesIO(done.stdout)), tables[TableName.SEGMENTS].collect())
 
@@ -183,7 +183,7 @@ def test_the_exported_ledger_sums_to_the_exported_accounts_and_to_each_direction
 
 
 def test_the_ledger_of_a_capture_that_is_read_again_is_that_of_one_that_is_kept(tmp_path: Path) -> None:
-    """All of it, and that of some connections alone."""
+    """The whole ledger, and the ledger of some of the connections."""
     hosts = "\n".join(f"host H{number} 10.0.1.{number}:50000" for number in range(5))
     data = "\n".join(f"{number} H{number} > S P. 1:11 ack 1\n+10ms S > H{number} P. 1:11 ack 11" for number in range(5))
     path = packets.capture(tmp_path / "many.pcap", f"{hosts}\n{data}")

@@ -29,7 +29,7 @@ from tcptrace_lab.replay.socket_replay import EndFailed, connect, serve
 from tcptrace_lab.replay.transfer import Order, transfer
 from tcptrace_lab.stacks.setting import Read, Write
 from tests.support import published
-from tests.support.command import TIME_LIMIT_S, only_line, tcptrace_lab
+from tests.support.command import TIME_LIMIT_S, new_process, only_line
 from tests.support.places import CAPTURES
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def test_a_stall_that_lasts_eleven_hundredths_longer_has_not_come_back() -> None
 def test_the_command_lays_original_replay_and_cure_side_by_side(tmp_path: Path) -> None:
     document = tmp_path / "laid.json"
     kept = tmp_path / "kept"
-    done = tcptrace_lab("replay", "transfer", CAPTURES / "ethernet-nagle-on.pcapng", "--nodelay", "--json", document, "-o", kept)
+    done = new_process("replay", "transfer", CAPTURES / "ethernet-nagle-on.pcapng", "--nodelay", "--json", document, "-o", kept)
     assert done.returncode == 0, done.stderr
     assert max(map(len, done.stdout.decode().splitlines())) <= 80
     laid = json.loads(document.read_text())
@@ -122,13 +122,13 @@ def test_the_command_lays_original_replay_and_cure_side_by_side(tmp_path: Path) 
 @pytest.mark.live
 def test_an_edited_schedule_is_performed_as_it_says(tmp_path: Path) -> None:
     place = tmp_path / "schedule.json"
-    assert tcptrace_lab("replay", "transfer", CAPTURES / "ethernet-nagle-on.pcapng", "-q", "--schedule", place).returncode == 0
+    assert new_process("replay", "transfer", CAPTURES / "ethernet-nagle-on.pcapng", "-q", "--schedule", place).returncode == 0
     data = json.loads(place.read_text())
     data["client"]["tasks"] = [[{"write_bytes": 3_000}, {"read_bytes": 7}, {"think_s": 0.15}, {"close": True}]]
     data["server"]["tasks"] = [[{"read_bytes": 3_000}, {"write_bytes": 7}, {"read_bytes": 0}]]
     place.write_text(json.dumps(data))
     document = tmp_path / "laid.json"
-    done = tcptrace_lab("replay", "transfer", "--from-schedule", place, "-q", "--json", document)
+    done = new_process("replay", "transfer", "--from-schedule", place, "-q", "--json", document)
     assert (done.returncode, done.stderr) == (0, b"")
     spent_s = json.loads(document.read_text())["original"]["ledger_s"]["client_to_server"]["application"]
     assert spent_s == pytest.approx(0.15, abs=0.02)
@@ -236,7 +236,7 @@ def test_nothing_stays_behind_an_abort(number: signal.Signals, code: int, tmp_pa
 @pytest.mark.live
 def test_a_transfer_that_is_given_up_leaves_no_part_of_a_capture(tmp_path: Path) -> None:
     folder = tmp_path / "kept"
-    done = tcptrace_lab("replay", "transfer", CAPTURES / "ethernet-nagle-on.pcapng", "-q", "-o", folder, "--timeout", "0.3")
+    done = new_process("replay", "transfer", CAPTURES / "ethernet-nagle-on.pcapng", "-q", "-o", folder, "--timeout", "0.3")
     assert (done.returncode, "exceeded its time limit" in only_line(done.stderr)) == (5, True)
     assert list(folder.iterdir()) == []
 
@@ -272,7 +272,7 @@ def test_a_server_that_waits_is_ended_at_once_and_its_port_is_free(number: signa
 
 @pytest.mark.live
 def test_a_congestion_control_that_the_kernel_has_not_is_told() -> None:
-    done = tcptrace_lab("replay", "transfer", CAPTURES / "ethernet-nagle-on.pcapng", "-q", "--only-changed", "--congestion", "warp")
+    done = new_process("replay", "transfer", CAPTURES / "ethernet-nagle-on.pcapng", "-q", "--only-changed", "--congestion", "warp")
     assert (done.returncode, done.stderr) == (
         2,
         b"tcptrace-lab: the kernel rejects the congestion control warp: No such file or directory; choose another value\n",

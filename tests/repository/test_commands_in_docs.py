@@ -15,6 +15,7 @@ import pytest
 from typer.main import get_command
 
 from tcptrace_lab.cli.program import app
+from tests.support.command import tcptrace_lab
 from tests.support.places import CAPTURES, ROOT
 
 PAGES = ["README.md", "CONTRIBUTING.md", "docs", "captures/README.md", "benchmarks/README.md"]
@@ -35,6 +36,9 @@ MADE_ELSEWHERE = {"docs/findings.md"}
 
 EXIT_CODES = {"--fail-on": {0, 1}, "--baseline": {0, 1}, "verify": {0, 5}}
 """Part of a command → allowed exit codes; 0 for others. `verify` says 5 if tshark is not installed."""
+
+SHELL_SIGNS = set("*?[|&;<>$`(){}~\\")
+"""Characters of commands that need a shell."""
 
 FILES = {
     "slow.pcap": "ethernet-nagle-on",
@@ -187,16 +191,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def _run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def _run(command: str, folder: Path) -> subprocess.CompletedProcess[bytes]:
+    """Runs a command: in this process if it needs no shell, otherwise in bash."""
+    if command.startswith("tcptrace-lab ") and not SHELL_SIGNS & set(command):
+        return tcptrace_lab(*shlex.split(command)[1:], folder=folder)
     search = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     shell = ["bash", "-o", "pipefail", "-c", command]
-    return subprocess.run(shell, cwd=folder, env={**os.environ, "PATH": search}, capture_output=True, text=True, timeout=300, check=False)
+    return subprocess.run(shell, cwd=folder, env={**os.environ, "PATH": search}, capture_output=True, timeout=300, check=False)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("line", TO_RUN, ids=lambda line: f"{line.page}: {line.text[:60]}")
+@pytest.mark.parametrize("line", {line.text: line for line in TO_RUN}.values(), ids=lambda line: f"{line.page}: {line.text[:60]}")
 def test_commands_run_as_written(line: Line, folder: Path) -> None:
     command = line.text.replace("/captures", "all") if "batch /captures" in line.text else line.text
     done = _run(command, folder)
     allowed = next((codes for part, codes in EXIT_CODES.items() if part in command), {0})
-    assert done.returncode in allowed, done.stderr
+    assert done.returncode in allowed, done.stderr.decode()

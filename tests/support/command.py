@@ -1,26 +1,73 @@
-"""The command as a user runs it: another process, its exit code, its two streams."""
+"""The command as a user runs it: its exit code and its two streams.
+
+`tcptrace_lab` calls it in this process, which takes a seventh of the CPU time of a new one (0.07 s instead of 0.48 s for a small capture).
+`new_process` starts it as a shell does, for tests of the process itself and of commands that start workers.
+`tests/cli` shows that both give the same.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
+from unittest import mock
+
+from tcptrace_lab.cli import run
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 PROGRAM = Path(sys.executable).with_name("tcptrace-lab")
 
 TIME_LIMIT_S = 60
 
+TERMINAL = {"COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR", "TERM"}
+"""Variables by which a terminal changes the output."""
 
-def tcptrace_lab(
+
+def tcptrace_lab(*arguments: str | Path, folder: Path | None = None) -> subprocess.CompletedProcess[bytes]:
+    """Runs the command with `arguments` in `folder`, in this process; standard input is empty."""
+    words = [str(argument) for argument in arguments]
+    plain = {name: value for name, value in os.environ.items() if name not in TERMINAL}
+    with (
+        contextlib.chdir(folder or Path.cwd()),
+        mock.patch.dict(os.environ, plain, clear=True),
+        mock.patch.object(sys, "argv", [str(PROGRAM), *words]),
+        _redirected("stdout") as stdout,
+        _redirected("stderr") as stderr,
+    ):
+        status = run(words)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        for file in (stdout, stderr):
+            file.seek(0)
+        return subprocess.CompletedProcess(words, status, stdout.read(), stderr.read())
+
+
+@contextlib.contextmanager
+def _redirected(name: str) -> Iterator[IO[bytes]]:
+    """A file that receives what this process, its threads and the programs that it starts write to the stream `name`."""
+    number = {"stdout": 1, "stderr": 2}[name]
+    before = os.dup(number)
+    with tempfile.TemporaryFile() as file, os.fdopen(os.dup(file.fileno()), "w", encoding="utf-8") as stream:
+        os.dup2(file.fileno(), number)
+        try:
+            with mock.patch.object(sys, name, stream):
+                yield file
+        finally:
+            os.dup2(before, number)
+            os.close(before)
+
+
+def new_process(
     *arguments: str | Path, folder: Path | None = None, stdin: bytes = b"", environment: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[bytes]:
-    """Runs `tcptrace-lab` with `arguments` in `folder`, with only the given variables of this terminal in its environment."""
-    plain = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR", "TERM"}}
+    """Runs the command in another process, with only the given variables of this terminal in its environment."""
+    plain = {name: value for name, value in os.environ.items() if name not in TERMINAL}
     command = [PROGRAM, *arguments]
     return subprocess.run(
         command, cwd=folder, input=stdin, env={**plain, **(environment or {})}, capture_output=True, timeout=TIME_LIMIT_S, check=False

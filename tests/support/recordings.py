@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.support.command import tcptrace_lab
+from tests.support.command import new_process
 from tests.support.places import CAPTURES, ROOT
 from tests.support.terminals import on_terminal
 
@@ -54,7 +54,7 @@ def shown(name: str, folder: Path) -> str:
     if recording.columns:
         code, words = on_terminal(list(recording.command), folder, {"COLUMNS": str(recording.columns), **environment})
     else:
-        done = tcptrace_lab(*recording.command, folder=folder, environment=environment)
+        done = new_process(*recording.command, folder=folder, environment=environment)
         code, words = done.returncode, done.stdout.decode()
     if recording.no_color and re.search(r"\x1b\[[\d;]*3\dm", words):
         raise AssertionError("a colour in spite of NO_COLOR")

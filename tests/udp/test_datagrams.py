@@ -20,7 +20,7 @@ from scapy.packet import Packet, Raw
 from tcptrace_lab import analyze, errors, schema
 from tcptrace_lab.udp.datagrams import read_datagrams
 from tests.support import needs, packets
-from tests.support.command import tcptrace_lab
+from tests.support.command import new_process
 from tests.support.peers import reference_udp, tshark
 
 if TYPE_CHECKING:
@@ -167,9 +167,9 @@ def test_the_analysis_has_the_flows_in_one_pass(path: Path, tmp_path: Path) -> N
     for reread_bytes in (0, FAR):
         assert_frame_equal(analyze(path, reread_bytes=reread_bytes).flows, flows)
     assert analyze(path, connection=0).flows.collect().is_empty()
-    done = tcptrace_lab("analyze", "-", "--json", "-", folder=tmp_path, stdin=path.read_bytes())
+    done = new_process("analyze", "-", "--json", "-", folder=tmp_path, stdin=path.read_bytes())
     assert (done.returncode, json.loads(done.stdout)["udp_flows"]) == (0, analyze(path).to_dict()["udp_flows"])
-    assert b"4 UDP datagrams" in tcptrace_lab("analyze", "-", folder=tmp_path, stdin=path.read_bytes()).stdout
+    assert b"4 UDP datagrams" in new_process("analyze", "-", folder=tmp_path, stdin=path.read_bytes()).stdout
     assert "UDP flows" in (tmp_path / "reports" / "stdin.html").read_text()
 
 

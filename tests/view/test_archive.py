@@ -14,7 +14,7 @@ import pytest
 from tcptrace_lab.errors import UsageError
 from tcptrace_lab.view import query_process
 from tests.support import explorer
-from tests.support.command import tcptrace_lab
+from tests.support.command import new_process
 from tests.support.places import CAPTURES
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (made / "captures").mkdir()
     for name in NAMES:
         shutil.copy(CAPTURES / name, made / "captures")
-    assert tcptrace_lab("batch", made / "captures", "-o", made / "archive", "-q").returncode == 0
+    assert new_process("batch", made / "captures", "-o", made / "archive", "-q").returncode == 0
     return made
 
 
@@ -52,7 +52,7 @@ def test_every_capture_opens_its_own_explorer(shown: explorer.Explorer) -> None:
 
 def test_sums_are_those_of_archive_query(shown: explorer.Explorer, folder: Path) -> None:
     sql = "SELECT SUM(packets) AS packets, SUM(fixable_ns) AS lost FROM captures"
-    (line,) = tcptrace_lab("archive", "query", folder / "archive", sql, "--format", "json").stdout.splitlines()
+    (line,) = new_process("archive", "query", folder / "archive", sql, "--format", "json").stdout.splitlines()
     expected = json.loads(line)
     assert shown.get("api/archive/query", {"sql": sql}) == {
         "columns": ["packets", "lost"],

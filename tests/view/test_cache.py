@@ -16,7 +16,7 @@ from tcptrace_lab.errors import CaptureUnreadable, UsageError
 from tcptrace_lab.view.cached import cache
 from tcptrace_lab.view.cached.by_connection import Reader, Shares, Writer
 from tests.support import explorer
-from tests.support.command import only_line, tcptrace_lab
+from tests.support.command import new_process, only_line
 from tests.support.places import ROOT
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def test_it_ends_when_nobody_asks(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("arguments", "code"), [(("--idle", "soon"), 2), (("--port", "70000"), 2), (("nothing.pcap",), 3)])
 def test_wrong_use_is_one_line(arguments: tuple[str, ...], code: int) -> None:
     capture = () if arguments[0].endswith(".pcap") else (CAPTURE,)
-    done = tcptrace_lab("view", *capture, *arguments, "--no-browser")
+    done = new_process("view", *capture, *arguments, "--no-browser")
     assert done.returncode == code
     assert only_line(done.stderr)
 
@@ -143,6 +143,6 @@ def test_wrong_use_is_one_line(arguments: tuple[str, ...], code: int) -> None:
 def test_without_its_packages_it_says_what_to_install(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['uvicorn'] = None\n")
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
-    done = tcptrace_lab("view", CAPTURE, "--no-browser", environment={"PYTHONPATH": path})
+    done = new_process("view", CAPTURE, "--no-browser", environment={"PYTHONPATH": path})
     assert done.returncode == 5
     assert "pip install 'tcptrace-lab[view]'" in only_line(done.stderr)

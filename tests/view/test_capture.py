@@ -19,7 +19,7 @@ from tcptrace_lab.view import windows
 from tcptrace_lab.view.cached import build, cache
 from tcptrace_lab.view.cached.store import Store
 from tests.support import explorer, needs
-from tests.support.command import tcptrace_lab
+from tests.support.command import new_process
 from tests.support.places import ROOT
 
 if TYPE_CHECKING:
@@ -87,11 +87,11 @@ def test_segments_are_those_that_tshark_shows(shown: explorer.Explorer) -> None:
 
 @pytest.mark.parametrize("name", ["ledger", "stalls", "messages", "segments"])
 def test_downloads_are_those_of_export(shown: explorer.Explorer, name: str) -> None:
-    exported = tcptrace_lab("export", CAPTURE, "--table", name, "-o", "-", "--format", "parquet").stdout
+    exported = new_process("export", CAPTURE, "--table", name, "-o", "-", "--format", "parquet").stdout
     ours = pl.read_parquet(io.BytesIO(shown.ask(f"api/connection/0/{name}.parquet").body))
     assert ours.select(pl.exclude("layers")).equals(pl.read_parquet(io.BytesIO(exported)).select(pl.exclude("layers")))
     lines = shown.ask(f"api/connection/0/{name}.csv").body.decode().splitlines()
-    assert lines == tcptrace_lab("export", CAPTURE, "--table", name, "-o", "-", "--format", "csv").stdout.decode().splitlines()
+    assert lines == new_process("export", CAPTURE, "--table", name, "-o", "-", "--format", "csv").stdout.decode().splitlines()
 
 
 def test_a_window_has_the_segments_within_it(shown: explorer.Explorer, analysis: Analysis) -> None:

@@ -15,7 +15,7 @@ import pytest
 from tcptrace_lab.view import explorer
 from tcptrace_lab.view.archive_api import OPEN_CAPTURES, ArchiveApi
 from tcptrace_lab.view.cached import cache
-from tests.support.command import tcptrace_lab
+from tests.support.command import new_process
 from tests.support.packets import capture
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def _root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "captures").mkdir()
     for number in range(CAPTURES):
         capture(folder / "captures" / f"{number}.pcap", f"0 C > S S {number}:{number} win 1000\n1 C > S S {number}:{number} win 1000")
-    assert tcptrace_lab("batch", folder / "captures", "-o", folder / "archive", "-q").returncode == 0
+    assert new_process("batch", folder / "captures", "-o", folder / "archive", "-q").returncode == 0
     return folder / "archive"
 
 

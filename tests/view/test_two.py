@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support import explorer
-from tests.support.command import only_line, tcptrace_lab
+from tests.support.command import new_process, only_line
 from tests.support.places import CAPTURES
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ FIRST, SECOND = CAPTURES / "atm9180-nagle-on.pcapng", CAPTURES / "atm9180-nagle-
 
 
 def test_before_and_after_a_change(tmp_path: Path) -> None:
-    compared = json.loads(tcptrace_lab("compare", FIRST, SECOND, "--json", "-", "-q").stdout)
+    compared = json.loads(new_process("compare", FIRST, SECOND, "--json", "-", "-q").stdout)
     with explorer.exploring(FIRST, "vs", SECOND, cache=tmp_path) as found:
         two = found.get("api/pair")
         assert len(two["tables"]) == len(compared["services"])
@@ -42,6 +42,6 @@ def test_two_capture_points(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("arguments", [("--pair", FIRST), (FIRST, "vs"), ("vs", FIRST, SECOND), ("--pair", FIRST, SECOND, FIRST)])
 def test_other_than_two_captures_are_refused(arguments: tuple[str | Path, ...]) -> None:
-    done = tcptrace_lab("view", *arguments, "--no-browser")
+    done = new_process("view", *arguments, "--no-browser")
     assert done.returncode == 2
     assert "A vs B" in only_line(done.stderr)

@@ -29,7 +29,7 @@ def mbps(buffer_bytes: int, *, no_delay: bool = False, phase_ns: int = 0, stack:
 
 
 def blocked_after_bytes(buffer_bytes: int, *, stack: str = "irix6.2") -> int:
-    """Bytes that a program writes in pieces of a segment before it first sleeps, with a peer that answers nothing yet."""
+    """Bytes that a program writes before it first sleeps, if each write is one segment and the peer has not answered yet."""
     ours = STACKS[stack]
     far = Link(rate_bps=10_000_000, propagation_ns=2_000_000_000, framing="ethernet")
     marks = tuple(step for n in range(60) for step in (Write(MSS_BYTES), Mark(str(n))))

@@ -158,7 +158,7 @@ def starts(capture: Capture, reports: Path) -> list[Command]:
 
 
 def hundred_mb(capture: Capture, reports: Path) -> list[Command]:
-    """`analyze` on the first 100 MB of `capture`, if it is one of those that the promise of memory is compared with, and has more."""
+    """`analyze` on the first 100 MB of `capture`, to compare its memory with the promise. Empty if the capture is smaller."""
     packets = _HUNDRED_MB_PACKETS.get(capture.kind, capture.packets)
     return [_analyze_first(capture, HUNDRED_MB[capture.kind], packets, reports)] if capture.packets > packets else []
 

@@ -3,7 +3,7 @@
     .venv/bin/python rust/fuzz/make_seeds.py
 
 Each seed is small (at most 4 KB): a fuzzer tries thousands of inputs a second, and changes small ones to more effect.
-Seeds named `found-…` are inputs that once broke a promise, made as small as they get; they are kept as they are.
+Seeds named `found-…` are minimized inputs that once broke a promise. They are not renewed.
 Needs Scapy, and the commands `zstd`, `lz4` and `xz`.
 """
 

@@ -213,7 +213,7 @@ def commands(app: typer.Typer, before: str = "") -> Iterator[tuple[str, CommandI
 
 
 def epilog(guide: Guide) -> str:
-    """The examples, each below its effect; empty without any."""
+    """The examples, each below its effect; empty if there are none."""
     if not guide.examples:
         return ""
     lines = "\n".join(f"  # {words}\n  {command}" for command, words in guide.examples)

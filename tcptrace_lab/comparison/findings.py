@@ -22,9 +22,9 @@ class InGroup:
 
     Attributes:
         captures: number of the group's captures that have it.
-        severity: the worst severity; None without any.
+        severity: the worst severity; None if no capture has it.
         cost_ns: total cost per capture, as the mean over these captures; None if the finding costs no time.
-        finding: the most expensive finding of this kind; None without any.
+        finding: the most expensive finding of this kind; None if no capture has it.
     """
 
     captures: int

@@ -108,8 +108,9 @@ struct Queue {
     len: usize,
     /// Number of arrivals removed so far.
     removed: u64,
-    /// Common part of the oldest arrival, and of the newest.
+    /// Common part of the oldest arrival.
     oldest: Common,
+    /// Common part of the newest arrival.
     newest: Common,
     /// Where the common part changes between the oldest and the newest arrival. Arrivals are numbered from the first
     /// one of the direction.

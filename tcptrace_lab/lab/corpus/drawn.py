@@ -84,7 +84,7 @@ class Drawn:
 def part_of(family: str, path: str) -> str:
     """Return the part.
 
-    Transfers are held back if their program family or path family is, because nobody looks at those during development.
+    A transfer is held back if its program family or its path family is. Nobody looks at these families during development.
     """
     return HELD_BACK if HELD_BACK in {part_of_family(family), part_of_path(path)} else DEVELOPMENT
 

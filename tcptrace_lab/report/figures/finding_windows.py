@@ -97,7 +97,7 @@ def place(finding: Finding, longest: pl.DataFrame, begins_ns: Mapping[int, int |
 
 
 def _longest_wait(finding: Finding, longest: pl.DataFrame) -> tuple[int, int] | None:
-    """The frames before and after the finding's longest wait, among waits whose frames are evidence frames; None without any."""
+    """The frames before and after the longest wait whose frames are evidence of the finding; None if there is no such wait."""
     own = longest.filter((longest["conn"] == finding.conn) & (longest["from_client"] == finding.from_client))
     frames = {*finding.evidence_frames}
     waits = [

@@ -134,7 +134,7 @@ def median_rtt_ns(connection: Mapping[str, Any]) -> int | None:
 
 
 def loss_share(connection: Mapping[str, Any], side: str) -> float | None:
-    """Retransmits that were not spurious, as a share of the segments of `side` with data, SYN or FIN; None without any."""
+    """Retransmits that were not spurious, as a share of the segments of `side` with data, SYN or FIN; None if it sent no such segment."""
     sent = sum(connection[f"{side}_{kind}_segments"] for kind in ("data", "syn", "fin"))
     lost = connection[f"{side}_retransmitted_segments"] - (connection[f"{side}_spurious_retransmissions"] or 0)
     return lost / sent if sent else None

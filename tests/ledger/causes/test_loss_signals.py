@@ -29,7 +29,7 @@ def at(number: int) -> int:
 
 
 def data(at_ms: float, *numbers: int, last_bytes: int = MSS) -> str:
-    """Segments of the client, 10 µs apart, full but perhaps the last."""
+    """Segments of the client, 10 µs apart. All are full, except that the last one has `last_bytes`."""
     sizes = [MSS] * (len(numbers) - 1) + [last_bytes]
     return "\n".join(
         f"{at_ms + n / 100:.3f}ms C > S . {at(number)}:{at(number) + size} ack 1"
@@ -38,7 +38,7 @@ def data(at_ms: float, *numbers: int, last_bytes: int = MSS) -> str:
 
 
 def acks(at_ms: float, *numbers: int) -> str:
-    """ACKs of all before a segment, 10 µs apart."""
+    """One ACK per number, 10 µs apart: it acknowledges all bytes before the segment with this number."""
     return "\n".join(f"{at_ms + n / 100:.3f}ms S > C . ack {at(number)} win 4000" for n, number in enumerate(numbers))
 
 

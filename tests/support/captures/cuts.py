@@ -145,7 +145,7 @@ def _common(one: list[Span], other: list[Span]) -> Iterator[tuple[int, str, str]
 
 
 def compared(whole: Told, cut: Told) -> Iterator[Otherwise]:
-    """What is left of each direction."""
+    """For each direction: the time that both captures show, and how much of it has another cause in the cut one."""
     for direction, of_whole in _beside(whole, cut).items():
         life_ns, otherwise_ns = 0, Counter[tuple[str, str]]()
         for both_ns, said, says in _common(whole.spans[of_whole], cut.spans[direction]):

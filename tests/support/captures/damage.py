@@ -74,7 +74,7 @@ def begun_late(packets: list[Packet], chance: random.Random) -> list[Packet]:
 
 
 def of_one_side(packets: list[Packet], _chance: random.Random) -> list[Packet]:
-    """Only what has the first packet's link-layer source."""
+    """The capture contains only the packets with the link-layer source of its first packet."""
     return [packet for packet in packets if packet.data[6:12] == packets[0].data[6:12]]
 
 
@@ -84,7 +84,7 @@ def coarse(packets: list[Packet], _chance: random.Random) -> list[Packet]:
 
 
 def again(packets: list[Packet], _chance: random.Random) -> list[Packet]:
-    """All of it comes a second time, an hour later."""
+    """All packets come a second time, an hour later."""
     return packets + [replace(packet, ts_ns=packet.ts_ns + LATER_NS) for packet in packets]
 
 

@@ -69,7 +69,7 @@ class Event:
 
 @dataclass
 class Script:
-    """All of it."""
+    """A packetdrill script."""
 
     options: dict[str, str] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)

@@ -8,7 +8,7 @@ mod pauses;
 
 pub(super) use line::at_rate;
 pub use line::{Line, MIN_FRAME_BYTES};
-pub use pauses::{MIN_IDLE_NS, Pauses};
+pub use pauses::{MIN_IDLE_NS, PauseCounts, Pauses};
 
 use crate::connection::{CAUSAL_NS, CLUSTER_BYTES, DirectionFigures};
 use crate::flows::ConnectionRow;

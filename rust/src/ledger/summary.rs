@@ -118,11 +118,11 @@ impl Summaries {
             Judging::of(row, waits, Wanted { intervals: self.wants_intervals, notes: told, details })
         })?;
         self.begun.extend(begun);
-        let may_idle = self.begun.iter().enumerate().skip(old).filter(|(_, judging)| judging.may_idle);
+        let unbounded = self.begun.iter().enumerate().skip(old).filter(|(_, judging)| judging.needs_pauses);
         let of_pauses =
-            may_idle.flat_map(|(place, judging)| judging.shares.iter().map(move |share| (place, share.clone())));
+            unbounded.flat_map(|(place, judging)| judging.shares.iter().map(move |share| (place, share.clone())));
         self.by_shares(of_pauses.collect(), Judging::pauses, Judging::add_pauses)?;
-        self.begun.iter_mut().skip(old).filter(|judging| judging.may_idle).for_each(Judging::set_idle_bounds);
+        self.begun.iter_mut().skip(old).filter(|judging| judging.needs_pauses).for_each(Judging::set_idle_bounds);
         Ok(())
     }
 

@@ -11,8 +11,52 @@ const USUAL_PAUSES: i64 = 10;
 /// The usual pause of a direction with at most one pause (a heuristic).
 const UNKNOWN_PAUSE_NS: i64 = 1000 * NS_PER_MS;
 
-/// The pauses of a direction. In a pause, everything is acknowledged and nothing new arrives, until the application
+/// From this length on, a pause raises the bound above [`MIN_IDLE_NS`] if it is the usual one.
+const LONG_PAUSE_NS: i64 = MIN_IDLE_NS / USUAL_PAUSES;
+
+/// The pause within a wait, if there is one: everything is acknowledged and nothing new arrives, until the application
 /// continues on its own.
+fn pause_ns(record: &WaitRecord, from_client: bool) -> Option<i64> {
+    let wait = &record.wait;
+    let spoke_ns = wait.peer_last_ns.get();
+    // A server that received a request owes an answer, so its processing time is no pause.
+    let owes = !from_client && spoke_ns.is_some();
+    let acked_ns = wait.since_all_acked_ns.get().filter(|_| !owes && record.payload_bytes > 0)?;
+    let quiet_ns = spoke_ns.map_or(acked_ns, |spoke_ns| spoke_ns.min(acked_ns));
+    (quiet_ns > CAUSAL_NS && record.retransmit_trigger.is_none()).then_some(quiet_ns)
+}
+
+/// The number of pauses of a direction, by which it is usually known from what length on its silence is idle.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PauseCounts {
+    short: u32,
+    long: u32,
+}
+
+impl PauseCounts {
+    /// Counts the pause within a wait of the direction, if there is one.
+    #[inline]
+    pub fn add(&mut self, record: &WaitRecord, from_client: bool) {
+        match pause_ns(record, from_client) {
+            Some(ns) if ns < LONG_PAUSE_NS => self.short = self.short.saturating_add(1),
+            Some(_) => self.long = self.long.saturating_add(1),
+            None => {}
+        }
+    }
+
+    /// The length from which silence is idle; `None` if it depends on the lengths of the pauses ([`Pauses`]).
+    #[must_use]
+    pub fn idle_after_ns(self) -> Option<i64> {
+        let but_one = self.short.saturating_add(self.long).saturating_sub(1);
+        if but_one == 0 {
+            Some(Pauses::default().idle_after_ns())
+        } else {
+            (self.short > but_one / 2).then_some(MIN_IDLE_NS)
+        }
+    }
+}
+
+/// The lengths of the pauses of a direction.
 #[derive(Clone, Debug, Default)]
 pub struct Pauses {
     lengths_ns: Vec<i64>,
@@ -21,17 +65,7 @@ pub struct Pauses {
 impl Pauses {
     /// Adds the pause within a wait of the direction, if there is one.
     pub fn add(&mut self, record: &WaitRecord, from_client: bool) {
-        let wait = &record.wait;
-        let spoke_ns = wait.peer_last_ns.get();
-        // A server that received a request owes an answer, so its processing time is no pause.
-        let owes = !from_client && spoke_ns.is_some();
-        let Some(acked_ns) = wait.since_all_acked_ns.get().filter(|_| !owes && record.payload_bytes > 0) else {
-            return;
-        };
-        let quiet_ns = spoke_ns.map_or(acked_ns, |spoke_ns| spoke_ns.min(acked_ns));
-        if quiet_ns > CAUSAL_NS && record.retransmit_trigger.is_none() {
-            self.lengths_ns.push(quiet_ns);
-        }
+        self.lengths_ns.extend(pause_ns(record, from_client));
     }
 
     /// Adds the pauses of other waits of the direction.
@@ -67,7 +101,11 @@ impl Pauses {
 
 #[cfg(test)]
 mod tests {
-    use super::{MIN_IDLE_NS, Pauses, UNKNOWN_PAUSE_NS};
+    use proptest::prelude::*;
+
+    use super::{LONG_PAUSE_NS, MIN_IDLE_NS, PauseCounts, Pauses, UNKNOWN_PAUSE_NS};
+    use crate::ledger::WaitRecord;
+    use crate::sender::Wait;
 
     fn idle_after_ms(pauses_ms: &[i64]) -> i64 {
         Pauses { lengths_ns: pauses_ms.iter().map(|ms| ms * 1_000_000).collect() }.idle_after_ns() / 1_000_000
@@ -79,6 +117,41 @@ mod tests {
         assert_eq!(idle_after_ms(&[5; 100]), MIN_IDLE_NS / 1_000_000);
         assert_eq!(idle_after_ms(&[400, 25_000, 600, 500]), 5000);
         assert_eq!(idle_after_ms(&[30_000, 30_000]), 300_000, "once every 30 s is a rhythm");
+    }
+
+    /// A wait of the client that is one pause.
+    fn paused(pause_ns: i64) -> WaitRecord {
+        let wait = Wait { since_all_acked_ns: Some(pause_ns).into(), ..Wait::default() };
+        WaitRecord { wait, payload_bytes: 1, ..WaitRecord::default() }
+    }
+
+    proptest! {
+        /// Pauses at random, and all at the edge between short and long ones.
+        #[test]
+        fn what_the_counts_say_is_what_the_lengths_say(
+            pauses_ns in prop::collection::vec(prop_oneof![0_i64..3_000_000_000, LONG_PAUSE_NS - 2..LONG_PAUSE_NS + 2], 0..20)
+        ) {
+            let (mut counts, mut pauses) = (PauseCounts::default(), Pauses::default());
+            for record in pauses_ns.into_iter().map(paused) {
+                counts.add(&record, true);
+                pauses.add(&record, true);
+            }
+            let idle_after_ns = pauses.idle_after_ns();
+            prop_assert_eq!(counts.idle_after_ns().unwrap_or(idle_after_ns), idle_after_ns);
+        }
+    }
+
+    #[test]
+    fn lengths_are_needed_only_if_short_pauses_are_no_majority() {
+        let needed = |pauses_ms: &[i64]| {
+            let mut counts = PauseCounts::default();
+            for ms in pauses_ms {
+                counts.add(&paused(ms * 1_000_000), true);
+            }
+            counts.idle_after_ns().is_none()
+        };
+        assert!(!needed(&[]) && !needed(&[5000]) && !needed(&[5, 5000]) && !needed(&[5, 6, 5000, 7000]));
+        assert!(needed(&[4000, 5000]) && needed(&[5, 4000, 5000]) && needed(&[100, 100, 99]));
     }
 
     #[test]

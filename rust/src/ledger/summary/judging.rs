@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
 
-use super::super::direction::{DirectionFacts, MIN_IDLE_NS, Pauses};
+use super::super::direction::{DirectionFacts, MIN_IDLE_NS, PauseCounts, Pauses};
 use super::super::edges::{Edge, edges};
 use super::super::intervals::Interval;
 use super::super::judge::judge;
@@ -164,8 +164,8 @@ pub(super) struct Judging {
     blocks: [Vec<StoredBlock>; 2],
     /// Shares not judged yet, in order.
     pub shares: VecDeque<Share>,
-    /// The connection contains a wait long enough to be idle.
-    pub may_idle: bool,
+    /// The connection contains a wait long enough to be idle, and only the lengths of its pauses tell whether it is.
+    pub needs_pauses: bool,
     pauses: [Pauses; 2],
     parts: [Part; 2],
     wanted: Wanted,
@@ -176,15 +176,23 @@ impl Judging {
     pub(super) fn of(row: ConnectionRow, waits: EndedWaits, wanted: Wanted) -> io::Result<Self> {
         let [client, server] = waits.directions;
         let may_idle = client.longest_ns.max(server.longest_ns) >= MIN_IDLE_NS;
-        let directions = [0, 1].map(|side| DirectionFacts::of(&row, side));
+        let mut directions = [0, 1].map(|side| DirectionFacts::of(&row, side));
         let is_sound = |direction: &Option<DirectionFacts>| direction.as_ref().is_some_and(|one| !one.lasts_too_long());
         let sound = directions.iter().all(is_sound);
+        let pauses = if sound { [client.pauses, server.pauses] } else { Default::default() };
         let blocks = if sound { [client.into_blocks()?, server.into_blocks()?] } else { Default::default() };
         let shares: VecDeque<_> = blocks.iter().zip(0..).flat_map(|(blocks, side)| shares(blocks, side)).collect();
         let records: u64 = shares.iter().map(|share| share.records).sum();
         let wanted = Wanted { details: wanted.details && records > DETAILS_AT_ONCE_RECORDS, ..wanted };
+        let needs_pauses = match pauses.map(PauseCounts::idle_after_ns) {
+            [Some(client_ns), Some(server_ns)] if may_idle => {
+                set_idle_bounds(&mut directions, [client_ns, server_ns]);
+                false
+            }
+            _ => may_idle,
+        };
         let (parts, pauses) = ([Part::new(wanted), Part::new(wanted)], Default::default());
-        Ok(Self { row, revised: waits.revised, directions, blocks, shares, may_idle, pauses, parts, wanted })
+        Ok(Self { row, revised: waits.revised, directions, blocks, shares, needs_pauses, pauses, parts, wanted })
     }
 
     fn each(&self, share: &Share, mut take: impl FnMut(&WaitRecord)) -> io::Result<()> {
@@ -208,12 +216,8 @@ impl Judging {
 
     /// Sets the length from which silence is idle, in both directions.
     pub(super) fn set_idle_bounds(&mut self) {
-        let [client_ns, server_ns] = std::mem::take(&mut self.pauses).map(Pauses::idle_after_ns);
-        for (direction, bounds_ns) in self.directions.iter_mut().zip([(client_ns, server_ns), (server_ns, client_ns)]) {
-            if let Some(direction) = direction {
-                (direction.idle_after_ns, direction.receiver_idle_after_ns) = bounds_ns;
-            }
-        }
+        let bounds_ns = std::mem::take(&mut self.pauses).map(Pauses::idle_after_ns);
+        set_idle_bounds(&mut self.directions, bounds_ns);
     }
 
     /// Judges the waits of a share. The first share includes the time before the first departure, the last one the time
@@ -262,6 +266,15 @@ impl Judging {
             }
         }
         Ok(())
+    }
+}
+
+/// Sets the length from which silence is idle: of the client's direction, then of the server's.
+fn set_idle_bounds(directions: &mut [Option<DirectionFacts>; 2], [client_ns, server_ns]: [i64; 2]) {
+    for (direction, bounds_ns) in directions.iter_mut().zip([(client_ns, server_ns), (server_ns, client_ns)]) {
+        if let Some(direction) = direction {
+            (direction.idle_after_ns, direction.receiver_idle_after_ns) = bounds_ns;
+        }
     }
 }
 

@@ -58,11 +58,15 @@ const MAX_NUMBERS_BYTES: usize = 64 * (1 + size_of::<i64>());
 
 /// Visits the numbers of a record in a fixed order, to write or to read them.
 trait Coder {
-    /// True for a reader, which fills the record; false for a writer.
+    /// True for a reader, which turns the record before into the next one; false for a writer.
     const READS: bool;
 
     /// Writes or reads `value`. A value equal to `expected` takes no bytes.
     fn number(&mut self, value: &mut Nullable, expected: Nullable);
+
+    /// Writes or reads `value`. A value equal to that of the record before takes no bytes. In a reader, `value` is still
+    /// that of the record before.
+    fn kept(&mut self, value: &mut Nullable, before: Nullable);
 }
 
 /// Encodes records. Its buffer is reused.
@@ -117,50 +121,61 @@ impl Coder for Writer<'_> {
         }
         self.place += 1;
     }
+
+    #[inline(always)]
+    fn kept(&mut self, value: &mut Nullable, before: Nullable) {
+        self.number(value, before);
+    }
 }
 
 /// Decodes records.
 #[derive(Debug)]
 pub(super) struct Decoder<'a> {
-    reader: Reader<'a>,
-    /// The last two records. Each of them in turn is the newest.
-    records: [WaitRecord; 2],
+    rest: &'a [u8],
+    /// The last record. The next one is decoded in its place, so that numbers which stay the same cost nothing.
+    record: WaitRecord,
 }
 
 impl<'a> Decoder<'a> {
     /// Reads the bytes of a block from its beginning.
     pub(super) fn new(bytes: &'a [u8]) -> Self {
-        Self { reader: Reader { rest: bytes, different: 0 }, records: Default::default() }
+        Self { rest: bytes, record: WaitRecord::default() }
     }
 
     /// Calls `take` with each record, in order.
     pub(super) fn each(mut self, mut take: impl FnMut(&WaitRecord)) {
-        let [one, other] = &mut self.records;
-        while self.reader.read(one, other) {
-            take(one);
-            if !self.reader.read(other, one) {
-                break;
-            }
-            take(other);
+        while let Some(rest) = next(self.rest, &mut self.record) {
+            self.rest = rest;
+            take(&self.record);
         }
     }
 }
 
-/// Reads the numbers of one record after another.
-#[derive(Debug)]
+/// Turns `record` into the one that follows it, at the front of `bytes`. Returns the bytes behind it; `None` if there are
+/// no more records.
+#[inline]
+fn next<'a>(mut bytes: &'a [u8], record: &mut WaitRecord) -> Option<&'a [u8]> {
+    let different = take_token(&mut bytes)?;
+    let before = *record;
+    let mut reader = Reader { rest: bytes, different, place: 0 };
+    code(&mut reader, record, &before);
+    Some(reader.rest)
+}
+
+/// Reads the numbers of one record.
 struct Reader<'a> {
     rest: &'a [u8],
     different: u64,
+    place: u32,
 }
 
 impl Reader<'_> {
-    /// Reads the record that follows `before`. False if there are no more.
-    #[inline]
-    fn read(&mut self, record: &mut WaitRecord, before: &WaitRecord) -> bool {
-        let Some(different) = take_token(&mut self.rest) else { return false };
-        self.different = different;
-        code(self, record, before);
-        true
+    /// Whether the next number differs from its expectation.
+    #[inline(always)]
+    fn differs(&mut self) -> bool {
+        let differs = self.different & 1 << self.place != 0;
+        self.place += 1;
+        differs
     }
 }
 
@@ -169,8 +184,14 @@ impl Coder for Reader<'_> {
 
     #[inline(always)]
     fn number(&mut self, value: &mut Nullable, expected: Nullable) {
-        *value = if self.different & 1 == 0 { expected } else { take_number(expected, &mut self.rest) };
-        self.different >>= 1;
+        *value = if self.differs() { take_number(expected, &mut self.rest) } else { expected };
+    }
+
+    #[inline(always)]
+    fn kept(&mut self, value: &mut Nullable, _before: Nullable) {
+        if self.differs() {
+            *value = take_number(*value, &mut self.rest);
+        }
     }
 }
 
@@ -190,7 +211,7 @@ fn put_number(writer: &mut Writer<'_>, value: Nullable, expected: Nullable) {
     }
 }
 
-#[inline]
+#[inline(always)]
 fn take_number(expected: Nullable, rest: &mut &[u8]) -> Nullable {
     match take_token(rest) {
         None | Some(NULL) => Nullable::NULL,
@@ -261,6 +282,14 @@ fn or(value: Nullable, other: Nullable) -> Nullable {
     if value.is_some() { value } else { other }
 }
 
+/// Codes a number that is never null and that the record before has, too.
+#[inline(always)]
+fn kept_whole(coder: &mut impl Coder, value: &mut i64, before: i64) {
+    let mut number = Nullable::from(Some(*value));
+    coder.kept(&mut number, Some(before).into());
+    *value = number.value();
+}
+
 /// Codes a number that is never null.
 #[inline(always)]
 fn whole(coder: &mut impl Coder, value: &mut i64, expected: i64) {
@@ -290,15 +319,15 @@ fn code(coder: &mut impl Coder, record: &mut WaitRecord, before: &WaitRecord) {
     let unacked = wait.flight_after_bytes;
     code_words(coder, record, before);
     let (wait, last) = (&mut record.wait, &before.wait);
-    coder.number(&mut wait.rtt_sample_ns, last.rtt_sample_ns);
+    coder.kept(&mut wait.rtt_sample_ns, last.rtt_sample_ns);
     let resampled = wait.rtt_sample_ns != last.rtt_sample_ns;
     coder.number(
         &mut wait.previous_rtt_sample_ns,
         if resampled { last.rtt_sample_ns } else { last.previous_rtt_sample_ns },
     );
-    coder.number(&mut wait.srtt_ns, last.srtt_ns);
-    coder.number(&mut wait.queueing_delay_ns, last.queueing_delay_ns);
-    coder.number(&mut wait.queue_grew_ns, last.queue_grew_ns);
+    coder.kept(&mut wait.srtt_ns, last.srtt_ns);
+    coder.kept(&mut wait.queueing_delay_ns, last.queueing_delay_ns);
+    coder.kept(&mut wait.queue_grew_ns, last.queue_grew_ns);
     coder.number(&mut wait.sent_ticks, last.sent_ticks.get().map(|_| 0).into());
     let echo = if acked.is_some() { acked } else { later(last.echo_ns, wait_ns) };
     coder.number(&mut wait.echo_ns, if last.echo_ns.is_some() { echo } else { none });
@@ -322,26 +351,26 @@ fn code(coder: &mut impl Coder, record: &mut WaitRecord, before: &WaitRecord) {
     coder.number(&mut record.in_flight_bytes, in_flight);
     coder.number(&mut record.since_last_ack_ns, or(acked, later(before.since_last_ack_ns, wait_ns)));
     coder.number(&mut record.since_last_data_ns, or(wait.peer_last_ns, later(before.since_last_data_ns, wait_ns)));
-    whole(coder, &mut record.payload_bytes, before.payload_bytes);
+    kept_whole(coder, &mut record.payload_bytes, before.payload_bytes);
     whole(coder, &mut record.seq, before.seq.wrapping_add(before.payload_bytes));
     whole(coder, &mut record.ts_ns, before.ts_ns.wrapping_add(wait_ns));
-    coder.number(&mut wait.previous_round_flight_bytes, last.previous_round_flight_bytes);
-    coder.number(&mut wait.flown_bytes, last.flown_bytes);
+    coder.kept(&mut wait.previous_round_flight_bytes, last.previous_round_flight_bytes);
+    coder.kept(&mut wait.flown_bytes, last.flown_bytes);
     coder.number(&mut wait.missed_bytes, Some(0).into());
-    coder.number(&mut wait.left_out_segments, last.left_out_segments);
+    coder.kept(&mut wait.left_out_segments, last.left_out_segments);
     coder.number(&mut wait.loss_signalled_ns, later(last.loss_signalled_ns, wait_ns));
     coder.number(&mut wait.payload_before_bytes, Some(before.payload_bytes).into());
     coder.number(&mut wait.held_since_frame, Some(before.frame as i64).into());
-    coder.number(&mut wait.smss_bytes, last.smss_bytes);
+    coder.kept(&mut wait.smss_bytes, last.smss_bytes);
 }
 
 /// Codes the flags and enumerations of a record as one number: the bits that differ from the record before.
 #[inline(always)]
 fn code_words<C: Coder>(coder: &mut C, record: &mut WaitRecord, before: &WaitRecord) {
     let expected = packed(before);
-    let mut different = (packed(record) ^ expected) as i64;
+    let mut different = if C::READS { 0 } else { (packed(record) ^ expected) as i64 };
     whole(coder, &mut different, 0);
-    if C::READS {
+    if C::READS && different != 0 {
         unpack(different as u64 ^ expected, record);
     }
 }

@@ -58,7 +58,7 @@ impl LiveWaits {
     fn add_record(&mut self, conn: u32, from_client: bool, record: &mut WaitRecord) {
         let [client, server] = &mut self.connections.entry(conn).or_default().directions;
         let log = if from_client { client } else { server };
-        self.memory_bytes += log.add(record, &mut self.encoder);
+        self.memory_bytes += log.add(record, from_client, &mut self.encoder);
         if self.memory_bytes > self.max_memory_bytes {
             self.spill();
         }

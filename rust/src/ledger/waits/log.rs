@@ -8,6 +8,7 @@ use std::io;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
+use super::super::direction::PauseCounts;
 use super::encoding::{Decoder, Encoder};
 use super::record::WaitRecord;
 use super::spool::{self, Spool};
@@ -32,7 +33,7 @@ pub(crate) struct Block {
     pub bytes: Vec<u8>,
 }
 
-/// The waits of one direction of an open connection. It takes only 56 bytes, because there may be a hundred thousand
+/// The waits of one direction of an open connection. It takes only 64 bytes, because there may be a hundred thousand
 /// logs.
 #[derive(Debug, Default)]
 pub(super) struct WaitLog {
@@ -43,6 +44,7 @@ pub(super) struct WaitLog {
     spooled: Option<NonZeroU64>,
     /// The longest wait.
     longest_ns: i64,
+    pauses: PauseCounts,
     records: u32,
 }
 
@@ -57,11 +59,12 @@ struct OpenBlock {
 impl WaitLog {
     /// Adds a record. Returns the number of bytes by which the memory of the log grew.
     #[inline]
-    pub(super) fn add(&mut self, record: &mut WaitRecord, encoder: &mut Encoder) -> usize {
+    pub(super) fn add(&mut self, record: &mut WaitRecord, from_client: bool, encoder: &mut Encoder) -> usize {
         let mut more_bytes = if self.open.is_none() { size_of::<OpenBlock>() } else { 0 };
         let OpenBlock { block, before } = &mut **self.open.get_or_insert_default();
         let capacity = block.bytes.capacity();
         self.longest_ns = self.longest_ns.max(record.wait.wait_ns.get().unwrap_or(0));
+        self.pauses.add(record, from_client);
         if capacity == 0 {
             block.bytes.reserve(FIRST_BYTES);
         }
@@ -115,8 +118,8 @@ impl WaitLog {
     /// The log of a direction that has ended.
     fn ended(mut self, spool: Option<&Arc<File>>) -> EndedLog {
         let in_memory = self.take_blocks();
-        let Self { longest_ns, records, .. } = self;
-        EndedLog { in_memory, spooled: self.spooled.zip(spool.cloned()), longest_ns, records }
+        let Self { longest_ns, pauses, records, .. } = self;
+        EndedLog { in_memory, spooled: self.spooled.zip(spool.cloned()), longest_ns, pauses, records }
     }
 }
 
@@ -127,6 +130,7 @@ pub struct EndedLog {
     spooled: Option<(NonZeroU64, Arc<File>)>,
     /// The longest wait.
     pub(crate) longest_ns: i64,
+    pub(crate) pauses: PauseCounts,
     records: u32,
 }
 

@@ -25,7 +25,9 @@ from seed_waits import LEDGER, SENDER
 
 ROOT = Path(__file__).parents[2]
 sys.path.append(str(ROOT))
-from tests.support.framing.links import FRAMINGS, exchange_in  # noqa: E402 – the framings of the tests are seeds, too
+# The framings of the tests are seeds, too.
+from tests.support.framing.links import FRAMINGS, exchange_in  # noqa: E402
+from tests.support.framing.van_jacobson import Compressor  # noqa: E402
 
 MAX_SEED_BYTES = 4096
 SEEDS = Path(__file__).parent / "seeds"
@@ -42,6 +44,21 @@ def frames_input(first_link: int, frames: Frames) -> bytes:
             break
         out += struct.pack("<BH", control, len(frame)) + frame
     return out
+
+
+def van_jacobson() -> Frames:
+    """A transfer in PPP frames with direction, its headers compressed (RFC 1144): usual steps, jumps, urgent data, a lost frame."""
+    frames = []
+    data, acks = Compressor(), Compressor()
+    seq = 0
+    for at, (step, flags) in enumerate([(10, "PA"), (10, "PA"), (10, "PA"), (300, "A"), (10, "PAU"), (10, "A")]):
+        segment = IP(src="10.0.0.1", dst="10.0.0.2", id=at) / TCP(flags=flags, urgptr=5 * ("U" in flags), seq=seq, ack=7) / (b"x" * 10)
+        seq += step
+        ack = IP(src="10.0.0.2", dst="10.0.0.1", id=at * at) / TCP(sport=80, dport=20, flags="A", seq=7, ack=seq, window=200 - 40 * at)
+        for sent, line, packet in ((1, data, segment), (0, acks, ack)):
+            protocol, body = line.compress(bytes(packet))
+            frames.append((2, bytes((sent,)) + b"\xff\x03\0" + bytes((protocol,)) + body))
+    return frames[:-3] + frames[-1:]
 
 
 def link_types() -> dict[str, list[int]]:
@@ -150,6 +167,8 @@ def main() -> None:
     }
     for target, family in families.items():
         own = {name: frames_input(link, frames) for name, (link, frames) in family.items()}
+        if target == "wifi_ppp_other":
+            own["ppp-van-jacobson"] = frames_input(link_types()[target].index(204), van_jacobson())
         write(target, own | from_tests.pop(target, {}))
     for target, seeds in from_tests.items():
         write(target, seeds)

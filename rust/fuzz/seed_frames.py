@@ -265,9 +265,29 @@ def nflog(packet: Packet) -> bytes:
     return struct.pack(">BBH", 2, 0, 5) + struct.pack("<HH", 6, 10) + b"x\0\0\0" + struct.pack("<HH", 4 + len(packet), 9) + bytes(packet)
 
 
+def wifi_fragments() -> Frames:
+    """802.11 frames in two fragments; of the last packet, the second is missing."""
+    frames = []
+    for at, packet in enumerate(exchange()):
+        body = bytes(llc(packet))
+        for number, part in enumerate((body[:40], body[40:])):
+            head = Dot11(type=2, FCfield="to_DS" if number else "to_DS+MF", SC=at << 4 | number)
+            frames.append((MILLISECOND, bytes(head) + part))
+    return frames[:-1]
+
+
+def aggregate(packets: list[Packet]) -> bytes:
+    """An 802.11 frame with several packets (A-MSDU), all padded to four bytes."""
+    parts = [bytes(12) + len(llc(packet)).to_bytes(2, "big") + bytes(llc(packet)) for packet in packets]
+    head = bytes(Dot11(type=2, subtype=8, FCfield="to_DS")) + b"\x80\0"
+    return head + b"".join(part + bytes(-len(part) % 4) for part in parts)
+
+
 WIFI_PPP_OTHER: Family = {
     "802.11": (0, wrapped(dot11)),
     "802.11-qos": (0, wrapped(lambda p: Dot11(type=2, subtype=8, FCfield="to_DS+from_DS") / Dot11QoS() / llc(p))),
+    "802.11-fragments": (0, wifi_fragments()),
+    "802.11-aggregates": (0, [(MILLISECOND, aggregate(exchange()[:3])), (MILLISECOND, aggregate(exchange()[3:]))]),
     "802.11-management": (0, wrapped(lambda p: Dot11(type=0, subtype=8) / Raw(bytes(p)))),
     "radiotap": (1, wrapped(lambda p: RadioTap() / dot11(p))),
     "ppp": (2, wrapped(lambda p: PPP() / p)),

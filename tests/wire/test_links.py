@@ -91,10 +91,6 @@ NOT_READ = {
     ),
     # Beginning and end (RFC 1990, 3).
     "multilink": (9, [b"\xff\x03\0\x3d\x80\0\0\1" + headers.ppp(PACKET)[:60], b"\xff\x03\0\x3d\x40\0\0\2" + headers.ppp(PACKET)[60:]]),
-    # The flag that others follow, the number of the fragment (IEEE 802.11, 9.2.4).
-    "802.11 frame in fragments": (105, [headers.wifi(PACKET, FCfield=5)[:84], headers.wifi(PACKET, SC=1)[:24] + headers.wifi(PACKET)[84:]]),
-    # A bit of quality of service; then a header of 14 bytes before each packet (IEEE 802.11, 9.3.2.2).
-    "A-MSDU": (105, 2 * [headers.wifi_qos(PACKET)[:24] + b"\x80\0" + FRAME[:12] + bytes((0, 8 + len(PACKET))) + headers.snap(PACKET)]),
     # A route: family, offset and length 0 end it (RFC 1701).
     "source routes": (1, 2 * [headers.outer(47, b"\x40\0\x08\0" + bytes(8) + PACKET)]),
 }

@@ -21,11 +21,11 @@ pub const ATM: [LinkType; 3] = [100, 106, 123];
 /// ERF.
 pub const ERF: [LinkType; 1] = [197];
 /// `IEEE802_11` without and with radiotap, PPP in three forms, Cisco HDLC, Frame Relay, FDDI, Token Ring, SLIP,
-/// ARCNET, NFLOG, `IPOIB`; one unassigned, and two that are known but not read.
-pub const WIFI_PPP_OTHER: [LinkType; 16] = [105, 127, 9, 50, 51, 104, 107, 10, 6, 8, 129, 239, 242, u32::MAX, 143, 189];
+/// ARCNET, NFLOG, `IPOIB`; one unassigned; `PPP_WITH_DIR`; one that is known but not read.
+pub const WIFI_PPP_OTHER: [LinkType; 16] = [105, 127, 9, 50, 51, 104, 107, 10, 6, 8, 129, 239, 242, u32::MAX, 204, 189];
 /// `AX25`, `AX25_KISS`, `ARCNET`, `ENC` in both numbers, `PFLOG`, `PRISM_HEADER`, `AVS`, `IP_OVER_FC`, `TZSP`,
-/// `APPLE_IP_OVER_IEEE1394`, `PPP_WITH_DIR`, `IPNET`, `SYMANTEC_FIREWALL`, `ETHERNET_MPACKET`, `PPI`.
-pub const PSEUDO: [LinkType; 16] = [3, 202, 7, 13, 109, 117, 119, 163, 122, 128, 138, 204, 226, 99, 274, 192];
+/// `APPLE_IP_OVER_IEEE1394`, one that is known but not read, `IPNET`, `SYMANTEC_FIREWALL`, `ETHERNET_MPACKET`, `PPI`.
+pub const PSEUDO: [LinkType; 16] = [3, 202, 7, 13, 109, 117, 119, 163, 122, 128, 138, 143, 226, 99, 274, 192];
 /// `JUNIPER_…`: multilink PPP and Frame Relay, GGSN, ATM 2, services, ATM 1, `PPPoE`, Ethernet, PPP, Frame Relay, Cisco
 /// HDLC, voice, secure tunnel.
 pub const JUNIPER: [LinkType; 13] = [130, 131, 133, 135, 136, 137, 167, 178, 179, 180, 181, 183, 200];

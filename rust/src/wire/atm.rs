@@ -38,7 +38,7 @@ pub(super) fn payload(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
             Ok(Layer::Ethernet)
         }
         // PPP on a channel of its own begins with its protocol number (RFC 2364, 4).
-        [0, 0x21 | 0x57, ..] => Ok(Layer::Ppp),
+        [0, 0x21 | 0x57, ..] => Ok(Layer::PPP),
         [first, ..] if first >> 4 == 4 => Ok(Layer::Ipv4),
         [first, ..] if first >> 4 == 6 => Ok(Layer::Ipv6),
         _ => Ok(Layer::Llc),

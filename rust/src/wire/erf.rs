@@ -29,10 +29,10 @@ pub(super) fn record(cursor: &mut Cursor<'_>) -> Result<Record, Stop> {
     }
     let record = match kind & !EXTENSION_HEADERS {
         // HDLC, also per channel or colour: PPP or Cisco HDLC, distinguished by the first byte.
-        1 | 10 | 15 | 19 => Record::Layer(Layer::Hdlc),
+        1 | 10 | 15 | 19 => Record::Layer(Layer::HDLC),
         5 | 17 => {
             cursor.take::<4>("ERF channel header")?;
-            Record::Layer(Layer::Hdlc)
+            Record::Layer(Layer::HDLC)
         }
         2 | 11 | 16 | 20 => {
             cursor.take::<2>("ERF Ethernet padding")?;

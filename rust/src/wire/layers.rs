@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::tcp;
+use super::{tcp, vj};
 
 /// Maximum number of headers in one frame. Real stacks of tunnels have fewer than ten.
 pub(super) const MAX_LAYERS: usize = 24;
@@ -47,10 +47,16 @@ pub(crate) enum Layer {
     IpProtocol(u8),
     /// A fragment of an IP packet.
     Fragment(FragmentPlace),
-    /// HDLC framing of PPP or Cisco.
-    Hdlc,
-    /// PPP (RFC 1661), with or without HDLC address and control.
-    Ppp,
+    /// HDLC framing of PPP or Cisco. `sent`: whether the capturing host sent the frame, if the link type records it.
+    Hdlc {
+        sent: Option<bool>,
+    },
+    /// PPP (RFC 1661), with or without HDLC address and control. `sent` as above.
+    Ppp {
+        sent: Option<bool>,
+    },
+    /// IP and TCP with a header that Van Jacobson's method compresses (RFC 1144).
+    VanJacobson(vj::Form),
     /// PPP over Ethernet (RFC 2516).
     Pppoe,
     /// MPLS label stack (RFC 3032).
@@ -91,6 +97,10 @@ impl Layer {
     pub(super) const WIFI: Self = Self::Wifi { padded: false, opened: false };
     /// An IEEE 802.11 frame that the card has decrypted, although its header says that it is encrypted.
     pub(super) const WIFI_OPENED: Self = Self::Wifi { padded: false, opened: true };
+    /// HDLC framing on a link that does not record who sent a frame.
+    pub(super) const HDLC: Self = Self::Hdlc { sent: None };
+    /// PPP on a link that does not record who sent a frame.
+    pub(super) const PPP: Self = Self::Ppp { sent: None };
 
     /// Its name in a path; `None` if it is no header of its own.
     fn name(self) -> Option<&'static str> {
@@ -109,7 +119,8 @@ impl Layer {
             Self::Ipv6 => "ipv6",
             Self::IpProtocol(tcp::PROTOCOL) => "tcp",
             Self::Fragment(_) => "fragments",
-            Self::Ppp => "ppp",
+            Self::Ppp { .. } => "ppp",
+            Self::VanJacobson(_) => "vj",
             Self::Pppoe => "pppoe",
             Self::Mpls => "mpls",
             Self::Gre => "gre",
@@ -128,7 +139,7 @@ impl Layer {
             Self::EtherIp => "etherip",
             Self::Wifi { .. } => "802.11",
             Self::Aal5 => "aal5",
-            Self::EtherType(_) | Self::Ip | Self::IpProtocol(_) | Self::Hdlc => return None,
+            Self::EtherType(_) | Self::Ip | Self::IpProtocol(_) | Self::Hdlc { .. } => return None,
         })
     }
 }

@@ -1,5 +1,7 @@
 //! Extracts the TCP segment or UDP datagram from a frame. It reports what the bytes say, not what they mean for
-//! a connection. Its only state is fragments of IP packets ([`fragments`]) and cells of AAL5 PDUs ([`aal5`]).
+//! a connection. Its only state is what a packet in parts or a compressed header needs: fragments of IP packets
+//! ([`fragments`]) and of 802.11 frames ([`wifi_fragments`]), cells of AAL5 PDUs ([`aal5`]), and the headers that
+//! compressed ones are based on ([`vj`]).
 //!
 //! A loop over [`Layer`]s dissects a frame. Each step reads one header, takes it off the front of the
 //! [`Cursor`] and names the next layer. The depth is limited, so nesting cannot hang the loop. A truncated or
@@ -12,6 +14,7 @@ mod erf;
 mod ethernet;
 mod fast_path;
 mod fragments;
+mod halt;
 mod ip;
 mod layers;
 mod link;
@@ -19,8 +22,10 @@ mod segment;
 mod tcp;
 mod tunnel;
 mod udp;
+mod vj;
 mod walk;
 mod wifi;
+mod wifi_fragments;
 
 pub use aal5::aal5_cells;
 pub use cursor::Stop;
@@ -33,10 +38,14 @@ pub use segment::{
 use crate::capture::Frame;
 use aal5::Cells;
 use cursor::{Cursor, Trust};
-use fragments::{Fragment, Reassembler};
+use fragments::Reassembler;
+use halt::Halt;
 pub(crate) use layers::Layer;
 use layers::{MAX_LAYERS, Path, Paths};
-use walk::{Halt, Innermost, walk};
+use segment::IpEndpoints;
+use vj::Decompressor;
+use walk::{Innermost, walk};
+use wifi_fragments::WifiFragments;
 
 /// Maximum length of an AAL5 PDU: the length field reaches 65,535, plus padding and trailer.
 const MAX_PDU_BYTES: usize = 1 << 16;
@@ -52,7 +61,7 @@ pub struct Incident {
     pub count: u64,
 }
 
-/// Dissects frames. Its only state is fragments and cells that wait for the rest.
+/// Dissects frames. Its only state is fragments and cells that wait for the rest, and headers of compressed connections.
 ///
 /// ```
 /// use tcptrace_lab_core::capture::Capture;
@@ -69,10 +78,27 @@ pub struct Incident {
 #[derive(Debug, Default)]
 pub struct Dissector {
     reassembler: Reassembler,
+    wifi_fragments: WifiFragments,
     cells: Cells,
-    /// Reasons why a PDU gave no packet, with its frame, where the cell that ended it also ended another PDU.
+    decompressor: Decompressor,
+    /// Reasons why a packet was not read, with its frame, where the frame contains or ends several.
     asides: Vec<(Stop, u64)>,
     paths: Paths,
+}
+
+/// The IP header around reassembled content.
+#[derive(Clone, Copy)]
+struct Around {
+    facts: IpFacts,
+    endpoints: IpEndpoints,
+    fragments: u16,
+}
+
+/// Where a walk is: the headers before it, and how often it was halted.
+#[derive(Clone, Copy)]
+struct Position {
+    path: Path,
+    halts: usize,
 }
 
 /// The flow of a frame's segment, for frames that the fast path covers. `None` says nothing about the frame.
@@ -95,7 +121,7 @@ impl Dissector {
     }
 
     /// Dissects a frame and adds its TCP segment or UDP datagram to `packets`. It adds none if it returns a
-    /// [`Stop`], and two if one ATM cell ended two PDUs. A reassembled packet belongs to the frame with its
+    /// [`Stop`], and several if an 802.11 frame has several or one ATM cell ended two PDUs. A reassembled packet belongs to the frame with its
     /// last missing part, as in Wireshark. A PDU whose last cell was lost has the frame and time of its last
     /// captured cell, although it is recognized only when the next PDU of its channel ends.
     ///
@@ -135,8 +161,7 @@ impl Dissector {
         let frame = &Frame { data, ..*frame };
         match walk(layer, cursor, &mut path) {
             Ok(inner) => self.innermost(&inner, cursor, &path, 1, frame, packets),
-            Err(Halt::Stop(stop)) => Err(stop),
-            Err(Halt::Fragment(fragment)) => self.reassemble(&fragment, path, frame, packets),
+            Err(halt) => self.continued(&halt, cursor, &Position { path, halts: 0 }, frame, packets),
         }
     }
 
@@ -240,33 +265,87 @@ impl Dissector {
         Ok(())
     }
 
-    /// Adds a fragment. If it completes a packet, continues with that packet, which may contain a fragment
-    /// again.
+    /// Continues after `halt`. `cursor` is where the walk halted.
     #[cold]
-    fn reassemble(
+    fn continued(
         &mut self,
-        fragment: &Fragment<'_>,
-        mut path: Path,
+        halt: &Halt<'_>,
+        cursor: &mut Cursor<'_>,
+        at: &Position,
         frame: &Frame<'_>,
         packets: &mut Vec<Packet>,
     ) -> Result<(), Stop> {
-        let mut whole = self.reassembler.add(fragment, frame.number, frame.ts_ns).ok_or(Stop::Fragment)?;
-        for _ in 0..MAX_LAYERS {
-            let mut cursor = Cursor { data: &whole.data, wire_bytes: whole.wire_bytes, trust: Trust::Whole };
-            let inner = match walk(whole.layer, &mut cursor, &mut path) {
-                Ok(mut inner) => {
-                    // The IP header next to the packet counts, not that of a surrounding tunnel.
-                    if !inner.endpoints.is_set() {
-                        (inner.ip, inner.endpoints) = (whole.facts, whole.endpoints);
-                    }
-                    return self.innermost(&inner, &mut cursor, &path, whole.fragments, frame, packets);
-                }
-                Err(Halt::Stop(stop)) => return Err(stop),
-                Err(Halt::Fragment(inner)) => inner,
-            };
-            whole = self.reassembler.add(&inner, frame.number, frame.ts_ns).ok_or(Stop::Fragment)?;
+        let at = &Position { halts: at.halts + 1, ..*at };
+        if at.halts > MAX_LAYERS {
+            return Err(Stop::TooDeep);
         }
-        Err(Stop::TooDeep)
+        let mut trust = Trust::Whole;
+        let (layer, data, wire_bytes, around) = match *halt {
+            Halt::Stop(stop) => return Err(stop),
+            Halt::Aggregate => return self.aggregate(cursor, at, frame, packets),
+            Halt::Fragment(ref fragment) => {
+                let whole = self.reassembler.add(fragment, frame.number, frame.ts_ns).ok_or(Stop::Fragment)?;
+                let around = Around { facts: whole.facts, endpoints: whole.endpoints, fragments: whole.fragments };
+                (whole.layer, whole.data, whole.wire_bytes, Some(around))
+            }
+            Halt::WifiFragment(place) => {
+                let whole = self.wifi_fragments.add(place, cursor, frame.number, frame.ts_ns);
+                let (data, wire_bytes) = whole.ok_or(Stop::Fragment)?;
+                (Layer::Llc, data, wire_bytes, None)
+            }
+            Halt::VanJacobson(form) => {
+                let (data, wire_bytes) = self.decompressor.read(form, cursor)?;
+                if !form.compressed {
+                    trust = cursor.trust;
+                }
+                (Layer::Ipv4, data, wire_bytes, None)
+            }
+        };
+        let mut cursor = Cursor { data: &data, wire_bytes, trust };
+        self.onwards(layer, &mut cursor, around, at, frame, packets)
+    }
+
+    /// Walks on from `layer`.
+    fn onwards(
+        &mut self,
+        layer: Layer,
+        cursor: &mut Cursor<'_>,
+        around: Option<Around>,
+        at: &Position,
+        frame: &Frame<'_>,
+        packets: &mut Vec<Packet>,
+    ) -> Result<(), Stop> {
+        let mut at = *at;
+        let mut inner = match walk(layer, cursor, &mut at.path) {
+            Ok(inner) => inner,
+            Err(halt) => return self.continued(&halt, cursor, &at, frame, packets),
+        };
+        // The IP header next to the packet counts, not that of a surrounding tunnel.
+        if let Some(around) = around.filter(|_| !inner.endpoints.is_set()) {
+            (inner.ip, inner.endpoints) = (around.facts, around.endpoints);
+        }
+        let fragments = around.map_or(1, |around| around.fragments);
+        self.innermost(&inner, cursor, &at.path, fragments, frame, packets)
+    }
+
+    /// Reads the packets of an 802.11 frame that has several. Reasons why one gave none are asides.
+    fn aggregate(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        at: &Position,
+        frame: &Frame<'_>,
+        packets: &mut Vec<Packet>,
+    ) -> Result<(), Stop> {
+        let before = packets.len();
+        // No packet has the whole frame for itself, so none has header bytes.
+        let frame = &Frame { data: &[], ..*frame };
+        while let Some(part) = wifi::subframe(cursor) {
+            let read = part.and_then(|mut part| self.onwards(Layer::Llc, &mut part, None, at, frame, packets));
+            if let Err(stop) = read {
+                self.asides.push((stop, frame.number));
+            }
+        }
+        if packets.len() > before { Ok(()) } else { Err(Stop::NotTcp) }
     }
 
     /// At the end of the capture, the incidents of packets that did not arrive completely.
@@ -276,11 +355,13 @@ impl Dissector {
         let incomplete = "fragments of an IP packet are missing: the packet is not analyzed";
         let overlapping = "fragments of an IP packet overlap: the packet is discarded, as in Linux";
         let impossible = "an IP fragment ends beyond its packet or inside a unit of eight bytes: it is not analyzed";
+        let wifi = "fragments of an 802.11 frame are missing: its content is not analyzed";
         let unfinished = "the last cell of an AAL5 PDU is missing: its content is not analyzed";
         [
             (incomplete, given_up.incomplete),
             (overlapping, given_up.overlapping),
             (impossible, given_up.impossible),
+            (wifi, self.wifi_fragments.finish()),
             (unfinished, self.cells.finish()),
         ]
         .into_iter()

@@ -3,6 +3,7 @@
 
 use super::cursor::{Cursor, Stop};
 use super::layers::Layer;
+use super::vj;
 
 const ETHER_TRANSPARENT_BRIDGING: u16 = 0x6558;
 const ETHER_PPP: u16 = 0x880b;
@@ -36,7 +37,7 @@ const ETHER_TRILL: u16 = 0x22f3;
 pub(super) fn ether_type(value: u16) -> Result<Layer, Stop> {
     match value {
         ETHER_TRANSPARENT_BRIDGING => Ok(Layer::Ethernet),
-        ETHER_PPP => Ok(Layer::Ppp),
+        ETHER_PPP => Ok(Layer::PPP),
         ETHER_PPPOE_SESSION => Ok(Layer::Pppoe),
         ETHER_CENTRINO => Ok(Layer::WIFI_OPENED),
         ETHER_PBB => Ok(Layer::Backbone),
@@ -142,12 +143,12 @@ pub(super) fn pppoe(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
         return Err(Stop::NotTcp);
     }
     cursor.limit(usize::from(u16::from_be_bytes([header[4], header[5]])));
-    Ok(Layer::Ppp)
+    Ok(Layer::PPP)
 }
 
 /// PPP. Address and control may be omitted, and so may the first byte of a protocol number below 256 (RFC 1661,
 /// 2).
-pub(super) fn ppp(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+pub(super) fn ppp(sent: Option<bool>, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const ADDRESS_AND_CONTROL: [u8; 2] = [0xff, 0x03];
     if cursor.data.starts_with(&ADDRESS_AND_CONTROL) {
         cursor.take::<2>("PPP header")?;
@@ -163,8 +164,10 @@ pub(super) fn ppp(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
         // Some implementations write the Ethernet type, which is no valid PPP protocol number (RFC 1661, 2).
         0x0021 | 0x0800 => Ok(Layer::Ipv4),
         0x0057 => Ok(Layer::Ipv6),
+        0x002d => Ok(Layer::VanJacobson(vj::Form { compressed: true, sent })),
+        0x002f => Ok(Layer::VanJacobson(vj::Form { compressed: false, sent })),
         0x0031 => bridged(cursor),
-        0x003d => multilink(cursor),
+        0x003d => multilink(sent, cursor),
         0x0281 | 0x0283 => Ok(Layer::Mpls),
         _ => Err(Stop::NotTcp),
     }
@@ -186,10 +189,13 @@ fn bridged(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
 }
 
 /// PPP Multilink (RFC 1990) with long sequence numbers. Only unfragmented packets are read.
-fn multilink(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+fn multilink(sent: Option<bool>, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const FIRST_AND_LAST: u8 = 0xc0;
     let header = cursor.take::<4>("PPP multilink header")?;
-    if header[0] == FIRST_AND_LAST { Ok(Layer::Ppp) } else { Err(Stop::NotRead("part of a packet in PPP multilink")) }
+    if header[0] != FIRST_AND_LAST {
+        return Err(Stop::NotRead("part of a packet in PPP multilink"));
+    }
+    Ok(Layer::Ppp { sent })
 }
 
 /// Ethernet in IP (RFC 3378).

@@ -84,7 +84,7 @@ pub(super) fn l2tp(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
         let offset = u16::from_be_bytes(*cursor.take::<2>("L2TP header")?);
         cursor.take_slice(usize::from(offset), "L2TP offset")?;
     }
-    Ok(Layer::Ppp)
+    Ok(Layer::PPP)
 }
 
 /// LISP (RFC 9300): a header of eight bytes, then IP of either version.

@@ -2,21 +2,10 @@
 
 use super::cursor::{Cursor, Stop};
 use super::fragments::Fragment;
+use super::halt::Halt;
 use super::layers::{Layer, MAX_LAYERS, Path};
 use super::segment::{IpEndpoints, IpFacts};
 use super::{atm, ethernet, ip, link, tcp, tunnel, udp, wifi};
-
-/// What ends a walk before TCP or UDP.
-pub(super) enum Halt<'a> {
-    Stop(Stop),
-    Fragment(Fragment<'a>),
-}
-
-impl From<Stop> for Halt<'_> {
-    fn from(stop: Stop) -> Self {
-        Self::Stop(stop)
-    }
-}
 
 /// The IP header of the innermost TCP or UDP.
 pub(super) struct Innermost {
@@ -46,8 +35,9 @@ pub(super) fn walk<'a>(mut layer: Layer, cursor: &mut Cursor<'a>, path: &mut Pat
             Layer::Ip => ip::any(cursor)?,
             Layer::Ipv4 => ip::v4(cursor, &mut ip, &mut endpoints)?,
             Layer::Ipv6 => ip::v6(cursor, &mut ip, &mut endpoints)?,
-            Layer::Hdlc => link::hdlc(cursor)?,
-            Layer::Ppp => tunnel::ppp(cursor)?,
+            Layer::Hdlc { sent } => link::hdlc(sent, cursor)?,
+            Layer::Ppp { sent } => tunnel::ppp(sent, cursor)?,
+            Layer::VanJacobson(form) => return Err(Halt::VanJacobson(form)),
             Layer::Pppoe => tunnel::pppoe(cursor)?,
             Layer::Mpls => tunnel::mpls(cursor)?,
             Layer::Gre => tunnel::gre(cursor)?,

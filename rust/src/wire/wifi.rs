@@ -2,30 +2,40 @@
 
 use super::cursor::{Cursor, Stop};
 use super::ethernet;
+use super::halt::Halt;
 use super::layers::Layer;
+use super::wifi_fragments::Place;
 
 /// Radiotap: version, padding, length in little-endian, fields.
 pub(super) fn radiotap(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     let header = cursor.take::<4>("radiotap header")?;
     let length = usize::from(u16::from_le_bytes([header[2], header[3]]));
     let Some(rest) = length.checked_sub(4) else { return Err(Stop::Malformed("radiotap header")) };
-    let fields = cursor.take_slice(rest, "radiotap header")?;
-    Ok(Layer::Wifi { padded: has_padding(fields), opened: false })
+    let flags = flags(cursor.take_slice(rest, "radiotap header")?);
+    if flags & CHECKSUM != 0 {
+        cursor.limit(cursor.wire_bytes.saturating_sub(CHECKSUM_BYTES));
+    }
+    Ok(Layer::Wifi { padded: flags & PADDED != 0, opened: false })
 }
 
-/// Whether the flags say that the frame's header is padded to a multiple of four. `fields` begins with the
-/// bitmap words; the first fields are the time (eight bytes, aligned) and the flags.
-fn has_padding(fields: &[u8]) -> bool {
+/// Radiotap flag: the frame has its checksum at the end.
+const CHECKSUM: u8 = 0x10;
+const CHECKSUM_BYTES: usize = 4;
+/// Radiotap flag: the frame's header is padded to a multiple of four.
+const PADDED: u8 = 0x20;
+
+/// The flags; 0 if there are none. `fields` begins with the bitmap words; the first fields are the time (eight bytes,
+/// aligned) and the flags.
+fn flags(fields: &[u8]) -> u8 {
     const MORE_WORDS: u8 = 0x80;
     const TIME: u8 = 1;
     const FLAGS: u8 = 2;
-    const PADDED: u8 = 0x20;
     let (words, _) = fields.as_chunks::<4>();
     let word_count = words.iter().take_while(|word| word[3] & MORE_WORDS != 0).count() + 1;
-    let Some([present, ..]) = words.first() else { return false };
+    let Some([present, ..]) = words.first() else { return 0 };
     // Alignment counts from the first byte of the header, four bytes before `fields`.
     let time_end = if present & TIME == 0 { 4 * word_count } else { (4 * word_count + 4).next_multiple_of(8) + 8 - 4 };
-    present & FLAGS != 0 && fields.get(time_end).is_some_and(|flags| flags & PADDED != 0)
+    if present & FLAGS == 0 { 0 } else { fields.get(time_end).copied().unwrap_or(0) }
 }
 
 /// Prism: 144 bytes; or the AVS header, recognized by its magic.
@@ -54,9 +64,9 @@ pub(super) fn avs(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::WIFI)
 }
 
-/// An unencrypted or decrypted data frame. All others carry no readable IP. Frames with a part of a packet, or
-/// with several packets, are not read.
-pub(super) fn data(padded: bool, opened: bool, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+/// An unencrypted or decrypted data frame. All others carry no readable IP. Halts at a fragment, and at a frame with
+/// several packets (A-MSDU).
+pub(super) fn data<'a>(padded: bool, opened: bool, cursor: &mut Cursor<'a>) -> Result<Layer, Halt<'a>> {
     const DATA: u8 = 2;
     const NO_DATA: u8 = 4;
     const QOS: u8 = 8;
@@ -65,25 +75,21 @@ pub(super) fn data(padded: bool, opened: bool, cursor: &mut Cursor<'_>) -> Resul
     const PROTECTED: u8 = 0x40;
     const ORDER: u8 = 0x80;
     const MORE_FRAGMENTS: u8 = 0x04;
-    const FRAGMENT_NUMBER: u8 = 0x0f;
     const AGGREGATE: u8 = 0x80;
+    const TRAFFIC: u8 = 0x0f;
     let before = cursor.wire_bytes;
     let header = cursor.take::<24>("802.11 header")?;
     let (kind, subtype, flags) = ((header[0] >> 2) & 3, header[0] >> 4, header[1]);
     let is_protected = flags & PROTECTED != 0;
     if kind != DATA || subtype & NO_DATA != 0 || is_protected && !opened {
-        return Err(Stop::NotTcp);
-    }
-    if flags & MORE_FRAGMENTS != 0 || header[22] & FRAGMENT_NUMBER != 0 {
-        return Err(Stop::NotRead("part of an 802.11 frame in fragments"));
+        return Err(Stop::NotTcp.into());
     }
     if flags & BOTH_DISTRIBUTION_SYSTEMS == BOTH_DISTRIBUTION_SYSTEMS {
         cursor.take::<6>("802.11 fourth address")?;
     }
+    let mut qos = None;
     if subtype & QOS != 0 {
-        if cursor.take::<2>("802.11 QoS control")?[0] & AGGREGATE != 0 {
-            return Err(Stop::NotRead("802.11 frame with several packets (A-MSDU)"));
-        }
+        qos = Some(cursor.take::<2>("802.11 QoS control")?[0]);
         if flags & ORDER != 0 {
             cursor.take::<4>("802.11 HT control")?;
         }
@@ -92,16 +98,60 @@ pub(super) fn data(padded: bool, opened: bool, cursor: &mut Cursor<'_>) -> Resul
         let header_bytes = before - cursor.wire_bytes;
         cursor.take_slice(header_bytes.next_multiple_of(4) - header_bytes, "802.11 header's padding")?;
     }
+    let &[.., sequence_low, sequence_high] = header;
+    let (number, more) = (sequence_low & 0x0f, flags & MORE_FRAGMENTS != 0);
+    let is_fragment = more || number != 0;
+    let is_aggregate = qos.is_some_and(|qos| qos & AGGREGATE != 0);
+    // A decrypted fragment ends with a check value, whose length is unknown. An A-MSDU is sent in one piece.
+    if is_fragment && (is_protected || is_aggregate) {
+        return Err(Stop::NotRead("part of an encrypted or aggregated 802.11 frame in fragments").into());
+    }
     if is_protected {
         initialization_vector(cursor)?;
+    }
+    if is_aggregate {
+        return Err(Halt::Aggregate);
+    }
+    if is_fragment {
+        let &[_, _, _, _, ref stations @ .., _, _, _, _, _, _, _, _] = header;
+        return Err(Halt::WifiFragment(Place {
+            stations: *stations,
+            traffic: qos.map(|qos| qos & TRAFFIC),
+            sequence: u16::from_le_bytes([sequence_low, sequence_high]) >> 4,
+            number,
+            more,
+        }));
     }
     // Some drivers return the original Ethernet frame after the 802.11 header. Its source is then the
     // station's.
     let source = if flags & FROM_DISTRIBUTION_SYSTEM == 0 { header.get(10..16) } else { header.get(16..22) };
     if source == cursor.data.get(6..12) {
-        return ethernet::ethernet(cursor);
+        return Ok(ethernet::ethernet(cursor)?);
     }
     Ok(Layer::Llc)
+}
+
+/// Takes the next packet of an A-MSDU: two addresses, the length, LLC and SNAP, and padding to four bytes (IEEE 802.11,
+/// 9.3.2.2). `None` if too few bytes for another remain, which may be the frame's checksum.
+pub(super) fn subframe<'a>(cursor: &mut Cursor<'a>) -> Option<Result<Cursor<'a>, Stop>> {
+    const HEADER: &str = "A-MSDU subframe header";
+    const HEADER_BYTES: usize = 14;
+    if cursor.wire_bytes < HEADER_BYTES {
+        return None;
+    }
+    let length = match cursor.take::<HEADER_BYTES>(HEADER) {
+        Ok(header) => usize::from(u16::from_be_bytes([header[12], header[13]])),
+        Err(stop) => {
+            *cursor = Cursor { data: &[], wire_bytes: 0, ..*cursor };
+            return Some(Err(stop));
+        }
+    };
+    let mut part = *cursor;
+    part.limit(length);
+    let taken_bytes = ((HEADER_BYTES + length).next_multiple_of(4) - HEADER_BYTES).min(cursor.wire_bytes);
+    cursor.data = cursor.data.get(taken_bytes..).unwrap_or(&[]);
+    cursor.wire_bytes -= taken_bytes;
+    Some(if part.wire_bytes < length { Err(Stop::Malformed(HEADER)) } else { Ok(part) })
 }
 
 /// Takes off the initialization vector: 4 bytes for WEP, 8 for TKIP and CCMP, distinguished by a bit.

@@ -45,7 +45,7 @@ pub(super) fn first_layer(link_type: LinkType, cursor: &mut Cursor<'_>) -> Resul
         PPPOE | ETHER => Ok(Layer::Ethernet),
         PPP => {
             cursor.take::<2>("Juniper PPP header")?;
-            Ok(Layer::Ppp)
+            Ok(Layer::PPP)
         }
         FRELAY => serial::frame_relay(cursor),
         CHDLC => serial::cisco_hdlc(cursor),
@@ -99,7 +99,7 @@ fn protocol(number: u16, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
         2 | 3 => Ok(Layer::Ipv4),
         6 | 7 => Ok(Layer::Ipv6),
         4 | 5 | 8 | 32 => Ok(Layer::Mpls),
-        200 => Ok(Layer::Ppp),
+        200 => Ok(Layer::PPP),
         201 => serial::nlpid(cursor),
         202 | 203 => Ok(Layer::Llc),
         204 => Ok(Layer::Ethernet),
@@ -134,7 +134,7 @@ fn atm2(incoming: bool, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
         return Ok(Layer::Ethernet);
     }
     if begins_with_ppp(cursor.data) {
-        return Ok(Layer::Ppp);
+        return Ok(Layer::PPP);
     }
     pdu(cursor)
 }
@@ -202,9 +202,9 @@ fn other_service(protocol: u8, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
 fn multilink_ppp(incoming: bool, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const CARD_COOKIE_BYTES: usize = 2;
     match cookie(cursor)? {
-        Some(Cookie::LinkServices) => Ok(Layer::Ppp),
+        Some(Cookie::LinkServices) => Ok(Layer::PPP),
         Some(Cookie::AdaptiveServices { protocol: 0, direction }) => {
-            Ok(if incoming && direction != FROM_ENGINE { Layer::Ppp } else { Layer::Ipv4 })
+            Ok(if incoming && direction != FROM_ENGINE { Layer::PPP } else { Layer::Ipv4 })
         }
         Some(Cookie::AdaptiveServices { protocol, .. }) => other_service(protocol, cursor),
         // A cookie without an identifying byte: a plain member link, or the two bytes of a multilink card.
@@ -212,7 +212,7 @@ fn multilink_ppp(incoming: bool, cursor: &mut Cursor<'_>) -> Result<Layer, Stop>
             if !cursor.data.starts_with(&[0xff, 0x03]) && !begins_with_ppp(cursor.data) {
                 cursor.take::<CARD_COOKIE_BYTES>("Juniper multilink cookie")?;
             }
-            Ok(Layer::Ppp)
+            Ok(Layer::PPP)
         }
     }
 }

@@ -46,7 +46,7 @@ pub(super) fn first_layer(
         6 => lan::token_ring(cursor),
         7 => lan::arcnet(cursor),
         8 => serial::slip(cursor),
-        9 | 50 => Ok(Layer::Hdlc),
+        9 | 50 => Ok(Layer::HDLC),
         10 => lan::fddi(cursor),
         // RFC 1483 and Classical IP, including the numbers of BSD, SuSE and Linux's ATM patches.
         11 | 16 | 18 | 19 | 100 | 106 => {
@@ -74,8 +74,9 @@ pub(super) fn first_layer(
         163 => wifi::avs(cursor),
         202 => serial::ax25_kiss(cursor),
         204 => {
-            cursor.take::<1>("PPP direction")?;
-            Ok(Layer::Hdlc)
+            const RECEIVED: u8 = 0;
+            let &[direction] = cursor.take::<1>("PPP direction")?;
+            Ok(Layer::Hdlc { sent: Some(direction != RECEIVED) })
         }
         226 => pseudo::ipnet(cursor),
         // As in Wireshark, the version in the IP header decides, not the link type.

@@ -13,7 +13,7 @@ const SLL_802_2: u16 = 4;
 
 /// NULL: an address family in the byte order of the capturing host; or PPP, as on the loopback of Linux 2.1.
 pub(super) fn null(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
-    if cursor.data.starts_with(&[0xff, 0x03]) { Ok(Layer::Ppp) } else { bsd_loopback(cursor) }
+    if cursor.data.starts_with(&[0xff, 0x03]) { Ok(Layer::PPP) } else { bsd_loopback(cursor) }
 }
 
 /// BSD loopback: an address family of the capturing host, in its byte order (NULL) or in network byte order
@@ -187,7 +187,7 @@ pub(crate) fn tzsp(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     match u16::from_be_bytes([high, low]) {
         1 => Ok(Layer::Ethernet),
         2 => lan::token_ring(cursor),
-        4 => Ok(Layer::Hdlc),
+        4 => Ok(Layer::HDLC),
         5 => lan::fddi(cursor),
         7 => Ok(Layer::Ip),
         18 => Ok(Layer::WIFI),

@@ -15,7 +15,7 @@ pub(super) fn raw(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     let ppp_at = |at: usize| cursor.data.get(at..).is_some_and(|rest| rest.starts_with(&PPP_ADDRESS_AND_CONTROL));
     if let Some(before) = [0, 6, 1].into_iter().find(|at| ppp_at(*at)) {
         cursor.take_slice(before, "ISDN header")?;
-        return Ok(Layer::Ppp);
+        return Ok(Layer::PPP);
     }
     if cursor.data.starts_with(&LINE_DOWN) {
         cursor.take::<{ LINE_DOWN.len() }>("ISDN header")?;
@@ -24,10 +24,10 @@ pub(super) fn raw(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
 }
 
 /// HDLC framing, distinguished by the address byte: PPP has 255 or omits it, Cisco has 15 or 143.
-pub(crate) fn hdlc(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
+pub(crate) fn hdlc(sent: Option<bool>, cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     match cursor.data.first() {
         Some(0x0f | 0x8f) => cisco_hdlc(cursor),
-        _ => Ok(Layer::Ppp),
+        _ => Ok(Layer::Ppp { sent }),
     }
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn nlpid(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     match cursor.take::<1>("NLPID")? {
         [0xcc] => Ok(Layer::Ipv4),
         [0x8e] => Ok(Layer::Ipv6),
-        [0xcf] => Ok(Layer::Ppp),
+        [0xcf] => Ok(Layer::PPP),
         [SNAP] => match cursor.take::<5>("SNAP header")? {
             [0, 0, 0, high, low] => Ok(Layer::EtherType(u16::from_be_bytes([*high, *low]))),
             // Bridged Ethernet, with or without its checksum (RFC 2427, 4.2).

@@ -32,7 +32,6 @@ FINDING_IDS = (
     "reordering",
     "spurious-retransmission",
     "bufferbloat",
-    "congestion-marks",
     "network-limited",
     "anomalous-message-sizes",
     "tinygrams",

@@ -56,8 +56,6 @@ fn counts(rows: &[DirectionRow<'_>]) -> Named {
         ("urgent_segments", count(rows, |row| row.statistics.rare.urgent_segments)),
         ("urgent_bytes", count(rows, |row| row.statistics.rare.urgent_bytes)),
         ("zero_window_probe_bytes", count(rows, |row| row.statistics.rare.zero_window_probe_bytes)),
-        ("ce_segments", count(rows, |row| row.statistics.rare.ce_segments)),
-        ("cwr_segments", count(rows, |row| row.statistics.rare.cwr_segments)),
     ]
 }
 

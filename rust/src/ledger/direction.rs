@@ -4,11 +4,13 @@
 //! this module.
 
 mod line;
+mod neighbours;
 mod pauses;
 
 pub(super) use line::at_rate;
 pub use line::{Line, MIN_FRAME_BYTES};
-pub use pauses::{MIN_IDLE_NS, PauseCounts, Pauses};
+pub use neighbours::{Neighbours, RoundTrips, Samples};
+pub use pauses::{MIN_IDLE_NS, Pauses};
 
 use crate::connection::{CAUSAL_NS, CLUSTER_BYTES, DirectionFigures};
 use crate::flows::ConnectionRow;
@@ -166,6 +168,8 @@ pub struct DirectionFacts {
     pub idle_after_ns: i64,
     /// The bound for idle silence of the other direction.
     pub receiver_idle_after_ns: i64,
+    /// Round trips to the sender that other connections between the same hosts show.
+    pub neighbours: Option<Neighbours>,
 }
 
 /// Bytes that drained through the bottleneck, and the time that they took.

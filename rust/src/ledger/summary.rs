@@ -1,6 +1,7 @@
 //! Judges ended connections on several threads, sums their waits, and keeps the details of those that lose most time.
 //!
-//! `judging` judges the waits of one connection in shares, which `threads` distributes. [`rows`] holds what is reported:
+//! `meeting` finds the connections that share a path. `judging` judges the waits of one connection in shares, which
+//! `threads` distributes. [`rows`] holds what is reported:
 //! sums, [`kinds`] of causes, the [`longest`] waits with the [`timers`] that ended them, and [`locks`] (throughput
 //! deadlocks). [`costs`] says which connections lose enough time for these details.
 
@@ -9,6 +10,7 @@ mod judging;
 pub mod kinds;
 pub mod locks;
 pub mod longest;
+mod meeting;
 pub mod rows;
 mod threads;
 pub mod timers;
@@ -22,6 +24,7 @@ use super::waits::log::EndedWaits;
 use crate::flows::ConnectionRow;
 use costs::{Costs, Failed, Worth};
 use judging::{Judging, Share, Wanted};
+use meeting::Ended;
 use rows::{AccountRow, DirectionDetails, JudgedRows};
 use threads::by_threads;
 
@@ -45,7 +48,9 @@ pub struct Summaries {
     worths: Option<Vec<Worth>>,
     threads: usize,
     /// Connections that are not started yet.
-    coming: VecDeque<(ConnectionRow, EndedWaits)>,
+    coming: VecDeque<Ended>,
+    /// Connections that ended since waits were judged last.
+    new: Vec<Ended>,
     /// Connections that are started and not completely judged.
     begun: Vec<Judging>,
     costs: Costs,
@@ -70,7 +75,7 @@ impl Summaries {
 
     /// Adds connections that have ended, each with its waits.
     pub fn add(&mut self, connections: impl IntoIterator<Item = (ConnectionRow, EndedWaits)>) {
-        self.coming.extend(connections);
+        self.new.extend(connections.into_iter().map(|(row, waits)| Ended { row, waits, neighbours: [None, None] }));
     }
 
     /// Judges the next waits and adds their rows to `rows`, in the order of the connections. False if none are left.
@@ -101,6 +106,8 @@ impl Summaries {
 
     /// Computes the facts of further connections, until all started connections have about `max_records` waits.
     fn begin(&mut self, max_records: u64) -> io::Result<()> {
+        meeting::meet(&mut self.new, self.threads)?;
+        self.coming.extend(self.new.drain(..));
         let shares = self.begun.iter().flat_map(|judging| &judging.shares);
         let mut records: u64 = shares.map(|share| share.records).sum();
         let mut next = Vec::new();
@@ -108,14 +115,14 @@ impl Summaries {
             && self.begun.len() + next.len() < TOGETHER
             && let Some(connection) = self.coming.pop_front()
         {
-            records += connection.1.records();
+            records += connection.waits.records();
             next.push(connection);
         }
         let (told, old, costs) = (self.worths.is_some(), self.begun.len(), &self.costs);
-        let begun = by_threads(self.threads, next, |(row, waits)| {
+        let begun = by_threads(self.threads, next, |ended| {
             // A cause cannot take longer than the connection, so only connections long enough need details.
-            let details = told && costs::life_ns(&row).is_some_and(|life_ns| costs.may_take(life_ns));
-            Judging::of(row, waits, Wanted { intervals: self.wants_intervals, notes: told, details })
+            let details = told && costs::life_ns(&ended.row).is_some_and(|life_ns| costs.may_take(life_ns));
+            Judging::of(ended, Wanted { intervals: self.wants_intervals, notes: told, details })
         })?;
         self.begun.extend(begun);
         let unbounded = self.begun.iter().enumerate().skip(old).filter(|(_, judging)| judging.needs_pauses);

@@ -263,20 +263,19 @@ class Files:
 
         def rows(conns: Sequence[int], columns: Sequence[str], waits: Sequence[str]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
             self._check_unchanged()
-            wanted, only = _chosen(connections, conns)
+            only = known_connections(connections, pl.col("conn").is_in(conns))
             try:
                 engine = Engine(
                     self._names,
                     BATCH_ROWS,
-                    columns=sorted({*columns, "conn"}),
+                    columns=columns,
                     only=only,
                     summaries=False,
-                    ledger=sorted({*waits, "conn"}),
+                    ledger=waits,
                     waits_memory_bytes=TOGETHER_WAITS_BYTES,
                 )
                 for pulled_rows in pulled_all(engine):
-                    segments = _up_to(last_frame, pulled_rows.segments).filter(wanted).select(columns)
-                    yield revisions.of(segments), pulled_rows.ledger.filter(wanted).select(waits)
+                    yield revisions.of(_up_to(last_frame, pulled_rows.segments)), pulled_rows.ledger
             except EngineError as error:
                 raise from_engine(error) from error
 
@@ -285,14 +284,14 @@ class Files:
     def judged(self, connections: pl.LazyFrame, conns: Sequence[int], worth: Sequence[Worth]) -> Judged:
         """Return the evidence for findings on some connections. Raises CaptureUnreadable if the files have changed."""
         self._check_unchanged()
-        wanted, only = _chosen(connections, conns)
+        only = known_connections(connections, pl.col("conn").is_in(conns))
         try:
             engine = Engine(self._names, BATCH_ROWS, columns=[], only=only, summaries=False, worth=worth, most=_ALL)
             for _ in pulled_all(engine):
                 pass
         except EngineError as error:
             raise from_engine(error) from error
-        return Judged(*(table.filter(wanted) for table in judged(engine)))
+        return judged(engine)
 
     def datagrams(self, last_frame: int) -> pl.LazyFrame:
         """Return the rows of `schema.DATAGRAMS` up to `last_frame`; each query reads the files. Errors are those of `segments`."""
@@ -364,8 +363,7 @@ class _Query(NamedTuple):
     def ledger(self, names: list[str], connections: pl.LazyFrame) -> Iterator[pl.DataFrame]:
         """Yield the intervals of the ledger that the query needs. Raises EngineError where nothing can be read."""
         columns = self._engine_columns(schema.WAITS)
-        tests = self._of_connections()
-        only = known_connections(with_neighbours(connections, *tests)) if tests else None
+        only = known_connections(connections, *self._of_connections())
         engine = Engine(names, BATCH_ROWS, columns=[], only=only, summaries=False, ledger=columns)
         return (rows.ledger for rows in pulled_all(engine) if not rows.ledger.is_empty())
 
@@ -388,28 +386,6 @@ class _Query(NamedTuple):
 def _up_to(last_frame: int, rows: pl.DataFrame) -> pl.DataFrame:
     """Drop frames after `last_frame`, which were added to the file after the first reading. `rows` are in frame order."""
     return rows if rows.is_empty() or rows.item(-1, "frame") <= last_frame else rows.filter(pl.col("frame") <= last_frame)
-
-
-def _chosen(connections: pl.LazyFrame, conns: Sequence[int]) -> tuple[pl.Expr, list[KnownConnection] | None]:
-    """Return the test for rows of these connections, and those that the engine has to follow for them."""
-    if connections.select(pl.len()).collect().item() == len(conns):
-        return pl.lit(value=True), known_connections(connections)
-    wanted = pl.col("conn").is_in(conns)
-    return wanted, known_connections(with_neighbours(connections, wanted))
-
-
-def with_neighbours(connections: pl.LazyFrame, *tests: pl.Expr) -> pl.LazyFrame:
-    """Return the connections that pass the tests, and those that shared their time between the same two hosts.
-
-    The engine judges each connection with what the others show about the path between its hosts.
-    """
-    addresses = "client_addr", "server_addr"
-    named = connections.with_columns(one=pl.min_horizontal(addresses), other=pl.max_horizontal(addresses))
-    pairs = named.filter(*tests).group_by("one", "other").agg(since=pl.min("first_frame"), until=pl.max("last_frame"))
-    beside = named.join(pairs, on=["one", "other"]).filter(
-        pl.col("last_frame") >= pl.col("since"), pl.col("first_frame") <= pl.col("until")
-    )
-    return beside.select(connections.collect_schema().names())
 
 
 def known_connections(connections: pl.LazyFrame, *tests: pl.Expr) -> list[KnownConnection] | None:

@@ -4,13 +4,11 @@
 //! this module.
 
 mod line;
-mod neighbours;
 mod pauses;
 
 pub(super) use line::at_rate;
 pub use line::{Line, MIN_FRAME_BYTES};
-pub use neighbours::{Neighbours, RoundTrips, Samples};
-pub use pauses::{MIN_IDLE_NS, Pauses};
+pub use pauses::{MIN_IDLE_NS, PauseCounts, Pauses};
 
 use crate::connection::{CAUSAL_NS, CLUSTER_BYTES, DirectionFigures};
 use crate::flows::ConnectionRow;
@@ -168,8 +166,6 @@ pub struct DirectionFacts {
     pub idle_after_ns: i64,
     /// The bound for idle silence of the other direction.
     pub receiver_idle_after_ns: i64,
-    /// Round trips to the sender that other connections between the same hosts show.
-    pub neighbours: Option<Neighbours>,
 }
 
 /// Bytes that drained through the bottleneck, and the time that they took.

@@ -1,7 +1,6 @@
 //! Judges ended connections on several threads, sums their waits, and keeps the details of those that lose most time.
 //!
-//! `meeting` finds the connections that share a path. `judging` judges the waits of one connection in shares, which
-//! `threads` distributes. [`rows`] holds what is reported:
+//! `judging` judges the waits of one connection in shares, which `threads` distributes. [`rows`] holds what is reported:
 //! sums, [`kinds`] of causes, the [`longest`] waits with the [`timers`] that ended them, and [`locks`] (throughput
 //! deadlocks). [`costs`] says which connections lose enough time for these details.
 
@@ -10,7 +9,6 @@ mod judging;
 pub mod kinds;
 pub mod locks;
 pub mod longest;
-mod meeting;
 pub mod rows;
 mod threads;
 pub mod timers;
@@ -24,7 +22,6 @@ use super::waits::log::EndedWaits;
 use crate::flows::ConnectionRow;
 use costs::{Costs, Failed, Worth};
 use judging::{Judging, Share, Wanted};
-use meeting::Ended;
 use rows::{AccountRow, DirectionDetails, JudgedRows};
 use threads::by_threads;
 
@@ -48,9 +45,7 @@ pub struct Summaries {
     worths: Option<Vec<Worth>>,
     threads: usize,
     /// Connections that are not started yet.
-    coming: VecDeque<Ended>,
-    /// Connections that ended since waits were judged last.
-    new: Vec<Ended>,
+    coming: VecDeque<(ConnectionRow, EndedWaits)>,
     /// Connections that are started and not completely judged.
     begun: Vec<Judging>,
     costs: Costs,
@@ -75,7 +70,7 @@ impl Summaries {
 
     /// Adds connections that have ended, each with its waits.
     pub fn add(&mut self, connections: impl IntoIterator<Item = (ConnectionRow, EndedWaits)>) {
-        self.new.extend(connections.into_iter().map(|(row, waits)| Ended { row, waits, neighbours: [None, None] }));
+        self.coming.extend(connections);
     }
 
     /// Judges the next waits and adds their rows to `rows`, in the order of the connections. False if none are left.
@@ -106,8 +101,6 @@ impl Summaries {
 
     /// Computes the facts of further connections, until all started connections have about `max_records` waits.
     fn begin(&mut self, max_records: u64) -> io::Result<()> {
-        meeting::meet(&mut self.new, self.threads)?;
-        self.coming.extend(self.new.drain(..));
         let shares = self.begun.iter().flat_map(|judging| &judging.shares);
         let mut records: u64 = shares.map(|share| share.records).sum();
         let mut next = Vec::new();
@@ -115,14 +108,14 @@ impl Summaries {
             && self.begun.len() + next.len() < TOGETHER
             && let Some(connection) = self.coming.pop_front()
         {
-            records += connection.waits.records();
+            records += connection.1.records();
             next.push(connection);
         }
         let (told, old, costs) = (self.worths.is_some(), self.begun.len(), &self.costs);
-        let begun = by_threads(self.threads, next, |ended| {
+        let begun = by_threads(self.threads, next, |(row, waits)| {
             // A cause cannot take longer than the connection, so only connections long enough need details.
-            let details = told && costs::life_ns(&ended.row).is_some_and(|life_ns| costs.may_take(life_ns));
-            Judging::of(ended, Wanted { intervals: self.wants_intervals, notes: told, details })
+            let details = told && costs::life_ns(&row).is_some_and(|life_ns| costs.may_take(life_ns));
+            Judging::of(row, waits, Wanted { intervals: self.wants_intervals, notes: told, details })
         })?;
         self.begun.extend(begun);
         let unbounded = self.begun.iter().enumerate().skip(old).filter(|(_, judging)| judging.needs_pauses);

@@ -65,20 +65,6 @@ impl Evidence<'_> {
         self.wait.queueing_delay_ns.get().filter(|_| self.says_when()).unwrap_or(0)
     }
 
-    /// The departure follows data of the peer. How much longer than the shortest round trip these data and an answer
-    /// took, as other connections between the same hosts show it; 0 if unknown.
-    pub(in super::super) fn neighbours_queued_ns(&self) -> i64 {
-        let direction = self.direction;
-        let round_trip_ns = || {
-            let neighbours = direction.neighbours.as_ref().filter(|_| !direction.sender_unplaced)?;
-            let ago_ns = self.wait.peer_last_ns.get()?.saturating_add(direction.to_sender_ns);
-            neighbours.round_trip_ns(self.record.ts_ns.saturating_sub(ago_ns), self.record.ts_ns)
-        };
-        let was_asked = is(self.wait.peer_payload_bytes.get(), |bytes| bytes > 0);
-        let round_trip_ns = if was_asked { round_trip_ns() } else { None };
-        round_trip_ns.map_or(0, |ns| ns.saturating_sub(direction.to_sender_ns).max(0))
-    }
-
     /// Away from the sender, the departure's own timestamp shows that it stood in no queue before the capture point.
     pub(in super::super) fn met_no_queue(&self) -> bool {
         self.says_when() && self.queueing_delay_ns().saturating_mul(NO_QUEUE_PART) <= self.rtt_ns()

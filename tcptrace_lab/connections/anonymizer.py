@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import ipaddress
+import re
 import secrets
 from functools import cache
 from typing import TYPE_CHECKING
@@ -59,10 +60,10 @@ class Anonymizer:
 
     def without_paths(self, words: str, paths: Iterable[str]) -> str:
         """Return a message with pseudonyms in place of these paths and of their file names."""
-        for path in paths:
-            for spelling in (path, repr(path)[1:-1], path.rpartition("/")[2]):
-                words = words.replace(spelling, self.file(path)) if spelling else words
-        return words
+        spellings = {spelling: path for path in paths for spelling in (path.rpartition("/")[2], repr(path)[1:-1], path) if spelling}
+        longest_first = sorted(spellings, key=len, reverse=True)
+        # In one pass, so that no name is found in a pseudonym.
+        return re.sub("|".join(map(re.escape, longest_first)), lambda found: self.file(spellings[found[0]]), words) if spellings else words
 
     def rows(self, table: pl.LazyFrame) -> pl.LazyFrame:
         """Return rows with `client_addr` and `server_addr` with both replaced."""

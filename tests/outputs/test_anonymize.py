@@ -208,3 +208,11 @@ def test_a_schedule_is_not_anonymized_again(tmp_path: Path) -> None:
     done = tcptrace_lab("replay", "transfer", "--from-schedule", path, "--anonymize")
     assert done.returncode == 2
     assert b"a schedule holds no address" in done.stderr
+
+
+def test_a_message_with_several_files_has_one_pseudonym_for_each() -> None:
+    paths = ["/var/log/slow", "/var/log/slow.pcap"]
+    hidden = Anonymizer("key")
+    words = hidden.without_paths("'/var/log/slow.pcap', then slow; slow.pcap", paths)
+    one, other = map(hidden.file, paths)
+    assert words == f"'{other}', then {one}; {other}"

@@ -121,8 +121,8 @@ impl Dissector {
     }
 
     /// Dissects a frame and adds its TCP segment or UDP datagram to `packets`. It adds none if it returns a
-    /// [`Stop`], and several if an 802.11 frame has several or one ATM cell ended two PDUs. A reassembled packet belongs to the frame with its
-    /// last missing part, as in Wireshark. A PDU whose last cell was lost has the frame and time of its last
+    /// [`Stop`], and several if an 802.11 frame has several or one ATM cell ended two PDUs. A reassembled packet belongs
+    /// to the frame with its last missing part, as in Wireshark. A PDU whose last cell was lost has the frame and time of its last
     /// captured cell, although it is recognized only when the next PDU of its channel ends.
     ///
     /// # Errors

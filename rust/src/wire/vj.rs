@@ -76,11 +76,10 @@ impl Decompressor {
         if !form.compressed {
             return Ok((uncompressed(line, cursor)?, cursor.wire_bytes));
         }
-        let packet = line.ok_or(Stop::NotRead(NO_DIRECTION))?.compressed(*cursor);
-        packet
-            .map(|packet| (packet.len(), packet))
-            .map(|(bytes, packet)| (packet, bytes))
-            .ok_or(Stop::NotRead(NOT_CONFIRMED))
+        let line = line.ok_or(Stop::NotRead(NO_DIRECTION))?;
+        let packet = line.compressed(*cursor).ok_or(Stop::NotRead(NOT_CONFIRMED))?;
+        let bytes = packet.len();
+        Ok((packet, bytes))
     }
 }
 

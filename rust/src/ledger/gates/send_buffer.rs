@@ -1,8 +1,9 @@
 //! Send buffer: unacknowledged bytes fill it.
 //!
 //! - **Closed** when flights are on a plateau well below the receiver window and an ACK released the departure, or when
-//!   the application refilled the buffer just after that ACK. The cause is only *possible* where equal small segments
-//!   leave one per RTT: the application may have written them one by one, while Nagle's algorithm delayed them.
+//!   the application refilled the buffer just after that ACK. The cause is only *possible* in a current stack, because
+//!   with real programs hardly any such wait is one; and where equal small segments leave one per RTT, because the
+//!   application may have written them one by one, while Nagle's algorithm delayed them.
 //! - **Opened by** the first ACK that makes room.
 //! - **Disproved by** flights that still grow, by an earlier loss, or by an application that answers ACKs late.
 //! - **Source:** Abrams and Chen 1991; Siekkinen and others 2005 (limitation by the transport layer);

@@ -1,7 +1,7 @@
 //! The records of waits, stored until their connection ends.
 //!
 //! [`record`] is one wait: raw numbers and frames. `encoding` stores it in few bytes, as the difference from the wait
-//! before it. [`log`] holds the waits of one direction, [`live`] those of all connections that have not ended, in memory up
+//! before it, with `tokens` for numbers. [`log`] holds the waits of one direction, [`live`] those of all connections that have not ended, in memory up
 //! to a limit and beyond it in a temporary file (`spool`).
 
 mod encoding;
@@ -9,3 +9,4 @@ pub mod live;
 pub mod log;
 pub mod record;
 mod spool;
+mod tokens;

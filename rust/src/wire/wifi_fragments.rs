@@ -67,12 +67,8 @@ impl WifiFragments {
         let waiting = self.waiting.get_mut(at)?;
         let before = waiting.bytes();
         let added = waiting.add(place, cursor);
-        let after = waiting.bytes();
         let whole = waiting.take_if_complete();
-        self.waiting_bytes = self.waiting_bytes + after - before;
-        if whole.is_some() {
-            self.waiting_bytes -= after;
-        }
+        self.waiting_bytes = self.waiting_bytes - before + waiting.bytes();
         if added.is_err() {
             self.give_up(at);
         }
@@ -134,7 +130,9 @@ impl Waiting {
         if self.is_complete {
             return Ok(());
         }
-        if is_behind_the_last || self.count.is_some_and(|known| count != Some(known)) {
+        let behind_it = count.and_then(|count| self.fragments.get(count..)).unwrap_or_default();
+        let has_some_behind = behind_it.iter().any(Option::is_some);
+        if is_behind_the_last || has_some_behind || self.count.is_some_and(|known| count != Some(known)) {
             return Err(Contradiction);
         }
         self.count = count;
@@ -206,6 +204,15 @@ mod tests {
             let contradicts = second != place(5, 1, true);
             assert_eq!(fragments.waiting.is_empty(), contradicts, "{second:?}");
         }
+    }
+
+    #[test]
+    fn an_end_before_a_known_fragment_gives_the_frame_up() {
+        let mut fragments = WifiFragments::default();
+        add(&mut fragments, place(5, 0, true), b"begin ", 0);
+        add(&mut fragments, place(5, 5, true), b"far behind", 0);
+        assert_eq!(add(&mut fragments, place(5, 1, false), b"end", 0), None);
+        assert_eq!((fragments.waiting_bytes, fragments.finish()), (0, Some((1, 1))));
     }
 
     #[test]

@@ -131,10 +131,12 @@ def findings(
             kinds[kind] = {**kinds[kind], "sure_share": share}
     again = {(cost.conn, cost.from_client) for cost in costs if cost.cause in OF_LOSS}
     again = {direction_key for direction_key in again if known[direction_key]["max_retransmits"] >= path_mtu.MIN_SENT - 1}
-    for direction_key, silent_ns in stopped_answering.silent_ns(segments, again).items():
-        known[direction_key] |= {"silent_ns": silent_ns}
-    for direction_key, large in path_mtu.found(segments, again).items():
-        known[direction_key] |= {"too_large": large, "cases": known[direction_key]["cases"] | {Case.TOO_LARGE}}
+    if again:
+        resent = path_mtu.retransmits(segments, again)
+        for direction_key, silent_ns in stopped_answering.silent_ns(resent, again).items():
+            known[direction_key] |= {"silent_ns": silent_ns}
+        for direction_key, large in path_mtu.found(segments, again, resent).items():
+            known[direction_key] |= {"too_large": large, "cases": known[direction_key]["cases"] | {Case.TOO_LARGE}}
     locked = deadlock.findings(
         _late(costs), judged.locks, {direction_key: direction["receiver_stack"] for direction_key, direction in known.items()}
     )

@@ -46,21 +46,48 @@ class TooLarge(NamedTuple):
         return Confidence.CONSISTENT if self.smaller_arrived else Confidence.POSSIBLE
 
 
-def found(segments: pl.LazyFrame, directions: Collection[tuple[int, bool]]) -> dict[tuple[int, bool], TooLarge]:
+def retransmits(segments: pl.LazyFrame, directions: Collection[tuple[int, bool]]) -> pl.DataFrame:
+    """Return the retransmits of data in the connections of these directions, in one read. The memory is that of the retransmits alone.
+
+    Args:
+        segments: rows of `schema.SEGMENTS`. Read once.
+        directions: connection and direction of those that lost time to packet loss; at least one.
+
+    Returns:
+        One row per retransmit, in capture order: `conn from_client frame ts_ns seq transmission` as in `schema.SEGMENTS`; `size_bytes`: its
+        payload, at most a full segment; `peer_frame`, `peer_ts_ns`: frame and time of the peer's last segment; null without one.
+    """
+    col = pl.col
+    size = pl.min_horizontal("payload_bytes", "smss_bytes").alias("size_bytes")
+    again = col("retransmit_trigger").is_not_null() & (col("payload_bytes") > 0)
+    listed = ("frame", "ts_ns", "seq", "transmission")
+    of_directions = (
+        segments.filter(col("conn").is_in(sorted({conn for conn, _ in directions})))
+        .group_by(*_DIRECTION)
+        .agg(
+            *(each.filter(again) for each in (*map(col, listed), size)),
+            last_frame=col("frame").max(),
+            last_ts_ns=col("ts_ns").max(),
+        )
+        .collect()
+    )
+    peers = of_directions.select("conn", ~col("from_client"), peer_frame="last_frame", peer_ts_ns="last_ts_ns")
+    rows = of_directions.drop("last_frame", "last_ts_ns").explode(*listed, "size_bytes").filter(col("frame").is_not_null())
+    return rows.join(peers, on=_DIRECTION, how="left").sort("frame")
+
+
+def found(segments: pl.LazyFrame, directions: Collection[tuple[int, bool]], resent: pl.DataFrame) -> dict[tuple[int, bool], TooLarge]:
     """Return the directions among `directions` whose large segments do not get through.
 
     Args:
-        segments: rows of `schema.SEGMENTS`. Read once, and twice more for each direction that sent one segment three times.
+        segments: rows of `schema.SEGMENTS`. Read twice for each direction that sent one large segment three times, otherwise not at all.
         directions: connection and direction of those that lost time to packet loss.
+        resent: their `retransmits`.
     """
-    if not directions:
-        return {}
     col = pl.col
-    here = segments.filter(col("conn").is_in(sorted({conn for conn, _ in directions})))
-    size = pl.min_horizontal("payload_bytes", "smss_bytes")
+    size = col("size_bytes")
     again = (
-        here.filter(col("retransmit_trigger").is_not_null() & (col("payload_bytes") > 0))
-        .group_by(*_DIRECTION, "seq")
+        resent.group_by(*_DIRECTION, "seq")
         .agg(
             lost_bytes=size.max(),
             large=(size == size.max()).sum(),
@@ -68,7 +95,6 @@ def found(segments: pl.LazyFrame, directions: Collection[tuple[int, bool]]) -> d
         )
         .filter((col("large") >= MIN_SENT - 1) & (col("lost_bytes") > ANY_PATH_BYTES))
         .sort(*_DIRECTION, "seq")
-        .collect()
     )
     found_by_direction = {}
     for conn, from_client in directions:

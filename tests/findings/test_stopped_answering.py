@@ -5,13 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from polars.io.plugins import register_io_source
 
 import tcptrace_lab
 from tcptrace_lab import verdict
+from tcptrace_lab.findings import path_mtu, stopped_answering
 from tests.support import packets
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
+
+    import polars as pl
 
 TRANSFER = """
     0.000 C > S  S   0:0(0)        win 65535 <mss 1460, sackOK>
@@ -46,3 +51,21 @@ def test_a_receiver_that_answers_in_between_has_only_lost_packets(tmp_path: Path
     """
     analysis = tcptrace_lab.analyze(packets.capture(tmp_path / "t.pcap", TRANSFER + ANSWER + again))
     assert not any("stopped answering" in one.title for one in analysis.findings)
+
+
+def test_the_capture_is_read_once_for_both_ends_of_a_retransmission(tmp_path: Path) -> None:
+    """0.041 s to 1.590 s without an answer; 500 bytes pass every path, so sizes need no further read."""
+    rows = tcptrace_lab.analyze(packets.capture(tmp_path / "t.pcap", TRANSFER)).segments.collect()
+    reads = []
+
+    def read(columns: list[str] | None, predicate: pl.Expr | None, _limit: int | None, _batch: int | None) -> Iterator[pl.DataFrame]:
+        reads.append(columns)
+        wanted = rows if predicate is None else rows.filter(predicate)
+        yield wanted if columns is None else wanted.select(columns)
+
+    segments, directions = register_io_source(read, schema=rows.schema), {(0, True)}
+    resent = path_mtu.retransmits(segments, directions)
+    assert resent["frame"].to_list() == [7, 8, 9]
+    assert stopped_answering.silent_ns(resent, directions) == {(0, True): 1_549_000_000}
+    assert path_mtu.found(segments, directions, resent) == {}
+    assert len(reads) == 1

@@ -71,10 +71,8 @@ def _has_jumped(capture: Mapping[str, Any]) -> bool:
 
 def _advice(row: Mapping[str, Any], direction: Direction, directions: Sequence[Direction], listed: Sequence[Finding]) -> str:
     """Return what to do if no finding is a fault: in the described direction, or else in the other one."""
-    if direction.main_cause == "unknown" and row["clock_tick_ns"] is not None:
-        return f"its clock ticks only every {numbers.duration(row['clock_tick_ns'])}: capture with a finer one"
-    if _lacks_start(row, direction):
-        return "start the capture before the connection opens"
+    if direction.main_cause == "unknown" and (lacks := _what_the_capture_lacks(row, direction)):
+        return lacks
     rule = causes.of_cause(direction.main_cause)
     if rule.cure and direction.confidence_of_main != Confidence.POSSIBLE:
         return f"{direction.fill_in(rule.cure)} would help"
@@ -90,9 +88,20 @@ def _advice(row: Mapping[str, Any], direction: Direction, directions: Sequence[D
     return "no TCP problem found" + (f"; {direction.fill_in(cure)} would help" if cure else "")
 
 
-def _lacks_start(row: Mapping[str, Any], direction: Direction) -> bool:
-    """Whether the cause that took most time is unknown and no captured SYN shows window scale, MSS and RTT."""
-    return direction.main_cause == "unknown" and not any(row[f"{side}_syn_segments"] for side in SIDES)
+def _what_the_capture_lacks(row: Mapping[str, Any], direction: Direction) -> str:
+    """Return why the capture of a connection cannot show the cause, and how to capture it; empty if it lacks nothing that is known."""
+    reasons = row["quality_reasons"] or ()
+    missing = row[f"{'client' if direction.from_client else 'server'}_not_captured_bytes"]
+    if row["clock_tick_ns"] is not None:
+        return f"its clock ticks only every {numbers.duration(row['clock_tick_ns'])}: capture with a finer one"
+    if "one_direction" in reasons:
+        start = ", from its start" if "start_missing" in reasons else ""
+        return f"it has only one direction of the connection: capture both{start}"
+    if "start_missing" in reasons:  # no captured SYN shows window scale, MSS and RTT
+        return "start the capture before the connection opens"
+    if "much_not_captured" in reasons and missing:
+        return f"{numbers.size(missing)} of this direction are missing from it: capture without drops"
+    return ""
 
 
 def _without_data(analysis: Analysed) -> Verdict:

@@ -236,12 +236,46 @@ def test_what_nagle_holds_without_a_delayed_ack_can_be_mended_too() -> None:
 
 def test_time_that_the_capture_does_not_tell_is_not_explained() -> None:
     found = made(client={"unknown": 700, "network": 300})
-    assert verdict.sentence(found) == "The capture does not show what took 70% of 1 s; start the capture before the connection opens."
-    opened = replace(found, connections=found.connections.with_columns(client_syn_segments=pl.lit(1, pl.Int64)))
     words = "The capture does not show what took 70% of 1 s; "
-    assert verdict.sentence(opened) == words + "a capture at 10.0.0.1 would show more."
-    at_sender = replace(opened, connections=opened.connections.with_columns(vantage=pl.lit("client")))
+    begun_late = replace(found, connections=found.connections.with_columns(quality_reasons=pl.lit(["start_missing"])))
+    assert verdict.sentence(begun_late) == words + "start the capture before the connection opens."
+    assert verdict.sentence(found) == words + "a capture at 10.0.0.1 would show more."
+    at_sender = replace(found, connections=found.connections.with_columns(vantage=pl.lit("client")))
     assert verdict.sentence(at_sender) == words + "no TCP problem found in the rest."
+
+
+ONE_WAY = """
+    0.000 C > S  S   0:0(0)        win 65535 <mss 1460>
+    0.020 C > S  .          ack 1  win 65535
+    0.021 C > S  P. 1:101 ack 1
+    0.321 C > S  P. 101:201 ack 1
+    0.921 C > S  P. 201:301 ack 1
+"""
+
+WITH_A_HOLE = """
+    0.000 C > S  S   0:0(0)        win 65535 <mss 1460>
+    0.020 S > C  S.  0:0(0) ack 1  win 65535 <mss 1460>
+    0.020 C > S  .          ack 1  win 65535
+    0.021 C > S  P. 1:101 ack 1
+    0.041 S > C  .  ack 101
+    3.021 C > S  P. 5101:5201 ack 1
+    3.041 S > C  .  ack 5201
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        (ONE_WAY, "it has only one direction of the connection: capture both."),
+        (ONE_WAY.split("\n", 2)[2], "it has only one direction of the connection: capture both, from its start."),
+        (WITH_A_HOLE, "5 kB of this direction are missing from it: capture without drops."),
+    ],
+)
+def test_the_headline_says_what_a_capture_lacks_that_cannot_show_the_cause(tmp_path: Path, text: str, advice: str) -> None:
+    """Another place would not show more: what is missing is half of the connection, its start, or 5,000 of 5,200 bytes."""
+    said = verdict.sentence(analyze(packets.capture(tmp_path / "lacking.pcap", text)))
+    assert said.startswith("The capture does not show what took"), said
+    assert said.endswith("; " + advice), said
 
 
 def test_a_capture_without_data_without_times_or_without_tcp_has_no_verdict_on_time() -> None:

@@ -110,6 +110,7 @@ EXAMPLES = {
 _OF_CAPTURE = "None of these captures has this problem; `tests/findings/test_path_findings.py` has an exchange with it."
 
 WITHOUT_EXAMPLE = {
+    "congestion-marks": "No path of these captures marks packets; `tests/findings/test_congestion_marks.py` has an exchange with it.",
     "silly-window": "Neither this kernel nor a modelled stack sends such segments: see `tests/findings/test_small_packets.py`.",
     **dict.fromkeys(("capture-incomplete", "capture-duplicates", "offload", "clock"), _OF_CAPTURE),
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tcptrace_lab.causes.rule import Advice, Clause, Confidence, Rule
-from tcptrace_lab.causes.texts import proof
+from tcptrace_lab.causes.texts import congestion_marks, proof
 
 RULE = Rule(
     cause="application",
@@ -12,6 +12,7 @@ RULE = Rule(
     lost_to=Clause("the application on {sender} ({sending}) was not sending"),
     confidence=Confidence.CONSISTENT,
     proof=(proof.IN_FLIGHT, proof.ACK, proof.TIMER),
+    doubt=congestion_marks.DOUBT,
     refuted_by="a segment released by an ACK, by a timer, or by a window that opens",
     source="Siekkinen et al. 2005 (application-limited periods)",
     advice=Advice(

@@ -108,14 +108,16 @@ class Doubt(NamedTuple):
             finding on such waits alone is consistent; empty: it is possible.
         limits: what the capture does not show about them, as a sentence; empty if the rule has no advice.
         remedy: what to change if the other cause applies.
-        of_all: for a rule without advice, and so without a finding: whether all waits of a direction are in doubt. Its argument returns a
-            count of the sender (`schema.CONNECTIONS`).
+        of_all: whether all waits of a direction are in doubt; the doubt is then about no others. Its argument returns a count of the
+            sender (`schema.CONNECTIONS`).
+        rival: with `of_all` and advice, the other explanation as the verdict names it, as the subject of "… looks the same".
     """
 
     consistent_if: str = ""
     limits: str = ""
     remedy: tuple[str, ...] = ()
     of_all: Callable[[Callable[[str], int]], bool] | None = None
+    rival: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import polars as pl
 
 from tcptrace_lab import schema
 from tcptrace_lab.causes.rule import Case
-from tcptrace_lab.causes.texts import special_cases
+from tcptrace_lab.causes.texts import congestion_marks, special_cases
 from tcptrace_lab.connections import rates
 from tcptrace_lab.findings import (
     bottleneck,
@@ -50,6 +50,7 @@ _OF_SENDER = (
     "missing_segments",
     "small_delayed_run",
     "small_delayed_over_full",
+    *congestion_marks.COLUMNS,
 )
 
 _OF_RECEIVER = ("max_window_bytes", "data_segments", "stack_guess")

@@ -32,6 +32,7 @@ FINDING_IDS = (
     "reordering",
     "spurious-retransmission",
     "bufferbloat",
+    "congestion-marks",
     "network-limited",
     "anomalous-message-sizes",
     "tinygrams",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from tcptrace_lab.causes import Rule
+    from tcptrace_lab.causes.rule import Doubt
 
 RECEIVERS_OWN = frozenset({"receiver-window", "zero-window"})
 """Causes at the receiver that also slow down the draining of a queue. If one occurs, the drain rate does not bound the path."""
@@ -61,7 +62,7 @@ def finding_of(
     large: path_mtu.TooLarge | None = direction.get("too_large") if cost.cause in OF_LOSS else None
     words = advice_values.of(cost.ns, cost.share, kind=kind, direction=direction, windows=_windows(waits), large=large)
     confidence = _confidence(rule, kind, direction)
-    doubt = rule.doubt if confidence is not Confidence.PROVED and kind["sure_waits"] < kind["waits"] else None
+    doubt = _doubt(rule, kind, direction) if confidence is not Confidence.PROVED else None
     return Finding(
         id=advice.finding,
         severity=_severity(cost, rule),
@@ -137,8 +138,18 @@ def _confidence(rule: Rule, kind: Mapping[str, Any], direction: Mapping[str, Any
     One of them is enough where a wait alone proves its cause. Otherwise, they have to be at least half of the time.
     """
     sure = kind["sure_waits"]
+    if rule.doubt is not None and rule.doubt.of_all is not None and _doubt(rule, kind, direction):
+        return Confidence.POSSIBLE
     if sure and rule.confidence is Confidence.PROVED:
         return Confidence.PROVED
     if sure and kind.get("sure_share", 1) >= LEAST_SURE_SHARE:
         return Confidence.PROVED if rule.proved_by_repetition and sure >= PROVED_BY else rule.confidence
     return Confidence.CONSISTENT if rule.doubt and rule.doubt.consistent_if and direction[rule.doubt.consistent_if] else Confidence.POSSIBLE
+
+
+def _doubt(rule: Rule, kind: Mapping[str, Any], direction: Mapping[str, Any]) -> Doubt | None:
+    """Return the doubt about these waits: about all of them, or about those that the engine calls possible; None if there is none."""
+    if rule.doubt is None:
+        return None
+    doubted = kind["sure_waits"] < kind["waits"] if rule.doubt.of_all is None else rule.doubt.of_all(direction.__getitem__)
+    return rule.doubt if doubted else None

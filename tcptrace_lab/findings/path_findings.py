@@ -1,4 +1,4 @@
-"""Findings on the path other than loss: reordering, spurious retransmits and standing queues.
+"""Findings on the path other than loss: reordering, spurious retransmits, standing queues and congestion marks.
 
 Columns of `schema.CONNECTIONS` show which connections have them. The segments of a few connections are read to find evidence frames. These
 findings have no time cost of their own, because the ledger already counts the waits that result.
@@ -29,7 +29,7 @@ MOST = 20
 EVIDENCE_FRAMES = 20
 
 MIN_TIMES = 3
-"""Minimum number of reordered segments or spurious retransmits that is reported: three of a kind are no coincidence
+"""Minimum number of reordered segments, spurious retransmits or congestion marks that is reported: three of a kind are no coincidence
 (docs/how-it-decides.md, 2.4)."""
 
 NOTICED_SHARE = 0.01
@@ -41,15 +41,16 @@ QUEUE_NS, QUEUE_TIMES = 50_000_000, 2
 HARMFUL_QUEUE_NS = 150_000_000
 """One-way delay that a conversation tolerates (ITU-T G.114). A queue alone should not use all of it."""
 
-_QUEUE = "queue"
+_QUEUE, _MARKED = "queue", "marked"
 
-_COUNTS = ("out_of_order_segments", "spurious_retransmissions", "data_segments", "retransmitted_segments")
+_REPORTED = ("out_of_order_segments", "spurious_retransmissions", "ce_segments", "cwr_segments")
+_COUNTS = (*_REPORTED, "data_segments", "retransmitted_segments")
 _TIMES = ("rtt_samples", "rtt_min_ns", "rtt_p50_ns", "rtt_p95_ns", "drained_acks", "drained_bytes", "drained_ns")
 _DELIVERED = ("unique_bytes", "rtt_max_ns", "first_data_ts_ns", "last_data_ts_ns")
 
 
 def findings(segments: pl.LazyFrame, connections: pl.LazyFrame, known_findings: Collection[Finding] = ()) -> tuple[Finding, ...]:
-    """Return the findings on reordering, spurious retransmits and standing queues.
+    """Return the findings on reordering, spurious retransmits, standing queues and congestion marks.
 
     Args:
         segments: rows of `schema.SEGMENTS`; read once, for the directions found.
@@ -68,7 +69,8 @@ def findings(segments: pl.LazyFrame, connections: pl.LazyFrame, known_findings: 
     late = _most(rows, "out_of_order_segments")
     again = [row for row in _most(rows, "spurious_retransmissions") if (row["conn"], row["from_client"]) not in costly]
     queued = [row for row in _most(rows, "queue_ns") if not _was_faster(row)]
-    frames = _frames(segments, [*late, *again, *queued])
+    marked = _most([row | {"marks": max(row["ce_segments"], row["cwr_segments"])} for row in rows], "marks")
+    frames = _frames(segments, [*late, *again, *queued, *marked])
 
     def shown(row: Mapping[str, Any], what: str) -> Mapping[str, Any]:
         return frames.get((row["conn"], row["from_client"], what), {})
@@ -77,16 +79,17 @@ def findings(segments: pl.LazyFrame, connections: pl.LazyFrame, known_findings: 
         *(_reordering(row, shown(row, "out_of_order")) for row in late),
         *(_needless(row, shown(row, "spurious")) for row in again),
         *(_queue(row, shown(row, _QUEUE), small_buffer=(row["conn"], row["from_client"]) in small) for row in queued),
+        *(_marks(row, shown(row, _MARKED)) for row in marked),
     )
 
 
 def _suspects(connections: pl.LazyFrame) -> list[dict[str, Any]]:
-    """Return the directions with most reordering, spurious retransmits or queueing delay, at most `MOST` of each kind.
+    """Return the directions with most reordering, spurious retransmits, marks or queueing delay, at most `MOST` of each kind.
 
-    Each is a dict of `conn`, `from_client`, `_COUNTS`, `_TIMES`, `_DELIVERED` and `queue_ns`. The number of reordered segments, the number
-    of spurious retransmits and `queue_ns` are 0 if they are too small to report.
+    Each is a dict of `conn`, `from_client`, `_COUNTS`, `_TIMES`, `_DELIVERED` and `queue_ns`. The counts in `_REPORTED` and `queue_ns`
+    are 0 if they are too small to report.
     """
-    (odd, needed), asked, kinds = _odd(), _asked(), (*_COUNTS[:2], "queue_ns")
+    (odd, needed), asked, kinds = _odd(), _asked(), (*_REPORTED, "queue_ns")
     found: list[dict[str, Any]] = []
     for batch in memory.batches(connections.filter(odd).select(needed)):
         for row in [] if batch.is_empty() else batch.select("conn", **asked).iter_rows(named=True):
@@ -105,7 +108,7 @@ def _asked() -> Mapping[str, pl.Expr]:
     for side in SIDES:
         col = {name: pl.col(f"{side}_{name}") for name in (*_COUNTS, *_TIMES, *_DELIVERED)}
         added = col["rtt_p50_ns"] - col["rtt_min_ns"]
-        col |= {name: pl.when(col[name] >= MIN_TIMES).then(col[name]).otherwise(0) for name in _COUNTS[:2]}
+        col |= {name: pl.when(col[name] >= MIN_TIMES).then(col[name]).otherwise(0) for name in _REPORTED}
         col["queue_ns"] = pl.when(_stands(side).fill_null(value=False)).then(added).otherwise(0)
         asked |= {f"{side}_{name}": value for name, value in col.items()}
     return asked
@@ -113,8 +116,8 @@ def _asked() -> Mapping[str, pl.Expr]:
 
 @cache
 def _odd() -> tuple[pl.Expr, list[str]]:
-    """Return a filter for connections with reordering, spurious retransmits or a standing queue, and the columns to read."""
-    counted = (pl.col(f"{side}_{name}") >= MIN_TIMES for side in SIDES for name in _COUNTS[:2])
+    """Return a filter for connections with reordering, spurious retransmits, marks or a standing queue, and the columns to read."""
+    counted = (pl.col(f"{side}_{name}") >= MIN_TIMES for side in SIDES for name in _REPORTED)
     asked = {name for one in _asked().values() for name in one.meta.root_names()}
     return pl.any_horizontal(*counted, *map(_stands, SIDES)), ["conn", *sorted(asked)]
 
@@ -146,10 +149,11 @@ def _frames(segments: pl.LazyFrame, rows: list[dict[str, Any]]) -> dict[tuple[in
     col, conns = pl.col, sorted({row["conn"] for row in rows})
     kind = col("kind").cast(pl.String)
     odd = kind.is_in(["out_of_order", "spurious"])
-    what = pl.when(odd).then(kind).otherwise(pl.lit(_QUEUE))
-    sender = pl.when(odd).then("from_client").otherwise(~col("from_client"))  # an ACK measures the RTT of the peer's segments
+    marked = ~odd & (col("ce") | col("ecn_signal").cast(pl.String).is_in(["reduced", "echo_reduced"]).fill_null(value=False))
+    what = pl.when(odd).then(kind).when(marked).then(pl.lit(_MARKED)).otherwise(pl.lit(_QUEUE))
+    sender = pl.when(odd | marked).then("from_client").otherwise(~col("from_client"))  # an ACK measures the RTT of the peer's segments
     found = (
-        segments.filter(col("conn").is_in(conns) & (odd | (col("rtt_ns") >= QUEUE_NS)))
+        segments.filter(col("conn").is_in(conns) & (odd | marked | (col("rtt_ns") >= QUEUE_NS)))
         .group_by("conn", sender.alias("sender"), what.alias("what"))
         .agg(
             frames=col("frame").bottom_k(EVIDENCE_FRAMES // 2),
@@ -260,4 +264,34 @@ def _queue(row: Mapping[str, Any], shown: Mapping[str, Any], *, small_buffer: bo
         remedy=("manage the queue at the bottleneck (fq_codel, CAKE), or let it mark packets (ECN)", *([] if small_buffer else [window])),
         predicted_gain=None,
         source="Gettys & Nichols 2011; RFC 8289; RFC 8290; ITU-T G.114",
+    )
+
+
+def _marks(row: Mapping[str, Any], shown: Mapping[str, Any]) -> Finding:
+    marked, reduced, sent = row["ce_segments"], row["cwr_segments"], row["data_segments"]
+    parts = [
+        *([f"the path marked {numbers.counted(marked, 'packet')}"] if marked else []),
+        *([f"the sender reduced its congestion window {numbers.times(reduced)}"] if reduced else []),
+    ]
+    behind = "" if marked else " The marks themselves were set behind the capture point."
+    return Finding(
+        id="congestion-marks",
+        severity=Severity.INFO,
+        confidence=Confidence.PROVED,
+        conn=row["conn"],
+        from_client=row["from_client"],
+        cost_ns=None,
+        cost_share=None,
+        title=f"ECN: {', and '.join(parts)}",
+        mechanism=(
+            "A router marked packets because its queue was long, instead of dropping them. The receiver reports the marks, and the sender "
+            f"reduces its congestion window once per RTT, as after a loss, but nothing has to be retransmitted. It sent {sent:,} segments "
+            f"with data.{behind}"
+        ),
+        evidence_frames=tuple(sorted(shown.get("frames", ()))),
+        limits="Marks that packets get behind the capture point are not in the capture. Would be disproved by: packets without the "
+        "CE mark.",
+        remedy=("reduce other traffic at the bottleneck, or raise its rate: ECN itself works as intended",),
+        predicted_gain=None,
+        source="RFC 3168, 5 and 6.1",
     )

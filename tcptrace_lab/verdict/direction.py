@@ -16,6 +16,7 @@ from tcptrace_lab.text import numbers
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from tcptrace_lab.causes.rule import Doubt
     from tcptrace_lab.findings.finding import Finding
     from tcptrace_lab.verdict.result import Analysed
 
@@ -75,9 +76,12 @@ class Direction(NamedTuple):
 
     def confidence_of(self, cause: str) -> Confidence:
         """Return the confidence of the waits with this cause."""
-        rule = causes.of_cause(cause)
-        doubted = rule.doubt is not None and rule.doubt.of_all is not None and rule.doubt.of_all(self._own)
-        return Confidence.POSSIBLE if doubted else rule.confidence
+        return Confidence.POSSIBLE if self.doubt_of(cause) else causes.of_cause(cause).confidence
+
+    def doubt_of(self, cause: str) -> Doubt | None:
+        """Return the doubt about all waits with this cause; None if there is none."""
+        doubt = causes.of_cause(cause).doubt
+        return doubt if doubt is not None and doubt.of_all is not None and doubt.of_all(self._own) else None
 
     @property
     def before_close(self) -> Direction | None:

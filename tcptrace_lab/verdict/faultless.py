@@ -85,7 +85,9 @@ def _advice(row: Mapping[str, Any], direction: Direction, directions: Sequence[D
         at_sender = row["vantage"] == side or row["vantage_known_by"] == "loopback"
         return "no TCP problem found in the rest" if at_sender else direction.fill_in("a capture at {sender} would show more")
     cure = rule.advice.cure if listed and rule.advice else ""
-    return "no TCP problem found" + (f"; {direction.fill_in(cure)} would help" if cure else "")
+    doubt = direction.doubt_of(direction.main_cause)
+    rival = f"{doubt.rival} looks the same; " if doubt is not None and doubt.rival else ""
+    return f"{rival}no TCP problem found" + (f"; {direction.fill_in(cure)} would help" if cure else "")
 
 
 def _what_the_capture_lacks(row: Mapping[str, Any], direction: Direction) -> str:

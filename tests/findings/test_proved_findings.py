@@ -38,7 +38,7 @@ FIELDS = (
     *("tcp.options.timestamp.tsval", "tcp.options.timestamp.tsecr"),
 )
 NS_PER_S = 1_000_000_000
-FIN, SYN, RST, ACK = 0x01, 0x02, 0x04, 0x10
+FIN, SYN, RST, ACK, ECE, CWR = 0x01, 0x02, 0x04, 0x10, 0x40, 0x80
 MIN_TIMER_S, MAX_TIMER_S = 0.190, 128.0
 """No stack's timer is shorter (Linux and Windows: 200 ms) or longer (Linux 120 s, BSD 64 s)."""
 
@@ -277,7 +277,17 @@ def needless(case: Case) -> None:
     assert idle >= 1
 
 
+def marks(case: Case) -> None:
+    """The receiver reports marks behind the first named frame, and the sender says as often as the finding that it reduced its window."""
+    reports = [frame for frame in case.heard if frame.flags & (SYN | ECE) == ECE]
+    reductions = [frame for frame in case.sent if frame.flags & (SYN | CWR) == CWR]
+    assert reports[0].number > case.finding.evidence_frames[0]
+    assert set(case.finding.evidence_frames) <= {frame.number for frame in case.sent}
+    assert case.finding.title.endswith(f" {len(reductions)} times")
+
+
 CHECKS = {
+    "congestion-marks": marks,
     "handshake-slow": slow_handshake,
     "timeout": timer,
     "loss": loss,

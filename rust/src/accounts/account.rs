@@ -106,6 +106,7 @@ pub(crate) fn take(
         repeat,
         acknowledged,
         sack_blocks: judged.sack_blocks.as_deref(),
+        ecn: judged.signals.ecn,
     };
     counted.count(
         (&mut sender.account.statistics, sender.direction),

@@ -3,15 +3,17 @@
 //! 7323).
 //!
 //! [`Event`] describes one classified segment. The segment counts for its sender, and its ACK counts for the peer.
-//! Figures that only losses, retransmissions or urgent data produce are stored separately, so that most connections
+//! Figures that only losses, retransmissions, ECN or urgent data produce are stored separately, so that most connections
 //! need no memory for them.
 
 use serde::{Deserialize, Serialize};
 
 use super::rtt_figures::RttFigures;
-use crate::connection::{Acknowledged, DirectionState, FAST_RETRANSMIT_DUPLICATE_ACKS, Kind, Placed, Repeat};
+use crate::connection::{
+    Acknowledged, DirectionState, EcnSignal, FAST_RETRANSMIT_DUPLICATE_ACKS, Kind, Placed, Repeat,
+};
 use crate::nullable::Nullable;
-use crate::wire::{Segment, TcpFlags};
+use crate::wire::{Ecn, Segment, TcpFlags};
 
 /// The figures of one direction; `tcptrace_lab/schema/` defines each.
 #[derive(Clone, Copy, Debug, Default)]
@@ -66,6 +68,10 @@ pub struct Rare {
     pub urgent_segments: u64,
     pub urgent_bytes: u64,
     pub zero_window_probe_bytes: u64,
+    /// Segments that the path had marked as Congestion Experienced, and segments that say that this host reduced its
+    /// congestion window (RFC 3168, 6.1.2).
+    pub ce_segments: u64,
+    pub cwr_segments: u64,
     pub post_loss_acks: u64,
     pub triple_duplicate_acks: u64,
     pub max_retransmits: u16,
@@ -96,6 +102,7 @@ pub(super) struct Event<'a> {
     pub acknowledged: Acknowledged,
     /// SACK blocks as offsets: left, right, left, right, …
     pub sack_blocks: Option<&'a [i64]>,
+    pub ecn: Option<EcnSignal>,
 }
 
 impl Event<'_> {
@@ -161,7 +168,9 @@ impl Statistics {
         if flags.any(TcpFlags::FIN) && !flags.any(TcpFlags::RST) {
             usual.stream_end = Some(event.placed.end - 1).into();
         }
-        if flags.any(TcpFlags::URG) || event.kind == Kind::ZeroWindowProbe || event.repeat.is_some() {
+        let is_marked = segment.ip.ecn.0 == Ecn::CE;
+        let is_flagged = flags.any(TcpFlags::URG | TcpFlags::CWR);
+        if is_flagged || is_marked || event.kind == Kind::ZeroWindowProbe || event.repeat.is_some() {
             self.sent_rarely(*event);
         }
     }
@@ -174,6 +183,8 @@ impl Statistics {
             rare.urgent_segments += 1;
             rare.urgent_bytes += u64::from(segment.payload_bytes.min(segment.urgent.into()));
         }
+        rare.ce_segments += u64::from(segment.ip.ecn.0 == Ecn::CE);
+        rare.cwr_segments += u64::from(matches!(event.ecn, Some(EcnSignal::Reduced | EcnSignal::EchoReduced)));
         if event.kind == Kind::ZeroWindowProbe {
             rare.zero_window_probe_bytes += u64::from(segment.payload_bytes);
         }

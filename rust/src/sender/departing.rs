@@ -77,7 +77,6 @@ impl SenderState {
                     since_ack_ns: wait.since_ack_ns.get(),
                     small_before: self.since.was_small,
                     answers: wait.peer_first_ns.is_some(),
-                    at_sender: shift_ns == 0,
                 });
             }
         }

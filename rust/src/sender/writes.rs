@@ -101,8 +101,6 @@ pub(super) struct Left {
     pub(super) small_before: bool,
     /// Data of the peer arrived since the previous departure.
     pub(super) answers: bool,
-    /// The capture was taken at the sender, where ACKs have the times at which they arrive.
-    pub(super) at_sender: bool,
 }
 
 impl Writes {
@@ -132,8 +130,9 @@ impl Writes {
         let clock_error_ns = interval_ns.saturating_sub(before_ns).saturating_abs();
         let late_ns = left.since_ack_ns.unwrap_or(left.wait_ns);
         // Each explanation has one unknown constant: the clock its interval, and the ACK a reaction time, which must be
-        // short enough.
-        let is_reaction = left.at_sender && late_ns <= SLOW_REACTION_NS;
+        // short enough. Without it, ACKs of a delayed-ACK timer would seem to be the application's clock, because they
+        // come at even intervals themselves.
+        let is_reaction = late_ns <= SLOW_REACTION_NS;
         let ack_error_ns =
             if is_reaction { late_ns.saturating_sub(self.reaction_ns).saturating_abs() } else { late_ns };
         if late_ns > REACTION_NS && clock_error_ns.saturating_mul(BETTER_PART) <= ack_error_ns {
@@ -196,7 +195,6 @@ mod tests {
                 since_ack_ns: Some(*since_ack_ns),
                 small_before: true,
                 answers: false,
-                at_sender: true,
             });
             before_ns = *ts_ns;
         }
@@ -225,6 +223,9 @@ mod tests {
         assert_eq!(after(&kernel).votes(), Votes { clock: 0, ack: 6 });
         let woken: Vec<_> = (1..=8).map(|n| (n * 20 * MS + 20 * US * (n % 2), 150 * US + 30 * US * (n % 2))).collect();
         assert_eq!(after(&woken).votes(), Votes { clock: 0, ack: 0 });
+        // A receiver's timer of 40 ms to within 20 µs, and a sender that goes on 90 to 120 µs after each of its ACKs.
+        let delayed: Vec<_> = (1..=9).map(|n| (n * 40 * MS + 20 * US * (n % 2), 90 * US + 15 * US * (n % 3))).collect();
+        assert_eq!(after(&delayed).votes(), Votes { clock: 0, ack: 4 });
     }
 
     #[test]

@@ -36,6 +36,12 @@ fn share(rows: &[DirectionRow<'_>], value: fn(&DirectionRow<'_>) -> Option<f64>)
     maybe::<Float64Type, _>(rows, value)
 }
 
+/// Segments with congestion marks. A SYN cannot get one (RFC 3168, 6.1.1), so where every segment has this value, the field
+/// of the IP header is used for something else.
+fn ce_segments(row: &DirectionRow<'_>) -> u64 {
+    Some(row.statistics.rare.ce_segments).filter(|marked| *marked < row.figures.segments).unwrap_or(0)
+}
+
 /// Columns that count segments.
 fn counts(rows: &[DirectionRow<'_>]) -> Named {
     vec![
@@ -56,6 +62,8 @@ fn counts(rows: &[DirectionRow<'_>]) -> Named {
         ("urgent_segments", count(rows, |row| row.statistics.rare.urgent_segments)),
         ("urgent_bytes", count(rows, |row| row.statistics.rare.urgent_bytes)),
         ("zero_window_probe_bytes", count(rows, |row| row.statistics.rare.zero_window_probe_bytes)),
+        ("ce_segments", count(rows, ce_segments)),
+        ("cwr_segments", count(rows, |row| row.statistics.rare.cwr_segments)),
     ]
 }
 

@@ -11,7 +11,7 @@ from tcptrace_lab.analysis import analyze
 from tcptrace_lab.causes.texts import immediate_ack
 from tcptrace_lab.schema.categories import STACKS
 from tests.support import packets
-from tests.support.ledgers import advised, judged
+from tests.support.ledgers import advised, judged, sums
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -110,3 +110,32 @@ def test_a_lock_tells_the_receivers_switch_and_the_verdict_names_none(tmp_path: 
 def test_every_family_that_a_syn_tells_has_a_switch_of_its_own_words() -> None:
     assert set(STACKS) == set(immediate_ack.SWITCHES)
     assert set(immediate_ack.NAMED) <= set(immediate_ack.SWITCHES)
+
+
+def answers_behind_late_acks(count: int) -> str:
+    """At the client: answers of 4,920 bytes. The client delays the last ACK by 38 ms, and 0.18 to 0.21 ms later, the next answer begins.
+
+    So a server behaves whose send buffer has room for the next answer only when everything is ACKed. The ACKs come by the client's timer,
+    every 40 ms, and the answers therefore at even intervals, too.
+    """
+    lines, seq = ["0.200ms C > S P. 1:101 ack 1"], 1
+    for number in range(count):
+        at_us = 1_600 + 40_000 * number + 15 * (number % 3)
+        for place, bytes_count in enumerate((1460, 1460, 1460, 540)):
+            lines.append(f"{at_us + 12 * place}us S > C {'P' if bytes_count == 540 else ''}. {seq}:{seq + bytes_count} ack 101")
+            seq += bytes_count
+            if place == 1:
+                lines.append(f"{at_us + 17}us C > S . ack {seq}")
+        lines.append(f"{1_600 + 40_000 * (number + 1) - 185 + 5 * (number % 2)}us C > S . ack {seq}")
+    return "\n".join(lines)
+
+
+def test_answers_that_wait_for_the_timer_of_delayed_acks_are_not_the_applications_clock(tmp_path: Path) -> None:
+    opening = """
+        0      C > S S  0:0(0)       win 65535 <mss 1460, sackOK, wscale 7>
+        86us   S > C S. 0:0(0) ack 1 win 65535 <mss 1460, sackOK, wscale 7>
+        98us   C > S .         ack 1 win 65535
+    """
+    found_ns = sums(judged(packets.capture(tmp_path / "x.pcap", opening + answers_behind_late_acks(20))), from_client=False)
+    assert found_ns["delayed-ack"] > 0.9 * sum(found_ns.values())
+    assert found_ns.get("application", 0) < 0.02 * sum(found_ns.values())

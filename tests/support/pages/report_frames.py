@@ -94,6 +94,7 @@ class Exchange:
             samples = [segment["rtt_ns"] for segment in theirs if segment["rtt_ns"] is not None]
             figures = {
                 "segments": len(mine),
+                **dict.fromkeys(("ce_segments", "cwr_segments"), 0),
                 "data_segments": sum(segment["payload_bytes"] > 0 for segment in mine),
                 "payload_bytes": sum(segment["payload_bytes"] for segment in mine),
                 "unique_bytes": sum(segment["payload_bytes"] for segment in mine) - sum(segment["payload_bytes"] for segment in resent),

@@ -122,7 +122,8 @@ def formatted(value: Any, kind: str) -> tuple[str, str]:  # noqa: ANN401  (`kind
     """
     if value is None:
         return UNKNOWN, "unknown"
-    return _WORDS[kind](value) if kind in _WORDS else (str(value), "")
+    short, exact = _WORDS[kind](value) if kind in _WORDS else (str(value), "")
+    return short, "" if exact == short else exact
 
 
 _WORDS: dict[str, Callable[[Any], tuple[str, str]]] = {

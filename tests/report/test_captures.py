@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from tcptrace_lab import analyze, schema
+from tcptrace_lab import analyze, report, schema
 from tcptrace_lab.report import selection
 from tcptrace_lab.report.figures import collector, series
 from tests.support.places import ROOT
@@ -41,3 +41,14 @@ def test_figures_add_up_to_the_table(capture: Path) -> None:
         )
         copies = row[f"{side}_capture_duplicates"] + row[f"{side}_network_duplicates"]
         assert direction.bursts["segments"].sum() + marked_data == row[f"{side}_data_segments"] + copies
+
+
+SMALL_PAGE_BYTES = 700_000
+"""The largest report of a small capture. Three quarters of it are Plotly, compressed."""
+
+
+@pytest.mark.parametrize("name", ["ethernet-random-loss", "ethernet-reordering-at-server", "ethernet-short-connections"])
+def test_the_report_of_a_small_capture_is_small(name: str) -> None:
+    """The largest reports of the project's captures: 669 packets, the most marks, and three connections with figures."""
+    page = report.render(report.data(analyze(ROOT / "captures" / f"{name}.pcapng")))
+    assert len(page.encode()) <= SMALL_PAGE_BYTES

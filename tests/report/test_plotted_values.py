@@ -22,7 +22,7 @@ US = 1e-6
 """Plotted times are rounded to microseconds where the clock is no finer."""
 
 FIELDS = (
-    *("frame.number", "frame.time_epoch", "tcp.dstport", "tcp.len", "tcp.flags", "tcp.window_size", "tcp.ack", "tcp.options.sack_le"),
+    *("frame.number", "frame.time_epoch", "tcp.dstport", "tcp.len", "tcp.seq", "tcp.window_size", "tcp.ack", "tcp.options.sack_le"),
     *("tcp.options.sack_re", "tcp.analysis.bytes_in_flight", "tcp.analysis.ack_rtt", "tcp.analysis.acks_frame"),
 )
 
@@ -33,6 +33,7 @@ class Seen(NamedTuple):
     t_s: float
     from_client: bool
     payload_bytes: int
+    seq: int
     window_bytes: int
     ack: int
     sack: list[tuple[int, int]]
@@ -50,6 +51,7 @@ def by_tshark(name: str) -> dict[int, Seen]:
             (time_ns - times_ns[0]) / NS_PER_S,
             row["tcp.dstport"] == rows[0]["tcp.dstport"],
             int(row["tcp.len"]),
+            int(row["tcp.seq"]),
             int(row["tcp.window_size"]),
             int(row["tcp.ack"]),
             list(zip(*(map(int, row[f"tcp.options.sack_{edge}"].split(",")) for edge in ("le", "re")), strict=True))
@@ -201,6 +203,75 @@ def test_sack_blocks_and_duplicate_acks_are_those_of_tshark() -> None:
     assert {frame for frame, _ in again["customdata"]} == {
         frame for (_, before), (frame, each) in pairwise(theirs) if each.sack and each.ack == before.ack
     }
+
+
+def strokes(figure: Mapping[str, Any]) -> set[tuple[int, int, int]]:
+    """Frame, first byte and end of each data segment that a sequence graph draws: as a stroke of `data`, or as a mark."""
+    data = trace(figure, "data")
+    drawn = {
+        (frame, low, high)
+        for low, high, (frame, last_frame, *_) in zip(data["y"][::3], data["y"][1::3], data["customdata"][::3], strict=True)
+        if frame == last_frame
+    }
+    for marks in figure["data"]:
+        if "error_y" in marks and not marks["name"].startswith("SACK"):
+            drawn |= {(frame, low, low + length) for (frame, length), low in zip(marks["customdata"], marks["y"], strict=True)}
+    return drawn
+
+
+@pytest.mark.parametrize("name", ["ethernet-loss", "ethernet-tail-loss", "ethernet-two-way"])
+def test_the_sequence_graph_has_the_data_acks_and_window_of_tshark(name: str) -> None:
+    seen = by_tshark(name)
+    figure = next(one["figure"] for one in report_of(name)["drawn"][0]["figures"] if (one["key"], one["by"]) == ("time-sequence", "client"))
+    assert strokes(figure) == {
+        (frame, each.seq, each.seq + each.payload_bytes) for frame, each in seen.items() if each.from_client and each.payload_bytes
+    }
+    for line, expected in (("acknowledged", lambda each: each.ack), ("window (right", lambda each: each.ack + each.window_bytes)):
+        drawn = trace(figure, line)
+        frames = [frame for frame in drawn["customdata"] if not seen[frame].from_client]
+        assert len(frames) > 5
+        for t_s, y, frame in zip(drawn["x"], drawn["y"], drawn["customdata"], strict=True):
+            if not seen[frame].from_client:
+                assert (t_s, y) == (pytest.approx(seen[frame].t_s, abs=US), expected(seen[frame])), f"{line}, frame {frame}"
+
+
+@pytest.mark.parametrize("name", ["ethernet-loss", "ethernet-bottleneck"])
+def test_round_trips_are_those_of_tshark(name: str) -> None:
+    """All samples are also tshark's. It has more: after a retransmit, too, which Karn's rule excludes."""
+    seen, samples = by_tshark(name), trace(connection_figure(name, "rtt"), "round-trip time")
+    assert len(samples["x"]) > 100
+    for t_s, rtt_s, frame in zip(samples["x"], samples["y"], samples["customdata"], strict=True):
+        assert t_s == pytest.approx(seen[frame].t_s, abs=US)
+        assert rtt_s == pytest.approx(seen[frame].rtt_s, abs=US), f"frame {frame}"
+
+
+@pytest.mark.parametrize("name", ["ethernet-loss", "ethernet-nagle-on"])
+def test_segment_sizes_are_those_of_tshark(name: str) -> None:
+    seen, sizes = by_tshark(name), trace(connection_figure(name, "segment-sizes"), "payload of a segment")
+    drawn = dict(zip(sizes["customdata"], zip(sizes["x"], sizes["y"], strict=True), strict=True))
+    sent = {frame: each for frame, each in seen.items() if each.from_client and each.payload_bytes}
+    assert {frame: size for frame, (_, size) in drawn.items()} == {frame: each.payload_bytes for frame, each in sent.items()}
+    assert all(t_s == pytest.approx(sent[frame].t_s, abs=US) for frame, (t_s, _) in drawn.items())
+
+
+@pytest.mark.parametrize("name", ["ethernet-loss", "ethernet-two-way"])
+def test_throughput_is_the_new_data_of_tshark_in_each_bin(name: str) -> None:
+    """New are the bytes beyond the highest sequence number so far; both captures are from the sender, where nothing is lost before."""
+    seen, figure = by_tshark(name), connection_figure(name, "throughput")
+    for line, from_client in (("client", True), ("server", False)):
+        try:
+            drawn = trace(figure, line)
+        except StopIteration:
+            assert not any(each.payload_bytes for each in seen.values() if each.from_client == from_client)
+            continue
+        bin_s = drawn["x"][1] - drawn["x"][0]
+        new, highest = [0] * len(drawn["x"]), 1
+        for each in seen.values():
+            if each.from_client == from_client and each.payload_bytes:
+                new[round(each.t_s * NS_PER_S) // round(bin_s * NS_PER_S)] += max(each.seq + each.payload_bytes - highest, 0)
+                highest = max(highest, each.seq + each.payload_bytes)
+        assert drawn["y"] == pytest.approx([each * 8 / bin_s for each in new])
+        assert sum(new) > 0
 
 
 def test_a_figure_is_told_from_its_data() -> None:

@@ -191,6 +191,8 @@ def environment(*folders: Path) -> Environment:
     environment.filters |= {
         "formatted": numbers.formatted,
         "count": numbers.count,
+        "counted": numbers.counted,
+        "times": numbers.times,
         "size": numbers.size,
         "share": numbers.share,
         "cells": cells,

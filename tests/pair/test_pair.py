@@ -15,11 +15,13 @@ from typing import Any
 import dpkt
 import jsonschema
 import plotly.graph_objects as go
+import polars as pl
 import pytest
 
 from tcptrace_lab import analyze, errors
 from tcptrace_lab.pair import Pair, document, pair_captures
 from tcptrace_lab.report import data, render
+from tcptrace_lab.report.figures import pair_ladder
 from tests.support import needs, packets
 from tests.support.command import only_line, tcptrace_lab
 from tests.support.places import CAPTURES
@@ -366,12 +368,42 @@ def test_report_of_a_pair_draws_delays_and_losses(tmp_path: Path) -> None:
     page = data(first, pair_captures(first, second))
     assert page["pair"] is not None
     (drawn,) = page["pair"]["drawn"]
-    delay, round_trips = (go.Figure(figure["figure"]) for figure in drawn["figures"])
+    _, delay, round_trips = (go.Figure(figure["figure"]) for figure in drawn["figures"])
     by_name = {trace.name: trace for trace in delay.data}
     assert list(by_name["client → server"].y) == pytest.approx([0.010] * 4)
     assert list(by_name["client → server: lost (1)"].x) == pytest.approx([0.100])
     assert {trace.name for trace in round_trips.data} >= {"path, data client → server", "ACK delay, data client → server"}
     assert data(first)["pair"] is None
+
+
+def test_the_ladder_of_a_pair_leads_each_packet_from_its_sender_to_its_receiver(tmp_path: Path) -> None:
+    """Times, sizes and frames as in `HANDSHAKE` and `LOSS`: 10 ms each, but for the packet sent at 0.1 s, which has a cross instead."""
+    client, server = two(tmp_path, HANDSHAKE + LOSS)
+    section = data(analyze(client), pair_captures(analyze(client), analyze(server)))["pair"]
+    assert section is not None
+    ladder = section["drawn"][0]["figures"][0]
+    by_name = {trace["name"]: trace for trace in ladder["figure"]["data"]}
+    up = by_name["client → server"]
+    assert up["y"] == [1, 0, None] * 4
+    sent, arrived = [0.0, 0.020, 0.101, 0.122], [0.010, 0.030, 0.111, 0.132]
+    assert (up["x"][::3], up["x"][1::3]) == (pytest.approx(sent, abs=1e-9), pytest.approx(arrived, abs=1e-9))
+    assert up["customdata"][::3] == [(1, 1, 0, "10 ms"), (3, 3, 0, "10 ms"), (5, 4, 1460, "10 ms"), (7, 6, 1460, "10 ms")]
+    down = by_name["server → client"]
+    assert (down["y"], down["x"][::3]) == ([0, 1, None] * 3, pytest.approx([0.010, 0.112, 0.132], abs=1e-9))
+    lost = by_name["client → server: lost (1)"]
+    assert (lost["x"], lost["y"], lost["customdata"]) == (pytest.approx([0.1]), [1], [(4, 1460)])
+    assert ladder["text"].startswith("client to server: 4 packets arrived, 10 ms to 10 ms on the path, 1 lost.")
+
+
+def test_a_long_ladder_has_consecutive_packets_around_the_first_loss() -> None:
+    """A packet that is left out would look like one that was lost."""
+    count, first_lost = 3 * pair_ladder.PACKETS, 2 * pair_ladder.PACKETS
+    fates = ["lost" if place == first_lost else "matched" for place in range(count)]
+    delays = [None if fate == "lost" else 10 for fate in fates]
+    rows = pair_ladder.shown(pl.DataFrame({"fate": fates, "delay_ns": delays, "t_ns": range(count)}))
+    assert rows["t_ns"].to_list() == list(
+        range(first_lost - pair_ladder.BEFORE_LOSS, first_lost - pair_ladder.BEFORE_LOSS + pair_ladder.PACKETS)
+    )
 
 
 @pytest.mark.parametrize(

@@ -340,14 +340,14 @@ def _bursts(direction: Direction, frame: Frame) -> dict[str, Any] | None:
         "name": "data (runs of segments)" if direction.merged else "data",
         "connectgaps": False,
         "line": {"color": BLUE, "width": 2 if direction.merged or bursts.height <= _FEW_POINTS else 3},
-        "x": _strokes(frame.seconds(bursts["t_ns"]), frame.seconds(bursts["t_end_ns"])),
-        "y": _strokes(bursts["low"].to_list(), bursts["high"].to_list()),
-        "customdata": _strokes(details, details),
+        "x": strokes(frame.seconds(bursts["t_ns"]), frame.seconds(bursts["t_end_ns"])),
+        "y": strokes(bursts["low"].to_list(), bursts["high"].to_list()),
+        "customdata": strokes(details, details),
         "hovertemplate": _MERGED_HOVER if direction.merged else _SINGLE_HOVER,
     }
 
 
-def _strokes(starts: list[Any], ends: list[Any]) -> list[Any]:
+def strokes(starts: list[Any], ends: list[Any]) -> list[Any]:
     """Interleave starts, ends and None: `start, end, None, start, end, None, …`. None separates the strokes."""
     return [value for start, end in zip(starts, ends, strict=True) for value in (start, end, None)]
 

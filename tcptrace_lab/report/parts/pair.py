@@ -10,7 +10,7 @@ import polars as pl
 from tcptrace_lab.pair.clocks import MAX_DRIFT
 from tcptrace_lab.pair.document import PPM
 from tcptrace_lab.pair.figures import directions
-from tcptrace_lab.report.figures import downsampling, plots
+from tcptrace_lab.report.figures import downsampling, pair_ladder, plots
 from tcptrace_lab.report.figures import words as figure_words
 from tcptrace_lab.report.parts.connection_table import endpoint
 from tcptrace_lab.text import numbers
@@ -175,7 +175,7 @@ def _drawn(pair: Pair, place: int) -> DrawnPair | None:
         "client": endpoint(connection, "client"),
         "server": endpoint(connection, "server"),
         "facts": _facts(pair, place),
-        "figures": [_delays(moved, frame), _round_trips(moved, frame)],
+        "figures": [_ladder(moved, frame), _delays(moved, frame), _round_trips(moved, frame)],
     }
 
 
@@ -193,6 +193,22 @@ def _facts(pair: Pair, place: int) -> list[Value]:
             "tooltip": "Distinct packets that identify the connection in both captures",
         },
     ]
+
+
+def _ladder(packets: pl.DataFrame, frame: plots.Frame) -> Figure:
+    rows = pair_ladder.shown(packets)
+    aligned = rows["delay_ns"].count() > 0
+    part = f" It has {rows.height:,} consecutive packets of {packets.height:,}." if rows.height == pair_ladder.PACKETS else ""
+    return {
+        "key": "pair-ladder",
+        "by": "both",
+        "title": "From sender to receiver",
+        "note": "Each packet from the moment it was sent to the moment it arrived, as in a sequence diagram; crosses were lost. Zoom in to "
+        f"see single packets.{part}",
+        "without": "The clocks could not be aligned.",
+        "text": pair_ladder.text(rows) if aligned else "",
+        "figure": pair_ladder.figure(rows, frame) if aligned else {"data": [], "layout": {}},
+    }
 
 
 def _delays(packets: pl.DataFrame, frame: plots.Frame) -> Figure:

@@ -114,7 +114,7 @@
   /** Add buttons above a table: choose its columns, and copy or save its rows. */
   function addTools(holder, number) {
     const own = holder.querySelector("table");
-    const name = holder.closest("[id]").id || "table";
+    const name = holder.closest("[id]")?.id || "table";
     const hidden = new Set();
     const style = document.head.appendChild(document.createElement("style"));
     own.dataset.number = number;

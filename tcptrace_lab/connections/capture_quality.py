@@ -201,7 +201,8 @@ def _of_capture(info: CaptureInfo, *, complete: bool) -> list[Reason]:
         name = "clock_jitter" if harmless else "backward_timestamps"
         found.append(Reason(name, factor, f"{times} backwards by at most {numbers.duration(back_ns)}"))
     if truncated := info["truncated_packets"]:
-        found.append(Reason("snaplen", 1.0, f"{numbers.counted(truncated, 'packet')} truncated by snaplen (headers complete)"))
+        words = f"{numbers.counted(truncated, 'packet')} truncated by snaplen{' (headers complete)' if complete else ''}"
+        found.append(Reason("snaplen", 1.0, words))
     if not complete:
         found.append(Reason(IN_PART, 0.8, "the file could not be read completely"))
     return found

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 LONG_GAPS = 10
 """A longest gap of at least this many median gaps is a pause (a heuristic)."""
 
+SNAPLEN_BYTES = 128
+"""Bytes of each packet that have all headers (docs/capturing.md)."""
+
 _BYTES = pl.sum_horizontal(*(f"{side}_payload_bytes" for side in SIDES))
 
 
@@ -26,8 +29,13 @@ def sentence(capture: Mapping[str, Any], flows: pl.LazyFrame) -> str:
         flows: rows of `schema.FLOWS`.
     """
     none, datagrams = "This capture contains no TCP connection", capture["udp_datagrams"]
+    if not capture["packets"]:
+        return f"{none}: it is empty."
+    if not datagrams and not capture["complete"] and (truncated := capture["quality"]["truncated_packets"]):
+        cut = numbers.counted(truncated, "packet")
+        return f"{none} that can be read: the snaplen cuts {cut} short of their headers; capture at least {SNAPLEN_BYTES} bytes of each."
     if not datagrams:
-        return f"{none}, and no UDP." if capture["packets"] else f"{none}: it is empty."
+        return f"{none}, and no UDP."
     count, largest = pl.collect_all([flows.select(pl.len()), flows.top_k(1, by=[_BYTES, "flow"], reverse=[False, True])])
     held = f"{none}; it contains {numbers.counted(datagrams, 'UDP datagram')} in {numbers.counted(count.item(), 'flow')}"
     if largest.is_empty():

@@ -33,6 +33,20 @@ def pair(_folder: Path) -> str:
     return report.render(report.data(first, pair_captures(first, second)))
 
 
+def long_addresses(folder: Path) -> str:
+    """A page with addresses that are wider than a phone."""
+    text = """
+    host C [2001:db8:1111:2222:3333:4444:5555:6666]:50001
+    host S [2001:db8:7777:8888:9999:aaaa:bbbb:cccc]:50602
+    0.000 C > S  S   0:0(0)        win 65535
+    0.060 S > C  S.  0:0(0) ack 1  win 65535
+    0.060 C > S  .          ack 1  win 65535
+    0.933 C > S  P.  1:101  ack 1
+    0.993 S > C  .          ack 101
+    """
+    return report.render(report.data(analyze(packets.capture(folder / "long.pcap", text))))
+
+
 def udp_only(folder: Path) -> str:
     text = "\n".join(f"+20ms C > S udp {60 + 60 * (n % 2)}\n+5ms S > C udp 20" for n in range(30))
     return report.render(report.data(analyze(packets.capture(folder / "call.pcap", text))))
@@ -61,7 +75,7 @@ def lab(folder: Path) -> str:
     return (folder / "lab.html").read_text(encoding="utf-8")
 
 
-PAGES = (pair, udp_only, empty, hostile, predicted, lab)
+PAGES = (pair, long_addresses, udp_only, empty, hostile, predicted, lab)
 
 
 @pytest.fixture(scope="module")

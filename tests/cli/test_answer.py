@@ -112,6 +112,23 @@ def account(**spent_ns: int) -> dict[str, int]:
     return {f"client_{cause.replace('-', '_')}_ns": spent_ns.get(cause.replace("-", "_"), 0) for cause in schema.CAUSES}
 
 
+def test_a_long_duration_stays_on_its_line(tmp_path: Path) -> None:
+    """16 min 33 s, and an RTT of a minute: the addresses give room, the figures stay complete."""
+    text = """
+    host C [2001:db8:1111:2222::3333]:50001
+    host S [2001:db8:4444::5555]:5060
+    0.000   C > S  S   0:0(0)        win 65535
+    60.000  S > C  S.  0:0(0) ack 1  win 65535
+    60.000  C > S  .          ack 1  win 65535
+    933.000 C > S  P.  1:101  ack 1
+    993.000 S > C  .          ack 101
+    """
+    lines = new_process("analyze", packets.capture(tmp_path / "long.pcap", text), folder=tmp_path).stdout.decode().splitlines()
+    (row,) = (line for line in lines if "16 min 33 s" in line and "…" in line)
+    assert row.split()[3:] == ["16", "min", "33", "s", "100", "B", "0", "B", "60", "s", "0"]
+    assert all(len(line) <= 80 for line in lines if "tcp.stream" not in line)
+
+
 def test_the_bar_divides_the_active_time_and_leaves_idle_out() -> None:
     """750 of 1,000 ns are 60 of 80 cells, and 245 ns are 19.6; 5 ns are too little for a part of their own."""
     spent = time_bar.parts(account(application=750, network=245, close=5, idle=9_000), "client")

@@ -6,6 +6,7 @@ import struct
 from typing import TYPE_CHECKING
 
 from tcptrace_lab import analyze, report, verdict
+from tcptrace_lab.connections import capture_quality
 from tests.support import packets
 from tests.support.command import tcptrace_lab
 from tests.support.pages.html_pages import Page
@@ -60,6 +61,23 @@ def test_a_capture_of_other_protocols_and_an_empty_one_say_so(tmp_path: Path) ->
     empty.write_bytes(head)
     assert verdict.sentence(analyze(other)) == "This capture contains no TCP connection, and no UDP."
     assert verdict.sentence(analyze(empty)) == "This capture contains no TCP connection: it is empty."
+
+
+def test_a_snaplen_that_cuts_tcp_headers_is_named(tmp_path: Path) -> None:
+    """Three segments of which 40 bytes each were kept: Ethernet and IPv4 end at byte 34, and TCP's header has 20 more."""
+    whole = packets.capture(tmp_path / "whole.pcap", "0 C > S S 0:0(0)\n0.1 S > C S. 0:0(0) ack 1\n0.2 C > S . ack 1").read_bytes()
+    cut, at = whole[:24], 24
+    while at < len(whole):
+        seconds, fraction, captured, on_wire = struct.unpack_from("<IIII", whole, at)
+        cut += struct.pack("<IIII", seconds, fraction, 40, on_wire) + whole[at + 16 : at + 56]
+        at += 16 + captured
+    (tmp_path / "cut.pcap").write_bytes(cut)
+    analysis = analyze(tmp_path / "cut.pcap")
+    assert verdict.sentence(analysis) == (
+        "This capture contains no TCP connection that can be read: the snaplen cuts 3 packets short of their headers; "
+        "capture at least 128 bytes of each."
+    )
+    assert "headers complete" not in capture_quality.line(analysis.capture["quality"])
 
 
 def test_the_terminal_lists_the_flows(tmp_path: Path) -> None:

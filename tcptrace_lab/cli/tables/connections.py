@@ -31,7 +31,7 @@ ENDPOINT_MIN, ENDPOINT_MAX = 12, 47
 
 _SIDES = ("client", "server")
 _FIGURES = (("time", 8), ("bytes →", 7), ("← bytes", 7), ("RTT", 7), ("retrans.", 8))
-"""Heading and width of the columns right of the addresses."""
+"""Heading and least width of the columns right of the addresses."""
 
 _MORE_FIGURES = (("throughput", 10),)
 """Further columns for a terminal of at least `_WIDE` columns."""
@@ -144,26 +144,27 @@ def shortened(endpoint: str, width: int) -> str:
 def table(rows: list[dict[str, Any]], width: int) -> Table:
     """The table of these rows of `schema.CONNECTIONS`, in at most `width` columns. RTT: the smallest of the path, else the initial one."""
     number_width = max(len("conn"), *(len(str(row["conn"])) for row in rows))
-    figures = (*_FIGURES, *(_MORE_FIGURES if width >= _WIDE else ()))
-    fixed = number_width + sum(figure_width + 1 for _, figure_width in figures) + len(_SIDES)
+    headings = (*_FIGURES, *(_MORE_FIGURES if width >= _WIDE else ()))
+    cells = [_figures(row)[: len(headings)] for row in rows]
+    widths = [max(least, *map(len, column)) for (_, least), column in zip(headings, zip(*cells, strict=True), strict=True)]
+    fixed = number_width + sum(figure_width + 1 for figure_width in widths) + len(_SIDES)
     endpoint_width = min(max((width - fixed) // len(_SIDES), ENDPOINT_MIN), ENDPOINT_MAX)
     made = plain_table()
     made.add_column("conn", justify="right", width=number_width)
     for side in _SIDES:
         made.add_column(side, max_width=endpoint_width, no_wrap=True)
-    for heading, figure_width in figures:
+    for (heading, _), figure_width in zip(headings, widths, strict=True):
         made.add_column(heading, justify="right", width=figure_width)
-    for row in rows:
-        made.add_row(*(Text(cell) for cell in _cells(row, endpoint_width)[: len(_SIDES) + 1 + len(figures)]))
+    for row, figures in zip(rows, cells, strict=True):
+        ends = (endpoint(row[f"{side}_addr"], row[f"{side}_port"], endpoint_width) for side in _SIDES)
+        made.add_row(*map(Text, (str(row["conn"]), *ends, *figures)))
     return made
 
 
-def _cells(connection: dict[str, Any], endpoint_width: int) -> list[str]:
+def _figures(connection: dict[str, Any]) -> list[str]:
     row = connection_table.row(connection, connection["first_ts_ns"])
     is_known = row["duration_ns"] is not None and row["duration_ns"] >= 0
     return [
-        str(row["conn"]),
-        *(endpoint(connection[f"{side}_addr"], connection[f"{side}_port"], endpoint_width) for side in _SIDES),
         numbers.duration(row["duration_ns"] if is_known else None),
         numbers.size(row["client_bytes"]),
         numbers.size(row["server_bytes"]),

@@ -39,19 +39,20 @@ _TYPES = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.p
 _room = threading.BoundedSemaphore(AT_ONCE)
 
 
-def capture_routes(find: Callable[[Request], CaptureApi], prefix: str = "") -> list[Route]:
+def capture_routes(find: Callable[[Request], CaptureApi], prefix: str = "", above: str = "") -> list[Route]:
     """The routes of a capture's explorer.
 
     Args:
         find: returns the capture that a request is about.
         prefix: path before them, such as `/capture/{capture}`.
+        above: name of the page that the capture was opened from, two folders up; empty if there is none.
     """
 
     def json(path: str, answer: Callable[[CaptureApi, Request], Mapping[str, Any]]) -> Route:
         return Route(prefix + path, made(lambda request: JSONResponse(answer(find(request).checked(), request))))
 
     def page(path: str, kind: pages.Kind, answer: Callable[[CaptureApi, Request], dict[str, Any]]) -> Route:
-        return Route(prefix + path, made(lambda request: HTMLResponse(pages.page(kind, answer(find(request).checked(), request)))))
+        return Route(prefix + path, made(lambda request: HTMLResponse(pages.page(kind, answer(find(request).checked(), request), above))))
 
     def rows(path: str, form: str, answer: Callable[[CaptureApi, Request], pl.LazyFrame]) -> Route:
         return Route(f"{prefix}{path}.{form}", made(lambda request: download(answer(find(request).checked(), request), form, request)))
@@ -90,7 +91,7 @@ def archive_routes(archive: ArchiveApi) -> list[Route]:
         json("/api/archive/captures", lambda request: archive.captures(request.query_params)),
         json("/api/archive/query", lambda request: archive.query(request.query_params)),
         Route("/api/archive/query.csv", made(lambda request: Response(archive.query_csv(request.query_params), headers=_QUERY_CSV))),
-        *capture_routes(lambda request: archive.capture(request.path_params["capture"]), "/capture/{capture}"),
+        *capture_routes(lambda request: archive.capture(request.path_params["capture"]), "/capture/{capture}", "Archive"),
     ]
 
 
@@ -107,7 +108,7 @@ def two_routes(document: dict[str, Any], both: Sequence[CaptureApi]) -> list[Rou
         Route("/", made(lambda _: HTMLResponse(pages.page("pair", document)))),
         Route("/static/{name}", static),
         Route("/api/pair", made(lambda _: JSONResponse(document))),
-        *capture_routes(found, "/capture/{place:int}"),
+        *capture_routes(found, "/capture/{place:int}", "Two captures"),
     ]
 
 

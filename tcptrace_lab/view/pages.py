@@ -38,18 +38,20 @@ _FINDINGS_SHOWN: Final = 12
 """Findings listed in a page; the list of connections can be filtered by each kind."""
 
 
-def page(kind: Kind, data: Mapping[str, Any]) -> str:
+def page(kind: Kind, data: Mapping[str, Any], above: str = "") -> str:
     """One page as HTML text. All its URLs are relative.
 
     Args:
         kind: which page.
         data: what the API answers for the same subject: `api/capture`, `api/connection/N`, `api/archive`, `api/pair`; for `error`, the
             `status` and a `message` of one line.
+        above: name of the page that a capture was opened from, two folders above `root`; empty if there is none.
     """
     template = environment(_HERE / "templates").get_template(f"{kind}.html.j2")
     text = template.render(
         kind=kind,
         data=data,
+        above=above,
         root=_ROOTS.get(kind, ""),
         findings=data.get("findings", [])[:_FINDINGS_SHOWN],
         bar=_bar(data.get("causes", ())),

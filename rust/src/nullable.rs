@@ -1,5 +1,7 @@
 //! A number that may be unknown, in eight bytes.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 /// An `Option<i64>` in eight bytes, so that rows stay in a core's cache. The smallest i64 means null; no time,
@@ -13,7 +15,7 @@ use serde::{Deserialize, Serialize};
 /// assert_eq!(acked_ns.since(Nullable::NULL), Nullable::NULL); // unknown stays unknown
 /// assert_eq!(Nullable::NULL.earlier(sent_ns), sent_ns); // a known time comes before an unknown one
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Option<i64>", into = "Option<i64>")] // one byte if null
 pub struct Nullable(i64);
 
@@ -61,6 +63,12 @@ impl Nullable {
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
         if self.is_some() && earlier.is_some() { Self(self.0.saturating_sub(earlier.0)) } else { Self::default() }
+    }
+}
+
+impl fmt::Debug for Nullable {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_some() { self.0.fmt(formatter) } else { formatter.write_str("None") }
     }
 }
 

@@ -13,6 +13,7 @@
 //! - [`flow`]: queues, repairs, trains
 //! - [`deferral`]: TSO deferral of Linux, which leaves room in a window unused
 //! - [`flights`]: levels that the flights do not exceed
+//! - [`predicates`]: the list of all predicates by name
 
 mod acks;
 mod deferral;
@@ -20,6 +21,7 @@ mod flights;
 mod flow;
 mod nagle;
 mod path;
+mod predicates;
 mod released;
 mod resent;
 mod window;

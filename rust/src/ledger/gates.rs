@@ -43,6 +43,13 @@ macro_rules! order {
             let to_the_end = |closed: &Closed| closed.opened_ago_ns.is_none();
             None$(.or_else(|| $gate(wait).filter(to_the_end)))+
         }
+
+        /// The answer of every gate, with its name: `None` if it was open. For people who ask why a wait has its cause;
+        /// the judge needs only the first.
+        #[must_use]
+        pub fn answers(wait: &Evidence<'_>) -> Vec<(&'static str, Option<Closed>)> {
+            vec![$((stringify!($gate), $gate(wait))),+]
+        }
     };
 }
 

@@ -18,7 +18,9 @@ use std::io;
 use std::num::NonZeroUsize;
 use std::thread;
 
+use super::direction::DirectionFacts;
 use super::waits::log::EndedWaits;
+use super::waits::record::WaitRecord;
 use crate::flows::ConnectionRow;
 use costs::{Costs, Failed, Worth};
 use judging::{Judging, Share, Wanted};
@@ -37,6 +39,19 @@ const EACH_WITH_INTERVALS: u64 = if cfg!(test) {
 const EACH: u64 = 4 * EACH_WITH_INTERVALS;
 /// Maximum number of connections that are judged together.
 const TOGETHER: usize = 1024;
+
+/// The wait that frame number `frame` ended, and the final facts of its direction: all that the judge knows of it.
+/// `None` if the connection has no such wait.
+///
+/// # Errors
+/// The spool cannot be read.
+pub fn wait_before(
+    frame: u64,
+    row: ConnectionRow,
+    waits: EndedWaits,
+) -> io::Result<Option<(WaitRecord, DirectionFacts)>> {
+    Judging::of(row, waits, Wanted::default())?.wait_before(frame)
+}
 
 /// The results of a capture's connections, which arrive one after the other.
 #[derive(Debug, Default)]

@@ -234,6 +234,26 @@ impl Judging {
         Ok(part)
     }
 
+    /// The wait that `frame` ended, as it is judged, with the facts of its direction.
+    pub(super) fn wait_before(mut self, frame: u64) -> io::Result<Option<(WaitRecord, DirectionFacts)>> {
+        let shares = std::mem::take(&mut self.shares);
+        if self.needs_pauses {
+            for share in &shares {
+                self.add_pauses(share, self.pauses(share)?);
+            }
+            self.set_idle_bounds();
+        }
+        let (mut found, mut side) = (None, 0);
+        for share in &shares {
+            self.each(share, |record| {
+                if record.frame == frame {
+                    (found, side) = (Some(WaitRecord { kind: self.revised.of(record), ..*record }), share.side);
+                }
+            })?;
+        }
+        Ok(found.zip(self.directions.into_iter().nth(side).flatten()))
+    }
+
     /// Adds the results of the next share, and its rows to `rows`.
     pub(super) fn add(&mut self, share: &Share, part: Part, rows: &mut JudgedRows) {
         let direction = self.directions.get(share.side).and_then(Option::as_ref);

@@ -38,7 +38,7 @@ LEFT_OUT = re.compile(r"juniper-.*-(ext|out|old)|juniper-(?!178).*-stripped-.*|r
 
 def frames_input(first_link: int, frames: Frames) -> bytes:
     """The input of a target of frames (format: `src/frames.rs`)."""
-    out = bytes([first_link | 1 << 4])  # 1 << 4: the clock starts in 2023
+    out = bytes([first_link & 15 | 1 << 4 | first_link >> 4 << 6])  # 1 << 4: the clock starts in 2023
     for control, frame in frames:
         if len(out) + 3 + len(frame) > MAX_SEED_BYTES:
             break
@@ -69,14 +69,37 @@ def link_types() -> dict[str, list[int]]:
 
 
 def framed() -> dict[str, dict[str, bytes]]:
-    """Target → seeds: the tests' exchange in each framing."""
+    """Target → seeds: the tests' exchange in each framing.
+
+    Raises:
+        SystemExit: a framing's link type is in no family, so that it would have no seed.
+    """
     found: dict[str, dict[str, bytes]] = {}
+    places = {number: (target, place) for target, numbers in link_types().items() for place, number in enumerate(numbers)}
     for name, framing in FRAMINGS.items():
-        for target, numbers in link_types().items():
-            if framing.link_type in numbers and not LEFT_OUT.fullmatch(name):
-                frames = [(2, frame) for frame in exchange_in(framing, 0)]
-                found.setdefault(target, {})[f"link-{name}"] = frames_input(numbers.index(framing.link_type), frames)
+        if LEFT_OUT.fullmatch(name):
+            continue
+        if framing.link_type not in places:
+            raise SystemExit(f"the framing {name} has link type {framing.link_type}, which is in no family of src/frames.rs: add it there")
+        target, place = places[framing.link_type]
+        frames = [(2, frame) for frame in exchange_in(framing, 0)]
+        found.setdefault(target, {})[f"link-{name}"] = frames_input(place, frames)
     return found
+
+
+def check_every_type(target: str, seeds: dict[str, bytes]) -> None:
+    """Refuse a family with a link type that no seed begins with.
+
+    Raises:
+        SystemExit: says which, and where its seed is made.
+    """
+    begun = {seed[0] & 15 | seed[0] >> 6 << 4 for seed in seeds.values()}
+    missing = [number for place, number in enumerate(link_types()[target]) if place not in begun]
+    if missing:
+        raise SystemExit(
+            f"{target}: no seed has link type {', '.join(map(str, missing))}: add a framing to tests/support/framing/framings.py, "
+            "or, if tshark does not read it, an entry to seed_frames.py"
+        )
 
 
 def together(files: dict[str, bytes]) -> dict[str, bytes]:
@@ -169,8 +192,9 @@ def main() -> None:
         own = {name: frames_input(link, frames) for name, (link, frames) in family.items()}
         if target == "wifi_ppp_other":
             own["ppp-van-jacobson"] = frames_input(link_types()[target].index(204), van_jacobson())
-        write(target, own | from_tests.pop(target, {}))
+        from_tests[target] = own | from_tests.get(target, {})
     for target, seeds in from_tests.items():
+        check_every_type(target, seeds)
         write(target, seeds)
     write("segments", {name: b"".join(records) for name, records in SCENARIOS.items()})
     write("sender", SENDER)

@@ -266,7 +266,7 @@ def nflog(packet: Packet) -> bytes:
 
 
 def wifi_fragments() -> Frames:
-    """802.11 frames in two fragments; of the last packet, the second is missing."""
+    """802.11 frames in two fragments; the second fragment of the last packet is missing."""
     frames = []
     for at, packet in enumerate(exchange()):
         body = bytes(llc(packet))

@@ -50,7 +50,7 @@ def data(count: int, size: int = 1460, **more: int) -> list[bytes]:
 
 
 def acked(ack: int = 0, **more: int) -> bytes:
-    """An ACK of the server, of all that was sent plus `ack`."""
+    """The server's ACK of everything that was sent, plus `ack` bytes."""
     return record(ACK, server=True, ack=ack, **more)
 
 

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+RAW = 101
+"""Link type of IP packets without a header."""
+
+
 @pytest.fixture(name="every_framing", scope="module")
 def _every_framing(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("links") / "every-framing.pcapng"
@@ -42,6 +46,30 @@ def test_tcp_is_found_behind_every_header(name: str, every_framing: Path, ours: 
     assert mine["captured_payload_bytes"].to_list() == [0, 0, 100, 3]
     if FRAMINGS[name].layers is not None:
         assert mine["layers"].unique().to_list() == [FRAMINGS[name].layers]
+
+
+NOT_READ_BY_TSHARK = {
+    "slip": Framing(8, lambda p: bytes(16) + p, "ip/tcp"),
+    "slip-outgoing": Framing(8, lambda p: b"\x01\x45" + bytes(14) + p),
+    "slip-ipv6": Framing(8, lambda p: bytes(16) + p, "ipv6/tcp", v6=True),
+    "pktap-macos": Framing(149, lambda p: headers.pktap(1, headers.ether(p)), "eth/ip/tcp"),
+}
+"""SLIP as libpcap writes it: direction, 15 bytes of compressed header. PKTAP under macOS's number for private use."""
+
+
+@pytest.mark.parametrize("name", list(NOT_READ_BY_TSHARK))
+def test_a_header_that_tshark_does_not_read_hides_what_it_reads_without_that_header(name: str, tmp_path: Path) -> None:
+    needs.tshark_4_0()
+    framing, path, bare = NOT_READ_BY_TSHARK[name], tmp_path / "framed.pcapng", tmp_path / "bare.pcapng"
+    links.write(path, [(framing.link_type, links.exchange_in(framing, 0))])
+    links.write(bare, [(RAW, links.exchange_in(Framing(RAW, bytes, v6=framing.v6), 0))])
+    read = engine.read(path)
+    theirs = tshark.opinion(bare).segments
+    assert theirs["payload_bytes"].to_list() == [0, 0, 100, 3]
+    assert differences(read.segments, theirs) == {}
+    assert read.problems == []
+    if framing.layers is not None:
+        assert read.segments["layers"].unique().to_list() == [framing.layers]
 
 
 def test_nothing_is_named_where_everything_is_read(ours: engine.Read) -> None:

@@ -1,15 +1,15 @@
 //! Targets: frames of one family of link types.
 //!
-//! An input begins with one byte: the first link type (low four bits) and the time of the first frame (next
-//! two). Frames follow: a byte of [control](Control), two of length (little-endian), and that many bytes, or
-//! the rest.
+//! An input begins with one byte: the first link type (bits 0 to 3 and, above them, 6 and 7) and the time of the
+//! first frame (bits 4 and 5). Frames follow: a byte of [control](Control), two of length (little-endian), and
+//! that many bytes, or the rest.
 
 use tcptrace_lab_core::capture::{Frame, LinkType};
 
 use crate::bounds;
 use crate::pipeline::{Account, Pipeline};
 
-/// The link types of a family, by their numbers in the LINKTYPE registry of tcpdump.org.
+/// The link types of a family, by their numbers in the LINKTYPE registry of tcpdump.org; at most 64.
 pub type Family = [LinkType];
 
 /// Link types of [`crate::ethernet`].
@@ -21,11 +21,11 @@ pub const ATM: [LinkType; 3] = [100, 106, 123];
 /// ERF.
 pub const ERF: [LinkType; 1] = [197];
 /// `IEEE802_11` without and with radiotap, PPP in three forms, Cisco HDLC, Frame Relay, FDDI, Token Ring, SLIP,
-/// ARCNET, NFLOG, `IPOIB`; one unassigned; `PPP_WITH_DIR`; one that is known but not read.
-pub const WIFI_PPP_OTHER: [LinkType; 16] = [105, 127, 9, 50, 51, 104, 107, 10, 6, 8, 129, 239, 242, u32::MAX, 204, 189];
+/// ARCNET, NFLOG, `IPOIB`; one unassigned; `PPP_WITH_DIR`, Cisco HDLC of NetBSD.
+pub const WIFI_PPP_OTHER: [LinkType; 16] = [105, 127, 9, 50, 51, 104, 107, 10, 6, 8, 129, 239, 242, u32::MAX, 204, 112];
 /// `AX25`, `AX25_KISS`, `ARCNET`, `ENC` in both numbers, `PFLOG`, `PRISM_HEADER`, `AVS`, `IP_OVER_FC`, `TZSP`,
-/// `APPLE_IP_OVER_IEEE1394`, one that is known but not read, `IPNET`, `SYMANTEC_FIREWALL`, `ETHERNET_MPACKET`, `PPI`.
-pub const PSEUDO: [LinkType; 16] = [3, 202, 7, 13, 109, 117, 119, 163, 122, 128, 138, 143, 226, 99, 274, 192];
+/// `APPLE_IP_OVER_IEEE1394`, `PKTAP`, `IPNET`, `SYMANTEC_FIREWALL`, `ETHERNET_MPACKET`, `PPI`.
+pub const PSEUDO: [LinkType; 16] = [3, 202, 7, 13, 109, 117, 119, 163, 122, 128, 138, 258, 226, 99, 274, 192];
 /// `JUNIPER_…`: multilink PPP and Frame Relay, GGSN, ATM 2, services, ATM 1, `PPPoE`, Ethernet, PPP, Frame Relay, Cisco
 /// HDLC, voice, secure tunnel.
 pub const JUNIPER: [LinkType; 13] = [130, 131, 133, 135, 136, 137, 167, 178, 179, 180, 181, 183, 200];
@@ -64,6 +64,7 @@ pub fn read(input: &[u8], family: &Family) -> Account {
     bounds::hold(input, 0, || {
         let mut pipeline = Pipeline::default();
         let mut ts_ns = FIRST_TS_NS[usize::from(head >> 4 & 3)];
+        let first_link = usize::from(head & 15 | head >> 2 & 48);
         let mut number = 0;
         let mut rest = frames;
         while let [first, low, high, tail @ ..] = rest {
@@ -77,7 +78,7 @@ pub fn read(input: &[u8], family: &Family) -> Account {
             pipeline.take(&Frame {
                 number,
                 ts_ns: has_time.then_some(ts_ns),
-                link_type: family.get((usize::from(head & 15) + link) % family.len()).copied(),
+                link_type: family.get((first_link + link) % family.len()).copied(),
                 original_bytes: data.len() as u32 + uncaptured_bytes,
                 data,
             });

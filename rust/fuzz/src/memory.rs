@@ -80,8 +80,8 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// The result of `run`, and the peak of memory that all threads allocated meanwhile. In tests, which run
-/// concurrently, the peak of this thread.
+/// The result of `run`, and the peak of memory that all threads allocated meanwhile. In tests, which run concurrently,
+/// the peak is that of this thread.
 pub fn peak_of_all<T>(run: impl FnOnce() -> T) -> (T, usize) {
     #[cfg(feature = "libfuzzer")]
     {

@@ -6,6 +6,7 @@ Wireshark's dissector, which then is the only witness.
 
 from __future__ import annotations
 
+import struct
 import zlib
 from typing import TYPE_CHECKING, Any
 
@@ -193,3 +194,8 @@ def l2tp(packet: bytes) -> bytes:
     """L2TP with all its fields: length, tunnel, session, sequence numbers, offset (RFC 2661, 3.1)."""
     inside = bytes.fromhex("0001 0002 0003 0004 0000") + hdlc(packet)
     return udp(1701, bytes.fromhex("4a02") + (len(inside) + 4).to_bytes(2, "big") + inside)
+
+
+def pktap(link_type: int, frame: bytes) -> bytes:
+    """PKTAP (XNU, `bsd/net/pktap.h`): length, record type, link type of the content, interface, flags, process, and so on."""
+    return struct.pack("<III24sIIIIi20sIHH", 108, 1, link_type, b"en0", 2, 2, 14, 0, 99, b"curl", 0, 6, 0).ljust(108, b"\0") + frame

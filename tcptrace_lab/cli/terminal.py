@@ -13,6 +13,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from tcptrace_lab.errors import EXIT_DONE, EXIT_FINDING
 from tcptrace_lab.process import interrupts
 from tcptrace_lab.text.escape import printable
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from rich.progress import Progress, TaskID
+
+    from tcptrace_lab.errors import ReadInPart
 
 PROGRAM = "tcptrace-lab"
 
@@ -36,6 +39,26 @@ FILE_WIDTH = 14
 def say(message: str) -> None:
     """Print one line to stderr, with the program's name before it."""
     print(f"{PROGRAM}: {printable(message)}", file=sys.stderr, flush=True)  # noqa: T201  (this is where words leave the program)
+
+
+def exit_code(loss: ReadInPart | None, *, met: bool) -> int:
+    """The exit code of a command with `--fail-on`: 1 if its condition is met, even if a capture was read only in part.
+
+    stderr then says what is missing.
+
+    Args:
+        loss: what was not read; None if everything was.
+        met: whether the condition is met.
+
+    Raises:
+        ReadInPart: a capture was read only in part, and the condition is not met.
+    """
+    if loss is None:
+        return EXIT_FINDING if met else EXIT_DONE
+    if not met:
+        raise loss
+    say(str(loss))
+    return EXIT_FINDING
 
 
 class Activity:

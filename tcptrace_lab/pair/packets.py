@@ -12,28 +12,10 @@ from tcptrace_lab.pair.packet_store import MAX_PIECES
 from tcptrace_lab.schema import SIDES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from typing import Any, Protocol
+    from collections.abc import Iterator
+    from typing import Any
 
-    class Captured(Protocol):
-        """The attributes of `Analysis` that pairing uses."""
-
-        @property
-        def name(self) -> str:
-            """The capture's name."""
-
-        @property
-        def capture(self) -> Mapping[str, Any]:
-            """The object `capture` of the JSON."""
-
-        @property
-        def connections(self) -> pl.LazyFrame:
-            """`schema.CONNECTIONS`."""
-
-        @property
-        def segments(self) -> pl.LazyFrame:
-            """`schema.SEGMENTS`."""
-
+    from tcptrace_lab.schema.captured import Captured
 
 MAX_PACKETS = 2_000_000
 """Maximum number of segments per capture. With this many in each, pairing takes 690 MB (many connections) to 1.05 GB (one connection)."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from tcptrace_lab.pair.clocks import Clock
     from tcptrace_lab.pair.packet_store import Packets
-    from tcptrace_lab.pair.packets import Captured
+    from tcptrace_lab.schema.captured import Captured
 
 EARLY_SHARE = 0.25
 """Share of the minimum delay by which a packet may seem to arrive too early, because of the clocks' error (a heuristic)."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import select
 import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from tcptrace_lab.errors import OutputUnwritable, UsageError, as_os_error
 from tcptrace_lab.process import interrupts
@@ -140,6 +141,17 @@ def opened(path: str) -> Iterator[IO[bytes]]:
         if isinstance(refusal, BrokenPipeError) or (path == STDOUT and _nobody_reads(sys.stdout.fileno())):
             raise BrokenPipeError from error
         raise refused(refusal, path) from error
+
+
+def write_json(path: str, document: Mapping[str, Any]) -> None:
+    """Write a document as JSON, in ASCII, to the file `path` or to standard output; see `opened`.
+
+    Raises:
+        OutputUnwritable: no room or no permission.
+        ValueError: a number is infinite or not a number, which JSON does not have.
+    """
+    with opened(path) as stream:
+        stream.write(json.dumps(document, indent=1, allow_nan=False).encode() + b"\n")
 
 
 def _nobody_reads(descriptor: int) -> bool:

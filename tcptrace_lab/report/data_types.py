@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NotRequired, Protocol, TypedDict
 
+from tcptrace_lab.schema.captured import Captured
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -14,24 +16,8 @@ if TYPE_CHECKING:
     from tcptrace_lab.report.figures.plots import Figure as PlotlyFigure
 
 
-class Analysed(Protocol):
+class Analysed(Captured, Protocol):
     """The attributes of `Analysis` that a report uses."""
-
-    @property
-    def name(self) -> str:
-        """The capture's name for display."""
-
-    @property
-    def capture(self) -> Mapping[str, Any]:
-        """The object `capture` of the JSON output: properties of the capture, and read errors."""
-
-    @property
-    def connections(self) -> pl.LazyFrame:
-        """Rows of `schema.CONNECTIONS`; possibly larger than memory."""
-
-    @property
-    def segments(self) -> pl.LazyFrame:
-        """Rows of `schema.SEGMENTS`, in frame order; possibly larger than memory."""
 
     @property
     def ledger(self) -> pl.LazyFrame:

@@ -27,6 +27,8 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import tomllib
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tcptrace_lab.errors import UsageError
@@ -70,6 +72,31 @@ def declared(what: Mapping[str, Any]) -> Setting:
     )
     table.end()
     return setting
+
+
+def read(path: str) -> dict[str, Any]:
+    """Read the mapping from a TOML file.
+
+    Raises:
+        UsageError: the file cannot be read or is not TOML.
+    """
+    try:
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"the setting cannot be read: {error.strerror}", where=path) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"the setting is not TOML: {error}", where=path) from error
+
+
+def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge two mappings by key. `above` takes precedence, except where its value is empty or off: that option was not given."""
+    found = dict(below)
+    for key, value in above.items():
+        if isinstance(value, dict):
+            found[key] = merged(found.get(key, {}), value)
+        elif value:
+            found[key] = value
+    return found
 
 
 def _host(table: _Table, steps: str) -> Host:

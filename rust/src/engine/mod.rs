@@ -178,29 +178,20 @@ impl Engine {
         let progress = capture.progress();
         // The file headers are known from the start; the rest of the summary follows at the end.
         let summary = Summary { capture: capture.info(), ..Summary::default() };
-        let Options {
-            batch_rows,
-            columns,
-            only,
-            datagrams,
-            summaries,
-            ledger,
-            worth,
-            most,
-            waits_memory_bytes,
-            threads,
-        } = options;
-        let judged = Judged::new(ledger, worth, most);
-        let only = only.map(Arc::new);
+        let judged = Judged::new(options.ledger, options.worth, options.most);
+        let only = options.only.map(Arc::new);
         let reader = FrameReader::new(capture, only.clone());
         let path_names = reader.dissector.path_names();
-        let table = Segments::new(columns.as_deref());
-        let wants_rows = columns.is_none_or(|columns| !columns.is_empty());
+        let table = Segments::new(options.columns.as_deref());
+        let wants_rows = options.columns.is_none_or(|columns| !columns.is_empty());
+        let summaries = options.summaries;
         let counted = summaries || judged.wanted() || table.has_departures();
         let accounts = if counted { Accounting::Kept } else { Accounting::Omitted };
-        let waits_memory_bytes = judged.wanted().then_some(waits_memory_bytes);
-        let count = if wants_rows { 1 } else { threads.map_or_else(processors, NonZeroUsize::get).min(SHARDS) };
+        let waits_memory_bytes = judged.wanted().then_some(options.waits_memory_bytes);
+        let threads = options.threads.map_or_else(processors, NonZeroUsize::get).min(SHARDS);
+        let count = if wants_rows { 1 } else { threads };
         let numbers = Numbers::of(if count > 1 && only.is_none() { count } else { 0 });
+        let datagrams = options.datagrams;
         let wanted = Wanted { only, accounts, datagrams, summaries, segments: wants_rows, waits_memory_bytes };
         let (mut to_workers, outlets) = spread(CHUNK_PACKETS, count);
         let (used_rows, spare) = channel();
@@ -214,7 +205,7 @@ impl Engine {
         for (thread, outlet) in outlets.into_iter().enumerate() {
             let (full, taken) = sync_channel(if wants_rows { CHUNKS_IN_FLIGHT } else { EPOCHS_IN_FLIGHT });
             let spare = spare.take().unwrap_or_else(|| channel().1);
-            let inlet = Inlet::new(batch_rows.max(1), full, spare);
+            let inlet = Inlet::new(options.batch_rows.max(1), full, spare);
             let worker = Worker::new(thread, count, wanted.clone(), inlet);
             let started = std::thread::Builder::new().name("track".into()).spawn(move || worker.run(&outlet));
             workers.push(started.map_err(spawn_error)?);

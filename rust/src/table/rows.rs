@@ -17,8 +17,8 @@ pub(super) const NO_CODE: u8 = u8::MAX;
 /// A column of one block.
 pub(super) type Of<T> = [T; BLOCK_ROWS];
 
-/// The columns of a block, named as in [`SegmentRow`]. Where `departs` is false, `wait_ns` and `smss_bytes`
-/// contain stale values.
+/// The columns of a block, named as in [`SegmentRow`]. Where `departs` is false, `wait_ns` and `smss_bytes` are
+/// those of an earlier batch: nobody may read them.
 #[derive(Debug)]
 pub(super) struct Block {
     pub len: usize,

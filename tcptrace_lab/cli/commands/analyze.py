@@ -13,9 +13,9 @@ import typer
 
 from tcptrace_lab.cli.commands.pair import check_two, compare
 from tcptrace_lab.cli.options import Anonymize, AnonymizeKey, Debug, Files, Json, Markdown, Quiet, Where, anonymizer
-from tcptrace_lab.cli.terminal import PROGRAM, activity, say
+from tcptrace_lab.cli.terminal import PROGRAM, activity, exit_code, say
 from tcptrace_lab.engine import memory
-from tcptrace_lab.errors import EXIT_DONE, EXIT_FINDING, CaptureUnreadable, UsageError, place
+from tcptrace_lab.errors import CaptureUnreadable, UsageError, place
 from tcptrace_lab.process import output
 
 if TYPE_CHECKING:
@@ -214,17 +214,8 @@ def _tell(analysis: Analysis, report: str) -> None:
 
 
 def _exit_code(analysis: Analysis, fail_on: SeverityName | None) -> int:
-    """Return 1 if a finding meets `--fail-on`, even if the capture was read only in part. stderr then says what is missing.
-
-    Raises:
-        ReadInPart: the capture was read only in part, and no finding meets `--fail-on`.
-    """
+    """The exit code under `--fail-on`; see `exit_code`."""
     from tcptrace_lab.findings.finding import Severity  # noqa: PLC0415
 
     met = fail_on is not None and any(finding.severity >= Severity.named(fail_on) for finding in analysis.findings)
-    if analysis.loss is None:
-        return EXIT_FINDING if met else EXIT_DONE
-    if not met:
-        raise analysis.loss
-    say(str(analysis.loss))
-    return EXIT_FINDING
+    return exit_code(analysis.loss, met=met)

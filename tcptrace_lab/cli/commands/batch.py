@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -84,29 +85,17 @@ def batch(
         from tcptrace_lab.archive import ring_buffer, run  # noqa: PLC0415
 
         means = run.Means(jobs or None, scheduler, memory_bytes)
-        if watch:
-            done = ring_buffer.watch(
-                sources,
-                archive,
-                means=means,
-                stop_after=stop_after,
-                baseline=baseline,
-                reports=not no_reports,
-                apart=separate,
-                anonymizer=hidden,
-                watcher=progress,
-            )
-        else:
-            done = run.batch(
-                sources,
-                archive,
-                means=means,
-                apart=separate,
-                baseline=baseline,
-                reports=not no_reports,
-                anonymizer=hidden,
-                watcher=progress,
-            )
+        analyze = partial(ring_buffer.watch, stop_after=stop_after) if watch else run.batch
+        done = analyze(
+            sources,
+            archive,
+            means=means,
+            apart=separate,
+            baseline=baseline,
+            reports=not no_reports,
+            anonymizer=hidden,
+            watcher=progress,
+        )
     if not quiet:
         _tell(done)
     return _exit_code(done, fail_on)

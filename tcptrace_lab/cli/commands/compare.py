@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tcptrace_lab.cli.options import Anonymize, AnonymizeKey, Debug, Json, Markdown, Quiet, Where, anonymizer
-from tcptrace_lab.cli.terminal import activity, say
-from tcptrace_lab.errors import EXIT_DONE, EXIT_FINDING, UsageError
+from tcptrace_lab.cli.terminal import activity, exit_code, say
+from tcptrace_lab.errors import UsageError
 from tcptrace_lab.process import output
 
 if TYPE_CHECKING:
@@ -137,8 +136,7 @@ def _compared(
 
 def _write(comparison: Comparison, page: str | None, json_path: str | None, markdown: str | None) -> None:
     if json_path is not None:
-        with output.opened(json_path) as stream:
-            stream.write(json.dumps(comparison.to_dict(), indent=1, allow_nan=False).encode() + b"\n")
+        output.write_json(json_path, comparison.to_dict())
     if markdown is not None:
         from tcptrace_lab.comparison.markdown import text  # noqa: PLC0415
 
@@ -151,11 +149,7 @@ def _write(comparison: Comparison, page: str | None, json_path: str | None, mark
 
 
 def _exit_code(comparison: Comparison, loss: ReadInPart | None, fail_on: list[Failure], *, quiet: bool) -> int:
-    """Return 1 if a condition of `--fail-on` is met, even if a capture was read only in part. stderr then says what is missing.
-
-    Raises:
-        ReadInPart: a capture was read only in part, and no condition is met.
-    """
+    """The exit code under the conditions of `--fail-on`; see `exit_code`."""
     from tcptrace_lab.comparison.findings import APPEARED  # noqa: PLC0415
     from tcptrace_lab.findings.finding import Severity  # noqa: PLC0415
 
@@ -168,9 +162,4 @@ def _exit_code(comparison: Comparison, loss: ReadInPart | None, fail_on: list[Fa
     ]
     if not met and not quiet and {Failure.REGRESSION, Failure.DIFFERENCE} & set(fail_on) and not comparison.tested:
         say("note: --fail-on cannot fail: with one value each, nothing is significant; capture each case several times")
-    if loss is None:
-        return EXIT_FINDING if met else EXIT_DONE
-    if not met:
-        raise loss
-    say(str(loss))
-    return EXIT_FINDING
+    return exit_code(loss, met=bool(met))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any
 
 import typer
@@ -94,8 +93,7 @@ def predict(
         shown.doing("predicting")
         document = prediction.document(*prediction.completed(asked, known.parameters if known else None), span, buffers, known)
         if json_path is not None:
-            with output.opened(json_path) as stream:
-                stream.write(json.dumps(document, indent=1).encode() + b"\n")
+            output.write_json(json_path, document)
         if page is not None:
             from tcptrace_lab.report.prediction_page import write_page  # noqa: PLC0415
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -106,10 +105,11 @@ def simulate(
         output.check(place, [file] if file else [])
     with activity("reading the setting", quiet=quiet) as shown:
         from tcptrace_lab.simulation import declared, truth_document, write_capture  # noqa: PLC0415
+        from tcptrace_lab.simulation.settings import merged, read  # noqa: PLC0415
         from tcptrace_lab.stacks import simulate as run_model  # noqa: PLC0415
         from tcptrace_lab.stacks.events import TooManyEvents  # noqa: PLC0415
 
-        setting = declared(_merged(_read(file), _given_options(asked)))
+        setting = declared(merged(read(file) if file else {}, asked))
         where, medium = _choices(at, link)
         shown.doing("simulating")
         try:
@@ -120,8 +120,7 @@ def simulate(
         with output.opened(path) as stream:
             count = write_capture(run, setting, stream, at=where, medium=medium)
         if truth:
-            with output.opened(truth) as stream:
-                stream.write(json.dumps(truth_document(run, setting), indent=1).encode() + b"\n")
+            output.write_json(truth, truth_document(run, setting))
     if not quiet:
         say(f"{count:,} packets{_unfinished(run)}")
     return EXIT_DONE
@@ -148,33 +147,3 @@ def _choices(at: str, link: str) -> tuple[At, Medium]:
         if value not in list(kind):
             raise UsageError(f"{value!r} is not allowed", remedy=f"use {', '.join(kind)}")
     return At(at), Medium(link)
-
-
-def _read(file: str) -> dict[str, Any]:
-    """Read the mapping from a TOML file; an empty one without a file."""
-    if not file:
-        return {}
-    import tomllib  # noqa: PLC0415
-    from pathlib import Path  # noqa: PLC0415
-
-    try:
-        return tomllib.loads(Path(file).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"the setting cannot be read: {error.strerror}", where=file) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"the setting is not TOML: {error}", where=file) from error
-
-
-def _given_options(options: dict[str, Any]) -> dict[str, Any]:
-    """The options that were given, that is, those that are neither empty nor off."""
-    found = {key: _given_options(value) if isinstance(value, dict) else value for key, value in options.items()}
-    return {key: value for key, value in found.items() if value}
-
-
-def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    """Merge both mappings by key; `above` takes precedence."""
-    merged = dict(below)
-    for key, value in above.items():
-        old = merged.get(key)
-        merged[key] = _merged(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
-    return merged

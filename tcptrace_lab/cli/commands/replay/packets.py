@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-import json
 import re
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -103,8 +102,7 @@ def packets(
     else:
         result, words = done.to_dict(), _words(done, interface)
     if json_path is not None:
-        with output.opened(json_path) as stream:
-            stream.write(json.dumps(result, indent=1).encode() + b"\n")
+        output.write_json(json_path, result)
     if not quiet:
         for line in words:
             say(line)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,14 +14,13 @@ from tcptrace_lab.process import interrupts, output
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from tcptrace_lab.cli.terminal import Activity
     from tcptrace_lab.connections.anonymizer import Anonymizer
     from tcptrace_lab.replay.changes import Changes
     from tcptrace_lab.replay.evidence import Evidence
     from tcptrace_lab.replay.schedule import End, Schedule
-    from tcptrace_lab.replay.side_by_side import Figures, Replayed
+    from tcptrace_lab.replay.side_by_side import Figures
     from tcptrace_lab.replay.socket_replay import Done
 
 ScheduleOut = Annotated[
@@ -203,9 +201,15 @@ def _both_ends(
     order = Order(schedule, changed, plain, Path(folder) if folder else None, timeout, at)
     compared = transfer(order, original, shown.doing)
     if json_path is not None:
-        with output.opened(json_path) as stream:
-            stream.write(json.dumps(compared.to_dict(), indent=1, ensure_ascii=False).encode() + b"\n")
-    written = _page(compared, evidence, Path(folder), shown) if folder else None
+        output.write_json(json_path, compared.to_dict())
+    written = None
+    if folder and compared.replays:
+        from tcptrace_lab.cli.tables.replays import verdict  # noqa: PLC0415
+        from tcptrace_lab.replay.page import write_page  # noqa: PLC0415
+
+        shown.doing("comparing")
+        written = Path(folder) / PAGE
+        write_page(compared, evidence, verdict(compared), str(written))
     if not quiet and json_path != output.STDOUT:
         from tcptrace_lab.cli.tables.replays import show  # noqa: PLC0415
 
@@ -214,23 +218,3 @@ def _both_ends(
     if not quiet and written is not None:
         say(f"report written: {written}")
     return EXIT_DONE
-
-
-def _page(compared: Replayed, evidence: Evidence | None, folder: Path, shown: Activity) -> Path | None:
-    """Write the page of `compare` for all transfers to the folder of captures. Return None if there is only one transfer."""
-    from tcptrace_lab.analysis import analyze  # noqa: PLC0415
-    from tcptrace_lab.cli.tables.replays import verdict  # noqa: PLC0415
-    from tcptrace_lab.comparison import compare, texts  # noqa: PLC0415
-    from tcptrace_lab.comparison.page import write_page  # noqa: PLC0415
-
-    if not compared.replays:
-        return None
-    shown.doing("comparing")
-    if evidence is None:
-        original = analyze(compared.original.capture)
-    else:
-        original = analyze(evidence.paths, connection=evidence.conn, anonymizer=evidence.anonymizer)
-    analyses = [original, *(analyze(one.capture) for one in compared.replays)]
-    names = "; ".join(f"{texts.letter(place)}: {one.name}" for place, one in enumerate((compared.original, *compared.replays)))
-    write_page(compare(*analyses), str(folder / PAGE), [f"{names}.", *verdict(compared)])
-    return folder / PAGE

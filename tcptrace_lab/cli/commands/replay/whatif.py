@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from tcptrace_lab.cli.commands.replay import options
@@ -61,8 +60,7 @@ def whatif(
         asked = _alone_and_together(changed or _remedy(evidence, schedule))
         predicted = predict(evidence, schedule, asked)
     if json_path is not None:
-        with output.opened(json_path) as stream:
-            stream.write(json.dumps(predicted.to_dict(), indent=1, ensure_ascii=False).encode() + b"\n")
+        output.write_json(json_path, predicted.to_dict())
     if not quiet and json_path != output.STDOUT:
         _show(predicted)
     return EXIT_DONE

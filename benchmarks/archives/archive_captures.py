@@ -1,7 +1,7 @@
 """Thousands of captures for archives: what modelled stacks do for many causes, between many hosts, over weeks; and some that are broken.
 
-`python benchmarks/archives/archive_captures.py FOLDER 2000` makes the same files each time. A hundred runs of the models, of one to a few
-hundred KB, get addresses, ports and times of their own; every fiftieth file is broken in one of eight ways.
+`python benchmarks/archives/archive_captures.py FOLDER 2000` makes the same files each time. A hundred runs of the models, each of one to a
+few hundred KB, get their own addresses, ports and times; every fiftieth file is broken in one of eight ways.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def alike(count: int, seed: int) -> Iterator[Case]:
 
 
 def wide(count: int, seed: int) -> Iterator[Case]:
-    """`count` cases with widely drawn parameters, of each kind in turn."""
+    """`count` cases with parameters drawn from wide ranges. The kinds take turns."""
     draw = random.Random(seed)  # noqa: S311  (to be repeatable is the point)
     for number in range(count):
         yield _KINDS[number % len(_KINDS)](draw)

@@ -72,7 +72,7 @@ def told(seed: int, kind: str, words: str, way: Compared) -> str:
 
 
 def one_by_one(seeds: list[int]) -> None:
-    """Say what is off, seed by seed, and what is confused most."""
+    """Print the differences of each seed, and which causes are confused most often."""
     counts: Counter[str] = Counter()
     confused: Counter[tuple[str, str]] = Counter()
     for seed in seeds:

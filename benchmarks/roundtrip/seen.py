@@ -190,7 +190,7 @@ def _hidden_ns(run: Run, link: Link, mss: int, options: int, *, from_client: boo
 
 
 def _exchange_shows(run: Run, forth: Link, back: Link, options: int, *, from_client: bool) -> bool:
-    """Whether a FIN followed data at once, and a message and its answer took so much longer than the SYNs as the lines do.
+    """Whether a FIN followed data at once, and a message and its answer took longer than the SYNs by the time that the lines need for them.
 
     Between hosts without distance the other side's tells nothing: whether it is captured as it leaves or as it comes is not known.
     """
@@ -219,7 +219,7 @@ def _exchange_shows(run: Run, forth: Link, back: Link, options: int, *, from_cli
 
 
 def _a_round_trip_shows(run: Run, longer_ns: Callable[[int], int], *, from_client: bool) -> bool:
-    """Whether the ACK of a segment, and of nothing behind it, came so much later than that of the SYN as it takes longer on the line."""
+    """Whether the ACK of one segment alone took longer than the ACK of the SYN, by the time that the segment takes longer on the line."""
     acks = arrivals_of_acks(run, from_client=from_client)
 
     def answered_after_ns(packet: Packet, end: int) -> int | None:

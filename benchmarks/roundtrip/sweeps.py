@@ -2,9 +2,9 @@
 
 A sweep echoes messages of all sizes in random order, one at a time, between two hosts of one stack, drawn at random. Without pauses the
 timers of both hosts fall in step, and every stall is as long as their phases are apart; with random pauses one stall in twenty is shorter
-than 10 ms. The ranges that the rules predict (`stacks.ranges`) are compared with those that the analysis of one capture finds. What stalls
-only with a certain timing may be found or not; what stalls always must be, if three messages or more of each KB lie in it; and what never
-stalls must not be.
+than 10 ms. The ranges that the rules predict (`stacks.ranges`) are compared with those that the analysis of one capture finds. A range that
+stalls only with a certain timing may be found or not. A range that always stalls must be found if each KB of it has at least three
+messages. A range that never stalls must not be found.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ def build(into: Path) -> Path:
         raise NotPossibleError(f"no figures for the machine {machine}")
     target, processor = TARGETS[machine]
     command = [_tool("cargo"), "build", "--quiet", "--release", "--locked", "--example", "pass", "--target", target]
-    # RUSTFLAGS take the place of flags in anyone's configuration.
+    # RUSTFLAGS override flags in a user's Cargo configuration.
     environment = {name: value for name, value in os.environ.items() if name != "CARGO_ENCODED_RUSTFLAGS"}
     environment |= {"RUSTFLAGS": f"-Ctarget-cpu={processor}", "CARGO_TARGET_DIR": str(into)}
     subprocess.run(command, cwd=ROOT / "rust", env=environment, check=True)

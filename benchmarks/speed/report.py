@@ -7,8 +7,8 @@ Without one: `data/mixed-96.pcap`, ten million packets (see README.md). Exit cod
 *Interactive* is the time from the start of the navigation until the page is loaded, has shown a frame, and the browser is idle for
 the first time. A *zoom* is a click on "zoom in", "zoom out", "earlier" or "later" of the first connection, with all of its figures drawn,
 until the second frame after it. Its *frame* is the longest time in which nothing new was shown: from the click to the first frame, or
-from that to the second, by when the work is shown. Figures out of sight follow later, one a frame. On a busy machine the wall clock
-tells little; the processor time of the page's thread, also the browser's own figure, stands beside it.
+from that to the second, by when the work is shown. Figures out of sight follow later, one a frame. On a busy machine the wall clock says
+little, so the processor time of the page's thread is measured, too. It is the browser's own figure.
 """
 
 from __future__ import annotations

@@ -208,7 +208,7 @@ class Run:
         watcher: Watcher | None,
         keep: bool = False,
     ) -> None:
-        """Start a run on an archive. `keep` keeps the former captures of paths whose contents have changed."""
+        """Start a run on an archive. `keep` keeps the earlier captures of paths whose contents have changed."""
         self._target = target
         self._pool = pool
         self._reports = reports

@@ -84,8 +84,8 @@ class Compared:
         key: index in `FIGURES`, or (sender, cause).
         level: what each value measures; None if no group has two values.
         samples: one sample per group.
-        shares: for causes, the mean time as a share of the direction's mean active time (idle time: of its life), per group; for figures
-            empty.
+        shares: for causes, the mean time per group as a share of the direction's mean active time (for idle time, of its life); empty for
+        figures.
         changes: one change per later group, against the first.
     """
 

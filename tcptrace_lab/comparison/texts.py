@@ -226,7 +226,7 @@ def method(comparison: Comparison, group: int) -> list[str]:
         ]
         sentences.append(
             f"{' and '.join(filter(None, how))}, {len(tests)} figures, p-values with Holm's correction; ± is the 95% confidence "
-            "interval of the mean; of two values, both are shown."
+            "interval of the mean; two values are both shown."
         )
     if any(change.verdict is Verdict.UNKNOWN and change.change is not None for _, change in changes):
         sentences.append("Not tested: one value each has no spread. Capture each case several times.")

@@ -92,7 +92,7 @@ WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Failed attempts of one kind, of one client to one port of one server.
+    """Failed attempts of one kind, from one client to one port of one server.
 
     Attributes:
         kind: a key of `WORDS`.

@@ -115,7 +115,7 @@ def _asked() -> tuple[pl.Expr, list[str]]:
 
 
 def _directions(connections: pl.LazyFrame) -> list[dict[str, Any]]:
-    """Return the directions, most segments first, of all connections with a direction that is `tiny`, `cut` or `suspect`."""
+    """Return both directions of all connections in which one direction is `tiny`, `cut` or `suspect`, most segments first."""
     enough, columns = _asked()
     best: list[tuple[int, int, list[dict[str, Any]]]] = []
     for batch in memory.batches(connections.filter(enough).select(columns)):

@@ -56,7 +56,7 @@ Counts = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """Neighbouring messages between which no cut can pay: of one size, or of neighbouring sizes that all stalled or all did not.
+    """Neighbouring messages between which a cut gains nothing: they have one size, or neighbouring sizes that all stalled or all did not.
 
     Attributes:
         edges: positions where blocks start, and the end of the last one.

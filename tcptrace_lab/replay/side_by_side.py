@@ -70,7 +70,7 @@ class Figures:
 
 
 def figures(name: str, paths: Sequence[str], connection: int | None = None) -> Figures:
-    """Analyze a capture and return the key figures of one connection; None: of the first connection.
+    """Analyze a capture and return the key figures of one connection, or of the first if `conn` is None.
 
     Raises:
         CaptureInsufficient: the capture has no connection, or `analyze` raises it.

@@ -52,7 +52,7 @@ WAITS = (
     Column("small_behind_small", "Int64", Unit.SEGMENTS, "Segments below the MSS that left the sender while an earlier segment below the MSS was in flight: Nagle's algorithm is off", "segments with FIN or urgent data are not counted"),
     Column("small_delayed_run", "Int64", Unit.SEGMENTS, "Largest number of consecutive segments below the MSS that each left at once when the ACK of the previous one arrived", "a segment below the MSS that leaves before that ACK ends the run"),
     Column("small_delayed_over_full", "Int64", Unit.SEGMENTS, "Segments below the MSS that left at once when the ACK of earlier full segments arrived"),
-    Column("line_payload_bytes", "Int64", Unit.BYTES, "Data of the segment from which serialization_ns is measured", "the pair of segments with the shortest interval for their size; only a full segment, or one whose RTT exceeds that of the SYN by as much, counts; null without one"),
+    Column("line_payload_bytes", "Int64", Unit.BYTES, "Data of the segment from which serialization_ns is measured", "the segment before the shortest interval for its size; only a full segment counts, or one whose RTTs show the same rate; null without one"),
     Column("serialization_ns", "Int64", Unit.NS, "Upper bound of the time that the link is busy with a segment of line_payload_bytes (serialization delay)", "the interval to the next segment, or the RTT of a full segment minus the RTT of the SYN, whichever is shorter; the rate of the sender's host where that is below the link rate; null without one"),
 )
 """What all departures of one direction together show about the causes of delay; also the first departure."""

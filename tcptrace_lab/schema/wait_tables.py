@@ -62,7 +62,7 @@ LONGEST = table(
 
 LOCKS = table(
     "locks",
-    "a throughput deadlock: the one of a direction that took most time",
+    "the throughput deadlock that took most time in a direction",
     [
         *_DIRECTION,
         Column("flight_bytes", "Int64", Unit.BYTES, "Bytes in flight in each round; the larger number if two alternate"),

@@ -309,7 +309,7 @@ class Stream:
 
 
 def _completed(header: Header, *, is_first: bool) -> tuple[Complete, Complete]:
-    """What the segment adds to the stream's completeness, and what Wireshark leaves out: of the first segment, only a SYN counts."""
+    """What the segment adds to the stream's completeness. As in Wireshark, the first segment counts only if it is a SYN."""
     flags, data = header.flags, Complete.DATA if header.payload_bytes else Complete.NOTHING
     seen = data
     if flags & SYN:

@@ -109,7 +109,7 @@ class ArchiveApi:
         self._read()
 
     def _read(self) -> tuple[dict[str, Any], pl.DataFrame]:
-        """The sums, and the rows of `captures` in the order in which the sums number them."""
+        """The sums, and the rows of `captures`. Row n is capture n of the sums."""
         with self._lock:
             if self._sums is None or time.monotonic() - self._sums[0] > FRESH_S:
                 with query.opened(self.root) as tables:

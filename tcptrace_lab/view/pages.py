@@ -32,7 +32,7 @@ Kind = Literal["capture", "connection", "archive", "pair", "error"]
 _MEDIA_TYPES: Final = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8"}
 
 _ROOTS: Final = {"connection": "../"}
-"""Kind of page → the way from its address up to the address that `static/` and `api/` are below."""
+"""Kind of page → relative URL of the folder that contains `static/` and `api/`."""
 
 _FINDINGS_SHOWN: Final = 12
 """Findings listed in a page; the list of connections can be filtered by each kind."""

@@ -197,7 +197,8 @@ def test_the_lock_of_a_killed_run_holds_nobody(tmp_path: Path) -> None:
 
 
 def test_a_worker_that_is_killed_costs_one_capture_and_not_the_run(twelve: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "LOOK_S", 0.001)  # a small capture is analyzed sooner than a worker is usually looked at
+    # At the usual interval, a small capture is analyzed before the memory of its worker is checked.
+    monkeypatch.setattr(workers, "LOOK_S", 0.001)
     told = batch(sorted(twelve.iterdir())[:3], tmp_path / "out", means=Means(jobs=1, memory_bytes=10_000_000), reports=False)
     assert told.unreadable or set(told.captures["state"]) == {"lost"}
     reasons = [*told.unreadable.values(), *told.captures["reason"]]

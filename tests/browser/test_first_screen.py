@@ -132,7 +132,7 @@ def test_a_script_in_a_host_a_comment_or_a_file_name_does_not_run(visit: Open, t
 
 @pytest.mark.parametrize("name", ["ethernet-loss.pcapng", "ethernet-nagle-on.pcapng"])
 def test_the_pixels_of_the_strip_are_the_shares_of_the_bar(visit: Open, name: str) -> None:
-    """The widths of the strip's bars by cause, as Plotly holds them; of the parts of the bar, as the browser lays them out."""
+    """Width by cause: of the strip's bars in Plotly's data, and of the bar's parts in the browser's layout."""
     opened = visit(report.render(report.data(analyze(CAPTURES / name))))
     opened.draw_all()
     drawn = opened.page.evaluate(

@@ -108,7 +108,7 @@ def test_the_rtt_of_a_connection_is_that_of_the_path(tmp_path: Path) -> None:
 
 
 def account(**spent_ns: int) -> dict[str, int]:
-    """A row of `schema.ACCOUNTS`, of the client's direction."""
+    """A row of `schema.ACCOUNTS` for the client's direction."""
     return {f"client_{cause.replace('-', '_')}_ns": spent_ns.get(cause.replace("-", "_"), 0) for cause in schema.CAUSES}
 
 

@@ -88,7 +88,7 @@ def test_a_connection_without_a_beginning_is_told(tmp_path: Path) -> None:
 
 
 def test_faults_weigh_by_the_bytes_of_their_connections(tmp_path: Path) -> None:
-    """One direction of a second connection with 2,920 bytes, as many as the first has: half of all at 0.5 · 0.9."""
+    """A direction of a second connection has 2,920 bytes, as many as the first connection: half of all bytes have quality 0.5 · 0.9."""
     other = "host D 10.0.0.9:50000\n1 D > S . 1:1461 ack 1\n1 D > S . 1461:2921 ack 1"
     assert quality_of_text(tmp_path, f"{TRANSFER}\n{other}").factor == pytest.approx((1 + 0.45) / 2)
 

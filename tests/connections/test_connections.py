@@ -167,7 +167,7 @@ def test_window_scale_is_unknown_when_the_capture_cut_the_options_of_a_syn(tmp_p
 
 
 def test_a_later_syn_that_leaves_options_out_takes_back_nothing_of_a_cut_one(tmp_path: Path) -> None:
-    """XNU sends its last SYNs without a scale and timestamps. Of the first the capture holds the scale, and not what is behind it."""
+    """XNU sends its last SYNs without a scale and timestamps. The capture has the scale of the first SYN, but not the options after it."""
     read = read_text(
         tmp_path,
         """

@@ -92,7 +92,7 @@ def test_a_lost_probe_is_followed_by_a_timeout() -> None:
 
 
 def _ledger(setting: dict[str, Any]) -> dict[str, float]:
-    """Milliseconds that the ledger of the client's direction gives to each cause, by the first connection."""
+    """Milliseconds of each cause in the ledger of the first connection's client direction."""
     tables = judged(CAPTURES / setting["file"])
     row = tables.accounts.collect().row(0, named=True)
     return {name.removeprefix("client_").removesuffix("_ns"): (ns or 0) / 1e6 for name, ns in row.items() if name.startswith("client_")}

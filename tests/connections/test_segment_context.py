@@ -24,7 +24,7 @@ HANDSHAKE = """
 
 
 def test_bytes_in_flight_are_those_sent_and_not_yet_acknowledged(tmp_path: Path) -> None:
-    """Frame 4 meets 0 bytes in flight, 5 meets 1460, 7 meets 2920 - 1460, 8 meets 1460 + 1460; the ACK 6 stands in S's own flight: 0."""
+    """Frame 4 meets 0 bytes in flight, 5 meets 1460, 7 meets 2920 - 1460, 8 meets 1460 + 1460; ACK 6 belongs to the flight of S: 0."""
     read = read_text(
         tmp_path,
         f"""{HANDSHAKE}
@@ -145,7 +145,7 @@ def test_no_round_trip_sample_from_a_resent_segment(tmp_path: Path) -> None:
 
 
 def test_no_round_trip_sample_if_any_covered_byte_was_resent(tmp_path: Path) -> None:
-    """The ACK covers 1:1461 (sent twice) and 1461:2921 (sent once, later); it may have waited for the former."""
+    """The ACK covers 1:1461 (sent twice) and 1461:2921 (sent once, later); it may have waited for the first of them."""
     read = read_text(
         tmp_path,
         f"""{HANDSHAKE}

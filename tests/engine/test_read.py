@@ -156,7 +156,7 @@ def test_a_missing_temporary_directory_is_said(path: Path, tmp_path: Path, monke
 
 
 def together(tables: Tables) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Segments and ledger of the first connection, of one pass."""
+    """Segments and ledger of the first connection, read in one pass."""
     assert tables.together is not None
     segments, waits = zip(*tables.together([0], ["frame", "kind"], ["conn", "start_ns", "cause"]), strict=True)
     return pl.concat(segments), pl.concat(waits)

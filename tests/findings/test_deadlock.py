@@ -59,7 +59,7 @@ def late(tmp_path: Path, text: str) -> list[Finding]:
 
 
 def test_the_published_lock_of_16_and_24_kilobytes(tmp_path: Path) -> None:
-    """Frame 4 is acknowledged at once (so that a round trip is known); of the next seven, six wait 200.1 ms."""
+    """Frame 4 is acknowledged at once, so that an RTT is known. Six of the next seven segments wait 200.1 ms."""
     (lock,) = late(tmp_path, opened(9148, 24576) + rounds([[8192]] * 8, 24576))
     assert (lock.id, str(lock.confidence), str(lock.severity), lock.from_client) == ("throughput-deadlock", "proved", "high", True)
     assert lock.cost_ns == 6 * 200_100_000

@@ -59,7 +59,7 @@ def test_writes_slower_than_their_acks_are_the_programs_pace(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(("pieces", "told"), [(2, []), (3, ["tinygrams"])])
 def test_messages_of_two_pieces_are_no_stream_of_tinygrams(tmp_path: Path, pieces: int, told: list[str]) -> None:
-    """The second of two pieces follows another small segment: 1/2 of all. Of three pieces, two do: 2/3."""
+    """In a message of two pieces, one of two segments follows another small segment; in a message of three pieces, two of three do."""
     text, at_ms, end = "", 40, 1
     for _ in range(15):
         for _ in range(pieces):

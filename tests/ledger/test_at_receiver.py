@@ -27,7 +27,7 @@ def opened(answered_s: float = 0.0200, options: str = "") -> str:
 
 
 def flights(sizes: list[int], first_s: float, every_s: float = 0.0200, full: int = MSS, window: int = 65_535, flags: str = ".") -> str:
-    """Flights of these numbers of segments. Each segment is ACKed at once, and the ACKs release the next flight."""
+    """One flight for each size, which is its number of segments. Each segment is ACKed at once, and the ACKs release the next flight."""
     lines, sent = [], 1
     for number, size in enumerate(sizes):
         for place in range(size):

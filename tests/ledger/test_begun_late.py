@@ -161,7 +161,7 @@ def test_a_side_that_was_silent_since_before_the_capture_waits_only_for_what_com
 
 
 def test_what_of_a_wait_for_an_answer_was_the_way_is_not_known_without_a_handshake(tmp_path: Path) -> None:
-    """The one answer there is came 300 ms later, and its ACK with it: of the path, or of the other program."""
+    """The only answer came 300 ms later with its ACK: the path may have taken that time, or the other program."""
     told = lasted(
         tmp_path,
         """
@@ -191,7 +191,7 @@ def test_a_side_that_is_silent_while_the_other_closes_may_have_closed_before_the
 
 
 def test_a_fin_that_a_timer_sends_again_has_nothing_before_it_that_is_missing_though_no_ack_was_captured(tmp_path: Path) -> None:
-    """RFC 6298, 5.4: a timer sends the oldest again that is not acknowledged. Each comes twice as long after the one before."""
+    """RFC 6298, 5.4: a timer sends the oldest again that is not acknowledged. The time between them doubles."""
     fins = "\n".join(f"{at} C > S F. 1:1(0) ack 1 <TS val {1000 + int(1000 * at)} ecr 7>" for at in (0, 0.6, 1.8, 4.2, 9.0))
     assert lasted(tmp_path, fins) == {"close": pytest.approx(9000)}
 

@@ -97,7 +97,10 @@ def test_what_nagle_never_holds_does_not_show_that_nagle_is_off(tmp_path: Path, 
 
 
 def test_a_close_that_leaves_with_an_ack_was_not_held_by_nagle(tmp_path: Path) -> None:
-    """Frame 6 looks like the second of two small writes, but carries the FIN: had it been there before, it had left before."""
+    """Frame 6 looks like the second of two small writes, but it carries the FIN.
+
+    If it had been written earlier, it would have left earlier.
+    """
     found = tables(
         tmp_path,
         """
@@ -302,8 +305,8 @@ def test_flights_that_double_with_each_round_trip_are_slow_start(tmp_path: Path)
 def test_a_window_owns_only_what_the_line_stands_idle(tmp_path: Path) -> None:
     """10 Mb/s, captured as each first bit leaves: two full segments (1538 bytes on the line, 1.23 ms each) fill the window of 2944 bytes.
 
-    The ACK of both comes a round trip of 20 ms and the second one's time on the line behind it. Of each round of 22.46 ms the line is busy
-    for 2.46; the rest is the window's.
+    The ACK of both comes a round trip of 20 ms and the second one's time on the line behind it. The line is busy for 2.46 ms of each round
+    of 22.46 ms; the window causes the rest.
     """
     text = "".join(
         f"""

@@ -127,7 +127,10 @@ def rounds(start_ms: float, seq: int, flight: int, count: int, *, window: int) -
 
 
 def test_a_window_and_then_a_send_buffer_are_told_apart(tmp_path: Path) -> None:
-    """Eight rounds of four segments fill a window of 46 << 7 = 5888 bytes; then it is ten times as large, and eight stand at three."""
+    """Eight rounds of four segments fill a window of 46 << 7 = 5888 bytes.
+
+    Then the window is ten times as large, and eight rounds have three segments each.
+    """
     first = list(rounds(40, 1, 4, 8, window=46))
     first[-1] = first[-1].replace("win 46", "win 460")
     second = rounds(40 + 20.1 * 8, 1 + 8 * 4 * 1460, 3, 8, window=460)

@@ -1,7 +1,7 @@
 """The ledger of a connection that shares its path: the queue that others fill is not the receiver's timer, nor a program that is silent.
 
-The exchanges are written by hand, with a round trip of 20 ms before the others come; the times expected are differences of the times
-written, and each stands beside one that looks alike and is not.
+The exchanges are written by hand, with a round trip of 20 ms before the others come; the expected times are differences of the written
+times, and each exchange has a counterpart that looks alike but has another cause.
 """
 
 from __future__ import annotations
@@ -109,8 +109,8 @@ def test_a_probe_goes_by_the_round_trip_of_the_oldest_byte_of_each_ack(tmp_path:
     """The handshake took 20 ms; the first ACK is for a segment of 100 ms before and one of 40 ms before: 30 is the smoothed round trip.
 
     So the probe leaves after 68 ms; by the newest byte, and 22.5 ms, it would after 53. The program had been silent before for 20 ms
-    after the handshake. Nothing shows what held the second segment for 60 ms after the first, a full one in flight, nor what happened in
-    the last 2 ms of the capture.
+    after the handshake. Nothing shows what delayed the second segment for 60 ms while the first, a full one, was in flight. Nor does
+    anything show what happened in the last 2 ms of the capture.
     """
     probe = 140.02 + held_ms
     lines = [data(40, 0, 1), data(100, 1, 9), acks(140, 1, 1), data(140.02, 10, 2), data(probe, 12, 1), acks(probe + 10, 2, 11)]
@@ -143,11 +143,11 @@ def echoed(at_ms: float, behind: int, echo_ms: int, more: str = "", window: int 
 def test_of_what_was_sent_twice_a_timestamp_tells_the_round_trip_that_a_probe_goes_by(
     tmp_path: Path, held_ms: int, *, is_probe: bool
 ) -> None:
-    """The handshake took 20 ms. Of two segments the last was sent again needlessly; their ACKs take 100 and 110 ms, the next one 30.
+    """The handshake took 20 ms. The second of two segments was sent again needlessly. Their ACKs take 100 and 110 ms, the next ACK 30 ms.
 
     By the echo the second sample counts, too: the smoothed round trip is 20, 30, 40, 38.8 ms, and a probe leaves after 86. Without it, it
-    would after 68. What else held the last segment, nothing would show. The program was silent for 20 ms after the handshake; of the 50
-    before it retransmits needlessly, 20 are on the way and the rest is unknown, as are the last 5 of the capture.
+    would after 68. What else held the last segment, nothing would show. The program was silent for 20 ms after the handshake. In the 50 ms
+    before the needless retransmission, 20 ms are transit and the rest is unknown, as are the last 5 ms of the capture.
     """
     dsack = f", sack {1 + STAMPED_BYTES}:{1 + 2 * STAMPED_BYTES}"
     lines = [stamped(40, 0, 1), stamped(90, 1), echoed(140, 1, 40), stamped(140, 2, 3), echoed(150, 2, 40), stamped(150, 4, 5)]
@@ -211,7 +211,10 @@ def test_while_a_request_stands_in_a_queue_the_path_has_it_and_not_the_peer(tmp_
 
 
 def test_slow_start_waits_no_longer_than_until_the_narrowest_place_has_carried_its_flight(tmp_path: Path) -> None:
-    """Segments take 1.2 ms each on a path of 20 ms: of the first round trip ten of them take 12. A flight of twenty keeps the path busy."""
+    """Each segment takes 1.2 ms on a path of 20 ms, so ten of them take 12 ms of the first round trip.
+
+    A flight of twenty keeps the path busy.
+    """
     lines = [OPENED, data(40, 0, 10)]
     for n in range(10):
         lines += [acks(60 + 1.2 * n, n, 1), data(60.01 + 1.2 * n, 10 + 2 * n, 2)]
@@ -244,7 +247,8 @@ def test_where_no_ack_is_known_to_have_let_it_go_a_segments_own_time_says_that_i
 def at_receiver(*, queued: bool) -> str:
     """Flights of four segments, 3 ms apart, that fill the window; from the second on they come 60 ms later than the path takes.
 
-    They stand in a queue: each left as soon as the ACK came that made room for it, and echoes it. Or their program wrote so late: then they
+    They are queued: each left, and echoes the ACK's timestamp, as soon as the ACK came that made room for it. Or their program wrote so
+    late: then they
     echo the last of these ACKs. Timestamps count milliseconds, the server's from 1000.
     """
     size, late_ms = MSS - 12, 60
@@ -299,7 +303,7 @@ def test_behind_a_queue_what_a_timer_sends_again_while_the_window_is_full_waits_
 
 
 def test_by_how_much_a_queue_grew_between_two_flights_the_window_did_not_hold_its_sender(tmp_path: Path) -> None:
-    """At the receiver of flights that fill the window, a path of 100 ms: each stands in a queue that is 10 ms longer than the one before.
+    """A capture at the receiver, on a path of 100 ms: each flight fills the window, and its queue is 10 ms longer than the one before.
 
     The sender waits for ACKs that come 100, 110, 120 and 130 ms after its flights, and four times 10 ms more pass at the receiver.
     """

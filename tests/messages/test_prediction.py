@@ -54,7 +54,7 @@ def test_liu_s_atm_ranges_as_json() -> None:
 
 
 def test_every_slow_cell_of_comer_and_lin_can_lock() -> None:
-    """The condition is necessary; of the 86 fast cells all but six cannot lock."""
+    """The condition is necessary: it holds for every slow cell, and for only six of the 86 fast ones."""
     cells = predicted(*ATM, "--grid", "16K:51K:4K", "--sizes", "1:1K")["grid"]
     can = {(cell["send_buffer_bytes"] // K, cell["receive_buffer_bytes"] // K) for cell in cells if cell["deadlock_possible"]}
     assert len(cells) == 100

@@ -75,7 +75,7 @@ def stalled_ns(of: Reproducer, schedule: Schedule, fit: Fit) -> int | None:
 
 
 def without(schedule: Schedule, is_client: bool, number: int) -> Schedule:  # noqa: FBT001  (of which end)
-    """The schedule without one step; of a write, each of its bytes is taken from the read that had it."""
+    """The schedule without one step. If that step is a write, the reads that had its bytes become shorter by them."""
     tasks = {True: schedule.client.tasks[0], False: schedule.server.tasks[0]}
     by_write = {
         side: [at for at, step in enumerate(task) if isinstance(step, Write) for _ in range(step.size_bytes)]

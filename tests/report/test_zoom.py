@@ -142,7 +142,7 @@ def test_bands_of_a_window_touch_and_fill_it(nagle: Analysis) -> None:
     assert bands[0]["x0"] == seen["from_ns"] / NS_PER_S
     assert bands[-1]["x1"] == seen["to_ns"] / NS_PER_S
     assert [band["x1"] for band in bands[:-1]] == [band["x0"] for band in bands[1:]]
-    # 215 µs pass from the second piece (frame 17) to the server's answer (19), and as long in each round: the client's wait for its peer.
+    # 215 µs pass from the second piece (frame 17) to the server's answer (frame 19), in each round: the client waits for its peer.
     assert {cause["cause"] for cause in seen["causes"]} == {"nagle-delayed-ack", "application", "network", "peer"}
 
 

@@ -15,7 +15,7 @@ from roundtrip.settings import drawn
 from roundtrip.sweeps import sweep
 
 SEEDS = range(1000, 1060)
-"""None of those that the benchmark draws."""
+"""Seeds that the benchmark does not draw."""
 
 MIN_RIGHT = 0.8
 """Minimum share of all directions whose verdict is right. The benchmark's table explains the others."""

@@ -187,10 +187,7 @@ def test_sizes_are_those_in_force() -> None:
 @pytest.mark.parametrize("key", ["sunos4", "bsd4.4"])
 @pytest.mark.parametrize("seed", range(40))
 def test_rules_say_what_the_model_of_the_stack_does_if_acks_come_late(key: str, seed: int) -> None:
-    """Two methods with the same result: sizes and writes of any kind over a line of some microseconds, programs that need no time.
-
-    All that the socket takes is written before the first ACK is back. A size stalls if its last byte is not there before the heartbeat.
-    """
+    """Both methods agree for sizes and writes of any kind, over a line that takes some microseconds, with programs that take no time."""
     chance = random.Random(seed)  # noqa: S311 - the same every time
     rules, sizes = STACKS[key], (2048, 3000, 4096, 5120, 8192, 8760, 12_000, 16_384, 24_576)
     copy = chance.choice([rules.copy_bytes, 1460, 1024, 512, 100])

@@ -49,7 +49,7 @@ def read_text(folder: Path, text: str, *, link: str = "ethernet", snaplen_bytes:
 
 
 def column(table: pl.DataFrame, name: str, *frames: int) -> list[Any]:
-    """The values of `name` in the rows of `frames`, in their order; of all rows if none are named."""
+    """The values of column `name` in the rows of `frames`, in that order; without `frames`, in all rows."""
     rows = {row["frame"]: row[name] for row in table.iter_rows(named=True)}
     return [rows[frame] for frame in frames or rows]
 

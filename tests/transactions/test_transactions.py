@@ -77,7 +77,7 @@ class Talk:
 
 
 def found(tmp_path: Path, *talks: Talk, snaplen: int | None = None) -> list[dict[str, Any]]:
-    """Rows of the table, of a capture of these conversations in order of time."""
+    """Rows of the table for a capture of these conversations, in order of time."""
     frames = sorted((frame for talk in talks for frame in talk.frames), key=lambda frame: float(frame.time))
     path = tmp_path / "talk.pcap"
     wrpcap(str(path), frames)

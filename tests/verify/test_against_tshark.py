@@ -1,4 +1,4 @@
-"""Every segment of every real capture against tshark: what headers say, and what is made of them; what differs is explained.
+"""Every segment of every real capture against tshark: header fields, and conclusions from them. Each difference is explained.
 
 The captures are those of `../shared/captures`, whatever their link type, and those of `captures/`. Verdicts may differ where a rule of
 `tcptrace_lab.verify.rules` explains it; what headers say differs only where `deviations` lists it, and just as often.

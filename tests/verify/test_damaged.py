@@ -117,7 +117,7 @@ def test_a_syn_on_used_ports_with_cut_options_is_counted_by_tshark_and_not_told(
 
 
 def test_fragments_of_which_the_capture_cut_one_are_no_segment_to_tshark(tmp_path: Path) -> None:
-    """The header is in the first fragment, which is whole; of the last 24 bytes are left: the IP header and 4 of data."""
+    """The first fragment is whole and has the header. Only 24 bytes of the last fragment are left: the IP header and 4 bytes of data."""
     needs.tshark_4_0()
     frames = exchange()
     whole = frames[DATA_FRAME]

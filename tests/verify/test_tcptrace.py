@@ -151,7 +151,10 @@ def test_mss_above_32767_wraps_to_tcptrace(tmp_path: Path) -> None:
 
 
 def test_late_segment_and_resent_one(tmp_path: Path) -> None:
-    """What fills a gap is out of order to tcptrace, be it a retransmit after 800 ms: here of bytes lost before the capture point."""
+    """To tcptrace, everything that fills a gap is out of order, even a retransmit after 800 ms.
+
+    Here the bytes were lost before the capture point.
+    """
     text = f"""{HANDSHAKE}
         0.020 C > S . 1:1001    ack 1 {{id 100}}
         0.021 C > S . 2001:3001 ack 1 {{id 102}}
@@ -300,7 +303,7 @@ def test_a_segment_between_the_syns_makes_tcptrace_forget_the_scale(tmp_path: Pa
 
 
 def test_probes_are_counted_by_tcptrace_where_the_scale_is_unknown(tmp_path: Path) -> None:
-    """A window of 0 is one at any scale: what is sent into it is a probe to tcptrace, be it a flight that had left before."""
+    """A window of 0 is 0 at any scale: tcptrace calls all that arrives after it a probe, even a flight that had left before."""
     text = """
         0.000 S > C . 1:1(0)    ack 1    win 0
         0.001 C > S . 1:1461    ack 1    win 500

@@ -371,7 +371,7 @@ def test_the_number_of_a_reset_is_sent_data_to_tshark(tmp_path: Path) -> None:
 
 
 def test_a_segment_seen_later_by_the_files_times_lets_the_ack_go(tmp_path: Path) -> None:
-    """Capture order is not that of the times: of the two that the ACK answers the first was seen last."""
+    """The timestamps are not in capture order: the ACK answers two segments, and the one that was sent first was captured last."""
     text = f"""{HANDSHAKE}
         0.0205 C > S . 1:1461    ack 1
         0.0200 C > S . 1461:2921 ack 1

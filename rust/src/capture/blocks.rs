@@ -12,8 +12,8 @@ use crate::error::{CaptureError, ErrorKind};
 
 /// Bytes per read when a single capture is read. Measured with 10 million records of 112 bytes in the page
 /// cache (1 MiB of second-level cache per core), CPU seconds: 32 KiB 0.176, 64 KiB 0.169, 128 KiB 0.163, 256
-/// KiB 0.160, 1 MiB 0.159, 4 MiB 0.158. Of the sizes on this plateau, the smallest leaves most of the cache to
-/// the processing of frames.
+/// KiB 0.160, 1 MiB 0.159, 4 MiB 0.158. The smallest size on this plateau leaves most of the cache to the processing of
+/// frames.
 pub(super) const BLOCK_BYTES: usize = 256 << 10;
 
 /// The source of the bytes.

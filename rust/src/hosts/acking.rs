@@ -14,8 +14,8 @@ const FIXED_SPREAD_MS: i64 = 20;
 /// Period of the timer of BSD and its descendants (`tcp_fasttimo`). Delays lie between 0 and this; all end at the same
 /// phase of the period.
 const HEARTBEAT_MS: i64 = 200;
-/// A heartbeat (one periodic timer) is assumed if delayed ACKs concentrate so much at one phase that chance would do it
-/// with a lower probability than this (Rayleigh's test).
+/// A heartbeat (one periodic timer) is assumed if chance would concentrate the delayed ACKs this much at one phase with
+/// a lower probability (Rayleigh's test).
 const HEARTBEAT_CHANCE: f64 = 0.001;
 /// If at least this share of the ACKs covers one segment, the host acknowledges every segment. Below it, such ACKs have
 /// other reasons: some stacks acknowledge the first segments of a connection at once (Linux: 16), the application sends
@@ -288,7 +288,7 @@ mod tests {
 
     #[test]
     fn a_rule_by_bytes_lies_between_what_waited_and_what_went() {
-        // Full segments of 1,000 bytes; of a buffer of 16,000 bytes 35% are 5,600, and half 8,000.
+        // Full segments of 1,000 bytes. For a buffer of 16,000 bytes, 35% are 5,600 and half is 8,000.
         let table = [
             (1_999, 2_000, AckPolicy::PerTwoMss),
             (5_599, 5_600, AckPolicy::Buffer35),

@@ -133,7 +133,7 @@ pub(super) struct Since {
 }
 
 impl SenderState {
-    /// Takes an RTT sample: of a segment with `payload_bytes` of data, acknowledged by one with `back_bytes`.
+    /// Takes the RTT sample of a segment with `payload_bytes` of data that a segment with `back_bytes` acknowledged.
     #[inline]
     pub(crate) fn rtt_sampled(&mut self, rtt_ns: i64, payload_bytes: i64, back_bytes: i64) {
         self.spacing.rtt_sampled(rtt_ns, payload_bytes, back_bytes);

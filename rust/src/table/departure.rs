@@ -1,4 +1,4 @@
-//! Columns about waits: of each segment, and of each direction of a connection.
+//! Columns about waits, for segments and for the directions of connections.
 
 use std::sync::Arc;
 

@@ -139,7 +139,7 @@ def _captures(captures: pl.DataFrame) -> dict[str, list[Any]]:
 def _causes(tables: Mapping[str, pl.LazyFrame], directions: pl.DataFrame) -> dict[str, list[Any]]:
     """The active time of each cause in these directions, fixable causes first.
 
-    A direction without data waits for nothing, so it does not count.
+    A direction without data has no waits, so it does not count.
     """
     found = (
         tables["ledger_totals"]

@@ -140,7 +140,7 @@ def _behind_url(place: Place) -> Iterator[None]:
 
 
 def _met(place: Place, own: str) -> str | None:
-    """The lock object of another run: of the holder, or else of a run that requests the lock. Stale objects are removed."""
+    """The lock object of another run: of the run that holds the lock, or else of one that requests it. Stale objects are removed."""
     met = None
     for name in place.names(ANNOUNCED):
         content = place.read(name) if name != own else None

@@ -43,7 +43,7 @@ def frames(file: BinaryIO) -> Iterator[Frame]:
             yield from _pcap_frames(file)
         else:
             raise NotACapture("not a pcap or pcapng file", remedy="unpack it, or convert it first: editcap -F pcapng IN OUT")
-    except (Error, UnicodeDecodeError) as error:  # the latter from comments, which dpkt decodes
+    except (Error, UnicodeDecodeError) as error:  # the options come from comments, which dpkt decodes
         raise CaptureUnreadable(f"damaged: {error}") from error
 
 

@@ -62,8 +62,8 @@ limits.
 | **{UNKNOWN}** | – | nothing is claimed |
 
 **Time is counted**, in the direction of each connection with more bytes: a second for which the kernel accepts the cause that the ledger
-names is right. Where several gates were closed at once, the kernel accepts each of them. Brackets hold 95 of 100 sets of as many transfers,
-drawn with replacement. A dash: less than {MIN_S:.0f} s.
+names is right. Where several gates were closed at once, the kernel accepts each of them. Brackets are
+95% confidence intervals (bootstrap over transfers). A dash: less than {MIN_S:.0f} s.
 """
 
 
@@ -94,7 +94,7 @@ directions at three capture points. {_ABOUT[part]}
 
 {table(["captured at", *_SECONDS_AND_SHARES, f"{UNKNOWN}, s", "sure and wrong", "cost of a second"], list(_by_point(judged)))}
 *Sure and wrong* is the share of all time that is named wrongly with *{PROVED}* or *{MOST_LIKELY}*. *Cost of a second*: sure
-and right 0, sure and wrong 10; *{POSSIBLY}* and right 0.4, and wrong 1.9; *{UNKNOWN}* 1. To say nothing at all would cost 1.
+and right 0, sure and wrong 10; *{POSSIBLY}* and right 0.4, and wrong 1.9; *{UNKNOWN}* 1. *Unknown* for all time would cost 1.
 
 ### {TITLES[part]}: causes
 {"".join(f"{line}{chr(10)}" for line in by_cause(total))}

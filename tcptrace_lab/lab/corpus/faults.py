@@ -1,6 +1,6 @@
 """Adds faults to a sound capture: packets dropped, captured twice, truncated, with wrong times, or with translated addresses.
 
-A packet keeps the time at which it passed, so that what is said of a faulty capture can be compared with what the kernel did then.
+A packet keeps the time at which it passed, so that the ledger of a faulty capture can be compared with the kernel's.
 """
 
 from __future__ import annotations

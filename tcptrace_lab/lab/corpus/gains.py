@@ -1,6 +1,6 @@
 """How much of the predicted gains the bottleneck can give: a remedy saves no time in which the line carried data already.
 
-The truth is the relay's rate and the frames that arrived behind it: of every connection, while the direction of the finding sent.
+The truth is the relay's rate and the frames that arrived after it, of all connections, while the direction of the finding was sending.
 """
 
 from __future__ import annotations

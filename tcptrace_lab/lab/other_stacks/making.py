@@ -45,7 +45,7 @@ TUN = "stack"
 ROUTER_IPV4 = "192.0.2.3"
 """Address of the host that routes between the stack and the relay."""
 LONGEST_S, PATIENCE_S = 4.0, 5.0
-"""No step begins after the first, and the program ends at most so much later."""
+"""No step begins after the first limit; the program ends at most the second limit later."""
 RECORDS, PEER_CHUNK = "stack-records.jsonl", 65_536
 CONTROLS = tuple(name for name in CONGESTION_CONTROLS if name != "bbr")
 """Congestion controls that netstack has."""

@@ -92,7 +92,7 @@ def _draw(segments: pl.LazyFrame, connections: pl.DataFrame, folder: Path) -> No
 
 
 def _close(is_open: dict[int, _Open], last_frame: int | None) -> None:
-    """End the graphs of connections whose last frame is `last_frame` or earlier; None: of all connections."""
+    """End the graphs of connections whose last frame is `last_frame` or earlier. None ends all graphs."""
     over: Iterable[int] = [conn for conn, one in is_open.items() if last_frame is None or one.last_frame <= last_frame]
     for conn in over:
         is_open.pop(conn).end()

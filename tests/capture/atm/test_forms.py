@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LINK_COLUMNS = {"layers", "vpi", "vci", "cells"}
-"""What a segment's link decides; all else is TCP's and IP's."""
+"""The columns of a segment that depend on its link; all others depend on TCP and IP only."""
 
 
 CUT_COLUMNS = {"captured_payload_bytes"}

@@ -124,7 +124,7 @@ def test_what_is_left_of_a_pdu_without_its_first_cell_is_not_taken_for_a_packet(
 
 
 def with_flipped_bit(path: Path, record: int, at: int) -> Path:
-    """The pcap file with one bit of one record wrong: of its byte `at`, counted from 0."""
+    """The pcap file with one wrong bit, in byte `at` of a record (counted from 0)."""
     data = bytearray(path.read_bytes())
     start = 24
     for _ in range(record):

@@ -22,7 +22,7 @@ FULL, ROUNDS = 1_434, 100
 
 
 def gain(gain_s: float, free_s: float, *, cost_s: float = 2.0, is_headline: bool = False) -> Gain:
-    """A finding at the sender, of four active seconds."""
+    """A finding in a capture at the sender, whose direction was active for four seconds."""
     return Gain("one", "sender", "loss", 0, 4 * S, round(cost_s * S), round(gain_s * S), round(free_s * S), is_headline)
 
 

@@ -1,4 +1,4 @@
-"""Losses: what holds the next byte until a repair is acknowledged, and what does when the flights stand still behind one.
+"""Losses: why the next byte waits until a repair is acknowledged, and why it waits when flights do not grow after a loss.
 
 The exchanges are written by hand, with a round trip of 20 ms at the sender; the times expected are differences of the times written. The
 sender is one whose SYN offers neither SACK nor timestamps.

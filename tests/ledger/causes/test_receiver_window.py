@@ -79,7 +79,7 @@ def test_what_the_senders_timer_forces_into_a_small_window_was_held_by_it_seen_f
     """The window of 2,000 bytes cut the second segment, so there was more to send; the 460 bytes filled what room there was."""
     told = lasted(tmp_path, at_receiver(first_window=2_000, end=2_001))
     assert told["receiver-window"] == pytest.approx(310.2 - 40.0 + 10.8, abs=0.5)
-    # Before the first data: the way of the SYN-ACK and that of the data, and as long again.
+    # Before the first data: the transit of the SYN-ACK, the transit of the data, and the same time again.
     assert told["handshake"] == pytest.approx(20.0)
     assert told.get("application", 0.0) == pytest.approx(20.0)
 
@@ -286,7 +286,8 @@ def both_ways(flight: int, *, queued: bool) -> str:
 def test_an_ack_that_waits_behind_the_other_sides_data_is_the_networks_not_a_delayed_one(tmp_path: Path) -> None:
     """Data that leave after ours came would have carried the ACK (RFC 9293, 3.8.6.3): what came for 67 ms had left before.
 
-    Nor does a receiver delay the ACK of one segment of ten (RFC 5681, 4.2: of every second at least); that of one alone it does.
+    A receiver does not delay the ACK of ten segments, because it ACKs at least every second one (RFC 5681, 4.2). It delays the ACK of a
+    single segment.
     """
     assert "delayed-ack" not in lasted(tmp_path, both_ways(10, queued=True))
     assert "delayed-ack" not in lasted(tmp_path, both_ways(10, queued=False))

@@ -1,4 +1,4 @@
-"""Full send buffers, windows, slow start and Nagle's algorithm: each exchange stands beside one with a counter-proof.
+"""Full send buffers, windows, slow start and Nagle's algorithm: each exchange has a counterpart that disproves the cause.
 
 The exchanges are written by hand, with a round trip of 20 ms at the sender; the times expected are differences of the times written. An old
 sender is one whose SYN offers neither SACK nor timestamps.
@@ -35,7 +35,7 @@ def opened(*, old: bool, window: int, mss: int = MSS) -> str:
 
 
 def flights(sizes: Sequence[Sequence[int]], window: int, seq: int = 1, from_s: float = 0.04) -> str:
-    """Flights of segments of these sizes, each released by the ACK of all of the one before."""
+    """One flight for each list of segment sizes. The ACK of a whole flight releases the next one."""
     lines = []
     for place, flight in enumerate(sizes):
         at_s = from_s + place * ROUND_MS / 1000
@@ -300,7 +300,7 @@ def halves(window: int) -> str:
 
 
 def test_a_close_behind_half_of_the_largest_window_was_not_held_by_nagle(tmp_path: Path) -> None:
-    """The last 600 bytes carry the FIN: had they been written earlier, they would have left earlier. Three of four waits remain."""
+    """The last 600 bytes carry the FIN. If they had been written earlier, they would have left earlier. Three of four waits remain."""
     head, sign, last = halves(16_384).rpartition("P. 44501:")
     assert sign
     told = lasted(tmp_path, opened(old=True, window=16_384, mss=9_148) + f"{head}FP. 44501:{last.splitlines()[0]}")
@@ -319,7 +319,7 @@ def test_half_of_the_largest_window_passes_a_small_segment_and_nagle_holds_what_
 
 @pytest.mark.parametrize(("window", "told_ms"), [(8_192, 0.0), (16_384, ROUND_MS)])
 def test_half_of_the_largest_window_never_waits_for_nagle(tmp_path: Path, window: int, told_ms: float) -> None:
-    """4,100 bytes wait for the ACK of 512: of a window of 8,192 they are half, of one of 16,384 less."""
+    """4,100 bytes wait for the ACK of 512 bytes. They are half of a window of 8,192 bytes, but less than half of one of 16,384."""
     told = lasted(tmp_path, opened(old=True, window=window, mss=4_312) + flights([[512], [4_100]], window))
     assert told.get("nagle", 0.0) == pytest.approx(told_ms, abs=0.1)
 

@@ -117,7 +117,7 @@ def test_what_the_sender_had_and_flew_before_is_held_by_nagles_rule_behind_a_los
 ) -> None:
     """After the loss: a flight of four segments, or of three; then three segments, the last one followed by a rest of 900 bytes.
 
-    With four in flight, the congestion window had room for that rest; with three, it may have delayed it.
+    With four segments in flight, the congestion window had room for that rest; with three, it may have delayed the rest.
     """
     rest = BEHIND + (flown + 3) * MSS + 900
     sizes = [[MSS] * flown, [MSS] * 3, [900, MSS], [MSS]]

@@ -1,7 +1,8 @@
 """The ledger on the border between slow start and the receiver's window: what Linux leaves open in a window is the window's own time.
 
 `tcp_tso_should_defer` (net/ipv4/tcp_output.c) lets room for less than a third of the window wait for the next ACK, and the kernel counts
-the time as `rwnd_limited`. The exchanges are written by hand: a flight of ten segments first (RFC 6928), each beside what refutes it.
+the time as `rwnd_limited`. The exchanges are written by hand: a flight of ten segments comes first (RFC 6928), and each exchange has a
+counterpart that disproves the cause.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What happens to captures in transit to us: packets missed, doubled, late or out of turn, cut, of one direction only, by a coarse clock.
+"""Common faults of captures: packets missing, duplicated, late, out of order or truncated; one direction missing; a coarse clock.
 
 Each of `KINDS` makes of the packets of a capture those of another one, at random by a generator that is given, so that it can be repeated.
 """

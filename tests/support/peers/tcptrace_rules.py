@@ -1,8 +1,8 @@
-"""Why a figure of tcptrace 6.6.7 is not ours: what it makes of our figure, and what else it does.
+"""Why a figure of tcptrace 6.6.7 differs from ours: how tcptrace computes it from our figure, and what else it does.
 
 Two kinds of reasons. `printed` computes from our figures what tcptrace must print; where it holds, both say the same in their own ways,
-and nothing more needs to be said (`tcptrace_figures` tells each of these ways). `reason` names what cannot be computed from our figures
-but shows in them; what it explains is counted, capture by capture, and the count is kept (`golden/tcptrace-deviations.tsv`).
+and nothing more needs to be said (`tcptrace_figures` tells each of these ways). `reason` names a difference that our figures show but
+cannot predict. The differences that it explains are counted per capture, and the counts are kept in `golden/tcptrace-deviations.tsv`.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _least_window(ours: int, direction: Direction) -> list[Any]:
 
 
 def _mean_window(ours: int, direction: Direction) -> list[Any]:
-    """All windows over all segments, be it that they have none; those of SYNs too, unless both sides scale."""
+    """The sum of all windows, divided by all segments, including those without a window. Windows of SYNs count unless both sides scale."""
     bare = direction["segments"] - direction["syn_segments"] - direction["rst_segments"]
     total = ours * bare + (direction["syn_window_bytes"] or 0) * direction["syn_segments"]
     spread = range(-1, 2)
@@ -109,7 +109,7 @@ def _mean_window(ours: int, direction: Direction) -> list[Any]:
 
 
 def _handshake_flags(ours: str, direction: Direction) -> list[Any]:
-    """Timestamps in any segment count; of those without SYN we say nothing."""
+    """Timestamps in any segment count; we have no figure for segments without SYN."""
     return [ours, "N/Y"] if direction["syn_segments"] == 0 else [ours]
 
 

@@ -46,8 +46,8 @@ impl Gzip {
         }
     }
 
-    /// Looks for another member. As in gzip, zeros (tape padding) and other bytes after the last member are
-    /// ignored; the latter are reported.
+    /// Looks for another member. As in gzip, zeros (tape padding) and other bytes after the last member are ignored;
+    /// bytes other than zeros are reported.
     fn next_member(&mut self) {
         match self.raw.peek(2) {
             [0x1f, 0x8b, ..] => {

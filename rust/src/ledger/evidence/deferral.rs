@@ -92,8 +92,8 @@ impl Evidence<'_> {
     }
 
     /// The flight grew more slowly than in slow start, which adds a segment per ACK. If congestion avoidance can have
-    /// begun, the flight also grew faster than that allows. In a capture near the sender, the latter is not required,
-    /// because the capture shows whether a larger flight reaches the edge of the window.
+    /// begun, the flight also grew faster than that allows. A capture near the sender need not show that second
+    /// condition, because it shows whether a larger flight reaches the edge of the window.
     fn grew_otherwise(&self, now: i64) -> bool {
         let smss = self.smss_bytes;
         let Some(flight) = self.previous_round_flight().filter(|_| smss > 0) else { return false };

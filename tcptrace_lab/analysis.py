@@ -212,7 +212,10 @@ def analyze(
     connections, segments, sums = tables.connections, tables.segments, tables.accounts
     advised = cause_findings.findings(sums, segments, connections, tables.details)
     sizes, of_sizes = _slow_sizes(tables)
-    findings = confidence.lowered(_by_cost((*advised.findings, *of_sizes)), believed, connections)
+    made = _by_cost((*advised.findings, *of_sizes))
+    told = {*(each.conn for each in made if each.conn is not None), *advised.longest["conn"], *advised.stalls["conn"]}
+    lowering = confidence.Lowering(believed, connections, told)
+    findings = lowering.findings(made)
     labels = {} if anonymizer is not None or tables.together is not None else _labels(names, tables, findings)
     of_capture = capture_findings.findings(believed, segments, connections)
     return Analysis(
@@ -226,8 +229,8 @@ def analyze(
         flows=flows,
         accounts=sums,
         findings=(*findings, *of_capture),
-        longest_waits=confidence.as_sure(advised.longest, findings),
-        stalls=confidence.as_sure(advised.stalls, findings),
+        longest_waits=lowering.waits(advised.longest),
+        stalls=lowering.waits(advised.stalls),
         rates=advised.rates,
         message_sizes=sizes,
         transactions=exchanged,

@@ -26,7 +26,7 @@ from tcptrace_lab.findings import (
     stopped_answering,
 )
 from tcptrace_lab.findings.costs import Cost, advice_of, advising_rules, largest
-from tcptrace_lab.findings.evidence import Inside, evidence, frames_of, kind_of, longest_and_stalls, sure_shares, without_waits
+from tcptrace_lab.findings.evidence import Inside, evidence, frames_of, kind_of, longest_and_stalls, without_waits
 from tcptrace_lab.findings.finding import Finding, severity_of
 from tcptrace_lab.findings.one_cause import OF_LOSS, finding_of, gain_of
 from tcptrace_lab.schema import SIDES
@@ -127,9 +127,6 @@ def findings(
     costs = list(_without(costs, inside, advising))
     kinds |= {kind: without_waits(kinds[kind], longest, [place for _, place in waits]) for kind, waits in inside.items()}
     waits = evidence(longest, directions, inside)
-    for kind, share in sure_shares(longest, inside).items():
-        if kind in kinds:
-            kinds[kind] = {**kinds[kind], "sure_share": share}
     again = {(cost.conn, cost.from_client) for cost in costs if cost.cause in OF_LOSS}
     again = {direction_key for direction_key in again if known[direction_key]["max_retransmits"] >= path_mtu.MIN_SENT - 1}
     if again:

@@ -38,12 +38,24 @@ def without_waits(kind: Mapping[str, Any], waits: pl.DataFrame, places: Collecti
 
     If not all of the other waits are known, the median is that of the longest ones.
     """
-    here = (waits["conn"] == kind["conn"]) & (waits["from_client"] == kind["from_client"]) & (waits["cause"] == kind["cause"])
-    others = waits.filter(here & waits["place_in_cause"].is_not_null() & ~waits["place"].is_in(list(places)))
-    lengths_ns = others["end_ns"] - others["start_ns"]
-    count = kind["waits"] - len(places)
-    median_ns = lengths_ns.median() if count <= len(lengths_ns) else kind["median_ns"]
-    return {**kind, "waits": count, "sure_waits": min(kind["sure_waits"], count), "median_ns": median_ns or 0.0}
+    own = waits.filter(
+        (waits["conn"] == kind["conn"]) & (waits["from_client"] == kind["from_client"]) & (waits["cause"] == kind["cause"])
+    ).with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
+    is_left_out = own["place"].is_in(list(places))
+    left_out, others = own.filter(is_left_out), own.filter(own["place_in_cause"].is_not_null() & ~is_left_out)
+    sure = left_out.filter(left_out["confidence"] != Confidence.POSSIBLE)
+    proved = left_out.filter(left_out["confidence"] == Confidence.PROVED)
+    count = kind["waits"] - len(left_out)
+    median_ns = others["ns"].median() if count <= len(others) else kind["median_ns"]
+    return {
+        **kind,
+        "ns": kind["ns"] - left_out["ns"].sum(),
+        "waits": count,
+        "sure_waits": kind["sure_waits"] - len(sure),
+        "sure_ns": kind["sure_ns"] - sure["ns"].sum(),
+        "proved_ns": kind["proved_ns"] - proved["ns"].sum(),
+        "median_ns": median_ns or 0.0,
+    }
 
 
 def evidence(
@@ -75,18 +87,6 @@ def longest_and_stalls(
     stalled = waits.filter(waits["place_in_stalls"] < LONGEST)
     listed = schema.STALLS.no_rows() if stalled.is_empty() else stalls.stalls(stalled)
     return longest.sort("conn", "from_client", "start_ns", descending=[False, True, False]), listed
-
-
-def sure_shares(waits: pl.DataFrame, inside: Inside) -> dict[tuple[int, bool, str], float]:
-    """Return, for each kind of wait, the share of its time that has no other explanation, over the waits that are kept (`longest`)."""
-    sums: dict[tuple[int, bool, str], list[int]] = {}
-    columns = ("conn", "from_client", "cause", "place", "start_ns", "end_ns", "confidence")
-    for conn, from_client, cause, place, start_ns, end_ns, confidence in waits[list(columns)].rows():
-        kind = conn, from_client, cause
-        if not any(place == other for _, other in inside.get(kind, ())):
-            of_kind = sums.setdefault(kind, [0, 0])
-            of_kind[confidence != Confidence.POSSIBLE] += end_ns - start_ns
-    return {kind: sure_ns / (sure_ns + other_ns) for kind, (other_ns, sure_ns) in sums.items() if sure_ns + other_ns}
 
 
 def frames_of(waits: Iterable[Mapping[str, Any]]) -> tuple[int, ...]:

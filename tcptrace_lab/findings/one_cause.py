@@ -36,8 +36,8 @@ OF_LOSS = frozenset({"timeout", "loss-recovery"})
 PROVED_BY = 3
 """From this many waits of one kind on, a cause is proved; a single wait is only consistent with it (docs/how-it-decides.md, 2.4)."""
 
-LEAST_SURE_SHARE = 0.5
-"""A finding is more than possible if at least this share of its time has no other explanation: the majority decides (a heuristic)."""
+ENOUGH_OF_TIME = 0.5
+"""A finding is as certain as the waits that make up this share of its time: the majority decides (a heuristic)."""
 
 
 def finding_of(
@@ -133,17 +133,14 @@ def _severity(cost: Cost, rule: Rule) -> Severity:
 
 
 def _confidence(rule: Rule, kind: Mapping[str, Any], direction: Mapping[str, Any]) -> Confidence:
-    """Return the confidence from the waits that have no other explanation (`kind`: a row of `schema.KINDS_OF_WAITS`, `sure_share`).
-
-    One of them is enough where a wait alone proves its cause. Otherwise, they have to be at least half of the time.
-    """
-    sure = kind["sure_waits"]
+    """Return the confidence that the waits of a cause took this time (`kind`: a row of `schema.KINDS_OF_WAITS`). Most of the time decides."""
     if rule.doubt is not None and rule.doubt.of_all is not None and _doubt(rule, kind, direction):
         return Confidence.POSSIBLE
-    if sure and rule.confidence is Confidence.PROVED:
+    enough_ns = ENOUGH_OF_TIME * kind["ns"]
+    if kind["proved_ns"] >= enough_ns:
         return Confidence.PROVED
-    if sure and kind.get("sure_share", 1) >= LEAST_SURE_SHARE:
-        return Confidence.PROVED if rule.proved_by_repetition and sure >= PROVED_BY else rule.confidence
+    if kind["sure_ns"] >= enough_ns:
+        return Confidence.PROVED if rule.proved_by_repetition and kind["sure_waits"] >= PROVED_BY else Confidence.CONSISTENT
     return Confidence.CONSISTENT if rule.doubt and rule.doubt.consistent_if and direction[rule.doubt.consistent_if] else Confidence.POSSIBLE
 
 

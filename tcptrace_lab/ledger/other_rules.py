@@ -77,10 +77,13 @@ def _judged(waits: pl.DataFrame, by_engine: Judged) -> Judged:
     """Return the evidence for findings on some connections. Deadlocks and capture points are the engine's."""
     conns = waits["conn"].unique()
     ns = pl.col("end_ns") - pl.col("start_ns")
+    is_sure = pl.col("confidence") != str(causes.Confidence.POSSIBLE)
     kinds = waits.group_by(_CAUSE).agg(
         ns=ns.sum(),
         waits=pl.len().cast(pl.Int64),
-        sure_waits=(pl.col("confidence") != str(causes.Confidence.POSSIBLE)).sum().cast(pl.Int64),
+        sure_waits=is_sure.sum().cast(pl.Int64),
+        sure_ns=ns.filter(is_sure).sum(),
+        proved_ns=ns.filter(pl.col("confidence") == str(causes.Confidence.PROVED)).sum(),
         median_ns=ns.median(),
     )
     place = pl.int_range(pl.len())

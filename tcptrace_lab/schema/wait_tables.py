@@ -45,6 +45,8 @@ KINDS_OF_WAITS = table(
         Column("ns", "Int64", Unit.NS, "Time that the cause took"),
         Column("waits", "Int64", Unit.NONE, "Number of intervals with this cause"),
         Column("sure_waits", "Int64", Unit.NONE, "Number of these intervals whose confidence is better than possible"),
+        Column("sure_ns", "Int64", Unit.NS, "Time of the intervals whose confidence is better than possible"),
+        Column("proved_ns", "Int64", Unit.NS, "Time of the intervals whose cause is proved"),
         Column("median_ns", "Float64", Unit.NS, "Median length of these intervals"),
     ],
 )

@@ -72,7 +72,19 @@ class Direction(NamedTuple):
     def confidence_of_main(self) -> Confidence:
         """Confidence that this cause took most time: that of its finding, or else that of its waits."""
         confidences = [one.confidence for one in self.findings if one.causes == {self.main_cause}]
-        return max(confidences, key=BY_CERTAINTY.index, default=self.confidence_of(self.main_cause))
+        confidence = max(confidences, key=BY_CERTAINTY.index, default=self.confidence_of(self.main_cause))
+        return self.as_largest(self.main_causes, confidence)
+
+    def as_largest(self, named: frozenset[str], confidence: Confidence) -> Confidence:
+        """Return the confidence that these causes took most time, given that they took theirs with `confidence`.
+
+        It is a step lower if the time whose cause is unknown could make another cause the largest.
+        """
+        named_ns, lost_ns = (sum(self.ns.get(cause, 0) for cause in causes) for causes in (named, OF_LOSSES - named))
+        others = (ns for cause, ns in self.ns.items() if cause not in {*named, *OF_LOSSES, "idle", "unknown"})
+        unknown_ns = self.ns.get("unknown", 0)
+        is_close = unknown_ns > 0 and max(lost_ns, *others, 0) + unknown_ns >= named_ns and "unknown" not in named
+        return BY_CERTAINTY[min(BY_CERTAINTY.index(confidence) + is_close, len(BY_CERTAINTY) - 1)]
 
     def confidence_of(self, cause: str) -> Confidence:
         """Return the confidence of the waits with this cause."""

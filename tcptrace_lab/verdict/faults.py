@@ -21,7 +21,7 @@ def of_fault(analysis: Analysed, faults: tuple[Finding, ...], as_much: str, why:
     direction, other = (direction_of(analysis, row, account, from_client=of) for of in (bool(first.from_client), not first.from_client))
     cost_ns, active_ns = cost_ns_of(faults), direction.active_ns
     lost_to, cure = fault_words(faults, direction)
-    sure = max((one.confidence for one in faults), key=BY_CERTAINTY.index)
+    sure = direction.as_largest(family_of(first), max((one.confidence for one in faults), key=BY_CERTAINTY.index))
     where, more = where_phrase(analysis, direction), other_connections(analysis, family_of(first), first) + as_much
     saved = f"; {cure} saves {saving(gain_ns(faults) or 0, active_ns)}" if cure else ""
     own_ns = max((ns for cause, ns in direction.ns.items() if cause not in family_of(first)), default=0)

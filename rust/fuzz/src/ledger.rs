@@ -164,6 +164,7 @@ fn check_details(details: &DirectionDetails) {
     assert_eq!(details.kinds.iter().map(|kind| kind.ns).sum::<i64>(), life_ns, "kinds sum to the life");
     for kind in &details.kinds {
         assert!(0 < kind.waits && kind.sure_waits <= kind.waits, "{kind:?}");
+        assert!((0..=kind.sure_ns).contains(&kind.proved_ns) && kind.sure_ns <= kind.ns, "{kind:?}");
         assert!(0.0 < kind.median_ns && kind.median_ns <= kind.ns as f64, "{kind:?}");
     }
     assert!(details.waits.is_sorted_by_key(|wait| wait.interval.start_ns), "the longest waits come in order of time");

@@ -45,11 +45,13 @@ impl Interval {
         first.divided(spans)
     }
 
-    /// Consecutive intervals, from the start of this one.
+    /// Consecutive intervals, from the start of this one. The handshake is proved by its segments, whatever delayed the
+    /// data behind it.
     fn divided(self, spans: &[(Cause, i64)]) -> impl Iterator<Item = Self> {
         let mut start_ns = self.start_ns;
         spans.iter().filter(|(_, ns)| *ns != 0).map(move |&(cause, ns)| {
-            let interval = Self { start_ns, ns, cause, ..self };
+            let confidence = if cause == Cause::Handshake { Confidence::Proved } else { self.confidence };
+            let interval = Self { start_ns, ns, cause, confidence, ..self };
             start_ns = start_ns.saturating_add(ns);
             interval
         })
@@ -72,5 +74,15 @@ mod tests {
         let found: Vec<_> =
             Interval::of_edge(&edge).map(|Interval { start_ns, ns, cause, .. }| (start_ns, ns, cause)).collect();
         assert_eq!(found, [(100, 30, Cause::Network), (130, 12, Cause::Peer)]);
+    }
+
+    #[test]
+    fn the_handshake_is_proved_whatever_held_the_data_behind_it() {
+        let mut spans = [(Cause::Network, 0); MAX_SPANS];
+        (spans[0], spans[5]) = ((Cause::Handshake, 30), (Cause::Application, 12));
+        let edge =
+            Edge { start_ns: 0, frame_before: None, frame_after: Some(4), spans, confidence: Confidence::Consistent };
+        let found: Vec<_> = Interval::of_edge(&edge).map(|interval| (interval.cause, interval.confidence)).collect();
+        assert_eq!(found, [(Cause::Handshake, Confidence::Proved), (Cause::Application, Confidence::Consistent)]);
     }
 }

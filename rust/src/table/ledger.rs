@@ -192,6 +192,8 @@ pub fn kinds<'a>(details: impl Iterator<Item = (u32, &'a DirectionDetails)>) -> 
         ("ns".into(), numbers::<Int64Type, _>(&rows, |row| row.value.ns)),
         ("waits".into(), numbers::<Int64Type, _>(&rows, |row| row.value.waits as i64)),
         ("sure_waits".into(), numbers::<Int64Type, _>(&rows, |row| row.value.sure_waits as i64)),
+        ("sure_ns".into(), numbers::<Int64Type, _>(&rows, |row| row.value.sure_ns)),
+        ("proved_ns".into(), numbers::<Int64Type, _>(&rows, |row| row.value.proved_ns)),
         ("median_ns".into(), numbers::<Float64Type, _>(&rows, |row| row.value.median_ns)),
     ]);
     batch(columns)

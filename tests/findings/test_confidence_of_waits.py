@@ -23,27 +23,26 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("path", needs.each(figures.captures(CAPTURES)))
-def test_a_finding_whose_waits_are_only_possible_is_only_possible(path: Path) -> None:
-    """More than half of a finding's time lies in waits that the engine calls possible, by the ledger's own intervals.
+def test_a_finding_is_as_sure_as_the_waits_that_make_up_most_of_its_time(path: Path) -> None:
+    """Computed from the intervals of the ledger.
 
-    One sure wait proves some causes, such as a full window; it makes the finding proved.
+    Only three waits of a kind that one wait cannot prove make a finding surer than that, and evidence about the whole direction (`Doubt`).
     """
     analysis = tcptrace_lab.analyze(path)
-    length = pl.col("end_ns") - pl.col("start_ns")
-    possible = pl.col("confidence") == str(Confidence.POSSIBLE)
-    sums = (
-        analysis.ledger.group_by("conn", "from_client", "cause").agg(ns=length.sum(), possible_ns=length.filter(possible).sum()).collect()
+    length, confidence = pl.col("end_ns") - pl.col("start_ns"), pl.col("confidence")
+    sums = analysis.ledger.group_by("conn", "from_client", "cause").agg(
+        ns=length.sum(),
+        sure_ns=length.filter(confidence != str(Confidence.POSSIBLE)).sum(),
+        proved_ns=length.filter(confidence == str(Confidence.PROVED)).sum(),
     )
-    in_doubt = {(row[0], row[1], row[2]) for row in sums.iter_rows() if 2 * row[4] > row[3]}
+    kinds = {(row["conn"], row["from_client"], row["cause"]): row for row in sums.collect().to_dicts()}
     for found in analysis.findings:
         (cause, *more) = sorted(found.causes) or [""]
-        if more or (found.conn, found.from_client, cause) not in in_doubt or not found.is_of_waits:
+        kind = kinds.get((found.conn, found.from_client, cause))
+        if more or kind is None or not found.is_of_waits:
             continue
         rule = causes.of_cause(cause)
-        doubt = rule.doubt
-        if rule.confidence is Confidence.PROVED:
-            continue
-        if doubt is None or not doubt.consistent_if:
-            assert found.confidence is Confidence.POSSIBLE, found.title
-        else:
-            assert found.confidence is not Confidence.PROVED, found.title
+        if found.confidence is Confidence.PROVED:
+            assert 2 * kind["proved_ns"] >= kind["ns"] or rule.proved_by_repetition, found.title
+        elif found.confidence is Confidence.CONSISTENT:
+            assert 2 * kind["sure_ns"] >= kind["ns"] or (rule.doubt is not None and rule.doubt.consistent_if), found.title

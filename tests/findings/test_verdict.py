@@ -155,6 +155,24 @@ def test_repairs_and_what_follows_a_loss_are_one_story_as_sure_as_its_least_sure
     )
 
 
+@pytest.mark.parametrize(
+    ("network_ms", "unknown_ms", "said"),
+    [(500, 200, "Most likely the network"), (450, 250, "Possibly the network"), (700, 0, "Most likely the network")],
+)
+def test_a_headline_is_less_sure_where_unknown_time_could_make_another_cause_the_largest(
+    network_ms: int, unknown_ms: int, said: str
+) -> None:
+    """The application took 250 ms for certain; with the unknown time, it may have taken as much as the network."""
+    times = {"network": network_ms, "unknown": unknown_ms, "application": 250}
+    assert verdict.sentence(made(client=times)).startswith(said)
+
+
+def test_unknown_time_that_could_change_the_order_makes_a_proved_fault_most_likely() -> None:
+    times = {"timeout": 400, "network": 300, "unknown": 300}
+    found = replace(made(client=times), findings=(fault("timeout", 400),))
+    assert verdict.sentence(found).startswith("Most likely waiting for retransmission timeouts (RTO) took 40% of 1 s")
+
+
 def test_many_connections_with_one_fault_outweigh_one_with_another() -> None:
     """300 + 300 ms of delayed ACKs against 400 ms of a small window in one connection."""
     times = {"delayed_ack": 300, "receiver_window": 400, "network": 300}

@@ -70,6 +70,7 @@ class Engine:
         columns: Sequence[str] | None = ...,
         only: Sequence[_KnownConnection] | None = ...,
         datagrams: bool = ...,
+        flows: bool = ...,
         summaries: bool = ...,
         ledger: Sequence[str] | None = ...,
         worth: Sequence[_Worth] | None = ...,
@@ -84,8 +85,9 @@ class Engine:
             batch_rows: rows per batch.
             columns: requested columns of `schema.SEGMENTS`; None: all; empty: no segment rows.
             only: connections of an earlier pass whose segments are requested; None: all.
-            datagrams: whether to read UDP too.
-            summaries: whether to return connections and flows.
+            datagrams: whether to return UDP datagrams.
+            flows: whether to return UDP flows (`schema.FLOWS`).
+            summaries: whether to return connections.
             ledger: requested columns of `schema.WAITS`; None: no ledger.
             worth: which times are worth a finding (`tcptrace_lab.engine.reread.Worth`). With it, `pull` returns accounts and notes, and the
                 evidence for findings is kept. None: waits are not classified for findings.
@@ -139,7 +141,7 @@ class Engine:
     def revisions(self) -> ArrowStream:
         """Return what later segments prove about earlier ones (`engine.revisions`), in that order. Reads to the end first."""
     def flows(self) -> ArrowStream:
-        """Return the endpoints of all UDP flows that were not pulled (with `datagrams=True`). Reads the rest of the capture first."""
+        """Return all UDP flows that were not pulled. Reads the rest of the capture first."""
     def segments_seen(self) -> int:
         """Return the number of segments read so far, requested or not."""
     def info(self) -> CaptureInfo:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tcptrace_lab._core import Problem
     from tcptrace_lab.connections.anonymizer import Anonymizer
     from tcptrace_lab.engine.reread import Progress, Together
-    from tcptrace_lab.engine.segments import FlowWatcher, Tables
+    from tcptrace_lab.engine.segments import Tables
     from tcptrace_lab.errors import ReadInPart
     from tcptrace_lab.findings.finding import Finding
     from tcptrace_lab.messages.size_groups import GroupSizes
@@ -183,7 +183,7 @@ def analyze(
         names,
         spill_rows=spill_rows,
         reread_bytes=reread_bytes,
-        udp=_flow_figures,
+        udp=True,
         worth=causes.worth(),
         proofs=proofs or bool(causes.others()),
         most=MAX_OF_SELECTED if selected or causes.others() else MAX_COSTS,
@@ -251,12 +251,6 @@ def _anonymous(tables: Tables, names: list[str], anonymizer: Anonymizer) -> Tabl
     for problem in problems:
         problem["path"], problem["what"] = NAME, anonymizer.without_paths(problem["what"], names)
     return replace(tables, connections=anonymizer.rows(tables.connections), problems=problems)
-
-
-def _flow_figures() -> FlowWatcher:
-    from tcptrace_lab.udp.flows import FlowFigures  # noqa: PLC0415  (imports NumPy, which a capture without UDP does not need)
-
-    return FlowFigures()
 
 
 def _slow_sizes(tables: Tables) -> tuple[tuple[GroupSizes, ...], tuple[Finding, ...]]:

@@ -141,6 +141,8 @@ struct Pulled {
 impl Pulled {
     /// The row of a connection counts as this many segment rows.
     const ROWS_PER_CONNECTION: usize = 32;
+    /// The row of a flow counts as this many segment rows.
+    const ROWS_PER_FLOW: usize = 4;
     /// The account of a connection counts as this many segment rows.
     const ROWS_PER_ACCOUNT: usize = 4;
 
@@ -149,7 +151,7 @@ impl Pulled {
             Batch::Segments(batch) => (&mut self.segments, batch, 1),
             Batch::Datagrams(batch) => (&mut self.datagrams, batch, 1),
             Batch::Connections(batch) => (&mut self.connections, batch, Self::ROWS_PER_CONNECTION),
-            Batch::Flows(batch) => (&mut self.flows, batch, 1),
+            Batch::Flows(batch) => (&mut self.flows, batch, Self::ROWS_PER_FLOW),
             Batch::Accounts(batch) => (&mut self.accounts, batch, Self::ROWS_PER_ACCOUNT),
             Batch::Ledger(batch) => (&mut self.ledger, batch, 1),
             Batch::Notes(batch) => (&mut self.notes, batch, 1),
@@ -240,7 +242,7 @@ struct Engine {
 impl Engine {
     #[new]
     #[allow(clippy::needless_pass_by_value)] // Python hands over owned values
-    #[pyo3(signature = (paths, batch_rows = DEFAULT_BATCH_ROWS, columns = None, only = None, datagrams = false, summaries = true, ledger = None, worth = None, most = MOST, waits_memory_bytes = MAX_MEMORY_BYTES, threads = None))]
+    #[pyo3(signature = (paths, batch_rows = DEFAULT_BATCH_ROWS, columns = None, only = None, datagrams = false, flows = false, summaries = true, ledger = None, worth = None, most = MOST, waits_memory_bytes = MAX_MEMORY_BYTES, threads = None))]
     #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)] // Python passes them by name
     fn new(
         py: Python<'_>,
@@ -249,6 +251,7 @@ impl Engine {
         columns: Option<Vec<String>>,
         only: Option<Vec<KnownTuple>>,
         datagrams: bool,
+        flows: bool,
         summaries: bool,
         ledger: Option<Vec<String>>,
         worth: Option<Vec<WorthTuple>>,
@@ -272,6 +275,7 @@ impl Engine {
             columns,
             only,
             datagrams,
+            flows,
             summaries,
             ledger,
             worth,
@@ -297,17 +301,18 @@ impl Engine {
         let read = || -> Result<_, ArrowError> {
             let mut pass = lock(&self.engine);
             let mut pulled = Pulled::default();
-            let seen = pass.engine.segments_seen();
+            let packets_seen = |pass: &Pass| pass.engine.segments_seen() + pass.engine.datagrams_seen();
+            let seen = packets_seen(&pass);
             let most_seen = seen.saturating_add(Self::SEEN_PER_ROW.saturating_mul(max_rows as u64));
             let mut goes_on = false;
             while pulled.rows < max_rows
-                && pass.engine.segments_seen() < most_seen
+                && packets_seen(&pass) < most_seen
                 && let Some(batch) = pass.engine.next_batch()?
             {
                 goes_on = true;
                 pulled.add(batch);
             }
-            if !goes_on && pass.engine.segments_seen() == seen {
+            if !goes_on && packets_seen(&pass) == seen {
                 return Ok(None);
             }
             Ok(Some((

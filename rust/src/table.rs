@@ -29,7 +29,7 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, SchemaRef};
 
 use crate::connection::Revision;
-use crate::flows::{ConnectionRow, DatagramRow, DirectionTimes, FlowRow};
+use crate::flows::{ConnectionRow, DatagramRow, DirectionTimes, FlowDirection, FlowRow};
 use crate::nullable::Nullable;
 use crate::wire::PathNames;
 use columns::{Column, addresses, batch, dictionary, flags, maybe, nullable, numbers};
@@ -211,16 +211,52 @@ pub fn flows_schema() -> Result<SchemaRef, ArrowError> {
     flows(&[]).map(|batch| batch.schema())
 }
 
-/// One batch of the flows table with the columns that the engine fills.
+/// One batch of the flows table.
 ///
 /// # Errors
 /// None in practice: all columns have one value per row.
 pub fn flows(rows: &[FlowRow]) -> Result<RecordBatch, ArrowError> {
-    batch(vec![
+    let mut columns: Vec<Column> = vec![
         ("flow".into(), numbers::<UInt32Type, _>(rows, |row| row.flow)),
         ("client_addr".into(), addresses(rows, |row| row.client.0)),
         ("client_port".into(), numbers::<UInt16Type, _>(rows, |row| row.client.1)),
         ("server_addr".into(), addresses(rows, |row| row.server.0)),
         ("server_port".into(), numbers::<UInt16Type, _>(rows, |row| row.server.1)),
-    ])
+        ("echo_samples".into(), numbers::<Int64Type, _>(rows, |row| row.echoes.samples as i64)),
+        ("echo_min_ns".into(), nullable(rows, |row| row.echoes.min_ns)),
+        ("echo_p50_ns".into(), nullable(rows, |row| row.echoes.quantiles.p50_ns)),
+        ("echo_p95_ns".into(), nullable(rows, |row| row.echoes.quantiles.p95_ns)),
+        ("echo_max_ns".into(), nullable(rows, |row| row.echoes.max_ns)),
+    ];
+    for (at, prefix) in ["client", "server"].into_iter().enumerate() {
+        let directions: Vec<FlowDirection> = rows.iter().filter_map(|row| row.directions.get(at).copied()).collect();
+        flow_directions(prefix, &directions, &mut columns);
+    }
+    batch(columns)
+}
+
+fn flow_directions(prefix: &str, rows: &[FlowDirection], columns: &mut Vec<Column>) {
+    let count = |value: fn(&FlowDirection) -> u64| numbers::<Int64Type, _>(rows, |row| value(row) as i64);
+    let amount = |value: fn(&FlowDirection) -> Option<i64>| maybe::<Int64Type, _>(rows, value);
+    let named: Vec<(&str, ArrayRef)> = vec![
+        ("datagrams", count(|row| row.datagrams)),
+        ("payload_bytes", count(|row| row.payload_bytes)),
+        ("fragmented_datagrams", count(|row| row.fragmented_datagrams)),
+        ("min_payload_bytes", amount(|row| row.min_payload_bytes.map(i64::from))),
+        ("mean_payload_bytes", amount(|row| row.mean_payload_bytes)),
+        ("max_payload_bytes", amount(|row| row.max_payload_bytes.map(i64::from))),
+        ("distinct_sizes", amount(|row| row.distinct_sizes.map(|sizes| sizes as i64))),
+        ("first_ts_ns", nullable(rows, |row| row.first_ts_ns)),
+        ("last_ts_ns", nullable(rows, |row| row.last_ts_ns)),
+        ("rate_bps", maybe::<Float64Type, _>(rows, |row| row.rate_bps)),
+        ("gap_p50_ns", nullable(rows, |row| row.gap.p50_ns)),
+        ("gap_p95_ns", nullable(rows, |row| row.gap.p95_ns)),
+        ("gap_max_ns", nullable(rows, |row| row.gap_max_ns)),
+        ("gap_variation", maybe::<Float64Type, _>(rows, |row| row.gap_variation)),
+        ("missing_datagrams", amount(|row| row.missing_datagrams.map(|datagrams| datagrams as i64))),
+        ("reordered_datagrams", amount(|row| row.reordered_datagrams.map(|datagrams| datagrams as i64))),
+        // The only evidence so far: the IP IDs.
+        ("loss_known_by", maybe::<UInt8Type, _>(rows, |row| row.missing_datagrams.map(|_| 0))),
+    ];
+    columns.extend(named.into_iter().map(|(name, array)| (format!("{prefix}_{name}"), array)));
 }

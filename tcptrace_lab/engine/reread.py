@@ -99,8 +99,8 @@ def pulled(engine: Engine, columns: int) -> Iterator[pl.DataFrame]:
 class Pulled(NamedTuple):
     """One batch of rows of each table, as the engine returns them.
 
-    Connections and flows come when they are over, after their segments and datagrams, in no defined order. Flows lack the columns that
-    Python computes. `share` is the share of the files read by then (see `share_read`); `seen` counts all segments, requested or not.
+    Connections and flows come when they are over, after their segments and datagrams, in no defined order. `share` is the share of the
+    files read by then (see `share_read`); `seen` counts all segments, requested or not.
     `accounts`, `ledger` (columns of `schema.WAITS`) and `notes` come with their connection, if the engine was asked for them.
     """
 
@@ -201,7 +201,7 @@ def messages(segments: Iterable[pl.DataFrame], notes: pl.DataFrame) -> Iterator[
 
 def datagram_engine(names: list[str], *, flows: bool) -> Engine:
     """Return an engine for the UDP datagrams of a capture, and its flows if wanted. Raises EngineError where nothing can be read."""
-    return Engine(names, BATCH_ROWS, columns=["frame"], only=[], summaries=flows, datagrams=True)
+    return Engine(names, BATCH_ROWS, columns=["frame"], only=[], summaries=False, datagrams=True, flows=flows)
 
 
 def pulled_datagrams(engine: Engine) -> Iterator[pl.DataFrame]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field, replace
-from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
 from tcptrace_lab import schema
@@ -61,13 +60,6 @@ class Watcher(Protocol):
         """Take the next rows, in capture order. They have at least `columns`."""
 
 
-class FlowWatcher(Watcher, Protocol):
-    """Receives UDP datagrams while the capture is read, and returns the figures of a flow when the flow is over."""
-
-    def take(self, flows: pl.DataFrame) -> pl.DataFrame:
-        """Return rows of `schema.FLOWS` for flows that are over, given the first columns of these rows (the endpoints)."""
-
-
 @dataclass(frozen=True, slots=True)
 class Tables:
     """The tables that the engine makes of a capture. They are lazy, because each may be larger than memory.
@@ -80,7 +72,7 @@ class Tables:
             number.
         info: facts about the capture, from the files and the engine.
         problems: each kind of problem that did not stop the engine, with its count and the place of the first.
-        flows: rows of `schema.FLOWS` by `flow`; None unless UDP was watched.
+        flows: rows of `schema.FLOWS` by `flow`; None unless they were asked for.
         accounts: rows of `schema.ACCOUNTS` by `conn`, one per connection. This table, `ledger`, `notes` and `judged` are empty unless the
             capture was read with `worth`.
         ledger: every interval of every direction: rows of `schema.WAITS`, or of `schema.LEDGER` if it was read without `proofs`.
@@ -144,7 +136,7 @@ def read(
     spill_rows: int = SPILL_ROWS,
     reread_bytes: int = REREAD_BYTES,
     watchers: Sequence[Watcher] = (),
-    udp: Callable[[], FlowWatcher] | None = None,
+    udp: bool = False,
     worth: Sequence[Worth] | None = None,
     most: int = MAX_COSTS,
     proofs: bool = True,
@@ -159,7 +151,7 @@ def read(
             and flows is a sixty-fourth of this.
         reread_bytes: uncompressed captures of at least this size are not kept: each query reads them again.
         watchers: receive all segments, as rows of `schema.SEGMENTS`.
-        udp: makes the watcher of all UDP datagrams (rows of `schema.DATAGRAMS`). It is called only if there are any.
+        udp: whether UDP flows are wanted.
         worth: which times are worth a finding (`causes.worth`); may be empty. With None the engine does not classify waits.
         most: number of costs, largest first, whose evidence is kept.
         proofs: whether each interval of the ledger keeps its proof (`schema.WAITS`); that takes five times the memory.
@@ -174,7 +166,7 @@ def read(
     """
 
     def tables(source: Source) -> Tables:
-        sorting = _Sorting(spill_rows, watchers, udp, worth, most, schema.WAITS if proofs else schema.LEDGER, progress)
+        sorting = _Sorting(spill_rows, watchers, worth, most, schema.WAITS if proofs else schema.LEDGER, progress, udp=udp)
         files = rereadable(source.names, reread_bytes)
         return _keep(source, spill_rows, sorting) if files is None else _pass_by(source, files, sorting)
 
@@ -205,20 +197,20 @@ class _Sorting:
         self,
         spill_rows: int,
         watchers: Sequence[Watcher],
-        udp: Callable[[], FlowWatcher] | None,
         worth: Sequence[Worth] | None,
         most: int,
         intervals: schema.Table,
         progress: Progress | None,
+        *,
+        udp: bool,
     ) -> None:
         self._watchers = watchers
-        self._udp = None if udp is None else cache(udp)
         self._worth = worth
         self._most = most
         self._progress = progress
         part_rows = spill_rows // ROWS_PER_CONNECTION
         self._connections = Ordered(schema.CONNECTIONS.polars_schema(), "conn", part_rows)
-        self._flows = None if udp is None else Ordered(schema.FLOWS.polars_schema(), "flow", part_rows, self._flow_figures)
+        self._flows = Ordered(schema.FLOWS.polars_schema(), "flow", part_rows) if udp else None
         self._accounts = Ordered(schema.ACCOUNTS.polars_schema(), "conn", part_rows)
         self._notes = Spill(schema.NOTES.polars_schema(), spill_rows)
         self._intervals = intervals
@@ -232,8 +224,8 @@ class _Sorting:
     def engine(self, names: list[str], columns: Sequence[str], *, with_ledger: bool) -> Engine:
         """Return an engine that makes these segment columns and, if requested and `worth` is not None, the ledger."""
         ledger = self._intervals.names if with_ledger and self._worth is not None else None
-        datagrams = self._udp is not None
-        return Engine(names, BATCH_ROWS, columns=columns, datagrams=datagrams, ledger=ledger, worth=self._worth, most=self._most)
+        flows = self._flows is not None
+        return Engine(names, BATCH_ROWS, columns=columns, flows=flows, ledger=ledger, worth=self._worth, most=self._most)
 
     def read(self, source: Source, engine: Engine, keep: Callable[[pl.DataFrame], None] | None = None) -> Tables:
         """Read the whole capture and return all tables except `segments`. `keep`, if given, receives the engine's segment rows."""
@@ -243,8 +235,6 @@ class _Sorting:
                     keep(rows.segments)
                 for watcher in self._watchers:
                     watcher.add(rows.segments)
-            if self._udp is not None and not rows.datagrams.is_empty():
-                self._udp().add(rows.datagrams)
             self._connections.add(rows.connections)
             self._accounts.add(rows.accounts)
             if not rows.ledger.is_empty():
@@ -272,10 +262,6 @@ class _Sorting:
         """Return a function that judges chosen connections in another pass; None where the files cannot be read again."""
         worth, files = self._worth, rereadable(source.names, 0, compressed=True)
         return None if worth is None or files is None else lambda conns: files.judged(connections, conns, worth)
-
-    def _flow_figures(self, flows: pl.DataFrame) -> pl.DataFrame:
-        assert self._udp is not None  # noqa: S101  (there are no flows unless UDP is watched)
-        return self._udp().take(flows)
 
 
 def _keep(source: Source, spill_rows: int, sorting: _Sorting) -> Tables:

@@ -18,7 +18,7 @@ from tcptrace_lab.engine.predicates import conjuncts, limited
 from tcptrace_lab.engine.spill import Files, close, parquet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
 RANGE_ROWS = 8_192
 """Numbers per range, and rows of a part that are decoded together: about 27 MB of connections (a row takes 3.3 KB)."""
@@ -38,25 +38,17 @@ class _Part(NamedTuple):
 class Ordered:
     """Collects frames with one schema, then returns all rows as one lazy frame, sorted by a column of distinct numbers."""
 
-    def __init__(
-        self,
-        schema: Mapping[str, pl.DataType],
-        number: str,
-        part_rows: int,
-        complete: Callable[[pl.DataFrame], pl.DataFrame] | None = None,
-    ) -> None:
+    def __init__(self, schema: Mapping[str, pl.DataType], number: str, part_rows: int) -> None:
         """Start without rows.
 
         Args:
             schema: columns and types of the resulting rows.
             number: name of the column to sort by.
             part_rows: rows kept in memory. Beyond it, this many go to a file at a time.
-            complete: converts added rows to rows of `schema`, many at a time; None if they have this schema already.
         """
         self._schema = dict(schema)
         self._number = number
         self._part_rows = part_rows
-        self._complete = complete
         self._held: list[pl.DataFrame] = []
         self._held_rows = 0
         self._files = Files(parquet(RANGE_ROWS))
@@ -87,8 +79,7 @@ class Ordered:
         """Take the rows out, sorted."""
         rows = pl.concat(self._held)
         self._held, self._held_rows = [], 0  # without this, they would stay in memory beside the sorted ones
-        complete = rows if self._complete is None else self._complete(rows)
-        ordered = complete[list(self._schema)]
+        ordered = rows[list(self._schema)]
         return ordered if ordered[self._number].is_sorted() else ordered.sort(self._number)
 
     def _write_held(self) -> None:

@@ -15,7 +15,6 @@ from tcptrace_lab.engine.reread import datagram_engine, pulled_all
 from tcptrace_lab.engine.segments import REREAD_BYTES, ROWS_PER_CONNECTION, SPILL_ROWS, loss_of, names_of, rereadable
 from tcptrace_lab.engine.sorting import Ordered
 from tcptrace_lab.engine.spill import Spill
-from tcptrace_lab.udp.flows import FlowFigures
 
 if TYPE_CHECKING:
     import os
@@ -77,16 +76,13 @@ def read_datagrams(
 
     def tables(source: Source) -> Datagrams:
         files = rereadable(source.names, reread_bytes)
-        figures = FlowFigures()
-        flows = Ordered(schema.FLOWS.polars_schema(), "flow", spill_rows // ROWS_PER_CONNECTION, figures.take)
+        flows = Ordered(schema.FLOWS.polars_schema(), "flow", spill_rows // ROWS_PER_CONNECTION)
         spill = Spill(schema.DATAGRAMS.polars_schema(), spill_rows)
         engine = datagram_engine(source.names, flows=True)
         read = 0
         for rows in pulled_all(engine):
-            if not rows.datagrams.is_empty():
-                figures.add(rows.datagrams)
-                if files is None:
-                    spill.add(rows.datagrams)
+            if files is None and not rows.datagrams.is_empty():
+                spill.add(rows.datagrams)
             flows.add(rows.flows)
             read += rows.datagrams.height
             if progress is not None:

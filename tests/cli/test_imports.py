@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support import packets
 from tests.support.command import TIME_LIMIT_S
 from tests.support.places import CAPTURES, ROOT
 
@@ -78,6 +79,12 @@ def test_analyze_imports_only_what_it_needs_of_the_lightest_install(arguments: l
     distributions = {normal(homes[package][0]) for package in packages}
     assert distributions <= with_their_own(core())
     assert distributions & core() == used
+
+
+def test_udp_flows_need_no_more_than_connections(tmp_path: Path) -> None:
+    capture = packets.capture(tmp_path / "call.pcap", "0 C > S udp 160\n20ms S > C udp 160\n40ms C > S udp 160")
+    _, packages = listed("analyze", str(capture), "-q", "-o", str(tmp_path / "report.html"))
+    assert "numpy" not in packages
 
 
 def test_a_quiet_analysis_imports_no_module_of_other_commands(tmp_path: Path) -> None:

@@ -44,7 +44,6 @@ def test_json_and_report_are_the_same_when_nothing_stays_in_memory(capture: Path
     expected = said(analyze(capture, spill_rows=FAR, reread_bytes=FAR))
     monkeypatch.setattr("tcptrace_lab.engine.reread.PULL_ROWS", 500)
     monkeypatch.setattr("tcptrace_lab.engine.sorting.RANGE_ROWS", 2)
-    monkeypatch.setattr("tcptrace_lab.udp.rtt.MERGE_ROWS", 10)
     assert said(analyze(capture, spill_rows=0, reread_bytes=FAR)) == expected
 
 

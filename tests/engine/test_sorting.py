@@ -60,17 +60,6 @@ def test_rows_come_by_number_whatever_was_over_first(data: st.DataObject, part_r
             assert_frame_equal(query(rows).collect(engine=engine), query(expected.lazy()).collect())
 
 
-def test_rows_are_completed_before_they_are_kept() -> None:
-    def complete(rows: pl.DataFrame) -> pl.DataFrame:
-        return rows.select(bytes=pl.col("number").cast(pl.Int64) * 2, name=pl.lit("made"), number="number")
-
-    for part_rows in (0, 100):
-        ordered = Ordered(SCHEMA, "number", part_rows, complete)
-        ordered.add(pl.DataFrame({"number": [2, 0]}, schema={"number": pl.UInt32}))
-        ordered.add(pl.DataFrame({"number": [1]}, schema={"number": pl.UInt32}))
-        assert ordered.finish().collect().rows() == [(0, "made", 0), (1, "made", 2), (2, "made", 4)]
-
-
 def test_a_query_for_one_number_reads_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tcptrace_lab.engine.sorting.RANGE_ROWS", 10)
     asked: list[tuple[int, int]] = []

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tcptrace_lab import schema
-from tcptrace_lab.udp import flows, keyed_arrays
 from tcptrace_lab.udp.datagrams import read_datagrams
-from tcptrace_lab.udp.flows import FlowFigures, flow_figures
 from tests.support import packets
 from tests.support.peers import reference_udp
 
@@ -200,72 +197,66 @@ def test_who_was_seen_first_is_the_client_and_is_not_timed(tmp_path: Path) -> No
     assert (found["client_addr"], found["echo_samples"], found["echo_p50_ns"]) == ("10.0.0.2", 1, 10 * MS)
 
 
-def test_figures_of_some_datagrams_are_those_of_these(tmp_path: Path) -> None:
-    text = "host D 10.0.0.9:99\n0 C > S udp 40\n1ms D > S udp 7\n2ms D > S udp 8"
-    datagrams = read_datagrams(packets.capture(tmp_path / "two.pcap", text)).datagrams
-    found = flow_figures(datagrams.filter(pl.col("payload_bytes") < 40))
-    assert found.select("flow", "client_datagrams", "client_payload_bytes").rows() == [(1, 2, 15)]
-    assert flow_figures(datagrams.filter(pl.col("payload_bytes") > 40)).is_empty()
-
-
-def test_sizes_are_not_counted_where_there_are_too_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flows, "MAX_SIZES", 3)
-    assert flow(tmp_path, "\n".join(f"+1 C > S udp {size}" for size in (1, 2, 3)))["client_distinct_sizes"] == 3
-    assert flow(tmp_path, "\n".join(f"+1 C > S udp {size}" for size in (1, 2, 3, 4)))["client_distinct_sizes"] is None
-
-
-def test_sums_widen_before_they_overflow() -> None:
-    sums = keyed_arrays.Sums()
-    for _ in range(3):
-        sums.add(np.array([0, 4]), np.array([3_000_000_000, 1]))
-    assert sums.at(np.arange(6)).tolist() == [9_000_000_000, 0, 0, 0, 3, 0]
-
-
 PAUSES_NS = st.one_of(st.integers(0, 5), st.integers(-3, 10**10), st.just(20 * MS))
 STEPS = st.one_of(st.sampled_from([1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 3, -1, 0]), st.integers(0, 65_535))
-DATAGRAMS = st.lists(
-    st.tuples(st.integers(0, 2), st.booleans(), PAUSES_NS, st.integers(0, 3) | st.integers(0, 65_507), st.integers(1, 3), STEPS),
-    max_size=120,
-)
+SIZES = st.integers(0, 3) | st.integers(0, 65_000)
+DATAGRAMS = st.lists(st.tuples(st.integers(0, 2), st.booleans(), PAUSES_NS, SIZES, STEPS), max_size=120)
+SNAPLEN = 62
+"""The headers of Ethernet, IPv6 and UDP."""
 
 
-def rows(datagrams: list[tuple[int, bool, int, int, int, int]], *, timeless: bool) -> list[dict[str, Any]]:
-    """Rows of `schema.DATAGRAMS`, with the gaps that follow from their times; flow 2 is IPv6."""
+def frame(flow: int, size: int, ip_id: int, *, from_client: bool) -> bytes:
+    """A datagram, truncated to `SNAPLEN`; flow 2 is IPv6."""
+    ports = (5_000 + flow, 53) if from_client else (53, 5_000 + flow)
+    udp = struct.pack("!HHHH", *ports, 8 + size, 0) + bytes(min(size, SNAPLEN))
+    hosts = (1, 2) if from_client else (2, 1)
+    if flow == 2:
+        addresses = b"".join(b"\x20\x01\x0d\xb8" + bytes(11) + bytes([host]) for host in hosts)
+        return bytes(12) + b"\x86\xdd" + struct.pack("!IHBB", 6 << 28, 8 + size, 17, 64) + addresses + udp[:8]
+    addresses = b"".join(bytes([10, 0, 0, host]) for host in hosts)
+    return (bytes(12) + b"\x08\x00" + struct.pack("!BBHHHBBH", 0x45, 0, 28 + size, ip_id, 0, 64, 17, 0) + addresses + udp)[:SNAPLEN]
+
+
+def block(kind: int, body: bytes) -> bytes:
+    """A block of pcapng, whose body is a whole number of 32-bit words."""
+    return struct.pack("<II", kind, len(body) + 12) + body + struct.pack("<I", len(body) + 12)
+
+
+def capture_of(datagrams: list[tuple[int, bool, int, int, int]], *, timeless: bool) -> bytes:
+    """A pcap file with times in nanoseconds, or a pcapng file of Simple Packet Blocks, which have no times."""
     now_ns = packets.BASE_NS
-    last_ns: dict[tuple[int, bool], int] = {}
     last_id: dict[tuple[int, bool], int] = {}
-    found = []
-    for frame, (number, from_client, pause_ns, size, fragments, step) in enumerate(datagrams, 1):
+    if timeless:
+        written = block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1)) + block(1, struct.pack("<HHI", 1, 0, SNAPLEN))
+    else:
+        written = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262_144, 1)
+    for flow, from_client, pause_ns, size, step in datagrams:
         now_ns += pause_ns
-        own, other = (number, from_client), (number, not from_client)
+        own = (flow, from_client)
         last_id[own] = (last_id.get(own, 65_500) + step) % 65_536
-        row: dict[str, Any] = {"frame": frame, "ts_ns": None if timeless else now_ns, "flow": number, "from_client": from_client}
-        row |= {"payload_bytes": size, "fragments": fragments, "ip_id": None if number == 2 else last_id[own]}
-        for name, key in (("since_previous_ns", own), ("since_other_ns", other)):
-            row[name] = now_ns - last_ns[key] if key in last_ns and not timeless else None
-        last_ns[own] = now_ns
-        found.append(row)
-    return found
+        data = frame(flow, size, last_id[own], from_client=from_client)
+        length = size + (62 if flow == 2 else 42)
+        if timeless:
+            written += block(3, struct.pack("<I", length) + data + bytes(-len(data) % 4))
+        else:
+            written += struct.pack("<IIII", *divmod(now_ns, 10**9), len(data), length) + data
+    return written
 
 
 @settings(max_examples=200)
-@given(datagrams=DATAGRAMS, part_rows=st.integers(1, 50), slice_rows=st.integers(1, 50), timeless=st.booleans())
-def test_figures_are_those_of_a_plain_reckoning_whatever_the_parts(
-    datagrams: list[tuple[int, bool, int, int, int, int]], part_rows: int, slice_rows: int, *, timeless: bool
+@given(datagrams=DATAGRAMS, spill_rows=st.sampled_from([0, 10_000]), timeless=st.booleans())
+def test_figures_are_those_of_a_plain_reckoning(
+    datagrams: list[tuple[int, bool, int, int, int]], spill_rows: int, tmp_path_factory: pytest.TempPathFactory, *, timeless: bool
 ) -> None:
-    made = rows(datagrams, timeless=timeless)
-    table = pl.DataFrame(made, schema=schema.DATAGRAMS.polars_schema())
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(flows, "SLICE_ROWS", slice_rows)
-        patch.setattr(flows, "PART_FLOWS", 2)
-        figures = FlowFigures()
-        for part in table.iter_slices(part_rows):
-            figures.add(part)
-        found = {row.pop("flow"): row for row in figures.table().to_dicts()}
+    path = tmp_path_factory.mktemp("flows") / "flows.pcap"
+    path.write_bytes(capture_of(datagrams, timeless=timeless))
+    read = read_datagrams(path, spill_rows=spill_rows)
+    made = read.datagrams.collect().to_dicts()
+    assert [row["payload_bytes"] for row in made] == [size for _, _, _, size, _ in datagrams]
+    found = {row.pop("flow"): row for row in read.flows.collect().to_dicts()}
     expected = reference_udp.flows(made)
     assert list(found) == sorted(expected)
     for number, wanted in expected.items():
-        assert found[number].keys() == wanted.keys()
         for name, value in wanted.items():
             assert found[number][name] == reference_udp.near(name, value), (number, name)
 

@@ -117,7 +117,7 @@ fn merged_by_hand(files: &[Arc<[u8]>]) -> (Vec<Seen>, Vec<CaptureError>) {
 
 /// Reads files with the engine as users do, with three threads and batches. Its tables must equal those of the
 /// single-threaded pipeline for any batch size. In the first byte, bits 2 and 3 are the rows per batch; with
-/// bit 4, datagrams are wanted; with bit 5, only the first batch is read.
+/// bit 4, UDP flows are wanted; with bit 5, only the first batch is read; with bit 6, datagrams are wanted.
 pub fn engine(input: &[u8]) -> Account {
     let Some((&head, rest)) = input.split_first() else { return Account::default() };
     let files = split(head, rest);
@@ -135,14 +135,15 @@ pub fn engine(input: &[u8]) -> Account {
     });
     let (account, totals) = pipeline.finish_with_totals();
     let mut expected = totals.expect("wanted");
-    let datagrams = head >> 4 & 1 == 1;
-    if !datagrams {
-        expected.forget("datagrams");
-        expected.forget("flows");
+    let [flows, first_only, datagrams] = [4, 5, 6].map(|bit| head >> bit & 1 == 1);
+    for (table, is_wanted) in [("flows", flows), ("datagrams", datagrams)] {
+        if !is_wanted {
+            expected.forget(table);
+        }
     }
-    let first_only = head >> 5 & 1 == 1;
     bounds::hold_threads(Threads::All, input, window_bytes(&files), || {
-        let options = Options { batch_rows: BATCH_ROWS[usize::from(head >> 2 & 3)], datagrams, ..Options::default() };
+        let batch_rows = BATCH_ROWS[usize::from(head >> 2 & 3)];
+        let options = Options { batch_rows, datagrams, flows, ..Options::default() };
         let mut engine = Engine::of(open(&files).expect("opened before"), options).expect("threads");
         let mut found = Totals::default();
         while let Some(batch) = engine.next_batch().expect("columns of one length") {

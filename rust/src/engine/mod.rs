@@ -36,7 +36,7 @@ use numbers::Numbers;
 use pipe::{CHUNKS_IN_FLIGHT, Inlet, spread};
 use reader::FrameReader;
 use shards::SHARDS;
-use worker::{Epoch, Rows, Wanted, Worker, WorkerResult, ended};
+use worker::{Epoch, Rows, UdpRows, Wanted, Worker, WorkerResult, ended};
 
 use crate::capture::{Capture, Progress};
 use crate::connection::{MAX_REVISIONS, Revision, Revisions};
@@ -71,9 +71,11 @@ pub struct Options {
     pub columns: Option<Vec<String>>,
     /// The connections of an earlier pass whose segments are wanted; `None` for all.
     pub only: Option<Only>,
-    /// Whether UDP datagrams are wanted too.
+    /// Whether the rows of UDP datagrams are wanted too.
     pub datagrams: bool,
-    /// Whether the rows of connections and flows are wanted.
+    /// Whether the rows of UDP flows are wanted too.
+    pub flows: bool,
+    /// Whether the rows of connections are wanted.
     pub summaries: bool,
     /// Columns of the ledger, if every interval of every direction is wanted. An empty list means intervals without
     /// columns.
@@ -96,6 +98,7 @@ impl Default for Options {
             columns: None,
             only: None,
             datagrams: false,
+            flows: false,
             summaries: true,
             ledger: None,
             worth: None,
@@ -129,6 +132,7 @@ pub struct Engine {
     segments: Segments,
     wants_rows: bool,
     summaries: bool,
+    flows: bool,
     paths: PathNames,
     /// The rows of each worker.
     rows: Vec<Receiver<Rows>>,
@@ -141,6 +145,7 @@ pub struct Engine {
     ended: Ended,
     progress: Progress,
     segments_seen: u64,
+    datagrams_seen: u64,
     judged: Judged,
 }
 
@@ -191,8 +196,9 @@ impl Engine {
         let threads = options.threads.map_or_else(processors, NonZeroUsize::get).min(SHARDS);
         let count = if wants_rows { 1 } else { threads };
         let numbers = Numbers::of(if count > 1 && only.is_none() { count } else { 0 });
-        let datagrams = options.datagrams;
-        let wanted = Wanted { only, accounts, datagrams, summaries, segments: wants_rows, waits_memory_bytes };
+        let flows = options.flows;
+        let udp = UdpRows { datagrams: options.datagrams, flows };
+        let wanted = Wanted { only, accounts, udp, summaries, segments: wants_rows, waits_memory_bytes };
         let (mut to_workers, outlets) = spread(CHUNK_PACKETS, count);
         let (used_rows, spare) = channel();
         let mut spare = Some(spare);
@@ -215,6 +221,7 @@ impl Engine {
             segments: table,
             wants_rows,
             summaries,
+            flows,
             paths: path_names,
             rows,
             turn: 0,
@@ -225,6 +232,7 @@ impl Engine {
             ended: Ended { summary, ..Ended::default() },
             progress,
             segments_seen: 0,
+            datagrams_seen: 0,
             judged,
         })
     }
@@ -276,7 +284,8 @@ impl Engine {
             self.rows.clear();
             return Err(self.judged.fail(error));
         }
-        self.segments_seen += epoch.seen;
+        self.segments_seen += epoch.segments;
+        self.datagrams_seen += epoch.datagrams;
         self.epochs.push(epoch);
         self.turn = self.epochs.len() % self.rows.len();
         if self.turn > 0 {
@@ -298,9 +307,10 @@ impl Engine {
         if rows.is_empty() { Ok(self.nothing()) } else { self.connections(rows, waits) }
     }
 
-    /// An empty batch if no segment rows are wanted, so that the caller can show progress.
+    /// An empty batch if there may be no segment rows for long, so that the caller can show progress.
     fn nothing(&self) -> Option<Batch> {
-        (!self.wants_rows).then(|| Batch::Segments(RecordBatch::new_empty(self.segments.schema())))
+        (!self.wants_rows || self.datagrams_seen > 0)
+            .then(|| Batch::Segments(RecordBatch::new_empty(self.segments.schema())))
     }
 
     fn segments(&mut self, mut rows: SegmentRows) -> Result<Batch, ArrowError> {
@@ -327,7 +337,7 @@ impl Engine {
             self.rows.clear();
             self.ended = Ended::of(threads);
         }
-        if !self.summaries && !self.judged.wanted() {
+        if !self.summaries && !self.flows && !self.judged.wanted() {
             return Ok(Rest::None);
         }
         let (mut rows, mut waits) = (Vec::new(), Vec::new());
@@ -348,7 +358,7 @@ impl Engine {
             return self.connections(rows, waits).map(Rest::Some);
         }
         let flows = self.ended.threads.first_mut().and_then(|first| first.flows.take_rest());
-        match flows.filter(|_| self.summaries) {
+        match flows.filter(|_| self.flows) {
             Some(rows) => Ok(Rest::Some(Some(Batch::Flows(table::flows(&rows)?)))),
             None => Ok(Rest::None),
         }
@@ -370,6 +380,12 @@ impl Engine {
     #[must_use]
     pub fn segments_seen(&self) -> u64 {
         self.segments_seen
+    }
+
+    /// Number of datagrams up to the last batch; 0 if neither they nor their flows are wanted.
+    #[must_use]
+    pub fn datagrams_seen(&self) -> u64 {
+        self.datagrams_seen
     }
 
     /// Corrections of earlier segments; empty until the batches are exhausted.

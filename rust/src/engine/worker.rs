@@ -37,7 +37,9 @@ impl From<SegmentRows> for Rows {
 #[derive(Debug, Default)]
 pub(super) struct Epoch {
     /// Number of segments, whether wanted or not.
-    pub seen: u64,
+    pub segments: u64,
+    /// Number of datagrams, if they or their flows are wanted.
+    pub datagrams: u64,
     /// Indices of the packets that opened connections, among all packets of these chunks.
     pub opened: Vec<u32>,
     /// Finished connections.
@@ -55,12 +57,19 @@ pub(super) struct Over {
     pub waits: Vec<EndedWaits>,
 }
 
+/// What the caller wants of UDP.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct UdpRows {
+    pub datagrams: bool,
+    pub flows: bool,
+}
+
 /// What the caller wants from the workers.
 #[derive(Clone, Debug)]
 pub(super) struct Wanted {
     pub only: Option<Arc<Only>>,
     pub accounts: Accounting,
-    pub datagrams: bool,
+    pub udp: UdpRows,
     pub summaries: bool,
     /// Whether segment rows are wanted.
     pub segments: bool,
@@ -143,7 +152,13 @@ impl Worker {
                         return false;
                     }
                 }
-                Packet::Udp(datagram) if self.wanted.datagrams => datagram_rows.push(self.flows.take(datagram)),
+                Packet::Udp(datagram) if self.wanted.udp.datagrams || self.wanted.udp.flows => {
+                    self.epoch.datagrams += 1;
+                    let row = self.flows.take(datagram);
+                    if self.wanted.udp.datagrams {
+                        datagram_rows.push(row);
+                    }
+                }
                 Packet::Udp(_) => {}
             }
         }
@@ -153,7 +168,7 @@ impl Worker {
     #[inline]
     fn take_segment(&mut self, segment: &Segment, at: usize) {
         let Some(table) = self.tables.get_mut(at) else { return };
-        self.epoch.seen += 1;
+        self.epoch.segments += 1;
         let before = table.len();
         table.number_from(self.count);
         table.take(segment, &mut self.sink);
@@ -178,7 +193,7 @@ impl Worker {
         }
         epoch.failure = waits.as_mut().and_then(LiveWaits::take_failure);
         let may_continue = epoch.failure.is_none();
-        let flows = self.flows.take_closed().filter(|_| self.wanted.summaries).map(Rows::Flows);
+        let flows = self.flows.take_closed().filter(|_| self.wanted.udp.flows).map(Rows::Flows);
         let behind_segments = (!epoch.over.is_empty() || flows.is_some()) && !self.sink.rows.pass_on();
         let full = &self.sink.rows.full;
         !behind_segments

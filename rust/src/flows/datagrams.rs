@@ -1,45 +1,23 @@
 //! Groups UDP datagrams into flows. The first sender is the client. The row of each datagram holds the time since the
-//! last datagram of its own host, and since the last one of the peer.
+//! last datagram of its own host, and since the last one of the peer. The row of a flow sums up its datagrams.
 
 use std::hash::BuildHasher;
-use std::net::IpAddr;
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
+use super::datagram_figures::FlowFigures;
+use super::datagram_rows::{DatagramRow, FlowRow};
+use super::histogram::{BUCKET_BITS, MAX_BUCKETS};
 use crate::nullable::Nullable;
 use crate::wire::{Datagram, FlowKey};
 
-/// One row of the datagrams table; `tcptrace_lab/schema/` defines each column.
-#[derive(Clone, Copy, Debug, Default)]
-#[allow(missing_docs)] // each is defined in `tcptrace_lab/schema/`
-pub struct DatagramRow {
-    pub frame: u64,
-    pub ts_ns: Nullable,
-    pub flow: u32,
-    pub from_client: bool,
-    pub payload_bytes: u32,
-    pub captured_payload_bytes: u32,
-    pub fragments: u16,
-    pub since_previous_ns: Nullable,
-    pub since_other_ns: Nullable,
-    pub ip_id: Option<u16>,
-    pub ttl: u8,
-    pub path: u16,
-}
-
-/// One row of the flows table; `tcptrace_lab/schema/` defines each column.
-#[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)] // each is defined in `tcptrace_lab/schema/`
-pub struct FlowRow {
-    pub flow: u32,
-    pub client: (IpAddr, u16),
-    pub server: (IpAddr, u16),
-}
-
-/// Maximum number of flows tracked at a time: about 12 MB. Beyond it, each new flow closes an old one, whose
+/// Maximum number of flows tracked at a time: about 80 MB. Beyond it, each new flow closes an old one, whose
 /// row is emitted.
 const MAX_LIVE: usize = 1 << 17;
+/// Maximum number of pairs of direction and size kept at a time (100 MB). Beyond it, different sizes are no longer
+/// counted.
+const MAX_SIZES: usize = if cfg!(test) { 1 << 10 } else { 8_000_000 };
 /// Number of closed rows emitted at a time.
 const CLOSED_ROWS: usize = 4096;
 /// Number of adjacent flows that are compared to close the longest silent one, as for connections.
@@ -52,13 +30,15 @@ struct Flow {
     client_is_low: bool,
     /// Time of the last datagram of the client and of the server.
     last_ts_ns: [Nullable; 2],
+    figures: FlowFigures,
 }
 
 impl Flow {
-    fn row(&self) -> FlowRow {
+    fn row(self, knows_sizes: bool) -> FlowRow {
         let (low, high) = (self.key.low(), self.key.high());
         let (client, server) = if self.client_is_low { (low, high) } else { (high, low) };
-        FlowRow { flow: self.number, client, server }
+        let (directions, echoes) = self.figures.finish(knows_sizes);
+        FlowRow { flow: self.number, client, server, echoes, directions }
     }
 
     /// Time of the last datagram of either host.
@@ -81,6 +61,12 @@ pub struct Flows {
     closed_early: u64,
     /// Where the search for a flow to close continues.
     next_candidate: usize,
+    /// Number of histogram buckets of all flows, and the number of bits by which they are wider than initially.
+    buckets: usize,
+    widened_bits: u32,
+    /// Number of different sizes of all flows, and whether there were too many to keep.
+    sizes: usize,
+    too_many_sizes: bool,
 }
 
 impl Flows {
@@ -113,8 +99,31 @@ impl Flows {
             row.since_previous_ns = now.since(*own);
             row.since_other_ns = now.since(*other);
             *own = now;
+            let figures = &mut flow.figures;
+            let (buckets, sizes) = (figures.buckets(), figures.sizes());
+            figures.add(&row, !self.too_many_sizes);
+            self.buckets = self.buckets + figures.buckets() - buckets;
+            self.sizes = self.sizes + figures.sizes() - sizes;
         }
+        self.stay_within_bounds();
         row
+    }
+
+    /// Makes histogram buckets wider until at most half of the allowed number is used, and forgets sizes if there are
+    /// too many.
+    fn stay_within_bounds(&mut self) {
+        if self.buckets > MAX_BUCKETS {
+            while self.buckets > MAX_BUCKETS / 2 && self.widened_bits < BUCKET_BITS {
+                self.widened_bits += 1;
+                self.live.iter_mut().for_each(|flow| flow.figures.widen(self.widened_bits));
+                self.buckets = self.live.iter().map(|flow| flow.figures.buckets()).sum();
+            }
+        }
+        if self.sizes > MAX_SIZES {
+            self.too_many_sizes = true;
+            self.sizes = 0;
+            self.live.iter_mut().for_each(|flow| flow.figures.forget_sizes());
+        }
     }
 
     /// The rows of flows closed to make room, once there are enough.
@@ -124,8 +133,9 @@ impl Flows {
 
     /// At the end, some of the remaining rows; `None` if there are no more.
     pub fn take_rest(&mut self) -> Option<Vec<FlowRow>> {
-        let live = std::mem::take(&mut self.live);
-        self.closed.extend(live.iter().map(Flow::row));
+        let some = self.live.len().saturating_sub(CLOSED_ROWS);
+        let knows_sizes = !self.too_many_sizes;
+        self.closed.extend(self.live.drain(some..).map(|flow| flow.row(knows_sizes)));
         Some(std::mem::take(&mut self.closed)).filter(|rows| !rows.is_empty())
     }
 
@@ -138,10 +148,16 @@ impl Flows {
         }
         let number = self.count;
         self.count += 1;
-        let flow = Flow { key: datagram.key, number, client_is_low: datagram.from_low, last_ts_ns: Default::default() };
-        let place = if self.live.len() < MAX_LIVE { self.live.len() } else { self.make_room() };
+        let mut figures = FlowFigures::default();
+        figures.widen(self.widened_bits);
+        let (key, client_is_low) = (datagram.key, datagram.from_low);
+        let flow = Flow { key, number, client_is_low, last_ts_ns: Default::default(), figures };
+        let place = if self.live.len() < MAX_LIVE { self.live.len() } else { self.oldest() };
         match self.live.get_mut(place) {
-            Some(closed) => *closed = flow,
+            Some(old) => {
+                let closed = std::mem::replace(old, flow);
+                self.close(place, closed);
+            }
             None => self.live.push(flow),
         }
         let (live, hasher) = (&self.live, &self.hasher);
@@ -150,19 +166,84 @@ impl Flows {
         place
     }
 
-    /// Closes the flow with the longest silence among the next few. Returns its index.
-    fn make_room(&mut self) -> usize {
+    /// Index of the flow with the longest silence among the next few.
+    fn oldest(&mut self) -> usize {
         let places = (0..CANDIDATES).map(|step| (self.next_candidate + step) % self.live.len());
         let place = places.min_by_key(|at| self.live.get(*at).and_then(Flow::last_ts_ns)).unwrap_or(0);
         self.next_candidate = (place + 1) % self.live.len();
-        if let Some(flow) = self.live.get(place) {
-            self.closed_early += 1;
-            self.closed.push(flow.row());
-            let hash = self.hasher.hash_one(flow.key);
-            if let Ok(entry) = self.places.find_entry(hash, |at| *at as usize == place) {
-                entry.remove();
-            }
-        }
         place
+    }
+
+    /// Keeps the row of a flow that made room for another one at `place`.
+    fn close(&mut self, place: usize, flow: Flow) {
+        self.closed_early += 1;
+        self.buckets -= flow.figures.buckets();
+        self.sizes -= flow.figures.sizes();
+        let hash = self.hasher.hash_one(flow.key);
+        if let Ok(entry) = self.places.find_entry(hash, |at| *at as usize == place) {
+            entry.remove();
+        }
+        self.closed.push(flow.row(!self.too_many_sizes));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+
+    use super::{FlowRow, Flows, MAX_BUCKETS, MAX_SIZES};
+    use crate::wire::{Datagram, FlowKey};
+
+    /// A datagram to port 53 of another host.
+    fn datagram(port: u16, ts_ns: i64, payload_bytes: u32) -> Datagram {
+        let host = |last| IpAddr::V4(Ipv4Addr::new(10, 0, 0, last));
+        let key = FlowKey::between([(host(1), port), (host(2), 53)]);
+        Datagram { key, from_low: true, ts_ns: Some(ts_ns), payload_bytes, fragments: 1, ..Datagram::default() }
+    }
+
+    /// The rows of all flows, by number.
+    fn rows(mut flows: Flows) -> Vec<FlowRow> {
+        let mut rows: Vec<_> = std::iter::from_fn(|| flows.take_rest()).flatten().collect();
+        rows.sort_by_key(|row| row.flow);
+        rows
+    }
+
+    #[test]
+    fn different_sizes_are_counted_unless_there_are_too_many() {
+        for (sizes, counted) in [(MAX_SIZES, Some(MAX_SIZES / 2)), (MAX_SIZES + 2, None)] {
+            let mut flows = Flows::default();
+            for size in 0..sizes as u32 {
+                flows.take(&datagram((size % 2) as u16, 0, size));
+            }
+            let found: Vec<_> = rows(flows).iter().map(|row| row.directions[0].distinct_sizes).collect();
+            assert_eq!(found, [counted; 2]);
+        }
+    }
+
+    #[test]
+    fn quantiles_of_many_gaps_are_less_exact_and_take_bounded_memory() {
+        let mut flows = Flows::default();
+        let mut now_ns = 0;
+        for step in 0..4 * MAX_BUCKETS as i64 {
+            now_ns += 1_000_000 + 1_000 * step;
+            flows.take(&datagram(1, now_ns, 9));
+            assert!(flows.buckets <= MAX_BUCKETS);
+        }
+        assert!(flows.widened_bits > 0);
+        let width = 0.001 * f64::from(1 << flows.widened_bits);
+        let [row] = rows(flows).try_into().unwrap();
+        let (found, expected) = (row.directions[0].gap.p50_ns.value() as f64, 1e6 + 1e3 * 2.0 * MAX_BUCKETS as f64);
+        assert!((found - expected).abs() < expected * width, "{found} is not {expected} within {width}");
+    }
+
+    #[test]
+    fn each_flow_has_one_row() {
+        let mut flows = Flows::default();
+        for number in 0..10_000 {
+            flows.take(&datagram(number % 5_000, number.into(), 1));
+        }
+        let rows = rows(flows);
+        assert!(rows.iter().map(|row| row.flow).eq(0..5_000));
+        assert!(rows.iter().all(|row| row.directions[0].datagrams == 2));
     }
 }

@@ -13,9 +13,9 @@ use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
 use super::connection::Connection;
+use super::histogram::{BUCKET_BITS, MAX_BUCKETS};
 use super::only::Only;
 use super::rows::{ClosedBy, ConnectionRow, SegmentSink};
-use super::times::{BUCKET_BITS, MAX_BUCKETS};
 use crate::accounts::Accounts;
 use crate::connection::Revisions;
 use crate::nullable::Nullable;

@@ -5,17 +5,23 @@
 //! [`Connections`], in `flow_table`, finds the connection of a segment; `connection` holds one connection.
 
 mod connection;
+mod datagram_figures;
+mod datagram_ids;
+mod datagram_rows;
 mod datagrams;
 mod flow_table;
 mod handshake;
+mod histogram;
 mod only;
 mod rows;
 #[cfg(test)]
 mod tests;
 mod times;
 
-pub use datagrams::{DatagramRow, FlowRow, Flows};
+pub use datagram_rows::{DatagramRow, Echoes, FlowDirection, FlowRow};
+pub use datagrams::Flows;
 pub use flow_table::{Accounting, Connections};
+pub use histogram::Quantiles;
 pub use only::{Known, Only};
 pub use rows::{ClientKnownBy, ClosedBy, ConnectionRow, SegmentRow, SegmentSink};
-pub use times::{DirectionTimes, Quantiles};
+pub use times::DirectionTimes;

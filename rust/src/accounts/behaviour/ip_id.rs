@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::wire::{Segment, TcpFlags};
 
 /// Minimum number of steps between packets before shares of them are compared (a heuristic, as for datagrams in
-/// `tcptrace_lab/udp/ip_ids.py`).
+/// `flows/datagram_ids.rs`).
 const MIN_STEPS: u32 = 10;
 /// Of ten numbers, at least this many must be present; otherwise the counter may include packets to other hosts (a heuristic).
 const THERE_OF_TEN: i64 = 9;

@@ -80,7 +80,7 @@ def test_predict_tells_what_was_measured_beside_what_it_predicts(captures: list[
     assert [(one["from_bytes"], one["to_bytes"]) for one in document["measured"]["ranges"]] == joined(ATM, SIZES)
     assert [(one["from_bytes"], one["to_bytes"]) for one in document["ranges"][:2]] == ATM[:2]
     assert "measured, 10.0.0.1 → 10.0.0.2:5001: 91 messages; 3 ranges of sizes were slow" in " ".join(done.stdout.decode().split())
-    assert "<h3>Measured</h3>" in page.read_text()
+    assert '<h3 id="measured-title">Measured</h3>' in page.read_text()
 
 
 def test_too_few_messages_tell_nothing_of_sizes_and_captures_of_other_hosts_are_told(captures: list[Path], tmp_path: Path) -> None:

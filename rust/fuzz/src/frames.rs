@@ -64,7 +64,7 @@ pub fn read(input: &[u8], family: &Family) -> Account {
     bounds::hold(input, 0, || {
         let mut pipeline = Pipeline::default();
         let mut ts_ns = FIRST_TS_NS[usize::from(head >> 4 & 3)];
-        let first_link = usize::from(head & 15 | head >> 2 & 48);
+        let first_link = usize::from(head & 0b1111 | head >> 2 & 0b11_0000);
         let mut number = 0;
         let mut rest = frames;
         while let [first, low, high, tail @ ..] = rest {

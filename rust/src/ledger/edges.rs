@@ -3,7 +3,7 @@
 use super::cause::Cause;
 use super::direction::{DirectionFacts, MIN_IDLE_NS};
 use super::judged::MAX_SPANS;
-use super::timeline::{idle_before_close_ns, idle_before_peer_ns, opened_ns, transit_ns};
+use super::timeline::{idle_before_close_ns, idle_before_peer_ns, opened_ns, request_transit_ns, transit_ns};
 use crate::connection::Confidence;
 
 /// One edge: the time before the first departure, after the last, or the whole life of a direction without departures.
@@ -56,8 +56,11 @@ fn after(direction: &DirectionFacts) -> Option<Edge> {
     let (idle_ns, spoke_ns) = (ending.since_all_acked_ns.get(), ending.peer_last_ns.get());
     let closing = direction.finished;
     let only_syn = !closing && direction.max_segment_bytes == 0;
-    let open_ns = opened_ns(ending, direction);
-    let handshake_ns = if only_syn { (wait_ns - open_ns.unwrap_or(0)).max(0) } else { 0 };
+    // An ACK that was still on its way when the connection ended counts as arrived by then, after 0 ns.
+    let open_ns = opened_ns(ending, direction)
+        .filter(|ns| *ns > 0)
+        .map_or(0, |ns| ns + request_transit_ns(direction, spoke_ns.is_some()));
+    let handshake_ns = if only_syn { (wait_ns - open_ns).max(0) } else { 0 };
     let quiet_ns = spoke_ns.or(idle_ns).unwrap_or(0);
     let is_alone = direction.beginning_seen && direction.receiver_data_segments == 0;
     let sent_all = is_alone && idle_ns.is_some_and(|idle_ns| 2 * idle_ns >= wait_ns);

@@ -176,8 +176,26 @@ fn handshake_ns(wait: &Evidence<'_>) -> i64 {
         return 0;
     }
     let direction = wait.direction;
-    let there_ns = if direction.from_client && !direction.near_sender { direction.to_sender_ns } else { 0 };
-    (wait.wait_ns - (opened_ns(wait.wait, direction).unwrap_or(0) - there_ns)).clamp(0, wait.wait_ns)
+    let opened_ns = opened_ns(wait.wait, direction).unwrap_or(0);
+    let opened_ns = if direction.from_client && !direction.near_sender {
+        opened_ns - direction.to_sender_ns
+    } else {
+        opened_ns + (request_transit_ns(direction, wait.peer_spoke()) - ahead_ns(wait)).max(0)
+    };
+    (wait.wait_ns - opened_ns).clamp(0, wait.wait_ns)
+}
+
+/// How long before it is open a server's wait for the handshake ends. A server that answers a request waits for the
+/// request, not for the ACK that opens the connection: the transit behind the capture point, which both share, is that
+/// of the request.
+pub(super) fn request_transit_ns(direction: &DirectionFacts, peer_spoke: bool) -> i64 {
+    if peer_spoke && !direction.from_client && !direction.near_sender { direction.to_sender_ns } else { 0 }
+}
+
+/// How much too early the first ACK counts as arrived: in the first wait, the distance of this sender was not yet known
+/// when a segment for it was captured.
+fn ahead_ns(wait: &Evidence<'_>) -> i64 {
+    if wait.heard_first_ack() && wait.direction.sender_unplaced { wait.direction.to_sender_ns } else { 0 }
 }
 
 /// How long ago the handshake ended. If the server retransmitted its SYN-ACK, the client's handshake ended with the
@@ -210,10 +228,7 @@ fn nobody_waits_for_transit(wait: &Evidence<'_>) -> bool {
 fn transit_of_unexplained_ns(wait: &Evidence<'_>, handshake_ns: i64, sending_ns: i64, on_its_way_ns: i64) -> i64 {
     let direction = wait.direction;
     let spoke_ns = wait.wait.peer_last_ns.get();
-    // In the first wait, the distance of this sender was not yet known when a segment for it was captured.
-    let ahead = wait.heard_first_ack() && direction.sender_unplaced;
-    let ahead_ns = if ahead { direction.to_sender_ns } else { 0 };
-    let quiet_ns = (spoke_ns.or(wait.wait.since_all_acked_ns.get()).unwrap_or(0) - ahead_ns).max(0);
+    let quiet_ns = (spoke_ns.or(wait.wait.since_all_acked_ns.get()).unwrap_or(0) - ahead_ns(wait)).max(0);
     let undisturbed_ns = wait.undisturbed_ns().max(wait.still_queued_ns());
     let gap_ns = wait.wait_ns - quiet_ns - handshake_ns;
     let mut there_and_back_ns = transit_ns(gap_ns, undisturbed_ns, direction.unsteady_ns) - sending_ns;

@@ -84,6 +84,9 @@ pub struct Options {
     pub worth: Option<Vec<Worth>>,
     /// Maximum number of costs above these thresholds that are kept, the largest ones.
     pub most: usize,
+    /// Whether connections between the same hosts are judged with what they show about the path. In a second pass, this
+    /// needs all of them in `only`.
+    pub neighbours: bool,
     /// Memory limit for the waits of live connections together. Beyond it, they are written to a temporary
     /// file.
     pub waits_memory_bytes: usize,
@@ -103,6 +106,7 @@ impl Default for Options {
             ledger: None,
             worth: None,
             most: MOST,
+            neighbours: true,
             waits_memory_bytes: MAX_MEMORY_BYTES,
             threads: None,
         }
@@ -183,7 +187,7 @@ impl Engine {
         let progress = capture.progress();
         // The file headers are known from the start; the rest of the summary follows at the end.
         let summary = Summary { capture: capture.info(), ..Summary::default() };
-        let judged = Judged::new(options.ledger, options.worth, options.most);
+        let judged = Judged::new(options.ledger, options.worth, options.most, options.neighbours);
         let only = options.only.map(Arc::new);
         let reader = FrameReader::new(capture, only.clone());
         let path_names = reader.dissector.path_names();
@@ -267,6 +271,7 @@ impl Engine {
                 Some(Ok(Rows::Flows(rows))) => Some(Batch::Flows(table::flows(&rows)?)),
                 Some(Ok(Rows::Epoch(epoch))) => self.epoch(epoch)?,
                 Some(Err(_)) | None => match self.rest()? {
+                    Rest::None if self.judged.complete()? => continue,
                     Rest::None => return Ok(None),
                     Rest::Some(batch) => batch,
                 },

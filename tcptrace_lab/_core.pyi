@@ -75,7 +75,6 @@ class Engine:
         ledger: Sequence[str] | None = ...,
         worth: Sequence[_Worth] | None = ...,
         most: int = ...,
-        neighbours: bool = ...,
         waits_memory_bytes: int = ...,
         threads: int | None = ...,
     ) -> Self:
@@ -93,8 +92,6 @@ class Engine:
             worth: which times are worth a finding (`tcptrace_lab.engine.reread.Worth`). With it, `pull` returns accounts and notes, and the
                 evidence for findings is kept. None: waits are not classified for findings.
             most: number of costs, largest first, whose evidence is kept.
-            neighbours: whether connections between the same hosts are judged with what they show about the path. With `only`, this needs
-                all of them in it.
             waits_memory_bytes: memory for the waits of open connections (64 MB). More goes to an unnamed file in `TMPDIR`.
             threads: threads that share the connections if no segment columns are requested; default: one per processor. The result does not
                 depend on it.

@@ -242,7 +242,7 @@ struct Engine {
 impl Engine {
     #[new]
     #[allow(clippy::needless_pass_by_value)] // Python hands over owned values
-    #[pyo3(signature = (paths, batch_rows = DEFAULT_BATCH_ROWS, columns = None, only = None, datagrams = false, flows = false, summaries = true, ledger = None, worth = None, most = MOST, neighbours = true, waits_memory_bytes = MAX_MEMORY_BYTES, threads = None))]
+    #[pyo3(signature = (paths, batch_rows = DEFAULT_BATCH_ROWS, columns = None, only = None, datagrams = false, flows = false, summaries = true, ledger = None, worth = None, most = MOST, waits_memory_bytes = MAX_MEMORY_BYTES, threads = None))]
     #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)] // Python passes them by name
     fn new(
         py: Python<'_>,
@@ -256,7 +256,6 @@ impl Engine {
         ledger: Option<Vec<String>>,
         worth: Option<Vec<WorthTuple>>,
         most: usize,
-        neighbours: bool,
         waits_memory_bytes: usize,
         threads: Option<NonZeroUsize>,
     ) -> PyResult<Self> {
@@ -281,7 +280,6 @@ impl Engine {
             ledger,
             worth,
             most,
-            neighbours,
             waits_memory_bytes,
             threads,
         };

@@ -48,10 +48,6 @@ BATCH_ROWS = 16_384
 TOGETHER_WAITS_BYTES = 16_000_000
 """Memory for waits when segments come in the same pass. It is a quarter of the engine's default, because segments need memory too."""
 
-MAX_NEIGHBOURS = 1024
-"""Number of connections up to which the engine judges each with what others between the same hosts show about their path (`MAX_CONNECTIONS`
-of `rust/src/ledger/summary/meeting.rs`)."""
-
 MAX_ONLY = 10_000
 """Number of connections up to which the engine filters by connection. If more are wanted, it returns all, and Polars filters."""
 
@@ -267,22 +263,19 @@ class Files:
 
         def rows(conns: Sequence[int], columns: Sequence[str], waits: Sequence[str]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
             self._check_unchanged()
-            wanted = pl.col("conn").is_in(conns)
-            only, neighbours = judged_together(connections, wanted)
+            only = known_connections(connections, pl.col("conn").is_in(conns))
             try:
                 engine = Engine(
                     self._names,
                     BATCH_ROWS,
-                    columns=sorted({*columns, "conn"}),
+                    columns=columns,
                     only=only,
                     summaries=False,
-                    ledger=sorted({*waits, "conn"}),
-                    neighbours=neighbours,
+                    ledger=waits,
                     waits_memory_bytes=TOGETHER_WAITS_BYTES,
                 )
                 for pulled_rows in pulled_all(engine):
-                    segments = _up_to(last_frame, pulled_rows.segments).filter(wanted).select(columns)
-                    yield revisions.of(segments), pulled_rows.ledger.filter(wanted).select(waits)
+                    yield revisions.of(_up_to(last_frame, pulled_rows.segments)), pulled_rows.ledger
             except EngineError as error:
                 raise from_engine(error) from error
 
@@ -291,17 +284,14 @@ class Files:
     def judged(self, connections: pl.LazyFrame, conns: Sequence[int], worth: Sequence[Worth]) -> Judged:
         """Return the evidence for findings on some connections. Raises CaptureUnreadable if the files have changed."""
         self._check_unchanged()
-        wanted = pl.col("conn").is_in(conns)
-        only, neighbours = judged_together(connections, wanted)
+        only = known_connections(connections, pl.col("conn").is_in(conns))
         try:
-            engine = Engine(
-                self._names, BATCH_ROWS, columns=[], only=only, summaries=False, worth=worth, most=_ALL, neighbours=neighbours
-            )
+            engine = Engine(self._names, BATCH_ROWS, columns=[], only=only, summaries=False, worth=worth, most=_ALL)
             for _ in pulled_all(engine):
                 pass
         except EngineError as error:
             raise from_engine(error) from error
-        return Judged(*(table.filter(wanted) for table in judged(engine)))
+        return judged(engine)
 
     def datagrams(self, last_frame: int) -> pl.LazyFrame:
         """Return the rows of `schema.DATAGRAMS` up to `last_frame`; each query reads the files. Errors are those of `segments`."""
@@ -373,8 +363,8 @@ class _Query(NamedTuple):
     def ledger(self, names: list[str], connections: pl.LazyFrame) -> Iterator[pl.DataFrame]:
         """Yield the intervals of the ledger that the query needs. Raises EngineError where nothing can be read."""
         columns = self._engine_columns(schema.WAITS)
-        only, neighbours = judged_together(connections, *self._of_connections())
-        engine = Engine(names, BATCH_ROWS, columns=[], only=only, summaries=False, ledger=columns, neighbours=neighbours)
+        only = known_connections(connections, *self._of_connections())
+        engine = Engine(names, BATCH_ROWS, columns=[], only=only, summaries=False, ledger=columns)
         return (rows.ledger for rows in pulled_all(engine) if not rows.ledger.is_empty())
 
     def _engine_columns(self, table: schema.Table, *also: str) -> list[str]:
@@ -396,19 +386,6 @@ class _Query(NamedTuple):
 def _up_to(last_frame: int, rows: pl.DataFrame) -> pl.DataFrame:
     """Drop frames after `last_frame`, which were added to the file after the first reading. `rows` are in frame order."""
     return rows if rows.is_empty() or rows.item(-1, "frame") <= last_frame else rows.filter(pl.col("frame") <= last_frame)
-
-
-def judged_together(connections: pl.LazyFrame, *tests: pl.Expr) -> tuple[list[KnownConnection] | None, bool]:
-    """Return the connections that pass the tests and those between the same hosts, and whether the engine lets them meet.
-
-    `connections` are all connections of the files. The connections are in the form that the engine filters by; None: all of them.
-    """
-    if connections.select(pl.len()).collect().item() > MAX_NEIGHBOURS:
-        return known_connections(connections, *tests), False
-    addresses = "client_addr", "server_addr"
-    named = connections.with_columns(one=pl.min_horizontal(addresses), other=pl.max_horizontal(addresses))
-    pairs = named.filter(*tests).select("one", "other").unique()
-    return known_connections(named.join(pairs, on=["one", "other"], how="semi")), True
 
 
 def known_connections(connections: pl.LazyFrame, *tests: pl.Expr) -> list[KnownConnection] | None:

@@ -28,9 +28,9 @@ fn failed(error: io::Error) -> ArrowError {
 }
 
 impl Judged {
-    pub(super) fn new(ledger: Option<Vec<String>>, worth: Option<Vec<Worth>>, most: usize, neighbours: bool) -> Self {
+    pub(super) fn new(ledger: Option<Vec<String>>, worth: Option<Vec<Worth>>, most: usize) -> Self {
         let wanted = ledger.is_some() || worth.is_some();
-        let summaries = wanted.then(|| Summaries::new(ledger.is_some(), worth, most).with_neighbours(neighbours));
+        let summaries = wanted.then(|| Summaries::new(ledger.is_some(), worth, most));
         Self { summaries, ledger_columns: ledger.unwrap_or_default(), ..Self::default() }
     }
 
@@ -44,12 +44,6 @@ impl Judged {
         if let Some(summaries) = &mut self.summaries {
             summaries.add(rows.into_iter().zip(waits));
         }
-    }
-
-    /// Says that no connection follows. Returns whether any have to be judged only now.
-    pub(super) fn complete(&mut self) -> Result<bool, ArrowError> {
-        let completed = self.summaries.as_mut().map_or(Ok(false), Summaries::complete);
-        completed.map_err(|error| self.fail(error))
     }
 
     /// Stops judging, because waits could not be stored.

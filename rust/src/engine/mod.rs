@@ -84,9 +84,6 @@ pub struct Options {
     pub worth: Option<Vec<Worth>>,
     /// Maximum number of costs above these thresholds that are kept, the largest ones.
     pub most: usize,
-    /// Whether connections between the same hosts are judged with what they show about the path. In a second pass, this
-    /// needs all of them in `only`.
-    pub neighbours: bool,
     /// Memory limit for the waits of live connections together. Beyond it, they are written to a temporary
     /// file.
     pub waits_memory_bytes: usize,
@@ -106,7 +103,6 @@ impl Default for Options {
             ledger: None,
             worth: None,
             most: MOST,
-            neighbours: true,
             waits_memory_bytes: MAX_MEMORY_BYTES,
             threads: None,
         }
@@ -187,7 +183,7 @@ impl Engine {
         let progress = capture.progress();
         // The file headers are known from the start; the rest of the summary follows at the end.
         let summary = Summary { capture: capture.info(), ..Summary::default() };
-        let judged = Judged::new(options.ledger, options.worth, options.most, options.neighbours);
+        let judged = Judged::new(options.ledger, options.worth, options.most);
         let only = options.only.map(Arc::new);
         let reader = FrameReader::new(capture, only.clone());
         let path_names = reader.dissector.path_names();
@@ -271,7 +267,6 @@ impl Engine {
                 Some(Ok(Rows::Flows(rows))) => Some(Batch::Flows(table::flows(&rows)?)),
                 Some(Ok(Rows::Epoch(epoch))) => self.epoch(epoch)?,
                 Some(Err(_)) | None => match self.rest()? {
-                    Rest::None if self.judged.complete()? => continue,
                     Rest::None => return Ok(None),
                     Rest::Some(batch) => batch,
                 },

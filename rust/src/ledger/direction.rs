@@ -4,12 +4,10 @@
 //! this module.
 
 mod line;
-mod neighbours;
 mod pauses;
 
 pub(super) use line::at_rate;
 pub use line::{Line, MIN_FRAME_BYTES};
-pub use neighbours::{Neighbours, Queue, Samples};
 pub use pauses::{MIN_IDLE_NS, PauseCounts, Pauses};
 
 use crate::connection::{CAUSAL_NS, CLUSTER_BYTES, DirectionFigures};
@@ -168,8 +166,6 @@ pub struct DirectionFacts {
     pub idle_after_ns: i64,
     /// The bound for idle silence of the other direction.
     pub receiver_idle_after_ns: i64,
-    /// What other connections between the same hosts show about the path to the sender.
-    pub neighbours: Option<Neighbours>,
 }
 
 /// Bytes that drained through the bottleneck, and the time that they took.

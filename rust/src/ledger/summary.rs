@@ -1,7 +1,7 @@
 //! Judges ended connections on several threads, sums their waits, and keeps the details of those that lose most time.
 //!
-//! `meeting` finds connections that share a path. `judging` judges the waits of one connection in shares, which `threads`
-//! distributes. [`rows`] holds what is reported: sums, [`kinds`] of causes, the [`longest`] waits with the [`timers`] that ended them, and [`locks`] (throughput
+//! `judging` judges the waits of one connection in shares, which `threads` distributes. [`rows`] holds what is reported:
+//! sums, [`kinds`] of causes, the [`longest`] waits with the [`timers`] that ended them, and [`locks`] (throughput
 //! deadlocks). [`costs`] says which connections lose enough time for these details.
 
 pub mod costs;
@@ -9,7 +9,6 @@ mod judging;
 pub mod kinds;
 pub mod locks;
 pub mod longest;
-mod meeting;
 pub mod rows;
 mod threads;
 pub mod timers;
@@ -20,13 +19,11 @@ use std::num::NonZeroUsize;
 use std::thread;
 
 use super::direction::DirectionFacts;
-use super::waits::live::MAX_MEMORY_BYTES;
 use super::waits::log::EndedWaits;
 use super::waits::record::WaitRecord;
 use crate::flows::ConnectionRow;
 use costs::{Costs, Failed, Worth};
 use judging::{Judging, Share, Wanted};
-use meeting::{Ended, MAX_CONNECTIONS, meet};
 use rows::{AccountRow, DirectionDetails, JudgedRows};
 use threads::by_threads;
 
@@ -53,7 +50,7 @@ pub fn wait_before(
     row: ConnectionRow,
     waits: EndedWaits,
 ) -> io::Result<Option<(WaitRecord, DirectionFacts)>> {
-    Judging::of(Ended::alone((row, waits)), Wanted::default())?.wait_before(frame)
+    Judging::of(row, waits, Wanted::default())?.wait_before(frame)
 }
 
 /// The results of a capture's connections, which arrive one after the other.
@@ -63,11 +60,7 @@ pub struct Summaries {
     worths: Option<Vec<Worth>>,
     threads: usize,
     /// Connections that are not started yet.
-    coming: VecDeque<Ended>,
-    /// All connections so far, while they may still meet others; `None` if each is judged alone.
-    meeting: Option<Vec<Ended>>,
-    /// Memory of their waits.
-    meeting_bytes: usize,
+    coming: VecDeque<(ConnectionRow, EndedWaits)>,
     /// Connections that are started and not completely judged.
     begun: Vec<Judging>,
     costs: Costs,
@@ -90,35 +83,9 @@ impl Summaries {
         Self { threads, ..self }
     }
 
-    /// Whether connections between the same hosts are judged with what they show about the path. Their waits are then
-    /// judged only after [`Self::complete`].
-    #[must_use]
-    pub fn with_neighbours(self, wanted: bool) -> Self {
-        Self { meeting: wanted.then(Vec::new), ..self }
-    }
-
     /// Adds connections that have ended, each with its waits.
     pub fn add(&mut self, connections: impl IntoIterator<Item = (ConnectionRow, EndedWaits)>) {
-        let connections = connections.into_iter().map(Ended::alone);
-        let Some(meeting) = &mut self.meeting else { return self.coming.extend(connections) };
-        let known = meeting.len();
-        meeting.extend(connections);
-        self.meeting_bytes += meeting.iter().skip(known).map(|one| one.waits.memory_bytes()).sum::<usize>();
-        // The waits of open connections have their own bound. Those of ended ones would come on top of it.
-        if meeting.len() > MAX_CONNECTIONS || self.meeting_bytes > 2 * MAX_MEMORY_BYTES {
-            self.coming.extend(self.meeting.take().into_iter().flatten());
-        }
-    }
-
-    /// Says that no more connections will be added. Returns whether any were kept until now, and have to be judged.
-    ///
-    /// # Errors
-    /// The spool cannot be read.
-    pub fn complete(&mut self) -> io::Result<bool> {
-        let Some(mut connections) = self.meeting.take() else { return Ok(false) };
-        meet(&mut connections, self.threads)?;
         self.coming.extend(connections);
-        Ok(!self.coming.is_empty())
     }
 
     /// Judges the next waits and adds their rows to `rows`, in the order of the connections. False if none are left.
@@ -156,14 +123,14 @@ impl Summaries {
             && self.begun.len() + next.len() < TOGETHER
             && let Some(connection) = self.coming.pop_front()
         {
-            records += connection.waits.records();
+            records += connection.1.records();
             next.push(connection);
         }
         let (told, old, costs) = (self.worths.is_some(), self.begun.len(), &self.costs);
-        let begun = by_threads(self.threads, next, |ended| {
+        let begun = by_threads(self.threads, next, |(row, waits)| {
             // A cause cannot take longer than the connection, so only connections long enough need details.
-            let details = told && costs::life_ns(&ended.row).is_some_and(|life_ns| costs.may_take(life_ns));
-            Judging::of(ended, Wanted { intervals: self.wants_intervals, notes: told, details })
+            let details = told && costs::life_ns(&row).is_some_and(|life_ns| costs.may_take(life_ns));
+            Judging::of(row, waits, Wanted { intervals: self.wants_intervals, notes: told, details })
         })?;
         self.begun.extend(begun);
         let unbounded = self.begun.iter().enumerate().skip(old).filter(|(_, judging)| judging.needs_pauses);

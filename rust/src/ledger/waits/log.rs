@@ -139,40 +139,24 @@ impl EndedLog {
     ///
     /// # Errors
     /// The spool cannot be read.
-    pub fn each_record(&self, mut take: impl FnMut(&WaitRecord)) -> io::Result<()> {
-        for (chunk, file) in self.chunks()? {
-            Decoder::new(&chunk.read(&file)?).each(&mut take);
-        }
-        self.in_memory.iter().for_each(|block| Decoder::new(&block.bytes).each(&mut take));
-        Ok(())
-    }
-
-    /// Number of records.
-    pub(crate) fn records(&self) -> u32 {
-        self.records
+    pub fn each_record(self, mut take: impl FnMut(&WaitRecord)) -> io::Result<()> {
+        self.into_blocks()?.iter().try_for_each(|block| block.each(&mut take))
     }
 
     /// The blocks, in order of time. Those in the spool are not read yet.
     pub(crate) fn into_blocks(self) -> io::Result<Vec<StoredBlock>> {
-        let spooled = self.chunks()?.into_iter().map(|(chunk, file)| StoredBlock::Spooled(chunk, file));
-        let mut blocks: Vec<_> = spooled.collect();
-        blocks.extend(self.in_memory.into_iter().map(StoredBlock::InMemory));
-        Ok(blocks)
-    }
-
-    /// The blocks in the spool, in order of time.
-    fn chunks(&self) -> io::Result<Vec<(spool::Chunk, Arc<File>)>> {
-        let mut chunks = Vec::new();
-        if let Some((newest, file)) = &self.spooled {
-            let mut next = Some(*newest);
+        let mut blocks = Vec::new();
+        if let Some((newest, file)) = self.spooled {
+            let mut next = Some(newest);
             while let Some(at) = next {
-                let (chunk, before) = spool::chunk(file, at)?;
-                chunks.push((chunk, Arc::clone(file)));
+                let (chunk, before) = spool::chunk(&file, at)?;
+                blocks.push(StoredBlock::Spooled(chunk, Arc::clone(&file)));
                 next = before;
             }
-            chunks.reverse();
+            blocks.reverse();
         }
-        Ok(chunks)
+        blocks.extend(self.in_memory.into_iter().map(StoredBlock::InMemory));
+        Ok(blocks)
     }
 }
 
@@ -231,11 +215,6 @@ impl EndedWaits {
     #[must_use]
     pub fn records(&self) -> u64 {
         self.directions.iter().map(|log| u64::from(log.records)).sum()
-    }
-
-    /// Bytes of memory that the waits use, besides the struct itself.
-    pub(crate) fn memory_bytes(&self) -> usize {
-        self.directions.iter().flat_map(|log| &log.in_memory).map(|block| block.bytes.capacity()).sum()
     }
 }
 

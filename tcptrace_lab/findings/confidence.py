@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from tcptrace_lab import causes
 from tcptrace_lab.causes import Confidence
 from tcptrace_lab.connections import capture_quality
 
@@ -16,6 +17,30 @@ if TYPE_CHECKING:
     from tcptrace_lab.findings.finding import Finding
 
 _LADDER = (Confidence.PROVED, Confidence.CONSISTENT, Confidence.POSSIBLE)
+
+
+def proved_by_repetition(waits: pl.DataFrame, findings: Iterable[Finding]) -> pl.DataFrame:
+    """Give the waits of a finding that three of them prove its confidence, unless something else explains them as well.
+
+    Args:
+        waits: rows of `schema.LEDGER`, or of a table with its columns.
+        findings: result of `Lowering.findings`.
+    """
+    proved = {
+        (finding.conn, finding.from_client, cause)
+        for finding in findings
+        if finding.confidence is Confidence.PROVED and finding.is_of_waits
+        for cause in finding.causes
+        if causes.of_cause(cause).proved_by_repetition
+    }
+    if not proved:
+        return waits
+    rows = waits[["conn", "from_client", "cause", "confidence"]].rows()
+    surer = [
+        str(Confidence.PROVED) if (conn, from_client, cause) in proved and own != Confidence.POSSIBLE else own
+        for conn, from_client, cause, own in rows
+    ]
+    return waits.with_columns(pl.Series("confidence", surer, waits.schema["confidence"]))
 
 
 class Lowering:

@@ -213,8 +213,8 @@ def analyze(
     advised = cause_findings.findings(sums, segments, connections, tables.details)
     sizes, of_sizes = _slow_sizes(tables)
     made = _by_cost((*advised.findings, *of_sizes))
-    told = {*(each.conn for each in made if each.conn is not None), *advised.longest["conn"], *advised.stalls["conn"]}
-    lowering = confidence.Lowering(believed, connections, told)
+    conns = {*(each.conn for each in made if each.conn is not None), *advised.longest["conn"], *advised.stalls["conn"]}
+    lowering = confidence.Lowering(believed, connections, conns)
     findings = lowering.findings(made)
     labels = {} if anonymizer is not None or tables.together is not None else _labels(names, tables, findings)
     of_capture = capture_findings.findings(believed, segments, connections)

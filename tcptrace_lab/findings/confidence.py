@@ -77,16 +77,18 @@ class Lowering:
         lowered = [str(_lower(Confidence(each), steps[conn])) for conn, each in waits[["conn", "confidence"]].rows()]
         return waits.with_columns(pl.Series("confidence", lowered, waits.schema["confidence"]))
 
+    def _fault(self, conn: int | None) -> tuple[float, list[str]]:
+        """Return the share of a confidence that the faults of a connection, or of all connections, leave, and their names."""
+        return (self._verdict.factor_of_connections, []) if conn is None else self._faults.get(conn, (1.0, []))
+
     def _steps(self, conn: int | None) -> int:
-        factor = self._verdict.factor_of_connections if conn is None else self._faults.get(conn, (1.0, []))[0]
-        return capture_quality.steps_down(factor * self._verdict.factor_of_capture)
+        return capture_quality.steps_down(self._fault(conn)[0] * self._verdict.factor_of_capture)
 
     def _finding(self, finding: Finding) -> Finding:
         confidence = _lower(finding.confidence, self._steps(finding.conn))
         if confidence == finding.confidence:
             return finding
-        own = [] if finding.conn is None else self._faults.get(finding.conn, (1.0, []))[1]
-        reasons = "; ".join([*self._whole, *(capture_quality.CAUSES[name] for name in own)])
+        reasons = "; ".join([*self._whole, *(capture_quality.CAUSES[name] for name in self._fault(finding.conn)[1])])
         sentence = f"Only {confidence} because of the capture: {reasons}."
         return replace(finding, confidence=confidence, limits=f"{finding.limits} {sentence}".strip())
 

@@ -134,7 +134,7 @@ def _severity(cost: Cost, rule: Rule) -> Severity:
 
 def _confidence(rule: Rule, kind: Mapping[str, Any], direction: Mapping[str, Any]) -> Confidence:
     """Return the confidence that a cause took this time (`kind`: a row of `schema.KINDS_OF_WAITS`): that of most of the time."""
-    if rule.doubt is not None and rule.doubt.of_all is not None and _doubt(rule, kind, direction):
+    if rule.doubt and rule.doubt.of_all and rule.doubt.of_all(direction.__getitem__):
         return Confidence.POSSIBLE
     enough_ns = ENOUGH_OF_TIME * kind["ns"]
     if kind["proved_ns"] >= enough_ns:

@@ -80,10 +80,12 @@ class Direction(NamedTuple):
 
         It is a step lower if the time whose cause is unknown could make another cause the largest.
         """
-        named_ns, lost_ns = (sum(self.ns.get(cause, 0) for cause in causes) for causes in (named, OF_LOSSES - named))
-        others = (ns for cause, ns in self.ns.items() if cause not in {*named, *OF_LOSSES, "idle", "unknown"})
         unknown_ns = self.ns.get("unknown", 0)
-        is_close = unknown_ns > 0 and max(lost_ns, *others, 0) + unknown_ns >= named_ns and "unknown" not in named
+        if not unknown_ns or "unknown" in named:
+            return confidence
+        others_ns = [ns for cause, ns in self.ns.items() if cause not in {*named, *OF_LOSSES, "idle", "unknown"}]
+        most_ns = max(self._together_ns(OF_LOSSES - named), *others_ns, 0)
+        is_close = most_ns + unknown_ns >= self._together_ns(named)
         return BY_CERTAINTY[min(BY_CERTAINTY.index(confidence) + is_close, len(BY_CERTAINTY) - 1)]
 
     def confidence_of(self, cause: str) -> Confidence:
@@ -111,6 +113,9 @@ class Direction(NamedTuple):
         return max(
             (cause for cause in worth if self.confidence_of(cause) != Confidence.POSSIBLE), key=lambda cause: self.ns[cause], default=None
         )
+
+    def _together_ns(self, some: frozenset[str]) -> int:
+        return sum(self.ns.get(cause, 0) for cause in some)
 
     def _own(self, name: str) -> int:
         return int(self.row[f"{'client' if self.from_client else 'server'}_{name}"])

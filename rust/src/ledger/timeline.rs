@@ -176,13 +176,12 @@ fn handshake_ns(wait: &Evidence<'_>) -> i64 {
         return 0;
     }
     let direction = wait.direction;
-    let opened_ns = opened_ns(wait.wait, direction).unwrap_or(0);
-    let opened_ns = if direction.from_client && !direction.near_sender {
-        opened_ns - direction.to_sender_ns
+    let later_ns = if direction.from_client && !direction.near_sender {
+        direction.to_sender_ns
     } else {
-        opened_ns + (request_transit_ns(direction, wait.peer_spoke()) - ahead_ns(wait)).max(0)
+        (ahead_ns(wait) - request_transit_ns(direction, wait.peer_spoke())).min(0)
     };
-    (wait.wait_ns - opened_ns).clamp(0, wait.wait_ns)
+    (wait.wait_ns - opened_ns(wait.wait, direction).unwrap_or(0) + later_ns).clamp(0, wait.wait_ns)
 }
 
 /// How long before it is open a server's wait for the handshake ends. A server that answers a request waits for the

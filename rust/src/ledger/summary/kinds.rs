@@ -41,11 +41,13 @@ impl Lengths {
     #[inline]
     pub(super) fn add(&mut self, interval: &Interval) {
         if let Some(of_cause) = self.by_cause.get_mut(interval.cause as usize) {
-            let (is_sure, is_proved) =
-                (interval.confidence != Confidence::Possible, interval.confidence == Confidence::Proved);
-            of_cause.sure_waits += u64::from(is_sure);
-            of_cause.sure_ns += if is_sure { interval.ns } else { 0 };
-            of_cause.proved_ns += if is_proved { interval.ns } else { 0 };
+            if interval.confidence != Confidence::Possible {
+                of_cause.sure_waits += 1;
+                of_cause.sure_ns += interval.ns;
+            }
+            if interval.confidence == Confidence::Proved {
+                of_cause.proved_ns += interval.ns;
+            }
             of_cause.ns.push(interval.ns);
         }
     }

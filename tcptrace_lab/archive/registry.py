@@ -3,8 +3,8 @@
 The registry contains no results: after a crash, files that it missed are hashed again. Only the registry remembers captures whose files
 were deleted, such as those of a ring buffer.
 
-With an anonymizer, it keeps a pseudonym in place of each path. Callers give paths; which pseudonym is whose is known only while a run has
-seen the path.
+With an anonymizer, it keeps a pseudonym in place of each path. Callers pass paths; a pseudonym can be traced back only to a path that the
+current run has seen.
 """
 
 from __future__ import annotations
@@ -109,11 +109,11 @@ class Registry:
         self.unreadable = {name: why for name, why in self.unreadable.items() if name not in now} | reasons
 
     def without_paths(self, words: str, paths: Iterable[str]) -> str:
-        """Return a message as the archive may show it."""
+        """Return a message, with pseudonyms for these paths if the archive is anonymous."""
         return words if self._anonymizer is None else self._anonymizer.without_paths(words, paths)
 
     def _name(self, path: str) -> str:
-        """What stands for a path in the archive."""
+        """The name of a path in the archive: the path itself, or its pseudonym if the archive is anonymous."""
         if self._anonymizer is None:
             return path
         name = self._anonymizer.file(path)

@@ -37,7 +37,7 @@ RULE = Rule(
                     "The server retransmitted its SYN-ACK. Either the first SYN-ACK did not reach the client, or the client's ACK did not "
                     "reach the server, or the server's accept queue was full. Each retransmit waits for a timer, initially 1 s."
                 ),
-                limits="Only a capture at the client shows which of the two was lost: there the first SYN-ACK is seen or not.",
+                limits="Only a capture at the client shows whether the first SYN-ACK arrived there.",
                 cure="delivery of the first SYN-ACK",
                 remedy=("find what drops the SYN-ACK or its ACK: a firewall that sees only one direction, a lossy path", _QUEUE, _REUSE),
             ),

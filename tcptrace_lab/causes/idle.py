@@ -12,6 +12,6 @@ RULE = Rule(
     lost_to="idle time (no data due)",
     confidence=Confidence.CONSISTENT,
     proof=(proof.IN_FLIGHT, proof.ACK),
-    refuted_by="an open request, or pauses as long throughout the transfer",
+    refuted_by="an open request, or equally long pauses throughout the transfer",
     source="a heuristic: all data is ACKed, no request is open, and the pause is longer than 1 s and than ten usual pauses",
 )

@@ -108,8 +108,8 @@ class Doubt(NamedTuple):
             finding on such waits alone is consistent; empty: it is possible.
         limits: what the capture does not show about them, as a sentence; empty if the rule has no advice.
         remedy: what to change if the other cause applies.
-        of_all: whether all waits of a direction are in doubt; the doubt is then about no others. Its argument returns a count of the
-            sender (`schema.CONNECTIONS`).
+        of_all: whether all waits of a direction are in doubt, given a function that returns a count of the sender (`schema.CONNECTIONS`).
+            Without it, only the waits that the engine calls possible are in doubt.
         rival: with `of_all` and advice, the other explanation as the verdict names it, as the subject of "… looks the same".
     """
 

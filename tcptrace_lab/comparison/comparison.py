@@ -105,7 +105,7 @@ def compare(
     if len(listed) > MAX_GROUPS:
         raise UsageError(f"{len(listed)} groups of captures", remedy=f"compare {MAX_GROUPS} at most")
     if not all(listed):
-        raise UsageError("a group without captures", remedy="name one at least of each group")
+        raise UsageError("a group without captures", remedy="name at least one capture of each group")
     return of_runs([[_run(capture, where, progress, say) for capture in group] for group in listed])
 
 

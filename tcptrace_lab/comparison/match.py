@@ -47,7 +47,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Unmatched:
-    """A service that some group lacks: its group and capture (indices), its port, and its number of connections."""
+    """A service that not all groups have: a group and capture that have it (indices), its port, and its number of connections there."""
 
     group: int
     capture: int

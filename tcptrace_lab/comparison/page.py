@@ -32,18 +32,18 @@ _MIN_SHARE = 0.005
 """A part of a bar has its name in it from this share on."""
 
 
-def write_page(comparison: Comparison, path: str, argv: Sequence[str] = ()) -> None:
+def write_page(comparison: Comparison, path: str, sentences: Sequence[str] = ()) -> None:
     """Write the page to `path`, completely or not at all.
 
     Args:
         comparison: the comparison to show.
         path: the output file.
-        argv: sentences below the heading, with knowledge about the captures that they do not contain.
+        sentences: text below the heading that the captures do not show, such as whether a replay reproduced a stall.
 
     Raises:
         OutputUnwritable: the disk is full, or permission is denied.
     """
-    text = page("compared.html.j2", figures=False, compared=data(comparison) | {"said": list(argv)})
+    text = page("compared.html.j2", figures=False, compared=data(comparison) | {"said": list(sentences)})
     with opened(path) as stream:
         stream.write(text.encode("utf-8"))
 

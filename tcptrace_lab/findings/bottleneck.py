@@ -1,7 +1,7 @@
 """The time for which a bottleneck was busy with the data of several connections, from the order in which their segments passed.
 
-Connections do not know of each other. If their segments never come closer together than one line allows, one line carried all of them: it
-is full for each, whoever fills it. Behind the bottleneck, arriving data show its rate; before it, the ACKs that return do.
+If the segments of several connections never come closer together than one line allows, one line carried all of them. While it is full, it
+is full for each of them, whichever of them fills it. Behind the bottleneck, arriving data show its rate; before it, the returning ACKs do.
 """
 
 from __future__ import annotations
@@ -16,36 +16,38 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
 MOST, MOST_SEGMENTS = 1_000, 500_000
-"""Maximum number of connections of a host that count (those with most data), and of their segments that are read."""
+"""Maximum number of a host's connections that are considered (those with most data), and maximum number of their segments that are read."""
 
 RUN, MIN_RUNS = 4, 50
-"""Segments in a run whose duration is measured: fewer show the clock of the capture, and more a burst's end. Minimum number of runs. Both
-are heuristics."""
+"""Number of segments in a run whose duration is measured. A shorter run would measure the capture's clock; a longer one would often extend
+beyond a burst. Minimum number of runs. Both are heuristics."""
 
 FASTEST_SHARE = 0.05
-"""The line carries a run as fast as the fastest runs with this share of all runs' bytes (a heuristic). Fewer would be chance: an interrupt
-that collects packets. The rate is rather too high than too low, so that the line's busy time is rather too short."""
+"""The fastest runs, with this share of the bytes of all runs, show the rate of the line (a heuristic). A smaller share would depend on
+chance, such as an interrupt that collects packets. If the estimated rate is wrong, it is usually too high, and the line's busy time too
+short."""
 
 CEILING_SHARE, CEILING = 0.25, 1.15
 """Nothing passes a line faster than its rate, so many runs are about as fast as the fastest: those with a quarter of the bytes take at most
 15% longer. Programs and paced senders show no such ceiling. Both are heuristics."""
 
 OF_RTT = 2
-"""A run has to be shorter than the shortest RTT divided by this (a heuristic). Senders that wait for one ACK after the other also pass a
-fixed number of segments in each RTT."""
+"""A run has to be shorter than the shortest RTT divided by this (a heuristic). Over a whole RTT, senders that wait for one ACK after the
+other also send a fixed number of segments, as if a line limited them."""
 
 FULL_SHARE, MOST_AT_ONCE = 0.9, 3
-"""A run counts if each of its segments is at least this share of the largest, and each ACK covers at most that many of the largest.
-Small segments come at the pace of a program, and an ACK after a loss covers what arrived long before."""
+"""A run counts if each of its segments has at least this share of the largest segment's size, and each of its ACKs covers at most this many
+of the largest segments. Small segments come at the pace of an application, and an ACK after a loss covers data that arrived long before."""
 
 SAME_LINE_SHARE = 0.8
-"""Connections of more hosts share a line if together they are at most a quarter faster than those of two hosts alone (a heuristic)."""
+"""Connections of other hosts share the line if all connections together are at most a quarter faster than those between the two hosts (a
+heuristic)."""
 
 OTHERS_SHARE = 0.1
-"""Others count if their data are at least this share of a direction's own (a heuristic)."""
+"""Other directions count if they sent at least this share of a direction's own data in the same time (a heuristic)."""
 
 HEADER_BYTES = 54
-"""Ethernet, IPv4 and TCP without options: what the line carries at least beside the data."""
+"""Headers of Ethernet, IPv4 and TCP without options: the least that the line carries in addition to the data."""
 
 Direction = tuple[int, bool]
 
@@ -101,7 +103,7 @@ def busy_ns(connections: pl.LazyFrame, segments: pl.LazyFrame, directions: Colle
 
 
 class _Line(NamedTuple):
-    """What passed of a group of directions, in time order, and the time per byte that it shows."""
+    """The data of a group of directions in the order in which it passed, and the time per byte that this order shows."""
 
     events: pl.DataFrame
     ns_per_byte: float | None
@@ -114,15 +116,16 @@ class _Line(NamedTuple):
         return cls(some, _ns_per_byte(some, rtt_ns // OF_RTT))
 
     def busy_ns(self, own: _Sent, ns_per_byte: float) -> int:
-        """Return how long the line was busy with all of it while one direction sent."""
+        """Return how long the line was busy with the data of the whole group while one direction sent."""
         meanwhile = self.events.filter(pl.col("ts_ns").is_between(own.first_ns, own.last_ns))
         return round(ns_per_byte * int(meanwhile["line_bytes"].sum()))
 
 
 def _groups(connections: pl.LazyFrame, directions: Collection[Direction]) -> dict[_Sent, list[list[_Sent]]]:
-    """Return what may share the line of each of these directions, if anything does.
+    """Return the groups of directions that may share a line with each of these directions.
 
-    That is, the directions between its two hosts, then those towards its receiver, then those from its sender.
+    The groups are the directions between its two hosts, those towards its receiver, and those from its sender. Directions that overlap with
+    no other are left out.
     """
     ends = [f"{side}_addr" for side in SIDES]
     own = ("first_data_ts_ns", "last_data_ts_ns", "payload_bytes", "data_segments")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 EVIDENCE_FRAMES = 20
 MOST = 20
-"""Maximum number of connections searched for evidence frames: those with most of a fault."""
+"""Maximum number of connections searched for evidence frames: those that a fault affects most."""
 
 
 _CONCLUDED = frozenset({"drops_suspected", "duplicates", "super_segments"})
@@ -166,7 +166,7 @@ def _severity(reasons: Sequence[capture_quality.Reason], verdict: capture_qualit
 
 
 def _frames(faults: Sequence[Fault], segments: pl.LazyFrame, connections: pl.LazyFrame) -> dict[str, tuple[int, ...]]:
-    """Return the first frames that show each fault, in the connections that have most of it."""
+    """Return the first frames that show each fault, from the connections that it affects most."""
     shown = [(fault.title, fault.shown_by, fault.counted) for fault in faults if fault.shown_by is not None and fault.counted]
     if not shown:
         return {}

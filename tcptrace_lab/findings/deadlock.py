@@ -162,7 +162,7 @@ def _mechanism(lock: Lock) -> str:
         f"delayed-ACK timer ends each round, which limits the rate to {numbers.rate(lock.rate_bps)}."
     )
     if not lock.queued_bytes:
-        return f"{receiver} The sender cannot send more: its send buffer is smaller than that and full."
+        return f"{receiver} The sender cannot send more: its send buffer is full, and too small for that many bytes."
     held = (
         f"delays {lock.queued_bytes:,} queued bytes until they are {lock.hold_bytes:,} bytes or all data is ACKed, "
         f"and its send buffer (at least {lock.min_buffer_bytes:,} bytes) is below the {lock.hold_bytes + lock.ack_bytes:,} bytes "
@@ -177,7 +177,10 @@ def _limits(lock: Lock, rest_ns: int) -> str:
     either = lock.queued_bytes > 0 and lock.may_fill_buffer
     known = "in flight" if either else "in flight and queued"
     sentences = [
-        f"The receive buffer is assumed to be the largest window; the send buffer is only known to hold what was {known}.",
+        (
+            "The receive buffer is assumed to equal the largest window. The send buffer is at least as large as what was "
+            f"{known}; its exact size is unknown."
+        ),
         (
             "Would be disproved by: data from the receiver between the rounds; rounds of different size; an application "
             "that writes exactly "

@@ -145,7 +145,7 @@ def _confidence(rule: Rule, kind: Mapping[str, Any], direction: Mapping[str, Any
 
 
 def _doubt(rule: Rule, kind: Mapping[str, Any], direction: Mapping[str, Any]) -> Doubt | None:
-    """Return the doubt about these waits: about all of them, or about those that the engine calls possible; None if there is none."""
+    """Return the doubt about these waits: about all, or about those that the engine calls possible. None if there is none."""
     if rule.doubt is None:
         return None
     doubted = kind["sure_waits"] < kind["waits"] if rule.doubt.of_all is None else rule.doubt.of_all(direction.__getitem__)

@@ -4,9 +4,9 @@ A host whose segments get no answer retransmits them by its timers, and each tim
 while the peer is silent:
 
 - near the sender: its segments and at least one retransmit by its timers, all without an answer;
-- away from the sender: nothing at all, and then a retransmit by timer of bytes that the peer had ACKed before: these ACKs were lost;
-- away from the sender: nothing at all, and then data behind others that are missing by the sender's IP IDs: they were lost before the
-  capture point.
+- away from the sender: no segment, and then a retransmit by timer of bytes that the peer had ACKed before, so these ACKs were lost;
+- away from the sender: no segment, and then data with an IP ID that leaves out numbers, so the segments with these numbers were lost before
+  the capture point.
 
 These are no outages: an application that pauses (nothing is unanswered), a stopped application (its kernel still ACKs), a zero window (the
 peer announces it), a capture gap (the ACKs cover bytes that the capture misses), a segment too large for the path (smaller ones pass), and
@@ -103,10 +103,10 @@ class Outage:
         sent: number of unanswered data segments in the capture.
         timers: number of these that a timer sent.
         skipped: number of segments that the sender's IP IDs show to be lost before the capture point.
-        unheard: number of ACKs that did not reach the sender.
-        both: whether packets of both hosts did not get through.
+        unheard: number of ACKs of the receiver that did not reach the sender.
+        both: whether packets of both hosts were lost.
         late: whether the peer had received all of the data when it answered: the path, or the peer, delayed it.
-        sure: whether the connection alone shows it.
+        sure: whether this connection alone is enough evidence of the outage.
         frames: evidence.
     """
 
@@ -217,7 +217,7 @@ def utc(ts_ns: int) -> str:
 
 
 class Silence(NamedTuple):
-    """A gap in what the peer of a direction's sender sent."""
+    """A time in which the receiver of a direction sent nothing."""
 
     direction: Direction
     from_ns: int
@@ -294,7 +294,7 @@ def _silences(segments: pl.LazyFrame, conns: Collection[int], waits: pl.DataFram
 
 
 def _hosts(connections: pl.LazyFrame, conns: Collection[int]) -> dict[int, dict[str, Any]]:
-    """Return what is needed of these connections: addresses, and counts and RTTs of both hosts."""
+    """Return the needed columns of these connections: addresses, and counts and RTTs of both hosts."""
     names = [f"{side}_{name}" for side in SIDES for name in ("addr", "rtt_min_ns", *_OF_SENDER)]
     rows = connections.filter(pl.col("conn").is_in(sorted(conns))).select("conn", *names).collect()
     return {row["conn"]: row for row in rows.iter_rows(named=True)}
@@ -384,7 +384,9 @@ def _unseen(
     *,
     counts_ids: bool,
 ) -> tuple[int, dict[str, Any]] | None:
-    """Return the same where the capture was taken away from the sender, so that it shows nothing during the outage.
+    """Return the number of lost transmissions and the figures of the outage, from a capture away from the sender.
+
+    Such a capture shows no segment during the outage. None if nothing shows that packets were lost.
 
     The sender's timer must have expired twice: the first retransmit was lost, and the second ended the silence.
     """
@@ -423,7 +425,7 @@ def _skipped(last: Mapping[str, Any], back: Mapping[str, Any]) -> int:
 
 
 def _chance(host: Mapping[str, Any], side: str, events: int, data: Sequence[dict[str, Any]], one: Silence) -> float:
-    """Return the number of such series to expect by chance in this direction, at the loss rate outside the silence."""
+    """Return how many series of `events` losses in a row to expect by chance in this direction, at its loss rate outside of the silence."""
     top = max((row["seq"] + row["payload_bytes"] for row in data if row["ts_ns"] < one.to_ns), default=0)
     mine = [row for row in data if row["ts_ns"] > one.from_ns and row["seq"] < top]
     again = sum(row["kind"] not in {"new", "out_of_order"} for row in mine)

@@ -57,7 +57,7 @@ def _finding(group: GroupSizes) -> Finding:
 
 
 def _confidence(group: GroupSizes) -> Confidence:
-    """Return the confidence. If the messages of a range were all sent in one period, time explains the stalls as well as size."""
+    """Return the confidence. If the messages of a range were all sent in one period, time explains the stalls as well as size does."""
     if min(group.visits) == 1:
         return Confidence.POSSIBLE
     return Confidence.PROVED if all(map(_is_proved, group.measured)) else Confidence.CONSISTENT

@@ -108,7 +108,7 @@ def _is_suspect(row: Mapping[str, Any]) -> bool:
 
 @cache
 def _asked() -> tuple[pl.Expr, list[str]]:
-    """A cheap test that passes all connections which the other tests can pass, and the columns that those tests and the figures need."""
+    """A cheap first test that a connection must pass before the other tests, and the columns that those tests and the figures need."""
     many = (pl.col(f"{side}_wire_data_segments") >= MIN_SEGMENTS for side in SIDES)
     cut = (pl.col(f"{side}_cut_messages") >= CUT_TIMES for side in SIDES)
     return pl.any_horizontal(*many, *cut), ["conn", *(f"{side}_{name}" for side in SIDES for name in (*_FIGURES, *_OF_PEER))]

@@ -6,8 +6,8 @@ acknowledges at once for a while), three descriptions compete by length in nats 
 given the description, and the description itself: half the logarithm of the number of messages for each share, and the logarithm of the
 number of ways to place the cuts.
 
-- **two shares**: one for all normal parts and one for all slow parts, which alternate. One timer makes all ranges slow, so all have its
-  share, and the others support a range with few messages.
+- **two shares**: one for all normal parts and one for all slow parts, which alternate. One timer causes the stalls of all slow ranges, so
+  they have equal shares, and even a range with few messages can be recognized.
 - **own shares**: every part has a share of its own; each cut must then pay for itself.
 - **a trend**: the share grows or falls with size, or with its logarithm (logistic); there are no cuts.
 
@@ -56,7 +56,7 @@ Counts = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """Neighbouring messages between which a cut gains nothing: they have one size, or neighbouring sizes that all stalled or all did not.
+    """Neighbouring messages that no cut needs to separate: they have one size, or several sizes of which all messages stalled or none did.
 
     Attributes:
         edges: positions where blocks start, and the end of the last one.
@@ -87,7 +87,7 @@ class Blocks:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Neighbouring messages, by position, and the share of stalled ones that the description assigns to them."""
+    """A part of the sorted messages, by position, and the share of stalled messages that the description gives it."""
 
     start: int
     stop: int
@@ -164,7 +164,9 @@ def _two_shares(blocks: Blocks) -> tuple[list[Part], float]:
 
 
 def _nearest(blocks: Blocks, shares: tuple[float, float]) -> tuple[NDArray[np.bool_], tuple[float, float], float]:
-    """Return the best states near the given shares: alternately the states for given shares and cut price, and the shares for given states.
+    """Find the best states near the given shares.
+
+    The search alternates: the best states for the current shares and price of a cut, then the shares for these states.
 
     Returns:
         Which blocks are slow; the normal and the slow share; the length of this description.

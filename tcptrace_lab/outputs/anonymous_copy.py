@@ -1,4 +1,4 @@
-"""Analysis → an anonymous pcapng copy of its capture: TCP headers behind IP headers made anew, and comments.
+"""Analysis → an anonymous pcapng copy of its capture: newly built IP headers, the TCP headers, and comments.
 
 Nothing of a frame is copied but its TCP header, without options that may name an address. Ethernet and tunnel headers, IP options, payload,
 comments and interface names of the capture are left out. The IP header has pseudonyms for addresses, and the length, TTL, ECN bits and

@@ -33,8 +33,9 @@ class Seen:
     Attributes:
         rows: `links` with the packet's fields from both captures; one row per packet or copy, in order of sending, then those seen only
             near the receiver.
-        brought: contiguous stream ranges captured near the receiver, per direction: `half left_start brought_to`, sorted by `left_start`.
-        acknowledged: `half acked_to`: the highest stream offset that the receiver ACKed.
+        brought: the stream ranges captured near the receiver, one row each: number of the direction, start, end (`half left_start
+            brought_to`), sorted by start.
+        acknowledged: the highest stream offset that the receiver ACKed, per direction (`half acked_to`).
     """
 
     rows: pl.DataFrame

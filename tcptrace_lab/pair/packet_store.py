@@ -39,9 +39,7 @@ class Writer:
         self._spill.add(packets.with_row_index("row", offset=self._rows).with_columns(pl.col("row").cast(pl.Int32)))
         self._rows += packets.height
         if self._rows > MAX_PIECES:
-            raise UsageError(
-                f"more than {MAX_PIECES:,} packets to lay side by side", remedy="name one connection of the first with --connection"
-            )
+            raise UsageError(f"more than {MAX_PIECES:,} packets to compare", remedy="name one connection of the first with --connection")
 
     def finish(self) -> Packets:
         """All packets that were added."""

@@ -111,7 +111,7 @@ def _batches(captured: Captured, columns: tuple[str, ...], wanted: list[Any]) ->
         count += batch.height
         if count > MAX_PACKETS:
             remedy = "name one connection of the first with --connection, or cut the captures"
-            raise UsageError(f"more than {MAX_PACKETS:,} segments to lay side by side", where=str(captured.capture["path"]), remedy=remedy)
+            raise UsageError(f"more than {MAX_PACKETS:,} segments to compare", where=str(captured.capture["path"]), remedy=remedy)
         yield batch.join(isns, on="conn", how="left", maintain_order="left").select(wanted)
 
 

@@ -169,7 +169,7 @@ class Playing:
                 self._news.notify_all()
             if not data:
                 if left > 0:
-                    raise EOFError(f"the other end closed {left:,} bytes before this one's schedule says")
+                    raise EOFError(f"the other end closed {left:,} bytes earlier than this end's schedule says")
                 return
             left -= len(data) if left > 0 else 0
 
@@ -181,7 +181,7 @@ class Playing:
             if not there:
                 raise TimeoutError
             if self.done.read_bytes < total_bytes:
-                raise EOFError(f"the other end closed {total_bytes - self.done.read_bytes:,} bytes before this one's schedule says")
+                raise EOFError(f"the other end closed {total_bytes - self.done.read_bytes:,} bytes earlier than this end's schedule says")
 
 
 def _queued(connection: socket.socket, request: int) -> int:

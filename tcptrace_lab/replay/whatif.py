@@ -163,8 +163,10 @@ def fit(evidence: Evidence, schedule: Schedule, original: Figures | None = None,
                 return Fitted(one, (one, *equal_fits), error, distance, original, again)
     error, best = tried[0]
     if abs(error) > MAX_DURATION_ERROR:
-        raise _poor(evidence, f"the nearest ({best.stack}) takes {abs(error):.0%} {'longer' if error > 0 else 'less time'}")
-    raise _poor(evidence, f"the nearest ({best.stack}) gives {ledger_error:.0%} of a direction's time to other causes")
+        raise _poor(
+            evidence, f"the best fit ({best.stack}) takes {abs(error):.0%} {'longer' if error > 0 else 'less time'} than the original"
+        )
+    raise _poor(evidence, f"the best fit ({best.stack}) gives {ledger_error:.0%} of a direction's time to other causes than the capture")
 
 
 def _like(one: Fit) -> tuple[str, bool, int]:
@@ -269,7 +271,7 @@ def _prediction(changes: Changes, schedule: Schedule, fitted: Fitted, evidence: 
     middle = times[0]
     if _only_larger(changes, schedule) and middle > (1 + MAX_DURATION_ERROR) * evidence.life_ns:
         raise _poor(
-            evidence, f"with {changes.words()} the nearest ({tried[0].stack}) takes longer than before, and no larger buffer does that"
+            evidence, f"with {changes.words()}, the best fit ({tried[0].stack}) takes longer than before, which larger buffers cannot cause"
         )
     nearly = [_duration_ns(_without_waking(changed), tried[0], until_s)]
     for other, one in _a_segment_off(changes, changed, tried[0]):

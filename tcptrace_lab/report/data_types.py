@@ -288,7 +288,7 @@ class DrawnPair(TypedDict):
 
 
 class PairSection(TypedDict):
-    """The section on two captures of the same transfer. `answer` is for the first screen."""
+    """The section on two captures of the same transfer. `answer` is also shown on the first screen."""
 
     answer: list[str]
     words: list[str]

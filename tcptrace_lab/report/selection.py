@@ -26,11 +26,11 @@ class Room(NamedTuple):
     """Size limits of a report.
 
     Attributes:
-        line_points, report_line_points: maximum points of one line, and of all directions together. One point of each of the seven lines
-            takes at most 100 bytes.
+        line_points, report_line_points: maximum number of points in one line, and in all lines together. One point of each of the seven
+            lines takes at most 100 bytes.
         drawn: maximum number of connections with figures.
         findings: maximum number of findings in full, the most expensive ones; the JSON has all.
-        mark_points, report_mark_points: maximum marks of one figure, and of all figures together: about 15 bytes each.
+        mark_points, report_mark_points: maximum number of marks in one figure, and in all figures together. A mark takes about 15 bytes.
     """
 
     line_points: int

@@ -16,7 +16,7 @@ DIRECTION = (
     Column("capture_duplicates", "Int64", Unit.SEGMENTS, "Copies of this host's packets that the capture itself made; no other column counts them"),
     Column("network_duplicates", "Int64", Unit.SEGMENTS, "Copies of this host's packets that the network made; no other column counts them", "a lower bound: not every copy can be told from a retransmit"),
     Column("not_captured_bytes", "Int64", Unit.BYTES, "Bytes of this host that the peer ACKed but that are missing from the capture", "lost by the capture, not by the network"),
-    Column("not_captured_holes", "Int64", Unit.NONE, "Number of gaps in the captured stream that the bytes of not_captured_bytes leave"),
+    Column("not_captured_holes", "Int64", Unit.NONE, "Number of gaps in the captured stream that together hold not_captured_bytes"),
     Column("duplicate_acks", "Int64", Unit.SEGMENTS, "Duplicate ACKs that this host sent (RFC 5681)"),
     Column("pure_acks", "Int64", Unit.SEGMENTS, "Segments that this host sent without data, SYN, FIN or RST"),
     Column("keepalives", "Int64", Unit.SEGMENTS, "Keepalive probes that this host sent"),

@@ -13,11 +13,11 @@ from tcptrace_lab.schema.categories import (
 )
 from tcptrace_lab.schema.column import Column, Unit
 
-_TURNAROUND = "an upper bound; null without an answer that proves the arrival of what it answers"
+_TURNAROUND = "an upper bound; null if no segment of this host proves that another one had arrived"
 
 CAPTURED = (
     Column("vantage", "Enum", Unit.NONE, "Capture point of this connection: at the client, at the server, in the middle, or unknown", "docs/how-it-decides.md, 2.1, has the rules", VANTAGES),
-    Column("vantage_confidence", "Enum", Unit.NONE, "Confidence of vantage", "proved: the handshake alone shows that the capture point is at an end; possible: the handshake contradicts, or the capture point is in the middle by ACKs that may all have been delayed; null if vantage is unknown", CONFIDENCES),
+    Column("vantage_confidence", "Enum", Unit.NONE, "Confidence of vantage", "proved: the handshake alone shows that the capture point is at an end; possible: the handshake contradicts the other evidence, or only ACKs that may all have been delayed show a capture point in the middle; null if vantage is unknown", CONFIDENCES),
     Column("vantage_known_by", "Enum", Unit.NONE, "What shows vantage, or why it is unknown", values=VANTAGE_KNOWN_BY),
     Column("rtt_to_client_ns", "Int64", Unit.NS, "Shortest time from the capture point to the client and back (turnaround of the client)", _TURNAROUND),
     Column("rtt_to_server_ns", "Int64", Unit.NS, "Shortest time from the capture point to the server and back (turnaround of the server)", _TURNAROUND),

@@ -1,6 +1,6 @@
-"""What the studies' hosts needed for a segment: measured by their authors where they did, fitted where this is said.
+"""Processor times of the hosts in the studies: measured by their authors, or fitted or assumed where the text says so.
 
-All times are nanoseconds, and per 1,024 bytes where so named.
+All times are nanoseconds; those whose names end in `_per_kib` are per 1,024 bytes.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ PC_TASK_CHANGE_NS = 376_953
 
 
 def pc(task_change_ns: int) -> Costs:
-    """A 80386 at 12.5 MHz with MD-DOS/IP.
+    """A host with an 80386 at 12.5 MHz and MD-DOS/IP.
 
-    Table 6: TCP and IP of a segment; section 3.5: 3.469 ms to receive a segment of 1 KB, 0.477 to send an ACK; figure 6: of 1,460 bytes
-    36 % of 1.13 ms are copying, 32 % the checksum. What is left of the 3.469 is the driver, taken to be the same for sending. Between the
-    modules that were timed the tasks of section 3.1 change: program to TCP for a write; program to TCP and back for a read; to the program
-    that wakes up; interrupt to IP to TCP for what comes in.
+    Table 6: TCP and IP of a segment; section 3.5: 3.469 ms to receive a segment of 1 KB, 0.477 to send an ACK; figure 6: of 1,460 bytes 36
+    % of 1.13 ms are copying, 32 % the checksum. The rest of the 3.469 ms is the driver; sending is assumed to need as much. In addition,
+    the tasks of section 3.1 change between the timed modules: from program to TCP for a write; to TCP and back for a read; to a program
+    that wakes up; and from interrupt to IP and to TCP for an arriving segment.
     """
     return Costs(
         write_call_ns=task_change_ns,

@@ -1,7 +1,7 @@
 """What a connection was for, by the first data of its two directions: `HTTP GET example.org/`, `TLS example.org`, `SSH OpenSSH_9.2`.
 
 The bytes are hostile input: at most `MAX_BYTES` of each direction are looked at, lengths in them are checked, and what is shown is
-printable and at most `MAX_LABEL` characters long. A capture cut by its snap length gives what is there.
+printable and at most `MAX_LABEL` characters long. If the snap length cut the data, the label is made from the captured bytes.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ class Direction(NamedTuple):
         return self.as_largest(self.main_causes, confidence)
 
     def as_largest(self, named: frozenset[str], confidence: Confidence) -> Confidence:
-        """Return the confidence that these causes took most time, given that they took theirs with `confidence`.
+        """Return the confidence that the named causes took more time than any other, given the `confidence` that they took their own time.
 
         It is a step lower if the time whose cause is unknown could make another cause the largest.
         """

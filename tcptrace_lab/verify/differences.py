@@ -94,7 +94,7 @@ class Account:
     found: Counter[str] = field(default_factory=Counter)
 
     def compared(self, tool: str, item: str, times: int) -> None:
-        """Count `times` comparisons of an item as equal; `add` then moves each difference to its own count."""
+        """Count `times` comparisons of an item as equal at first; `add` then recounts each difference."""
         count = self.counts.setdefault((tool, item), Count())
         count.compared += times
         count.equal += times

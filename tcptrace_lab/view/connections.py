@@ -88,7 +88,7 @@ def _order(query: Mapping[str, str]) -> tuple[str, bool]:
 
 
 def _condition(query: Mapping[str, str]) -> pl.Expr:
-    """The condition of a search. Text is compared as it is; nothing in it is a pattern."""
+    """The condition of a search. Text is searched for literally, not as a pattern."""
     tests = [pl.lit(value=True)]
     if address := parameters.text(query, "address").strip():
         tests.append(_either("addr", lambda column: column.str.contains(_canonical(address), literal=True)))
@@ -136,7 +136,7 @@ def _either(what: str, test: Callable[[pl.Expr], pl.Expr]) -> pl.Expr:
 
 
 def _canonical(address: str) -> str:
-    """A whole address as the tables write it; any other text as it is."""
+    """A complete address in the form that the tables use; any other text, such as a part of an address, unchanged."""
     try:
         return str(ipaddress.ip_address(address))
     except ValueError:

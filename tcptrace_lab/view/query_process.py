@@ -28,7 +28,7 @@ _READERS = re.compile(r"(read|scan)_\w", re.IGNORECASE)
 
 
 def check(sql: str) -> None:
-    """Raise UsageError for a query that is more than a question to the tables."""
+    """Raise UsageError unless the query is a single SELECT that reads only the tables."""
     if not _STATEMENTS.match(sql) or ";" in sql.rstrip().removesuffix(";"):
         raise UsageError("only one SELECT is possible here", remedy="begin with select or with")
     if _READERS.search(sql) or "\\" in sql or re.search(r"\b(from|join)\s*\(?\s*['\"][^'\"]*[/.]", sql, re.IGNORECASE):

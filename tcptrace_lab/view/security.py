@@ -40,7 +40,7 @@ METHODS = ("GET", "HEAD")
 
 
 class Guard:
-    """Refuses whoever may not ask, and passes on the others without the token in their path."""
+    """Refuses requests that are not allowed. Removes the token from the path of all others, and passes them on."""
 
     def __init__(self, app: ASGIApp, token: str, hosts: Iterable[str]) -> None:
         """`hosts` are the values of `Host` that are ours, such as `127.0.0.1:8080`."""
@@ -70,7 +70,7 @@ class Guard:
         await self._app({**scope, "path": inner, "raw_path": inner.encode(), "root_path": ""}, receive, send_with_headers)
 
     def _refusal(self, scope: Scope) -> Response | None:
-        """The answer to whoever may not ask; None for others."""
+        """The answer to a request that is not allowed; None if it is allowed."""
         headers = Headers(scope=scope)
         if headers.get("host", "").lower() not in self._hosts:
             return PlainTextResponse("this server answers only to its own address\n", 421)
@@ -100,7 +100,7 @@ def is_api(path: str) -> bool:
 
 
 def error(status: int, message: str, *, as_json: bool) -> Response:
-    """An answer that says in one line why there is no other."""
+    """An error page or JSON document: one line that says why the request is not answered."""
     if as_json:
         return JSONResponse({"error": message}, status)
     return HTMLResponse(pages.page("error", {"status": status, "message": message}), status)

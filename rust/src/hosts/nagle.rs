@@ -6,9 +6,10 @@ use crate::connection::Confidence;
 /// Waits are attributed to Nagle's algorithm only if they are more than this share of the opportunities. Chance
 /// produces at most a sixteenth.
 const HELD_SHARE: f64 = 0.25;
-/// This many waits prove it.
+/// Minimum number of waits that prove that Nagle's algorithm is on.
 const PROVING_HOLDS: i64 = 3;
-/// This many waits, or this many small segments behind small ones, are more than chance.
+/// Minimum number of waits (Nagle's algorithm is on), or of small segments sent behind small ones (it is off), that
+/// cannot be chance.
 const CONSISTENT_HOLDS: i64 = 2;
 
 /// The setting, in the order of `NAGLE_STATES` in `tcptrace_lab/schema/`.
@@ -26,7 +27,7 @@ pub type NagleVerdict = (NagleState, Option<Confidence>, Option<u64>);
 
 /// The verdict on Nagle's algorithm.
 ///
-/// A small segment sent behind an unacknowledged small one proves that it is off. A single wait may be chance. A wait
+/// Small segments sent behind unacknowledged small ones prove that it is off. A single wait may be chance. A wait
 /// behind a flight that may have filled the send buffer proves nothing, because data that does not fit the buffer waits
 /// for the same ACK.
 ///

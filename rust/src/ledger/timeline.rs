@@ -184,15 +184,15 @@ fn handshake_ns(wait: &Evidence<'_>) -> i64 {
     (wait.wait_ns - opened_ns(wait.wait, direction).unwrap_or(0) + later_ns).clamp(0, wait.wait_ns)
 }
 
-/// How long before it is open a server's wait for the handshake ends. A server that answers a request waits for the
-/// request, not for the ACK that opens the connection: the transit behind the capture point, which both share, is that
-/// of the request.
+/// By how much a server's wait for the handshake ends before its connection is open. A server that answers a request
+/// waits for the request, not for the ACK that opens the connection. Both pass the path behind the capture point; that
+/// transit counts as the request's.
 pub(super) fn request_transit_ns(direction: &DirectionFacts, peer_spoke: bool) -> i64 {
     if peer_spoke && !direction.from_client && !direction.near_sender { direction.to_sender_ns } else { 0 }
 }
 
-/// How much too early the first ACK counts as arrived: in the first wait, the distance of this sender was not yet known
-/// when a segment for it was captured.
+/// By how much the recorded arrival of the first ACK is too early: in the first wait, the distance of this sender was
+/// not yet known when the ACK was captured.
 fn ahead_ns(wait: &Evidence<'_>) -> i64 {
     if wait.heard_first_ack() && wait.direction.sender_unplaced { wait.direction.to_sender_ns } else { 0 }
 }

@@ -129,9 +129,9 @@ impl Writes {
     fn vote(&mut self, interval_ns: i64, before_ns: i64, left: Left) {
         let clock_error_ns = interval_ns.saturating_sub(before_ns).saturating_abs();
         let late_ns = left.since_ack_ns.unwrap_or(left.wait_ns);
-        // Each explanation has one unknown constant: the clock its interval, and the ACK a reaction time, which must be
-        // short enough. Without it, ACKs of a delayed-ACK timer would seem to be the application's clock, because they
-        // come at even intervals themselves.
+        // Each explanation has one unknown constant: the interval of the clock, and the reaction time to an ACK, which
+        // must be short enough. If the reaction time were assumed to be 0, ACKs of a delayed-ACK timer would seem to be
+        // the application's clock, because they come at even intervals themselves.
         let is_reaction = late_ns <= SLOW_REACTION_NS;
         let ack_error_ns =
             if is_reaction { late_ns.saturating_sub(self.reaction_ns).saturating_abs() } else { late_ns };

@@ -45,7 +45,10 @@ def _batches(rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:
 
 @cache
 def _faults(*, once: bool = False) -> tuple[str, ...]:
-    """Return the fixable causes. If `once`: only causes that delay both directions together, whose time counts once, for the client."""
+    """Return the fixable causes.
+
+    `once`: only those that delay both directions together, whose time therefore counts only for the client.
+    """
     listed = {cause: causes.of_cause(cause).advice for cause in CAUSES}
     return tuple(
         cause for cause, advice in listed.items() if advice is not None and advice.is_a_fault and (advice.of_client_alone or not once)

@@ -1,8 +1,9 @@
 """Outliers: transfers that are much slower than the others between the same two hosts, found by robust statistics.
 
 The modified z-score of a value is 0.6745 times its distance from the median, divided by the median absolute deviation. It is computed on
-logarithms, because rates and times are as often half as twice their median. A value above 3.5 is an outlier (Iglewicz and Hoaglin, How to
-Detect and Handle Outliers, 1993). Only deviations for the worse count. Groups of fewer than eight transfers have no outliers.
+logarithms, because rates and times are half their median as often as twice their median. A value above 3.5 is an outlier (Iglewicz and
+Hoaglin, How to Detect and Handle Outliers, 1993). Only deviations for the worse count. Groups of fewer than eight transfers have no
+outliers.
 """
 
 from __future__ import annotations

@@ -122,7 +122,7 @@ class _Conversion:
             error.where = self._source
             raise
         if any(not 0 <= index < self._cells for index in self._lost):
-            raise UsageError(f"there are only the cells 0 to {self._cells - 1} to lose", where=self._source)
+            raise UsageError(f"a cell to lose does not exist: the capture has cells 0 to {self._cells - 1}", where=self._source)
         return Converted(self._packets, self._skipped, self._padded, self._cells if self._form.is_cells else None)
 
     def _packet(self, frame: Frame) -> bytes | None:
@@ -135,7 +135,7 @@ class _Conversion:
             if not self._pad_cut:
                 raise ValueError(f"the snap length cut {wire_bytes - len(packet)} bytes off the packet, and padding is not allowed")
             if len(packet) < header_bytes(packet):
-                raise ValueError("the snap length cut the packet's headers, which zeros cannot stand for")
+                raise ValueError("the snap length cut the packet's headers, and padding cannot replace them")
             self._padded += 1
         return packet.ljust(wire_bytes, b"\0")
 

@@ -147,7 +147,7 @@ def _modelled(analysis: Analysis, shown: Activity, *, quiet: bool) -> Analysis:
     analysis, refused = modelled(analysis, doing=shown.doing)
     if not quiet:
         for words in refused:
-            say(f"note: the upper bound of the rule is kept: {words}")
+            say(f"note: no gain by simulation, the upper bound is shown: {words}")
     return analysis
 
 

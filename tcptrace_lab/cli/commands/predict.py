@@ -135,7 +135,7 @@ def _span(text: str) -> tuple[int, int]:
 
 
 def _grid(text: str) -> list[int]:
-    """First, first + step, …, and last itself."""
+    """Parse FIRST:LAST:STEP into the sizes FIRST, FIRST + STEP, … below LAST, and LAST itself."""
     if not text:
         return []
     words = text.split(":")

@@ -41,7 +41,7 @@ Rate = Annotated[str, typer.Option(help="Line rate in both directions, such as 1
 Delay = Annotated[str, typer.Option(help="One-way delay from end to end; default: 0.", show_default=False)]
 Framing = Annotated[str, typer.Option(help="Framing on the line: ethernet, atm or bare.", show_default=False)]
 Loss = Annotated[float, typer.Option(help="Loss probability of packets from the client.", show_default=False)]
-Drop = Annotated[str, typer.Option(help="Lost packets from the client, counted from 0: 5,6,9.", show_default=False)]
+Drop = Annotated[str, typer.Option(help="Packets from the client that are lost, such as 5,6,9; the first is 0.", show_default=False)]
 Seed = Annotated[int, typer.Option(help="Random seed of the losses.", show_default=False)]
 Until = Annotated[str, typer.Option(help="Latest end of the run; default: 3600s.", show_default=False)]
 Place = Annotated[str, typer.Option("--at", help="Capture point: client or server.")]

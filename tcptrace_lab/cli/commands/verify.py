@@ -36,9 +36,9 @@ def verify(
 ) -> int:
     """Check the results for a capture against tshark, segment by segment, and tcptrace, figure by figure; explain differences.
 
-    A table shows how often each item was compared and how often the results were equal. Then come the differences, grouped by
-    explanation, with frames and numbers of this capture. Differences that no known behaviour of the other program explains are
-    unexplained: the exit code is 1, and tcptrace-lab may be wrong.
+    A table shows how often each item was compared and how often the results were equal. Then come the differences, grouped by explanation,
+    with frames and numbers of this capture. If no known behaviour of the other program explains a difference, tcptrace-lab may be wrong,
+    and the exit code is 1.
     """
     if file == output.STDOUT:
         raise UsageError("verify reads its file several times", remedy="name a file")

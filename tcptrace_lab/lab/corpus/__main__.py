@@ -1,4 +1,4 @@
-"""`python -m tcptrace_lab.lab.corpus`: transfers at scale, with the kernel's ledger beside their captures, and how the judge does on them.
+"""`python -m tcptrace_lab.lab.corpus`: transfers at scale with the kernel's ledger beside them, and how often the judge is right.
 
     python -m tcptrace_lab.lab.corpus programs                       the table of programs, and what is not installed
     python -m tcptrace_lab.lab.corpus make -n 60                     the first 60 transfers of a seed, two at a time (needs root)
@@ -11,7 +11,7 @@
     python -m tcptrace_lab.lab.corpus gains shared                   the gains that findings predict, and what the bottleneck had free
     python -m tcptrace_lab.lab.corpus faults -n 60                   the judge on captures with faults, beside those without
 
-What is made goes to build/transfers/, which git ignores; what is there already is not made again.
+Transfers are stored in build/transfers/, which git ignores. Transfers that exist are not made again.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ SEED, AT_A_TIME, LARGEST, LARGEST_OF_A_FAULT = 1, 2, 30, 3
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the requested command. The exit code is that of the errors."""
+    """Run the requested command. Return 0, or the exit code of the error that ended it."""
     options = _parse(arguments)
     try:
         for line in options.does(options):

@@ -106,7 +106,8 @@ def _is_held_back(source: str) -> bool:
 def transfers(seed: int, numbers: range, programs: Sequence[str] = tuple(PROGRAMS), most_competitors: int = 0) -> list[Drawn]:
     """Yield the transfers of a seed.
 
-    Each run of `len(programs)` transfers contains each program once, if it begins at a multiple; paths likewise.
+    Programs are dealt in rounds: the transfers 0 to `len(programs)` - 1 contain each program once, the next round again, and so on. Paths
+    are dealt in the same way.
 
     Args:
         seed: where they come from.
@@ -120,7 +121,7 @@ def transfers(seed: int, numbers: range, programs: Sequence[str] = tuple(PROGRAM
 
 
 def _shared(seed: int, number: int, programs: Sequence[str], most: int) -> Drawn:
-    """Draw a transfer with competitors. No end is paused, so that what waits, waits for the line or for a program."""
+    """Draw a transfer with competitors. No end is paused, so every wait is for the line or for a program."""
     program = _dealt(programs, f"{seed} programs", number)
     path = _dealt(SHARED_PATHS, f"{seed} shared paths", number)
     chance = Random(f"{seed} {number} shared")  # noqa: S311  (repeatable)
@@ -140,7 +141,7 @@ def _drawn(seed: int, number: int, programs: Sequence[str]) -> Drawn:
 
 
 def _dealt(names: Sequence[str], seed: str, number: int) -> str:
-    """Deal the names like a pack of cards that is shuffled again whenever it is empty."""
+    """Return the name for a transfer: each round has all names once, in a random order of its own."""
     hand, place = divmod(number, len(names))
     pack = list(names)
     Random(f"{seed} {hand}").shuffle(pack)  # noqa: S311

@@ -1,4 +1,4 @@
-"""Measures the verdicts on captures with faults against the kernel's ledger: how much of what was right remains right."""
+"""Measures the verdicts on captures with faults against the kernel's ledger: how many of the correct verdicts remain correct."""
 
 from __future__ import annotations
 

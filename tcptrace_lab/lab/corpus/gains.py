@@ -1,4 +1,4 @@
-"""How much of the predicted gains the bottleneck can give: a remedy saves no time in which the line carried data already.
+"""How much of the predicted gains is possible at the bottleneck: a remedy saves no time in which the line carried data anyway.
 
 The truth is the relay's rate and the frames that arrived after it, of all connections, while the direction of the finding was sending.
 """
@@ -32,13 +32,13 @@ NOTICED = 0.05
 
 
 class Gain(NamedTuple):
-    """A finding that promises time.
+    """A finding with a predicted gain.
 
     Attributes:
         transfer, at, finding, conn: where it was found; `conn` counts from 0.
         active_ns: active time of its direction.
         cost_ns: the time that the finding says was lost.
-        gain_ns: the time that it promises.
+        gain_ns: the predicted gain.
         free_ns: the part of the active time in which the bottleneck carried nothing.
         is_headline: whether the verdict is based on it.
     """
@@ -55,17 +55,17 @@ class Gain(NamedTuple):
 
     @property
     def excess_ns(self) -> int:
-        """How much more it promises than the line had free."""
+        """By how much the predicted gain exceeds the free time of the bottleneck."""
         return max(self.gain_ns - self.free_ns, 0)
 
     @property
     def missing_ns(self) -> int:
-        """How much less it promises than a cost that the line had free."""
+        """By how much the predicted gain is below the cost, or below the free time of the bottleneck if that is less."""
         return max(min(self.cost_ns, self.free_ns) - self.gain_ns, 0)
 
     @property
     def is_too_large(self) -> bool:
-        """Whether that is worth noticing."""
+        """Whether the predicted gain exceeds the free time by a notable share of the active time."""
         return self.excess_ns >= NOTICED * self.active_ns
 
 

@@ -33,7 +33,7 @@ JOINED = (
 
 
 class Key(NamedTuple):
-    """What all time in one sum has in common.
+    """The key of a sum of time: what all time in that sum has in common.
 
     Attributes:
         at: the capture point.

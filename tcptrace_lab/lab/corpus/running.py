@@ -193,7 +193,7 @@ def _competing(others: Sequence[tuple[Program, _Site]], network: Network) -> Ite
 
 
 def _add_host(network: Network, address: str) -> None:
-    """Give the server's namespace the address of another host, which the client knows as a neighbour, as it knows the server."""
+    """Give the server's namespace a second address, as if it were another host, and enter it into the client's neighbour table."""
     network.server.run("ip", "address", "add", f"{address}/24", "dev", network.interface)
     network.client.run("ip", "neighbour", "add", address, "lladdr", SERVER_MAC, "dev", network.interface, "nud", "permanent")
 

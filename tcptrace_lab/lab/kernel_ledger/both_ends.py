@@ -105,7 +105,10 @@ def _trips(sender: Life, receiver: Life) -> list[_Trip]:
 
 
 def _acks_held(receiver: Life, trips: Sequence[_Trip]) -> Iterator[tuple[int, int]]:
-    """Return spans from the departure of data whose ACK was delayed until the arrival of that ACK, which takes as long as the data."""
+    """Return the span of each delayed ACK: from the departure of the data to the arrival of the ACK.
+
+    Both are assumed to have equal transit times.
+    """
     took_ns = {trip.arrived_ns: trip.ns for trip in trips}
     waiting: deque[tuple[int, int]] = deque()  # unacknowledged data: the offset after it, and its arrival time
     for event in receiver.events:

@@ -26,9 +26,8 @@ _ARCHITECTURES = {"x86_64": "x86"}
 def tracer() -> Path:
     """Return the path of the tracer; compile it if needed.
 
-    Raises:
-        MissingTool: clang, bpftool or libbpf is not installed.
-        LabFailed: the kernel has no type information (BTF) (BTF), the machine is of another architecture, or a source does not compile.
+    Raises: MissingTool: clang, bpftool or libbpf is not installed. LabFailed: the kernel has no type information (BTF), the machine is of
+        another architecture, or a source does not compile.
     """
     program = BUILT / f"tracer-{_key()}"
     if not program.exists():

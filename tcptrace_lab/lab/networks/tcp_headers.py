@@ -36,7 +36,10 @@ class TcpHead(NamedTuple):
 
 
 def tcp_head(head: bytes, *, ethernet: bool) -> TcpHead | None:
-    """Read the head of a frame (`ethernet`) or of an IP packet; None if it is not TCP. No IPv6 extension headers, no fragments."""
+    """Read the head of a frame (`ethernet`) or of an IP packet; None if it is not TCP.
+
+    IPv6 extension headers and fragments are not supported.
+    """
     start = ETHERNET_BYTES if ethernet else 0
     if len(head) < start + MIN_BYTES:
         return None

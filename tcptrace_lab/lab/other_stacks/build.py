@@ -16,9 +16,7 @@ BUILT = Path(__file__).parents[3] / "build" / "other_stacks"
 def gvisor() -> Path:
     """The program with gVisor's netstack.
 
-    Raises:
-        MissingTool: Go is not installed.
-        LabFailed: it does not compile, or its modules cannot be had.
+    Raises: MissingTool: Go is not installed. LabFailed: it does not compile, or its modules cannot be downloaded.
     """
     contents = b"".join((SOURCES / name).read_bytes() for name in ("go.mod", "go.sum", "main.go"))
     program = BUILT / f"gvisor-{hashlib.sha256(contents).hexdigest()[:16]}"

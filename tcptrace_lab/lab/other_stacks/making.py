@@ -66,7 +66,7 @@ class Planned:
 
 
 def planned(seed: int, number: int) -> Planned:
-    """The transfer of a seed: kinds in turn, each over a path of the development part that is drawn by chance."""
+    """The transfer with this number of a seed. The kinds take turns; the path is drawn at random from the development part."""
     chance = Random(f"{STACK} {seed} {number}")  # noqa: S311  (repeatable)
     kind = list(KINDS)[number % len(KINDS)]
     path = "jumbo-frames" if kind in JUMBO_KINDS else chance.choice([name for name in paths.PATHS if part_of_path(name) == DEVELOPMENT])

@@ -34,7 +34,7 @@ class Script:
         nagle: whether the stack under test uses Nagle's algorithm; the peer has TCP_NODELAY.
         send_buffer_bytes, receive_buffer_bytes: the buffers of the stack under test; 0: its default.
         peer_buffer_bytes: the peer's receive buffer; 0: its default.
-        peer_delays_acks: the peer turns TCP_QUICKACK off after each read, so it never acknowledges at once what one segment brings.
+        peer_delays_acks: the peer turns TCP_QUICKACK off after each read, so it never acknowledges a single segment at once.
     """
 
     times: int

@@ -101,7 +101,7 @@ def _rows(records: list[dict[str, Any]], sender: _Sender) -> Iterator[dict[str, 
 
 
 def _of_program(sender: _Sender, one: dict[str, Any]) -> dict[str, int]:
-    """What the program did; for a change of state, the new one."""
+    """Apply an action of the program to the sender. Return the details of the event: after a change of state, the new state."""
     if one["kind"] in _STATES:
         sender.set(state=_STATES[one["kind"]])
         return {"detail_bytes": sender.socket.state}
@@ -134,7 +134,10 @@ def _settle(sender: _Sender, state: dict[str, Any]) -> None:
 
 
 def _depart(sender: _Sender, segment: dict[str, Any]) -> bool:
-    """Count what leaves; whether it was sent before. A probe of a closed window is a byte that is acknowledged already."""
+    """Count a segment that leaves.
+
+    Return whether its bytes were sent before. A probe of a closed window is a byte that is acknowledged already.
+    """
     flags, size, seq = segment.get("flags", 0), segment.get("bytes", 0), segment.get("seq", 0)
     occupied = size + bool(flags & SYN) + bool(flags & FIN)
     if flags & SYN:

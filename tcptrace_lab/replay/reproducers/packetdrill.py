@@ -151,7 +151,7 @@ def _drilled(schedule: Schedule, oracle: Oracle, own: Between) -> Schedule:
             candidate = replace(schedule, client=client, server=server, path=replace(plain, mtu_bytes=mtu))
             if oracle.shows(candidate) is not None:
                 return _halved(candidate, oracle)
-    raise CaptureInsufficient("the model shows the stall on no path that a packetdrill script can play", remedy="--kind python")
+    raise CaptureInsufficient("packetdrill can play no path on which the model shows the stall", remedy="--kind python")
 
 
 def _halved(schedule: Schedule, oracle: Oracle) -> Schedule:
@@ -201,7 +201,8 @@ def _name(step: Step) -> str:
 def _calls(run: Run, end: End, *, under_test: bool) -> Iterator[tuple[Event, int]]:
     """The application's calls, each with the bytes that it writes.
 
-    A write appears at its start, or, with a send buffer bound, when the bound allows it. A read appears when its data has arrived.
+    A write appears at its start; if a send buffer bound delays it, it appears when the bound allows it. A read appears when its data has
+    arrived.
     """
     marks = (run.client if under_test else run.server).marks
     descriptor = 3 if under_test else 4

@@ -81,7 +81,7 @@ class Reproducer:
         """
         if self.oracle is None:
             raise CaptureInsufficient(
-                "a packetdrill script is made from the model's run, and none was fitted",
+                "a packetdrill script is made from the model's run, and no model was fitted",
                 where=self.evidence.capture,
                 remedy="leave out --whole, or use --kind python",
             )

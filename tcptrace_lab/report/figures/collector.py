@@ -38,13 +38,13 @@ _AGAIN_KINDS = (*_FILLING_KINDS, "keepalive", "zero_window_probe", "network_dupl
 
 
 class Request(NamedTuple):
-    """A connection to draw, and its limits of points.
+    """A connection to draw, and the maximum numbers of its points.
 
     Attributes:
         conn, first_frame, last_frame, first_ts_ns, duration_ns: as in `schema.CONNECTIONS`.
         data_segments: number of data segments by direction (`from_client`); directions without data are absent.
-        line_points: maximum points of each line, by direction.
-        mark_points: maximum marks in the time-sequence figure, by direction.
+        line_points: maximum number of points per line, by direction.
+        mark_points: maximum number of marks in the time-sequence figure, by direction.
     """
 
     conn: int
@@ -296,7 +296,7 @@ def _bursts(sent: pl.DataFrame, run: int, silence_ns: int) -> pl.DataFrame:
 
 
 def _changes(source: str) -> pl.Expr:
-    """True for rows where a step line changes, and for its last row, so that the line extends to its end."""
+    """True for rows where the value of a step line changes, and for the last known value, so that the drawn line reaches its end."""
     y = pl.col(source)
     last = pl.int_range(pl.len()) == y.is_not_null().arg_true().last()
     return y.is_not_null() & (y.ne_missing(y.forward_fill().shift(1)) | last)

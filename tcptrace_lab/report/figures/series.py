@@ -101,7 +101,7 @@ class Part(NamedTuple):
 
     Attributes:
         from_ns, to_ns: the window.
-        points: maximum points of each line, and maximum marks.
+        points: maximum number of points per line, and of marks.
     """
 
     from_ns: int

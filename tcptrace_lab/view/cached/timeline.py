@@ -66,7 +66,8 @@ class Timeline:
         """Write the cumulative sums."""
         total = np.cumsum(self._sums, axis=1)
         edges_ns = np.arange(BINS + 1, dtype=np.int64) * self.bin_ns
-        # Time spent up to an edge: each started interval counts from its start, less what is past its end. Sums may wrap; differences fit.
+        # The time of a cause up to an edge: the sum of the edge minus the start of each interval that has started, less the edge minus the
+        # end of each that has ended. The sums may overflow, but their differences are right.
         total[_FIRST_CAUSE:] = np.cumsum(self._counts, axis=1) * edges_ns - total[_FIRST_CAUSE:]
         np.save(folder / _FILE, total, allow_pickle=False)
 

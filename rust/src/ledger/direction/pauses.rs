@@ -11,7 +11,7 @@ const USUAL_PAUSES: i64 = 10;
 /// The usual pause of a direction with at most one pause (a heuristic).
 const UNKNOWN_PAUSE_NS: i64 = 1000 * NS_PER_MS;
 
-/// From this length on, a pause raises the bound above [`MIN_IDLE_NS`] if it is the usual one.
+/// If the usual pause is at least this long, the bound for idle silence is above [`MIN_IDLE_NS`].
 const LONG_PAUSE_NS: i64 = MIN_IDLE_NS / USUAL_PAUSES;
 
 /// The pause within a wait, if there is one: everything is acknowledged and nothing new arrives, until the application
@@ -26,7 +26,8 @@ fn pause_ns(record: &WaitRecord, from_client: bool) -> Option<i64> {
     (quiet_ns > CAUSAL_NS && record.retransmit_trigger.is_none()).then_some(quiet_ns)
 }
 
-/// The number of pauses of a direction, by which it is usually known from what length on its silence is idle.
+/// The number of short and of long pauses of a direction. In most cases these numbers alone show from which length on
+/// silence is idle.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PauseCounts {
     short: u32,

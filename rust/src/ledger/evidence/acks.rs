@@ -62,10 +62,10 @@ impl Evidence<'_> {
         self.packets_are_skipped() && !self.peer_spoke() && self.wait_ns > self.rtt_ns()
     }
 
-    /// After data from the peer, a packet of this sender was lost before the capture point. It was either this
-    /// departure, which was then retransmitted, or an ACK, while the application was silent for about an RTO. Linux
-    /// numbers the packets of each socket one by one. Its timer runs for 200 ms plus one or two RTTs (RFC 8985, 7.2),
-    /// and each timeout doubles the next.
+    /// After data from the peer, the sender was silent for about an RTO, and a packet of it was lost before the capture
+    /// point. Two explanations are possible: an earlier copy of this departure was lost and its timer retransmitted it,
+    /// or only an ACK was lost and the application was silent. Linux numbers the packets of each socket one by one. Its
+    /// timer runs for 200 ms plus one or two RTTs (RFC 8985, 7.2), and each timeout doubles the next.
     pub(in super::super) fn answer_may_be_lost(&self) -> bool {
         let Some(skipped) = self.wait.left_out_segments.get() else { return false };
         let timer_ns = (3 * (self.rtt_ns() + MIN_RTO_NS)).div_euclid(4);
@@ -90,7 +90,8 @@ impl Evidence<'_> {
     }
 
     /// The last ACK may be a delayed one: it is late for the oldest byte that it covers, and for the newest byte if
-    /// that is known. If it was in time for the newest byte, the oldest one only waited for more data.
+    /// that is known. If it is in time for the newest byte, nothing delayed it: the receiver waited until more data had
+    /// arrived.
     #[inline]
     pub(in super::super) fn ack_was_late(&self) -> bool {
         let late = is(self.wait.ack_lag_ns.get(), |lag_ns| {

@@ -41,7 +41,7 @@ impl Evidence<'_> {
             && self.left_room_it_could_use()
     }
 
-    /// The window had room for a few segments that the congestion window would have allowed.
+    /// The sender left room in the window unused although the congestion window would have allowed more.
     fn left_room_it_could_use(&self) -> bool {
         let was_larger =
             are(self.flight_before(), self.previous_round_flight(), |now, before| now + self.smss_bytes <= before);
@@ -92,8 +92,9 @@ impl Evidence<'_> {
     }
 
     /// The flight grew more slowly than in slow start, which adds a segment per ACK. If congestion avoidance can have
-    /// begun, the flight also grew faster than that allows. A capture near the sender need not show that second
-    /// condition, because it shows whether a larger flight reaches the edge of the window.
+    /// begun, the flight must also have grown faster than congestion avoidance allows. Near the sender, this condition
+    /// is never met; other tests decide there, because the capture shows whether a larger flight reaches the edge of
+    /// the window.
     fn grew_otherwise(&self, now: i64) -> bool {
         let smss = self.smss_bytes;
         let Some(flight) = self.previous_round_flight().filter(|_| smss > 0) else { return false };

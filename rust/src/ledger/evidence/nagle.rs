@@ -41,8 +41,8 @@ impl Evidence<'_> {
         self.is_half_of_window(Some(self.record.payload_bytes))
     }
 
-    /// The departure fills half of the largest window, so this sender sent it as soon as it was written. The sender has
-    /// answered faster at some time than an override timer would let it.
+    /// The departure fills half of the largest window, so this sender sent it as soon as it was written. An override
+    /// timer did not release it, because the sender has at some time answered faster than such a timer.
     pub(in super::super) fn left_as_half_a_window(&self) -> bool {
         self.is_half() && is(self.direction.reaction_min_ns, |ns| ns < MIN_OVERRIDE_NS)
     }

@@ -21,7 +21,8 @@ impl Evidence<'_> {
             && is(self.room(), |room| room < self.smss_bytes)
     }
 
-    /// A small segment fills the window to the byte. The window delayed it, whatever opened the window earlier.
+    /// A small segment fills the window to the byte, so the window delayed it, even if the window had opened some time
+    /// before.
     pub(in super::super) fn fills_window(&self) -> bool {
         self.is_small() && self.record.usable_window_bytes.get() == Some(self.record.payload_bytes)
     }

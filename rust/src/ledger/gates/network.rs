@@ -68,10 +68,10 @@ fn is_no_pause(wait: &Evidence<'_>, share_ns: f64) -> bool {
     (3 * wait.wait_ns) as f64 <= 4.0 * share_ns
 }
 
-/// Away from the sender and without timestamps: segments are spread evenly over the RTT: intervals differ from the mean
-/// by at most a quarter, without a pause. At the full rate of the path, rate × RTT bytes arrive in each RTT. The flight
-/// therefore seems to be on a plateau, whatever the sender has in flight. A full send buffer would release flights with
-/// pauses between them.
+/// Away from the sender and without timestamps: segments are spread evenly over the RTT, without a pause; intervals
+/// differ from the mean by at most a quarter. At the full rate of the path, rate × RTT bytes arrive in each RTT, so the
+/// flight seems to be on a plateau, whatever the sender has in flight. A full send buffer would instead release flights
+/// with pauses between them.
 fn is_evenly_spread(wait: &Evidence<'_>) -> bool {
     if wait.direction.near_sender || wait.direction.tick_ns.is_some() || !has_many(wait) {
         return false;

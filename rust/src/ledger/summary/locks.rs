@@ -141,7 +141,7 @@ pub(super) struct Locks {
 }
 
 impl Locks {
-    /// Adds the next late wait. Without a known window there are no deadlocks.
+    /// Adds the next late wait. If the window is unknown, no deadlock is found.
     pub(super) fn add(&mut self, wait: &LateWait, max_window_bytes: Option<i64>) {
         let round = max_window_bytes.and_then(|bytes| wait.fits(bytes));
         let [before, earlier] = &self.before;

@@ -88,8 +88,8 @@ def _show(predicted: WhatIf) -> None:
 
     out, table, fitted = console(), plain_table(), predicted.fitted
     original, modelled = (duration_s(one.duration_s) for one in (fitted.original, fitted.modelled))
-    out.print(Text(f"The original took {original}; the model ({fitted.fit.stack}) {modelled}, {fitted.duration_error:+.1%}."))
-    out.print(Text(f"It assigns {fitted.ledger_error:.1%} of the time to other causes than the ledger of the capture."))
+    out.print(Text(f"The original took {original}; the model ({fitted.fit.stack}) takes {modelled} ({fitted.duration_error:+.1%})."))
+    out.print(Text(f"The model assigns {fitted.ledger_error:.1%} of the time to other causes than the capture's ledger does."))
     for heading in ("with", "predicted", "range", "saves"):
         table.add_column(heading, justify="left" if heading == "with" else "right", overflow="fold")
     for one in predicted.predictions:

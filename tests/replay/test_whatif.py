@@ -73,7 +73,7 @@ def test_a_transfer_that_no_model_makes_again_is_refused_with_by_how_much() -> N
     """No model's path reorders: an old stack takes about as long, by waits that the capture does not have."""
     with pytest.raises(CaptureInsufficient) as refused:
         foretold("ethernet-reordering-at-server.pcapng", Changes(nodelay=True))
-    words = r"no model fits connection 0: the best fit \(\w+\) gives (\d+)% of a direction's time to other causes"
+    words = r"no model fits connection 0: the best fit \(\w+\) gives (\d+)% of a direction's time to other causes than the capture"
     said = re.fullmatch(words, refused.value.what)
     assert said is not None, refused.value.what
     assert int(said[1]) > 100 * MAX_LEDGER_ERROR

@@ -1,4 +1,4 @@
-"""What is made from the package: the catalogue of findings, the page of columns, and the lists of causes in the JSON Schemas.
+"""What is made from the package: the catalogue of findings, the page of columns, and lists of names in the JSON Schemas.
 
 `make docs` runs this.
 
@@ -25,7 +25,7 @@ from tcptrace_lab.text import numbers
 from tcptrace_lab.text.escape import markdown, markdown_code
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from tcptrace_lab import Analysis, Finding
     from tcptrace_lab.schema import Column, Table
@@ -238,22 +238,27 @@ PAGES = {"findings.md": findings_page, "columns.md": columns_page}
 """File in docs/ → what makes it."""
 
 SCHEMAS = ("analysis.schema.json", "compare.schema.json")
-"""JSON Schemas in the package that list the causes."""
+"""JSON Schemas in the package that list the causes, and in the first one also the statistics of a direction."""
 
 _SCHEMA_WIDTH = 170
 _CAUSES = re.compile(r'(?<="enum": \[\n)( +)"handshake", [^\]]*?(?=\n +\])')
 _MIN_CAUSES = re.compile(r'("propertyNames": {\s*"enum": \[\s*"handshake", [^\]]*\]\s*},\s*"minProperties": )\d+')
+_STATISTICS = re.compile(r'(?<="required": \[\n)( +)"frame_bytes", [^\]]*?(?=\n +\])')
+_MAX_STATISTICS = re.compile(r'("required": \[\s*"frame_bytes", [^\]]*\],\s*"maxProperties": )\d+')
 
 
-def with_causes(text: str) -> str:
-    """A JSON Schema with today's causes in its lists of causes; laid out as it was."""
+def with_lists(text: str) -> str:
+    """A JSON Schema with today's causes and statistics in its lists, and their numbers; the rest is unchanged."""
 
-    def listed(found: re.Match[str]) -> str:
-        words = ", ".join(f'"{cause}"' for cause in schema.CAUSES)
-        indent = found[1]
-        return textwrap.fill(words, _SCHEMA_WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
+    def listed(names: Sequence[str]) -> Callable[[re.Match[str]], str]:
+        words = ", ".join(f'"{name}"' for name in names)
+        return lambda found: textwrap.fill(
+            words, _SCHEMA_WIDTH, initial_indent=found[1], subsequent_indent=found[1], break_on_hyphens=False
+        )
 
-    return _MIN_CAUSES.sub(rf"\g<1>{len(schema.CAUSES)}", _CAUSES.sub(listed, text))
+    text = _MIN_CAUSES.sub(rf"\g<1>{len(schema.CAUSES)}", _CAUSES.sub(listed(schema.CAUSES), text))
+    names = schema.MORE_STATISTICS_NAMES
+    return _MAX_STATISTICS.sub(rf"\g<1>{len(names)}", _STATISTICS.sub(listed(names), text))
 
 
 def main() -> None:
@@ -263,7 +268,7 @@ def main() -> None:
         sys.stdout.write(f"docs/{name}\n")
     for name in SCHEMAS:
         path = ROOT / "tcptrace_lab" / "outputs" / "schemas" / name
-        path.write_text(with_causes(path.read_text(encoding="utf-8")), encoding="utf-8")
+        path.write_text(with_lists(path.read_text(encoding="utf-8")), encoding="utf-8")
         sys.stdout.write(f"tcptrace_lab/outputs/schemas/{name}\n")
 
 

@@ -6,6 +6,7 @@ use std::error::Error;
 use tcptrace_lab_core::capture::Capture;
 use tcptrace_lab_core::flows::{Accounting, Connections};
 use tcptrace_lab_core::ledger::evidence::Evidence;
+use tcptrace_lab_core::ledger::gates::Closed;
 use tcptrace_lab_core::ledger::summary::wait_before;
 use tcptrace_lab_core::ledger::{Cause, DirectionFacts, LiveWaits, WaitRecord, gates, judge};
 use tcptrace_lab_core::sender::{SenderTotals, Wait};
@@ -75,7 +76,10 @@ fn explained(record: &WaitRecord, direction: &DirectionFacts) -> String {
     let totals = SenderTotals { ending: Wait::default(), ..direction.totals };
     let direction = DirectionFacts { totals, ..direction.clone() };
     let gates = gates::answers(&wait).into_iter().map(|(name, closed)| match closed {
-        Some(closed) => format!("{name}: closed, {closed:?}"),
+        Some(Closed { cause, confidence, opened_ago_ns }) => {
+            let opened = opened_ago_ns.map_or(String::new(), |ns| format!(", opened {ns} ns before the departure"));
+            format!("{name}: closed, {}, {confidence:?}{opened}", cause.name())
+        }
         None => format!("{name}: open"),
     });
     [
@@ -93,10 +97,23 @@ fn section(title: &str, lines: impl IntoIterator<Item = impl AsRef<str>>) -> Str
     format!("{title}\n{}", lines.collect::<String>())
 }
 
-/// The fields with known values from the debug text of a struct. False flags are left out.
-fn known(text: &str) -> impl Iterator<Item = &str> {
-    let fields = text.split([',', '{', '}']).map(str::trim).filter(|field| field.contains(": "));
-    fields.filter(|field| !field.ends_with(": None") && !field.ends_with(": false"))
+/// The fields with known values from the debug text of a struct, each on a line. Fields of inner structs follow without
+/// the name of the struct. False flags are left out.
+fn known(text: &str) -> Vec<String> {
+    let (mut fields, mut field, mut depth) = (Vec::new(), String::new(), 0_usize);
+    for letter in text.chars() {
+        match letter {
+            '{' => (field, depth) = (String::new(), 0),
+            '}' => fields.push(std::mem::take(&mut field)),
+            ',' if depth == 0 => fields.push(std::mem::take(&mut field)),
+            _ => {
+                depth = if letter == '(' { depth + 1 } else { depth.saturating_sub(usize::from(letter == ')')) };
+                field.push(letter);
+            }
+        }
+    }
+    let unknown = |field: &String| field.ends_with(": None") || field.ends_with(": false") || !field.contains(": ");
+    fields.into_iter().map(|field| field.trim().to_owned()).filter(|field| !unknown(field)).collect()
 }
 
 #[cfg(test)]
@@ -114,10 +131,12 @@ mod tests {
             "from_client: true",
             "is_on_plateau",
             "nagle::gate: open",
-            "send_buffer::gate: closed, Closed",
+            "send_buffer::gate: closed, send-buffer, Possible",
         ] {
             assert!(text.lines().any(|found| found.trim().starts_with(line)), "{line} is not in\n{text}");
         }
+        let direction = "DirectionFacts { line: Line { own: Some((0, 1448)), peer: None }, first: Some(First { ack: 3 }), near: true }";
+        assert_eq!(known(direction), ["own: Some((0, 1448))", "ack: 3", "near: true"]);
     }
 
     #[test]

@@ -104,8 +104,7 @@ class Doubt(NamedTuple):
 
     Attributes:
         consistent_if: `answered` or `numbered` (`cause_findings`): a fact of the direction that makes the other explanation less likely, so
-        that a
-            finding on such waits alone is consistent; empty: it is possible.
+            that a finding on such waits alone is consistent; empty: it is possible.
         limits: what the capture does not show about them, as a sentence; empty if the rule has no advice.
         remedy: what to change if the other cause applies.
         of_all: whether all waits of a direction are in doubt, given a function that returns a count of the sender (`schema.CONNECTIONS`).

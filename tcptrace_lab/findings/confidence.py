@@ -20,7 +20,9 @@ _LADDER = (Confidence.PROVED, Confidence.CONSISTENT, Confidence.POSSIBLE)
 
 
 def proved_by_repetition(waits: pl.DataFrame, findings: Iterable[Finding]) -> pl.DataFrame:
-    """Give the waits of a finding that three of them prove its confidence, unless something else explains them as well.
+    """Raise waits to *proved* if their finding is proved by three waits of its kind.
+
+    Waits that something else explains as well stay as they are.
 
     Args:
         waits: rows of `schema.LEDGER`, or of a table with its columns.

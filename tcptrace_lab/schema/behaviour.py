@@ -8,7 +8,7 @@ _PURE_ACKS = "counts only ACKs without data, because an ACK with data leaves whe
 
 _DELAYED = "an ACK without data that covers all earlier data, follows a silence, and comes more than 2 ms later than the fastest ACK, both measured from the newest segment that they cover: a timer or a read of the application triggered it, not a segment"
 
-_AT_ONCE = "counts waits of at least 2 ms; as soon as: within the fastest reaction time of this host, plus 1 ms or 1/16 of the wait, whichever is less"
+_AT_ONCE = "counts only waits of at least 2 ms that end within the fastest reaction time of this host after the ACK, plus 1 ms or 1/16 of the wait, whichever is less"
 
 BEHAVIOUR = (
     Column("reaction_min_ns", "Int64", Unit.NS, "Shortest time from a segment that passes the capture point towards this host to the host's first segment that proves its arrival, by an echoed TCP timestamp or by data beyond the previously offered window", "upper bound of the RTT from the capture point to this host; null without such proof; rtt_min_ns of the peer is another bound"),

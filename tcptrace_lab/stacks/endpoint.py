@@ -40,8 +40,7 @@ class Endpoint:
         more_to_come: the write call that queued the last bytes has more bytes to queue.
         pushing: small segments leave now in spite of Nagle's algorithm.
         blocked_by: why queued bytes do not leave: `nagle`, `receiver-window`, `zero-window`, or a cause of `Congestion.cause`; empty:
-            nothing
-            holds them.
+            nothing holds them.
         on_room: called when an ACK has freed send buffer space.
         on_data: called when data to read, or the peer's FIN, has arrived.
         on_change: called whenever the reason why the next byte does not leave may have changed.

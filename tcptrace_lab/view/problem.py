@@ -1,4 +1,4 @@
-"""What the explorer answers when it cannot answer: a status and one plain line."""
+"""The error answers of the explorer: a status and one line of text."""
 
 from __future__ import annotations
 

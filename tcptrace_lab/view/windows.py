@@ -1,8 +1,7 @@
 """The report's figures for one window of a connection, thinned to the pixel columns of the screen, down to single segments.
 
-A connection of usual size is read as a whole. For a larger connection, only the window is read, with the state before it; a window that is
-still
-too large is drawn batch by batch.
+A connection of usual size is read as a whole. For a larger connection, only the window is read, with the state before it. A window that is
+still too large is drawn batch by batch.
 """
 
 from __future__ import annotations

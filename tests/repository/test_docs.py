@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -33,12 +34,20 @@ def test_pages_that_are_made_from_the_package_are_up_to_date(name: str) -> None:
 def test_json_schemas_list_the_causes_that_there_are(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """`make docs` renews them, and leaves the rest as it is."""
     text = Path("tcptrace_lab/outputs/schemas", name).read_text(encoding="utf-8")
-    assert pages.with_causes(text) == text
+    assert pages.with_lists(text) == text
     monkeypatch.setitem(schema.CAUSES, "invented", "for this test")
-    renewed = pages.with_causes(text)
+    renewed = pages.with_lists(text)
     assert renewed.count('"close", "unknown", "invented"\n') == 1
     assert f'"minProperties": {len(schema.CAUSES)}' in renewed or "minProperties" not in text
     assert len(renewed.splitlines()) == len(text.splitlines())
+
+
+def test_the_json_schema_of_an_analysis_lists_the_statistics_that_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = Path("tcptrace_lab/outputs/schemas/analysis.schema.json").read_text(encoding="utf-8")
+    monkeypatch.setattr(schema, "MORE_STATISTICS_NAMES", (*schema.MORE_STATISTICS_NAMES, "invented"))
+    statistics = json.loads(pages.with_lists(text))["$defs"]["statistics"]
+    assert statistics["required"] == list(schema.MORE_STATISTICS_NAMES)
+    assert statistics["maxProperties"] == len(schema.MORE_STATISTICS_NAMES)
 
 
 def test_every_finding_has_its_place_in_the_catalogue() -> None:

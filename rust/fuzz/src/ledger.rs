@@ -247,7 +247,7 @@ fn crafted_direction(numbers: &mut Numbers<'_>) -> DirectionFacts {
     let first_ts_ns = i64::from(numbers.byte()) << 48;
     let to_sender_ns = numbers.up_to(life_ns).unwrap_or(0);
     let rtt_ns = to_sender_ns + numbers.up_to(life_ns).unwrap_or(0);
-    let ending = Wait { held_since_frame: Some(1).into(), ..crafted_wait(numbers, life_ns).wait };
+    let ending = Wait { frame_before: Some(1).into(), ..crafted_wait(numbers, life_ns).wait };
     let before_ns = life_ns - ending.wait_ns.get().unwrap_or(0);
     let first_ns = first_ts_ns + numbers.up_to(before_ns).unwrap_or(0);
     let totals = SenderTotals {
@@ -334,7 +334,7 @@ fn crafted_wait(numbers: &mut Numbers<'_>, life_ns: i64) -> WaitRecord {
     let spoken = |ns: Nullable| Nullable::from(peer_first_ns.get().map(|first_ns| ns.get().unwrap_or(first_ns)));
     let wait = Wait {
         wait_ns: Some(wait_ns).into(),
-        held_since_frame: Some(1).into(),
+        frame_before: Some(1).into(),
         sent_ticks: Some(ticks).filter(|_| !codes.is_multiple_of(7)).into(),
         queueing_delay_ns: numbers.ns(LONGEST_NS),
         queue_grew_ns: numbers.ns(LONGEST_NS),

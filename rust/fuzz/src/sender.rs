@@ -63,7 +63,7 @@ fn check_direction(followed: &Followed, row: &ConnectionRow, totals: &SenderTota
     let mut waited_ns = 0;
     let mut frame = totals.first.map_or(0, |first| first.frame);
     for record in records(followed, row.conn, from_client) {
-        assert_eq!(record.wait.held_since_frame.get(), Some(frame.cast_signed()), "a wait begins with the one before");
+        assert_eq!(record.wait.frame_before.get(), Some(frame.cast_signed()), "a wait begins with the one before");
         assert!(record.frame > frame, "waits out of order: {record:?}");
         frame = record.frame;
         waited_ns += check_wait(&record.wait, life_ns);

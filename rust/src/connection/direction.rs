@@ -233,9 +233,9 @@ impl DirectionState {
     /// Whether its longest segments are full-sized although the MSS is larger, because two of them were in flight
     /// together.
     ///
-    /// Many stacks that offer neither SACK nor timestamps still run over tunnels (libslirp counts 20 bytes too many for
-    /// the headers). Nagle's algorithm does not send a second small segment, unless it is half of the largest window
-    /// (4.4BSD, `tcp_output`).
+    /// Stacks that offer neither SACK nor timestamps still run over tunnels, where segments stay below the MSS
+    /// (libslirp subtracts 20 bytes too many for the headers). Two of them in flight cannot be small segments: Nagle's
+    /// algorithm does not send a second small segment, unless it is half of the largest window (4.4BSD, `tcp_output`).
     #[inline]
     fn are_full(longest: i64, max_window: u32) -> bool {
         longest * 2 < i64::from(max_window)

@@ -95,7 +95,7 @@ fn after(direction: &DirectionFacts) -> Option<Edge> {
         (Cause::Idle, closing_ns),
         (rest_cause, rest_ns),
     ];
-    let frame_before = ending.held_since_frame.get().and_then(|frame| u64::try_from(frame).ok());
+    let frame_before = ending.frame_before.get().and_then(|frame| u64::try_from(frame).ok());
     Some(Edge { frame_before, ..edge(direction.last_ts_ns - wait_ns, spans) })
 }
 

@@ -31,7 +31,7 @@ impl Interval {
             start_ns: record.ts_ns.saturating_sub(wait_ns),
             ns: 0,
             cause: Cause::Unknown,
-            frame_before: record.wait.held_since_frame.get().map(|frame| frame as u64),
+            frame_before: record.wait.frame_before.get().map(|frame| frame as u64),
             frame_after: Some(record.frame),
             confidence: judged.confidence,
         };

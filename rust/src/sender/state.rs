@@ -178,7 +178,7 @@ impl SenderState {
         let frame = |known: Nullable, frame: u64| Nullable::from(known.get().map(|_| frame as i64));
         Wait {
             wait_ns: age(since.left_ns),
-            held_since_frame: frame(since.left_ns, since.frame),
+            frame_before: frame(since.left_ns, since.frame),
             sent_ticks: Nullable::default(),
             queueing_delay_ns: Nullable::default(),
             queue_grew_ns: Nullable::default(),

@@ -17,7 +17,7 @@ pub(crate) const RELEASE_PART: i64 = 8;
 #[allow(clippy::struct_excessive_bools)] // they are columns of a table, not states
 pub struct Wait {
     pub wait_ns: Nullable,
-    pub held_since_frame: Nullable,
+    pub frame_before: Nullable,
     pub sent_ticks: Nullable,
     pub queueing_delay_ns: Nullable,
     pub queue_grew_ns: Nullable,

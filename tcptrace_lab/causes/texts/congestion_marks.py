@@ -13,10 +13,11 @@ COLUMNS = ("data_segments", "ce_segments", "cwr_segments")
 """Columns of `schema.CONNECTIONS` that `stands` needs, without the prefix of the endpoint."""
 
 FEWEST = 3
-"""Minimum number of marks of one direction that means something: three are no coincidence (a heuristic)."""
+"""Minimum number of marks of one direction that is more than a coincidence (a heuristic)."""
 
 MARKED_PART = 10
-"""A queue stood for much of the transfer if one in this many data segments was marked or says that the window was reduced (a heuristic)."""
+"""There was a queue for much of the transfer if one in this many data segments was marked, or reports a reduced congestion window (a
+heuristic)."""
 
 
 def stands(own: Callable[[str], int]) -> bool:

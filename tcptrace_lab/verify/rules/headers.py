@@ -94,7 +94,7 @@ def _cut_offer(case: SegmentCase) -> str | None:
 
 
 def _cut_reuse(case: SegmentCase) -> str | None:
-    """Only a SYN that reuses ports is counted in its own connection (`tshark-counts-syns-of-reused-ports-at-once`)."""
+    """The segment is a truncated SYN that reuses ports: tshark counts it in its own connection, but stops before it reports the reuse."""
     row, verdict = case.row, case.verdict
     if verdict is None or "reused_ports" not in verdict.verdicts or row["their_captured_bytes"] >= row["their_wire_bytes"] or case.theirs:
         return None

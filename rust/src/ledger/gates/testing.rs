@@ -24,7 +24,7 @@ pub(in super::super) fn some(value: i64) -> Nullable {
 pub(in super::super) fn bulk() -> (WaitRecord, DirectionFacts) {
     let wait = Wait {
         wait_ns: some(10 * MS),
-        held_since_frame: some(9),
+        frame_before: some(9),
         since_ack_ns: some(50_000),
         ack_frame: some(10),
         ack_lag_ns: some(20 * MS),

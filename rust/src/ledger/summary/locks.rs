@@ -81,7 +81,7 @@ impl LateWait {
             flight_bytes: wait.flight_before_bytes,
             wait_ns,
             caused_ns: judged.caused_ns,
-            frames: [frame(wait.held_since_frame), frame(wait.ack_frame), Some(record.frame)],
+            frames: [frame(wait.frame_before), frame(wait.ack_frame), Some(record.frame)],
             round: judged.round,
         })
     }
@@ -230,7 +230,7 @@ mod tests {
             ..WaitRecord::default()
         };
         record.wait.wait_ns = Some(held_ms * MS).into();
-        record.wait.held_since_frame = Some(frame as i64 - 2).into();
+        record.wait.frame_before = Some(frame as i64 - 2).into();
         record.wait.ack_frame = Some(frame as i64 - 1).into();
         record.wait.smss_bytes = Some(FULL).into();
         record.wait.flight_before_bytes = Some(unacked).into();
@@ -319,7 +319,7 @@ mod tests {
             let mut later = rounds(&[size; 4]);
             for (record, _) in &mut later {
                 record.frame += first;
-                record.wait.held_since_frame = Some(record.frame as i64 - 2).into();
+                record.wait.frame_before = Some(record.frame as i64 - 2).into();
                 record.wait.ack_frame = Some(record.frame as i64 - 1).into();
                 record.seq += 1_000_000 * first as i64;
                 record.ts_ns += first as i64 * 200 * MS;

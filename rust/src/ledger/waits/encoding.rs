@@ -317,7 +317,7 @@ fn code(coder: &mut impl Coder, record: &mut WaitRecord, before: &WaitRecord) {
     coder.kept(&mut wait.left_out_segments, last.left_out_segments);
     coder.number(&mut wait.loss_signalled_ns, later(last.loss_signalled_ns, wait_ns));
     coder.number(&mut wait.payload_before_bytes, Some(before.payload_bytes).into());
-    coder.number(&mut wait.held_since_frame, Some(before.frame as i64).into());
+    coder.number(&mut wait.frame_before, Some(before.frame as i64).into());
     coder.kept(&mut wait.smss_bytes, last.smss_bytes);
 }
 
@@ -428,7 +428,7 @@ pub(super) mod tests {
             let mut flag = || flags >> places.next().unwrap() & 1 == 1;
             let wait = Wait {
                 wait_ns: number(),
-                held_since_frame: number(),
+                frame_before: number(),
                 sent_ticks: number(),
                 queueing_delay_ns: number(),
                 queue_grew_ns: number(),
@@ -538,7 +538,7 @@ pub(super) mod tests {
             ..before
         };
         next.wait.wait_ns = Some(5000).into();
-        next.wait.held_since_frame = Some(7).into();
+        next.wait.frame_before = Some(7).into();
         next.wait.payload_before_bytes = Some(1448).into();
         next.wait.missed_bytes = Some(0).into();
         (next.wait.flight_before_bytes, next.wait.flight_after_bytes) = (Some(2896).into(), Some(2896).into());

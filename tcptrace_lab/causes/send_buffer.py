@@ -31,7 +31,7 @@ RULE = Rule(
         cure="a larger send buffer on {sender}",
         remedy=(
             "raise the send buffer (SO_SNDBUF; Linux: net.ipv4.tcp_wmem) to at least bandwidth × RTT, or leave its size to the kernel",
-            "write larger pieces, so that the application refills the buffer while it drains",
+            "write larger pieces, so that a waiting write refills the buffer as soon as ACKs make room",
         ),
     ),
 )

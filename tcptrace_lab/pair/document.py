@@ -57,13 +57,13 @@ def _clock(clock: Clock) -> dict[str, Any]:
 
 
 def _connections(pair: Pair) -> list[dict[str, Any]]:
-    by_half = {row["half"]: row for row in directions(pair.packets).iter_rows(named=True)}
+    by_number = {row["direction"]: row for row in directions(pair.packets).iter_rows(named=True)}
     listed = _frames(pair.packets)
     first, second = (list(rows.iter_rows(named=True)) for rows in pair.endpoints)
     found = []
     for place, row in enumerate(pair.connections.iter_rows(named=True)):
         by_direction = {
-            key: _direction(by_half.get(2 * place + side), listed, 2 * place + side) for side, key in enumerate(_DIRECTION_KEYS)
+            key: _direction(by_number.get(2 * place + side), listed, 2 * place + side) for side, key in enumerate(_DIRECTION_KEYS)
         }
         sides = {"client": "server", "server": "client"} if row["swapped"] else {"client": "client", "server": "server"}
         found.append(
@@ -90,10 +90,10 @@ def _endpoint(row: dict[str, Any], side: str) -> dict[str, Any]:
     return {"addr": row[f"{side}_addr"], "port": row[f"{side}_port"]}
 
 
-def _direction(row: dict[str, Any] | None, listed: dict[tuple[int, str], list[int]], half: int) -> dict[str, Any]:
+def _direction(row: dict[str, Any] | None, listed: dict[tuple[int, str], list[int]], number: int) -> dict[str, Any]:
     counts = {name: 0 if row is None else row[name] for name in COUNTS}
     times = {f"{name}_ms": _times(row, name) for name in TIMES}
-    frames = {f"{key}_frames": listed.get((half, key), []) for key in (*FRAMES, "reordered")}
+    frames = {f"{key}_frames": listed.get((number, key), []) for key in (*FRAMES, "reordered")}
     return {**counts, **times, **frames}
 
 
@@ -110,7 +110,7 @@ def _frames(packets: pl.DataFrame) -> dict[tuple[int, str], list[int]]:
     chosen = {key: (pl.col("fate") == fate, frame) for key, (fate, frame) in FRAMES.items()}
     chosen["reordered"] = (pl.col("reordered"), "received_frame")
     for key, (wanted, frame) in chosen.items():
-        of_kind = packets.filter(wanted).select("half", pl.col(frame).alias("frame")).unique().sort("half", "frame")
-        for (half,), rows in of_kind.group_by("half", maintain_order=True):
-            found[int(str(half)), key] = rows["frame"].head(MAX_FRAMES).to_list()
+        of_kind = packets.filter(wanted).select("direction", pl.col(frame).alias("frame")).unique().sort("direction", "frame")
+        for (number,), rows in of_kind.group_by("direction", maintain_order=True):
+            found[int(str(number)), key] = rows["frame"].head(MAX_FRAMES).to_list()
     return found

@@ -18,12 +18,12 @@ def directions(packets: pl.DataFrame) -> pl.DataFrame:
         packets: as `packet_fates.packets` returns them.
 
     Returns:
-        One row per direction (`half`): `sent received matched lost lost_bytes not_captured only_at_receiver duplicated outside_overlap
-        reordered uncertain` (numbers of packets; `lost_bytes` is payload, retransmits included), and for each of `TIMES`
+        One row per `direction` of `Pair.packets`: `sent received matched lost lost_bytes not_captured only_at_receiver duplicated
+        outside_overlap reordered uncertain` (numbers of packets; `lost_bytes` is payload, retransmits included), and for each of `TIMES`
         `<name>_samples`, `<name>_min_ns`, `_p50_ns`, `_p95_ns`, `_max_ns`.
     """
     fate = pl.col("fate")
-    counts = packets.group_by("half").agg(
+    counts = packets.group_by("direction").agg(
         sent=pl.col("sent_frame").count(),
         received=pl.col("received_frame").count(),
         lost_bytes=pl.col("length").filter(fate == "lost").sum(),
@@ -33,14 +33,16 @@ def directions(packets: pl.DataFrame) -> pl.DataFrame:
     )
     # An ACK's times describe the data of the other direction.
     acks = packets.filter(fate == "matched").select(
-        half=pl.col("half") ^ 1,
+        direction=pl.col("direction") ^ 1,
         ack_delay="sent_rtt_ns",
         rtt="received_rtt_ns",
         path_rtt=pl.col("received_rtt_ns") - pl.col("sent_rtt_ns"),
     )
-    delays = packets.group_by("half").agg(_summary("delay_ns", "one_way_delay"))
-    answers = acks.group_by("half").agg(*_summary("ack_delay", "ack_delay"), *_summary("rtt", "rtt"), *_summary("path_rtt", "path_rtt"))
-    return counts.join(delays, on="half", how="left").join(answers, on="half", how="left").sort("half")
+    delays = packets.group_by("direction").agg(_summary("delay_ns", "one_way_delay"))
+    answers = acks.group_by("direction").agg(
+        *_summary("ack_delay", "ack_delay"), *_summary("rtt", "rtt"), *_summary("path_rtt", "path_rtt")
+    )
+    return counts.join(delays, on="direction", how="left").join(answers, on="direction", how="left").sort("direction")
 
 
 def _summary(column: str, name: str) -> list[pl.Expr]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.pair.clocks import Clock
     from tcptrace_lab.pair.packet_store import Packets
 
-BASE = ("half", "start", "length", "controls", "ack")
+BASE = ("direction", "start", "length", "controls", "ack")
 """Fields that every path leaves unchanged, unless it rewrites TCP itself."""
 
 MARKS = ("tsval", "ip_id", "sacked")
@@ -54,7 +54,7 @@ def matched(sent: Packets, received: Packets) -> Found:
     """Match packets by their headers.
 
     Args:
-        sent: packets as seen near their sender, with `row` (0, 1, …), `half` (number of the direction), `there` (True from the first
+        sent: packets as seen near their sender, with `row` (0, 1, …), `direction` (a number, see `Pair`), `there` (True from the first
             capture point to the second), `BASE` and `MARKS`.
         received: packets as seen near their receiver, with the same columns and stream offsets.
     """
@@ -79,7 +79,7 @@ def _matched(sides: Sides, kept: pl.DataFrame, part: int) -> Found:
     keys = [*BASE, *MARKS]
     ranks = []
     for rows, name in zip(sides, ("sent", "received"), strict=True):
-        usable = rows.join(kept, on="half", how="left").with_columns(
+        usable = rows.join(kept, on="direction", how="left").with_columns(
             pl.when(pl.col(f"{mark}_kept")).then(mark).otherwise(ABSENT).alias(mark) for mark in MARKS
         )
         ranked = usable.select(*keys, pl.col("row").alias(f"{name}_row"))
@@ -95,17 +95,17 @@ def _matched(sides: Sides, kept: pl.DataFrame, part: int) -> Found:
 
 
 def _preserved(sides: tuple[Packets, Packets], parts: int) -> pl.DataFrame:
-    """Whether the path leaves each of `MARKS` unchanged, per direction: `half tsval_kept ip_id_kept sacked_kept`."""
+    """Whether the path leaves each of `MARKS` unchanged, per direction: `direction tsval_kept ip_id_kept sacked_kept`."""
     same = [(pl.col(mark) == pl.col(f"{mark}_there")).sum().cast(pl.Int64).alias(mark) for mark in MARKS]
     counted = []
     for part in range(parts):
         once = [rows.filter(pl.len().over(BASE) == 1).select(*BASE, *MARKS) for rows in _part(sides, part, parts)]
         both = once[0].join(once[1], on=BASE, suffix="_there")
-        counted.append(both.group_by("half").agg(*same, packets=pl.len().cast(pl.Int64)))
-    total = pl.concat(counted).group_by("half").agg(pl.col(*MARKS, "packets").sum())
-    shares = total.select("half", *((pl.col(mark) / pl.col("packets") >= PRESERVED_SHARE).alias(f"{mark}_kept") for mark in MARKS))
-    halves = pl.concat([packets.rows.select("half").unique().collect() for packets in sides]).unique()
-    return halves.join(shares, on="half", how="left").with_columns(pl.col(f"{mark}_kept").fill_null(value=True) for mark in MARKS)
+        counted.append(both.group_by("direction").agg(*same, packets=pl.len().cast(pl.Int64)))
+    total = pl.concat(counted).group_by("direction").agg(pl.col(*MARKS, "packets").sum())
+    shares = total.select("direction", *((pl.col(mark) / pl.col("packets") >= PRESERVED_SHARE).alias(f"{mark}_kept") for mark in MARKS))
+    directions = pl.concat([packets.rows.select("direction").unique().collect() for packets in sides]).unique()
+    return directions.join(shares, on="direction", how="left").with_columns(pl.col(f"{mark}_kept").fill_null(value=True) for mark in MARKS)
 
 
 def align(found: Found, sent: Packets, received: Packets, resolution_ns: int) -> Clock | None:

@@ -33,9 +33,9 @@ class Seen:
     Attributes:
         rows: `links` with the packet's fields from both captures; one row per packet or copy, in order of sending, then those seen only
             near the receiver.
-        brought: the stream ranges captured near the receiver, one row each: number of the direction, start, end (`half left_start
-            brought_to`), sorted by start.
-        acknowledged: the highest stream offset that the receiver ACKed, per direction (`half acked_to`).
+        brought: the stream ranges captured near the receiver, one row each (`direction left_start brought_to`), sorted by
+            start.
+        acknowledged: the highest stream offset that the receiver ACKed, per direction (`direction acked_to`).
     """
 
     rows: pl.DataFrame
@@ -65,7 +65,7 @@ def packets(both: Seen, clock: Clock | None, spans: tuple[tuple[int, int], ...])
         spans: first and last time of each capture, on its own clock.
 
     Returns:
-        `half there fate certain start length controls sent_frame received_frame sent_ns arrived_ns delay_ns reordered sent_rtt_ns
+        `direction there fate certain start length controls sent_frame received_frame sent_ns arrived_ns delay_ns reordered sent_rtt_ns
         received_rtt_ns`, in order of sending, then packets seen only near the receiver. Times are on the first capture's clock. `delay_ns`
         is null if the clocks are not aligned. `reordered`: the packet arrived after one of its direction that was sent later (RFC 4737,
         3.3).
@@ -88,11 +88,11 @@ def packets(both: Seen, clock: Clock | None, spans: tuple[tuple[int, int], ...])
     judged = judged.with_columns(
         delay_ns=pl.when((pl.col("fate") == "matched") & pl.lit(clock is not None)).then(pl.col("arrived_ns") - pl.col("sent_ns"))
     )
-    behind = pl.col("sent_row").cum_max().shift(1).over("half", order_by="received_row") > pl.col("sent_row")
+    behind = pl.col("sent_row").cum_max().shift(1).over("direction", order_by="received_row") > pl.col("sent_row")
     late = judged.lazy().filter(pl.col("fate") == "matched").select("sent_row", late=behind.fill_null(value=False)).filter("late").collect()
     judged = judged.with_columns(reordered=(pl.col("fate") == "matched") & pl.col("sent_row").is_in(late["sent_row"].implode()))
     columns = (
-        *("half", "there", "fate", "certain", "start", "length", "controls", "sent_frame", "received_frame"),
+        *("direction", "there", "fate", "certain", "start", "length", "controls", "sent_frame", "received_frame"),
         *("sent_ns", "arrived_ns", "delay_ns", "reordered", "sent_rtt_ns", "received_rtt_ns"),
     )
     return judged.select(columns)
@@ -121,7 +121,7 @@ def _joined(
     )
 
 
-_OWN = ("half", "there", "start", "length", "controls")
+_OWN = ("direction", "there", "start", "length", "controls")
 
 
 def _with_outside(rows: pl.DataFrame, clock: Clock | None, spans: tuple[tuple[int, int], ...]) -> pl.DataFrame:
@@ -134,7 +134,7 @@ def _with_outside(rows: pl.DataFrame, clock: Clock | None, spans: tuple[tuple[in
         both = rows.filter(_AT_BOTH)
         rows_of = {"sent_row": ("first_sent", "last_sent"), "received_row": ("first_received", "last_received")}
         ends = [end for row, (first, last) in rows_of.items() for end in (pl.col(row).min().alias(first), pl.col(row).max().alias(last))]
-        placed = rows.join(both.group_by("half").agg(ends), on="half", how="left")
+        placed = rows.join(both.group_by("direction").agg(ends), on="direction", how="left")
         within = [pl.col(row).is_between(first, last) for row, (first, last) in rows_of.items()]
         return placed.with_columns(outside_overlap=~pl.coalesce(*within, pl.lit(value=False)))
     first, second = spans
@@ -158,17 +158,17 @@ _DELAY_NS = pl.col("arrived_ns") - pl.col("sent_ns")
 
 def _brought(received: Packets) -> pl.DataFrame:
     of_data = received.rows.filter(pl.col("length") > 0)
-    ends = of_data.select("half", left="start", right=pl.col("start") + pl.col("length")).collect().sort("half", "left")
-    reach = pl.col("right").cum_max().over("half")
-    runs = ends.with_columns(run=(pl.col("left") > reach.shift(1).over("half")).fill_null(value=True).cum_sum())
-    stretches = runs.group_by("half", "run").agg(left_start=pl.col("left").min(), brought_to=pl.col("right").max())
-    return stretches.select("half", "left_start", "brought_to").sort("left_start")
+    ends = of_data.select("direction", left="start", right=pl.col("start") + pl.col("length")).collect().sort("direction", "left")
+    reach = pl.col("right").cum_max().over("direction")
+    runs = ends.with_columns(run=(pl.col("left") > reach.shift(1).over("direction")).fill_null(value=True).cum_sum())
+    stretches = runs.group_by("direction", "run").agg(left_start=pl.col("left").min(), brought_to=pl.col("right").max())
+    return stretches.select("direction", "left_start", "brought_to").sort("left_start")
 
 
 def _acknowledged(sent: Packets) -> pl.DataFrame:
     """The highest acknowledged offset per direction. The acknowledgments of one direction cover the data of the other."""
-    known = sent.rows.filter(pl.col("acked").is_not_null()).select(pl.col("half") ^ 1, "acked")
-    return known.group_by("half").agg(acked_to=pl.col("acked").max()).collect()
+    known = sent.rows.filter(pl.col("acked").is_not_null()).select(pl.col("direction") ^ 1, "acked")
+    return known.group_by("direction").agg(acked_to=pl.col("acked").max()).collect()
 
 
 def _in_doubt(judged: pl.DataFrame) -> pl.DataFrame:
@@ -183,12 +183,12 @@ def _with_arrived_anyway(rows: pl.DataFrame, both: Seen) -> pl.DataFrame:
 
     It is true only for packets that are missing near the receiver.
     """
-    alone = rows.filter(pl.col("received_row").is_null(), pl.col("length") > 0).select("sent_row", "half", "start", "length")
+    alone = rows.filter(pl.col("received_row").is_null(), pl.col("length") > 0).select("sent_row", "direction", "start", "length")
     end = pl.col("start") + pl.col("length")
     looked_up = (
         alone.sort("start")
-        .join_asof(both.brought, left_on="start", right_on="left_start", by="half", check_sortedness=False)
-        .join(both.acknowledged, on="half", how="left")
+        .join_asof(both.brought, left_on="start", right_on="left_start", by="direction", check_sortedness=False)
+        .join(both.acknowledged, on="direction", how="left")
     )
     brought = (pl.col("brought_to") >= end).fill_null(value=False)
     anyway = looked_up.filter(~brought & (pl.col("acked_to") >= end).fill_null(value=False))["sent_row"]

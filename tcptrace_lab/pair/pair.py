@@ -47,8 +47,8 @@ class Pair:
 
     Attributes:
         captures: the objects `capture` of both JSON documents, in the given order.
-        connections: `a b swapped shared first_is_near_client known_by`, one row per pair of connections. The direction number `half` of
-            `packets` is twice the row number for packets sent by the first capture's client, and one more for its server's.
+        connections: `a b swapped shared first_is_near_client known_by`, one row per pair of connections. A packet's `direction` is
+            twice the row number of its pair if the first capture's client sent it, and one more if the server did.
         endpoints: `ENDPOINT_COLUMNS` of both captures; equal rows are one pair.
         clock: the second capture's clock relative to the first's; None if a direction has too few matched packets.
         packets: the fate of each packet, as `packet_fates.packets` returns it.
@@ -105,24 +105,24 @@ def _of_pairs(pairs: pl.DataFrame, name: str, table: pl.DataFrame) -> pl.DataFra
     return pairs.select(conn=name).join(table, on="conn", how="left", maintain_order="left")
 
 
-def _of_halves(pairs: pl.DataFrame, ends: tuple[pl.DataFrame, ...]) -> pl.DataFrame:
+def _with_shifts(pairs: pl.DataFrame, ends: tuple[pl.DataFrame, ...]) -> pl.DataFrame:
     """The pairs with their number, the maximum payload of a packet (`piece`), and the stream offset shift of each direction (`_shift`)."""
     shifts = (_shift(ends, pairs, side).alias(side) for side in SIDES)
     return pairs.with_row_index("pair").with_columns(piece_bytes(*ends)["piece"], *shifts)
 
 
-def _halved(rows: pl.DataFrame, about: pl.DataFrame, name: str) -> pl.DataFrame:
-    """The packets of one capture's paired connections, with `half`, `near_sender` and `there`, split as on the wire (`cut`).
+def _with_directions(rows: pl.DataFrame, about: pl.DataFrame, name: str) -> pl.DataFrame:
+    """The packets of one capture's paired connections, with `direction`, `near_sender` and `there`, split as on the wire (`cut`).
 
     Stream offsets of the second capture are converted to those of the first.
     """
     swapped = pl.col("swapped") if name == "b" else pl.lit(value=False)
-    columns = ["half", "there", "near_sender", *(column for column in rows.columns if column not in {"conn", "from_client"}), "piece"]
+    columns = ["direction", "there", "near_sender", *(column for column in rows.columns if column not in {"conn", "from_client"}), "piece"]
     own = rows.join(about.rename({name: "conn"}), on="conn", maintain_order="left")
     by_a_client = pl.col("from_client") != swapped
     sent_near_first = by_a_client == pl.col("first_is_near_client")
     moved = own.with_columns(
-        half=pl.col("pair").cast(pl.Int32) * 2 + (~by_a_client).cast(pl.Int32),
+        direction=pl.col("pair").cast(pl.Int32) * 2 + (~by_a_client).cast(pl.Int32),
         there=sent_near_first,
         near_sender=sent_near_first if name == "a" else ~sent_near_first,
     )
@@ -143,13 +143,13 @@ def _shift(ends: tuple[pl.DataFrame, ...], pairs: pl.DataFrame, side: str) -> pl
 
 def _by_place(captures: Mapping[str, Captured], pairs: pl.DataFrame, ends: tuple[pl.DataFrame, ...]) -> tuple[Packets, Packets]:
     """The packets of both captures as seen near their sender, and near their receiver, each in capture order per direction (`row`)."""
-    about = _of_halves(pairs, ends)
+    about = _with_shifts(pairs, ends)
     places = {True: Writer(), False: Writer()}
     for name, captured in captures.items():
         for rows in packets(captured):
-            halved = _halved(rows, about, name)
+            seen = _with_directions(rows, about, name)
             for near_sender, place in places.items():
-                place.add(halved.filter(pl.col("near_sender") == near_sender).drop("near_sender"))
+                place.add(seen.filter(pl.col("near_sender") == near_sender).drop("near_sender"))
     return places[True].finish(), places[False].finish()
 
 

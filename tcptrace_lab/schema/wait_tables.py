@@ -10,7 +10,7 @@ _DIRECTION = (LEDGER["conn"], LEDGER["from_client"])
 
 WAITS = table(
     "waits",
-    "one interval of the ledger, and the wait that it is a part of; null before the first departure and after the last, but for the threshold",
+    "one interval of the ledger, and the wait that contains it; before the first departure and after the last, only the wait's threshold is known",
     [
         *LEDGER,
         Column("kind", "Enum", Unit.NONE, "Kind of the segment that ended the wait", values=KINDS),

@@ -18,7 +18,7 @@ UNKNOWN = "\u2013"
 NS_PER_S = 1_000_000_000
 NS_PER_MS = 1_000_000
 _SECONDS_PER_MINUTE = 60
-_WORDY_SECONDS = 600
+_LONG_SECONDS = 600
 """From ten minutes on, durations are in hours, minutes and seconds."""
 
 _PREFIXES = ("", "k", "M", "G", "T")
@@ -75,10 +75,10 @@ def duration(value_ns: int | None) -> str:
     if value_ns == 0:
         return "0 s"
     magnitude_ns = abs(value_ns)
-    for unit, unit_ns in (("s", NS_PER_S), ("ms", 1_000_000), ("µs", 1_000)):
+    for unit, unit_ns in (("s", NS_PER_S), ("ms", NS_PER_MS), ("µs", 1_000)):
         if magnitude_ns >= unit_ns:
-            if unit == "s" and magnitude_ns >= _WORDY_SECONDS * NS_PER_S:
-                return _wordy(value_ns)
+            if unit == "s" and magnitude_ns >= _LONG_SECONDS * NS_PER_S:
+                return _long_duration(value_ns)
             return f"{_short(value_ns / unit_ns)} {unit}"
     return f"{value_ns} ns"
 
@@ -88,7 +88,7 @@ def duration_s(value_s: float) -> str:
     return duration(round(value_s * NS_PER_S))
 
 
-def _wordy(value_ns: int) -> str:
+def _long_duration(value_ns: int) -> str:
     sign = "-" if value_ns < 0 else ""
     minutes, seconds = divmod(round(abs(value_ns) / NS_PER_S), _SECONDS_PER_MINUTE)
     hours, minutes = divmod(minutes, _SECONDS_PER_MINUTE)
@@ -122,11 +122,11 @@ def formatted(value: Any, kind: str) -> tuple[str, str]:  # noqa: ANN401  (`kind
     """
     if value is None:
         return UNKNOWN, "unknown"
-    short, exact = _WORDS[kind](value) if kind in _WORDS else (str(value), "")
+    short, exact = _FORMATS[kind](value) if kind in _FORMATS else (str(value), "")
     return short, "" if exact == short else exact
 
 
-_WORDS: dict[str, Callable[[Any], tuple[str, str]]] = {
+_FORMATS: dict[str, Callable[[Any], tuple[str, str]]] = {
     "size": lambda value: (size(value), f"{value} bytes"),
     "bytes": lambda value: (f"{value:,} B", f"{value} bytes"),
     "duration": lambda value: (duration(value), f"{exact_seconds(value)} s"),

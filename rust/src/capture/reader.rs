@@ -207,7 +207,7 @@ pub(super) fn decompressed(blocks: Blocks, codec: Codec, block_bytes: usize) -> 
 /// checked.
 fn is_erf(blocks: &mut Blocks) -> bool {
     blocks.fill_to(SNIFFED_BYTES);
-    !sniff::is_told_apart(blocks.available()) && erf::detect(blocks)
+    !sniff::is_recognized(blocks.available()) && erf::detect(blocks)
 }
 
 /// Why a stream without a known magic cannot be read: the fault that ended it, or its actual format.

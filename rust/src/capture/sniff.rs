@@ -65,7 +65,7 @@ pub(super) fn refuse(path: &OsStr, head: &[u8]) -> CaptureError {
 }
 
 /// Whether `head` has a known magic or is text. Formats without a magic then need not be tried.
-pub(super) fn is_told_apart(head: &[u8]) -> bool {
+pub(super) fn is_recognized(head: &[u8]) -> bool {
     known(head).is_some() || packed(head).is_some() || looks_like_text(head)
 }
 

@@ -2,7 +2,12 @@
 //!
 //! This layer combines all layers below. It classifies each segment of a connection ([`crate::connection`]), ends the
 //! wait of the segment's sender ([`crate::sender`]), and adds the segment to the accounts ([`crate::accounts`]).
-//! [`Connections`], in `flow_table`, finds the connection of a segment; `connection` holds one connection.
+//!
+//! - TCP: `flow_table` finds the connection of a segment, `connection` is one of them, `handshake` determines its
+//!   client, `histogram` and `times` compute its medians and percentiles, `rows` is what it emits
+//! - UDP: `datagrams` finds the flow of a datagram, `datagram_figures` and `datagram_ids` measure it, `datagram_rows`
+//!   is what it emits
+//! - Both: `only` limits a second pass to some connections
 
 mod connection;
 mod datagram_figures;

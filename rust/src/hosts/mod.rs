@@ -2,6 +2,11 @@
 //!
 //! The layers below count. This layer draws conclusions from the row of a finished connection. If the counts do not
 //! decide a case, the result is unknown, because a guess would be mistaken for a measurement.
+//!
+//! - The capture: `vantage` (its place on the path), `quality` (its faults)
+//! - Each host: `acking` (when it sends ACKs), `nagle` (whether it delays small segments), `stack` (its family of TCP
+//!   stacks: a guess)
+//! - Each direction: `rates` (how fast it was, and which bound it reached)
 
 mod acking;
 mod nagle;

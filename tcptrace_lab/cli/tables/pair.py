@@ -46,12 +46,12 @@ def _table(pair: Pair, width: int) -> Table:
     table.add_column("from", no_wrap=True, max_width=max(width - fixed, 12))
     for heading, figure_width in _COLUMNS:
         table.add_column(heading, justify="right", width=figure_width)
-    found = {row["half"]: row for row in directions(pair.packets).iter_rows(named=True)}
+    found = {row["direction"]: row for row in directions(pair.packets).iter_rows(named=True)}
     rows = pair.endpoints[0].head(ROWS).iter_rows(named=True)
     for place, connection in enumerate(rows):
-        for half, side in ((2 * place, "client"), (2 * place + 1, "server")):
+        for number, side in ((2 * place, "client"), (2 * place + 1, "server")):
             name = endpoint(connection[f"{side}_addr"], connection[f"{side}_port"], max(width - fixed, 12))
-            table.add_row(Text(name), *(Text(cell) for cell in _cells(found.get(half))))
+            table.add_row(Text(name), *(Text(cell) for cell in _cells(found.get(number))))
     return table
 
 

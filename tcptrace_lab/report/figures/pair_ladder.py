@@ -45,7 +45,7 @@ def figure(rows: pl.DataFrame, frame: Frame) -> Figure:
     """Draw the rows that `shown` returns."""
     traces = []
     for side, (label, colour) in enumerate((("client → server", plots.BLUE), ("server → client", plots.PURPLE))):
-        own = rows.filter(pl.col("half") % 2 == side)
+        own = rows.filter(pl.col("direction") % 2 == side)
         traces += [_arrived(own.filter(pl.col("fate") != "lost"), side, label, colour, frame), _lost(own, side, label, frame)]
     return {
         "data": [trace for trace in traces if trace],
@@ -69,7 +69,7 @@ def text(rows: pl.DataFrame) -> str:
     """Say what the figure shows, for screen readers."""
     said = []
     for side, label in enumerate(("client to server", "server to client")):
-        own = rows.filter(pl.col("half") % 2 == side)
+        own = rows.filter(pl.col("direction") % 2 == side)
         lost = own.filter(pl.col("fate") == "lost").height
         if own.height:
             delays = own["delay_ns"].drop_nulls()

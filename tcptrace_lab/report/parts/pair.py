@@ -33,13 +33,13 @@ _HOVER = "%{y:.4s}s<br>%{x:.6f} s, frame %{customdata}"
 
 def section(pair: Pair) -> PairSection:
     """The contents of the section."""
-    found = {row["half"]: row for row in directions(pair.packets).iter_rows(named=True)}
+    found = {row["direction"]: row for row in directions(pair.packets).iter_rows(named=True)}
     first = list(pair.endpoints[0].head(LISTED_CONNECTIONS).iter_rows(named=True))
     rows = [
-        _row(row, side, found[half])
+        _row(row, side, found[number])
         for place, row in enumerate(first)
-        for side, half in enumerate((2 * place, 2 * place + 1))
-        if half in found
+        for side, number in enumerate((2 * place, 2 * place + 1))
+        if number in found
     ]
     amounts = pair.endpoints[0].select(bytes=pl.col("client_unique_bytes") + pl.col("server_unique_bytes"))["bytes"]
     largest = amounts.arg_sort(descending=True).head(DRAWN_CONNECTIONS).to_list()
@@ -62,12 +62,12 @@ def answer(pair: Pair, found: list[dict[str, Any]]) -> list[str]:
     """
     sentences = []
     for side, label in enumerate(_LABELS):
-        own = [row for row in found if row["half"] % 2 == side and row["sent"]]
+        own = [row for row in found if row["direction"] % 2 == side and row["sent"]]
         if not own:
             continue
         sent, lost, late, copies = (sum(row[name] for row in own) for name in ("sent", "lost", "reordered", "duplicated"))
         most = max(own, key=lambda row: row["sent"])
-        which = f" of connection {pair.endpoints[0]['conn'][most['half'] // 2]}" if len(own) > 1 else ""
+        which = f" of connection {pair.endpoints[0]['conn'][most['direction'] // 2]}" if len(own) > 1 else ""
         parts = [f"{numbers.count(lost)} of {numbers.counted(sent, 'packet')} lost ({numbers.share(lost / sent)})" if lost else
                  f"none of {numbers.counted(sent, 'packet')} lost"]  # fmt: skip
         parts += [f"{numbers.count(late)} out of order"] if late else []
@@ -158,7 +158,7 @@ def _row(connection: dict[str, Any], side: int, figures: dict[str, Any]) -> dict
 
 def _drawn(pair: Pair, place: int) -> DrawnPair | None:
     """The figures of one pair of connections; None if no packet is in both captures."""
-    packets = pair.packets.filter(pl.col("half") // 2 == place)
+    packets = pair.packets.filter(pl.col("direction") // 2 == place)
     matched = packets.filter(pl.col("fate") == "matched")
     if matched.is_empty():
         return None
@@ -214,7 +214,7 @@ def _ladder(packets: pl.DataFrame, frame: plots.Frame) -> Figure:
 def _delays(packets: pl.DataFrame, frame: plots.Frame) -> Figure:
     traces = []
     for side, colour in enumerate((plots.BLUE, plots.PURPLE)):
-        own = packets.filter(pl.col("half") % 2 == side)
+        own = packets.filter(pl.col("direction") % 2 == side)
         on_time = own.filter(pl.col("delay_ns").is_not_null())
         traces.append(_points(on_time, "t_ns", "delay_ns", "sent_frame", _LABELS[side], colour, frame))
         late = on_time.filter("reordered")
@@ -239,7 +239,7 @@ def _delays(packets: pl.DataFrame, frame: plots.Frame) -> Figure:
 def _round_trips(packets: pl.DataFrame, frame: plots.Frame) -> Figure:
     traces = []
     for side, (dark, light) in enumerate(((plots.BLUE, plots.GREEN), (plots.PURPLE, plots.AMBER))):
-        acks = packets.filter(pl.col("half") % 2 != side, pl.col("fate") == "matched", pl.col("received_rtt_ns").is_not_null())
+        acks = packets.filter(pl.col("direction") % 2 != side, pl.col("fate") == "matched", pl.col("received_rtt_ns").is_not_null())
         acks = acks.filter(pl.col("sent_rtt_ns").is_not_null()).with_columns(network_ns=pl.col("received_rtt_ns") - pl.col("sent_rtt_ns"))
         traces += [
             _points(acks, "ack_ns", "network_ns", "received_frame", f"path, data {_LABELS[side]}", dark, frame),

@@ -24,11 +24,9 @@ def _mss(case: FigureCase) -> str | None:
     if direction is None or direction["mss_bytes"] is None or direction["mss_bytes"] <= _LARGEST_SHORT:
         return None
     wrapped = direction["mss_bytes"] - (1 << 16) + (1 << 32)
-    return (
-        f"tcptrace reads {direction['mss_bytes']:,} as a negative 16-bit number, and prints it as {wrapped:,}"
-        if as_number(case.theirs) == wrapped
-        else None
-    )
+    if as_number(case.theirs) != wrapped:
+        return None
+    return f"tcptrace reads {direction['mss_bytes']:,} as a negative 16-bit number, and prints it as {wrapped:,}"
 
 
 def _options_without_syn(case: FigureCase) -> str | None:

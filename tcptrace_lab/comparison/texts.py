@@ -63,7 +63,7 @@ def group_name(comparison: Comparison, group: int) -> str:
 
 
 def service_name(lane: Lane) -> str:
-    """`port 443`; several ports if the service was matched as the only one."""
+    """`port 443`; several ports if the captures have the service on different ones (`matched_by` is `only_one`)."""
     ports = lane.server_ports
     return f"port{'s' if len(ports) > 1 else ''} {', '.join(map(str, ports))}"
 

@@ -5,8 +5,8 @@ The steps of the test; all thresholds are constants below:
 1. Messages sorted by size: are the stalled ones closer together than by chance (Wald and Wolfowitz' runs test)? Stalls that occur at any
    size do not depend on size. (There are several definitions of a stall: `by_clarity`.)
 2. Change points: the sizes are cut where the share of stalled messages changes (`size_cuts`). Cuts cost little if they leave hardly any
-   message on the wrong side (the rules of a stack are deterministic). Otherwise the shortest description decides: all normal sizes have
-   one share of stalls and all slow ones another, or every part has its own share, or the share follows the size and there is no cut.
+   message on the wrong side (the rules of a stack are deterministic). Otherwise the shortest of three descriptions decides: one share of
+   stalls for all normal sizes and another for all slow ones; a share for each part; a share that follows the size, without cuts.
 3. A range is slow if at least a quarter of its messages stalled, at least three, and chance does not explain that compared with normal
    sizes. Also, the median time of the stalled ones must exceed the time expected for their size (a Theil-Sen line through all times
    without the waits that TCP caused) by more than both 95 % intervals. (Not all need stall: receivers acknowledge at once for a while.)

@@ -67,7 +67,8 @@ class Complete(IntFlag):
 class Header(NamedTuple):
     """The fields that Wireshark's analysis uses; sequence numbers as in the header.
 
-    `zero` is the sequence number that Wireshark displays as 0 for this direction. `begins_again`: it reports reused ports.
+    `zero` is the sequence number that Wireshark displays as 0 for this direction. `begins_again`: Wireshark reports that this segment opens
+    a new connection on reused ports.
     """
 
     frame: int
@@ -358,7 +359,7 @@ def _judge_windows_and_acks(header: Header, sender: _Side, receiver: _Side, judg
 
 
 def _judge_repeated(header: Header, sender: _Side, receiver: _Side, judged: Judgement) -> None:
-    """Count a segment without data that repeats the previous ACK number."""
+    """Name a segment without data that repeats the previous ACK number, as Wireshark does; count the duplicate ACKs."""
     flags = judged.flags
     same = header.window == sender.window
     if header.window and not same:

@@ -10,7 +10,8 @@ use crate::error::{CaptureError, Problem};
 use crate::flows::Only;
 use crate::wire::{self, Dissector, Packet, Stop};
 
-/// Maximum number of distinct reasons. Beyond it, further unknown link types share one reason.
+/// Maximum number of distinct reasons why packets were not read. Beyond it, all further unknown link types are one
+/// reason.
 const MAX_STOPS: usize = 64;
 
 /// The reading thread.

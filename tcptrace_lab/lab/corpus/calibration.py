@@ -100,7 +100,7 @@ and right 0, sure and wrong 10; *{POSSIBLY}* and right 0.4, and wrong 1.9; *{UNK
 {"".join(f"{line}{chr(10)}" for line in by_cause(total))}
 {"".join(f"{line}{chr(10)}" for line in _by_cause_and_point(total))}
 ### {TITLES[part]}: headlines
-A headline is right where the kernel accepts the cause that it names for at least as long as the kernel's own largest cause took.
+A headline is right if the kernel accepts its cause for at least as much time as the kernel's own largest cause took.
 
 {table(["captured at", *(word for grade in reversed(GRADES) for word in (grade, "right")), UNKNOWN], list(_headlines(judged)))}"""
 

@@ -127,7 +127,7 @@ mod tests {
     }
 
     proptest! {
-        /// Pauses at random, and all at the edge between short and long ones.
+        /// Half of the pauses are of any length, half within 2 ns of the limit between short and long ones.
         #[test]
         fn what_the_counts_say_is_what_the_lengths_say(
             pauses_ns in prop::collection::vec(prop_oneof![0_i64..3_000_000_000, LONG_PAUSE_NS - 2..LONG_PAUSE_NS + 2], 0..20)

@@ -56,9 +56,9 @@ impl Evidence<'_> {
     }
 
     /// The departure belongs to bursts that leave at an even interval: the sender had more full-sized segments, and no
-    /// ACK released this one, although an ACK may have preceded it by chance. One burst per RTT
-    /// must be excluded. If no ACK came shortly before, the flight must hold two bursts, or the pace must differ from
-    /// the RTT. If one did, the flight must hold two bursts and need at least an RTT to leave at this pace, and the
+    /// ACK released this one, although an ACK may have preceded it by chance. A sender that sends one burst per RTT looks
+    /// similar and is excluded. If no ACK came shortly before, the flight must hold two bursts, or the pace must differ
+    /// from the RTT. If one did, the flight must hold two bursts and need at least an RTT to leave at this pace, and the
     /// departure must leave later after its ACK than a released one would.
     pub(super) fn is_at_its_pace(&self) -> bool {
         let direction = self.direction;

@@ -87,7 +87,7 @@ class Header(NamedTuple):
 
 @dataclass(slots=True)
 class Judgement:
-    """Wireshark's verdicts on one segment, and the values that they depend on.
+    """Wireshark's verdicts on one segment, and the values that they depend on. "Its side" is the segment's direction.
 
     Attributes:
         flags: names of `tcp.analysis.*`.
@@ -98,7 +98,7 @@ class Judgement:
         rto_ns: for a retransmit, time since `rto_frame`.
         rto_frame: frame of the oldest unacknowledged segment that Wireshark keeps.
         completeness: completeness of the stream before the segment.
-        left_out: what Wireshark has seen of the stream by then, but does not count.
+        left_out: what `completeness` omits although Wireshark has seen it.
         since_highest_ns: for segments below the highest sequence number, time since that was first seen.
         since_ack_ns: time since the other direction's last segment.
         patience_ns: the bound that `since_highest_ns` is compared with.
@@ -111,20 +111,20 @@ class Judgement:
         highest_kept: end of the highest sequence number that counts as in flight (exclusive).
         sacked_bytes: bytes in the SACK blocks of the other direction's last segment.
         not_counting: bytes in flight are not counted after a hole until the other side's next ACK.
-        contiguous: up to where the other side was seen without a hole, as far as this is followed.
+        contiguous: end of the other side's bytes without a hole, as Wireshark tracks it.
         reported_before: an ACK of unseen data was reported, and is not reported again until that side's ACK moves.
         acked_from: the first sequence number of `acks_frame`.
-        forgotten_by: the frame without an ACK flag whose ACK field made it forget what this segment acknowledges.
+        forgotten_by: the frame without an ACK flag whose ACK field made Wireshark forget what this segment acknowledges.
         count_began_anew: repeated ACKs are counted from 1 again, because an ACK of something unseen had set them back.
-        answers: its verdicts on the other side's last segment.
-        below_zero: some of what counts as in flight lies below the number that it shows as 0.
-        zero_moved_by: the frame of the SYN-ACK that moved that number of its side last.
-        other_zero_moved_by: the same of the other side.
-        after_reset: the segment of its side before it was a RST.
-        highest_by_reset: the frame of the RST that the highest sequence number is known by.
-        edge_unknown: it knows no scale of the receiver's window, and asks for no edge of it.
-        syn_again: the frame in which a SYN came again behind the SYN-ACK.
-        is_full: as many segments of the sender, or of the other side, are unacknowledged as it keeps.
+        answers: the verdicts on the other side's last segment.
+        below_zero: some of the bytes in flight are below the sequence number that Wireshark displays as 0.
+        zero_moved_by: the frame of the last SYN-ACK that changed that sequence number for its side.
+        other_zero_moved_by: the same for the other side.
+        after_reset: the previous segment of its side was a RST.
+        highest_by_reset: the frame of the RST that set the highest sequence number.
+        edge_unknown: the scale of the receiver's window is unknown, so its right edge is not computed.
+        syn_again: the frame of a SYN after a SYN-ACK.
+        is_full: one side has as many unacknowledged segments as Wireshark keeps, so it keeps no more.
     """
 
     flags: set[str] = field(default_factory=set)

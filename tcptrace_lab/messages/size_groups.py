@@ -307,11 +307,11 @@ def _largest(values: pl.Series) -> int | None:
 
 
 def _copy(writes: pl.Series) -> int | None:
-    """Return the size of the pieces in which messages were written; None if the first piece seems to differ, such as a header.
+    """Return the size of the pieces in which messages were written; None if the first piece may differ from the others.
 
-    TCP may merge later pieces while it delays them; they are then longer than the first. If most messages have such pieces, a short first
-    piece may also be a header before a body that was written at once. It does not count then, unless a stack itself produces pieces of its
-    size.
+    TCP may merge later pieces while it delays them; they are then longer than the first. But a short first piece may also be a header
+    before a body that was written at once. So if most messages have longer pieces after the first, its size counts only if a stack itself
+    produces pieces of this size.
     """
     copy = _clear(writes.list.first())
     joined = (writes.list.slice(1).list.max() > writes.list.first()).mean()

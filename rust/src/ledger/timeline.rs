@@ -185,8 +185,8 @@ fn handshake_ns(wait: &Evidence<'_>) -> i64 {
 }
 
 /// By how much a server's wait for the handshake ends before its connection is open. A server that answers a request
-/// waits for the request, not for the ACK that opens the connection. Both pass the path behind the capture point; that
-/// transit counts as the request's.
+/// waits for the request, not for the ACK that opens the connection. Both take the same time from the capture point to
+/// the server; this time is a part of the wait for the request, not of the handshake.
 pub(super) fn request_transit_ns(direction: &DirectionFacts, peer_spoke: bool) -> i64 {
     if peer_spoke && !direction.from_client && !direction.near_sender { direction.to_sender_ns } else { 0 }
 }

@@ -36,7 +36,7 @@ def _options_without_syn(case: FigureCase) -> str | None:
     return "no SYN of this side was captured; tcptrace takes the timestamps of other segments for the option of the SYN"
 
 
-def _no_rate(case: FigureCase) -> str | None:
+def _no_duration(case: FigureCase) -> str | None:
     if case.theirs != "NA" or case.model is None or case.model.duration_us > 0:
         return None
     before_us = -case.model.duration_us
@@ -44,7 +44,7 @@ def _no_rate(case: FigureCase) -> str | None:
     return f"the timestamp of the last packet is {last}, so tcptrace computes no rates"
 
 
-def _unflagged(case: FigureCase) -> str | None:
+def _without_ack_flag(case: FigureCase) -> str | None:
     tally = case.tally
     missing = 0 if tally is None else tally.packets - tally.acks
     return f"{counted(missing, 'segment')} without the ACK flag" if missing else None
@@ -63,7 +63,7 @@ def _contradiction(case: FigureCase) -> str | None:
     return "the length in the TCP header contradicts the packet's length, so the data length is undefined"
 
 
-def _below_0(case: FigureCase) -> str | None:
+def _negative_in_flight(case: FigureCase) -> str | None:
     """A negative number of bytes in flight wraps to a number near 2^64; multiplied by a time, such numbers overflow."""
     number, numbers = as_number(case.theirs), None if case.tally is None else case.tally.numbers
     if number is None or numbers is None or numbers.max_outstanding < WRAPPED:
@@ -125,7 +125,7 @@ def _wraps(case: FigureCase) -> str | None:
     return f"the stream has {case.model.longest:,} bytes, so its sequence numbers wrap; tcptrace takes new segments for old ones"
 
 
-def _quarters(case: FigureCase) -> str | None:
+def _several_quarters(case: FigureCase) -> str | None:
     model = case.model
     most = 0 if model is None else max(len(tally.quarters) for tally in model.sides.values())
     if most <= 1:
@@ -160,14 +160,14 @@ RULES: tuple[Rule[FigureCase], ...] = (
         "tcptrace shows no rates if a connection's last packet is not later than its first",
         SOURCE,
         PER_TIME,
-        _no_rate,
+        _no_duration,
     ),
     Rule(
         "tcptrace-acks-have-the-flag",
         "tcptrace-lab counts segments without data as pure ACKs even without the ACK flag; tcptrace does not",
         SOURCE,
         frozenset({"pure_acks_sent"}),
-        by_its_rules(_unflagged),
+        by_its_rules(_without_ack_flag),
     ),
     Rule(
         "tcptrace-believes-headers",
@@ -181,7 +181,7 @@ RULES: tuple[Rule[FigureCase], ...] = (
         "tcptrace stores a negative number of bytes in flight as a number near 2^64, and includes it in averages",
         SOURCE,
         OUTSTANDING,
-        _below_0,
+        _negative_in_flight,
     ),
     Rule(
         "tcptrace-counts-cut-options",
@@ -202,7 +202,7 @@ RULES: tuple[Rule[FigureCase], ...] = (
         "tcptrace tracks each quarter of the sequence space separately",
         SOURCE,
         RESENDS | RTT | FULL | AMBIGUOUS | WAITS | OUTSTANDING,
-        _quarters,
+        _several_quarters,
     ),
     Rule(
         "tcptrace-large-shift",

@@ -111,8 +111,9 @@ impl Evidence<'_> {
             && !self.was_written_with_the_ack()
     }
 
-    /// A full-sized segment left behind a small one in flight, without an ACK, where small segments wait for one another:
-    /// the application added to what Nagle's algorithm held until a segment was full, or wrote it all just then.
+    /// A full-sized segment left without an ACK while a small one was in flight, in a direction whose small segments
+    /// wait for one another. Either Nagle's algorithm held data until the application had added enough to fill a
+    /// segment, or the application wrote all of it just then.
     pub(in super::super) fn was_filled_while_held(&self) -> bool {
         self.nagle_may_hold()
             && !self.is_small()

@@ -207,7 +207,8 @@ fn multilink_ppp(incoming: bool, cursor: &mut Cursor<'_>) -> Result<Layer, Stop>
             Ok(if incoming && direction != FROM_ENGINE { Layer::PPP } else { Layer::Ipv4 })
         }
         Some(Cookie::AdaptiveServices { protocol, .. }) => other_service(protocol, cursor),
-        // A cookie without an identifying byte: a plain member link, or the two bytes of a multilink card.
+        // No identifying byte: a plain member link, which has no cookie, or a multilink card, whose cookie has two
+        // bytes.
         None => {
             if !cursor.data.starts_with(&[0xff, 0x03]) && !begins_with_ppp(cursor.data) {
                 cursor.take::<CARD_COOKIE_BYTES>("Juniper multilink cookie")?;

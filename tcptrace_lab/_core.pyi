@@ -1,9 +1,9 @@
 """Types of the compiled engine (`rust/src/python.rs`)."""
 
 from collections.abc import Sequence
-from typing import Any, Self, TypeAlias, TypedDict, final, type_check_only
+from typing import Any, Final, Self, TypeAlias, TypedDict, final, type_check_only
 
-__all__ = ["ArrowStream", "Engine", "EngineError", "Messages", "unpack"]
+__all__ = ["LINES", "MARKS", "ArrowStream", "Engine", "EngineError", "Messages", "Series", "Tracker", "line_points", "unpack"]
 
 @type_check_only
 class LinkInfo(TypedDict):
@@ -170,6 +170,79 @@ class Messages:
         """
     def rest(self) -> ArrowStream:
         """Return the messages that `add` did not return, ordered as by `add`."""
+
+LINES: Final[list[str]]
+"""Names of the lines of a direction's figures."""
+
+MARKS: Final[list[str]]
+"""Names of the marks in its time-sequence figure: kinds of the sender's segments, then other signs of both hosts. `zero_window`,
+`peer_reset` and `duplicate_ack` are segments of the receiver; `sack` is one per block of its SACK options."""
+
+@final
+class Tracker:
+    """Tracks the state of one direction through the segments of its connection, in capture order (`rust/src/figures/state.rs`)."""
+
+    def __new__(cls, first_ts_ns: int, from_client: bool, state: tuple[int | None, int | None, int | None] = ...) -> Self:
+        """Start with the `state` before the first segment to follow."""
+    def follow(self, rows: object) -> ArrowStream:
+        """Take the next rows of `schema.SEGMENTS`, of both directions and with times, and return what tracking adds to each.
+
+        The columns read are `frame`, `ts_ns`, `from_client`, `seq`, `ack`, `payload_bytes`, `flags`, `window_bytes`, `sack_blocks`,
+        `kind` (code), `ack_lag_ns` and `rtt_ns`. Those returned are `t_ns` since `first_ts_ns`; `mine` (sent in this direction); the stream
+        offsets `sent`, `acked` and `edge` (of the window) after the segment, and `sent_before`; `flight` and `offered` in bytes.
+
+        Raises:
+            EngineError: a column is missing, or has another type.
+        """
+    @property
+    def state(self) -> tuple[int | None, int | None, int | None]:
+        """Highest offset sent, highest offset ACKed, and right edge of the window after the rows so far; None while unknown."""
+
+@final
+class Series:
+    """Collects the series of one direction's figures with a bounded number of points (`rust/src/figures/`).
+
+    Tables come through the Arrow C stream interface. Their categories are codes.
+    """
+
+    def __new__(cls, bin_ns: int, run: int, silence_ns: int, pixel_ns: int) -> Self:
+        """Start without points.
+
+        Args:
+            bin_ns: length of a throughput bin.
+            run: number of data segments that may share a stroke.
+            silence_ns: a pause longer than this ends a stroke.
+            pixel_ns: shortest band of causes.
+        """
+    def add(self, rows: object) -> None:
+        """Add the next rows of the connection, with the columns that `Tracker.follow` read and returned. Raises EngineError as it does."""
+    def skip(self, rows: object) -> None:
+        """Take rows before those that are drawn: they may open holes that later rows fill. Raises EngineError as `add` does."""
+    def add_waits(self, waits: object) -> None:
+        """Add the next intervals of the direction: `start_ns end_ns cause`. Raises EngineError as `add` does."""
+    def mark_counts(self) -> list[int]:
+        """Return the number of marks of each name in `MARKS`."""
+    def finish(
+        self, keep: int, granted: Sequence[int]
+    ) -> tuple[ArrowStream, list[tuple[int, ArrowStream]], list[tuple[int, ArrowStream]], ArrowStream, list[tuple[int, int, str]]]:
+        """Return the series and start anew.
+
+        Args:
+            keep: number of points of a line.
+            granted: number of marks of each name in `MARKS`.
+
+        Returns:
+            Bursts (`t_ns t_end_ns low high segments payload_bytes frame frame_end`); lines (`t_ns y frame`) and marks (`t_ns low
+            payload_bytes frame`), each with the number of points before they were reduced; throughput (`t_ns unique_bytes`); bands of
+            causes (start, end, cause).
+        """
+
+def line_points(points: object, keep: int) -> ArrowStream:
+    """Return about `keep` of the points (`t_ns y frame`) that draw the same line.
+
+    Raises:
+        EngineError: a column is missing, or has another type.
+    """
 
 class EngineError(Exception):
     """Nothing could be read. `kind` is one of io, not_a_capture, unsupported, cut, damaged."""

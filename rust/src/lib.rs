@@ -13,9 +13,10 @@
 //! 8. [`hosts`]: concludes what a whole connection shows about its two hosts and its capture.
 //! 9. [`ledger`]: assigns a cause to each wait: *why is the next byte of this direction not leaving now?*
 //! 10. [`messages`]: derives application messages from segments and what the ledger notes about them.
-//! 11. [`table`]: turns rows into batches of Arrow columns.
-//! 12. [`engine`]: runs all of these in several threads with limited memory.
-//! 13. `python`: the only module that knows Python.
+//! 11. [`figures`]: reduces the segments and waits of a direction to the series that a report draws.
+//! 12. [`table`]: turns rows into batches of Arrow columns.
+//! 13. [`engine`]: runs all of these in several threads with limited memory.
+//! 14. `python`: the only module that knows Python.
 //!
 //! `tests/layers.rs` reads this list. It fails if a file imports from a later layer, or if files import each
 //! other in a cycle.
@@ -27,6 +28,7 @@ pub mod capture;
 pub mod connection;
 pub mod engine;
 pub mod error;
+pub mod figures;
 pub mod flows;
 pub mod hosts;
 pub mod ledger;

@@ -1,5 +1,7 @@
 //! The compiled module `tcptrace_lab._core`, the only file that knows Python. `_core.pyi` declares its types.
 
+mod figures;
+
 use std::ffi::OsString;
 use std::net::IpAddr;
 use std::num::NonZeroUsize;
@@ -546,5 +548,14 @@ fn unpack(py: Python<'_>, source: OsString, target: OsString) -> PyResult<Option
 #[pymodule]
 mod _core {
     #[pymodule_export]
+    use super::figures::{Series, Tracker, line_points};
+    #[pymodule_export]
     use super::{ArrowStream, Engine, EngineError, Messages, unpack};
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn names(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("LINES", crate::figures::LINES.to_vec())?;
+        module.add("MARKS", crate::figures::MARKS.to_vec())
+    }
 }

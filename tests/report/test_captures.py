@@ -9,13 +9,17 @@ import pytest
 
 from tcptrace_lab import analyze, report, schema
 from tcptrace_lab.report import selection
-from tcptrace_lab.report.figures import collector, series
+from tcptrace_lab.report.figures import series
 from tests.support.places import ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 CAPTURES = sorted(path for path in ROOT.joinpath("captures").iterdir() if ".pcap" in path.name)
+
+
+SENDER_MARKS = {*schema.KINDS} - {"duplicate_ack"}
+"""Marks that are kinds of the sender's segments."""
 
 
 @pytest.mark.parametrize("capture", CAPTURES, ids=lambda path: path.name)
@@ -37,7 +41,9 @@ def test_figures_add_up_to_the_table(capture: Path) -> None:
         assert direction.line_counts["rtt"] == row[f"{side}_rtt_samples"]
         assert sum(direction.mark_counts.get(kind, 0) for kind in schema.RESENT) == row[f"{side}_retransmitted_segments"]
         marked_data = sum(
-            points.filter(pl.col("payload_bytes") > 0).height for name, points in direction.marks.items() if name in collector.SENDER_MARKS
+            points.filter(pl.col("payload_bytes") > 0).height
+            for name, points in direction.marks.items()
+            if name in {*schema.KINDS} - {"duplicate_ack"}
         )
         copies = row[f"{side}_capture_duplicates"] + row[f"{side}_network_duplicates"]
         assert direction.bursts["segments"].sum() + marked_data == row[f"{side}_data_segments"] + copies

@@ -2,36 +2,16 @@
 
 use std::sync::Arc;
 
+use arrow_array::RecordBatch;
 use arrow_array::builder::{Int64Builder, LargeListBuilder};
-use arrow_array::cast::AsArray;
-use arrow_array::types::{ArrowPrimitiveType, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
-use arrow_array::{Array, BooleanArray, PrimitiveArray, RecordBatch};
+use arrow_array::types::{Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 use arrow_schema::ArrowError;
 
 use super::columns::{batch, flags, maybe, numbers};
+use super::input::{at, booleans, values};
 use crate::connection::Confidence;
 use crate::ledger::{Cause, Note};
 use crate::messages::{Message, Noted, Segment};
-
-fn column<'a>(rows: &'a RecordBatch, name: &str) -> Result<&'a dyn Array, ArrowError> {
-    let found = rows.column_by_name(name).map(AsRef::as_ref);
-    found.ok_or_else(|| ArrowError::SchemaError(format!("the column {name:?} is missing")))
-}
-
-fn values<'a, T: ArrowPrimitiveType>(rows: &'a RecordBatch, name: &str) -> Result<&'a PrimitiveArray<T>, ArrowError> {
-    let found = column(rows, name)?.as_primitive_opt::<T>();
-    found.ok_or_else(|| ArrowError::SchemaError(format!("the column {name:?} is not {}", T::DATA_TYPE)))
-}
-
-fn booleans<'a>(rows: &'a RecordBatch, name: &str) -> Result<&'a BooleanArray, ArrowError> {
-    let found = column(rows, name)?.as_boolean_opt();
-    found.ok_or_else(|| ArrowError::SchemaError(format!("the column {name:?} is not Boolean")))
-}
-
-/// The value at a place; `None` for null.
-fn at<T: ArrowPrimitiveType>(array: &PrimitiveArray<T>, place: usize) -> Option<T::Native> {
-    array.is_valid(place).then(|| array.value(place))
-}
 
 /// Segments from a batch with the columns that messages need. Categories are codes.
 ///

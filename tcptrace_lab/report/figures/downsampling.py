@@ -7,21 +7,14 @@ reduced.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from tcptrace_lab import _core
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-LONGEST_GAPS = 40
-"""Number of the longest gaps whose two ends are always drawn (a heuristic: more than a reader can inspect in one figure)."""
-
-FEWEST_LINE_POINTS = 16
-"""Minimum number of points: a smaller limit would not save anything."""
-
-POINTS_PER_COLUMN = (2, 4)
-"""Points per pixel column: two for an increasing line, whose first point is the lowest and whose last is the highest; four for others."""
 
 
 def share(needs: Sequence[int], budget: int) -> list[int]:
@@ -46,37 +39,19 @@ def even(count: int, keep: int) -> list[int]:
     return [place * (count - 1) // max(keep - 1, 1) for place in range(keep)]
 
 
-def gap_ends(x: pl.Series, gaps: int = LONGEST_GAPS) -> pl.Series:
-    """Indices on both sides of the `gaps` longest steps of `x`."""
-    steps = x.diff()
-    long = (steps >= steps.top_k(gaps).min()).arg_true()
-    after = long.gather(steps.gather(long).arg_sort(descending=True)).head(gaps)
-    return pl.concat([after - 1, after])
-
-
-def all_fit(count: int, keep: int) -> bool:
-    """Whether `line` keeps all of `count` points."""
-    return count <= max(keep, FEWEST_LINE_POINTS) + 2 * LONGEST_GAPS
-
-
 def line(rows: pl.DataFrame, x: str, y: str, keep: int) -> pl.DataFrame:
-    """Reduce rows to about `keep` that draw the same line. Ends, extremes and long gaps remain.
+    """Reduce rows to about `keep` that draw the same line (`rust/src/figures/points.rs`). Ends, extremes and long gaps remain.
 
-    The result has at most `max(keep, FEWEST_LINE_POINTS) + 2 * LONGEST_GAPS` rows, in order. `x` need not be sorted (timestamps may run
-    backwards); pixel columns are then split by index instead of by time.
+    The result is in order. `x` need not be sorted (timestamps may run backwards); pixel columns are then split by index instead of by time.
+
+    Args:
+        rows: the points.
+        x: the column of times, in whole ns.
+        y: the column of values, in whole numbers.
+        keep: number of points.
     """
-    if all_fit(rows.height, keep):
+    if rows.height <= keep:
         return rows
-    most = max(keep, FEWEST_LINE_POINTS)
-    across = rows[x] - rows[x][0] if rows[x].is_sorted() else pl.int_range(rows.height, eager=True)
-    drawn = next(found for points in POINTS_PER_COLUMN if len(found := _of_columns(across, rows[y], most // points)) <= most)
-    return rows[pl.concat([drawn, gap_ends(rows[x]).cast(drawn.dtype)]).unique().sort()]
-
-
-def _of_columns(across: pl.Series, y: pl.Series, columns: int) -> pl.Series:
-    """Indices of the first, last, lowest and highest point in each of `columns` columns. `across` is sorted and starts at 0."""
-    place, width = pl.col("place"), (across[-1] + 1) / columns
-    rows = pl.DataFrame({"column": (across / width).floor().set_sorted(), "y": y}).with_row_index("place")
-    found = rows.group_by("column").agg(place.first(), last=place.last(), low=pl.col("y").arg_min(), high=pl.col("y").arg_max())
-    first = found["place"]
-    return pl.concat([first, found["last"], first + found["low"], first + found["high"]]).unique()
+    places = pl.int_range(rows.height, dtype=pl.UInt64, eager=True)
+    points: Any = _core.line_points(pl.DataFrame({"t_ns": rows[x], "y": rows[y], "frame": places}), keep)
+    return rows[pl.DataFrame(points)["frame"]]

@@ -31,7 +31,7 @@ BLUE, GREEN, AMBER, RED, PURPLE, GREY = "#1f78b4", "#0a8f6c", "#b27800", "#d5451
 
 
 class Mark(NamedTuple):
-    """The appearance of one of `collector.MARKS`."""
+    """The appearance of one of `_core.MARKS`."""
 
     label: str
     symbol: str

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
-from tcptrace_lab import schema
+from tcptrace_lab import _core, schema
 from tcptrace_lab.engine import memory
-from tcptrace_lab.report.figures.collector import DATA, MARKS, Collector, Direction, Request
+from tcptrace_lab.report.figures.collector import Collector, Direction, Request
 from tcptrace_lab.report.figures.direction_state import State, Tracker
 
 if TYPE_CHECKING:
@@ -83,15 +83,12 @@ def read(analysis: Analysed, requests: Sequence[Request], windows: Sequence[Wind
     }
 
 
-def of_rows(rows: pl.DataFrame, *, from_client: bool, only_sequence: bool = True) -> Direction:
-    """The data of a time-sequence figure, or of all figures, for a few rows of one connection (from `Tracker`), without any reduction."""
+def of_rows(rows: pl.DataFrame, *, from_client: bool) -> Direction:
+    """The data of all figures for a few rows of one connection (from `Tracker`), without any reduction."""
     frames, begin_ns, span_ns = rows["frame"], rows["ts_ns"][0] - rows["t_ns"][0], rows["t_ns"][-1] - rows["t_ns"][0]
-    side = {from_client: rows.height * len(MARKS)}
-    collector = Collector(
-        Request(rows["conn"][0], frames[0], frames[-1], begin_ns, max(span_ns, 0), side, side, side),
-        from_client=from_client,
-        only_sequence=only_sequence,
-    )
+    side = {from_client: rows.height * len(_core.MARKS)}
+    request = Request(rows["conn"][0], frames[0], frames[-1], begin_ns, max(span_ns, 0), side, side, side)
+    collector = Collector(request, from_client=from_client)
     collector.add(rows)
     return collector.finish()
 
@@ -131,7 +128,7 @@ def of_window(
     begin = inside[0] if len(inside) else later[0] if len(later) else tracked.height
     end = inside[-1] + 1 if len(inside) else begin
     shown = tracked.slice(max(begin - 1, 0), min(end + 1, tracked.height) - max(begin - 1, 0))
-    data_segments = int(shown.select(DATA.sum()).item())
+    data_segments = shown.filter(shown["mine"] & (shown["payload_bytes"] > 0)).height
     collector = _collector_of(part, first_ts_ns, data_segments, from_client=from_client)
     collector.skip(tracked.head(max(begin - 1, 0)))
     if not shown.is_empty():
@@ -175,7 +172,7 @@ def _add_waits(collector: Collector, waits: pl.DataFrame, part: Part) -> None:
     """Add the parts of intervals that are in the window."""
     begin_ns, end_ns = collector.request.first_ts_ns + part.from_ns, collector.request.first_ts_ns + part.to_ns
     overlapping = waits.filter((waits["end_ns"] > begin_ns) & (waits["start_ns"] < end_ns))
-    collector.strip.add(overlapping.select(pl.col("start_ns").clip(begin_ns), pl.col("end_ns").clip(None, end_ns), "cause"))
+    collector.add_waits(overlapping.with_columns(pl.col("start_ns").clip(begin_ns), pl.col("end_ns").clip(None, end_ns)))
 
 
 def _passing(analysis: Analysed, conns: Sequence[int]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
@@ -252,6 +249,6 @@ class _DirectionState(NamedTuple):
         """Pass on the next intervals of the connection's ledger. All segments of the connection were read before."""
         own = waits.filter(waits["from_client"] == self.tracker.from_client).select("start_ns", "end_ns", "cause")
         if self.collector is not None:
-            self.collector.strip.add(own)
+            self.collector.add_waits(own)
         for window in self.windows:
             window.wait(own)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tcptrace_lab.report.figures import congestion, downsampling, finding_plots, plots, series, words
 from tcptrace_lab.report.parts import lost_time
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from tcptrace_lab.report.data_types import Band, Look, Zoom
+    from tcptrace_lab.report.figures.collector import Direction
     from tcptrace_lab.report.figures.finding_windows import Kept, Place, Window
 
 _BESIDE = 0.02
@@ -88,13 +89,22 @@ def _zoom(finding_id: str, place: Place, kept: Kept, whole: series.Whole | None,
         "shaded": sorted(seen & place.causes),
         "figure": figure,
         "text": words.figure(figure),
-        "look": _LOOKS[finding_id](place, kept, whole, frame) if finding_id in _LOOKS else None,
+        "look": _LOOKS[finding_id](_Shown(place, kept, direction, frame), whole) if finding_id in _LOOKS else None,
     }
 
 
-def _flight(place: Place, kept: Kept, _whole: series.Whole | None, frame: plots.Frame) -> Look:
+class _Shown(NamedTuple):
+    """What the figures of a finding show: its place, the rows around it, the series of these rows, and the axis of time."""
+
+    place: Place
+    kept: Kept
+    direction: Direction
+    frame: plots.Frame
+
+
+def _flight(shown: _Shown, _whole: series.Whole | None) -> Look:
     """Bytes in flight against the window, around the place."""
-    direction = series.of_rows(kept.rows, from_client=place.from_client, only_sequence=False)
+    place, kept, direction, frame = shown
     figure = plots.flight(direction.lines, frame)
     figure["layout"]["xaxis"]["range"] = _range(kept)
     figure["layout"]["shapes"] = [plots.shade(band) for band in _bands(place, kept) if band["cause"] in place.causes]
@@ -106,14 +116,14 @@ def _flight(place: Place, kept: Kept, _whole: series.Whole | None, frame: plots.
     )
 
 
-def _congestion(place: Place, kept: Kept, whole: series.Whole | None, frame: plots.Frame) -> Look:
+def _congestion(shown: _Shown, whole: series.Whole | None) -> Look:
     """Bytes in flight over the whole connection, with the congestion window and the slow-start threshold."""
     if whole is None:
-        return _flight(place, kept, whole, frame)
+        return _flight(shown, whole)
     lines = whole.direction.lines
     reduced = {name: downsampling.line(lines[name], "t_ns", "y", _LINE_POINTS) for name in ("flight", "offered")}
     estimated = congestion.estimate(whole.direction) if whole.is_at_sender else None
-    figure = plots.flight(reduced, plots.Frame(whole.duration_ns, frame.resolution_ns), estimated)
+    figure = plots.flight(reduced, plots.Frame(whole.duration_ns, shown.frame.resolution_ns), estimated)
     note = (
         congestion.MEANING
         if whole.is_at_sender
@@ -122,9 +132,9 @@ def _congestion(place: Place, kept: Kept, whole: series.Whole | None, frame: plo
     return _look("flight", "Bytes in flight over the whole connection", note, figure)
 
 
-def _queue(place: Place, kept: Kept, whole: series.Whole | None, _frame: plots.Frame) -> Look:
+def _queue(shown: _Shown, whole: series.Whole | None) -> Look:
     """RTT against flight."""
-    direction = series.of_rows(kept.rows, from_client=place.from_client, only_sequence=False) if whole is None else whole.direction
+    direction = shown.direction if whole is None else whole.direction
     return _look(
         "rtt-flight",
         "Round-trip time against bytes in flight",
@@ -133,16 +143,18 @@ def _queue(place: Place, kept: Kept, whole: series.Whole | None, _frame: plots.F
     )
 
 
-def _ladder(place: Place, kept: Kept, _whole: series.Whole | None, frame: plots.Frame) -> Look:
+def _ladder(shown: _Shown, _whole: series.Whole | None) -> Look:
     """The segments around the place as a ladder."""
+    place, kept, _, frame = shown
     rows = finding_plots.ladder_rows(kept.rows, place.first_frame)
     figure = finding_plots.ladder(rows, _bands(place, kept), frozenset(place.frames), place.causes, frame)
     note = "One arrow per segment, in order of time, as captured. Between them: the waits of this finding. Rings: frames that prove it."
     return {**_look("ladder", "The exchange", note, figure), "text": words.ladder(figure)}
 
 
-def _writes(place: Place, kept: Kept, _whole: series.Whole | None, frame: plots.Frame) -> Look:
+def _writes(shown: _Shown, _whole: series.Whole | None) -> Look:
     """Writes of the application over time."""
+    place, kept, _, frame = shown
     pauses = [band for band in _bands(place, kept) if band["cause"] in {*place.causes, "idle"}]
     figure = finding_plots.writes(kept.rows.filter(kept.rows["t_ns"].is_between(kept.from_ns, kept.to_ns)), pauses, frame)
     if figure["data"]:
@@ -155,7 +167,7 @@ def _look(key: str, title: str, note: str, figure: plots.Figure) -> Look:
     return {"key": key, "title": title, "note": note, "text": words.figure(figure), "figure": figure}
 
 
-_LOOKS: dict[str, Callable[[Place, Kept, series.Whole | None, plots.Frame], Look]] = {
+_LOOKS: dict[str, Callable[[_Shown, series.Whole | None], Look]] = {
     "loss": _congestion,
     "timeout": _congestion,
     "slow-start-limited": _congestion,

@@ -1,0 +1,379 @@
+//! The series that a report draws of one direction of a connection: lines, marks, bursts of data, throughput and causes.
+//!
+//! Segments and waits come in batches, in the order of the capture. Each series keeps a bounded number of points between
+//! batches and an exact count of all, so that a connection of any length is drawn in limited memory, and a page can state
+//! what it leaves out. The result does not depend on the size of the batches.
+
+mod holes;
+mod points;
+mod state;
+mod strip;
+
+use std::collections::BTreeMap;
+
+pub use holes::{Holes, MAX_HOLES};
+pub use points::{LONGEST_GAPS, Point, even, line_points};
+pub use state::{Segment, State, Tracked, Tracker};
+pub use strip::{Band, Strip};
+
+use crate::connection::Kind;
+use crate::wire::TcpFlags;
+
+/// Points of one line or mark that are kept between two batches: several times the number drawn, so that reducing twice
+/// has no visible effect.
+const HELD_POINTS: usize = 20_000;
+
+/// Names of the lines, in order.
+pub const LINES: [&str; 7] = ["acked", "window_edge", "flight", "offered", "rtt", "ack_lag", "payload"];
+
+/// Kinds of the sender's segments that are drawn as marks, in order. All others are ordinary.
+const SENDER_MARKS: [Kind; 13] = [
+    Kind::Retransmit,
+    Kind::FastRetransmit,
+    Kind::RtoRetransmit,
+    Kind::TailProbe,
+    Kind::Spurious,
+    Kind::RecoveryRetransmit,
+    Kind::SynRetransmit,
+    Kind::OutOfOrder,
+    Kind::NetworkDuplicate,
+    Kind::CaptureDuplicate,
+    Kind::Keepalive,
+    Kind::ZeroWindowProbe,
+    Kind::Reset,
+];
+
+/// Names of the marks, in order: those of `SENDER_MARKS`, then other signs of both hosts. `zero_window`, `peer_reset` and
+/// `duplicate_ack` are segments of the receiver; `sack` is one per block of its SACK options.
+pub const MARKS: [&str; 19] = [
+    "retransmit",
+    "fast_retransmit",
+    "rto_retransmit",
+    "tail_probe",
+    "spurious",
+    "recovery_retransmit",
+    "syn_retransmit",
+    "out_of_order",
+    "network_duplicate",
+    "capture_duplicate",
+    "keepalive",
+    "zero_window_probe",
+    "reset",
+    "syn",
+    "fin",
+    "zero_window",
+    "peer_reset",
+    "duplicate_ack",
+    "sack",
+];
+
+/// Places in `MARKS` of the signs that no kind of the sender's segments stands for.
+const SYN_MARK: usize = SENDER_MARKS.len();
+const FIN_MARK: usize = SYN_MARK + 1;
+const ZERO_WINDOW_MARK: usize = SYN_MARK + 2;
+const PEER_RESET_MARK: usize = SYN_MARK + 3;
+const DUPLICATE_ACK_MARK: usize = SYN_MARK + 4;
+const SACK_MARK: usize = SYN_MARK + 5;
+
+/// Data segments that are drawn as one stroke.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Burst {
+    pub t_ns: i64,
+    pub t_end_ns: i64,
+    /// The lowest stream offset of its bytes.
+    pub low: i64,
+    /// One more than their highest offset.
+    pub high: i64,
+    pub segments: i64,
+    pub payload_bytes: i64,
+    pub frame: i64,
+    pub frame_end: i64,
+}
+
+/// A segment that is drawn as a mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Mark {
+    pub t_ns: i64,
+    /// Its stream offset in the figure; `None` if its segment has no acknowledgment number to stand at.
+    pub low: Option<i64>,
+    pub payload_bytes: i64,
+    pub frame: i64,
+}
+
+/// The limits of the series of one direction.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Length of a throughput bin.
+    pub bin_ns: i64,
+    /// Number of data segments that may share a stroke.
+    pub run: i64,
+    /// A pause longer than this ends a stroke, so that a stroke never hides it.
+    pub silence_ns: i64,
+}
+
+/// A line, reduced to `HELD_POINTS` points whenever it has twice as many.
+#[derive(Debug, Default)]
+struct Line {
+    points: Vec<Point>,
+    count: u64,
+}
+
+impl Line {
+    fn add(&mut self, point: Point) {
+        self.count += 1;
+        self.points.push(point);
+        if self.points.len() > 2 * HELD_POINTS {
+            self.points = line_points(&self.points, HELD_POINTS);
+        }
+    }
+}
+
+/// A step line: the points where it changes, and its last one, so that it extends to its end.
+#[derive(Debug, Default)]
+struct Steps {
+    line: Line,
+    /// The last point, if the line has not changed there.
+    last: Option<Point>,
+    y: Option<i64>,
+}
+
+impl Steps {
+    fn add(&mut self, t_ns: i64, y: Option<i64>, frame: i64) {
+        let Some(y) = y else { return };
+        let point = Point { t_ns, y, frame };
+        if self.y == Some(y) {
+            self.last = Some(point);
+        } else {
+            self.y = Some(y);
+            self.last = None;
+            self.line.add(point);
+        }
+    }
+
+    fn end(mut self) -> Line {
+        if let Some(last) = self.last {
+            self.line.add(last);
+        }
+        self.line
+    }
+}
+
+/// Marks of one name, reduced whenever there are more than twice `HELD_POINTS`.
+#[derive(Debug, Default)]
+struct Marks {
+    marks: Vec<Mark>,
+    count: u64,
+}
+
+impl Marks {
+    fn add(&mut self, mark: Mark) {
+        self.count += 1;
+        self.marks.push(mark);
+        if self.marks.len() > 2 * HELD_POINTS {
+            self.marks = even(&self.marks, HELD_POINTS);
+        }
+    }
+}
+
+/// One reduced series, and the number of its points or marks before it was reduced.
+#[derive(Debug)]
+#[allow(missing_docs)]
+pub struct Drawn<T> {
+    pub points: Vec<T>,
+    pub count: u64,
+}
+
+/// Collects the series of one direction.
+#[derive(Debug)]
+pub struct Series {
+    limits: Limits,
+    bursts: Vec<Burst>,
+    /// Number of data segments drawn so far.
+    strokes: i64,
+    steps: [Steps; 4],
+    samples: [Line; 3],
+    marks: [Marks; MARKS.len()],
+    holes: Holes,
+    bins: BTreeMap<i64, i64>,
+}
+
+impl Series {
+    /// Starts without points.
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            bursts: Vec::new(),
+            strokes: 0,
+            steps: Default::default(),
+            samples: Default::default(),
+            marks: std::array::from_fn(|_| Marks::default()),
+            holes: Holes::default(),
+            bins: BTreeMap::new(),
+        }
+    }
+
+    /// Adds the next segment of the connection, of either direction.
+    pub fn add(&mut self, segment: &Segment, tracked: &Tracked) {
+        let (t_ns, frame, payload_bytes) = (tracked.t_ns, segment.frame, segment.payload_bytes);
+        if tracked.mine {
+            self.add_sent(segment, tracked);
+        } else {
+            self.add_received(segment, tracked);
+        }
+        let levels = [tracked.acked, tracked.edge, tracked.flight, tracked.offered];
+        for (steps, level) in self.steps.iter_mut().zip(levels) {
+            steps.add(t_ns, level, frame);
+        }
+        let of_data = (tracked.mine && payload_bytes > 0).then_some(payload_bytes);
+        let of_acks = [segment.rtt_ns, segment.ack_lag_ns].map(|sample| sample.filter(|_| !tracked.mine));
+        for (line, sample) in self.samples.iter_mut().zip(of_acks.into_iter().chain([of_data])) {
+            if let Some(y) = sample {
+                line.add(Point { t_ns, y, frame });
+            }
+        }
+    }
+
+    /// Takes a segment before those that are drawn: it may open a hole that a later one fills.
+    pub fn skip(&mut self, segment: &Segment, tracked: &Tracked) {
+        if tracked.mine && segment.brings_data() {
+            self.fill_hole(segment, tracked);
+        }
+    }
+
+    /// The number of marks of each name.
+    #[must_use]
+    pub fn mark_counts(&self) -> [u64; MARKS.len()] {
+        std::array::from_fn(|place| self.marks.get(place).map_or(0, |marks| marks.count))
+    }
+
+    /// Takes the series, and starts anew. Lines have about `keep` points each, and marks at most as many as `granted`.
+    #[must_use]
+    pub fn take(&mut self, keep: usize, granted: &[usize]) -> Figures {
+        std::mem::replace(self, Self::new(self.limits)).finish(keep, granted)
+    }
+
+    fn finish(self, keep: usize, granted: &[usize]) -> Figures {
+        let lines = self.steps.into_iter().map(Steps::end).chain(self.samples);
+        let granted = granted.iter().copied().chain(std::iter::repeat(0));
+        Figures {
+            bursts: self.bursts,
+            lines: lines.map(|line| Drawn { points: line_points(&line.points, keep), count: line.count }).collect(),
+            marks: self
+                .marks
+                .into_iter()
+                .zip(granted)
+                .map(|(marks, keep)| Drawn { points: even(&marks.marks, keep), count: marks.count })
+                .collect(),
+            throughput: self.bins.into_iter().filter(|(_, bytes)| *bytes > 0).collect(),
+        }
+    }
+
+    fn add_sent(&mut self, segment: &Segment, tracked: &Tracked) {
+        let special = SENDER_MARKS.iter().position(|kind| *kind as u8 == segment.kind);
+        if let Some(place) = special {
+            let is_reset = segment.kind == Kind::Reset as u8;
+            // A reset may have any sequence number, so it is drawn at the highest offset sent.
+            let low = if is_reset { tracked.sent.unwrap_or(0) } else { segment.seq };
+            self.mark(place, segment, tracked, Some(low));
+        } else {
+            for (flag, place, low) in [(TcpFlags::SYN, SYN_MARK, segment.seq), (TcpFlags::FIN, FIN_MARK, segment.end())]
+            {
+                if segment.flags.any(flag) {
+                    self.mark(place, segment, tracked, Some(low));
+                }
+            }
+            if segment.payload_bytes > 0 {
+                self.stroke(segment, tracked.t_ns);
+            }
+        }
+        if segment.brings_data() {
+            let unique = segment.fresh_bytes(tracked.sent_before) + self.fill_hole(segment, tracked);
+            let bin = tracked.t_ns.div_euclid(self.limits.bin_ns).saturating_mul(self.limits.bin_ns);
+            let sum = self.bins.entry(bin).or_default();
+            *sum = sum.saturating_add(unique);
+        }
+    }
+
+    fn add_received(&mut self, segment: &Segment, tracked: &Tracked) {
+        if segment.flags.any(TcpFlags::RST) {
+            self.mark(PEER_RESET_MARK, segment, tracked, Some(tracked.acked.or(tracked.sent).unwrap_or(0)));
+        } else {
+            if segment.window_bytes == Some(0) && segment.ack.is_some() {
+                self.mark(ZERO_WINDOW_MARK, segment, tracked, segment.ack);
+            }
+            if segment.kind == Kind::DuplicateAck as u8 {
+                self.mark(DUPLICATE_ACK_MARK, segment, tracked, segment.ack);
+            }
+        }
+        let (blocks, _) = segment.sack_blocks.as_chunks::<2>();
+        for [left, right] in blocks {
+            let mark = Mark {
+                t_ns: tracked.t_ns,
+                low: Some(*left),
+                payload_bytes: right.saturating_sub(*left),
+                frame: segment.frame,
+            };
+            self.marks[SACK_MARK].add(mark);
+        }
+    }
+
+    fn mark(&mut self, place: usize, segment: &Segment, tracked: &Tracked, low: Option<i64>) {
+        let mark = Mark { t_ns: tracked.t_ns, low, payload_bytes: segment.payload_bytes, frame: segment.frame };
+        if let Some(marks) = self.marks.get_mut(place) {
+            marks.add(mark);
+        }
+    }
+
+    /// Draws a data segment: as part of the last stroke, unless that has enough segments or a pause lies between.
+    fn stroke(&mut self, segment: &Segment, t_ns: i64) {
+        let joins = self.strokes % self.limits.run.max(1) != 0;
+        self.strokes += 1;
+        let (low, high, frame) = (segment.seq, segment.end(), segment.frame);
+        match self.bursts.last_mut() {
+            Some(last) if joins && t_ns.saturating_sub(last.t_end_ns) <= self.limits.silence_ns => {
+                (last.t_end_ns, last.frame_end) = (t_ns, frame);
+                (last.low, last.high) = (last.low.min(low), last.high.max(high));
+                last.segments += 1;
+                last.payload_bytes = last.payload_bytes.saturating_add(segment.payload_bytes);
+            }
+            _ => self.bursts.push(Burst {
+                t_ns,
+                t_end_ns: t_ns,
+                low,
+                high,
+                segments: 1,
+                payload_bytes: segment.payload_bytes,
+                frame,
+                frame_end: frame,
+            }),
+        }
+    }
+
+    /// Opens the hole before a segment, or fills those that it covers. Returns the number of bytes that were missing.
+    fn fill_hole(&mut self, segment: &Segment, tracked: &Tracked) -> i64 {
+        match tracked.sent_before {
+            Some(before) if segment.seq > before => self.holes.open(before, segment.seq),
+            Some(before) if segment.seq < before && segment.may_fill_holes() => {
+                return self.holes.fill(segment.seq, segment.end().min(before));
+            }
+            _ => {}
+        }
+        0
+    }
+}
+
+/// The series of one direction, reduced.
+#[derive(Debug)]
+pub struct Figures {
+    /// Its data.
+    pub bursts: Vec<Burst>,
+    /// One for each of `LINES`.
+    pub lines: Vec<Drawn<Point>>,
+    /// One for each of `MARKS`.
+    pub marks: Vec<Drawn<Mark>>,
+    /// Start of a bin, and its bytes that were new to the capture; without empty bins.
+    pub throughput: Vec<(i64, i64)>,
+}

@@ -1,0 +1,147 @@
+//! The state of one direction after each segment: the highest offset sent, the highest offset that was acknowledged, and the right edge
+//! of the window.
+
+use crate::connection::Kind;
+use crate::wire::TcpFlags;
+
+/// What the figures need of a segment. Times are in nanoseconds, offsets are those of the stream.
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(missing_docs)]
+pub struct Segment<'a> {
+    pub frame: i64,
+    pub ts_ns: i64,
+    pub from_client: bool,
+    pub seq: i64,
+    pub ack: Option<i64>,
+    pub payload_bytes: i64,
+    pub flags: TcpFlags,
+    pub window_bytes: Option<i64>,
+    /// Left and right edge of each block in turn.
+    pub sack_blocks: &'a [i64],
+    /// Code of its kind ([`Kind`]).
+    pub kind: u8,
+    pub ack_lag_ns: Option<i64>,
+    pub rtt_ns: Option<i64>,
+}
+
+impl Segment<'_> {
+    pub(super) fn end(&self) -> i64 {
+        self.seq.saturating_add(self.payload_bytes)
+    }
+
+    /// Whether it has data that may be new to the capture.
+    pub(super) fn brings_data(&self) -> bool {
+        self.payload_bytes > 0 && !self.flags.any(TcpFlags::RST)
+    }
+
+    /// Whether it may bring bytes that were sent before and that the capture has not seen.
+    pub(super) fn may_fill_holes(&self) -> bool {
+        const RESENT: [Kind; 8] = [
+            Kind::Retransmit,
+            Kind::FastRetransmit,
+            Kind::RtoRetransmit,
+            Kind::TailProbe,
+            Kind::Spurious,
+            Kind::RecoveryRetransmit,
+            Kind::SynRetransmit,
+            Kind::OutOfOrder,
+        ];
+        RESENT.iter().any(|kind| *kind as u8 == self.kind)
+    }
+
+    /// Its bytes beyond the highest offset sent before; all of its bytes, unless its kind says that they were sent before.
+    pub(super) fn fresh_bytes(&self, sent_before: Option<i64>) -> i64 {
+        const AGAIN: [Kind; 4] =
+            [Kind::Keepalive, Kind::ZeroWindowProbe, Kind::NetworkDuplicate, Kind::CaptureDuplicate];
+        let is_again = self.may_fill_holes() || AGAIN.iter().any(|kind| *kind as u8 == self.kind);
+        let from = sent_before.filter(|_| is_again).map_or(self.seq, |before| before.max(self.seq));
+        self.end().saturating_sub(from).clamp(0, self.payload_bytes.max(0))
+    }
+}
+
+/// The highest offset sent, the highest offset that was acknowledged, and the right edge of the window; `None` while unknown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct State {
+    pub sent: Option<i64>,
+    pub acked: Option<i64>,
+    pub edge: Option<i64>,
+}
+
+/// A segment's time and place, and the state after it. `None` where unknown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Tracked {
+    /// Time since the connection's first segment.
+    pub t_ns: i64,
+    /// Whether this direction's sender sent it.
+    pub mine: bool,
+    pub sent: Option<i64>,
+    pub acked: Option<i64>,
+    pub edge: Option<i64>,
+    /// `sent` before it.
+    pub sent_before: Option<i64>,
+    /// Bytes sent and not acknowledged.
+    pub flight: Option<i64>,
+    /// Bytes from the highest offset that was acknowledged to the edge of the window.
+    pub offered: Option<i64>,
+}
+
+/// Tracks the state of one direction, named by its sender, through the segments of its connection.
+#[derive(Debug)]
+pub struct Tracker {
+    first_ts_ns: i64,
+    from_client: bool,
+    state: State,
+}
+
+impl Tracker {
+    /// Starts with the state before the first segment to follow; the connection's first segment was sent at
+    /// `first_ts_ns`.
+    #[must_use]
+    pub fn new(first_ts_ns: i64, from_client: bool, state: State) -> Self {
+        Self { first_ts_ns, from_client, state }
+    }
+
+    /// The state after the segments so far.
+    #[must_use]
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// Takes the next segment of the connection, of either direction.
+    pub fn follow(&mut self, segment: &Segment) -> Tracked {
+        let mine = segment.from_client == self.from_client;
+        let sent_before = self.state.sent;
+        if !segment.flags.any(TcpFlags::RST) {
+            self.advance(segment, mine);
+        }
+        let State { sent, acked, edge } = self.state;
+        let beyond = |end: Option<i64>| Some(end?.saturating_sub(acked?));
+        Tracked {
+            t_ns: segment.ts_ns.saturating_sub(self.first_ts_ns),
+            mine,
+            sent,
+            acked,
+            edge,
+            sent_before,
+            // A negative flight means that the ACK covers data missing from the capture, so the flight is unknown.
+            flight: beyond(sent).filter(|flight| *flight >= 0),
+            offered: beyond(edge),
+        }
+    }
+
+    fn advance(&mut self, segment: &Segment, mine: bool) {
+        let state = &mut self.state;
+        if mine {
+            let flags = [TcpFlags::SYN, TcpFlags::FIN].into_iter().filter(|flag| segment.flags.any(*flag)).count();
+            state.sent = state.sent.max(Some(segment.end().saturating_add(flags as i64)));
+            return;
+        }
+        state.acked = state.acked.max(segment.ack);
+        // An old ACK that arrives after a newer one does not update the window.
+        if segment.ack.is_some() && segment.ack == state.acked && segment.window_bytes.is_some() {
+            state.edge = segment.ack.zip(segment.window_bytes).map(|(ack, window)| ack.saturating_add(window));
+        }
+    }
+}

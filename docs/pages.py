@@ -25,7 +25,7 @@ from tcptrace_lab.text import numbers
 from tcptrace_lab.text.escape import markdown, markdown_code
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
 
     from tcptrace_lab import Analysis, Finding
     from tcptrace_lab.schema import Column, Table
@@ -250,7 +250,7 @@ _MAX_STATISTICS = re.compile(r'("required": \[\s*"frame_bytes", [^\]]*\],\s*"max
 def with_lists(text: str) -> str:
     """A JSON Schema with today's causes and statistics in its lists, and their numbers; the rest is unchanged."""
 
-    def listed(names: Sequence[str]) -> Callable[[re.Match[str]], str]:
+    def listed(names: Iterable[str]) -> Callable[[re.Match[str]], str]:
         words = ", ".join(f'"{name}"' for name in names)
         return lambda found: textwrap.fill(
             words, _SCHEMA_WIDTH, initial_indent=found[1], subsequent_indent=found[1], break_on_hyphens=False

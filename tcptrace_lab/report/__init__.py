@@ -5,8 +5,8 @@ Read in this order:
 - `data_types`: the input of a report, and the dictionary that `data` returns;
 - `data`: builds that dictionary; `selection`: chooses the connections that get figures; `largest`: finds the largest rows of a table;
 - `parts/`: one module per part of the page, such as `lost_time`, `connection_table`, `connection_details` and `zoom`;
-- `figures/`: `series` reads the segments in one pass (`direction_state`, `holes`, `finding_windows`), `downsampling` reduces the points of
-  a line, `plots` makes Plotly figures;
+- `figures/`: `series` reads the segments in one pass (`collector`, `finding_windows`; `engine.figures` reduces them), `plots` makes Plotly
+  figures;
 - `render`: dictionary → HTML (`definitions`: the terms of a page, `pack`: compact figures, `template_cache`: compiled templates);
 - other outputs: `summary` and `markdown_table` (Markdown), `multiqc` (files for it), `multiqc_plugin` and `multiqc_documents`, `notebook`,
   `experiment_page`, `prediction_page`.

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from tcptrace_lab.engine import memory
+from tcptrace_lab.engine.figures import RST, State, has
 from tcptrace_lab.report.figures import collector, plots, series
-from tcptrace_lab.report.figures.direction_state import RST, State, has
 from tcptrace_lab.report.parts import connection_details
 from tcptrace_lab.schema import SIDES
 
@@ -82,7 +82,7 @@ def _direction(
 
 
 def _state(before: pl.LazyFrame, *, from_client: bool) -> State:
-    """The state of a direction after some rows, as `direction_state.Tracker` keeps it, computed in one pass without holding the rows."""
+    """The state of a direction after some rows, as `engine.figures.Tracker` keeps it, computed in one pass without holding the rows."""
     mine, alive = pl.col("from_client") == from_client, ~has(RST)
     syn_and_fin = ((pl.col("flags") & 1) + ((pl.col("flags") & 2) // 2)).cast(pl.Int64)
     sent, acked = (

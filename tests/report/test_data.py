@@ -10,7 +10,8 @@ import plotly.graph_objects as go
 import polars as pl
 import pytest
 
-from tcptrace_lab import _core, report, schema
+from tcptrace_lab import report, schema
+from tcptrace_lab.engine.figures import MARKS
 from tcptrace_lab.report import definitions, selection
 from tcptrace_lab.report.figures import plots
 from tests.support.pages.report_frames import BASE_NS, FIN, MS, Exchange, HandMade, analysis, lossy_upload
@@ -168,7 +169,7 @@ def test_a_retransmission_is_told_with_its_frame_and_length() -> None:
 
 
 def test_every_mark_has_its_own_look() -> None:
-    assert [*plots.MARKS] == _core.MARKS
+    assert [*plots.MARKS] == MARKS
     looks = [(mark.symbol, mark.colour) for mark in plots.MARKS.values()]
     assert len({symbol for symbol, _ in looks}) == len(looks), "told apart without colour"
 

@@ -23,4 +23,4 @@ def test_the_layers_of_the_design_are_kept() -> None:
 
 def test_the_engine_is_called_only_where_rows_and_frames_come_from() -> None:
     callers = {path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py") if ENGINE in imported(ast.parse(path.read_text()))}
-    assert callers == {"engine/segments.py", "engine/reread.py", "capture/convert.py", "capture/decompression.py"}
+    assert callers == {"engine/segments.py", "engine/reread.py", "engine/figures.py", "capture/convert.py", "capture/decompression.py"}

@@ -1,21 +1,20 @@
 """Collects the series of one direction's figures, slice by slice, with a bounded number of points.
 
-The engine reduces each slice of tracked rows (`direction_state.Tracker`) before the next one is read (`rust/src/figures/`). Exact counts
+The engine reduces each slice of tracked rows (`engine.figures.Tracker`) before the next one is read (`rust/src/figures/`). Exact counts
 remain, so that the page can state what it omits.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import polars as pl
-
-from tcptrace_lab import _core
+from tcptrace_lab.engine.figures import Series
 from tcptrace_lab.report.figures import downsampling
-from tcptrace_lab.report.figures.direction_state import MADE, coded
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from tcptrace_lab.report.data_types import Band
 
 PIXELS = 800
@@ -57,7 +56,7 @@ class Direction:
         merged: whether `bursts` may contain runs of several segments.
         lines: `acked window_edge flight offered rtt ack_lag payload`, each with `t_ns y frame`.
         line_counts: number of changes or samples of each line, including those left out.
-        marks: name in `_core.MARKS` → `t_ns low payload_bytes frame`; without names that no segment has.
+        marks: name in `engine.figures.MARKS` → `t_ns low payload_bytes frame`; without names that no segment has.
         mark_counts: number of marks of each name, including those left out.
         throughput: `t_ns unique_bytes` per bin, without empty bins.
         causes: the causes of its waits, as adjacent bands.
@@ -92,7 +91,7 @@ class Collector:
         data_segments, points = request.data_segments[from_client], max(request.line_points[from_client], 1)
         self._merged = data_segments > request.line_points[from_client]
         self._keep, self._mark_points = request.line_points[from_client], request.mark_points[from_client]
-        self._series = _core.Series(
+        self._series = Series(
             bin_ns=request.bin_ns,
             run=-(-data_segments // points),
             silence_ns=max(request.duration_ns // points, 1),
@@ -101,35 +100,28 @@ class Collector:
 
     def add(self, rows: pl.DataFrame) -> None:
         """Add the next rows of the connection, of both directions, as `Tracker` returns them for this direction."""
-        self._series.add(coded(rows, *MADE))
+        self._series.add(rows)
 
     def skip(self, rows: pl.DataFrame) -> None:
         """Take the rows before those that are drawn: they may open holes that later rows fill."""
-        self._series.skip(coded(rows, *MADE))
+        self._series.skip(rows)
 
     def add_waits(self, waits: pl.DataFrame) -> None:
         """Add the next intervals of the direction: `start_ns end_ns cause`."""
-        self._series.add_waits(waits[["start_ns", "end_ns"]].hstack([waits["cause"].to_physical()]))
+        self._series.add_waits(waits)
 
     def finish(self) -> Direction:
         """The reduced series."""
         granted = downsampling.share(self._series.mark_counts(), self._mark_points)
-        bursts, lines, marks, throughput, bands = self._series.finish(self._keep, granted)
-        by_line = dict(zip(_core.LINES, lines, strict=True))
-        by_mark = {name: one for name, one in zip(_core.MARKS, marks, strict=True) if one[0]}
+        drawn = self._series.finish(self._keep, granted)
         begin_ns = self.request.first_ts_ns
         return Direction(
-            bursts=_table(bursts),
+            bursts=drawn.bursts,
             merged=self._merged,
-            lines={name: _table(points) for name, (_, points) in by_line.items()},
-            line_counts={name: count for name, (count, _) in by_line.items()},
-            marks={name: _table(points) for name, (_, points) in by_mark.items()},
-            mark_counts={name: count for name, (count, _) in by_mark.items()},
-            causes=[{"start_ns": start - begin_ns, "end_ns": end - begin_ns, "cause": cause} for start, end, cause in bands],
-            throughput=_table(throughput),
+            lines=drawn.lines,
+            line_counts=drawn.line_counts,
+            marks=drawn.marks,
+            mark_counts=drawn.mark_counts,
+            throughput=drawn.throughput,
+            causes=[{"start_ns": start - begin_ns, "end_ns": end - begin_ns, "cause": cause} for start, end, cause in drawn.bands],
         )
-
-
-def _table(stream: _core.ArrowStream) -> pl.DataFrame:
-    columns: Any = stream  # Polars accepts the Arrow stream interface, but its type hints lack it
-    return pl.DataFrame(columns)

@@ -7,14 +7,14 @@ reduced.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import polars as pl
-
-from tcptrace_lab import _core
+from tcptrace_lab.engine import figures
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import polars as pl
 
 
 def share(needs: Sequence[int], budget: int) -> list[int]:
@@ -52,6 +52,4 @@ def line(rows: pl.DataFrame, x: str, y: str, keep: int) -> pl.DataFrame:
     """
     if rows.height <= keep:
         return rows
-    places = pl.int_range(rows.height, dtype=pl.UInt64, eager=True)
-    points: Any = _core.line_points(pl.DataFrame({"t_ns": rows[x], "y": rows[y], "frame": places}), keep)
-    return rows[pl.DataFrame(points)["frame"]]
+    return rows[figures.line_places(rows[x], rows[y], keep)]

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from tcptrace_lab.engine.figures import FIN, RST, SYN
 from tcptrace_lab.report.figures import downsampling, plots
-from tcptrace_lab.report.figures.direction_state import FIN, RST, SYN
 from tcptrace_lab.text import numbers
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def writes(rows: pl.DataFrame, pauses: Sequence[Band], frame: Frame) -> Figure:
     """The application's writes over time. All new data between two pauses of the application counts as one write.
 
     Args:
-        rows: rows of `direction_state.Tracker`, in frame order.
+        rows: rows of `engine.figures.Tracker`, in frame order.
         pauses: the pauses of the application.
         frame: the time axis.
     """
@@ -148,7 +148,7 @@ def ladder(rows: pl.DataFrame, bands: Sequence[Band], frames: Collection[int], c
     """The exchange as a ladder: one arrow per segment from its sender to its receiver, downwards in order of time.
 
     Args:
-        rows: rows of `direction_state.Tracker` in frame order: at most `LADDER_ROWS`.
+        rows: rows of `engine.figures.Tracker` in frame order: at most `LADDER_ROWS`.
         bands: waits; those with one of `causes` are marked between the segments around them.
         frames: frames that prove the finding; they have rings.
         causes: causes of the waits to mark.

@@ -64,7 +64,7 @@ class Kept(NamedTuple):
     """The rows collected for a place.
 
     Attributes:
-        rows: rows of `direction_state.Tracker` in frame order, with one more at each end than the time range below, so that lines
+        rows: rows of `engine.figures.Tracker` in frame order, with one more at each end than the time range below, so that lines
             reach the edge.
         waits: start, end and cause of the direction's ledger intervals in this range, in order of time.
         from_ns, to_ns: the time range of the figure, since the connection's first segment.
@@ -127,7 +127,7 @@ class Window:
         return self._after.height >= AROUND_SEGMENTS
 
     def pick(self, rows: pl.DataFrame) -> None:
-        """Collect from the next rows of the connection, as `direction_state.Tracker` returns them for this direction."""
+        """Collect from the next rows of the connection, as `engine.figures.Tracker` returns them for this direction."""
         if self.is_full:
             return
         frames = rows["frame"]

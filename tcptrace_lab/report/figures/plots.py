@@ -31,7 +31,7 @@ BLUE, GREEN, AMBER, RED, PURPLE, GREY = "#1f78b4", "#0a8f6c", "#b27800", "#d5451
 
 
 class Mark(NamedTuple):
-    """The appearance of one of `_core.MARKS`."""
+    """The appearance of one of `engine.figures.MARKS`."""
 
     label: str
     symbol: str
@@ -193,7 +193,7 @@ def shade(band: Band) -> dict[str, Any]:
 
 
 def rings(rows: pl.DataFrame, frame: Frame) -> dict[str, Any]:
-    """A ring around each of these segments (rows of `direction_state.Tracker`)."""
+    """A ring around each of these segments (rows of `engine.figures.Tracker`)."""
     return {
         "type": "scatter",
         "mode": "markers",

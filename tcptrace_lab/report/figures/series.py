@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
-from tcptrace_lab import _core, schema
+from tcptrace_lab import schema
 from tcptrace_lab.engine import memory
+from tcptrace_lab.engine.figures import MARKS, State, Tracker
 from tcptrace_lab.report.figures.collector import Collector, Direction, Request
-from tcptrace_lab.report.figures.direction_state import State, Tracker
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -86,7 +86,7 @@ def read(analysis: Analysed, requests: Sequence[Request], windows: Sequence[Wind
 def of_rows(rows: pl.DataFrame, *, from_client: bool) -> Direction:
     """The data of all figures for a few rows of one connection (from `Tracker`), without any reduction."""
     frames, begin_ns, span_ns = rows["frame"], rows["ts_ns"][0] - rows["t_ns"][0], rows["t_ns"][-1] - rows["t_ns"][0]
-    side = {from_client: rows.height * len(_core.MARKS)}
+    side = {from_client: rows.height * len(MARKS)}
     request = Request(rows["conn"][0], frames[0], frames[-1], begin_ns, max(span_ns, 0), side, side, side)
     collector = Collector(request, from_client=from_client)
     collector.add(rows)

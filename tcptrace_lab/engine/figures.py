@@ -1,0 +1,140 @@
+"""The series of a report's figures, made in the engine (`rust/src/figures/`).
+
+`Tracker` adds the state of one direction to the rows of its connection: the highest offset sent, the highest offset ACKed, and the right
+edge of the window. `Series` reduces tracked rows to lines, marks, strokes of data, throughput and bands of causes. Both take the rows in
+batches of any size.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import polars as pl
+
+from tcptrace_lab import _core
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tcptrace_lab._core import ArrowStream
+
+LINES, MARKS = _core.LINES, _core.MARKS
+"""Names of the lines of a direction's figures, and of the marks in its time-sequence figure (described in `_core.pyi`)."""
+
+FIN, SYN, RST = 1, 2, 4
+"""Bits of `flags` (RFC 9293, 3.1)."""
+
+MADE = ("t_ns", "mine", "sent", "acked", "edge", "sent_before", "flight", "offered")
+"""The columns that `Tracker.follow` adds to those of the segments."""
+
+
+_READ = ("frame", "ts_ns", "from_client", "seq", "ack", "payload_bytes", "flags", "window_bytes", "sack_blocks", "ack_lag_ns", "rtt_ns")
+
+
+def has(flag: int) -> pl.Expr:
+    """An expression that is true for segments with this flag."""
+    return (pl.col("flags") & flag) != 0
+
+
+class State(NamedTuple):
+    """The highest offset sent, the highest offset ACKed, and the right edge of the window; None while unknown."""
+
+    sent: int | None = None
+    acked: int | None = None
+    edge: int | None = None
+
+
+class Tracker:
+    """Tracks the state of one direction, named by its sender, through the rows of its connection."""
+
+    def __init__(self, first_ts_ns: int, *, from_client: bool, state: State | None = None) -> None:
+        """Start at the connection's first segment, whose time is `first_ts_ns`, or with the `state` before a later one."""
+        self.from_client = from_client
+        self._tracker = _core.Tracker(first_ts_ns, from_client, state or State())
+
+    def follow(self, part: pl.DataFrame) -> pl.DataFrame:
+        """Process the next rows of the connection, of both directions, in frame order.
+
+        Returns:
+            The rows with the columns `MADE`: `t_ns` since the connection's first segment; `mine` (sent in this direction); the stream
+            offsets `sent`, `acked` and `edge` (of the window) after the row; `sent_before`, the value of `sent` before the row; `flight`
+            and `offered` in bytes. Unknown values are null.
+        """
+        return part.hstack(_table(self._tracker.follow(_coded(part))))
+
+
+def _coded(rows: pl.DataFrame, *also: str) -> pl.DataFrame:
+    """The columns of segments that the engine makes figures from, kinds as codes, and others."""
+    return rows[[*_READ, *also]].hstack([rows["kind"].to_physical()])
+
+
+class Drawn(NamedTuple):
+    """The series of one direction, reduced.
+
+    Attributes:
+        bursts: `t_ns t_end_ns low high segments payload_bytes frame frame_end`.
+        lines: name in `LINES` → `t_ns y frame`.
+        line_counts: number of points of each line before it was reduced.
+        marks: name in `MARKS` → `t_ns low payload_bytes frame`; without names that no segment has.
+        mark_counts: number of marks of each of these names.
+        throughput: `t_ns unique_bytes` per bin, without empty bins.
+        bands: start, end and cause of adjacent bands.
+    """
+
+    bursts: pl.DataFrame
+    lines: dict[str, pl.DataFrame]
+    line_counts: dict[str, int]
+    marks: dict[str, pl.DataFrame]
+    mark_counts: dict[str, int]
+    throughput: pl.DataFrame
+    bands: list[tuple[int, int, str]]
+
+
+class Series:
+    """Collects the series of one direction."""
+
+    def __init__(self, *, bin_ns: int, run: int, silence_ns: int, pixel_ns: int) -> None:
+        """Start without points; the arguments are those of `_core.Series`."""
+        self._series = _core.Series(bin_ns, run, silence_ns, pixel_ns)
+
+    def add(self, rows: pl.DataFrame) -> None:
+        """Add the next rows of the connection, of both directions, as `Tracker` returns them for this direction."""
+        self._series.add(_coded(rows, *MADE))
+
+    def skip(self, rows: pl.DataFrame) -> None:
+        """Take the rows before those that are drawn: they may open holes that later rows fill."""
+        self._series.skip(_coded(rows, *MADE))
+
+    def add_waits(self, waits: pl.DataFrame) -> None:
+        """Add the next intervals of the direction: `start_ns end_ns cause`."""
+        self._series.add_waits(waits[["start_ns", "end_ns"]].hstack([waits["cause"].to_physical()]))
+
+    def mark_counts(self) -> list[int]:
+        """The number of marks of each name in `MARKS`."""
+        return self._series.mark_counts()
+
+    def finish(self, keep: int, granted: Sequence[int]) -> Drawn:
+        """The series: about `keep` points per line, and at most `granted` marks of each name in `MARKS`. The next series starts anew."""
+        bursts, lines, marks, throughput, bands = self._series.finish(keep, granted)
+        by_line = dict(zip(LINES, lines, strict=True))
+        by_mark = {name: one for name, one in zip(MARKS, marks, strict=True) if one[0]}
+        return Drawn(
+            bursts=_table(bursts),
+            lines={name: _table(points) for name, (_, points) in by_line.items()},
+            line_counts={name: count for name, (count, _) in by_line.items()},
+            marks={name: _table(points) for name, (_, points) in by_mark.items()},
+            mark_counts={name: count for name, (count, _) in by_mark.items()},
+            throughput=_table(throughput),
+            bands=bands,
+        )
+
+
+def line_places(t_ns: pl.Series, y: pl.Series, keep: int) -> pl.Series:
+    """Indices of about `keep` points that draw the same line; times and values are whole numbers."""
+    places = pl.int_range(len(t_ns), dtype=pl.UInt64, eager=True)
+    return _table(_core.line_points(pl.DataFrame({"t_ns": t_ns, "y": y, "frame": places}), keep))["frame"]
+
+
+def _table(stream: ArrowStream) -> pl.DataFrame:
+    columns: Any = stream  # Polars accepts the Arrow stream interface, but its type hints lack it
+    return pl.DataFrame(columns)

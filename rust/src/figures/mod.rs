@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 
 pub use holes::{Holes, MAX_HOLES};
 pub use points::{LONGEST_GAPS, Point, even, line_points};
+use state::SENDER_MARKS;
 pub use state::{Segment, State, Tracked, Tracker};
 pub use strip::{Band, Strip};
 
@@ -26,24 +27,7 @@ const HELD_POINTS: usize = 20_000;
 /// Names of the lines, in order.
 pub const LINES: [&str; 7] = ["acked", "window_edge", "flight", "offered", "rtt", "ack_lag", "payload"];
 
-/// Kinds of the sender's segments that are drawn as marks, in order. All others are ordinary.
-const SENDER_MARKS: [Kind; 13] = [
-    Kind::Retransmit,
-    Kind::FastRetransmit,
-    Kind::RtoRetransmit,
-    Kind::TailProbe,
-    Kind::Spurious,
-    Kind::RecoveryRetransmit,
-    Kind::SynRetransmit,
-    Kind::OutOfOrder,
-    Kind::NetworkDuplicate,
-    Kind::CaptureDuplicate,
-    Kind::Keepalive,
-    Kind::ZeroWindowProbe,
-    Kind::Reset,
-];
-
-/// Names of the marks, in order: those of `SENDER_MARKS`, then other signs of both hosts. `zero_window`, `peer_reset` and
+/// Names of the marks, in order: kinds of the sender's segments (`SENDER_MARKS`), then other signs of both hosts. `zero_window`, `peer_reset` and
 /// `duplicate_ack` are segments of the receiver; `sack` is one per block of its SACK options.
 pub const MARKS: [&str; 19] = [
     "retransmit",
@@ -113,33 +97,46 @@ pub struct Limits {
     pub silence_ns: i64,
 }
 
-/// A line, reduced to `HELD_POINTS` points whenever it has twice as many.
-#[derive(Debug, Default)]
-struct Line {
-    points: Vec<Point>,
+/// Points of one line, or marks of one name: reduced whenever there are more than twice `HELD_POINTS`.
+#[derive(Debug)]
+struct Held<T> {
+    points: Vec<T>,
     count: u64,
+    reduce: fn(&[T], usize) -> Vec<T>,
 }
 
-impl Line {
-    fn add(&mut self, point: Point) {
+impl<T> Held<T> {
+    fn new(reduce: fn(&[T], usize) -> Vec<T>) -> Self {
+        Self { points: Vec::new(), count: 0, reduce }
+    }
+
+    fn add(&mut self, point: T) {
         self.count += 1;
         self.points.push(point);
         if self.points.len() > 2 * HELD_POINTS {
-            self.points = line_points(&self.points, HELD_POINTS);
+            self.points = (self.reduce)(&self.points, HELD_POINTS);
         }
+    }
+
+    fn drawn(&self, keep: usize) -> Drawn<T> {
+        Drawn { points: (self.reduce)(&self.points, keep), count: self.count }
     }
 }
 
 /// A step line: the points where it changes, and its last one, so that it extends to its end.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Steps {
-    line: Line,
+    line: Held<Point>,
     /// The last point, if the line has not changed there.
     last: Option<Point>,
     y: Option<i64>,
 }
 
 impl Steps {
+    fn new() -> Self {
+        Self { line: Held::new(line_points), last: None, y: None }
+    }
+
     fn add(&mut self, t_ns: i64, y: Option<i64>, frame: i64) {
         let Some(y) = y else { return };
         let point = Point { t_ns, y, frame };
@@ -152,28 +149,11 @@ impl Steps {
         }
     }
 
-    fn end(mut self) -> Line {
+    fn end(mut self) -> Held<Point> {
         if let Some(last) = self.last {
             self.line.add(last);
         }
         self.line
-    }
-}
-
-/// Marks of one name, reduced whenever there are more than twice `HELD_POINTS`.
-#[derive(Debug, Default)]
-struct Marks {
-    marks: Vec<Mark>,
-    count: u64,
-}
-
-impl Marks {
-    fn add(&mut self, mark: Mark) {
-        self.count += 1;
-        self.marks.push(mark);
-        if self.marks.len() > 2 * HELD_POINTS {
-            self.marks = even(&self.marks, HELD_POINTS);
-        }
     }
 }
 
@@ -193,8 +173,8 @@ pub struct Series {
     /// Number of data segments drawn so far.
     strokes: i64,
     steps: [Steps; 4],
-    samples: [Line; 3],
-    marks: [Marks; MARKS.len()],
+    samples: [Held<Point>; 3],
+    marks: [Held<Mark>; MARKS.len()],
     holes: Holes,
     bins: BTreeMap<i64, i64>,
 }
@@ -207,9 +187,9 @@ impl Series {
             limits,
             bursts: Vec::new(),
             strokes: 0,
-            steps: Default::default(),
-            samples: Default::default(),
-            marks: std::array::from_fn(|_| Marks::default()),
+            steps: std::array::from_fn(|_| Steps::new()),
+            samples: std::array::from_fn(|_| Held::new(line_points)),
+            marks: std::array::from_fn(|_| Held::new(even)),
             holes: Holes::default(),
             bins: BTreeMap::new(),
         }
@@ -260,20 +240,14 @@ impl Series {
         let granted = granted.iter().copied().chain(std::iter::repeat(0));
         Figures {
             bursts: self.bursts,
-            lines: lines.map(|line| Drawn { points: line_points(&line.points, keep), count: line.count }).collect(),
-            marks: self
-                .marks
-                .into_iter()
-                .zip(granted)
-                .map(|(marks, keep)| Drawn { points: even(&marks.marks, keep), count: marks.count })
-                .collect(),
+            lines: lines.map(|line| line.drawn(keep)).collect(),
+            marks: self.marks.iter().zip(granted).map(|(marks, keep)| marks.drawn(keep)).collect(),
             throughput: self.bins.into_iter().filter(|(_, bytes)| *bytes > 0).collect(),
         }
     }
 
     fn add_sent(&mut self, segment: &Segment, tracked: &Tracked) {
-        let special = SENDER_MARKS.iter().position(|kind| *kind as u8 == segment.kind);
-        if let Some(place) = special {
+        if let Some(place) = segment.mark() {
             let is_reset = segment.kind == Kind::Reset as u8;
             // A reset may have any sequence number, so it is drawn at the highest offset sent.
             let low = if is_reset { tracked.sent.unwrap_or(0) } else { segment.seq };

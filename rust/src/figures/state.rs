@@ -4,6 +4,29 @@
 use crate::connection::Kind;
 use crate::wire::TcpFlags;
 
+/// Kinds of the sender's segments that are drawn as marks. All others are ordinary.
+pub(super) const SENDER_MARKS: [Kind; 13] = [
+    Kind::Retransmit,
+    Kind::FastRetransmit,
+    Kind::RtoRetransmit,
+    Kind::TailProbe,
+    Kind::Spurious,
+    Kind::RecoveryRetransmit,
+    Kind::SynRetransmit,
+    Kind::OutOfOrder,
+    Kind::NetworkDuplicate,
+    Kind::CaptureDuplicate,
+    Kind::Keepalive,
+    Kind::ZeroWindowProbe,
+    Kind::Reset,
+];
+
+/// So many of them, the first ones, may bring bytes that were sent before and that the capture has not seen.
+const FILLING: usize = 8;
+
+/// So many of them bring new bytes only beyond the highest offset sent before, or within a hole.
+const AGAIN: usize = 12;
+
 /// What the figures need of a segment. Times are in nanoseconds, offsets are those of the stream.
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(missing_docs)]
@@ -34,26 +57,19 @@ impl Segment<'_> {
         self.payload_bytes > 0 && !self.flags.any(TcpFlags::RST)
     }
 
+    /// Its place in `SENDER_MARKS`; `None` for an ordinary segment.
+    pub(super) fn mark(&self) -> Option<usize> {
+        SENDER_MARKS.iter().position(|kind| *kind as u8 == self.kind)
+    }
+
     /// Whether it may bring bytes that were sent before and that the capture has not seen.
     pub(super) fn may_fill_holes(&self) -> bool {
-        const RESENT: [Kind; 8] = [
-            Kind::Retransmit,
-            Kind::FastRetransmit,
-            Kind::RtoRetransmit,
-            Kind::TailProbe,
-            Kind::Spurious,
-            Kind::RecoveryRetransmit,
-            Kind::SynRetransmit,
-            Kind::OutOfOrder,
-        ];
-        RESENT.iter().any(|kind| *kind as u8 == self.kind)
+        self.mark().is_some_and(|place| place < FILLING)
     }
 
     /// Its bytes beyond the highest offset sent before; all of its bytes, unless its kind says that they were sent before.
     pub(super) fn fresh_bytes(&self, sent_before: Option<i64>) -> i64 {
-        const AGAIN: [Kind; 4] =
-            [Kind::Keepalive, Kind::ZeroWindowProbe, Kind::NetworkDuplicate, Kind::CaptureDuplicate];
-        let is_again = self.may_fill_holes() || AGAIN.iter().any(|kind| *kind as u8 == self.kind);
+        let is_again = self.mark().is_some_and(|place| place < AGAIN);
         let from = sent_before.filter(|_| is_again).map_or(self.seq, |before| before.max(self.seq));
         self.end().saturating_sub(from).clamp(0, self.payload_bytes.max(0))
     }

@@ -95,8 +95,11 @@ FAULTS = (
     Fault(
         finding="offload",
         reasons=("super_segments",),
-        title="The capture shows segments that were never on the wire: the network card splits or merges them (offload)",
-        mechanism="Each is counted as the segments that it was on the wire. When each of these was sent, and which were lost, is unknown.",
+        title="The capture shows segments that were never on the wire",
+        mechanism=(
+            "The network card splits or merges them. Each is counted as the segments that it was on the wire. When each of these was sent, "
+            "and which were lost, is unknown."
+        ),
         refuted_by="a path MTU that carries such segments",
         remedy=(
             "for an exact capture, switch offload off while capturing: ethtool -K eth0 tso off gso off gro off lro off",

@@ -184,21 +184,22 @@ def _place(setting: Mapping[str, Any]) -> Any:  # noqa: ANN401  (a number on an 
 
 
 def _grid(asked: Mapping[str, Any], points: Sequence[Mapping[str, Any]], measure: Mapping[str, Any]) -> dict[str, Any]:
-    """A table of one setting by another. A cell has the mean, its interval as tooltip, and a stronger colour for a worse value."""
+    """A table of one setting by another. A cell has the mean, its interval as tooltip, and its place between best and worst."""
     across = list(dict.fromkeys(point["settings"][asked["x"]]["text"] for point in points))
     down = list(dict.fromkeys(point["settings"][asked["y"]]["text"] for point in points))
     found = {
         (point["settings"][asked["y"]]["text"], point["settings"][asked["x"]]["text"]): point["measures"][asked["measure"]]
         for point in points
     }
-    most = max(one["mean"] for one in found.values()) or 1.0
+    means = [one["mean"] for one in found.values()]
+    best, worst = (max(means), min(means)) if measure["kind"] == "rate" else (min(means), max(means))
     rows = []
     for row in down:
         cells = []
         for column in across:
             one, share = found.get((row, column)), 0.0
             if one is not None:
-                share = one["mean"] / most if measure["kind"] != "rate" else 1 - one["mean"] / most
+                share = (one["mean"] - best) / (worst - best) if worst != best else 0.0
             cell = _cell(one, measure["kind"])
             cells.append(
                 {

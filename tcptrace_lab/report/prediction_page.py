@@ -23,13 +23,13 @@ def write_page(document: Mapping[str, Any], path: str) -> None:
         OutputUnwritable: the disk is full, or permission is denied.
     """
     table = grid(document["grid"]) if document["grid"] else None
-    looks = {"ranges": _ranges(document), "grid": table, "lock": lock_words(document["deadlock"])}
+    looks = {"ranges": ranges(document), "grid": table, "lock": lock_words(document["deadlock"])}
     text = page("predicted.html.j2", figures=True, prediction=document, looks=looks)
     with opened(path) as stream:
         stream.write(text.encode("utf-8"))
 
 
-def _ranges(document: Mapping[str, Any]) -> plots.Figure:
+def ranges(document: Mapping[str, Any]) -> plots.Figure:
     """A step line over message sizes: 1 if a size always stalls, 0.5 if that depends on timing. Measured slow ranges are shaded."""
     heights = {"always": 1.0, "timing-dependent": 0.5}
     first, last = document["sizes"]["from_bytes"], document["sizes"]["to_bytes"]

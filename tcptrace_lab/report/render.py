@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from tcptrace_lab.report import definitions
 from tcptrace_lab.report.figures.plots import CAUSE_COLOURS, CAUSE_PATTERNS
@@ -120,18 +120,10 @@ PATTERNS: Final = {cause: _PATTERN_CLASSES[pattern] for cause, pattern in CAUSE_
 """Cause → class in the style sheet."""
 
 
-def _statistic_rows(lines: Sequence[Statistic]) -> Markup:
-    """The rows of a table of statistics. They are many: a template for them took a seventh of the time of a small page."""
-    rows = []
-    for line in lines:
-        cells = []
-        for value in (line["client"], line["server"]):
-            text, exact = numbers.formatted(value, line["kind"])
-            if isinstance(value, str):
-                text, exact = escape(text), escape(exact)  # numbers need none
-            cells.append(f'<td title="{exact}">{text}</td>' if exact else f"<td>{text}</td>")
-        rows.append(f'          <tr><th scope="row">{line["label"]}</th>{"".join(cells)}</tr>')
-    return Markup("\n".join(rows))  # noqa: S704  (labels are ours)
+def _statistic_rows(lines: Sequence[Statistic]) -> list[tuple[str, tuple[str, str], tuple[str, str]]]:
+    """The rows of a table of statistics: label, then text and exact text of both values. As HTML they took 11 kB per connection."""
+    both = ((line["label"], *(numbers.formatted(line[side], line["kind"]) for side in ("client", "server"))) for line in lines)
+    return list(both)  # type: ignore[arg-type]
 
 
 @cache

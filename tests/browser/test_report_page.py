@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tcptrace_lab import analyze, report
+from tcptrace_lab import analyze, report, schema
 from tcptrace_lab.replay.gains import modelled
+from tcptrace_lab.report.parts import statistics
 from tests.support.pages.report_frames import MS, Exchange, HandMade, analysis, lossy_upload
 from tests.support.places import ROOT
 
@@ -158,6 +159,43 @@ def test_time_can_be_zoomed_with_the_keyboard(visit: Open) -> None:
         start + quarter,
     )
     assert all(each == pytest.approx([start + quarter, end - quarter]) for each in opened.axis("xaxis", "client"))
+
+
+def test_the_table_of_all_statistics_is_filled_when_it_is_opened(visit: Open) -> None:
+    """The numbers are those of the connection, with their meanings; what a capture names stays text."""
+    made = two_way()
+    opened = visit(page_of(made))
+    table = opened.page.locator("#connection-0 details.statistics")
+    table.locator("summary").first.click()
+    opened.page.wait_for_function("document.querySelector('#connection-0 .statistics tbody th')")
+    read: list[list[str]] = table.evaluate(
+        "(each) => [...each.querySelectorAll('tbody tr')].map((row) => [...row.cells].map((cell) => cell.textContent))"
+    )
+    row = made.connections.collect().row(0, named=True)
+    lines = statistics.table(row)
+    assert [label for label, *_ in read] == [line["label"] for line in lines]
+    found = {label: values for label, *values in read}
+    assert found["segments"] == [f"{row[f'{side}_segments']:,}" for side in schema.SIDES]
+    assert table.locator("tbody th").first.get_attribute("title")
+    opened.page.evaluate("document.querySelector('#connection-0 .statistics').open = false")
+    table.locator("summary").first.click()
+    assert table.locator("tbody tr").count() == len(lines), "filled once"
+
+
+def test_axis_ticks_have_units_as_the_text_has_them(visit: Open) -> None:
+    opened = visit(page_of(analyze(NAGLE)))
+    opened.draw_all()
+
+    def ticks() -> list[str]:
+        read: list[str] = opened.page.evaluate("[...document.querySelectorAll('.xtick text, .ytick text')].map((tick) => tick.textContent)")
+        return [text for text in read if re.search(r"\d *[µmkMGT]?(s|B|b/s)$", text)]
+
+    for _ in range(2):
+        found = ticks()
+        assert {text.split(" ")[-1] for text in found} >= {"ms", "B", "kB"}
+        assert all(re.fullmatch(r"[−\d.,]+ [µmkMGT]?(s|B|b/s)", text) for text in found), found
+        opened.page.locator("button[data-move=in]").first.press("Enter")
+        opened.page.wait_for_timeout(500)
 
 
 def test_the_other_direction_can_be_chosen_and_keeps_the_zoom(visit: Open) -> None:

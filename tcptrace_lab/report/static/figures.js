@@ -118,4 +118,16 @@ const markOverTime = (plot, layout) => {
   if (layout.xaxis.title?.text.startsWith("seconds")) plot.dataset.over = "time";
 };
 
-export { darkness, colour, remark, dressed, STRIP, CONFIG, extent, fitted, followMouse, highlight, copied, rangeOf, markOverTime, NARROW };
+/** Axis ticks with a space before the unit, as in text: Plotly writes `50ms`. */
+function spaceUnits(plot) {
+  const space = () => {
+    for (const tick of plot.querySelectorAll(".xtick text, .ytick text")) {
+      const text = tick.textContent.replace(/(?<=\d)(?=[µmkMGT]?(?:s|B|b\/s)$)/u, " ");
+      if (text !== tick.textContent) tick.textContent = text;
+    }
+  };
+  plot.on("plotly_afterplot", space);
+  space();
+}
+
+export { darkness, colour, remark, dressed, STRIP, CONFIG, extent, fitted, followMouse, highlight, copied, rangeOf, markOverTime, NARROW, spaceUnits };

@@ -377,6 +377,7 @@
         const [{ newPlot }, { data, layout }] = await Promise.all([plotly(), unpack(this.figure.querySelector("script").textContent)]);
         await newPlot(plot, data, dressed(plot, layout), CONFIG);
         markOverTime(plot, layout);
+        spaceUnits(plot);
         if (!layout.xaxis.range || layout.yaxis.range) return; // the layout has the ranges
         const { range, remarks } = fitted(data, layout.yaxis, layout.xaxis.range, 0.14); // room for the text at the last frame
         await Plotly.relayout(plot, { "yaxis.range": range, annotations: [...(layout.annotations ?? []), ...remarks.map(remark)] });
@@ -456,6 +457,7 @@
         const { annotations, shapes } = change;
         await newPlot(plot, [...traces, ...strip.map(copied)], dressed(plot, { ...layout, xaxis: x, yaxis: y, annotations, shapes }, plot.strip), CONFIG);
         markOverTime(plot, layout);
+        spaceUnits(plot);
         plot.on("plotly_relayout", (change) => this.follow(figure, change));
       });
     }
@@ -660,6 +662,7 @@
     const folded = [...document.querySelectorAll("details:not([open])")];
     for (const details of folded) details.open = true;
     root.dataset.theme = "light";
+    await Promise.all([...document.querySelectorAll("details.statistics")].map(fill));
     const shown = [...connections.values()].flatMap((each) => each.figures.filter((figure) => !figure.hidden).map((figure) => each.draw(figure)));
     await Promise.all([...shown, ...[...zooms.values()].map((each) => each.draw())]);
     await Promise.all([...connections.values(), ...zooms.values()].map((each) => each.repaint()));
@@ -671,13 +674,20 @@
 
   const packed = document.getElementById("rows");
   if (packed) addRows(packed);
-  /** The meaning of each figure is in the page once, among the definitions. The tables of the connections show it when they are opened. */
-  for (const statistics of document.querySelectorAll("details.statistics")) {
-    statistics.addEventListener("toggle", () => {
-      const meanings = new Map([...document.querySelectorAll(".definitions dt")].map((dt) => [dt.textContent, dt.nextElementSibling.textContent]));
-      for (const head of statistics.querySelectorAll("tbody th")) head.title = meanings.get(head.textContent) ?? "";
-    }, { once: true });
+  /** Unpack a table of statistics, once. The meaning of each figure is in the page only among the definitions. */
+  async function fill(statistics) {
+    const packed = statistics.querySelector("script");
+    packed?.remove();
+    if (!packed) return;
+    const meanings = new Map([...document.querySelectorAll(".definitions dt")].map((dt) => [dt.textContent, dt.nextElementSibling.textContent]));
+    for (const [label, ...values] of await unpack(packed.textContent)) {
+      const row = statistics.querySelector("tbody").insertRow();
+      row.append(Object.assign(document.createElement("th"), { scope: "row", textContent: label, title: meanings.get(label) ?? "" }));
+      for (const [text, exact] of values) Object.assign(row.insertCell(), { textContent: text, title: exact });
+    }
   }
+
+  for (const statistics of document.querySelectorAll("details.statistics")) statistics.addEventListener("toggle", () => fill(statistics));
 
   document.getElementById("print")?.addEventListener("click", printed);
   window.addEventListener("hashchange", openTarget);

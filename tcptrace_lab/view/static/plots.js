@@ -1,7 +1,7 @@
 // The figures of one connection. A zoom asks the server for the visible time; the points that are there stay until the new ones come.
 import { debounced, latest, number, quietly, remember, say, state } from "./api.js";
 import { duration, element } from "./format.js";
-import { CONFIG, copied, darkness, dressed, fitted, followMouse, highlight, markOverTime, rangeOf, remark } from "./figures.js";
+import { CONFIG, copied, darkness, dressed, fitted, followMouse, highlight, markOverTime, rangeOf, remark, spaceUnits } from "./figures.js";
 
 const NS = 1e9;
 const CLOSEST_NS = 1;
@@ -126,6 +126,7 @@ export class Plots {
     await window.Plotly.react(plot, [...traces, ...strip.map(copied)], { ...dress, xaxis: { ...dress.xaxis, range, autorange: false }, yaxis, shapes, annotations: remarks.map(remark) }, CONFIG);
     if (!plot.dataset.over) {
       markOverTime(plot, layout);
+      spaceUnits(plot);
       plot.on("plotly_relayout", (change) => this.follow(change));
       plot.on("plotly_click", (event) => this.click(event));
     }

@@ -30,6 +30,7 @@ from tcptrace_lab.findings.evidence import Inside, evidence, frames_of, kind_of,
 from tcptrace_lab.findings.finding import Finding, severity_of
 from tcptrace_lab.findings.one_cause import OF_LOSS, finding_of, gain_of
 from tcptrace_lab.schema import SIDES
+from tcptrace_lab.text.numbers import NS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -127,6 +128,12 @@ def findings(
     costs = list(_without(costs, inside, advising))
     kinds |= {kind: without_waits(kinds[kind], longest, [place for _, place in waits]) for kind, waits in inside.items()}
     waits = evidence(longest, directions, inside)
+    zero = {(cost.conn, cost.from_client) for cost in costs if cost.cause == "zero-window"}
+    for cost in costs:
+        direction = known[cost.conn, cost.from_client]
+        if cost.cause == "receiver-window" and (cost.conn, cost.from_client) in zero and special_cases.opens_late(waits[cost.kind]):
+            direction["cases"] |= {Case.SLOW_READER}
+            direction["read_bps"] = direction["read_bps"] or 8 * NS_PER_S * direction["unique_bytes"] / cost.active_ns
     again = {(cost.conn, cost.from_client) for cost in costs if cost.cause in OF_LOSS}
     again = {direction_key for direction_key in again if known[direction_key]["max_retransmits"] >= path_mtu.MIN_SENT - 1}
     if again:

@@ -55,7 +55,8 @@ def retransmits(segments: pl.LazyFrame, directions: Collection[tuple[int, bool]]
 
     Returns:
         One row per retransmit, in capture order: `conn from_client frame ts_ns seq transmission` as in `schema.SEGMENTS`; `size_bytes`: its
-        payload, at most a full segment; `peer_frame`, `peer_ts_ns`: frame and time of the peer's last segment; null without one.
+        payload, at most a full segment; `peer_frame`, `peer_ts_ns`: frame and time of the peer's last segment. If the capture has none, an
+        answer can only be ruled out since the sender's last new data: they are those of that data.
     """
     col = pl.col
     size = pl.min_horizontal("payload_bytes", "smss_bytes").alias("size_bytes")
@@ -68,19 +69,23 @@ def retransmits(segments: pl.LazyFrame, directions: Collection[tuple[int, bool]]
             *(each.filter(again) for each in (*map(col, listed), size)),
             last_frame=col("frame").max(),
             last_ts_ns=col("ts_ns").max(),
+            new_frame=col("frame").filter(~again).max(),
+            new_ts_ns=col("ts_ns").filter(~again).max(),
         )
         .collect()
     )
     peers = of_directions.select("conn", ~col("from_client"), peer_frame="last_frame", peer_ts_ns="last_ts_ns")
     rows = of_directions.drop("last_frame", "last_ts_ns").explode(*listed, "size_bytes").filter(col("frame").is_not_null())
-    return rows.join(peers, on=_DIRECTION, how="left").sort("frame")
+    latest = {f"peer_{name}": pl.coalesce(f"peer_{name}", f"new_{name}") for name in ("frame", "ts_ns")}
+    return rows.join(peers, on=_DIRECTION, how="left").with_columns(**latest).drop("new_frame", "new_ts_ns").sort("frame")
 
 
 def found(segments: pl.LazyFrame, directions: Collection[tuple[int, bool]], resent: pl.DataFrame) -> dict[tuple[int, bool], TooLarge]:
     """Return the directions among `directions` whose large segments do not get through.
 
     Args:
-        segments: rows of `schema.SEGMENTS`. Read twice for each direction that sent one large segment three times, otherwise not at all.
+        segments: rows of `schema.SEGMENTS`. Read twice for each direction that sent one large segment three times, once for each that
+            retransmitted three segments of its largest size, otherwise not at all.
         directions: connection and direction of those that lost time to packet loss.
         resent: their `retransmits`.
     """
@@ -99,9 +104,36 @@ def found(segments: pl.LazyFrame, directions: Collection[tuple[int, bool]], rese
     found_by_direction = {}
     for conn, from_client in directions:
         stuck = again.filter((col("conn") == conn) & (col("from_client") == from_client)).head(1)
-        if not stuck.is_empty() and (one := _of(segments, conn, stuck.row(0, named=True), from_client=from_client)) is not None:
+        own = resent.filter((col("conn") == conn) & (col("from_client") == from_client))
+        one = None if stuck.is_empty() else _of(segments, conn, stuck.row(0, named=True), from_client=from_client)
+        if (one := one or _shrunk(segments, conn, own, from_client=from_client)) is not None:
             found_by_direction[conn, from_client] = one
     return found_by_direction
+
+
+def _shrunk(segments: pl.LazyFrame, conn: int, resent: pl.DataFrame, *, from_client: bool) -> TooLarge | None:
+    """Return the evidence if the sender learned of the path MTU: it cut the first lost segment smaller, and sent no larger one again.
+
+    A sender that ICMP tells, or that probes, does so after losing a segment once.
+    """
+    col = pl.col
+    passed = resent["size_bytes"].max() if resent.height else None
+    if not isinstance(passed, int) or passed <= ANY_PATH_BYTES or (resent["size_bytes"] == passed).sum() < MIN_SENT:
+        return None
+    first_frame, first_seq = resent.row(0, named=True)["frame"], resent.row(0, named=True)["seq"]
+    own, earlier = col("from_client") == from_client, col("frame") < first_frame
+    size = pl.min_horizontal("payload_bytes", "smss_bytes")
+    here = segments.filter(col("conn") == conn).select(
+        lost_bytes=size.filter(own & earlier & (col("seq") == first_seq)).max(),
+        large_seq=col("seq").filter(own & (size > passed)).min(),
+        large_frame=col("frame").filter(own & (size > passed)).max(),
+        acked=col("ack").filter(~own).max(),
+    )
+    lost_bytes, large_seq, large_frame, acked = here.collect().row(0)
+    if None in (lost_bytes, large_seq, acked) or lost_bytes <= passed:
+        return None
+    got_through = large_seq < first_seq or acked <= first_seq
+    return None if got_through or large_frame > first_frame else TooLarge(lost_bytes, passed, 1, smaller_arrived=True)
 
 
 def _of(segments: pl.LazyFrame, conn: int, stuck: dict[str, int], *, from_client: bool) -> TooLarge | None:

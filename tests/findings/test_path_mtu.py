@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tcptrace_lab import analyze, verdict
 from tcptrace_lab.causes import Confidence
 from tests.support import packets
@@ -77,6 +79,41 @@ def test_a_hole_that_nothing_gets_through_is_only_possibly_one_of_size(tmp_path:
     told = timeouts(analyzed(tmp_path, BLACK_HOLE))
     assert "segments of 1.46 kB do not pass the path" in told.title
     assert told.confidence == Confidence.POSSIBLE
+
+
+def told_of_mtu(request_bytes: int, after: str = "") -> str:
+    """Three full segments are lost; 3 ms later, before any timer, their bytes leave in segments of 1,452, and are acknowledged."""
+    start = 1 + request_bytes
+    full = [f"0.060 C > S . {start + 1460 * n}:{start + 1460 * (n + 1)} ack 1" for n in range(3)]
+    cut = [
+        line
+        for n in range(3)
+        for line in (
+            f"{0.063 + 0.03 * n:.3f} C > S . {start + 1452 * n}:{start + 1452 * (n + 1)} ack 1",
+            f"{0.083 + 0.03 * n:.3f} S > C . ack {start + 1452 * (n + 1)}",
+        )
+    ]
+    opened = OPENED.replace("1:201", f"1:{start}").replace("ack 201", f"ack {start}").split("    0.060")[0]
+    return "\n".join([opened, *full, *cut, after.format(*(start + 1452 * 3 + 1460 * n for n in range(2)))])
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "after", "found"),
+    [(200, "", True), (1460, "", False), (200, "0.200 C > S . {0}:{1} ack 1\n0.220 S > C . ack {1}", False)],
+    ids=["no full segment gets through", "one did before", "one does afterwards"],
+)
+def test_a_sender_that_cuts_its_segments_smaller_has_learned_the_path_mtu(
+    tmp_path: Path, request_bytes: int, after: str, *, found: bool
+) -> None:
+    """As ICMP makes it do at once. The capture need not have the ICMP message."""
+    analysis = analyzed(tmp_path, told_of_mtu(request_bytes, after))
+    losses = [one for one in analysis.findings if one.id in {"loss", "timeout"}]
+    assert losses
+    assert any("segments of 1.46 kB do not pass the path" in one.title for one in losses) is found
+    assert (
+        any("once in segments of 1.46 kB, and none of them was ACKed; segments of up to 1.45 kB were" in one.mechanism for one in losses)
+        is found
+    )
 
 
 def test_a_segment_that_gets_through_at_last_at_its_size_was_lost_by_chance(tmp_path: Path) -> None:

@@ -42,6 +42,14 @@ def test_only_a_receiver_that_never_answers_again_has_stopped_answering(tmp_path
     assert ("a path without packet loss" in said) is not (stopped or found.id == "path-outage")
 
 
+def test_a_receiver_that_the_capture_does_not_show_has_stopped_answering_only_if_no_new_data_follows(tmp_path: Path) -> None:
+    """One direction of `TRANSFER`: new data shows that the sender got answers, although the capture has none."""
+    own = "\n".join(line for line in TRANSFER.splitlines() if " S > C " not in line)
+    for more, stopped in (("", True), ("1.700 C > S  P. 1001:1501 ack 1\n1.800 C > S  P. 1501:2001 ack 1", False)):
+        analysis = tcptrace_lab.analyze(packets.capture(tmp_path / "t.pcap", f"{own}\n{more}"))
+        assert any("stopped answering" in one.title for one in analysis.findings) is stopped
+
+
 def test_a_receiver_that_answers_in_between_has_only_lost_packets(tmp_path: Path) -> None:
     """Two losses, each repaired at once by its timer: the path loses packets, and the receiver answers to the end."""
     again = """

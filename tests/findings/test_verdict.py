@@ -222,6 +222,39 @@ def test_a_fault_in_little_data_is_told_if_it_costs_ten_times_as_much() -> None:
         assert found.from_client is from_client
 
 
+def printed(rtt_ms: float, late_ms: float) -> str:
+    """A sender with two segments of room; the receiver makes room `late_ms` after they arrive. Once, its window is zero for 100 ms."""
+    at, seq = 2 * rtt_ms, 1
+    lines = [
+        "0.000000 C > S  S   0:0(0)        win 65535 <mss 1460>",
+        f"{rtt_ms / 1e3:.6f} S > C  S.  0:0(0) ack 1  win 2920 <mss 1460>",
+        f"{rtt_ms / 1e3 + 1e-6:.6f} C > S  .          ack 1  win 65535",
+    ]
+    for n in range(60):
+        for _ in range(2):
+            lines.append(f"{at / 1e3:.6f} C > S  .  {seq}:{seq + 1460} ack 1")
+            at, seq = at + 0.01, seq + 1460
+        at += rtt_ms + late_ms
+        if n == 30:
+            lines.append(f"{at / 1e3:.6f} S > C  .  ack {seq} win 0")
+            at += 100
+        lines.append(f"{at / 1e3:.6f} S > C  .  ack {seq} win 2920")
+        at += 0.02
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize(("rtt_ms", "late_ms", "is_slow"), [(0.5, 7.0, True), (7.0, 0.5, False)])
+def test_a_small_window_is_the_readers_if_the_path_needs_less_and_the_window_was_zero_too(
+    rtt_ms: float, late_ms: float, tmp_path: Path, *, is_slow: bool
+) -> None:
+    """In both, a round takes 7.5 ms. A larger buffer makes the second faster, which the path limits, but not the first."""
+    found = analyze(packets.capture(tmp_path / "printer.pcap", printed(rtt_ms, late_ms)))
+    (window,) = (one for one in found.findings if one.id == "receiver-window-limited")
+    assert window.title.startswith("The receiving application was reading slowly") is is_slow
+    cure = "faster reading saves up to" if is_slow else "a larger receive buffer on 10.0.0.2 saves up to"
+    assert cure in verdict.sentence(found)
+
+
 def test_what_is_only_possible_is_not_said_as_a_fact() -> None:
     found = replace(made(client={"timeout": 1000}), findings=(fault("timeout", 1000, confidence=Confidence.POSSIBLE),))
     assert verdict.sentence(found).startswith("Possibly waiting for retransmission timeouts (RTO) took 100% of 1 s;")

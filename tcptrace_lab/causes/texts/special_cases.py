@@ -10,11 +10,15 @@ from tcptrace_lab.connections.behaviour import refused
 from tcptrace_lab.schema import SIDES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 SLOW_ANSWER_TIMES = 2
 """The SYN-ACK was late if it took more than this many base RTTs; queues may double an RTT. If the SYN was resent, and the SYN-ACK came
 sooner after the last SYN than a base RTT divided by this, the SYN-ACK answers an earlier SYN (a heuristic)."""
+
+MOST = 0.5
+"""Share of the waits for a full window beyond one base RTT from which the receiver, not the path, explains them: the majority decides (a
+heuristic)."""
 
 COLUMNS = (
     *(
@@ -63,6 +67,17 @@ def _reads_slowly(row: Mapping[str, Any], side: str) -> bool:
     """
     unread_ns, life_ns = row[f"{side}_read_ns"] or 0, (row["last_ts_ns"] or 0) - (row["first_ts_ns"] or 0)
     return (row[f"{side}_read_samples"] or 0) >= rates.MIN_SAMPLES and unread_ns >= WORTH_SHARE * life_ns
+
+
+def opens_late(waits: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether a receiver opens its full window later than the path needs, for most of these waits (rows of `schema.LONGEST`).
+
+    If its window was also zero, its application reads slowly. A receiver that opens the window by two segments at a time shows no
+    unread data (`_reads_slowly`).
+    """
+    known = [(wait["wait_ns"], wait["base_rtt_ns"]) for wait in waits if wait["wait_ns"] and wait["base_rtt_ns"]]
+    late_ns = sum(max(wait_ns - rtt_ns, 0) for wait_ns, rtt_ns in known)
+    return bool(known) and late_ns >= MOST * sum(wait_ns for wait_ns, _ in known)
 
 
 def _of_handshake(row: Mapping[str, Any]) -> dict[Case, bool]:

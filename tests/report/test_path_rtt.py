@@ -41,3 +41,17 @@ def test_the_rtt_is_that_of_the_path_at_both_ends_and_between(to_server_ms: floa
     told = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
     assert row["initial_rtt_ns"] == pytest.approx(float(told[0]) * 1e9, abs=1_000) == 96 * MS
     assert row["rtt_min_ns"] == pytest.approx(90 * MS, abs=1_000)
+
+
+def test_a_window_probe_is_no_round_trip(tmp_path: Path) -> None:
+    """The client's ACK comes 29 µs after the data; the server's next segments are window probes after 3.4 s and 6.8 s."""
+    text = """
+    0.000000 S > C  P. 1:1345 ack 1 win 108
+    0.000029 C > S  .  ack 1345 win 0
+    3.410605 S > C  .  1344:1344 ack 1 win 108
+    3.410636 C > S  .  ack 1345 win 0
+    10.19476 S > C  .  1344:1344 ack 1 win 108
+    10.19479 C > S  .  ack 1345 win 0
+    """
+    (connection,) = read(packets.capture(tmp_path / "probes.pcap", text)).connections.collect().to_dicts()
+    assert connection_table.row(connection, None)["rtt_min_ns"] is None

@@ -19,6 +19,9 @@ _ENDS = {"fin": "FIN", "reset": "RST", "reuse": "ports reused", "end": "still op
 HTML_ROWS = 50
 """Rows in HTML, which are visible without JavaScript. The other rows are packed, at a tenth of the size."""
 
+LONGEST_PATH_NS = 1_500_000_000
+"""A single answer after a longer time shows nothing about the path (docs/how-it-decides.md, 2.1)."""
+
 _GUESSES = {"data": "its first data is a request", "port": "it has the higher port", "first": "it was seen first"}
 """Values of `schema.CLIENT_KNOWN_BY` that are guesses → the reason."""
 
@@ -170,8 +173,12 @@ def brief(connection: Mapping[str, Any], side: str) -> str:
 
 
 def _half_ns(connection: Mapping[str, Any], side: str, other: str) -> int | None:
-    """The shortest time from the capture point to `other` and back, from ACKs of the data of `side` and from other proofs of arrival."""
-    known = connection[f"{side}_rtt_min_ns"], connection[f"{other}_reaction_min_ns"]
+    """The shortest time from the capture point to `other` and back, from ACKs of the data of `side` and from other proofs of arrival.
+
+    A host that answers only after a timer, as a window probe does, shows nothing about the path.
+    """
+    acked_ns, answered_ns = connection[f"{side}_rtt_min_ns"], connection[f"{other}_reaction_min_ns"]
+    known = acked_ns, None if answered_ns is None or answered_ns > LONGEST_PATH_NS else answered_ns
     return min((ns for ns in known if ns is not None), default=None)
 
 

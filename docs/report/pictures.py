@@ -1,7 +1,7 @@
 """Pictures of every section of the report, at the widths of a telephone, a tablet and a desk: `python docs/report/pictures.py`.
 
-They go beside this file, as `SECTION-WIDTH.png` (the telephone's in the dark); `README.md` shows them. Needs Chromium, and Pillow, which
-leaves them so few colours that each is at most some 60 KB.
+They go beside this file, as `SECTION-WIDTH.png` (the telephone's in the dark), and for some as `SECTION-WIDTH-SCHEME.png` in the other
+scheme; `README.md` shows them. Needs Chromium, and Pillow, which leaves them so few colours that each is at most some 60 KB.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ HERE = Path(__file__).parent
 CAPTURES = HERE.parents[1] / "captures"
 
 WIDTHS = {360: "dark", 800: "light", 1400: "light"}
+IN_BOTH = {"first-screen", "over-time"}
+"""Sections that are taken light and dark."""
+
 MAX_HEIGHT = 1_000
 """Pixels of a picture; what is longer is cut."""
 
@@ -45,10 +48,10 @@ SECTIONS = {
 }
 
 
-def take(browser: Browser, page_path: Path, section: str, width: int) -> bytes:
+def take(browser: Browser, page_path: Path, section: str, width: int, scheme: str) -> bytes:
     """The picture of one section, as PNG."""
     _, place, opened = SECTIONS[section]
-    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=WIDTHS[width])  # type: ignore[arg-type]
+    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)  # type: ignore[arg-type]
     page.goto(page_path.as_uri())
     page.get_by_role("navigation").first.evaluate("(nav) => { nav.style.position = 'static'; }")  # not over what is taken
     if opened:
@@ -90,8 +93,12 @@ def main() -> None:
             if capture not in pages:
                 pages[capture] = Path(folder) / f"{capture}.html"
                 report.write_report(tcptrace_lab.analyze(f"{CAPTURES.name}/{capture}.pcapng"), str(pages[capture]))
-            for width in WIDTHS:
-                HERE.joinpath(f"{section}-{width}.png").write_bytes(small(take(browser, pages[capture], section, width)))
+            for width, usual in WIDTHS.items():
+                other = "light" if usual == "dark" else "dark"
+                schemes = {usual: "", **({other: f"-{other}"} if section in IN_BOTH else {})}
+                for scheme, suffix in schemes.items():
+                    picture = small(take(browser, pages[capture], section, width, scheme))
+                    HERE.joinpath(f"{section}-{width}{suffix}.png").write_bytes(picture)
         browser.close()
 
 

@@ -3,7 +3,22 @@
 from collections.abc import Sequence
 from typing import Any, Final, Self, TypeAlias, TypedDict, final, type_check_only
 
-__all__ = ["LINES", "MARKS", "ArrowStream", "Engine", "EngineError", "Messages", "Series", "Tracker", "line_points", "unpack"]
+__all__ = [
+    "LINES",
+    "MARKS",
+    "MAX_NEIGHBOURS",
+    "ArrowStream",
+    "Engine",
+    "EngineError",
+    "Messages",
+    "Series",
+    "Tracker",
+    "line_points",
+    "unpack",
+]
+
+MAX_NEIGHBOURS: Final[int]
+"""Number of connections up to which each is judged with what others between the same hosts show about their path."""
 
 @type_check_only
 class LinkInfo(TypedDict):
@@ -75,6 +90,7 @@ class Engine:
         ledger: Sequence[str] | None = ...,
         worth: Sequence[_Worth] | None = ...,
         most: int = ...,
+        in_capture: int = ...,
         waits_memory_bytes: int = ...,
         threads: int | None = ...,
     ) -> Self:
@@ -92,7 +108,10 @@ class Engine:
             worth: which times are worth a finding (`tcptrace_lab.engine.reread.Worth`). With it, `pull` returns accounts and notes, and the
                 evidence for findings is kept. None: waits are not classified for findings.
             most: number of costs, largest first, whose evidence is kept.
-            waits_memory_bytes: memory for the waits of open connections (64 MB). More goes to an unnamed file in `TMPDIR`.
+            in_capture: number of connections of the capture, if `only` leaves some out (0: unknown). If there are at most `MAX_NEIGHBOURS`,
+                those between the same hosts are judged with what they show about the path; `only` needs all of these.
+            waits_memory_bytes: memory for the waits of open connections (64 MB), and as much for those of ended ones that may be judged
+                with others. More goes to an unnamed file in `TMPDIR`.
             threads: threads that share the connections if no segment columns are requested; default: one per processor. The result does not
                 depend on it.
         """

@@ -57,13 +57,11 @@ fn find(path: &str, frame: u64) -> Result<Option<(WaitRecord, DirectionFacts)>, 
     while let Some(rest) = connections.take_rest() {
         ended.extend(rest);
     }
-    for row in ended {
+    let ended = ended.into_iter().map(|row| {
         let waits = waits.end(row.conn);
-        if let Some(found) = wait_before(frame, row, waits)? {
-            return Ok(Some(found));
-        }
-    }
-    Ok(None)
+        (row, waits)
+    });
+    Ok(wait_before(frame, ended)?)
 }
 
 /// The judgement of a wait, and all it is made from.
@@ -75,6 +73,7 @@ fn explained(record: &WaitRecord, direction: &DirectionFacts) -> String {
     // The last wait of the direction is a fact of its own, and would read as a second wait here.
     let totals = SenderTotals { ending: Wait::default(), ..direction.totals };
     let direction = DirectionFacts { totals, ..direction.clone() };
+    let queued = format!("answer_queued_ns: {}", wait.answer_queued_ns(wait.queueing_delay_ns()));
     let gates = gates::answers(&wait).into_iter().map(|(name, closed)| match closed {
         Some(Closed { cause, confidence, opened_ago_ns }) => {
             let opened = opened_ago_ns.map_or(String::new(), |ns| format!(", opened {ns} ns before the departure"));
@@ -85,6 +84,7 @@ fn explained(record: &WaitRecord, direction: &DirectionFacts) -> String {
     [
         section(&format!("Frame {}, sent by the {sender}: {owner}, {:?}", record.frame, judged.confidence), spans),
         section("The wait (sender/wait.rs, ledger/waits/record.rs)", known(&format!("{record:?}"))),
+        section("Queues in which it and the data before it stood (ledger/evidence/path.rs)", [queued]),
         section("Its direction (ledger/direction.rs, sender/wait.rs)", known(&format!("{direction:?}"))),
         section("Predicates that are true (ledger/evidence/)", wait.true_predicates()),
         section("Gates in the order of the judge (ledger/gates/)", gates),

@@ -244,7 +244,7 @@ struct Engine {
 impl Engine {
     #[new]
     #[allow(clippy::needless_pass_by_value)] // Python hands over owned values
-    #[pyo3(signature = (paths, batch_rows = DEFAULT_BATCH_ROWS, columns = None, only = None, datagrams = false, flows = false, summaries = true, ledger = None, worth = None, most = MOST, waits_memory_bytes = MAX_MEMORY_BYTES, threads = None))]
+    #[pyo3(signature = (paths, batch_rows = DEFAULT_BATCH_ROWS, columns = None, only = None, datagrams = false, flows = false, summaries = true, ledger = None, worth = None, most = MOST, in_capture = 0, waits_memory_bytes = MAX_MEMORY_BYTES, threads = None))]
     #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)] // Python passes them by name
     fn new(
         py: Python<'_>,
@@ -258,6 +258,7 @@ impl Engine {
         ledger: Option<Vec<String>>,
         worth: Option<Vec<WorthTuple>>,
         most: usize,
+        in_capture: usize,
         waits_memory_bytes: usize,
         threads: Option<NonZeroUsize>,
     ) -> PyResult<Self> {
@@ -282,6 +283,7 @@ impl Engine {
             ledger,
             worth,
             most,
+            in_capture,
             waits_memory_bytes,
             threads,
         };
@@ -554,8 +556,9 @@ mod _core {
     use pyo3::prelude::*;
 
     #[pymodule_init]
-    fn names(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    fn constants(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("LINES", crate::figures::LINES.to_vec())?;
-        module.add("MARKS", crate::figures::MARKS.to_vec())
+        module.add("MARKS", crate::figures::MARKS.to_vec())?;
+        module.add("MAX_NEIGHBOURS", crate::ledger::summary::MAX_CONNECTIONS)
     }
 }

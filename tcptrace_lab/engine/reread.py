@@ -17,7 +17,7 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from tcptrace_lab import schema
-from tcptrace_lab._core import Engine, EngineError, Messages
+from tcptrace_lab._core import MAX_NEIGHBOURS, Engine, EngineError, Messages
 from tcptrace_lab.capture.streams import is_compressed
 from tcptrace_lab.engine.predicates import conjuncts, limited
 from tcptrace_lab.errors import CaptureUnreadable, from_engine
@@ -101,7 +101,8 @@ class Pulled(NamedTuple):
 
     Connections and flows come when they are over, after their segments and datagrams, in no defined order. `share` is the share of the
     files read by then (see `share_read`); `seen` counts all segments, requested or not.
-    `accounts`, `ledger` (columns of `schema.WAITS`) and `notes` come with their connection, if the engine was asked for them.
+    `accounts`, `ledger` (columns of `schema.WAITS`) and `notes` come after their connection, if the engine was asked for them: in a capture
+    with at most `MAX_NEIGHBOURS` connections, after all of them.
     """
 
     share: float | None
@@ -263,19 +264,22 @@ class Files:
 
         def rows(conns: Sequence[int], columns: Sequence[str], waits: Sequence[str]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
             self._check_unchanged()
-            only = known_connections(connections, pl.col("conn").is_in(conns))
+            wanted = pl.col("conn").is_in(conns)
+            only, in_capture = judged_together(connections, wanted)
             try:
                 engine = Engine(
                     self._names,
                     BATCH_ROWS,
-                    columns=columns,
+                    columns=sorted({*columns, "conn"}),
                     only=only,
                     summaries=False,
-                    ledger=waits,
+                    ledger=sorted({*waits, "conn"}),
+                    in_capture=in_capture,
                     waits_memory_bytes=TOGETHER_WAITS_BYTES,
                 )
                 for pulled_rows in pulled_all(engine):
-                    yield revisions.of(_up_to(last_frame, pulled_rows.segments)), pulled_rows.ledger
+                    segments = _up_to(last_frame, pulled_rows.segments).filter(wanted).select(columns)
+                    yield revisions.of(segments), pulled_rows.ledger.filter(wanted).select(waits)
             except EngineError as error:
                 raise from_engine(error) from error
 
@@ -284,14 +288,15 @@ class Files:
     def judged(self, connections: pl.LazyFrame, conns: Sequence[int], worth: Sequence[Worth]) -> Judged:
         """Return the evidence for findings on some connections. Raises CaptureUnreadable if the files have changed."""
         self._check_unchanged()
-        only = known_connections(connections, pl.col("conn").is_in(conns))
+        wanted = pl.col("conn").is_in(conns)
+        only, in_capture = judged_together(connections, wanted)
         try:
-            engine = Engine(self._names, BATCH_ROWS, columns=[], only=only, summaries=False, worth=worth, most=_ALL)
+            engine = Engine(self._names, BATCH_ROWS, columns=[], only=only, summaries=False, worth=worth, most=_ALL, in_capture=in_capture)
             for _ in pulled_all(engine):
                 pass
         except EngineError as error:
             raise from_engine(error) from error
-        return judged(engine)
+        return Judged(*(table.filter(wanted) for table in judged(engine)))
 
     def datagrams(self, last_frame: int) -> pl.LazyFrame:
         """Return the rows of `schema.DATAGRAMS` up to `last_frame`; each query reads the files. Errors are those of `segments`."""
@@ -363,8 +368,8 @@ class _Query(NamedTuple):
     def ledger(self, names: list[str], connections: pl.LazyFrame) -> Iterator[pl.DataFrame]:
         """Yield the intervals of the ledger that the query needs. Raises EngineError where nothing can be read."""
         columns = self._engine_columns(schema.WAITS)
-        only = known_connections(connections, *self._of_connections())
-        engine = Engine(names, BATCH_ROWS, columns=[], only=only, summaries=False, ledger=columns)
+        only, in_capture = judged_together(connections, *self._of_connections())
+        engine = Engine(names, BATCH_ROWS, columns=[], only=only, summaries=False, ledger=columns, in_capture=in_capture)
         return (rows.ledger for rows in pulled_all(engine) if not rows.ledger.is_empty())
 
     def _engine_columns(self, table: schema.Table, *also: str) -> list[str]:
@@ -386,6 +391,21 @@ class _Query(NamedTuple):
 def _up_to(last_frame: int, rows: pl.DataFrame) -> pl.DataFrame:
     """Drop frames after `last_frame`, which were added to the file after the first reading. `rows` are in frame order."""
     return rows if rows.is_empty() or rows.item(-1, "frame") <= last_frame else rows.filter(pl.col("frame") <= last_frame)
+
+
+def judged_together(connections: pl.LazyFrame, *tests: pl.Expr) -> tuple[list[KnownConnection] | None, int]:
+    """Return the connections that pass the tests and those that the engine judges them with, and the number of all connections.
+
+    `connections` are all connections of the files. In files with at most `MAX_NEIGHBOURS`, the engine judges those between the same hosts
+    together. The connections are in the form that the engine filters by; None: all of them.
+    """
+    in_capture = connections.select(pl.len()).collect().item()
+    if in_capture > MAX_NEIGHBOURS:
+        return known_connections(connections, *tests), in_capture
+    addresses = "client_addr", "server_addr"
+    named = connections.with_columns(one=pl.min_horizontal(addresses), other=pl.max_horizontal(addresses))
+    pairs = named.filter(*tests).select("one", "other").unique()
+    return known_connections(named.join(pairs, on=["one", "other"], how="semi")), in_capture
 
 
 def known_connections(connections: pl.LazyFrame, *tests: pl.Expr) -> list[KnownConnection] | None:

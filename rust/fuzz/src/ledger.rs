@@ -76,7 +76,7 @@ fn judged_in_turn(followed: &Followed, most: usize, memory_bytes: usize, threads
     let mut summaries = Summaries::new(true, Some(worths()), most).with_threads(threads);
     let mut rows = JudgedRows::default();
     for row in &followed.connections {
-        summaries.add([(row.clone(), live.end(row.conn))]);
+        summaries.add([(row.clone(), live.end(row.conn))]).expect("without neighbours, nothing is stored");
         while summaries.go_on(&mut rows).expect("the temporary file can be read") {}
     }
     Results::of(&summaries, rows)
@@ -87,7 +87,8 @@ fn judged_together(followed: &Followed, most: usize, memory_bytes: usize, thread
     let mut live = followed.waits(memory_bytes);
     let mut summaries = Summaries::new(true, Some(worths()), most).with_threads(threads);
     let mut rows = JudgedRows::default();
-    summaries.add(followed.connections.iter().map(|row| (row.clone(), live.end(row.conn))));
+    let connections = followed.connections.iter().map(|row| (row.clone(), live.end(row.conn)));
+    summaries.add(connections).expect("without neighbours, nothing is stored");
     while summaries.go_on(&mut rows).expect("the temporary file can be read") {}
     Results::of(&summaries, rows)
 }

@@ -28,9 +28,17 @@ fn failed(error: io::Error) -> ArrowError {
 }
 
 impl Judged {
-    pub(super) fn new(ledger: Option<Vec<String>>, worth: Option<Vec<Worth>>, most: usize) -> Self {
+    /// Of a capture with at least `in_capture` connections. The waits of ended ones use at most `max_memory_bytes`.
+    pub(super) fn new(
+        ledger: Option<Vec<String>>,
+        worth: Option<Vec<Worth>>,
+        most: usize,
+        in_capture: usize,
+        max_memory_bytes: usize,
+    ) -> Self {
         let wanted = ledger.is_some() || worth.is_some();
-        let summaries = wanted.then(|| Summaries::new(ledger.is_some(), worth, most));
+        let of_all = |all: Summaries| all.with_neighbours(in_capture, max_memory_bytes);
+        let summaries = wanted.then(|| of_all(Summaries::new(ledger.is_some(), worth, most)));
         Self { summaries, ledger_columns: ledger.unwrap_or_default(), ..Self::default() }
     }
 
@@ -40,10 +48,15 @@ impl Judged {
     }
 
     /// Adds finished connections.
-    pub(super) fn add(&mut self, rows: Vec<ConnectionRow>, waits: Vec<EndedWaits>) {
-        if let Some(summaries) = &mut self.summaries {
-            summaries.add(rows.into_iter().zip(waits));
-        }
+    pub(super) fn add(&mut self, rows: Vec<ConnectionRow>, waits: Vec<EndedWaits>) -> Result<(), ArrowError> {
+        let added = self.summaries.as_mut().map_or(Ok(()), |summaries| summaries.add(rows.into_iter().zip(waits)));
+        added.map_err(|error| self.fail(error))
+    }
+
+    /// Says that no connection follows. Returns whether any have to be judged only now.
+    pub(super) fn complete(&mut self) -> Result<bool, ArrowError> {
+        let completed = self.summaries.as_mut().map_or(Ok(false), Summaries::complete);
+        completed.map_err(|error| self.fail(error))
     }
 
     /// Stops judging, because waits could not be stored.

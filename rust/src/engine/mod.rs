@@ -84,8 +84,12 @@ pub struct Options {
     pub worth: Option<Vec<Worth>>,
     /// Maximum number of costs above these thresholds that are kept, the largest ones.
     pub most: usize,
-    /// Memory limit for the waits of live connections together. Beyond it, they are written to a temporary
-    /// file.
+    /// Number of connections in the capture, in a second pass in which `only` leaves some out; 0 if unknown. If there are
+    /// no more than [`MAX_CONNECTIONS`](crate::ledger::summary::MAX_CONNECTIONS), those between the same hosts are judged
+    /// with what they show about the path. A second pass needs all of these.
+    pub in_capture: usize,
+    /// Memory limit for the waits of live connections together, and for those of ended ones. Beyond it, they are written to
+    /// a temporary file.
     pub waits_memory_bytes: usize,
     /// Number of worker threads if no segment rows are wanted; `None` for one per processor.
     pub threads: Option<NonZeroUsize>,
@@ -103,6 +107,7 @@ impl Default for Options {
             ledger: None,
             worth: None,
             most: MOST,
+            in_capture: 0,
             waits_memory_bytes: MAX_MEMORY_BYTES,
             threads: None,
         }
@@ -183,7 +188,8 @@ impl Engine {
         let progress = capture.progress();
         // The file headers are known from the start; the rest of the summary follows at the end.
         let summary = Summary { capture: capture.info(), ..Summary::default() };
-        let judged = Judged::new(options.ledger, options.worth, options.most);
+        let judged =
+            Judged::new(options.ledger, options.worth, options.most, options.in_capture, options.waits_memory_bytes);
         let only = options.only.map(Arc::new);
         let reader = FrameReader::new(capture, only.clone());
         let path_names = reader.dissector.path_names();
@@ -267,6 +273,7 @@ impl Engine {
                 Some(Ok(Rows::Flows(rows))) => Some(Batch::Flows(table::flows(&rows)?)),
                 Some(Ok(Rows::Epoch(epoch))) => self.epoch(epoch)?,
                 Some(Err(_)) | None => match self.rest()? {
+                    Rest::None if self.judged.complete()? => continue,
                     Rest::None => return Ok(None),
                     Rest::Some(batch) => batch,
                 },
@@ -326,7 +333,7 @@ impl Engine {
         let resolution_ns = self.ended.summary.capture.resolution_ns;
         let batch =
             self.summaries.then(|| table::connections(&rows, resolution_ns)).transpose()?.map(Batch::Connections);
-        self.judged.add(rows, waits);
+        self.judged.add(rows, waits)?;
         Ok(batch)
     }
 

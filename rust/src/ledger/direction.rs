@@ -4,10 +4,12 @@
 //! this module.
 
 mod line;
+mod neighbours;
 mod pauses;
 
 pub(super) use line::at_rate;
 pub use line::{Line, MIN_FRAME_BYTES};
+pub use neighbours::{Neighbours, Queue, Samples};
 pub use pauses::{MIN_IDLE_NS, PauseCounts, Pauses};
 
 use crate::connection::{CAUSAL_NS, CLUSTER_BYTES, DirectionFigures};
@@ -166,6 +168,8 @@ pub struct DirectionFacts {
     pub idle_after_ns: i64,
     /// The bound for idle silence of the other direction.
     pub receiver_idle_after_ns: i64,
+    /// What other connections between the same hosts show about the path to the sender.
+    pub neighbours: Option<Neighbours>,
 }
 
 /// Bytes that drained through the bottleneck, and the time that they took.

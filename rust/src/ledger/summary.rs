@@ -1,7 +1,7 @@
 //! Judges ended connections on several threads, sums their waits, and keeps the details of those that lose most time.
 //!
-//! `judging` judges the waits of one connection in shares, which `threads` distributes. [`rows`] holds what is reported:
-//! sums, [`kinds`] of causes, the [`longest`] waits with the [`timers`] that ended them, and [`locks`] (throughput
+//! `meeting` finds connections that share a path. `judging` judges the waits of one connection in shares, which `threads`
+//! distributes. [`rows`] holds what is reported: sums, [`kinds`] of causes, the [`longest`] waits with the [`timers`] that ended them, and [`locks`] (throughput
 //! deadlocks). [`costs`] says which connections lose enough time for these details.
 
 pub mod costs;
@@ -9,6 +9,7 @@ mod judging;
 pub mod kinds;
 pub mod locks;
 pub mod longest;
+mod meeting;
 pub mod rows;
 mod threads;
 pub mod timers;
@@ -24,6 +25,8 @@ use super::waits::record::WaitRecord;
 use crate::flows::ConnectionRow;
 use costs::{Costs, Failed, Worth};
 use judging::{Judging, Share, Wanted};
+pub use meeting::MAX_CONNECTIONS;
+use meeting::{Ended, Meeting};
 use rows::{AccountRow, DirectionDetails, JudgedRows};
 use threads::by_threads;
 
@@ -41,16 +44,18 @@ const EACH: u64 = 4 * EACH_WITH_INTERVALS;
 const TOGETHER: usize = 1024;
 
 /// The wait that frame number `frame` ended, and the final facts of its direction: all that the judge knows of it.
-/// `None` if the connection has no such wait.
+/// `connections` are all connections of the capture. `None` if they have no such wait.
 ///
 /// # Errors
 /// The spool cannot be read.
 pub fn wait_before(
     frame: u64,
-    row: ConnectionRow,
-    waits: EndedWaits,
+    connections: impl IntoIterator<Item = (ConnectionRow, EndedWaits)>,
 ) -> io::Result<Option<(WaitRecord, DirectionFacts)>> {
-    Judging::of(row, waits, Wanted::default())?.wait_before(frame)
+    let mut meeting = Meeting::of(0, usize::MAX);
+    meeting.add(connections.into_iter().map(Ended::alone))?;
+    let find = |connection| Judging::of(connection, Wanted::default())?.wait_before(frame);
+    meeting.into_connections(1)?.into_iter().find_map(|connection| find(connection).transpose()).transpose()
 }
 
 /// The results of a capture's connections, which arrive one after the other.
@@ -60,7 +65,9 @@ pub struct Summaries {
     worths: Option<Vec<Worth>>,
     threads: usize,
     /// Connections that are not started yet.
-    coming: VecDeque<(ConnectionRow, EndedWaits)>,
+    coming: VecDeque<Ended>,
+    /// All connections so far, while they may still meet others; `None` if each is judged alone.
+    meeting: Option<Meeting>,
     /// Connections that are started and not completely judged.
     begun: Vec<Judging>,
     costs: Costs,
@@ -83,9 +90,39 @@ impl Summaries {
         Self { threads, ..self }
     }
 
+    /// Connections between the same hosts are judged with what they show about the path, unless the capture has more than
+    /// [`MAX_CONNECTIONS`]. It has at least `in_capture`. Their waits are judged only after [`Self::complete`], and use at
+    /// most `max_memory_bytes` of memory until then.
+    #[must_use]
+    pub fn with_neighbours(self, in_capture: usize, max_memory_bytes: usize) -> Self {
+        let meeting = Meeting::of(in_capture, max_memory_bytes);
+        Self { meeting: Some(meeting).filter(|meeting| !meeting.is_too_large()), ..self }
+    }
+
     /// Adds connections that have ended, each with its waits.
-    pub fn add(&mut self, connections: impl IntoIterator<Item = (ConnectionRow, EndedWaits)>) {
-        self.coming.extend(connections);
+    ///
+    /// # Errors
+    /// Waits cannot be written to the spool.
+    pub fn add(&mut self, connections: impl IntoIterator<Item = (ConnectionRow, EndedWaits)>) -> io::Result<()> {
+        let connections = connections.into_iter().map(Ended::alone);
+        match &mut self.meeting {
+            Some(meeting) => meeting.add(connections)?,
+            None => self.coming.extend(connections),
+        }
+        if self.meeting.as_ref().is_some_and(Meeting::is_too_large) {
+            self.complete()?;
+        }
+        Ok(())
+    }
+
+    /// Says that no more connections will be added. Returns whether any were kept until now, and have to be judged.
+    ///
+    /// # Errors
+    /// The spool cannot be read.
+    pub fn complete(&mut self) -> io::Result<bool> {
+        let Some(meeting) = self.meeting.take() else { return Ok(false) };
+        self.coming.extend(meeting.into_connections(self.threads)?);
+        Ok(!self.coming.is_empty())
     }
 
     /// Judges the next waits and adds their rows to `rows`, in the order of the connections. False if none are left.
@@ -123,14 +160,14 @@ impl Summaries {
             && self.begun.len() + next.len() < TOGETHER
             && let Some(connection) = self.coming.pop_front()
         {
-            records += connection.1.records();
+            records += connection.waits.records();
             next.push(connection);
         }
         let (told, old, costs) = (self.worths.is_some(), self.begun.len(), &self.costs);
-        let begun = by_threads(self.threads, next, |(row, waits)| {
+        let begun = by_threads(self.threads, next, |ended| {
             // A cause cannot take longer than the connection, so only connections long enough need details.
-            let details = told && costs::life_ns(&row).is_some_and(|life_ns| costs.may_take(life_ns));
-            Judging::of(row, waits, Wanted { intervals: self.wants_intervals, notes: told, details })
+            let details = told && costs::life_ns(&ended.row).is_some_and(|life_ns| costs.may_take(life_ns));
+            Judging::of(ended, Wanted { intervals: self.wants_intervals, notes: told, details })
         })?;
         self.begun.extend(begun);
         let unbounded = self.begun.iter().enumerate().skip(old).filter(|(_, judging)| judging.needs_pauses);
@@ -252,7 +289,7 @@ mod tests {
         assert!(live.take_failure().is_none());
         let mut summaries = Summaries::new(true, Some(everything()), MOST).with_threads(threads);
         let mut rows = JudgedRows::default();
-        summaries.add([(row.clone(), live.end(row.conn))]);
+        summaries.add([(row.clone(), live.end(row.conn))]).unwrap();
         while summaries.go_on(&mut rows).unwrap() {}
         let JudgedRows { accounts, ledger, notes } = rows;
         format!("{accounts:?} {ledger:?} {notes:?} {:?}", summaries.details().collect::<Vec<_>>())
@@ -290,14 +327,14 @@ mod tests {
         };
         let (mut alone, mut rows) = (Summaries::new(true, Some(everything()), MOST), JudgedRows::default());
         for (row, waits) in ended() {
-            alone.add([(row, waits)]);
+            alone.add([(row, waits)]).unwrap();
             while alone.go_on(&mut rows).unwrap() {}
         }
         let alone = words(rows, &alone);
         for threads in [1, 2, 8] {
             let mut together = Summaries::new(true, Some(everything()), MOST).with_threads(threads);
             let mut rows = JudgedRows::default();
-            together.add(ended());
+            together.add(ended()).unwrap();
             while together.go_on(&mut rows).unwrap() {}
             assert!(words(rows, &together) == alone, "{threads} threads");
         }
@@ -312,7 +349,7 @@ mod tests {
         }
         let mut summaries = Summaries::new(true, Some(everything()), MOST);
         let mut rows = JudgedRows::default();
-        summaries.add([(row.clone(), live.end(row.conn))]);
+        summaries.add([(row.clone(), live.end(row.conn))]).unwrap();
         while summaries.go_on(&mut rows).unwrap() {}
         let life_ns = row.last_ts_ns.value() - row.first_ts_ns.value();
         for (from_client, side) in [(true, 0), (false, 1)] {
@@ -337,7 +374,7 @@ mod tests {
                 live.add(segment);
             }
             let mut rows = JudgedRows::default();
-            summaries.add([(row.clone(), live.end(row.conn))]);
+            summaries.add([(row.clone(), live.end(row.conn))]).unwrap();
             while summaries.go_on(&mut rows).unwrap() {}
             assert!(rows.ledger.is_empty());
             summaries.details().map(|(_, side)| side.clone()).collect()
@@ -388,7 +425,7 @@ mod tests {
         live.revise(row.conn, &[Revision { frame, evidence_frame: frame, kind: Kind::Spurious, evidence, confidence }]);
         let mut summaries = Summaries::new(false, Some(everything()), MOST);
         let mut rows = JudgedRows::default();
-        summaries.add([(row.clone(), live.end(row.conn))]);
+        summaries.add([(row.clone(), live.end(row.conn))]).unwrap();
         while summaries.go_on(&mut rows).unwrap() {}
         let kept: Vec<_> = summaries.details().flat_map(|(_, side)| &side.waits).collect();
         let kinds: Vec<_> = kept
@@ -415,7 +452,7 @@ mod tests {
         let mut summaries = Summaries::new(true, Some(everything()), MOST);
         let mut judged = JudgedRows::default();
         let waits = live.end(row.conn);
-        summaries.add([(row, waits)]);
+        summaries.add([(row, waits)]).unwrap();
         while summaries.go_on(&mut judged).unwrap() {}
         let sums = judged.accounts[0].sums.unwrap();
         let life_ns = sums[0].iter().sum::<i64>();

@@ -115,8 +115,10 @@ fn unexplained(wait: &Evidence<'_>, handshake_ns: i64, sending_ns: i64, left_ns:
     let recovery_ns = if blind { 0 } else { recovery_ns(wait, left_ns) };
     let left_ns = left_ns - recovery_ns;
     let queueing_delay_ns = wait.queueing_delay_ns().min(spoke_ns.or(wait.wait.since_all_acked_ns.get()).unwrap_or(0));
-    // The departure left after the peer's data had arrived, and was in transit since then.
-    let on_its_way_ns = at_most(spoke_ns, wait.jitter_ns().max(queueing_delay_ns));
+    // The departure left after the peer's data had arrived, and was in transit since then. The peer's data were in transit
+    // for longer if other connections show a queue before the sender.
+    let queued_ns = wait.answer_queued_ns(queueing_delay_ns);
+    let on_its_way_ns = at_most(spoke_ns, wait.jitter_ns().max(queued_ns));
     let transit_ns = if blind && !unmeasured {
         0
     } else if recovery_ns > 0 {

@@ -6,6 +6,8 @@ use crate::sender::{AROUND_BYTES, DRIFT_PART, NS_PER_MS};
 
 /// A queueing delay of at most this part of the RTT is none: the clocks of sender and capture vary as much (a heuristic).
 const NO_QUEUE_PART: i64 = 100;
+/// Two delays are about equal if they differ by at most this part (a heuristic).
+const NEARLY_PART: i64 = 8;
 
 impl Evidence<'_> {
     /// How long the sender's line is busy with the previous departure; the next byte cannot leave earlier. Known only
@@ -61,8 +63,29 @@ impl Evidence<'_> {
 
     /// How much longer the departure took to reach the capture point than the fastest earlier segment, as its own
     /// timestamp shows; 0 if unknown.
-    pub(in super::super) fn queueing_delay_ns(&self) -> i64 {
+    #[must_use]
+    pub fn queueing_delay_ns(&self) -> i64 {
         self.wait.queueing_delay_ns.get().filter(|_| self.says_when()).unwrap_or(0)
+    }
+
+    /// The departure follows data of the peer. How long the last of these data and the departure stood in queues, at least,
+    /// as its own timestamp and other connections between the same hosts show; `own_ns` is what its timestamp shows.
+    #[must_use]
+    pub fn answer_queued_ns(&self, own_ns: i64) -> i64 {
+        let direction = self.direction;
+        let was_asked = is(self.wait.peer_payload_bytes.get(), |bytes| bytes > 0);
+        let of_an_answer = direction.neighbours.as_ref().zip(self.wait.peer_last_ns.get());
+        let Some((neighbours, spoke_ns)) =
+            of_an_answer.filter(|_| was_asked && !direction.near_sender && !direction.sender_unplaced)
+        else {
+            return own_ns;
+        };
+        let asked_ns = self.record.ts_ns.saturating_sub(spoke_ns.saturating_add(direction.to_sender_ns));
+        // An answer that came before these queues allow it did not stand in them.
+        let most_ns = spoke_ns.saturating_add(spoke_ns / NEARLY_PART + NS_PER_MS);
+        let shared = |queue_ns: i64| if queue_ns <= most_ns { queue_ns } else { 0 };
+        let there_ns = shared(neighbours.before_ns(asked_ns));
+        own_ns.saturating_add(there_ns).max(shared(neighbours.there_and_back_ns(asked_ns)))
     }
 
     /// Away from the sender, the departure's own timestamp shows that it stood in no queue before the capture point.

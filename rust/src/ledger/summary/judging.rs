@@ -12,12 +12,13 @@ use super::super::direction::{DirectionFacts, MIN_IDLE_NS, PauseCounts, Pauses};
 use super::super::edges::{Edge, edges};
 use super::super::intervals::Interval;
 use super::super::judge::judge;
-use super::super::waits::log::{EndedWaits, Revised, StoredBlock};
+use super::super::waits::log::{Revised, StoredBlock};
 use super::super::waits::record::WaitRecord;
 use super::costs::Sums;
 use super::kinds::Lengths;
 use super::locks::{LateWait, Locks};
 use super::longest::{Longest, Proof};
+use super::meeting::Ended;
 use super::rows::{Bounds, DirectionDetails, JudgedRows, LedgerRow, NoteRow};
 use crate::flows::ConnectionRow;
 
@@ -173,10 +174,13 @@ pub(super) struct Judging {
 
 impl Judging {
     /// Computes the facts of a connection. Blocks in the spool are not read yet.
-    pub(super) fn of(row: ConnectionRow, waits: EndedWaits, wanted: Wanted) -> io::Result<Self> {
+    pub(super) fn of(Ended { row, waits, neighbours }: Ended, wanted: Wanted) -> io::Result<Self> {
         let [client, server] = waits.directions;
         let may_idle = client.longest_ns.max(server.longest_ns) >= MIN_IDLE_NS;
         let mut directions = [0, 1].map(|side| DirectionFacts::of(&row, side));
+        for (direction, neighbours) in directions.iter_mut().flatten().zip(neighbours) {
+            direction.neighbours = neighbours;
+        }
         let is_sound = |direction: &Option<DirectionFacts>| direction.as_ref().is_some_and(|one| !one.lasts_too_long());
         let sound = directions.iter().all(is_sound);
         let pauses = if sound { [client.pauses, server.pauses] } else { Default::default() };

@@ -117,17 +117,19 @@ impl WaitLog {
 
     /// The log of a direction that has ended.
     fn ended(mut self, spool: Option<&Arc<File>>) -> EndedLog {
-        let in_memory = self.take_blocks();
+        let later = self.take_blocks().into_iter().map(StoredBlock::InMemory).collect();
         let Self { longest_ns, pauses, records, .. } = self;
-        EndedLog { in_memory, spooled: self.spooled.zip(spool.cloned()), longest_ns, pauses, records }
+        EndedLog { spooled: self.spooled.zip(spool.cloned()), later, longest_ns, pauses, records }
     }
 }
 
 /// The waits of one direction of a connection that has ended.
 #[derive(Debug, Default)]
 pub struct EndedLog {
-    in_memory: Vec<Block>,
+    /// The newest block in the spool of open connections.
     spooled: Option<(NonZeroU64, Arc<File>)>,
+    /// Later blocks.
+    later: Vec<StoredBlock>,
     /// The longest wait.
     pub(crate) longest_ns: i64,
     pub(crate) pauses: PauseCounts,
@@ -139,23 +141,34 @@ impl EndedLog {
     ///
     /// # Errors
     /// The spool cannot be read.
-    pub fn each_record(self, mut take: impl FnMut(&WaitRecord)) -> io::Result<()> {
-        self.into_blocks()?.iter().try_for_each(|block| block.each(&mut take))
+    pub fn each_record(&self, mut take: impl FnMut(&WaitRecord)) -> io::Result<()> {
+        let earlier = self.earlier_blocks()?;
+        earlier.iter().chain(&self.later).try_for_each(|block| block.each(&mut take))
+    }
+
+    /// Number of records.
+    pub(crate) fn records(&self) -> u32 {
+        self.records
     }
 
     /// The blocks, in order of time. Those in the spool are not read yet.
     pub(crate) fn into_blocks(self) -> io::Result<Vec<StoredBlock>> {
+        let mut blocks = self.earlier_blocks()?;
+        blocks.extend(self.later);
+        Ok(blocks)
+    }
+
+    /// The blocks in the spool of open connections, in order of time.
+    fn earlier_blocks(&self) -> io::Result<Vec<StoredBlock>> {
+        let Some((newest, file)) = &self.spooled else { return Ok(Vec::new()) };
         let mut blocks = Vec::new();
-        if let Some((newest, file)) = self.spooled {
-            let mut next = Some(newest);
-            while let Some(at) = next {
-                let (chunk, before) = spool::chunk(&file, at)?;
-                blocks.push(StoredBlock::Spooled(chunk, Arc::clone(&file)));
-                next = before;
-            }
-            blocks.reverse();
+        let mut next = Some(*newest);
+        while let Some(at) = next {
+            let (chunk, before) = spool::chunk(file, at)?;
+            blocks.push(StoredBlock::Spooled(chunk, Arc::clone(file)));
+            next = before;
         }
-        blocks.extend(self.in_memory.into_iter().map(StoredBlock::InMemory));
+        blocks.reverse();
         Ok(blocks)
     }
 }
@@ -174,6 +187,22 @@ impl StoredBlock {
             Self::InMemory(block) => block.records.into(),
             Self::Spooled(chunk, _) => chunk.records.into(),
         }
+    }
+
+    /// Bytes of memory of its records.
+    fn memory_bytes(&self) -> usize {
+        match self {
+            Self::InMemory(block) => block.bytes.capacity(),
+            Self::Spooled(..) => 0,
+        }
+    }
+
+    /// Moves its records to a spool, if they are in memory.
+    fn spill(&mut self, spool: &mut Spool) -> io::Result<()> {
+        if let Self::InMemory(block) = self {
+            *self = Self::Spooled(spool.append_alone(block.records, &block.bytes)?, Arc::clone(spool.file()));
+        }
+        Ok(())
     }
 
     /// Calls `take` with each record, in order of time.
@@ -215,6 +244,16 @@ impl EndedWaits {
     #[must_use]
     pub fn records(&self) -> u64 {
         self.directions.iter().map(|log| u64::from(log.records)).sum()
+    }
+
+    /// Bytes of memory of the records of both directions together.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.directions.iter().flat_map(|log| &log.later).map(StoredBlock::memory_bytes).sum()
+    }
+
+    /// Moves all records to a spool. They can be read again when that is written.
+    pub(crate) fn spill(&mut self, spool: &mut Spool) -> io::Result<()> {
+        self.directions.iter_mut().flat_map(|log| &mut log.later).try_for_each(|block| block.spill(spool))
     }
 }
 

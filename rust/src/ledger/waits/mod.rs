@@ -8,5 +8,5 @@ mod encoding;
 pub mod live;
 pub mod log;
 pub mod record;
-mod spool;
+pub(crate) mod spool;
 mod tokens;

@@ -39,7 +39,7 @@ fn nameless_file() -> io::Result<File> {
 
 /// The file that logs are written to.
 #[derive(Debug)]
-pub(super) struct Spool {
+pub(crate) struct Spool {
     file: Arc<File>,
     /// Bytes not written yet, and the position at which they begin.
     unwritten: Vec<u8>,
@@ -52,7 +52,7 @@ impl Spool {
         &self.file
     }
 
-    pub(super) fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         Ok(Self { file: Arc::new(nameless_file()?), unwritten: MAGIC.to_vec(), begin: 0 })
     }
 
@@ -69,8 +69,14 @@ impl Spool {
         Ok(at)
     }
 
+    /// Appends a block that belongs to no chain.
+    pub(super) fn append_alone(&mut self, records: u32, bytes: &[u8]) -> io::Result<Chunk> {
+        let at = self.append(None, records, bytes)?;
+        Ok(Chunk { records, begin: at.get() + HEADER_BYTES as u64, bytes: bytes.len() as u32 })
+    }
+
     /// Writes the collected bytes. They can be read only after that.
-    pub(super) fn write(&mut self) -> io::Result<()> {
+    pub(crate) fn write(&mut self) -> io::Result<()> {
         (&*self.file).write_all(&self.unwritten)?;
         self.begin += self.unwritten.len() as u64;
         self.unwritten.clear();

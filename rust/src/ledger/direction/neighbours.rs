@@ -1,0 +1,278 @@
+//! The queue before a host, as other connections between the same two hosts show it (`docs/how-it-decides.md`, 5).
+//!
+//! A host that sends only when it has been asked shows no queue before it: its answer may have waited for its
+//! application as well. Two kinds of segments show queues without any application:
+//!
+//! - A sender in the middle of a write sends when an ACK arrives, and its segment echoes the timestamp of that ACK.
+//! - A receiver acknowledges data as soon as they arrive, if more of them follow.
+//!
+//! Packets do not overtake each other. So a question that passes the capture point later than the ACK or the data arrives
+//! later, too, and its answer comes back later.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::super::waits::record::WaitRecord;
+use crate::sender::{DRIFT_PART, NS_PER_MS};
+
+/// Of the ACKs captured in each span of this length, the one with the shortest queue is kept (a heuristic). It is shorter
+/// than the times in which queues change, and long enough to contain an ACK that released a segment at once.
+const SPAN_NS: i64 = 10 * NS_PER_MS;
+/// A segment's timestamp and the one that it echoes are exact to a tick each.
+const TICKS_NS: i64 = 2 * NS_PER_MS;
+/// Clocks of the host and of the capture each drift by at most 1/[`DRIFT_PART`].
+const CLOCKS: i64 = 2;
+/// Maximum number of spans in which an ACK before the question is searched (a heuristic).
+const MAX_SPANS: usize = 32;
+
+/// A packet that passed the capture point, and the queue that delayed it, at least, on its way to the host, or on that way
+/// and the reaction on its way back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Sample {
+    ts_ns: i64,
+    queue_ns: i64,
+}
+
+impl Sample {
+    fn span(self) -> i64 {
+        self.ts_ns.div_euclid(SPAN_NS)
+    }
+}
+
+/// What the segments of one direction show about the queue before a host, in order of time.
+#[derive(Clone, Debug, Default)]
+pub struct Samples {
+    kept: Vec<Sample>,
+    /// The shortest round trip between capture point and host so far, and when it ended.
+    shortest: Option<(i64, i64)>,
+}
+
+impl Samples {
+    /// Begins at `ts_ns`, with the round trip between capture point and host that the handshake shows, if it does.
+    #[must_use]
+    pub fn since(ts_ns: i64, handshake_ns: Option<i64>) -> Self {
+        Self { kept: Vec::new(), shortest: handshake_ns.map(|ns| (ns, ts_ns)) }
+    }
+
+    /// Adds what the departure that ended a wait shows of the queue before its sender. At most `most` samples are kept.
+    pub fn add_echo(&mut self, record: &WaitRecord, most: usize) {
+        let wait = &record.wait;
+        let Some((echo_ns, back_ns)) = wait.echo_ns.get().zip(wait.queueing_delay_ns.get()) else { return };
+        // Without the queue that the segment itself met, as its own timestamp shows.
+        let Some(round_trip_ns) = echo_ns.checked_sub(back_ns).filter(|ns| *ns > 0) else { return };
+        let (shortest_ns, at_ns) = self.shortest_with(round_trip_ns, record.ts_ns);
+        if is_released(record) {
+            let drift_ns = CLOCKS * (record.ts_ns.saturating_sub(at_ns) / DRIFT_PART);
+            let queue_ns = (round_trip_ns - shortest_ns).saturating_sub(TICKS_NS + drift_ns).max(0);
+            self.keep(Sample { ts_ns: record.ts_ns.saturating_sub(echo_ns), queue_ns }, most);
+        }
+    }
+
+    /// Adds what the last ACK before a departure shows of the queues to the receiver and back. The capture point is
+    /// `to_sender_ns` from the sender and back. At most `most` samples are kept.
+    pub fn add_ack(&mut self, record: &WaitRecord, to_sender_ns: i64, most: usize) {
+        let wait = &record.wait;
+        let Some((rtt_ns, ago_ns)) = wait.rtt_sample_ns.get().zip(wait.since_ack_ns.get()) else { return };
+        let acked_ns = record.ts_ns.saturating_sub(ago_ns.saturating_add(to_sender_ns));
+        let (shortest_ns, _) = self.shortest_with(rtt_ns, acked_ns);
+        if !wait.peer_first_ns.is_some() && wait.flight_after_bytes.get().is_some_and(|flight| flight > 0) {
+            self.keep(Sample { ts_ns: acked_ns.saturating_sub(rtt_ns), queue_ns: (rtt_ns - shortest_ns).max(0) }, most);
+        }
+    }
+
+    /// The shortest round trip, including this one, and when it ended.
+    fn shortest_with(&mut self, round_trip_ns: i64, ts_ns: i64) -> (i64, i64) {
+        let shortest = self.shortest.filter(|(shortest_ns, _)| *shortest_ns < round_trip_ns);
+        *self.shortest.insert(shortest.unwrap_or((round_trip_ns, ts_ns)))
+    }
+
+    fn keep(&mut self, sample: Sample, most: usize) {
+        let has_room = self.kept.len() < most;
+        match self.kept.last_mut() {
+            Some(last) if last.span() == sample.span() => {
+                *last = if sample.queue_ns <= last.queue_ns { sample } else { *last };
+            }
+            Some(last) if last.span() > sample.span() => {}
+            _ if has_room => self.kept.push(sample),
+            _ => {}
+        }
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.kept.is_empty()
+    }
+}
+
+/// Whether an ACK released the departure: it continues a write, bytes are in flight, and no data of the peer came, after
+/// which the application would decide when to continue.
+fn is_released(record: &WaitRecord) -> bool {
+    let wait = &record.wait;
+    wait.since_ack_ns.is_some()
+        && !wait.peer_first_ns.is_some()
+        && wait.flight_after_bytes.get().is_some_and(|flight| flight > 0)
+        && record.payload_bytes > 0
+        && !wait.small
+        && !wait.small_before
+        && record.retransmit_trigger.is_none()
+}
+
+/// The sample with the longest queue of one span, and that of other connections than the one that shows it.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    conn: u32,
+    longest: Sample,
+    of_others: Option<Sample>,
+}
+
+/// The queues between the capture point and a host over time, as the connections of that host with another one show them.
+#[derive(Clone, Default)]
+pub struct Queue(Vec<Span>);
+
+impl fmt::Debug for Queue {
+    /// Only how long it is known, because there may be many thousand spans.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Queue({} spans)", self.0.len())
+    }
+}
+
+impl Queue {
+    /// Combines the samples of several connections.
+    #[must_use]
+    pub fn of(samples: impl IntoIterator<Item = (u32, Samples)>) -> Self {
+        let of_one = |(conn, samples): (u32, Samples)| {
+            samples.kept.into_iter().map(move |longest| Span { conn, longest, of_others: None })
+        };
+        let mut spans: Vec<_> = samples.into_iter().flat_map(of_one).collect();
+        spans.sort_by_key(|span| (span.longest.span(), -span.longest.queue_ns, span.conn));
+        spans.dedup_by(|shorter, kept| {
+            let same = shorter.longest.span() == kept.longest.span();
+            if same && shorter.conn != kept.conn {
+                kept.of_others.get_or_insert(shorter.longest);
+            }
+            same
+        });
+        Self(spans)
+    }
+
+    /// How long a packet that passes the capture point at `ts_ns` stands in the queue, at least, as other connections
+    /// than `conn` show: it arrives after the ACK before it.
+    fn ns_at(&self, ts_ns: i64, conn: u32) -> i64 {
+        let end = self.0.partition_point(|span| span.longest.span() <= ts_ns.div_euclid(SPAN_NS));
+        let before = self.0.get(..end).unwrap_or_default().iter().rev().take(MAX_SPANS);
+        let mut of_others =
+            before.filter_map(|span| if span.conn == conn { span.of_others } else { Some(span.longest) });
+        let last = of_others.find(|sample| sample.ts_ns <= ts_ns);
+        last.map_or(0, |last| last.queue_ns.saturating_sub(ts_ns.saturating_sub(last.ts_ns)).max(0))
+    }
+}
+
+/// What the neighbours of one connection show about the path to the sender of a direction.
+#[derive(Clone, Debug)]
+pub struct Neighbours {
+    conn: u32,
+    before: Option<Arc<Queue>>,
+    there_and_back: Option<Arc<Queue>>,
+}
+
+impl Neighbours {
+    /// The neighbours of connection `conn`: the queue before the sender, and those before it and behind it together.
+    #[must_use]
+    pub fn new(conn: u32, before: Option<Arc<Queue>>, there_and_back: Option<Arc<Queue>>) -> Self {
+        Self { conn, before, there_and_back }
+    }
+
+    /// How long a packet that passed the capture point at `ts_ns` stood in a queue on its way to the sender, at least;
+    /// 0 if unknown.
+    pub(in super::super) fn before_ns(&self, ts_ns: i64) -> i64 {
+        self.before.as_ref().map_or(0, |queue| queue.ns_at(ts_ns, self.conn))
+    }
+
+    /// How long this packet and an immediate answer stood in queues, at least; 0 if unknown.
+    pub(in super::super) fn there_and_back_ns(&self, ts_ns: i64) -> i64 {
+        self.there_and_back.as_ref().map_or(0, |queue| queue.ns_at(ts_ns, self.conn))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::waits::record::WaitRecord;
+    use super::{NS_PER_MS, Queue, Samples};
+    use crate::nullable::Nullable;
+
+    fn some(ms: i64) -> Nullable {
+        Some(ms * NS_PER_MS).into()
+    }
+
+    /// A segment of a full flight, released by an ACK that was captured `echo_ms` before. It met a queue of `back_ms`.
+    fn released(at_ms: i64, echo_ms: i64, back_ms: i64) -> WaitRecord {
+        let mut record = WaitRecord { ts_ns: at_ms * NS_PER_MS, payload_bytes: 1448, ..WaitRecord::default() };
+        record.wait.since_ack_ns = some(0);
+        record.wait.flight_after_bytes = Some(14_480).into();
+        record.wait.echo_ns = some(echo_ms);
+        record.wait.queueing_delay_ns = some(back_ms);
+        record
+    }
+
+    fn samples(records: &[WaitRecord]) -> Samples {
+        let mut samples = Samples::default();
+        for record in records {
+            samples.add_echo(record, 100);
+        }
+        samples
+    }
+
+    /// In whole milliseconds, because the allowance for clock drift takes a few microseconds.
+    fn seen_ms(queue: &Queue, at_ms: i64, conn: u32) -> i64 {
+        (queue.ns_at(at_ms * NS_PER_MS, conn) + NS_PER_MS / 2) / NS_PER_MS
+    }
+
+    #[test]
+    fn a_packet_arrives_after_the_ack_before_it() {
+        // The path takes 20 ms. The ACKs of 1000, 1100 and 1300 ms stand in queues of 60, 80 and 10 ms, less two ticks.
+        let queue = Queue::of([(
+            7,
+            samples(&[released(900, 20, 0), released(1082, 82, 0), released(1202, 102, 0), released(1332, 32, 0)]),
+        )]);
+        assert_eq!([1000, 1010, 1059, 1070].map(|ms| seen_ms(&queue, ms, 8)), [60, 50, 1, 0]);
+        assert_eq!([1099, 1100, 1130, 1299, 1300].map(|ms| seen_ms(&queue, ms, 8)), [0, 80, 50, 0, 10]);
+        assert_eq!(seen_ms(&queue, 100, 8), 0, "before the first");
+    }
+
+    #[test]
+    fn the_queue_that_the_segment_itself_meets_is_not_before_the_host() {
+        let queue = Queue::of([(7, samples(&[released(900, 20, 0), released(1082, 82, 50)]))]);
+        assert_eq!(seen_ms(&queue, 1000, 8), 10);
+    }
+
+    #[test]
+    fn in_a_span_the_shortest_of_a_connection_counts_and_none_is_a_witness_for_itself() {
+        let mine = samples(&[released(900, 20, 0), released(1052, 52, 0), released(1053, 49, 0)]);
+        let other = samples(&[released(900, 20, 0), released(1082, 82, 0), released(1088, 84, 0)]);
+        let queue = Queue::of([(7, mine), (8, other)]);
+        assert_eq!([7, 8, 9].map(|conn| seen_ms(&queue, 1004, conn)), [56, 27, 56]);
+    }
+
+    #[test]
+    fn what_may_have_waited_for_the_application_is_no_sample() {
+        let of = |change: fn(&mut WaitRecord)| {
+            let mut record = released(1000, 80, 0);
+            change(&mut record);
+            samples(&[record]).is_empty()
+        };
+        assert!(!of(|_| {}));
+        assert!(of(|answer| answer.wait.peer_first_ns = some(70)));
+        assert!(of(|first| first.wait.flight_after_bytes = Some(0).into()));
+        assert!(of(|unasked| unasked.wait.since_ack_ns = Nullable::NULL));
+        assert!(of(|end_of_a_write| end_of_a_write.wait.small = true));
+        assert!(of(|next_write| next_write.wait.small_before = true));
+    }
+
+    #[test]
+    fn clocks_that_drift_show_no_queue() {
+        // After 1,000 s, two clocks of 100 ppm are 200 ms apart.
+        let queue = Queue::of([(7, samples(&[released(900, 20, 0), released(1_000_900, 222, 0)]))]);
+        assert_eq!(seen_ms(&queue, 1_000_678, 8), 0);
+    }
+}

@@ -1,0 +1,190 @@
+"""The ledger of a host that answers through a queue, with another connection between the same two hosts that shows the queue.
+
+The exchanges are written by hand: the path takes 10 ms each way, and a queue that others fill delays what the captured host sends. The
+times expected are sums of the times written. Each stands beside one that looks alike and is not.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from tcptrace_lab import causes
+from tcptrace_lab._core import Engine
+from tcptrace_lab.engine import reread
+from tcptrace_lab.engine.segments import read
+from tests.support import packets
+from tests.support.ledgers import lasted, lasted_of_server
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MSS = 1_460
+SIZE = MSS - 12
+TURNS = 12
+FIRST_MS = 200 - 20
+"""The client waits so long after the handshake before it asks for the first time."""
+BEGIN_MS, END_MS, EVERY_MS = 40, 2_200, 5
+SHORT_MS = 10 + 2 + 1
+"""A queue is found too short by the time since the last packet that shows it (one of each 10 ms counts), and by two ticks of timestamps."""
+OTHER_HOST = "10.0.0.9"
+
+
+def opened(client: str, server: str, at_ms: float, *, at_server: bool) -> list[str]:
+    """A handshake, captured at one of the hosts. Clocks count milliseconds from 1000; what arrives left 10 ms before."""
+    options = f"mss {MSS}, sackOK, wscale 7"
+    syn, answer = 1000 + int(at_ms), 1000 + int(at_ms) + (0 if at_server else 10)
+    asked, answered, last = (syn - 10, at_ms + 0.05, at_ms + 20.05) if at_server else (syn, at_ms + 20, at_ms + 20.05)
+    return [
+        f"{at_ms}ms {client} > {server} S 0:0(0) win 64240 <{options}, TS val {asked} ecr 0>",
+        f"{answered}ms {server} > {client} S. 0:0(0) ack 1 win 65160 <{options}, TS val {answer} ecr {asked}>",
+        f"{last}ms {client} > {server} . ack 1 win 502 <TS val {asked + 20} ecr {answer}>",
+    ]
+
+
+def stream(sender: str, receiver: str, round_trip_ms: int) -> list[str]:
+    """Full segments captured at their receiver. Each left when an ACK reached its sender, and comes `round_trip_ms` after that ACK."""
+    lines = []
+    for number, at_ms in enumerate(range(BEGIN_MS, END_MS, EVERY_MS)):
+        first, end = 1 + SIZE * number, 1 + SIZE * (number + 1)
+        echo = 1000 + max(at_ms - round_trip_ms, 20)
+        lines.append(f"{at_ms}.1ms {sender} > {receiver} . {first}:{end} ack 1 win 502 <TS val {1000 + at_ms - 10} ecr {echo}>")
+        lines.append(f"{at_ms}.15ms {receiver} > {sender} . ack {end} win 4000 <TS val {1000 + at_ms} ecr {1000 + at_ms - 10}>")
+    return lines
+
+
+def download(sender: str, receiver: str, round_trip_ms: int) -> list[str]:
+    """Full segments captured at their sender. The ACK of each comes `round_trip_ms` after it."""
+    lines = []
+    for number, at_ms in enumerate(range(BEGIN_MS, END_MS, EVERY_MS)):
+        first, end = 1 + SIZE * number, 1 + SIZE * (number + 1)
+        back_ms = at_ms + round_trip_ms
+        lines.append(f"{at_ms}.1ms {sender} > {receiver} . {first}:{end} ack 1 win 502 <TS val {1000 + at_ms} ecr {1000 + at_ms - 10}>")
+        lines.append(f"{back_ms}.1ms {receiver} > {sender} . ack {end} win 4000 <TS val {1000 + back_ms - 10} ecr {1000 + at_ms}>")
+    return lines
+
+
+def turns(far: str, near: str, *, late_ms: int, far_begins: bool) -> list[str]:
+    """Messages of the host that is far from the capture point. Each comes `20 + late_ms` after the one of the captured host before it.
+
+    Its own timestamp shows no queue on the way to the capture point. The captured host replies at once.
+    """
+    lines, at_ms = [], 200 if far_begins else 200 + 20 + late_ms
+    if not far_begins:
+        lines.append(f"200.05ms {near} > {far} P. 1:101 ack 1 win 502 <TS val 1200 ecr 1010>")
+    for turn in range(TURNS):
+        far_at, near_at = 1 + 300 * turn, 1 + 100 * (turn + (not far_begins))
+        clock, echo = 1000 + at_ms - 10, 1000 + at_ms - 20 - late_ms
+        lines.append(f"{at_ms}.05ms {far} > {near} P. {far_at}:{far_at + 300} ack {near_at} win 502 <TS val {clock} ecr {echo}>")
+        reply = f"{near_at}:{near_at + 100} ack {far_at + 300}"
+        lines.append(f"{at_ms}.05ms {near} > {far} P. {reply} win 502 <TS val {1000 + at_ms} ecr {clock}>")
+        at_ms += 20 + late_ms
+    return lines
+
+
+def at_time(lines: list[str]) -> str:
+    """The lines in order of time. Those that declare a host come first."""
+    return "\n".join(sorted(lines, key=lambda line: 0.0 if line.startswith("host") else float(line.split("ms")[0])))
+
+
+def beside_a_stream(*, late_ms: int, round_trip_ms: int | None, address: str = "10.0.0.1", downloads: bool = False) -> str:
+    """Seen at the server: a client asks the next question when it has its answer, beside an upload from `address` or a download to it."""
+    lines = opened("C", "S", 0, at_server=True) + turns("C", "S", late_ms=late_ms, far_begins=True)
+    if round_trip_ms is not None:
+        lines += [f"host D {address}:40001 isn 9000", "host T 10.0.0.2:80 isn 7000"]
+        lines += opened("D", "T", 0.5, at_server=True)
+        lines += download("T", "D", round_trip_ms) if downloads else stream("D", "T", round_trip_ms)
+    return at_time(lines)
+
+
+def asked(
+    tmp_path: Path, *, late_ms: int, round_trip_ms: int | None, address: str = "10.0.0.1", downloads: bool = False
+) -> dict[str, float]:
+    """The ledger of that client."""
+    return lasted(tmp_path, beside_a_stream(late_ms=late_ms, round_trip_ms=round_trip_ms, address=address, downloads=downloads))
+
+
+def served(tmp_path: Path, *, late_ms: int, round_trip_ms: int | None) -> dict[str, float]:
+    """Seen at the client: a server that answers each request, beside a download from the same server."""
+    lines = opened("C", "S", 0, at_server=False) + turns("S", "C", late_ms=late_ms, far_begins=False)
+    if round_trip_ms is not None:
+        lines += ["host D 10.0.0.1:40001 isn 9000", "host T 10.0.0.2:80 isn 7000"]
+        lines += opened("D", "T", 0.5, at_server=False) + stream("T", "D", round_trip_ms)
+    return lasted_of_server(tmp_path, at_time(lines))
+
+
+@pytest.mark.parametrize("downloads", [False, True])
+@pytest.mark.parametrize("late_ms", [40, 80])
+def test_a_question_that_others_show_to_have_waited_for_its_answer_in_a_queue_is_the_paths(
+    tmp_path: Path, late_ms: int, *, downloads: bool
+) -> None:
+    """The path takes all of each turn: 20 ms and the queue. Without the upload or download, nothing shows the queue."""
+    alone = asked(tmp_path, late_ms=late_ms, round_trip_ms=None)
+    assert alone["application"] == pytest.approx(FIRST_MS + (TURNS - 1) * late_ms, abs=TURNS)
+    told = asked(tmp_path, late_ms=late_ms, round_trip_ms=20 + late_ms, downloads=downloads)
+    assert (TURNS - 1) * (20 + late_ms - SHORT_MS) <= told["network"] <= TURNS * (20 + late_ms)
+    assert told["application"] <= FIRST_MS + TURNS * SHORT_MS
+
+
+def test_an_answer_whose_request_others_show_to_have_stood_in_a_queue_is_the_paths(tmp_path: Path) -> None:
+    """A download from the same server shows the queue of 60 ms in which the requests stand. The server itself takes no time."""
+    alone = served(tmp_path, late_ms=60, round_trip_ms=None)
+    assert alone["application"] == pytest.approx(TURNS * 60, abs=TURNS)
+    told = served(tmp_path, late_ms=60, round_trip_ms=80)
+    assert told.get("application", 0) <= TURNS * SHORT_MS
+
+
+@pytest.mark.parametrize(
+    ("round_trip_ms", "address"),
+    [(20, "10.0.0.1"), (80, OTHER_HOST), (200, "10.0.0.1")],
+    ids=["no queue", "a queue on the way to another host", "a queue of its own, which the questions overtake"],
+)
+@pytest.mark.parametrize("downloads", [False, True])
+def test_a_program_that_asks_late_beside_others_is_late(tmp_path: Path, round_trip_ms: int, address: str, *, downloads: bool) -> None:
+    told = asked(tmp_path, late_ms=60, round_trip_ms=round_trip_ms, address=address, downloads=downloads)
+    assert told["application"] == pytest.approx(FIRST_MS + (TURNS - 1) * 60, abs=TURNS)
+
+
+def test_of_a_pause_that_is_longer_than_the_queue_the_rest_is_the_programs(tmp_path: Path) -> None:
+    """The upload shows a queue of 30 ms, and the questions come 60 ms later than the path takes."""
+    told = asked(tmp_path, late_ms=60, round_trip_ms=50)
+    assert FIRST_MS + (TURNS - 1) * 30 - TURNS <= told["application"] <= FIRST_MS + (TURNS - 1) * 30 + TURNS * SHORT_MS
+
+
+def test_neighbours_that_answer_as_late_show_no_queue(tmp_path: Path) -> None:
+    """Two connections of one program, which pauses before each question: neither shows how long the path takes."""
+    lines = opened("C", "S", 0, at_server=True) + turns("C", "S", late_ms=60, far_begins=True)
+    lines += ["host D 10.0.0.1:40001 isn 9000", "host T 10.0.0.2:80 isn 7000"]
+    lines += opened("D", "T", 0.5, at_server=True) + turns("D", "T", late_ms=60, far_begins=True)
+    assert lasted(tmp_path, at_time(lines))["application"] == pytest.approx(FIRST_MS + (TURNS - 1) * 60, abs=TURNS)
+
+
+def test_one_connection_that_is_read_again_is_judged_with_its_neighbours(tmp_path: Path) -> None:
+    path = packets.capture(tmp_path / "exchange.pcap", beside_a_stream(late_ms=40, round_trip_ms=60))
+    kept, again = read(path, worth=causes.worth()), read(path, worth=causes.worth(), reread_bytes=0)
+    columns, own = ("conn", "start_ns", "cause"), pl.col("conn") == 0
+    expected = kept.ledger.filter(own).select(columns).collect()
+    assert_frame_equal(again.ledger.filter(own).select(columns).collect(), expected)
+    assert again.together is not None
+    segments, waits = map(pl.concat, zip(*again.together([0], ["frame"], ["start_ns", "cause"]), strict=True))
+    assert_frame_equal(waits, expected.select("start_ns", "cause"), check_row_order=False)
+    assert_frame_equal(segments, kept.segments.filter(own).select("frame").collect())
+
+
+def test_neither_threads_nor_batches_nor_the_spool_change_what_neighbours_show(tmp_path: Path) -> None:
+    path = packets.capture(tmp_path / "exchange.pcap", beside_a_stream(late_ms=40, round_trip_ms=60))
+    expected = read(path, worth=causes.worth()).ledger.select("conn", "start_ns", "cause").sort("conn", "start_ns").collect()
+    for threads, batch_rows, waits_memory_bytes in ((1, 7, 1_000), (2, 100_000, 1_000), (8, 50, 1 << 26)):
+        engine = Engine(
+            [str(path)],
+            batch_rows,
+            columns=[],
+            ledger=["conn", "start_ns", "cause"],
+            waits_memory_bytes=waits_memory_bytes,
+            threads=threads,
+        )
+        told = pl.concat(rows.ledger for rows in reread.pulled_all(engine))
+        assert_frame_equal(told, expected, check_row_order=False)

@@ -1,8 +1,9 @@
-"""Captures in formats that the engine does not read (snoop, Network Monitor, …), converted by Wireshark's `editcap`.
+"""Captures in formats that the engine does not read (snoop, Network Monitor, …), converted by Wireshark's `editcap` or `tshark`.
 
 The engine tries first. If it refuses a file because of its format, editcap writes the file as pcapng to a pipe, and the engine reads the
-pipe at the same time. Frame numbers are Wireshark's. A stream (standard input, a FIFO) goes to a temporary file first, because most of
-these formats cannot be read from a pipe. So does a file whose compression Wireshark does not support.
+pipe at the same time; if pcapng does not have the link types of the file, tshark finds its IP packets. Frame numbers are Wireshark's. A
+stream (standard input, a FIFO) goes to a temporary file first, because most of these formats cannot be read from a pipe. So does a file
+whose compression Wireshark does not support.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ class Foreign:
         format: Wireshark's name of the format.
         packing: what ended its decompression early; None if nothing did.
         announced: whether the conversion was announced.
-        as_ethernet: whether editcap is told that the link type is Ethernet.
+        method: how it is converted.
     """
 
     path: str
@@ -82,26 +83,33 @@ class Foreign:
     format: str
     packing: str | None = None
     announced: bool = False
-    as_ethernet: bool = False
+    method: editcap.Method = editcap.Method.PLAIN
 
     def start(self, running: contextlib.ExitStack) -> editcap.Conversion:
-        """Start a conversion that lasts until `running` is closed. Raises CaptureUnreadable if it gives no output.
+        """Start a conversion that lasts until `running` is closed.
 
-        Some formats state the link type per packet and not per file. editcap then needs to be told the link type.
+        Raises:
+            CaptureUnreadable: it gives no output.
+            MissingTool: only tshark can convert the file, and is not installed.
         """
-        conversion = running.enter_context(editcap.converted(self.file, as_ethernet=self.as_ethernet))
+        conversion = running.enter_context(editcap.converted(self.file, self.method))
         something = conversion.gives_anything()
-        if conversion.fails_at_once() and not self.as_ethernet and editcap.is_all_ethernet(self.file):
-            self.as_ethernet = True
+        following = editcap.next_method(self.file, self.method) if conversion.fails_at_once() else None
+        if following is not None:
+            self.method = following
+            if not following.is_installed():
+                raise _without_tshark(self.refusal)
             return self.start(running)
         if not something:
-            raise _refused(self.refusal, conversion.complaint() or "produced no output")
+            raise _refused(self.refusal, conversion.complaint() or "produced no output", self.method.tool)
         return conversion
 
     def announce(self, say: Callable[[str], None] | None) -> None:
         """Announce the conversion once."""
         if say is not None and not self.announced:
-            say(f"{place(self.path, None, None)}: {FORMAT_WORDS.get(self.format, self.format)}, read through Wireshark's {editcap.EDITCAP}")
+            part = " (its IP packets)" if self.method is editcap.Method.IP_PACKETS else ""
+            form = FORMAT_WORDS.get(self.format, self.format)
+            say(f"{place(self.path, None, None)}: {form}, read through Wireshark's {self.method.tool}{part}")
         self.announced = True
 
 
@@ -150,7 +158,9 @@ class Source:
             if foreign.packing is not None:
                 problems.append(_lost(foreign.path, f"{foreign.packing}; everything before it was read"))
             if complaint:
-                problems.append(_lost(foreign.path, f"Wireshark's {editcap.EDITCAP} {complaint}; everything that it converted was read"))
+                problems.append(
+                    _lost(foreign.path, f"Wireshark's {foreign.method.tool} {complaint}; everything that it converted was read")
+                )
         return tuple(problems)
 
 
@@ -306,9 +316,15 @@ def _is_empty(file: editcap.File) -> bool:
     return True
 
 
-def _refused(refusal: EngineError, why: str) -> CaptureUnreadable:
+def _without_tshark(refusal: EngineError) -> MissingTool:
+    """Say that tshark is needed."""
+    error = from_engine(refusal)
+    return MissingTool(error.what, where=error.where, remedy=editcap.WITHOUT_TSHARK)
+
+
+def _refused(refusal: EngineError, why: str, tool: str = editcap.EDITCAP) -> CaptureUnreadable:
     """Combine the engine's error with the reason why Wireshark does not help."""
     error = from_engine(refusal)
     if refusal.kind == UNKNOWN:
         return NotACapture(error.what, where=error.where, remedy=f"{error.remedy} (Wireshark {why})")
-    return CaptureUnreadable(error.what, where=error.where, remedy=f"Wireshark's {editcap.EDITCAP} {why}")
+    return CaptureUnreadable(error.what, where=error.where, remedy=f"Wireshark's {tool} {why}")

@@ -1,4 +1,7 @@
-"""Wireshark's `captype`, `capinfos` and `editcap` on one file: its format, and its packets as pcapng on a pipe.
+"""Wireshark's `captype`, `capinfos`, `editcap` and `tshark` on one file: its format, and its packets as pcapng on a pipe.
+
+Three methods write the packets: `editcap` alone; `editcap` that is told that all frames are Ethernet, because some formats state the link
+type per frame and not per file; and `tshark` for link types that pcapng does not have (`ip_packets`).
 
 The tools are started with argument lists, read nothing from standard input, and always end before their caller.
 """
@@ -10,10 +13,13 @@ import os
 import select
 import shutil
 import subprocess
+import sys
 import threading
 import time
+from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
+from tcptrace_lab.capture.ip_packets import TSHARK
 from tcptrace_lab.capture.streams import CHUNK_BYTES, written
 
 if TYPE_CHECKING:
@@ -42,6 +48,37 @@ REASON_CHARACTERS = 300
 
 ROOT_WARNING = "Running as user "
 """Start of a line that the tools print when root runs them; it is not about the file."""
+
+
+WITHOUT_TSHARK = (
+    "pcapng does not have the link types of its packets; Wireshark's tshark can read them, but is not installed "
+    "(Debian: apt-get install tshark)"
+)
+"""What to do about a file that only tshark converts."""
+
+
+class Method(Enum):
+    """How the packets of a file are written as pcapng; the value is the tool."""
+
+    PLAIN = EDITCAP
+    AS_ETHERNET = f"{EDITCAP} -T ether"
+    IP_PACKETS = TSHARK
+
+    @property
+    def tool(self) -> str:
+        """The name of the tool."""
+        return self.value.split()[0]
+
+    def is_installed(self) -> bool:
+        """Whether the tool is installed."""
+        return shutil.which(self.tool) is not None
+
+    def command(self, argument: str) -> list[str]:
+        """The arguments that start it."""
+        if self is Method.IP_PACKETS:
+            return [sys.executable, "-P", "-m", "tcptrace_lab.capture.ip_packets", argument]
+        as_ethernet = ("-T", "ether") if self is Method.AS_ETHERNET else ()
+        return [shutil.which(EDITCAP) or EDITCAP, "-F", "pcapng", *as_ethernet, argument, "-"]
 
 
 class File(NamedTuple):
@@ -82,15 +119,20 @@ def format_of(file: File) -> str | None:
     return None if answer is None else answer.removeprefix(f"{file.argument}: ").strip() or None
 
 
-def is_all_ethernet(file: File) -> bool:
-    """Whether `file` contains only Ethernet frames. Reads all of it."""
-    answer = _answer(CAPINFOS, file, "-E")
-    if answer is None:
-        return False
-    _, encapsulation, of_file = answer.partition("File encapsulation:")
+def next_method(file: File, failed: Method) -> Method | None:
+    """Return what to try after a method that failed at once; None if the link types are not the reason. May read all of `file`."""
+    kinds = _link_types(file)
+    if failed is Method.PLAIN and kinds and kinds <= ETHERNET:
+        return Method.AS_ETHERNET
+    return Method.IP_PACKETS if failed is not Method.IP_PACKETS and kinds else None
+
+
+def _link_types(file: File) -> set[str]:
+    """Return the names of the link types of a file's packets; none if it cannot be read to its end."""
+    answer = _answer(CAPINFOS, file, "-E") or ""
+    _, _, of_file = answer.partition("File encapsulation:")
     first, *of_packets = of_file.splitlines() or [""]
-    kinds = {line.rpartition("(")[0].strip() for line in of_packets if line.startswith(" ")} or {first.strip()}
-    return bool(encapsulation) and kinds <= ETHERNET
+    return {line.rpartition("(")[0].strip() for line in of_packets if line.startswith(" ")} or {first.strip()} - {""}
 
 
 def _answer(tool: str, file: File, *options: str) -> str | None:
@@ -110,19 +152,15 @@ def _answer(tool: str, file: File, *options: str) -> str | None:
 
 
 class Conversion:
-    """One run of editcap. A thread copies its output to a pipe, and ends the run when no more output comes.
+    """One run of a tool. A thread copies its output to a pipe, and ends the run when no more output comes.
 
-    `finish` can end the thread at any time, even while the pipe is full. When the reader has seen the end of the pipe, editcap has ended,
+    `finish` can end the thread at any time, even while the pipe is full. When the reader has seen the end of the pipe, the tool has ended,
     and `complaint` says how.
     """
 
-    def __init__(self, file: File, *, as_ethernet: bool = False) -> None:
-        """Start editcap. Raises OSError if it is not installed.
-
-        Args:
-            file: the file to convert.
-            as_ethernet: the file contains only Ethernet frames but does not declare it.
-        """
+    def __init__(self, file: File, method: Method) -> None:
+        """Start the tool. Raises OSError if it is not installed."""
+        self._tool = method.tool
         self._argument = file.argument
         self._words = b""
         self._passed_bytes = 0
@@ -130,7 +168,7 @@ class Conversion:
         self._begun = threading.Event()
         file.rewind()
         self._process = subprocess.Popen(
-            [shutil.which(EDITCAP) or EDITCAP, "-F", "pcapng", *(("-T", "ether") if as_ethernet else ()), file.argument, "-"],
+            method.command(file.argument),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -139,7 +177,7 @@ class Conversion:
         self._reader, self._writer = os.pipe()
         self._stop_reader, self._stop_writer = os.pipe()
         os.set_blocking(self._writer, False)
-        self._thread = threading.Thread(target=self._run, name=EDITCAP, daemon=True)
+        self._thread = threading.Thread(target=self._run, name=self._tool, daemon=True)
         self._thread.start()
 
     @property
@@ -153,22 +191,22 @@ class Conversion:
         return self._passed_bytes > 0
 
     def fails_at_once(self) -> bool:
-        """Whether editcap reported an error before it produced frames. Call it after `gives_anything`."""
+        """Whether the tool reported an error before it produced frames. Call it after `gives_anything`."""
         return self._passed_bytes < BEGUN_BYTES and self.complaint() is not None
 
     def is_running(self) -> bool:
-        """Whether editcap may produce more output."""
+        """Whether the tool may produce more output."""
         return self._thread.is_alive()
 
     def complaint(self) -> str | None:
-        """Return why editcap did not convert the whole file, as a phrase that follows the file's name; None if it did.
+        """Return why the tool did not convert the whole file, as a phrase that follows the file's name; None if it did.
 
-        Ends a running editcap.
+        Ends a running tool.
         """
         self.finish()
         if self._stalled:
             return f"produced no output for {NO_PROGRESS_S:g} s and was stopped"
-        reason = _reason(os.fsdecode(self._words), self._argument)
+        reason = _reason(os.fsdecode(self._words), self._tool, self._argument)
         code = self._process.returncode
         if reason and (code != 0 or self._words_are_an_error()):
             return f"says: {reason}"
@@ -177,23 +215,23 @@ class Conversion:
         return f"ended with {f'signal {-code}' if code < 0 else f'exit code {code}'}"
 
     def finish(self) -> None:
-        """End editcap if it still runs."""
+        """End the tool if it still runs."""
         if self._thread.is_alive():
             os.write(self._stop_writer, b"\0")
             self._thread.join()
 
     def close(self) -> None:
-        """End editcap if it still runs, and close the pipe."""
+        """End the tool if it still runs, and close the pipe."""
         self.finish()
         for descriptor in (self._reader, self._stop_reader, self._stop_writer):
             os.close(descriptor)
 
     def _words_are_an_error(self) -> bool:
-        """Whether editcap printed an error. It exits with 0 even if a file is damaged after its first frame."""
-        return any(line.startswith(f"{EDITCAP}: ".encode()) for line in self._words.splitlines())
+        """Whether the tool printed an error. editcap exits with 0 even if a file is damaged after its first frame."""
+        return any(line.startswith(f"{self._tool}: ".encode()) for line in self._words.splitlines())
 
     def _run(self) -> None:
-        """Run in the thread: copy all output, then wait for the end of editcap."""
+        """Run in the thread: copy all output, then wait for the end of the tool."""
         process = self._process
         try:
             self._pass_on()
@@ -248,18 +286,18 @@ class Conversion:
 
 
 @contextlib.contextmanager
-def converted(file: File, *, as_ethernet: bool = False) -> Iterator[Conversion]:
+def converted(file: File, method: Method) -> Iterator[Conversion]:
     """Provide a conversion that ends with the block."""
-    conversion = Conversion(file, as_ethernet=as_ethernet)
+    conversion = Conversion(file, method)
     try:
         yield conversion
     finally:
         conversion.close()
 
 
-def _reason(words: str, argument: str) -> str:
+def _reason(words: str, tool: str, argument: str) -> str:
     """Return a tool's message on one line, without its own name and the file's."""
-    lines = [line.removeprefix(f"{EDITCAP}: ") for line in words.splitlines() if not line.startswith(ROOT_WARNING)]
+    lines = [line.removeprefix(f"{tool}: ") for line in words.splitlines() if not line.startswith(ROOT_WARNING)]
     line = " ".join(" ".join(lines).split()).replace(f'The file "{argument}"', "it")
     line = "".join(character if character.isprintable() else "?" for character in line).rstrip(".")
     return line if len(line) <= REASON_CHARACTERS else f"{line[:REASON_CHARACTERS]}…"

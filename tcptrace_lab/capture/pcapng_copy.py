@@ -102,20 +102,22 @@ def _with_comments(order: str, block: bytes, comments: Sequence[str]) -> bytes:
     """Return a packet block with comments before its other options."""
     (captured,) = struct.unpack_from(f"{order}I", block, 20)
     end = PACKET_HEAD_BYTES + _padded(captured)
-    options = block[end:-4] or _option(order, OPTION_END, b"")
+    options = block[end:-4] or encoded_option(order, OPTION_END, b"")
     body = block[8:end] + _comments(order, comments) + options
-    return _block(order, struct.unpack_from(f"{order}I", block)[0], body)
+    return encoded_block(order, struct.unpack_from(f"{order}I", block)[0], body)
 
 
 def _comments(order: str, comments: Sequence[str]) -> bytes:
-    return b"".join(_option(order, OPTION_COMMENT, comment.encode()[:MAX_OPTION_BYTES]) for comment in comments)
+    return b"".join(encoded_option(order, OPTION_COMMENT, comment.encode()[:MAX_OPTION_BYTES]) for comment in comments)
 
 
-def _option(order: str, code: int, value: bytes) -> bytes:
+def encoded_option(order: str, code: int, value: bytes) -> bytes:
+    """Return an option of a block in byte order `<` or `>`."""
     return struct.pack(f"{order}HH", code, len(value)) + value + bytes(-len(value) % 4)
 
 
-def _block(order: str, kind: int, body: bytes) -> bytes:
+def encoded_block(order: str, kind: int, body: bytes) -> bytes:
+    """Return a block in byte order `<` or `>`; the length of its body is a multiple of four."""
     length = struct.pack(f"{order}I", MIN_BLOCK_BYTES + len(body))
     return struct.pack(f"{order}I", kind) + length + body + length
 
@@ -139,13 +141,13 @@ def copy_pcap(source: IO[bytes], target: IO[bytes], comments: Mapping[int, Seque
     order = _pcap_order(header) or "<"
     magic, snaplen, network = struct.unpack(f"{order}I12xII", header)
     digits = PCAP_UNITS[magic]
-    resolution = _option(order, OPTION_RESOLUTION, bytes([digits])) + _option(order, OPTION_END, b"")
-    target.write(_block(order, SECTION, struct.pack(f"{order}IHHQ", BYTE_ORDER_MAGIC, 1, 0, UNKNOWN_LENGTH)))
-    target.write(_block(order, INTERFACE, struct.pack(f"{order}HHI", network & 0xFFFF, 0, snaplen) + resolution))
+    resolution = encoded_option(order, OPTION_RESOLUTION, bytes([digits])) + encoded_option(order, OPTION_END, b"")
+    target.write(encoded_block(order, SECTION, struct.pack(f"{order}IHHQ", BYTE_ORDER_MAGIC, 1, 0, UNKNOWN_LENGTH)))
+    target.write(encoded_block(order, INTERFACE, struct.pack(f"{order}HHI", network & 0xFFFF, 0, snaplen) + resolution))
     fcs_bytes = (network >> FCS_SHIFT) * FCS_UNIT_BYTES if network & FCS_KNOWN else 0
-    flags = _option(order, OPTION_FLAGS, struct.pack(f"{order}I", fcs_bytes << _FLAGS_FCS_SHIFT)) if fcs_bytes else b""
+    flags = encoded_option(order, OPTION_FLAGS, struct.pack(f"{order}I", fcs_bytes << _FLAGS_FCS_SHIFT)) if fcs_bytes else b""
     record, begin = struct.Struct(f"{order}IIII"), struct.Struct(f"{order}IIIIIII")
-    length, end = struct.Struct(f"{order}I"), _option(order, OPTION_END, b"")
+    length, end = struct.Struct(f"{order}I"), encoded_option(order, OPTION_END, b"")
     for frame in range(1, packets + 1):
         head = source.read(RECORD_HEADER_BYTES)
         if len(head) < RECORD_HEADER_BYTES:

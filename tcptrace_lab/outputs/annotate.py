@@ -182,17 +182,16 @@ def write(capture: Spooled, analysis: Analysis, target: IO[bytes]) -> int:
                 return pcapng_copy.copy_pcapng(source, target, comments_by_frame, packets)
             if pcapng_copy.is_plain_pcap(head) and analysis.capture["format"] in PLAIN_PCAP:
                 return pcapng_copy.copy_pcap(source, target, comments_by_frame, packets)
-        return _through_editcap(editcap.File(path), capture, target, comments_by_frame, packets)
+        return _converted(editcap.File(path), capture, target, comments_by_frame, packets)
 
 
-def _through_editcap(
+def _converted(
     file: editcap.File,
     capture: Spooled,
     target: IO[bytes],
     comments_by_frame: Mapping[int, list[str]],
     packets: int,
-    *,
-    as_ethernet: bool = False,
+    method: editcap.Method = editcap.Method.PLAIN,
 ) -> int:
     if not editcap.is_installed():
         remedy = (
@@ -200,13 +199,14 @@ def _through_editcap(
             "(Debian: apt-get install wireshark-common)"
         )
         raise MissingTool("not a pcap or pcapng file", where=place(capture.name, None, None), remedy=remedy)
-    with editcap.converted(file, as_ethernet=as_ethernet) as conversion:
+    with editcap.converted(file, method) as conversion:
         if conversion.gives_anything() and not conversion.fails_at_once():
             with open(conversion.name, "rb") as source:  # noqa: PTH123
                 return pcapng_copy.copy_pcapng(source, target, comments_by_frame, packets)
         complaint = conversion.complaint() or "gives nothing"
-    if not as_ethernet and editcap.is_all_ethernet(file):
-        return _through_editcap(file, capture, target, comments_by_frame, packets, as_ethernet=True)
+    following = editcap.next_method(file, method)
+    if following is not None:
+        return _converted(file, capture, target, comments_by_frame, packets, following)
     raise CaptureUnreadable(
-        "cannot be converted to pcapng", where=place(capture.name, None, None), remedy=f"Wireshark's {editcap.EDITCAP} {complaint}"
+        "cannot be converted to pcapng", where=place(capture.name, None, None), remedy=f"Wireshark's {method.tool} {complaint}"
     )

@@ -134,6 +134,20 @@ impl Blocks {
         self.fault.as_ref()
     }
 
+    /// The fault of the compression, if the stream is compressed and has one. Reads it to its end: contradictory bytes may
+    /// come from damage that the decoder notices only later.
+    #[cold]
+    pub(super) fn compression_fault(&mut self) -> Option<Fault> {
+        if matches!(self.input, Input::Plain(_)) {
+            return None;
+        }
+        self.skip(u64::MAX);
+        match (&self.fault, &mut self.input) {
+            (None, Input::Compressed(decoder)) => decoder.trailing_fault(),
+            (fault, _) => fault.clone(),
+        }
+    }
+
     /// The error for an incomplete record that starts at `offset`.
     pub(super) fn cut(&self, what: &str, field: &'static str, required: u64, got: u64, offset: u64) -> Stop {
         let error = match &self.fault {

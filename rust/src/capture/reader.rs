@@ -93,7 +93,7 @@ impl Reader {
         } else {
             return Err(not_a_capture(path, &stream.blocks));
         };
-        let (format, name) = opened.map_err(|stop| CaptureError { path: path.to_owned(), ..*stop })?;
+        let (format, name) = opened.map_err(|stop| caused(*stop, &mut stream.blocks, path))?;
         let compression = stream.blocks.compression();
         let name = compression.map_or_else(|| name.to_owned(), |compression| format!("{compression} {name}"));
         Ok(Self { path: path.to_owned(), stream, format, name, last_info: FileInfo::default(), consumed })
@@ -132,7 +132,7 @@ impl Reader {
     fn end_with(&mut self, stop: CaptureError) -> CaptureError {
         let frame = self.stream.record.number + 1;
         self.end();
-        CaptureError { path: self.path.clone(), ..stop }.in_frame(frame)
+        caused(stop, &mut self.stream.blocks, &self.path).in_frame(frame)
     }
 
     /// The current frame without its bytes.
@@ -208,6 +208,15 @@ pub(super) fn decompressed(blocks: Blocks, codec: Codec, block_bytes: usize) -> 
 fn is_erf(blocks: &mut Blocks) -> bool {
     blocks.fill_to(SNIFFED_BYTES);
     !sniff::is_recognized(blocks.available()) && erf::detect(blocks)
+}
+
+/// The error that ends the file `path`: damaged compression, if that is the cause of contradictory bytes, and its place is
+/// not one in the decompressed stream.
+fn caused(stop: CaptureError, blocks: &mut Blocks, path: &OsStr) -> CaptureError {
+    match blocks.compression_fault() {
+        Some(fault) => CaptureError::new(fault.kind, path, fault.what),
+        None => CaptureError { path: path.to_owned(), ..stop },
+    }
 }
 
 /// Why a stream without a known magic cannot be read: the fault that ended it, or its actual format.

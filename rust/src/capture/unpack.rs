@@ -77,6 +77,14 @@ mod tests {
     }
 
     #[test]
+    fn a_wrong_checksum_is_named_with_its_place() {
+        let mut damaged = ABC;
+        damaged[16] ^= 1;
+        let what = "the gzip data are damaged before byte 19 of the compressed file (wrong checksum: what was read may be wrong)";
+        assert_eq!(unpacked("damaged", &damaged), Ok((b"abc".to_vec(), Some(what.to_owned()))));
+    }
+
+    #[test]
     fn what_is_not_compressed_is_refused() {
         assert_eq!(unpacked("plain", b"abc").unwrap_err(), ErrorKind::NotACapture);
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::pipe::Spread;
 use super::summary::Summary;
 use crate::capture::{Capture, Granularity, LinkType};
-use crate::error::{CaptureError, Problem};
+use crate::error::{CaptureError, ErrorKind, Problem};
 use crate::flows::Only;
 use crate::wire::{self, Dissector, Packet, Stop};
 
@@ -170,8 +170,12 @@ fn stopped(stops: &mut Vec<(Stop, Problem)>, stop: Stop, frame: u64, place: Opti
 }
 
 fn ended_early(error: &CaptureError) -> Problem {
+    let rest = match error.kind {
+        ErrorKind::Damaged => ", the rest is lost (copy or capture it again)",
+        _ => "",
+    };
     Problem {
-        what: format!("{}{}; everything before it was read", error.what, error.shortfall()),
+        what: format!("{}{}; everything before it was read{rest}", error.what, error.shortfall()),
         path: error.path.clone(),
         frame: error.frame,
         offset: error.offset,

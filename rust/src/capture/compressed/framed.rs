@@ -7,7 +7,7 @@ use ruzstd::decoding::errors::FrameDecoderError;
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder as Zstd};
 
 use super::super::source::Fault;
-use super::raw::Raw;
+use super::raw::{Raw, WRONG_CHECKSUM};
 use super::step::{MAX_WINDOW_BYTES, Step};
 use crate::error::ErrorKind;
 
@@ -24,6 +24,9 @@ const SKIPPABLE_MASK: u32 = 0xFFFF_FFF0;
 /// An empty raw block marked as the last one (RFC 8878, 3.1.1.2), with space for a checksum. Given to the
 /// decoder of a truncated frame, it makes the decoder return the data that it retains as window.
 const ZSTD_LAST_BLOCK: [u8; 7] = [1, 0, 0, 0, 0, 0, 0];
+
+/// Bytes between two frames, or behind the last.
+const NO_FRAME: &str = "no valid frame follows a frame";
 
 /// Whether `head` begins with one of the magics above.
 pub(super) fn is_magic(head: &[u8]) -> bool {
@@ -90,7 +93,7 @@ impl Framed {
         let raw = self.lz4.get_mut();
         let Some(magic) = raw.peek(4).first_chunk().map(|magic| u32::from_le_bytes(*magic)) else {
             self.place = Place::End;
-            return if raw.peek(1).is_empty() { Ok(0) } else { Err(raw.fault(name, "")) };
+            return if raw.peek(1).is_empty() { Ok(0) } else { Err(raw.fault(name, NO_FRAME)) };
         };
         match magic {
             ZSTD_MAGIC => {
@@ -112,7 +115,7 @@ impl Framed {
                     return Err(raw.fault(name, ""));
                 }
             }
-            _ => return Err(raw.fault(name, "no valid frame follows a frame")),
+            _ => return Err(raw.fault(name, NO_FRAME)),
         }
         Ok(0)
     }
@@ -136,7 +139,7 @@ impl Framed {
             }
             let said = self.zstd.get_checksum_from_data();
             if said.is_some() && said != self.zstd.get_calculated_checksum() {
-                return Err(Fault::new(ErrorKind::Damaged, "the zstd data are damaged: wrong checksum"));
+                return Err(self.raw().fault("zstd", WRONG_CHECKSUM));
             }
             self.place = Place::Between;
         }

@@ -1,12 +1,16 @@
 //! gzip (RFC 1952) with any number of members.
 
-use flate2::{Decompress, FlushDecompress, Status};
+use flate2::{Decompress, DecompressError, FlushDecompress, Status};
 
-use super::raw::Raw;
+use super::super::source::Fault;
+use super::raw::{Raw, WRONG_CHECKSUM};
 use super::step::Step;
 
 /// Deflate's largest window as a power of two (RFC 1951, 2).
 const WINDOW_BITS: u8 = 15;
+
+/// Bits that no compressor writes.
+const CONTRADICTORY: &str = "they contradict themselves";
 
 /// The position of the decoder in the stream.
 enum Place {
@@ -74,14 +78,25 @@ impl Gzip {
         self.raw.consume(used);
         match result {
             Ok(Status::StreamEnd) => self.place = Place::Between,
-            Ok(_) if used == 0 && made == 0 => return Some(Step::fault(self.raw.fault("gzip", "no progress"))),
+            Ok(_) if used == 0 && made == 0 => return Some(Step::fault(self.raw.fault("gzip", CONTRADICTORY))),
             Ok(_) => {}
-            Err(error) => return Some(Step { bytes: made, fault: Some(self.raw.fault("gzip", &error.to_string())) }),
+            Err(error) => return Some(Step { bytes: made, fault: Some(self.raw.fault("gzip", why(&error))) }),
         }
         (made > 0).then(|| Step::bytes(made))
+    }
+
+    /// The fault of a stream that ended where no member follows a member, although something does.
+    pub(super) fn trailing_fault(&mut self) -> Option<Fault> {
+        std::mem::take(&mut self.trailing).then(|| self.raw.fault("gzip", "no gzip data follow it"))
     }
 
     pub(super) fn remark(&self) -> Option<&'static str> {
         self.trailing.then_some("the bytes after the end of the gzip data are not gzip: ignored")
     }
+}
+
+/// What the decoder noticed. At the end of a member it compares the checksum and the length ("incorrect data check",
+/// "incorrect length check").
+fn why(error: &DecompressError) -> &'static str {
+    if error.message().is_some_and(|text| text.ends_with("check")) { WRONG_CHECKSUM } else { CONTRADICTORY }
 }

@@ -120,6 +120,14 @@ impl Decoder {
         }
     }
 
+    /// Why the bytes that ended the stream were not read, if there were any.
+    pub(super) fn trailing_fault(&mut self) -> Option<Fault> {
+        match &mut self.decoding {
+            Decoding::Gzip(gzip) => gzip.trailing_fault(),
+            _ => None,
+        }
+    }
+
     /// The decoder's problem, if there was one.
     pub(super) fn remark(&self) -> Option<&'static str> {
         match &self.decoding {

@@ -8,6 +8,9 @@ use crate::error::ErrorKind;
 /// Compressed bytes per read.
 const RAW_BLOCK_BYTES: usize = 128 << 10;
 
+/// Damage that shows only at the end of the compressed data.
+pub(super) const WRONG_CHECKSUM: &str = "wrong checksum: what was read may be wrong";
+
 /// Compressed bytes, read in blocks.
 pub(super) struct Raw {
     source: Source,
@@ -87,12 +90,17 @@ impl Raw {
         self.ended
     }
 
-    /// Why a decoder failed: a system error if one occurred, `Cut` if it ran out of bytes, otherwise `Damaged`.
+    /// Why a decoder failed: a system error if one occurred, `Cut` if it ran out of bytes, otherwise `Damaged`. A decoder
+    /// notices damage only after it, so the place is a bound.
     pub(super) fn fault(&self, codec: &str, why: &str) -> Fault {
         match &self.error {
             Some(error) => error.clone(),
             None if self.ended => Fault::new(ErrorKind::Cut, format!("the {codec} data end too early")),
-            None => Fault::new(ErrorKind::Damaged, format!("the {codec} data are damaged: {why}")),
+            None => {
+                let bound = self.consumed;
+                let what = format!("the {codec} data are damaged before byte {bound} of the compressed file ({why})");
+                Fault::new(ErrorKind::Damaged, what)
+            }
         }
     }
 

@@ -1,28 +1,85 @@
-"""Times of the explorer: `python benchmarks/view/explorer.py CAPTURE`. Opens it twice, asks as a user would, and prints Markdown.
+"""Times of the explorer: `python benchmarks/view/explorer.py CAPTURE|ARCHIVE`. Opens it twice, asks as a user would, and prints Markdown.
 
-The capture of the promises is `mixed-96` of benchmarks/traffic (10 million packets). Times are of whole answers over HTTP, median of five.
+The capture of the promises is `mixed-96` of benchmarks/traffic (10 million packets). Times over HTTP are of whole answers, median of five.
+Times in Chromium are until the page has painted what was asked for. With `--limit-mb 1000`, the explorer runs in a memory control group
+(Linux, version 1 or 2, root), which kills it beyond that: what it maps and what it allocates count, and the page cache that it fills.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 import urllib.request
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import playwright.sync_api
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 RUNS = 5
 
+WATCH = """() => {
+    const react = window.Plotly.react;
+    window.Plotly.react = async (plot, ...rest) => {
+        const { top, bottom } = plot.getBoundingClientRect();
+        const made = await react(plot, ...rest);
+        if (bottom > 0 && top < innerHeight) window.drawnInSight = performance.now();
+        return made;
+    };
+}"""
+"""Notes when the last figure in sight was drawn."""
 
-def _opened(capture: str, cache: str) -> tuple[subprocess.Popen[str], str, float]:
+ZOOM = """() => new Promise((resolve) => {
+    const begin = performance.now();
+    const figures = document.querySelector('#figures');
+    let busy = false;
+    const watch = () => {
+        busy ||= figures.ariaBusy === 'true';
+        if (busy && figures.ariaBusy === 'false') resolve([window.drawnInSight - begin, performance.now() - begin]);
+        else setTimeout(watch, 1);
+    };
+    [...document.querySelectorAll('button')].find((each) => each.textContent.trim() === 'zoom in').click();
+    watch();
+})"""
+"""A click on *zoom in*, and the times until the figures in sight, and all, are there."""
+
+GROUPS = (Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup"))
+"""Where memory control groups of version 1 are made, else of version 2."""
+
+
+@contextmanager
+def _limited(limit_mb: int | None) -> Iterator[Callable[[], None] | None]:
+    """A function that puts the process that calls it into a control group with this limit; None without a limit."""
+    if limit_mb is None:
+        yield None
+        return
+    root = next(root for root in GROUPS if root.is_dir())
+    group = root / f"tcptrace-lab-{os.getpid()}"
+    group.mkdir()
+    limit = next(group / name for name in ("memory.limit_in_bytes", "memory.max") if (group / name).exists())
+    limit.write_text(str(limit_mb * 1_000_000))
+    try:
+        yield lambda: (group / "cgroup.procs").write_text(str(os.getpid())) and None
+    finally:
+        group.rmdir()
+
+
+def _opened(capture: str, cache: str, enter: Callable[[], None] | None) -> tuple[subprocess.Popen[str], str, float]:
     """Start the explorer; the time until it serves."""
     begin_s = time.monotonic()
     command = [sys.executable, "-m", "tcptrace_lab", "view", capture, "--no-browser", "--quiet"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "XDG_CACHE_HOME": cache})
+    environment = {**os.environ, "XDG_CACHE_HOME": cache}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment, preexec_fn=enter)  # noqa: PLW1509
     assert process.stdout is not None
     url = process.stdout.readline().strip()
     return process, url, time.monotonic() - begin_s
@@ -50,39 +107,89 @@ def _median_ms(url: str) -> float:
     return statistics.median(times) * 1e3
 
 
-def main(capture: str) -> None:
-    """Measure one capture."""
-    with tempfile.TemporaryDirectory() as cache:
-        process, _, first_s = _opened(capture, cache)
+def _capture_rows(url: str) -> dict[str, str]:
+    """What a user asks of a capture: in words, and its address."""
+    with urllib.request.urlopen(f"{url}api/connections?sort=segments&descending=1&limit=1") as answer:  # noqa: S310  (our own server)
+        conn = int(re.findall(rb'"id":(\d+)', answer.read())[0])
+    figures = f"{url}api/connection/{conn}/figures?width=1400"
+    return {
+        "page of the capture": url,
+        "overview over time, all of it": f"{url}api/timeline?width=1400",
+        "100 connections by bytes": f"{url}api/connections?sort=bytes&descending=1&limit=100",
+        "search by text": f"{url}api/connections?text=10.0&limit=100",
+        "page of the largest connection": f"{url}connection/{conn}",
+        "its figures, all of it": figures,
+        "its figures, 200 ms": f"{figures}&from_ns=1000000000&to_ns=1200000000",
+        "its figures, 1 ms": f"{figures}&from_ns=1000000000&to_ns=1001000000",
+        "100 of its segments": f"{url}api/connection/{conn}/segments?limit=100",
+    }
+
+
+def _archive_rows(url: str) -> dict[str, str]:
+    """What a user asks of an archive: in words, and its address."""
+    sql = "SELECT%20client%2C%20SUM(duration_ns)%20AS%20t%20FROM%20connections%20GROUP%20BY%20client%20ORDER%20BY%20t%20DESC%20LIMIT%2010"
+    return {
+        "page of the archive": url,
+        "its sums, causes over time, worst captures": f"{url}api/archive",
+        "100 captures": f"{url}api/archive/captures?limit=100",
+        "an SQL query over all connections": f"{url}api/archive/query?sql={sql}",
+    }
+
+
+def _in_chromium(url: str, *, archive: bool) -> Iterator[tuple[str, float]]:
+    """First paint and the time until the page is complete; then, for the largest connection of a capture, the median of five zooms."""
+    with playwright.sync_api.sync_playwright() as tool:
+        browser = tool.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1400, "height": 900})
+        page.goto(url)  # Chromium itself warms up
+        page.wait_for_selector("#list tbody td")
+        begin_s = time.monotonic()
+        page.reload(wait_until="commit")
+        page.wait_for_selector("#list tbody td")
+        whole_s = time.monotonic() - begin_s
+        paint = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
+        yield "Chromium: first paint of the page", page.evaluate(paint)
+        yield "Chromium: the page with its list", whole_s * 1e3
+        if archive:
+            return
+        drawn = "document.querySelector('#figures').ariaBusy === 'false' && document.querySelector('#figures .plot.js-plotly-plot')"
+        begin_s = time.monotonic()
+        page.goto(_capture_rows(url)["page of the largest connection"])
+        page.wait_for_function(drawn)
+        yield "Chromium: page of the largest connection, until its figures are drawn", (time.monotonic() - begin_s) * 1e3
+        page.evaluate(WATCH)
+        page.locator("#figures .plot").first.scroll_into_view_if_needed()
+        in_sight, all_drawn = zip(*(page.evaluate(ZOOM) for _ in range(RUNS)), strict=True)
+        yield "Chromium: a zoom, until the figures in sight are drawn anew", statistics.median(in_sight)
+        yield "Chromium: a zoom, until all figures are", statistics.median(all_drawn)
+        browser.close()
+
+
+def main() -> None:
+    """Measure one capture or archive."""
+    parser = argparse.ArgumentParser(description="Measure the explorer.")
+    parser.add_argument("subject")
+    parser.add_argument("--limit-mb", type=int)
+    given = parser.parse_args()
+    archive = Path(given.subject).is_dir()
+    with tempfile.TemporaryDirectory() as cache, _limited(given.limit_mb) as enter:
+        process, _, first_s = _opened(given.subject, cache, enter)
         peak_mb = _peak_mb(process)
         _ended(process)
         size_mb = sum(file.stat().st_size for file in Path(cache).rglob("*") if file.is_file()) / 1e6
-        process, url, second_s = _opened(capture, cache)
-        largest = f"{url}api/connections?sort=segments&descending=1&limit=1"
-        with urllib.request.urlopen(largest) as answer:  # noqa: S310
-            conn = int(re.findall(rb'"id":(\d+)', answer.read())[0])
-        figures = f"{url}api/connection/{conn}/figures?width=1400"
-        rows = {
-            "page of the capture": url,
-            "overview over time, all of it": f"{url}api/timeline?width=1400",
-            "100 connections by bytes": f"{url}api/connections?sort=bytes&descending=1&limit=100",
-            "search by text": f"{url}api/connections?text=10.0&limit=100",
-            "page of the largest connection": f"{url}connection/{conn}",
-            "its figures, all of it": figures,
-            "its figures, 200 ms": f"{figures}&from_ns=1000000000&to_ns=1200000000",
-            "its figures, 1 ms": f"{figures}&from_ns=1000000000&to_ns=1001000000",
-            "100 of its segments": f"{url}api/connection/{conn}/segments?limit=100",
-        }
+        process, url, second_s = _opened(given.subject, cache, enter)
         print("| what | measured |\n|---|---|")
         print(f"| first `view`, until it serves | {first_s:.1f} s |")
-        print(f"| peak memory of reading and writing the tables | {peak_mb:.0f} MB |")
+        print(f"| peak memory until then | {peak_mb:.0f} MB |")
         print(f"| tables on disk | {size_mb:.0f} MB |")
         print(f"| second `view`, until it serves | {second_s:.2f} s |")
-        for what, address in rows.items():
+        for what, address in (_archive_rows(url) if archive else _capture_rows(url)).items():
             print(f"| {what} | {_median_ms(address):.0f} ms |", flush=True)
+        for what, taken_ms in _in_chromium(url, archive=archive):
+            print(f"| {what} | {taken_ms:.0f} ms |", flush=True)
         print(f"| peak memory while serving | {_peak_mb(process):.0f} MB |")
         _ended(process)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main()

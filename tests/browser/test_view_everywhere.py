@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tcptrace_lab.text import numbers
+from tests.support.command import new_process
 from tests.support.pages.explorer import serving
 from tests.support.places import CAPTURES
 
@@ -26,6 +27,56 @@ def lossy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of the explorer of a capture with losses."""
     with serving(tmp_path_factory.mktemp("cache"), CAPTURES / "ethernet-loss.pcapng") as url:
         yield url
+
+
+ARCHIVE = "document.querySelector('#list tbody td') && document.querySelector('#trend-chart svg')"
+PAIR = "document.querySelector('.headline') && !document.querySelector('.busy')"
+
+
+@pytest.fixture(scope="module")
+def others(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, tuple[str, str]]]:
+    """The addresses of explorers of an archive, of two capture points, and of two captures, and when each page is complete."""
+    folder = tmp_path_factory.mktemp("others")
+    names = [CAPTURES / f"ethernet-{name}.pcapng" for name in ("loss", "nagle-on", "nagle-off")]
+    made = new_process("batch", *names, "-o", folder / "archive", "-q")
+    assert made.returncode == 0, made.stderr.decode()
+    ends = [CAPTURES / f"ethernet-loss{end}.pcapng" for end in ("", "-at-server")]
+    with (
+        serving(folder / "cache", folder / "archive") as archive,
+        serving(folder / "cache", "--pair", *ends) as pair,
+        serving(folder / "cache", names[1], "vs", names[2]) as change,
+    ):
+        yield {"archive": (f"{archive}#sql=SELECT%20*%20FROM%20captures", ARCHIVE), "pair": (pair, PAIR), "vs": (change, PAIR)}
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (800, "light"), (1280, "dark"), (1280, "light")])
+@pytest.mark.parametrize("page", ["archive", "pair", "vs"])
+def test_archives_and_pairs_are_in_nobodys_way_either(
+    explore: Explore, serious: Serious, others: dict[str, tuple[str, str]], page: str, width: int, scheme: str
+) -> None:
+    address, complete = others[page]
+    opened = explore(address, bypass_csp=True, color_scheme=scheme, viewport={"width": width, "height": 900})
+    opened.until(complete)
+    assert opened.page.evaluate("document.documentElement.scrollWidth") <= width, "the page itself does not scroll sideways"
+    assert serious(opened) == []
+    assert opened.messages == []
+    assert all(request.startswith((address.partition("#")[0], "data:", "blob:")) for request in opened.requests)
+
+
+@pytest.mark.parametrize("page", ["pair", "vs"])
+def test_of_two_captures_each_has_its_explorer_and_a_way_back(explore: Explore, others: dict[str, tuple[str, str]], page: str) -> None:
+    address, complete = others[page]
+    opened = explore(address)
+    opened.until(complete)
+    for place in range(2):
+        opened.page.get_by_role("link", name="Explore").nth(place).click()
+        opened.page.wait_for_url(f"**/capture/{place}/")
+        ready(opened, "")
+        name = opened.page.get_by_role("heading", level=1).inner_text()
+        opened.page.locator("header .kicker a").click()
+        opened.page.wait_for_url(address)
+        assert name in opened.page.get_by_role("heading", level=1).inner_text()
+    assert opened.messages == []
 
 
 def ready(opened: Visit, path: str) -> None:

@@ -32,7 +32,7 @@ export class Plots {
     this.own = 0; // our own changes in progress
     this.read = latest();
     this.figures = new Map(); // key and direction → its element
-    this.soon = debounced(() => this.load(), 120);
+    this.soon = debounced(() => this.load(), 40);
     for (const button of section.querySelectorAll("[data-move]")) button.addEventListener("click", () => this.move(button.dataset.move));
     const radios = [...section.querySelectorAll("input[type=radio]")];
     for (const radio of radios) {
@@ -83,9 +83,14 @@ export class Plots {
     const side = this.side();
     const shown = this.data.figures.filter((figure) => figure.by === "both" || figure.by === side);
     this.holder.replaceChildren(...shown.map((figure) => this.place(figure))); // elements that are there are kept
+    const inSight = (figure) => {
+      const { top, bottom } = this.place(figure).getBoundingClientRect();
+      return bottom > 0 && top < window.innerHeight;
+    };
+    const order = [...shown.filter(inSight), ...shown.filter((figure) => !inSight(figure))]; // the reader waits for what is in sight
     this.own += 1;
     try {
-      for (const figure of shown) await this.drawOne(figure, this.data.ledger[figure.by === "both" ? side : figure.by] ?? []);
+      for (const figure of order) await this.drawOne(figure, this.data.ledger[figure.by === "both" ? side : figure.by] ?? []);
     } finally {
       this.own -= 1;
     }

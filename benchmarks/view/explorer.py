@@ -152,10 +152,9 @@ def _in_chromium(url: str, *, archive: bool) -> Iterator[tuple[str, float]]:
         yield "Chromium: the page with its list", whole_s * 1e3
         if archive:
             return
-        drawn = "document.querySelector('#figures').ariaBusy === 'false' && document.querySelector('#figures .plot.js-plotly-plot')"
         begin_s = time.monotonic()
         page.goto(_capture_rows(url)["page of the largest connection"])
-        page.wait_for_function(drawn)
+        page.wait_for_selector("#figures[aria-busy=false] .plot.js-plotly-plot")
         yield "Chromium: page of the largest connection, until its figures are drawn", (time.monotonic() - begin_s) * 1e3
         page.evaluate(WATCH)
         page.locator("#figures .plot").first.scroll_into_view_if_needed()

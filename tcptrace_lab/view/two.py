@@ -10,6 +10,7 @@ from tcptrace_lab.comparison.comparison import of_runs
 from tcptrace_lab.comparison.run import of_analysis
 from tcptrace_lab.pair import pair_captures
 from tcptrace_lab.report.parts.pair import section
+from tcptrace_lab.text.numbers import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +29,7 @@ def pair(paths: Sequence[str], anonymizer: Anonymizer | None = None) -> dict[str
         {"name": column["key"], "label": column["label"], "kind": column["kind"], "meaning": column["tooltip"]}
         for column in found["columns"]
     ]
-    note = f"{len(found['rows']):,} directions of {found['total']:,} connections in both captures"
+    note = f"{counted(len(found['rows']), 'direction')} of {counted(found['total'], 'connection')} in both captures"
     return {
         "names": [first.name, second.name],
         "hrefs": HREFS,

@@ -253,3 +253,33 @@ def test_hostile_names_stay_text(explore: Explore, tmp_path: Path) -> None:
         assert opened.page.locator("h1").inner_text().startswith("<img src=x")
         assert opened.page.locator("img").count() == 0
         assert [message for message in opened.messages if "dialog" in message] == []
+
+
+def request(path: Path) -> Path:
+    """A capture of one HTTP exchange whose request and answer are markup."""
+    asked = b"GET /<img/src=x/onerror=alert(1)> HTTP/1.1\r\nHost: </script><script>alert(2)</script>\r\n\r\n"
+    answer = b"HTTP/1.1 200 <svg/onload=alert(3)>\r\nContent-Length: 2\r\n\r\nok"
+    ends = (bytes([10, 0, 0, 1]), 40_000), (bytes([10, 0, 0, 2]), 80)
+    rows = [(0, 2, b""), (1, 18, b""), (0, 16, b""), (0, 24, asked), (1, 24, answer), (0, 16, b"")]
+    following = [0, 0]
+    with path.open("wb") as file:
+        writer = dpkt.pcap.Writer(file)
+        for step, (side, flags, payload) in enumerate(rows):
+            (source, sport), (target, dport) = ends[side], ends[1 - side]
+            ack = following[1 - side] if flags & 16 else 0
+            segment = dpkt.tcp.TCP(sport=sport, dport=dport, seq=following[side], ack=ack, flags=flags, win=4096, data=payload)
+            packet = dpkt.ip.IP(src=source, dst=target, p=dpkt.ip.IP_PROTO_TCP, data=segment)
+            writer.writepkt(bytes(dpkt.ethernet.Ethernet(data=packet, type=dpkt.ethernet.ETH_TYPE_IP)), 1_000 + step / 100)
+            following[side] += len(payload) + bool(flags & 2)
+    return path
+
+
+def test_hostile_payload_stays_text(explore: Explore, tmp_path: Path) -> None:
+    """It is the connection's label in the list and on its page, and a transaction."""
+    with serving(tmp_path / "cache", request(tmp_path / "capture.pcap")) as url:
+        for path, ready in (("", SETTLED), ("connection/0#tab=transactions&frame=4", "document.querySelector('#table tbody td')")):
+            opened = explore(url + path)
+            opened.until(ready)
+            assert "onerror=alert(1)" in opened.page.locator("body").inner_text()
+            assert opened.page.locator("img, svg[onload]").count() == 0
+            assert [message for message in opened.messages if "dialog" in message] == []

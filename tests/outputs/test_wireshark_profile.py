@@ -60,6 +60,24 @@ def test_a_wait_has_its_cause_and_length_and_the_columns_show_them(tmp_path: Pat
     assert re.search(r"TCP \d+ +nagle-delayed-ack +0\.060100000 +nagle-delayed-ack ", line)
 
 
+def test_the_command_that_is_printed_moves_the_profile_and_opens_the_copy(tmp_path: Path) -> None:
+    """Run by a shell as it stands, with tshark in the place of Wireshark; Wireshark would take the last argument as its file."""
+    done = tcptrace_lab("annotate", NAGLE, "-o", "copy.pcapng", "--profile", "a profile", folder=tmp_path)
+    command = done.stderr.decode().splitlines()[-1].removeprefix("tcptrace-lab: ")
+    script = tmp_path / "wireshark"
+    script.write_text(
+        f'#!/bin/sh\nexec {needs.program("tshark")} -n -T fields -e tcptrace_lab.cause -Y tcptrace_lab.cause "$1" "$2" "$3" "$4" -r "$5"\n'
+    )
+    script.chmod(0o755)
+    environment = os.environ | {"HOME": str(tmp_path / "home"), "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    environment.pop("XDG_CONFIG_HOME", None)
+    shown = subprocess.run(
+        ["/bin/sh", "-c", command], capture_output=True, text=True, timeout=60, check=True, env=environment, cwd=tmp_path
+    )
+    assert shown.stdout.splitlines().count("nagle-delayed-ack") == 11
+    assert (tmp_path / "home/.config/wireshark/profiles/a profile/tcptrace_lab.lua").exists()
+
+
 def test_the_script_is_for_the_original_as_well_as_for_the_copy(tmp_path: Path) -> None:
     copy = with_profile(NAGLE, tmp_path)
     names = "frame.number", "tcptrace_lab.cause", "tcptrace_lab.wait", "tcptrace_lab.finding"

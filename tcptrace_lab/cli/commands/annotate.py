@@ -36,6 +36,9 @@ Profile = Annotated[
     ),
 ]
 
+PROFILES = '"$HOME"/.config/wireshark/profiles'
+"""Where Wireshark looks for profiles on Linux and macOS, for a shell."""
+
 
 def annotate(
     file: File,
@@ -107,7 +110,14 @@ def _tell(analysis: Analysis, target: str, without: int) -> None:
 
 
 def _tell_profile(profile: Path, target: str) -> None:
-    script = profile.resolve() / "tcptrace_lab.lua"
+    """Say how to open the copy with the profile, which Wireshark finds in one folder only."""
+    whole = profile.resolve()
+    name = shlex.quote(whole.name)
     capture = "COPY" if target == output.STDOUT else shlex.quote(target)
     say(f"profile written: {profile}")
-    say(f"wireshark -C {shlex.quote(profile.resolve().name)} -X {shlex.quote(f'lua_script:{script}')} {capture}")
+    if whole.parent.name == "profiles":
+        move, folder = "", shlex.quote(str(whole))
+    else:
+        move = f"mkdir -p {PROFILES} && mv {shlex.quote(str(profile))} {PROFILES}/ && "
+        folder = f"{PROFILES}/{name}"
+    say(f"{move}wireshark -C {name} -X lua_script:{folder}/tcptrace_lab.lua {capture}")

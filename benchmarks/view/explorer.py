@@ -68,8 +68,12 @@ def _limited(limit_mb: int | None) -> Iterator[Callable[[], None] | None]:
     group.mkdir()
     limit = next(group / name for name in ("memory.limit_in_bytes", "memory.max") if (group / name).exists())
     limit.write_text(str(limit_mb * 1_000_000))
+
+    def enter() -> None:
+        (group / "cgroup.procs").write_text(str(os.getpid()))
+
     try:
-        yield lambda: (group / "cgroup.procs").write_text(str(os.getpid())) and None
+        yield enter
     finally:
         group.rmdir()
 

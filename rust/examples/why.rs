@@ -75,9 +75,10 @@ fn explained(record: &WaitRecord, direction: &DirectionFacts) -> String {
     let direction = DirectionFacts { totals, ..direction.clone() };
     let queued = format!("answer_queued_ns: {}", wait.answer_queued_ns(wait.queueing_delay_ns()));
     let gates = gates::answers(&wait).into_iter().map(|(name, closed)| match closed {
-        Some(Closed { cause, confidence, opened_ago_ns }) => {
+        Some(Closed { cause, confidence, opened_ago_ns, rivals }) => {
             let opened = opened_ago_ns.map_or(String::new(), |ns| format!(", opened {ns} ns before the departure"));
-            format!("{name}: closed, {}, {confidence:?}{opened}", cause.name())
+            let rivals = rivals.names().map_or(String::new(), |names| format!(", one of {names}"));
+            format!("{name}: closed, {}, {confidence:?}{opened}{rivals}", cause.name())
         }
         None => format!("{name}: open"),
     });

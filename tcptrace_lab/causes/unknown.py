@@ -11,7 +11,7 @@ RULE = Rule(
     pattern="+",
     lost_to="unknown causes",
     confidence=Confidence.POSSIBLE,
-    proof=(proof.IN_FLIGHT, proof.ACK, proof.TIMER),
+    proof=(proof.RIVALS, proof.IN_FLIGHT, proof.ACK, proof.TIMER),
     refuted_by="nothing: no cause was found",
     source="several rules explain the wait equally well, or none does",
 )

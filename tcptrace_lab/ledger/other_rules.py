@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _CAUSE = ("conn", "from_client", "cause")
 _DIRECTION = _CAUSE[:2]
+UNKNOWN = "unknown"
 
 
 def overridden(tables: Tables) -> Tables:
@@ -36,7 +37,7 @@ def overridden(tables: Tables) -> Tables:
     found = causes.others()
     if not found:
         return tables
-    ledger = _with_causes(tables.ledger, found)
+    ledger = _with_causes(tables.ledger, found).with_columns(rivals=pl.when(pl.col("cause") == UNKNOWN).then("rivals"))
 
     def again(conns: Sequence[int]) -> Judged:
         return _judged(ledger.filter(pl.col("conn").is_in(conns)).collect(), tables.details(conns))
@@ -66,11 +67,17 @@ def _accounts(ledger: pl.LazyFrame, accounts: pl.LazyFrame) -> pl.LazyFrame:
     sums = ledger.group_by(_CAUSE).agg(ns=length.sum()).collect()
     side = pl.when("from_client").then(pl.lit("client")).otherwise(pl.lit("server"))
     cause = pl.col("cause").cast(pl.String).str.replace_all("-", "_")
-    names = [name for name in schema.ACCOUNTS.names if name != "conn"]
+    names = [name for name in schema.ACCOUNTS.names if name != "conn" and not name.endswith("_rivals")]
     named = sums.select("conn", "ns", column=pl.concat_str(side, pl.lit("_"), cause, pl.lit("_ns")))
     wide = named.pivot(on="column", on_columns=names, index="conn", values="ns", aggregate_function="first")
     known = accounts.select("conn", known=pl.col(names[0]).is_not_null()).join(wide.lazy(), on="conn", how="left", maintain_order="left")
-    return known.with_columns(pl.when("known").then(pl.col(names).fill_null(0))).select(schema.ACCOUNTS.names)
+    summed = known.with_columns(pl.when("known").then(pl.col(names).fill_null(0)))
+    undecided = ledger.filter(pl.col("cause") == UNKNOWN).group_by(*_DIRECTION, "rivals").agg(ns=length.sum())
+    most = undecided.filter(2 * pl.col("ns") > pl.col("ns").sum().over(_DIRECTION))
+    for name, from_client in schema.SIDES.items():
+        own = most.filter(pl.col("from_client") == from_client).select("conn", pl.col("rivals").alias(f"{name}_rivals"))
+        summed = summed.join(own, on="conn", how="left", maintain_order="left")
+    return summed.select(schema.ACCOUNTS.names)
 
 
 def _judged(waits: pl.DataFrame, by_engine: Judged) -> Judged:

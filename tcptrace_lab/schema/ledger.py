@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tcptrace_lab.schema.categories import CONFIDENCES
 from tcptrace_lab.schema.column import Column, Unit, table
 from tcptrace_lab.schema.connections import SIDES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 CAUSES = {
     "handshake": "opening the connection",
@@ -40,6 +45,7 @@ LEDGER = table(
         Column("frame_before", "Int64", Unit.FRAME, "Frame of the last departure before the interval", "null before the first departure"),
         Column("frame_after", "Int64", Unit.FRAME, "Frame of the departure that ended the wait to which the interval belongs", "null after the last departure"),
         Column("confidence", "Enum", Unit.NONE, "Confidence of cause", values=CONFIDENCES),
+        Column("rivals", "String", Unit.NONE, "Causes that explain the interval equally well, separated by |", "null if cause is known, or if the capture shows no such causes"),
     ],
 )
 
@@ -58,16 +64,20 @@ DEPARTURES = table(
     ],
 )
 
+
+def _account(side: str) -> Iterator[Column]:
+    for cause, meaning in CAUSES.items():
+        name = f"{side}_{cause.replace('-', '_')}_ns"
+        yield Column(name, "Int64", Unit.NS, f"Time in the {side}'s direction: {meaning}", "null without times")
+    yield Column(f"{side}_rivals", "String", Unit.NONE, f"Causes that explain more than half of {side}_unknown_ns equally well, separated by |", "null if there are none")
+
+
 ACCOUNTS = table(
     "accounts",
     "time by cause for both directions of one connection",
     [
         Column("conn", "UInt32", Unit.NONE, "Number of the connection"),
-        *(
-            Column(f"{side}_{cause.replace('-', '_')}_ns", "Int64", Unit.NS, f"Time in the {side}'s direction: {meaning}", "null without times")
-            for side in SIDES
-            for cause, meaning in CAUSES.items()
-        ),
+        *(column for side in SIDES for column in _account(side)),
     ],
 )
 

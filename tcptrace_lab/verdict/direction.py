@@ -9,9 +9,10 @@ import polars as pl
 from tcptrace_lab import causes
 from tcptrace_lab.causes import Confidence
 from tcptrace_lab.causes.rule import WORTH_NS, WORTH_SHARE, Case, Clause
-from tcptrace_lab.causes.texts import special_cases
+from tcptrace_lab.causes.texts import rivals, special_cases
 from tcptrace_lab.schema import CAUSES, SIDES
 from tcptrace_lab.text import numbers
+from tcptrace_lab.verdict import lacking
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,12 +30,13 @@ BY_CERTAINTY: Final = (Confidence.PROVED, Confidence.CONSISTENT, Confidence.POSS
 
 
 class Direction(NamedTuple):
-    """One direction: the row of its connection, its time by cause, and its findings."""
+    """One direction: the row of its connection, its time by cause, its findings, and the rivals of most of its unknown time."""
 
     row: Mapping[str, Any]
     from_client: bool
     ns: Mapping[str, int]
     findings: tuple[Finding, ...]
+    rivals: tuple[str, ...] = ()
 
     @property
     def life_ns(self) -> int:
@@ -142,9 +144,9 @@ def direction_of(analysis: Analysed, row: Mapping[str, Any], account: Mapping[st
     """Return a direction of the connection in `row`, with its times and findings."""
     side = next(name for name, of_client in SIDES.items() if of_client == from_client)
     ns = {cause: account.get(f"{side}_{cause.replace('-', '_')}_ns") or 0 for cause in CAUSES}
-    return Direction(
-        row, from_client, ns, tuple(one for one in analysis.findings if (one.conn, one.from_client) == (row["conn"], from_client))
-    )
+    findings = tuple(one for one in analysis.findings if (one.conn, one.from_client) == (row["conn"], from_client))
+    names = rivals.names_of(account.get(f"{side}_rivals"))
+    return Direction(row, from_client, ns, findings, () if lacking.what(row, from_client=from_client) else names)
 
 
 def rows_of(analysis: Analysed, conn: int | None) -> tuple[Mapping[str, Any], Mapping[str, Any]]:

@@ -8,11 +8,12 @@ import polars as pl
 
 from tcptrace_lab import causes
 from tcptrace_lab.causes import Confidence
+from tcptrace_lab.causes.texts import rivals
 from tcptrace_lab.connections import capture_quality
 from tcptrace_lab.connections.behaviour import refused
 from tcptrace_lab.schema import SIDES
-from tcptrace_lab.text import numbers
 from tcptrace_lab.udp import without_tcp
+from tcptrace_lab.verdict import lacking
 from tcptrace_lab.verdict.choice import Sent
 from tcptrace_lab.verdict.direction import Direction, account_of, direction_of
 from tcptrace_lab.verdict.phrases import fixable, main_phrase, where_phrase
@@ -62,6 +63,7 @@ def of_largest(analysis: Analysed) -> Verdict:
         sent.data(sent.by(row["conn"], from_client=direction.from_client)),
         row,
         account,
+        direction.rivals if direction.main_cause == "unknown" else (),
     )
 
 
@@ -71,8 +73,8 @@ def _has_jumped(capture: Mapping[str, Any]) -> bool:
 
 def _advice(row: Mapping[str, Any], direction: Direction, directions: Sequence[Direction], listed: Sequence[Finding]) -> str:
     """Return what to do if no finding is a fault: in the described direction, or else in the other one."""
-    if direction.main_cause == "unknown" and (lacks := _what_the_capture_lacks(row, direction)):
-        return lacks
+    if direction.main_cause == "unknown" and (words := _what_would_show_it(row, direction)):
+        return words
     rule = causes.of_cause(direction.main_cause)
     if rule.cure and direction.confidence_of_main != Confidence.POSSIBLE:
         return f"{direction.fill_in(rule.cure)} would help"
@@ -90,27 +92,17 @@ def _advice(row: Mapping[str, Any], direction: Direction, directions: Sequence[D
     return f"{rival}no TCP problem found" + (f"; {direction.fill_in(cure)} would help" if cure else "")
 
 
-def _what_the_capture_lacks(row: Mapping[str, Any], direction: Direction) -> str:
-    """Return why the capture of a connection cannot show the cause, and how to capture it; empty if it lacks nothing that is known."""
-    reasons = row["quality_reasons"] or ()
-    missing = row[f"{'client' if direction.from_client else 'server'}_not_captured_bytes"]
-    if row["clock_tick_ns"] is not None:
-        return f"its clock ticks only every {numbers.duration(row['clock_tick_ns'])}: capture with a finer one"
-    if "one_direction" in reasons:
-        start = ", from its start" if "start_missing" in reasons else ""
-        return f"it has only one direction of the connection: capture both{start}"
-    if "start_missing" in reasons:  # no captured SYN shows window scale, MSS and RTT
-        return "start the capture before the connection opens"
-    if "much_not_captured" in reasons and missing:
-        return f"{numbers.size(missing)} of this direction are missing from it: capture without drops"
-    return ""
+def _what_would_show_it(row: Mapping[str, Any], direction: Direction) -> str:
+    told_apart_by = direction.fill_in(rivals.told_apart_by(direction.rivals)) if direction.rivals else ""
+    return lacking.what(row, from_client=direction.from_client) or told_apart_by or lacking.start(row)
 
 
 def _without_data(analysis: Analysed) -> Verdict:
     counts = analysis.connections.select(all=pl.len(), refused=refused(pl.col).sum()).collect()
     turned_away, count = counts["refused"][0], analysis.capture["connections"]
     if not counts["all"][0]:
-        return Verdict(f"None of the {count:,} connections in this capture was selected.")
+        none = "The only connection" if count == 1 else f"None of the {count:,} connections"
+        return Verdict(f"{none} in this capture was {'not ' if count == 1 else ''}selected.")
     if turned_away:
         listed = f"{turned_away:,} of {count:,} {'was' if turned_away == 1 else 'were'} refused (RST in answer to the SYN)"
         return Verdict(f"No connection carried data; {listed}.")

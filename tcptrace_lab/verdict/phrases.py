@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from tcptrace_lab import causes
 from tcptrace_lab.causes.rule import Case, Clause
+from tcptrace_lab.causes.texts import rivals
 from tcptrace_lab.findings import deadlock
 from tcptrace_lab.findings.finding import Finding, Severity
 from tcptrace_lab.schema import CAUSES, SIDES
@@ -52,7 +53,8 @@ def main_phrase(direction: Direction, other: Direction, where: str) -> str:
         words = before.phrase(lost_to, before.ns[before.main_cause], before.confidence_of_main, "")
         return f"{closing}; before that, {words[:1].lower()}{words[1:]}"
     if direction.main_cause == "unknown":
-        return f"The capture does not show what took {numbers.share(ns / direction.active_ns)} of {direction.time}{where}"
+        either = f": {rivals.either(direction.rivals)}" if direction.rivals else ""
+        return f"The capture does not show what took {numbers.share(ns / direction.active_ns)} of {direction.time}{where}{either}"
     words = direction.phrase(rule.lost_to or CAUSES[direction.main_cause], ns, direction.confidence_of_main, where)
     return f"{words}{_meanwhile(other, ns)}" if direction.main_cause == "peer" else words
 

@@ -51,7 +51,8 @@ class Verdict:
         direction was not idle; None if it describes none. findings: the findings that it is based on. causes: what the sentence says took
         most of the time: one cause, or those that belong together; empty if it names none. confidence: how sure the sentence is of that;
         None if it names no cause. why: the reason for choosing that direction, in a few words; empty if it describes none. row, account:
-        rows of `schema.CONNECTIONS` and `schema.ACCOUNTS` of that connection; empty without one.
+        rows of `schema.CONNECTIONS` and `schema.ACCOUNTS` of that connection; empty without one. rivals: causes that explain the time
+        equally well, if the sentence names none; may be empty.
     """
 
     sentence: str
@@ -66,6 +67,7 @@ class Verdict:
     why: str = ""
     row: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     account: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    rivals: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The verdict under the keys of the published JSON."""
@@ -77,5 +79,6 @@ class Verdict:
             "cost_s": None if self.cost_ns is None else self.cost_ns / numbers.NS_PER_S,
             "life_s": None if self.life_ns is None else self.life_ns / numbers.NS_PER_S,
             "active_s": None if self.active_ns is None else self.active_ns / numbers.NS_PER_S,
+            "rivals": list(self.rivals),
             "findings": [finding.id for finding in self.findings],
         }

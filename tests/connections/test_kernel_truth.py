@@ -8,6 +8,7 @@ logged what it lost, held back and duplicated.
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import polars as pl
@@ -95,7 +96,9 @@ def _ledger(setting: dict[str, Any]) -> dict[str, float]:
     """Milliseconds of each cause in the ledger of the first connection's client direction."""
     tables = judged(CAPTURES / setting["file"])
     row = tables.accounts.collect().row(0, named=True)
-    return {name.removeprefix("client_").removesuffix("_ns"): (ns or 0) / 1e6 for name, ns in row.items() if name.startswith("client_")}
+    return {
+        name.removeprefix("client_").removesuffix("_ns"): (ns or 0) / 1e6 for name, ns in row.items() if re.fullmatch("client_.*_ns", name)
+    }
 
 
 @pytest.mark.parametrize("setting", _settings(), ids=lambda setting: setting["file"])

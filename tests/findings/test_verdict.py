@@ -11,10 +11,11 @@ import pytest
 
 from tcptrace_lab import analyze, causes, schema, verdict
 from tcptrace_lab.causes import Confidence
+from tcptrace_lab.causes.texts import rivals as rivals_in_words
 from tcptrace_lab.findings.finding import Finding, Severity
 from tests.support import packets
 from tests.support.pages.report_frames import MS, Exchange, HandMade, analysis
-from tests.support.places import CAPTURES
+from tests.support.places import CAPTURES, ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -112,7 +113,7 @@ def made(*, client: dict[str, int] | None = None, server: dict[str, int] | None 
 
 
 def _account(conn: int, client: dict[str, int], server: dict[str, int]) -> dict[str, int]:
-    row = dict.fromkeys(schema.ACCOUNTS.names, 0) | {"conn": conn}
+    row: dict[str, Any] = {column.name: 0 if column.dtype == "Int64" else None for column in schema.ACCOUNTS} | {"conn": conn}
     row |= {f"client_{cause}_ns": ms * MS for cause, ms in client.items()}
     return row | {f"server_{cause}_ns": ms * MS for cause, ms in server.items()}
 
@@ -293,6 +294,56 @@ def test_time_that_the_capture_does_not_tell_is_not_explained() -> None:
     assert verdict.sentence(found) == words + "a capture at 10.0.0.1 would show more."
     at_sender = replace(found, connections=found.connections.with_columns(vantage=pl.lit("client")))
     assert verdict.sentence(at_sender) == words + "no TCP problem found in the rest."
+
+
+@pytest.mark.parametrize(
+    ("rivals", "either", "told_apart"),
+    [
+        (
+            "nagle|send-buffer",
+            "either Nagle's algorithm or a full send buffer",
+            "a run with TCP_NODELAY on 10.0.0.1 tells Nagle's algorithm apart",
+        ),
+        (
+            "application|send-buffer|congestion-window",
+            "either an application that was not sending, a full send buffer or the congestion window",
+            "TCP_INFO on 10.0.0.1 during the transfer (Linux: ss -ti) tells them apart",
+        ),
+        (
+            "application|nagle|send-buffer",
+            "either an application that was not sending, Nagle's algorithm or a full send buffer",
+            "a run with TCP_NODELAY on 10.0.0.1 tells Nagle's algorithm apart",
+        ),
+    ],
+)
+def test_where_rivals_tie_both_are_named_and_what_tells_them_apart(rivals: str, either: str, told_apart: str) -> None:
+    """design.md, section 2: where the remedies differ, the answer is unknown with both named. A capture that lacks bytes shows neither."""
+    found = made(client={"unknown": 700, "network": 300})
+    tied = replace(found, accounts=found.accounts.with_columns(client_rivals=pl.lit(rivals)))
+    told = verdict.of(tied)
+    assert told.sentence == f"The capture does not show what took 70% of 1 s: {either}; {told_apart}."
+    assert told.to_dict()["rivals"] == rivals.split("|")
+    lacks = tied.connections.with_columns(quality_reasons=pl.lit(["much_not_captured"]), client_not_captured_bytes=pl.lit(5000))
+    told = verdict.of(replace(tied, connections=lacks))
+    assert (told.sentence, told.rivals) == (
+        "The capture does not show what took 70% of 1 s; 5 kB of this direction are missing from it: capture without drops.",
+        (),
+    )
+
+
+@pytest.mark.parametrize(("name", "cause"), [("loopback-small-send-buffer.pcapng", "send-buffer"), ("cooked-bulk.pcapng", "application")])
+def test_the_rivals_of_a_real_transfer_include_what_it_was_made_to_wait_for(name: str, cause: str) -> None:
+    """By the lab (captures/README.md): a send buffer of 16 kB in one, and nothing but the writing program in the other."""
+    account = analyze(CAPTURES / name).accounts.collect().row(0, named=True)
+    assert account["client_unknown_ns"] > 0
+    assert cause in rivals_in_words.names_of(account["client_rivals"])
+
+
+def test_every_rival_that_the_engine_names_has_words() -> None:
+    """The engine's names, read from its source."""
+    source = (ROOT / "rust/src/ledger/gates/ambiguous.rs").read_text().split("#[cfg(test)]")[0]
+    named = {"-".join(re.findall("[A-Z][a-z]+", cause)).lower() for cause in re.findall(r"\(Cause::(\w+),", source)}
+    assert named == set(rivals_in_words.NAMES) <= set(schema.CAUSES)
 
 
 ONE_WAY = """

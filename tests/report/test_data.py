@@ -223,7 +223,11 @@ def test_runs_of_segments_lose_no_byte() -> None:
 
 def test_the_first_screen_names_the_ends_of_the_direction_that_the_verdict_speaks_of() -> None:
     """The server sends and waits, so it comes first, as in the name of its direction."""
-    account = dict.fromkeys(schema.ACCOUNTS.names, 0) | {"conn": 0, "server_receiver_window_ns": 9 * MS, "server_network_ns": MS}
+    account = {column.name: 0 if column.dtype == "Int64" else None for column in schema.ACCOUNTS} | {
+        "conn": 0,
+        "server_receiver_window_ns": 9 * MS,
+        "server_network_ns": MS,
+    }
     accounts = pl.LazyFrame([account], schema=schema.ACCOUNTS.polars_schema())
     download = Exchange().send(0, "C", 1, 10, ack=1).send(10, "S", 1, 5_000, ack=11).send(20, "C", 11, ack=5_001)
     head = report.data(replace(analysis(download), accounts=accounts))["headline"]

@@ -3,6 +3,7 @@
 use super::cause::Cause;
 use super::edges::Edge;
 use super::judged::JudgedWait;
+use super::rivals::Rivals;
 use super::waits::record::WaitRecord;
 use crate::connection::Confidence;
 
@@ -21,6 +22,8 @@ pub struct Interval {
     pub frame_after: Option<u64>,
     /// Confidence in the cause.
     pub confidence: Confidence,
+    /// The causes between which it is undecided, if its cause is unknown.
+    pub rivals: Rivals,
 }
 
 impl Interval {
@@ -34,6 +37,7 @@ impl Interval {
             frame_before: record.wait.frame_before.get().map(|frame| frame as u64),
             frame_after: Some(record.frame),
             confidence: judged.confidence,
+            rivals: judged.rivals,
         };
         first.divided(&judged.spans)
     }
@@ -41,7 +45,8 @@ impl Interval {
     /// The intervals of the time before a direction's first departure or after its last, in order of time.
     pub(super) fn of_edge(edge: &Edge) -> impl Iterator<Item = Self> {
         let Edge { start_ns, frame_before, frame_after, ref spans, confidence } = *edge;
-        let first = Self { start_ns, ns: 0, cause: Cause::Unknown, frame_before, frame_after, confidence };
+        let (cause, rivals) = (Cause::Unknown, Rivals::default());
+        let first = Self { start_ns, ns: 0, cause, frame_before, frame_after, confidence, rivals };
         first.divided(spans)
     }
 
@@ -51,7 +56,8 @@ impl Interval {
         let mut start_ns = self.start_ns;
         spans.iter().filter(|(_, ns)| *ns != 0).map(move |&(cause, ns)| {
             let confidence = if cause == Cause::Handshake { Confidence::Proved } else { self.confidence };
-            let interval = Self { start_ns, ns, cause, confidence, ..self };
+            let rivals = if cause == Cause::Unknown { self.rivals } else { Rivals::default() };
+            let interval = Self { start_ns, ns, cause, confidence, rivals, ..self };
             start_ns = start_ns.saturating_add(ns);
             interval
         })

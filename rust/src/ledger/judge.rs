@@ -10,6 +10,7 @@ use super::direction::DirectionFacts;
 use super::evidence::Evidence;
 use super::gates::{self, Closed};
 use super::judged::{JudgedWait, Verdict};
+use super::rivals::Rivals;
 use super::timeline;
 use super::waits::record::WaitRecord;
 use crate::connection::Confidence;
@@ -45,7 +46,8 @@ fn verdict(wait: &Evidence<'_>) -> Verdict {
         None if wait.answer_may_be_lost() || wait.is_needless() => (None, Confidence::Possible),
         None => (None, Confidence::Consistent),
     };
-    Verdict { cause, confidence, opened_ago_ns, then: then.map(|then| then.cause) }
+    let rivals = then.or(first).filter(|_| !hidden).map_or_else(Rivals::default, |closed| closed.rivals);
+    Verdict { cause, confidence, opened_ago_ns, then: then.map(|then| then.cause), rivals }
 }
 
 /// Whether the wait is shorter than two ticks of a coarse clock. Its length is then unknown, and so is what happened at

@@ -1,6 +1,7 @@
 //! The judgement of one wait: its cause, then its intervals.
 
 use super::cause::Cause;
+use super::rivals::Rivals;
 use crate::connection::Confidence;
 
 /// Maximum number of intervals of one wait.
@@ -17,6 +18,8 @@ pub(super) struct Verdict {
     pub opened_ago_ns: Option<i64>,
     /// The gate that owns the time from the opening to the departure.
     pub then: Option<Cause>,
+    /// The causes between which its unknown time is undecided.
+    pub rivals: Rivals,
 }
 
 /// One wait with its cause and its intervals.
@@ -26,6 +29,8 @@ pub struct JudgedWait {
     pub cause: Option<Cause>,
     /// Confidence in its intervals.
     pub confidence: Confidence,
+    /// The causes between which its unknown time is undecided.
+    pub rivals: Rivals,
     /// Its intervals in order of time: cause and nanoseconds. Unused places have 0 ns. They sum to the wait.
     pub spans: [(Cause, i64); MAX_SPANS],
     /// Nanoseconds that the gate owns, including a full window at the beginning of the wait.

@@ -205,7 +205,7 @@ impl Summaries {
         let mut telling = Vec::new();
         for judging in judged {
             let (conn, sums) = (judging.row.conn, judging.sums());
-            rows.accounts.push(AccountRow { conn, sums });
+            rows.accounts.push(AccountRow { conn, sums, rivals: judging.rivals() });
             let costly = sums.is_some_and(|sums| self.costs.add(&costs::worth_telling(&judging.row, &sums, worths)));
             let failed = costs::has_failed(&judging.row) && self.failed.add(&judging.row);
             if costly || failed {

@@ -57,6 +57,7 @@ pub(super) fn divide(wait: &Evidence<'_>, verdict: Verdict) -> JudgedWait {
     JudgedWait {
         cause: verdict.cause,
         confidence: verdict.confidence,
+        rivals: verdict.rivals,
         spans: [(Cause::Handshake, handshake_ns), (Cause::Network, sending_ns), one, two, three, four, five, rest],
         caused_ns,
         note: note(wait, verdict, caused_ns, rest.1),

@@ -34,6 +34,11 @@ pub(super) fn rare<T: ArrowPrimitiveType, R>(rows: &[R], value: impl Fn(&R) -> O
     Arc::new(PrimitiveArray::<T>::new_null(rows.len()))
 }
 
+/// Texts that few rows have.
+pub(super) fn texts<R>(rows: &[R], value: impl Fn(&R) -> Option<String>) -> ArrayRef {
+    Arc::new(rows.iter().map(value).collect::<StringArray>())
+}
+
 pub(super) fn nullable<R>(rows: &[R], value: impl Fn(&R) -> Nullable) -> ArrayRef {
     let values = rows.iter().map(value).collect::<Vec<_>>();
     let all = values.iter().all(|value| value.is_some());

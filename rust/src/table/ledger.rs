@@ -7,7 +7,7 @@ use arrow_array::types::{Float64Type, Int64Type, UInt8Type, UInt32Type, UInt64Ty
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch};
 use arrow_schema::{ArrowError, SchemaRef};
 
-use super::columns::{bits, validity};
+use super::columns::{bits, texts, validity};
 use super::{Column, batch, flags, maybe, numbers};
 use crate::ledger::direction::DirectionFacts;
 use crate::ledger::summary::kinds::Kind;
@@ -29,6 +29,7 @@ pub fn accounts(rows: &[AccountRow]) -> Result<RecordBatch, ArrowError> {
             let ns = |row: &AccountRow| row.sums?.get(side)?.get(cause as usize).copied();
             (format!("{name}_{}_ns", cause.name().replace('-', "_")), maybe::<Int64Type, _>(rows, ns))
         }));
+        columns.push((format!("{name}_rivals"), texts(rows, |row| row.rivals.get(side)?.names())));
     }
     batch(columns)
 }
@@ -81,7 +82,7 @@ impl IntervalRow {
 type MakeColumn = fn(&[IntervalRow]) -> ArrayRef;
 
 /// The columns of an interval: those of the ledger, and those of the wait that contains it (`schema.WAITS`).
-const WAIT_COLUMNS: [(&str, MakeColumn); 24] = [
+const WAIT_COLUMNS: [(&str, MakeColumn); 25] = [
     ("conn", |rows| numbers::<UInt32Type, _>(rows, |row| row.conn)),
     ("from_client", |rows| flags(rows, |row| row.from_client)),
     ("start_ns", |rows| numbers::<Int64Type, _>(rows, |row| row.interval.start_ns)),
@@ -90,6 +91,7 @@ const WAIT_COLUMNS: [(&str, MakeColumn); 24] = [
     ("frame_before", |rows| maybe::<Int64Type, _>(rows, |row| row.interval.frame_before.map(|frame| frame as i64))),
     ("frame_after", |rows| maybe::<Int64Type, _>(rows, |row| row.interval.frame_after.map(|frame| frame as i64))),
     ("confidence", |rows| numbers::<UInt8Type, _>(rows, |row| row.interval.confidence as u8)),
+    ("rivals", |rows| texts(rows, |row| row.interval.rivals.names())),
     ("kind", |rows| maybe::<UInt8Type, _>(rows, |row| row.proof.map(|proof| proof.kind as u8))),
     ("threshold_ns", |rows| numbers::<Int64Type, _>(rows, |row| row.bounds.threshold_ns)),
     ("base_rtt_ns", |rows| numbers::<Int64Type, _>(rows, |row| row.bounds.rtt_ns)),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tcptrace_lab.causes.texts import rivals
 from tcptrace_lab.schema import STALL_TIMERS
 from tcptrace_lab.text import numbers
 
@@ -52,9 +53,14 @@ def _timer(row: Mapping[str, Any]) -> str | None:
     return None if row["timer"] is None else f"ended by the {STALL_TIMERS[row['timer']]}"
 
 
+def _rivals(row: Mapping[str, Any]) -> str | None:
+    return rivals.either(names) if (names := rivals.names_of(row["rivals"])) else None
+
+
 IN_FLIGHT = Value(_in_flight)
 ROOM = Value(_room)
 HELD_SEGMENT = Value(_held_segment)
 ACK = Value(_ack, "ack_frame")
 LATE_ACK = Value(_late_ack, "ack_frame")
 TIMER = Value(_timer)
+RIVALS = Value(_rivals)

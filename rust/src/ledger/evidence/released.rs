@@ -39,7 +39,7 @@ impl Evidence<'_> {
 
     /// The departure and the flight together are no larger than one segment; no congestion window is smaller (RFC 5681,
     /// 3.1).
-    pub(super) fn fits_any_congestion_window(&self) -> bool {
+    pub(in super::super) fn fits_any_congestion_window(&self) -> bool {
         is(self.flight_before(), |flight| flight + self.record.payload_bytes <= self.smss_bytes.max(DEFAULT_MSS_BYTES))
     }
 

@@ -10,12 +10,13 @@
 //! - **Source:** derived; `docs/how-it-decides.md`, 4.8.
 
 use super::super::cause::Cause;
-use super::super::evidence::Evidence;
+use super::super::evidence::{Evidence, PACED_PART};
+use super::super::rivals::Rivals;
 use super::closed::Closed;
 
 #[inline]
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
-    wait.was_taken_in_turn().then(|| Closed::consistent(Cause::Unknown).but_possible_if(true))
+    wait.was_taken_in_turn().then(|| Closed::one_of(Rivals::among(&[(Cause::Nagle, true), (Cause::SendBuffer, true)])))
 }
 
 /// An ACK released the departure, and no gate says why. Nagle's algorithm may be on, a buffer may have been full, the
@@ -23,7 +24,21 @@ pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
 #[inline]
 pub(super) fn with_an_ack(wait: &Evidence<'_>) -> Option<Closed> {
     (wait.was_released_by_ack() && !wait.direction.old && !wait.peer_spoke())
-        .then(|| Closed::consistent(Cause::Unknown).but_possible_if(true))
+        .then(|| Closed::one_of(rivals_with_an_ack(wait)))
+}
+
+/// What an ACK may have released: the small segment that Nagle's algorithm held, unless small ones pass each other; the
+/// part for which a window or the buffer had no room, unless it has held a larger flight before. Or the application wrote
+/// just then.
+#[cold]
+fn rivals_with_an_ack(wait: &Evidence<'_>) -> Rivals {
+    Rivals::among(&[
+        (Cause::Application, true),
+        (Cause::Nagle, wait.is_small() && !wait.small_ones_pass()),
+        (Cause::SendBuffer, wait.may_fill_buffer()),
+        (Cause::ReceiverWindow, !wait.window_is_known()),
+        (Cause::CongestionWindow, !wait.has_flown() && !wait.fits_any_congestion_window()),
+    ])
 }
 
 /// Bytes were in flight, and the sender went on without an event that the capture shows. After a full-sized segment it
@@ -31,13 +46,28 @@ pub(super) fn with_an_ack(wait: &Evidence<'_>) -> Option<Closed> {
 /// Nagle's algorithm may have held a part of it, and nothing shows since when.
 #[inline]
 pub(super) fn without_an_event(wait: &Evidence<'_>) -> Option<Closed> {
-    (wait.stopped_halfway() || wait.was_filled_while_held())
-        .then(|| Closed::consistent(Cause::Unknown).but_possible_if(true))
+    (wait.stopped_halfway() || wait.was_filled_while_held()).then(|| Closed::one_of(rivals_without_an_event(wait)))
+}
+
+/// What goes on without an event that a capture shows: the application writes, or a pacing timer ends, which a sender sets
+/// to a part of the RTT. Away from the sender, an ACK may have reached it at another time than it seems.
+#[cold]
+fn rivals_without_an_event(wait: &Evidence<'_>) -> Rivals {
+    let (halfway, far) = (wait.stopped_halfway(), !wait.direction.near_sender);
+    Rivals::among(&[
+        (Cause::Application, true),
+        (Cause::Nagle, wait.was_filled_while_held()),
+        (Cause::Pacing, halfway && wait.wait_ns.saturating_mul(PACED_PART) <= wait.rtt_ns()),
+        (Cause::SendBuffer, halfway && far && wait.may_fill_buffer()),
+        (Cause::CongestionWindow, halfway && far && !wait.has_flown()),
+    ])
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{MS, check_judge, small_behind_small, some};
+    use super::super::super::judge::judge;
+    use super::super::super::{DirectionFacts, WaitRecord};
+    use super::super::testing::{MS, bulk, check_judge, small_behind_small, some};
     use super::*;
     use crate::nullable::Nullable;
 
@@ -137,5 +167,66 @@ mod tests {
                 None,
             ),
         ]);
+    }
+
+    /// The rivals of a wait that differs from [`bulk`] by `change`.
+    fn rivals(change: fn(&mut WaitRecord, &mut DirectionFacts)) -> Option<String> {
+        let (mut record, mut direction) = bulk();
+        change(&mut record, &mut direction);
+        judge(&record, &direction).rivals.names()
+    }
+
+    fn late(wait: &mut WaitRecord) {
+        wait.wait.wait_ns = some(50 * MS);
+        wait.wait.since_ack_ns = Nullable::NULL;
+    }
+
+    #[test]
+    fn the_rivals_are_the_causes_that_nothing_rules_out() {
+        let undecided = rivals(|wait, direction| {
+            small_behind_small(wait, direction);
+            wait.payload_bytes = 900;
+            wait.wait.held_before = true;
+            wait.wait.smss_bytes = some(10_000);
+            wait.wait.payload_before_bytes = some(2100);
+            wait.wait.flight_before_bytes = some(2100);
+            direction.max_in_flight_bytes = Some(2100);
+        });
+        assert_eq!(undecided.as_deref(), Some("nagle|send-buffer"));
+        let filled = rivals(|wait, direction| {
+            late(wait);
+            direction.holds_small = true;
+            wait.wait.small_before = true;
+            wait.wait.last_small = crate::sender::LastSmall::InFlight;
+        });
+        assert_eq!(filled.as_deref(), Some("application|nagle"));
+        let alone = rivals(|wait, _| late(wait));
+        assert_eq!(alone, None, "50 ms in a path of 20 ms: no pace, no ACK, so no rival of the application");
+        let far = rivals(|wait, direction| {
+            late(wait);
+            direction.near_sender = false;
+        });
+        assert_eq!(far.as_deref(), Some("application|congestion-window"), "an ACK may have come at another time");
+        let known = rivals(|_, _| ());
+        assert_eq!(known, None, "a wait with a cause has no rivals");
+    }
+
+    #[test]
+    fn a_window_or_a_buffer_that_has_held_more_is_no_rival() {
+        fn with_an_ack(wait: &mut WaitRecord, direction: &mut DirectionFacts) {
+            wait.wait.flown_before = true;
+            (direction.near_sender, direction.max_in_flight_bytes) = (false, Some(10_000));
+        }
+        assert_eq!(rivals(with_an_ack).as_deref(), Some("application|send-buffer"));
+        let has_held_more = rivals(|wait, direction| {
+            with_an_ack(wait, direction);
+            direction.max_in_flight_bytes = Some(50_000);
+        });
+        assert_eq!(has_held_more, None);
+        let unscaled = rivals(|wait, direction| {
+            with_an_ack(wait, direction);
+            wait.wait.usable_window_before_bytes = Nullable::NULL;
+        });
+        assert_eq!(unscaled.as_deref(), Some("application|send-buffer|receiver-window"));
     }
 }

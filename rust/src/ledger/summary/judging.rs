@@ -8,10 +8,12 @@ use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
 
+use super::super::cause::Cause;
 use super::super::direction::{DirectionFacts, MIN_IDLE_NS, PauseCounts, Pauses};
 use super::super::edges::{Edge, edges};
 use super::super::intervals::Interval;
 use super::super::judge::judge;
+use super::super::rivals::{Rivals, TimeOfRivals};
 use super::super::waits::log::{Revised, StoredBlock};
 use super::super::waits::record::WaitRecord;
 use super::costs::Sums;
@@ -58,6 +60,7 @@ pub(super) struct Share {
 #[derive(Debug, Default)]
 pub(super) struct Part {
     sums: Sums,
+    rivals: TimeOfRivals,
     ledger: Vec<LedgerRow>,
     notes: Vec<NoteRow>,
     details: Option<Box<Evidence>>,
@@ -91,6 +94,7 @@ impl Part {
         for (own, other) in self.sums.iter_mut().zip(later.sums) {
             *own = own.saturating_add(other);
         }
+        self.rivals.append(std::mem::take(&mut later.rivals));
         rows.ledger.append(&mut later.ledger);
         rows.notes.append(&mut later.notes);
         if let Some((own, other)) = self.details.as_mut().zip(later.details.as_mut()) {
@@ -115,6 +119,9 @@ impl Facts<'_> {
     fn add(&self, interval: &Interval, record: Option<&WaitRecord>, part: &mut Part) {
         if let Some(sum) = part.sums.get_mut(interval.cause as usize) {
             *sum = sum.saturating_add(interval.ns);
+        }
+        if interval.cause == Cause::Unknown {
+            part.rivals.add(interval.rivals, interval.ns);
         }
         if self.wanted.intervals {
             let (conn, from_client, bounds) = (self.conn, self.direction.from_client, self.bounds);
@@ -270,6 +277,11 @@ impl Judging {
     pub(super) fn sums(&self) -> Option<[Sums; 2]> {
         let known = self.directions.iter().all(Option::is_some);
         known.then(|| self.parts.each_ref().map(|part| part.sums))
+    }
+
+    /// The rivals of more than half of each direction's unknown time.
+    pub(super) fn rivals(&self) -> [Rivals; 2] {
+        self.parts.each_ref().map(|part| part.rivals.of_most())
     }
 
     /// The number and the details of a connection whose waits are all judged.

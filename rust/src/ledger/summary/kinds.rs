@@ -96,8 +96,8 @@ mod tests {
 
     use super::{Lengths, median};
     use crate::connection::Confidence;
-    use crate::ledger::Cause;
     use crate::ledger::intervals::Interval;
+    use crate::ledger::{Cause, Rivals};
 
     fn naive(mut numbers: Vec<i64>) -> Option<f64> {
         numbers.sort_unstable();
@@ -125,7 +125,8 @@ mod tests {
         let mut lengths = Lengths::default();
         for (ns, confidence) in [(5, Confidence::Proved), (7, Confidence::Possible), (12, Confidence::Consistent)] {
             let (frame_before, frame_after) = (None, None);
-            lengths.add(&Interval { start_ns: 0, ns, cause: Cause::Peer, frame_before, frame_after, confidence });
+            let (cause, rivals) = (Cause::Peer, Rivals::default());
+            lengths.add(&Interval { start_ns: 0, ns, cause, frame_before, frame_after, confidence, rivals });
         }
         let mut all = Lengths::default();
         all.append(&mut lengths);

@@ -213,7 +213,7 @@ mod tests {
     use super::{Lock, Locks};
     use crate::connection::Confidence;
     use crate::ledger::summary::locks::LateWait;
-    use crate::ledger::{Cause, JudgedWait, MAX_SPANS, Round, WaitRecord};
+    use crate::ledger::{Cause, JudgedWait, MAX_SPANS, Rivals, Round, WaitRecord};
 
     const MS: i64 = 1_000_000;
     const WINDOW: i64 = 16_384;
@@ -237,7 +237,8 @@ mod tests {
         let round = Some(Round { nagle: true, may_be_held: true, may_fill_buffer: false });
         let spans = [(Cause::NagleDelayedAck, 0); MAX_SPANS];
         let (cause, confidence) = (Some(Cause::NagleDelayedAck), Confidence::Proved);
-        (record, JudgedWait { cause, confidence, spans, caused_ns: held_ms * MS, note: None, round })
+        let rivals = Rivals::default();
+        (record, JudgedWait { cause, confidence, rivals, spans, caused_ns: held_ms * MS, note: None, round })
     }
 
     fn found(waits: &[(WaitRecord, JudgedWait)]) -> Option<Lock> {

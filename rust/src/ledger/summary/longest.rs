@@ -199,8 +199,8 @@ mod tests {
 
     use super::{KeptWait, LONG_PART, LONGEST, LONGEST_OF_CAUSE, Longest};
     use crate::connection::Confidence;
-    use crate::ledger::Cause;
     use crate::ledger::intervals::Interval;
+    use crate::ledger::{Cause, Rivals};
 
     fn intervals(lengths: &[(i64, bool)]) -> Vec<Interval> {
         let mut start_ns = 0;
@@ -208,7 +208,8 @@ mod tests {
         for (ns, is_peer) in lengths {
             let cause = if *is_peer { Cause::Peer } else { Cause::Application };
             let (frame_before, frame_after) = (None, Some(made.len() as u64));
-            made.push(Interval { start_ns, ns: *ns, cause, frame_before, frame_after, confidence: Confidence::Proved });
+            let (confidence, rivals) = (Confidence::Proved, Rivals::default());
+            made.push(Interval { start_ns, ns: *ns, cause, frame_before, frame_after, confidence, rivals });
             start_ns += ns;
         }
         made

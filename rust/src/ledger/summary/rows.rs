@@ -4,6 +4,7 @@ use super::super::direction::DirectionFacts;
 use super::super::evidence::Evidence;
 use super::super::intervals::Interval;
 use super::super::judged::Note;
+use super::super::rivals::Rivals;
 use super::costs::Sums;
 use super::kinds::Kind;
 use super::locks::Lock;
@@ -38,6 +39,8 @@ pub struct AccountRow {
     pub conn: u32,
     /// The client's direction, then the server's; `None` without times.
     pub sums: Option<[Sums; 2]>,
+    /// The rivals of more than half of each direction's unknown time; empty if there are none.
+    pub rivals: [Rivals; 2],
 }
 
 /// An interval of one direction of a connection.

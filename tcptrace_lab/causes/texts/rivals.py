@@ -1,0 +1,45 @@
+"""Rivals: the causes that explain unknown time equally well, in words, and what tells them apart.
+
+The engine gives them as names separated by `|` (`rivals` in `schema.LEDGER`), and only if there are at least two.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+NAMES: Final = {
+    "application": "an application that was not sending",
+    "nagle": "Nagle's algorithm",
+    "send-buffer": "a full send buffer",
+    "receiver-window": "a full receive window",
+    "congestion-window": "the congestion window",
+    "pacing": "pacing",
+}
+"""Each cause that a wait without any other evidence may have, as the engine's gates name them (`rust/src/ledger/gates/ambiguous.rs`)."""
+
+_TOLD_APART: Final = {
+    "nagle": "a run with TCP_NODELAY on {sender} tells Nagle's algorithm apart",
+    "receiver-window": "a capture from the start of the connection shows the window's scale",
+}
+_BY_THE_KERNEL: Final = "TCP_INFO on {sender} during the transfer (Linux: ss -ti) tells them apart"
+"""No kernel counts what Nagle's algorithm holds (docs/how-it-decides.md, 2.8). TCP_INFO shows the rest: congestion window, pacing rate, and
+whether the application or a buffer limits the sender."""
+
+
+def names_of(rivals: str | None) -> tuple[str, ...]:
+    """Return the causes in a value of a column `rivals`."""
+    return tuple(rivals.split("|")) if rivals else ()
+
+
+def either(rivals: Sequence[str]) -> str:
+    """Return the rivals in words: `either Nagle's algorithm or a full send buffer`."""
+    words = [NAMES[cause] for cause in rivals]
+    return f"either {', '.join(words[:-1])} or {words[-1]}"
+
+
+def told_apart_by(rivals: Sequence[str]) -> str:
+    """Return what tells the rivals apart, as a clause; `{sender}` becomes an address."""
+    return next((words for cause, words in _TOLD_APART.items() if cause in rivals), _BY_THE_KERNEL)

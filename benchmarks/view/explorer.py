@@ -131,7 +131,7 @@ def _capture_rows(url: str) -> dict[str, str]:
 
 def _archive_rows(url: str) -> dict[str, str]:
     """What a user asks of an archive: in words, and its address."""
-    sql = "SELECT%20client%2C%20SUM(duration_ns)%20AS%20t%20FROM%20connections%20GROUP%20BY%20client%20ORDER%20BY%20t%20DESC%20LIMIT%2010"
+    sql = "SELECT%20server_port%2C%20SUM(client_payload_bytes)%20AS%20b%20FROM%20connections%20GROUP%20BY%20server_port%20ORDER%20BY%20b"
     return {
         "page of the archive": url,
         "its sums, causes over time, worst captures": f"{url}api/archive",

@@ -52,6 +52,9 @@ const CHANCE_PART: u32 = 4;
 /// many (a heuristic).
 const CLOCK_WRITES: u32 = 5;
 const CLOCK_TIMES: u32 = 3;
+/// The application does not wait for answers if segments leave before an answer this many times as often as with it (a
+/// heuristic).
+const AHEAD_TIMES: i64 = 3;
 /// If the measured tick of a timestamp clock is in this range, the clock ticks in milliseconds, and queues on the path
 /// explain the difference (a heuristic: the next tick in use is 4 ms).
 const MILLISECOND_TICK_NS: std::ops::RangeInclusive<i64> = 800_000..=1_250_000;
@@ -150,6 +153,8 @@ pub struct DirectionFacts {
     pub holds_behind_full: bool,
     /// At least three small segments waited for an ACK behind flights that certainly do not fill the send buffer.
     pub surely_holds_small: bool,
+    /// The application does not wait for answers: small segments leave before the answer to the small one before them came.
+    pub writes_ahead: bool,
     /// The receiver sent data at least half as often as small segments waited for an ACK.
     pub answered: bool,
     /// ACK-clocked: most departures leave at once when an ACK comes.
@@ -372,6 +377,9 @@ impl DirectionFacts {
         let run = i64::from(totals.small_delayed_run);
         let over_full = none_passed_full && i64::from(totals.small_delayed_over_full) >= HELD_TIMES;
         self.holds_small = totals.small_behind_small == 0 || run >= HELD_TIMES;
+        let before_answer = i64::from(totals.small_before_answer);
+        self.writes_ahead =
+            before_answer >= HELD_TIMES && before_answer >= AHEAD_TIMES * i64::from(totals.small_after_answer);
         self.holds_behind_full = over_full || (self.old && none_passed_full && run >= HELD_TIMES);
     }
 

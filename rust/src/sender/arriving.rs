@@ -49,6 +49,7 @@ impl SenderState {
             self.since.peer_payload_bytes = Some(i64::from(arrival.payload_bytes)).into();
             if arrival.payload_bytes > 0 {
                 self.rounds.peer_sent_data();
+                self.count_answer(arrival.ack);
             }
         }
         let una = self.una.get().unwrap_or(i64::MIN);

@@ -2,6 +2,7 @@
 
 use super::state::SenderState;
 use super::wait::Wait;
+use crate::nullable::Nullable;
 
 /// A segment sent within this time of the previous one may be the tail of the same write. A BSD sender does not delay
 /// that tail (4.4BSD, `tcp_output`). After a slow link, the two are captured further apart than they were sent (a
@@ -65,6 +66,35 @@ impl SenderState {
         let at_once = wait.wait_ns.get().is_some_and(|wait_ns| wait_ns <= self.causal_ns(shift_ns));
         let went_on = self.since.had_waited_behind_small && at_once && !wait.peer_first_ns.is_some();
         self.small_waits.went_on = self.small_waits.went_on.saturating_add(u16::from(went_on));
+    }
+
+    /// Counts a segment with data of the peer. If it does not acknowledge the last departure, the peer had sent it before
+    /// that arrived: it answers what was sent earlier.
+    pub(super) fn count_answer(&mut self, ack: i64) {
+        let (waits, since) = (&mut self.small_waits, &mut self.since);
+        let answers_earlier = since.left_with_ack && ack < self.snd_max;
+        waits.before_answer = waits.before_answer.saturating_add(u16::from(answers_earlier));
+        since.left_with_ack = false;
+        since.answer_pieces = since.answer_pieces.saturating_add(u8::from(ack >= self.snd_max));
+    }
+
+    /// Whether a small segment leaves as soon as another small one before it is acknowledged, by a segment without data or
+    /// by the first piece of an answer, and no more of the answer was captured yet. Counts those that leave without captured
+    /// data of the peer, and those that leave with data that came after the ACK. `acks_all` says that the segment
+    /// acknowledges all data of the peer that were captured.
+    pub(super) fn leaves_with_ack(&mut self, wait: &Wait, acks_all: bool, shift_ns: i64) -> bool {
+        let just_came = |ago_ns: Nullable| ago_ns.get().is_some_and(|ago_ns| ago_ns <= self.causal_ns(shift_ns));
+        if !wait.last_small.was_in_flight() {
+            return false;
+        }
+        let (just_acked, pieces) = (just_came(wait.since_all_acked_ns), self.since.answer_pieces);
+        let early = just_acked && pieces > 0 && !acks_all;
+        let awaited = just_came(wait.peer_last_ns) && (!just_acked || pieces > 1) && acks_all;
+        let is_small = wait.peer_payload_bytes.get().is_none_or(|bytes| bytes < self.smss_bytes);
+        let waits = &mut self.small_waits;
+        waits.before_answer = waits.before_answer.saturating_add(u16::from(early));
+        waits.after_answer = waits.after_answer.saturating_add(u16::from(awaited));
+        just_acked && !early && pieces <= 1 && is_small
     }
 
     /// Whether a segment that waited behind a small one left as soon as an ACK without data arrived.

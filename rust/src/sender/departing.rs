@@ -90,8 +90,11 @@ impl SenderState {
         let was_held =
             departure.small && wait.last_small.was_in_flight() && self.released_by_the_ack_of_all(&wait, shift_ns);
         let waited_behind_small = departure.small && self.waited_behind_small(&wait, shift_ns);
+        let acks_all = departure.shown_ns.is_some();
+        let left_with_ack = departure.small && !resent && self.leaves_with_ack(&wait, acks_all, shift_ns);
         self.left(&departure, was_held, shift_ns);
         self.since.had_waited_behind_small = waited_behind_small;
+        self.since.left_with_ack = left_with_ack;
         wait
     }
 

@@ -98,6 +98,10 @@ pub(super) struct SmallWaits {
     pub(super) passed_full: u16,
     /// Segments that left immediately after a small segment which had waited for the ACK of another small one.
     pub(super) went_on: u16,
+    /// Segments that left with the ACK of a small one before all of the answer to that came, and those that left with a
+    /// part of the answer that came after the ACK.
+    pub(super) before_answer: u16,
+    pub(super) after_answer: u16,
 }
 
 /// What happened since the last departure.
@@ -130,6 +134,10 @@ pub(super) struct Since {
     pub(super) peer_data_ns: Nullable,
     pub(super) peer_payload_bytes: Nullable,
     pub(super) kept_alive: bool,
+    /// Segments with data of the peer that acknowledged everything sent.
+    pub(super) answer_pieces: u8,
+    /// The last departure was small and left with the ACK of a small one. No data of the peer came since.
+    pub(super) left_with_ack: bool,
 }
 
 impl SenderState {

@@ -42,6 +42,8 @@ impl SenderState {
             small_past_full: self.small_waits.passed_full,
             small_delayed_over_full: self.small_waits.over_full,
             small_delayed_continued: self.small_waits.went_on,
+            small_before_answer: self.small_waits.before_answer,
+            small_after_answer: self.small_waits.after_answer,
             tick_ns: self.clock.tick_ns(),
             line_payload_bytes,
             serialization_ns,

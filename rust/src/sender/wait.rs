@@ -107,6 +107,8 @@ pub struct SenderTotals {
     pub small_past_full: u16,
     pub small_delayed_over_full: u16,
     pub small_delayed_continued: u16,
+    pub small_before_answer: u16,
+    pub small_after_answer: u16,
     pub tick_ns: Nullable,
     pub line_payload_bytes: Nullable,
     pub serialization_ns: Nullable,

@@ -143,6 +143,21 @@ impl Evidence<'_> {
             && self.was_held_behind_small()
     }
 
+    /// A small segment waited behind a small one, and left as soon as data of the peer acknowledged that, although the
+    /// application does not wait for answers.
+    pub(in super::super) fn was_released_by_answer(&self) -> bool {
+        self.direction.writes_ahead
+            && self.peer_spoke()
+            && self.all_acked()
+            && self.just_all_acked()
+            && self.was_held_behind_small()
+    }
+
+    /// Everything was acknowledged no longer ago than a departure needs that an ACK releases.
+    fn just_all_acked(&self) -> bool {
+        is(self.wait.since_all_acked_ns.get(), |ns| ns - self.queueing_delay_ns() <= self.release_ns())
+    }
+
     /// A small segment waited behind full ones in flight. Nagle's algorithm delays it in its first form (RFC 896, BSD),
     /// but not in Minshall's variant (Linux). The congestion window can delay the tail of a write in the same way. So
     /// this must have happened three times, no small segment may have passed full ones, and nothing may have been lost.

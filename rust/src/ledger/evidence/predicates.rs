@@ -32,10 +32,10 @@ predicates! {
     was_deferred_by_window, was_delayed_on_path, was_drained_bit_by_bit, was_filled_while_held, was_forced_in,
     was_forced_in_unscaled, was_held_at_first, was_held_behind_small, was_held_by_nagle, was_kept_back,
     was_kept_behind_window, was_late_alone, was_late_with_neighbour, was_lost_before_capture, was_on_the_way,
-    was_only_late, was_paced_by_sender, was_released_by_ack, was_released_late, was_repaired, was_repaired_by_timeout,
-    was_sent_again, was_taken_in_turn, was_taken_one_by_one, was_written_by_clock, was_written_with_the_ack,
-    window_is_known, window_is_near, window_opened, window_owns_all, window_released_it, window_was_full,
-    window_was_nearly_full,
+    was_only_late, was_paced_by_sender, was_released_by_ack, was_released_by_answer, was_released_late, was_repaired,
+    was_repaired_by_timeout, was_sent_again, was_taken_in_turn, was_taken_one_by_one, was_written_by_clock,
+    was_written_with_the_ack, window_is_known, window_is_near, window_opened, window_owns_all, window_released_it,
+    window_was_full, window_was_nearly_full,
 }
 
 #[cfg(test)]

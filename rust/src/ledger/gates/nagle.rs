@@ -2,6 +2,7 @@
 //!
 //! - **Closed** when a small segment was held and an ACK released it. If the receiver delayed that ACK, the cause is
 //!   `nagle-delayed-ack` (RFC 1122, 4.2.3.2), else `nagle`.
+//! - **Closed** also if data of the peer acknowledged the segment before, and the application does not wait for answers.
 //! - **Opened by** the ACK of everything in flight; in Minshall's form, by the ACK of the last small segment.
 //! - **Disproved by** a small segment that leaves while an earlier small one is in flight.
 //! - **Source:** RFC 896; RFC 9293, 3.7.4; Linux `net/ipv4/tcp_output.c` (`tcp_nagle_check`, Minshall's form);
@@ -33,7 +34,8 @@ pub(super) fn with_delayed_ack(wait: &Evidence<'_>) -> Option<Closed> {
 /// although the receiver window has room.
 #[inline]
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
-    let held = || waits_for_ack(wait) && !wait.was_taken_one_by_one() && !wait.was_taken_in_turn();
+    let by_ack = || waits_for_ack(wait) && !wait.was_taken_one_by_one() && !wait.was_taken_in_turn();
+    let held = || by_ack() || wait.was_released_by_answer();
     (held() || wait.was_kept_back())
         .then(|| Closed::consistent(Cause::Nagle).but_possible_if(!wait.direction.old || buffer_may_hold_it(wait)))
 }
@@ -73,6 +75,23 @@ mod tests {
                         small_behind_small(wait, direction);
                         wait.wait.flight_before_bytes = some(4096);
                         direction.max_in_flight_bytes = Some(4096);
+                    },
+                    Some(Confidence::Possible),
+                ),
+                (
+                    "released by an answer, which the application may have waited for",
+                    |wait, direction| {
+                        small_behind_small(wait, direction);
+                        wait.wait.peer_last_ns = wait.wait.since_all_acked_ns;
+                    },
+                    None,
+                ),
+                (
+                    "released by an answer, and the application does not wait for answers",
+                    |wait, direction| {
+                        small_behind_small(wait, direction);
+                        wait.wait.peer_last_ns = wait.wait.since_all_acked_ns;
+                        direction.writes_ahead = true;
                     },
                     Some(Confidence::Possible),
                 ),

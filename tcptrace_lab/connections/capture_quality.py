@@ -220,7 +220,7 @@ def _of_connections(counts: Mapping[str, int], connections: int) -> list[Reason]
             "was ACKed but is missing from the capture (estimate)",
             "were ACKed but are missing from the capture (estimate)",
         ),
-        ("duplicates", "segment", "was captured twice", "were captured twice"),
+        ("duplicates", "captured segment", "is a copy of another", "are copies of others"),
         ("late_segments", "segment", "was captured after its ACK", "were captured after their ACKs"),
         ("super_segments", "segment", "is longer than the MSS (offload)", "are longer than the MSS (offload)"),
         (CLOCK_JUMP, "connection", f"of {connections:,} contains {_JUMP}", f"of {connections:,} contain {_JUMP}"),

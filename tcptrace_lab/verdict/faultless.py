@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
     from tcptrace_lab.findings.finding import Finding
 
+MIN_RTO_NS = 200_000_000
+"""Shortest retransmission timer of any common stack (Linux; RFC 6298 asks for 1 s)."""
+
 
 def of_largest(analysis: Analysed) -> Verdict:
     """Return the verdict without a fault: what took most time in the direction with most data."""
@@ -86,10 +89,28 @@ def _advice(row: Mapping[str, Any], direction: Direction, directions: Sequence[D
         side = "client" if direction.from_client else "server"
         at_sender = row["vantage"] == side or row["vantage_known_by"] == "loopback"
         return "no TCP problem found in the rest" if at_sender else direction.fill_in("a capture at {sender} would show more")
+    if direction.main_cause in {"handshake", "close"} and (resent := _resent_ends(row, direction)):
+        return resent
     cure = rule.advice.cure if listed and rule.advice else ""
     doubt = direction.doubt_of(direction.main_cause)
     rival = f"{doubt.rival} looks the same; " if doubt is not None and doubt.rival else ""
     return f"{rival}no TCP problem found" + (f"; {direction.fill_in(cure)} would help" if cure else "")
+
+
+def _resent_ends(row: Mapping[str, Any], direction: Direction) -> str:
+    """Return how often a host sent its SYN and its FIN, if opening or closing took as long as the timers of the repeated ones.
+
+    Copies that the capture or the path made are not that far apart.
+    """
+    said = []
+    for side, from_client in SIDES.items():
+        counts = {flag: row[f"{side}_{flag.lower()}_segments"] for flag in ("SYN", "FIN")}
+        repeated = {flag: count for flag, count in counts.items() if count > 1}
+        if repeated and direction.ns[direction.main_cause] >= MIN_RTO_NS * (sum(repeated.values()) - len(repeated)):
+            host = "sender" if from_client == direction.from_client else "receiver"
+            times = " and ".join(f"its {flag} {count:,} times" for flag, count in repeated.items())
+            said.append(f"{{{host}}} ({side}) sent {times}")
+    return direction.fill_in(f"{', '.join(said)}: find out why answers are missing") if said else ""
 
 
 def _what_would_show_it(row: Mapping[str, Any], direction: Direction) -> str:

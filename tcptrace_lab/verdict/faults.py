@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tcptrace_lab.causes import Confidence
 from tcptrace_lab.findings.finding import Finding, gain_ns
 from tcptrace_lab.verdict.choice import cost_ns_of, family_of
 from tcptrace_lab.verdict.direction import BY_CERTAINTY, direction_of, is_a_fault, rows_of
@@ -21,13 +22,15 @@ def of_fault(analysis: Analysed, faults: tuple[Finding, ...], as_much: str, why:
     direction, other = (direction_of(analysis, row, account, from_client=of) for of in (bool(first.from_client), not first.from_client))
     cost_ns, active_ns = cost_ns_of(faults), direction.active_ns
     lost_to, cure = fault_words(faults, direction)
-    sure = direction.as_largest(family_of(first), max((one.confidence for one in faults), key=BY_CERTAINTY.index))
+    confidence = max((one.confidence for one in faults), key=BY_CERTAINTY.index)
+    sure = direction.as_largest(family_of(first), confidence)
     where, more = where_phrase(analysis, direction), other_connections(analysis, family_of(first), first) + as_much
     saved = f"; {cure} saves {saving(gain_ns(faults) or 0, active_ns)}" if cure else ""
     own_ns = max((ns for cause, ns in direction.ns.items() if cause not in family_of(first)), default=0)
     if own_ns <= cost_ns or is_a_fault(direction.main_cause):
         words, named = f"{direction.phrase(lost_to, cost_ns, sure, where)}{saved}{more}.", (family_of(first), sure)
     else:
-        words = f"{main_phrase(direction, other, where)}; {fixable(direction, cost_ns, lost_to)}{saved}{more}."
+        grade = "possibly " if confidence == Confidence.POSSIBLE else ""
+        words = f"{main_phrase(direction, other, where)}; {grade}{fixable(direction, cost_ns, lost_to)}{saved}{more}."
         named = direction.main_causes, direction.confidence_of_main
     return Verdict(words, first.conn, first.from_client, cost_ns, direction.life_ns, active_ns, faults, *named, why, row, account)

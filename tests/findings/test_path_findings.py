@@ -112,7 +112,7 @@ def test_a_capture_that_holds_packets_twice_says_so_with_the_copies(tmp_path: Pa
     (told,) = found(packets.capture(tmp_path / "span.pcap", OPENED + "\n".join(lines)), "capture-duplicates")
     assert told.evidence_frames == (5, 8)
     assert (told.conn, told.from_client, told.cost_ns) == (None, None, None)
-    assert "2 segments were captured twice" in told.title
+    assert "2 captured segments are copies of others" in told.title
 
 
 def test_acknowledged_bytes_that_are_not_there_make_a_capture_incomplete(tmp_path: Path) -> None:

@@ -145,6 +145,8 @@ def test_what_nobody_can_mend_is_told_first_where_it_takes_more() -> None:
         "Most likely the network (bytes in transit, or a queue draining at the rate of the path) took 80% of 1 s; 20% is fixable: "
         "a full receive window on 10.0.0.2; a larger receive buffer on 10.0.0.2 saves up to 200 ms."
     )
+    possible = replace(found, findings=(fault("receiver-window", 200, confidence=Confidence.POSSIBLE),))
+    assert "; possibly 20% is fixable: a full receive window on 10.0.0.2;" in verdict.sentence(possible)
 
 
 def test_repairs_and_what_follows_a_loss_are_one_story_as_sure_as_its_least_sure_part() -> None:
@@ -396,6 +398,31 @@ def test_every_cause_has_words_and_every_fault_that_is_known_has_a_cure() -> Non
     assert all("{" in rule.advice.mechanism for rule in told.values() if rule.advice), "each tells its mechanism with the capture's numbers"
     assert len({(rule.colour, rule.pattern) for rule in told.values()}) == len(told), "no two look alike"
     assert all(re.fullmatch("#[0-9a-f]{6}", rule.colour) for rule in told.values())
+
+
+ENDS = """
+0.000 C > S  S   0:0(0)        win 65535 <mss 1460, sackOK>
+0.020 S > C  S.  0:0(0) ack 1  win 65535 <mss 1460, sackOK>
+0.020 C > S  .          ack 1  win 65535
+0.021 C > S  P. 1:1001 ack 1
+0.041 S > C  .  ack 1001 win 65535
+0.042 C > S  F. 1001:1001(0) ack 1
+"""
+FIN = "{} C > S  F. 1001:1001(0) ack 1\n"
+
+
+def test_a_fin_that_had_to_be_repeated_is_no_quiet_close(tmp_path: Path) -> None:
+    """By hand: four FINs in 15.1 s, none of which is acknowledged."""
+    text = ENDS + "".join(map(FIN.format, (0.342, 0.942, 15.142)))
+    said = verdict.sentence(analyze(packets.capture(tmp_path / "ends.pcap", text)))
+    assert said.startswith("Closing the connection took 15.1 s of")
+    assert said.endswith("(client) sent its FIN 4 times: find out why answers are missing.")
+
+
+def test_a_fin_that_comes_again_before_any_timer_is_a_copy(tmp_path: Path) -> None:
+    """A second FIN after 50 ms, as a path with a loop makes it."""
+    said = verdict.sentence(analyze(packets.capture(tmp_path / "ends.pcap", ENDS + FIN.format(0.092))))
+    assert "times" not in said
 
 
 def test_closing_is_not_all_that_the_headline_says(tmp_path: Path) -> None:

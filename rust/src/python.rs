@@ -1,19 +1,18 @@
-//! The compiled module `tcptrace_lab._core`, the only file that knows Python. `_core.pyi` declares its types.
+//! The compiled module `tcptrace_lab._core`, the only module that knows Python. `_core.pyi` declares its types.
 
 mod figures;
+mod stream;
 
 use std::ffi::OsString;
 use std::net::IpAddr;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
-use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
+use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
-use pyo3::create_exception;
-use pyo3::exceptions::{PyException, PyOSError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyList};
+use pyo3::types::{PyDict, PyList};
 
 use crate::capture::Unpacker;
 use crate::engine::{self, Batch, DEFAULT_BATCH_ROWS, Options};
@@ -25,8 +24,7 @@ use crate::ledger::{Cause, Worth};
 use crate::messages;
 use crate::table;
 use crate::wire::{link_name, link_supported};
-
-create_exception!(tcptrace_lab._core, EngineError, PyException);
+use stream::{ArrowStream, EngineError, arrow_error, imported, stream, whole};
 
 type Shared = Arc<Mutex<Pass>>;
 
@@ -60,44 +58,6 @@ fn to_python(py: Python<'_>, error: &CaptureError) -> PyErr {
         value.setattr("frame", error.frame)
     };
     set().err().unwrap_or(exception)
-}
-
-/// Converts an error to Python. A system error (no space for temporary files) becomes an `OSError`.
-fn arrow_error(error: &ArrowError) -> PyErr {
-    match error {
-        ArrowError::IoError(what, error) => match error.raw_os_error() {
-            Some(number) => PyOSError::new_err((number, what.clone())),
-            None => PyOSError::new_err(what.clone()),
-        },
-        _ => EngineError::new_err(error.to_string()),
-    }
-}
-
-/// A stream of record batches, consumed once.
-#[pyclass(module = "tcptrace_lab._core", frozen)]
-struct ArrowStream {
-    reader: Mutex<Option<Box<dyn RecordBatchReader + Send>>>,
-}
-
-impl ArrowStream {
-    fn new(reader: impl RecordBatchReader + Send + 'static) -> Self {
-        Self { reader: Mutex::new(Some(Box::new(reader))) }
-    }
-}
-
-#[pymethods]
-impl ArrowStream {
-    #[pyo3(signature = (requested_schema = None))]
-    fn __arrow_c_stream__<'py>(
-        &self,
-        py: Python<'py>,
-        requested_schema: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyCapsule>> {
-        let _ = requested_schema; // the Arrow PyCapsule interface permits ignoring it
-        let reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let reader = reader.ok_or_else(|| EngineError::new_err("this stream is already consumed"))?;
-        PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(reader), c"arrow_array_stream")
-    }
 }
 
 /// The engine, and batches of other tables that it produced while only segments were requested.
@@ -163,10 +123,6 @@ impl Pulled {
     }
 }
 
-fn stream(batches: Vec<RecordBatch>, schema: SchemaRef) -> ArrowStream {
-    ArrowStream::new(RecordBatchIterator::new(batches.into_iter().map(Ok), schema))
-}
-
 /// Segments, ledger, datagrams, connections, flows, accounts, and notes; `None` for the last five where there are none.
 type PulledStreams = (
     ArrowStream,
@@ -192,12 +148,6 @@ fn worth((cause, ns, share, of_client_alone, of_data_alone): WorthTuple) -> PyRe
     let cause = Cause::ALL.get(usize::from(cause)).copied();
     let cause = cause.ok_or_else(|| PyValueError::new_err("unknown cause"))?;
     Ok(Worth { cause, ns, share, of_client_alone, of_data_alone })
-}
-
-/// A table as a stream of one batch.
-fn whole(table: RecordBatch) -> ArrowStream {
-    let schema = table.schema();
-    stream(vec![table], schema)
 }
 
 /// The next segment batches, up to a number of rows.
@@ -466,17 +416,6 @@ impl Engine {
     }
 }
 
-/// Takes over a stream of another library (an object with `__arrow_c_stream__`).
-#[allow(unsafe_code)] // the interface is a pointer in a capsule
-fn imported(rows: &Bound<'_, PyAny>) -> PyResult<RecordBatchStreamReader> {
-    let exported = rows.call_method0("__arrow_c_stream__")?;
-    let pointer = exported.cast::<PyCapsule>()?.pointer_checked(Some(c"arrow_array_stream"))?;
-    // SAFETY: the Arrow PyCapsule interface promises that a capsule of this name holds a valid stream. `from_raw` moves
-    // the stream out and leaves an empty one, which the capsule may release.
-    let stream = unsafe { FFI_ArrowArrayStream::from_raw(pointer.cast().as_ptr()) };
-    RecordBatchStreamReader::try_new(stream).map_err(|error| arrow_error(&error))
-}
-
 /// Makes application messages from segments.
 #[pyclass(module = "tcptrace_lab._core", frozen)]
 struct Messages {
@@ -552,7 +491,9 @@ mod _core {
     #[pymodule_export]
     use super::figures::{Series, Tracker, line_points};
     #[pymodule_export]
-    use super::{ArrowStream, Engine, EngineError, Messages, unpack};
+    use super::stream::{ArrowStream, EngineError};
+    #[pymodule_export]
+    use super::{Engine, Messages, unpack};
     use pyo3::prelude::*;
 
     #[pymodule_init]

@@ -3,7 +3,7 @@
 use arrow_schema::ArrowError;
 use pyo3::prelude::*;
 
-use super::{ArrowStream, arrow_error, imported, whole};
+use super::stream::{ArrowStream, arrow_error, imported, whole};
 use crate::figures;
 use crate::table::figures as tables;
 

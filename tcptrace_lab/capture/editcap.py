@@ -192,7 +192,7 @@ class Conversion:
 
     def fails_at_once(self) -> bool:
         """Whether the tool reported an error before it produced frames. Call it after `gives_anything`."""
-        return self._passed_bytes < BEGUN_BYTES and self.complaint() is not None
+        return self._passed_bytes < BEGUN_BYTES and self.complaint() is not None and not self._stalled
 
     def is_running(self) -> bool:
         """Whether the tool may produce more output."""

@@ -176,7 +176,7 @@ def test_an_end_that_closes_too_soon_is_told_with_what_is_missing() -> None:
     thread = threading.Thread(target=lambda: serve(one_task(Write(4)), ("127.0.0.1", 0), 10, heard, 10))
     thread.start()
     listening.wait(10)
-    with pytest.raises(EndFailed, match="closed 6 bytes before"):
+    with pytest.raises(EndFailed, match="closed 6 bytes earlier"):
         connect(one_task(Read(10)), ready[0], 10)
     thread.join()
 

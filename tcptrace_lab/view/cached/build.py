@@ -142,7 +142,7 @@ def _facts(analysis: Analysis, bin_ns: int) -> dict[str, Any]:
     found = verdict.of(analysis)
     quality = analysis.capture["quality"]
     loss = None if analysis.loss is None else str(analysis.loss)
-    totals = analysis.accounts.select(pl.exclude("conn").sum()).collect().row(0, named=True)
+    totals = analysis.accounts.select(pl.col("^.*_ns$").sum()).collect().row(0, named=True)
     return {
         "name": analysis.name,
         "capture": analysis.capture,

@@ -78,15 +78,20 @@ def _limited(limit_mb: int | None) -> Iterator[Callable[[], None] | None]:
         group.rmdir()
 
 
-def _opened(capture: str, cache: str, enter: Callable[[], None] | None) -> tuple[subprocess.Popen[str], str, float]:
-    """Start the explorer; the time until it serves."""
+@contextmanager
+def _opened(capture: str, cache: str, enter: Callable[[], None] | None) -> Iterator[tuple[subprocess.Popen[str], str, float]]:
+    """The explorer while it serves: its process, its address, and the time until it served."""
     begin_s = time.monotonic()
     command = [sys.executable, "-m", "tcptrace_lab", "view", capture, "--no-browser", "--quiet"]
     environment = {**os.environ, "XDG_CACHE_HOME": cache}
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment, preexec_fn=enter)  # noqa: PLW1509
     assert process.stdout is not None
-    url = process.stdout.readline().strip()
-    return process, url, time.monotonic() - begin_s
+    try:
+        url = process.stdout.readline().strip()
+        yield process, url, time.monotonic() - begin_s
+    finally:
+        process.terminate()  # an interrupt is ignored by what a shell starts in the background
+        process.wait(10)
 
 
 def _peak_mb(process: subprocess.Popen[str]) -> float:
@@ -94,11 +99,6 @@ def _peak_mb(process: subprocess.Popen[str]) -> float:
     found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{process.pid}/status").read_text())
     assert found is not None
     return int(found[1]) * 1024 / 1e6
-
-
-def _ended(process: subprocess.Popen[str]) -> None:
-    process.terminate()  # an interrupt is ignored by what a shell starts in the background
-    process.wait(10)
 
 
 def _median_ms(url: str) -> float:
@@ -176,22 +176,20 @@ def main() -> None:
     given = parser.parse_args()
     archive = Path(given.subject).is_dir()
     with tempfile.TemporaryDirectory() as cache, _limited(given.limit_mb) as enter:
-        process, _, first_s = _opened(given.subject, cache, enter)
-        peak_mb = _peak_mb(process)
-        _ended(process)
+        with _opened(given.subject, cache, enter) as (process, _, first_s):
+            peak_mb = _peak_mb(process)
         size_mb = sum(file.stat().st_size for file in Path(cache).rglob("*") if file.is_file()) / 1e6
-        process, url, second_s = _opened(given.subject, cache, enter)
-        print("| what | measured |\n|---|---|")
-        print(f"| first `view`, until it serves | {first_s:.1f} s |")
-        print(f"| peak memory until then | {peak_mb:.0f} MB |")
-        print(f"| tables on disk | {size_mb:.0f} MB |")
-        print(f"| second `view`, until it serves | {second_s:.2f} s |")
-        for what, address in (_archive_rows(url) if archive else _capture_rows(url)).items():
-            print(f"| {what} | {_median_ms(address):.0f} ms |", flush=True)
-        for what, taken_ms in _in_chromium(url, archive=archive):
-            print(f"| {what} | {taken_ms:.0f} ms |", flush=True)
-        print(f"| peak memory while serving | {_peak_mb(process):.0f} MB |")
-        _ended(process)
+        with _opened(given.subject, cache, enter) as (process, url, second_s):
+            print("| what | measured |\n|---|---|")
+            print(f"| first `view`, until it serves | {first_s:.1f} s |")
+            print(f"| peak memory until then | {peak_mb:.0f} MB |")
+            print(f"| tables on disk | {size_mb:.0f} MB |")
+            print(f"| second `view`, until it serves | {second_s:.2f} s |")
+            for what, address in (_archive_rows(url) if archive else _capture_rows(url)).items():
+                print(f"| {what} | {_median_ms(address):.0f} ms |", flush=True)
+            for what, taken_ms in _in_chromium(url, archive=archive):
+                print(f"| {what} | {taken_ms:.0f} ms |", flush=True)
+            print(f"| peak memory while serving | {_peak_mb(process):.0f} MB |")
 
 
 if __name__ == "__main__":

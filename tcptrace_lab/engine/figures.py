@@ -7,7 +7,7 @@ batches of any size.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 import polars as pl
 
@@ -68,17 +68,26 @@ def _coded(rows: pl.DataFrame, *also: str) -> pl.DataFrame:
     return rows[[*_READ, *also]].hstack([rows["kind"].to_physical()])
 
 
-class Drawn(NamedTuple):
-    """The series of one direction, reduced.
+class Band(TypedDict):
+    """An interval with one cause, in ns since the connection's first segment."""
+
+    start_ns: int
+    end_ns: int
+    cause: str
+
+
+class Direction(NamedTuple):
+    """The data of one direction's figures. Rows are in frame order.
 
     Attributes:
-        bursts: `t_ns t_end_ns low high segments payload_bytes frame frame_end`.
+        bursts: `t_ns t_end_ns low high segments payload_bytes frame frame_end`: data segments, or runs of them if there are too many;
+            stream offsets from `low` to `high` (exclusive).
         lines: name in `LINES` → `t_ns y frame`.
-        line_counts: number of points of each line before it was reduced.
+        line_counts: number of changes or samples of each line, including those left out.
         marks: name in `MARKS` → `t_ns low payload_bytes frame`; without names that no segment has.
-        mark_counts: number of marks of each of these names.
+        mark_counts: number of marks of each of these names, including those left out.
         throughput: `t_ns unique_bytes` per bin, without empty bins.
-        bands: start, end and cause of adjacent bands.
+        causes: the causes of its waits, as adjacent bands.
     """
 
     bursts: pl.DataFrame
@@ -87,14 +96,20 @@ class Drawn(NamedTuple):
     marks: dict[str, pl.DataFrame]
     mark_counts: dict[str, int]
     throughput: pl.DataFrame
-    bands: list[tuple[int, int, str]]
+    causes: list[Band]
+
+    @property
+    def merged(self) -> bool:
+        """Whether `bursts` has runs of several segments."""
+        return bool((self.bursts["segments"] > 1).any())
 
 
 class Series:
     """Collects the series of one direction."""
 
-    def __init__(self, *, bin_ns: int, run: int, silence_ns: int, pixel_ns: int) -> None:
-        """Start without points; the arguments are those of `_core.Series`."""
+    def __init__(self, *, begin_ns: int, bin_ns: int, run: int, silence_ns: int, pixel_ns: int) -> None:
+        """Start without points. `begin_ns`: time of the connection's first segment; the other arguments are those of `_core.Series`."""
+        self._begin_ns = begin_ns
         self._series = _core.Series(bin_ns, run, silence_ns, pixel_ns)
 
     def add(self, rows: pl.DataFrame) -> None:
@@ -113,19 +128,19 @@ class Series:
         """The number of marks of each name in `MARKS`."""
         return self._series.mark_counts()
 
-    def finish(self, keep: int, granted: Sequence[int]) -> Drawn:
+    def reduced(self, keep: int, granted: Sequence[int]) -> Direction:
         """The series: about `keep` points per line, and at most `granted` marks of each name in `MARKS`. The next series starts anew."""
         bursts, lines, marks, throughput, bands = self._series.finish(keep, granted)
         by_line = dict(zip(LINES, lines, strict=True))
         by_mark = {name: one for name, one in zip(MARKS, marks, strict=True) if one[0]}
-        return Drawn(
+        return Direction(
             bursts=_table(bursts),
             lines={name: _table(points) for name, (_, points) in by_line.items()},
             line_counts={name: count for name, (count, _) in by_line.items()},
             marks={name: _table(points) for name, (_, points) in by_mark.items()},
             mark_counts={name: count for name, (count, _) in by_mark.items()},
             throughput=_table(throughput),
-            bands=bands,
+            causes=[{"start_ns": start - self._begin_ns, "end_ns": end - self._begin_ns, "cause": cause} for start, end, cause in bands],
         )
 
 

@@ -214,14 +214,6 @@ class Stall(TypedDict):
     proof: str
 
 
-class Band(TypedDict):
-    """An interval with one cause, in ns since the connection's first segment."""
-
-    start_ns: int
-    end_ns: int
-    cause: str
-
-
 class Lane(TypedDict):
     """A connection on the time axis of all connections.
 

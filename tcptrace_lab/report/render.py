@@ -122,8 +122,9 @@ PATTERNS: Final = {cause: _PATTERN_CLASSES[pattern] for cause, pattern in CAUSE_
 
 def _statistic_rows(lines: Sequence[Statistic]) -> list[tuple[str, tuple[str, str], tuple[str, str]]]:
     """The rows of a table of statistics: label, then text and exact text of both values. As HTML they took 11 kB per connection."""
-    both = ((line["label"], *(numbers.formatted(line[side], line["kind"]) for side in ("client", "server"))) for line in lines)
-    return list(both)  # type: ignore[arg-type]
+    return [
+        (line["label"], numbers.formatted(line["client"], line["kind"]), numbers.formatted(line["server"], line["kind"])) for line in lines
+    ]
 
 
 @cache

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 OF_LOSSES: Final = frozenset({"loss-recovery", "congestion-window", "timeout"})
 """Causes that belong together: a loss is repaired, and then the reduced congestion window slows the sender down."""
 
-_GRADES: Final = {Confidence.PROVED: "", Confidence.CONSISTENT: "most likely ", Confidence.POSSIBLE: "possibly "}
+GRADES: Final = {Confidence.PROVED: "", Confidence.CONSISTENT: "most likely ", Confidence.POSSIBLE: "possibly "}
 
 BY_CERTAINTY: Final = (Confidence.PROVED, Confidence.CONSISTENT, Confidence.POSSIBLE)
 
@@ -131,7 +131,7 @@ class Direction(NamedTuple):
     def phrase(self, lost_to: str, ns: int, sure: Confidence, where: str) -> str:
         """`X took 91% of 531 ms`, or for a `Clause`: `the application was not sending for 91% of 531 ms`."""
         verb = "for" if isinstance(lost_to, Clause) else "took"
-        words = f"{_GRADES[sure]}{lost_to}"  # capitalize before the addresses are filled in, because addresses keep their case
+        words = f"{GRADES[sure]}{lost_to}"  # capitalize before the addresses are filled in, because addresses keep their case
         return f"{self.fill_in(words[:1].upper() + words[1:])} {verb} {numbers.share(ns / self.active_ns)} of {self.time}{where}"
 
     @property

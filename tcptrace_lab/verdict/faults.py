@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from tcptrace_lab.causes import Confidence
 from tcptrace_lab.findings.finding import Finding, gain_ns
 from tcptrace_lab.verdict.choice import cost_ns_of, family_of
-from tcptrace_lab.verdict.direction import BY_CERTAINTY, direction_of, is_a_fault, rows_of
+from tcptrace_lab.verdict.direction import BY_CERTAINTY, GRADES, direction_of, is_a_fault, rows_of
 from tcptrace_lab.verdict.phrases import fault_words, fixable, main_phrase, other_connections, saving, where_phrase
 from tcptrace_lab.verdict.result import Analysed, Verdict
 
@@ -30,7 +29,6 @@ def of_fault(analysis: Analysed, faults: tuple[Finding, ...], as_much: str, why:
     if own_ns <= cost_ns or is_a_fault(direction.main_cause):
         words, named = f"{direction.phrase(lost_to, cost_ns, sure, where)}{saved}{more}.", (family_of(first), sure)
     else:
-        grade = "possibly " if confidence == Confidence.POSSIBLE else ""
-        words = f"{main_phrase(direction, other, where)}; {grade}{fixable(direction, cost_ns, lost_to)}{saved}{more}."
+        words = f"{main_phrase(direction, other, where)}; {GRADES[confidence]}{fixable(direction, cost_ns, lost_to)}{saved}{more}."
         named = direction.main_causes, direction.confidence_of_main
     return Verdict(words, first.conn, first.from_client, cost_ns, direction.life_ns, active_ns, faults, *named, why, row, account)

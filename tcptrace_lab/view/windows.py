@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from tcptrace_lab.engine import memory
-from tcptrace_lab.engine.figures import RST, State, has
-from tcptrace_lab.report.figures import collector, plots, series
+from tcptrace_lab.engine.figures import RST, Direction, State, has
+from tcptrace_lab.report.figures import plots, series
 from tcptrace_lab.report.parts import connection_details
 from tcptrace_lab.schema import SIDES
 
@@ -58,7 +58,7 @@ def figures(store: Store, row: dict[str, Any], window_ns: tuple[int, int], width
 
 def _direction(
     segments: pl.LazyFrame, waits: pl.DataFrame, row: dict[str, Any], part: series.Part, *, from_client: bool
-) -> tuple[collector.Direction, int]:
+) -> tuple[Direction, int]:
     """The series of one direction in a window, and the width of its throughput bins."""
     begin_ns = row["first_ts_ns"]
     if row["client_segments"] + row["server_segments"] <= WHOLE_ROWS:

@@ -16,7 +16,7 @@ from tests.support.places import CAPTURES
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tcptrace_lab.report.data_types import Band
+    from tcptrace_lab.engine.figures import Band
 
 TOLERANCE = 0.02
 

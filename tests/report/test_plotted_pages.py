@@ -22,6 +22,7 @@ from tests.support.places import CAPTURES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 SENDER, RECEIVER = CAPTURES / "ethernet-loss.pcapng", CAPTURES / "ethernet-loss-at-server.pcapng"
 FIELDS = ("frame.number", "frame.time_epoch", "ip.src", "ip.id", "tcp.len", "tcp.seq", "tcp.ack", "tcp.options.timestamp.tsval")
@@ -29,7 +30,7 @@ T_OF_2 = 4.303
 """Student's t for 95% and two degrees of freedom, from a table."""
 
 
-def by_tshark(path: Any) -> dict[tuple[str, ...], tuple[int, int]]:  # noqa: ANN401  (a path)
+def by_tshark(path: Path) -> dict[tuple[str, ...], tuple[int, int]]:
     """What a packet carries → its frame and time."""
     return {
         tuple(row[name] for name in FIELDS[2:]): (int(row["frame.number"]), tshark.time_ns(row["frame.time_epoch"]) or 0)

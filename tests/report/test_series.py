@@ -11,7 +11,7 @@ from tcptrace_lab.report.figures import collector, series
 from tests.support.pages.report_frames import FIN, MS, RST, SYN, Exchange, HandMade, analysis, lossy_upload
 
 if TYPE_CHECKING:
-    from tcptrace_lab.report.figures.collector import Direction
+    from tcptrace_lab.engine.figures import Direction
 
 
 def read(made: HandMade, room: selection.Room = selection.ALONE) -> dict[int, dict[bool, Direction]]:

@@ -28,7 +28,7 @@ fn failed(error: io::Error) -> ArrowError {
 }
 
 impl Judged {
-    /// Of a capture with at least `in_capture` connections. The waits of ended ones use at most `max_memory_bytes`.
+    /// Starts for a capture with at least `in_capture` connections. The waits of ended ones use at most `max_memory_bytes`.
     pub(super) fn new(
         ledger: Option<Vec<String>>,
         worth: Option<Vec<Worth>>,
@@ -37,8 +37,8 @@ impl Judged {
         max_memory_bytes: usize,
     ) -> Self {
         let wanted = ledger.is_some() || worth.is_some();
-        let of_all = |all: Summaries| all.with_neighbours(in_capture, max_memory_bytes);
-        let summaries = wanted.then(|| of_all(Summaries::new(ledger.is_some(), worth, most)));
+        let alone = wanted.then(|| Summaries::new(ledger.is_some(), worth, most));
+        let summaries = alone.map(|summaries| summaries.with_neighbours(in_capture, max_memory_bytes));
         Self { summaries, ledger_columns: ledger.unwrap_or_default(), ..Self::default() }
     }
 

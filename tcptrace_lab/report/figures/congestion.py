@@ -19,7 +19,7 @@ from tcptrace_lab.schema import RESENT
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tcptrace_lab.report.figures.collector import Direction
+    from tcptrace_lab.engine.figures import Direction
 
 MEANING = (
     "The congestion window is estimated by the most bytes in flight of each round trip, the slow-start threshold by those of the first "

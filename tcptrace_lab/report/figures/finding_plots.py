@@ -19,8 +19,7 @@ from tcptrace_lab.text import numbers
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from tcptrace_lab.report.data_types import Band
-    from tcptrace_lab.report.figures.collector import Direction
+    from tcptrace_lab.engine.figures import Band, Direction
     from tcptrace_lab.report.figures.plots import Figure, Frame
 
 SAMPLES = 1_000

@@ -20,8 +20,7 @@ from tcptrace_lab.text import numbers
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tcptrace_lab.report.data_types import Band
-    from tcptrace_lab.report.figures.collector import Direction
+    from tcptrace_lab.engine.figures import Band, Direction
     from tcptrace_lab.report.figures.congestion import Estimate
 
 Figure = dict[str, Any]

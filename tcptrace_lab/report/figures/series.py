@@ -15,8 +15,8 @@ import polars as pl
 
 from tcptrace_lab import schema
 from tcptrace_lab.engine import memory
-from tcptrace_lab.engine.figures import MARKS, State, Tracker
-from tcptrace_lab.report.figures.collector import Collector, Direction, Request
+from tcptrace_lab.engine.figures import MARKS, Direction, State, Tracker
+from tcptrace_lab.report.figures.collector import Collector, Request
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

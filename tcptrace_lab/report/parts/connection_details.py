@@ -15,6 +15,7 @@ from tcptrace_lab.report.parts import connection_table, lost_time, statistics
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from tcptrace_lab.engine.figures import Direction
     from tcptrace_lab.report.data_types import Analysed, Connection, Description, Drawings, Figure, Stall, Value
     from tcptrace_lab.report.figures.finding_windows import Window
 
@@ -95,7 +96,7 @@ def rate_sentences(chosen: pl.DataFrame, known: pl.DataFrame) -> dict[tuple[int,
 def _connection(
     row: dict[str, Any],
     request: collector.Request,
-    directions: dict[bool, collector.Direction],
+    directions: dict[bool, Direction],
     account: dict[str, Any] | None,
     time: Spent,
     fast: Mapping[tuple[int, str], str],
@@ -148,7 +149,7 @@ def _main_first(row: Mapping[str, Any]) -> list[str]:
 
 def drawings(
     row: dict[str, Any],
-    directions: Mapping[bool, collector.Direction],
+    directions: Mapping[bool, Direction],
     frame: plots.Frame,
     bin_ns: int,
     window_ns: tuple[int, int] | None = None,
@@ -192,9 +193,7 @@ def _figure(key: str, by: str, title: str, note: str, without: str, figure: plot
     return {"key": key, "by": by, "title": title, "note": note, "without": without, "text": words.figure(figure), "figure": figure}
 
 
-def _direction_figures(
-    key: str, direction: collector.Direction, frame: plots.Frame, full_bytes: int | None, *, at_sender: bool
-) -> list[Figure]:
+def _direction_figures(key: str, direction: Direction, frame: plots.Frame, full_bytes: int | None, *, at_sender: bool) -> list[Figure]:
     columns = schema.SEGMENTS
     path = schema.CONNECTIONS["client_rtt_min_ns"].limits.split(";", maxsplit=1)[0]
     estimated = congestion.estimate(direction) if at_sender and direction.marks.keys() & {*schema.RESENT} else None
@@ -237,7 +236,7 @@ def _direction_figures(
     ]
 
 
-def _omitted(label: str, direction: collector.Direction) -> list[str]:
+def _omitted(label: str, direction: Direction) -> list[str]:
     """Sentences on what the figures leave out."""
     notes = [
         f"{label}: {points.height:,} of {direction.mark_counts[name]:,} marks “{plots.MARKS[name].label}” drawn, evenly spaced."

@@ -13,8 +13,8 @@ from tcptrace_lab.text.numbers import NS_PER_S
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tcptrace_lab.report.data_types import Band, Look, Zoom
-    from tcptrace_lab.report.figures.collector import Direction
+    from tcptrace_lab.engine.figures import Band, Direction
+    from tcptrace_lab.report.data_types import Look, Zoom
     from tcptrace_lab.report.figures.finding_windows import Kept, Place, Window
 
 _BESIDE = 0.02

@@ -15,8 +15,8 @@ use std::sync::Arc;
 use super::super::waits::record::WaitRecord;
 use crate::sender::{DRIFT_PART, NS_PER_MS};
 
-/// Of the ACKs captured in each span of this length, the one with the shortest queue is kept (a heuristic). It is shorter
-/// than the times in which queues change, and long enough to contain an ACK that released a segment at once.
+/// Time is divided into spans of this length, and only the ACK with the shortest queue of each is kept (a heuristic). A
+/// span is shorter than the times in which queues change, and long enough for an ACK that released a segment at once.
 const SPAN_NS: i64 = 10 * NS_PER_MS;
 /// A segment's timestamp and the one that it echoes are exact to a tick each.
 const TICKS_NS: i64 = 2 * NS_PER_MS;

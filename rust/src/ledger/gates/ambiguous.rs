@@ -123,20 +123,18 @@ mod tests {
         ]);
     }
 
+    fn one_a_round_trip(wait: &mut WaitRecord, direction: &mut DirectionFacts) {
+        small_behind_small(wait, direction);
+        wait.payload_bytes = 900;
+        wait.wait.held_before = true;
+        wait.wait.smss_bytes = some(10_000);
+        wait.wait.payload_before_bytes = some(2100);
+        wait.wait.flight_before_bytes = some(2100);
+        direction.max_in_flight_bytes = Some(2100);
+    }
+
     #[test]
     fn small_segments_one_a_round_trip_are_the_buffers_if_alike_and_unknown_if_not() {
-        fn one_a_round_trip(
-            wait: &mut super::super::super::WaitRecord,
-            direction: &mut super::super::super::DirectionFacts,
-        ) {
-            small_behind_small(wait, direction);
-            wait.payload_bytes = 900;
-            wait.wait.held_before = true;
-            wait.wait.smss_bytes = some(10_000);
-            wait.wait.payload_before_bytes = some(2100);
-            wait.wait.flight_before_bytes = some(2100);
-            direction.max_in_flight_bytes = Some(2100);
-        }
         check_judge(&[
             ("of several sizes", one_a_round_trip, Some(Cause::Unknown)),
             (
@@ -183,15 +181,7 @@ mod tests {
 
     #[test]
     fn the_rivals_are_the_causes_that_nothing_rules_out() {
-        let undecided = rivals(|wait, direction| {
-            small_behind_small(wait, direction);
-            wait.payload_bytes = 900;
-            wait.wait.held_before = true;
-            wait.wait.smss_bytes = some(10_000);
-            wait.wait.payload_before_bytes = some(2100);
-            wait.wait.flight_before_bytes = some(2100);
-            direction.max_in_flight_bytes = Some(2100);
-        });
+        let undecided = rivals(one_a_round_trip);
         assert_eq!(undecided.as_deref(), Some("nagle|send-buffer"));
         let filled = rivals(|wait, direction| {
             late(wait);

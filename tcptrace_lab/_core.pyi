@@ -141,8 +141,8 @@ class Engine:
 
         Accounts (`schema.ACCOUNTS`), ledger (`schema.LEDGER`: grouped by connection, the client's direction first, in time order) and notes
         come after their connection. Notes are the facts about departures that messages need, by `conn frame`: `stall_cause` (null if TCP
-        did not delay it that long), `caused_ns` (how long TCP delayed it), `brief` (Nagle's algorithm delayed it, for less than a stall),
-        `paused` (the application paused before it) and `is_resent`. A departure without any of these has no row.
+        did not delay it that long), `caused_ns` (how long TCP delayed it), `short_nagle_delay` (Nagle's algorithm delayed it, for less than
+        a stall), `paused` (the application paused before it) and `is_resent`. A departure without any of these has no row.
 
         Raises:
             OSError: no room for temporary files.

@@ -227,7 +227,7 @@ impl Message {
                 }
             }
         }
-        if inside && note.brief {
+        if inside && note.short_nagle_delay {
             self.short_nagle_wait_frame = self.short_nagle_wait_frame.or(Some(frame));
             self.short_nagle_wait_ns = self.short_nagle_wait_ns.saturating_add(caused_ns);
         }
@@ -254,7 +254,7 @@ struct Direction {
     /// Messages that may change, in order; the last is the one to which the next segment may belong.
     open: Vec<Message>,
     /// ACK number of the last new segment, as an offset of the peer's data.
-    heard: Option<i64>,
+    acked: Option<i64>,
     /// End of the data so far.
     end: Option<i64>,
     /// In this batch: the peer's ACKs of new data, and the acknowledged ranges that are missing from the capture.
@@ -265,14 +265,14 @@ struct Direction {
 impl Direction {
     /// Adds a segment with data, and returns whether it was sent while data of the peer were in flight.
     fn add(&mut self, segment: &Segment, noted: &Noted, peer_end: Option<i64>) -> bool {
-        let hears_all = peer_end.is_none_or(|end| segment.ack.is_some_and(|ack| ack >= end));
-        let overlaps = segment.is_new() && peer_end.is_some() && segment.ack.is_some() && !hears_all;
+        let acks_all = peer_end.is_none_or(|end| segment.ack.is_some_and(|ack| ack >= end));
+        let overlaps = segment.is_new() && peer_end.is_some() && segment.ack.is_some() && !acks_all;
         let own_end = self.end;
         let mut turned = false;
         if segment.is_new() {
-            let heard = [segment.ack, peer_end].into_iter().flatten().min().unwrap_or(0);
-            turned = hears_all && self.heard.is_some_and(|before| heard > before);
-            self.heard = Some(heard);
+            let acked = [segment.ack, peer_end].into_iter().flatten().min().unwrap_or(0);
+            turned = acks_all && self.acked.is_some_and(|before| acked > before);
+            self.acked = Some(acked);
         }
         let last = self.open.last();
         let follows = segment.is_new() && segment.seq >= own_end.unwrap_or(0);

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SMALLER_SHARE = 0.8
 """If the window was smaller than this share of the largest one, both sizes are stated (a heuristic)."""
 
-UNTOLD = "unknown"
+UNKNOWN = "unknown"
 
 
 class Words(dict[str, str]):
@@ -54,7 +54,7 @@ def of(
         "waits": f"{waits:,} wait{'' if waits == 1 else 's'}",
         "times": numbers.times(waits),
         "median": numbers.duration(round(kind["median_ns"])),
-        "rtt": numbers.duration(direction["rtt_whole_ns"]) if direction["rtt_whole_ns"] else UNTOLD,
+        "rtt": numbers.duration(direction["base_rtt_ns"]) if direction["base_rtt_ns"] else UNKNOWN,
         "resent": _resent(direction),
         "round_trips": _round_trips(direction),
         "window": _window(windows, direction["max_window_bytes"]),
@@ -93,9 +93,9 @@ def _window(windows: Sequence[int], max_bytes: int | None) -> str:
 
 def _round_trips(direction: Mapping[str, Any]) -> str:
     """Return the range of the RTT, such as `2.1 ms to 106 ms`."""
-    min_ns, seen_ns = direction["rtt_whole_ns"], direction["rtt_max_ns"]
+    min_ns, seen_ns = direction["base_rtt_ns"], direction["rtt_max_ns"]
     if not min_ns:
-        return UNTOLD
+        return UNKNOWN
     # An RTT sample covers the path from the capture point to the receiver and back. For the path to the sender, only the minimum is known.
     max_ns = None if seen_ns is None else seen_ns + (0 if direction["near_sender"] else direction["to_sender_ns"])
     least = f"at least {numbers.duration(min_ns)}"

@@ -103,7 +103,7 @@ class Outage:
         sent: number of unanswered data segments in the capture.
         timers: number of these that a timer sent.
         skipped: number of segments that the sender's IP IDs show to be lost before the capture point.
-        unheard: number of ACKs of the receiver that did not reach the sender.
+        undelivered_acks: number of ACKs of the receiver that did not reach the sender.
         both: whether packets of both hosts were lost.
         late: whether the peer had received all of the data when it answered: the path, or the peer, delayed it.
         sure: whether this connection alone is enough evidence of the outage.
@@ -119,7 +119,7 @@ class Outage:
     sent: int
     timers: int
     skipped: int
-    unheard: int
+    undelivered_acks: int
     both: bool
     late: bool
     sure: bool
@@ -184,8 +184,10 @@ class Outage:
             arrived = "; all had arrived when the answer came" if self.late else ""
             return f"{silence}: {numbers.counted(self.sent, 'segment')} of {self.sender}{by_timer} got no answer{arrived}."
         lost = []
-        if self.unheard:
-            lost.append(f"{numbers.counted(self.unheard, 'ACK')} of {self.receiver} did not reach {self.sender}, which sent the data again")
+        if self.undelivered_acks:
+            lost.append(
+                f"{numbers.counted(self.undelivered_acks, 'ACK')} of {self.receiver} did not reach {self.sender}, which sent the data again"
+            )
         if self.skipped:
             lost.append(f"{numbers.counted(self.skipped, 'segment')} of {self.sender} are missing before the capture point (IP IDs)")
         return f"For {numbers.duration(self.silent_ns)} the connection was silent; then {'; '.join(lost)}."
@@ -368,7 +370,7 @@ def _seen_unanswered(inside: Sequence[dict[str, Any]], first: Mapping[str, Any],
         "sent": len(lost),
         "timers": len(by_timer),
         "skipped": 0,
-        "unheard": 0,
+        "undelivered_acks": 0,
         "both": any(row["kind"] == "spurious" for row in lost),
         "late": first["ack"] >= end,
         "frames": tuple(sorted(frames))[:EVIDENCE_FRAMES],
@@ -399,18 +401,18 @@ def _unseen(
         return None
     end = back["seq"] + back["payload_bytes"]
     is_timer = back["retransmit_trigger"] == "timeout"
-    unheard = [row for row in before if row["ack"] is not None and row["ack"] >= end] if is_timer else []
+    undelivered_acks = [row for row in before if row["ack"] is not None and row["ack"] >= end] if is_timer else []
     skipped = _skipped(earlier[-1], back) if counts_ids else 0
-    if not unheard and not skipped:
+    if not undelivered_acks and not skipped:
         return None
-    frames = {earlier[-1]["frame"], before[-1]["frame"], back["frame"], *(row["frame"] for row in unheard)}
-    return 1 + bool(unheard) + bool(skipped), {
+    frames = {earlier[-1]["frame"], before[-1]["frame"], back["frame"], *(row["frame"] for row in undelivered_acks)}
+    return 1 + bool(undelivered_acks) + bool(skipped), {
         "least_ns": None,
         "sent": 0,
         "timers": 0,
         "skipped": skipped,
-        "unheard": len(unheard),
-        "both": bool(unheard and skipped),
+        "undelivered_acks": len(undelivered_acks),
+        "both": bool(undelivered_acks and skipped),
         "late": False,
         "frames": tuple(sorted(frames))[-EVIDENCE_FRAMES:],
     }

@@ -33,13 +33,13 @@ class Seen:
     Attributes:
         rows: `links` with the packet's fields from both captures; one row per packet or copy, in order of sending, then those seen only
             near the receiver.
-        brought: the stream ranges captured near the receiver, one row each (`direction left_start brought_to`), sorted by
+        arrived: the stream ranges captured near the receiver, one row each (`direction left_start arrived_to`), sorted by
             start.
         acknowledged: the highest stream offset that the receiver ACKed, per direction (`direction acked_to`).
     """
 
     rows: pl.DataFrame
-    brought: pl.DataFrame
+    arrived: pl.DataFrame
     acknowledged: pl.DataFrame
 
 
@@ -53,7 +53,7 @@ def seen(links: pl.DataFrame, sent: Packets, received: Packets, sent_ns: NDArray
         sent_ns: send times by row of `sent`, on the first capture's clock.
         arrived_ns: arrival times by row of `received`, on the first capture's clock.
     """
-    return Seen(_joined(links, sent, received, sent_ns, arrived_ns), _brought(received), _acknowledged(sent))
+    return Seen(_joined(links, sent, received, sent_ns, arrived_ns), _arrived_ranges(received), _acknowledged(sent))
 
 
 def packets(both: Seen, clock: Clock | None, spans: tuple[tuple[int, int], ...]) -> pl.DataFrame:
@@ -156,13 +156,13 @@ def _with_outside(rows: pl.DataFrame, clock: Clock | None, spans: tuple[tuple[in
 _DELAY_NS = pl.col("arrived_ns") - pl.col("sent_ns")
 
 
-def _brought(received: Packets) -> pl.DataFrame:
+def _arrived_ranges(received: Packets) -> pl.DataFrame:
     of_data = received.rows.filter(pl.col("length") > 0)
     ends = of_data.select("direction", left="start", right=pl.col("start") + pl.col("length")).collect().sort("direction", "left")
     reach = pl.col("right").cum_max().over("direction")
     runs = ends.with_columns(run=(pl.col("left") > reach.shift(1).over("direction")).fill_null(value=True).cum_sum())
-    stretches = runs.group_by("direction", "run").agg(left_start=pl.col("left").min(), brought_to=pl.col("right").max())
-    return stretches.select("direction", "left_start", "brought_to").sort("left_start")
+    stretches = runs.group_by("direction", "run").agg(left_start=pl.col("left").min(), arrived_to=pl.col("right").max())
+    return stretches.select("direction", "left_start", "arrived_to").sort("left_start")
 
 
 def _acknowledged(sent: Packets) -> pl.DataFrame:
@@ -187,9 +187,9 @@ def _with_arrived_anyway(rows: pl.DataFrame, both: Seen) -> pl.DataFrame:
     end = pl.col("start") + pl.col("length")
     looked_up = (
         alone.sort("start")
-        .join_asof(both.brought, left_on="start", right_on="left_start", by="direction", check_sortedness=False)
+        .join_asof(both.arrived, left_on="start", right_on="left_start", by="direction", check_sortedness=False)
         .join(both.acknowledged, on="direction", how="left")
     )
-    brought = (pl.col("brought_to") >= end).fill_null(value=False)
-    anyway = looked_up.filter(~brought & (pl.col("acked_to") >= end).fill_null(value=False))["sent_row"]
+    arrived = (pl.col("arrived_to") >= end).fill_null(value=False)
+    anyway = looked_up.filter(~arrived & (pl.col("acked_to") >= end).fill_null(value=False))["sent_row"]
     return rows.with_columns(arrived_anyway=pl.col("received_row").is_null() & pl.col("sent_row").is_in(anyway.implode()))

@@ -171,8 +171,8 @@ def _in_turn(evidence: Evidence, both: Sequence[Message], is_client: bool) -> Ta
     reader = _Reader(evidence, is_client=is_client)
     steps: list[Action] = []
     own: Message | None = None
-    heard_ns = begin_ns(evidence) + (0 if is_client else transit_ns)
-    anchor_ns = heard_ns
+    received_ns = begin_ns(evidence) + (0 if is_client else transit_ns)
+    anchor_ns = received_ns
     for message in both:
         if message.from_client != is_client:
             steps += reader.steps(message.size_bytes)
@@ -252,7 +252,7 @@ def _at_once(evidence: Evidence, both: Sequence[Message], is_client: bool) -> tu
     writing: list[Action] = []
     own: Message | None = None
     anchor_ns = begin_ns(evidence) + (0 if is_client else transit_ns)
-    heard_bytes = 0
+    received_bytes = 0
     for message in both:
         if message.from_client != is_client:
             continue
@@ -260,9 +260,9 @@ def _at_once(evidence: Evidence, both: Sequence[Message], is_client: bool) -> tu
             writing += _behind(own)
             anchor_ns = own.first_ns if own.is_small else own.last_ns
         arrived = theirs.filter(pl.col("ts_ns") <= message.first_ns)
-        if len(arrived) and arrived["end"][-1] > heard_bytes:
-            heard_bytes = arrived["end"][-1]
-            writing.append(AwaitRead(heard_bytes))
+        if len(arrived) and arrived["end"][-1] > received_bytes:
+            received_bytes = arrived["end"][-1]
+            writing.append(AwaitRead(received_bytes))
             anchor_ns = max(anchor_ns, arrived["ts_ns"][-1])
         writing += _thought(message.first_ns - anchor_ns)
         writing += _written(message)

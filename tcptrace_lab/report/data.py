@@ -58,7 +58,7 @@ def data(analysis: Analysed, pair: Pair | None = None, room: selection.Room = se
         "name": analysis.name,
         "command": f"tcptrace-lab analyze {shlex.quote(capture['path'])}",
         "headline": _headline(analysis),
-        "findings": lost_time.found(listed, figures, _ends(chosen.found), _briefs(listed, chosen.found), capture["path"]),
+        "findings": lost_time.found(listed, figures, _ends(chosen.found), _direction_summaries(listed, chosen.found), capture["path"]),
         "findings_total": len(analysis.findings),
         "capture": _capture(capture, chosen.total),
         "complete": bool(capture["complete"]),
@@ -108,12 +108,15 @@ def _headline(analysis: Analysed) -> Headline:
     }
 
 
-def _briefs(listed: Sequence[Finding], rows: pl.DataFrame) -> list[str]:
+def _direction_summaries(listed: Sequence[Finding], rows: pl.DataFrame) -> list[str]:
     """The figures of each finding's direction; empty if a finding is about no direction, or about several connections."""
     wanted = {one.conn for one in listed if one.conn is not None and one.from_client is not None and one.connections == 1}
     by_conn = {row["conn"]: row for row in rows.filter(rows["conn"].is_in(sorted(wanted))).iter_rows(named=True)}
     sides = ("client" if one.from_client else "server" for one in listed)
-    return [connection_table.brief(by_conn[one.conn], side) if one.conn in by_conn else "" for one, side in zip(listed, sides, strict=True)]
+    return [
+        connection_table.direction_summary(by_conn[one.conn], side) if one.conn in by_conn else ""
+        for one, side in zip(listed, sides, strict=True)
+    ]
 
 
 def _by_connection(findings: Sequence[Finding]) -> dict[int, list[str]]:

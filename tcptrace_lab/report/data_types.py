@@ -175,7 +175,7 @@ class Found(TypedDict):
     source: str
     filter: str
     zoom: Zoom | None
-    brief: str
+    summary: str
     reproduce: Reproduce | None
 
 

@@ -30,7 +30,7 @@ NOTES = table(
         Column("frame", "UInt64", Unit.FRAME, "Frame of the departure"),
         Column("stall_cause", "Enum", Unit.NONE, "Cause of the wait before it, if TCP caused a stall", "null for all other departures", tuple(CAUSES)),
         Column("caused_ns", "Int64", Unit.NS, "Time that the cause of its wait took"),
-        Column("brief", "Boolean", Unit.NONE, "True if Nagle's algorithm delayed it for less than a stall, but for longer than its ACK needed"),
+        Column("short_nagle_delay", "Boolean", Unit.NONE, "True if Nagle's algorithm delayed it for less than a stall, but for longer than its ACK needed"),
         Column("paused", "Boolean", Unit.NONE, "True if the application paused before it"),
         Column("is_resent", "Boolean", Unit.NONE, "True if it was retransmitted"),
     ],
@@ -89,6 +89,6 @@ PLACES = table(
         *_DIRECTION,
         Column("near_sender", "Boolean", Unit.NONE, "True if the direction was captured at its sender"),
         Column("to_sender_ns", "Int64", Unit.NS, "Shortest time from the capture point to the sender and back", "0 if unknown"),
-        Column("rtt_whole_ns", "Int64", Unit.NS, "Base RTT: the shortest RTT from end to end", "0 or null if unknown"),
+        Column("base_rtt_ns", "Int64", Unit.NS, "Base RTT: the shortest RTT from end to end", "0 or null if unknown"),
     ],
 )

@@ -52,7 +52,7 @@ class _Side:
         self._echo = 0
         self._acknowledged = 0
 
-    def hears(self, packet: Packet) -> None:
+    def receives(self, packet: Packet) -> None:
         """Update TS.Recent from a received segment that covers the last acknowledged sequence number (RFC 7323, 4.3)."""
         if packet.flags & SYN or packet.seq <= self._acknowledged:
             self._echo = max(self._echo, _ticks(packet.sent_ns))
@@ -119,7 +119,7 @@ def frames(run: Run, setting: Setting, *, at_client: bool) -> Iterator[tuple[int
     for time_ns, index, is_arrival in _events(run):
         packet = run.packets[index]
         if is_arrival:
-            sides[not packet.from_client].hears(packet)
+            sides[not packet.from_client].receives(packet)
         else:
             built[index] = sides[packet.from_client].sends(packet)
         if is_arrival != (packet.from_client == at_client):

@@ -76,9 +76,9 @@ def test_every_file_is_accounted_for(twelve: Path, undisturbed: Path) -> None:
 
 
 def test_one_bad_file_is_listed_with_its_reason(twelve: Path, undisturbed: Path) -> None:
-    told = dict(column(undisturbed, "problems", "path", "what"))
-    assert "not a capture" in str(told[str(twelve / "none.pcap")])
-    assert str(twelve / "cut.pcap") in told
+    reported = dict(column(undisturbed, "problems", "path", "what"))
+    assert "not a capture" in str(reported[str(twelve / "none.pcap")])
+    assert str(twelve / "cut.pcap") in reported
 
 
 def test_rows_are_those_of_analyze(twelve: Path, undisturbed: Path) -> None:
@@ -123,9 +123,9 @@ def test_each_capture_that_was_read_has_its_report_and_they_share_a_script(twelv
 
 def test_a_second_run_repeats_nothing_and_changes_nothing(twelve: Path, undisturbed: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in [*undisturbed.rglob("*.part"), *undisturbed.rglob("*.parquet")]}
-    told = archives.made(twelve, undisturbed)
-    assert told.made == 0
-    assert told.kept == 14
+    reported = archives.made(twelve, undisturbed)
+    assert reported.made == 0
+    assert reported.kept == 14
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
 
@@ -141,8 +141,8 @@ def test_two_workers_give_the_same_bytes_as_one(twelve: Path, undisturbed: Path,
 def test_captures_that_come_later_give_the_same_bytes_as_all_at_once(twelve: Path, undisturbed: Path, tmp_path: Path) -> None:
     first = sorted(twelve.iterdir())[:5]
     archives.made(first, tmp_path / "out")
-    told = archives.made(twelve, tmp_path / "out")
-    assert told.made == 14 - 5
+    reported = archives.made(twelve, tmp_path / "out")
+    assert reported.made == 14 - 5
     assert archives.tables(tmp_path / "out") == archives.tables(undisturbed)
 
 
@@ -155,8 +155,8 @@ def test_a_killed_run_is_finished_by_the_next_and_leaves_no_trace(seed: int, twe
         archives.until(lambda: len(archives.parts(output)) >= after)
         running.send_signal(signal.SIGKILL)
     there = archives.parts(output)
-    told = archives.made(twelve, output)
-    assert told.made == 14 - len(there)
+    reported = archives.made(twelve, output)
+    assert reported.made == 14 - len(there)
     assert archives.tables(output) == archives.tables(undisturbed)
     assert not (output / "tmp").exists()
 
@@ -199,9 +199,9 @@ def test_the_lock_of_a_killed_run_holds_nobody(tmp_path: Path) -> None:
 def test_a_worker_that_is_killed_costs_one_capture_and_not_the_run(twelve: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # At the usual interval, a small capture is analyzed before the memory of its worker is checked.
     monkeypatch.setattr(workers, "LOOK_S", 0.001)
-    told = batch(sorted(twelve.iterdir())[:3], tmp_path / "out", means=Means(jobs=1, memory_bytes=10_000_000), reports=False)
-    assert told.unreadable or set(told.captures["state"]) == {"lost"}
-    reasons = [*told.unreadable.values(), *told.captures["reason"]]
+    reported = batch(sorted(twelve.iterdir())[:3], tmp_path / "out", means=Means(jobs=1, memory_bytes=10_000_000), reports=False)
+    assert reported.unreadable or set(reported.captures["state"]) == {"lost"}
+    reasons = [*reported.unreadable.values(), *reported.captures["reason"]]
     assert all("needs more than 0.01 GB of memory" in reason for reason in reasons)
     again = archives.made(sorted(twelve.iterdir())[:3], tmp_path / "out")
     assert again.complete
@@ -211,9 +211,9 @@ def test_a_file_that_was_replaced_is_another_capture(tmp_path: Path) -> None:
     path = archives.capture(tmp_path / "one.pcap", 1)
     archives.made(path, tmp_path / "out")
     archives.capture(path, 2)
-    told = archives.made(path, tmp_path / "out")
-    assert told.made == 1
-    assert told.captures.height == 1
+    reported = archives.made(path, tmp_path / "out")
+    assert reported.made == 1
+    assert reported.captures.height == 1
 
 
 def test_a_file_that_changes_while_it_is_read_is_left_for_the_next_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,8 +237,8 @@ def test_a_file_that_changes_while_it_is_read_is_left_for_the_next_run(tmp_path:
 
 def test_rotated_files_are_analyzed_as_one(tmp_path: Path) -> None:
     ring = [archives.capture(tmp_path / f"net_{number:05}_2026112106{number:02}00.pcap", number, hours=number) for number in (1, 2)]
-    told = archives.made(tmp_path, tmp_path / "out")
-    assert told.captures.select("files", "connections", "packets").rows() == [(2, 2, 14)]
+    reported = archives.made(tmp_path, tmp_path / "out")
+    assert reported.captures.select("files", "connections", "packets").rows() == [(2, 2, 14)]
     apart = archives.made(ring, tmp_path / "apart", apart=True)
     assert apart.captures["connections"].to_list() == [1, 1]
 

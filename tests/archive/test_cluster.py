@@ -47,16 +47,16 @@ def store() -> Iterator[str]:
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
-    told = {
+    reported = {
         "AWS_ENDPOINT_URL": f"http://{host}:{port}",
         "AWS_ACCESS_KEY_ID": "test",
         "AWS_SECRET_ACCESS_KEY": "test",
         "AWS_DEFAULT_REGION": "us-east-1",
     }
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in told.items():
+        for name, value in reported.items():
             patch.setenv(name, value)
-        yield told["AWS_ENDPOINT_URL"]
+        yield reported["AWS_ENDPOINT_URL"]
     server.stop()
 
 
@@ -106,9 +106,9 @@ def test_a_cluster_gives_what_one_process_gives_also_when_a_worker_is_killed(
     captures: Path, local: Path, scheduler: str, tmp_path: Path
 ) -> None:
     watcher = KillsOne(scheduler, after=3)
-    told = batch(captures, tmp_path / "out", means=Means(scheduler=scheduler), reports=False, watcher=watcher)
+    reported = batch(captures, tmp_path / "out", means=Means(scheduler=scheduler), reports=False, watcher=watcher)
     assert watcher.killed
-    assert told.states == {"whole": CAPTURES, "failed": 1}
+    assert reported.states == {"whole": CAPTURES, "failed": 1}
     assert archives.tables(tmp_path / "out") == archives.tables(local)
 
 
@@ -133,9 +133,9 @@ def test_captures_behind_http_are_fetched(captures: Path, local: Path, tmp_path:
 
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(captures))) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        told = batch(f"http://127.0.0.1:{server.server_port}/c04.pcap", tmp_path / "out", means=archives.ONE, reports=False)
+        reported = batch(f"http://127.0.0.1:{server.server_port}/c04.pcap", tmp_path / "out", means=archives.ONE, reports=False)
         server.shutdown()
-    assert told.captures["name"].to_list() == ["c04"]
+    assert reported.captures["name"].to_list() == ["c04"]
     assert archives.parts(tmp_path / "out") <= archives.parts(local)
 
 

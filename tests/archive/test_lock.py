@@ -47,11 +47,11 @@ def announced(root: str) -> list[str]:
 def test_a_second_run_behind_a_url_is_refused_with_the_holder_named(root: str) -> None:
     with (
         lock.hold_lock(Remote(root)),
-        pytest.raises(UsageError, match=r"another run writes this archive") as told,
+        pytest.raises(UsageError, match=r"another run writes this archive") as reported,
         lock.hold_lock(Remote(root)),
     ):
         pass
-    assert "process" in str(told.value)
+    assert "process" in str(reported.value)
     assert announced(root) == []
     with lock.hold_lock(Remote(root)):
         assert len(announced(root)) == 1
@@ -118,11 +118,11 @@ def test_however_many_start_at_once_no_two_are_in(root: str, monkeypatch: pytest
 
 def test_a_run_that_was_killed_holds_nobody_for_long(root: str) -> None:
     """The lock object says when it was renewed; a lock that is 90 seconds old has no owner."""
-    told = {"host": "h", "process": 7, "since": "then", "renewed": time.time() - lock.STALE_S, "holds": True}
-    Remote(root).write(f"{lock.ANNOUNCED}/dead", json.dumps(told).encode())
+    reported = {"host": "h", "process": 7, "since": "then", "renewed": time.time() - lock.STALE_S, "holds": True}
+    Remote(root).write(f"{lock.ANNOUNCED}/dead", json.dumps(reported).encode())
     with lock.hold_lock(Remote(root)):
         assert len(announced(root)) == 1
-    Remote(root).write(f"{lock.ANNOUNCED}/alive", json.dumps({**told, "renewed": time.time() - 50}).encode())
+    Remote(root).write(f"{lock.ANNOUNCED}/alive", json.dumps({**reported, "renewed": time.time() - 50}).encode())
     with ExitStack() as stack, pytest.raises(UsageError, match=r"process 7 on h, since then.*holds the archive for (39|40) s more"):
         stack.enter_context(lock.hold_lock(Remote(root)))
 

@@ -55,7 +55,7 @@ def before_and_after(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Pa
     return folder / "before", folder / "after"
 
 
-def test_handshakes_that_became_slower_are_told_with_medians_and_numbers(before_and_after: tuple[Path, Path]) -> None:
+def test_handshakes_that_became_slower_are_reported_with_medians_and_numbers(before_and_after: tuple[Path, Path]) -> None:
     before, after = before_and_after
     with query.opened(str(after)) as tables:
         found = compare(tables, str(before))

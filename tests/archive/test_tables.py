@@ -100,7 +100,7 @@ def test_an_archive_of_another_version_is_refused(tmp_path: Path) -> None:
         pass
 
 
-def test_list_tells_each_capture_and_only_those_asked_for(archive: Path) -> None:
+def test_list_shows_each_capture_and_only_those_asked_for(archive: Path) -> None:
     lines = new_process("archive", "list", archive).stdout.decode().splitlines()
     assert len(lines) == 10
     assert lines[-1].startswith("9 captures: 1 failed, 8 whole")
@@ -125,8 +125,8 @@ def test_gc_removes_what_no_capture_needs_and_nothing_else(archive: Path, tmp_pa
     shutil.copy(old, stale)
     (output / "tmp" / "x").mkdir(parents=True)
     (output / "tmp" / "x" / "half").write_bytes(b"half")
-    told = garbage_collection.collect_garbage(str(output), dry_run=True)
-    assert set(told.files) == {stale.relative_to(output).as_posix(), "tmp/x/half"}
+    reported = garbage_collection.collect_garbage(str(output), dry_run=True)
+    assert set(reported.files) == {stale.relative_to(output).as_posix(), "tmp/x/half"}
     assert stale.exists()
     garbage_collection.collect_garbage(str(output))
     assert not stale.exists()
@@ -140,8 +140,8 @@ def test_gc_missing_forgets_captures_whose_files_are_gone(tmp_path: Path) -> Non
     archives.made(folder, tmp_path / "out")
     (folder / "c01.pcap").unlink()
     assert garbage_collection.collect_garbage(str(tmp_path / "out")).captures == {}
-    told = garbage_collection.collect_garbage(str(tmp_path / "out"), missing=True)
-    assert list(told.captures.values()) == [str(folder / "c01.pcap")]
+    reported = garbage_collection.collect_garbage(str(tmp_path / "out"), missing=True)
+    assert list(reported.captures.values()) == [str(folder / "c01.pcap")]
     archives.made(folder, tmp_path / "again")
     assert garbage_collection.collect_garbage(str(tmp_path / "out")).files == {}
     assert archives.tables(tmp_path / "out") == archives.tables(tmp_path / "again")
@@ -161,10 +161,10 @@ def test_captures_of_poor_quality_and_silent_directions_are_in_no_sum(tmp_path: 
     packets.capture(tmp_path / "in" / "jumped.pcap", text.replace("0.03 ", "2160000.03 ").replace("0.06 ", "2160000.06 "))
     archives.made(tmp_path / "in", tmp_path / "out")
     with query.opened(str(tmp_path / "out")) as tables:
-        told = overview(tables, None)
-    totals = told["totals"]
+        reported = overview(tables, None)
+    totals = reported["totals"]
     assert (totals["left_out"], totals["connections"], totals["transfers"], totals["payload_bytes"]) == (1, 1, 1, 1_000)
     assert (totals["active_ns"], totals["last_ts_ns"] - totals["first_ts_ns"]) == (60_000_000, 60_000_000)
-    assert sorted(told["captures"]["quality"]) == ["good", "poor"]
-    assert sum(told["causes"]["ns"]) == 60_000_000
-    assert len(set(told["causes"]["cause"])) == len(told["causes"]["cause"])
+    assert sorted(reported["captures"]["quality"]) == ["good", "poor"]
+    assert sum(reported["causes"]["ns"]) == 60_000_000
+    assert len(set(reported["causes"]["cause"])) == len(reported["causes"]["cause"])

@@ -28,13 +28,13 @@ def test_a_file_that_somebody_writes_is_not_closed(tmp_path: Path) -> None:
     assert Closed().of([str(path)]) == [str(path)]
 
 
-def test_where_the_kernel_does_not_tell_the_next_file_closes_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_the_kernel_does_not_report_it_the_next_file_closes_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tcptrace_lab.archive.sources.completeness._is_written", lambda _: None)
     ring = [str(archives.capture(tmp_path / f"net_{number:05}_2026112106{number:02}00.pcap", number)) for number in (1, 2)]
     assert Closed().of(ring) == ring[:1]
 
 
-def test_where_nothing_tells_a_file_is_closed_when_it_stays_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_nothing_reports_it_a_file_is_closed_when_it_stays_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tcptrace_lab.archive.sources.completeness._is_written", lambda _: None)
     now = 0.0
     closed = Closed(clock=lambda: now)
@@ -71,10 +71,10 @@ def test_a_ring_is_taken_in_file_by_file_and_stays_when_its_first_are_gone(tmp_p
             return False
         return True
 
-    told = watch([str(ring)], str(tmp_path / "out"), means=archives.ONE, reports=False, closed=never_ended(), pause=step)
-    assert told.captures["path"].sort().to_list() == [str(path) for path in names[:3]]
-    assert told.made == 3
-    assert set(told.captures["state"]) == {"whole"}
+    reported = watch([str(ring)], str(tmp_path / "out"), means=archives.ONE, reports=False, closed=never_ended(), pause=step)
+    assert reported.captures["path"].sort().to_list() == [str(path) for path in names[:3]]
+    assert reported.made == 3
+    assert set(reported.captures["state"]) == {"whole"}
 
 
 def ended_ring(folder: Path, *, gone: int = 0, apart: bool = False) -> Batch:
@@ -101,10 +101,10 @@ def ended_ring(folder: Path, *, gone: int = 0, apart: bool = False) -> Batch:
 
 
 def test_a_ring_that_has_ended_is_one_capture_in_place_of_its_files_as_batch_would_take_it(tmp_path: Path) -> None:
-    told = ended_ring(tmp_path)
-    assert told.made == 4, "each file as it came, and all as one"
-    assert told.captures["connections"].to_list() == [3]
-    assert set(told.named) == set(told.captures["capture"])
+    reported = ended_ring(tmp_path)
+    assert reported.made == 4, "each file as it came, and all as one"
+    assert reported.captures["connections"].to_list() == [3]
+    assert set(reported.named) == set(reported.captures["capture"])
     archives.made(tmp_path / "ring", tmp_path / "at-once")
     assert archives.tables(tmp_path / "out") == archives.tables(tmp_path / "at-once")
     again = watch([str(tmp_path / "ring")], str(tmp_path / "out"), means=archives.ONE, reports=False, pause=lambda: False)
@@ -112,21 +112,21 @@ def test_a_ring_that_has_ended_is_one_capture_in_place_of_its_files_as_batch_wou
 
 
 def test_of_a_ring_that_has_ended_what_was_thrown_away_stays_by_itself(tmp_path: Path) -> None:
-    told = ended_ring(tmp_path, gone=1)
-    assert told.captures["connections"].sort().to_list() == [1, 2]
+    reported = ended_ring(tmp_path, gone=1)
+    assert reported.captures["connections"].sort().to_list() == [1, 2]
 
 
 def test_files_of_a_ring_stay_apart_where_that_is_asked_for(tmp_path: Path) -> None:
-    told = ended_ring(tmp_path, apart=True)
-    assert told.captures["connections"].to_list() == [1, 1, 1]
+    reported = ended_ring(tmp_path, apart=True)
+    assert reported.captures["connections"].to_list() == [1, 1, 1]
 
 
 def test_a_ring_that_ended_long_ago_is_taken_in_as_one_at_once(tmp_path: Path) -> None:
     for number in (1, 2):
         path = archives.capture(tmp_path / f"net_{number:05}_2026112106{number:02}00.pcap", number)
         os.utime(path, (0, 0))
-    told = watch([str(tmp_path)], str(tmp_path / "out"), means=archives.ONE, reports=False, pause=lambda: False)
-    assert (told.made, told.captures.height) == (1, 1)
+    reported = watch([str(tmp_path)], str(tmp_path / "out"), means=archives.ONE, reports=False, pause=lambda: False)
+    assert (reported.made, reported.captures.height) == (1, 1)
 
 
 def test_a_name_that_a_ring_uses_again_is_another_capture_and_the_first_stays(tmp_path: Path) -> None:
@@ -139,8 +139,8 @@ def test_a_name_that_a_ring_uses_again_is_another_capture_and_the_first_stays(tm
             return True
         return False
 
-    told = watch([str(tmp_path)], str(tmp_path / "out"), means=archives.ONE, reports=False, pause=step)
-    assert told.captures.height == 2
+    reported = watch([str(tmp_path)], str(tmp_path / "out"), means=archives.ONE, reports=False, pause=step)
+    assert reported.captures.height == 2
 
 
 def test_watching_ends_well_by_ctrl_c(tmp_path: Path) -> None:
@@ -161,5 +161,5 @@ def test_watching_ends_well_by_ctrl_c(tmp_path: Path) -> None:
 def test_watching_ends_after_so_many_captures(tmp_path: Path) -> None:
     for number in range(2):
         archives.capture(tmp_path / f"{number}.pcap", number)
-    told = watch([str(tmp_path)], str(tmp_path / "out"), means=archives.ONE, reports=False, stop_after=2, pause=lambda: True)
-    assert told.made == 2
+    reported = watch([str(tmp_path)], str(tmp_path / "out"), means=archives.ONE, reports=False, stop_after=2, pause=lambda: True)
+    assert reported.made == 2

@@ -81,7 +81,7 @@ def test_a_link_to_a_finding_opens_it_and_goes_there(visit: Open, pages: dict[st
     assert opened.page.url.endswith("#finding-2")
 
 
-def test_causes_are_told_apart_without_colour(visit: Open, pages: dict[str, str]) -> None:
+def test_causes_are_distinguished_without_colour(visit: Open, pages: dict[str, str]) -> None:
     """Every part of a bar that is named in its legend has a pattern or a name of its own beside it, and no two neighbours look the same."""
     opened = visit(pages["ethernet-two-way"])
     looks = opened.page.evaluate("[...document.querySelectorAll('.headline .bar span')].map((each) => each.className)")

@@ -41,7 +41,7 @@ KNOWN = {
 
 
 @pytest.mark.parametrize("name", KNOWN)
-def test_the_first_screen_tells_the_cause_that_the_capture_was_made_to_show(visit: Open, name: str) -> None:
+def test_the_first_screen_shows_the_cause_that_the_capture_was_made_to_show(visit: Open, name: str) -> None:
     words, cause, finding = KNOWN[name]
     made = analyze(CAPTURES / f"{name}.pcapng")
     assert len(report.render(report.data(made, room=report.AMONG_MANY), scripts="shared")) < 300_000, "in an archive"

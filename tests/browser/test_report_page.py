@@ -211,7 +211,7 @@ def test_the_other_direction_can_be_chosen_and_keeps_the_zoom(visit: Open) -> No
     assert all(each == pytest.approx(ranges[0]) for each in ranges)
 
 
-def test_table_is_sorted_by_keyboard_and_tells_it(visit: Open) -> None:
+def test_table_is_sorted_by_keyboard_and_announces_it(visit: Open) -> None:
     opened = visit(page_of(two_way()))
     clients = opened.page.locator("#table tbody td:nth-child(2)")
     header = opened.page.get_by_role("columnheader", name="bytes →", exact=True)

@@ -164,7 +164,7 @@ def test_rows_are_reached_by_the_keyboard_to_the_last(explore: Explore, crowded:
     assert opened.messages == []
 
 
-def test_a_packet_tells_why_it_left_and_a_zoom_keeps_the_points_until_the_new_ones_are_there(explore: Explore, nagle: str) -> None:
+def test_a_packet_shows_why_it_left_and_a_zoom_keeps_the_points_until_the_new_ones_are_there(explore: Explore, nagle: str) -> None:
     """Frame 42 left when the delayed ACK in frame 41 came, after 43.7 ms (tshark: frame.time_delta of its sender's frames 40 to 42)."""
     opened = explore(f"{nagle}connection/0", viewport={"width": 1280, "height": 900})
     opened.until(DRAWN)

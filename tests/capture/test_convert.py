@@ -133,11 +133,11 @@ def test_quiet_says_nothing_of_the_conversion(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (errors.EXIT_DONE, b"")
 
 
-def test_the_json_tells_the_format_that_the_file_had(tmp_path: Path) -> None:
+def test_the_json_shows_the_format_that_the_file_had(tmp_path: Path) -> None:
     capture = _snoop(tmp_path)
     done = tcptrace_lab("analyze", capture, "--json", "-", "--quiet", folder=tmp_path)
-    told = json.loads(done.stdout)["capture"]
-    assert (told["path"], told["format"], told["problems"]) == (str(capture), "snoop", [])
+    reported = json.loads(done.stdout)["capture"]
+    assert (reported["path"], reported["format"], reported["problems"]) == (str(capture), "snoop", [])
 
 
 def test_datagrams_come_through_too() -> None:
@@ -405,7 +405,7 @@ def test_a_slow_reader_is_not_taken_for_a_hang(tmp_path: Path, monkeypatch: pyte
         ("head -c 100000 /dev/zero | tr '\\0' x >&2; exit 1", "says: " + "x" * 300 + "…"),
     ],
 )
-def test_what_editcap_ends_with_is_told_on_one_line(ending: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_editcap_ends_with_is_reported_on_one_line(ending: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _script(tmp_path, f"cat '{ORIGINAL}'; {ending}")
     monkeypatch.setenv("PATH", _played(tmp_path)["PATH"])
     tables = read(SNOOP)
@@ -430,7 +430,7 @@ def test_no_editcap_outlives_an_error(tmp_path: Path, monkeypatch: pytest.Monkey
         os.kill(int(number.read_text()), 0)
 
 
-def test_an_offset_in_the_converted_stream_is_not_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_offset_in_the_converted_stream_is_not_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The engine's message about the pipe names the file, and no byte offset of the converted stream."""
     half = tmp_path / "half"
     half.write_bytes(ORIGINAL.read_bytes()[:40_001])

@@ -60,7 +60,7 @@ def test_the_byte_of_a_damaged_frame_is_where_its_bytes_begin(tmp_path: Path) ->
     assert path.read_bytes()[problem["offset"] :].startswith(packets.frames(text)[1].data)
 
 
-def test_of_merged_files_the_frame_is_told_and_no_byte(tmp_path: Path) -> None:
+def test_of_merged_files_the_frame_is_reported_and_no_byte(tmp_path: Path) -> None:
     """The frame's number counts over all files, so no file is named."""
     whole = packets.capture(tmp_path / "1.pcap", "0 C > S S 0:0(0)")
     damaged = packets.capture(tmp_path / "2.pcap", "1 C > S S 0:0(0) {iplen 19}")
@@ -71,7 +71,7 @@ def test_of_merged_files_the_frame_is_told_and_no_byte(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kept", "what"), [(-1, "a frame (53 of 54 bytes are present)"), (-60, "a record header (10 of 16 bytes are present)")]
 )
-def test_a_cut_file_tells_how_much_of_its_last_record_is_there(tmp_path: Path, kept: int, what: str) -> None:
+def test_a_cut_file_shows_how_much_of_its_last_record_is_there(tmp_path: Path, kept: int, what: str) -> None:
     path = packets.capture(tmp_path / "x.pcap", "0 C > S S 0:0(0)\n1 C > S S 0:0(0)")
     path.write_bytes(path.read_bytes()[:kept])
     (problem,) = engine.read(path).problems

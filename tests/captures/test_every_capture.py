@@ -87,15 +87,15 @@ def test_reasons_are_given_for_captures_that_are_there() -> None:
 def test_every_capture_is_analyzed_and_counted_as_tshark_counts(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Exit code 0 or 4, and the error line that belongs to it; 3 only where tshark reads no packet either."""
     needs.program("tshark")  # without it, formats that only Wireshark knows end with 5
-    row, told = needs.index()[name], tmp_path / "told.json"
-    code = run(["analyze", str(needs.SHARED / name), "--quiet", "--json", str(told), "-o", str(tmp_path / "report.html")])
+    row, reported = needs.index()[name], tmp_path / "result.json"
+    code = run(["analyze", str(needs.SHARED / name), "--quiet", "--json", str(reported), "-o", str(tmp_path / "report.html")])
     words = capsys.readouterr().err.splitlines()
     assert len(words) == (code != EXIT_DONE), words
     if code == EXIT_UNREADABLE:
-        assert (int(row["packets"]), told.exists()) == (0, False)
+        assert (int(row["packets"]), reported.exists()) == (0, False)
         return
     assert code in {EXIT_DONE, EXIT_READ_IN_PART}
-    document = json.loads(told.read_bytes())
+    document = json.loads(reported.read_bytes())
     capture = document["capture"]
     if len(document["connections"]) <= VALIDATED_CONNECTIONS:
         VALID.validate(document)

@@ -63,7 +63,7 @@ def test_make_remakes_captures(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("root")
-def test_make_leaves_nothing_behind_when_it_is_told_to_end(tmp_path: Path) -> None:
+def test_make_leaves_nothing_behind_when_it_is_asked_to_end(tmp_path: Path) -> None:
     command = [sys.executable, str(CAPTURES / "make.py"), "ethernet-keepalive", "-o", str(tmp_path)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, env=os.environ | {"TMPDIR": str(tmp_path)}) as process:
         dumpcap = next(children(process.pid))

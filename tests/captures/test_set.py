@@ -98,7 +98,7 @@ def test_the_set_is_what_make_makes() -> None:
     assert {figures.stem(path) for path in ALL} == made == {path.stem for path in CAPTURES.glob("*.json")}
 
 
-def test_readme_tells_of_every_capture() -> None:
+def test_readme_describes_every_capture() -> None:
     words = (CAPTURES / "README.md").read_text()
     assert [path.name for path in ALL if f"`{path.name}`" not in words] == []
 
@@ -266,7 +266,7 @@ def test_lost_syn_costs_a_second() -> None:
     assert 0.95 <= (second.time_ns - first.time_ns) / figures.NS_PER_S <= 1.2
 
 
-def test_reordered_segments_are_resent_for_nothing() -> None:
+def test_reordered_segments_are_resent_needlessly() -> None:
     info = client_info("ethernet-reordering")
     assert info["tcpi_total_retrans"] == info["tcpi_dsack_dups"] == 2
     assert setting(capture("ethernet-reordering"))["relay"]["forward"]["log"]["lost_indexes"] == []

@@ -32,8 +32,8 @@ def lines_of(words: str) -> list[str]:
 def test_the_answer_has_its_parts_in_order(tmp_path: Path) -> None:
     """Eleven waits of 43 ms are 477 ms of 527 ms (tshark: tcp.time_delta of the frames named)."""
     words = new_process("analyze", NAGLE, folder=tmp_path).stdout.decode()
-    told = lines_of(words)
-    assert told[0].startswith("Nagle's algorithm waiting for delayed ACKs took 91% of 527 ms;")
+    reported = lines_of(words)
+    assert reported[0].startswith("Nagle's algorithm waiting for delayed ACKs took 91% of 527 ms;")
     order = [
         "527 ms active, connection 0, client → server",
         "█ nagle-delayed-ack 91%",
@@ -63,13 +63,13 @@ def test_the_answer_takes_the_width_of_the_terminal_and_its_colours_if_wanted(co
     code, shown = on_terminal(["analyze", str(NAGLE)], tmp_path, environment)
     assert code == 0
     assert bool(COLOUR.search(shown)) is not no_color
-    told = [line for line in lines_of(shown) if not line.startswith(("tcptrace-lab:", str(NAGLE)))]
-    filters = [line.strip() for line in told if "frame.number" in line]
+    reported = [line for line in lines_of(shown) if not line.startswith(("tcptrace-lab:", str(NAGLE)))]
+    filters = [line.strip() for line in reported if "frame.number" in line]
     assert filters == ["tcp.stream eq 0 and frame.number in {15..17,20..22,25..27,30..32,35..37,40..42,45..47,50..52,55..57,60..62}"]
-    (bar,) = [line for line in told if line.startswith("██")]
+    (bar,) = [line for line in reported if line.startswith("██")]
     assert len(bar) == columns
-    assert max(len(line) for line in told if "frame.number" not in line) <= columns
-    assert any(line.startswith("high ") for line in told), "the severity is a word, too"
+    assert max(len(line) for line in reported if "frame.number" not in line) <= columns
+    assert any(line.startswith("high ") for line in reported), "the severity is a word, too"
 
 
 def test_a_pipe_gets_eighty_columns_without_colours(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def test_a_new_process_and_this_one_say_the_same_of_a_result_and_of_errors(path:
     assert (one.returncode, one.stdout, one.stderr) == (other.returncode, other.stdout, other.stderr)
 
 
-def test_the_report_goes_where_it_is_told(path: Path, tmp_path: Path) -> None:
+def test_the_report_goes_where_it_is_asked_to(path: Path, tmp_path: Path) -> None:
     target = tmp_path / "a report.html"
     assert new_process("analyze", path, "-o", target, folder=tmp_path).returncode == 0
     assert target.stat().st_size > 0
@@ -96,8 +96,8 @@ def test_what_is_kept_is_counted_and_of_how_many(tmp_path: Path) -> None:
     one, two = ("\n".join(f"+10ms {client} > S P. {1 + 10 * n}:{11 + 10 * n} ack 1" for n in range(5)) for client in "CN")
     path = packets.capture(tmp_path / "two.pcap", f"{hosts}\n{one}\n{two}")
     done = new_process("analyze", path.name, "--where", "client_port = 50000", "-o", "kept.html", folder=tmp_path)
-    told = " ".join(done.stdout.decode().split())
-    assert "two.pcap: 10 packets in 90 ms; kept: 1 of 2 connections, 5 of 10 TCP segments" in told
+    reported = " ".join(done.stdout.decode().split())
+    assert "two.pcap: 10 packets in 90 ms; kept: 1 of 2 connections, 5 of 10 TCP segments" in reported
     assert "<dd><bdi>1 of 2</bdi></dd>" in (tmp_path / "kept.html").read_text()
     none = " ".join(new_process("analyze", path.name, "--where", "client_port = 1", folder=tmp_path).stdout.decode().split())
     assert "kept: 0 of 2 connections, 0 of 10 TCP segments" in none
@@ -110,7 +110,7 @@ REFUSED = """
 """
 
 
-def test_a_refused_connection_is_told_as_refused_and_not_as_slow(tmp_path: Path) -> None:
+def test_a_refused_connection_is_reported_as_refused_and_not_as_slow(tmp_path: Path) -> None:
     path = packets.capture(tmp_path / "refused.pcap", REFUSED)
     done = new_process("analyze", path.name, "--json", "refused.json", folder=tmp_path)
     assert "connection 0: refused (RST in answer to its SYN)" in done.stdout.decode()
@@ -123,7 +123,7 @@ def test_a_connection_that_is_reset_later_was_not_refused(tmp_path: Path) -> Non
     assert b"refused" not in new_process("analyze", packets.capture(tmp_path / "reset.pcap", text), folder=tmp_path).stdout
 
 
-def test_what_can_be_mended_is_reported_before_what_costs_more_and_cannot(tmp_path: Path) -> None:
+def test_what_can_be_fixed_is_reported_before_what_costs_more_and_cannot(tmp_path: Path) -> None:
     """The client writes every 5 s, which is its own affair, and a SYN of another connection waits 3 s for an answer."""
     writes = (f"+5s C > S P. {at}:{at + 10} ack 1\n+0ms S > C . ack {at + 10}" for at in range(1, 51, 10))
     thinks = "\n".join(writes)
@@ -187,7 +187,7 @@ def test_the_version_is_that_of_the_distribution() -> None:
     assert (done.returncode, done.stdout.decode(), done.stderr) == (0, f"tcptrace-lab {metadata.version('tcptrace-lab')}\n", b"")
 
 
-def test_what_is_done_is_told_in_percent_where_it_is_known() -> None:
+def test_what_is_done_is_reported_in_percent_where_it_is_known() -> None:
     shown = terminal.Activity("reading")
     shown.segments(1_234, 0.456)
     assert shown.text == "1,234 segments read, 46%"

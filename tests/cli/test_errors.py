@@ -89,13 +89,13 @@ def test_a_wrong_command_is_one_line_and_exits_with_2(tmp_path: Path, arguments:
     assert words in line
 
 
-def test_a_wrong_option_is_told_with_the_help_of_its_own_command(tmp_path: Path) -> None:
+def test_a_wrong_option_is_reported_with_the_help_of_its_own_command(tmp_path: Path) -> None:
     done = new_process("replay", "packets", "x.pcap", "--bogus", folder=tmp_path)
     assert only_line(done.stderr) == "tcptrace-lab: No such option: --bogus; tcptrace-lab replay packets --help shows how"
 
 
 @pytest.mark.parametrize(("group", "command"), [("replay", "whatif"), ("lab", "show"), ("archive", "query")])
-def test_a_group_of_commands_alone_tells_which_there_are(group: str, command: str, tmp_path: Path) -> None:
+def test_a_group_of_commands_alone_shows_which_there_are(group: str, command: str, tmp_path: Path) -> None:
     done = new_process(group, folder=tmp_path)
     assert (done.returncode, done.stdout) == (2, b"")
     assert done.stderr.decode() == new_process(group, "--help", folder=tmp_path).stdout.decode()

@@ -29,24 +29,24 @@ COMMANDS = dict(guide.commands(app()))
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_its_line_and_examples_that_fit(name: str) -> None:
-    told = guide.GUIDES[name]
-    assert told.examples
-    assert len(told.short) <= COLUMNS - len("  annotate  ")
-    for command, _ in told.examples:
+    reported = guide.GUIDES[name]
+    assert reported.examples
+    assert len(reported.short) <= COLUMNS - len("  annotate  ")
+    for command, _ in reported.examples:
         assert "tcptrace-lab" in command
         assert max(map(len, command.splitlines())) <= guide.WIDTH
     shown = new_process(*name.split(), "--help").stdout.decode()
     lines = [" ".join(line.split()) for line in shown.splitlines()]
-    assert all(" ".join(line.split()) in lines for command, _ in told.examples for line in command.splitlines())
+    assert all(" ".join(line.split()) in lines for command, _ in reported.examples for line in command.splitlines())
     assert max(map(len, shown.splitlines())) <= COLUMNS
 
 
 def test_options_in_examples_are_options_of_the_command() -> None:
-    for name, told in guide.GUIDES.items():
+    for name, reported in guide.GUIDES.items():
         if name not in COMMANDS:
             continue
         shown = new_process(*name.split(), "--help").stdout.decode()
-        own = [part for command, _ in told.examples for part in command.split("|") if f"tcptrace-lab {name}" in part]
+        own = [part for command, _ in reported.examples for part in command.split("|") if f"tcptrace-lab {name}" in part]
         options = {word.strip('"') for part in own for word in part.split("&&")[0].split() if word.startswith("--")}
         assert all(option in shown for option in options), (name, options)
 
@@ -123,7 +123,7 @@ def test_the_man_page_is_clean_and_names_every_command() -> None:
     assert all(f"tcptrace-lab {name}" in " ".join(plain.split()) for name in COMMANDS)
 
 
-def test_pace_and_time_left_are_told_after_a_second() -> None:
+def test_pace_and_time_left_are_reported_after_a_second() -> None:
     """2,000,000 of 8,000,000 segments in 2 s: a million a second, and 6 s to go."""
     seconds = iter([0.0, 0.0, 2.0, 2.0, 2.0])
     shown = terminal.Activity("reading", clock=lambda: next(seconds))

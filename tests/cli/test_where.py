@@ -68,7 +68,7 @@ def test_what_is_unknown_is_not_true(path: Path) -> None:
     assert kept(path, "server_rtt_p50_ns >= 0 or server_rtt_p50_ns < 0") == kept(path, "server_rtt_p50_ns is not null")
 
 
-def test_table_json_findings_and_ledger_tell_of_these_only(path: Path, tmp_path: Path) -> None:
+def test_table_json_findings_and_ledger_contain_only_these(path: Path, tmp_path: Path) -> None:
     def analyzed(*arguments: str) -> tuple[dict[str, Any], str]:
         done = tcptrace_lab("analyze", path.name, "--json", "two.json", *arguments, folder=tmp_path)
         assert done.returncode == 0
@@ -115,9 +115,9 @@ def test_none_is_an_answer_too(path: Path, tmp_path: Path) -> None:
 def test_a_wrong_condition_is_one_line_and_exits_with_2_before_anything_is_read(tmp_path: Path, where: str, words: str) -> None:
     done = tcptrace_lab("analyze", "not-there.pcap", "--where", where, folder=tmp_path)
     assert done.returncode == 2
-    told = only_line(done.stderr)
-    assert words in told
-    assert not any(word in told for word in ("dtype", "dyn", "subplan", "POLARS", "Expr", "column '")), "words of the library"
+    reported = only_line(done.stderr)
+    assert words in reported
+    assert not any(word in reported for word in ("dtype", "dyn", "subplan", "POLARS", "Expr", "column '")), "words of the library"
     with pytest.raises(UsageError):
         Where(where)
 

@@ -137,7 +137,7 @@ def test_two_repetitions_are_shown_as_the_range_that_they_are(tmp_path: Path) ->
     assert texts.cell(of_numbers([0.1e9, 0.1e9]), "duration") == "100 ms"
 
 
-def test_services_are_matched_by_port_and_others_are_told(tmp_path: Path) -> None:
+def test_services_are_matched_by_port_and_others_are_reported(tmp_path: Path) -> None:
     text = "host C 10.0.0.1:40000\nhost S 10.0.0.2:80\nhost T 10.0.0.2:443\n0 C > S P. 1:11 ack 1\n+100ms C > S P. 11:21 ack 1\n"
     more = "host D 10.0.0.1:40001\n+0 D > T P. 1:11 ack 1\n+100ms D > T P. 11:21 ack 1\n"
     other = "host E 10.0.0.1:40002\nhost U 10.0.0.2:22\n+0 E > U P. 1:11 ack 1\n+100ms E > U P. 11:21 ack 1\n"
@@ -175,7 +175,7 @@ def test_connections_stand_side_by_side_by_their_order_where_their_number_is_the
     assert (other["connections"], other["paired_connections"]) == ([[2], [1]], None)
 
 
-def test_nagle_turned_off_is_told_by_ledger_messages_and_findings() -> None:
+def test_nagle_turned_off_is_reported_by_ledger_messages_and_findings() -> None:
     """One schedule without and with TCP_NODELAY.
 
     Without it, Nagle's algorithm delays eleven segments for 43 ms each (captures/README.md).
@@ -198,7 +198,7 @@ def test_a_loss_that_came_is_a_finding_that_came() -> None:
 
 
 @pytest.mark.parametrize("name", ["empty", "without times", "without data"])
-def test_captures_with_nothing_to_compare_are_told_as_such(tmp_path: Path, name: str) -> None:
+def test_captures_with_nothing_to_compare_are_reported_as_such(tmp_path: Path, name: str) -> None:
     text = {"empty": "", "without times": "", "without data": "0 C > S S 0:0(0)\n1 C > S S 0:0(0)"}[name]
     nothing = packets.capture(tmp_path / "nothing.pcap", text)
     document = valid(compare(nothing, lasting(tmp_path, "some", 100)).to_dict())
@@ -224,7 +224,7 @@ def test_the_command_takes_groups_of_repetitions_and_fails_on_a_regression(tmp_p
     assert tcptrace_lab("compare", *names[3:], "vs", *names[:3], "--fail-on", "difference", "-q", folder=tmp_path).returncode == 1
 
 
-def test_a_gate_that_cannot_fail_is_told(tmp_path: Path) -> None:
+def test_a_gate_that_cannot_fail_is_reported(tmp_path: Path) -> None:
     names = [lasting(tmp_path, name, life).name for name, life in (("a", 100), ("b", 900))]
     done = tcptrace_lab("compare", *names, "--fail-on", "regression", folder=tmp_path)
     assert done.returncode == 0
@@ -240,13 +240,13 @@ def test_a_finding_that_came_fails_where_asked(tmp_path: Path) -> None:
 def test_report_and_markdown_show_what_a_file_is_called_and_no_markup(tmp_path: Path) -> None:
     hostile = "<script>alert(1)</script>|`x` @all [a](http:b)"
     first, second = lasting(tmp_path, hostile.replace("/", "_"), 100), lasting(tmp_path, "b", 200)
-    done = tcptrace_lab("compare", first.name, second.name, "-o", "page.html", "--markdown", "told.md", folder=tmp_path)
+    done = tcptrace_lab("compare", first.name, second.name, "-o", "page.html", "--markdown", "result.md", folder=tmp_path)
     assert done.returncode == 0, done.stderr
-    page, told = (tmp_path / "page.html").read_text(), (tmp_path / "told.md").read_text()
+    page, reported = (tmp_path / "page.html").read_text(), (tmp_path / "result.md").read_text()
     assert "<script>alert" not in page
     assert "&lt;script&gt;alert(1)" in page
-    assert "- A: ``<script>alert(1)<_script>|`x` @all [a](http:b).pcap``: " in told
-    assert "| connection time | 100 ms | 200 ms | +100% | not tested |" in told
+    assert "- A: ``<script>alert(1)<_script>|`x` @all [a](http:b).pcap``: " in reported
+    assert "| connection time | 100 ms | 200 ms | +100% | not tested |" in reported
 
 
 @pytest.mark.parametrize(

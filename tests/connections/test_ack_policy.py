@@ -105,7 +105,7 @@ def exchange(*requests: tuple[float, float]) -> str:
     return "\n".join(lines)
 
 
-def test_a_heartbeat_of_200_ms_is_told_by_its_phase(tmp_path: Path) -> None:
+def test_a_heartbeat_of_200_ms_is_identified_by_its_phase(tmp_path: Path) -> None:
     """4.4BSD's fast timer: ACKs leave at 70 ms of each 200, whenever the request came."""
     random.seed(1)
     requests = []
@@ -140,7 +140,7 @@ def test_delays_without_a_phase_are_no_heartbeat(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("timer_ms", "jitter_ms"), [(40, 4), (50, 8), (100, 10), (200, 10)])
-def test_fixed_timers_are_told_by_their_time(tmp_path: Path, timer_ms: int, jitter_ms: int) -> None:
+def test_fixed_timers_are_identified_by_their_time(tmp_path: Path, timer_ms: int, jitter_ms: int) -> None:
     """Linux 40 ms, Solaris 50 and 100 ms, Windows 200 ms, each with a tick of the host on top."""
     random.seed(timer_ms)
     requests = [(1000 + 503.3 * number, timer_ms + random.uniform(0, jitter_ms)) for number in range(12)]  # noqa: S311
@@ -184,7 +184,7 @@ def test_every_second_segment_whatever_its_size(tmp_path: Path) -> None:
     assert (found["server_ack_policy"], found["server_prompt_small_pairs"]) == ("per-2-segments", 10)
 
 
-def test_two_full_segments_worth_is_told_from_every_second_segment(tmp_path: Path) -> None:
+def test_two_full_segments_worth_is_distinguished_from_every_second_segment(tmp_path: Path) -> None:
     """4.4BSD: 2,920 bytes release an ACK; three segments of 900 wait for the timer (2,700 bytes), four of 730 do not."""
     groups = ([900] * 3, [730] * 4) * 4
     sizes = [size for group in groups for size in group]
@@ -197,7 +197,7 @@ def test_two_full_segments_worth_is_told_from_every_second_segment(tmp_path: Pat
     assert (found["server_ack_policy"], found["server_ack_timer_ms"]) == ("per-2-mss", 100)
 
 
-def test_a_share_of_the_buffer_is_told_where_it_is_less_than_two_segments(tmp_path: Path) -> None:
+def test_a_share_of_the_buffer_is_reported_where_it_is_less_than_two_segments(tmp_path: Path) -> None:
     """SunOS 4.1 over ATM: 35 % of 16,384 are 5,735 bytes. 5,700 wait for the timer, 5,800 do not; a full segment is 9,148."""
     sizes = [5700, 5800] * 5
     text = bulk(sizes, {number: 45.0 if size == 5700 else 0.0 for number, size in enumerate(sizes)}).replace("mss 1460", "mss 9148")
@@ -254,7 +254,7 @@ def switched(first: str, then: str) -> list[str]:
     [("H", "N", "nagle-delayed-ack", [6, 10, 14]), ("N", "H", "delayed-ack", [15, 19, 23])],
     ids=["set-after-the-first-stalls", "taken-back"],
 )
-def test_nagle_that_is_switched_under_way_is_told_of_no_whole_connection(
+def test_nagle_that_is_switched_under_way_is_not_reported_for_the_whole_connection(
     tmp_path: Path, first: str, then: str, cause: str, ended: list[int]
 ) -> None:
     """Three writes that do not wait prove NODELAY at their time; three others wait 100 ms for an ACK, and end with the frames named.

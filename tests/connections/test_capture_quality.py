@@ -72,9 +72,9 @@ def test_packets_that_the_kernel_dropped_weigh_by_their_share(dropped: int, fact
     option = struct.pack("<HHQHH", ISB_IFDROP, 8, dropped, 0, 0)
     length = 24 + len(option)
     path.write_bytes(path.read_bytes() + struct.pack("<5I", INTERFACE_STATISTICS, length, 0, 0, 0) + option + struct.pack("<I", length))
-    told = tcptrace_lab.analyze(path).capture["quality"]
-    assert told["kernel_drops"] == dropped
-    assert {reason["name"]: reason["factor"] for reason in told["reasons"]}.get("kernel_drops") == factor
+    reported = tcptrace_lab.analyze(path).capture["quality"]
+    assert reported["kernel_drops"] == dropped
+    assert {reason["name"]: reason["factor"] for reason in reported["reasons"]}.get("kernel_drops") == factor
 
 
 def test_one_direction_alone_is_half_a_capture(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_one_direction_alone_is_half_a_capture(tmp_path: Path) -> None:
     assert (found.counts["one_direction"], found.factor, found.rating) == (1, 0.5, "limited")
 
 
-def test_a_connection_without_a_beginning_is_told(tmp_path: Path) -> None:
+def test_a_connection_without_a_beginning_is_reported(tmp_path: Path) -> None:
     found = quality_of_text(tmp_path, "\n".join(TRANSFER.splitlines()[4:]))
     assert (found.counts["start_missing"], found.factor, names(found)) == (1, 0.9, ["start_missing"])
 
@@ -100,7 +100,7 @@ def test_a_segment_behind_its_own_acknowledgment_shows_that_the_capture_mixed_up
     assert (found.counts["late_segments"], found.factor, names(found)) == (1, 0.8, ["late_segments"])
 
 
-def test_a_clock_that_goes_back_and_one_that_ticks_coarsely_are_told(tmp_path: Path) -> None:
+def test_a_clock_that_goes_back_and_one_that_ticks_coarsely_are_reported(tmp_path: Path) -> None:
     back = quality_of_text(tmp_path, TRANSFER.replace("0.031 S > C", "0.019 S > C"))
     assert (names(back), back.factor) == (["backward_timestamps"], 0.7)
     path = tmp_path / "coarse.pcapng"
@@ -117,7 +117,7 @@ def test_a_clock_that_goes_back_and_one_that_ticks_coarsely_are_told(tmp_path: P
     assert "10 ms" in coarse.words
 
 
-def test_data_cut_short_is_told_and_does_no_harm(tmp_path: Path) -> None:
+def test_data_cut_short_is_reported_and_does_no_harm(tmp_path: Path) -> None:
     found = quality_of_text(tmp_path, TRANSFER, snaplen_bytes=96)
     assert (names(found), found.factor) == (["snaplen"], 1)
     assert found.words.startswith("capture quality: good; ")
@@ -194,9 +194,9 @@ def ticked(path: Path, tick_ns: int) -> Path:
 def test_a_clock_that_ticks_coarsely_in_a_file_that_promises_more_shows_nothing_below_its_tick(tick_ms: int, tmp_path: Path) -> None:
     """By hand: 900 packets on 50 (4 ms: 120) instants. The true round trip of 7.86 ms is 0 or 10 ms by a clock of 10 ms."""
     found = tcptrace_lab.analyze(ticked(tmp_path / "x.pcap", tick_ms * 1_000_000))
-    told, connection = found.capture["quality"], found.connections.collect().row(0, named=True)
-    assert (told["resolution_ns"], connection["clock_tick_ns"]) == (tick_ms * 1_000_000, tick_ms * 1_000_000)
-    assert f"timestamp resolution {tick_ms} ms" in capture_quality.line(told)
+    reported, connection = found.capture["quality"], found.connections.collect().row(0, named=True)
+    assert (reported["resolution_ns"], connection["clock_tick_ns"]) == (tick_ms * 1_000_000, tick_ms * 1_000_000)
+    assert f"timestamp resolution {tick_ms} ms" in capture_quality.line(reported)
     spent = found.accounts.collect().row(0, named=True)
     assert spent["client_pacing_ns"] == 0
     if tick_ms == 10:

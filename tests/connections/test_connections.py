@@ -121,7 +121,7 @@ def test_syn_sent_again_stays_in_its_connection(tmp_path: Path) -> None:
     assert column(read.segments, "rtt_ns", 4) == [None], "Karn: the SYN was sent three times"
 
 
-def test_close_is_told_by_fin_reset_or_the_end(tmp_path: Path) -> None:
+def test_close_is_identified_by_fin_reset_or_the_end(tmp_path: Path) -> None:
     closes = {
         "0.02 C > S F. 1:1(0) ack 1\n0.03 S > C F. 1:1(0) ack 2\n0.04 C > S . 2:2(0) ack 2": "fin",
         "0.02 S > C R. 1:1(0) ack 1": "reset",
@@ -179,7 +179,7 @@ def test_a_later_syn_that_leaves_options_out_takes_back_nothing_of_a_cut_one(tmp
     assert offered == (5, None, None)
 
 
-def test_a_syn_captured_whole_tells_what_was_cut_off_its_copy(tmp_path: Path) -> None:
+def test_a_syn_captured_whole_shows_what_was_cut_off_its_copy(tmp_path: Path) -> None:
     syn = "C > S S 0:0(0) win 65535 <mss 1460, nop, wscale 5, nop, nop, TS val 7 ecr 0, sackOK>"
     read = read_text(tmp_path, f"0 {syn} {{snap 66}}\n1 {syn}")
     offered = read.connections.select("client_window_scale_offered", "client_timestamps", "client_sack_permitted").row(0)

@@ -66,7 +66,7 @@ def test_resent_segments_and_bytes_are_those_of_the_kernel(setting: dict[str, An
 
 
 @pytest.mark.parametrize("setting", _settings(), ids=lambda setting: setting["file"])
-def test_needless_resends_are_those_that_a_dsack_told_of(setting: dict[str, Any]) -> None:
+def test_needless_resends_are_those_that_a_dsack_reported(setting: dict[str, Any]) -> None:
     """Each D-SACK that reached the sender reports a spurious retransmission, or a packet that the network duplicated."""
     for figures, info, _ in _directions(setting):
         assert figures["spurious_retransmissions"] + figures["network_duplicates"] == info["tcpi_dsack_dups"]

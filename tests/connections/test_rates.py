@@ -82,7 +82,7 @@ def mixed(sizes: list[int], gap_ms: float) -> str:
     return lines([*moments, (40 + len(sizes) * gap_ms + 20, f"S > C . ack {end} win 65535")])
 
 
-def test_a_burst_of_full_segments_with_a_small_end_tells_the_senders_rate(tmp_path: Path) -> None:
+def test_a_burst_of_full_segments_with_a_small_end_shows_the_senders_rate(tmp_path: Path) -> None:
     """19 full segments and 100 bytes, 1 ms apart: on average 27,840 bytes in 19 ms, less the twentieth of the first, which took no time.
 
     The 17 gaps that count show 11.04 Mb/s, less than that, for the small one is among them.
@@ -91,7 +91,7 @@ def test_a_burst_of_full_segments_with_a_small_end_tells_the_senders_rate(tmp_pa
     assert row["send_bps"] == pytest.approx(27_840 * 8 / 0.019 * 19 / 20)
 
 
-def test_bursts_of_small_and_full_segments_tell_no_rate_of_the_sender(tmp_path: Path) -> None:
+def test_bursts_of_small_and_full_segments_show_no_rate_of_the_sender(tmp_path: Path) -> None:
     """100 bytes and 1,460 in turns: 6.24 Mb/s, which is the rate of neither."""
     row = direction(tmp_path, OPENED_AT_CLIENT + mixed([100, FULL] * 10, 1.0))
     assert (row["send_bps"], row["bound_bps"], row["send_buffer_needed_bytes"]) == (None, None, None)
@@ -103,7 +103,7 @@ def test_a_program_of_small_writes_alone_has_the_rate_of_those(tmp_path: Path) -
     assert row["send_bps"] == pytest.approx(0.8e6)
 
 
-def test_the_pace_of_segments_tells_nothing_of_the_sender_at_the_other_end(tmp_path: Path) -> None:
+def test_the_pace_of_segments_shows_nothing_of_the_sender_at_the_other_end(tmp_path: Path) -> None:
     text = sent(20, 1.0, [40.1 + number * 1.0 for number in range(20)])
     row = direction(tmp_path, OPENED_AT_SERVER + text)
     assert (row["send_bps"], row["idle_share"], row["receive_bps"], row["bound_bps"]) == (None, None, None, None)
@@ -188,7 +188,7 @@ def test_flights_that_stay_the_same_below_the_window_are_a_send_buffer(tmp_path:
 
 
 @pytest.mark.parametrize(("apart_ms", "estimate"), [(3.0, None), (0.01, 7 * FULL)])
-def test_what_comes_evenly_spread_to_a_receiver_tells_of_no_send_buffer(tmp_path: Path, apart_ms: float, estimate: int | None) -> None:
+def test_what_comes_evenly_spread_to_a_receiver_reveals_no_send_buffer(tmp_path: Path, apart_ms: float, estimate: int | None) -> None:
     """Seven segments in each round trip of 21 ms, acknowledged at once: as the path takes them, or in flights with pauses between."""
     moments, end = [(0.0, "C > S S 0:0(0) win 64240 <mss 1460>"), (0.01, "S > C S. 0:0(0) ack 1 win 65535 <mss 1460>")], 1
     moments.append((21.0, "C > S . ack 1 win 64240"))

@@ -26,7 +26,7 @@ SHARE, US = 0.03, 50
 """How near it must be: the issue's 3 % or 50 µs."""
 
 
-def told(path: Path, folder: Path) -> dict[str, Any]:
+def reported(path: Path, folder: Path) -> dict[str, Any]:
     done = tcptrace_lab("analyze", path, "--json", "-", "-o", folder / "report.html")
     (connection,) = json.loads(done.stdout)["connections"]
     found: dict[str, Any] = connection["client_to_server"]
@@ -42,7 +42,7 @@ def kernel_us(name: str) -> int:
 @pytest.mark.parametrize("name", [*AT_RECEIVER, *AT_SENDER])
 def test_smallest_round_trip_of_the_sender_is_the_kernels_from_either_end(name: str, tmp_path: Path) -> None:
     (path,) = CAPTURES.glob(f"{name}.pcap*")
-    direction, kernel = told(path, tmp_path), kernel_us(name)
+    direction, kernel = reported(path, tmp_path), kernel_us(name)
     found = direction["sender_rtt_min_ms"]
     assert abs(found["estimate"] * 1000 - kernel) <= max(SHARE * kernel, US)
     assert found["lower_bound"] * 1000 <= kernel + US
@@ -54,4 +54,4 @@ def test_smallest_round_trip_of_the_sender_is_the_kernels_from_either_end(name: 
 def test_without_an_answer_of_the_sender_only_the_least_is_known(tmp_path: Path) -> None:
     """In mid-stream, without timestamps, nothing proves when an ACK reached the client."""
     path = capture(tmp_path / "middle.pcap", "0.0 C > S P. 1:101 ack 1 win 502\n0.02 S > C . ack 101 win 509")
-    assert told(path, tmp_path)["sender_rtt_min_ms"] == {"samples": 1, "lower_bound": 20.0, "estimate": None}
+    assert reported(path, tmp_path)["sender_rtt_min_ms"] == {"samples": 1, "lower_bound": 20.0, "estimate": None}

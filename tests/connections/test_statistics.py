@@ -46,7 +46,7 @@ def test_round_trips_three_ways_each_with_its_samples(tmp_path: Path) -> None:
     assert (found["rtt_timestamp_samples"], found["rtt_timestamp_min_ns"], found["rtt_timestamp_mean_ns"]) == (2, 8 * MS, 9 * MS)
 
 
-def test_a_timestamp_tells_which_transmission_arrived_where_karn_must_not(tmp_path: Path) -> None:
+def test_a_timestamp_shows_which_transmission_arrived_where_karn_must_not(tmp_path: Path) -> None:
     """The segment of 100 ms is retransmitted at 400 ms; the echo of 500 proves that the ACK of 409 ms answers the second one."""
     found = client(
         tmp_path,
@@ -132,7 +132,7 @@ def test_cumulative_duplicate_and_post_loss_acks(tmp_path: Path) -> None:
     assert (found["retransmit_interval_samples"], found["retransmit_interval_min_ns"]) == (1, 14 * MS)
 
 
-def test_sack_segments_and_d_sacks_are_told_apart(tmp_path: Path) -> None:
+def test_sack_segments_and_d_sacks_are_distinguished(tmp_path: Path) -> None:
     """RFC 2883, 4: the first block is below the ACK, or within the second."""
     found = side(
         tmp_path,

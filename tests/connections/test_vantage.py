@@ -174,7 +174,7 @@ def test_one_transfer_has_the_same_times_from_both_of_its_ends() -> None:
 
 
 @pytest.mark.live
-def test_each_point_of_a_live_path_is_told(tmp_path: Path) -> None:
+def test_each_point_of_a_live_path_is_reported(tmp_path: Path) -> None:
     """One transfer, captured at both ends at once; 10 ms of way each direction."""
     path = PathModel(delay_s=0.01)
     done = run(Experiment(Medium("tap", 1_500, forward=path, backward=path), Bulk(100_000)), tmp_path)

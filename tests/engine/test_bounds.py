@@ -68,7 +68,7 @@ def test_connections_beyond_those_followed_are_each_handed_out_once_by_number(fl
     assert connections["client_segments"].sum() == kept.info["tcp_segments"]
 
 
-def test_what_a_connection_sends_after_it_made_room_is_another_one_and_told(flood: Path) -> None:
+def test_what_a_connection_sends_after_it_made_room_is_another_one_and_reported(flood: Path) -> None:
     tables = read(flood, reread_bytes=FAR)
     clients = FOLLOWED + 9_000
     (problem,) = tables.problems
@@ -133,7 +133,7 @@ def test_among_many_a_connection_that_ended_is_closed_after_its_time_wait(tmp_pa
     assert late_segments_open(tmp_path, 2 * FEW, 300.0, ends=True) == (True, [])
 
 
-def test_among_many_a_silent_connection_is_closed_after_two_hours_and_told(tmp_path: Path) -> None:
+def test_among_many_a_silent_connection_is_closed_after_two_hours_and_reported(tmp_path: Path) -> None:
     assert late_segments_open(tmp_path, 2 * FEW, 7_400.0, ends=False) == (False, [])
     opened, (problem,) = late_segments_open(tmp_path, 2 * FEW, LATE, ends=False)
     assert opened

@@ -77,9 +77,9 @@ def test_kinds_count_the_intervals_and_their_median_is_exact(capture: Path) -> N
     tables = _tables(capture)
     ns = pl.col("end_ns") - pl.col("start_ns")
     by = ["conn", "from_client", "cause"]
-    told = tables["ledger"].group_by(by).agg(ns=ns.sum(), waits=pl.len(), median_ns=ns.median()).sort(by)
+    reported = tables["ledger"].group_by(by).agg(ns=ns.sum(), waits=pl.len(), median_ns=ns.median()).sort(by)
     kinds = reread.frame(_engine(capture).kinds(), schema.LEDGER).sort(by)
-    assert kinds.select(*by, "ns", "waits", "median_ns").equals(told)
+    assert kinds.select(*by, "ns", "waits", "median_ns").equals(reported)
 
 
 def test_a_cause_that_there_is_not_is_refused(capture: Path) -> None:

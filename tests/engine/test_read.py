@@ -234,22 +234,22 @@ def test_watchers_see_every_row_once_in_order(path: Path, expected: pl.DataFrame
         assert_frame_equal(pl.concat(frames.seen), expected.select("frame", "seq"))
 
 
-def test_progress_is_told_in_segments(path: Path) -> None:
-    told: list[tuple[int, float | None]] = []
-    read(path, progress=lambda rows, share: told.append((rows, share)))
-    assert told[-1] == (transfer.SEGMENTS, 1.0)
+def test_progress_is_reported_in_segments(path: Path) -> None:
+    reported: list[tuple[int, float | None]] = []
+    read(path, progress=lambda rows, share: reported.append((rows, share)))
+    assert reported[-1] == (transfer.SEGMENTS, 1.0)
 
 
 def test_of_a_pipe_no_share_is_known(path: Path) -> None:
-    told: list[tuple[int, float | None]] = []
+    reported: list[tuple[int, float | None]] = []
     reader, writer = os.pipe()
     try:
         os.write(writer, path.read_bytes())
         os.close(writer)
-        read(f"/dev/fd/{reader}", progress=lambda rows, share: told.append((rows, share)))
+        read(f"/dev/fd/{reader}", progress=lambda rows, share: reported.append((rows, share)))
     finally:
         os.close(reader)
-    assert told[-1] == (transfer.SEGMENTS, None)
+    assert reported[-1] == (transfer.SEGMENTS, None)
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ _DIGESTS = "import sys; sys.path.insert(0, sys.argv[1]); from tests.support.dige
 def test_another_process_with_other_threads_writes_the_same_bytes(tied: Path) -> None:
     """Polars hashes with another seed in each process, and cuts tables at other rows with other threads."""
     paths = [str(tied), str(CAPTURES / "ethernet-loss.pcapng")]
-    told = set()
+    reported = set()
     for threads, rows in (("1", "100000"), ("4", "50")):
         done = subprocess.run(
             [sys.executable, "-c", _DIGESTS, str(ROOT), *paths],
@@ -54,11 +54,11 @@ def test_another_process_with_other_threads_writes_the_same_bytes(tied: Path) ->
             timeout=120,
             check=True,
         )
-        told.add(done.stdout)
-    assert len(told) == 1
+        reported.add(done.stdout)
+    assert len(reported) == 1
 
 
-def test_of_connections_that_lose_the_same_time_the_first_are_told(tied: Path) -> None:
+def test_of_connections_that_lose_the_same_time_the_first_are_reported(tied: Path) -> None:
     """Each lost a second until its SYN was retransmitted, and 40 ms until the answer arrived.
 
     The capture point is 20 ms from both hosts.

@@ -50,30 +50,30 @@ ASKED = """
 def test_nine_attempts_that_nobody_answers_are_one_finding(tmp_path: Path) -> None:
     """Each is 3 s long, one each 4 s: 27 s of the 35 from the first SYN to the last, in 27 SYNs."""
     analysis = analyzed(tmp_path, attempts(9, ASKED, every_s=4))
-    (told,) = analysis.findings
-    assert (told.id, told.title) == ("handshake-slow", "9 connection attempts to 10.0.0.2:80 were not answered, for 27 s")
-    assert (told.cost_ns, told.severity) == (27 * S, Severity.HIGH)
-    assert told.cost_share == pytest.approx(27 / 35)
-    assert (told.conn, told.from_client, told.connections, told.confidence) == (0, True, 9, Confidence.PROVED)
-    assert "10.0.0.1 sent its SYN 27 times in 9 attempts, and no answer came" in told.mechanism
-    assert told.evidence_frames == (1, 2, 3, 4, 6, 7, 9, 10, 12, 13, 15, 16, 18, 19, 21, 22, 24, 25, 27)
+    (reported,) = analysis.findings
+    assert (reported.id, reported.title) == ("handshake-slow", "9 connection attempts to 10.0.0.2:80 were not answered, for 27 s")
+    assert (reported.cost_ns, reported.severity) == (27 * S, Severity.HIGH)
+    assert reported.cost_share == pytest.approx(27 / 35)
+    assert (reported.conn, reported.from_client, reported.connections, reported.confidence) == (0, True, 9, Confidence.PROVED)
+    assert "10.0.0.1 sent its SYN 27 times in 9 attempts, and no answer came" in reported.mechanism
+    assert reported.evidence_frames == (1, 2, 3, 4, 6, 7, 9, 10, 12, 13, 15, 16, 18, 19, 21, 22, 24, 25, 27)
     assert verdict.sentence(analysis) == "9 connection attempts to 10.0.0.2:80 were not answered, for 27 s."
 
 
 def test_attempts_at_the_same_time_cost_their_time_once(tmp_path: Path) -> None:
     """Six that begin half a second apart: from 0 to 5.5 s, all of it in some attempt."""
-    (told,) = slow(analyzed(tmp_path, attempts(6, ASKED, every_s=0.5)))
-    assert (told.cost_ns, told.cost_share, told.connections) == (5_500_000_000, 1.0, 6)
+    (reported,) = slow(analyzed(tmp_path, attempts(6, ASKED, every_s=0.5)))
+    assert (reported.cost_ns, reported.cost_share, reported.connections) == (5_500_000_000, 1.0, 6)
 
 
-def test_attempts_at_another_port_are_told_apart(tmp_path: Path) -> None:
+def test_attempts_at_another_port_are_distinguished(tmp_path: Path) -> None:
     other = "\n".join(
         f"host X{n} 10.0.0.1:{50000 + n}\nhost Y{n} 10.0.0.2:443\n{20 + 4 * n} X{n} > Y{n} S 0:0(0)\n{21 + 4 * n} X{n} > Y{n} S 0:0(0)"
         for n in range(2)
     )
     text = attempts(3, ASKED, every_s=4) + "\n" + other
-    told = [(one.title, one.cost_ns) for one in slow(analyzed(tmp_path, text))]
-    assert told == [
+    reported = [(one.title, one.cost_ns) for one in slow(analyzed(tmp_path, text))]
+    assert reported == [
         ("3 connection attempts to 10.0.0.2:80 were not answered, for 9 s", 9 * S),
         ("2 connection attempts to 10.0.0.2:443 were not answered, for 2 s", 2 * S),
     ]
@@ -82,11 +82,11 @@ def test_attempts_at_another_port_are_told_apart(tmp_path: Path) -> None:
 def test_refused_attempts_are_one_finding_however_fast(tmp_path: Path) -> None:
     """Each is refused after 20 ms, one each second: 5 x 20 ms of 4.02 s."""
     text = attempts(5, "0 C > S S 0:0(0) win 64240\n0.02 S > C R. 0:0(0) ack 1 win 0", every_s=1)
-    (told,) = slow(analyzed(tmp_path, text))
-    assert told.title == "10.0.0.2:80 refused 5 connection attempts, for 100 ms"
-    assert (told.cost_ns, told.severity) == (S // 10, Severity.LOW)
-    assert told.cost_share == pytest.approx(0.1 / 4.02)
-    assert told.evidence_frames == tuple(range(1, 11))
+    (reported,) = slow(analyzed(tmp_path, text))
+    assert reported.title == "10.0.0.2:80 refused 5 connection attempts, for 100 ms"
+    assert (reported.cost_ns, reported.severity) == (S // 10, Severity.LOW)
+    assert reported.cost_share == pytest.approx(0.1 / 4.02)
+    assert reported.evidence_frames == tuple(range(1, 11))
 
 
 def test_one_connection_that_is_refused_at_once_is_no_finding(tmp_path: Path) -> None:
@@ -99,10 +99,10 @@ def test_connections_reset_before_they_carry_data_are_one_finding(tmp_path: Path
     """A server that is overloaded does so; a health check does so on purpose."""
     ends = "0.05 S > C R 1:1(0)" if by == "S" else "0.05 C > S R 1:1(0)"
     each = f"0 C > S S 0:0(0) win 64240\n0.02 S > C S. 0:0(0) ack 1 win 64240\n0.021 C > S . ack 1\n{ends}"
-    (told,) = slow(analyzed(tmp_path, attempts(4, each, every_s=1)))
-    assert told.title == "4 connections to 10.0.0.2:80 were reset before they carried data"
-    assert (told.cost_ns, told.severity) == (None, severity)
-    assert f"{who} reset it" in told.mechanism
+    (reported,) = slow(analyzed(tmp_path, attempts(4, each, every_s=1)))
+    assert reported.title == "4 connections to 10.0.0.2:80 were reset before they carried data"
+    assert (reported.cost_ns, reported.severity) == (None, severity)
+    assert f"{who} reset it" in reported.mechanism
 
 
 def test_a_client_that_goes_on_was_answered_though_the_capture_lacks_it(tmp_path: Path) -> None:
@@ -198,12 +198,12 @@ IMPATIENT = """
 )
 def test_a_slow_handshake_says_what_was_slow(tmp_path: Path, text: str, title: str, mechanism: str, remedy: str, cost_ms: int) -> None:
     """Expected times are differences of the times in the text; the RTT is that of the data after the handshake."""
-    (told,) = slow(analyzed(tmp_path, text))
-    assert told.title == title
-    assert mechanism in told.mechanism
-    assert remedy in told.remedy[0]
-    assert told.cost_ns == pytest.approx(cost_ms * 1_000_000, abs=2_000_000)
-    assert (told.severity == Severity.INFO) == ("long path" in title), "nobody can mend the length of a path"
+    (reported,) = slow(analyzed(tmp_path, text))
+    assert reported.title == title
+    assert mechanism in reported.mechanism
+    assert remedy in reported.remedy[0]
+    assert reported.cost_ns == pytest.approx(cost_ms * 1_000_000, abs=2_000_000)
+    assert (reported.severity == Severity.INFO) == ("long path" in title), "nobody can mend the length of a path"
 
 
 AT_THE_SERVER = """
@@ -233,11 +233,11 @@ AT_THE_SERVER = """
 )
 def test_at_the_server_a_late_first_ack_is_not_called_a_late_answer(tmp_path: Path, behind: str, title: str, mechanism: str) -> None:
     """The SYN-ACK (frame 2) left 0.1 ms after the SYN (frame 1), and its ACK came 800 ms later; the client's data go to frame 4."""
-    (told,) = slow(analyzed(tmp_path, AT_THE_SERVER + behind))
-    assert told.title == title
-    assert mechanism in told.mechanism
-    assert told.severity == Severity.INFO, "neither a path nor a client can be mended at the server"
-    assert told.evidence_frames == (1, 2, 4)
+    (reported,) = slow(analyzed(tmp_path, AT_THE_SERVER + behind))
+    assert reported.title == title
+    assert mechanism in reported.mechanism
+    assert reported.severity == Severity.INFO, "neither a path nor a client can be mended at the server"
+    assert reported.evidence_frames == (1, 2, 4)
 
 
 def test_a_program_that_speaks_long_after_the_handshake_is_not_taken_for_the_handshake(tmp_path: Path) -> None:

@@ -47,8 +47,8 @@ def test_losses_before_the_capture_point_are_counted_by_what_the_sender_numbered
         f"{452 + n}ms C > S . {18981 + 1460 * n}:{20441 + 1460 * n} ack 1 {{id {117 + n}}}\n+5us S > C . ack {20441 + 1460 * n}"
         for n in range(30)
     ]
-    (told,) = losses(packets.capture(tmp_path / "x.pcap", OPENED + "\n".join(lines)))
-    assert "its IP IDs leave out 3 segments" in told.mechanism
+    (reported,) = losses(packets.capture(tmp_path / "x.pcap", OPENED + "\n".join(lines)))
+    assert "its IP IDs leave out 3 segments" in reported.mechanism
 
 
 @pytest.mark.parametrize("answers", ["", "0.020 S > C S. 0:0(0) ack 1 win 65160 <mss 1460, sackOK>"])

@@ -45,10 +45,10 @@ def overtaken(times: int) -> str:
 
 def test_segments_overtaken_three_times_are_reordering_with_both_frames(tmp_path: Path) -> None:
     """Frames 6, 10 and 14 follow 4, 8 and 12."""
-    (told,) = found(packets.capture(tmp_path / "late.pcap", OPENED + overtaken(3)), "reordering")
-    assert told.title.startswith("3 of 6 segments arrived out of order")
-    assert (told.conn, told.from_client, told.cost_ns) == (0, True, None)
-    assert told.evidence_frames == (4, 6, 8, 10, 12, 14)
+    (reported,) = found(packets.capture(tmp_path / "late.pcap", OPENED + overtaken(3)), "reordering")
+    assert reported.title.startswith("3 of 6 segments arrived out of order")
+    assert (reported.conn, reported.from_client, reported.cost_ns) == (0, True, None)
+    assert reported.evidence_frames == (4, 6, 8, 10, 12, 14)
 
 
 def test_segments_overtaken_twice_are_no_finding(tmp_path: Path) -> None:
@@ -56,18 +56,18 @@ def test_segments_overtaken_twice_are_no_finding(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["ethernet-reordering", "ethernet-reordering-at-server"])
-def test_repairs_of_what_was_only_overtaken_are_not_told_as_losses(name: str) -> None:
+def test_repairs_of_what_was_only_overtaken_are_not_reported_as_losses(name: str) -> None:
     """By its own log, the relay that made the capture delayed three segments and lost none."""
     truth = json.loads((CAPTURES / f"{name}.json").read_text())
     assert truth["relay"]["forward"]["log"]["lost_indexes"] == []
     findings = tcptrace_lab.analyze(CAPTURES / f"{name}.pcapng").findings
     assert not {one.id for one in findings} & {"loss", "timeout"}
-    (told,) = (one for one in findings if one.id == "spurious-retransmission")
-    assert "segments that were not lost" in told.title
-    assert told.cost_ns
+    (reported,) = (one for one in findings if one.id == "spurious-retransmission")
+    assert "segments that were not lost" in reported.title
+    assert reported.cost_ns
 
 
-def test_repairs_of_true_losses_are_told_as_losses() -> None:
+def test_repairs_of_true_losses_are_reported_as_losses() -> None:
     truth = json.loads((CAPTURES / "ethernet-loss.json").read_text())
     assert truth["relay"]["forward"]["log"]["lost_indexes"]
     ids = {one.id for one in tcptrace_lab.analyze(CAPTURES / "ethernet-loss.pcapng").findings}
@@ -79,10 +79,10 @@ def test_a_queue_before_a_narrow_link_is_bufferbloat_of_the_size_that_the_relay_
     """The relay delays by 10 ms in each direction; what a round trip takes longer was spent in its queue."""
     truth = json.loads((CAPTURES / "ethernet-bottleneck.json").read_text())["relay"]
     delay_ms = 1000 * (truth["forward"]["delay_s"] + truth["backward"]["delay_s"])
-    (told,) = found(CAPTURES / "ethernet-bottleneck.pcapng", "bufferbloat")
+    (reported,) = found(CAPTURES / "ethernet-bottleneck.pcapng", "bufferbloat")
     assert delay_ms == pytest.approx(20)
-    assert told.title.endswith(", base RTT 20.4 ms")
-    assert len(told.evidence_frames) == 10
+    assert reported.title.endswith(", base RTT 20.4 ms")
+    assert len(reported.evidence_frames) == 10
 
 
 def test_a_path_without_a_queue_shows_no_bufferbloat() -> None:
@@ -91,15 +91,15 @@ def test_a_path_without_a_queue_shows_no_bufferbloat() -> None:
 
 def test_what_a_remedy_saves_is_no_more_than_the_path_leaves() -> None:
     """A full queue drops: the repairs take their time, but the data need most of it on the path nevertheless."""
-    (told,) = found(CAPTURES / "ethernet-queue-overflow.pcapng", "loss")
+    (reported,) = found(CAPTURES / "ethernet-queue-overflow.pcapng", "loss")
     truth = json.loads((CAPTURES / "ethernet-queue-overflow.json").read_text())
     rate_bps, sent_bytes = truth["relay"]["forward"]["rate_bps"], truth["schedule"]["total_bytes"]
-    assert told.cost_ns is not None
-    assert told.cost_share
-    assert told.gain_ns is not None
-    life_ns = told.cost_ns / told.cost_share
-    assert told.gain_ns < told.cost_ns
-    assert told.gain_ns <= life_ns - sent_bytes * 8e9 / rate_bps
+    assert reported.cost_ns is not None
+    assert reported.cost_share
+    assert reported.gain_ns is not None
+    life_ns = reported.cost_ns / reported.cost_share
+    assert reported.gain_ns < reported.cost_ns
+    assert reported.gain_ns <= life_ns - sent_bytes * 8e9 / rate_bps
 
 
 def test_a_capture_that_holds_packets_twice_says_so_with_the_copies(tmp_path: Path) -> None:
@@ -109,10 +109,10 @@ def test_a_capture_that_holds_packets_twice_says_so_with_the_copies(tmp_path: Pa
         at_s, seq = 0.1 + number / 10, 1 + number * 100
         sent = f"C > S P. {seq}:{seq + 100} ack 1 {{id {50 + number}}}"
         lines += [f"{at_s:.5f} {sent}", f"{at_s + 2e-5:.5f} {sent}", f"{at_s + 0.02:.5f} S > C . ack {seq + 100} win 65535"]
-    (told,) = found(packets.capture(tmp_path / "span.pcap", OPENED + "\n".join(lines)), "capture-duplicates")
-    assert told.evidence_frames == (5, 8)
-    assert (told.conn, told.from_client, told.cost_ns) == (None, None, None)
-    assert "2 captured segments are copies of others" in told.title
+    (reported,) = found(packets.capture(tmp_path / "span.pcap", OPENED + "\n".join(lines)), "capture-duplicates")
+    assert reported.evidence_frames == (5, 8)
+    assert (reported.conn, reported.from_client, reported.cost_ns) == (None, None, None)
+    assert "2 captured segments are copies of others" in reported.title
 
 
 def test_acknowledged_bytes_that_are_not_there_make_a_capture_incomplete(tmp_path: Path) -> None:
@@ -124,31 +124,31 @@ def test_acknowledged_bytes_that_are_not_there_make_a_capture_incomplete(tmp_pat
     0.300 C > S P. 201:301 ack 1
     0.320 S > C .  ack 301 win 65535
     """
-    (told,) = found(packets.capture(tmp_path / "holes.pcap", OPENED + text), "capture-incomplete")
-    assert 6 in told.evidence_frames
-    assert "1 segment was ACKed but is missing from the capture" in told.title
+    (reported,) = found(packets.capture(tmp_path / "holes.pcap", OPENED + text), "capture-incomplete")
+    assert 6 in reported.evidence_frames
+    assert "1 segment was ACKed but is missing from the capture" in reported.title
 
 
 def test_a_connection_without_its_beginning_or_its_other_half_is_a_part_of_one(tmp_path: Path) -> None:
     """Neither SYN, nor anything from the server; nothing is known to be missing in between."""
     text = "0.100 C > S P. 1:101 ack 1\n0.120 C > S P. 101:201 ack 1\n"
-    (told,) = found(packets.capture(tmp_path / "half.pcap", text), "capture-incomplete")
-    assert told.title.startswith("Some connections are captured only in part")
-    assert "1 connection of 1 has one direction only" in told.title
-    assert "1 connection of 1 lacks its start" in told.title
-    assert str(told.severity) == "medium"  # 0.5 for the direction, 0.9 for the beginning: below half is left of any verdict
+    (reported,) = found(packets.capture(tmp_path / "half.pcap", text), "capture-incomplete")
+    assert reported.title.startswith("Some connections are captured only in part")
+    assert "1 connection of 1 has one direction only" in reported.title
+    assert "1 connection of 1 lacks its start" in reported.title
+    assert str(reported.severity) == "medium"  # 0.5 for the direction, 0.9 for the beginning: below half is left of any verdict
 
 
-def test_super_segments_of_offload_are_told(tmp_path: Path) -> None:
+def test_super_segments_of_offload_are_reported(tmp_path: Path) -> None:
     text = """
     0.100 C > S P. 1:14601 ack 1
     0.120 S > C .  ack 14601 win 65535
     """
-    (told,) = found(packets.capture(tmp_path / "tso.pcap", OPENED + text), "offload")
-    assert told.evidence_frames == (4,)
+    (reported,) = found(packets.capture(tmp_path / "tso.pcap", OPENED + text), "offload")
+    assert reported.evidence_frames == (4,)
 
 
-def test_a_clock_that_goes_back_is_told(tmp_path: Path) -> None:
+def test_a_clock_that_goes_back_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "back.pcap"
     whole = packets.capture(tmp_path / "whole.pcap", OPENED + "0.100 C > S P. 1:101 ack 1\n0.120 S > C . ack 101 win 65535")
     with whole.open("rb") as stream, path.open("wb") as out:
@@ -156,8 +156,8 @@ def test_a_clock_that_goes_back_is_told(tmp_path: Path) -> None:
         writer = dpkt.pcap.Writer(out)
         for number, (at_s, frame) in enumerate(frames):
             writer.writepkt(frame, ts=float(at_s) - (5 if number >= 3 else 0))
-    (told,) = found(path, "clock")
-    assert "1 timestamp runs backwards" in told.title
+    (reported,) = found(path, "clock")
+    assert "1 timestamp runs backwards" in reported.title
 
 
 def test_a_faultless_capture_has_no_finding_about_itself() -> None:

@@ -43,8 +43,8 @@ def analyzed(tmp_path: Path, text: str) -> Analysis:
 
 
 def timeouts(analysis: Analysis) -> Finding:
-    (told,) = [one for one in analysis.findings if one.id == "timeout"]
-    return told
+    (reported,) = [one for one in analysis.findings if one.id == "timeout"]
+    return reported
 
 
 def test_a_smaller_segment_that_gets_through_shows_a_path_mtu_black_hole(tmp_path: Path) -> None:
@@ -64,21 +64,21 @@ def test_a_smaller_segment_that_gets_through_shows_a_path_mtu_black_hole(tmp_pat
     4.622 S > C  .          ack 3121
     """,
     )
-    told = timeouts(analysis)
-    assert told.title == "Retransmission timeouts (RTO) cost 4.5 s in 4 waits: segments of 1.46 kB do not pass the path"
+    reported = timeouts(analysis)
+    assert reported.title == "Retransmission timeouts (RTO) cost 4.5 s in 4 waits: segments of 1.46 kB do not pass the path"
     assert (
         "The sender sent the same bytes 4 times in segments of 1.46 kB, and none of them was ACKed; segments of up to 1.02 kB were"
-        in told.mechanism
+        in reported.mechanism
     )
-    assert told.remedy[0].startswith("let ICMP through")
-    assert told.confidence == Confidence.CONSISTENT
+    assert reported.remedy[0].startswith("let ICMP through")
+    assert reported.confidence == Confidence.CONSISTENT
     assert "segments that are too large for the path" in verdict.sentence(analysis)
 
 
 def test_a_hole_that_nothing_gets_through_is_only_possibly_one_of_size(tmp_path: Path) -> None:
-    told = timeouts(analyzed(tmp_path, BLACK_HOLE))
-    assert "segments of 1.46 kB do not pass the path" in told.title
-    assert told.confidence == Confidence.POSSIBLE
+    reported = timeouts(analyzed(tmp_path, BLACK_HOLE))
+    assert "segments of 1.46 kB do not pass the path" in reported.title
+    assert reported.confidence == Confidence.POSSIBLE
 
 
 def told_of_mtu(request_bytes: int, after: str = "") -> str:
@@ -117,9 +117,9 @@ def test_a_sender_that_cuts_its_segments_smaller_has_learned_the_path_mtu(
 
 
 def test_a_segment_that_gets_through_at_last_at_its_size_was_lost_by_chance(tmp_path: Path) -> None:
-    told = timeouts(analyzed(tmp_path, BLACK_HOLE + "2.180 S > C . ack 1661\n2.181 C > S . 1661:3121 ack 1\n2.201 S > C . ack 3121"))
-    assert "do not get through" not in told.title
-    assert told.confidence == Confidence.CONSISTENT
+    reported = timeouts(analyzed(tmp_path, BLACK_HOLE + "2.180 S > C . ack 1661\n2.181 C > S . 1661:3121 ack 1\n2.201 S > C . ack 3121"))
+    assert "do not get through" not in reported.title
+    assert reported.confidence == Confidence.CONSISTENT
 
 
 def test_full_segments_that_got_through_before_show_that_size_is_not_why(tmp_path: Path) -> None:

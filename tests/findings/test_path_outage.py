@@ -69,13 +69,13 @@ LAST_S = 0.1 + 39 * 0.040 + 0.020
 
 def test_unanswered_retransmits_by_timer_are_an_outage_with_its_time_and_length(tmp_path: Path) -> None:
     """The server is silent from 1.680 s to 3.560 s. The client's unanswered segments are those of 2.000 s to 2.660 s."""
-    (told,) = outages(tmp_path, opened() + sent(40) + "\n" + void() + repaired())
+    (reported,) = outages(tmp_path, opened() + sent(40) + "\n" + void() + repaired())
     assert pytest.approx(1.68) == LAST_S
-    assert told.title == "Path outage at 2023-11-14 22:13:21.680 UTC: no packet got through for 660 ms to 1.88 s"
-    assert (told.conn, told.from_client, told.connections) == (0, True, 1)
-    assert told.cost_ns == pytest.approx(1_560_000_000, abs=5_000_000)  # from the first lost segment to its ACK
-    assert str(told.confidence) == "consistent"
-    assert "4 segments of 10.0.0.1, 2 of them by a timer, got no answer" in told.mechanism
+    assert reported.title == "Path outage at 2023-11-14 22:13:21.680 UTC: no packet got through for 660 ms to 1.88 s"
+    assert (reported.conn, reported.from_client, reported.connections) == (0, True, 1)
+    assert reported.cost_ns == pytest.approx(1_560_000_000, abs=5_000_000)  # from the first lost segment to its ACK
+    assert str(reported.confidence) == "consistent"
+    assert "4 segments of 10.0.0.1, 2 of them by a timer, got no answer" in reported.mechanism
 
 
 def test_the_timeouts_within_an_outage_are_no_finding_of_their_own(tmp_path: Path) -> None:
@@ -98,10 +98,10 @@ def test_losses_outside_of_the_outage_stay_a_finding(tmp_path: Path) -> None:
 def test_data_that_arrives_late_may_be_a_suspended_host(tmp_path: Path) -> None:
     """The first answer ACKs everything sent during the silence: the path or the peer delayed it."""
     text = opened() + sent(40) + "\n" + void() + "\n3.560 S > C . ack 42001 win 65535 <TS val 50 ecr 40>"
-    (told,) = outages(tmp_path, text)
-    assert "all had arrived when the answer came" in told.mechanism
-    assert str(told.confidence) == "possible"
-    assert "A host that was suspended as a whole looks the same" in told.limits
+    (reported,) = outages(tmp_path, text)
+    assert "all had arrived when the answer came" in reported.mechanism
+    assert str(reported.confidence) == "possible"
+    assert "A host that was suspended as a whole looks the same" in reported.limits
 
 
 def at_receiver(skipped: int) -> str:
@@ -124,11 +124,11 @@ def at_receiver(skipped: int) -> str:
 
 def test_silence_and_a_retransmit_of_acked_data_are_an_outage_seen_at_the_receiver(tmp_path: Path) -> None:
     """ACKs of one host and retransmits of the other are missing: neither direction worked."""
-    (told,) = outages(tmp_path, at_receiver(3))
-    assert told.title.endswith("no packet got through for up to 1.52 s")  # from the ACK of 1.680 s to that of 3.200 s
-    assert "1 ACK of 10.0.0.2 did not reach 10.0.0.1, which sent the data again" in told.mechanism
-    assert "3 segments of 10.0.0.1 are missing before the capture point (IP IDs)" in told.mechanism
-    assert str(told.confidence) == "consistent"
+    (reported,) = outages(tmp_path, at_receiver(3))
+    assert reported.title.endswith("no packet got through for up to 1.52 s")  # from the ACK of 1.680 s to that of 3.200 s
+    assert "1 ACK of 10.0.0.2 did not reach 10.0.0.1, which sent the data again" in reported.mechanism
+    assert "3 segments of 10.0.0.1 are missing before the capture point (IP IDs)" in reported.mechanism
+    assert str(reported.confidence) == "consistent"
 
 
 def test_a_lost_ack_alone_is_no_outage_seen_at_the_receiver(tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ NOTHING = {
 
 
 @pytest.mark.parametrize("what", NOTHING)
-def test_no_outage_is_told_where_something_else_explains_the_silence(tmp_path: Path, what: str) -> None:
+def test_no_outage_is_reported_where_something_else_explains_the_silence(tmp_path: Path, what: str) -> None:
     assert outages(tmp_path, NOTHING[what]) == []
 
 
@@ -208,16 +208,16 @@ def several(servers: tuple[str, ...], *, answers: bool = False) -> str:
 
 
 def test_connections_of_two_hosts_that_are_silent_together_are_one_finding(tmp_path: Path) -> None:
-    (told,) = outages(tmp_path, several(("10.0.0.2", "10.0.0.2", "10.0.0.2")))
-    assert (told.connections, str(told.confidence)) == (3, "consistent")
-    assert told.title.endswith("on 3 connections")
-    assert "Silent at the same time: connections" in told.mechanism
+    (reported,) = outages(tmp_path, several(("10.0.0.2", "10.0.0.2", "10.0.0.2")))
+    assert (reported.connections, str(reported.confidence)) == (3, "consistent")
+    assert reported.title.endswith("on 3 connections")
+    assert "Silent at the same time: connections" in reported.mechanism
 
 
 def test_servers_that_are_silent_together_prove_that_the_path_failed(tmp_path: Path) -> None:
-    (told,) = outages(tmp_path, several(("10.0.0.2", "10.0.0.3")))
-    assert (told.connections, str(told.confidence)) == (2, "proved")
-    assert "suspended" not in told.limits
+    (reported,) = outages(tmp_path, several(("10.0.0.2", "10.0.0.3")))
+    assert (reported.connections, str(reported.confidence)) == (2, "proved")
+    assert "suspended" not in reported.limits
 
 
 def test_a_packet_of_the_silent_host_on_another_connection_disproves_it(tmp_path: Path) -> None:
@@ -225,5 +225,5 @@ def test_a_packet_of_the_silent_host_on_another_connection_disproves_it(tmp_path
 
 
 def test_another_server_that_answers_disproves_nothing(tmp_path: Path) -> None:
-    (told,) = outages(tmp_path, several(("10.0.0.2", "10.0.0.3"), answers=True))
-    assert told.connections == 1
+    (reported,) = outages(tmp_path, several(("10.0.0.2", "10.0.0.3"), answers=True))
+    assert reported.connections == 1

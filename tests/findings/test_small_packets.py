@@ -57,8 +57,8 @@ def test_writes_slower_than_their_acks_are_the_programs_pace(tmp_path: Path) -> 
     assert small(tmp_path, writes(40, 100, 50)) == []
 
 
-@pytest.mark.parametrize(("pieces", "told"), [(2, []), (3, ["tinygrams"])])
-def test_messages_of_two_pieces_are_no_stream_of_tinygrams(tmp_path: Path, pieces: int, told: list[str]) -> None:
+@pytest.mark.parametrize(("pieces", "reported"), [(2, []), (3, ["tinygrams"])])
+def test_messages_of_two_pieces_are_no_stream_of_tinygrams(tmp_path: Path, pieces: int, reported: list[str]) -> None:
     """In a message of two pieces, one of two segments follows another small segment; in a message of three pieces, two of three do."""
     text, at_ms, end = "", 40, 1
     for _ in range(15):
@@ -67,7 +67,7 @@ def test_messages_of_two_pieces_are_no_stream_of_tinygrams(tmp_path: Path, piece
             at_ms, end = at_ms + 1, end + 100
         text += f"{(at_ms + 20) / 1000:.3f} S > C . ack {end}\n"
         at_ms += 50
-    assert [finding.id for finding in small(tmp_path, text)] == told
+    assert [finding.id for finding in small(tmp_path, text)] == reported
 
 
 def test_a_mean_above_an_eighth_of_a_segment_proves_no_tinygrams(tmp_path: Path) -> None:

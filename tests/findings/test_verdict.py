@@ -37,7 +37,7 @@ KNOWN = {
 
 
 @pytest.mark.parametrize("name", KNOWN)
-def test_a_capture_of_known_cause_is_told_by_that_cause_and_who_can_mend_it(name: str) -> None:
+def test_a_capture_of_known_cause_is_reported_with_that_cause_and_who_can_fix_it(name: str) -> None:
     said = verdict.sentence(analyze(CAPTURES / name))
     assert all(words in said for words in KNOWN[name]), said
 
@@ -53,7 +53,7 @@ def test_a_capture_of_known_cause_is_told_by_that_cause_and_who_can_mend_it(name
         ),
     ],
 )
-def test_a_window_that_a_slow_reader_keeps_small_is_told_from_a_small_buffer(name: str, said: str, remedy: str) -> None:
+def test_a_window_that_a_slow_reader_keeps_small_is_distinguished_from_a_small_buffer(name: str, said: str, remedy: str) -> None:
     """The reader of the first sleeps 0.7 s before each read (captures/README.md): a larger buffer makes it no faster."""
     (found,) = (one for one in analyze(CAPTURES / name).findings if one.id == "receiver-window-limited")
     assert found.title.startswith(said)
@@ -63,12 +63,12 @@ def test_a_window_that_a_slow_reader_keeps_small_is_told_from_a_small_buffer(nam
 def test_a_slow_reader_is_one_fault_whether_its_window_is_closed_or_small() -> None:
     """Both vanish if it reads faster, so that what that saves is the sum of both."""
     analysis = analyze(CAPTURES / "atm9180-slow-reader.pcapng")
-    told = verdict.of(analysis)
+    reported = verdict.of(analysis)
     costs = [one.cost_ns or 0 for one in analysis.findings if one.id in {"zero-window", "receiver-window-limited"}]
-    assert [one.id for one in told.findings] == ["zero-window", "receiver-window-limited"]
-    assert (len(costs), told.cost_ns) == (2, sum(costs))
-    assert told.sentence.startswith("Small or zero receive window: the application on 192.0.2.2 was reading slowly for 74%")
-    assert "; earlier reading saves up to" in told.sentence
+    assert [one.id for one in reported.findings] == ["zero-window", "receiver-window-limited"]
+    assert (len(costs), reported.cost_ns) == (2, sum(costs))
+    assert reported.sentence.startswith("Small or zero receive window: the application on 192.0.2.2 was reading slowly for 74%")
+    assert "; earlier reading saves up to" in reported.sentence
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def fault(cause: str, cost_ms: int, **changes: Any) -> Finding:
     return replace(like, **changes)
 
 
-def test_what_nobody_can_mend_is_told_first_where_it_takes_more() -> None:
+def test_what_nobody_can_fix_is_reported_first_where_it_takes_more() -> None:
     found = replace(made(client={"network": 800, "receiver_window": 200}), findings=(fault("receiver-window", 200),))
     assert verdict.sentence(found) == (
         "Most likely the network (bytes in transit, or a queue draining at the rate of the path) took 80% of 1 s; 20% is fixable: "
@@ -186,13 +186,13 @@ def test_many_connections_with_one_fault_outweigh_one_with_another() -> None:
 
 
 @pytest.mark.parametrize("order", [("timeout", "zero-window"), ("zero-window", "timeout")])
-def test_faults_that_cost_the_same_are_both_told_in_the_order_of_the_findings(order: tuple[str, str]) -> None:
+def test_faults_that_cost_the_same_are_both_reported_in_the_order_of_the_findings(order: tuple[str, str]) -> None:
     """Two findings of 400 ms in 1 s each: the verdict names the first, and says that the other costs as much."""
     found = replace(made(client={"timeout": 400, "zero_window": 400, "network": 200}), findings=tuple(fault(cause, 400) for cause in order))
-    told = verdict.of(found)
-    assert told.findings[0].id == order[0]
-    assert re.search(" (took|for) 40% of 1 s; ", told.sentence)
-    assert told.sentence.endswith(f"saves up to 400 ms; another problem costs as much: {order[1]}.")
+    reported = verdict.of(found)
+    assert reported.findings[0].id == order[0]
+    assert re.search(" (took|for) 40% of 1 s; ", reported.sentence)
+    assert reported.sentence.endswith(f"saves up to 400 ms; another problem costs as much: {order[1]}.")
 
 
 def test_the_verdict_is_on_the_direction_with_the_data_and_says_what_the_other_one_did_meanwhile() -> None:
@@ -217,7 +217,7 @@ def test_a_fault_of_the_silent_return_path_does_not_hide_that_of_the_upload() ->
     assert found.why == "fixable time (10 s) and most data (1 kB of 1 kB)"
 
 
-def test_a_fault_in_little_data_is_told_if_it_costs_ten_times_as_much() -> None:
+def test_a_fault_in_little_data_is_reported_if_it_costs_ten_times_as_much() -> None:
     times = {"timeout": 1_000, "network": 1_000}
     for cost_ms, from_client in ((9_000, True), (11_000, False)):
         of_return = fault("receiver-window", cost_ms, from_client=False)
@@ -270,25 +270,25 @@ def held_by_nagle(nagle_ms: int, in_doubt: int = 0, **others: int) -> HandMade:
     return replace(found, connections=found.connections.with_columns(**{f"client_{name}": pl.lit(count) for name, count in held.items()}))
 
 
-@pytest.mark.parametrize(("nagle_ms", "in_doubt", "told"), [(140, 0, True), (40, 0, False), (140, 7, False)])
-def test_what_nagle_holds_can_be_mended_though_more_went_to_a_program(nagle_ms: int, in_doubt: int, *, told: bool) -> None:
+@pytest.mark.parametrize(("nagle_ms", "in_doubt", "reported"), [(140, 0, True), (40, 0, False), (140, 7, False)])
+def test_what_nagle_holds_can_be_fixed_though_more_went_to_a_program(nagle_ms: int, in_doubt: int, *, reported: bool) -> None:
     """From a twentieth of the time on, and where it is in no doubt."""
     said = verdict.sentence(held_by_nagle(nagle_ms, in_doubt, application=1000 - nagle_ms))
     mended = (
         "; 14% is fixable: Nagle's algorithm (small segments delayed by one RTT); "
         "TCP_NODELAY on 10.0.0.1, or writing each message with one call, would help."
     )
-    assert said.endswith(mended if told else "; no TCP problem found.")
+    assert said.endswith(mended if reported else "; no TCP problem found.")
 
 
-def test_what_nagle_holds_without_a_delayed_ack_can_be_mended_too() -> None:
+def test_what_nagle_holds_without_a_delayed_ack_can_be_fixed_too() -> None:
     assert verdict.sentence(held_by_nagle(700, network=300)) == (
         "Most likely Nagle's algorithm (small segments delayed by one RTT) took 70% of 1 s; "
         "TCP_NODELAY on 10.0.0.1, or writing each message with one call, would help."
     )
 
 
-def test_time_that_the_capture_does_not_tell_is_not_explained() -> None:
+def test_time_that_the_capture_does_not_show_is_not_explained() -> None:
     found = made(client={"unknown": 700, "network": 300})
     words = "The capture does not show what took 70% of 1 s; "
     begun_late = replace(found, connections=found.connections.with_columns(quality_reasons=pl.lit(["start_missing"])))
@@ -318,16 +318,16 @@ def test_time_that_the_capture_does_not_tell_is_not_explained() -> None:
         ),
     ],
 )
-def test_where_rivals_tie_both_are_named_and_what_tells_them_apart(rivals: str, either: str, told_apart: str) -> None:
+def test_where_rivals_tie_both_are_named_and_what_distinguishes_them(rivals: str, either: str, told_apart: str) -> None:
     """design.md, section 2: where the remedies differ, the answer is unknown with both named. A capture that lacks bytes shows neither."""
     found = made(client={"unknown": 700, "network": 300})
     tied = replace(found, accounts=found.accounts.with_columns(client_rivals=pl.lit(rivals)))
-    told = verdict.of(tied)
-    assert told.sentence == f"The capture does not show what took 70% of 1 s: {either}; {told_apart}."
-    assert told.to_dict()["rivals"] == rivals.split("|")
+    reported = verdict.of(tied)
+    assert reported.sentence == f"The capture does not show what took 70% of 1 s: {either}; {told_apart}."
+    assert reported.to_dict()["rivals"] == rivals.split("|")
     lacks = tied.connections.with_columns(quality_reasons=pl.lit(["much_not_captured"]), client_not_captured_bytes=pl.lit(5000))
-    told = verdict.of(replace(tied, connections=lacks))
-    assert (told.sentence, told.rivals) == (
+    reported = verdict.of(replace(tied, connections=lacks))
+    assert (reported.sentence, reported.rivals) == (
         "The capture does not show what took 70% of 1 s; 5 kB of this direction are missing from it: capture without drops.",
         (),
     )
@@ -391,13 +391,15 @@ def test_a_capture_without_data_without_times_or_without_tcp_has_no_verdict_on_t
 
 
 def test_every_cause_has_words_and_every_fault_that_is_known_has_a_cure() -> None:
-    told = causes.OURS
-    assert set(told) == set(schema.CAUSES)
-    assert all(rule.lost_to for rule in told.values())
-    assert all(rule.advice.cure for rule in told.values() if rule.advice and rule.advice.is_a_fault)
-    assert all("{" in rule.advice.mechanism for rule in told.values() if rule.advice), "each tells its mechanism with the capture's numbers"
-    assert len({(rule.colour, rule.pattern) for rule in told.values()}) == len(told), "no two look alike"
-    assert all(re.fullmatch("#[0-9a-f]{6}", rule.colour) for rule in told.values())
+    reported = causes.OURS
+    assert set(reported) == set(schema.CAUSES)
+    assert all(rule.lost_to for rule in reported.values())
+    assert all(rule.advice.cure for rule in reported.values() if rule.advice and rule.advice.is_a_fault)
+    assert all("{" in rule.advice.mechanism for rule in reported.values() if rule.advice), (
+        "each tells its mechanism with the capture's numbers"
+    )
+    assert len({(rule.colour, rule.pattern) for rule in reported.values()}) == len(reported), "no two look alike"
+    assert all(re.fullmatch("#[0-9a-f]{6}", rule.colour) for rule in reported.values())
 
 
 ENDS = """

@@ -136,9 +136,9 @@ def test_lab_lists_shows_and_refuses(tmp_path: Path) -> None:
     assert b"short form: 9 points, 18 transfers" in shown.stderr
     points = tcptrace_lab("lab", "run", "path-troubles", "--short", "--dry-run")
     assert points.stdout.decode().splitlines() == ["loss 0.0, reorder 0.0", "loss 0.03, reorder 0.0"]
-    told = tcptrace_lab("lab", "keys").stdout.decode()
-    assert all(f"{name}: " in told for name in KEYS)
-    assert 'path.reorder_by: a time such as "10ms"; else "5ms"\n' in told
+    reported = tcptrace_lab("lab", "keys").stdout.decode()
+    assert all(f"{name}: " in reported for name in KEYS)
+    assert 'path.reorder_by: a time such as "10ms"; else "5ms"\n' in reported
     assert all(
         key.parsed(tomllib.loads(f"it = {key.default_words}")["it"]) == key.default
         for key in KEYS.values()

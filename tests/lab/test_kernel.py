@@ -221,8 +221,8 @@ def test_an_outage_of_the_path_is_found_at_its_time(tmp_path: Path) -> None:
     path = PathModel(delay_s=0.01, outages_s=((1.0, 2.5),))
     outcome = run(Experiment(Medium("tap", 1_500, forward=path, backward=path), PeriodicWriter(1_000, 100, 0.02)), tmp_path)
     analysis = tcptrace_lab.analyze(outcome.captures["client"])
-    (told,) = (one for one in analysis.findings if one.id == "path-outage")
-    assert told.from_client
+    (reported,) = (one for one in analysis.findings if one.id == "path-outage")
+    assert reported.from_client
     silent_ns = analysis.segments.filter(~pl.col("from_client")).select(pl.col("since_previous_ns").max()).collect().item()
-    assert 1_400_000_000 <= (told.cost_ns or 0) <= silent_ns <= 3_500_000_000  # the last timeout may end long after the outage
-    assert f"to {numbers.duration(silent_ns)}" in told.title
+    assert 1_400_000_000 <= (reported.cost_ns or 0) <= silent_ns <= 3_500_000_000  # the last timeout may end long after the outage
+    assert f"to {numbers.duration(silent_ns)}" in reported.title

@@ -36,7 +36,7 @@ def outcome(folder: Path, *, late_ms: float = 0, lost: bool = False) -> Outcome:
 
 
 @pytest.mark.parametrize("late_ms", [0, 9.5])
-def test_the_slowest_packet_tells_how_late_a_path_was(tmp_path: Path, late_ms: float) -> None:
+def test_the_slowest_packet_shows_how_late_a_path_was(tmp_path: Path, late_ms: float) -> None:
     assert late_ns(TRANSFERS[PLAIN], outcome(tmp_path, late_ms=late_ms)) == late_ms * 1_000_000
 
 

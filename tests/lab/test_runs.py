@@ -211,11 +211,11 @@ def test_nothing_stays_behind_when_it_is_ended_in_the_middle(number: signal.Sign
             spaces = {space_of(process) for process in started} - {space_of(os.getpid()), None}
             assert len(spaces) == 2
             running.send_signal(number)
-            _, told = running.communicate(timeout=TIME_LIMIT_S)
+            _, reported = running.communicate(timeout=TIME_LIMIT_S)
         finally:
             running.kill()
     assert running.returncode == (-9 if number is signal.SIGKILL else 130)
-    assert told == b""
+    assert reported == b""
     assert number is signal.SIGKILL or list(scratch.iterdir()) == []
     while not all(map(is_gone, started)):  # after SIGKILL the kernel ends them
         os.sched_yield()

@@ -52,8 +52,8 @@ def state(sleeps: str = "", /, **values: int) -> str:
     readings = [(0, b""), (1_000_000, reading(bytes_sent=in_flight, **values))]
     spent = [(sleeps, 0, 2_000_000)] if sleeps else []
     with socket.socket() as client, socket.socket() as server:
-        (told,) = Witness(Pair(client, server, spent), readings=readings).truth(0, 1_000_000, nodelay=True, forward=None)
-    return told
+        (reported,) = Witness(Pair(client, server, spent), readings=readings).truth(0, 1_000_000, nodelay=True, forward=None)
+    return reported
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_the_last_bytes_wait_for_more_room_too_although_they_fit() -> None:
     assert state(snd_cwnd=28, unacked=11, pacing_rate=7_881_133, notsent_bytes=3_336) == WINDOW
 
 
-def test_what_was_sent_again_for_nothing_leaves_slow_start_what_it_is() -> None:
+def test_what_was_sent_again_needlessly_leaves_slow_start_what_it_is() -> None:
     """After a pause of half a second the window begins with ten segments again; only a loss sets the threshold of slow start."""
     anew = {"snd_cwnd": 10, "unacked": 10, "pacing_rate": 2_842_013, "total_retrans": 2}
     assert state(**anew) == SLOW_START

@@ -43,9 +43,9 @@ def spread(segments: int, every_s: float, first_s: float) -> str:
 
 
 def test_the_way_of_the_syn_ack_is_the_handshakes_and_what_the_program_took_then_its_own(tmp_path: Path) -> None:
-    told = lasted(tmp_path, opened() + "0.0320 C > S P. 1:101 ack 1\n 0.0321 S > C . ack 101 win 65535")
-    assert told["handshake"] == pytest.approx(20.0, abs=0.05)
-    assert told["application"] == pytest.approx(12.0, abs=0.15)  # and the last 0.1 ms, after its data was acknowledged
+    reported = lasted(tmp_path, opened() + "0.0320 C > S P. 1:101 ack 1\n 0.0321 S > C . ack 101 win 65535")
+    assert reported["handshake"] == pytest.approx(20.0, abs=0.05)
+    assert reported["application"] == pytest.approx(12.0, abs=0.15)  # and the last 0.1 ms, after its data was acknowledged
 
 
 def test_a_flight_that_leaves_room_for_one_segment_waited_for_the_window_that_flights_fill_as_their_sender_knew_it(tmp_path: Path) -> None:
@@ -55,9 +55,9 @@ def test_a_flight_that_leaves_room_for_one_segment_waited_for_the_window_that_fl
     (`tcp_tso_should_defer`). Slow start limits the first flight; nothing shows how large it could have been.
     """
     text = opened().replace("win 65535", f"win {7 * MSS}") + flights([6, 6, 7, 7], 0.0400, window=7 * MSS)
-    told = lasted(tmp_path, text.replace(f"<mss {MSS}>", f"<mss {MSS}, sackOK>"))
-    assert told["receiver-window"] == pytest.approx(2 * 20, abs=0.3)
-    assert told["slow-start"] == pytest.approx(20, abs=0.3)
+    reported = lasted(tmp_path, text.replace(f"<mss {MSS}>", f"<mss {MSS}, sackOK>"))
+    assert reported["receiver-window"] == pytest.approx(2 * 20, abs=0.3)
+    assert reported["slow-start"] == pytest.approx(20, abs=0.3)
 
 
 def cut_window(room: int, sent: int) -> str:
@@ -82,20 +82,20 @@ def cut_window(room: int, sent: int) -> str:
 
 def test_what_fills_the_room_that_the_last_ack_left_was_forced_into_it_though_there_was_more_before(tmp_path: Path) -> None:
     """The window reached up to 6,449; the last ACK, which has reached the sender by now, ends it at 6,353: it has room for 512 bytes."""
-    told = lasted(tmp_path, cut_window(512, 512))
+    reported = lasted(tmp_path, cut_window(512, 512))
     # The 512 bytes filled the window, which stayed full until their ACK could have arrived.
-    assert told["receiver-window"] == pytest.approx(220.1 + 20.1, abs=0.2)
-    assert told.get("application", 0) < 1
+    assert reported["receiver-window"] == pytest.approx(220.1 + 20.1, abs=0.2)
+    assert reported.get("application", 0) < 1
 
 
 def test_what_leaves_room_in_the_window_was_not_held_by_it(tmp_path: Path) -> None:
-    told = lasted(tmp_path, cut_window(512, 300))
-    assert told["application"] == pytest.approx(220.0, abs=2.5)
+    reported = lasted(tmp_path, cut_window(512, 300))
+    assert reported["application"] == pytest.approx(220.0, abs=2.5)
 
 
 def test_before_a_probe_the_window_was_closed_however_its_edge_had_moved(tmp_path: Path) -> None:
     """The sender had sent beyond the right edge of the window; the last ACK moves that edge just to the end of the sent data."""
-    told = lasted(
+    reported = lasted(
         tmp_path,
         opened()
         + """
@@ -110,27 +110,27 @@ def test_before_a_probe_the_window_was_closed_however_its_edge_had_moved(tmp_pat
         0.3201 S > C . ack 4381   win 32768
         """,
     )
-    assert told["zero-window"] + told.get("receiver-window", 0) == pytest.approx(299.9, abs=0.2)
+    assert reported["zero-window"] + reported.get("receiver-window", 0) == pytest.approx(299.9, abs=0.2)
 
 
 def test_what_comes_evenly_spread_over_the_round_trip_is_spaced_by_the_path(tmp_path: Path) -> None:
     """One segment every 3 ms: always seven per RTT, although a queue may hold more."""
-    told = lasted(tmp_path, opened() + flights([2, 4], 0.0201) + "\n" + shifted(spread(60, 0.003, 0.0601), 6))
-    assert told["network"] >= 0.9 * 59 * 3.0
-    assert "send-buffer" not in told
+    reported = lasted(tmp_path, opened() + flights([2, 4], 0.0201) + "\n" + shifted(spread(60, 0.003, 0.0601), 6))
+    assert reported["network"] >= 0.9 * 59 * 3.0
+    assert "send-buffer" not in reported
 
 
 def test_what_comes_in_flights_with_pauses_between_fills_a_buffer(tmp_path: Path) -> None:
-    told = lasted(tmp_path, opened() + flights([2, 4] + [7] * 12, 0.0201))
-    assert told["send-buffer"] >= 11 * 19.5
-    assert told.get("network", 0) < 25
+    reported = lasted(tmp_path, opened() + flights([2, 4] + [7] * 12, 0.0201))
+    assert reported["send-buffer"] >= 11 * 19.5
+    assert reported.get("network", 0) < 25
 
 
 def test_single_segments_that_never_become_more_fill_a_buffer_and_are_not_in_slow_start(tmp_path: Path) -> None:
     """One segment per RTT, as from a stack with a buffer of one segment: slow start would add one segment per ACK (RFC 5681, 3.1)."""
-    told = lasted(tmp_path, opened() + flights([1] * 12, 0.0201))
-    assert told["send-buffer"] == pytest.approx(11 * 20.0, abs=0.5)
-    assert "slow-start" not in told
+    reported = lasted(tmp_path, opened() + flights([1] * 12, 0.0201))
+    assert reported["send-buffer"] == pytest.approx(11 * 20.0, abs=0.5)
+    assert "slow-start" not in reported
 
 
 def shifted(text: str, segments: int) -> str:
@@ -153,39 +153,39 @@ def shifted(text: str, segments: int) -> str:
 @pytest.mark.parametrize("answered_s", [0.0200, 0.0225, 0.0260])
 def test_a_handshake_that_took_longer_than_the_way_does_not_make_acks_come_too_late(tmp_path: Path, answered_s: float) -> None:
     """Address resolution comes first; then flights double every 20 ms, each released by the ACKs of the one before."""
-    told = lasted(tmp_path, opened(answered_s) + flights([2, 4, 8, 16], answered_s + 0.0001))
-    assert told["slow-start"] == pytest.approx(3 * 20.0, abs=0.5)
-    assert told.get("application", 0) < 1
+    reported = lasted(tmp_path, opened(answered_s) + flights([2, 4, 8, 16], answered_s + 0.0001))
+    assert reported["slow-start"] == pytest.approx(3 * 20.0, abs=0.5)
+    assert reported.get("application", 0) < 1
 
 
 def test_what_a_program_gives_halfway_to_the_round_trip_was_let_go_by_no_ack(tmp_path: Path) -> None:
     """One piece every 13 ms over an RTT of 20 ms: no ACK of the previous piece can have arrived."""
-    told = lasted(tmp_path, opened() + flights([1] * 20, 0.0201, 0.013, full=500))
-    assert "slow-start" not in told
-    assert "send-buffer" not in told
+    reported = lasted(tmp_path, opened() + flights([1] * 20, 0.0201, 0.013, full=500))
+    assert "slow-start" not in reported
+    assert "send-buffer" not in reported
 
 
 @pytest.mark.parametrize("options", ["", ", sackOK"])
 def test_segments_a_little_below_the_mss_that_fly_together_are_full_ones(tmp_path: Path, options: str) -> None:
     """As with libslirp, which counts 20 bytes too many for the headers; Nagle's algorithm would let only one of them leave."""
-    told = lasted(tmp_path, opened(options=options) + flights([2, 4, 8, 16, 32], 0.0201, full=1_440))
-    assert told["slow-start"] == pytest.approx(4 * 20.0, abs=0.5)
-    assert "nagle" not in told
+    reported = lasted(tmp_path, opened(options=options) + flights([2, 4, 8, 16, 32], 0.0201, full=1_440))
+    assert reported["slow-start"] == pytest.approx(4 * 20.0, abs=0.5)
+    assert "nagle" not in reported
 
 
 def test_segments_a_little_below_the_mss_that_come_one_by_one_are_small_and_held(tmp_path: Path) -> None:
-    told = lasted(tmp_path, opened() + flights([1] * 8, 0.0201, full=1_440))
-    assert told.get("nagle", 0) + told.get("send-buffer", 0) == pytest.approx(7 * 20.0, abs=0.5)
+    reported = lasted(tmp_path, opened() + flights([1] * 8, 0.0201, full=1_440))
+    assert reported.get("nagle", 0) + reported.get("send-buffer", 0) == pytest.approx(7 * 20.0, abs=0.5)
 
 
 def test_causes_of_these_exchanges_sum_to_their_lives(tmp_path: Path) -> None:
-    told = lasted(tmp_path, opened(0.0225) + flights([2, 4, 8], 0.0226))
-    assert sum(told.values()) == pytest.approx(22.6 + 2 * 20.0 + 0.075, abs=0.001)
+    reported = lasted(tmp_path, opened(0.0225) + flights([2, 4, 8], 0.0226))
+    assert sum(reported.values()) == pytest.approx(22.6 + 2 * 20.0 + 0.075, abs=0.001)
 
 
 def test_segments_of_one_write_that_come_a_round_trip_and_a_half_apart_are_spaced_by_the_path(tmp_path: Path) -> None:
     """400 kbit/s: 1,538 bytes take 31 ms, more than the RTT, and a short segment takes less. Only the last segment ends its write."""
-    told = lasted(
+    reported = lasted(
         tmp_path,
         opened()
         + flights([1] * 20, 0.0201, 0.031)
@@ -196,8 +196,8 @@ def test_segments_of_one_write_that_come_a_round_trip_and_a_half_apart_are_space
         0.6506 S > C .  ack 31061 win 65535
         """,
     )
-    assert told["network"] == pytest.approx(19 * 31.0 + 10.3 + 31.0, abs=0.5)
-    assert told.get("application", 0) < 1.5
+    assert reported["network"] == pytest.approx(19 * 31.0 + 10.3 + 31.0, abs=0.5)
+    assert reported.get("application", 0) < 1.5
 
 
 def test_segments_as_far_apart_as_round_trips_are_spaced_by_the_path_where_a_shorter_one_came_sooner(tmp_path: Path) -> None:
@@ -209,32 +209,32 @@ def test_segments_as_far_apart_as_round_trips_are_spaced_by_the_path_where_a_sho
             lines.append(f"{at_s + came_s:.4f} C > S {flags} {sent}:{sent + size} ack 1")
             sent += size
             lines.append(f"{at_s + came_s + 0.0001:.4f} S > C . ack {sent} win 65535")
-    told = lasted(tmp_path, "\n".join(lines))
-    assert told["network"] >= 0.95 * (0.0464 + 5 * 0.0536) * 1000
+    reported = lasted(tmp_path, "\n".join(lines))
+    assert reported["network"] >= 0.95 * (0.0464 + 5 * 0.0536) * 1000
 
 
 def test_writes_as_large_as_a_segment_that_come_as_regularly_are_their_programs(tmp_path: Path) -> None:
     """Each segment ends its write (PSH): nothing shows that the application had already written the next one."""
-    told = lasted(tmp_path, opened() + flights([1] * 20, 0.0201, 0.031, flags="P."))
-    assert told["application"] >= 19 * (31.0 - 20.0 - 2.1)
+    reported = lasted(tmp_path, opened() + flights([1] * 20, 0.0201, 0.031, flags="P."))
+    assert reported["application"] >= 19 * (31.0 - 20.0 - 2.1)
 
 
 def test_segments_that_each_wait_for_an_ack_are_not_spaced_by_the_path(tmp_path: Path) -> None:
     """One segment per RTT: on a path so slow, a segment would take longer than on an idle path."""
-    told = lasted(tmp_path, opened() + flights([1] * 20, 0.0201, 0.0202))
-    assert told.get("network", 0) < 20
+    reported = lasted(tmp_path, opened() + flights([1] * 20, 0.0201, 0.0202))
+    assert reported.get("network", 0) < 20
 
 
 def test_small_segments_that_come_at_once_behind_each_other_are_not_held_by_nagle(tmp_path: Path) -> None:
     """Each segment is acknowledged before the next one comes, but the ACK still has to cross the path: the sender did not know of it."""
-    told = lasted(tmp_path, opened() + flights([8] * 6, 0.0201, full=787, flags="P."))
-    assert "nagle" not in told
-    assert "nagle-delayed-ack" not in told
+    reported = lasted(tmp_path, opened() + flights([8] * 6, 0.0201, full=787, flags="P."))
+    assert "nagle" not in reported
+    assert "nagle-delayed-ack" not in reported
 
 
 def test_small_segments_that_each_come_a_round_trip_behind_the_ack_before_are_held_by_nagle(tmp_path: Path) -> None:
-    told = lasted(tmp_path, opened() + flights([1] * 12, 0.0201, full=787, flags="P."))
-    assert told["nagle"] >= 10 * 19.9
+    reported = lasted(tmp_path, opened() + flights([1] * 12, 0.0201, full=787, flags="P."))
+    assert reported["nagle"] >= 10 * 19.9
 
 
 def test_at_the_receiver_the_time_until_its_answer_is_all_its_own(tmp_path: Path) -> None:
@@ -246,9 +246,9 @@ def test_at_the_receiver_the_time_until_its_answer_is_all_its_own(tmp_path: Path
         {at_s + 0.0080:.4f} S > C P. {number * 100 + 1}:{number * 100 + 101} ack {48 * number + 49} win 65535"""
         for number, at_s in enumerate(questions[:-1])
     ]
-    told = lasted(tmp_path, opened(0.0022) + "".join(lines) + f"\n{questions[-1]:.4f} C > S P. 433:481 ack 901")
-    assert told["peer"] == pytest.approx(9 * 8.0, abs=0.7)
-    assert told["network"] == pytest.approx(9 * 2.2, abs=0.7)
+    reported = lasted(tmp_path, opened(0.0022) + "".join(lines) + f"\n{questions[-1]:.4f} C > S P. 433:481 ack 901")
+    assert reported["peer"] == pytest.approx(9 * 8.0, abs=0.7)
+    assert reported["network"] == pytest.approx(9 * 2.2, abs=0.7)
 
 
 def repaired(*, overtaken: bool = False) -> str:
@@ -272,7 +272,7 @@ def repaired(*, overtaken: bool = False) -> str:
     return "\n".join(lines)
 
 
-def test_a_sender_that_was_told_of_a_loss_repairs_it_though_the_repair_does_not_come(tmp_path: Path) -> None:
+def test_a_sender_that_knows_of_a_loss_repairs_it_though_the_repair_does_not_come(tmp_path: Path) -> None:
     """Duplicate ACKs captured from 40.025 ms on affect segments captured from 60.025 ms on: 60.03 to 80.12 ms is recovery."""
     assert lasted(tmp_path, repaired())["loss-recovery"] == pytest.approx(80.12 - 60.03, abs=0.05)
 
@@ -285,9 +285,9 @@ def test_where_segments_are_overtaken_a_few_duplicate_acks_are_no_sign_of_a_repa
 def test_a_program_that_is_silent_behind_a_loss_is_not_repairing_it(tmp_path: Path) -> None:
     """All was acknowledged at 80.125 ms, which the sender knew 20 ms later, and 5 s later more comes."""
     more = f"5080ms C > S . {1 + MSS * 18}:{1 + MSS * 19} ack 1\n5080.005ms S > C . ack {1 + MSS * 19} win 65535"
-    told = lasted(tmp_path, f"{repaired()}\n{more}")
-    assert told["loss-recovery"] == pytest.approx(80.125 + 20 - 60.03, abs=0.05)
-    assert told["application"] >= 4_900
+    reported = lasted(tmp_path, f"{repaired()}\n{more}")
+    assert reported["loss-recovery"] == pytest.approx(80.125 + 20 - 60.03, abs=0.05)
+    assert reported["application"] >= 4_900
 
 
 def pairs(count: int, round_trip_ms: int) -> str:
@@ -312,16 +312,16 @@ def pairs(count: int, round_trip_ms: int) -> str:
 
 def test_what_leaves_some_time_after_the_ack_that_it_echoes_fills_no_buffer_but_is_spaced_by_its_sender(tmp_path: Path) -> None:
     """After the first six segments, which no ACK can have reached, each pair echoes an ACK that reached the sender 3 ms earlier."""
-    told = lasted(tmp_path, pairs(60, round_trip_ms=21))
-    assert told["pacing"] >= (60 - 6 - 1) * 4 * 0.9
-    assert "send-buffer" not in told
+    reported = lasted(tmp_path, pairs(60, round_trip_ms=21))
+    assert reported["pacing"] >= (60 - 6 - 1) * 4 * 0.9
+    assert "send-buffer" not in reported
 
 
 def test_what_leaves_with_the_ack_that_it_echoes_fills_a_buffer(tmp_path: Path) -> None:
     """Each pair echoes the ACK of the fifth pair before it, which reached the sender just when the pair left."""
-    told = lasted(tmp_path, pairs(60, round_trip_ms=20))
-    assert told["send-buffer"] >= (60 - 5 - 5) * 4 * 0.9
-    assert told.get("pacing", 0) <= 5 * 4 + 1
+    reported = lasted(tmp_path, pairs(60, round_trip_ms=20))
+    assert reported["send-buffer"] >= (60 - 5 - 5) * 4 * 0.9
+    assert reported.get("pacing", 0) <= 5 * 4 + 1
 
 
 def test_behind_a_flight_of_which_the_capture_missed_a_part_that_was_acknowledged_the_wait_is_unknown(tmp_path: Path) -> None:
@@ -334,5 +334,5 @@ def test_behind_a_flight_of_which_the_capture_missed_a_part_that_was_acknowledge
         at_ms, first = 40 + 20 * number, 1 + 4 * MSS * number
         lines += [f"{at_ms + place * 0.01:.2f}ms C > S . {first + place * MSS}:{first + (place + 1) * MSS} ack 1" for place in range(2)]
         lines.append(f"{at_ms + 0.05:.2f}ms S > C . ack {first + 4 * MSS} win 65535")
-    told = lasted(tmp_path, "\n".join(lines))
-    assert told["unknown"] == pytest.approx(7 * 19.99, abs=0.1)
+    reported = lasted(tmp_path, "\n".join(lines))
+    assert reported["unknown"] == pytest.approx(7 * 19.99, abs=0.1)

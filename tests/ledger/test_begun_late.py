@@ -41,22 +41,22 @@ def test_a_program_that_writes_once_a_second_is_not_held_by_late_acks(tmp_path: 
 
     What was in flight when the capture began was not a handshake.
     """
-    told = lasted(tmp_path, _once_a_second(64, _A_ROUTER_AWAY))
-    assert told == {"network": pytest.approx(100), "application": pytest.approx(4000)}
+    reported = lasted(tmp_path, _once_a_second(64, _A_ROUTER_AWAY))
+    assert reported == {"network": pytest.approx(100), "application": pytest.approx(4000)}
 
 
 @pytest.mark.parametrize("ttls", [(64, 64), (_A_ROUTER_AWAY, _A_ROUTER_AWAY), (_A_ROUTER_AWAY, 64)])
-def test_where_nothing_tells_the_sender_far_from_its_program_late_the_cause_is_unknown(tmp_path: Path, ttls: tuple[int, int]) -> None:
+def test_where_nothing_shows_the_sender_far_from_its_program_late_the_cause_is_unknown(tmp_path: Path, ttls: tuple[int, int]) -> None:
     """The sender may be 840 ms away (the fastest echo), and each write may have waited for an ACK. Only the last RTT is certain."""
     assert lasted(tmp_path, _once_a_second(*ttls)) == {"unknown": pytest.approx(4000), "network": pytest.approx(100)}
 
 
-def test_times_to_live_tell_the_end_where_it_was_captured(tmp_path: Path) -> None:
+def test_times_to_live_show_the_end_where_it_was_captured(tmp_path: Path) -> None:
     found = judged_text(tmp_path, _once_a_second(64, _A_ROUTER_AWAY))
     assert (found["vantage"], found["vantage_known_by"], found["rtt_to_client_ns"]) == ("client", "answers", 0)
 
 
-def test_a_handshake_tells_more_than_times_to_live(tmp_path: Path) -> None:
+def test_a_handshake_shows_more_than_times_to_live(tmp_path: Path) -> None:
     """A tunnel delays the client's packets by 300 ms without changing them, so the RTT of the handshake is right."""
     opened = """
         0.000 C > S S  0:0(0)        win 64240 <mss 1460, TS val 900 ecr 0>
@@ -68,7 +68,7 @@ def test_a_handshake_tells_more_than_times_to_live(tmp_path: Path) -> None:
 
 def test_a_flight_of_before_the_capture_is_no_recovery(tmp_path: Path) -> None:
     """The ACKs still cover data sent before the first captured byte, and nothing is retransmitted."""
-    told = lasted(
+    reported = lasted(
         tmp_path,
         """
         0.0000 C > S . 1:1461     ack 1
@@ -81,8 +81,8 @@ def test_a_flight_of_before_the_capture_is_no_recovery(tmp_path: Path) -> None:
         0.0400 S > C . ack 5841
         """,
     )
-    assert "loss-recovery" not in told
-    assert sum(told.values()) == pytest.approx(40)
+    assert "loss-recovery" not in reported
+    assert sum(reported.values()) == pytest.approx(40)
 
 
 def test_small_writes_each_held_for_a_late_ack_are_held_by_nagles_rule_without_a_known_mss_too(tmp_path: Path) -> None:
@@ -116,14 +116,14 @@ def test_what_held_a_sender_whose_window_is_not_known_is_unknown(tmp_path: Path)
 
 
 def test_two_silent_sides_do_not_wait_for_each_other(tmp_path: Path) -> None:
-    told = lasted(tmp_path, "0.000 C > S . 1:1 ack 1\n5.000 S > C . ack 1")
-    assert told == {"unknown": pytest.approx(5000)}
+    reported = lasted(tmp_path, "0.000 C > S . 1:1 ack 1\n5.000 S > C . ack 1")
+    assert reported == {"unknown": pytest.approx(5000)}
 
 
 @pytest.mark.parametrize(("written", "told_ms"), [(600, 245), (700, 0)])
 def test_a_small_segment_forced_into_a_window_of_unknown_scale_waited_for_the_window(tmp_path: Path, written: int, told_ms: float) -> None:
     """300 in the header are 600 bytes by a scale of 1, and 700 by none: only 600 of more are what a timer forces into such a window."""
-    told = lasted(
+    reported = lasted(
         tmp_path,
         f"""
         0.000 C > S .  1:1461           ack 1
@@ -132,12 +132,12 @@ def test_a_small_segment_forced_into_a_window_of_unknown_scale_waited_for_the_wi
         0.265 S > C .                   ack {1461 + written} win 0
         """,
     )
-    assert told.get("receiver-window", 0) == pytest.approx(told_ms)
+    assert reported.get("receiver-window", 0) == pytest.approx(told_ms)
 
 
 def test_a_closed_window_of_unknown_scale_that_has_opened_is_closed_no_more(tmp_path: Path) -> None:
     """The data that came as soon as the window opened show that the sender is near. Its application closes 699 ms after their ACK."""
-    told = lasted(
+    reported = lasted(
         tmp_path,
         """
         0.0000 C > S .  1:1461    ack 1
@@ -149,8 +149,8 @@ def test_a_closed_window_of_unknown_scale_that_has_opened_is_closed_no_more(tmp_
         1.2011 S > C .            ack 2922 win 50
         """,
     )
-    assert "zero-window" not in told
-    assert told["application"] == pytest.approx(699)
+    assert "zero-window" not in reported
+    assert reported["application"] == pytest.approx(699)
 
 
 def test_a_side_that_was_silent_since_before_the_capture_waits_only_for_what_comes(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_a_side_that_was_silent_since_before_the_capture_waits_only_for_what_com
 
 def test_what_of_a_wait_for_an_answer_was_the_way_is_not_known_without_a_handshake(tmp_path: Path) -> None:
     """The only answer came 300 ms later with its ACK: the path may have taken that time, or the other program."""
-    told = lasted(
+    reported = lasted(
         tmp_path,
         """
         0.0000 C > S P. 1:101   ack 1
@@ -172,7 +172,7 @@ def test_what_of_a_wait_for_an_answer_was_the_way_is_not_known_without_a_handsha
         0.6002 C > S F. 201:201 ack 201
         """,
     )
-    assert "network" not in told
+    assert "network" not in reported
 
 
 def _begun_late(server_ends: str) -> str:

@@ -63,12 +63,12 @@ _FEW = Deviation(1.0, "one message and two FINs are left, and no round trip")
 
 DEVIATIONS: Mapping[tuple[str, str], Deviation] = {
     ("ethernet-reordering-at-server.pcapng", FRAMES): Deviation(
-        0.16, "at the receiver: waits of a recovery are told as network in the first round trips, before it is known how far the sender is"
+        0.16, "at the receiver: waits of a recovery are called network in the first round trips, before it is known how far the sender is"
     ),
     ("ethernet-short-connections.pcapng", FRAMES): _FEW,
     ("ethernet-short-connections.pcapng", TIME): _FEW,
     ("ethernet-two-way.pcapng", TIME): Deviation(
-        0.07, "one wait of 6 ms for the window, whose scale is not known, is told as the program's"
+        0.07, "one wait of 6 ms for the window, whose scale is not known, is called the application's"
     ),
     ("seladb-PcapPlusPlus__http-packets.pcap", HALF): Deviation(
         0.12, "45 ms are left of a connection of which the whole leaves most unknown"
@@ -89,7 +89,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def ledger_of(folder: Path, link_type: int, packets: list[damage.Packet]) -> Mapping[cuts.Direction, list[cuts.Span]]:
-    return cuts.told(damage.write(folder / "changed.pcap", link_type, packets)).spans
+    return cuts.reported(damage.write(folder / "changed.pcap", link_type, packets)).spans
 
 
 @every_capture
@@ -121,11 +121,11 @@ def test_a_clock_that_is_wrong_by_a_day_says_the_same_a_day_later(folder: Path, 
 @every_capture
 def test_another_format_says_the_same(folder: Path, path: Path) -> None:
     """Each capture unchanged, as pcap and as pcapng."""
-    expected = cuts.told(path).spans
+    expected = cuts.reported(path).spans
     for form in ("nsecpcap", "pcapng"):
         other = folder / f"other.{form}"
         subprocess.run([needs.program("editcap"), "-F", form, path, other], check=True, capture_output=True)
-        assert cuts.told(other).spans == expected
+        assert cuts.reported(other).spans == expected
 
 
 @pytest.mark.parametrize("path", needs.each(path for path in PATHS if not path.name.startswith("loopback-")))
@@ -145,7 +145,7 @@ SEVERAL = [
 @pytest.mark.parametrize("path", needs.each(SEVERAL))
 def test_a_connection_alone_says_what_it_says_among_others(folder: Path, path: Path) -> None:
     link_type, packets = cuts.source(path, folder)
-    whole = cuts.told(damage.write(folder / "whole.pcap", link_type, packets))
+    whole = cuts.reported(damage.write(folder / "whole.pcap", link_type, packets))
     for conn in sorted({conn for conn, _ in whole.spans}):
         alone = ledger_of(folder, link_type, cuts.only_connection(whole, packets, conn))
         assert alone == {

@@ -149,7 +149,7 @@ def test_a_full_window_owns_the_time_until_it_opens(tmp_path: Path) -> None:
     assert dict(causes(found))["receiver-window"] == pytest.approx(2 * 20.1)
 
 
-def test_a_closed_window_is_told_from_a_full_one(tmp_path: Path) -> None:
+def test_a_closed_window_is_distinguished_from_a_full_one(tmp_path: Path) -> None:
     found = tables(
         tmp_path,
         """
@@ -161,9 +161,9 @@ def test_a_closed_window_is_told_from_a_full_one(tmp_path: Path) -> None:
         0.501 C > S .  1461:2921 ack 1
         """,
     )
-    told = dict(causes(found))
-    assert told["zero-window"] == pytest.approx(461.0)
-    assert "receiver-window" not in told
+    reported = dict(causes(found))
+    assert reported["zero-window"] == pytest.approx(461.0)
+    assert "receiver-window" not in reported
 
 
 def test_a_segment_resent_after_silence_waited_for_the_timer(tmp_path: Path) -> None:
@@ -272,18 +272,18 @@ def test_a_syn_ack_that_is_sent_again_belongs_to_the_handshake_of_both_sides(tmp
 def test_a_syn_ack_that_is_sent_again_belongs_to_the_handshake_where_the_server_speaks_first(tmp_path: Path) -> None:
     """40 ms after the second SYN-ACK, at 1.020, the server greets, of which 20 ms are a round trip; the client answers after 10 ms."""
     text = ANSWERED_TWICE + "1.060 S > C P. 1:51 ack 1\n1.070 C > S P. 1:101 ack 51\n1.090 S > C . ack 101"
-    told = dict(causes(judged_text(tmp_path, text)))
-    assert told["handshake"] == pytest.approx(1020.0)
-    assert (told["peer"], told["application"]) == pytest.approx((20.0, 10.0))
+    reported = dict(causes(judged_text(tmp_path, text)))
+    assert reported["handshake"] == pytest.approx(1020.0)
+    assert (reported["peer"], reported["application"]) == pytest.approx((20.0, 10.0))
 
 
 def test_behind_a_syn_ack_that_was_sent_once_a_late_greeting_is_waited_for(tmp_path: Path) -> None:
     """Open at 0.020; the server says something at 0.420, the client at 0.430."""
     text = ANSWERED_TWICE.partition("1.020")[0] + "0.420 S > C P. 1:51 ack 1\n0.430 C > S P. 1:101 ack 51"
-    told = dict(causes(judged_text(tmp_path, text)))
-    assert told["handshake"] == pytest.approx(20.0)
-    assert told["network"] + told["peer"] == pytest.approx(400.0)
-    assert told["application"] == pytest.approx(10.0)
+    reported = dict(causes(judged_text(tmp_path, text)))
+    assert reported["handshake"] == pytest.approx(20.0)
+    assert reported["network"] + reported["peer"] == pytest.approx(400.0)
+    assert reported["application"] == pytest.approx(10.0)
 
 
 def test_flights_that_double_with_each_round_trip_are_slow_start(tmp_path: Path) -> None:
@@ -341,8 +341,8 @@ def test_the_ledger_of_every_direction_covers_its_life_without_gap_or_overlap(pa
             own = sides[row["conn"], from_client]
             assert (own["start_ns"][0], own["end_ns"][-1]) == life
             assert own["end_ns"][:-1].to_list() == own["start_ns"][1:].to_list()
-            told = spent.filter(pl.col("conn") == row["conn"]).select(pl.sum_horizontal(f"^{side}_.*_ns$")).item()
-            assert told == life[1] - life[0]
+            reported = spent.filter(pl.col("conn") == row["conn"]).select(pl.sum_horizontal(f"^{side}_.*_ns$")).item()
+            assert reported == life[1] - life[0]
 
 
 @pytest.mark.parametrize(
@@ -396,12 +396,16 @@ def test_a_finding_names_its_frames_its_cost_and_what_would_refute_it() -> None:
     assert ends & set(first.evidence_frames)
 
 
-def test_a_handshake_that_nobody_answers_is_told_as_that(tmp_path: Path) -> None:
+def test_a_handshake_that_nobody_answers_is_reported_as_that(tmp_path: Path) -> None:
     text = "0.0 C > S S 0:0(0) win 64240 <mss 1460>\n1.0 C > S S 0:0(0) win 64240 <mss 1460>\n3.0 C > S S 0:0(0) win 64240 <mss 1460>"
     found = judged_text(tmp_path, text)
-    (told,) = advised(found).findings
-    assert (told.id, told.title, told.cost_ns) == ("handshake-slow", "A connection attempt was not answered for 3 s", 3_000 * MS)
-    assert "retransmitted it twice, and no answer came" in told.mechanism
+    (reported,) = advised(found).findings
+    assert (reported.id, reported.title, reported.cost_ns) == (
+        "handshake-slow",
+        "A connection attempt was not answered for 3 s",
+        3_000 * MS,
+    )
+    assert "retransmitted it twice, and no answer came" in reported.mechanism
 
 
 def test_many_short_waits_have_frames_that_prove_them(tmp_path: Path) -> None:
@@ -413,16 +417,16 @@ def test_many_short_waits_have_frames_that_prove_them(tmp_path: Path) -> None:
     )
     start = "0 C > S S 0:0(0) win 64240 <mss 1460>\n0.001 S > C S. 0:0(0) ack 1 win 65160 <mss 1460>\n0.001 C > S . ack 1 win 64240"
     found = judged_text(tmp_path, f"{start}\n{rounds}")
-    told = advised(found)
-    first = told.findings[0]
+    reported = advised(found)
+    first = reported.findings[0]
     assert (first.id, len(first.evidence_frames)) == ("nagle-delayed-ack", 3 * evidence.EVIDENCE_WAITS)
     assert all((frame - 4) % 4 in (0, 1, 2) for frame in first.evidence_frames), "the write before, the late ACK and the write that waited"
-    own = told.longest.filter(pl.col("cause") == "nagle-delayed-ack")
+    own = reported.longest.filter(pl.col("cause") == "nagle-delayed-ack")
     ends = own.select("frame_before", "frame_after").iter_rows()
     assert all({before, before + 1, after} <= set(first.evidence_frames) for before, after in ends)
 
 
-def test_a_slow_handshake_is_told_once(tmp_path: Path) -> None:
+def test_a_slow_handshake_is_reported_once(tmp_path: Path) -> None:
     text = """
         0.000 C > S S  0:0(0)        win 64240 <mss 1460>
         1.000 C > S S  0:0(0)        win 64240 <mss 1460>
@@ -515,14 +519,14 @@ def dialogue(rounds: int) -> str:
     return "\n".join([*lines, f"{end:.4f} C > S . ack {500 * rounds + 1}"])
 
 
-def test_the_longest_round_trip_is_never_told_to_be_shorter_than_the_shortest(tmp_path: Path) -> None:
+def test_the_longest_round_trip_is_never_shorter_than_the_shortest(tmp_path: Path) -> None:
     """At the client the ACKs of the server's data take no time; the way to the server and back, 20 ms, is a part of its round trips."""
     found = judged_text(tmp_path, dialogue(15))
-    told = {one.from_client: one.mechanism for one in advised(found).findings if one.id == "network-limited"}
-    assert told[False].endswith("The RTT was at least 20 ms.")
+    reported = {one.from_client: one.mechanism for one in advised(found).findings if one.id == "network-limited"}
+    assert reported[False].endswith("The RTT was at least 20 ms.")
 
 
-def test_a_window_that_grew_later_is_told_as_large_as_it_was_when_it_held(tmp_path: Path) -> None:
+def test_a_window_that_grew_later_is_reported_as_large_as_it_was_when_it_held(tmp_path: Path) -> None:
     """Ten round trips of 20 ms with two segments each, which fill the window of 2,920 bytes; the last ACK offers 64,240."""
     lines = ["0.000 C > S S 0:0(0) win 64240 <mss 1460>", "0.020 S > C S. 0:0(0) ack 1 win 2920 <mss 1460>", "0.020 C > S . ack 1"]
     for n in range(10):
@@ -530,5 +534,5 @@ def test_a_window_that_grew_later_is_told_as_large_as_it_was_when_it_held(tmp_pa
         lines += [f"{at:.4f} C > S . {first}:{first + 1460} ack 1", f"{at + 0.0001:.4f} C > S . {first + 1460}:{first + 2920} ack 1"]
         lines.append(f"{at + 0.0199:.4f} S > C . ack {first + 2920} win {2920 if n < 9 else 64240}")
     found = judged_text(tmp_path, "\n".join([*lines, "0.222 C > S P. 29201:30661 ack 1"]))
-    (told,) = [one for one in advised(found).findings if one.id == "receiver-window-limited"]
-    assert told.title.startswith("The receive window (2.92 kB during the waits, at most 64.2 kB overall) limited the sender for ")
+    (reported,) = [one for one in advised(found).findings if one.id == "receiver-window-limited"]
+    assert reported.title.startswith("The receive window (2.92 kB during the waits, at most 64.2 kB overall) limited the sender for ")

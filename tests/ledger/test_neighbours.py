@@ -124,17 +124,17 @@ def test_a_question_that_others_show_to_have_waited_for_its_answer_in_a_queue_is
     """The path takes all of each turn: 20 ms and the queue. Without the upload or download, nothing shows the queue."""
     alone = asked(tmp_path, late_ms=late_ms, round_trip_ms=None)
     assert alone["application"] == pytest.approx(FIRST_MS + (TURNS - 1) * late_ms, abs=TURNS)
-    told = asked(tmp_path, late_ms=late_ms, round_trip_ms=20 + late_ms, downloads=downloads)
-    assert (TURNS - 1) * (20 + late_ms - SHORT_MS) <= told["network"] <= TURNS * (20 + late_ms)
-    assert told["application"] <= FIRST_MS + TURNS * SHORT_MS
+    reported = asked(tmp_path, late_ms=late_ms, round_trip_ms=20 + late_ms, downloads=downloads)
+    assert (TURNS - 1) * (20 + late_ms - SHORT_MS) <= reported["network"] <= TURNS * (20 + late_ms)
+    assert reported["application"] <= FIRST_MS + TURNS * SHORT_MS
 
 
 def test_an_answer_whose_request_others_show_to_have_stood_in_a_queue_is_the_paths(tmp_path: Path) -> None:
     """A download from the same server shows the queue of 60 ms in which the requests stand. The server itself takes no time."""
     alone = served(tmp_path, late_ms=60, round_trip_ms=None)
     assert alone["application"] == pytest.approx(TURNS * 60, abs=TURNS)
-    told = served(tmp_path, late_ms=60, round_trip_ms=80)
-    assert told.get("application", 0) <= TURNS * SHORT_MS
+    reported = served(tmp_path, late_ms=60, round_trip_ms=80)
+    assert reported.get("application", 0) <= TURNS * SHORT_MS
 
 
 @pytest.mark.parametrize(
@@ -144,14 +144,14 @@ def test_an_answer_whose_request_others_show_to_have_stood_in_a_queue_is_the_pat
 )
 @pytest.mark.parametrize("downloads", [False, True])
 def test_a_program_that_asks_late_beside_others_is_late(tmp_path: Path, round_trip_ms: int, address: str, *, downloads: bool) -> None:
-    told = asked(tmp_path, late_ms=60, round_trip_ms=round_trip_ms, address=address, downloads=downloads)
-    assert told["application"] == pytest.approx(FIRST_MS + (TURNS - 1) * 60, abs=TURNS)
+    reported = asked(tmp_path, late_ms=60, round_trip_ms=round_trip_ms, address=address, downloads=downloads)
+    assert reported["application"] == pytest.approx(FIRST_MS + (TURNS - 1) * 60, abs=TURNS)
 
 
 def test_of_a_pause_that_is_longer_than_the_queue_the_rest_is_the_programs(tmp_path: Path) -> None:
     """The upload shows a queue of 30 ms, and the questions come 60 ms later than the path takes."""
-    told = asked(tmp_path, late_ms=60, round_trip_ms=50)
-    assert FIRST_MS + (TURNS - 1) * 30 - TURNS <= told["application"] <= FIRST_MS + (TURNS - 1) * 30 + TURNS * SHORT_MS
+    reported = asked(tmp_path, late_ms=60, round_trip_ms=50)
+    assert FIRST_MS + (TURNS - 1) * 30 - TURNS <= reported["application"] <= FIRST_MS + (TURNS - 1) * 30 + TURNS * SHORT_MS
 
 
 def test_neighbours_that_answer_as_late_show_no_queue(tmp_path: Path) -> None:
@@ -186,5 +186,5 @@ def test_neither_threads_nor_batches_nor_the_spool_change_what_neighbours_show(t
             waits_memory_bytes=waits_memory_bytes,
             threads=threads,
         )
-        told = pl.concat(rows.ledger for rows in reread.pulled_all(engine))
-        assert_frame_equal(told, expected, check_row_order=False)
+        reported = pl.concat(rows.ledger for rows in reread.pulled_all(engine))
+        assert_frame_equal(reported, expected, check_row_order=False)

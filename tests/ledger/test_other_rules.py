@@ -50,15 +50,15 @@ def document(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     return found
 
 
-def test_a_rule_of_others_has_its_waits_whatever_the_engine_says_and_its_words_are_told(tmp_path: Path) -> None:
+def test_a_rule_of_others_has_its_waits_whatever_the_engine_says_and_its_words_are_reported(tmp_path: Path) -> None:
     """All eleven waits of 44 ms, which are Nagle's algorithm by ours, are its own; and the report is written with its words."""
     found = document(analyzed(tmp_path, rule()))
     sent = found["connections"][0]["client_to_server"]["ledger_s"]
     assert sent["nagle-delayed-ack"] == 0
     assert sent["application"] > 11 * 0.043
-    (told,) = [one for one in found["findings"] if one["from_client"]]
-    assert re.fullmatch(r"The backup paused \d+ times, 52\d ms in all", told["title"])
-    assert told["source"] == "the house"
+    (reported,) = [one for one in found["findings"] if one["from_client"]]
+    assert re.fullmatch(r"The backup paused \d+ times, 52\d ms in all", reported["title"])
+    assert reported["source"] == "the house"
     assert "the backup took" in found["verdict"]["sentence"]
     assert "The backup paused" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
@@ -88,7 +88,7 @@ def test_the_rule_that_the_documentation_shows_can_be_used(tmp_path: Path) -> No
     ],
     ids=["cause", "finding", "column", "no-predicate", "no-rule", "module-fails", "name-is-not-there"],
 )
-def test_a_rule_that_cannot_be_used_is_told_in_a_line(tmp_path: Path, module: str, value: str, said: str) -> None:
+def test_a_rule_that_cannot_be_used_is_reported_in_a_line(tmp_path: Path, module: str, value: str, said: str) -> None:
     done = analyzed(tmp_path, module, value)
     assert done.returncode == 2
     assert said in done.stderr
@@ -97,7 +97,7 @@ def test_a_rule_that_cannot_be_used_is_told_in_a_line(tmp_path: Path, module: st
     assert done.stderr.count("\n") == 1
 
 
-def test_words_that_ask_for_what_there_is_not_are_told_in_a_line(tmp_path: Path) -> None:
+def test_words_that_ask_for_what_there_is_not_are_reported_in_a_line(tmp_path: Path) -> None:
     done = analyzed(tmp_path, rule().replace("{cost} in all", "{money} in all"))
     assert done.returncode == 2
     assert "a finding has no placeholder {money}: use one of cost, share" in done.stderr

@@ -41,24 +41,24 @@ def exchanges() -> tuple[str, float, int]:
 
 
 @pytest.mark.parametrize(("behind_us", "by_peer"), [(SYN_US, 0), (1_000, EXCHANGES)])
-def test_the_fin_behind_the_last_answer_tells_what_the_lines_took_of_each_exchange(tmp_path: Path, behind_us: float, by_peer: int) -> None:
+def test_the_fin_behind_the_last_answer_shows_what_the_lines_took_of_each_exchange(tmp_path: Path, behind_us: float, by_peer: int) -> None:
     """The FIN comes either as soon as the line can carry its 84 bytes, or 1 ms later.
 
     The rate of the line follows from how much longer a message took than the SYN.
     """
     text, at_us, end = exchanges()
     text += f"\n{at_us:.1f}us C > S F. {end}:{end} ack {end}\n{at_us + behind_us:.1f}us S > C F. {end}:{end} ack {end}"
-    told = lasted(tmp_path, text)
-    assert told.get("peer", 0) == pytest.approx(by_peer * LONGER_MS, abs=0.02)
-    assert told["network"] == pytest.approx(EXCHANGES * 21.7248 - by_peer * LONGER_MS, abs=0.02)
+    reported = lasted(tmp_path, text)
+    assert reported.get("peer", 0) == pytest.approx(by_peer * LONGER_MS, abs=0.02)
+    assert reported["network"] == pytest.approx(EXCHANGES * 21.7248 - by_peer * LONGER_MS, abs=0.02)
 
 
 @pytest.mark.parametrize(("behind_us", "by_peer"), [(MESSAGE_US, 0), (5_000, EXCHANGES - 1)])
-def test_the_fin_behind_the_last_question_tells_of_the_answers_line_too(tmp_path: Path, behind_us: float, by_peer: int) -> None:
+def test_the_fin_behind_the_last_question_reveals_the_answers_line_too(tmp_path: Path, behind_us: float, by_peer: int) -> None:
     """A FIN that leaves as soon as the line is free shows the rate of its own line; 4.1 ms later it shows nothing."""
     text, at_us, end = exchanges()
     *before, _ = text.splitlines()
     asked_us = at_us - PATH_US - 2 * MESSAGE_US
     after = f"{asked_us + behind_us:.1f}us C > S F. {end}:{end} ack {end - 1000}\n{at_us:.1f}us S > C P. {end - 1000}:{end} ack {end}"
-    told = lasted(tmp_path, "\n".join([*before, after]))
-    assert told.get("peer", 0) == pytest.approx(by_peer * LONGER_MS, abs=0.02)
+    reported = lasted(tmp_path, "\n".join([*before, after]))
+    assert reported.get("peer", 0) == pytest.approx(by_peer * LONGER_MS, abs=0.02)

@@ -126,7 +126,7 @@ def rounds(start_ms: float, seq: int, flight: int, count: int, *, window: int) -
         yield f"{at + 0.0200:.4f} S > C . ack {seq} win {window}"
 
 
-def test_a_window_and_then_a_send_buffer_are_told_apart(tmp_path: Path) -> None:
+def test_a_window_and_then_a_send_buffer_are_distinguished(tmp_path: Path) -> None:
     """Eight rounds of four segments fill a window of 46 << 7 = 5888 bytes.
 
     Then the window is ten times as large, and eight rounds have three segments each.
@@ -135,11 +135,11 @@ def test_a_window_and_then_a_send_buffer_are_told_apart(tmp_path: Path) -> None:
     first[-1] = first[-1].replace("win 46", "win 460")
     second = rounds(40 + 20.1 * 8, 1 + 8 * 4 * 1460, 3, 8, window=460)
     opening = "0.0300 S > C . ack 1 win 46\n"
-    told = dict.fromkeys(("receiver-window", "send-buffer"), 0.0)
+    reported = dict.fromkeys(("receiver-window", "send-buffer"), 0.0)
     for name, ms in causes(tables(tmp_path, opening + "\n".join([*first, *second]))):
-        told[name] = told.get(name, 0.0) + ms
-    assert told["receiver-window"] == pytest.approx(20.1 * 8, abs=0.2)
-    assert told["send-buffer"] == pytest.approx(20.1 * 7, abs=0.2)
+        reported[name] = reported.get(name, 0.0) + ms
+    assert reported["receiver-window"] == pytest.approx(20.1 * 8, abs=0.2)
+    assert reported["send-buffer"] == pytest.approx(20.1 * 7, abs=0.2)
 
 
 def test_a_segment_that_takes_the_last_of_the_window_waited_for_more(tmp_path: Path) -> None:

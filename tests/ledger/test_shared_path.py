@@ -38,9 +38,9 @@ def test_an_ack_that_leaves_out_what_left_a_round_trip_before_stood_in_a_queue(t
 
     A delayed-ACK timer would not acknowledge one of ten.
     """
-    told = lasted(tmp_path, "\n".join([OPENED, data(40, 0, 10), acks(114, 0, 1), data(114.01, 10, 2), acks(115.2, 1, 9)]))
-    assert told["network"] >= 74.0
-    assert "delayed-ack" not in told
+    reported = lasted(tmp_path, "\n".join([OPENED, data(40, 0, 10), acks(114, 0, 1), data(114.01, 10, 2), acks(115.2, 1, 9)]))
+    assert reported["network"] >= 74.0
+    assert "delayed-ack" not in reported
 
 
 @pytest.mark.parametrize(("late_ms", "is_delayed"), [(0, True), (30, False)])
@@ -50,16 +50,16 @@ def test_an_ack_that_is_late_behind_others_that_were_late_as_well_stood_in_a_que
     """On a path of 100 ms the ACKs of ten segments release twenty, that of the eleventh comes 40 ms later: delayed, if those took 100."""
     text, at_ms = OPENED.replace("20ms", "100ms"), 300 + late_ms
     train = [line for n in range(10) for line in (acks(at_ms + n / 100, n, 1), data(at_ms + n / 100 + 0.001, 11 + 2 * n, 2))]
-    told = lasted(tmp_path, "\n".join([text, data(200, 0, 11), *train, acks(at_ms + 40, 10, 1), data(at_ms + 40.01, 31, 1)]))
-    assert ("delayed-ack" in told) == is_delayed
+    reported = lasted(tmp_path, "\n".join([text, data(200, 0, 11), *train, acks(at_ms + 40, 10, 1), data(at_ms + 40.01, 31, 1)]))
+    assert ("delayed-ack" in reported) == is_delayed
 
 
 def test_an_ack_by_timer_while_what_it_leaves_out_was_still_under_way_is_a_delayed_one(tmp_path: Path) -> None:
     """The third of three segments waits 40 ms for its ACK. Data released by the ACK of the first two, 100 ms away, arrive later."""
     text = OPENED.replace("20ms", "100ms")
     lines = [text, data(200, 0, 3), acks(300, 1, 1), data(300.01, 3, 2), acks(340, 2, 1), data(340.01, 5, 1), acks(400.1, 4, 1)]
-    told = lasted(tmp_path, "\n".join([*lines, acks(440.1, 5, 1)]))
-    assert told["delayed-ack"] == pytest.approx(40.0, abs=0.1)
+    reported = lasted(tmp_path, "\n".join([*lines, acks(440.1, 5, 1)]))
+    assert reported["delayed-ack"] == pytest.approx(40.0, abs=0.1)
 
 
 def probed(*, held_ms: float, lost: bool = False) -> str:
@@ -72,17 +72,17 @@ def probed(*, held_ms: float, lost: bool = False) -> str:
 
 def test_a_probe_with_new_data_waits_for_the_queue_that_its_acks_stand_in(tmp_path: Path) -> None:
     """2.4 round trips: twice 20 ms and two jiffies of 4 ms (RFC 8985, 7.2; Linux). The last 20 ms are the last segment's own."""
-    told = lasted(tmp_path, probed(held_ms=48))
-    assert told["network"] == pytest.approx(48.0 + 20.0, abs=0.1)
+    reported = lasted(tmp_path, probed(held_ms=48))
+    assert reported["network"] == pytest.approx(48.0 + 20.0, abs=0.1)
 
 
 @pytest.mark.parametrize(("held_ms", "lost"), [(33, False), (90, False), (48, True)])
 def test_what_leaves_at_another_time_or_beside_a_loss_is_no_such_probe(tmp_path: Path, held_ms: float, *, lost: bool) -> None:
     """Full segments were in flight, and nothing shows what delayed the next one. The program was silent for the 20 ms before the first."""
-    told = lasted(tmp_path, probed(held_ms=held_ms, lost=lost))
-    assert told["network"] <= 20.0 + 20.1
-    assert told["application"] == pytest.approx(20.0, abs=0.1)
-    assert told["unknown"] >= held_ms - 20.1
+    reported = lasted(tmp_path, probed(held_ms=held_ms, lost=lost))
+    assert reported["network"] <= 20.0 + 20.1
+    assert reported["application"] == pytest.approx(20.0, abs=0.1)
+    assert reported["unknown"] >= held_ms - 20.1
 
 
 def probed_behind_a_growing_queue(held_ms: float) -> str:
@@ -100,8 +100,8 @@ def test_a_probe_with_new_data_goes_by_the_smoothed_round_trip_and_no_empty_ack_
     tmp_path: Path, held_ms: float, *, is_probe: bool
 ) -> None:
     """Twice 30 ms and two jiffies of 4 ms. Not at 130 ms, though that is less than twice the last round trip."""
-    told = lasted(tmp_path, probed_behind_a_growing_queue(held_ms))
-    assert (told.get("unknown", 0) >= held_ms - 30) == (not is_probe)
+    reported = lasted(tmp_path, probed_behind_a_growing_queue(held_ms))
+    assert (reported.get("unknown", 0) >= held_ms - 30) == (not is_probe)
 
 
 @pytest.mark.parametrize(("held_ms", "is_probe"), [(68, True), (50, False)])
@@ -114,9 +114,9 @@ def test_a_probe_goes_by_the_round_trip_of_the_oldest_byte_of_each_ack(tmp_path:
     """
     probe = 140.02 + held_ms
     lines = [data(40, 0, 1), data(100, 1, 9), acks(140, 1, 1), data(140.02, 10, 2), data(probe, 12, 1), acks(probe + 10, 2, 11)]
-    told = lasted(tmp_path, "\n".join([OPENED, *lines]))
-    assert told["application"] == pytest.approx(20, abs=1)
-    assert told["unknown"] == pytest.approx(60 + 2 + (0 if is_probe else held_ms), abs=1)
+    reported = lasted(tmp_path, "\n".join([OPENED, *lines]))
+    assert reported["application"] == pytest.approx(20, abs=1)
+    assert reported["unknown"] == pytest.approx(60 + 2 + (0 if is_probe else held_ms), abs=1)
 
 
 STAMPED = f"""
@@ -140,7 +140,7 @@ def echoed(at_ms: float, behind: int, echo_ms: int, more: str = "", window: int 
 
 
 @pytest.mark.parametrize(("held_ms", "is_probe"), [(90, True), (70, False)])
-def test_of_what_was_sent_twice_a_timestamp_tells_the_round_trip_that_a_probe_goes_by(
+def test_of_what_was_sent_twice_a_timestamp_shows_the_round_trip_that_a_probe_goes_by(
     tmp_path: Path, held_ms: int, *, is_probe: bool
 ) -> None:
     """The handshake took 20 ms. The second of two segments was sent again needlessly. Their ACKs take 100 and 110 ms, the next ACK 30 ms.
@@ -153,9 +153,9 @@ def test_of_what_was_sent_twice_a_timestamp_tells_the_round_trip_that_a_probe_go
     lines = [stamped(40, 0, 1), stamped(90, 1), echoed(140, 1, 40), stamped(140, 2, 3), echoed(150, 2, 40), stamped(150, 4, 5)]
     lines += [echoed(160, 2, 40, dsack), echoed(170, 3, 140), stamped(170, 6, 7)]
     lines += [stamped(170 + held_ms, 8), echoed(195 + held_ms, 9, 170)]
-    told = lasted(tmp_path, "\n".join([STAMPED, *lines]))
-    assert told["application"] == pytest.approx(20, abs=1)
-    assert told["unknown"] == pytest.approx(30 + 5 + (0 if is_probe else held_ms), abs=1)
+    reported = lasted(tmp_path, "\n".join([STAMPED, *lines]))
+    assert reported["application"] == pytest.approx(20, abs=1)
+    assert reported["unknown"] == pytest.approx(30 + 5 + (0 if is_probe else held_ms), abs=1)
 
 
 def timed_out(*, lost: bool, window: int = 4_000) -> str:
@@ -171,9 +171,9 @@ def timed_out(*, lost: bool, window: int = 4_000) -> str:
 
 def test_behind_a_timeout_that_the_first_ack_shows_to_be_needless_the_path_spaces_the_bytes_as_before(tmp_path: Path) -> None:
     """Nine waits of 10 ms for ACKs in a queue: the sender continues as if there had been no timeout (RFC 4015)."""
-    told = lasted(tmp_path, timed_out(lost=False))
-    assert "loss-recovery" not in told
-    assert told["network"] >= 9 * 10 - 0.1
+    reported = lasted(tmp_path, timed_out(lost=False))
+    assert "loss-recovery" not in reported
+    assert reported["network"] >= 9 * 10 - 0.1
 
 
 def test_behind_a_timeout_for_a_loss_the_sender_recovers(tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def test_behind_a_timeout_for_a_loss_the_sender_recovers(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("lost", [False, True])
-def test_what_a_timer_sends_again_for_nothing_behind_a_full_window_waited_for_the_window(tmp_path: Path, *, lost: bool) -> None:
+def test_what_a_timer_sends_again_needlessly_behind_a_full_window_waited_for_the_window(tmp_path: Path, *, lost: bool) -> None:
     """Four segments fill the window at 40 ms, and at 340 the first is sent again; the ACK at 400 is for its first copy or the second."""
     size = 4 * STAMPED_BYTES
     opening = f"mss {MSS}, sackOK, TS val"
@@ -192,9 +192,9 @@ def test_what_a_timer_sends_again_for_nothing_behind_a_full_window_waited_for_th
         20ms C > S . ack 1 win 502 <TS val 1020 ecr 5000>
     """
     lines = [stamped(40, 0, 1, 2, 3), stamped(340, 0), echoed(400, 4, 340 if lost else 40, window=size), stamped(400, 4)]
-    told = lasted(tmp_path, "\n".join([text, *lines, echoed(420, 5, 400, window=size)]))
-    assert ("timeout" in told) == lost
-    assert told.get("receiver-window", 0) == pytest.approx(0 if lost else 360, abs=0.1)
+    reported = lasted(tmp_path, "\n".join([text, *lines, echoed(420, 5, 400, window=size)]))
+    assert ("timeout" in reported) == lost
+    assert reported.get("receiver-window", 0) == pytest.approx(0 if lost else 360, abs=0.1)
 
 
 @pytest.mark.parametrize(("segments", "drained_ms"), [(10, 150), (1, 20)])
@@ -205,9 +205,11 @@ def test_while_a_request_stands_in_a_queue_the_path_has_it_and_not_the_peer(tmp_
     """
     answer = f"380ms S > C P. 1:101 ack {1 + MSS * segments} win 4000"
     answered = [acks(100, 0, segments, 10)] if segments > 1 else [acks(190, 0, 1)]
-    told = lasted(tmp_path, "\n".join([OPENED, data(40, 0, segments), *answered, answer, data(400, segments, 1), acks(420, segments, 1)]))
-    assert told["peer"] == pytest.approx(340 - drained_ms, abs=0.1)
-    assert told["application"] == pytest.approx(20 + 20, abs=0.1)
+    reported = lasted(
+        tmp_path, "\n".join([OPENED, data(40, 0, segments), *answered, answer, data(400, segments, 1), acks(420, segments, 1)])
+    )
+    assert reported["peer"] == pytest.approx(340 - drained_ms, abs=0.1)
+    assert reported["application"] == pytest.approx(20 + 20, abs=0.1)
 
 
 def test_slow_start_waits_no_longer_than_until_the_narrowest_place_has_carried_its_flight(tmp_path: Path) -> None:
@@ -218,8 +220,8 @@ def test_slow_start_waits_no_longer_than_until_the_narrowest_place_has_carried_i
     lines = [OPENED, data(40, 0, 10)]
     for n in range(10):
         lines += [acks(60 + 1.2 * n, n, 1), data(60.01 + 1.2 * n, 10 + 2 * n, 2)]
-    told = lasted(tmp_path, "\n".join([*lines, acks(80.01, 10, 1), data(80.02, 30, 2), acks(81.21, 11, 21)]))
-    assert told["slow-start"] == pytest.approx(20 - 12, abs=0.1)
+    reported = lasted(tmp_path, "\n".join([*lines, acks(80.01, 10, 1), data(80.02, 30, 2), acks(81.21, 11, 21)]))
+    assert reported["slow-start"] == pytest.approx(20 - 12, abs=0.1)
 
 
 def test_where_no_ack_is_known_to_have_let_it_go_a_segments_own_time_says_that_it_stood_in_a_queue(tmp_path: Path) -> None:
@@ -239,9 +241,9 @@ def test_where_no_ack_is_known_to_have_let_it_go_a_segments_own_time_says_that_i
         ]
     end = 1 + size * 2_800
     lines.append(f"6000ms C > S F. {end}:{end}(0) ack 1 <TS val 5990 ecr 3839>")
-    told = lasted(tmp_path, "\n".join(lines))
-    assert "pacing" not in told
-    assert told["network"] >= 2_799
+    reported = lasted(tmp_path, "\n".join(lines))
+    assert "pacing" not in reported
+    assert reported["network"] >= 2_799
 
 
 def at_receiver(*, queued: bool) -> str:
@@ -276,8 +278,8 @@ def test_behind_a_queue_a_window_that_is_full_all_the_time_holds_its_sender_all_
 
 def test_a_program_that_writes_late_is_not_held_by_the_window_that_has_opened_meanwhile(tmp_path: Path) -> None:
     """Three pauses of 80 ms less the 9 ms of a flight, and the round trip of 20 ms in each is not its own."""
-    told = lasted(tmp_path, at_receiver(queued=False))
-    assert told["application"] >= 3 * (80 - 9 - 20) - 3.0
+    reported = lasted(tmp_path, at_receiver(queued=False))
+    assert reported["application"] >= 3 * (80 - 9 - 20) - 3.0
 
 
 def test_behind_a_queue_what_a_timer_sends_again_while_the_window_is_full_waits_for_the_window(tmp_path: Path) -> None:
@@ -297,9 +299,9 @@ def test_behind_a_queue_what_a_timer_sends_again_while_the_window_is_full_waits_
                 f"{came_ms}.{n}ms C > S . {1 + size * n}:{1 + size * (n + 1)} ack 1 <TS val {left_ms} ecr {echoed}>",
                 f"{came_ms}.{n}5ms S > C . ack {1 + size * max(n + 1, 4)} win {4 * size} <TS val {1000 + came_ms} ecr {left_ms}>",
             ]
-    told = lasted(tmp_path, "\n".join(lines))
-    assert "timeout" not in told
-    assert told["receiver-window"] + told["network"] >= 442 - 40.3
+    reported = lasted(tmp_path, "\n".join(lines))
+    assert "timeout" not in reported
+    assert reported["receiver-window"] + reported["network"] >= 442 - 40.3
 
 
 def test_by_how_much_a_queue_grew_between_two_flights_the_window_did_not_hold_its_sender(tmp_path: Path) -> None:
@@ -321,8 +323,8 @@ def test_by_how_much_a_queue_grew_between_two_flights_the_window_did_not_hold_it
             lines.append(f"{came_ms}.{us:03}ms C > S . {at}:{end} ack 1 <TS val {1000 + left_ms} ecr {5000 + heard}>")
             lines.append(f"{came_ms}.{us:03}5ms S > C . ack {end} win {4 * STAMPED_BYTES} <{answered}>")
         heard, came_ms = came_ms, came_ms + 100 + 10 * (flight + 1)
-    told = lasted(tmp_path, "\n".join(lines))
-    assert told["receiver-window"] == pytest.approx(100 + 110 + 120 + 130, abs=0.1)
+    reported = lasted(tmp_path, "\n".join(lines))
+    assert reported["receiver-window"] == pytest.approx(100 + 110 + 120 + 130, abs=0.1)
 
 
 QUESTIONS = 6
@@ -345,17 +347,17 @@ def questions(*, queued_ms: int, thought_ms: int, slow_ppm: int = 0) -> str:
         asked, answered = 1 + 200 * n, 1 + 400 * n
         clock = 1010 + sent_ms - sent_ms * slow_ppm // 1_000_000
         lines.append(f"{arrived_ms}ms C > S P. {asked}:{asked + 200} ack {answered} <TS val {clock} ecr {5000 + arrived_ms - 20}>")
-        told = f"win 65160 <TS val {5000 + arrived_ms} ecr {clock}>"
-        lines.append(f"{arrived_ms + 0.05}ms S > C . ack {asked + 200} {told}")
+        reported = f"win 65160 <TS val {5000 + arrived_ms} ecr {clock}>"
+        lines.append(f"{arrived_ms + 0.05}ms S > C . ack {asked + 200} {reported}")
         if n < QUESTIONS - 1:
-            lines.append(f"{arrived_ms + 100}ms S > C P. {answered}:{answered + 400} ack {asked + 200} {told}")
+            lines.append(f"{arrived_ms + 100}ms S > C P. {answered}:{answered + 400} ack {asked + 200} {reported}")
         sent_ms = arrived_ms + 110 + thought_ms
         arrived_ms = sent_ms + 10 + queued_ms
     return "\n".join(lines)
 
 
 @pytest.mark.parametrize(("queued_ms", "thought_ms"), [(100, 0), (0, 100), (60, 40), (240, 0)])
-def test_questions_that_stood_in_a_queue_of_others_are_told_from_late_ones_by_their_own_clock(
+def test_questions_that_stood_in_a_queue_of_others_are_distinguished_from_late_ones_by_their_own_clock(
     tmp_path: Path, queued_ms: int, thought_ms: int
 ) -> None:
     """Questions arrive later than the path explains; their timestamps show when they left. The server takes 100 ms in all cases.
@@ -363,17 +365,17 @@ def test_questions_that_stood_in_a_queue_of_others_are_told_from_late_ones_by_th
     Behind a clock that ticks milliseconds each time is right to within two of them; the first question came 20 ms after the SYN-ACK, which
     is the way there and back.
     """
-    told = lasted(tmp_path, questions(queued_ms=queued_ms, thought_ms=thought_ms))
-    assert told["peer"] == pytest.approx(5 * 100, abs=5 * 2)
-    assert told["network"] == pytest.approx(5 * (20 + queued_ms), abs=5 * 2)
-    assert told["handshake"] == pytest.approx(20, abs=0.1)
-    assert told["application"] == pytest.approx(5 * thought_ms, abs=5 * 2)
+    reported = lasted(tmp_path, questions(queued_ms=queued_ms, thought_ms=thought_ms))
+    assert reported["peer"] == pytest.approx(5 * 100, abs=5 * 2)
+    assert reported["network"] == pytest.approx(5 * (20 + queued_ms), abs=5 * 2)
+    assert reported["handshake"] == pytest.approx(20, abs=0.1)
+    assert reported["application"] == pytest.approx(5 * thought_ms, abs=5 * 2)
 
 
 def test_a_clock_that_is_slow_is_no_queue(tmp_path: Path) -> None:
     """A drift of 80 ppm is 48 ms in each ten minutes in which the client is idle, and 240 ms in all."""
-    told = lasted(tmp_path, questions(queued_ms=0, thought_ms=600_000, slow_ppm=80))
-    assert told["network"] == pytest.approx(5 * 20, abs=5 * 2)
+    reported = lasted(tmp_path, questions(queued_ms=0, thought_ms=600_000, slow_ppm=80))
+    assert reported["network"] == pytest.approx(5 * 20, abs=5 * 2)
 
 
 @pytest.mark.parametrize(("acked_by_answer", "by_network_ms"), [(False, 150), (True, 20)])
@@ -387,8 +389,8 @@ def test_an_answer_behind_the_last_ack_of_what_stood_in_a_queue_was_awaited_from
     acked = acks(100, 0, 8 if acked_by_answer else 10, 10)
     end = 1 + MSS * 10
     rest = f"340ms S > C P. 1:101 ack {end} win 4000\n340.1ms C > S P. {end}:{end + 100} ack 101\n360.1ms S > C . ack {end + 100} win 4000"
-    told = lasted(tmp_path, "\n".join([OPENED, data(40, 0, 10), acked, rest]))
-    assert told["peer"] == pytest.approx(300 - by_network_ms, abs=0.2)
+    reported = lasted(tmp_path, "\n".join([OPENED, data(40, 0, 10), acked, rest]))
+    assert reported["peer"] == pytest.approx(300 - by_network_ms, abs=0.2)
 
 
 @pytest.mark.parametrize(("ended_each", "by_network"), [(False, True), (True, False)])
@@ -401,10 +403,10 @@ def test_without_timestamps_full_segments_of_one_write_that_no_ack_lets_go_are_s
         at_ms, first = 10 + 4 * number, 1 + MSS * number
         lines.append(f"{at_ms}ms C > S {'P.' if ended_each else '.'} {first}:{first + MSS} ack 1")
         lines.append(f"{at_ms}.02ms S > C . ack {first + MSS} win 4000")
-    told = lasted(tmp_path, "\n".join(lines))
+    reported = lasted(tmp_path, "\n".join(lines))
     cause, other = ("network", "application") if by_network else ("application", "network")
-    assert told[cause] == pytest.approx(59 * 4, abs=12)
-    assert told[other] <= 12
+    assert reported[cause] == pytest.approx(59 * 4, abs=12)
+    assert reported[other] <= 12
 
 
 @pytest.mark.parametrize(("handed_down", "by_queue"), [(10, 8), (1, 0)])
@@ -427,8 +429,8 @@ def test_what_was_stamped_before_the_segment_before_it_was_captured_stood_in_a_q
         stamp = at_ms - 4 * (number % handed_down)
         lines.append(f"{at_ms}ms C > S . {first}:{first + size} ack 1 <TS val {stamp} ecr 1000>")
         lines.append(f"{at_ms}.02ms S > C . ack {first + size} win 4000 <TS val {1000 + at_ms} ecr {stamp}>")
-    told = lasted(tmp_path, "\n".join(lines))
-    assert told["network"] == pytest.approx(batches * by_queue * 4, abs=3)
+    reported = lasted(tmp_path, "\n".join(lines))
+    assert reported["network"] == pytest.approx(batches * by_queue * 4, abs=3)
 
 
 def test_a_clock_that_runs_slow_shows_no_queue_of_its_own_host_where_it_echoes_what_came_since(tmp_path: Path) -> None:
@@ -444,6 +446,6 @@ def test_a_clock_that_runs_slow_shows_no_queue_of_its_own_host_where_it_echoes_w
         lines.append(f"{at_ms}ms C > S P. {asked}:{end} ack {asked} <TS val {stamp} ecr {echo}>")
         echo = 1000 + at_ms + 5
         lines.append(f"{at_ms + 4}.99ms S > C P. {asked}:{end} ack {end} win 4000 <TS val {echo} ecr {stamp}>")
-    told = lasted(tmp_path, "\n".join(lines))
-    assert told["peer"] == pytest.approx(21 * 5, abs=1)
-    assert told["network"] <= 2
+    reported = lasted(tmp_path, "\n".join(lines))
+    assert reported["peer"] == pytest.approx(21 * 5, abs=1)
+    assert reported["network"] <= 2

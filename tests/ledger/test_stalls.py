@@ -51,17 +51,17 @@ def test_a_wait_for_a_delayed_ack_is_proved_by_its_frames_and_its_lateness(tmp_p
     assert (stall["ack_lag_ns"], stall["ack_late_ns"], stall["timer"]) == (60_000_000, 40_000_000, "ack-40ms")
     assert (stall["flight_before_bytes"], stall["flight_after_bytes"], stall["payload_bytes"]) == (100, 0, 100)
     assert (stall["smss_bytes"], stall["usable_window_before_bytes"]) == (1460, 8092)
-    told = (
+    reported = (
         "100 bytes in flight, a delayed segment of 100 bytes (full: 1,460), ACK in frame 5 came 40 ms late, ended by the "
         "delayed-ACK timer of 40 ms"
     )
-    assert stalls.proof(stall) == told
+    assert stalls.proof(stall) == reported
 
 
 @pytest.mark.parametrize(
     ("late_ms", "timer"), [(36.0, "ack-40ms"), (55.0, "ack-50ms"), (70.0, None), (100.0, "ack-100ms"), (150.0, None), (200.0, "ack-200ms")]
 )
-def test_the_timer_is_told_by_how_late_the_ack_was(tmp_path: Path, late_ms: float, timer: str | None) -> None:
+def test_the_timer_is_identified_by_how_late_the_ack_was(tmp_path: Path, late_ms: float, timer: str | None) -> None:
     """The bands are those of docs/how-it-decides.md, 2.5; between them no stack has a timer."""
     stalled = [row for row in found(tmp_path, waits_for_acks([late_ms])) if row["cause"] == "nagle-delayed-ack"]
     assert [row["timer"] for row in stalled] == [timer]

@@ -54,11 +54,11 @@ def at_ns(seconds: float) -> int:
     return packets.BASE_NS + round(seconds * 1e9)
 
 
-def test_requests_and_answers_are_told_by_the_turns_of_direction(tmp_path: Path) -> None:
+def test_requests_and_answers_are_identified_by_the_turns_of_direction(tmp_path: Path) -> None:
     table = found(tmp_path, ANSWERED_TWICE)
     assert table.schema == schema.MESSAGES.polars_schema()
-    told = table.select("from_client", "index", "start_offset", "payload_bytes", "segments", "state").rows()
-    assert told == [
+    reported = table.select("from_client", "index", "start_offset", "payload_bytes", "segments", "state").rows()
+    assert reported == [
         (True, 0, 1, 100, 1, "whole"),
         (False, 0, 1, 2000, 2, "whole"),
         (True, 1, 101, 100, 1, "whole"),
@@ -92,7 +92,7 @@ def found_in(path: Path) -> pl.DataFrame:
     return messages.messages(tables.segments, tables.notes, tables.info["connections"]).collect().sort("first_frame", "conn")
 
 
-def test_a_message_that_nagle_holds_is_one_and_its_stall_is_told(tmp_path: Path) -> None:
+def test_a_message_that_nagle_holds_is_one_and_its_stall_is_reported(tmp_path: Path) -> None:
     """4,096 bytes leave as 1460, 1460, 1176; 904 more wait 40 ms for the delayed ACK: one message of 5,000 in writes of 4,096 and 904."""
     exchange = """
         +10ms C > S .  {a}:{b}    ack {k}
@@ -119,7 +119,9 @@ def test_a_message_that_nagle_holds_is_one_and_its_stall_is_told(tmp_path: Path)
 
 
 @pytest.mark.parametrize(("late_ms", "held_ms"), [(0.4, 0), (5, 5)])
-def test_a_wait_of_nagle_that_outlasts_the_round_trip_but_is_no_stall_is_told_apart(tmp_path: Path, late_ms: float, held_ms: float) -> None:
+def test_a_wait_of_nagle_that_outlasts_the_round_trip_but_is_no_stall_is_distinguished(
+    tmp_path: Path, late_ms: float, held_ms: float
+) -> None:
     """Round trips of 1 ms; 904 bytes wait for the ACK of 1,176, which comes at once, or 5 ms later: below the 10 ms of a stall."""
     exchange = """
         +10ms C > S .  {a}:{b}    ack {k}

@@ -88,7 +88,7 @@ def test_whether_a_stream_can_lock_is_said_with_what_writes_may_leave_unused(sen
     assert words[1:] in page.read_text().replace("&lt;", "<")
 
 
-def test_what_a_capture_tells_is_taken_from_it(tmp_path: Path) -> None:
+def test_what_a_capture_shows_is_taken_from_it(tmp_path: Path) -> None:
     capture = packets.capture(tmp_path / "sweep.pcap", exchange(shuffled(swept())))
     known = prediction.from_captures([[str(capture)]]).parameters
     assert (known.mss_bytes, known.copy_bytes, known.receive_buffer_bytes) == (1460, 4096, 65160 << 7)
@@ -125,7 +125,7 @@ def test_a_stack_shows_by_the_heartbeat_of_its_acks_and_the_pieces_of_its_writes
     ]
 
 
-def test_what_the_caller_says_is_not_told_as_assumed(tmp_path: Path) -> None:
+def test_what_the_caller_says_is_not_reported_as_assumed(tmp_path: Path) -> None:
     capture = swept_capture(tmp_path / "sweep.pcap", "sunos4")
     said = ("--stack", "sunos4", "--receive-buffer", "16K", "--send-buffer", "16K")
     assert predicted("--from", capture, *said)["assumptions"] == []
@@ -187,7 +187,7 @@ def test_linux_needs_no_buffers_and_says_what_it_assumes() -> None:
         (("--from", "nowhere.pcap"), "nowhere.pcap"),
     ],
 )
-def test_what_cannot_be_predicted_is_told_in_one_line(arguments: tuple[str, ...], words: str) -> None:
+def test_what_cannot_be_predicted_is_reported_in_one_line(arguments: tuple[str, ...], words: str) -> None:
     done = tcptrace_lab("predict", *arguments, "--quiet")
     assert done.returncode in {2, 3}
     assert words in only_line(done.stderr)

@@ -81,7 +81,7 @@ def test_without_nagles_algorithm_the_sweep_shows_nothing(tmp_path: Path) -> Non
     assert all(group.measured == () for group in analysis.message_sizes)
 
 
-def test_a_header_before_a_body_does_not_tell_the_size_of_pieces(tmp_path: Path) -> None:
+def test_a_header_before_a_body_does_not_show_the_size_of_pieces(tmp_path: Path) -> None:
     """100 bytes and then the rest: only a rest below a segment waits for their ACK. Pieces of 100 would stall at larger sizes, too."""
     sizes = swept(17_000)
     capture = tmp_path / "header.pcap"

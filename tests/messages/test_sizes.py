@@ -33,7 +33,9 @@ def within(sizes: NDArray[np.int64], *ranges: tuple[int, int]) -> NDArray[np.boo
     return found
 
 
-def told(sizes: NDArray[np.int64], stalled: NDArray[np.bool_], extra_ns: float = 40 * MS, per_byte_ns: float = 80) -> tuple[SlowRange, ...]:
+def reported(
+    sizes: NDArray[np.int64], stalled: NDArray[np.bool_], extra_ns: float = 40 * MS, per_byte_ns: float = 80
+) -> tuple[SlowRange, ...]:
     """Times: a line through size, some jitter, and the stall."""
     jitter = np.random.default_rng(1).exponential(50_000, sizes.size)
     held_ns = (stalled * extra_ns).astype(np.int64)
@@ -45,7 +47,7 @@ def test_ranges_with_three_messages_per_kilobyte_are_found(step: int) -> None:
     """The ranges of TCP over ATM, with 3 and with 10 messages per KB; the edges are those of the sizes that were sent."""
     put_in = [(4 * K + 1, 12 * K - 1), (16 * K + 1, 24 * K - 1), (28 * K + 1, 36 * K - 1)]
     sizes = swept(step)
-    found = told(sizes, within(sizes, *put_in))
+    found = reported(sizes, within(sizes, *put_in))
     expected = [(int(inside.min()), int(inside.max())) for inside in (sizes[within(sizes, one)] for one in put_in)]
     assert [(one.from_bytes, one.to_bytes) for one in found] == expected
     for one, (low, high) in zip(found, put_in, strict=True):
@@ -60,7 +62,7 @@ def test_narrow_bands_side_by_side_are_found_with_three_messages_per_kilobyte() 
     """Every second band of 1,460 bytes, as on Ethernet: four or five messages in each."""
     put_in = [(5557 + 2920 * n, 7015 + 2920 * n) for n in range(8)]
     sizes = swept(330, 30 * K)
-    found = told(sizes, within(sizes, *put_in))
+    found = reported(sizes, within(sizes, *put_in))
     assert len(found) == 8
     for one, (low, high) in zip(found, put_in, strict=True):
         assert low <= one.from_bytes <= one.to_bytes <= high
@@ -73,7 +75,7 @@ def test_narrow_bands_are_found_where_a_tenth_of_their_messages_does_not_stall()
     shown = right = 0
     for seed in range(20):
         stalled = within(sizes, *bands) & (np.random.default_rng(seed).random(sizes.size) < 0.9)
-        found = told(sizes, stalled)
+        found = reported(sizes, stalled)
         for low, high in bands:
             inside = [one for one in found if low <= one.to_bytes and one.from_bytes <= high]
             shown += int(stalled[within(sizes, (low, high))].sum()) >= 3
@@ -93,7 +95,7 @@ def test_stalls_that_grow_likelier_with_size_are_no_range(seed: int) -> None:
     """As losses do: each byte has its chance."""
     sizes = swept(100)
     stalled = np.random.default_rng(seed).random(sizes.size) < sizes / sizes.max() * 0.95
-    assert told(sizes, stalled, 200 * MS) == ()
+    assert reported(sizes, stalled, 200 * MS) == ()
 
 
 @pytest.mark.parametrize("most", [0.5, 0.7, 1.0])
@@ -101,7 +103,7 @@ def test_hardly_a_trend_over_few_sizes_is_taken_for_a_range(most: float) -> None
     """Three messages in each KB, as a sparse sweep has them: the share of stalls grows evenly from none to `most`."""
     sizes = np.arange(150, 30_000, 330)
     chance = most * (sizes - sizes[0]) / (sizes[-1] - sizes[0])
-    taken = [told(sizes, np.random.default_rng(seed).random(sizes.size) < chance, 100 * MS) != () for seed in range(100)]
+    taken = [reported(sizes, np.random.default_rng(seed).random(sizes.size) < chance, 100 * MS) != () for seed in range(100)]
     assert sum(taken) <= 2
 
 
@@ -109,22 +111,22 @@ def test_hardly_a_trend_over_few_sizes_is_taken_for_a_range(most: float) -> None
 @pytest.mark.parametrize("seed", range(5))
 def test_stalls_at_any_size_are_no_range(share: float, seed: int) -> None:
     sizes = swept(100)
-    assert told(sizes, np.random.default_rng(seed).random(sizes.size) < share) == ()
+    assert reported(sizes, np.random.default_rng(seed).random(sizes.size) < share) == ()
 
 
-def test_few_messages_tell_nothing() -> None:
+def test_few_messages_show_nothing() -> None:
     sizes = np.array([100, 200, 300, 5000, 5100, 5200, 9000, 9100, 9200], np.int64)
-    assert told(sizes, within(sizes, (5000, 5200))) == ()
+    assert reported(sizes, within(sizes, (5000, 5200))) == ()
 
 
 def test_two_stalled_messages_of_one_size_are_no_range() -> None:
     sizes = np.sort(np.append(swept(500), [5000, 5000]))
-    assert told(sizes, within(sizes, (5000, 5000))) == ()
+    assert reported(sizes, within(sizes, (5000, 5000))) == ()
 
 
 def test_a_threshold_above_which_all_stall_is_a_range_without_an_upper_end() -> None:
     sizes = swept(200)
-    (one,) = told(sizes, within(sizes, (16 * K + 1, 64 * K)))
+    (one,) = reported(sizes, within(sizes, (16 * K + 1, 64 * K)))
     assert (one.to_bytes, one.max_to_bytes) == (sizes.max(), None)
     assert one.min_from_bytes is not None
     assert one.min_from_bytes <= 16 * K + 1 <= one.from_bytes
@@ -135,16 +137,16 @@ def test_a_range_up_to_the_largest_size_is_found_beside_others_though_one_of_its
     bands = [(4000, 8000), (12_000, 16_000), (20_000, 24_000), (28_000, 30_000)]
     sizes = np.arange(150, 30_000, 330)
     stalled = within(sizes, *bands) & ~within(sizes, (6000, 6200), (28_500, 28_600))
-    found = told(sizes, stalled)
+    found = reported(sizes, stalled)
     assert [(one.from_bytes, one.to_bytes) for one in found] == [(4110, 7740), (12_030, 15_990), (20_280, 23_910), (28_200, 29_850)]
     assert found[-1].max_to_bytes is None
-    assert told(sizes, stalled & (sizes > 28_000)) == ()
+    assert reported(sizes, stalled & (sizes > 28_000)) == ()
 
 
 def test_five_normal_sizes_are_enough_beside_many_that_all_stall() -> None:
     """A stack that copies messages in pieces of 2 KB, and a receiver that ACKs none of them at once: all messages above one piece stall."""
     sizes = np.arange(480, 30_000, 330)
-    (one,) = told(sizes, within(sizes, (2049, 30_000)))
+    (one,) = reported(sizes, within(sizes, (2049, 30_000)))
     assert (one.min_from_bytes, one.from_bytes, one.to_bytes, one.max_to_bytes) == (1801, 2130, 29_850, None)
     assert one.median_ns - one.normal_median_ns == pytest.approx(40 * MS, rel=0.02)
 
@@ -152,14 +154,14 @@ def test_five_normal_sizes_are_enough_beside_many_that_all_stall() -> None:
 def test_sizes_far_apart_do_not_show_where_a_range_begins() -> None:
     """Answers of some hundred bytes and of 100 kB: the large ones stall, but sizes in between may stall more and more often."""
     sizes = np.append(np.arange(100, 300, 20), np.arange(98_000, 99_000, 50))
-    assert told(sizes, within(sizes, (98_000, 99_000))) == ()
+    assert reported(sizes, within(sizes, (98_000, 99_000))) == ()
 
 
 def test_three_normal_messages_of_twenty_may_stand_at_one_end_by_chance() -> None:
     """By chance, three of twenty messages are at one end in 2 of 1,140 cases: too often. Three of forty are in one of 4,940."""
     few, more = np.arange(1000, 3000, 100), np.arange(1000, 5000, 100)
-    assert told(few, few > 1200) == ()
-    assert [(one.from_bytes, one.to_bytes) for one in told(more, more > 1200)] == [(1300, 4900)]
+    assert reported(few, few > 1200) == ()
+    assert [(one.from_bytes, one.to_bytes) for one in reported(more, more > 1200)] == [(1300, 4900)]
 
 
 def test_sizes_that_stall_less_than_half_as_often_belong_to_no_range_beside_them() -> None:
@@ -167,18 +169,18 @@ def test_sizes_that_stall_less_than_half_as_often_belong_to_no_range_beside_them
     sizes = np.arange(150, 30_000, 110)
     stalled = within(sizes, (4000, 12_000))
     stalled |= (sizes > 12_000) & (np.arange(sizes.size) % 3 == 2)
-    assert [(one.from_bytes, one.to_bytes) for one in told(sizes, stalled)] == [(4000, 11_920)]
+    assert [(one.from_bytes, one.to_bytes) for one in reported(sizes, stalled)] == [(4000, 11_920)]
 
 
 def test_where_everything_stalls_nothing_is_slow_beside_its_neighbours() -> None:
     sizes = swept(200)
-    assert told(sizes, np.ones(sizes.size, np.bool_)) == ()
+    assert reported(sizes, np.ones(sizes.size, np.bool_)) == ()
 
 
 def test_a_range_of_which_most_but_not_all_stall_is_found_with_its_share() -> None:
     sizes = swept(50)
     stalled = within(sizes, (8000, 16000)) & (np.random.default_rng(7).random(sizes.size) < 0.8)
-    (one,) = told(sizes, stalled)
+    (one,) = reported(sizes, stalled)
     low, high = one.stalled_share_interval
     assert low < 0.8 < high
     assert [one.from_bytes, one.to_bytes] == pytest.approx([8000, 16000], abs=300)
@@ -187,7 +189,7 @@ def test_a_range_of_which_most_but_not_all_stall_is_found_with_its_share() -> No
 def test_stalls_that_cost_nothing_are_no_range() -> None:
     """The times are what counts in the end."""
     sizes = swept(200)
-    assert told(sizes, within(sizes, (8000, 12000)), extra_ns=2 * MS) == ()
+    assert reported(sizes, within(sizes, (8000, 12000)), extra_ns=2 * MS) == ()
 
 
 @settings(max_examples=40)
@@ -207,7 +209,7 @@ def test_any_messages_give_ranges_that_do_not_overlap(messages: list[tuple[int, 
 def test_many_sizes_take_bounded_time() -> None:
     """A message of every size from 1 byte to 64 KB, slow or not at random: the maximum number of blocks."""
     sizes = np.arange(1, 64 * K)
-    assert told(sizes, np.random.default_rng(3).random(sizes.size) < 0.5) == ()
+    assert reported(sizes, np.random.default_rng(3).random(sizes.size) < 0.5) == ()
 
 
 def test_intervals_are_those_of_the_textbook() -> None:

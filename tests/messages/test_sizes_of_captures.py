@@ -71,7 +71,7 @@ def test_captures_of_different_hours_are_one_group_of_an_analysis(captures: list
     assert (group.conn, group.messages) == (None, len(SIZES))
 
 
-def test_predict_tells_what_was_measured_beside_what_it_predicts(captures: list[Path], tmp_path: Path) -> None:
+def test_predict_shows_what_was_measured_beside_what_it_predicts(captures: list[Path], tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     names = [word for path in captures for word in ("--from", str(path))]
     done = tcptrace_lab("predict", *names, "--separate", "--json", tmp_path / "predicted.json", "-o", page)
@@ -83,7 +83,7 @@ def test_predict_tells_what_was_measured_beside_what_it_predicts(captures: list[
     assert '<h3 id="measured-title">Measured</h3>' in page.read_text()
 
 
-def test_too_few_messages_tell_nothing_of_sizes_and_captures_of_other_hosts_are_told(captures: list[Path], tmp_path: Path) -> None:
+def test_too_few_messages_show_nothing_of_sizes_and_captures_of_other_hosts_are_reported(captures: list[Path], tmp_path: Path) -> None:
     others = packets.capture(
         tmp_path / "others.pcap",
         """

@@ -183,7 +183,7 @@ def test_what_lz4_and_zstd_and_xz_hold_is_copied(tmp_path: Path) -> None:
     assert_a_copy(annotated(packed, tmp_path), packed)
 
 
-def test_a_wait_is_told_with_its_length_its_cause_and_the_frame_before(tmp_path: Path) -> None:
+def test_a_wait_is_reported_with_its_length_its_cause_and_the_frame_before(tmp_path: Path) -> None:
     """By hand: the write of frame 4 is acknowledged after 60 ms instead of 20, and releases frame 6 60.1 ms after it."""
     path = packets.capture(tmp_path / "in.pcap", LATE_ACK)
     found = comments(annotated(path, tmp_path))
@@ -199,7 +199,9 @@ def test_a_wait_is_told_with_its_length_its_cause_and_the_frame_before(tmp_path:
     assert "a wait of 60.1 ms follows, until frame 6: nagle-delayed-ack" in found[4]
 
 
-def test_a_finding_is_told_in_full_at_its_first_frame_and_named_at_the_others_and_at_the_start_of_its_connection(tmp_path: Path) -> None:
+def test_a_finding_is_reported_in_full_at_its_first_frame_and_named_at_the_others_and_at_the_start_of_its_connection(
+    tmp_path: Path,
+) -> None:
     finding = analyze(NAGLE).findings[0]
     assert finding.id == "nagle-delayed-ack"
     found = comments(annotated(NAGLE, tmp_path))
@@ -217,10 +219,10 @@ def test_a_finding_is_told_in_full_at_its_first_frame_and_named_at_the_others_an
 def test_a_wait_of_a_proved_finding_is_proved(tmp_path: Path) -> None:
     """Three such waits and more prove each of them (docs/how-it-decides.md, 2.4); waits for something else are as sure as before."""
     found = comments(annotated(CAPTURES / "ethernet-nagle-on.pcapng", tmp_path))
-    waits = [words for told in found.values() for words in told if words.startswith("waited") and "nagle-delayed-ack" in words]
+    waits = [words for reported in found.values() for words in reported if words.startswith("waited") and "nagle-delayed-ack" in words]
     assert len(waits) == 11
     assert all("nagle-delayed-ack (proved; " in words for words in waits)
-    others = [words for told in found.values() for words in told if words.startswith("waited") and "application" in words]
+    others = [words for reported in found.values() for words in reported if words.startswith("waited") and "application" in words]
     assert others
     assert not any("application (proved" in words for words in others)
 
@@ -272,7 +274,7 @@ def test_a_big_endian_section_has_its_comments(tmp_path: Path) -> None:
     assert set(comments(copy)) == set(annotate.comments(analyze(tmp_path / "in.pcapng"))) != set()
 
 
-def test_the_filter_of_each_finding_is_told_and_shows_its_frames(tmp_path: Path) -> None:
+def test_the_filter_of_each_finding_is_reported_and_shows_its_frames(tmp_path: Path) -> None:
     done = tcptrace_lab("annotate", NAGLE, "-o", "out.pcapng", folder=tmp_path)
     lines = done.stderr.decode().splitlines()
     findings = analyze(NAGLE).findings

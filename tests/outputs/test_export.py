@@ -175,10 +175,10 @@ def test_the_exported_ledger_sums_to_the_exported_accounts_and_to_each_direction
         for table in ("ledger", "accounts")
     )
     lasted = intervals.with_columns(ns=pl.col("end_ns") - pl.col("start_ns")).group_by("from_client", "cause").agg(pl.col("ns").sum())
-    told = {
+    reported = {
         (side == "client", cause): sums.item(0, f"{side}_{cause.replace('-', '_')}_ns") for side in schema.SIDES for cause in schema.CAUSES
     }
-    assert {(client, cause): ns for client, cause, ns in lasted.iter_rows()} == {key: ns for key, ns in told.items() if ns != 0}
+    assert {(client, cause): ns for client, cause, ns in lasted.iter_rows()} == {key: ns for key, ns in reported.items() if ns != 0}
     assert lasted.filter("from_client")["ns"].sum() == lasted.filter(~pl.col("from_client"))["ns"].sum() == 341_000_000
 
 

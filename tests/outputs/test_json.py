@@ -62,13 +62,13 @@ OPEN = {"/$defs/statistics", "/$defs/direction/properties/ledger_s"}
 def test_every_object_of_the_schema_names_all_its_keys_and_admits_no_other(published: dict[str, Any]) -> None:
     objects = dict(_objects(published, ""))
     assert len(objects) > 30
-    for place, told in objects.items():
+    for place, reported in objects.items():
         if place in OPEN:
-            count = len(told.get("required") or told["propertyNames"]["enum"])
-            assert told.get("maxProperties", told.get("minProperties")) == count, place
+            count = len(reported.get("required") or reported["propertyNames"]["enum"])
+            assert reported.get("maxProperties", reported.get("minProperties")) == count, place
         else:
-            assert told["additionalProperties"] is False, place
-            assert set(told["required"]) == set(told["properties"]), place
+            assert reported["additionalProperties"] is False, place
+            assert set(reported["required"]) == set(reported["properties"]), place
 
 
 def _objects(part: Any, place: str) -> Iterator[tuple[str, dict[str, Any]]]:  # noqa: ANN401  (JSON)
@@ -84,12 +84,14 @@ def _objects(part: Any, place: str) -> Iterator[tuple[str, dict[str, Any]]]:  # 
 
 def test_the_verdict_of_the_json_rests_on_findings_of_the_json() -> None:
     document = analyze("captures/ethernet-tail-loss.pcapng").to_dict()
-    told = document["verdict"]
-    assert set(told["findings"]) == {"loss", "timeout"}
-    assert told["cost_s"] == pytest.approx(sum(one["cost_s"] for one in document["findings"] if one["id"] in told["findings"]))
-    assert told["life_s"] == pytest.approx(document["connections"][0]["client_to_server"]["life_s"])
-    share = f"{told['cost_s'] / told['life_s']:.0%}"
-    assert told["sentence"].startswith(f"Most likely packet loss (loss recovery and a reduced congestion window) took {share} of 977 ms;")
+    reported = document["verdict"]
+    assert set(reported["findings"]) == {"loss", "timeout"}
+    assert reported["cost_s"] == pytest.approx(sum(one["cost_s"] for one in document["findings"] if one["id"] in reported["findings"]))
+    assert reported["life_s"] == pytest.approx(document["connections"][0]["client_to_server"]["life_s"])
+    share = f"{reported['cost_s'] / reported['life_s']:.0%}"
+    assert reported["sentence"].startswith(
+        f"Most likely packet loss (loss recovery and a reduced congestion window) took {share} of 977 ms;"
+    )
 
 
 @needs.shared_captures

@@ -66,7 +66,7 @@ def pair(first: Path, second: Path) -> Pair:
     return pair_captures(analyze(first), analyze(second))
 
 
-def told(found: Pair) -> dict[str, Any]:
+def reported(found: Pair) -> dict[str, Any]:
     """The JSON document of a pair of one connection: the connection, and the clock."""
     whole = json.loads(json.dumps(document(found)))
     jsonschema.Draft202012Validator(SCHEMA).validate(whole)
@@ -91,7 +91,7 @@ BULK = """
 
 
 def test_plain_transfer_is_matched_whole_and_its_delays_are_those_of_the_path(tmp_path: Path) -> None:
-    found = told(pair(*two(tmp_path, HANDSHAKE + BULK)))
+    found = reported(pair(*two(tmp_path, HANDSHAKE + BULK)))
     there, back = found["client_to_server"], found["server_to_client"]
     assert (kinds(there), kinds(back)) == ({"matched": 5}, {"matched": 3})
     assert (there["one_way_delay_ms"]["min"], there["one_way_delay_ms"]["max"]) == (10.0, 11.0)
@@ -102,7 +102,7 @@ def test_plain_transfer_is_matched_whole_and_its_delays_are_those_of_the_path(tm
 
 def test_order_of_the_captures_does_not_matter(tmp_path: Path) -> None:
     client, server = two(tmp_path, HANDSHAKE + BULK)
-    one, other = told(pair(client, server)), told(pair(server, client))
+    one, other = reported(pair(client, server)), reported(pair(server, client))
     assert (one["near_client"], one["near_client_known_by"]) == ("first", "rtt")
     assert (other["near_client"], other["near_client_known_by"]) == ("second", "rtt")
     for way in ("client_to_server", "server_to_client"):
@@ -115,14 +115,14 @@ def test_ack_delay_of_the_host_is_kept_apart_from_the_path(tmp_path: Path) -> No
     0.100 10ms C > S P. 1:101 ack 1 win 502
     0.150 10ms S > C .  1:1 ack 101 win 501
     """
-    there = told(pair(*two(tmp_path, HANDSHAKE + text)))["client_to_server"]
+    there = reported(pair(*two(tmp_path, HANDSHAKE + text)))["client_to_server"]
     assert there["ack_delay_ms"] == {"samples": 2, "min": 0.0, "p50": 40.0, "p95": 40.0, "max": 40.0}, "the SYN's was answered at once"
     assert there["rtt_ms"]["max"] == 60.0
     assert (there["path_rtt_ms"]["min"], there["path_rtt_ms"]["max"]) == (20.0, 20.0)
 
 
 def test_packets_are_known_again_behind_a_nat(tmp_path: Path) -> None:
-    found = told(pair(*two(tmp_path, HANDSHAKE + BULK, at_server=NAT)))
+    found = reported(pair(*two(tmp_path, HANDSHAKE + BULK, at_server=NAT)))
     assert (kinds(found["client_to_server"]), kinds(found["server_to_client"])) == ({"matched": 5}, {"matched": 3})
     assert found["client"] == {"addr": "10.0.0.1", "port": 40_000}
     assert found["client_in_second"] == {"addr": "203.0.113.9", "port": 61_000}
@@ -137,27 +137,27 @@ LOSS = """
 """
 
 
-def test_lost_original_is_told_from_its_resend_by_ip_identification(tmp_path: Path) -> None:
-    there = told(pair(*two(tmp_path, HANDSHAKE + LOSS)))["client_to_server"]
+def test_lost_original_is_distinguished_from_its_resend_by_ip_identification(tmp_path: Path) -> None:
+    there = reported(pair(*two(tmp_path, HANDSHAKE + LOSS)))["client_to_server"]
     assert kinds(there) == {"matched": 4, "lost": 1}
     assert (there["lost_frames"], there["lost_bytes"]) == ([4], 1460)
 
 
 @pytest.mark.parametrize(("fates", "lost_frame"), [(("lost", "10ms"), 4), (("10ms", "lost"), 7)])
-def test_without_marks_time_tells_which_of_two_like_packets_was_lost(fates: tuple[str, str], lost_frame: int, tmp_path: Path) -> None:
+def test_without_marks_time_shows_which_of_two_like_packets_was_lost(fates: tuple[str, str], lost_frame: int, tmp_path: Path) -> None:
     """No timestamps, and the path rewrites IP identifications to 0: the retransmit has the original's headers."""
     text = LOSS.replace("0.100 lost", f"0.100 {fates[0]}").replace("0.122 10ms", f"0.122 {fates[1]}")
     client, server = two(tmp_path, HANDSHAKE + "".join(line.split("{")[0] + "{id 0}\n" for line in text.strip().splitlines()))
-    there = told(pair(client, server))["client_to_server"]
+    there = reported(pair(client, server))["client_to_server"]
     assert there["lost_frames"] == [lost_frame]
-    assert there["uncertain"] == 2, "both were told apart by time only"
+    assert there["uncertain"] == 2, "both were distinguished by time only"
 
 
 def test_identifications_that_the_path_rewrites_do_not_mislead(tmp_path: Path) -> None:
     """A NAT gives packets new identifications: none is equal, and still all packets are matched."""
     client, server = two(tmp_path, HANDSHAKE + BULK)
     rewritten = packets.capture(tmp_path / "renumbered.pcap", renumbered(server))
-    assert kinds(told(pair(client, rewritten))["client_to_server"]) == {"matched": 5}
+    assert kinds(reported(pair(client, rewritten))["client_to_server"]) == {"matched": 5}
 
 
 def renumbered(path: Path) -> str:
@@ -172,7 +172,7 @@ def renumbered(path: Path) -> str:
 
 
 def test_second_copy_made_by_the_path_is_a_copy_not_a_packet(tmp_path: Path) -> None:
-    there = told(pair(*two(tmp_path, HANDSHAKE + BULK.replace("0.101 11ms", "0.101 11ms,13ms"))))["client_to_server"]
+    there = reported(pair(*two(tmp_path, HANDSHAKE + BULK.replace("0.101 11ms", "0.101 11ms,13ms"))))["client_to_server"]
     assert kinds(there) == {"matched": 5, "duplicated": 1}
     assert there["duplicated_frames"] == [9]
     assert there["received"] == 6
@@ -180,14 +180,14 @@ def test_second_copy_made_by_the_path_is_a_copy_not_a_packet(tmp_path: Path) -> 
 
 def test_packet_overtaken_on_the_path_is_reordered_once(tmp_path: Path) -> None:
     """RFC 4737, 3.3: the one that came late, not the two that passed it."""
-    there = told(pair(*two(tmp_path, HANDSHAKE + BULK.replace("0.100 11ms", "0.100 15ms"))))["client_to_server"]
+    there = reported(pair(*two(tmp_path, HANDSHAKE + BULK.replace("0.100 11ms", "0.100 15ms"))))["client_to_server"]
     assert kinds(there) == {"matched": 5, "reordered": 1}
     assert there["one_way_delay_ms"]["max"] == 15.0
 
 
 def test_packet_that_the_receivers_capture_missed_is_not_lost(tmp_path: Path) -> None:
     """Its bytes were ACKed, and no other packet carried them."""
-    there = told(pair(*two(tmp_path, HANDSHAKE + BULK.replace("0.101 11ms", "0.101 missed"))))["client_to_server"]
+    there = reported(pair(*two(tmp_path, HANDSHAKE + BULK.replace("0.101 11ms", "0.101 missed"))))["client_to_server"]
     assert kinds(there) == {"matched": 4, "not_captured": 1}
     assert there["not_captured_frames"] == [5]
 
@@ -196,7 +196,7 @@ def test_an_ack_is_not_surely_lost_where_the_receivers_capture_missed_others(tmp
     """Nobody acknowledges an ACK: it may have been lost, or be missing in the capture like the data that was acknowledged."""
     ack = "    0.1015 missed C > S . 2921:2921 ack 1 win 503 {id 13}\n"
     whole, missing = (
-        told(pair(*two(tmp_path, HANDSHAKE + ack + BULK.replace("0.101 11ms", fate))))["client_to_server"]
+        reported(pair(*two(tmp_path, HANDSHAKE + ack + BULK.replace("0.101 11ms", fate))))["client_to_server"]
         for fate in ("0.101 11ms", "0.101 missed")
     )
     assert kinds(whole) == {"matched": 5, "lost": 1}
@@ -204,7 +204,7 @@ def test_an_ack_is_not_surely_lost_where_the_receivers_capture_missed_others(tmp
 
 
 def test_packet_that_the_senders_capture_missed_is_unseen_there(tmp_path: Path) -> None:
-    there = told(pair(*two(tmp_path, HANDSHAKE + BULK.replace("0.101 11ms", "0.101 unsent11ms"))))["client_to_server"]
+    there = reported(pair(*two(tmp_path, HANDSHAKE + BULK.replace("0.101 11ms", "0.101 unsent11ms"))))["client_to_server"]
     assert kinds(there) == {"matched": 4, "only_at_receiver": 1}
     assert there["only_at_receiver_frames"] == [5]
 
@@ -217,7 +217,7 @@ def test_what_was_sent_after_the_other_capture_ended_is_not_lost(tmp_path: Path)
         writer = dpkt.pcap.Writer(cut, nano=True)
         for timestamp, frame in list(reader)[:4]:
             writer.writepkt(frame, timestamp)
-    found = told(pair(client, short))
+    found = reported(pair(client, short))
     assert kinds(found["client_to_server"]) == {"matched": 3, "outside_overlap": 2}
     assert kinds(found["server_to_client"]) == {"matched": 1, "outside_overlap": 2}
 
@@ -228,7 +228,7 @@ def test_captures_that_begin_in_mid_stream_at_different_places_are_laid_on_one_a
     client = two(tmp_path, BULK)[0].rename(tmp_path / "whole.pcap")
     (tmp_path / "late").mkdir()
     server = two(tmp_path / "late", late)[1]
-    found = told(pair(client, server))
+    found = reported(pair(client, server))
     assert kinds(found["client_to_server"]) == {"matched": 2, "outside_overlap": 1}
     assert kinds(found["server_to_client"]) == {"matched": 2}
 
@@ -241,7 +241,7 @@ def test_segments_that_offload_joined_count_as_the_packets_of_the_wire(tmp_path:
     (tmp_path / "joined").mkdir()
     joined = "0.100 11ms C > S . 1:4381 ack 1 win 502 {id 10}\n" + "\n".join(lost.strip().splitlines()[3:])
     client, _ = two(tmp_path / "joined", HANDSHAKE + joined)
-    there = told(pair(client, server))["client_to_server"]
+    there = reported(pair(client, server))["client_to_server"]
     assert (there["sent"], there["matched"], there["lost"]) == (5, 4, 1)
     assert (there["lost_bytes"], there["lost_frames"]) == (1460, [4])
 
@@ -260,7 +260,7 @@ def committed(request: pytest.FixtureRequest) -> tuple[Path, Path, dict[str, Any
 def test_losses_are_exactly_those_of_the_paths_log(committed: tuple[Path, Path, dict[str, Any]]) -> None:
     """The log counts the client's packets from 0; at the client's capture its packets stand in the same order."""
     client, server, beside = committed
-    found = told(pair(client, server))
+    found = reported(pair(client, server))
     log = (beside["relay"] or {"forward": {"log": {"lost_indexes": []}}})["forward"]["log"]["lost_indexes"]
     sent = analyze(client).segments.filter(from_client=True).select("frame").collect()["frame"].to_list()
     assert found["client_to_server"]["lost_frames"] == [sent[index] for index in log]
@@ -289,7 +289,7 @@ def test_the_first_screen_of_the_report_says_what_the_pair_found(committed: tupl
 
 def test_both_captures_share_a_clock_and_that_is_found(committed: tuple[Path, Path, dict[str, Any]]) -> None:
     """Both captures were made on one machine, so the offset of their clocks is 0."""
-    clock = told(pair(*committed[:2]))["clock"]
+    clock = reported(pair(*committed[:2]))["clock"]
     assert abs(clock["offset_s"]) <= clock["offset_error_if_symmetric_s"] <= clock["offset_error_s"]
 
 
@@ -298,7 +298,7 @@ def test_clock_that_is_ahead_is_found_to_be(committed: tuple[Path, Path, dict[st
     client, server, _ = committed
     moved = tmp_path / "moved.pcapng"
     subprocess.run([needs.program("editcap"), "-t", shift, server, moved], check=True, capture_output=True)
-    unmoved, clock = told(pair(client, server)), told(pair(client, moved))
+    unmoved, clock = reported(pair(client, server)), reported(pair(client, moved))
     assert abs(clock["clock"]["offset_s"] - float(shift)) <= clock["clock"]["offset_error_if_symmetric_s"]
     assert clock["client_to_server"]["lost_frames"] == unmoved["client_to_server"]["lost_frames"]
     moved_ms, unmoved_ms = (one["client_to_server"]["one_way_delay_ms"]["p50"] for one in (clock, unmoved))
@@ -317,7 +317,7 @@ def test_clock_that_drifts_is_found_to_drift(drift: float, tmp_path: Path) -> No
             moved_ns = ts_ns + round((ts_ns - segments[0]) * drift)
             header = dpkt.pcap.LEPktHdr(tv_sec=moved_ns // 10**9, tv_usec=moved_ns % 10**9, caplen=len(frame), len=len(frame))
             out.write(bytes(header) + bytes(frame))
-    clock = told(pair(client, drifted))["clock"]
+    clock = reported(pair(client, drifted))["clock"]
     assert abs(clock["drift_ppm"] - drift * 1e6) <= clock["drift_error_ppm"] <= 150
     middle_s = (clock["reference_ts_ns"] - segments[0]) / 1e9
     assert abs(clock["offset_s"] - middle_s * drift) <= clock["offset_error_if_symmetric_s"]
@@ -340,21 +340,21 @@ def test_command_prints_a_table_of_80_columns_and_writes_json_and_report(tmp_pat
     assert max(map(len, lines)) <= 80
     assert any(line.split()[:3] == ["10.0.0.1:40000", "5", "1"] for line in lines), lines
     assert "Between two captures" in (tmp_path / "pair.html").read_text()
-    told = " ".join(done.stdout.decode().split())
+    reported = " ".join(done.stdout.decode().split())
     for heading in ("lost", "copies", "late", "ACK delay"):
-        assert f"{heading}: " in told, "each heading that is no plain word is explained"
+        assert f"{heading}: " in reported, "each heading that is no plain word is explained"
 
 
 def test_the_findings_that_the_exit_code_minds_are_those_of_the_first_capture(tmp_path: Path) -> None:
     files = [CAPTURES / "ethernet-nagle-on.pcapng", CAPTURES / "ethernet-nagle-on-at-server.pcapng"]
     done = tcptrace_lab("analyze", "--pair", *files, "--fail-on", "high", folder=tmp_path)
-    told = " ".join(done.stdout.decode().split())
+    reported = " ".join(done.stdout.decode().split())
     assert done.returncode == 1
-    assert re.search(r"Findings in the first capture, \S*/ethernet-nagle-on\.pcapng \(these decide --fail-on\):", told)
-    assert re.search(r"high +Nagle's algorithm .* 91% of the active time · saves up to 477 ms · proved · connection 0 →", told)
+    assert re.search(r"Findings in the first capture, \S*/ethernet-nagle-on\.pcapng \(these decide --fail-on\):", reported)
+    assert re.search(r"high +Nagle's algorithm .* 91% of the active time · saves up to 477 ms · proved · connection 0 →", reported)
 
 
-def test_a_condition_that_keeps_nothing_of_the_first_capture_is_told_as_that(tmp_path: Path) -> None:
+def test_a_condition_that_keeps_nothing_of_the_first_capture_is_reported_as_that(tmp_path: Path) -> None:
     client, server = two(tmp_path, HANDSHAKE + LOSS)
     done = tcptrace_lab("analyze", "--pair", client, server, "--where", "server_port = 1", "--quiet", folder=tmp_path)
     assert done.returncode == 2

@@ -171,7 +171,7 @@ def test_many_that_clear_at_once_remove_what_is_left_and_nothing_else(place: Pat
     assert list(place.iterdir()) == []
 
 
-def test_a_place_that_cannot_be_written_is_told(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_place_that_cannot_be_written_is_reported(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     missing = str(place / "missing")
     monkeypatch.setattr(tempfile, "tempdir", missing)
     with pytest.raises(OutputUnwritable) as refusal, temporary.folder():

@@ -56,7 +56,7 @@ def test_a_modelled_gain_is_what_the_same_schedule_with_the_remedy_saved() -> No
         ("ethernet-random-loss", "connection 0: packets were lost, and a model cannot predict which ones would be lost after a change"),
     ],
 )
-def test_where_no_model_can_tell_the_bound_of_the_rule_stays_and_the_reason_is_told(name: str, reason: str) -> None:
+def test_where_no_model_can_show_the_bound_of_the_rule_stays_and_the_reason_is_reported(name: str, reason: str) -> None:
     plain = analyze(CAPTURES / f"{name}.pcapng")
     analysis, (refused,) = modelled(plain)
     assert analysis.findings == plain.findings
@@ -97,17 +97,17 @@ def test_connections_beyond_the_most_expensive_are_counted(monkeypatch: pytest.M
     assert modelled(plain) == (plain, ("of 1 more connections; only the 0 most expensive are modelled",))
 
 
-def test_what_the_command_says_tells_the_models_gain_from_the_rules(tmp_path: Path) -> None:
-    document, told = tmp_path / "told.json", {}
+def test_what_the_command_says_shows_the_models_gain_from_the_rules(tmp_path: Path) -> None:
+    document, reported = tmp_path / "result.json", {}
     for more in ((), ("--whatif",)):
         done = tcptrace_lab("analyze", CAPTURES / "ethernet-nagle-on.pcapng", *more, "--json", document, "-o", "r.html", folder=tmp_path)
         assert done.returncode == 0, done.stderr
         assert max(len(line) for line in done.stdout.decode().splitlines() if "frame.number" not in line) <= 80
         whole = json.loads(document.read_text())
         jsonschema.validate(whole, json.loads(SCHEMA.read_text()))
-        told[more] = next(one for one in whole["findings"] if one["id"] == "nagle-delayed-ack")
+        reported[more] = next(one for one in whole["findings"] if one["id"] == "nagle-delayed-ack")
         assert ("by models that take" in " ".join(done.stdout.decode().split())) is bool(more)
-    plain, better = told[()], told[("--whatif",)]
+    plain, better = reported[()], reported[("--whatif",)]
     assert (plain["predicted_gain_by"], plain["modelled_gain"]) == ("rule", None)
     assert plain["predicted_gain"].startswith("at most ")
     assert (better["predicted_gain_by"], better["modelled_gain"]["changes"]) == ("model", "--nodelay")

@@ -205,21 +205,21 @@ def test_a_dry_run_writes_what_would_be_sent_as_json() -> None:
     done = tcptrace_lab(
         "replay", "packets", CAPTURES / "ethernet-nagle-on.pcapng", "-i", "lo", "--dry-run", "--loop", "3", "--json", "-", "-q"
     )
-    told = json.loads(done.stdout)
-    published.check("packets", told)
-    assert (told["dry_run"], told["frames"], told["bytes"], told["loops"]) == (True, 68, 5_584, 3)
-    assert told["duration_s"] == pytest.approx(0.526884, abs=1e-6)
+    reported = json.loads(done.stdout)
+    published.check("packets", reported)
+    assert (reported["dry_run"], reported["frames"], reported["bytes"], reported["loops"]) == (True, 68, 5_584, 3)
+    assert reported["duration_s"] == pytest.approx(0.526884, abs=1e-6)
 
 
 @pytest.mark.parametrize("arguments", [["--range", "69-70"], ["--filter", "udp"]])
-def test_a_choice_that_leaves_no_frame_is_told(arguments: list[str]) -> None:
+def test_a_choice_that_leaves_no_frame_is_reported(arguments: list[str]) -> None:
     needs.program("tshark")
     done = tcptrace_lab("replay", "packets", CAPTURES / "ethernet-nagle-on.pcapng", "-i", "lo", "--topspeed", *arguments)
     assert done.returncode == 2
     assert "select no frame" in only_line(done.stderr)
 
 
-def test_a_display_filter_that_tshark_refuses_is_told_in_its_words() -> None:
+def test_a_display_filter_that_tshark_refuses_is_reported_in_its_words() -> None:
     needs.program("tshark")
     done = tcptrace_lab("replay", "packets", CAPTURES / "ethernet-nagle-on.pcapng", "-i", "lo", "--filter", "tcp.port ==")
     assert done.returncode == 2

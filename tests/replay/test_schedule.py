@@ -157,7 +157,7 @@ def test_a_schedule_of_the_older_version_is_refused_in_one_line_that_says_what_t
     assert line.startswith("tcptrace-lab: schema_version is 1, and only 2 can be read: old.json; write it again with")
 
 
-def test_changes_are_told_as_the_options_that_make_them() -> None:
+def test_changes_are_reported_as_the_options_that_make_them() -> None:
     changes = Changes(nodelay=True, send_buffer_bytes=65_536, delay_ns=5_000_000, congestion="reno")
     assert changes.words() == "--nodelay --send-buffer 65536 --congestion reno --delay 5ms"
     assert [one.words() for one in changes.one_by_one()] == ["--nodelay", "--send-buffer 65536", "--congestion reno", "--delay 5ms"]
@@ -187,7 +187,7 @@ def test_a_capture_of_one_direction_cannot_be_made_again(tmp_path: Path) -> None
     assert (done.returncode, "one direction only" in only_line(done.stderr)) == (3, True)
 
 
-def test_headers_that_were_cut_off_are_told_in_one_line(tmp_path: Path) -> None:
+def test_headers_that_were_cut_off_are_reported_in_one_line(tmp_path: Path) -> None:
     short = tmp_path / "short.pcap"
     with (CAPTURES / "atm9180-loss.pcap").open("rb") as source, short.open("wb") as out:
         writer = dpkt.pcap.Writer(out, snaplen=40)
@@ -197,7 +197,7 @@ def test_headers_that_were_cut_off_are_told_in_one_line(tmp_path: Path) -> None:
     assert (done.returncode, "capture at least 96 bytes per frame" in only_line(done.stderr)) == (3, True)
 
 
-def test_a_capture_without_tcp_is_not_told_to_be_cut(tmp_path: Path) -> None:
+def test_a_capture_without_tcp_is_not_advised_to_be_cut(tmp_path: Path) -> None:
     with (tmp_path / "udp.pcap").open("wb") as out:
         dpkt.pcap.Writer(out).writepkt(bytes(Ether() / IP(src="192.0.2.1", dst="192.0.2.2") / UDP() / b"data"), 1.0)
     done = tcptrace_lab("replay", "whatif", "udp.pcap", folder=tmp_path)
@@ -206,7 +206,7 @@ def test_a_capture_without_tcp_is_not_told_to_be_cut(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", [["transfer", "--schedule", "-"], ["whatif"], ["script"]])
-def test_a_capture_without_times_is_told_in_one_line(command: list[str], tmp_path: Path) -> None:
+def test_a_capture_without_times_is_reported_in_one_line(command: list[str], tmp_path: Path) -> None:
     """Simple packet blocks have none (draft-ietf-opsawg-pcapng, section 4.4)."""
     with (tmp_path / "untimed.pcapng").open("wb") as out, (CAPTURES / "atm9180-loss.pcap").open("rb") as source:
         reader = dpkt.pcap.Reader(source)

@@ -200,7 +200,7 @@ def test_of_two_hundred_writes_the_three_that_matter_are_found_wherever_they_sta
     assert found.runs < 400
 
 
-def test_a_search_that_is_out_of_questions_tells_so_and_keeps_what_it_has() -> None:
+def test_a_search_that_is_out_of_questions_says_so_and_keeps_what_it_has() -> None:
     asked: Any = Asked({3: 1_003, 198: 1_198})
     found = shrink(conversation(200), asked, max_runs=20)
     assert not found.is_minimal
@@ -246,12 +246,12 @@ def facts(text: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", REMEDIES)
 def test_the_program_holds_the_schedule_that_is_left(name: str) -> None:
-    one, told = made(name), facts(made(name).program())
+    one, reported = made(name), facts(made(name).program())
     document = one.schedule.to_dict()
-    assert told["CLIENT"] == {key: value for key, value in document["client"].items() if value}
-    assert told["SERVER"] == {key: value for key, value in document["server"].items() if value}
-    assert told["REMEDY"] == REMEDIES[name]
-    assert told["EXPECTED"]["with_s"] > told["EXPECTED"]["without_s"]
+    assert reported["CLIENT"] == {key: value for key, value in document["client"].items() if value}
+    assert reported["SERVER"] == {key: value for key, value in document["server"].items() if value}
+    assert reported["REMEDY"] == REMEDIES[name]
+    assert reported["EXPECTED"]["with_s"] > reported["EXPECTED"]["without_s"]
 
 
 HOSTILE = [
@@ -463,7 +463,7 @@ def test_python_goes_to_standard_output_and_words_to_the_other(tmp_path: Path) -
     assert read_schedule(str(schedule)).client == made("ethernet-nagle-on.pcapng").schedule.client
 
 
-def test_a_file_s_name_tells_its_kind(tmp_path: Path) -> None:
+def test_a_file_s_name_shows_its_kind(tmp_path: Path) -> None:
     done = tcptrace_lab("replay", "script", CAPTURES / "ethernet-nagle-on.pcapng", "-q", "-o", tmp_path / "r.pkt")
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert packetdrill.read((tmp_path / "r.pkt").read_text()).calls("write")
@@ -473,8 +473,8 @@ def test_without_shrinking_no_model_is_needed(tmp_path: Path) -> None:
     place = tmp_path / "r.py"
     done = tcptrace_lab("replay", "script", CAPTURES / "ethernet-two-way.pcapng", "-q", "--whole", "-o", place)
     assert (done.returncode, done.stderr) == (0, b"")
-    told = facts(place.read_text())
-    assert [len(told[side]["tasks"]) for side in ("CLIENT", "SERVER")] == [2, 2]
+    reported = facts(place.read_text())
+    assert [len(reported[side]["tasks"]) for side in ("CLIENT", "SERVER")] == [2, 2]
     assert "Not shrunk" in place.read_text()
 
 

@@ -69,11 +69,11 @@ def test_the_stall_comes_back_and_goes_with_its_cure(name: str) -> None:
     path = str(CAPTURES / name)
     evidence = gather([path])
     schedule, original = reconstruct(evidence), original_figures(evidence)
-    told = stall(original)
-    assert told is not None
-    assert told.family == STALLS[name]
+    reported = stall(original)
+    assert reported is not None
+    assert reported.family == STALLS[name]
     for _ in range(ATTEMPTS):
-        laid = transfer(Order(schedule, remedy(schedule, told.family)), original)
+        laid = transfer(Order(schedule, remedy(schedule, reported.family)), original)
         if laid.reproduced() and laid.fixed(laid.replays[1]):
             return
     assert (laid.reproduced(), laid.fixed(laid.replays[1]), laid.to_dict()["stall"]) == (True, True, None)
@@ -82,14 +82,14 @@ def test_the_stall_comes_back_and_goes_with_its_cure(name: str) -> None:
 def test_a_stall_that_lasts_eleven_hundredths_longer_has_not_come_back() -> None:
     path = str(CAPTURES / "ethernet-nagle-on.pcapng")
     original = original_figures(gather([path], 0))
-    told = stall(original)
-    assert told is not None
-    assert (told.family, told.direction, round(told.seconds, 2)) == ("nagle", "client_to_server", 0.48)
+    reported = stall(original)
+    assert reported is not None
+    assert (reported.family, reported.direction, round(reported.seconds, 2)) == ("nagle", "client_to_server", 0.48)
 
     def returns(factor: float) -> bool | None:
         held = {way: {cause: spent * factor for cause, spent in of.items()} for way, of in original.ledger_s.items()}
         again = type(original)("replay", "", original.duration_s, held)
-        replayed = Replayed(original, (again,), told)
+        replayed = Replayed(original, (again,), reported)
         published.check("transfer", replayed.to_dict())
         return replayed.reproduced()
 
@@ -165,7 +165,7 @@ def test_nobody_at_the_other_end_is_one_line_and_no_traceback() -> None:
             connect(one_task(Write(1)), held.getsockname(), 2)
 
 
-def test_an_end_that_closes_too_soon_is_told_with_what_is_missing() -> None:
+def test_an_end_that_closes_too_soon_is_reported_with_what_is_missing() -> None:
     listening = threading.Event()
     ready: list[tuple[str, int]] = []
 
@@ -271,7 +271,7 @@ def test_a_server_that_waits_is_ended_at_once_and_its_port_is_free(number: signa
 
 
 @pytest.mark.live
-def test_a_congestion_control_that_the_kernel_has_not_is_told() -> None:
+def test_a_congestion_control_that_the_kernel_has_not_is_reported() -> None:
     done = new_process("replay", "transfer", CAPTURES / "ethernet-nagle-on.pcapng", "-q", "--only-changed", "--congestion", "warp")
     assert (done.returncode, done.stderr) == (
         2,

@@ -56,7 +56,7 @@ def test_changes_are_ranked_by_what_they_save_and_useless_ones_save_nothing() ->
     assert found.predictions[1].saved_s == pytest.approx(0, abs=0.01)
 
 
-def test_a_model_that_takes_longer_with_a_larger_buffer_foretells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_that_takes_longer_with_a_larger_buffer_predicts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     capture, larger, smaller = "ethernet-small-send-buffer.pcapng", Changes(send_buffer_bytes=32_768), Changes(send_buffer_bytes=8_192)
     (slower,) = foretold(capture, smaller).predictions
     assert slower.saved_s < -0.1  # a smaller buffer may take longer
@@ -99,15 +99,15 @@ def test_the_command_writes_what_it_says(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert max(len(line) for line in done.stdout.decode().splitlines() if "frame.number" not in line) <= 80
-    told = json.loads(document.read_text())
-    published.check("whatif", told)
-    assert [one["changes"] for one in told["predictions"]][-1] == "--receive-buffer 1048576"
-    assert {one["changes"] for one in told["predictions"]} == {
+    reported = json.loads(document.read_text())
+    published.check("whatif", reported)
+    assert [one["changes"] for one in reported["predictions"]][-1] == "--receive-buffer 1048576"
+    assert {one["changes"] for one in reported["predictions"]} == {
         "--nodelay",
         "--receive-buffer 1048576",
         "--nodelay --receive-buffer 1048576",
     }
-    assert told["fit"]["stack"] == "linux"
+    assert reported["fit"]["stack"] == "linux"
 
 
 def test_a_poor_fit_is_one_line_and_its_exit_code() -> None:

@@ -52,7 +52,7 @@ def test_header_says_what_was_captured() -> None:
     assert said["Timestamp resolution"] == 1000
 
 
-def test_several_link_types_are_told_with_their_share() -> None:
+def test_several_link_types_are_reported_with_their_share() -> None:
     links = [{"id": 1, "name": "Ethernet", "packets": 1_200}, {"id": 113, "name": "Linux cooked", "packets": 4}]
     assert (
         facts(report.data(analysis(lossy_upload(), link_types=links))["capture"])["Link types"]
@@ -121,7 +121,7 @@ def test_the_table_keeps_the_largest_of_many_connections() -> None:
     assert listed["conn"].is_sorted()
 
 
-def test_the_reason_is_told_where_nothing_can_be_drawn() -> None:
+def test_the_reason_is_reported_where_nothing_can_be_drawn() -> None:
     silent = Exchange().send(0, "C", 1, ack=1).send(1, "S", 1, ack=1)
     timeless = lossy_upload()
     for row in timeless.rows:
@@ -159,7 +159,7 @@ def test_all_figures_of_a_connection_share_one_time_axis() -> None:
     assert end_s > 0.181
 
 
-def test_a_retransmission_is_told_with_its_frame_and_length() -> None:
+def test_a_retransmission_is_reported_with_its_frame_and_length() -> None:
     figure = next(each for each in all_figures(analysis(lossy_upload())) if each["key"] == "time-sequence")["figure"]
     (mark,) = [trace for trace in figure["data"] if trace["name"].startswith("fast retransmission")]
     assert (mark["x"], mark["y"], mark["error_y"]["array"]) == ([0.111], [3001], [1000])
@@ -171,7 +171,7 @@ def test_a_retransmission_is_told_with_its_frame_and_length() -> None:
 def test_every_mark_has_its_own_look() -> None:
     assert [*plots.MARKS] == MARKS
     looks = [(mark.symbol, mark.colour) for mark in plots.MARKS.values()]
-    assert len({symbol for symbol, _ in looks}) == len(looks), "told apart without colour"
+    assert len({symbol for symbol, _ in looks}) == len(looks), "distinguishable without colour"
 
 
 def test_one_segment_at_one_instant_is_a_picture_too() -> None:

@@ -90,7 +90,7 @@ def test_the_figure_is_of_the_direction_that_was_asked_for(tmp_path: Path) -> No
     assert [last_byte(from_client=way) for way in (True, False, None)] == [101, 4381, 4381]
 
 
-def test_what_is_not_there_is_told_with_what_is(slow: Analysis) -> None:
+def test_what_is_not_there_is_reported_with_what_is(slow: Analysis) -> None:
     with pytest.raises(UsageError, match="no connection 7"):
         slow.figure("rtt", 7)
     with pytest.raises(UsageError, match="available: time-sequence, flight, rtt"):

@@ -38,8 +38,8 @@ def test_the_rtt_is_that_of_the_path_at_both_ends_and_between(to_server_ms: floa
     (connection,) = read(path).connections.collect().to_dicts()
     row = connection_table.row(connection, None)
     command = ["tshark", "-n", "-r", str(path), "-T", "fields", "-e", "tcp.analysis.initial_rtt", "-Y", "tcp.analysis.initial_rtt"]
-    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
-    assert row["initial_rtt_ns"] == pytest.approx(float(told[0]) * 1e9, abs=1_000) == 96 * MS
+    reported = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    assert row["initial_rtt_ns"] == pytest.approx(float(reported[0]) * 1e9, abs=1_000) == 96 * MS
     assert row["rtt_min_ns"] == pytest.approx(90 * MS, abs=1_000)
 
 

@@ -275,12 +275,12 @@ def test_throughput_is_the_new_data_of_tshark_in_each_bin(name: str) -> None:
         assert sum(new) > 0
 
 
-def test_a_figure_is_told_from_its_data() -> None:
+def test_a_figure_is_described_from_its_data() -> None:
     line = {"type": "scatter", "name": "bytes in flight", "x": [0.0, 0.01, 0.02], "y": [0, 2896, 1448]}
     marks = {"type": "scatter", "name": "SYN (1)", "x": [0.5], "y": [0]}
     skipped = {"type": "scatter", "name": "full segment, 1,448 bytes", "hoverinfo": "skip", "x": [0, 1], "y": [1448, 1448]}
-    told = words.figure({"data": [line, marks, skipped], "layout": {"yaxis": {"ticksuffix": "B"}}})
-    assert told == (
+    reported = words.figure({"data": [line, marks, skipped], "layout": {"yaxis": {"ticksuffix": "B"}}})
+    assert reported == (
         "bytes in flight: from 0 B to 2.9 kB, highest at 10 ms, 1.45 kB at the end. SYN (1): at 500 ms. full segment, 1,448 bytes."
     )
 

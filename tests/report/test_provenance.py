@@ -28,11 +28,13 @@ def test_the_footer_names_program_command_file_hash_date_and_time_zone(tmp_path:
     path = packets.capture(tmp_path / "my transfer.pcap", transfer.TEXT)
     assert tcptrace_lab("analyze", path.name, "-o", "r.html", folder=tmp_path).returncode == 0
     page = (tmp_path / "r.html").read_text()
-    told = re.findall(r'<p class="provenance"><bdi>(.*?)</bdi></p>', page)
+    reported = re.findall(r'<p class="provenance"><bdi>(.*?)</bdi></p>', page)
     digest = subprocess.run(["sha256sum", path], capture_output=True, text=True, timeout=TIME_LIMIT_S, check=True).stdout.split()[0]
-    assert re.fullmatch(r"tcptrace-lab [\d.]+, \d{4}-\d\d-\d\d \d\d:\d\d:\d\d \w+ \(UTC[+-]\d{4}\); times on this page are UTC\.", told[0])
-    assert told[1] == "Command: tcptrace-lab analyze &#39;my transfer.pcap&#39; -o r.html"
-    assert re.fullmatch(rf"File: my transfer\.pcap, {path.stat().st_size:,} bytes \(.*\), SHA-256 {digest}", told[2])
+    assert re.fullmatch(
+        r"tcptrace-lab [\d.]+, \d{4}-\d\d-\d\d \d\d:\d\d:\d\d \w+ \(UTC[+-]\d{4}\); times on this page are UTC\.", reported[0]
+    )
+    assert reported[1] == "Command: tcptrace-lab analyze &#39;my transfer.pcap&#39; -o r.html"
+    assert re.fullmatch(rf"File: my transfer\.pcap, {path.stat().st_size:,} bytes \(.*\), SHA-256 {digest}", reported[2])
 
 
 def test_the_time_zone_is_that_of_the_date_and_a_large_file_is_not_hashed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,7 +82,7 @@ def test_segments_retransmits_loss_and_median_rtt_are_those_of_tshark() -> None:
     again = len(numbers) - len(set(numbers))
     assert connection_table.loss_share(row, "client") == again / sent
     assert connection_table.traffic(row, "client").startswith(f"{len(numbers)} data segments, {again} retransmits, loss 1.1%; ")
-    assert connection_table.brief(row, "client").startswith("RTT 20.3 ms, loss 1.1% (3 retransmits), ")
+    assert connection_table.direction_summary(row, "client").startswith("RTT 20.3 ms, loss 1.1% (3 retransmits), ")
     samples = tshark("tcp.srcport == 5001 && tcp.analysis.ack_rtt", "tcp.analysis.ack_rtt")
     half = min(tshark(f"{from_client} && tcp.analysis.ack_rtt", "tcp.analysis.ack_rtt"))
     assert connection_table.median_rtt_ns(row) == pytest.approx(1e9 * (pl.Series(samples[1:]).median() + half), rel=0.02)  # type: ignore[operator]

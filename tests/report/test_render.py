@@ -111,14 +111,14 @@ def test_a_file_name_that_is_not_utf8_is_spelled_out(tmp_path: Path) -> None:
     assert "caf\\udce9.pcap" in target.read_text(encoding="utf-8")
 
 
-def test_problems_are_told_with_their_place() -> None:
+def test_problems_are_reported_with_their_place() -> None:
     cut = [{"what": "the file ends inside a packet", "frame": 1204, "offset": 81_920}]
     text = " ".join(Page(report.render(report.data(analysis(lossy_upload(), complete=False, problems=cut)))).text.split())
     assert "This capture could not be read completely" in text
     assert "the file ends inside a packet, frame 1,204, byte 81,920" in text
 
 
-def test_a_client_that_no_syn_tells_is_said_to_be_a_guess() -> None:
+def test_a_client_that_no_syn_shows_is_said_to_be_a_guess() -> None:
     made = analysis(lossy_upload())
     assert "guessed" not in Page(report.render(report.data(made))).text
     made.connections = made.connections.with_columns(

@@ -79,8 +79,8 @@ def test_the_command_writes_markdown_to_standard_output_or_a_file(tmp_path: Path
     path = packets.capture(tmp_path / "transfer.pcap", transfer.TEXT)
     done = tcptrace_lab("analyze", path.name, "-q", "--markdown", "-", folder=tmp_path)
     assert (done.returncode, done.stderr) == (0, b"")
-    assert tcptrace_lab("analyze", path.name, "-q", "--markdown", "told.md", folder=tmp_path).stdout == b""
-    assert (tmp_path / "told.md").read_bytes() == done.stdout
+    assert tcptrace_lab("analyze", path.name, "-q", "--markdown", "result.md", folder=tmp_path).stdout == b""
+    assert (tmp_path / "result.md").read_bytes() == done.stdout
     assert done.stdout.startswith(b"## TCP: `transfer.pcap`\n")
 
 
@@ -207,10 +207,10 @@ def test_the_plugin_of_multiqc_leaves_other_files_alone(text: str) -> None:
 
 def test_names_that_multiqc_shows_unescaped_are_harmless(tmp_path: Path) -> None:
     path = packets.capture(tmp_path / "<img src=x onerror=alert(1)>.pcap", transfer.TEXT)
-    assert tcptrace_lab("analyze", path.name, "-q", "--multiqc", "told", folder=tmp_path).returncode == 0
-    names = sorted(file.name for file in (tmp_path / "told").iterdir())
+    assert tcptrace_lab("analyze", path.name, "-q", "--multiqc", "result", folder=tmp_path).returncode == 0
+    names = sorted(file.name for file in (tmp_path / "result").iterdir())
     assert names == sorted(f"_img_src_x_onerror_alert_1__{section}_mqc.json" for section in SECTIONS)
-    for file in (tmp_path / "told").iterdir():
+    for file in (tmp_path / "result").iterdir():
         assert "<img" not in file.read_text()
 
 

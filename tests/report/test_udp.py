@@ -53,7 +53,7 @@ def test_a_flow_has_the_figures_of_the_direction_with_most_data(tmp_path: Path) 
     assert {"label": "UDP datagrams", "value": 60, "kind": "count"} in data["capture"]
 
 
-def test_one_size_is_told_as_one() -> None:
+def test_one_size_is_reported_as_one() -> None:
     total, (row,) = udp.listed(flows({"client_min_payload_bytes": 1472, "client_max_payload_bytes": 1472, "client_distinct_sizes": 1}))
     assert (total, row["sizes"]) == (1, "1,472 B")
 

@@ -96,7 +96,7 @@ def test_the_longest_wait_of_the_finding_is_shown_with_twice_its_length_around_i
 @pytest.mark.parametrize(
     ("begin_ms", "said"), [(0, "0.0000 s to 0.0140 s"), (3_600_000, "3,599.9880 s to 3,600.0140 s")], ids=["at once", "after an hour"]
 )
-def test_times_are_told_finely_enough_to_tell_them_apart(begin_ms: int, said: str) -> None:
+def test_times_are_reported_finely_enough_to_distinguish_them(begin_ms: int, said: str) -> None:
     """A wait of 2 ms and six times as much on either side, at once and an hour after the connection's begin."""
     exchange = Exchange().send(0, "C", 1, 100, ack=1)
     for n in range(3):

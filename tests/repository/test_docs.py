@@ -85,13 +85,13 @@ def test_the_readme_is_short() -> None:
 
 
 def test_the_first_five_minutes_are_what_the_tool_says() -> None:
-    told = " ".join(Path("README.md").read_text(encoding="utf-8").split())
+    reported = " ".join(Path("README.md").read_text(encoding="utf-8").split())
     before, after = (tcptrace_lab.analyze(f"captures/ethernet-nagle-{state}.pcapng") for state in ("on", "off"))
     finding = before.findings[0]
-    assert before.to_dict()["verdict"]["sentence"] in told
-    assert finding.title in told
-    assert finding.wireshark_filter in told
-    assert "; or ".join(finding.remedy[:2]) in told
+    assert before.to_dict()["verdict"]["sentence"] in reported
+    assert finding.title in reported
+    assert finding.wireshark_filter in reported
+    assert "; or ".join(finding.remedy[:2]) in reported
     sentence = tcptrace_lab.compare(before, after).to_dict()["groups"][1]["against_first"]
     start, end = (
         "B is 90% faster: 50.3 ms instead of 527 ms per connection;",
@@ -99,7 +99,7 @@ def test_the_first_five_minutes_are_what_the_tool_says() -> None:
     )
     assert sentence.startswith(start)
     assert end in sentence
-    assert f"{start} […] {sentence[sentence.index(end) :]}" in told
+    assert f"{start} […] {sentence[sentence.index(end) :]}" in reported
 
 
 def test_the_man_page_and_the_pages_hold_no_lines_that_git_would_call_wrong() -> None:

@@ -21,7 +21,7 @@ MIN_RIGHT = 0.8
 """Minimum share of all directions whose verdict is right. The benchmark's table explains the others."""
 
 
-def test_nearly_all_settings_drawn_at_random_are_told_as_the_model_has_them() -> None:
+def test_nearly_all_settings_drawn_at_random_are_reported_as_the_model_has_them() -> None:
     ways = [way for seed in SEEDS for way in compare(drawn(seed))]
     assert len(ways) > len(SEEDS)
     assert sum(way.right for way in ways) / len(ways) >= MIN_RIGHT
@@ -39,7 +39,7 @@ def test_nearly_all_settings_drawn_at_random_are_told_as_the_model_has_them() ->
         (218, "the tail of an answer for which the window had just room, and had opened long before it left"),
     ],
 )
-def test_what_once_was_told_otherwise_is_right(seed: int, what: str) -> None:
+def test_what_once_was_reported_otherwise_is_right(seed: int, what: str) -> None:
     for way in compare(drawn(seed)):
         assert way.right, (what, way)
 

@@ -210,7 +210,7 @@ def test_a_late_ack_of_a_part_that_comes_with_the_write_that_fills_a_segment_doe
 
 
 @pytest.mark.parametrize(("no_delay", "cause"), [(False, "nagle-delayed-ack"), (True, "delayed-ack")])
-def test_the_ledger_tells_a_held_segment_from_a_full_buffer(no_delay: bool, cause: str) -> None:  # noqa: FBT001
+def test_the_ledger_distinguishes_a_held_segment_from_a_full_buffer(no_delay: bool, cause: str) -> None:  # noqa: FBT001
     """16K/36K locks with 4 KB held; 16K/48K also with NODELAY, with nothing held (Comer & Lin, Liu et al.)."""
     receive = 48 * KIB if no_delay else 36 * KIB
     client = Host(SUNOS, 16 * KIB, receive, no_delay=no_delay, program=(Write(400_000, 4096),))
@@ -332,12 +332,12 @@ def test_two_full_segments_let_an_ack_go_since_4_3_bsd_and_not_before(stack: str
     assert next(p.sent_ns for p in run.packets if p.ack == 2 * KIB + 1) // MS == pytest.approx(wait_ms, abs=10)
 
 
-@pytest.mark.parametrize(("free", "told"), [(1023, 0), (1024, 1024)])
-def test_4_2_bsd_tells_less_than_a_quarter_of_its_buffer_as_nothing_even_if_it_told_more(free: int, told: int) -> None:
+@pytest.mark.parametrize(("free", "reported"), [(1023, 0), (1024, 1024)])
+def test_4_2_bsd_advertises_less_than_a_quarter_of_its_buffer_as_zero_even_if_it_advertised_more(free: int, reported: int) -> None:
     client = Host(STACKS["bsd4.2"], 8 * KIB, 8 * KIB, program=(Write(4096 - free), Think(1000 * MS)))
     server = Host(STACKS["bsd4.2"], 4096, 4096, program=(Think(1000 * MS),))
     run = simulate(Setting(client, server, mss_bytes=1024, no_slow_start=True))
-    assert next(p.window_bytes for p in run.packets if p.ack == 4096 - free + 1) == told
+    assert next(p.window_bytes for p in run.packets if p.ack == 4096 - free + 1) == reported
 
 
 @pytest.mark.parametrize("no_delay", [False, True])

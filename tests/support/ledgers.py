@@ -39,8 +39,8 @@ def sums(found: Tables, *, from_client: bool) -> dict[str, int]:
     """Nanoseconds of each cause that one direction of the first connection has time of."""
     side = "client" if from_client else "server"
     row = found.accounts.collect().row(0, named=True)
-    told = {cause: row[f"{side}_{cause.replace('-', '_')}_ns"] or 0 for cause in schema.CAUSES}
-    return {cause: ns for cause, ns in told.items() if ns}
+    reported = {cause: row[f"{side}_{cause.replace('-', '_')}_ns"] or 0 for cause in schema.CAUSES}
+    return {cause: ns for cause, ns in reported.items() if ns}
 
 
 def parts(found: Tables, frame: int) -> list[tuple[str, int]]:

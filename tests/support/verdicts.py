@@ -53,6 +53,6 @@ def figures(read: engine.Read, side: str, *names: str) -> tuple[Any, ...]:
 
 def of_nothing(findings: Iterable[Mapping[str, Any]]) -> list[str]:
     """The words of findings (as in the JSON) whose own count or cost is zero. Such a finding says that nothing happened."""
-    told = list(findings)
-    free = [f"{one['id']}: no cost" for one in told if one["cost_s"] is not None and one["cost_s"] <= 0]
-    return free + [f"{one['id']}: {one[words]}" for one in told for words in ("title", "mechanism") if NOTHING.search(one[words])]
+    reported = list(findings)
+    free = [f"{one['id']}: no cost" for one in reported if one["cost_s"] is not None and one["cost_s"] <= 0]
+    return free + [f"{one['id']}: {one[words]}" for one in reported for words in ("title", "mechanism") if NOTHING.search(one[words])]

@@ -130,7 +130,7 @@ def test_chunks_are_put_together_and_their_framing_is_no_body(tmp_path: Path) ->
     assert (second["status"], second["body_bytes"]) == (200, 5)
 
 
-def test_answers_without_a_body_are_told_from_those_with(tmp_path: Path) -> None:
+def test_answers_without_a_body_are_distinguished_from_those_with(tmp_path: Path) -> None:
     """Answers to HEAD, and 304 and 204, have no body, no matter what their length header says.
 
     100 is not a final answer (RFC 9112, 6.3).
@@ -168,7 +168,7 @@ def test_an_answer_without_a_length_ends_with_the_connection(tmp_path: Path) -> 
     assert (row["state"], row["transfer_ns"], row["body_bytes"]) == ("whole", 15 * MS, 11)
 
 
-def test_what_the_snaplen_cut_is_unknown_and_the_rest_is_told(tmp_path: Path) -> None:
+def test_what_the_snaplen_cut_is_unknown_and_the_rest_is_reported(tmp_path: Path) -> None:
     long = GET.replace(b"\r\n\r\n", b"\r\nCookie: " + b"x" * 300 + b"\r\n\r\n")
     answer = b"HTTP/1.1 200 OK\r\nContent-Length: 3000\r\nX: " + b"y" * 200 + b"\r\n\r\n"
     talk = Talk().opened().asks(10, long).says(20, answer + bytes(1_000)).says(25, bytes(2_000)).asks(40, long).says(50, answer)
@@ -208,11 +208,11 @@ def test_what_is_no_http_makes_no_transactions(tmp_path: Path) -> None:
     sip = Talk(5060, 40_001).opened(100).asks(110, b"OPTIONS sip:a SIP/2.0\r\n\r\n").says(120, b"SIP/2.0 200 OK\r\n\r\n")
     rtsp = Talk(554, 40_002).opened(200).asks(210, b"OPTIONS * RTSP/1.0\r\nHTTP/1.1\r\n").says(220, b"RTSP/1.0 200 OK\r\n\r\n")
     mail = Talk(2525, 40_003).opened(300).says(310, b"220 mail ESMTP\r\n").asks(320, b"EHLO USER \r\n").says(330, b"250 fine\r\n")
-    told = Talk(7777, 40_004).opened(400).asks(410, b"they say GET / HTTP/1.1\r\n").says(420, OK)
-    assert found(tmp_path, tls, sip, rtsp, mail, told) == []
+    reported = Talk(7777, 40_004).opened(400).asks(410, b"they say GET / HTTP/1.1\r\n").says(420, OK)
+    assert found(tmp_path, tls, sip, rtsp, mail, reported) == []
 
 
-def test_http_is_known_by_its_request_line_at_any_port_as_tshark_told_to_expect_it_there_sees_it(tmp_path: Path) -> None:
+def test_http_is_known_by_its_request_line_at_any_port_as_tshark_asked_to_expect_it_there_sees_it(tmp_path: Path) -> None:
     odd = Talk(7777).opened().asks(10, GET).says(20, OK).asks(30, GET.replace(b"GET", b"PUT")).says(45, OK.replace(b"200", b"404"))
     at_ftp = Talk(21, 40_001).opened(100).asks(110, GET).says(125, OK)
     usual = Talk(80, 40_002).opened(200).asks(210, GET).says(220, OK)
@@ -255,9 +255,15 @@ def ftp_talk(lines: Sequence[tuple[float, bool, bytes]], port: int = 21) -> Talk
 
 @pytest.mark.parametrize("extended", [False, True])
 def test_passive_transfers_are_linked_to_their_data_connections(extended: bool, tmp_path: Path) -> None:  # noqa: FBT001  (pytest gives it)
-    asked, told = (b"EPSV\r\n", b"229 at (|||50001|)\r\n") if extended else (b"PASV\r\n", b"227 at (192,0,2,2,195,81).\r\n")
+    asked, reported = (b"EPSV\r\n", b"229 at (|||50001|)\r\n") if extended else (b"PASV\r\n", b"227 at (192,0,2,2,195,81).\r\n")
     control = ftp_talk(
-        [(30, True, asked), (31, False, told), (40, True, b"RETR a.bin\r\n"), (44, False, b"150 coming\r\n"), (80, False, b"226 done\r\n")]
+        [
+            (30, True, asked),
+            (31, False, reported),
+            (40, True, b"RETR a.bin\r\n"),
+            (44, False, b"150 coming\r\n"),
+            (80, False, b"226 done\r\n"),
+        ]
     )
     data = Talk(50_001, 40_002).opened(35).says(50, bytes(1_000)).says(70, bytes(500)).closed(72)
     rows = found(tmp_path, control, data)
@@ -306,7 +312,7 @@ def test_behind_auth_tls_nothing_is_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("port", [7721, 8080])
 @pytest.mark.parametrize(
-    ("asked", "told", "client_listens"),
+    ("asked", "reported", "client_listens"),
     [
         (b"PASV\r\n", b"227 at (192,0,2,2,195,81).\r\n", False),
         (b"EPSV\r\n", b"229 at (|||50001|)\r\n", False),
@@ -316,13 +322,13 @@ def test_behind_auth_tls_nothing_is_read(tmp_path: Path) -> None:
 def test_ftp_is_known_by_greeting_and_command_at_any_port_with_its_data_connections(
     port: int,
     asked: bytes,
-    told: bytes,
+    reported: bytes,
     client_listens: bool,  # noqa: FBT001  (pytest gives it)
     tmp_path: Path,
 ) -> None:
     lines = [
         (30, True, asked),
-        (31, False, told),
+        (31, False, reported),
         (40, True, b"RETR a.bin\r\n"),
         (44, False, b"150 coming\r\n"),
         (80, False, b"226 ok\r\n"),
@@ -370,7 +376,7 @@ def test_a_real_servers_files_are_seen_as_tshark_sees_them(tmp_path: Path) -> No
         assert (row["server_think_ns"] + row["transfer_ns"]) / 1e9 == pytest.approx(float(time_s), abs=1e-6)
 
 
-def test_ftp_of_a_conversation_is_as_tshark_tells_it(tmp_path: Path) -> None:
+def test_ftp_of_a_conversation_is_as_tshark_shows_it(tmp_path: Path) -> None:
     control = ftp_talk(
         [(30, True, b"SYST\r\n"), (33, False, b"215-UNIX\r\n Type L8\r\n215 end\r\n"), (40, True, b"quit\r\n"), (41, False, b"221 bye\r\n")]
     )

@@ -125,10 +125,10 @@ def test_a_cut_capture_gives_what_stands_before_the_cut(path: Path, expected: pl
     assert read.loss is not None
 
 
-def test_progress_is_told_in_datagrams(path: Path) -> None:
-    told: list[tuple[int, float | None]] = []
-    read_datagrams(path, progress=lambda rows, share: told.append((rows, share)))
-    assert told[-1] == (4, 1.0)
+def test_progress_is_reported_in_datagrams(path: Path) -> None:
+    reported: list[tuple[int, float | None]] = []
+    read_datagrams(path, progress=lambda rows, share: reported.append((rows, share)))
+    assert reported[-1] == (4, 1.0)
 
 
 def capture(folder: Path, *made: Packet) -> Path:

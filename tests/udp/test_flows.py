@@ -32,7 +32,7 @@ def numbered(*ip_ids: int) -> str:
     return "\n".join(f"+1ms C > S udp 100 {{id {ip_id % 65_536}}}" for ip_id in ip_ids)
 
 
-def told(folder: Path, text: str) -> tuple[int | None, int | None, str | None]:
+def reported(folder: Path, text: str) -> tuple[int | None, int | None, str | None]:
     """Missing and reordered datagrams of the client, and what shows them."""
     found = flow(folder, text)
     return found["client_missing_datagrams"], found["client_reordered_datagrams"], found["client_loss_known_by"]
@@ -95,53 +95,53 @@ def test_a_gap_over_which_the_clock_went_back_is_none(tmp_path: Path) -> None:
 
 
 def test_a_missing_ip_id_counts_as_one_lost_datagram(tmp_path: Path) -> None:
-    assert told(tmp_path, numbered(*range(11), *range(12, 21))) == (1, 0, "ip_id")
+    assert reported(tmp_path, numbered(*range(11), *range(12, 21))) == (1, 0, "ip_id")
 
 
 def test_three_missing_ip_ids_in_a_row_count_as_three(tmp_path: Path) -> None:
-    assert told(tmp_path, numbered(*range(20), *range(23, 40))) == (3, 0, "ip_id")
+    assert reported(tmp_path, numbered(*range(20), *range(23, 40))) == (3, 0, "ip_id")
 
 
 def test_a_datagram_that_was_overtaken_is_late_and_not_missing(tmp_path: Path) -> None:
-    assert told(tmp_path, numbered(*range(20), 21, 20, *range(22, 60))) == (0, 1, "ip_id")
+    assert reported(tmp_path, numbered(*range(20), 21, 20, *range(22, 60))) == (0, 1, "ip_id")
 
 
 def test_two_datagrams_behind_a_third_are_both_late(tmp_path: Path) -> None:
     """RFC 4737, 3.3: every datagram below the next expected number counts, not every step back."""
-    assert told(tmp_path, numbered(*range(20), 22, 20, 21, *range(23, 80))) == (0, 2, "ip_id")
+    assert reported(tmp_path, numbered(*range(20), 22, 20, 21, *range(23, 80))) == (0, 2, "ip_id")
 
 
 def test_a_datagram_from_before_the_first_captured_one_is_late(tmp_path: Path) -> None:
-    assert told(tmp_path, numbered(10, 9, *range(11, 60))) == (0, 1, "ip_id")
+    assert reported(tmp_path, numbered(10, 9, *range(11, 60))) == (0, 1, "ip_id")
 
 
 def test_a_datagram_captured_twice_hides_no_loss(tmp_path: Path) -> None:
-    assert told(tmp_path, numbered(*range(20), 19, *range(20, 30), *range(31, 60))) == (1, 0, "ip_id")
+    assert reported(tmp_path, numbered(*range(20), 19, *range(20, 30), *range(31, 60))) == (1, 0, "ip_id")
 
 
 def test_datagrams_captured_twice_are_not_reordered(tmp_path: Path) -> None:
     """By hand: at two points of a switch, each datagram is captured twice, the second time after the next two."""
     twice = [0, 1, 0, *(number for n in range(2, 60) for number in (n, n - 1))]
-    assert told(tmp_path, numbered(*twice)) == (0, 0, "ip_id")
+    assert reported(tmp_path, numbered(*twice)) == (0, 0, "ip_id")
 
 
 def test_among_copies_a_late_datagram_is_still_late(tmp_path: Path) -> None:
     in_pairs = [number for n in (*range(20), 21, 20, *range(22, 80)) for number in (n, n)]
-    assert told(tmp_path, numbered(*in_pairs)) == (0, 1, "ip_id")
+    assert reported(tmp_path, numbered(*in_pairs)) == (0, 1, "ip_id")
 
 
 def test_a_number_that_comes_again_after_64_others_is_no_copy(tmp_path: Path) -> None:
-    assert told(tmp_path, numbered(*range(100), 37, *range(100, 160))) == (0, 0, "ip_id"), "the 63rd below the highest, 99"
-    assert told(tmp_path, numbered(*range(100), 35, *range(100, 160))) == (0, 1, "ip_id")
+    assert reported(tmp_path, numbered(*range(100), 37, *range(100, 160))) == (0, 0, "ip_id"), "the 63rd below the highest, 99"
+    assert reported(tmp_path, numbered(*range(100), 35, *range(100, 160))) == (0, 1, "ip_id")
 
 
 def test_ip_ids_that_wrap_around_go_on(tmp_path: Path) -> None:
-    assert told(tmp_path, numbered(*range(65_530, 65_536 + 3), *range(65_540, 65_560))) == (1, 0, "ip_id")
+    assert reported(tmp_path, numbered(*range(65_530, 65_536 + 3), *range(65_540, 65_560))) == (1, 0, "ip_id")
 
 
-def test_a_counter_shared_with_other_traffic_tells_order_but_not_loss(tmp_path: Path) -> None:
-    assert told(tmp_path, numbered(*range(0, 90, 3))) == (None, 0, None)
-    assert told(tmp_path, numbered(*range(0, 90, 3), 86, *range(90, 180, 3))) == (None, 1, None)
+def test_a_counter_shared_with_other_traffic_shows_order_but_not_loss(tmp_path: Path) -> None:
+    assert reported(tmp_path, numbered(*range(0, 90, 3))) == (None, 0, None)
+    assert reported(tmp_path, numbered(*range(0, 90, 3), 86, *range(90, 180, 3))) == (None, 1, None)
 
 
 @pytest.mark.parametrize(
@@ -153,19 +153,19 @@ def test_a_counter_shared_with_other_traffic_tells_order_but_not_loss(tmp_path: 
         pytest.param(range(10), id="nine steps"),
     ],
 )
-def test_ip_ids_that_do_not_count_datagrams_tell_nothing(tmp_path: Path, ip_ids: list[int]) -> None:
-    missing, _, known_by = told(tmp_path, numbered(*ip_ids))
+def test_ip_ids_that_do_not_count_datagrams_show_nothing(tmp_path: Path, ip_ids: list[int]) -> None:
+    missing, _, known_by = reported(tmp_path, numbered(*ip_ids))
     assert (missing, known_by) == (None, None)
 
 
-def test_more_than_one_loss_in_ten_is_not_told_from_other_traffic(tmp_path: Path) -> None:
-    assert told(tmp_path, numbered(*(n for n in range(100) if n % 11))) == (8, 0, "ip_id")
-    assert told(tmp_path, numbered(*(n for n in range(100) if n % 8))) == (None, 0, None)
+def test_more_than_one_loss_in_ten_is_not_distinguished_from_other_traffic(tmp_path: Path) -> None:
+    assert reported(tmp_path, numbered(*(n for n in range(100) if n % 11))) == (8, 0, "ip_id")
+    assert reported(tmp_path, numbered(*(n for n in range(100) if n % 8))) == (None, 0, None)
 
 
 def test_ipv6_has_no_ip_id(tmp_path: Path) -> None:
     hosts = "host A [2001:db8::1]:5000\nhost B [2001:db8::2]:53\n"
-    assert told(tmp_path, hosts + "+1ms A > B udp 100\n" * 20) == (None, None, None)
+    assert reported(tmp_path, hosts + "+1ms A > B udp 100\n" * 20) == (None, None, None)
 
 
 def test_each_direction_has_its_own_counter(tmp_path: Path) -> None:

@@ -31,25 +31,25 @@ CALL = "10.0.0.1:53000 → 10.0.0.3:53: 16 kB at 43 kb/s, longest pause 1.02 s (
 """100 · 160 B; 128,000 bits in 99 · 20 ms and 1 s, 2.98 s, are 42,953 b/s."""
 
 
-def test_one_flow_is_told_with_its_rate_and_its_longest_pause(tmp_path: Path) -> None:
-    told = verdict.sentence(analyze(packets.capture(tmp_path / "call.pcap", call())))
-    assert told == f"This capture contains no TCP connection; it contains 100 UDP datagrams in 1 flow, {CALL}."
+def test_one_flow_is_reported_with_its_rate_and_its_longest_pause(tmp_path: Path) -> None:
+    reported = verdict.sentence(analyze(packets.capture(tmp_path / "call.pcap", call())))
+    assert reported == f"This capture contains no TCP connection; it contains 100 UDP datagrams in 1 flow, {CALL}."
 
 
-def test_of_several_flows_the_largest_is_told(tmp_path: Path) -> None:
+def test_of_several_flows_the_largest_is_reported(tmp_path: Path) -> None:
     text = call() + "\n+1ms E > F udp 40\n+1ms F > E udp 40"
-    told = verdict.sentence(analyze(packets.capture(tmp_path / "calls.pcap", text)))
-    assert told == f"This capture contains no TCP connection; it contains 102 UDP datagrams in 2 flows; the largest is {CALL}."
+    reported = verdict.sentence(analyze(packets.capture(tmp_path / "calls.pcap", text)))
+    assert reported == f"This capture contains no TCP connection; it contains 102 UDP datagrams in 2 flows; the largest is {CALL}."
 
 
 def test_an_even_flow_has_a_gap_and_no_pause(tmp_path: Path) -> None:
-    told = verdict.sentence(analyze(packets.capture(tmp_path / "call.pcap", call(pause_s=0.0))))
-    assert "longest gap 20 ms (median gap 20 ms)" in told
+    reported = verdict.sentence(analyze(packets.capture(tmp_path / "call.pcap", call(pause_s=0.0))))
+    assert "longest gap 20 ms (median gap 20 ms)" in reported
 
 
 def test_a_single_datagram_over_ipv6_has_no_rate_and_no_gap(tmp_path: Path) -> None:
-    told = verdict.sentence(analyze(packets.capture(tmp_path / "one.pcap", HOSTS + "0.000 E > F udp 40")))
-    assert told.endswith("in 1 flow, [2001:db8::1]:5000 → [2001:db8::2]:6000: 40 B.")
+    reported = verdict.sentence(analyze(packets.capture(tmp_path / "one.pcap", HOSTS + "0.000 E > F udp 40")))
+    assert reported.endswith("in 1 flow, [2001:db8::1]:5000 → [2001:db8::2]:6000: 40 B.")
 
 
 def test_a_capture_of_other_protocols_and_an_empty_one_say_so(tmp_path: Path) -> None:

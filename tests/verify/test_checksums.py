@@ -53,7 +53,7 @@ def damaged(path: Path, *frames: int) -> Path:
     return path
 
 
-def told(path: Path) -> dict[str, Any]:
+def reported(path: Path) -> dict[str, Any]:
     """What the JSON says of checksums."""
     needs.program("tshark")
     stream = io.BytesIO()
@@ -67,11 +67,11 @@ def told(path: Path) -> dict[str, Any]:
 
 
 def test_right_checksums_are_counted_and_no_more(tmp_path: Path) -> None:
-    assert told(capture(tmp_path / "fine.pcap", LOSS)) == {"checked": 8, "bad": 0, "lost_by_corruption": 0, "directions": []}
+    assert reported(capture(tmp_path / "fine.pcap", LOSS)) == {"checked": 8, "bad": 0, "lost_by_corruption": 0, "directions": []}
 
 
 def test_segment_that_was_damaged_and_sent_again_is_a_loss_by_corruption(tmp_path: Path) -> None:
-    found = told(damaged(capture(tmp_path / "damaged.pcap", LOSS), 6))
+    found = reported(damaged(capture(tmp_path / "damaged.pcap", LOSS), 6))
     assert (found["checked"], found["bad"], found["lost_by_corruption"]) == (8, 1, 1)
     (direction,) = found["directions"]
     assert (direction["connection"], direction["from_client"], direction["verdict"]) == (0, True, "corruption")
@@ -86,23 +86,23 @@ def test_segments_that_arrive_with_wrong_checksums_are_the_cards(tmp_path: Path)
         0.040 C > S P. 101:201  ack 1
         0.050 S > C .  ack 201  win 65160
         """
-    found = told(damaged(capture(tmp_path / "offload.pcap", text), 4, 6))
+    found = reported(damaged(capture(tmp_path / "offload.pcap", text), 4, 6))
     assert (found["bad"], found["lost_by_corruption"]) == (2, 0)
     assert [one["verdict"] for one in found["directions"]] == ["offload"]
 
 
 def test_resend_of_another_segment_does_not_make_a_wrong_checksum_corruption(tmp_path: Path) -> None:
     """Frame 4 is wrong and arrives; frame 6 is lost, and right."""
-    found = told(damaged(capture(tmp_path / "both.pcap", LOSS), 4))
+    found = reported(damaged(capture(tmp_path / "both.pcap", LOSS), 4))
     assert [(one["retransmitted"], one["verdict"]) for one in found["directions"]] == [(0, "offload")]
 
 
 def test_cut_segments_are_not_checked(tmp_path: Path) -> None:
-    found = told(capture(tmp_path / "cut.pcap", LOSS, snaplen_bytes=96))
+    found = reported(capture(tmp_path / "cut.pcap", LOSS, snaplen_bytes=96))
     assert found["checked"] == 5, "those without data"
 
 
-def test_people_are_told_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_people_get_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     needs.program("tshark")
     assert run(["verify", str(damaged(capture(tmp_path / "damaged.pcap", LOSS), 6)), "--without", "tcptrace"]) == 0
     told_lines = " ".join(capsys.readouterr().out.split())

@@ -35,19 +35,19 @@ def _programs() -> None:
 
 def test_a_capture_whose_differences_are_explained_ends_with_0(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["verify", str(LOSS)]) == EXIT_DONE
-    told = capsys.readouterr()
-    assert told.err == ""
-    assert told.out.startswith("No unexplained difference.\n")
-    assert ", 0 unexplained" in " ".join(told.out.split())
-    assert "frame 92" in told.out
-    assert max(map(len, told.out.splitlines())) <= 80
+    reported = capsys.readouterr()
+    assert reported.err == ""
+    assert reported.out.startswith("No unexplained difference.\n")
+    assert ", 0 unexplained" in " ".join(reported.out.split())
+    assert "frame 92" in reported.out
+    assert max(map(len, reported.out.splitlines())) <= 80
 
 
 def test_every_difference_is_listed_if_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["verify", str(LOSS), "--all", "--without", "tcptrace"]) == EXIT_DONE
-    told = capsys.readouterr().out
-    assert "more; --all lists them" not in told
-    assert "tshark ttl" in told, "items without differences, too"
+    reported = capsys.readouterr().out
+    assert "more; --all lists them" not in reported
+    assert "tshark ttl" in reported, "items without differences, too"
 
 
 def test_json_has_what_the_account_has(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_json_of_a_refused_file_and_of_what_no_rule_explains_is_what_its_schema_
     assert document["explanations"][0]["differences"][0]["theirs"] == [20, 31]
 
 
-def test_what_no_rule_explains_is_told_first_and_ends_with_1(
+def test_what_no_rule_explains_is_reported_first_and_ends_with_1(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Words are put into tshark's mouth: another TTL in one frame, and a retransmit in the other."""
@@ -105,9 +105,9 @@ def test_what_no_rule_explains_is_told_first_and_ends_with_1(
     assert "tcptrace-lab may be wrong" in " ".join(explanation(done, UNEXPLAINED, None))
     monkeypatch.setattr("tcptrace_lab.verify.verify", lambda *_, **__: done)
     assert run(["verify", str(path)]) == EXIT_FINDING
-    told = capsys.readouterr().out
-    assert told.startswith("2 unexplained differences, in retransmission, ttl: tcptrace-lab may be wrong.\n")
-    assert "ours 64, tshark 9" in told
+    reported = capsys.readouterr().out
+    assert reported.startswith("2 unexplained differences, in retransmission, ttl: tcptrace-lab may be wrong.\n")
+    assert "ours 64, tshark 9" in reported
 
 
 def test_a_missing_program_ends_with_5_in_one_line(
@@ -115,9 +115,9 @@ def test_a_missing_program_ends_with_5_in_one_line(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert run(["verify", str(LOSS)]) == EXIT_MISSING_TOOL
-    told = capsys.readouterr().err.splitlines()
-    assert len(told) == 1
-    assert "tshark is not installed" in told[0]
+    reported = capsys.readouterr().err.splitlines()
+    assert len(reported) == 1
+    assert "tshark is not installed" in reported[0]
 
 
 @pytest.mark.parametrize(
@@ -132,6 +132,6 @@ def test_a_cut_capture_is_compared_up_to_the_cut(tmp_path: Path, capsys: pytest.
     cut = tmp_path / "cut.pcapng"
     cut.write_bytes(LOSS.read_bytes()[:-100])
     assert run(["verify", str(cut), "--without", "tcptrace"]) == EXIT_READ_IN_PART
-    told = " ".join(capsys.readouterr().out.split())
-    assert "tshark did not read the whole file" in told
-    assert ", 0 unexplained" in told
+    reported = " ".join(capsys.readouterr().out.split())
+    assert "tshark did not read the whole file" in reported
+    assert ", 0 unexplained" in reported

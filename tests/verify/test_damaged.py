@@ -14,7 +14,7 @@ from tcptrace_lab.verify.differences import UNEXPLAINED
 from tests.support import needs, packets
 from tests.support.captures.damage import KINDS, of_one_side, read, write
 from tests.support.captures.fragmented import DATA_FRAME, exchange, in_parts
-from tests.support.peers.explanations import HANDSHAKE, told
+from tests.support.peers.explanations import HANDSHAKE, reported
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,7 +51,7 @@ def test_an_ack_that_came_late_is_a_keepalive_to_tshark(tmp_path: Path) -> None:
         0.0220 C > S F. 1:1(0) ack 201
         0.0221 C > S .  1:1(0) ack 101
     """
-    rule = told(tmp_path, text, "tshark-keepalive-is-a-place")
+    rule = reported(tmp_path, text, "tshark-keepalive-is-a-place")
     assert rule[4, "keep_alive"].endswith("its ACK 101 is older than 201: it was sent earlier and arrived late")
 
 
@@ -64,7 +64,7 @@ def test_an_ack_behind_an_old_one_is_a_window_update_only_by_what_it_is_held_aga
         0.0221 C > S .  1:1(0)  ack 101 win 502
         0.0222 C > S .  1:1(0)  ack 201 win 501
     """
-    assert told(tmp_path, text, "tshark-compares-with-old-acks")[8, "window_update"] == (
+    assert reported(tmp_path, text, "tshark-compares-with-old-acks")[8, "window_update"] == (
         "the previous ACK of this direction is older than an earlier one: tshark compares with it, tcptrace-lab with ACK 201"
     )
 
@@ -76,14 +76,14 @@ def test_a_window_after_a_reset_is_an_update_to_tshark(tmp_path: Path) -> None:
         0.0300 S > C R. 1:1(0) ack 2 win 0
         0.0301 S > C .  1:1(0) ack 2 win 509
     """
-    rule = told(tmp_path, text, "tshark-compares-with-old-acks")
+    rule = reported(tmp_path, text, "tshark-compares-with-old-acks")
     assert rule[6, "window_update"].startswith("the previous ACK of this direction is in a RST")
 
 
 def test_an_option_that_the_capture_cut_is_shown_by_tshark_as_far_as_it_goes(tmp_path: Path) -> None:
     """62 bytes: headers of 54, two no-operations, kind and length of the timestamps, and the value; the echo is missing."""
     text = f"{HANDSHAKE}\n0.0200 C > S . 1:1(0) ack 1 <nop, nop, TS val 77 ecr 5> {{snap 62}}"
-    assert told(tmp_path, text, "tshark-reads-cut-options") == {
+    assert reported(tmp_path, text, "tshark-reads-cut-options") == {
         (4, "tsval"): "62 of 66 bytes were captured, and the option extends beyond them"
     }
 
@@ -94,7 +94,9 @@ def test_a_scale_cut_off_a_syn_is_unknown_to_us_and_none_to_tshark(tmp_path: Pat
         0.010 S > C  S.  0:0(0) ack 1  win 65160 <mss 1460, nop, wscale 7> {snap 58}
         0.011 C > S  .          ack 1  win 502
     """
-    assert told(tmp_path, text, "tshark-scales-by-cut-syns")[3, "window_known"].startswith("the capture cut options of the server's SYN")
+    assert reported(tmp_path, text, "tshark-scales-by-cut-syns")[3, "window_known"].startswith(
+        "the capture cut options of the server's SYN"
+    )
 
 
 def test_sack_blocks_that_the_capture_cut_are_shown_by_tshark_as_far_as_they_go(tmp_path: Path) -> None:
@@ -103,16 +105,16 @@ def test_sack_blocks_that_the_capture_cut_are_shown_by_tshark_as_far_as_they_go(
         0.020 S > C . 1:1(0) ack 1
         0.030 C > S . 1:1(0) ack 1 <nop, nop, sack 1001:2001 3001:4001> {{snap 66}}
     """
-    assert (5, "sack_blocks") in told(tmp_path, text, "tshark-reads-cut-options")
+    assert (5, "sack_blocks") in reported(tmp_path, text, "tshark-reads-cut-options")
 
 
-def test_a_syn_on_used_ports_with_cut_options_is_counted_by_tshark_and_not_told(tmp_path: Path) -> None:
+def test_a_syn_on_used_ports_with_cut_options_is_counted_by_tshark_and_not_reported(tmp_path: Path) -> None:
     text = f"""{HANDSHAKE}
         0.100 C > S R. 1:1(0) ack 1
         host C 10.0.0.1:40000 isn 70000
         9.000 C > S S  0:0(0) win 64240 <mss 1460, nop, wscale 7> {{snap 60}}
     """
-    found = told(tmp_path, text, "tshark-tells-no-reuse-of-cut-headers")
+    found = reported(tmp_path, text, "tshark-tells-no-reuse-of-cut-headers")
     assert found.keys() == {(5, "reused_ports"), (5, "completeness")}
 
 
@@ -163,8 +165,8 @@ def test_options_of_a_header_longer_than_its_packet_are_read_by_tshark(tmp_path:
     """32 bytes of header that say they are 40; the window has the scale of 7 to us, and none to tshark."""
     handshake = HANDSHAKE.replace("wscale 7", "wscale 7, TS val 5 ecr 0")
     text = f"{handshake}\n0.020 C > S . 1:1(0) ack 1 win 502 <nop, nop, TS val 77 ecr 5> {{doff 10}}"
-    assert set(told(tmp_path, text, "ours-reads-no-options-of-false-headers")) == {(4, "tsval"), (4, "tsecr")}
-    assert "longer than its packet" in told(tmp_path, text, "tshark-has-no-length")[4, "window_bytes"]
+    assert set(reported(tmp_path, text, "ours-reads-no-options-of-false-headers")) == {(4, "tsval"), (4, "tsecr")}
+    assert "longer than its packet" in reported(tmp_path, text, "tshark-has-no-length")[4, "window_bytes"]
 
 
 def test_an_option_of_half_a_sack_block_ends_tsharks_analysis(tmp_path: Path) -> None:
@@ -173,7 +175,7 @@ def test_an_option_of_half_a_sack_block_ends_tsharks_analysis(tmp_path: Path) ->
         0.020 C > S P. 1:101 ack 1
         0.030 S > C .  ack 101 win 509 <nop, nop, opt 5 00000bb9, nop, nop>
     """
-    assert {(5, "sack_blocks"), (5, "ack_rtt_ns")} <= set(told(tmp_path, text, "tshark-stops-in-odd-options"))
+    assert {(5, "sack_blocks"), (5, "ack_rtt_ns")} <= set(reported(tmp_path, text, "tshark-stops-in-odd-options"))
 
 
 def test_data_behind_a_header_shorter_than_any_is_some_to_tcptrace(tmp_path: Path) -> None:
@@ -186,7 +188,7 @@ def test_data_behind_a_header_shorter_than_any_is_some_to_tcptrace(tmp_path: Pat
 
 def test_a_header_shorter_than_any_is_a_segment_to_us_alone(tmp_path: Path) -> None:
     text = f"{HANDSHAKE}\n0.020 C > S . 1:1(0) ack 1 {{doff 4}}"
-    assert set(told(tmp_path, text, "tshark-reads-no-flags-of-short-headers")) == {(4, "frame_only_ours")}
+    assert set(reported(tmp_path, text, "tshark-reads-no-flags-of-short-headers")) == {(4, "frame_only_ours")}
 
 
 @pytest.mark.parametrize(
@@ -205,8 +207,8 @@ def test_a_syn_ack_that_answers_a_cut_scale_has_none_to_tcptrace(tmp_path: Path,
     """
     found = verify(packets.capture(tmp_path / "exchange.pcap", text), ["tcptrace"]).account.differences
     assert UNEXPLAINED not in found
-    told = {(one.item, one.from_client): (one.ours, one.theirs) for one in found["tcptrace-needs-whole-syns"]}
-    assert told["min_win_adv", False] == (501 << 7, "501")
+    reported = {(one.item, one.from_client): (one.ours, one.theirs) for one in found["tcptrace-needs-whole-syns"]}
+    assert reported["min_win_adv", False] == (501 << 7, "501")
 
 
 def test_what_tshark_alone_takes_for_a_segment_counts_in_its_completeness(tmp_path: Path) -> None:
@@ -216,7 +218,7 @@ def test_what_tshark_alone_takes_for_a_segment_counts_in_its_completeness(tmp_pa
         0.001 C > S S  0:0(0)       win 8192
         0.010 S > C S. 0:0(0) ack 1 win 8192
     """
-    assert (2, "completeness") in told(tmp_path, text, "tshark-counts-other-frames")
+    assert (2, "completeness") in reported(tmp_path, text, "tshark-counts-other-frames")
 
 
 @needs.shared_captures
@@ -233,7 +235,7 @@ def test_numbers_that_come_round_leave_less_than_nothing_outstanding_to_tcptrace
 
 def test_a_header_cut_in_the_middle_is_a_segment_to_tshark(tmp_path: Path) -> None:
     text = f"{HANDSHAKE}\n0.0200 C > S . 1:101 ack 1 {{snap 50}}"
-    assert told(tmp_path, text, "tshark-fills-cut-headers") == {
+    assert reported(tmp_path, text, "tshark-fills-cut-headers") == {
         (
             4,
             "frame_only_theirs",
@@ -248,4 +250,4 @@ def test_a_sack_block_cut_behind_its_left_edge_is_none(tmp_path: Path) -> None:
         0.030 S > C . 1:1(0)    ack 1461 win 509 <nop, nop, sack 2921:4381> {{snap 62}}
         0.040 C > S . 1461:2921 ack 1
     """
-    assert not {item for _, item in told(tmp_path, text, "tshark-takes-off-sacked-bytes")}
+    assert not {item for _, item in reported(tmp_path, text, "tshark-takes-off-sacked-bytes")}

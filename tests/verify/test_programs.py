@@ -49,7 +49,7 @@ def test_lines_before_a_failure_are_given_and_its_words_are_kept(tmp_path: Path,
     assert (lines, words) == (["one", "two"], "the end is missing")
 
 
-def test_a_program_that_says_nothing_tells_its_exit_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_says_nothing_shows_its_exit_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _installed(tmp_path, monkeypatch, "exit 3")
     assert _drained("tshark") == ([], "ended with exit code 3")
 

@@ -38,7 +38,7 @@ def held(folder: Path, text: str) -> Verification:
     return done
 
 
-def told(folder: Path, text: str, rule: str) -> dict[tuple[str, bool | None], tuple[object, object, str]]:
+def reported(folder: Path, text: str, rule: str) -> dict[tuple[str, bool | None], tuple[object, object, str]]:
     """The differences that one rule explains: (figure, from client) → our value, tcptrace's value, text."""
     listed = held(folder, text).account.differences.get(rule, [])
     return {(one.item, one.from_client): (one.ours, one.theirs, one.words) for one in listed}
@@ -66,7 +66,7 @@ def test_constant_identifications_are_hardware_duplicates_to_tcptrace(tmp_path: 
         0.520 C > S P. 1:101 ack 1 <nop, nop, TS val 520 ecr 1> {{id 7}}
         0.530 S > C . ack 101 win 500
         """
-    found = told(tmp_path, text, "tcptrace-constant-ids")
+    found = reported(tmp_path, text, "tcptrace-constant-ids")
     ours, theirs, words = found["hardware_dups", True]
     assert (ours, theirs) == (0, "1")
     assert "1 packet with the sequence number and IP ID of one of the last eight" in words
@@ -83,7 +83,7 @@ def test_a_packet_that_comes_again_and_again_is_remembered_once_by_tcptrace(tmp_
         {others}
         0.040 C > S P. 1:101 ack 1 {{id 7}}
     """
-    found = told(tmp_path, text, "tcptrace-constant-ids")
+    found = reported(tmp_path, text, "tcptrace-constant-ids")
     assert found["hardware_dups", True][1] == "4"
 
 
@@ -97,7 +97,7 @@ def test_a_clock_that_goes_back_by_more_than_it_went_on_leaves_tcptrace_no_time(
         1.300 S > C  .   ack 101       win 500
         1.500 C > S  F.  101:101(0) ack 1 win 502
     """
-    found = told(tmp_path, text, "tcptrace-tells-no-rate")
+    found = reported(tmp_path, text, "tcptrace-shows-no-rate")
     assert found["throughput", True][:2] == (100.0, "NA")
     assert found["wavg_owin", True][1] == "NA"
     assert "the last packet is 500,000 µs before that of the first" in found["wavg_owin", True][2]
@@ -115,7 +115,7 @@ def test_what_is_outstanding_holds_for_no_time_where_the_clock_goes_back(tmp_pat
         2.000 C > S  P.  201:301 ack 1 win 502
         4.000 S > C  .   ack 301       win 500
         """
-    assert told(tmp_path, text, "tcptrace-outstanding")["wavg_owin", True][1] == str(int((1 * 1 + 101 * 1.5) / 4))
+    assert reported(tmp_path, text, "tcptrace-outstanding")["wavg_owin", True][1] == str(int((1 * 1 + 101 * 1.5) / 4))
 
 
 def test_a_number_in_another_quarter_is_no_late_one_behind_it_to_tcptrace(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_a_number_in_another_quarter_is_no_late_one_behind_it_to_tcptrace(tmp_pa
         0.023 C > S P. 201:301 ack 1
         0.030 S > C .  ack 301 win 500
     """
-    words = told(tmp_path, text, "tcptrace-quarters")
+    words = reported(tmp_path, text, "tcptrace-quarters")
     assert words
     assert all("the stream spans 2 quarters" in words for _, _, words in words.values())
 
@@ -135,18 +135,18 @@ def test_a_number_in_another_quarter_is_no_late_one_behind_it_to_tcptrace(tmp_pa
 def test_data_of_a_header_longer_than_its_packet_is_less_than_nothing_to_tcptrace(tmp_path: Path) -> None:
     """20 bytes of header that say they are 40: no pure ACK to tcptrace, for which its data has -20 bytes."""
     text = f"{HANDSHAKE}\n0.020 C > S P. 1:101 ack 1\n0.030 S > C . ack 101 win 500 {{doff 10}}\n0.031 S > C . ack 101 win 501"
-    assert told(tmp_path, text, "tcptrace-believes-headers")["pure_acks_sent", False][:2] == (2, "1")
+    assert reported(tmp_path, text, "tcptrace-believes-headers")["pure_acks_sent", False][:2] == (2, "1")
 
 
 def test_mean_size_is_a_byte_less_to_tcptrace(tmp_path: Path) -> None:
     """100 bytes in 1 segment: 100 / 1.001, cut."""
-    found = told(tmp_path, f"{HANDSHAKE}\n0.020 C > S P. 1:101 ack 1\n0.030 S > C . ack 101 win 500", "tcptrace-mean-size")
+    found = reported(tmp_path, f"{HANDSHAKE}\n0.020 C > S P. 1:101 ack 1\n0.030 S > C . ack 101 win 500", "tcptrace-mean-size")
     assert found["avg_segm_size", True][:2] == (100, "99")
 
 
 def test_mss_above_32767_wraps_to_tcptrace(tmp_path: Path) -> None:
     """65495 is the MSS of Linux on loopback: 65495 - 65536 + 2^32 = 4294967255."""
-    found = told(tmp_path, HANDSHAKE.replace("1460", "65495"), "tcptrace-wraps-mss")
+    found = reported(tmp_path, HANDSHAKE.replace("1460", "65495"), "tcptrace-wraps-mss")
     assert found["mss_requested", True][:2] == (65495, "4294967255")
 
 
@@ -161,7 +161,7 @@ def test_late_segment_and_resent_one(tmp_path: Path) -> None:
         0.821 C > S . 1001:2001 ack 1 {{id 103}}
         0.831 S > C . ack 3001  win 500
         """
-    found = told(tmp_path, text, "tcptrace-resends")
+    found = reported(tmp_path, text, "tcptrace-resends")
     ours, theirs, words = found["outoforder_pkts", True]
     assert (ours, theirs) == (0, "1")
     assert "tcptrace counts 0 retransmitted segments, 1 out of order" in words
@@ -169,13 +169,13 @@ def test_late_segment_and_resent_one(tmp_path: Path) -> None:
 
 def test_full_size_of_a_syn(tmp_path: Path) -> None:
     """A SYN is one sequence number: to tcptrace 2^32 bytes, so that no sample of data is full-sized."""
-    found = told(tmp_path, f"{HANDSHAKE}\n0.020 C > S P. 1:101 ack 1\n0.045 S > C . ack 101 win 500", "tcptrace-full-size")
+    found = reported(tmp_path, f"{HANDSHAKE}\n0.020 C > S P. 1:101 ack 1\n0.045 S > C . ack 101 win 500", "tcptrace-full-size")
     assert found["RTT_full_sz_max", True][1] == "10.0"
     assert "4,294,967,296 bytes" in found["RTT_full_sz_max", True][2]
 
 
 def test_windows_without_handshake_are_taken_as_they_are(tmp_path: Path) -> None:
-    found = told(tmp_path, "0.0 C > S P. 1:101 ack 1 win 502\n0.1 S > C . ack 101 win 509", "tcptrace-takes-windows-as-they-are")
+    found = reported(tmp_path, "0.0 C > S P. 1:101 ack 1 win 502\n0.1 S > C . ack 101 win 509", "tcptrace-takes-windows-as-they-are")
     assert found["max_win_adv", True][:2] == (None, "502")
 
 
@@ -186,7 +186,7 @@ def test_idle_time_goes_to_the_end_of_the_capture(tmp_path: Path) -> None:
         host T 10.0.0.2:80 isn 9000
         5.011 D > T S 0:0(0)
         """
-    found = told(tmp_path, text, "tcptrace-open-connections")
+    found = reported(tmp_path, text, "tcptrace-open-connections")
     ours, theirs, words = found["idletime_max", True]
     assert (ours, theirs) == (11.0, "5000.0")
     assert "5,000.0 ms after its last segment" in words
@@ -205,14 +205,14 @@ def test_probes_with_data_go_into_a_closed_window(tmp_path: Path) -> None:
         0.031 C > S . 1001:2001 ack 1
         0.041 S > C . ack 2001  win 500
         """
-    found = told(tmp_path, text, "tcptrace-probes")
+    found = reported(tmp_path, text, "tcptrace-probes")
     assert found["zwnd_probe_pkts", True][:2] == (0, "1")
     assert found["unique_bytes_sent", True][:2] == (2000, "1000")
 
 
 def test_what_is_outstanding_is_a_byte_more_to_tcptrace(tmp_path: Path) -> None:
     """100 bytes after an ACK of the SYN: 101 - (1 - 1) to tcptrace. Its pure ACK before counts as 1, ours as nothing in flight."""
-    found = told(tmp_path, f"{HANDSHAKE}\n0.020 C > S P. 1:101 ack 1\n0.030 S > C . ack 101 win 500", "tcptrace-outstanding")
+    found = reported(tmp_path, f"{HANDSHAKE}\n0.020 C > S P. 1:101 ack 1\n0.030 S > C . ack 101 win 500", "tcptrace-outstanding")
     assert found["max_owin", True][:2] == (100, "101")
     assert found["min_non-zero_owin", True][1] == "1"
     assert "2 samples" in found["max_owin", True][2]
@@ -229,18 +229,18 @@ def test_sample_of_what_is_outstanding_lasts_until_the_next(tmp_path: Path) -> N
         3.000 C > S  P.  101:201 ack 1 win 502
         4.000 S > C  .   ack 201       win 500
         """
-    assert told(tmp_path, text, "tcptrace-outstanding")["wavg_owin", True][1] == str(int((1 * 1 + 101 * 2) / 4))
+    assert reported(tmp_path, text, "tcptrace-outstanding")["wavg_owin", True][1] == str(int((1 * 1 + 101 * 2) / 4))
 
 
 def test_repeated_acks_are_duplicates_to_tcptrace_with_nothing_outstanding(tmp_path: Path) -> None:
     """RFC 5681, 2 asks for outstanding data. Three in a row are an event to tcptrace; data between begins the count again."""
     quiet = "\n".join(f"0.04{digit} S > C . ack 101 win 500" for digit in range(3))
     text = f"{HANDSHAKE}\n0.020 C > S P. 1:101 ack 1\n0.030 S > C . ack 101 win 500\n{quiet}"
-    found = told(tmp_path, text, "tcptrace-repeated-acks")
+    found = reported(tmp_path, text, "tcptrace-repeated-acks")
     assert found["duplicate_acks", True][:2] == (0, "3")
     assert found["triple_dupacks", True][:2] == (0, "1")
     parted = text.replace("0.041 S > C . ack 101 win 500", "0.041 S > C P. 1:11 ack 101 win 500")
-    assert ("triple_dupacks", True) not in told(tmp_path, parted, "tcptrace-repeated-acks")
+    assert ("triple_dupacks", True) not in reported(tmp_path, parted, "tcptrace-repeated-acks")
 
 
 def test_acks_of_a_side_that_sent_but_its_syn_are_no_duplicates_to_tcptrace(tmp_path: Path) -> None:
@@ -249,7 +249,7 @@ def test_acks_of_a_side_that_sent_but_its_syn_are_no_duplicates_to_tcptrace(tmp_
     assert found["tcptrace", "duplicate_acks"].equal == 2
 
 
-def test_repeated_acks_of_unknown_windows_are_not_told_apart(tmp_path: Path) -> None:
+def test_repeated_acks_of_unknown_windows_are_not_distinguished(tmp_path: Path) -> None:
     """Without SYNs our windows are unknown; tcptrace takes 500 and 501 unchanged in the header, so that one ACK of two is left."""
     text = """
         0.000 C > S P. 1:101   ack 1   win 502
@@ -258,13 +258,13 @@ def test_repeated_acks_of_unknown_windows_are_not_told_apart(tmp_path: Path) -> 
         0.012 S > C .  ack 101         win 501
         0.020 S > C P. 1:11    ack 101 win 501
         """
-    ours, theirs, words = told(tmp_path, text, "tcptrace-repeated-acks-as-they-are")["duplicate_acks", True]
+    ours, theirs, words = reported(tmp_path, text, "tcptrace-repeated-acks-as-they-are")["duplicate_acks", True]
     assert (ours, theirs) == (0, "1")
     assert "out of 2 without data" in words
 
 
 def test_first_flight_is_counted_in_mid_stream_too(tmp_path: Path) -> None:
-    found = told(tmp_path, "0.0 C > S P. 1:101 ack 1 win 502\n0.1 S > C . ack 101 win 509", "tcptrace-first-flight")
+    found = reported(tmp_path, "0.0 C > S P. 1:101 ack 1 win 502\n0.1 S > C . ack 101 win 509", "tcptrace-first-flight")
     assert found["initial_window_bytes", True][:2] == (None, "100")
     assert "no SYN of this side was captured" in found["initial_window_bytes", True][2]
 
@@ -277,7 +277,7 @@ def test_stream_ends_at_the_last_segment_of_a_connection_with_a_reset(tmp_path: 
         0.030 S > C .  ack 102 win 500
         0.040 C > S R. 102:102 ack 1
         """
-    found = told(tmp_path, text, "tcptrace-stream")
+    found = reported(tmp_path, text, "tcptrace-stream")
     assert found["ttl_stream_length", True][:2] == (100, "101")
     assert found["missed_data", True][:2] == (0, "1")
 
@@ -285,7 +285,7 @@ def test_stream_ends_at_the_last_segment_of_a_connection_with_a_reset(tmp_path: 
 def test_scale_that_was_only_asked_for_is_shown_by_tcptrace(tmp_path: Path) -> None:
     """A SYN that is refused: no segment without SYN comes but a RST, which tcptrace takes for one."""
     text = "0.0 C > S S 0:0(0) win 64240 <mss 1460, wscale 7>\n1.0 C > S S 0:0(0) win 64240 <mss 1460, wscale 7>"
-    ours, theirs, _ = told(tmp_path, text, "tcptrace-scale")["adv_wind_scale", True]
+    ours, theirs, _ = reported(tmp_path, text, "tcptrace-scale")["adv_wind_scale", True]
     assert (ours, theirs) == (None, "7")
 
 
@@ -298,7 +298,7 @@ def test_a_segment_between_the_syns_makes_tcptrace_forget_the_scale(tmp_path: Pa
         0.020 C > S .  1:1(0) ack 1 win 503
         0.030 S > C .  1:1(0) ack 1 win 501
     """
-    found = told(tmp_path, text, "tcptrace-wants-syns-first")
+    found = reported(tmp_path, text, "tcptrace-wants-syns-first")
     assert found["min_win_adv", True][:2] == (503 << 7, "503")
 
 
@@ -310,7 +310,7 @@ def test_probes_are_counted_by_tcptrace_where_the_scale_is_unknown(tmp_path: Pat
         0.002 C > S . 1461:2921 ack 1    win 500
         0.100 S > C . 1:1(0)    ack 2921 win 600
     """
-    found = told(tmp_path, text, "tcptrace-probes")
+    found = reported(tmp_path, text, "tcptrace-probes")
     assert found["zwnd_probe_pkts", True][1] == "2"
     assert found["zwnd_probe_bytes", True][1] == "2920"
 
@@ -324,10 +324,10 @@ def test_less_than_nothing_outstanding_for_seconds_overflows_in_tcptrace(tmp_pat
         7.000 S > C P. 1561:3001 ack 1
         9.000 C > S F. 1:1(0)    ack 3001
     """
-    assert "exceed 64 bits" in told(tmp_path, text, "tcptrace-counts-below-0")["wavg_owin", False][2]
+    assert "exceed 64 bits" in reported(tmp_path, text, "tcptrace-counts-below-0")["wavg_owin", False][2]
 
 
-def test_a_syn_again_tells_tcptrace_the_scale_that_it_had_forgotten(tmp_path: Path) -> None:
+def test_a_second_syn_gives_tcptrace_the_scale_that_it_had_forgotten(tmp_path: Path) -> None:
     """Three windows follow the SYN-ACK. To tcptrace, they are 500, 501 × 128 and 502 × 128."""
     text = """
         0.000 C > S S  0:0(0)       win 64240 <mss 1460, nop, wscale 7>
@@ -339,7 +339,7 @@ def test_a_syn_again_tells_tcptrace_the_scale_that_it_had_forgotten(tmp_path: Pa
         0.030 C > S .  1:1(0) ack 1 win 501
         0.040 C > S .  1:1(0) ack 1 win 502
     """
-    assert told(tmp_path, text, "tcptrace-windows")["min_win_adv", True][:2] == (500 << 7, "500")
+    assert reported(tmp_path, text, "tcptrace-windows")["min_win_adv", True][:2] == (500 << 7, "500")
 
 
 def test_the_byte_of_a_keepalive_that_comes_first_is_new_to_it(tmp_path: Path) -> None:
@@ -350,6 +350,6 @@ def test_the_byte_of_a_keepalive_that_comes_first_is_new_to_it(tmp_path: Path) -
         1.00 C > S P. 801:901 ack 5001
         1.02 S > C . 5001:5001(0) ack 901
     """
-    found = told(tmp_path, text, "tcptrace-takes-the-byte-of-a-first-keepalive")
+    found = reported(tmp_path, text, "tcptrace-takes-the-byte-of-a-first-keepalive")
     ours, theirs, _ = found["unique_bytes_sent", True]
     assert (str(ours), str(theirs)) == ("100", "101")

@@ -12,7 +12,7 @@ from tcptrace_lab.verify.differences import UNEXPLAINED
 from tests.support import needs
 from tests.support.packets import capture
 from tests.support.peers import tshark
-from tests.support.peers.explanations import HANDSHAKE, differences, told
+from tests.support.peers.explanations import HANDSHAKE, differences, reported
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +28,7 @@ FOUR_AND_A_HOLE = """
 """Frames 4 to 8; the second segment is lost behind the capture point."""
 
 
-def test_plain_transfer_is_told_alike(tmp_path: Path) -> None:
+def test_plain_transfer_is_reported_alike(tmp_path: Path) -> None:
     text = f"{HANDSHAKE}\n0.020 C > S P. 1:1461 ack 1\n0.030 S > C . ack 1461 win 500\n0.031 S > C P. 1:11 ack 1461\n0.032 C > S . ack 11"
     assert differences(tmp_path, text) == {}
 
@@ -42,7 +42,7 @@ def test_fast_retransmission_within_the_round_trip_is_late_to_tshark(tmp_path: P
         0.0304 C > S . 5841:7301 ack 1
         0.0305 C > S . 1461:2921 ack 1
         """
-    found = told(tmp_path, text, "tshark-reorders-by-time")
+    found = reported(tmp_path, text, "tshark-reorders-by-time")
     assert {(13, "retransmission"), (13, "out_of_order")} <= set(found)
     assert "100 µs after the highest sequence number" in found[13, "retransmission"]
     assert "11 ms" in found[13, "retransmission"]
@@ -55,7 +55,7 @@ def test_late_segment_after_the_round_trip_is_resent_to_tshark(tmp_path: Path) -
         0.021 C > S . 2921:4381 ack 1 {{id 102}}
         0.061 C > S . 1461:2921 ack 1 {{id 101}}
         """
-    found = told(tmp_path, text, "tshark-resends-by-time")
+    found = reported(tmp_path, text, "tshark-resends-by-time")
     assert set(found) == {(6, "out_of_order"), (6, "retransmission")}
     assert "40 ms after the highest sequence number" in found[6, "retransmission"]
 
@@ -76,7 +76,7 @@ def test_fast_retransmission_by_sack_is_a_plain_one_to_tshark(tmp_path: Path) ->
         0.0401 S > C . ack 1461 win 512 <sack 2921:7301>
         0.0601 C > S . 1461:2921 ack 1
         """
-    found = told(tmp_path, text, "tshark-fast-needs-haste")
+    found = reported(tmp_path, text, "tshark-fast-needs-haste")
     assert set(found) == {(13, "fast_retransmission")}
     assert "tshark counts 0 repeated ACKs because it ignores SACK blocks, but requires 2" in found[13, "fast_retransmission"]
 
@@ -88,7 +88,7 @@ def test_fast_retransmission_after_20_ms_is_a_plain_one_to_tshark(tmp_path: Path
         0.0303 S > C . ack 1461 win 509
         0.0513 C > S . 1461:2921 ack 1
         """
-    found = told(tmp_path, text, "tshark-fast-needs-haste")
+    found = reported(tmp_path, text, "tshark-fast-needs-haste")
     assert "21 ms before, and tshark calls a retransmission fast only less than 20 ms after" in found[12, "fast_retransmission"]
 
 
@@ -115,7 +115,7 @@ def test_a_second_repair_behind_repeated_acks_is_a_fast_one_to_tshark_only(tmp_p
         0.0409 S > C . ack 4381 win 509
         0.0410 C > S . 4381:5841 ack 1
         """
-    found = told(tmp_path, text, "ours-tells-repairs-apart")
+    found = reported(tmp_path, text, "ours-tells-repairs-apart")
     assert set(found) == {(22, "fast_retransmission")}
     assert "follows 3 repeated ACKs within 100 µs" in found[22, "fast_retransmission"]
 
@@ -123,7 +123,7 @@ def test_a_second_repair_behind_repeated_acks_is_a_fast_one_to_tshark_only(tmp_p
 def test_repeated_ack_with_sack_and_another_window_is_a_window_update_to_tshark(tmp_path: Path) -> None:
     """RFC 6675, 2: with SACK, an ACK with a new block is a duplicate ACK, whatever its window."""
     text = f"{HANDSHAKE}{FOUR_AND_A_HOLE}\n0.0301 S > C . ack 1461 win 515 <sack 2921:4381>"
-    found = told(tmp_path, text, "tshark-ignores-sack")
+    found = reported(tmp_path, text, "tshark-ignores-sack")
     assert set(found) == {(9, "duplicate_ack"), (9, "window_update")}
     assert "SACK block 2,921 to 4,381" in found[9, "duplicate_ack"]
 
@@ -131,7 +131,7 @@ def test_repeated_ack_with_sack_and_another_window_is_a_window_update_to_tshark(
 def test_ack_repeated_with_nothing_outstanding_is_a_duplicate_to_tshark(tmp_path: Path) -> None:
     """RFC 5681, 2 (a)."""
     text = f"{HANDSHAKE}\n0.020 C > S P. 1:101 ack 1\n0.030 S > C . ack 101 win 509\n0.031 S > C . ack 101 win 509"
-    found = told(tmp_path, text, "tshark-repeats-count-without-data")
+    found = reported(tmp_path, text, "tshark-repeats-count-without-data")
     assert set(found) == {(6, "duplicate_ack")}
     assert "ACK 101" in found[6, "duplicate_ack"]
 
@@ -143,13 +143,13 @@ def test_repeated_ack_with_a_closed_window_is_no_duplicate_to_tshark(tmp_path: P
         0.0300 S > C . ack 1461 win 0
         0.0310 S > C . ack 1461 win 0
         """
-    assert set(told(tmp_path, text, "tshark-counts-no-duplicates-of-closed-windows")) == {(7, "duplicate_ack")}
+    assert set(reported(tmp_path, text, "tshark-counts-no-duplicates-of-closed-windows")) == {(7, "duplicate_ack")}
 
 
 def test_round_trip_of_a_resent_segment_is_measured_by_tshark(tmp_path: Path) -> None:
     """Karn: which copy the ACK answers is unknown. tshark measures from the first, 510 ms before."""
     text = f"{HANDSHAKE}\n0.020 C > S P. 1:1461 ack 1\n0.520 C > S P. 1:1461 ack 1\n0.530 S > C .  ack 1461 win 500"
-    found = told(tmp_path, text, "tshark-ignores-karn")
+    found = reported(tmp_path, text, "tshark-ignores-karn")
     assert set(found) == {(6, "ack_rtt_ns")}
     assert "tshark measures 510 ms from frame 4, but frame 5" in found[6, "ack_rtt_ns"]
 
@@ -161,24 +161,24 @@ def test_round_trip_behind_a_late_segment_is_measured_by_tshark(tmp_path: Path) 
         0.022 C > S . 1461:2921 ack 1 {{id 101}}
         0.031 S > C . ack 4381 win 500
         """
-    found = told(tmp_path, text, "tshark-ignores-late-segments")
+    found = reported(tmp_path, text, "tshark-ignores-late-segments")
     assert "tshark measures 10 ms from frame 5, but the later frame 6 (out of order)" in found[7, "ack_rtt_ns"]
 
 
 def test_sacked_bytes_are_not_in_flight_to_tshark(tmp_path: Path) -> None:
     text = f"{HANDSHAKE}{FOUR_AND_A_HOLE}\n0.0301 S > C . ack 1461 win 509 <sack 2921:4381>\n0.0303 C > S . 5841:7301 ack 1"
-    found = told(tmp_path, text, "tshark-takes-off-sacked-bytes")
+    found = reported(tmp_path, text, "tshark-takes-off-sacked-bytes")
     assert "SACK blocks cover 1,460 bytes of the 5,840 in flight" in found[10, "bytes_in_flight"]
 
 
 def test_bytes_in_flight_stop_after_a_hole_to_tshark(tmp_path: Path) -> None:
     text = f"{HANDSHAKE}\n0.020 C > S . 1:1461 ack 1\n0.021 C > S . 2921:4381 ack 1"
-    assert set(told(tmp_path, text, "tshark-stops-counting-after-a-hole")) == {(5, "bytes_in_flight")}
+    assert set(reported(tmp_path, text, "tshark-stops-counting-after-a-hole")) == {(5, "bytes_in_flight")}
 
 
 def test_bytes_in_flight_are_known_to_tshark_before_any_ack(tmp_path: Path) -> None:
     text = "0.000 C > S P. 1:101 ack 1 win 500\n0.001 C > S P. 101:201 ack 1"
-    found = told(tmp_path, text, "tshark-counts-without-ack")
+    found = reported(tmp_path, text, "tshark-counts-without-ack")
     assert "tshark counts all 200 bytes" in found[2, "bytes_in_flight"]
 
 
@@ -189,9 +189,9 @@ def test_keepalives_of_a_connection_that_was_idle_before_are_repeated_acks_to_ts
         75.0 C > S . 800:800(0) ack 5001
         75.1 S > C . 5001:5001(0) ack 801
     """
-    assert set(told(tmp_path, text, "tshark-sees-no-probe-of-unseen-bytes")) == {(3, "keep_alive"), (3, "duplicate_ack")}
-    assert set(told(tmp_path, text, "tshark-answers-what-it-saw")) == {(4, "keep_alive_ack"), (4, "duplicate_ack")}
-    found = told(tmp_path, text, "tshark-misses-first-keepalives")
+    assert set(reported(tmp_path, text, "tshark-sees-no-probe-of-unseen-bytes")) == {(3, "keep_alive"), (3, "duplicate_ack")}
+    assert set(reported(tmp_path, text, "tshark-answers-what-it-saw")) == {(4, "keep_alive_ack"), (4, "duplicate_ack")}
+    found = reported(tmp_path, text, "tshark-misses-first-keepalives")
     assert set(found) == {(2, "ack_lost_segment")}
     assert "this ACK 2 is one above its number" in found[2, "ack_lost_segment"]
 
@@ -203,7 +203,7 @@ def test_a_keepalive_with_a_byte_that_comes_first_is_data_to_tshark(tmp_path: Pa
         75.0 C > S . 800:801(1) ack 5001
         75.1 S > C . 5001:5001(0) ack 801
     """
-    assert set(told(tmp_path, text, "tshark-sees-no-keepalive-that-is-first")) == {(1, "keep_alive")}
+    assert set(reported(tmp_path, text, "tshark-sees-no-keepalive-that-is-first")) == {(1, "keep_alive")}
 
 
 def test_probe_of_a_closed_window_is_a_keepalive_to_tshark(tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ def test_probe_of_a_closed_window_is_a_keepalive_to_tshark(tmp_path: Path) -> No
         0.50 C > S .  1460:1460(0) ack 1
         0.51 S > C .  ack 1461 win 0
         """
-    found = told(tmp_path, text, "tshark-keepalive-is-a-place")
+    found = reported(tmp_path, text, "tshark-keepalive-is-a-place")
     assert set(found) >= {(6, "keep_alive"), (6, "zero_window_probe")}
     assert "the window is closed" in found[6, "keep_alive"]
 
@@ -227,7 +227,7 @@ def test_acks_of_unseen_bytes(tmp_path: Path) -> None:
         0.031 S > C . ack 4381  win 500
         0.032 S > C . ack 5841  win 500
         """
-    found = told(tmp_path, text, "tshark-loses-count-behind-a-hole")
+    found = reported(tmp_path, text, "tshark-loses-count-behind-a-hole")
     assert (
         "this segment acknowledges 4,381; the capture has bytes of the peer up to 4,381, but without a gap only up to 1,461"
         in found[6, "ack_lost_segment"]
@@ -236,13 +236,13 @@ def test_acks_of_unseen_bytes(tmp_path: Path) -> None:
 
 def test_empty_segment_beyond_the_highest_number_is_a_hole_to_tshark(tmp_path: Path) -> None:
     text = f"{HANDSHAKE}\n0.020 C > S . 1:1461 ack 1\n0.021 C > S . 2921:2921(0) ack 1"
-    found = told(tmp_path, text, "tshark-tells-holes-of-empty-segments")
+    found = reported(tmp_path, text, "tshark-tells-holes-of-empty-segments")
     assert "its sequence number 2,921 is above 1,461" in found[5, "lost_segment"]
 
 
 def test_windows_are_scaled_by_one_syn_to_tshark(tmp_path: Path) -> None:
     text = "0.00 C > S S 0:0(0) win 64240 <mss 1460, wscale 7>\n0.02 C > S . 1:1(0) ack 1 win 500\n0.03 C > S P. 1:11 ack 1 win 500"
-    found = told(tmp_path, text, "tshark-scales-by-one-syn")
+    found = reported(tmp_path, text, "tshark-scales-by-one-syn")
     assert set(found) == {(2, "window_known"), (3, "window_known")}
     assert "1 of the two SYNs was captured before this segment; tshark multiplies the window by 128" in found[2, "window_known"]
 
@@ -250,7 +250,7 @@ def test_windows_are_scaled_by_one_syn_to_tshark(tmp_path: Path) -> None:
 def test_same_number_after_a_reset_is_the_old_stream_to_tshark(tmp_path: Path) -> None:
     """RFC 9293, 3.10.7.4: the first connection was refused; the second SYN opens another one, by chance with the same number."""
     text = "0.0 C > S S 0:0(0) win 500\n0.1 S > C R. 0:0(0) ack 1 win 0\n0.5 C > S S 0:0(0) win 500\n0.6 S > C R. 0:0(0) ack 1 win 0"
-    found = told(tmp_path, text, "tshark-joins-same-numbers")
+    found = reported(tmp_path, text, "tshark-joins-same-numbers")
     assert {(3, "conn"), (4, "conn"), (3, "reused_ports")} <= set(found)
     assert "which a reset had ended" in found[3, "conn"]
 
@@ -279,7 +279,7 @@ TIMEOUT = f"""{HANDSHAKE}
 """RFC 6298: the second segment is sent again in frame 7, 1,241 ms after frame 5."""
 
 
-def test_retransmission_timeout_is_told_alike(tmp_path: Path) -> None:
+def test_retransmission_timeout_is_reported_alike(tmp_path: Path) -> None:
     needs.tshark_4_0()
     done = verify(capture(tmp_path / "timeout.pcap", TIMEOUT), ["tshark"])
     items = {one.item for listed in done.account.differences.values() for one in listed}
@@ -298,12 +298,12 @@ def test_timeout_of_a_second_segment_is_counted_from_the_first_by_tshark(tmp_pat
         0.252 C > S . 1461:2921 ack 1
         0.262 S > C . ack 2921  win 509
         """
-    found = told(tmp_path, text, "tshark-times-all-resends")
+    found = reported(tmp_path, text, "tshark-times-all-resends")
     assert "tshark counts 231 ms from frame 5" in found[8, "rto_ns"]
     assert "retransmitted by recovery" in found[8, "rto_ns"]
 
 
-def test_completeness_is_told_alike_of_a_whole_connection(tmp_path: Path) -> None:
+def test_completeness_is_reported_alike_of_a_whole_connection(tmp_path: Path) -> None:
     """SYN 1, SYN-ACK 2, ACK 4, data 8, FIN 16: six steps of one connection."""
     needs.tshark_4_0()
     text = f"""{HANDSHAKE}
@@ -320,21 +320,21 @@ def test_completeness_is_told_alike_of_a_whole_connection(tmp_path: Path) -> Non
 
 
 def test_first_segment_of_a_stream_counts_for_tshark_only_if_it_is_a_syn(tmp_path: Path) -> None:
-    found = told(tmp_path, "0.0 C > S P. 1:101 ack 1 win 502\n0.1 S > C . ack 101 win 509", "tshark-counts-what-it-expects")
+    found = reported(tmp_path, "0.0 C > S P. 1:101 ack 1 win 502\n0.1 S > C . ack 101 win 509", "tshark-counts-what-it-expects")
     assert "tshark does not count DATA" in found[2, "completeness"]
 
 
 def test_ack_of_a_reset_opens_a_connection_to_tshark(tmp_path: Path) -> None:
     """A refused SYN and another one from its port: the RST's ACK is counted, as if it answered a SYN-ACK."""
     text = "0.0 C > S S 0:0(0) win 64240\n0.1 S > C R. 0:0(0) ack 1 win 0\n0.2 S > C R. 0:0(0) ack 1 win 0"
-    found = told(tmp_path, text, "tshark-counts-acks-of-resets")
+    found = reported(tmp_path, text, "tshark-counts-acks-of-resets")
     assert "tshark counts the ACK of a RST" in found[3, "completeness"]
 
 
 def test_numbers_below_the_first_one_are_large_to_tshark(tmp_path: Path) -> None:
     """A FIN, and late behind it the data before it: 0 - 341 is near 2^32 to tshark, which shows the byte of the FIN alone."""
     text = "0.000 S > C F. 1342:1342(0) ack 1\n0.001 S > C P. 1001:1342 ack 1"
-    found = told(tmp_path, text, "tshark-counts-from-the-first")
+    found = reported(tmp_path, text, "tshark-counts-from-the-first")
     assert "tshark numbers this direction from 0; lower bytes are in flight" in found[2, "bytes_in_flight"]
 
 
@@ -346,7 +346,7 @@ def test_a_syn_ack_in_mid_stream_moves_the_zero_of_tshark(tmp_path: Path) -> Non
         0.010 S > C S. 0:0(0) ack 1 win 14480 <mss 1460>
         0.011 C > S .  137:137(0) ack 4449
     """
-    found = told(tmp_path, text, "tshark-counts-from-late-syn-acks")
+    found = reported(tmp_path, text, "tshark-counts-from-late-syn-acks")
     assert {(3, "seq"), (4, "ack")} <= found.keys()
     assert all("frame 3 is a SYN-ACK behind other segments of its side" in words for words in found.values())
 
@@ -358,7 +358,7 @@ def test_a_syn_again_makes_tshark_scale_what_the_syn_ack_refused(tmp_path: Path)
         {0}.010 S > C S. 0:0(0) ack 1 win 4380  <mss 1460>
         {0}.011 C > S .         ack 1 win 65535
     """
-    found = told(tmp_path, handshake.format(0) + handshake.format(3), "tshark-scales-anew")
+    found = reported(tmp_path, handshake.format(0) + handshake.format(3), "tshark-scales-anew")
     assert "the SYN was repeated in frame 4" in found[6, "window_bytes"]
     assert "multiplies by 32" in found[6, "window_bytes"]
 
@@ -366,7 +366,7 @@ def test_a_syn_again_makes_tshark_scale_what_the_syn_ack_refused(tmp_path: Path)
 def test_the_number_of_a_reset_is_sent_data_to_tshark(tmp_path: Path) -> None:
     """A RST that overtook the data before it, which the capture shows behind it for the first time."""
     text = f"{HANDSHAKE}\n0.020 C > S P. 1:606 ack 1\n0.030 S > C R. 22:22(0) ack 606\n0.050 S > C P. 1:22 ack 606"
-    found = told(tmp_path, text, "tshark-counts-numbers-of-resets")
+    found = reported(tmp_path, text, "tshark-counts-numbers-of-resets")
     assert "frame 5 is a RST with a higher sequence number" in found[6, "retransmission"]
 
 
@@ -377,27 +377,27 @@ def test_a_segment_seen_later_by_the_files_times_lets_the_ack_go(tmp_path: Path)
         0.0200 C > S . 1461:2921 ack 1
         0.0300 S > C . ack 2921 win 509
     """
-    found = told(tmp_path, text, "tshark-takes-times-in-order")
+    found = reported(tmp_path, text, "tshark-takes-times-in-order")
     assert "tshark measures 10 ms from frame 5, but the ACK also covers frame 4" in found[6, "ack_rtt_ns"]
     assert "500 µs later" in found[6, "ack_rtt_ns"]
 
 
 def test_a_window_that_shuts_is_no_update_to_tshark(tmp_path: Path) -> None:
     text = f"{HANDSHAKE}\n0.020 C > S . 1:1461 ack 1\n0.030 S > C . ack 1461 win 1\n0.040 S > C . ack 1461 win 0"
-    found = told(tmp_path, text, "tshark-tells-no-update-to-0")
+    found = reported(tmp_path, text, "tshark-tells-no-update-to-0")
     assert "this segment repeats ACK 1,461 with a zero window" in found[6, "window_update"]
 
 
 def test_one_below_the_highest_with_the_other_side_not_captured_may_be_anything(tmp_path: Path) -> None:
     text = "0.000 C > S P. 1:101 ack 1 win 500\n30.000 C > S . 100:100(0) ack 1 win 500"
-    found = told(tmp_path, text, "tshark-keepalive-is-a-place")
+    found = reported(tmp_path, text, "tshark-keepalive-is-a-place")
     assert "the peer was not captured" in found[2, "keep_alive"]
 
 
 def test_a_window_of_zero_has_an_edge_without_its_scale(tmp_path: Path) -> None:
     """No SYN was captured: the window is 0 nevertheless, and what comes again ends just there."""
     text = "0.000 S > C P. 1:1001 ack 1 win 500\n0.010 C > S . 1:1(0) ack 1001 win 0\n1.000 S > C P. 1:1001 ack 1 win 500"
-    found = told(tmp_path, text, "tshark-knows-no-edge-without-scale")
+    found = reported(tmp_path, text, "tshark-knows-no-edge-without-scale")
     assert "a zero window ends at its ACK 1,001 whatever the scale" in found[3, "window_full"]
 
 
@@ -410,7 +410,7 @@ def test_a_probe_below_what_was_sent_is_none_to_tshark(tmp_path: Path) -> None:
         0.500 C > S .  1460:1460(0) ack 1
         0.510 S > C .  ack 1461 win 0
     """
-    found = told(tmp_path, text, "tshark-probes-at-the-highest-number")
+    found = reported(tmp_path, text, "tshark-probes-at-the-highest-number")
     assert "tshark expects a probe one below 2,921" in found[7, "zero_window_probe"]
 
 
@@ -423,13 +423,15 @@ def test_a_duplicate_ack_one_below_the_highest_is_a_keepalive_to_tshark(tmp_path
         0.031 S > C P. 2001:3001 ack 2
         0.040 C > S .  1:1(0)    ack 1 <nop, nop, sack 2001:3001>
     """
-    assert "because of what the peer sent" in told(tmp_path, text, "tshark-keepalive-is-a-place")[8, "keep_alive"]
+    assert "because of what the peer sent" in reported(tmp_path, text, "tshark-keepalive-is-a-place")[8, "keep_alive"]
 
 
 def test_data_of_a_reset_leaves_a_hole_to_us_only(tmp_path: Path) -> None:
     """RFC 9293, 3.10.7: bytes of a RST are words about it. What continues behind them jumps over 100 bytes to us."""
     text = f"{HANDSHAKE}\n0.020 C > S P. 1:101 ack 1\n0.021 C > S R. 101:201 ack 1\n0.022 C > S P. 201:301 ack 1"
-    assert "frame 5 is a RST with a higher sequence number" in told(tmp_path, text, "tshark-sees-no-hole-behind-resets")[6, "lost_segment"]
+    assert (
+        "frame 5 is a RST with a higher sequence number" in reported(tmp_path, text, "tshark-sees-no-hole-behind-resets")[6, "lost_segment"]
+    )
 
 
 def test_a_clock_that_goes_back_more_than_a_round_trip_makes_none_late_to_tshark(tmp_path: Path) -> None:
@@ -443,7 +445,7 @@ def test_a_clock_that_goes_back_more_than_a_round_trip_makes_none_late_to_tshark
         0.059 C > S P. 1:101    ack 1
         0.050 S > C .  ack 201  win 500
     """
-    assert (6, "out_of_order") in told(tmp_path, text, "tshark-reorders-by-time")
+    assert (6, "out_of_order") in reported(tmp_path, text, "tshark-reorders-by-time")
 
 
 def test_an_ack_behind_a_reset_is_held_against_its_window_by_tshark(tmp_path: Path) -> None:
@@ -453,7 +455,7 @@ def test_an_ack_behind_a_reset_is_held_against_its_window_by_tshark(tmp_path: Pa
         0.020 S > C R. 1:1(0) ack 1 win 0
         0.030 S > C .  1:1(0) ack 1 win 509
     """
-    found = told(tmp_path, text, "tshark-compares-with-resets")
+    found = reported(tmp_path, text, "tshark-compares-with-resets")
     assert "the previous segment of this direction is a RST" in found[6, "window_update"]
 
 
@@ -465,7 +467,7 @@ def test_the_ack_of_a_reset_is_the_answer_to_tshark(tmp_path: Path) -> None:
         0.031 C > S P. 101:201  ack 1
         0.032 S > C .  1:1(0)   ack 101 win 509
     """
-    found = told(tmp_path, text, "tshark-takes-answers-of-resets")
+    found = reported(tmp_path, text, "tshark-takes-answers-of-resets")
     assert "an earlier RST acknowledged 201" in found[7, "ack_rtt_ns"]
 
 
@@ -476,7 +478,7 @@ def test_more_than_half_of_the_numbers_ahead_is_back_to_tshark(tmp_path: Path) -
         0.040 C > S . {(1 << 31) - 100}:{1 << 31} ack 1
         0.060 S > C . ack {(1 << 31) + (1 << 29)} win 509
     """
-    found = told(tmp_path, text, "tshark-sees-no-more-than-half")
+    found = reported(tmp_path, text, "tshark-sees-no-more-than-half")
     assert "more than 2^31 bytes beyond 1,461" in found[6, "ack_lost_segment"]
 
 
@@ -490,5 +492,5 @@ def test_copies_of_an_ack_make_a_resend_fast_to_tshark(tmp_path: Path) -> None:
         0.0301 C > S . 1461:2921 ack 1
         0.0401 C > S . 1461:2921 ack 1
     """
-    found = told(tmp_path, text, "tshark-counts-all-repeats")
+    found = reported(tmp_path, text, "tshark-counts-all-repeats")
     assert "tshark counts 2 repeated ACKs, of which tcptrace-lab counts 0 as duplicates" in found[9, "fast_retransmission"]

@@ -172,7 +172,7 @@ def test_what_is_not_there_is_said_in_one_line(shown: explorer.Explorer, path: s
     assert answer.json()["error"]
 
 
-def test_a_capture_that_changes_or_vanishes_is_told(tmp_path: Path) -> None:
+def test_a_capture_that_changes_or_vanishes_is_reported(tmp_path: Path) -> None:
     copy = tmp_path / "capture.pcap"
     shutil.copy(CAPTURE, copy)
     with explorer.exploring(copy, cache=tmp_path / "cache") as found:

@@ -42,7 +42,7 @@ def _wrong_token(url: str) -> str:
 
 
 @pytest.mark.parametrize("path", ["/", "/api/capture", "/WRONG/", "/WRONG/api/capture", "/WRONG/static/report.css", "//", "/%2e%2e/"])
-def test_nothing_is_told_without_the_token(open_explorer: explorer.Explorer, path: str) -> None:
+def test_nothing_is_shown_without_the_token(open_explorer: explorer.Explorer, path: str) -> None:
     answer = open_explorer.ask("", raw=path.replace("WRONG", _wrong_token(open_explorer.url)))
     assert answer.status == 404
     assert b"onerror" not in answer.body

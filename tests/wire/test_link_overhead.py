@@ -171,7 +171,7 @@ def test_a_channel_for_each_direction(tmp_path: Path) -> None:
     assert by_channel == {32: row["client_cells"], 33: row["server_cells"]} == {32: 2 + 2 + 32, 33: 2 + 2}
 
 
-def test_what_the_link_damaged_tells_no_headers(tmp_path: Path) -> None:
+def test_what_the_link_damaged_shows_no_headers(tmp_path: Path) -> None:
     """The only data segment lost a cell: how long its headers were is not known for certain."""
     source = packets.capture(tmp_path / "x.pcap", exchange(1440, 1440, 1440))
     atm.convert(source, tmp_path / "lossy", AtmForm.ERF_CELLS, lose_cells=[20])
@@ -211,7 +211,7 @@ def test_the_json_has_it_and_is_valid(converted: Callable[[str, AtmForm], Conver
     assert connection["server_to_client"]["cells"] == cells_by_port(LOSSY)[connection["server"]["port"]]
 
 
-def test_the_report_and_the_terminal_tell_the_bound(
+def test_the_report_and_the_terminal_show_the_bound(
     converted: Callable[[str, AtmForm], Conversion], capsys: pytest.CaptureFixture[str]
 ) -> None:
     analysis = analyze(converted(LOSSY, AtmForm.ERF_CELLS).target)

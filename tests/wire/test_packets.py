@@ -75,7 +75,7 @@ def test_a_resent_byte_is_the_same_byte() -> None:
         ("0 C > S S {tll 1}", "unknown header word"),
     ],
 )
-def test_mistakes_in_the_text_are_told_with_their_line(line: str, word: str) -> None:
+def test_mistakes_in_the_text_are_reported_with_their_line(line: str, word: str) -> None:
     with pytest.raises(ValueError, match=f"line 2: .*{word}"):
         frames(f"\n{line}")
 

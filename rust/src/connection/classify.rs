@@ -152,15 +152,15 @@ pub(crate) fn released_by(
     let idle = sender.in_flight() == Some(0);
     let now = Nullable::from(segment.ts_ns);
     let soon = |from: Nullable| now.since(from).get().is_some_and(|gap_ns| gap_ns <= causal_ns);
-    let heard_after_sending =
+    let received_after_sending =
         receiver.last_ack_ts_ns.is_some() && receiver.last_ack_ts_ns.value() >= sender.last_ts_ns.value();
-    if !heard_after_sending && sender.last_was_data && soon(sender.last_ts_ns) {
+    if !received_after_sending && sender.last_was_data && soon(sender.last_ts_ns) {
         return (ReleasedBy::Burst, Some(sender.burst_frame));
     }
     // An ACK with data triggers the application's answer; an ACK without data only releases what the stack has
     // queued.
     let answers = idle && receiver.last_was_data;
-    if heard_after_sending && !answers && soon(receiver.last_ack_ts_ns) {
+    if received_after_sending && !answers && soon(receiver.last_ack_ts_ns) {
         return (ReleasedBy::Ack, Some(receiver.last_ack_frame));
     }
     if idle {

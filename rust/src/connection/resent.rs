@@ -337,7 +337,7 @@ fn timeout(waited: &Waited, sender: &DirectionState, receiver: &DirectionState) 
         return None;
     }
     let causal_ns = CAUSAL_NS.max(rtt_ns.unwrap_or(0) / 10);
-    let released = waited.any_ack.get().is_some_and(|heard_ns| heard_ns <= causal_ns);
+    let released = waited.any_ack.get().is_some_and(|since_ack_ns| since_ack_ns <= causal_ns);
     let margin_ns = sender.rtt_variation_ns.saturating_mul(4).max(MIN_RTO_NS);
     let full_ns = rtt_ns.map(|rtt_ns| rtt_ns.saturating_add(margin_ns) / 10 * NEARLY_TENTHS);
     let full = full_ns.is_some_and(|full_ns| waited.byte.get().is_some_and(|byte_ns| byte_ns >= full_ns));

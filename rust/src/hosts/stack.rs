@@ -54,7 +54,7 @@ mod tests {
     use super::{Stack, family};
 
     #[test]
-    fn equal_options_are_told_apart_by_the_initial_ttl() {
+    fn equal_options_are_distinguished_by_the_initial_ttl() {
         let options = "mss,nop,wscale,sackOK,TS";
         let table = [
             (1, Some(Stack::FreeBsd)),

@@ -122,14 +122,14 @@ fn is_idle(direction: &DirectionFacts, rest_ns: i64) -> bool {
 /// connection lasts longer than any real one, its whole life is `unknown`.
 fn silent(direction: &DirectionFacts) -> Edge {
     let lived_ns = direction.life_ns();
-    let heard_ns = if direction.beginning_seen {
+    let peer_seen_ns = if direction.beginning_seen {
         lived_ns
     } else {
         direction.receiver_last_data_ts_ns.map_or(0, |last_ns| last_ns - direction.first_ts_ns)
     };
     let may_be_closed = !direction.beginning_seen && direction.receiver_finished;
     let is_silent = direction.captured && direction.receiver_departed;
-    let peer_ns = if is_silent && !may_be_closed { heard_ns } else { 0 };
+    let peer_ns = if is_silent && !may_be_closed { peer_seen_ns } else { 0 };
     edge(
         direction.first_ts_ns,
         [NOTHING, NOTHING, NOTHING, (Cause::Peer, peer_ns), NOTHING, (Cause::Unknown, lived_ns - peer_ns)],

@@ -47,7 +47,7 @@ pub struct Note {
     /// The cause, if TCP held the bytes long enough for a stall.
     pub stall_cause: Option<Cause>,
     /// Nagle's algorithm delayed the bytes longer than the ACK took, but not long enough for a stall.
-    pub brief: bool,
+    pub short_nagle_delay: bool,
     /// The application paused.
     pub paused: bool,
     /// The departure is a retransmission.

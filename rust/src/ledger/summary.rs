@@ -163,11 +163,11 @@ impl Summaries {
             records += connection.waits.records();
             next.push(connection);
         }
-        let (told, old, costs) = (self.worths.is_some(), self.begun.len(), &self.costs);
+        let (wants_costs, old, costs) = (self.worths.is_some(), self.begun.len(), &self.costs);
         let begun = by_threads(self.threads, next, |ended| {
             // A cause cannot take longer than the connection, so only connections long enough need details.
-            let details = told && costs::life_ns(&ended.row).is_some_and(|life_ns| costs.may_take(life_ns));
-            Judging::of(ended, Wanted { intervals: self.wants_intervals, notes: told, details })
+            let details = wants_costs && costs::life_ns(&ended.row).is_some_and(|life_ns| costs.may_take(life_ns));
+            Judging::of(ended, Wanted { intervals: self.wants_intervals, notes: wants_costs, details })
         })?;
         self.begun.extend(begun);
         let unbounded = self.begun.iter().enumerate().skip(old).filter(|(_, judging)| judging.needs_pauses);
@@ -281,7 +281,7 @@ mod tests {
     }
 
     /// Everything that is reported of a connection, as text.
-    fn told(row: &ConnectionRow, segments: &[SegmentRow], max_memory_bytes: usize, threads: usize) -> String {
+    fn described(row: &ConnectionRow, segments: &[SegmentRow], max_memory_bytes: usize, threads: usize) -> String {
         let mut live = LiveWaits::within(max_memory_bytes);
         for segment in segments {
             live.add(segment);
@@ -298,13 +298,13 @@ mod tests {
     #[test]
     fn neither_threads_nor_the_spool_change_anything() {
         let (row, segments) = connection(6000);
-        let alone = told(&row, &segments, usize::MAX, 1);
+        let alone = described(&row, &segments, usize::MAX, 1);
         assert!(segments.iter().filter(|segment| segment.departure.is_some()).count() == 3000);
         for threads in [2, 8] {
-            assert!(told(&row, &segments, usize::MAX, threads) == alone);
+            assert!(described(&row, &segments, usize::MAX, threads) == alone);
         }
-        assert!(told(&row, &segments, 700, 1) == alone);
-        assert!(told(&row, &segments, 700, 3) == alone);
+        assert!(described(&row, &segments, 700, 1) == alone);
+        assert!(described(&row, &segments, 700, 3) == alone);
     }
 
     #[test]
@@ -407,8 +407,8 @@ mod tests {
                 let kind = Kind::New;
                 SegmentRow { frame, ts_ns: Some(ts_ns).into(), payload_bytes: 1448, from_client: *from_client, kind, departure, ..SegmentRow::default() }
             }).collect();
-            let alone = told(&row, &segments, usize::MAX, 1);
-            prop_assert!(told(&row, &segments, most, threads) == alone);
+            let alone = described(&row, &segments, usize::MAX, 1);
+            prop_assert!(described(&row, &segments, most, threads) == alone);
         }
     }
 

@@ -197,7 +197,7 @@ pub(super) fn request_transit_ns(direction: &DirectionFacts, peer_spoke: bool) -
 /// By how much the recorded arrival of the first ACK is too early: in the first wait, the distance of this sender was
 /// not yet known when the ACK was captured.
 fn ahead_ns(wait: &Evidence<'_>) -> i64 {
-    if wait.heard_first_ack() && wait.direction.sender_unplaced { wait.direction.to_sender_ns } else { 0 }
+    if wait.received_first_ack() && wait.direction.sender_unplaced { wait.direction.to_sender_ns } else { 0 }
 }
 
 /// How long ago the handshake ended. If the server retransmitted its SYN-ACK, the client's handshake ended with the
@@ -313,7 +313,7 @@ fn note(wait: &Evidence<'_>, verdict: Verdict, caused_ns: i64, rest_ns: i64) -> 
     let pause_ns = PAUSE_NS.max(2 * wait.rtt_ns());
     let note = Note {
         stall_cause,
-        brief: verdict.cause == Some(Cause::Nagle) && caused_ns < stall_ns && caused_ns > due_ns(),
+        short_nagle_delay: verdict.cause == Some(Cause::Nagle) && caused_ns < stall_ns && caused_ns > due_ns(),
         paused: verdict.cause.is_none() && rest_ns >= pause_ns,
         is_resent: wait.is_resent(),
     };

@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn the_closest_two_tell_how_long_a_full_segment_takes() {
+    fn the_closest_two_show_how_long_a_full_segment_takes() {
         let spacing = after(&[(90_000_000, 1460, 1460), (FULL_NS, 1460, 300), (1_500_000, 1460, 1460)], Seen::AtSender);
         assert_eq!((spacing.line().0.get(), spacing.line().1.get()), (Some(1460), Some(FULL_NS)));
     }
@@ -261,12 +261,12 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_a_small_segment_tells_nothing_by_itself() {
+    fn what_follows_a_small_segment_shows_nothing_by_itself() {
         assert_eq!(after(&[(5_000_000, 500, 1460), (5_000_000, 500, 500)], Seen::AtSender).line().1.get(), None);
     }
 
     #[test]
-    fn small_segments_tell_of_the_line_if_their_round_trips_agree() {
+    fn small_segments_reveal_the_line_if_their_round_trips_agree() {
         let mut spacing = after(&[(SMALL_NS, 500, 500)], Seen::AtSender);
         let more_ns = SMALL_NS * (500 + 78 - 84) / (500 + 78);
         spacing.rtt_sampled(90_000_000 + more_ns, 500, 0);
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_syn_writes_of_one_size_tell_of_no_line() {
+    fn without_a_syn_writes_of_one_size_reveal_no_line() {
         let mut spacing = Spacing::default();
         spacing.rtt_sampled(12_000, 100, 0);
         spacing.departs(43_000_000, 100, 100, 100, Seen::AtSender);
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_a_century_apart_tell_of_no_line() {
+    fn segments_a_century_apart_reveal_no_line() {
         let mut spacing = after(&[(i64::MAX, 500, 500)], Seen::AtSender);
         spacing.rtt_sampled(90_000_001, 500, 0);
         assert_eq!(spacing.line().1.get(), None);
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn full_segments_that_a_program_writes_one_by_one_tell_of_no_line_that_the_syn_outran() {
+    fn full_segments_that_a_program_writes_one_by_one_reveal_no_line_that_the_syn_outran() {
         // The SYN round trip took 2 ms. At 20 ms for 1,538 bytes, the SYN's 84 bytes and those of its answer
         // would take 2.2 ms.
         let mut spacing = Spacing::default();
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receivers_timer_that_is_about_as_late_as_the_next_write_tells_of_no_line_that_the_syn_outran() {
+    fn a_receivers_timer_that_is_about_as_late_as_the_next_write_reveals_no_line_that_the_syn_outran() {
         // 500 bytes every 50 ms, acknowledged after 43 ms: 87 µs for each of 494 bytes beyond a SYN, and 87 µs
         // for each of 578 bytes in 50 ms.
         let serialization_ns = |syn_ns| {
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_that_follow_each_other_in_centuries_tell_of_no_line() {
+    fn segments_that_follow_each_other_in_centuries_reveal_no_line() {
         let mut spacing = Spacing::default();
         spacing.rtt_sampled(90_000_000, 0, 0);
         spacing.departs(i64::MAX, 1, 1, 1, Seen::AtSender);

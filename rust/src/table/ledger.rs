@@ -143,7 +143,7 @@ pub fn notes(rows: &[NoteRow]) -> Result<RecordBatch, ArrowError> {
         ("frame".into(), numbers::<UInt64Type, _>(rows, |row| row.frame)),
         ("stall_cause".into(), maybe::<UInt8Type, _>(rows, |row| row.note.stall_cause.map(|cause| cause as u8))),
         ("caused_ns".into(), numbers::<Int64Type, _>(rows, |row| row.caused_ns)),
-        ("brief".into(), flags(rows, |row| row.note.brief)),
+        ("short_nagle_delay".into(), flags(rows, |row| row.note.short_nagle_delay)),
         ("paused".into(), flags(rows, |row| row.note.paused)),
         ("is_resent".into(), flags(rows, |row| row.note.is_resent)),
     ])
@@ -264,7 +264,7 @@ pub fn direction_facts<'a>(
     columns.extend([
         ("near_sender".into(), flags(&rows, |row| row.direction.near_sender)),
         ("to_sender_ns".into(), numbers::<Int64Type, _>(&rows, |row| row.direction.to_sender_ns)),
-        ("rtt_whole_ns".into(), numbers::<Int64Type, _>(&rows, |row| row.direction.rtt_ns)),
+        ("base_rtt_ns".into(), numbers::<Int64Type, _>(&rows, |row| row.direction.rtt_ns)),
     ]);
     batch(columns)
 }

@@ -47,13 +47,13 @@ pub fn segments_of_messages(rows: &RecordBatch) -> Result<impl Iterator<Item = S
 pub fn noted(rows: &RecordBatch) -> Result<impl Iterator<Item = Noted>, ArrowError> {
     let (frame, cause) = (values::<UInt64Type>(rows, "frame")?, values::<UInt8Type>(rows, "stall_cause")?);
     let caused_ns = values::<Int64Type>(rows, "caused_ns")?;
-    let (brief, paused) = (booleans(rows, "brief")?, booleans(rows, "paused")?);
+    let (short_nagle_delay, paused) = (booleans(rows, "short_nagle_delay")?, booleans(rows, "paused")?);
     let is_resent = booleans(rows, "is_resent")?;
     Ok((0..rows.num_rows()).map(move |place| Noted {
         frame: frame.value(place) as i64,
         note: Note {
             stall_cause: at(cause, place).and_then(|code| Cause::ALL.get(usize::from(code)).copied()),
-            brief: brief.value(place),
+            short_nagle_delay: short_nagle_delay.value(place),
             paused: paused.value(place),
             is_resent: is_resent.value(place),
         },

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pdu_whose_end_never_came_is_told_of() {
+    fn a_pdu_whose_end_never_came_is_reported() {
         let mut cells = Cells::default();
         cells.add((0, 5), &[0; CELL_BYTES], false, (7, None));
         cells.add((0, 6), &[0; CELL_BYTES], false, (8, None));

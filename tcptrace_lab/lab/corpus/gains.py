@@ -102,7 +102,7 @@ def _of_transfer(folder: Path, entry: dict[str, Any]) -> list[Gain]:
     found = []
     for name, _ in points(entry):
         analysis = analyze(capture_of(transfer, name))
-        told = set(map(id, verdict.of(analysis).findings))
+        in_headline = set(map(id, verdict.of(analysis).findings))
         for one in analysis.findings:
             if one.conn is None or one.severity is Severity.INFO or not one.cost_ns or not one.cost_share or one.gain_ns is None:
                 continue
@@ -113,7 +113,7 @@ def _of_transfer(folder: Path, entry: dict[str, Any]) -> list[Gain]:
             busy_ns = _busy_ns(analysis.connections, arrived[from_client], one.conn, rate_bps, from_client=from_client)
             at = MIDDLE if name == MIDDLE else SENDER if from_client == (name == "client") else RECEIVER
             free_ns = max(active_ns - busy_ns, 0)
-            found.append(Gain(entry["name"], at, one.id, one.conn, active_ns, one.cost_ns, one.gain_ns, free_ns, id(one) in told))
+            found.append(Gain(entry["name"], at, one.id, one.conn, active_ns, one.cost_ns, one.gain_ns, free_ns, id(one) in in_headline))
     return found
 
 

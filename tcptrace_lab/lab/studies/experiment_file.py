@@ -180,10 +180,10 @@ class _Reader:
             sweep=sweep,
             figures=self._figures(set(sweep)),
         )
-        brief = replace(full, settings={**settings, **short_settings}, sweep={**sweep, **short_sweep}, is_short=True)
-        for one in (full, brief):
+        shortened = replace(full, settings={**settings, **short_settings}, sweep={**sweep, **short_sweep}, is_short=True)
+        for one in (full, shortened):
             self._check_points(one)
-        return brief if short else full
+        return shortened if short else full
 
     def _table(self, name: str) -> Mapping[str, Any]:
         return self._checked_table(self._tables.get(name, {}), (name,))

@@ -237,7 +237,7 @@ class Playing:
                 self.poll()
             return "waits until all is {}".format(step["await"])
         if "await_read_bytes" in step:
-            self.hear(step["await_read_bytes"])
+            self.await_received(step["await_read_bytes"])
             return "waits until {} B are read".format(format(step["await_read_bytes"], ","))
         with suppress(OSError):  # the other end has closed already
             self.connection.shutdown(socket.SHUT_WR)
@@ -277,7 +277,7 @@ class Playing:
                 return
             left -= len(data) if count else 0
 
-    def hear(self, total: int) -> None:
+    def await_received(self, total: int) -> None:
         """Wait until the other task of this end has read `total` bytes."""
         with self.news:
             there = self.news.wait_for(lambda: self.have_read >= total or self.ended, max(0.0, self.deadline_s - time.monotonic()))

@@ -156,7 +156,7 @@ def traffic(connection: Mapping[str, Any], side: str) -> str:
     return ", ".join(words) + ("" if rate is None else f"; {numbers.rate(rate)}")
 
 
-def brief(connection: Mapping[str, Any], side: str) -> str:
+def direction_summary(connection: Mapping[str, Any], side: str) -> str:
     """`RTT 20.3 ms, loss 1.1% (3 retransmits), 12.9 Mb/s`: figures of the direction of `side`; empty without data."""
     if not connection[f"{side}_payload_bytes"]:
         return ""

@@ -33,7 +33,7 @@ MODELLED = ("nagle-delayed-ack", "delayed-ack", "throughput-deadlock", "receiver
 
 
 def found(
-    findings: Iterable[Finding], zooms: Iterable[Zoom | None], ends: Mapping[int, str], briefs: Iterable[str], path: str
+    findings: Iterable[Finding], zooms: Iterable[Zoom | None], ends: Mapping[int, str], summaries: Iterable[str], path: str
 ) -> list[Found]:
     """The findings, each with endpoints, figures of its direction, a Wireshark display filter and, if available, its figure.
 
@@ -59,10 +59,10 @@ def found(
             "source": finding.source,
             "filter": finding.wireshark_filter,
             "zoom": zoom,
-            "brief": brief,
+            "summary": summary,
             "reproduce": _reproduce(finding, shlex.quote(path)),
         }
-        for place, (finding, zoom, brief) in enumerate(zip(findings, zooms, briefs, strict=True), start=1)
+        for place, (finding, zoom, summary) in enumerate(zip(findings, zooms, summaries, strict=True), start=1)
     ]
 
 

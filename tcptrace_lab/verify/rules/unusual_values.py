@@ -156,7 +156,7 @@ RULES: tuple[Rule[FigureCase], ...] = (
         _open_at_end,
     ),
     Rule(
-        "tcptrace-tells-no-rate",
+        "tcptrace-shows-no-rate",
         "tcptrace shows no rates if a connection's last packet is not later than its first",
         SOURCE,
         PER_TIME,

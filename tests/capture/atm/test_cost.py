@@ -39,7 +39,7 @@ def test_cells_carry_48_of_53_bytes_of_the_line() -> None:
 
 
 @pytest.mark.parametrize("pdu_bytes", [-1, 65_536])
-def test_no_pdu_is_negative_or_longer_than_its_length_field_tells(pdu_bytes: int) -> None:
+def test_no_pdu_is_negative_or_longer_than_its_length_field_shows(pdu_bytes: int) -> None:
     with pytest.raises(ValueError, match="an AAL5 PDU holds 0 to 65535 bytes"):
         atm.cells(pdu_bytes)
 

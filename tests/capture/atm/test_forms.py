@@ -137,7 +137,7 @@ def test_engine_sees_the_same_segments_in_every_form(converted: Callable[[str, A
 
 
 @every_form
-def test_engine_tells_channel_and_cells(converted: Callable[[str, AtmForm], Conversion], form: AtmForm) -> None:
+def test_engine_shows_channel_and_cells(converted: Callable[[str, AtmForm], Conversion], form: AtmForm) -> None:
     """Captured cells are counted; if only the PDU is captured, their number follows from its length. Unknown values are null."""
     conversion = converted("atm9188-loss.pcapng", form)
     segments = engine.read(conversion.target).segments

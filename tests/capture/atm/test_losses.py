@@ -158,7 +158,7 @@ def test_a_wrong_bit_in_the_llc_header_is_a_problem(converted: Callable[[str, At
         assert [problem["count"] for problem in read.problems] == [1]
 
 
-def test_cells_of_two_channels_are_told_apart(tmp_path: Path) -> None:
+def test_cells_of_two_channels_are_distinguished(tmp_path: Path) -> None:
     """Two channels carry equal cells; merged by time, their cells alternate."""
     for vci in (32, 33):
         atm.convert(CAPTURES / LOSSY, tmp_path / f"{vci}.pcap", AtmForm.ERF_CELLS, vci=vci)

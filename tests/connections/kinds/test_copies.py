@@ -61,7 +61,7 @@ def test_a_trunk_shows_the_second_copy_with_another_vlan(tmp_path: Path) -> None
     assert judged(tmp_path, text, 5) == [("capture_duplicate", "path", 4, "proved")]
 
 
-def test_without_identification_the_timestamp_tells_a_copy_from_a_resend(tmp_path: Path) -> None:
+def test_without_identification_the_timestamp_distinguishes_a_copy_from_a_resend(tmp_path: Path) -> None:
     """Identification 0 with DF, or IPv6: the same bytes with the same timestamp within a quarter of the round trip, 2.7 ms."""
     text = f"""{HANDSHAKE}
         0.0200 C > S P. 1:1001 ack 1 <TS val 20 ecr 9> {{id 0}}

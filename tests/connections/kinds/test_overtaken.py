@@ -65,7 +65,7 @@ def test_options_of_a_syn_count_as_far_as_they_were_captured(tmp_path: Path) -> 
         62: (1460, 7, None, None, None),
         66: (1460, 7, True, False, 1400),
     }
-    for captured, told in known.items():
+    for captured, reported in known.items():
         folder = tmp_path / str(captured)
         folder.mkdir()
         read = read_text(
@@ -76,5 +76,5 @@ def test_options_of_a_syn_count_as_far_as_they_were_captured(tmp_path: Path) -> 
             0.011 C > S .         ack 1  win 502
             """,
         )
-        assert figures(read, "client", *names) == told
+        assert figures(read, "client", *names) == reported
         assert column(read.segments, "window_bytes", 3) == [502 << 7 if captured >= 62 else None]

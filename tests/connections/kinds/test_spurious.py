@@ -147,7 +147,7 @@ def test_next_to_the_receiver_a_newer_timestamp_shows_a_resend_of_what_was_lost_
     assert column(read.segments, "transmission", 6) == [2]
 
 
-def test_ip_identifications_tell_where_timestamps_do_not(tmp_path: Path) -> None:
+def test_ip_identifications_show_where_timestamps_do_not(tmp_path: Path) -> None:
     """RFC 6864, 4.1 requires no order; a host that counts gives consecutive packets consecutive numbers."""
     text = f"""{AT_SERVER}
         0.100 C > S . 1:1461    ack 1 {{id 100}}
@@ -167,7 +167,7 @@ def test_ip_identifications_tell_where_timestamps_do_not(tmp_path: Path) -> None
         ("{id 65534}", "{id 65535}", "{id 1}", "retransmit", "ip_id"),
     ],
 )
-def test_timestamps_and_identifications_that_wrap_tell_late_from_resent(
+def test_timestamps_and_identifications_that_wrap_distinguish_late_from_resent(
     first: str, third: str, second: str, kind: str, evidence: str, tmp_path: Path
 ) -> None:
     """RFC 7323, 5.2: timestamps are compared modulo 2^32; identifications are counted modulo 2^16 (RFC 791, 3.1)."""
@@ -179,7 +179,7 @@ def test_timestamps_and_identifications_that_wrap_tell_late_from_resent(
     assert judged(tmp_path, text, 6)[0][:3] == (kind, evidence, 5)
 
 
-def test_sooner_than_the_sender_can_have_heard_of_the_hole_it_is_late(tmp_path: Path) -> None:
+def test_sooner_than_the_sender_can_know_of_the_hole_it_is_late(tmp_path: Path) -> None:
     """IPv6 without timestamps: 20 ms to the sender and back; 12 ms after the hole became visible, no reaction to it can have arrived."""
     hosts = "host A [2001:db8::1]:40000 isn 1\nhost B [2001:db8::2]:80 isn 9\n"
     text = f"""{hosts}{AT_SERVER.replace("C", "A").replace("S >", "B >").replace("> S", "> B")}

@@ -99,7 +99,7 @@ def test_several_processes_say_what_one_says(tmp_path: Path) -> None:
     assert list(judge_all(tmp_path, entries, 2)) == list(judge_all(tmp_path, entries, 1))
 
 
-def test_a_transfer_that_cannot_be_read_is_told_and_the_others_are_compared(tmp_path: Path) -> None:
+def test_a_transfer_that_cannot_be_read_is_reported_and_the_others_are_compared(tmp_path: Path) -> None:
     one, lost = judged(tmp_path), judge(tmp_path, ENTRY | {"name": "lost"})
     first, second, *_ = report([lost, one], 5)
     assert first.startswith("lost: ")

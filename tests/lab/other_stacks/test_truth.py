@@ -32,10 +32,10 @@ def sent(at_ms: float, first: int, size: int, flags: int = 0) -> dict[str, Any]:
 
 def acked(at_ms: float, una: int, nxt: int, **state: Any) -> list[dict[str, Any]]:
     """An ACK, and what the probe says when it is processed."""
-    told = {"snd_una": offset(una), "snd_nxt": offset(nxt), "snd_wnd": WINDOW, "snd_cwnd": 10, "ssthresh": 0x7FFFFFFF, "outstanding": 0}
-    told |= {"sacked_out": 0, "mss": MSS, "rcv_nxt": 1, "srtt_us": 20_000, "rtt_us": 20_000, "rto_ms": 200, "is_recovery": False}
+    reported = {"snd_una": offset(una), "snd_nxt": offset(nxt), "snd_wnd": WINDOW, "snd_cwnd": 10, "ssthresh": 0x7FFFFFFF, "outstanding": 0}
+    reported |= {"sacked_out": 0, "mss": MSS, "rcv_nxt": 1, "srtt_us": 20_000, "rtt_us": 20_000, "rto_ms": 200, "is_recovery": False}
     received = {"time_ns": at_ms * NS_PER_MS, "kind": "received", "ack": offset(una), "port": 40_000}
-    return [received, {"time_ns": at_ms * NS_PER_MS + 1, "kind": "settled", "state": told | state}]
+    return [received, {"time_ns": at_ms * NS_PER_MS + 1, "kind": "settled", "state": reported | state}]
 
 
 def program(at_ms: float, kind: str, size: int = 0, *, no_space: bool = False) -> dict[str, Any]:

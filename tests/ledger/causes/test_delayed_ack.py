@@ -65,7 +65,7 @@ TOLD = {
 
 
 @pytest.mark.parametrize("family", TOLD)
-def test_a_receiver_is_told_the_switch_of_its_own_stack(tmp_path: Path, family: str) -> None:
+def test_a_receiver_is_given_the_switch_of_its_own_stack(tmp_path: Path, family: str) -> None:
     """The sender's SYN, that of a Linux, says nothing of the receiver."""
     server, switch, not_its_own = TOLD[family]
     text = opened(f"{ASKED}> {{ttl 64}}", server) + held()
@@ -79,7 +79,7 @@ def test_where_the_server_sends_the_client_is_the_receiver(tmp_path: Path) -> No
     assert "possibly Windows" in found(packets.capture(tmp_path / "exchange.pcap", text))["nagle-delayed-ack"].remedy[-1]
 
 
-def test_what_the_sender_can_do_is_told_first_and_holds_for_any_stack(tmp_path: Path) -> None:
+def test_what_the_sender_can_do_is_reported_first_and_holds_for_any_stack(tmp_path: Path) -> None:
     text = opened(f"{LINUX}> {{ttl 64}}", f"{WINDOWS}> {{ttl 128}}") + held()
     remedy = found(packets.capture(tmp_path / "exchange.pcap", text))["nagle-delayed-ack"].remedy
     assert [one.split(" (")[0] for one in remedy] == [
@@ -89,7 +89,7 @@ def test_what_the_sender_can_do_is_told_first_and_holds_for_any_stack(tmp_path: 
     ]
 
 
-def test_a_lock_tells_the_receivers_switch_and_the_verdict_names_none(tmp_path: Path) -> None:
+def test_a_lock_shows_the_receivers_switch_and_the_verdict_names_none(tmp_path: Path) -> None:
     """Rounds of 1,460 + 1,000 bytes behind a window of 8,192 (A = min(2,920, 2,868) = 2,868): a full buffer of 2,460."""
     lines, seq = [opened("mss 1460>", "mss 1460> {ttl 128}").replace("65535 <mss 1460> {ttl", "8192 <mss 1460> {ttl")], 1
     for place in range(8):
@@ -107,7 +107,7 @@ def test_a_lock_tells_the_receivers_switch_and_the_verdict_names_none(tmp_path: 
     assert "QUICKACK" not in said
 
 
-def test_every_family_that_a_syn_tells_has_a_switch_of_its_own_words() -> None:
+def test_every_family_that_a_syn_shows_has_a_switch_of_its_own_words() -> None:
     assert set(STACKS) == set(immediate_ack.SWITCHES)
     assert set(immediate_ack.NAMED) <= set(immediate_ack.SWITCHES)
 

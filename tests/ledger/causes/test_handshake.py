@@ -22,15 +22,15 @@ OPEN = """
 def test_a_server_that_answers_a_request_does_not_wait_twice_for_the_handshake(tmp_path: Path, asked_ms: int) -> None:
     """The handshake takes one RTT, the request and its answer another. Without a handshake, only the second would be left."""
     answered_ms = asked_ms + 100 + 20
-    told = lasted_of_server(tmp_path, f"{OPEN}{asked_ms}ms C > S P. 1:101 ack 1\n{answered_ms}ms S > C P. 1:501 ack 101 win 65535\n")
-    assert told["handshake"] == pytest.approx(100, abs=0.1)
-    assert told["network"] == pytest.approx(100, abs=0.1)
-    assert told.get("peer", 0) == pytest.approx(asked_ms - 100, abs=0.1)
-    assert told["application"] == pytest.approx(20, abs=0.1)
+    reported = lasted_of_server(tmp_path, f"{OPEN}{asked_ms}ms C > S P. 1:101 ack 1\n{answered_ms}ms S > C P. 1:501 ack 101 win 65535\n")
+    assert reported["handshake"] == pytest.approx(100, abs=0.1)
+    assert reported["network"] == pytest.approx(100, abs=0.1)
+    assert reported.get("peer", 0) == pytest.approx(asked_ms - 100, abs=0.1)
+    assert reported["application"] == pytest.approx(20, abs=0.1)
 
 
 def test_a_server_that_speaks_first_waits_for_the_ack_of_its_syn(tmp_path: Path) -> None:
     """Its greeting cannot leave before the ACK has come: the SYN-ACK and the ACK take one more RTT."""
-    told = lasted_of_server(tmp_path, f"{OPEN}220ms S > C P. 1:51 ack 1 win 65535\n220.1ms C > S . ack 51\n")
-    assert told["handshake"] == pytest.approx(200, abs=0.1)
-    assert told["application"] == pytest.approx(20, abs=0.1)
+    reported = lasted_of_server(tmp_path, f"{OPEN}220ms S > C P. 1:51 ack 1 win 65535\n220.1ms C > S . ack 51\n")
+    assert reported["handshake"] == pytest.approx(200, abs=0.1)
+    assert reported["application"] == pytest.approx(20, abs=0.1)

@@ -72,15 +72,15 @@ def test_keepalives_alone_make_no_work_of_a_silence(tmp_path: Path) -> None:
 
 def test_a_producer_at_5_ms_intervals_is_not_idle(tmp_path: Path) -> None:
     pieces = "\n".join(f"+5ms C > S P. {1 + 100 * at}:{101 + 100 * at} ack 1\n+2ms S > C . ack {101 + 100 * at}" for at in range(400))
-    told = lasted(tmp_path, OPENED.replace("+20ms", "+2ms") + pieces)
-    assert "idle" not in told
-    assert told["application"] > 400 * 4
+    reported = lasted(tmp_path, OPENED.replace("+20ms", "+2ms") + pieces)
+    assert "idle" not in reported
+    assert reported["application"] > 400 * 4
 
 
 def test_a_program_that_asks_every_30_s_has_a_rhythm(tmp_path: Path) -> None:
-    told = lasted(tmp_path, written(OPENED + page(6, 30_000)))
-    assert "idle" not in told
-    assert told["application"] == pytest.approx(180_000, abs=200)
+    reported = lasted(tmp_path, written(OPENED + page(6, 30_000)))
+    assert "idle" not in reported
+    assert reported["application"] == pytest.approx(180_000, abs=200)
 
 
 def test_an_answer_after_25_s_is_the_servers_slowness(tmp_path: Path) -> None:

@@ -45,9 +45,9 @@ def test_a_question_that_was_lost_on_its_way_here_waited_for_its_senders_timer(
     tmp_path: Path, late_ms: float, left_out: int, *, by_loss: bool
 ) -> None:
     """A timer of Linux runs for 200 ms and a round trip or two, the next for twice as long. Otherwise an ACK alone may have been lost."""
-    told = lasted(tmp_path, questions(late_ms, left_out))
-    assert told.get("loss-recovery", 0) == pytest.approx(late_ms if by_loss else 0, abs=1.5)
-    assert told["application"] == pytest.approx(10 + (0 if by_loss else late_ms), abs=1.5)  # 10 ms after the handshake
+    reported = lasted(tmp_path, questions(late_ms, left_out))
+    assert reported.get("loss-recovery", 0) == pytest.approx(late_ms if by_loss else 0, abs=1.5)
+    assert reported["application"] == pytest.approx(10 + (0 if by_loss else late_ms), abs=1.5)  # 10 ms after the handshake
 
 
 @pytest.mark.parametrize("left_out", [0, 1])
@@ -64,8 +64,8 @@ def test_one_that_sends_alone_numbers_nothing_but_data(tmp_path: Path, left_out:
         lines.append(f"{at_ms:.2f}ms C > S P. {first}:{first + 500} ack 1 {{id {number}}}")
         lines.append(f"{at_ms + 0.05:.2f}ms S > C . ack {first + 500}")
         at_ms, number = at_ms + 100, number + 1
-    told = lasted(tmp_path, "\n".join(lines))
-    assert told.get("loss-recovery", 0) == pytest.approx(130 * left_out, abs=0.1)
+    reported = lasted(tmp_path, "\n".join(lines))
+    assert reported.get("loss-recovery", 0) == pytest.approx(130 * left_out, abs=0.1)
 
 
 def test_a_number_that_comes_late_was_not_lost(tmp_path: Path) -> None:
@@ -75,5 +75,5 @@ def test_a_number_that_comes_late_was_not_lost(tmp_path: Path) -> None:
     before = 1 + 300 * LATE
     late = f"C > S . {before}:{before} ack {answered} {{id {number + 1}}}"
     head, line, rest = text.partition(f"{20 + 10.05 * LATE + 215:.2f}ms")
-    told = lasted(tmp_path, f"{head}{20 + 10.05 * LATE + 40:.2f}ms {late}\n{line}{rest}")
-    assert "loss-recovery" not in told
+    reported = lasted(tmp_path, f"{head}{20 + 10.05 * LATE + 40:.2f}ms {late}\n{line}{rest}")
+    assert "loss-recovery" not in reported

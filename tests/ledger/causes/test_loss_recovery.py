@@ -58,29 +58,29 @@ def test_what_the_ack_of_a_resend_by_the_timer_lets_go_waited_for_the_timeout(tm
 
 def test_what_the_ack_of_a_fast_retransmit_lets_go_waited_for_the_repair(tmp_path: Path) -> None:
     """From the first duplicate ACK on."""
-    told = lasted(tmp_path, "\n".join([repaired_fast(5), flight(0.0802, 5, 1)]))
-    assert told["loss-recovery"] == pytest.approx(80.2 - 60, abs=0.05)
-    assert "congestion-window" not in told
+    reported = lasted(tmp_path, "\n".join([repaired_fast(5), flight(0.0802, 5, 1)]))
+    assert reported["loss-recovery"] == pytest.approx(80.2 - 60, abs=0.05)
+    assert "congestion-window" not in reported
 
 
 def test_a_repair_lasts_until_its_ack_and_no_longer(tmp_path: Path) -> None:
     """The program continues 220 ms after that."""
-    told = lasted(tmp_path, "\n".join([repaired_fast(5), flight(0.3, 5, 1)]))
-    assert told["loss-recovery"] == pytest.approx(80.1 - 60, abs=0.05)
-    assert told["application"] >= 300 - 80.1
+    reported = lasted(tmp_path, "\n".join([repaired_fast(5), flight(0.3, 5, 1)]))
+    assert reported["loss-recovery"] == pytest.approx(80.1 - 60, abs=0.05)
+    assert reported["application"] >= 300 - 80.1
 
 
 def test_a_window_that_was_full_over_a_hole_holds_what_its_repair_lets_go(tmp_path: Path) -> None:
     """The window has room for five segments, and five are in flight, except from the first duplicate ACK to the repair."""
-    told = lasted(tmp_path, "\n".join([repaired_fast(5, 5 * MSS), flight(0.0802, 5, 1)]))
-    assert told["receiver-window"] == pytest.approx(80.2 - 40 - 0.1, abs=0.05)
+    reported = lasted(tmp_path, "\n".join([repaired_fast(5, 5 * MSS), flight(0.0802, 5, 1)]))
+    assert reported["receiver-window"] == pytest.approx(80.2 - 40 - 0.1, abs=0.05)
 
 
 def test_the_wait_for_the_ack_of_a_resend_is_no_timers(tmp_path: Path) -> None:
     """The ACK comes 50 ms after the retransmission. That wait is a stall as well, but no timer of the sender ended it."""
     found = judged_text(tmp_path, repaired_by_the_timer(acked_s=1.11))
-    told = stalls.stalls(found.ledger).filter(from_client=True, cause="timeout").collect()
-    assert dict(told.select("frame_after", "timer").iter_rows()) == {7: "retransmission", 9: None}
+    reported = stalls.stalls(found.ledger).filter(from_client=True, cause="timeout").collect()
+    assert dict(reported.select("frame_after", "timer").iter_rows()) == {7: "retransmission", 9: None}
 
 
 @pytest.mark.parametrize(("sizes", "by_buffer"), [([4] * 9, 2), ([4, 4, 5, 5, 6, 6, 7, 7, 8], 0)])
@@ -91,6 +91,6 @@ def test_flights_that_stand_still_behind_a_loss_are_the_buffers(tmp_path: Path, 
         at_s = 0.0802 + place * ROUND_MS / 1000
         lines += [flight(at_s, sent, size), acked(at_s + 0.02, sent + size)]
         sent += size
-    told = lasted(tmp_path, "\n".join(lines))
-    assert told.get("send-buffer", 0.0) == pytest.approx(by_buffer * ROUND_MS, abs=0.1)
-    assert told["congestion-window"] == pytest.approx((8 - by_buffer) * ROUND_MS, abs=0.1)
+    reported = lasted(tmp_path, "\n".join(lines))
+    assert reported.get("send-buffer", 0.0) == pytest.approx(by_buffer * ROUND_MS, abs=0.1)
+    assert reported["congestion-window"] == pytest.approx((8 - by_buffer) * ROUND_MS, abs=0.1)

@@ -49,22 +49,22 @@ def missing(at_ms: float, number: int, count: int) -> str:
     )
 
 
-def told(tmp_path: Path, *lines: str, opened: str = OPENED) -> dict[str, float]:
+def reported(tmp_path: Path, *lines: str, opened: str = OPENED) -> dict[str, float]:
     return lasted(tmp_path, "\n".join([opened, *lines]))
 
 
-def test_until_duplicate_acks_told_of_the_loss_the_flight_was_slow_starts(tmp_path: Path) -> None:
+def test_until_duplicate_acks_signalled_the_loss_the_flight_was_slow_starts(tmp_path: Path) -> None:
     """The flight's last segment left at 40.09 ms, the third duplicate ACK came at 60.02, the repair at 65; at 85 its ACK releases it on."""
     lines = [data(40, *range(10)), missing(60, 0, 9), data(65, 0), acks(85, 10), data(85.01, *range(10, 16)), acks(105.1, 16)]
-    found = told(tmp_path, *lines)
+    found = reported(tmp_path, *lines)
     assert found["slow-start"] == pytest.approx(60.02 - 40.09, abs=0.02)
     assert found["loss-recovery"] == pytest.approx(85.01 - 60.02, abs=0.02)
     assert "congestion-window" not in found
 
 
-def test_until_duplicate_acks_told_of_the_loss_a_flight_without_more_behind_it_was_on_its_way(tmp_path: Path) -> None:
+def test_until_duplicate_acks_signalled_the_loss_a_flight_without_more_behind_it_was_on_its_way(tmp_path: Path) -> None:
     """A flight whose last segment is small loses its first: the application had written no more, so slow start did not limit it."""
-    found = told(tmp_path, data(40, *range(10), last_bytes=100), missing(60, 0, 8), data(65, 0), acks(85, 9))
+    found = reported(tmp_path, data(40, *range(10), last_bytes=100), missing(60, 0, 8), data(65, 0), acks(85, 9))
     assert found["network"] == pytest.approx(60.02 - 40 + 85 - 65, abs=0.02)
     assert found["loss-recovery"] == pytest.approx(65 - 60.02, abs=0.001)
     assert "slow-start" not in found
@@ -76,7 +76,7 @@ def test_two_duplicate_acks_repair_nothing_and_the_flight_of_then_is_slow_starts
     The third duplicate ACK comes one RTT after the first of these four. Until then, no more would have left without the loss, either.
     """
     lines = [data(40, *range(5)), acks(60, 1, 2), data(60.02, 5, 6, 7, 8), missing(60.06, 2, 2), missing(80.01, 2, 3).splitlines()[-1]]
-    found = told(tmp_path, *lines, data(80.04, 2), acks(100.05, 9))
+    found = reported(tmp_path, *lines, data(80.04, 2), acks(100.05, 9))
     assert found["slow-start"] == pytest.approx(60.02 - 40.04 + 80.03 - 60.05, abs=0.02)
     assert found["loss-recovery"] == pytest.approx(80.04 - 80.03)
 
@@ -86,12 +86,12 @@ def test_duplicate_acks_that_are_too_few_begin_the_repair_where_a_timer_ends_it(
 
     After one duplicate ACK, RACK waits for a segment that may only be late, here from 60 to 65 ms: the loss is the cause.
     """
-    found = told(tmp_path, data(40, 0, 1), missing(60, 0, 1), data(65, 0), acks(85, 2))
+    found = reported(tmp_path, data(40, 0, 1), missing(60, 0, 1), data(65, 0), acks(85, 2))
     assert found["slow-start"] == pytest.approx(60 - 40.01, abs=0.02)
     assert found["loss-recovery"] == pytest.approx(65 - 60)
 
 
-def test_who_has_nothing_to_send_waits_for_no_recovery_until_the_next_loss_is_told(tmp_path: Path) -> None:
+def test_who_has_nothing_to_send_waits_for_no_recovery_until_the_next_loss_is_reported(tmp_path: Path) -> None:
     """Segment 0 is repaired at 60.1 ms, and the last two follow, of which the end is small.
 
     Behind the ACK of all before them comes one with the end alone, at 90.13, and a timer repairs what is missing at 95. From 60.12 to 90.13
@@ -99,7 +99,7 @@ def test_who_has_nothing_to_send_waits_for_no_recovery_until_the_next_loss_is_to
     """
     lines = [data(40, *range(10)), missing(60, 0, 8), data(60.1, 0), data(60.11, 10, 11, last_bytes=100), acks(80.1, 10)]
     late = f"90.13ms S > C . ack {at(10)} win 4000 <sack {at(11)}:{at(11) + 100}>"
-    found = told(tmp_path, *lines, late, data(95, 10), f"115ms S > C . ack {at(11) + 100} win 4000")
+    found = reported(tmp_path, *lines, late, data(95, 10), f"115ms S > C . ack {at(11) + 100} win 4000")
     assert found["network"] == pytest.approx(0.09 + 90.13 - 60.12 + 20, abs=0.04)
     assert found["loss-recovery"] == pytest.approx(60.12 - 60.02 + 95 - 90.13, abs=0.04)
 
@@ -107,7 +107,7 @@ def test_who_has_nothing_to_send_waits_for_no_recovery_until_the_next_loss_is_to
 def test_a_wait_that_begins_in_a_recovery_is_the_recoverys_also_if_the_next_begins_at_its_end(tmp_path: Path) -> None:
     """The first of ten segments is repaired at 60.1 ms, and two new ones follow. After the ACK of all ten, the first new one is missing."""
     lines = [data(40, *range(10)), missing(60, 0, 8), data(60.1, 0, 10, 11), acks(80.1, 9), acks(80.12, 10), missing(80.13, 10, 1)]
-    found = told(tmp_path, *lines, data(80.2, 10), acks(100.2, 12))
+    found = reported(tmp_path, *lines, data(80.2, 10), acks(100.2, 12))
     assert found["slow-start"] == pytest.approx(60 - 40.09, abs=0.02)
     assert found["loss-recovery"] == pytest.approx(80.2 - 60, abs=0.1)
 
@@ -120,6 +120,6 @@ def test_a_sender_that_begins_as_ever_behind_a_lost_syn_took_it_for_no_sign_of_a
     opened = OPENED.replace("20ms", "1020ms").replace(SYN, f"{SYN}\n    1000ms {SYN[2:]}")
     second = range(first_flight, 3 * first_flight)
     lines = [data(1040, *range(first_flight)), acks(1060, *range(1, first_flight + 1)), data(1060.15, *second), acks(1080.2, second.stop)]
-    found = told(tmp_path, *lines, data(1080.21, second.stop, second.stop + 1), acks(1100.3, second.stop + 2), opened=opened)
+    found = reported(tmp_path, *lines, data(1080.21, second.stop, second.stop + 1), acks(1100.3, second.stop + 2), opened=opened)
     assert found[cause] >= 2 * 19
     assert {"slow-start", "congestion-window"} - {cause} & found.keys() == set()

@@ -81,7 +81,7 @@ def test_a_rest_that_a_full_buffer_explains_as_well_proves_nothing(
     assert any("raise the send buffer" in words for words in finding.remedy) == doubted
 
 
-def test_a_segment_more_than_the_flight_is_what_tells_a_buffer_from_a_hold(tmp_path: Path) -> None:
+def test_a_segment_more_than_the_flight_is_what_distinguishes_a_buffer_from_a_hold(tmp_path: Path) -> None:
     """A sender that once had 13,244 bytes in flight has room for a segment (9,148) after 4,096 bytes; with one byte less it may not."""
     assert str(judged(tmp_path, exchanges(4_096, 904, 5, before=13_244))[1].confidence) == "proved"
     assert str(judged(tmp_path, exchanges(4_096, 904, 5, before=13_243))[1].confidence) == "consistent"
@@ -121,16 +121,16 @@ def test_a_rest_behind_a_flight_at_which_full_segments_stop_waits_for_the_buffer
     """
     small_first, full_first = [1_176, SEGMENT, SEGMENT], [SEGMENT, SEGMENT, 1_176]
     sizes = [full_first] + [small_first, full_first] * full_ones + [small_first] * (6 - full_ones)
-    told = held_ms(tmp_path, flights(sizes))
-    assert told[cause] == pytest.approx((9 if cause == "send-buffer" else 6) * ROUND_MS, abs=9 * 0.2)  # less the line's time
-    assert ("nagle" in told) == (cause == "nagle")
+    reported = held_ms(tmp_path, flights(sizes))
+    assert reported[cause] == pytest.approx((9 if cause == "send-buffer" else 6) * ROUND_MS, abs=9 * 0.2)  # less the line's time
+    assert ("nagle" in reported) == (cause == "nagle")
 
 
 @pytest.mark.parametrize(("first", "confidence"), [(2_047, "proved"), (2_048, "consistent")])
 def test_a_sender_whose_buffer_may_be_full_is_not_proved_to_follow_nagles_rule(tmp_path: Path, first: int, confidence: str) -> None:
     """2,048 bytes are the send buffer of 4.2BSD; less fills none."""
-    told = judged_text(tmp_path, exchanges(first, 904, 5))
-    assert (told["client_nagle"], told["client_nagle_confidence"]) == ("on", confidence)
+    reported = judged_text(tmp_path, exchanges(first, 904, 5))
+    assert (reported["client_nagle"], reported["client_nagle_confidence"]) == ("on", confidence)
 
 
 def test_pieces_of_nearly_a_segment_are_no_full_ones_at_which_a_sender_stops(tmp_path: Path) -> None:
@@ -155,24 +155,24 @@ def test_small_segments_one_in_each_round_trip_were_not_in_the_buffer(tmp_path: 
     So what left alone, behind one that had left alone when the ACK came, was written later. Of the second nothing shows that yet. Below
     2,048 bytes no buffer is full, and a sender that was seen to hold small segments there holds others as well.
     """
-    told = held_ms(tmp_path, flights([[size] for size in sizes], mss=MSS))
-    assert {cause: told.get(cause, 0.0) for cause in ("nagle", "send-buffer", "unknown")} == pytest.approx(
+    reported = held_ms(tmp_path, flights([[size] for size in sizes], mss=MSS))
+    assert {cause: reported.get(cause, 0.0) for cause in ("nagle", "send-buffer", "unknown")} == pytest.approx(
         {"nagle": 0.0, "send-buffer": 0.0, "unknown": 0.0} | told_ms, abs=8 * 0.2
     )
 
 
 def test_a_larger_flight_before_shows_that_the_buffer_has_room_for_more_than_one_small_segment(tmp_path: Path) -> None:
     """Nagle's algorithm in its first form (RFC 896) also delays the first small segment, after the full ones."""
-    told = held_ms(tmp_path, flights([[MSS] * 3, *([6_705] for _ in range(8))], mss=MSS))
-    assert told["nagle"] == pytest.approx(8 * ROUND_MS, abs=8 * 0.2)
-    assert not {"send-buffer", "unknown"} & told.keys()
+    reported = held_ms(tmp_path, flights([[MSS] * 3, *([6_705] for _ in range(8))], mss=MSS))
+    assert reported["nagle"] == pytest.approx(8 * ROUND_MS, abs=8 * 0.2)
+    assert not {"send-buffer", "unknown"} & reported.keys()
 
 
 def test_an_answer_before_the_first_piece_leaves_the_second_to_nagles_rule(tmp_path: Path) -> None:
     """Questions in two pieces of one size: the first of each waited for an answer, not for an ACK."""
-    told = held_ms(tmp_path, exchanges(3_000, 3_000, 6, late_ms=15))
-    assert told["nagle"] == pytest.approx(6 * 15.1, abs=6 * 0.2)
-    assert not {"send-buffer", "unknown"} & told.keys()
+    reported = held_ms(tmp_path, exchanges(3_000, 3_000, 6, late_ms=15))
+    assert reported["nagle"] == pytest.approx(6 * 15.1, abs=6 * 0.2)
+    assert not {"send-buffer", "unknown"} & reported.keys()
 
 
 @pytest.mark.parametrize(
@@ -182,5 +182,5 @@ def test_an_answer_before_the_first_piece_leaves_the_second_to_nagles_rule(tmp_p
 )
 def test_the_verdict_is_as_sure_of_nagles_rule_alone_as_its_waits_are(tmp_path: Path, sizes: list[list[int]], said: str) -> None:
     """No ACK is late, so that there is no finding; a flight of 1,000 bytes fills no buffer, and one of 4,096 may."""
-    told = verdict.sentence(analyze([packets.capture(tmp_path / "exchange.pcap", flights(sizes))]))
-    assert told.startswith(f"{said} Nagle's algorithm (small segments delayed by one RTT) took ")
+    reported = verdict.sentence(analyze([packets.capture(tmp_path / "exchange.pcap", flights(sizes))]))
+    assert reported.startswith(f"{said} Nagle's algorithm (small segments delayed by one RTT) took ")

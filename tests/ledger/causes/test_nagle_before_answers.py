@@ -52,6 +52,6 @@ def test_what_leaves_with_the_first_part_of_an_answer_was_held_by_nagles_algorit
 @pytest.mark.parametrize("at_server", [False, True])
 @pytest.mark.parametrize("parts", [1, 2])
 def test_an_application_that_waits_for_the_whole_answer_is_not_held(tmp_path: Path, parts: int, *, at_server: bool) -> None:
-    told = lasted(tmp_path, exchange(waits=True, at_server=at_server, parts=parts))
-    assert "nagle" not in told
-    assert told["network"] >= (ROUNDS - 1) * ROUND_TRIP_MS
+    reported = lasted(tmp_path, exchange(waits=True, at_server=at_server, parts=parts))
+    assert "nagle" not in reported
+    assert reported["network"] >= (ROUNDS - 1) * ROUND_TRIP_MS

@@ -41,9 +41,9 @@ def bursts(count: int, every_ms: float, acked_after_ms: float, *, tail: int = 0,
 @pytest.mark.parametrize(("every_ms", "round_trip_ms"), [(9.46, 14.5), (4.5, 7.3), (20.0, 5.0)])
 def test_bursts_that_leave_evenly_by_themselves_are_spaced_by_their_sender(tmp_path: Path, every_ms: float, round_trip_ms: float) -> None:
     """More than half a round trip apart, and more than a whole one: 39 gaps of one length, in which no ACK came just before the end."""
-    told = lasted(tmp_path, bursts(40, every_ms, round_trip_ms))
-    assert told["pacing"] == pytest.approx(39 * (every_ms - 0.01), abs=0.5)
-    assert "send-buffer" not in told
+    reported = lasted(tmp_path, bursts(40, every_ms, round_trip_ms))
+    assert reported["pacing"] == pytest.approx(39 * (every_ms - 0.01), abs=0.5)
+    assert "send-buffer" not in reported
 
 
 @pytest.mark.parametrize(("late_ms", "paced"), [(0.5, True), (0.02, False)])
@@ -61,9 +61,9 @@ def test_bursts_that_leave_some_time_behind_an_ack_and_without_a_pause_were_not_
 
 def test_a_program_that_writes_at_its_own_pace_ends_its_writes_with_a_small_segment(tmp_path: Path) -> None:
     """3,000 bytes every 20 ms on a path of 5 ms."""
-    told = lasted(tmp_path, bursts(40, 20.0, 5.0, tail=104))
-    assert told.get("pacing", 0) <= 40 * 0.02
-    assert told["application"] == pytest.approx(39 * 20.0, abs=40)
+    reported = lasted(tmp_path, bursts(40, 20.0, 5.0, tail=104))
+    assert reported.get("pacing", 0) <= 40 * 0.02
+    assert reported["application"] == pytest.approx(39 * 20.0, abs=40)
 
 
 def test_one_flight_in_each_round_trip_that_its_program_sends_late_is_at_no_pace(tmp_path: Path) -> None:
@@ -75,9 +75,9 @@ def test_a_stack_older_than_pacing_does_not_pace(tmp_path: Path) -> None:
     assert "pacing" not in lasted(tmp_path, bursts(40, 9.46, 14.5, options=""))
 
 
-def test_where_data_arrives_and_nothing_tells_of_queues_the_path_may_have_spaced_bursts(tmp_path: Path) -> None:
+def test_where_data_arrives_and_nothing_reveals_queues_the_path_may_have_spaced_bursts(tmp_path: Path) -> None:
     """A token bucket releases them. Each is ACKed at once, and the ACK reaches the sender half an RTT later."""
     text = bursts(40, 9.46, 0.02).replace("0.030ms C > S .         ack 1", "14.500ms C > S .         ack 1")
-    told = lasted(tmp_path, text)
-    assert "pacing" not in told
-    assert told["network"] >= 39 * (9.46 - 0.01) - 0.5
+    reported = lasted(tmp_path, text)
+    assert "pacing" not in reported
+    assert reported["network"] >= 39 * (9.46 - 0.01) - 0.5

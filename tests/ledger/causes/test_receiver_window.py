@@ -43,15 +43,15 @@ def at_sender(window: int) -> str:
 
 def test_a_window_with_room_for_less_than_a_third_of_it_holds_a_sender_that_waits_for_more(tmp_path: Path) -> None:
     """Linux `tcp_tso_should_defer`: 1,584 and 1,664 bytes are less than a third of 8,832, and the flight was 8,760 before, now 5,840."""
-    told = lasted(tmp_path, at_sender(69))
-    assert told["receiver-window"] == pytest.approx(20.1 + 50.0, abs=0.05)
-    assert "delayed-ack" not in told
+    reported = lasted(tmp_path, at_sender(69))
+    assert reported["receiver-window"] == pytest.approx(20.1 + 50.0, abs=0.05)
+    assert "delayed-ack" not in reported
 
 
 def test_beside_a_large_window_it_is_the_delayed_ack_that_is_waited_for(tmp_path: Path) -> None:
-    told = lasted(tmp_path, at_sender(500))
-    assert told["delayed-ack"] == pytest.approx(50.0, abs=0.05)
-    assert "receiver-window" not in told
+    reported = lasted(tmp_path, at_sender(500))
+    assert reported["delayed-ack"] == pytest.approx(50.0, abs=0.05)
+    assert "receiver-window" not in reported
 
 
 def at_receiver(first_window: int, end: int) -> str:
@@ -77,22 +77,22 @@ def at_receiver(first_window: int, end: int) -> str:
 
 def test_what_the_senders_timer_forces_into_a_small_window_was_held_by_it_seen_from_the_receiver_too(tmp_path: Path) -> None:
     """The window of 2,000 bytes cut the second segment, so there was more to send; the 460 bytes filled what room there was."""
-    told = lasted(tmp_path, at_receiver(first_window=2_000, end=2_001))
-    assert told["receiver-window"] == pytest.approx(310.2 - 40.0 + 10.8, abs=0.5)
+    reported = lasted(tmp_path, at_receiver(first_window=2_000, end=2_001))
+    assert reported["receiver-window"] == pytest.approx(310.2 - 40.0 + 10.8, abs=0.5)
     # Before the first data: the transit of the SYN-ACK, the transit of the data, and the same time again.
-    assert told["handshake"] == pytest.approx(20.0)
-    assert told.get("application", 0.0) == pytest.approx(20.0)
+    assert reported["handshake"] == pytest.approx(20.0)
+    assert reported.get("application", 0.0) == pytest.approx(20.0)
 
 
 def test_a_late_message_behind_one_that_the_window_did_not_cut_is_the_programs(tmp_path: Path) -> None:
-    told = lasted(tmp_path, at_receiver(first_window=2_500, end=2_001))
-    assert told["application"] > 200
-    assert told.get("receiver-window", 0.0) < 30
+    reported = lasted(tmp_path, at_receiver(first_window=2_500, end=2_001))
+    assert reported["application"] > 200
+    assert reported.get("receiver-window", 0.0) < 30
 
 
 def test_half_of_the_largest_window_waits_for_no_more_room_of_a_sender_that_went_on_at_once(tmp_path: Path) -> None:
     """As below, but the window had opened before, and 4,096 bytes had left 0.1 ms later. RFC 9293, 3.8.6.2.1 (3): half of it is enough."""
-    told = lasted(
+    reported = lasted(
         tmp_path,
         """
         0.0000 C > S S  0:0(0)        win 64240 <mss 4312>
@@ -108,8 +108,8 @@ def test_half_of_the_largest_window_waits_for_no_more_room_of_a_sender_that_went
         0.6602 S > C .  ack 12289     win 0
         """,
     )
-    assert told["receiver-window"] == pytest.approx(2 * 20.1, abs=0.1)
-    assert told["application"] > 500
+    assert reported["receiver-window"] == pytest.approx(2 * 20.1, abs=0.1)
+    assert reported["application"] > 500
 
 
 @pytest.mark.parametrize(("left_ms", "cause", "ms"), [(66, "application", 26.0), (640, "receiver-window", 600.0)])
@@ -117,7 +117,7 @@ def test_what_takes_all_of_a_small_window_was_held_by_it_only_if_that_was_as_lon
     tmp_path: Path, left_ms: int, cause: str, ms: float
 ) -> None:
     """904 of 4,096 bytes are in the receiver's buffer, and stay there; the next 3,192 fill it. RFC 9293, 3.8.6.2.1: 100 ms at least."""
-    told = lasted(
+    reported = lasted(
         tmp_path,
         f"""
         0.0000 C > S S  0:0(0)        win 64240 <mss 4312>
@@ -131,7 +131,7 @@ def test_what_takes_all_of_a_small_window_was_held_by_it_only_if_that_was_as_lon
     )
     before_any_data = {"application": 20.0}
     expected = before_any_data | {cause: ms + before_any_data.get(cause, 0.0)}
-    assert {name: told[name] for name in ("application", "receiver-window") if name in told} == pytest.approx(expected, abs=0.1)
+    assert {name: reported[name] for name in ("application", "receiver-window") if name in reported} == pytest.approx(expected, abs=0.1)
 
 
 @pytest.mark.parametrize(("next_ms", "cause"), [(5_060, "receiver-window"), (61, "application")])
@@ -139,7 +139,7 @@ def test_what_a_senders_timer_forces_into_the_window_at_first_was_held_by_it_if_
     tmp_path: Path, next_ms: int, cause: str
 ) -> None:
     """4.2BSD sends less than a segment by its persist timer alone, 5 s at least. A window of 4,096 bytes, where a segment has 4,312."""
-    told = lasted(
+    reported = lasted(
         tmp_path,
         f"""
         0.0000 C > S S  0:0(0)        win 4096 <mss 4312>
@@ -151,12 +151,12 @@ def test_what_a_senders_timer_forces_into_the_window_at_first_was_held_by_it_if_
         {5_020 + next_ms}ms S > C .  ack 8193 win 4096
         """,
     )
-    assert told[cause] == pytest.approx(5_000 + (next_ms - 20 if cause == "receiver-window" else 0), abs=0.1)
+    assert reported[cause] == pytest.approx(5_000 + (next_ms - 20 if cause == "receiver-window" else 0), abs=0.1)
 
 
 def test_a_window_is_full_until_all_is_acknowledged_and_closed_only_from_then_on(tmp_path: Path) -> None:
     """Two segments fill 2,920 bytes at 0.040; their ACK of 0.060 closes the window; a byte beyond it, refused, finds it closed."""
-    told = lasted(
+    reported = lasted(
         tmp_path,
         """
         0.0000 C > S S  0:0(0)        win 64240 <mss 1460>
@@ -172,14 +172,14 @@ def test_a_window_is_full_until_all_is_acknowledged_and_closed_only_from_then_on
         0.7200 S > C .  ack 4381      win 2920
         """,
     )
-    assert told["receiver-window"] == pytest.approx(20, abs=0.1)
-    assert told["zero-window"] == pytest.approx(640, abs=0.1)
+    assert reported["receiver-window"] == pytest.approx(20, abs=0.1)
+    assert reported["zero-window"] == pytest.approx(640, abs=0.1)
 
 
 @pytest.mark.parametrize(("left_ms", "window_ms"), [(60.1, 5.1), (74.0, 0.0)])
 def test_a_window_that_opened_long_before_a_segment_left_did_not_hold_it(tmp_path: Path, left_ms: float, window_ms: float) -> None:
     """Two segments leave room for 1,080 bytes; the ACK of the first, at 60 ms, makes it 2,540, with the second still in flight."""
-    told = lasted(
+    reported = lasted(
         tmp_path,
         f"""
         0.0000 C > S S  0:0(0)        win 64240 <mss 1460>
@@ -193,7 +193,7 @@ def test_a_window_that_opened_long_before_a_segment_left_did_not_hold_it(tmp_pat
         0.0950 S > C .  ack 4381      win 4000
         """,
     )
-    assert told.get("receiver-window", 0.0) == pytest.approx(window_ms, abs=0.01)
+    assert reported.get("receiver-window", 0.0) == pytest.approx(window_ms, abs=0.01)
 
 
 def through_a_queue(*, resent: int | None) -> str:
@@ -224,7 +224,7 @@ def through_a_queue(*, resent: int | None) -> str:
     return "\n".join(lines)
 
 
-def test_bytes_that_drain_through_a_queue_are_the_networks_although_one_was_sent_again_for_nothing(tmp_path: Path) -> None:
+def test_bytes_that_drain_through_a_queue_are_the_networks_although_one_was_sent_again_needlessly(tmp_path: Path) -> None:
     """A tail-loss probe whose first copy was only late: 79 arrivals 10 ms apart with it, 78 without."""
     plain, probed = (lasted(tmp_path, through_a_queue(resent=resent)) for resent in (None, 19))
     assert "loss-recovery" not in plain.keys() | probed.keys()
@@ -258,15 +258,15 @@ def pieces(size: int, *, between_ms: float) -> str:
 @pytest.mark.parametrize("size", [700, 1_400, 1_450])
 def test_a_piece_of_nearly_a_segment_is_held_by_nagle_like_a_small_one(tmp_path: Path, size: int) -> None:
     """Two of these were never in flight together: they are writes of the application, not segments that a tunnel shortened."""
-    told = lasted(tmp_path, pieces(size, between_ms=45.1))
-    assert told["nagle-delayed-ack"] == pytest.approx(10 * 45.1)
-    assert "delayed-ack" not in told
+    reported = lasted(tmp_path, pieces(size, between_ms=45.1))
+    assert reported["nagle-delayed-ack"] == pytest.approx(10 * 45.1)
+    assert "delayed-ack" not in reported
 
 
 @pytest.mark.parametrize("size", [700, 1_400])
 def test_a_piece_that_leaves_at_once_was_not_held_by_nagle(tmp_path: Path, size: int) -> None:
-    told = lasted(tmp_path, pieces(size, between_ms=0.1))
-    assert not {"nagle", "nagle-delayed-ack", "delayed-ack"} & told.keys()
+    reported = lasted(tmp_path, pieces(size, between_ms=0.1))
+    assert not {"nagle", "nagle-delayed-ack", "delayed-ack"} & reported.keys()
 
 
 def both_ways(flight: int, *, queued: bool) -> str:

@@ -59,8 +59,8 @@ def test_a_flight_that_was_as_large_once_is_held_by_the_buffer(tmp_path: Path, p
     """
     begun = flights([full(1), full(2), full(4)], 65_535)
     again = flights([full(2), full(4), full(1)], 65_535, seq=1 + 7 * MSS, from_s=0.1002 + pause_s)
-    told = lasted(tmp_path, f"{opened(old=True, window=65_535)}{begun}\n{again}")
-    assert told["send-buffer"] == pytest.approx(held * ROUND_MS, abs=0.1)
+    reported = lasted(tmp_path, f"{opened(old=True, window=65_535)}{begun}\n{again}")
+    assert reported["send-buffer"] == pytest.approx(held * ROUND_MS, abs=0.1)
 
 
 LOW = [[MSS, 1300]] * 9
@@ -69,8 +69,8 @@ LOW = [[MSS, 1300]] * 9
 
 def test_flights_below_two_segments_that_never_grow_are_a_full_buffers(tmp_path: Path) -> None:
     """Slow start would add a segment with each ACK (RFC 5681, 3.1). The first is as large as all later ones: it filled the buffer, too."""
-    told = lasted(tmp_path, opened(old=True, window=16_384) + flights(LOW, 16_384))
-    assert told["send-buffer"] == pytest.approx(8 * ROUND_MS, abs=0.1)
+    reported = lasted(tmp_path, opened(old=True, window=16_384) + flights(LOW, 16_384))
+    assert reported["send-buffer"] == pytest.approx(8 * ROUND_MS, abs=0.1)
 
 
 def test_a_program_that_goes_on_without_an_ack_has_filled_no_buffer(tmp_path: Path) -> None:
@@ -84,15 +84,15 @@ def test_a_program_that_goes_on_without_an_ack_has_filled_no_buffer(tmp_path: Pa
 
 
 def test_low_flights_that_fill_the_window_are_the_windows(tmp_path: Path) -> None:
-    told = lasted(tmp_path, opened(old=True, window=2_760) + flights(LOW, 2_760))
-    assert told["receiver-window"] == pytest.approx(8 * ROUND_MS, abs=0.1)
-    assert "send-buffer" not in told
+    reported = lasted(tmp_path, opened(old=True, window=2_760) + flights(LOW, 2_760))
+    assert reported["receiver-window"] == pytest.approx(8 * ROUND_MS, abs=0.1)
+    assert "send-buffer" not in reported
 
 
 def test_a_smaller_flight_behind_one_on_the_plateau_was_not_held_by_the_congestion_window(tmp_path: Path) -> None:
     """Eight flights of five segments, then one of four: a program that writes large pieces fills its buffer now more, now less."""
-    told = lasted(tmp_path, opened(old=False, window=60_000) + flights([full(5)] * 8 + [full(4), full(1)], 60_000))
-    assert told["send-buffer"] == pytest.approx(9 * ROUND_MS, abs=0.1)
+    reported = lasted(tmp_path, opened(old=False, window=60_000) + flights([full(5)] * 8 + [full(4), full(1)], 60_000))
+    assert reported["send-buffer"] == pytest.approx(9 * ROUND_MS, abs=0.1)
 
 
 def test_a_plateau_counts_as_such_below_a_top_that_was_reached_twice(tmp_path: Path) -> None:
@@ -102,18 +102,18 @@ def test_a_plateau_counts_as_such_below_a_top_that_was_reached_twice(tmp_path: P
     flight, so that Nagle's algorithm may have held it as well.
     """
     text = flights([[*full(5), 952]] * 2 + [full(5)] * 8 + [full(4), full(1)], 60_000)
-    told = lasted(tmp_path, opened(old=False, window=60_000) + text)
-    assert told["send-buffer"] == pytest.approx(9 * ROUND_MS, abs=0.1)
-    assert told["unknown"] == pytest.approx(ROUND_MS, abs=0.1)
+    reported = lasted(tmp_path, opened(old=False, window=60_000) + text)
+    assert reported["send-buffer"] == pytest.approx(9 * ROUND_MS, abs=0.1)
+    assert reported["unknown"] == pytest.approx(ROUND_MS, abs=0.1)
 
 
 def test_flights_that_grow_later_did_not_stand_on_a_plateau_before(tmp_path: Path) -> None:
     """Eight flights of five segments, one of four, one of seven: what limited the one of four is unknown, for more had been in flight."""
     text = flights([full(5)] * 8 + [full(4), full(7), full(1)], 60_000)
-    told = lasted(tmp_path, opened(old=False, window=60_000) + text)
-    assert told["send-buffer"] == pytest.approx(8 * ROUND_MS, abs=0.1)
-    assert told["slow-start"] == pytest.approx(ROUND_MS, abs=0.1)
-    assert told["unknown"] == pytest.approx(ROUND_MS, abs=0.1)
+    reported = lasted(tmp_path, opened(old=False, window=60_000) + text)
+    assert reported["send-buffer"] == pytest.approx(8 * ROUND_MS, abs=0.1)
+    assert reported["slow-start"] == pytest.approx(ROUND_MS, abs=0.1)
+    assert reported["unknown"] == pytest.approx(ROUND_MS, abs=0.1)
 
 
 @pytest.mark.parametrize(("old", "last", "rounds"), [(True, 6, 9), (False, 6, 6), (False, 5, 10)])
@@ -124,8 +124,8 @@ def test_equal_flights_below_the_plateau_refute_slow_start(tmp_path: Path, *, ol
     larger than the plateau, it proves nothing for them.
     """
     text = flights([full(5)] * 6 + [full(3)] * 3 + [full(last), full(1)], 60_000)
-    told = lasted(tmp_path, opened(old=old, window=60_000) + text)
-    assert told["send-buffer"] == pytest.approx(rounds * ROUND_MS, abs=0.1)
+    reported = lasted(tmp_path, opened(old=old, window=60_000) + text)
+    assert reported["send-buffer"] == pytest.approx(rounds * ROUND_MS, abs=0.1)
 
 
 @pytest.mark.parametrize(
@@ -145,8 +145,8 @@ def test_one_ack_that_comes_late_alone_shows_no_queue(
     text += [f"{first_s:.4f} S > C . ack {seq + (5 - rest) * MSS} win 60000", *sent, f"{rest_s:.4f} S > C . ack {seq + 5 * MSS} win 60000"]
     begun = opened(old=old, window=60_000) + "\n".join(text)
     after = f"{rest_s + 0.0001:.4f} C > S . {seq + most * MSS}:{seq + (most + 1) * MSS} ack 1"
-    before, told = (lasted(tmp_path, each) for each in (begun, f"{begun}\n{after}"))
-    assert told["send-buffer"] - before["send-buffer"] == pytest.approx(by_buffer_ms, abs=0.2)
+    before, reported = (lasted(tmp_path, each) for each in (begun, f"{begun}\n{after}"))
+    assert reported["send-buffer"] - before["send-buffer"] == pytest.approx(by_buffer_ms, abs=0.2)
 
 
 def drained(sizes: Sequence[int], *, acked_in_turn: bool, rounds: int = 9) -> str:
@@ -166,9 +166,9 @@ def test_a_flight_that_is_acknowledged_bit_by_bit_went_through_a_queue_and_the_b
 
     The path carries four segments for 160 ms, then nothing for 20 ms, because the buffer held no more data.
     """
-    told = lasted(tmp_path, opened(old=False, window=65_535) + drained(full(4), acked_in_turn=True))
-    assert "delayed-ack" not in told
-    assert told["send-buffer"] == pytest.approx(8 * 20, abs=0.5)
+    reported = lasted(tmp_path, opened(old=False, window=65_535) + drained(full(4), acked_in_turn=True))
+    assert "delayed-ack" not in reported
+    assert reported["send-buffer"] == pytest.approx(8 * 20, abs=0.5)
 
 
 def test_an_ack_that_comes_a_timer_behind_its_neighbours_was_delayed_though_that_stood_in_a_queue(tmp_path: Path) -> None:
@@ -178,11 +178,11 @@ def test_an_ack_that_comes_a_timer_behind_its_neighbours_was_delayed_though_that
         lines += [f"{at_s:.4f} C > S . {seq + n * MSS}:{seq + (n + 1) * MSS} ack 1" for n in range(5)]
         seq += 5 * MSS
         lines += [f"{at_s + 0.035:.4f} S > C . ack {seq - MSS} win 60000", f"{at_s + 0.185:.4f} S > C . ack {seq} win 60000"]
-    told = lasted(tmp_path, opened(old=False, window=60_000) + "\n".join(lines))
-    assert told["delayed-ack"] == pytest.approx(8 * 185.1, rel=0.01)
+    reported = lasted(tmp_path, opened(old=False, window=60_000) + "\n".join(lines))
+    assert reported["delayed-ack"] == pytest.approx(8 * 185.1, rel=0.01)
 
 
-def test_a_small_buffer_that_leaves_the_path_idle_is_not_told_to_become_smaller_for_its_queues_sake(tmp_path: Path) -> None:
+def test_a_small_buffer_that_leaves_the_path_idle_is_not_advised_to_become_smaller_for_its_queues_sake(tmp_path: Path) -> None:
     text = opened(old=False, window=65_535) + drained(full(4), acked_in_turn=True, rounds=20)
     remedies = {one.id: " ".join(one.remedy) for one in analyze(packets.capture(tmp_path / "exchange.pcap", text)).findings}
     assert "raise the send buffer" in remedies["send-buffer-limited"]
@@ -190,9 +190,9 @@ def test_a_small_buffer_that_leaves_the_path_idle_is_not_told_to_become_smaller_
 
 
 def test_a_flight_that_is_acknowledged_at_once_after_as_long_waited_for_a_delayed_ack(tmp_path: Path) -> None:
-    told = lasted(tmp_path, opened(old=False, window=65_535) + drained(full(4), acked_in_turn=False))
-    assert "send-buffer" not in told
-    assert told["delayed-ack"] == pytest.approx(8 * 180.1, rel=0.01)
+    reported = lasted(tmp_path, opened(old=False, window=65_535) + drained(full(4), acked_in_turn=False))
+    assert "send-buffer" not in reported
+    assert reported["delayed-ack"] == pytest.approx(8 * 180.1, rel=0.01)
 
 
 @pytest.mark.parametrize(("late_ms", "rounds"), [(3.0, 9), (4.5, 8)])
@@ -200,17 +200,17 @@ def test_a_program_that_goes_on_four_milliseconds_behind_the_ack_was_not_woken_b
     """At the sender a wakeup takes no longer over a long path."""
     at_s, seq = 0.04 + 8 * ROUND_MS / 1000 + (ROUND_MS + late_ms) / 1000, 1 + 45 * MSS
     text = flights([full(5)] * 9, 60_000) + f"\n{at_s:.4f} C > S . {seq}:{seq + MSS} ack 1"
-    told = lasted(tmp_path, opened(old=False, window=60_000) + text)
-    assert told["send-buffer"] == pytest.approx(rounds * ROUND_MS + (late_ms if rounds == 9 else 0), abs=0.2)
+    reported = lasted(tmp_path, opened(old=False, window=60_000) + text)
+    assert reported["send-buffer"] == pytest.approx(rounds * ROUND_MS + (late_ms if rounds == 9 else 0), abs=0.2)
 
 
 @pytest.mark.parametrize("old", [True, False])
 def test_flights_that_grow_through_a_later_plateau_do_not_stand_on_it(tmp_path: Path, *, old: bool) -> None:
     """Flights of one, two, three, five segments: slow start. The next six flights of three segments form a plateau."""
     text = flights([full(1), full(2), full(3), full(5), *[full(3)] * 6, full(1)], 60_000)
-    told = lasted(tmp_path, opened(old=old, window=60_000) + text)
-    assert told["slow-start"] == pytest.approx(4 * ROUND_MS, abs=0.1)
-    assert told["send-buffer"] == pytest.approx(6 * ROUND_MS, abs=0.1)
+    reported = lasted(tmp_path, opened(old=old, window=60_000) + text)
+    assert reported["slow-start"] == pytest.approx(4 * ROUND_MS, abs=0.1)
+    assert reported["send-buffer"] == pytest.approx(6 * ROUND_MS, abs=0.1)
 
 
 @pytest.mark.parametrize(("old", "rounds"), [(True, 2), (False, 0)])
@@ -221,25 +221,25 @@ def test_an_old_sender_whose_flight_did_not_grow_is_not_in_slow_start_however_fe
 
     With newer senders, the congestion window may stop growing without a loss (RFC 9406), so the cause is unknown.
     """
-    told = lasted(tmp_path, opened(old=old, window=60_000) + flights([full(3)] * 3 + [full(1)], 60_000))
-    assert told.get("send-buffer", 0.0) == pytest.approx(rounds * ROUND_MS, abs=0.1)
-    assert told["slow-start"] == pytest.approx(ROUND_MS, abs=0.1)
-    assert told.get("unknown", 0.0) == pytest.approx((2 - rounds) * ROUND_MS, abs=0.1)
+    reported = lasted(tmp_path, opened(old=old, window=60_000) + flights([full(3)] * 3 + [full(1)], 60_000))
+    assert reported.get("send-buffer", 0.0) == pytest.approx(rounds * ROUND_MS, abs=0.1)
+    assert reported["slow-start"] == pytest.approx(ROUND_MS, abs=0.1)
+    assert reported.get("unknown", 0.0) == pytest.approx((2 - rounds) * ROUND_MS, abs=0.1)
 
 
 @pytest.mark.parametrize(("size", "cause", "rounds"), [(1_300, "send-buffer", 8), (MSS, "receiver-window", 7)])
 def test_a_small_segment_does_not_wait_for_a_third_of_the_window(tmp_path: Path, size: int, cause: str, rounds: int) -> None:
     """Four segments in flight, and room for 1,600 bytes: Linux waits for more room only with more than one segment to send."""
     window = 4 * size + 1_600
-    told = lasted(tmp_path, opened(old=False, window=window) + flights([[size] * 4] * 9, window))
-    assert told[cause] == pytest.approx(rounds * ROUND_MS, abs=0.1)
+    reported = lasted(tmp_path, opened(old=False, window=window) + flights([[size] * 4] * 9, window))
+    assert reported[cause] == pytest.approx(rounds * ROUND_MS, abs=0.1)
 
 
 @pytest.mark.parametrize("old", [True, False])
 def test_a_window_with_room_for_one_more_segment_holds_newer_senders_alone(tmp_path: Path, *, old: bool) -> None:
     """Four segments in flight where five fit: Linux may wait for a third of the window (`tcp_tso_should_defer`), BSD sends what fits."""
-    told = lasted(tmp_path, opened(old=old, window=5 * MSS) + flights([full(4)] * 9, 5 * MSS))
-    assert told.get("send-buffer", 0.0) == pytest.approx(8 * ROUND_MS if old else 0.0, abs=0.1)
+    reported = lasted(tmp_path, opened(old=old, window=5 * MSS) + flights([full(4)] * 9, 5 * MSS))
+    assert reported.get("send-buffer", 0.0) == pytest.approx(8 * ROUND_MS if old else 0.0, abs=0.1)
 
 
 def messages(tail: int, *, window: int, room_first: bool) -> str:
@@ -265,15 +265,15 @@ def messages(tail: int, *, window: int, room_first: bool) -> str:
 def test_a_small_segment_that_let_room_pass_was_held_by_nagle(tmp_path: Path) -> None:
     """At 22 ms an ACK opens the window for a full segment; 500 bytes leave with the ACK of all, 18.1 ms later."""
     window = 2 * MSS
-    told = lasted(tmp_path, opened(old=True, window=window) + messages(500, window=window, room_first=True))
-    assert told["nagle"] == pytest.approx(4 * ROUND_MS, abs=0.1)
+    reported = lasted(tmp_path, opened(old=True, window=window) + messages(500, window=window, room_first=True))
+    assert reported["nagle"] == pytest.approx(4 * ROUND_MS, abs=0.1)
 
 
 def test_a_small_segment_that_leaves_when_the_window_opens_was_the_windows(tmp_path: Path) -> None:
     """No ACK at 22 ms opens the window: the ACK of all does, so the window explains the wait as well as Nagle's algorithm."""
     window = 2 * MSS
-    told = lasted(tmp_path, opened(old=True, window=window) + messages(500, window=window, room_first=False))
-    assert "nagle" not in told
+    reported = lasted(tmp_path, opened(old=True, window=window) + messages(500, window=window, room_first=False))
+    assert "nagle" not in reported
 
 
 @pytest.mark.parametrize(("count", "held"), [(2, 1), (4, 0)])
@@ -283,8 +283,8 @@ def test_a_tail_behind_fewer_bytes_than_any_send_buffer_has_was_held_by_nagle(tm
     Two of 536 bytes leave room in the smallest buffer there is, 2,048 bytes; four of them may be all that fits.
     """
     turn = [[536] * count, [428]]
-    told = lasted(tmp_path, opened(old=True, window=65_535, mss=536) + flights([[536], *turn, *turn], 65_535))
-    assert told.get("nagle", 0.0) == pytest.approx(held * ROUND_MS, abs=0.1)
+    reported = lasted(tmp_path, opened(old=True, window=65_535, mss=536) + flights([[536], *turn, *turn], 65_535))
+    assert reported.get("nagle", 0.0) == pytest.approx(held * ROUND_MS, abs=0.1)
 
 
 def halves(window: int) -> str:
@@ -303,8 +303,8 @@ def test_a_close_behind_half_of_the_largest_window_was_not_held_by_nagle(tmp_pat
     """The last 600 bytes carry the FIN. If they had been written earlier, they would have left earlier. Three of four waits remain."""
     head, sign, last = halves(16_384).rpartition("P. 44501:")
     assert sign
-    told = lasted(tmp_path, opened(old=True, window=16_384, mss=9_148) + f"{head}FP. 44501:{last.splitlines()[0]}")
-    assert told["nagle"] == pytest.approx(3 * ROUND_MS, abs=0.1)
+    reported = lasted(tmp_path, opened(old=True, window=16_384, mss=9_148) + f"{head}FP. 44501:{last.splitlines()[0]}")
+    assert reported["nagle"] == pytest.approx(3 * ROUND_MS, abs=0.1)
 
 
 @pytest.mark.parametrize(("window", "held"), [(16_384, 4), (32_768, 0)])
@@ -313,15 +313,15 @@ def test_half_of_the_largest_window_passes_a_small_segment_and_nagle_holds_what_
 
     Then passing shows that Nagle's rule is off. At the first of the five waits, it is not yet known that the flight does not grow.
     """
-    told = lasted(tmp_path, opened(old=True, window=window, mss=9_148) + halves(window))
-    assert told.get("nagle", 0.0) == pytest.approx(held * ROUND_MS, abs=0.1)
+    reported = lasted(tmp_path, opened(old=True, window=window, mss=9_148) + halves(window))
+    assert reported.get("nagle", 0.0) == pytest.approx(held * ROUND_MS, abs=0.1)
 
 
 @pytest.mark.parametrize(("window", "told_ms"), [(8_192, 0.0), (16_384, ROUND_MS)])
 def test_half_of_the_largest_window_never_waits_for_nagle(tmp_path: Path, window: int, told_ms: float) -> None:
     """4,100 bytes wait for the ACK of 512 bytes. They are half of a window of 8,192 bytes, but less than half of one of 16,384."""
-    told = lasted(tmp_path, opened(old=True, window=window, mss=4_312) + flights([[512], [4_100]], window))
-    assert told.get("nagle", 0.0) == pytest.approx(told_ms, abs=0.1)
+    reported = lasted(tmp_path, opened(old=True, window=window, mss=4_312) + flights([[512], [4_100]], window))
+    assert reported.get("nagle", 0.0) == pytest.approx(told_ms, abs=0.1)
 
 
 @pytest.mark.parametrize(("longest", "held"), [(8_192, 6), (8_000, 0)])
@@ -336,8 +336,8 @@ def test_whole_clusters_that_pass_a_small_segment_are_full_and_what_waits_behind
             lines.append(f"{at_s + after_s:.4f} C > S P. {seq}:{seq + size} ack 1")
             seq += size
         lines.append(f"{at_s + 0.18:.4f} S > C . ack {seq} win 49152")
-    told = lasted(tmp_path, opened(old=True, window=49_152, mss=9_148) + "\n".join(lines))
-    assert told.get("nagle-delayed-ack", 0.0) == pytest.approx(held * 179.6, abs=1)
+    reported = lasted(tmp_path, opened(old=True, window=49_152, mss=9_148) + "\n".join(lines))
+    assert reported.get("nagle-delayed-ack", 0.0) == pytest.approx(held * 179.6, abs=1)
 
 
 def test_a_plateau_that_the_last_flight_passes_by_less_than_a_segment_is_the_highest(tmp_path: Path) -> None:
@@ -346,9 +346,9 @@ def test_a_plateau_that_the_last_flight_passes_by_less_than_a_segment_is_the_hig
     Behind the 1,000 bytes at the end of each second flight, Nagle's algorithm explains the wait as well.
     """
     sizes = [[MSS, MSS], [MSS, 1_000]] * 6 + [[MSS, MSS, 1_000]]
-    told = lasted(tmp_path, opened(old=False, window=30_000) + flights(sizes, 30_000))
-    assert told["send-buffer"] == pytest.approx(6 * ROUND_MS, abs=0.1)
-    assert told["unknown"] == pytest.approx(6 * ROUND_MS, abs=0.1)
+    reported = lasted(tmp_path, opened(old=False, window=30_000) + flights(sizes, 30_000))
+    assert reported["send-buffer"] == pytest.approx(6 * ROUND_MS, abs=0.1)
+    assert reported["unknown"] == pytest.approx(6 * ROUND_MS, abs=0.1)
 
 
 def test_a_program_that_writes_by_its_own_clock_fills_no_buffer_though_acks_come_while_it_writes(tmp_path: Path) -> None:
@@ -362,8 +362,8 @@ def test_a_program_that_writes_by_its_own_clock_fills_no_buffer_though_acks_come
         lines += ((at_ms + 0.1 * place, f"C > S . {seq + place * MSS}:{seq + (place + 1) * MSS} ack 1") for place in range(6))
         lines += ((at_ms + 19.95 + 0.2 * pair, f"S > C . ack {seq + 2 * pair * MSS} win 65535") for pair in (1, 2, 3))
     text = "\n".join(f"{at_ms / 1000:.5f} {what}" for at_ms, what in sorted(lines))
-    told = lasted(tmp_path, opened(old=True, window=65_535) + text)
-    assert told.get("send-buffer", 0.0) < 40 * 0.5
+    reported = lasted(tmp_path, opened(old=True, window=65_535) + text)
+    assert reported.get("send-buffer", 0.0) < 40 * 0.5
 
 
 @pytest.mark.parametrize(("old", "segments", "cause"), [(True, 11, "send-buffer"), (True, 10, "slow-start"), (False, 11, "slow-start")])
@@ -371,8 +371,8 @@ def test_an_old_sender_that_begins_with_more_than_any_initial_window_knows_no_sl
     tmp_path: Path, *, old: bool, segments: int, cause: str
 ) -> None:
     """Ten segments are the largest initial window (RFC 6928); newer senders may know a larger one of an earlier connection."""
-    told = lasted(tmp_path, opened(old=old, window=65_535) + flights([full(segments)] * 2, 65_535))
-    assert told[cause] == pytest.approx(ROUND_MS, abs=0.1)
+    reported = lasted(tmp_path, opened(old=old, window=65_535) + flights([full(segments)] * 2, 65_535))
+    assert reported[cause] == pytest.approx(ROUND_MS, abs=0.1)
 
 
 def test_a_program_that_writes_small_segments_at_its_own_pace_is_let_go_by_no_ack_that_comes_just_before_one(tmp_path: Path) -> None:
@@ -384,10 +384,10 @@ def test_a_program_that_writes_small_segments_at_its_own_pace_is_let_go_by_no_ac
         (80, f"S > C S. 0:0(0) ack 1 win 65535 <mss {MSS}>"),
         (80, "C > S . ack 1 win 65535"),
     ]
-    told = lasted(
+    reported = lasted(
         tmp_path, "\n".join(f"{at_ms / 1000:.4f} {line}" for at_ms, line in sorted([*handshake, *sent, *acks], key=lambda each: each[0]))
     )
-    assert told.keys() <= {"handshake", "network", "application", "close"}
+    assert reported.keys() <= {"handshake", "network", "application", "close"}
 
 
 def test_small_segments_that_pass_need_no_window_for_a_full_one(tmp_path: Path) -> None:
@@ -395,9 +395,9 @@ def test_small_segments_that_pass_need_no_window_for_a_full_one(tmp_path: Path) 
 
     The window has room for what the application writes, so the send buffer of 3,000 bytes is full.
     """
-    told = lasted(tmp_path, opened(old=True, window=4_000) + flights([[600] * 5] * 9, 4_000))
-    assert told["send-buffer"] == pytest.approx(8 * ROUND_MS, abs=0.1)
-    assert "receiver-window" not in told
+    reported = lasted(tmp_path, opened(old=True, window=4_000) + flights([[600] * 5] * 9, 4_000))
+    assert reported["send-buffer"] == pytest.approx(8 * ROUND_MS, abs=0.1)
+    assert "receiver-window" not in reported
 
 
 def writes_and_tails(writes: Sequence[Sequence[int]], tail: int, *, joined: bool) -> str:
@@ -431,10 +431,10 @@ def test_what_a_program_writes_as_soon_as_an_ack_comes_was_not_held_by_nagle(tmp
 
     Had it only left the 752 bytes in it, for Nagle's rule to hold, they would have been followed by nothing.
     """
-    told = lasted(tmp_path, opened(old=False, window=65_535) + flights([[752, *full(10)]] * 8, 65_535))
-    assert told["send-buffer"] == pytest.approx(6 * ROUND_MS, abs=0.1)
-    assert told["unknown"] == pytest.approx(ROUND_MS, abs=0.1)  # the first round, before which there is no other
-    assert "nagle" not in told
+    reported = lasted(tmp_path, opened(old=False, window=65_535) + flights([[752, *full(10)]] * 8, 65_535))
+    assert reported["send-buffer"] == pytest.approx(6 * ROUND_MS, abs=0.1)
+    assert reported["unknown"] == pytest.approx(ROUND_MS, abs=0.1)  # the first round, before which there is no other
+    assert "nagle" not in reported
 
 
 @pytest.mark.parametrize(("behind_us", "cause"), [(700, "application"), (20, "nagle")])
@@ -446,10 +446,10 @@ def test_what_leaves_some_time_behind_an_ack_was_not_held_by_nagles_rule_of_a_ho
     for place in range(20):
         at_us, first = 40_000 + 3_400 * place, 1 + 100 * place
         lines.append(f"{at_us}us C > S P. {first}:{first + 100} ack 1\n{at_us + 3_400 - behind_us}us S > C . ack {first + 100} win 60000")
-    begun, told = (lasted(tmp_path, "\n".join(lines[:count])) for count in (2, 21))
+    begun, reported = (lasted(tmp_path, "\n".join(lines[:count])) for count in (2, 21))
     other = "nagle" if cause == "application" else "application"
-    assert told[cause] - begun.get(cause, 0) == pytest.approx(19 * 3.4, abs=0.5)
-    assert told.get(other, 0) == pytest.approx(begun.get(other, 0), abs=0.1)
+    assert reported[cause] - begun.get(cause, 0) == pytest.approx(19 * 3.4, abs=0.5)
+    assert reported.get(other, 0) == pytest.approx(begun.get(other, 0), abs=0.1)
 
 
 @pytest.mark.parametrize(("segments", "held"), [(6, 1), (4, 0), (17, 0), (20, 1)])
@@ -459,8 +459,8 @@ def test_a_flight_of_today_that_is_no_larger_than_the_one_before_is_not_slow_sta
     With four, BBR probes for the minimum RTT; from 16 on, slow start may have ended, and congestion avoidance adds a segment in each
     round trip from 20 on.
     """
-    told = lasted(tmp_path, opened(old=False, window=60_000) + flights([full(segments)] * 2 + [full(1)], 60_000))
-    assert told.get("send-buffer", 0) == pytest.approx(held * ROUND_MS, abs=0.1)
+    reported = lasted(tmp_path, opened(old=False, window=60_000) + flights([full(segments)] * 2 + [full(1)], 60_000))
+    assert reported.get("send-buffer", 0) == pytest.approx(held * ROUND_MS, abs=0.1)
 
 
 @pytest.mark.parametrize(("last", "late_ms"), [(2, 0), (1, 3)])
@@ -480,5 +480,5 @@ def test_an_ack_wakes_no_program_whose_buffer_had_room_for_more(tmp_path: Path, 
 def test_half_of_a_window_smaller_than_two_segments_is_a_full_segment_of_linux(tmp_path: Path) -> None:
     """Four times 1,000 bytes; 2,048, half of the window, and 952; four times 1,000 again: no small segment passes a small one."""
     sent = [[1_000]] * 4 + [[2_048, 952]] + [[1_000]] * 4
-    told = lasted(tmp_path, opened(old=False, window=4_096, mss=9_000) + flights(sent, 4_096))
-    assert told["nagle"] == pytest.approx(7 * ROUND_MS, abs=0.1)
+    reported = lasted(tmp_path, opened(old=False, window=4_096, mss=9_000) + flights(sent, 4_096))
+    assert reported["nagle"] == pytest.approx(7 * ROUND_MS, abs=0.1)

@@ -54,37 +54,37 @@ def rest_after_100_ms(first: str, rest: int) -> str:
 
 @pytest.mark.parametrize("rest", [500, MSS], ids=["a timer lets the rest go", "the program fills it"])
 def test_a_sender_that_had_more_and_let_it_go_by_itself_kept_it_back(tmp_path: Path, rest: int) -> None:
-    told = lasted(tmp_path, opened() + rest_after_100_ms(".", rest))
-    assert told["nagle"] == pytest.approx(100)
-    assert told.get("application", 0) == pytest.approx(20, abs=1)  # before the first segment
+    reported = lasted(tmp_path, opened() + rest_after_100_ms(".", rest))
+    assert reported["nagle"] == pytest.approx(100)
+    assert reported.get("application", 0) == pytest.approx(20, abs=1)  # before the first segment
 
 
 def test_behind_a_segment_with_psh_the_program_had_given_nothing(tmp_path: Path) -> None:
-    told = lasted(tmp_path, opened() + rest_after_100_ms("P.", 500))
-    assert "nagle" not in told
-    assert told["application"] == pytest.approx(100 + 20, abs=1)
+    reported = lasted(tmp_path, opened() + rest_after_100_ms("P.", 500))
+    assert "nagle" not in reported
+    assert reported["application"] == pytest.approx(100 + 20, abs=1)
 
 
 def test_a_sender_of_today_leaves_out_psh_for_a_program_that_corks(tmp_path: Path) -> None:
     assert "nagle" not in lasted(tmp_path, opened(f"mss {MSS}, sackOK") + rest_after_100_ms(".", 500))
 
 
-def test_a_sender_that_never_sets_psh_tells_nothing_by_that(tmp_path: Path) -> None:
+def test_a_sender_that_never_sets_psh_shows_nothing_by_that(tmp_path: Path) -> None:
     assert "nagle" not in lasted(tmp_path, opened() + rest_after_100_ms(".", 500).replace("P.", "."))
 
 
 def test_what_was_kept_back_behind_a_full_window_is_the_windows_until_that_opens(tmp_path: Path) -> None:
     """Two segments leave room for 1,176 of 4,096 bytes, and 1,300 follow 80 ms after the ACK that opens the window again."""
-    told = lasted(tmp_path, behind_room_for_1176(1300))
-    assert told["receiver-window"] == pytest.approx(20)
-    assert told["nagle"] == pytest.approx(80)
+    reported = lasted(tmp_path, behind_room_for_1176(1300))
+    assert reported["receiver-window"] == pytest.approx(20)
+    assert reported["nagle"] == pytest.approx(80)
 
 
 def test_what_was_kept_back_though_it_fills_the_room_that_there_was_waited_for_no_window(tmp_path: Path) -> None:
     """With more than 1,176 bytes in the buffer, data would have left when the window opened."""
-    told = lasted(tmp_path, behind_room_for_1176(1176))
-    assert "receiver-window" not in told
-    assert told["nagle"] == pytest.approx(100)
+    reported = lasted(tmp_path, behind_room_for_1176(1176))
+    assert "receiver-window" not in reported
+    assert reported["nagle"] == pytest.approx(100)
 
 
 def behind_room_for_1176(last_bytes: int) -> str:
@@ -121,8 +121,8 @@ def test_what_the_sender_had_and_flew_before_is_held_by_nagles_rule_behind_a_los
     """
     rest = BEHIND + (flown + 3) * MSS + 900
     sizes = [[MSS] * flown, [MSS] * 3, [900, MSS], [MSS]]
-    told = lasted(tmp_path, lost_first() + flights(sizes, [BEHIND + flown * MSS, rest + MSS], seq=BEHIND, from_s=0.0802))
-    assert told.get("nagle", 0) == pytest.approx(by_nagle_ms, abs=0.1)
+    reported = lasted(tmp_path, lost_first() + flights(sizes, [BEHIND + flown * MSS, rest + MSS], seq=BEHIND, from_s=0.0802))
+    assert reported.get("nagle", 0) == pytest.approx(by_nagle_ms, abs=0.1)
 
 
 @pytest.mark.parametrize(("pushed", "by_buffer"), [(True, 4), (False, 0)])
@@ -131,6 +131,6 @@ def test_flights_that_empty_the_buffer_again_and_again_are_held_by_it_behind_a_l
 ) -> None:
     """Five flights of two segments that do not grow: a send buffer of that size, if it was empty after each of them."""
     ends = [BEHIND + place * 2 * MSS for place in range(1, 6)] if pushed else [BEHIND + 10 * MSS]
-    told = lasted(tmp_path, lost_first() + flights([[MSS, MSS]] * 5, ends, seq=BEHIND, from_s=0.0802))
-    assert told.get("send-buffer", 0) == pytest.approx(by_buffer * ROUND_MS, abs=0.1)
-    assert told.get("congestion-window", 0) == pytest.approx((4 - by_buffer) * ROUND_MS, abs=0.1)
+    reported = lasted(tmp_path, lost_first() + flights([[MSS, MSS]] * 5, ends, seq=BEHIND, from_s=0.0802))
+    assert reported.get("send-buffer", 0) == pytest.approx(by_buffer * ROUND_MS, abs=0.1)
+    assert reported.get("congestion-window", 0) == pytest.approx((4 - by_buffer) * ROUND_MS, abs=0.1)

@@ -51,14 +51,14 @@ def at_sender(last_window: int) -> list[str]:
 
 def test_a_window_that_opens_a_little_after_the_flight_filled_it_holds_what_waits_for_more(tmp_path: Path) -> None:
     """Three segments are less than a third of 14, and the congestion window is at least the 14 that were in flight."""
-    told = lasted(tmp_path, at_sender(14))
-    assert told["receiver-window"] == pytest.approx(80.01 - 60.31, abs=0.1)
-    assert told["slow-start"] == pytest.approx(60.01 - 40, abs=0.1)
+    reported = lasted(tmp_path, at_sender(14))
+    assert reported["receiver-window"] == pytest.approx(80.01 - 60.31, abs=0.1)
+    assert reported["slow-start"] == pytest.approx(60.01 - 40, abs=0.1)
 
 
 def test_a_window_that_opens_beyond_the_flight_leaves_it_to_slow_start(tmp_path: Path) -> None:
-    told = lasted(tmp_path, at_sender(24))
-    assert told["slow-start"] == pytest.approx(60.01 - 40 + 80.01 - 60.41, abs=0.2)
+    reported = lasted(tmp_path, at_sender(24))
+    assert reported["slow-start"] == pytest.approx(60.01 - 40 + 80.01 - 60.41, abs=0.2)
 
 
 def at_receiver(flights: list[int], window: int, round_trip_ms: float = 10) -> list[str]:
@@ -92,9 +92,9 @@ def at_receiver(flights: list[int], window: int, round_trip_ms: float = 10) -> l
 def test_a_flight_that_grows_like_neither_slow_start_nor_avoidance_was_ended_by_the_window(
     tmp_path: Path, flights: list[int], window: int, held_ms: float
 ) -> None:
-    told = lasted(tmp_path, at_receiver(flights, window))
-    assert told.get("receiver-window", 0) == pytest.approx(held_ms, abs=0.3)
-    assert told["slow-start"] == pytest.approx(10 * (len(flights) - 1) - held_ms, abs=0.6)
+    reported = lasted(tmp_path, at_receiver(flights, window))
+    assert reported.get("receiver-window", 0) == pytest.approx(held_ms, abs=0.3)
+    assert reported["slow-start"] == pytest.approx(10 * (len(flights) - 1) - held_ms, abs=0.6)
 
 
 def test_what_the_program_gives_behind_a_small_segment_was_not_kept_back_by_the_window(tmp_path: Path) -> None:
@@ -117,9 +117,9 @@ def test_a_flight_that_does_not_grow_below_the_edge_was_ended_by_the_window_seen
     ]
     for n in range(4):
         lines += data(40 + 20 * n, 5 * n, 5) + ack(59.99 + 20 * n, 5 * n + 5, 6)
-    told = lasted(tmp_path, lines)
-    assert told["receiver-window"] == pytest.approx(40, abs=0.1)
-    assert told["slow-start"] == pytest.approx(20, abs=0.1)  # nothing shows how large the first flight could have been
+    reported = lasted(tmp_path, lines)
+    assert reported["receiver-window"] == pytest.approx(40, abs=0.1)
+    assert reported["slow-start"] == pytest.approx(20, abs=0.1)  # nothing shows how large the first flight could have been
 
 
 @pytest.mark.parametrize(("top", "window_ms"), [(23, 40), (19, 20)])
@@ -140,10 +140,10 @@ def test_a_flight_that_did_not_grow_and_left_room_for_a_segment_waited_for_the_w
     for n, flight in enumerate((10, top - 3, top - 1, top - 1, top, 1)):
         lines += data(40 + 20 * n, sent, flight) + ack(59.99 + 20 * n, sent + flight, top)
         sent += flight
-    told = lasted(tmp_path, lines)
-    assert told["receiver-window"] == pytest.approx(window_ms, abs=0.1)
-    assert told["slow-start"] == pytest.approx(60, abs=0.2)
-    assert told.get("unknown", 0.0) == pytest.approx(40 - window_ms, abs=0.2)
+    reported = lasted(tmp_path, lines)
+    assert reported["receiver-window"] == pytest.approx(window_ms, abs=0.1)
+    assert reported["slow-start"] == pytest.approx(60, abs=0.2)
+    assert reported.get("unknown", 0.0) == pytest.approx(40 - window_ms, abs=0.2)
 
 
 @pytest.mark.parametrize(("round_trip_ms", "window_ms"), [(10, 2 * 10), (100, 100)])
@@ -154,10 +154,10 @@ def test_a_smaller_flight_than_before_was_ended_by_a_window_with_room_for_less_t
 
     With 100 ms, the second flight of eleven is smaller than an earlier one and had room in the window: what limited it is unknown.
     """
-    told = lasted(tmp_path, at_receiver([10, 14, 11, 11], 14, round_trip_ms))
-    assert told["receiver-window"] == pytest.approx(window_ms, rel=0.1)
-    assert told["slow-start"] == pytest.approx(round_trip_ms, rel=0.1)
-    assert told.get("unknown", 0.0) == pytest.approx(2 * round_trip_ms - window_ms, rel=0.1)
+    reported = lasted(tmp_path, at_receiver([10, 14, 11, 11], 14, round_trip_ms))
+    assert reported["receiver-window"] == pytest.approx(window_ms, rel=0.1)
+    assert reported["slow-start"] == pytest.approx(round_trip_ms, rel=0.1)
+    assert reported.get("unknown", 0.0) == pytest.approx(2 * round_trip_ms - window_ms, rel=0.1)
 
 
 def after_a_pause(first_flight: int, resent: str) -> list[str]:
@@ -182,19 +182,19 @@ def after_a_pause(first_flight: int, resent: str) -> list[str]:
     return lines
 
 
-def test_the_first_flight_after_a_pause_is_slow_start_if_all_resends_were_for_nothing(tmp_path: Path) -> None:
+def test_the_first_flight_after_a_pause_is_slow_start_if_all_resends_were_needless(tmp_path: Path) -> None:
     """RFC 5681, 4.1: a sender that was idle for longer than its timer begins with the initial window again; no loss cut it."""
-    told = lasted(tmp_path, after_a_pause(10, "for nothing"))
-    assert told["slow-start"] == pytest.approx(20, abs=0.3)
-    assert "congestion-window" not in told
+    reported = lasted(tmp_path, after_a_pause(10, "for nothing"))
+    assert reported["slow-start"] == pytest.approx(20, abs=0.3)
+    assert "congestion-window" not in reported
 
 
 @pytest.mark.parametrize(("first_flight", "resent"), [(10, "after a loss"), (4, "for nothing")])
 def test_it_is_the_congestion_windows_after_a_loss_and_with_less_than_an_initial_window(
     tmp_path: Path, first_flight: int, resent: str
 ) -> None:
-    told = lasted(tmp_path, after_a_pause(first_flight, resent))
-    assert told["congestion-window"] == pytest.approx(20, abs=0.3)
+    reported = lasted(tmp_path, after_a_pause(first_flight, resent))
+    assert reported["congestion-window"] == pytest.approx(20, abs=0.3)
 
 
 def trains(window: int) -> str:
@@ -218,8 +218,8 @@ def trains(window: int) -> str:
 
 def test_trains_that_fill_a_window_are_spaced_by_it_however_coarse_their_timestamps(tmp_path: Path) -> None:
     """From the end of the first train, at 42.32 ms, to that of the last, at 182.32 ms."""
-    told = ledgers.lasted(tmp_path, trains(30))
-    assert told["receiver-window"] == pytest.approx(140.0, abs=1.0)
+    reported = ledgers.lasted(tmp_path, trains(30))
+    assert reported["receiver-window"] == pytest.approx(140.0, abs=1.0)
 
 
 def test_trains_that_leave_room_for_one_segment_are_not_the_windows(tmp_path: Path) -> None:

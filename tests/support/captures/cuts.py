@@ -83,7 +83,7 @@ def source(path: Path, folder: Path) -> tuple[int, list[damage.Packet]]:
     return damage.read(plain)
 
 
-def told(path: Path, frames_before: int = 0) -> Told:
+def reported(path: Path, frames_before: int = 0) -> Told:
     """The ledger of `path`, before whose first frame the whole capture has `frames_before` others."""
     tables = read(path, worth=())
     spans: dict[Direction, list[Span]] = defaultdict(list)
@@ -159,13 +159,13 @@ def compared(whole: Told, cut: Told) -> Iterator[Otherwise]:
 def otherwise(path: Path, folder: Path) -> dict[str, list[Otherwise]]:
     """Cut → the directions that it names otherwise for longer than it may, the worst first."""
     link_type, packets = source(path, folder)
-    whole = told(damage.write(folder / "whole.pcap", link_type, packets))
+    whole = reported(damage.write(folder / "whole.pcap", link_type, packets))
     if len(packets) < MIN_FRAMES or not 0 < whole.connections <= MAX_CONNECTIONS:
         return {}
     found = {}
     for name, cut in CUTS.items():
         part = cut(packets)
-        kept = told(damage.write(folder / "cut.pcap", link_type, packets[part]), part.start)
+        kept = reported(damage.write(folder / "cut.pcap", link_type, packets[part]), part.start)
         off = [one for one in compared(whole, kept) if one.share > SHARE]
         if off:
             found[name] = sorted(off, key=lambda one: one.share, reverse=True)
@@ -197,7 +197,7 @@ def main(paths: list[str]) -> None:
             try:
                 found = otherwise(path, Path(folder))
             except (subprocess.CalledProcessError, OSError, KeyError) as error:
-                sys.stdout.write(f"{path.name}: not told, {error!r}\n")
+                sys.stdout.write(f"{path.name}: not judged: {error!r}\n")
                 continue
             for name, off in found.items():
                 for one in off:

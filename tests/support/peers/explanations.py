@@ -31,6 +31,6 @@ def differences(folder: Path, text: str) -> dict[str, list[Difference]]:
     return done.account.differences
 
 
-def told(folder: Path, text: str, rule: str) -> dict[tuple[int | None, str], str]:
+def reported(folder: Path, text: str, rule: str) -> dict[tuple[int | None, str], str]:
     """The explanations of one rule: (frame, item) → words."""
     return {(one.frame, one.item): one.words for one in differences(folder, text).get(rule, [])}

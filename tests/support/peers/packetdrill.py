@@ -187,9 +187,9 @@ class Player:
             self.own_port, self.own_start = own_port, seq
         size = len(packet) - header - (offset >> 4) * 4
         letters = "".join(letter for letter, bit in BITS.items() if flags & bit)
-        told = (set(letters), (seq - self.own_start) % 2**32, size, (ack - OTHER_START) % 2**32 if flags & BITS["."] else None)
-        if told != (set(wanted.flags), wanted.seq, wanted.size, wanted.ack):
-            raise Differs(f"{event.line}: left {letters} {told[1:]} at {left_s:.6f}")
+        reported = (set(letters), (seq - self.own_start) % 2**32, size, (ack - OTHER_START) % 2**32 if flags & BITS["."] else None)
+        if reported != (set(wanted.flags), wanted.seq, wanted.size, wanted.ack):
+            raise Differs(f"{event.line}: left {letters} {reported[1:]} at {left_s:.6f}")
         if not _in_time(left_s, event.at_s):
             raise Differs(f"{event.line}: left at {left_s:.6f}")
 

@@ -164,7 +164,7 @@ impl Sending {
             return;
         }
         let waited_ns = now.since(sender.last_data_ts_ns).get().unwrap_or(0);
-        let last_heard = receiver.last_ack_ts_ns;
+        let last_ack = receiver.last_ack_ts_ns;
         let Some(in_flight) = in_flight else { return };
         if in_flight > 0 {
             if in_flight > PROOF_FLIGHT_BYTES {
@@ -181,7 +181,7 @@ impl Sending {
         }
         let emptied = self.emptied_ts_ns;
         // A segment that would not have fitted the window before that ACK waited for the window.
-        if !emptied.is_some() || last_heard != emptied || waited_ns < MIN_HOLD_NS || event.needed_window {
+        if !emptied.is_some() || last_ack != emptied || waited_ns < MIN_HOLD_NS || event.needed_window {
             return;
         }
         let (of_small, of_all) = (self.emptied_of_small, self.emptied_of_all);

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_that_an_ack_let_go_tells_nothing_of_the_sender() {
+    fn a_segment_that_an_ack_let_go_shows_nothing_of_the_sender() {
         assert_eq!(rates(&after(1_000_000, Some(50_000)), 11_000).burst, Passed::default());
     }
 

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_acknowledged_unseen_is_told_once_and_taken_back_if_it_comes() {
+    fn what_is_acknowledged_unseen_is_reported_once_and_taken_back_if_it_comes() {
         let mut holes = Holes::default();
         holes.open(1001, 3001, Stamp::default(), false);
         assert_eq!(holes.acknowledge(1001), (0, 0));

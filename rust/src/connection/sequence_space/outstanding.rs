@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn an_echoed_timestamp_tells_which_segment_let_the_ack_go() {
+    fn an_echoed_timestamp_shows_which_segment_let_the_ack_go() {
         assert_eq!(two_segments().acknowledge(2001, 1, 10, 1460).echoed_ts_ns, at(10));
         assert_eq!(two_segments().acknowledge(2001, 1, 20, 1460).echoed_ts_ns, at(20));
         assert_eq!(two_segments().acknowledge(2001, 1, 15, 1460).echoed_ts_ns, Nullable::default());

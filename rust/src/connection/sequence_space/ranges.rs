@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ack_that_stops_inside_a_block_is_told() {
+    fn an_ack_that_stops_inside_a_block_is_reported() {
         let mut ranges = Ranges::default();
         ranges.add(2000, 3000);
         ranges.add(5000, 6000);

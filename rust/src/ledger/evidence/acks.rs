@@ -192,13 +192,13 @@ impl Evidence<'_> {
     }
 
     /// The sender received its first ACK during this wait.
-    pub(in super::super) fn heard_first_ack(&self) -> bool {
+    pub(in super::super) fn received_first_ack(&self) -> bool {
         self.flight_before().is_none() && self.flight_after().is_some()
     }
 
     /// The departure is the first data after the handshake. If the capture begins later, no departure is.
     pub(in super::super) fn is_first_data(&self) -> bool {
-        self.direction.beginning_seen && !self.is_syn() && self.heard_first_ack()
+        self.direction.beginning_seen && !self.is_syn() && self.received_first_ack()
     }
 
     /// The departure may have followed the ACK late because the sender is far away, or because the application was

@@ -101,7 +101,7 @@ impl Evidence<'_> {
 
     /// At the sender, no ACK came during the RTT before the departure. So the sender knew nothing of what the path did
     /// meanwhile.
-    pub(in super::super) fn sender_heard_nothing(&self) -> bool {
+    pub(in super::super) fn sender_received_nothing(&self) -> bool {
         self.direction.near_sender
             && self.wait_ns > self.rtt_ns()
             && self.wait.since_ack_ns.get().is_none_or(|ago_ns| ago_ns > self.rtt_ns())

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_held_the_sender_until_it_was_told_of_the_loss() {
+    fn what_held_the_sender_until_it_learned_of_the_loss() {
         let before = |change: fn(&mut super::super::super::WaitRecord)| {
             let (mut record, direction) = super::super::testing::bulk();
             change(&mut record);

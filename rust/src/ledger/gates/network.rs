@@ -42,7 +42,7 @@ fn is_draining(wait: &Evidence<'_>) -> bool {
             && !wait.all_acked()
             && !wait.ack_was_held()
             && !wait.is_bare_fin()
-            && !wait.sender_heard_nothing()
+            && !wait.sender_received_nothing()
     };
     wait.is_in_queue()
         && (still_out() || released())

@@ -232,7 +232,7 @@ mod tests {
         kept.into_iter().map(|(interval, place, in_cause)| (interval.frame_after, place, in_cause)).collect()
     }
 
-    fn told(kept: &[KeptWait]) -> Vec<(Option<u64>, Option<u16>, Option<u16>)> {
+    fn described(kept: &[KeptWait]) -> Vec<(Option<u64>, Option<u16>, Option<u16>)> {
         kept.iter().map(|wait| (wait.interval.frame_after, wait.place, wait.place_in_cause)).collect()
     }
 
@@ -254,7 +254,7 @@ mod tests {
                 }
                 longest.append(&mut later);
             }
-            prop_assert_eq!(told(&longest.kept(life_ns, stall_ns)), naive(&all, life_ns, stall_ns));
+            prop_assert_eq!(described(&longest.kept(life_ns, stall_ns)), naive(&all, life_ns, stall_ns));
         }
     }
 }

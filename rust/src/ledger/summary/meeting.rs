@@ -251,10 +251,10 @@ mod tests {
             segments.push(segment(at_ms + 20 + QUEUED_MS, 1000, false, TcpFlags::ACK, [1, seq + 1000, 0]));
         }
         for turn in 0..12 {
-            let (at_ms, asked, told) = (200 + 60 * i64::from(turn), 1 + 100 * turn, 1 + 300 * turn);
+            let (at_ms, asked, answered) = (200 + 60 * i64::from(turn), 1 + 100 * turn, 1 + 300 * turn);
             let pushed = TcpFlags::ACK | TcpFlags::PSH;
-            segments.push(segment(at_ms, 2000, true, pushed, [asked, told, 100]));
-            segments.push(segment(at_ms + 20 + QUEUED_MS, 2000, false, pushed, [told, asked + 100, 300]));
+            segments.push(segment(at_ms, 2000, true, pushed, [asked, answered, 100]));
+            segments.push(segment(at_ms + 20 + QUEUED_MS, 2000, false, pushed, [answered, asked + 100, 300]));
         }
         segments.sort_by_key(|one| one.ts_ns);
         (1..).zip(segments).map(|(frame, one)| Segment { frame, ..one }).collect()

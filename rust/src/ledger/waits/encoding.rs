@@ -491,7 +491,7 @@ pub(super) mod tests {
     }
 
     /// Each record as text.
-    pub(crate) fn told(records: &[WaitRecord]) -> Vec<String> {
+    pub(crate) fn described(records: &[WaitRecord]) -> Vec<String> {
         records.iter().map(|record| format!("{record:?}")).collect()
     }
 
@@ -510,7 +510,7 @@ pub(super) mod tests {
                 encoder.put(&mut record, &before, &mut bytes);
                 before = record;
             }
-            prop_assert_eq!(told(&decoded(&bytes)), told(&records));
+            prop_assert_eq!(described(&decoded(&bytes)), described(&records));
         }
 
         #[test]

@@ -120,7 +120,7 @@ mod tests {
     use super::LiveWaits;
     use crate::connection::{Confidence, Evidence, Kind, Revision};
     use crate::ledger::WaitRecord;
-    use crate::ledger::waits::encoding::tests::{record, told};
+    use crate::ledger::waits::encoding::tests::{described, record};
     use crate::ledger::waits::log::EndedWaits;
 
     fn records(ended: EndedWaits) -> Vec<Vec<String>> {
@@ -134,7 +134,7 @@ mod tests {
                     block.each(|record| records.push(*record)).unwrap();
                     assert_eq!((records.len() - count) as u64, block.records());
                 }
-                told(&records)
+                described(&records)
             })
             .collect()
     }
@@ -159,7 +159,7 @@ mod tests {
             let of = |conn, from_client| -> Vec<_> {
                 waits.iter().filter(|(c, f, _)| (*c, *f) == (conn, from_client)).map(|(_, _, record)| *record).collect()
             };
-            let expected: Vec<Vec<_>> = (0..3).map(|conn| [true, false].map(|side| told(&of(conn, side))).to_vec()).collect();
+            let expected: Vec<Vec<_>> = (0..3).map(|conn| [true, false].map(|side| described(&of(conn, side))).to_vec()).collect();
             prop_assert_eq!(logged(&waits, usize::MAX), expected.clone());
             prop_assert_eq!(logged(&waits, most), expected);
         }

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_told_from_bytes() {
+    fn text_is_distinguished_from_bytes() {
         assert_eq!(refused("# Über\n".as_bytes()), (ErrorKind::NotACapture, "f: is text, not a capture".to_owned()));
         let (kind, what) = refused(&[0, 1, 2, 0xff]);
         assert_eq!(kind, ErrorKind::NotACapture);

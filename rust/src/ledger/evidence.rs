@@ -51,7 +51,7 @@ pub const INITIAL_SEGMENTS: i64 = 10;
 pub const TRAIN_PART: i64 = 8;
 /// A sender that spaces its flight sends at least this many segments in each RTT (a heuristic).
 pub const PACED_PART: i64 = 2;
-/// With fewer segments per RTT, even spacing cannot be told from pauses between flights (a heuristic).
+/// With fewer segments per RTT, even spacing cannot be distinguished from pauses between flights (a heuristic).
 pub const MIN_SPREAD_SEGMENTS: i64 = 4;
 /// The shortest stall. It excludes the jitter of a LAN (a heuristic).
 const MIN_STALL_NS: i64 = 10 * NS_PER_MS;

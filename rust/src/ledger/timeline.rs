@@ -263,7 +263,7 @@ fn before_loss_signal_ns(wait: &Evidence<'_>, cause: Cause, left_ns: i64) -> i64
     if cause != Cause::LossRecovery || wait.is_recovering() {
         return 0;
     }
-    wait.wait.loss_signalled_ns.get().map_or(0, |told_ns| (left_ns - told_ns).max(0))
+    wait.wait.loss_signalled_ns.get().map_or(0, |signalled_ns| (left_ns - signalled_ns).max(0))
 }
 
 /// Whether the sender had finished its message: the last segment was small or ended a write, or data from the peer

@@ -180,3 +180,38 @@ def test_printing_draws_all_figures_in_ink_on_paper_and_leaves_the_page_as_it_wa
     opened.until("document.querySelector('.connection .plot')._fullLayout.font.color === '#e6e9ed'")
     assert opened.page.locator("details:not([open])").count() == folded
     assert opened.messages == []
+
+
+def test_the_browsers_own_command_prints_filled_tables_and_says_which_figures_are_not_drawn(visit: Open) -> None:
+    """The browser waits for no script once it prints."""
+    opened = visit(report.render(report.data(analyze(CAPTURES / "ethernet-nagle-on.pcapng"))))
+    rows = "[...document.querySelectorAll('.statistics tbody tr')]"
+    opened.until(f"{rows}.length")
+    page = opened.page
+    folded = page.locator("details:not([open])").count()
+    drawn = page.locator("figure[data-drawn=yes]").count()
+    assert drawn < page.locator(".plot").count()
+    look = (
+        f"{{ rows: {rows}.filter((row) => row.checkVisibility()).length, folded: document.querySelectorAll('details:not([open])').length }}"
+    )
+    page.evaluate(f"addEventListener('beforeprint', () => {{ window.printed = {look} }})")
+    page.pdf()
+    printed = page.evaluate("window.printed")
+    assert printed == {"rows": page.locator(".statistics tbody tr").count(), "folded": 0}
+    opened.until(f"document.querySelectorAll('details:not([open])').length === {folded}")
+    page.emulate_media(media="print")
+    look = "getComputedStyle([...document.querySelectorAll('.plot')].find((plot) => !plot.childNodes.length), '::before').content"
+    assert "Print button" in page.evaluate(look)
+    assert opened.messages == []
+
+
+def test_the_keys_for_printing_draw_all_figures_first(visit: Open) -> None:
+    opened = visit(report.render(report.data(analyze(CAPTURES / "ethernet-nagle-on.pcapng"))))
+    shown = "[...document.querySelectorAll('figure:not([hidden]) .plot')]"
+    opened.page.evaluate(
+        f"() => {{ window.print = () => {{ window.printed = {shown}.every((plot) => plot.closest('figure').dataset.drawn === 'yes') }} }}"
+    )
+    opened.page.keyboard.press("Control+p")
+    opened.until("window.printed !== undefined")
+    assert opened.page.evaluate("window.printed") is True
+    assert opened.messages == []

@@ -46,8 +46,8 @@ def test_a_capture_is_found_and_opened_from_its_archive(explore: Explore, archiv
     opened.page.wait_for_url("**/connection/0")
     opened.until("document.querySelector('#figures').ariaBusy === 'false'")
     opened.page.get_by_role("link", name="Archive").click()  # from the connection, then from its capture
+    opened.page.wait_for_url(archived)
     opened.until("document.querySelector('#list tbody td')")
-    assert opened.page.url == archived
     opened.page.locator("#list tbody a").first.click()
     opened.page.wait_for_url("**/capture/*/")
     opened.page.get_by_role("link", name="Archive").click()

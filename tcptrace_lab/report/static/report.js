@@ -656,20 +656,35 @@
     else if (target?.matches("details")) target.scrollIntoView({ block: "start", behavior: "instant" }); // it has just been unfolded
   }
 
-  /** Before printing, draw all figures and open all folded parts in dark colours on white; afterwards, restore them. */
+  const folded = new Set();
+
+  const repainted = () => Promise.all([...connections.values(), ...zooms.values()].map((each) => each.repaint()));
+
+  /** Open all folded parts, and show figures in dark colours on white. */
+  function unfold() {
+    for (const details of document.querySelectorAll("details:not([open])")) {
+      folded.add(details);
+      details.open = true;
+    }
+    document.documentElement.dataset.theme = "light";
+    return repainted();
+  }
+
+  /** Undo `unfold`. */
+  function fold() {
+    for (const details of folded) details.open = false;
+    folded.clear();
+    delete document.documentElement.dataset.theme;
+    return repainted();
+  }
+
+  /** Fill all tables and draw all figures, and then print. */
   async function printed() {
-    const root = document.documentElement;
-    const folded = [...document.querySelectorAll("details:not([open])")];
-    for (const details of folded) details.open = true;
-    root.dataset.theme = "light";
-    await Promise.all([...document.querySelectorAll("details.statistics")].map(fill));
+    await Promise.all([unfold(), ...[...document.querySelectorAll("details.statistics")].map(fill)]);
     const shown = [...connections.values()].flatMap((each) => each.figures.filter((figure) => !figure.hidden).map((figure) => each.draw(figure)));
     await Promise.all([...shown, ...[...zooms.values()].map((each) => each.draw())]);
-    await Promise.all([...connections.values(), ...zooms.values()].map((each) => each.repaint()));
     window.print();
-    delete root.dataset.theme;
-    for (const details of folded) details.open = false;
-    await Promise.all([...connections.values(), ...zooms.values()].map((each) => each.repaint()));
+    await fold();
   }
 
   const packed = document.getElementById("rows");
@@ -690,6 +705,15 @@
   for (const statistics of document.querySelectorAll("details.statistics")) statistics.addEventListener("toggle", () => fill(statistics));
 
   document.getElementById("print")?.addEventListener("click", printed);
+  window.addEventListener("keydown", (event) => {
+    if (!(event.ctrlKey || event.metaKey) || event.shiftKey || event.altKey || event.key.toLowerCase() !== "p") return;
+    event.preventDefault();
+    printed();
+  });
+  // The browser's menu prints what is there when these handlers return: tables are filled before, and figures that nobody saw are not drawn.
+  window.addEventListener("beforeprint", unfold);
+  window.addEventListener("afterprint", fold);
+  setTimeout(() => document.querySelectorAll("details.statistics").forEach(fill), 500);
   window.addEventListener("hashchange", openTarget);
   for (const link of document.querySelectorAll("a.open")) link.addEventListener("click", () => (document.getElementById(link.hash.slice(1)).open = true));
   openTarget();

@@ -76,6 +76,74 @@ function fitted(traces, axis, [from, to], above = 0.06) {
   return { range: [floor - (zero && floor === 0 ? 0 : height * 0.06), all[1] + height * above], remarks };
 }
 
+// ---- no more points than can be told apart ----
+const SLICES = 300; // parts of the visible time; narrower ones look alike
+
+/** The points of a trace to draw between two times: all points, or, if there are too many, the extremes of each slice. null: the whole
+ * trace. */
+function lean(trace, [from, to]) {
+  const strokes = trace.connectgaps === false; // points come in threes: start, end, gap
+  const unit = strokes ? 3 : 1;
+  if (trace.x.length <= 2 * SLICES * unit) return null;
+  const slices = new Map();
+  let before = -1;
+  let after = -1;
+  for (let place = 0; place < trace.x.length; place += unit) {
+    const x = trace.x[place];
+    if (trace.x[place + (strokes ? 1 : 0)] < from) before = place;
+    else if (x > to) {
+      if (after < 0) after = place;
+    } else {
+      const slice = Math.floor(((x - from) / (to - from)) * SLICES);
+      if (slices.has(slice)) slices.get(slice).push(place);
+      else slices.set(slice, [place]);
+    }
+  }
+  const held = [...slices.values()].reduce((sum, places) => sum + places.length, 0);
+  const all = held <= 2 * SLICES;
+  if (strokes) return all ? picked(trace, [...slices.values()].flat().flatMap((place) => [place, place + 1, place + 2])) : joined(trace, slices);
+  const line = trace.mode === "lines";
+  const kept = line && before >= 0 ? [before] : []; // a line starts at the point before the range and ends at the point after it
+  for (const places of slices.values()) kept.push(...(all ? places : extremes(trace, places, line)));
+  if (line && after >= 0) kept.push(after);
+  return picked(trace, kept.sort((a, b) => a - b));
+}
+
+function extremes(trace, places, line) {
+  let [low, high] = [places[0], places[0]];
+  for (const place of places) {
+    if (trace.y[place] < trace.y[low]) low = place;
+    if (trace.y[place] > trace.y[high]) high = place;
+  }
+  return [...new Set(line ? [places[0], low, high, places[places.length - 1]] : [low, high])];
+}
+
+function picked(trace, places) {
+  const of = (column) => column && places.map((place) => column[place]);
+  return { x: of(trace.x), y: of(trace.y), customdata: of(trace.customdata), "error_y.array": of(trace.error_y?.array) };
+}
+
+/** Merge the strokes of each slice into one, from its first byte to its last. */
+function joined(trace, slices) {
+  const made = { x: [], y: [], customdata: [] };
+  for (const places of slices.values()) {
+    const [first, last] = [places[0], places[places.length - 1]];
+    const sum = (column) => places.reduce((total, place) => total + trace.customdata[place][column], 0);
+    const told = [trace.customdata[first][0], trace.customdata[last][1], sum(2), sum(3)];
+    made.x.push(trace.x[first], trace.x[last + 1], null);
+    made.y.push(Math.min(...places.map((place) => trace.y[place])), Math.max(...places.map((place) => trace.y[place + 1])), null);
+    made.customdata.push(told, told, null);
+  }
+  return made;
+}
+
+/** A copy of a trace with other points. */
+function trimmed(trace, found) {
+  if (!found) return trace;
+  const { x, y, customdata } = found;
+  return { ...trace, x, y, customdata, ...(trace.error_y ? { error_y: { ...trace.error_y, array: found["error_y.array"] } } : {}) };
+}
+
 // ---- one crosshair over the figures that share a time axis ----
 const overTime = (plot) => plot.dataset.over === "time" && plot._fullLayout?.xaxis;
 
@@ -130,4 +198,4 @@ function spaceUnits(plot) {
   space();
 }
 
-export { darkness, colour, remark, dressed, STRIP, CONFIG, extent, fitted, followMouse, highlight, copied, rangeOf, markOverTime, NARROW, spaceUnits };
+export { darkness, colour, remark, dressed, STRIP, CONFIG, extent, fitted, followMouse, highlight, copied, rangeOf, lean, trimmed, markOverTime, NARROW, spaceUnits };

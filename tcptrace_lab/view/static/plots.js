@@ -1,7 +1,7 @@
 // The figures of one connection. A zoom asks the server for the visible time; the points that are there stay until the new ones come.
 import { debounced, latest, number, quietly, remember, say, state } from "./api.js";
 import { duration, element } from "./format.js";
-import { CONFIG, copied, darkness, dressed, fitted, followMouse, highlight, markOverTime, rangeOf, remark, spaceUnits } from "./figures.js";
+import { CONFIG, copied, darkness, dressed, fitted, followMouse, highlight, lean, markOverTime, rangeOf, remark, spaceUnits, trimmed } from "./figures.js";
 
 const NS = 1e9;
 const CLOSEST_NS = 1;
@@ -18,6 +18,11 @@ function plotly() {
     document.head.append(script);
   });
   return loading;
+}
+
+function inSight(place) {
+  const { top, bottom } = place.getBoundingClientRect();
+  return bottom > 0 && top < window.innerHeight;
 }
 
 export class Plots {
@@ -83,11 +88,8 @@ export class Plots {
     const side = this.side();
     const shown = this.data.figures.filter((figure) => figure.by === "both" || figure.by === side);
     this.holder.replaceChildren(...shown.map((figure) => this.place(figure))); // elements that are there are kept
-    const inSight = (figure) => {
-      const { top, bottom } = this.place(figure).getBoundingClientRect();
-      return bottom > 0 && top < window.innerHeight;
-    };
-    const order = [...shown.filter(inSight), ...shown.filter((figure) => !inSight(figure))]; // the reader waits for what is in sight
+    const first = new Map(shown.map((figure) => [figure, inSight(this.place(figure))]));
+    const order = [...shown.filter((figure) => first.get(figure)), ...shown.filter((figure) => !first.get(figure))]; // the reader waits for what is in sight
     this.own += 1;
     try {
       for (const figure of order) await this.drawOne(figure, this.data.ledger[figure.by === "both" ? side : figure.by] ?? []);
@@ -125,10 +127,11 @@ export class Plots {
     const before = new Map((plot.data ?? []).map((trace) => [trace.name, trace.visible]));
     const traces = data.map((trace) => ({ ...trace, ...(before.get(trace.name) === undefined ? {} : { visible: before.get(trace.name) }) }));
     const { range: height, remarks } = fitted(traces, layout.yaxis, range);
+    const drawn = traces.map((trace) => trimmed(trace, lean(trace, range)));
     const dress = dressed(plot, layout, strip.length > 0);
     const shapes = [...(layout.shapes ?? []), ...this.marked.map(highlight)];
     const yaxis = { ...dress.yaxis, ...(height ? { range: height, autorange: false } : { autorange: true }) };
-    await window.Plotly.react(plot, [...traces, ...strip.map(copied)], { ...dress, xaxis: { ...dress.xaxis, range, autorange: false }, yaxis, shapes, annotations: remarks.map(remark) }, CONFIG);
+    await window.Plotly.react(plot, [...drawn, ...strip.map(copied)], { ...dress, xaxis: { ...dress.xaxis, range, autorange: false }, yaxis, shapes, annotations: remarks.map(remark) }, CONFIG);
     if (!plot.dataset.over) {
       markOverTime(plot, layout);
       spaceUnits(plot);
@@ -177,12 +180,12 @@ export class Plots {
     this.soon();
   }
 
-  /** Show the points that are there in the new time, until the new ones come. */
+  /** Show the points that are there in the new time, until the new ones come, in the figures in sight. */
   async stretch() {
     const range = this.seconds();
     this.own += 1;
     try {
-      await Promise.all([...this.holder.querySelectorAll(".plot.js-plotly-plot")].map((plot) => window.Plotly.relayout(plot, { "xaxis.range": range.slice() })));
+      await Promise.all([...this.holder.querySelectorAll(".plot.js-plotly-plot")].filter(inSight).map((plot) => window.Plotly.relayout(plot, { "xaxis.range": range.slice() })));
     } finally {
       this.own -= 1;
     }

@@ -11,6 +11,7 @@ import pytest
 
 from tcptrace_lab import analyze, causes, schema, verdict
 from tcptrace_lab.causes import Confidence
+from tcptrace_lab.causes.rule import Case
 from tcptrace_lab.causes.texts import rivals as rivals_in_words
 from tcptrace_lab.findings.finding import Finding, Severity
 from tests.support import packets
@@ -147,6 +148,15 @@ def test_what_nobody_can_fix_is_reported_first_where_it_takes_more() -> None:
     )
     possible = replace(found, findings=(fault("receiver-window", 200, confidence=Confidence.POSSIBLE),))
     assert "; possibly 20% is fixable: a full receive window on 10.0.0.2;" in verdict.sentence(possible)
+
+
+def test_idle_time_is_no_rival_of_a_fault() -> None:
+    """Shares are of the active time: 200 and 300 ms of one fault are more than 400 ms of the network, however long the silence is."""
+    slow_reader = [fault(cause, ms, cases=frozenset({Case.SLOW_READER})) for cause, ms in (("zero-window", 200), ("receiver-window", 300))]
+    found = made(client={"zero_window": 200, "receiver_window": 300, "network": 400, "idle": 2000})
+    told = verdict.of(replace(found, findings=tuple(slow_reader)))
+    assert told.causes == {"zero-window", "receiver-window"}
+    assert "for 56% of 900 ms active time (2 s idle)" in told.sentence
 
 
 def test_repairs_and_what_follows_a_loss_are_one_story_as_sure_as_its_least_sure_part() -> None:

@@ -47,9 +47,10 @@ sdist: $(BIN)/python
 	$(BIN)/python -m pip install --quiet 'maturin>=1.7,<2'
 	$(BIN)/maturin sdist --out dist
 
-# An editable install is not compiled to bytecode, and the tests start the command thousands of times.
+# An editable install is not compiled to bytecode, and the tests start the command thousands of times. Of the other packages, most modules
+# are never imported.
 $(VENV)/.built: $(BIN)/python pyproject.toml $(RUST)
-	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	$(BIN)/python -m pip install --quiet --no-compile --editable '.[test]'
 	$(BIN)/python -m compileall -q tcptrace_lab
 	touch $@
 

@@ -85,6 +85,7 @@ fn check_wait(wait: &Wait, life_ns: i64) -> i64 {
         wait.wait_ns,
         wait.since_all_acked_ns,
         wait.since_ack_ns,
+        wait.missed_acked_ns,
         wait.loss_signalled_ns,
         wait.window_opened_ns,
         wait.peer_first_ns,

@@ -35,11 +35,17 @@ pub fn judge(record: &WaitRecord, direction: &DirectionFacts) -> JudgedWait {
 }
 
 fn verdict(wait: &Evidence<'_>) -> Verdict {
+    if wait.bytes_are_missing() {
+        // The bytes left before their ACK came, so what happened after it is known.
+        let opened_ago_ns = wait.wait.missed_acked_ns.get();
+        let (cause, confidence) = (Some(Cause::Unknown), Confidence::Possible);
+        return Verdict { cause, confidence, opened_ago_ns, then: None, rivals: Rivals::default() };
+    }
     let first = gates::first_closed(wait);
     let opened_ago_ns = first.and_then(|first| first.opened_ago_ns);
     // A gate that opened with the departure owns the whole wait.
     let then = opened_ago_ns.filter(|ns| *ns > 0).and_then(|_| gates::closed_to_the_end(wait));
-    let hidden = wait.bytes_are_missing() || (is_blurred(wait) && !first.is_some_and(is_proved));
+    let hidden = is_blurred(wait) && !first.is_some_and(is_proved);
     let (cause, confidence) = match first {
         _ if hidden => (Some(Cause::Unknown), Confidence::Possible),
         Some(Closed { cause, confidence, .. }) => (Some(cause), confidence),

@@ -76,7 +76,11 @@ struct Divided {
 /// Divides a wait for which a gate was closed. The gate owns it until the gate opened.
 fn explained(wait: &Evidence<'_>, verdict: Verdict, cause: Cause, left_ns: i64) -> Divided {
     let late_ns = verdict.opened_ago_ns.unwrap_or(0).min(left_ns);
-    let grown_ns = if verdict.opened_ago_ns.is_some() { wait.queue_growth_ns().min(left_ns - late_ns) } else { 0 };
+    let grown_ns = if verdict.opened_ago_ns.is_some() && cause != Cause::Unknown {
+        wait.queue_growth_ns().min(left_ns - late_ns)
+    } else {
+        0
+    };
     let owned_ns = left_ns - late_ns - grown_ns;
     let filled_ns = full_window_ns(wait, cause, left_ns).min(owned_ns);
     let unsignalled_ns = before_loss_signal_ns(wait, cause, left_ns).min(owned_ns - filled_ns);
@@ -89,6 +93,7 @@ fn explained(wait: &Evidence<'_>, verdict: Verdict, cause: Cause, left_ns: i64) 
     let rest_cause = match verdict.then {
         Some(then) => then,
         None if late_ns > 0 && wait.answer_may_be_lost() => Cause::LossRecovery,
+        None if is_idle(wait, late_ns - peer_ns) => Cause::Idle,
         None => Cause::Application,
     };
     let spans = [

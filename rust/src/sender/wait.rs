@@ -41,6 +41,8 @@ pub struct Wait {
     pub flight_before_bytes: Nullable,
     pub flight_after_bytes: Nullable,
     pub missed_bytes: Nullable,
+    /// Time from the ACK of all bytes before the departure to the departure, if some of them are missing from the capture.
+    pub missed_acked_ns: Nullable,
     pub left_out_segments: Nullable,
     pub usable_window_before_bytes: Nullable,
     pub previous_round_flight_bytes: Nullable,

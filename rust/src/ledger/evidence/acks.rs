@@ -37,7 +37,7 @@ impl Evidence<'_> {
     /// The capture misses bytes between the previous departure and this one, more than a tool can have cut off the
     /// previous departure. Away from the sender they count only if they were acknowledged, because others may have been
     /// lost before the capture point. It is unknown when they left, and so how long this departure waited and behind
-    /// which flight. The wait is therefore `unknown`.
+    /// which flight. Until their ACK, the wait is therefore `unknown`.
     pub(in super::super) fn bytes_are_missing(&self) -> bool {
         let Some(before) = self.wait.payload_before_bytes.get() else { return false };
         let cut_at_most = (self.smss_bytes - before).max(0);

@@ -314,6 +314,7 @@ fn code(coder: &mut impl Coder, record: &mut WaitRecord, before: &WaitRecord) {
     coder.kept(&mut wait.previous_round_flight_bytes, last.previous_round_flight_bytes);
     coder.kept(&mut wait.flown_bytes, last.flown_bytes);
     coder.number(&mut wait.missed_bytes, Some(0).into());
+    coder.number(&mut wait.missed_acked_ns, Nullable::default());
     coder.kept(&mut wait.left_out_segments, last.left_out_segments);
     coder.number(&mut wait.loss_signalled_ns, later(last.loss_signalled_ns, wait_ns));
     coder.number(&mut wait.payload_before_bytes, Some(before.payload_bytes).into());
@@ -421,7 +422,7 @@ pub(super) mod tests {
     /// Any record. Every field is named, so that a new one cannot be forgotten.
     pub(crate) fn record() -> impl Strategy<Value = WaitRecord> {
         let codes = (0..KINDS.len(), 0..=RETRANSMIT_TRIGGERS.len(), 0..=RETRANSMIT_TRIGGERS.len());
-        (prop::collection::vec(number(), 36), any::<u64>(), codes).prop_map(|(numbers, flags, codes)| {
+        (prop::collection::vec(number(), 37), any::<u64>(), codes).prop_map(|(numbers, flags, codes)| {
             let mut numbers = numbers.into_iter();
             let mut number = || Nullable::from(numbers.next().flatten());
             let mut places = 0..64;
@@ -450,6 +451,7 @@ pub(super) mod tests {
                 flight_before_bytes: number(),
                 flight_after_bytes: number(),
                 missed_bytes: number(),
+                missed_acked_ns: number(),
                 left_out_segments: number(),
                 usable_window_before_bytes: number(),
                 previous_round_flight_bytes: number(),

@@ -3,6 +3,7 @@
 //! - **Closed** after a loss, when an ACK released the departure, the receiver window had room, and the flights are not
 //!   on a plateau.
 //! - **Opened by** each ACK.
+//! - **Only possible** if the sender paces: BBR holds a segment until its time, and hardly reduces its window after a loss.
 //! - **Disproved by** flights that are again as large as before the loss, or by a growing RTT (then the path is full).
 //! - **Source:** RFC 5681, 3.1 and 3.2; RFC 9438; `docs/how-it-decides.md`, 4.11.
 
@@ -18,7 +19,7 @@ pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
         && !wait.is_on_plateau()
         && !wait.is_no_larger()
         && !wait.has_stopped())
-    .then(|| Closed::consistent(Cause::CongestionWindow))
+    .then(|| Closed::consistent(Cause::CongestionWindow).but_possible_if(wait.direction.paces))
 }
 
 #[cfg(test)]
@@ -34,6 +35,14 @@ mod tests {
             gate,
             &[
                 ("after a loss", |wait, _| wait.wait.after_loss = true, Some(Confidence::Consistent)),
+                (
+                    "after a loss, of a sender that paces",
+                    |wait, direction| {
+                        wait.wait.after_loss = true;
+                        direction.paces = true;
+                    },
+                    Some(Confidence::Possible),
+                ),
                 ("before any loss", |_, _| (), None),
                 (
                     "after a loss, on the plateau of a full buffer",

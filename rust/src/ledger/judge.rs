@@ -36,8 +36,9 @@ pub fn judge(record: &WaitRecord, direction: &DirectionFacts) -> JudgedWait {
 
 fn verdict(wait: &Evidence<'_>) -> Verdict {
     if wait.bytes_are_missing() {
-        // The bytes left before their ACK came, so what happened after it is known.
-        let opened_ago_ns = wait.wait.missed_acked_ns.get();
+        // The bytes left before their ACK came. Nothing is hidden in the time after it, unless it released the departure.
+        let released_ns = wait.direction.rtt_ns.max(wait.causal_ns());
+        let opened_ago_ns = wait.wait.missed_acked_ns.get().filter(|ns| *ns > released_ns);
         let (cause, confidence) = (Some(Cause::Unknown), Confidence::Possible);
         return Verdict { cause, confidence, opened_ago_ns, then: None, rivals: Rivals::default() };
     }

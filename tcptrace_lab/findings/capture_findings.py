@@ -60,8 +60,8 @@ FAULTS = (
         mechanism="Missing packets cannot be analysed: a gap in the capture looks like silence.",
         refuted_by="a capture from another point that lacks the same segments",
         remedy=(
-            "if a filter or an editor left packets out, analyze the original file",
-            "otherwise capture again with a smaller snaplen (128) and a larger buffer (dumpcap -B 64), on a host with no other load",
+            "analyze the original file, if a filter or an editor left packets out",
+            "capture again with a smaller snaplen (128) and a larger buffer (dumpcap -B 64), on a host with no other load",
             "write to a fast disk, and capture with dumpcap only",
         ),
         source="RFC 9293, 3.8 (what is acknowledged was sent); pcapng, isb_ifdrop",

@@ -44,9 +44,14 @@ class Direction(NamedTuple):
         return sum(self.ns.values())
 
     @property
+    def active(self) -> dict[str, int]:
+        """Cause → nanoseconds, without the time in which the direction was idle."""
+        return {cause: ns for cause, ns in self.ns.items() if cause != "idle"}
+
+    @property
     def active_ns(self) -> int:
         """Duration without the time in which the direction was idle."""
-        return self.life_ns - self.ns.get("idle", 0)
+        return sum(self.active.values())
 
     @property
     def time(self) -> str:
@@ -60,7 +65,7 @@ class Direction(NamedTuple):
 
         The times of all causes that follow from packet loss are added up. If their sum is largest, the largest of these causes is returned.
         """
-        own = {cause: ns for cause, ns in self.ns.items() if cause not in {*OF_LOSSES, "idle"}}
+        own = {cause: ns for cause, ns in self.active.items() if cause not in OF_LOSSES}
         lost = {cause: ns for cause, ns in self.ns.items() if cause in OF_LOSSES}
         best = max(own, key=lambda cause: own[cause], default="idle")
         return max(lost, key=lambda cause: lost[cause]) if sum(lost.values()) > own.get(best, 0) else best
@@ -85,7 +90,7 @@ class Direction(NamedTuple):
         unknown_ns = self.ns.get("unknown", 0)
         if not unknown_ns or "unknown" in named:
             return confidence
-        others_ns = [ns for cause, ns in self.ns.items() if cause not in {*named, *OF_LOSSES, "idle", "unknown"}]
+        others_ns = [ns for cause, ns in self.active.items() if cause not in {*named, *OF_LOSSES, "unknown"}]
         most_ns = max(self._together_ns(OF_LOSSES - named), *others_ns, 0)
         is_close = most_ns + unknown_ns >= self._together_ns(named)
         return BY_CERTAINTY[min(BY_CERTAINTY.index(confidence) + is_close, len(BY_CERTAINTY) - 1)]
@@ -102,7 +107,7 @@ class Direction(NamedTuple):
     @property
     def before_close(self) -> Direction | None:
         """The direction without the time after the first FIN and without idle time; None if nothing worth a finding remains."""
-        rest = {cause: ns for cause, ns in self.ns.items() if cause not in {"close", "idle"}}
+        rest = {cause: ns for cause, ns in self.active.items() if cause != "close"}
         one = self._replace(ns=rest)
         return one if one.life_ns >= WORTH_NS and one.main_cause != "unknown" else None
 

@@ -25,7 +25,7 @@ def of_fault(analysis: Analysed, faults: tuple[Finding, ...], as_much: str, why:
     sure = direction.as_largest(family_of(first), confidence)
     where, more = where_phrase(analysis, direction), other_connections(analysis, family_of(first), first) + as_much
     saved = f"; {cure} saves {saving(gain_ns(faults) or 0, active_ns)}" if cure else ""
-    own_ns = max((ns for cause, ns in direction.ns.items() if cause not in {*family_of(first), "idle"}), default=0)
+    own_ns = max((ns for cause, ns in direction.active.items() if cause not in family_of(first)), default=0)
     if own_ns <= cost_ns or is_a_fault(direction.main_cause):
         words, named = f"{direction.phrase(lost_to, cost_ns, sure, where)}{saved}{more}.", (family_of(first), sure)
     else:

@@ -203,7 +203,7 @@ def test_a_slow_handshake_says_what_was_slow(tmp_path: Path, text: str, title: s
     assert mechanism in reported.mechanism
     assert remedy in reported.remedy[0]
     assert reported.cost_ns == pytest.approx(cost_ms * 1_000_000, abs=2_000_000)
-    assert (reported.severity == Severity.INFO) == ("long path" in title), "nobody can mend the length of a path"
+    assert (reported.severity == Severity.INFO) == ("long path" in title), "the length of a path cannot be fixed"
 
 
 AT_THE_SERVER = """
@@ -236,7 +236,7 @@ def test_at_the_server_a_late_first_ack_is_not_called_a_late_answer(tmp_path: Pa
     (reported,) = slow(analyzed(tmp_path, AT_THE_SERVER + behind))
     assert reported.title == title
     assert mechanism in reported.mechanism
-    assert reported.severity == Severity.INFO, "neither a path nor a client can be mended at the server"
+    assert reported.severity == Severity.INFO, "neither a path nor a client can be fixed at the server"
     assert reported.evidence_frames == (1, 2, 4)
 
 

@@ -284,11 +284,11 @@ def held_by_nagle(nagle_ms: int, in_doubt: int = 0, **others: int) -> HandMade:
 def test_what_nagle_holds_can_be_fixed_though_more_went_to_a_program(nagle_ms: int, in_doubt: int, *, reported: bool) -> None:
     """From a twentieth of the time on, and where it is in no doubt."""
     said = verdict.sentence(held_by_nagle(nagle_ms, in_doubt, application=1000 - nagle_ms))
-    mended = (
+    fixable = (
         "; 14% is fixable: Nagle's algorithm (small segments delayed by one RTT); "
         "TCP_NODELAY on 10.0.0.1, or writing each message with one call, would help."
     )
-    assert said.endswith(mended if reported else "; no TCP problem found.")
+    assert said.endswith(fixable if reported else "; no TCP problem found.")
 
 
 def test_what_nagle_holds_without_a_delayed_ack_can_be_fixed_too() -> None:

@@ -210,7 +210,7 @@ def test_a_late_ack_of_a_part_that_comes_with_the_write_that_fills_a_segment_doe
 
 
 @pytest.mark.parametrize(("no_delay", "cause"), [(False, "nagle-delayed-ack"), (True, "delayed-ack")])
-def test_the_ledger_distinguishes_a_held_segment_from_a_full_buffer(no_delay: bool, cause: str) -> None:  # noqa: FBT001
+def test_the_ledger_distinguishes_a_held_segment_from_a_full_buffer(*, no_delay: bool, cause: str) -> None:
     """16K/36K locks with 4 KB held; 16K/48K also with NODELAY, with nothing held (Comer & Lin, Liu et al.)."""
     receive = 48 * KIB if no_delay else 36 * KIB
     client = Host(SUNOS, 16 * KIB, receive, no_delay=no_delay, program=(Write(400_000, 4096),))

@@ -76,10 +76,9 @@ struct Divided {
 /// Divides a wait for which a gate was closed. The gate owns it until the gate opened.
 fn explained(wait: &Evidence<'_>, verdict: Verdict, cause: Cause, left_ns: i64) -> Divided {
     let late_ns = verdict.opened_ago_ns.unwrap_or(0).min(left_ns);
-    let grown_ns = if verdict.opened_ago_ns.is_some() && cause != Cause::Unknown {
-        wait.queue_growth_ns().min(left_ns - late_ns)
-    } else {
-        0
+    let grown_ns = match verdict.opened_ago_ns {
+        Some(_) if cause != Cause::Unknown => wait.queue_growth_ns().min(left_ns - late_ns),
+        _ => 0,
     };
     let owned_ns = left_ns - late_ns - grown_ns;
     let filled_ns = full_window_ns(wait, cause, left_ns).min(owned_ns);

@@ -184,9 +184,7 @@ impl SenderState {
         let age = |then: Nullable| Nullable::from(then.get().map(|then| departure.ts_ns.saturating_sub(then).max(0)));
         let una = self.una.get();
         let missed_bytes = since.left_ns.get().map(|_| self.missed_bytes(departure.start, shift_ns));
-        let is_missing = missed_bytes.is_some_and(|bytes| bytes > 0);
-        let missed_acked_ns =
-            since.acked_ns.get().filter(|_| is_missing && una.is_some_and(|una| una >= departure.start));
+        let missed_are_acked = missed_bytes > Some(0) && una >= Some(departure.start);
         let frame = |known: Nullable, frame: u64| Nullable::from(known.get().map(|_| frame as i64));
         Wait {
             wait_ns: age(since.left_ns),
@@ -212,7 +210,7 @@ impl SenderState {
             flight_before_bytes: since.previous_round_flight_bytes,
             flight_after_bytes: una.map(|una| (self.snd_max - una).max(0)).into(),
             missed_bytes: missed_bytes.into(),
-            missed_acked_ns: age(missed_acked_ns.into()),
+            missed_acked_ns: age(since.acked_ns.get().filter(|_| missed_are_acked).into()),
             left_out_segments: since
                 .left_ns
                 .get()

@@ -162,29 +162,29 @@ def _key(piece: Piece) -> Key:
     return Key(piece.at, allowed.group, "/".join(sorted(allowed.exact)), piece.gates, piece.cause, piece.confidence, *right)
 
 
-def _headline(shown: Verdict, pieces: Sequence[Piece]) -> Headline | None:
+def _headline(found: Verdict, pieces: Sequence[Piece]) -> Headline | None:
     """Compare the verdict with the kernel, for the direction that it describes.
 
     None if nothing of that direction is compared, or less than half of the time that the verdict names: the kernel's ledger has no
     handshake, and ends with the last data.
     """
-    mine = [piece for piece in pieces if (piece.conn, piece.from_client) == (shown.conn, shown.from_client)]
-    side = "client" if shown.from_client else "server"
-    named_ns = sum(shown.account.get(f"{side}_{cause.replace('-', '_')}_ns") or 0 for cause in shown.causes)
-    if not mine or 2 * sum(piece.ns for piece in mine if piece.cause in shown.causes) < named_ns:
+    mine = [piece for piece in pieces if (piece.conn, piece.from_client) == (found.conn, found.from_client)]
+    side = "client" if found.from_client else "server"
+    named_ns = sum(found.account.get(f"{side}_{cause.replace('-', '_')}_ns") or 0 for cause in found.causes)
+    if not mine or 2 * sum(piece.ns for piece in mine if piece.cause in found.causes) < named_ns:
         return None
     exact: dict[frozenset[str], int] = defaultdict(int)
     accepted_ns = 0
     for piece in mine:
         for causes in {_joined(cause) for cause in piece.allowed.exact}:
             exact[causes] += piece.ns
-        if not shown.causes.isdisjoint(piece.allowed.accepted):
+        if not found.causes.isdisjoint(piece.allowed.accepted):
             accepted_ns += piece.ns
     largest = max(exact, key=lambda causes: exact[causes])
-    is_unknown = not shown.causes or "unknown" in shown.causes
-    confidence = None if is_unknown or shown.confidence is None else str(shown.confidence)
+    is_unknown = not found.causes or "unknown" in found.causes
+    confidence = None if is_unknown or found.confidence is None else str(found.confidence)
     is_right = not is_unknown and accepted_ns >= exact[largest]
-    return Headline(mine[0].at, _words(shown.causes), confidence, _words(largest), is_right, shown.sentence)
+    return Headline(mine[0].at, _words(found.causes), confidence, _words(largest), is_right, found.sentence)
 
 
 def _joined(cause: str) -> frozenset[str]:

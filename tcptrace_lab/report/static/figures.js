@@ -129,10 +129,10 @@ function joined(trace, slices) {
   for (const places of slices.values()) {
     const [first, last] = [places[0], places[places.length - 1]];
     const sum = (column) => places.reduce((total, place) => total + trace.customdata[place][column], 0);
-    const told = [trace.customdata[first][0], trace.customdata[last][1], sum(2), sum(3)];
+    const whole = [trace.customdata[first][0], trace.customdata[last][1], sum(2), sum(3)];
     made.x.push(trace.x[first], trace.x[last + 1], null);
     made.y.push(Math.min(...places.map((place) => trace.y[place])), Math.max(...places.map((place) => trace.y[place + 1])), null);
-    made.customdata.push(told, told, null);
+    made.customdata.push(whole, whole, null);
   }
   return made;
 }

@@ -589,31 +589,31 @@
     else if (target?.matches("details")) target.scrollIntoView({ block: "start", behavior: "instant" }); // it has just been unfolded
   }
 
-  const folded = new Set();
+  let folded = null; // the parts that are open only to be printed
 
   const repainted = () => Promise.all([...connections.values(), ...zooms.values()].map((each) => each.repaint()));
 
   /** Open all folded parts, and show figures in dark colours on white. */
-  function unfold() {
-    for (const details of document.querySelectorAll("details:not([open])")) {
-      folded.add(details);
-      details.open = true;
-    }
+  async function unfold() {
+    if (folded) return;
+    folded = [...document.querySelectorAll("details:not([open])")];
+    for (const details of folded) details.open = true;
     document.documentElement.dataset.theme = "light";
-    return repainted();
+    await repainted();
   }
 
   /** Undo `unfold`. */
-  function fold() {
+  async function fold() {
+    if (!folded) return;
     for (const details of folded) details.open = false;
-    folded.clear();
+    folded = null;
     delete document.documentElement.dataset.theme;
-    return repainted();
+    await repainted();
   }
 
   /** Fill all tables and draw all figures, and then print. */
   async function printed() {
-    await Promise.all([unfold(), ...[...document.querySelectorAll("details.statistics")].map(fill)]);
+    await Promise.all([unfold(), ...statistics.map(fill)]);
     const shown = [...connections.values()].flatMap((each) => each.figures.filter((figure) => !figure.hidden).map((figure) => each.draw(figure)));
     await Promise.all([...shown, ...[...zooms.values()].map((each) => each.draw())]);
     window.print();
@@ -623,19 +623,19 @@
   const packed = document.getElementById("rows");
   if (packed) addRows(packed);
   /** Unpack a table of statistics, once. The meaning of each figure is in the page only among the definitions. */
-  async function fill(statistics) {
-    const packed = statistics.querySelector("script");
+  async function fill(table) {
+    const packed = table.querySelector("script");
     packed?.remove();
     if (!packed) return;
     const meanings = new Map([...document.querySelectorAll(".definitions dt")].map((dt) => [dt.textContent, dt.nextElementSibling.textContent]));
     for (const [label, ...values] of await unpack(packed.textContent)) {
-      const row = statistics.querySelector("tbody").insertRow();
+      const row = table.querySelector("tbody").insertRow();
       row.append(Object.assign(document.createElement("th"), { scope: "row", textContent: label, title: meanings.get(label) ?? "" }));
       for (const [text, exact] of values) Object.assign(row.insertCell(), { textContent: text, title: exact });
     }
   }
 
-  for (const statistics of document.querySelectorAll("details.statistics")) statistics.addEventListener("toggle", () => fill(statistics));
+  const statistics = [...document.querySelectorAll("details.statistics")];
 
   document.getElementById("print")?.addEventListener("click", printed);
   window.addEventListener("keydown", (event) => {
@@ -646,7 +646,7 @@
   // The browser's menu prints what is there when these handlers return: tables are filled before, and figures that nobody saw are not drawn.
   window.addEventListener("beforeprint", unfold);
   window.addEventListener("afterprint", fold);
-  setTimeout(() => document.querySelectorAll("details.statistics").forEach(fill), 500);
+  setTimeout(() => statistics.forEach(fill), 500); // after the first paint
   window.addEventListener("hashchange", openTarget);
   for (const link of document.querySelectorAll("a.open")) link.addEventListener("click", () => (document.getElementById(link.hash.slice(1)).open = true));
   openTarget();

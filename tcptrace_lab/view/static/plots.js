@@ -88,8 +88,8 @@ export class Plots {
     const side = this.side();
     const shown = this.data.figures.filter((figure) => figure.by === "both" || figure.by === side);
     this.holder.replaceChildren(...shown.map((figure) => this.place(figure))); // elements that are there are kept
-    const first = new Map(shown.map((figure) => [figure, inSight(this.place(figure))]));
-    const order = [...shown.filter((figure) => first.get(figure)), ...shown.filter((figure) => !first.get(figure))]; // the reader waits for what is in sight
+    const first = new Set(shown.filter((figure) => inSight(this.place(figure)))); // the reader waits for these
+    const order = [...first, ...shown.filter((figure) => !first.has(figure))];
     this.own += 1;
     try {
       for (const figure of order) await this.drawOne(figure, this.data.ledger[figure.by === "both" ? side : figure.by] ?? []);

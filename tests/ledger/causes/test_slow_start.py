@@ -162,7 +162,7 @@ def test_a_smaller_flight_than_before_was_ended_by_a_window_with_room_for_less_t
 
 def after_a_pause(first_flight: int, resent: str) -> list[str]:
     """Four segments, one of them retransmitted, half a second with a zero window, and two flights 20 ms apart."""
-    came = {"for nothing": [0, 1, 2, 3, 3], "after a loss": [0, 2, 3, 1]}[resent]
+    came = {"needlessly": [0, 1, 2, 3, 3], "after a loss": [0, 2, 3, 1]}[resent]
     lines = [
         f"0 C > S S 0:0(0) win 64240 <mss {MSS}, sackOK>",
         f"0.001ms S > C S. 0:0(0) ack 1 win 64240 <mss {MSS}, sackOK>",
@@ -184,12 +184,12 @@ def after_a_pause(first_flight: int, resent: str) -> list[str]:
 
 def test_the_first_flight_after_a_pause_is_slow_start_if_all_resends_were_needless(tmp_path: Path) -> None:
     """RFC 5681, 4.1: a sender that was idle for longer than its timer begins with the initial window again; no loss cut it."""
-    reported = lasted(tmp_path, after_a_pause(10, "for nothing"))
+    reported = lasted(tmp_path, after_a_pause(10, "needlessly"))
     assert reported["slow-start"] == pytest.approx(20, abs=0.3)
     assert "congestion-window" not in reported
 
 
-@pytest.mark.parametrize(("first_flight", "resent"), [(10, "after a loss"), (4, "for nothing")])
+@pytest.mark.parametrize(("first_flight", "resent"), [(10, "after a loss"), (4, "needlessly")])
 def test_it_is_the_congestion_windows_after_a_loss_and_with_less_than_an_initial_window(
     tmp_path: Path, first_flight: int, resent: str
 ) -> None:

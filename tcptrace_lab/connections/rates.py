@@ -79,7 +79,7 @@ def sentence(row: Mapping[str, Any]) -> str:
         phrases.append(f"{reached(row)} was reached")
     if row["idle_share"] is not None and row["send_bps"] is not None:
         share = "nearly all" if row["idle_share"] >= NEARLY_ALL_SHARE else numbers.share(row["idle_share"])
-        phrases.append(f"the sender was idle for {share} of the transfer")
+        phrases.append(f"the sender sent nothing for {share} of the transfer")
     needed = row["receive_buffer_needed_bytes"]
     if reached(row) and needed is not None and needed >= MIN_TOLD_BYTES and row["base_rtt_ns"] >= MIN_TOLD_NS:
         phrases.append(f"that rate needs buffers of {numbers.size(needed)} at an RTT of {numbers.duration(row['base_rtt_ns'])}")

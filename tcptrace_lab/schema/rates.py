@@ -20,7 +20,7 @@ BOUNDS = (
     Column("bound_by", "Enum", Unit.NONE, "Which of the three is the lowest, and so the bound", "null without a bound", BOUND_BY),
     Column("sent_bps", "Float64", Unit.BITS_PER_SECOND, "New data per second, from the first data segment to the last", "null if both have the same time"),
     Column("reached_share", "Float64", Unit.NONE, "sent_bps as a share of bound_bps; if the sender was faster than the bound because data stayed queued at the end, the delivered rate as a share of it", "at most 1"),
-    Column("idle_share", "Float64", Unit.NONE, "Share of the time from the first data segment to the last in which the sender was idle: outside its bursts, or beyond the time that its data takes at λ, whichever is less", "includes pauses of the application; null away from the sender"),
+    Column("idle_share", "Float64", Unit.NONE, "Share of the time from the first data segment to the last in which the sender sent nothing: outside its bursts, or beyond the time that its data takes at λ, whichever is less", "includes pauses of the application; null away from the sender"),
     Column("base_rtt_ns", "Int64", Unit.NS, "Base RTT: the shortest RTT from end to end", "null unless answers of both ends were captured"),
     Column("send_buffer_needed_bytes", "Int64", Unit.BYTES, "Smallest send buffer with which the sending application never waits for room: λ times base RTT", "null if either is unknown"),
     Column("receive_buffer_needed_bytes", "Int64", Unit.BYTES, "Smallest receive buffer, and smallest send buffer, that allow bound_bps: bound times base RTT", "null if either is unknown"),

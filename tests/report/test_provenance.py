@@ -73,16 +73,52 @@ def tshark(shown: str, field: str) -> list[float]:
     return [float(word) for word in subprocess.run(command, capture_output=True, timeout=TIME_LIMIT_S, check=True).stdout.split()]
 
 
-def test_segments_retransmits_loss_and_median_rtt_are_those_of_tshark() -> None:
+def test_segments_retransmits_and_median_rtt_are_those_of_tshark() -> None:
     """A retransmit is a segment whose sequence number was sent before: tshark calls one of the three out of order."""
     row = analyze(LOSS).connections.collect().row(0, named=True)
     from_client = "tcp.srcport == 40001"
     sent = len(tshark(f"{from_client} && (tcp.len > 0 || tcp.flags.syn == 1 || tcp.flags.fin == 1)", "frame.number"))
     numbers = tshark(f"{from_client} && tcp.len > 0", "tcp.seq")
     again = len(numbers) - len(set(numbers))
-    assert connection_table.loss_share(row, "client") == again / sent
-    assert connection_table.traffic(row, "client").startswith(f"{len(numbers)} data segments, {again} retransmits, loss 1.1%; ")
-    assert connection_table.direction_summary(row, "client").startswith("RTT 20.3 ms, loss 1.1% (3 retransmits), ")
+    resent = f"retransmitted {again / sent:.1%} ({again} of {sent} segments)"
+    assert connection_table.traffic(row, "client").startswith(f"{len(numbers)} data segments, {resent}; ")
+    assert connection_table.direction_summary(row, "client").startswith(f"RTT 20.3 ms, {resent}, ")
     samples = tshark("tcp.srcport == 5001 && tcp.analysis.ack_rtt", "tcp.analysis.ack_rtt")
     half = min(tshark(f"{from_client} && tcp.analysis.ack_rtt", "tcp.analysis.ack_rtt"))
     assert connection_table.median_rtt_ns(row) == pytest.approx(1e9 * (pl.Series(samples[1:]).median() + half), rel=0.02)  # type: ignore[operator]
+
+
+def test_retransmits_are_no_losses_and_those_without_their_original_are_counted_apart(tmp_path: Path) -> None:
+    """One segment is sent four times, once needlessly; another fills a hole that tshark sees as a lost segment."""
+    text = """
+    0.000 C > S S 0:0(0) win 64240 <mss 1000,nop,nop,sackOK>
+    0.020 S > C S. 0:0(0) ack 1 win 64240 <mss 1000,nop,nop,sackOK>
+    0.020 C > S . ack 1
+    0.021 C > S . 1:1001 ack 1
+    0.041 S > C . ack 1001
+    0.042 C > S . 2001:3001 ack 1
+    0.062 S > C . ack 1001 <nop,nop,sack 2001:3001>
+    0.300 C > S . 1001:2001 ack 1
+    0.320 S > C . ack 3001
+    0.321 C > S P. 3001:4001 ack 1
+    0.621 C > S P. 3001:4001 ack 1
+    1.221 C > S P. 3001:4001 ack 1
+    1.241 S > C . ack 4001
+    1.242 C > S P. 3001:4001 ack 1
+    1.262 S > C . ack 4001 <nop,nop,sack 3001:4001>
+    1.300 C > S F. 4001:4001 ack 1
+    1.320 S > C F. 1:1 ack 4002
+    1.321 C > S . ack 2
+    """
+    path = packets.capture(tmp_path / "again.pcap", text)
+    command = [needs.program("tshark"), "-r", str(path), "-T", "fields", "-e", "frame.number", "-Y"]
+
+    def frames(shown: str) -> list[str]:
+        return subprocess.run([*command, shown], capture_output=True, timeout=TIME_LIMIT_S, check=True, text=True).stdout.split()
+
+    again = frames("tcp.analysis.retransmission")
+    assert (again, frames("tcp.analysis.lost_segment")) == (["8", "11", "12", "14"], ["6"])
+    (row,) = analyze(path).connections.collect().to_dicts()
+    words = "retransmitted 44% (4 of 9 segments, 1 spurious, at least 1 without its original in the capture)"
+    assert words in connection_table.traffic(row, "client")
+    assert "nothing retransmitted" not in connection_table.traffic(row, "client")

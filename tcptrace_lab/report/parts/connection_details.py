@@ -290,8 +290,11 @@ _MEDIAN = "the median time from the capture point to the receiver of most data a
 
 
 def _traffic_facts(row: dict[str, Any]) -> list[Value]:
-    """Segments, retransmits, loss and throughput of each direction with data."""
-    tooltip = "Loss: retransmits that were not spurious, as a share of the segments with data, SYN or FIN; an estimate for the path behind"
+    """Segments, retransmits and throughput of each direction with data."""
+    tooltip = (
+        "Retransmitted: share of the segments with data, SYN or FIN. That is not the share that was lost: a segment may be sent again "
+        "several times, or although it had arrived. Without its original in the capture: lost before the capture point, or not captured"
+    )
     return [
         {"label": f"traffic, {_LABELS[side]}", "value": connection_table.traffic(row, side), "kind": "sentence", "tooltip": tooltip}
         for side in schema.SIDES

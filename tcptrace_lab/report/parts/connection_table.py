@@ -136,19 +136,36 @@ def median_rtt_ns(connection: Mapping[str, Any]) -> int | None:
     return None if median is None or rest is None else _measured(connection, median + rest)
 
 
-def loss_share(connection: Mapping[str, Any], side: str) -> float | None:
-    """Retransmits that were not spurious, as a share of the segments of `side` with data, SYN or FIN; None if it sent no such segment."""
+def retransmitted(connection: Mapping[str, Any], side: str) -> str:
+    """`retransmitted 1.1% (3 of 281 segments, 1 spurious, at least 2 without their original in the capture)`; empty if nothing was.
+
+    The share is of the segments of `side` with data, SYN or FIN. A segment that was sent again several times counts each time, and how
+    many were lost is not known from that. If the original is not in the capture, it was lost before the capture point, or not captured.
+    """
+    resent, spurious = connection[f"{side}_retransmitted_segments"], connection[f"{side}_spurious_retransmissions"]
+    if not resent:
+        return ""
     sent = sum(connection[f"{side}_{kind}_segments"] for kind in ("data", "syn", "fin"))
-    lost = connection[f"{side}_retransmitted_segments"] - (connection[f"{side}_spurious_retransmissions"] or 0)
-    return lost / sent if sent else None
+    words = [f"{resent:,} of {numbers.counted(sent, 'segment')}"]
+    if spurious:
+        words.append(f"{spurious:,} spurious")
+    if unseen := _without_original(connection, side):
+        words.append(f"at least {unseen:,} without {'its' if unseen == 1 else 'their'} original in the capture")
+    return f"retransmitted {numbers.share(resent / sent)} ({', '.join(words)})"
+
+
+def _without_original(connection: Mapping[str, Any], side: str) -> int:
+    """Minimum number of retransmits whose data was not in the capture before."""
+    seen_again = connection[f"{side}_payload_bytes"] - connection[f"{side}_unique_bytes"]
+    first_seen = max(connection[f"{side}_retransmitted_bytes"] - seen_again, 0)
+    longest = connection[f"{side}_max_segment_bytes"]
+    return -(-first_seen // longest) if longest else 0
 
 
 def traffic(connection: Mapping[str, Any], side: str) -> str:
-    """`281 data segments, 3 retransmits (none spurious), loss 1.1%, duplicate ACKs 12, 10.2 Mb/s`."""
+    """`281 data segments, retransmitted 1.1% (3 of 283 segments), 12 out of order; 10.2 Mb/s`."""
     words = [numbers.counted(connection[f"{side}_data_segments"], "data segment")]
-    resent, spurious = connection[f"{side}_retransmitted_segments"], connection[f"{side}_spurious_retransmissions"]
-    words.append(numbers.counted(resent, "retransmit") + (f" ({spurious:,} spurious)" if spurious else ""))
-    words.append(f"loss {numbers.share(loss_share(connection, side))}" if resent else "no loss")
+    words.append(retransmitted(connection, side) or "nothing retransmitted")
     for name, label in (("out_of_order_segments", "out of order"), ("zero_window_probes", "zero-window probes")):
         if connection[f"{side}_{name}"]:
             words.append(f"{connection[f'{side}_{name}']:,} {label}")
@@ -157,16 +174,14 @@ def traffic(connection: Mapping[str, Any], side: str) -> str:
 
 
 def direction_summary(connection: Mapping[str, Any], side: str) -> str:
-    """`RTT 20.3 ms, loss 1.1% (3 retransmits), 12.9 Mb/s`: figures of the direction of `side`; empty without data."""
+    """`RTT 20.3 ms, retransmitted 1.1% (3 of 283 segments), 12.9 Mb/s`: figures of the direction of `side`; empty without data."""
     if not connection[f"{side}_payload_bytes"]:
         return ""
-    smallest_ns, resent = path_rtt_ns(connection), connection[f"{side}_retransmitted_segments"]
+    smallest_ns = path_rtt_ns(connection)
     rtt_ns = _measured(connection, initial_rtt_ns(connection) if smallest_ns is None else smallest_ns)
     words = [] if rtt_ns is None else [f"RTT {numbers.duration(rtt_ns)}"]
-    if resent:
-        spurious = connection[f"{side}_spurious_retransmissions"]
-        counted = numbers.counted(resent, "retransmit") + (f", {spurious:,} spurious" if spurious else "")
-        words.append(f"loss {numbers.share(loss_share(connection, side))} ({counted})")
+    if again := retransmitted(connection, side):
+        words.append(again)
     sent_ns = difference(connection[f"{side}_last_data_ts_ns"], connection[f"{side}_first_data_ts_ns"])
     rate = _throughput_bps(connection, side) if sent_ns is not None and sent_ns >= (rtt_ns or 0) else None  # not the rate of one burst
     return ", ".join([*words, *([] if rate is None else [numbers.rate(rate)])])

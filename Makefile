@@ -80,12 +80,15 @@ check: lint
 	$(CARGO) test $(MANIFEST) --quiet -- --skip witness
 	$(BIN)/python -m pytest --numprocesses logical --dist loadfile -m 'not (live or browser or shared_captures or slow)'
 
-test: build rust-test python-test instructions-test
+# Counting instructions needs one processor, so it runs beside the tests of Rust.
+test: build
+	$(MAKE) --jobs=2 --output-sync rust-test instructions-test
+	$(MAKE) python-test
 
 python-test: build
 	-$(BIN)/python tests/browser/fetch_axe.py
 	$(BIN)/python -m pytest --numprocesses logical --dist loadfile -m 'not live'
-	$(BIN)/python -m pytest -m live
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile -m live
 
 # The environment is of its own, because MultiQC brings many packages and may pin those of the tests.
 multiqc-test: $(BIN)/python

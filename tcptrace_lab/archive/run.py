@@ -7,6 +7,7 @@ import os
 import shutil
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -260,6 +261,14 @@ class Run:
             if stored.get(f"reports/{name}") != len(script):
                 self._target.write(f"reports/{name}", script)
 
+    def _prepare(self) -> None:
+        """Import what `finish` needs, and write what all reports share."""
+        from tcptrace_lab.archive.dataset import tables  # noqa: F401, PLC0415
+        from tcptrace_lab.archive.index import page  # noqa: F401, PLC0415
+
+        if self._reports:
+            self._share_scripts()
+
     def analyze(self, stop: Callable[[], bool] = lambda: False) -> None:
         """Analyze all captures of the archive that have no part, until `stop` returns true."""
         tasks = [
@@ -277,10 +286,17 @@ class Run:
             for name, known in self.registry.captures.items()
             if part_name(self._settings, name) not in self._there and name not in self._lost and (paths := self.registry.paths(known))
         ]
-        if tasks and self._reports:
-            self._share_scripts()
+        if not tasks:
+            return
         tasks.sort(key=lambda task: (-task.size_bytes, task.capture))  # the largest first, so that workers finish together
-        for result in self._run("analyzing", tasks):
+        with ThreadPoolExecutor(1) as beside:  # while the workers import the analysis
+            prepared = beside.submit(self._prepare)
+            self._register(self._run("analyzing", tasks), stop)
+            prepared.result()
+
+    def _register(self, results: Iterable[Result], stop: Callable[[], bool]) -> None:
+        """Register the captures as they are analyzed."""
+        for result in results:
             if not isinstance(result, Done):
                 continue
             if result.state == "lost":

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from tcptrace_lab.cli.guide import GUIDES
+from tcptrace_lab.cli.parameters import adapt
 from tcptrace_lab.cli.program import app
 from tcptrace_lab.cli.terminal import PROGRAM
 
@@ -36,9 +37,6 @@ ENVIRONMENT = (
 _COMMENT = re.compile(r"^([.'])", re.MULTILINE)
 
 
-_TYPE = re.compile(r" <(list\[)?str\]?>")
-
-
 def page() -> str:
     """The page as roff with the macros of man(7)."""
     return "\n".join(_lines()) + "\n"
@@ -46,13 +44,14 @@ def page() -> str:
 
 def _lines() -> Iterator[str]:
     root: Any = typer.main.get_command(app())
+    adapt(root)
     yield f'.TH {PROGRAM.upper()} 1 "" "{PROGRAM} {version(PROGRAM)}" "User Commands"'
     yield ".SH NAME"
     yield f"{_text(PROGRAM)} \\- find out why a TCP transfer is slow, and what to change"
     yield ".SH SYNOPSIS"
     for name, command in _commands(root):
         yield f".B {_text(PROGRAM)} {_text(name)}"
-        yield _text(_plain(" ".join(command.collect_usage_pieces(_context(command, name)))))
+        yield _text(" ".join(command.collect_usage_pieces(_context(command, name))))
         yield ".br"
     yield ".SH DESCRIPTION"
     yield _text(root.help)
@@ -95,7 +94,7 @@ def _options(command: Any, name: str) -> Iterator[str]:  # noqa: ANN401
         record = parameter.get_help_record(context)
         if record is not None:
             term, words = record
-            yield from _term(_plain(term), words)
+            yield from _term(term, words)
 
 
 def _term(term: str, words: str) -> Iterator[str]:
@@ -119,11 +118,6 @@ def _examples(name: str) -> Iterator[str]:
         yield ".EX"
         yield _text(f"  {command}")
         yield ".EE"
-
-
-def _plain(words: str) -> str:
-    """Remove the brackets and types that Typer adds to names of arguments: `{FILE}...` → `FILE...`."""
-    return _TYPE.sub("", words.replace("{", "").replace("}", "").replace("[[", "[").replace("]]", "]"))
 
 
 def _text(words: str) -> str:

@@ -1,4 +1,4 @@
-"""Skip Typer's conversion of parameters that are plain strings.
+"""What Typer does otherwise with parameters: it converts plain strings, and adds types and brackets to names in help.
 
 Typer converts every parameter with pydantic, which takes longer to import than the engine. Most parameters are strings or not given.
 """
@@ -6,6 +6,7 @@ Typer converts every parameter with pydantic, which takes longer to import than 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from typer._click.core import Context
@@ -31,11 +32,24 @@ class _OnDemand(RuntimeParam):
         return build_runtime_param(self.descriptor).coerce(value, param, ctx)
 
 
-def convert_on_demand(command: Command) -> None:
-    """Let Typer convert the parameters of `command`, and of its subcommands, only where needed (`_OnDemand`)."""
-    parameters: list[Any] = command.get_params(Context(command))  # with --help
+def adapt(command: Command) -> None:
+    """Convert the parameters of `command`, and of its subcommands, only where needed (`_OnDemand`), and show their names as they are."""
+    context = Context(command)
+    parameters: list[Any] = command.get_params(context)  # with --help
     for parameter in parameters:
         descriptor = parameter.type_descriptor
         parameter._runtime_param = _OnDemand(descriptor.parameter_info, descriptor.annotation, descriptor)  # noqa: SLF001
+        if parameter.param_type_name == "argument":
+            parameter.display_type_rich = lambda ctx: None  # noqa: ARG005  (FILE, not FILE <list[str]>)
+            parameter._usage_display_name = partial(_usage_name, parameter)  # noqa: SLF001
+        elif descriptor.is_choice and parameter.metavar is None:
+            parameter.metavar = "|".join(descriptor.choices)
     for inner in getattr(command, "commands", {}).values():
-        convert_on_demand(inner)
+        adapt(inner)
+
+
+def _usage_name(argument: Any) -> str:  # noqa: ANN401  (Typer's own class)
+    """FILE, FILE... or [FILE], as manuals have it; A B [C…] already says that there may be several."""
+    name = argument.display_name_raw
+    name += "..." if argument.nargs != 1 and "…" not in name else ""
+    return name if argument.required or name.startswith("[") else f"[{name}]"

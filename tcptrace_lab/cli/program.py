@@ -18,7 +18,7 @@ import typer
 
 from tcptrace_lab import errors
 from tcptrace_lab.cli import guide
-from tcptrace_lab.cli.parameters import convert_on_demand
+from tcptrace_lab.cli.parameters import adapt
 from tcptrace_lab.cli.terminal import PROGRAM, say
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def run(arguments: Sequence[str]) -> int:
             sys.stdout.flush()
             return errors.EXIT_DONE
         command = typer.main.get_command(app(_called(arguments)))
-        convert_on_demand(command)
+        adapt(command)
         code: int | None = command(args=list(arguments), prog_name=PROGRAM, standalone_mode=False)
         sys.stdout.flush()
     except SystemExit as done:  # Typer exits this way after printing completions, and for a broken pipe

@@ -18,8 +18,9 @@ UNKNOWN = "\u2013"
 NS_PER_S = 1_000_000_000
 NS_PER_MS = 1_000_000
 _SECONDS_PER_MINUTE = 60
+_HOURS_PER_DAY = 24
 _LONG_SECONDS = 600
-"""From ten minutes on, durations are in hours, minutes and seconds."""
+"""From ten minutes on, durations are in days, hours, minutes and seconds: the two largest that count."""
 
 _PREFIXES = ("", "k", "M", "G", "T")
 _THOUSAND = 1000
@@ -92,6 +93,8 @@ def _long_duration(value_ns: int) -> str:
     sign = "-" if value_ns < 0 else ""
     minutes, seconds = divmod(round(abs(value_ns) / NS_PER_S), _SECONDS_PER_MINUTE)
     hours, minutes = divmod(minutes, _SECONDS_PER_MINUTE)
+    if hours >= 2 * _HOURS_PER_DAY:
+        return f"{sign}{hours // _HOURS_PER_DAY:,} d {hours % _HOURS_PER_DAY} h"
     return f"{sign}{hours} h {minutes} min" if hours else f"{sign}{minutes} min {seconds} s"
 
 

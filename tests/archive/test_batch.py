@@ -269,8 +269,7 @@ def test_the_command_ends_with_the_captures_that_lost_most(twelve: Path, undistu
     lost = sorted(column(undisturbed, "captures", "path", "fixable_ns"), key=lambda row: (-(row[1] or 0), row[0]))
     worst = [Path(path).name for path, ns in lost if ns][:5]
     assert worst
-    unwrapped = "".join(done.stdout.decode().split())  # a long path of temporary files is wrapped
-    assert re.findall(r"/([^/]+\.pcap):", unwrapped) == worst
+    assert re.findall(r" of \S+ \S+  /.*/([^/]+\.pcap)$", done.stdout.decode(), re.MULTILINE) == worst, "each path is on one line"
 
 
 def test_fail_on_looks_at_all_captures(twelve: Path, undisturbed: Path) -> None:

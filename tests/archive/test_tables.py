@@ -104,6 +104,8 @@ def test_list_shows_each_capture_and_only_those_asked_for(archive: Path) -> None
     lines = new_process("archive", "list", archive).stdout.decode().splitlines()
     assert len(lines) == 10
     assert lines[-1].startswith("9 captures: 1 failed, 8 whole")
+    assert not any(" 1 connections" in line for line in lines)
+    assert any(": 1 connection, " in line for line in lines)
     failed = new_process("archive", "list", archive, "--state", "failed").stdout.decode().splitlines()
     assert len(failed) == 2
     assert "none.pcap: failed: " in failed[0]

@@ -111,7 +111,20 @@ def test_numbers_are_written_as_the_report_writes_them(explore: Explore, lossy: 
     """The list's cells, made by JavaScript, against the facts above them and in the report, made by Python."""
     opened = explore(lossy)
     ready(opened, "")
-    values = [0, 1, 999, 1_000, 999_499, 999_500, 1_234_567, 59_999_999_999, 600_000_000_000, 5_025_000_000_000]
+    values = [
+        0,
+        1,
+        999,
+        1_000,
+        999_499,
+        999_500,
+        1_234_567,
+        59_999_999_999,
+        600_000_000_000,
+        5_025_000_000_000,
+        172_799_000_000_000,
+        200_000_000_000_000,
+    ]
     made = opened.page.evaluate(
         """async (values) => {
             const {duration, size} = await import(new URL('static/format.js', location.href));

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -39,6 +40,7 @@ def test_every_command_has_its_line_and_examples_that_fit(name: str) -> None:
     lines = [" ".join(line.split()) for line in shown.splitlines()]
     assert all(" ".join(line.split()) in lines for command, _ in reported.examples for line in command.splitlines())
     assert max(map(len, shown.splitlines())) <= COLUMNS
+    assert not re.findall(r" <\w|list\[|\{", shown), "types and brackets of Typer"
 
 
 def test_options_in_examples_are_options_of_the_command() -> None:

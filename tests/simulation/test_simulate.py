@@ -293,6 +293,8 @@ def test_a_cell_of_comer_and_lin_is_one_line(tmp_path: Path, send: str, receive:
     line = f"{hosts} --rate 100M --delay 10us --framing atm"
     done = tcptrace_lab("simulate", *line.split(), "--client", "write 1M/4K", "--server", "read", "-o", "cell.pcap", folder=tmp_path)
     assert done.returncode == 0, done.stderr
-    connections = read(tmp_path / "cell.pcap").connections
+    cell = read(tmp_path / "cell.pcap")
+    assert f"capture written: cell.pcap ({cell.segments.height:,} packets)" in done.stderr.decode()
+    connections = cell.connections
     mbps = 8 * 2**20 / 1e6 / ((connections["last_ts_ns"][0] - connections["first_ts_ns"][0]) / 1e9)
     assert (mbps < 2) == slow, mbps

@@ -33,7 +33,9 @@ def lines(root: str, state: str | None) -> Iterator[str]:
         else:
             worst = row["worst_severity"] or "nothing found"
             lost = numbers.duration(row["fixable_ns"])
-            status = f"{row['connections']:,} connections, {lost} lost, {worst}" + ("" if row["state"] == "whole" else ", read in part")
+            status = f"{numbers.counted(row['connections'], 'connection')}, {lost} lost, {worst}" + (
+                "" if row["state"] == "whole" else ", read in part"
+            )
         yield f"{row['capture']}  {begins:19}  {row['path']}: {status}"
     counts = ", ".join(f"{count:,} {name}" for name, count in sorted(captures.group_by("state").len().iter_rows()))
     yield f"{numbers.counted(captures.height, 'capture')}: {counts or 'none'}; {numbers.size(int(captures['file_bytes'].sum()))}"

@@ -43,7 +43,9 @@ Report = Annotated[
 PairOption = Annotated[
     bool,
     typer.Option(
-        "--pair", help="The two FILEs are captures of the same transfers at two capture points: show what the path between them did."
+        "--pair",
+        help="The two FILEs are captures of the same transfers at two capture points: show what the path between them did. "
+        "Only findings in the first count for --fail-on.",
     ),
 ]
 Multiqc = Annotated[
@@ -60,9 +62,7 @@ Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print all findin
 Open = Annotated[bool, typer.Option("--open", help="Open the report in the browser.")]
 FailOn = Annotated[
     SeverityName | None,
-    typer.Option(
-        "--fail-on", help="Exit with 1 if a finding has at least this severity. With --pair, only findings in the first capture count."
-    ),
+    typer.Option("--fail-on", help="Exit with 1 if a finding has at least this severity."),
 ]
 
 

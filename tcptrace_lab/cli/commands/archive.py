@@ -37,7 +37,9 @@ Archive = Annotated[str, typer.Argument(metavar="ARCHIVE", help="Folder or URL o
 Sql = Annotated[str, typer.Argument(metavar="SELECT…", help="SQL query over the tables that archive tables lists.", show_default=False)]
 Form = Annotated[QueryFormat, typer.Option("--format", "-f", help="table is for reading; json writes one object per line.")]
 Target = Annotated[str, typer.Option("-o", "--output", metavar="PATH|-", help="File for the rows.")]
-State = Annotated[str, typer.Option("--state", help="List only captures in this state: whole, part, failed or lost.", show_default=False)]
+State = Annotated[
+    str, typer.Option("--state", metavar="STATE", help="List only captures in this state: whole, part, failed or lost.", show_default=False)
+]
 Missing = Annotated[bool, typer.Option("--missing", help="Also forget captures whose files are gone or have changed.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be removed, but remove nothing.")]
 
@@ -71,11 +73,11 @@ def query(archive: Archive, sql: Sql, form: Form = QueryFormat.TABLE, target: Ta
 
 @app.command()
 def tables(name: Annotated[str, typer.Argument(metavar="TABLE", show_default=False)] = "", _debug: Debug = False) -> int:
-    """List the tables of an archive, or the columns of one, with their meanings."""
+    """List the tables that every archive has, or the columns of one table, with their meanings."""
     from tcptrace_lab.schema import ARCHIVE_TABLES  # noqa: PLC0415
 
     if name and name not in ARCHIVE_TABLES:
-        raise UsageError(f"no table {name!r}", remedy=f"there are {', '.join(ARCHIVE_TABLES)}")
+        raise UsageError(f"no table {name!r}", remedy=f"every archive has {', '.join(ARCHIVE_TABLES)}")
     lines = [f"{table.name}: {table.row}" for table in ARCHIVE_TABLES.values()]
     if name:
         lines = [

@@ -15,14 +15,17 @@ from tcptrace_lab.text.quantities import size_bytes
 RANGES = 12
 """Maximum number of ranges in the terminal; JSON and page have all."""
 
-StackName = Annotated[str, typer.Option("--stack", help="Stack to model: sunos4, bsd4.4, irix6.2 or linux.", show_default=False)]
-Mss = Annotated[str, typer.Option(help="Payload of a full segment in bytes, such as 1460 or 9148.", show_default=False)]
-SendBuffer = Annotated[str, typer.Option(help="Send buffer of the sender, such as 16K.", show_default=False)]
-ReceiveBuffer = Annotated[str, typer.Option(help="Receive buffer of the receiver, such as 16K.", show_default=False)]
+StackName = Annotated[
+    str, typer.Option("--stack", metavar="NAME", help="Stack to model: sunos4, bsd4.4, irix6.2 or linux.", show_default=False)
+]
+Mss = Annotated[str, typer.Option(metavar="BYTES", help="Payload of a full segment in bytes, such as 1460 or 9148.", show_default=False)]
+SendBuffer = Annotated[str, typer.Option(metavar="SIZE", help="Send buffer of the sender, such as 16K.", show_default=False)]
+ReceiveBuffer = Annotated[str, typer.Option(metavar="SIZE", help="Receive buffer of the receiver, such as 16K.", show_default=False)]
 Copy = Annotated[
     str,
     typer.Option(
         "--copy",
+        metavar="BYTES",
         help="Bytes copied to TCP at a time: the copy unit of the stack, or the size of each write if that is smaller.",
         show_default=False,
     ),

@@ -20,34 +20,51 @@ File = Annotated[
 ]
 Client = Annotated[
     str,
-    typer.Option(help='What the client does: "10 * (write 8K/4K; read 1; think 20ms)"; default: writes 1M.', show_default=False),
+    typer.Option(
+        metavar="PROGRAM", help='What the client does: "10 * (write 8K/4K; read 1; think 20ms)"; default: writes 1M.', show_default=False
+    ),
 ]
-Server = Annotated[str, typer.Option(help="What the server does; default: reads until the client closes.", show_default=False)]
-StackName = Annotated[str, typer.Option("--stack", help="Stack of both hosts, as in predict; default: linux.", show_default=False)]
-ClientStack = Annotated[str, typer.Option(help="Stack of the client.", show_default=False)]
-ServerStack = Annotated[str, typer.Option(help="Stack of the server.", show_default=False)]
+Server = Annotated[
+    str, typer.Option(metavar="PROGRAM", help="What the server does; default: reads until the client closes.", show_default=False)
+]
+StackName = Annotated[
+    str, typer.Option("--stack", metavar="NAME", help="Stack of both hosts, as in predict; default: linux.", show_default=False)
+]
+ClientStack = Annotated[str, typer.Option(metavar="NAME", help="Stack of the client.", show_default=False)]
+ServerStack = Annotated[str, typer.Option(metavar="NAME", help="Stack of the server.", show_default=False)]
 HostName = Annotated[
-    str, typer.Option("--host", help="Processing times of both hosts: sparc-ipc, vax-750 or pc-386; default: none.", show_default=False)
+    str,
+    typer.Option(
+        "--host", metavar="NAME", help="Processing times of both hosts: sparc-ipc, vax-750 or pc-386; default: none.", show_default=False
+    ),
 ]
-Mss = Annotated[str, typer.Option(help="Largest payload of a segment; default: 1460.", show_default=False)]
-SendBuffer = Annotated[str, typer.Option(help="Send buffer of both hosts; default: that of the stack.", show_default=False)]
-ReceiveBuffer = Annotated[str, typer.Option(help="Receive buffer of both hosts.", show_default=False)]
+Mss = Annotated[str, typer.Option(metavar="BYTES", help="Largest payload of a segment; default: 1460.", show_default=False)]
+SendBuffer = Annotated[str, typer.Option(metavar="SIZE", help="Send buffer of both hosts; default: that of the stack.", show_default=False)]
+ReceiveBuffer = Annotated[str, typer.Option(metavar="SIZE", help="Receive buffer of both hosts.", show_default=False)]
 NoDelay = Annotated[bool, typer.Option("--nodelay", help="Both applications switch Nagle's algorithm off.")]
-Phase = Annotated[str, typer.Option(help="Time of the first tick of periodic timers.", show_default=False)]
+Phase = Annotated[str, typer.Option(metavar="TIME", help="Time of the first tick of periodic timers.", show_default=False)]
 NoSlowStart = Annotated[
     bool, typer.Option("--no-slow-start", help="Let the congestion window limit nothing before the first loss, as in a long connection.")
 ]
-Rate = Annotated[str, typer.Option(help="Line rate in both directions, such as 10M; default: no limit.", show_default=False)]
-Delay = Annotated[str, typer.Option(help="One-way delay from end to end; default: 0.", show_default=False)]
-Framing = Annotated[str, typer.Option(help="Framing on the line: ethernet, atm or bare.", show_default=False)]
-Loss = Annotated[float, typer.Option(help="Loss probability of packets from the client.", show_default=False)]
-Drop = Annotated[str, typer.Option(help="Packets from the client that are lost, such as 5,6,9; the first is 0.", show_default=False)]
-Seed = Annotated[int, typer.Option(help="Random seed of the losses.", show_default=False)]
-Until = Annotated[str, typer.Option(help="Latest end of the run; default: 3600s.", show_default=False)]
-Place = Annotated[str, typer.Option("--at", help="Capture point: client or server.")]
+Rate = Annotated[
+    str, typer.Option(metavar="RATE", help="Line rate in both directions, such as 10M; default: no limit.", show_default=False)
+]
+Delay = Annotated[str, typer.Option(metavar="TIME", help="One-way delay from end to end; default: 0.", show_default=False)]
+Framing = Annotated[str, typer.Option(metavar="NAME", help="Framing on the line: ethernet, atm or bare.", show_default=False)]
+Loss = Annotated[float, typer.Option(metavar="SHARE", help="Loss probability of packets from the client.", show_default=False)]
+Drop = Annotated[
+    str, typer.Option(metavar="N,N", help="Packets from the client that are lost, such as 5,6,9; the first is 0.", show_default=False)
+]
+Seed = Annotated[int, typer.Option(metavar="N", help="Random seed of the losses.", show_default=False)]
+Until = Annotated[str, typer.Option(metavar="TIME", help="Latest end of the run; default: 3600s.", show_default=False)]
+Place = Annotated[str, typer.Option("--at", metavar="client|server", help="Capture point.")]
 Link = Annotated[
     str,
-    typer.Option("--link", help="Frames of the capture: ethernet, loopback, raw, or a form of ATM such as rfc1483-llc, sunatm, erf-cells."),
+    typer.Option(
+        "--link",
+        metavar="NAME",
+        help="Frames of the capture: ethernet, loopback, raw, or a form of ATM such as rfc1483-llc, sunatm, erf-cells.",
+    ),
 ]
 Output = Annotated[
     str, typer.Option("-o", "--output", metavar="PATH|-", help="File for the capture; - is standard output.", show_default=False)
@@ -108,6 +125,7 @@ def simulate(
         from tcptrace_lab.simulation.settings import merged, read  # noqa: PLC0415
         from tcptrace_lab.stacks import simulate as run_model  # noqa: PLC0415
         from tcptrace_lab.stacks.events import TooManyEvents  # noqa: PLC0415
+        from tcptrace_lab.text.numbers import counted  # noqa: PLC0415
 
         setting = declared(merged(read(file) if file else {}, asked))
         where, medium = _choices(at, link)
@@ -122,7 +140,8 @@ def simulate(
         if truth:
             output.write_json(truth, truth_document(run, setting))
     if not quiet:
-        say(f"{count:,} packets{_unfinished(run)}")
+        place = "standard output" if path == output.STDOUT else path
+        say(f"capture written: {place} ({counted(count, 'packet')}){_unfinished(run)}")
     return EXIT_DONE
 
 

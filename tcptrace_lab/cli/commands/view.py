@@ -26,7 +26,7 @@ Viewed = Annotated[
     ),
 ]
 PairOption = Annotated[bool, typer.Option("--pair", help="The two captures show the same transfers at two capture points.")]
-Port = Annotated[int, typer.Option("--port", min=0, max=65_535, help="Port on this machine; 0 takes a free one.")]
+Port = Annotated[int, typer.Option("--port", metavar="N", min=0, max=65_535, help="Port on this machine; 0 takes a free one.")]
 NoBrowser = Annotated[bool, typer.Option("--no-browser", help="Only print the URL.")]
 Idle = Annotated[
     str | None,

@@ -117,7 +117,7 @@ class Reproducer:
             f"Unchanged: stall of {duration_s(expected.stalled_s)}, {duration_s(expected.with_s)} in total; exit status 1.",
             f"With {self.remedy.words()}: {duration_s(expected.without_s)} in total; exit status 0.",
         ]
-        return lines + [f"Unknown: {unknown}." for unknown in self.whole.unknowns]
+        return lines + [f"{unknown[0].upper()}{unknown[1:]}." for unknown in self.whole.unknowns]
 
     def cut_words(self) -> str:
         """How much the schedule was shrunk, as text."""

@@ -22,6 +22,7 @@ export function duration(ns) {
   if (magnitude >= 600e9) {
     const seconds = Math.round(magnitude / 1e9);
     const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor((seconds % 3600) / 60)];
+    if (hours >= 48) return `${ns < 0 ? "-" : ""}${count(Math.floor(hours / 24))} d ${hours % 24} h`;
     return `${ns < 0 ? "-" : ""}${hours ? `${hours} h ${minutes} min` : `${minutes} min ${seconds % 60} s`}`;
   }
   for (const [unit, of] of [["s", 1e9], ["ms", 1e6], ["µs", 1e3]]) if (magnitude >= of) return `${short(ns / of)} ${unit}`;

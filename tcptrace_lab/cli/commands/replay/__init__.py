@@ -7,7 +7,7 @@ import typer
 from tcptrace_lab.cli.commands.replay import packets, script, transfer, whatif
 
 app = typer.Typer(
-    help="Replay the packets or transfers of a capture, and predict the effect of changes.",
+    help="Replay packets or transfers, and predict the effect of changes.",
     rich_markup_mode=None,
     no_args_is_help=True,
 )

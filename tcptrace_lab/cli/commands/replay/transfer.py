@@ -36,7 +36,7 @@ Folder = Annotated[
         "-o", "--output", metavar="DIR", help="Keep the captures in this folder, with a page that compares them.", show_default=False
     ),
 ]
-At = Annotated[str, typer.Option(help="Capture point: client or server.")]
+At = Annotated[str, typer.Option(metavar="client|server", help="Capture point.")]
 Timeout = Annotated[float | None, typer.Option(metavar="SECONDS", min=0.001, help="Abort a transfer after this time.", show_default=False)]
 
 PAGE = "compared.html"
@@ -138,7 +138,7 @@ def _schedule(
     schedule = reconstruct(evidence)
     if not quiet:
         for unknown in schedule.unknowns:
-            say(f"unknown: {unknown}")
+            say(unknown)
     return evidence, schedule
 
 

@@ -284,17 +284,3 @@ def test_run_that_would_not_end_is_refused_in_one_line(tmp_path: Path, monkeypat
     assert "--until" in (refused.value.remedy or "")
     assert not path.exists()
     assert command(path=str(path), client="write 1G", rate="10M", until="500ms", quiet=True) == 0
-
-
-@pytest.mark.parametrize(("send", "receive", "slow"), [("16K", "24K", True), ("16K", "16K", False)])
-def test_a_cell_of_comer_and_lin_is_one_line(tmp_path: Path, send: str, receive: str, slow: bool) -> None:  # noqa: FBT001
-    """Their Table 2: below 2 Mb/s in the slow cell, near 20 Mb/s in the fast one."""
-    hosts = f"--stack sunos4 --host sparc-ipc --mss 9148 --send-buffer {send} --receive-buffer {receive}"
-    line = f"{hosts} --rate 100M --delay 10us --framing atm"
-    done = tcptrace_lab("simulate", *line.split(), "--client", "write 1M/4K", "--server", "read", "-o", "cell.pcap", folder=tmp_path)
-    assert done.returncode == 0, done.stderr
-    cell = read(tmp_path / "cell.pcap")
-    assert f"capture written: cell.pcap ({cell.segments.height:,} packets)" in done.stderr.decode()
-    connections = cell.connections
-    mbps = 8 * 2**20 / 1e6 / ((connections["last_ts_ns"][0] - connections["first_ts_ns"][0]) / 1e9)
-    assert (mbps < 2) == slow, mbps

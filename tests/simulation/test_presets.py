@@ -1,0 +1,62 @@
+"""The hosts of the studies as `simulate --host` has them: one line gives what their authors measured."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+from tests.support.command import tcptrace_lab
+from tests.support.engine import read
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize(("send", "receive", "slow"), [("16K", "24K", True), ("16K", "16K", False)])
+def test_a_cell_of_comer_and_lin_is_one_line(tmp_path: Path, send: str, receive: str, slow: bool) -> None:  # noqa: FBT001
+    """Their Table 2: below 2 Mb/s in the slow cell, near 20 Mb/s in the fast one."""
+    hosts = f"--stack sunos4 --host sparc-ipc --mss 9148 --send-buffer {send} --receive-buffer {receive}"
+    line = f"{hosts} --rate 100M --delay 10us --framing atm"
+    done = tcptrace_lab("simulate", *line.split(), "--client", "write 1M/4K", "--server", "read", "-o", "cell.pcap", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    cell = read(tmp_path / "cell.pcap")
+    assert f"capture written: cell.pcap ({cell.segments.height:,} packets)" in done.stderr.decode()
+    connections = cell.connections
+    mbps = 8 * 2**20 / 1e6 / ((connections["last_ts_ns"][0] - connections["first_ts_ns"][0]) / 1e9)
+    assert (mbps < 2) == slow, mbps
+
+
+@pytest.mark.parametrize(
+    ("size", "acks_per_write", "interval_ms"),
+    [(1, None, 5.5), (113, 0.1645, None), (1023, 1.0095, None)],
+    ids=["smallest packet", "an ACK for 717 bytes", "an ACK for each"],
+)
+def test_a_vax_of_mosher_is_one_line(tmp_path: Path, size: int, acks_per_write: float | None, interval_ms: float | None) -> None:
+    """Her section 2: 5.5 ms for the smallest packet; her Table 3: calls of tcp_input for 10,000 writes."""
+    hosts = "--stack bsd4.2 --host vax-750 --mss 1024 --send-buffer 2K --receive-buffer 2K"
+    line = f"{hosts} --rate 2.94M --delay 5us --framing ethernet"
+    done = tcptrace_lab("simulate", *line.split(), "--client", f"1000 * (write {size})", "-o", "vax.pcap", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    rows = read(tmp_path / "vax.pcap").segments
+    data, acks = rows.filter(pl.col("payload_bytes") > 0), rows.filter(~pl.col("from_client"))
+    if acks_per_write is not None:
+        assert acks.height / 1_000 == pytest.approx(acks_per_write, rel=0.05)
+    if interval_ms is not None:
+        assert data["ts_ns"].diff().median() == pytest.approx(interval_ms * 1e6, rel=0.01)
+
+
+def test_a_pc_of_abrams_and_chen_is_one_line(tmp_path: Path) -> None:
+    """Their section 3.3: 40 KB in 345.452 ms from the arrival of the first packet to the last byte read, as 1,460 and 588 bytes."""
+    hosts = "--stack md-dos --host pc-386 --send-buffer 2K --receive-buffer 2K --rate 10M --delay 5us --framing ethernet"
+    programs = ["--client", "write 40K/1K", "--server", "read 40K/1K"]
+    done = tcptrace_lab("simulate", *hosts.split(), *programs, "--at", "server", "-o", "pc.pcap", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    rows = read(tmp_path / "pc.pcap").segments
+    data = rows.filter(pl.col("payload_bytes") > 0)
+    assert data["payload_bytes"].to_list() == [1460, 588] * 20
+    window_opens = rows.filter(~pl.col("from_client") & (pl.col("ts_ns") > data["ts_ns"][-1]) & (pl.col("window_bytes") == 2048))["ts_ns"][
+        0
+    ]
+    assert (window_opens - data["ts_ns"][0]) / 1e6 == pytest.approx(345.452, rel=0.03)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
+from tcptrace_lab.verify.tshark import nanoseconds
 from tests.support.packets import BASE_NS, LINKS, capture, frames
 from tests.support.peers.comparison import Differs, differences
 from tests.support.peers.tshark import opinion, time_ns
@@ -92,6 +93,7 @@ def test_mistakes_in_the_text_are_reported_with_their_line(line: str, word: str)
 )
 def test_tsharks_times_are_read_without_floats(text: str, expected: int | None) -> None:
     assert time_ns(text) == expected
+    assert pl.DataFrame({"time": [text]}).select(nanoseconds("time")).item() == expected
 
 
 def test_comparison_finds_each_planted_difference(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -68,6 +69,10 @@ def frames(path: Path, names: Sequence[str]) -> Iterator[Mapping[str, str]]:
 
 
 def time_ns(text: str) -> int | None:
-    """`frame.time_epoch` as nanoseconds; None without a time, or with one that 64 bits cannot hold."""
-    value: int | None = pl.DataFrame({"time": [text]}).select(tshark.nanoseconds("time")).item()
-    return value
+    """`frame.time_epoch` as nanoseconds, as `verify.tshark.nanoseconds` reads it; None if it is missing or needs more than 64 bits."""
+    found = re.match(r"(-?)(\d+)(?:\.(\d+))?", text)
+    if found is None:
+        return None
+    sign, whole, part = found.groups(default="0")
+    value = (int(whole) * 10**9 + int(part)) * (-1 if sign == "-" else 1)
+    return value if -(2**63) <= value < 2**63 else None

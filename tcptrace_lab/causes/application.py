@@ -17,7 +17,7 @@ RULE = Rule(
     source="Siekkinen et al. 2005 (application-limited periods)",
     advice=Advice(
         finding="application-limited",
-        title="The application was not sending for {cost}",
+        title="The application on {sender} ({sending}) was not sending for {cost} in {pauses_longest}",
         mechanism=(
             "The sender had sent all that the application had written, and the window was open, {times} (median {median}). "
             "TCP was waiting for the application, not the application for TCP."

@@ -22,7 +22,7 @@ RULE = Rule(
     source="RFC 5681, 3.2; RFC 6675; RFC 8985",
     advice=Advice(
         finding="loss",
-        title="Loss recovery took {cost} in {waits}",
+        title="Loss recovery took {cost} in {waits_longest}",
         mechanism=(
             "The sender retransmitted {resent}. Until the retransmits are ACKed, at least one RTT ({rtt}) later, it sends little new data; "
             "afterwards it continues with a smaller congestion window."
@@ -35,7 +35,7 @@ RULE = Rule(
         ),
         instead={
             Case.TOO_LARGE: Instead(
-                title="Loss recovery took {cost} in {waits}: segments of {lost_bytes} do not pass the path",
+                title="Loss recovery took {cost} in {waits_longest}: segments of {lost_bytes} do not pass the path",
                 mechanism=path_mtu.MECHANISM,
                 limits=path_mtu.LIMITS,
                 remedy=path_mtu.REMEDY,
@@ -44,7 +44,7 @@ RULE = Rule(
             ),
             Case.NEEDLESS: Instead(
                 finding=FINDING,
-                title="Recovery of segments that were not lost took {cost} in {waits}",
+                title="Recovery of segments that were not lost took {cost} in {waits_longest}",
                 mechanism=(
                     "The sender retransmitted {resent}, but the originals had arrived: either they were reordered, "
                     "or their ACKs were late. "

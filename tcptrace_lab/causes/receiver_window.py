@@ -28,7 +28,7 @@ RULE = Rule(
         ),
         instead={
             Case.SLOW_READER: Instead(
-                title="The receiving application was reading slowly; its window ({window}) limited the sender for {cost}",
+                title="The application on {receiver} ({receiving}) was reading slowly; its window ({window}) limited the sender for {cost}",
                 mechanism=(
                     "The receiving application read {read} from a buffer that was at least half full. "
                     "The sender fills the room that each read frees, and waits for the next."

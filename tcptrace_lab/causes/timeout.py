@@ -21,7 +21,7 @@ RULE = Rule(
     source="RFC 6298; Linux net/ipv4/tcp_timer.c (at least 200 ms)",
     advice=Advice(
         finding="timeout",
-        title="Retransmission timeouts (RTO) cost {cost} in {waits}",
+        title="Retransmission timeouts (RTO) cost {cost} in {waits_longest}",
         mechanism=(
             "A segment or its ACK was lost, and too few ACKs came back to reveal the loss earlier: the sender was idle until its timer "
             "expired, and then until the retransmit was ACKed (median {median}, RTT {rtt}). Each timeout doubles the next."
@@ -35,7 +35,7 @@ RULE = Rule(
         ),
         instead={
             Case.TOO_LARGE: Instead(
-                title="Retransmission timeouts (RTO) cost {cost} in {waits}: segments of {lost_bytes} do not pass the path",
+                title="Retransmission timeouts (RTO) cost {cost} in {waits_longest}: segments of {lost_bytes} do not pass the path",
                 mechanism=path_mtu.MECHANISM,
                 limits=path_mtu.LIMITS,
                 remedy=path_mtu.REMEDY,
@@ -43,7 +43,7 @@ RULE = Rule(
                 lost_to=path_mtu.LOST_TO,
             ),
             Case.STOPPED_ANSWERING: Instead(
-                title="Retransmission timeouts (RTO) cost {cost} in {waits}: the receiver stopped answering",
+                title="Retransmission timeouts (RTO) cost {cost} in {waits_longest}: {receiver} ({receiving}) stopped answering",
                 mechanism=(
                     "The receiver sent nothing more, and the sender retransmitted the same data until it gave up or the capture ended "
                     "(median wait {median}). Each timeout doubles the next."
@@ -56,7 +56,7 @@ RULE = Rule(
             ),
             Case.NEEDLESS: Instead(
                 finding=FINDING,
-                title="Spurious retransmission timeouts (RTO) cost {cost} in {waits}: the originals had arrived",
+                title="Spurious retransmission timeouts (RTO) cost {cost} in {waits_longest}: the originals had arrived",
                 mechanism=(
                     "The ACKs came later than the sender's RTO, or not at all, so the sender retransmitted data that had arrived "
                     "(median wait {median}). Each timeout doubles the next."

@@ -16,7 +16,7 @@ RULE = Rule(
     source="RFC 9293, 3.8.6.1",
     advice=Advice(
         finding="zero-window",
-        title="The receive window was zero for {cost}: the receiving application was not reading",
+        title="The receive window was zero for {cost}: the application on {receiver} ({receiving}) was not reading",
         mechanism=(
             "The receiving application was not reading, its receive buffer filled up, and the receiver offered no room. "
             "The sender waited for the window to open, {times}."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tcptrace_lab.causes.texts import immediate_ack
-from tcptrace_lab.connections import rates
+from tcptrace_lab.connections import host_names, rates
 from tcptrace_lab.errors import RuleUnusable
 from tcptrace_lab.text import numbers
 
@@ -34,6 +34,7 @@ def of(
     *,
     kind: Mapping[str, Any],
     direction: Mapping[str, Any],
+    longest_ns: int | None,
     windows: Sequence[int],
     large: path_mtu.TooLarge | None,
 ) -> Words:
@@ -43,6 +44,7 @@ def of(
         cost_ns: time that the cause takes.
         share: share of the direction's active time, 0 to 1.
         kind: `waits` and `median_ns` of the cause's waits.
+        longest_ns: length of the longest of these waits, if known.
         direction: facts about the direction (`directions`), its rates (`rates.table`), and values of its connection.
         windows: receive windows in bytes, as the sender knew them during the longest waits.
         large: segments that are too large for the path, if they are to blame.
@@ -51,7 +53,9 @@ def of(
     words = {
         "cost": numbers.duration(cost_ns),
         "share": f"{share:.0%}",
-        "waits": f"{waits:,} wait{'' if waits == 1 else 's'}",
+        "waits": numbers.counted(waits, "wait"),
+        "waits_longest": _counted(waits, "wait", longest_ns),
+        "pauses_longest": _counted(waits, "pause", longest_ns),
         "times": numbers.times(waits),
         "median": numbers.duration(round(kind["median_ns"])),
         "rtt": numbers.duration(direction["base_rtt_ns"]) if direction["base_rtt_ns"] else UNKNOWN,
@@ -63,7 +67,13 @@ def of(
         "at_once": immediate_ack.words(direction["receiver_stack"]),
         "reached": f", at {reached}" if (reached := rates.reached(direction)) else "",
     }
-    return Words(words | _of_handshake(cost_ns, direction) | _of_size(large))
+    return Words(words | {role: direction[role] for role in host_names.ROLES} | _of_handshake(cost_ns, direction) | _of_size(large))
+
+
+def _counted(waits: int, name: str, longest_ns: int | None) -> str:
+    """`1 wait`, or `12 waits, the longest 1.3 s`: whether one or many make up the time."""
+    counted = numbers.counted(waits, name)
+    return counted if waits <= 1 or longest_ns is None else f"{counted}, the longest {numbers.duration(longest_ns)}"
 
 
 def _resent(direction: Mapping[str, Any]) -> str:

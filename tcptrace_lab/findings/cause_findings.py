@@ -13,7 +13,7 @@ import polars as pl
 from tcptrace_lab import schema
 from tcptrace_lab.causes.rule import Case
 from tcptrace_lab.causes.texts import congestion_marks, special_cases
-from tcptrace_lab.connections import rates
+from tcptrace_lab.connections import host_names, rates
 from tcptrace_lab.findings import (
     bottleneck,
     deadlock,
@@ -104,7 +104,7 @@ def findings(
         none = (kept.no_rows() for kept in (schema.LEDGER, schema.STALLS, schema.RATES))
         return Advised((*path_findings.findings(segments, connections), *small), *none)
     conns = sorted({*(cost.conn for cost in costs), *(group.conn for group in failed)})
-    asked = dict.fromkeys((*special_cases.COLUMNS, *_HANDSHAKE, *_of_sides()))
+    asked = dict.fromkeys((*special_cases.COLUMNS, *host_names.COLUMNS, *_HANDSHAKE, *_of_sides()))
     here = pl.col("conn").is_in(conns)
     some = connections.filter(here).collect()
     judged = details(conns)
@@ -188,7 +188,7 @@ def _own(connection: Mapping[str, Any], direction: Mapping[str, Any]) -> dict[st
     """
     side = next(side for side, from_client in SIDES.items() if from_client == direction["from_client"])
     (other,) = SIDES.keys() - {side}
-    facts = {name: connection[name] for name in _HANDSHAKE}
+    facts = {name: connection[name] for name in _HANDSHAKE} | host_names.roles(connection, side)
     facts |= {name: connection[f"{side}_{name}"] for name in _OF_SENDER} | {"max_window_bytes": connection[f"{other}_max_window_bytes"]}
     facts["max_retransmits"] = facts["max_retransmits"] or 0
     facts["numbered"] = facts["missing_segments"] is not None

@@ -142,6 +142,7 @@ class Finding:
         cases: special cases that the finding mentions, beyond those that the connection's row shows.
         lost_to: what took the time, in the words of the verdict (`causes.Rule.lost_to`); empty if the rule of its cause says it.
         cure: what fixes it, in the words of the verdict (`causes.Advice.cure`), where `lost_to` is given.
+        longest_ns: length of the longest of its waits; None if unknown, or without waits.
         is_of_waits: whether the cause of each of its waits is as certain as the finding.
     """
 
@@ -166,6 +167,7 @@ class Finding:
     cases: frozenset[Case] = frozenset()
     lost_to: str = ""
     cure: str = ""
+    longest_ns: int | None = None
     is_of_waits: bool = True
 
     @property

@@ -60,7 +60,10 @@ def finding_of(
     min_ns = max((ns for ns in _on_path(cost, direction) if ns is not None), default=None)
     savable_ns = None if min_ns is None else max(cost.active_ns - min_ns, 0)
     large: path_mtu.TooLarge | None = direction.get("too_large") if cost.cause in OF_LOSS else None
-    words = advice_values.of(cost.ns, cost.share, kind=kind, direction=direction, windows=_windows(waits), large=large)
+    longest_ns = max((wait["end_ns"] - wait["start_ns"] for wait in waits), default=None)
+    words = advice_values.of(
+        cost.ns, cost.share, kind=kind, longest_ns=longest_ns, direction=direction, windows=_windows(waits), large=large
+    )
     confidence = _confidence(rule, kind, direction)
     doubt = _doubt(rule, kind, direction) if confidence is not Confidence.PROVED else None
     return Finding(
@@ -83,6 +86,7 @@ def finding_of(
         | frozenset({Case.TOO_LARGE} if large else ())
         | (_OF_READER & direction["cases"] if cost.cause in RECEIVERS_OWN else frozenset()),
         savable_ns=savable_ns,
+        longest_ns=longest_ns,
     )
 
 

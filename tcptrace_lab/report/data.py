@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from tcptrace_lab import verdict
-from tcptrace_lab.connections import capture_quality
+from tcptrace_lab.connections import capture_quality, host_names
 from tcptrace_lab.findings.finding import fixable_first
 from tcptrace_lab.report import selection
 from tcptrace_lab.report.figures import finding_windows
@@ -96,7 +96,7 @@ def _headline(analysis: Analysed) -> Headline:
     if verdict_found.conn is not None:
         bars = [bar for bar in lost_time.bars(verdict_found.account) if SIDES[bar["key"]] == verdict_found.from_client]
         sides = ("client", "server") if verdict_found.from_client else ("server", "client")
-        ends = " → ".join(connection_table.endpoint(verdict_found.row, side) for side in sides)
+        ends = " → ".join(host_names.endpoint(verdict_found.row, side) for side in sides)
     quality = analysis.capture["quality"]
     return {
         "sentence": verdict_found.sentence,
@@ -136,7 +136,7 @@ def _counted(found: Mapping[int, Sequence[str]]) -> dict[str, int]:
 def _ends(rows: pl.DataFrame) -> dict[int, str]:
     """Connection → text with its two endpoints."""
     named = rows.select("conn", *(f"{side}_{what}" for side in SIDES for what in ("addr", "port")))
-    return {row["conn"]: " → ".join(connection_table.endpoint(row, side) for side in SIDES) for row in named.iter_rows(named=True)}
+    return {row["conn"]: " → ".join(host_names.endpoint(row, side) for side in SIDES) for row in named.iter_rows(named=True)}
 
 
 def _capture(capture: Mapping[str, Any], kept: int) -> list[Value]:

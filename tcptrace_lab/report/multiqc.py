@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from tcptrace_lab import verdict
+from tcptrace_lab.connections.host_names import endpoint
 from tcptrace_lab.findings.finding import Severity
 from tcptrace_lab.process.output import opened
 from tcptrace_lab.report.figures.plots import CAUSE_COLOURS
 from tcptrace_lab.report.largest import Ranking, largest
-from tcptrace_lab.report.parts.connection_table import endpoint
 from tcptrace_lab.report.parts.connection_table import row as table_row
 from tcptrace_lab.report.selection import PAYLOAD
 from tcptrace_lab.schema import CAUSES, SIDES

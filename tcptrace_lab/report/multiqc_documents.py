@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
+from tcptrace_lab.connections.host_names import endpoint
 from tcptrace_lab.report.multiqc import CONNECTIONS, safe
-from tcptrace_lab.report.parts.connection_table import endpoint
 from tcptrace_lab.schema import CAUSES
 
 _DIRECTIONS = ("client_to_server", "server_to_client")

@@ -8,12 +8,12 @@ import polars as pl
 
 from tcptrace_lab import verdict
 from tcptrace_lab.connections import capture_quality
+from tcptrace_lab.connections.host_names import endpoint
 from tcptrace_lab.errors import MissingTool, UsageError
 from tcptrace_lab.findings.finding import fixable_first
 from tcptrace_lab.report.figures import plots
 from tcptrace_lab.report.largest import Ranking, largest
 from tcptrace_lab.report.parts import connection_details, lost_time
-from tcptrace_lab.report.parts.connection_table import endpoint
 from tcptrace_lab.report.parts.connection_table import row as table_row
 from tcptrace_lab.report.render import fragment
 from tcptrace_lab.report.selection import PAYLOAD

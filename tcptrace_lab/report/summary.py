@@ -11,10 +11,10 @@ import polars as pl
 
 from tcptrace_lab import verdict
 from tcptrace_lab.connections import capture_quality
+from tcptrace_lab.connections.host_names import endpoint
 from tcptrace_lab.findings.finding import fixable_first
 from tcptrace_lab.report.largest import Ranking, largest
 from tcptrace_lab.report.markdown_table import table
-from tcptrace_lab.report.parts.connection_table import endpoint
 from tcptrace_lab.report.parts.connection_table import row as table_row
 from tcptrace_lab.report.selection import PAYLOAD
 from tcptrace_lab.text import numbers

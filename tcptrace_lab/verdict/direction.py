@@ -10,12 +10,13 @@ from tcptrace_lab import causes
 from tcptrace_lab.causes import Confidence
 from tcptrace_lab.causes.rule import WORTH_NS, WORTH_SHARE, Case, Clause
 from tcptrace_lab.causes.texts import rivals, special_cases
+from tcptrace_lab.connections import host_names
 from tcptrace_lab.schema import CAUSES, SIDES
 from tcptrace_lab.text import numbers
 from tcptrace_lab.verdict import lacking
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from tcptrace_lab.causes.rule import Doubt
     from tcptrace_lab.findings.finding import Finding
@@ -78,9 +79,13 @@ class Direction(NamedTuple):
     @property
     def confidence_of_main(self) -> Confidence:
         """Confidence that this cause took most time: that of its finding, or else that of its waits."""
-        confidences = [one.confidence for one in self.findings if one.causes == {self.main_cause}]
+        confidences = (one.confidence for one in self.found(self.main_cause))
         confidence = max(confidences, key=BY_CERTAINTY.index, default=self.confidence_of(self.main_cause))
         return self.as_largest(self.main_causes, confidence)
+
+    def found(self, cause: str) -> list[Finding]:
+        """The findings on this cause alone."""
+        return [one for one in self.findings if one.causes == {cause}]
 
     def as_largest(self, named: frozenset[str], confidence: Confidence) -> Confidence:
         """Return the confidence that the named causes took more time than any other, given the `confidence` that they took their own time.
@@ -128,16 +133,22 @@ class Direction(NamedTuple):
         return int(self.row[f"{'client' if self.from_client else 'server'}_{name}"])
 
     def fill_in(self, words: str) -> str:
-        """Fill in the addresses of both hosts, and which is client and which is server."""
-        sender, receiver = ("client", "server") if self.from_client else ("server", "client")
-        words = words.replace("{sending}", sender).replace("{receiving}", receiver)
-        return words.replace("{sender}", self.row[f"{sender}_addr"]).replace("{receiver}", self.row[f"{receiver}_addr"])
+        """Fill in the names of both hosts, and which is client and which is server."""
+        for role, name in host_names.roles(self.row, "client" if self.from_client else "server").items():
+            words = words.replace(f"{{{role}}}", name)
+        return words
 
-    def phrase(self, lost_to: str, ns: int, sure: Confidence, where: str) -> str:
-        """`X took 91% of 531 ms`, or for a `Clause`: `the application was not sending for 91% of 531 ms`."""
+    def phrase(self, lost_to: str, ns: int, sure: Confidence, where: str, found: Iterable[Finding] = ()) -> str:
+        """`X took 91% of 531 ms`, or for a `Clause`: `the application was not sending for 91% of 531 ms`.
+
+        If a wait of the findings on it (`found`) is most of this time, it is added: `, mostly in one wait of 400 ms`.
+        """
         verb = "for" if isinstance(lost_to, Clause) else "took"
+        longest_ns = min(max((one.longest_ns or 0 for one in found), default=0), ns)
+        name = "pause" if isinstance(lost_to, Clause) else "wait"
+        in_one = f", {'mostly ' if longest_ns < ns else ''}in one {name} of {numbers.duration(longest_ns)}" if 2 * longest_ns > ns else ""
         words = f"{GRADES[sure]}{lost_to}"  # capitalize before the addresses are filled in, because addresses keep their case
-        return f"{self.fill_in(words[:1].upper() + words[1:])} {verb} {numbers.share(ns / self.active_ns)} of {self.time}{where}"
+        return f"{self.fill_in(words[:1].upper() + words[1:])} {verb} {numbers.share(ns / self.active_ns)} of {self.time}{where}{in_one}"
 
     @property
     def cases(self) -> frozenset[Case]:

@@ -27,7 +27,7 @@ def of_fault(analysis: Analysed, faults: tuple[Finding, ...], as_much: str, why:
     saved = f"; {cure} saves {saving(gain_ns(faults) or 0, active_ns)}" if cure else ""
     own_ns = max((ns for cause, ns in direction.active.items() if cause not in family_of(first)), default=0)
     if own_ns <= cost_ns or is_a_fault(direction.main_cause):
-        words, named = f"{direction.phrase(lost_to, cost_ns, sure, where)}{saved}{more}.", (family_of(first), sure)
+        words, named = f"{direction.phrase(lost_to, cost_ns, sure, where, faults)}{saved}{more}.", (family_of(first), sure)
     else:
         words = f"{main_phrase(direction, other, where)}; {GRADES[confidence]}{fixable(direction, cost_ns, lost_to)}{saved}{more}."
         named = direction.main_causes, direction.confidence_of_main

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tcptrace_lab import causes
-from tcptrace_lab.causes.rule import Case, Clause
+from tcptrace_lab.causes.rule import Case, Clause, Confidence
 from tcptrace_lab.causes.texts import rivals
 from tcptrace_lab.findings import deadlock
 from tcptrace_lab.findings.finding import Finding, Severity
-from tcptrace_lab.schema import CAUSES, SIDES
+from tcptrace_lab.schema import CAUSES
 from tcptrace_lab.text import numbers
 from tcptrace_lab.verdict.choice import OF_READER, cost_ns_of, family_of
 
@@ -23,6 +23,9 @@ LOST_TO_LOSSES: Final = "packet loss (loss recovery and a reduced congestion win
 
 LOST_TO_NO_LOSSES: Final = "spurious retransmits (needless recovery and a reduced congestion window)"
 """Phrases for several of these causes together. The last one applies if segments were retransmitted although none was lost."""
+
+SAME_SILENCE: Final = 0.9
+"""If the peer's application was silent for at least this share of the wait for its messages, both are one silence (a heuristic)."""
 
 WORTH_SAVING: Final = 0.01
 """Minimum share of the active time that is worth saving (a heuristic)."""
@@ -42,7 +45,10 @@ def fixable(direction: Direction, ns: int, lost_to: str) -> str:
 
 
 def main_phrase(direction: Direction, other: Direction, where: str) -> str:
-    """Return the phrase for the cause that took most of the direction's time. If that is `peer`, `other` shows what the peer did."""
+    """Return the phrase for the cause that took most of the direction's time. If that is `peer`, `other` shows what the peer did.
+
+    If the peer's application was silent all that time, the wait for it has its name, as on the card.
+    """
     rule = causes.of_cause(direction.main_cause)
     if direction.main_cause == "idle":
         return f"All of {numbers.duration(direction.ns['idle'])}{where} was idle"
@@ -55,8 +61,14 @@ def main_phrase(direction: Direction, other: Direction, where: str) -> str:
     if direction.main_cause == "unknown":
         either = f": {rivals.either(direction.rivals)}" if direction.rivals else ""
         return f"The capture does not show what took {numbers.share(ns / direction.active_ns)} of {direction.time}{where}{either}"
-    words = direction.phrase(rule.lost_to or CAUSES[direction.main_cause], ns, direction.confidence_of_main, where)
-    return f"{words}{_meanwhile(other, ns)}" if direction.main_cause == "peer" else words
+    lost_to, found = rule.lost_to or CAUSES[direction.main_cause], direction.found(direction.main_cause)
+    if direction.main_cause != "peer":
+        return direction.phrase(lost_to, ns, direction.confidence_of_main, where, found)
+    silent = [one for one in other.found("application") if one.confidence != Confidence.POSSIBLE]
+    if silent and other.ns["application"] >= SAME_SILENCE * ns:
+        not_sending = Clause(other.fill_in(causes.of_cause("application").lost_to))
+        return direction.phrase(not_sending, ns, direction.confidence_of_main, where, silent)
+    return f"{direction.phrase(lost_to, ns, direction.confidence_of_main, where)}{_meanwhile(other, ns)}"
 
 
 def _meanwhile(other: Direction, ns: int) -> str:
@@ -95,8 +107,7 @@ def where_phrase(analysis: Analysed, direction: Direction) -> str:
     """Return the phrase that names the connection, if the capture has several."""
     if analysis.capture["connections"] <= 1:
         return ""
-    ends = " → ".join(direction.row[f"{side}_addr"] for side in (list(SIDES) if direction.from_client else reversed(list(SIDES))))
-    return f" in connection {direction.row['conn']} ({ends})"
+    return direction.fill_in(f" in connection {direction.row['conn']} ({{sender}} → {{receiver}})")
 
 
 def other_connections(analysis: Analysed, family: frozenset[str], first: Finding) -> str:

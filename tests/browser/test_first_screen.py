@@ -35,7 +35,7 @@ KNOWN = {
     "ethernet-application-limited": (
         "the application on 192.0.2.1 (client) was not sending",
         "application",
-        "The application was not sending",
+        "The application on 192.0.2.1 (client) was not sending",
     ),
 }
 

@@ -41,7 +41,7 @@ def test_the_answer_has_its_parts_in_order(tmp_path: Path) -> None:
         "91% of the active time · saves up to 477 ms · proved · connection 0 →",
         "fix: write each message with one call",
         "tcp.stream eq 0 and frame.number in {15..17,",
-        "info   The application was not sending for 46.8 ms",
+        "info   The application on 192.0.2.1 (client) was not sending for 46.8 ms",
         "conn client",
         "capture quality: good",
         "ethernet-nagle-on.pcapng: 68 packets",

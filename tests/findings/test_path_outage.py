@@ -89,7 +89,7 @@ def test_losses_outside_of_the_outage_stay_a_finding(tmp_path: Path) -> None:
     text = opened() + sent(40, lost=14) + "\n" + void(at_s=3.0, times_s=(0, 0.22, 0.66, 1.54, 3.3)) + repaired(at_s=6.32)
     analysis = tcptrace_lab.analyze(packets.capture(tmp_path / "path.pcap", text))
     by_id = {one.id: one for one in analysis.findings}
-    assert by_id["loss"].title == "Loss recovery took 660 ms in 3 waits"
+    assert by_id["loss"].title == "Loss recovery took 660 ms in 3 waits, the longest 220 ms"
     assert by_id["loss"].cost_ns == 3 * 220_000_000
     assert by_id["path-outage"].cost_ns == pytest.approx(3_320_000_000, abs=5_000_000)
     assert "timeout" not in by_id

@@ -46,7 +46,11 @@ def test_a_capture_of_known_cause_is_reported_with_that_cause_and_who_can_fix_it
 @pytest.mark.parametrize(
     ("name", "said", "remedy"),
     [
-        ("atm9180-slow-reader.pcapng", "The receiving application was reading slowly", "let the receiving application read faster"),
+        (
+            "atm9180-slow-reader.pcapng",
+            "The application on 192.0.2.2 (server) was reading slowly",
+            "let the receiving application read faster",
+        ),
         (
             "ethernet-small-receive-window.pcapng",
             "The receive window (at most 10.1 kB) limited",
@@ -73,7 +77,7 @@ def test_a_slow_reader_is_one_fault_whether_its_window_is_closed_or_small() -> N
 
 
 @pytest.mark.parametrize(
-    ("woken_ms", "said"), [(0.05, "The receive window (at most 11.6 kB)"), (15, "The receiving application was reading slowly")]
+    ("woken_ms", "said"), [(0.05, "The receive window (at most 11.6 kB)"), (15, "The application on 10.0.0.2 (server) was reading slowly")]
 )
 def test_a_reader_that_empties_its_buffer_as_soon_as_it_is_woken_is_not_slow(tmp_path: Path, woken_ms: float, said: str) -> None:
     """Flights of eight segments fill a window of as many.
@@ -217,6 +221,43 @@ def test_the_verdict_is_on_the_direction_with_the_data_and_says_what_the_other_o
     assert both == f"{start}; no TCP problem found."
 
 
+def test_a_silence_of_the_peers_application_has_its_name_in_headline_and_card() -> None:
+    """The client waits 900 ms for the server, whose application was silent for 890 ms, of which one pause is 600 ms."""
+    silent = fault("application", 890, from_client=False, severity=Severity.INFO, confidence=Confidence.CONSISTENT, longest_ns=600 * MS)
+    found = made(client={"peer": 900, "network": 100}, server={"application": 890, "network": 110})
+    start = "Most likely the application on 10.0.0.2 (server) was not sending for 90% of 1 s"
+    said = verdict.sentence(replace(found, findings=(silent,)))
+    assert said == f"{start}, mostly in one pause of 600 ms; no TCP problem found."
+    many = replace(silent, longest_ns=400 * MS)
+    assert verdict.sentence(replace(found, findings=(many,))) == f"{start}; no TCP problem found."
+    doubted = replace(silent, confidence=Confidence.POSSIBLE)
+    assert verdict.sentence(replace(found, findings=(doubted,))).startswith("Most likely waiting for messages from 10.0.0.2 took 90%")
+
+
+@pytest.mark.parametrize(
+    ("pauses_ms", "titled", "said"),
+    [
+        ((900, 100, 100), "for 1.1 s in 3 pauses, the longest 900 ms", ", mostly in one pause of 900 ms; "),
+        ((466, 467, 467), "for 1.4 s in 3 pauses, the longest 467 ms", " of 1.4 s; "),
+        ((1400,), "for 1.4 s in 1 pause", ", in one pause of 1.4 s; "),
+    ],
+)
+def test_a_share_says_whether_one_pause_or_many_made_it_up(pauses_ms: tuple[int, ...], titled: str, said: str, tmp_path: Path) -> None:
+    """An upload of small messages that the server answers after 2 ms, between two ports of one address."""
+    at, seq = 2, 1
+    lines = ["host C 127.0.0.1:40000", "host S 127.0.0.1:5001"]
+    lines += ["0ms C > S S 0:0(0) win 65535 <mss 1460>", "2ms S > C S. 0:0(0) ack 1 win 65535 <mss 1460>", "2ms C > S . ack 1"]
+    for pause_ms in (0, *pauses_ms):
+        at += pause_ms
+        lines += [f"{at}ms C > S P. {seq}:{seq + 500} ack 1", f"{at + 2}ms S > C . ack {seq + 500}"]
+        seq += 500
+    found = analyze(packets.capture(tmp_path / "pauses.pcap", "\n".join(lines)))
+    (silent,) = (one for one in found.findings if one.id == "application-limited" and one.from_client)
+    assert silent.title == f"The application on 127.0.0.1:40000 (client) was not sending {titled}"
+    assert said in verdict.sentence(found)
+    assert "the application on 127.0.0.1:40000 (client) was not sending for " in verdict.sentence(found)
+
+
 def test_a_fault_of_the_silent_return_path_does_not_hide_that_of_the_upload() -> None:
     """Both directions lose the 10 s of one outage; only the client sends data."""
     of_upload = fault("timeout", 10_000)
@@ -263,7 +304,7 @@ def test_a_small_window_is_the_readers_if_the_path_needs_less_and_the_window_was
     """In both, a round takes 7.5 ms. A larger buffer makes the second faster, which the path limits, but not the first."""
     found = analyze(packets.capture(tmp_path / "printer.pcap", printed(rtt_ms, late_ms)))
     (window,) = (one for one in found.findings if one.id == "receiver-window-limited")
-    assert window.title.startswith("The receiving application was reading slowly") is is_slow
+    assert window.title.startswith("The application on 10.0.0.2 (server) was reading slowly") is is_slow
     cure = "faster reading saves up to" if is_slow else "a larger receive buffer on 10.0.0.2 saves up to"
     assert cure in verdict.sentence(found)
 

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from tcptrace_lab import causes
 from tcptrace_lab.cli.console import MAX_TEXT_WIDTH, paragraph
+from tcptrace_lab.connections import host_names
 from tcptrace_lab.schema import CAUSES
 from tcptrace_lab.text import numbers
 
@@ -75,7 +76,7 @@ def show(out: Console, account: Mapping[str, Any], row: Mapping[str, Any], why: 
         return False
     idle_ns, active_ns = account[f"{sides[0]}_idle_ns"] or 0, sum(part.ns for part in spent)
     idle = f" ({numbers.duration(idle_ns)} idle)" if idle_ns else ""
-    ends = " → ".join(row[f"{side}_addr"] for side in sides)
+    ends = " → ".join(host_names.host(row, side) for side in sides)
     paragraph(out, f"{numbers.duration(active_ns)} active{idle}, connection {row['conn']}, {' → '.join(sides)} ({ends}){why}")
     width = min(out.width, MAX_TEXT_WIDTH)
     bar, legend = Text(), Text()

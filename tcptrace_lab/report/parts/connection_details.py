@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import polars as pl
 
 from tcptrace_lab import schema
-from tcptrace_lab.connections import behaviour, link_overhead, rates
+from tcptrace_lab.connections import behaviour, host_names, link_overhead, rates
 from tcptrace_lab.report import selection
 from tcptrace_lab.report.figures import collector, congestion, plots, series, words
 from tcptrace_lab.report.parts import connection_table, lost_time, statistics
@@ -127,8 +127,8 @@ def description(
     main = connection_table.main_side(row)
     return {
         "conn": row["conn"],
-        "client": connection_table.endpoint(row, "client"),
-        "server": connection_table.endpoint(row, "server"),
+        "client": host_names.endpoint(row, "client"),
+        "server": host_names.endpoint(row, "server"),
         "facts": _facts(row, main, fast),
         "behaviour": behaviour.words(row),
         "bars": lost_time.bars(account),

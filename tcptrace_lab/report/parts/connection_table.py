@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcptrace_lab import schema
 from tcptrace_lab.connections import behaviour
+from tcptrace_lab.connections.host_names import endpoint
 from tcptrace_lab.text import numbers
 
 if TYPE_CHECKING:
@@ -216,12 +217,6 @@ def cells(rows: Iterable[Mapping[str, Any]], columns: Sequence[Column], drawn: C
 def main_side(connection: Mapping[str, Any]) -> str:
     """The host that sent more data: `client` or `server`."""
     return "client" if connection["client_payload_bytes"] >= connection["server_payload_bytes"] else "server"
-
-
-def endpoint(connection: Mapping[str, Any], side: str) -> str:
-    """An endpoint as text: `10.0.0.1:80`, `[2001:db8::1]:80`."""
-    address, port = connection[f"{side}_addr"], connection[f"{side}_port"]
-    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
 def difference(later_ns: int | None, earlier_ns: int | None) -> int | None:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from tcptrace_lab.connections.host_names import endpoint
 from tcptrace_lab.pair.clocks import MAX_DRIFT
 from tcptrace_lab.pair.document import PPM
 from tcptrace_lab.pair.figures import directions
 from tcptrace_lab.report.figures import downsampling, pair_ladder, plots
 from tcptrace_lab.report.figures import words as figure_words
-from tcptrace_lab.report.parts.connection_table import endpoint
 from tcptrace_lab.text import numbers
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from tcptrace_lab import schema
+from tcptrace_lab.connections import host_names
 from tcptrace_lab.report.largest import Ranking, largest
 from tcptrace_lab.report.parts import connection_table
 from tcptrace_lab.text import numbers
@@ -57,8 +58,8 @@ def _row(flow: dict[str, Any]) -> dict[str, Any]:
     main = connection_table.main_side(flow)
     return {
         "flow": flow["flow"],
-        "client": connection_table.endpoint(flow, "client"),
-        "server": connection_table.endpoint(flow, "server"),
+        "client": host_names.endpoint(flow, "client"),
+        "server": host_names.endpoint(flow, "server"),
         "client_datagrams": flow["client_datagrams"],
         "server_datagrams": flow["server_datagrams"],
         "client_bytes": flow["client_payload_bytes"],

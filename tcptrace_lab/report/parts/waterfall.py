@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from tcptrace_lab.connections import host_names
 from tcptrace_lab.report.parts import connection_table
 from tcptrace_lab.schema import CAUSES
 
@@ -52,7 +53,7 @@ def _lane(row: Mapping[str, Any], account: Mapping[str, Any], begin_ns: int, spa
     cause = max(spent, key=lambda each: spent[each])
     return {
         "conn": row["conn"],
-        "label": " → ".join(connection_table.endpoint(row, each) for each in ("client", "server")),
+        "label": " → ".join(host_names.endpoint(row, each) for each in ("client", "server")),
         "start_ns": row["first_ts_ns"] - begin_ns,
         "duration_ns": row["last_ts_ns"] - row["first_ts_ns"],
         "left": (row["first_ts_ns"] - begin_ns) / span_ns,

@@ -90,12 +90,17 @@ def duration_s(value_s: float) -> str:
 
 
 def _long_duration(value_ns: int) -> str:
-    sign = "-" if value_ns < 0 else ""
+    """At most two units, of which the second is left out if it is zero."""
     minutes, seconds = divmod(round(abs(value_ns) / NS_PER_S), _SECONDS_PER_MINUTE)
     hours, minutes = divmod(minutes, _SECONDS_PER_MINUTE)
     if hours >= 2 * _HOURS_PER_DAY:
-        return f"{sign}{hours // _HOURS_PER_DAY:,} d {hours % _HOURS_PER_DAY} h"
-    return f"{sign}{hours} h {minutes} min" if hours else f"{sign}{minutes} min {seconds} s"
+        days, hours = divmod(hours, _HOURS_PER_DAY)
+        words, rest = f"{days:,} d", hours and f" {hours} h"
+    elif hours:
+        words, rest = f"{hours} h", minutes and f" {minutes} min"
+    else:
+        words, rest = f"{minutes} min", seconds and f" {seconds} s"
+    return f"{'-' if value_ns < 0 else ''}{words}{rest or ''}"
 
 
 def exact_seconds(value_ns: int | None) -> str:

@@ -22,8 +22,11 @@ export function duration(ns) {
   if (magnitude >= 600e9) {
     const seconds = Math.round(magnitude / 1e9);
     const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor((seconds % 3600) / 60)];
-    if (hours >= 48) return `${ns < 0 ? "-" : ""}${count(Math.floor(hours / 24))} d ${hours % 24} h`;
-    return `${ns < 0 ? "-" : ""}${hours ? `${hours} h ${minutes} min` : `${minutes} min ${seconds % 60} s`}`;
+    const parts =
+      hours >= 48 ? [`${count(Math.floor(hours / 24))} d`, hours % 24 && `${hours % 24} h`]
+      : hours ? [`${hours} h`, minutes && `${minutes} min`]
+      : [`${minutes} min`, seconds % 60 && `${seconds % 60} s`];
+    return (ns < 0 ? "-" : "") + parts.filter(Boolean).join(" ");
   }
   for (const [unit, of] of [["s", 1e9], ["ms", 1e6], ["µs", 1e3]]) if (magnitude >= of) return `${short(ns / of)} ${unit}`;
   return `${ns} ns`;

@@ -26,9 +26,13 @@
   const duration = known((ns) => {
     if (ns === 0) return "0 s";
     const seconds = Math.round(Math.abs(ns) / 1e9);
-    if (seconds >= 172800) return `${Math.floor(seconds / 86400)} d ${Math.floor((seconds % 86400) / 3600)} h`;
-    if (seconds >= 3600) return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
-    if (seconds >= 600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+    const parts = ([first, scale], [second, small]) => {
+      const rest = Math.floor((seconds % scale) / small);
+      return `${Math.floor(seconds / scale)} ${first}${rest ? ` ${rest} ${second}` : ""}`;
+    };
+    if (seconds >= 172800) return parts(["d", 86400], ["h", 3600]);
+    if (seconds >= 3600) return parts(["h", 3600], ["min", 60]);
+    if (seconds >= 600) return parts(["min", 60], ["s", 1]);
     for (const [unit, scale] of [["s", 1e9], ["ms", 1e6], ["µs", 1e3]]) if (Math.abs(ns) >= scale) return `${short(ns / scale)} ${unit}`;
     return `${ns} ns`;
   });

@@ -253,21 +253,15 @@ class Run:
         self._save(force=True)
 
     def _share_scripts(self) -> None:
-        """Write the scripts that all reports share."""
+        """Write the scripts that all reports share, if there are reports."""
+        if not self._reports:
+            return
         from tcptrace_lab.report import shared_scripts  # noqa: PLC0415  (Polars)
 
         stored = self._target.names("reports")
         for name, script in shared_scripts().items():
             if stored.get(f"reports/{name}") != len(script):
                 self._target.write(f"reports/{name}", script)
-
-    def _prepare(self) -> None:
-        """Import what `finish` needs, and write what all reports share."""
-        from tcptrace_lab.archive.dataset import tables  # noqa: F401, PLC0415
-        from tcptrace_lab.archive.index import page  # noqa: F401, PLC0415
-
-        if self._reports:
-            self._share_scripts()
 
     def analyze(self, stop: Callable[[], bool] = lambda: False) -> None:
         """Analyze all captures of the archive that have no part, until `stop` returns true."""
@@ -290,9 +284,9 @@ class Run:
             return
         tasks.sort(key=lambda task: (-task.size_bytes, task.capture))  # the largest first, so that workers finish together
         with ThreadPoolExecutor(1) as beside:  # while the workers import the analysis
-            prepared = beside.submit(self._prepare)
+            shared = beside.submit(self._share_scripts)
             self._register(self._run("analyzing", tasks), stop)
-            prepared.result()
+            shared.result()
 
     def _register(self, results: Iterable[Result], stop: Callable[[], bool]) -> None:
         """Register the captures as they are analyzed."""

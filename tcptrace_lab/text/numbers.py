@@ -17,10 +17,14 @@ UNKNOWN = "\u2013"
 
 NS_PER_S = 1_000_000_000
 NS_PER_MS = 1_000_000
-_SECONDS_PER_MINUTE = 60
-_HOURS_PER_DAY = 24
+_LONG_UNITS = (
+    (172_800, 86_400, "d", 3_600, "h"),
+    (3_600, 3_600, "h", 60, "min"),
+    (0, 60, "min", 1, "s"),
+)
+"""The units of long durations: least length in s, then both units with their lengths in s."""
 _LONG_SECONDS = 600
-"""From ten minutes on, durations are in days, hours, minutes and seconds: the two largest that count."""
+"""From ten minutes on, durations have two units."""
 
 _PREFIXES = ("", "k", "M", "G", "T")
 _THOUSAND = 1000
@@ -90,17 +94,11 @@ def duration_s(value_s: float) -> str:
 
 
 def _long_duration(value_ns: int) -> str:
-    """At most two units, of which the second is left out if it is zero."""
-    minutes, seconds = divmod(round(abs(value_ns) / NS_PER_S), _SECONDS_PER_MINUTE)
-    hours, minutes = divmod(minutes, _SECONDS_PER_MINUTE)
-    if hours >= 2 * _HOURS_PER_DAY:
-        days, hours = divmod(hours, _HOURS_PER_DAY)
-        words, rest = f"{days:,} d", hours and f" {hours} h"
-    elif hours:
-        words, rest = f"{hours} h", minutes and f" {minutes} min"
-    else:
-        words, rest = f"{minutes} min", seconds and f" {seconds} s"
-    return f"{'-' if value_ns < 0 else ''}{words}{rest or ''}"
+    """Two units, of which the second is left out if it is zero."""
+    seconds = round(abs(value_ns) / NS_PER_S)
+    _, scale, first, small, second = next(units for units in _LONG_UNITS if seconds >= units[0])
+    rest = seconds % scale // small
+    return f"{'-' if value_ns < 0 else ''}{seconds // scale:,} {first}{f' {rest} {second}' if rest else ''}"
 
 
 def exact_seconds(value_ns: int | None) -> str:

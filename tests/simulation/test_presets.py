@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize(("send", "receive", "slow"), [("16K", "24K", True), ("16K", "16K", False)])
-def test_a_cell_of_comer_and_lin_is_one_line(tmp_path: Path, send: str, receive: str, slow: bool) -> None:  # noqa: FBT001
+def test_a_cell_of_comer_and_lin_is_one_line(tmp_path: Path, send: str, receive: str, *, slow: bool) -> None:
     """Their Table 2: below 2 Mb/s in the slow cell, near 20 Mb/s in the fast one."""
     hosts = f"--stack sunos4 --host sparc-ipc --mss 9148 --send-buffer {send} --receive-buffer {receive}"
     line = f"{hosts} --rate 100M --delay 10us --framing atm"
@@ -56,7 +56,6 @@ def test_a_pc_of_abrams_and_chen_is_one_line(tmp_path: Path) -> None:
     rows = read(tmp_path / "pc.pcap").segments
     data = rows.filter(pl.col("payload_bytes") > 0)
     assert data["payload_bytes"].to_list() == [1460, 588] * 20
-    window_opens = rows.filter(~pl.col("from_client") & (pl.col("ts_ns") > data["ts_ns"][-1]) & (pl.col("window_bytes") == 2048))["ts_ns"][
-        0
-    ]
-    assert (window_opens - data["ts_ns"][0]) / 1e6 == pytest.approx(345.452, rel=0.03)
+    opens_again = ~pl.col("from_client") & (pl.col("ts_ns") > data["ts_ns"][-1]) & (pl.col("window_bytes") == 2048)
+    all_read_ns = rows.filter(opens_again)["ts_ns"][0]
+    assert (all_read_ns - data["ts_ns"][0]) / 1e6 == pytest.approx(345.452, rel=0.03)

@@ -128,8 +128,6 @@ def _tell_worst(done: Batch) -> None:
     mine = done.captures.filter(done.captures["capture"].is_in(list(done.named)) & (done.captures["fixable_ns"] > 0))
     if mine.is_empty():
         return
-    from rich.text import Text  # noqa: PLC0415  (slow to import)
-
     from tcptrace_lab.cli.console import console, paragraph  # noqa: PLC0415  (Rich)
 
     out = console()
@@ -137,7 +135,7 @@ def _tell_worst(done: Batch) -> None:
     paragraph(out, f"most time lost to fixable causes, {worst.height} of {numbers.counted(mine.height, 'capture')}:")
     for row in worst.iter_rows(named=True):
         lost = f"{numbers.duration(row['fixable_ns'])} of {numbers.duration(row['active_ns'])}"
-        out.print(Text(f"{lost}  {printable(row['path'])}"), soft_wrap=True)  # a path can be copied only from one line
+        out.out(f"{lost}  {printable(row['path'])}")  # unwrapped: a path can be copied only from one line
         paragraph(out, printable(row["verdict"]), "  ")
 
 

@@ -21,12 +21,10 @@ export function duration(ns) {
   const magnitude = Math.abs(ns);
   if (magnitude >= 600e9) {
     const seconds = Math.round(magnitude / 1e9);
-    const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor((seconds % 3600) / 60)];
-    const parts =
-      hours >= 48 ? [`${count(Math.floor(hours / 24))} d`, hours % 24 && `${hours % 24} h`]
-      : hours ? [`${hours} h`, minutes && `${minutes} min`]
-      : [`${minutes} min`, seconds % 60 && `${seconds % 60} s`];
-    return (ns < 0 ? "-" : "") + parts.filter(Boolean).join(" ");
+    const [scale, first, small, second] =
+      seconds >= 172800 ? [86400, "d", 3600, "h"] : seconds >= 3600 ? [3600, "h", 60, "min"] : [60, "min", 1, "s"];
+    const rest = Math.floor((seconds % scale) / small);
+    return `${ns < 0 ? "-" : ""}${count(Math.floor(seconds / scale))} ${first}${rest ? ` ${rest} ${second}` : ""}`;
   }
   for (const [unit, of] of [["s", 1e9], ["ms", 1e6], ["µs", 1e3]]) if (magnitude >= of) return `${short(ns / of)} ${unit}`;
   return `${ns} ns`;

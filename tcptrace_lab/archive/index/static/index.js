@@ -26,13 +26,12 @@
   const duration = known((ns) => {
     if (ns === 0) return "0 s";
     const seconds = Math.round(Math.abs(ns) / 1e9);
-    const parts = ([first, scale], [second, small]) => {
+    if (seconds >= 600) {
+      const [scale, first, small, second] =
+        seconds >= 172800 ? [86400, "d", 3600, "h"] : seconds >= 3600 ? [3600, "h", 60, "min"] : [60, "min", 1, "s"];
       const rest = Math.floor((seconds % scale) / small);
       return `${Math.floor(seconds / scale)} ${first}${rest ? ` ${rest} ${second}` : ""}`;
-    };
-    if (seconds >= 172800) return parts(["d", 86400], ["h", 3600]);
-    if (seconds >= 3600) return parts(["h", 3600], ["min", 60]);
-    if (seconds >= 600) return parts(["min", 60], ["s", 1]);
+    }
     for (const [unit, scale] of [["s", 1e9], ["ms", 1e6], ["µs", 1e3]]) if (Math.abs(ns) >= scale) return `${short(ns / scale)} ${unit}`;
     return `${ns} ns`;
   });

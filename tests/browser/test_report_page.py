@@ -168,7 +168,7 @@ def test_the_table_of_all_statistics_is_filled_when_it_is_opened(visit: Open) ->
     opened = visit(page_of(made))
     table = opened.page.locator("#connection-0 details.statistics")
     table.locator("summary").first.click()
-    opened.page.wait_for_function("document.querySelector('#connection-0 .statistics tbody th')")
+    table.locator("tbody th").first.wait_for()
     read: list[list[str]] = table.evaluate(
         "(each) => [...each.querySelectorAll('tbody tr')].map((row) => [...row.cells].map((cell) => cell.textContent))"
     )

@@ -3,7 +3,7 @@
 
 use tcptrace_lab_core::connection::{Kind, RetransmitTrigger};
 use tcptrace_lab_core::flows::ConnectionRow;
-use tcptrace_lab_core::ledger::direction::Drained;
+use tcptrace_lab_core::ledger::direction::{Drained, ReceiverEnd};
 use tcptrace_lab_core::ledger::summary::costs::MOST;
 use tcptrace_lab_core::ledger::summary::rows::{DirectionDetails, JudgedRows, LedgerRow};
 use tcptrace_lab_core::ledger::{Cause, DirectionFacts, JudgedWait, Note, Summaries, WaitRecord, Worth, edges, judge};
@@ -283,7 +283,11 @@ fn crafted_direction(numbers: &mut Numbers<'_>) -> DirectionFacts {
         receiver_syn_segments: numbers.count().into(),
         receiver_departed: numbers.flag(),
         receiver_data_segments: numbers.count().into(),
-        receiver_finished: numbers.flag(),
+        receiver_end: ReceiverEnd {
+            finished: numbers.flag(),
+            closed_ts_ns: numbers.up_to(life_ns).map(|ns| first_ts_ns + ns),
+            reset: numbers.flag(),
+        },
         beginning_seen: numbers.flag(),
         pushes: numbers.flag(),
         finished: numbers.flag(),

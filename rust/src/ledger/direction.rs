@@ -95,7 +95,7 @@ pub struct DirectionFacts {
     pub receiver_syn_segments: i64,
     pub receiver_departed: bool,
     pub receiver_data_segments: i64,
-    pub receiver_finished: bool,
+    pub receiver_end: ReceiverEnd,
     /// The receiver sends its delayed ACKs by a periodic timer (heartbeat).
     pub receiver_beats: bool,
     pub beginning_seen: bool,
@@ -177,6 +177,25 @@ pub struct DirectionFacts {
     pub neighbours: Option<Neighbours>,
 }
 
+/// How the receiver ended its own data.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReceiverEnd {
+    /// It sent a FIN.
+    pub finished: bool,
+    /// When it sent its last data or FIN, if it sent a FIN.
+    pub closed_ts_ns: Option<i64>,
+    /// It sent a RST.
+    pub reset: bool,
+}
+
+impl ReceiverEnd {
+    fn of(figures: &DirectionFigures, totals: &SenderTotals, last_ts_ns: i64) -> Self {
+        let finished = figures.fin_segments > 0;
+        let closed_ts_ns = totals.ending.wait_ns.get().filter(|_| finished).map(|ns| last_ts_ns - ns);
+        Self { finished, closed_ts_ns, reset: figures.rst_segments > 0 }
+    }
+}
+
 /// Bytes that drained through the bottleneck, and the time that they took.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
@@ -254,7 +273,7 @@ impl DirectionFacts {
             receiver_syn_segments: others.syn_segments.into(),
             receiver_departed: other_totals.first.is_some(),
             receiver_data_segments: others.data_segments as i64,
-            receiver_finished: others.fin_segments > 0,
+            receiver_end: ReceiverEnd::of(others, other_totals, last_ts_ns),
             receiver_beats: Acknowledging::by_host(row, other).beats(),
             beginning_seen,
             captured: figures.segments > 0,

@@ -127,7 +127,7 @@ fn silent(direction: &DirectionFacts) -> Edge {
     } else {
         direction.receiver_last_data_ts_ns.map_or(0, |last_ns| last_ns - direction.first_ts_ns)
     };
-    let may_be_closed = !direction.beginning_seen && direction.receiver_finished;
+    let may_be_closed = !direction.beginning_seen && direction.receiver_end.finished;
     let is_silent = direction.captured && direction.receiver_departed;
     let peer_ns = if is_silent && !may_be_closed { peer_seen_ns } else { 0 };
     edge(

@@ -25,7 +25,7 @@ predicates! {
     flight_stands, had_in_flight, had_little_in_flight, has_begun_anew, has_flown, has_stopped, is_after_loss, is_bare_fin,
     is_bulk, is_first_data, is_in_burst, is_in_own_queue, is_in_queue, is_in_train, is_late_fin, is_needless,
     is_no_larger, is_on_plateau, is_probe_of_new_data, is_recovering, is_released_in_turn, is_repair, is_resent,
-    is_small, is_strange, is_syn, is_tail_probe, is_timed_out, is_window_probe, left_as_half_a_window,
+    is_small, is_strange, is_syn, is_tail_probe, is_timed_out, is_to_closed_receiver, is_window_probe, left_as_half_a_window,
     left_at_its_pace, may_be_far, may_fill_buffer, may_have_refilled_buffer, may_have_timed_out_early, met_no_queue,
     minshall_pending, more_was_buffered, nagle_may_hold, nothing_was_short, peer_spoke, received_first_ack, room_is_unseen, says_when,
     sender_received_nothing, shows_pacing, small_ones_pass, stopped_halfway, was_acked_at_once, was_cut_to_window,

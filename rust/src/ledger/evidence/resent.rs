@@ -72,6 +72,23 @@ impl Evidence<'_> {
         self.is_bare_fin() && self.is_resent() && alone() && !answered_later()
     }
 
+    /// A retransmission to a receiver that had closed before the wait began. An application that only ends its own data
+    /// (half-close) still reads, and its host still acknowledges. A closed host never acknowledges new data again, or
+    /// answers with a RST. The sender has closed as well, so nothing follows.
+    #[inline]
+    pub(in super::super) fn is_to_closed_receiver(&self) -> bool {
+        let direction = self.direction;
+        let closed_before =
+            is(direction.receiver_end.closed_ts_ns, |closed_ns| closed_ns <= self.record.ts_ns - self.wait_ns);
+        let acked_nothing_more =
+            || are(direction.totals.ending.flight_after_bytes.get(), self.flight_after(), |end, now| end >= now);
+        self.is_resent()
+            && direction.finished
+            && closed_before
+            && !self.peer_spoke()
+            && (direction.receiver_end.reset || acked_nothing_more())
+    }
+
     /// A retransmission that no stack sends: two captures in one file, or crafted segments.
     pub(in super::super) fn is_strange(&self) -> bool {
         self.was_sent_again() && !self.is_resent()

@@ -1,9 +1,11 @@
-//! Close: a retransmitted FIN delays no byte once all data of both directions is delivered, however long its timer
-//! runs.
+//! Close: a retransmission delays no byte that an application waits for, however long its timer runs.
 //!
-//! - **Closed** when a FIN is retransmitted, nothing but the FIN is unacknowledged, and the peer sends no data later.
-//! - **Opened by** the retransmitted FIN.
-//! - **Disproved by** data of either direction after the FIN.
+//! - **Closed** when a FIN is retransmitted, nothing but the FIN is unacknowledged, and the peer sends no data later. Also
+//!   closed when anything is retransmitted to a receiver that had closed: its FIN came before the wait, both sides have
+//!   sent their FIN, and it answers with a RST or never acknowledges new data again. Without the RST, the cause is only
+//!   *possible*, because the path of a half-closed connection may have failed.
+//! - **Opened by** the retransmission.
+//! - **Disproved by** data of the peer after the FIN, or an ACK of the retransmitted bytes.
 //! - **Source:** RFC 9293, 3.6; `docs/how-it-decides.md`, 4.2.
 
 use super::super::cause::Cause;
@@ -12,12 +14,16 @@ use super::closed::Closed;
 
 #[inline]
 pub(super) fn gate(wait: &Evidence<'_>) -> Option<Closed> {
-    wait.is_late_fin().then(|| Closed::proved(Cause::Close))
+    if wait.is_late_fin() {
+        return Some(Closed::proved(Cause::Close));
+    }
+    wait.is_to_closed_receiver()
+        .then(|| Closed::consistent(Cause::Close).but_possible_if(!wait.direction.receiver_end.reset))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{check_gate, check_judge, some, timed_out};
+    use super::super::testing::{MS, check_gate, check_judge, some, timed_out};
     use super::*;
     use crate::connection::{Confidence, Kind};
     use crate::wire::TcpFlags;
@@ -51,6 +57,63 @@ mod tests {
                         direction.receiver_last_data_ts_ns = Some(wait.ts_ns);
                     },
                     None,
+                ),
+            ],
+        );
+    }
+
+    /// 31 bytes and the FIN are sent again to a receiver that sent its FIN 500 ms before.
+    fn to_closed(wait: &mut super::super::super::WaitRecord, direction: &mut super::super::super::DirectionFacts) {
+        timed_out(wait, direction);
+        wait.flags = TcpFlags(TcpFlags::FIN);
+        wait.payload_bytes = 31;
+        wait.wait.flight_after_bytes = some(32);
+        direction.finished = true;
+        direction.receiver_end.closed_ts_ns = Some(wait.ts_ns - 500 * MS);
+        direction.totals.ending.flight_after_bytes = some(32);
+    }
+
+    #[test]
+    fn nobody_reads_what_is_sent_again_to_a_receiver_that_had_closed() {
+        check_judge(&[
+            ("nothing is acknowledged", to_closed, Some(Cause::Close)),
+            (
+                "the bytes are acknowledged: the receiver had only ended its own data",
+                |wait, direction| {
+                    to_closed(wait, direction);
+                    direction.totals.ending.flight_after_bytes = some(0);
+                },
+                Some(Cause::Timeout),
+            ),
+            (
+                "the receiver closed while the timer ran",
+                |wait, direction| {
+                    to_closed(wait, direction);
+                    direction.receiver_end.closed_ts_ns = Some(wait.ts_ns - MS);
+                },
+                Some(Cause::Timeout),
+            ),
+            (
+                "the sender itself has not closed",
+                |wait, direction| {
+                    to_closed(wait, direction);
+                    direction.finished = false;
+                },
+                Some(Cause::Timeout),
+            ),
+        ]);
+        check_gate(
+            gate,
+            &[
+                ("silent", to_closed, Some(Confidence::Possible)),
+                (
+                    "a RST",
+                    |wait, direction| {
+                        to_closed(wait, direction);
+                        direction.totals.ending.flight_after_bytes = some(0);
+                        direction.receiver_end.reset = true;
+                    },
+                    Some(Confidence::Consistent),
                 ),
             ],
         );

@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
 
 SAVE_S = 5.0
 """Minimum interval between saves of the registry."""
+
+_LAST = ("tcptrace_lab.archive.dataset.tables", "tcptrace_lab.archive.index.page")
+"""Modules that only the end of a run needs. They import Polars, which takes longer than all that happens before the workers start."""
 
 
 class Workers(Protocol):
@@ -252,8 +256,10 @@ class Run:
         self.registry.note(paths, found.others, refused)
         self._save(force=True)
 
-    def _share_scripts(self) -> None:
-        """Write the scripts that all reports share, if there are reports."""
+    def _beside(self) -> None:
+        """While the workers analyze: write the scripts that all reports share, if there are reports, and import what `finish` needs."""
+        for module in _LAST:
+            import_module(module)
         if not self._reports:
             return
         from tcptrace_lab.report import shared_scripts  # noqa: PLC0415  (Polars)
@@ -283,10 +289,10 @@ class Run:
         if not tasks:
             return
         tasks.sort(key=lambda task: (-task.size_bytes, task.capture))  # the largest first, so that workers finish together
-        with ThreadPoolExecutor(1) as beside:  # while the workers import the analysis
-            shared = beside.submit(self._share_scripts)
+        with ThreadPoolExecutor(1) as executor:
+            beside = executor.submit(self._beside)
             self._register(self._run("analyzing", tasks), stop)
-            shared.result()
+            beside.result()
 
     def _register(self, results: Iterable[Result], stop: Callable[[], bool]) -> None:
         """Register the captures as they are analyzed."""

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tcptrace_lab.archive import fingerprint, storage
-from tcptrace_lab.archive.dataset import part
 from tcptrace_lab.archive.storage import part_name, report_name
 from tcptrace_lab.errors import CaptureUnreadable, MissingTool, OutputUnwritable, TcptraceLabError
 from tcptrace_lab.process import temporary
@@ -186,6 +185,8 @@ def _failed(reason: str) -> dict[str, Any]:
 
 
 def _write(target: storage.Place, task: Analyze, capture: dict[str, Any], tables: dict[str, Any]) -> None:
+    from tcptrace_lab.archive.dataset import part  # noqa: PLC0415  (Polars)
+
     with target.scratch() as path:
         try:
             part.write(path, capture | {"program": fingerprint.program_version()}, tables)

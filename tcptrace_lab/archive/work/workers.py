@@ -186,6 +186,7 @@ def _work(pipe: Connection, parent: int, threads: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the run receives SIGINT, too, and kills its workers
     _end_with(parent)
     os.environ.setdefault("POLARS_MAX_THREADS", str(threads))
+    memory.bound()
     while True:
         try:
             task: Task = pipe.recv()

@@ -119,7 +119,6 @@ impl Evidence<'_> {
             && !self.is_small()
             && !self.was_sent_again()
             && self.wait.small_before
-            && !self.direction.writes_by_clock
             && !self.wait.since_ack_ns.is_some()
             && !self.peer_spoke()
     }

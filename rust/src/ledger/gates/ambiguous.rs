@@ -102,17 +102,6 @@ mod tests {
                 Some(Cause::Unknown),
             ),
             (
-                "the same, of an application that writes on its own clock",
-                |wait, direction| {
-                    without_an_ack(wait, direction);
-                    direction.holds_small = true;
-                    direction.writes_by_clock = true;
-                    wait.wait.small_before = true;
-                    wait.wait.last_small = crate::sender::LastSmall::InFlight;
-                },
-                None,
-            ),
-            (
                 "in an old stack",
                 |wait, direction| {
                     without_an_ack(wait, direction);

@@ -280,7 +280,7 @@ impl DirectionFacts {
             pushes: counts.pushed_segments > 0,
             finished: figures.fin_segments > 0,
             ended_by_others: others.fin_segments > 0 || figures.rst_segments > 0 || others.rst_segments > 0,
-            numbers_packets: behaviour.numbering.missing().is_some(),
+            numbers_packets: behaviour.numbering.gaps_may_be_losses(),
             old,
             shows_no_copies: not_both(sack) && not_both(stamps),
             uses_sack: both(sack),

@@ -50,11 +50,12 @@ def test_a_question_that_was_lost_on_its_way_here_waited_for_its_senders_timer(
     assert reported["application"] == pytest.approx(10 + (0 if by_loss else late_ms), abs=1.5)  # 10 ms after the handshake
 
 
-@pytest.mark.parametrize("left_out", [0, 1])
-def test_one_that_sends_alone_numbers_nothing_but_data(tmp_path: Path, left_out: int) -> None:
+@pytest.mark.parametrize(("left_out", "by_loss"), [(0, False), (1, True), (15, True), (40, False)])
+def test_one_that_sends_alone_numbers_nothing_but_data(tmp_path: Path, left_out: int, *, by_loss: bool) -> None:
     """A write every 100 ms, one of them 30 ms late.
 
     If an IP ID is missing before the late write, an earlier copy of it was lost, because there was nothing else to send.
+    On a path that loses much, a third of the numbers may be missing. If most are, the counter may be that of all packets of the host.
     """
     lines, at_ms, number = [OPENED], 20.0, 101
     for place in range(EXCHANGES):
@@ -65,7 +66,7 @@ def test_one_that_sends_alone_numbers_nothing_but_data(tmp_path: Path, left_out:
         lines.append(f"{at_ms + 0.05:.2f}ms S > C . ack {first + 500}")
         at_ms, number = at_ms + 100, number + 1
     reported = lasted(tmp_path, "\n".join(lines))
-    assert reported.get("loss-recovery", 0) == pytest.approx(130 * left_out, abs=0.1)
+    assert reported.get("loss-recovery", 0) == pytest.approx(130 if by_loss else 0, abs=0.1)
 
 
 def test_a_number_that_comes_late_was_not_lost(tmp_path: Path) -> None:

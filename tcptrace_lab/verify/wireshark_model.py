@@ -173,6 +173,15 @@ class _Unacked:
     first: int
 
 
+class _InFlight(NamedTuple):
+    """The range of the segments that Wireshark keeps, relative to `zero`, as it compares them: below 0 is very large."""
+
+    zero: int
+    first: int
+    last: int
+    below_zero: bool
+
+
 @dataclass(slots=True)
 class _Side:
     """Wireshark's state of one direction. Where Wireshark tests whether a number is known, 0 counts as unknown."""
@@ -196,6 +205,7 @@ class _Side:
     in_flight_known: bool = True
     sack_blocks: tuple[int, ...] = ()
     unacked: list[_Unacked] = field(default_factory=list)
+    in_flight: _InFlight | None = None  # of `unacked`, once it was asked for
     forgotten: dict[int, int] = field(default_factory=dict)
 
 
@@ -399,6 +409,7 @@ def _remember(header: Header, sender: _Side, judged: Judgement) -> None:
     if occupies and not judged.is_full:
         end += bool(header.flags & (SYN | FIN))
         sender.unacked.append(_Unacked(header.seq, end, header.frame, header.ts_ns, header.seq))
+        sender.in_flight = None
     if "zero_window_probe" not in judged.flags:
         if not sender.highest or _beyond(end, sender.highest):
             sender.highest, sender.highest_frame, sender.highest_ts_ns = end % SEQ_SPACE, header.frame, header.ts_ns
@@ -424,23 +435,28 @@ def _acknowledge(header: Header, receiver: _Side, judged: Judgement) -> None:
         elif not header.flags & ACK and len(receiver.forgotten) < MAX_FORGOTTEN:
             receiver.forgotten[sent.end] = header.frame
     left.reverse()
-    receiver.unacked = left
+    receiver.unacked, receiver.in_flight = left, None
 
 
 def _count_in_flight(header: Header, sender: _Side, receiver: _Side, judged: Judgement) -> None:
     judged.not_counting = not sender.in_flight_known
     if not header.payload_bytes or not sender.unacked or judged.not_counting:
         return
-    # Wireshark compares relative numbers, so a number below its 0 is very large.
-    first = min((sent.seq - header.zero) % SEQ_SPACE for sent in sender.unacked)
-    last = max((sent.end - header.zero) % SEQ_SPACE for sent in sender.unacked)
-    judged.below_zero = any(_beyond(header.zero, sent.seq) for sent in sender.unacked) and last - first != _stretch(sender.unacked)
+    if sender.in_flight is None or sender.in_flight.zero != header.zero:
+        sender.in_flight = _in_flight(sender.unacked, header.zero)
+    zero, first, last, judged.below_zero = sender.in_flight
     blocks = receiver.sack_blocks  # a truncated block has only its left edge
     judged.sacked_bytes = sum((right - left) % SEQ_SPACE for left, right in zip(blocks[::2], blocks[1::2], strict=False))
-    judged.lowest_kept, judged.highest_kept = ((header.zero + edge) % SEQ_SPACE for edge in (first, last))
+    judged.lowest_kept, judged.highest_kept = ((zero + edge) % SEQ_SPACE for edge in (first, last))
     in_flight = (last - first) % SEQ_SPACE - judged.sacked_bytes
     if 0 < in_flight < MAX_IN_FLIGHT:
         judged.bytes_in_flight = in_flight - bool(header.flags & (SYN | FIN))
+
+
+def _in_flight(unacked: list[_Unacked], zero: int) -> _InFlight:
+    first = min((sent.seq - zero) % SEQ_SPACE for sent in unacked)
+    last = max((sent.end - zero) % SEQ_SPACE for sent in unacked)
+    return _InFlight(zero, first, last, any(_beyond(zero, sent.seq) for sent in unacked) and last - first != _stretch(unacked))
 
 
 def _stretch(unacked: list[_Unacked]) -> int:

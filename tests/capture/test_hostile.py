@@ -5,6 +5,7 @@ A panic of the engine would surface as `pyo3_runtime.PanicException`, which is n
 
 from __future__ import annotations
 
+import functools
 import gzip
 import itertools
 import lzma
@@ -136,21 +137,25 @@ def check_prefix(folder: Path, data: bytes, whole: pl.DataFrame, ends: dict[int,
     assert read.loses_data != clean
 
 
+@functools.cache
 def as_pcap(path: Path) -> bytes:
     """The exchange as a pcap file."""
     return capture(path / "whole.pcap", EXCHANGE).read_bytes()
 
 
+@functools.cache
 def as_pcapng(path: Path) -> bytes:
     """The exchange as a pcapng file."""
     return capture(path / "whole.pcapng", EXCHANGE).read_bytes()
 
 
+@functools.cache
 def as_gzip(path: Path) -> bytes:
     """The pcap file, compressed by gzip."""
     return gzip.compress(as_pcap(path), mtime=0)
 
 
+@functools.cache
 def as_xz(path: Path) -> bytes:
     """The pcapng file, compressed by xz."""
     return lzma.compress(as_pcapng(path))
@@ -214,15 +219,19 @@ def test_flipped_bytes_of_a_real_capture_never_crash(folder: Path, name: str, fl
     check_sane(read_bytes(folder, flipped((needs.SHARED / name).read_bytes(), flips)))
 
 
+@functools.cache
+def undamaged(link: str) -> list[Frame]:
+    """The frames of the exchange without their encapsulations."""
+    return frames("\n".join(line.split("{")[0] for line in EXCHANGE.splitlines()), link=link)
+
+
 @pytest.mark.parametrize("link", sorted(LINKS))
 @RELAXED
 @given(flips=st.lists(FLIPS, min_size=12, max_size=12))
 def test_flipped_bytes_inside_frames_lose_no_other_frame(folder: Path, link: str, flips: list[list[tuple[int, int]]]) -> None:
     """The file structure is intact, so every frame is counted, no matter what it contains."""
-    text = "\n".join(line.split("{")[0] for line in EXCHANGE.splitlines())
     damaged = [
-        Frame(frame.ts_ns, flipped(frame.data, places), frame.wire_bytes)
-        for frame, places in zip(frames(text, link=link), flips, strict=False)
+        Frame(frame.ts_ns, flipped(frame.data, places), frame.wire_bytes) for frame, places in zip(undamaged(link), flips, strict=False)
     ]
     path = folder / f"{next(_numbers)}.pcapng"
     write_pcapng(path, damaged, link=link)

@@ -52,8 +52,7 @@ def finding_of(
         waits: the longest waits with this cause, longest first: rows of `schema.LONGEST`.
         direction: values of the direction that the texts need.
     """
-    needed = Case.NEEDLESS not in direction["cases"]  # else the receiver answered, and the capture lacks its segments
-    stopped = needed and cost.cause == "timeout" and 2 * direction.get("silent_ns", 0) >= cost.ns
+    stopped = cost.cause == "timeout" and 2 * direction.get("silent_ns", 0) >= cost.ns
     own_cases = frozenset({Case.STOPPED_ANSWERING}) if stopped else frozenset()
     rule = rule.for_cases(direction["cases"] | own_cases)
     advice = advice_of(rule)

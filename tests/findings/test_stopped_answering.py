@@ -42,6 +42,15 @@ def test_only_a_receiver_that_never_answers_again_has_stopped_answering(tmp_path
     assert ("a path without packet loss" in said) is not (stopped or found.id == "path-outage")
 
 
+def test_a_receiver_whose_last_ack_did_not_reach_the_sender_has_stopped_answering(tmp_path: Path) -> None:
+    """At the receiver: every retransmit is spurious, because the ACK passed the capture, but nothing answers them."""
+    acked = TRANSFER.replace("    0.270 ", "    0.060 S > C  .  ack 1001 win 65535\n    0.270 ")
+    analysis = tcptrace_lab.analyze(packets.capture(tmp_path / "t.pcap", acked))
+    (found,) = (one for one in analysis.findings if one.id in {"timeout", "path-outage"})
+    assert "stopped answering" in found.title
+    assert any(one.title.startswith("3 of 3 retransmits were spurious") for one in analysis.findings)
+
+
 def test_a_receiver_that_the_capture_does_not_show_has_stopped_answering_only_if_no_new_data_follows(tmp_path: Path) -> None:
     """One direction of `TRANSFER`: new data shows that the sender got answers, although the capture has none."""
     own = "\n".join(line for line in TRANSFER.splitlines() if " S > C " not in line)

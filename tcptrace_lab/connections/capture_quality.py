@@ -35,6 +35,9 @@ packets, differ by some microseconds. A host needs up to 10 µs for one packet."
 CLOCK_JUMP = "clock_jump"
 """Name of the fault that is shown by a silence no connection can have."""
 
+BACKWARD = "backward_timestamps"
+"""Name of the fault that is shown by times that run backwards by more than `JITTER_NS`."""
+
 FEW = 0.001
 """If at most this share of packets or bytes is lost, nearly all verdicts equal those of a complete capture."""
 MANY = 0.01
@@ -198,7 +201,7 @@ def _of_capture(info: CaptureInfo, *, complete: bool) -> list[Reason]:
         harmless, back_ns = info["largest_step_back_ns"] <= JITTER_NS, info["largest_step_back_ns"]
         factor = 1.0 if harmless else 0.9 if backward <= FEW * packets else 0.7
         times = f"{numbers.counted(backward, 'timestamp')} {'runs' if backward == 1 else 'run'}"
-        name = "clock_jitter" if harmless else "backward_timestamps"
+        name = "clock_jitter" if harmless else BACKWARD
         found.append(Reason(name, factor, f"{times} backwards by at most {numbers.duration(back_ns)}"))
     if truncated := info["truncated_packets"]:
         words = f"{numbers.counted(truncated, 'packet')} truncated by snaplen{' (headers complete)' if complete else ''}"

@@ -112,7 +112,7 @@ FAULTS = (
     ),
     Fault(
         finding="clock",
-        reasons=("no_times", "coarse_clock", "backward_timestamps", capture_quality.CLOCK_JUMP),
+        reasons=("no_times", "coarse_clock", capture_quality.BACKWARD, capture_quality.CLOCK_JUMP),
         title="The timestamps of the capture are unreliable",
         mechanism="Events that are shorter than the resolution of the clock, or happen while it is set, have no "
         "reliable order or duration.",
@@ -120,6 +120,7 @@ FAULTS = (
         remedy=(
             "let the kernel or the network card timestamp packets (dumpcap --time-stamp-type), and do not set the clock while capturing",
             "merge captures of several interfaces only if the same clock timestamped them",
+            "sort the packets by time (reordercap), if they are only out of order in the file",
         ),
         source="docs/how-it-decides.md, 2.6 (clock steps, resolution)",
     ),

@@ -49,7 +49,7 @@ def _flow(flow: Mapping[str, Any]) -> str:
     ends = " → ".join(_endpoint(flow, each) for each in (side, other))
     rate, gap_ns, median_ns = (flow[f"{side}_{name}"] for name in ("rate_bps", "gap_max_ns", "gap_p50_ns"))
     words = [f"{numbers.size(flow[f'{side}_payload_bytes'])}" + (f" at {numbers.rate(rate)}" if rate is not None else "")]
-    if gap_ns is not None and median_ns is not None:
+    if gap_ns and median_ns is not None:
         pause = "longest pause" if gap_ns >= LONG_GAPS * median_ns else "longest gap"
         words.append(f"{pause} {numbers.duration(gap_ns)} (median gap {numbers.duration(median_ns)})")
     if missing := flow[f"{side}_missing_datagrams"]:

@@ -52,8 +52,9 @@ def of_largest(analysis: Analysed) -> Verdict:
     if not direction.life_ns:
         return Verdict("This capture covers no time in which a sender could wait.")
     listed = [one for one in direction.findings if one.causes == {direction.main_cause}]
-    words = f"{main_phrase(direction, other, where_phrase(analysis, direction))}; {_advice(row, direction, directions, listed)}."
+    words = f"{main_phrase(direction, other, where_phrase(analysis, direction))}; {_advice(analysis, row, direction, directions, listed)}."
     named = direction.main_causes, direction.confidence_of_main
+    sent_bytes = sent.by(row["conn"], from_client=direction.from_client)
     return Verdict(
         words,
         row["conn"],
@@ -63,7 +64,7 @@ def of_largest(analysis: Analysed) -> Verdict:
         direction.active_ns,
         tuple(listed),
         *named,
-        sent.data(sent.by(row["conn"], from_client=direction.from_client)),
+        sent.data(sent_bytes) if sent_bytes else "",
         row,
         account,
         direction.rivals if direction.main_cause == "unknown" else (),
@@ -71,12 +72,18 @@ def of_largest(analysis: Analysed) -> Verdict:
 
 
 def _has_jumped(capture: Mapping[str, Any]) -> bool:
-    return any(reason["name"] == capture_quality.CLOCK_JUMP for reason in capture["quality"]["reasons"])
+    return _has(capture, capture_quality.CLOCK_JUMP)
 
 
-def _advice(row: Mapping[str, Any], direction: Direction, directions: Sequence[Direction], listed: Sequence[Finding]) -> str:
+def _has(capture: Mapping[str, Any], reason: str) -> bool:
+    return any(one["name"] == reason for one in capture["quality"]["reasons"])
+
+
+def _advice(
+    analysis: Analysed, row: Mapping[str, Any], direction: Direction, directions: Sequence[Direction], listed: Sequence[Finding]
+) -> str:
     """Return what to do if no finding is a fault: in the described direction, or else in the other one."""
-    if direction.main_cause == "unknown" and (words := _what_would_show_it(row, direction)):
+    if direction.main_cause == "unknown" and (words := _what_would_show_it(analysis.capture, row, direction)):
         return words
     rule = causes.of_cause(direction.main_cause)
     if rule.cure and direction.confidence_of_main != Confidence.POSSIBLE:
@@ -113,7 +120,9 @@ def _resent_ends(row: Mapping[str, Any], direction: Direction) -> str:
     return direction.fill_in(f"{', '.join(said)}: find out why answers are missing") if said else ""
 
 
-def _what_would_show_it(row: Mapping[str, Any], direction: Direction) -> str:
+def _what_would_show_it(capture: Mapping[str, Any], row: Mapping[str, Any], direction: Direction) -> str:
+    if _has(capture, capture_quality.BACKWARD):
+        return "its timestamps run backwards: if its packets are only out of order, sort them with reordercap"
     told_apart_by = direction.fill_in(rivals.told_apart_by(direction.rivals)) if direction.rivals else ""
     return lacking.what(row, from_client=direction.from_client) or told_apart_by or lacking.start(row)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
+import subprocess
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ import pytest
 import tcptrace_lab
 from tcptrace_lab import verdict
 from tcptrace_lab.connections import capture_quality
-from tests.support import packets
+from tests.support import needs, packets
 from tests.support.judged import judged_text
 from tests.support.places import CAPTURES
 
@@ -204,6 +205,32 @@ def test_a_clock_that_ticks_coarsely_in_a_file_that_promises_more_shows_nothing_
         said = verdict.sentence(found)
         assert said.startswith("The capture does not show what took ")
         assert said.endswith("its clock ticks only every 10 ms: capture with a finer one.")
+
+
+def test_a_file_whose_packets_are_out_of_order_is_to_be_sorted(tmp_path: Path) -> None:
+    """A transfer of 120 bytes and 1,884 bytes, its lines mixed as in a capture of simsong/tcpflow (test5-lines-randomized)."""
+    whole = packets.frames("""
+        0.000 C > S  S   0:0(0)          win 65535 <mss 1460, sackOK>
+        0.079 S > C  S.  0:0(0)   ack 1  win 14600 <mss 1460, sackOK>
+        0.080 C > S  .            ack 1
+        0.081 C > S  P.  1:121    ack 1
+        0.160 S > C  .            ack 121
+        0.161 S > C  .   1:1461   ack 121
+        0.162 S > C  P.  1461:1885 ack 121
+        0.163 C > S  .            ack 1885
+        0.164 C > S  F.  121:121  ack 1885
+        0.244 S > C  F.  1885:1885 ack 122
+        0.245 C > S  .            ack 1886
+    """)
+    mixed = [whole[number] for number in (10, 9, 4, 1, 7, 6, 3, 8, 5, 0, 2)]
+    in_order, path = tmp_path / "whole.pcap", tmp_path / "mixed.pcap"
+    packets.write_pcap(in_order, whole)
+    packets.write_pcap(path, mixed)
+    said = verdict.sentence(tcptrace_lab.analyze(path))
+    assert said.startswith("The capture does not show what took ")
+    assert said.endswith("sort them with reordercap.")
+    subprocess.run([needs.program("reordercap"), path, tmp_path / "sorted.pcap"], capture_output=True, check=True)
+    assert verdict.sentence(tcptrace_lab.analyze(tmp_path / "sorted.pcap")) == verdict.sentence(tcptrace_lab.analyze(in_order))
 
 
 def test_a_fine_clock_is_believed_whatever_the_traffic(tmp_path: Path) -> None:

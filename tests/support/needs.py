@@ -30,7 +30,13 @@ SHARED = Path(os.environ.get("CAPTURES") or ROOT.parent / "shared" / "captures")
 shared_captures = pytest.mark.shared_captures
 """The mark of tests that read captures of others."""
 
-PACKAGES = {"editcap": "wireshark-common", "capinfos": "wireshark-common", "mergecap": "wireshark-common", "xz": "xz-utils"}
+PACKAGES = {
+    "editcap": "wireshark-common",
+    "capinfos": "wireshark-common",
+    "mergecap": "wireshark-common",
+    "reordercap": "wireshark-common",
+    "xz": "xz-utils",
+}
 """Program → Debian's package, where it has another name."""
 
 

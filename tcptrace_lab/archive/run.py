@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 SAVE_S = 5.0
 """Minimum interval between saves of the registry."""
 
-_LAST = ("tcptrace_lab.archive.dataset.tables", "tcptrace_lab.archive.index.page")
+_NEEDED_AT_THE_END = ("tcptrace_lab.archive.dataset.tables", "tcptrace_lab.archive.index.page")
 """Modules that only the end of a run needs. They import Polars, which takes longer than all that happens before the workers start."""
 
 
@@ -256,9 +256,9 @@ class Run:
         self.registry.note(paths, found.others, refused)
         self._save(force=True)
 
-    def _beside(self) -> None:
+    def _prepare_the_end(self) -> None:
         """While the workers analyze: write the scripts that all reports share, if there are reports, and import what `finish` needs."""
-        for module in _LAST:
+        for module in _NEEDED_AT_THE_END:
             import_module(module)
         if not self._reports:
             return
@@ -290,9 +290,9 @@ class Run:
             return
         tasks.sort(key=lambda task: (-task.size_bytes, task.capture))  # the largest first, so that workers finish together
         with ThreadPoolExecutor(1) as executor:
-            beside = executor.submit(self._beside)
+            prepared = executor.submit(self._prepare_the_end)
             self._register(self._run("analyzing", tasks), stop)
-            beside.result()
+            prepared.result()
 
     def _register(self, results: Iterable[Result], stop: Callable[[], bool]) -> None:
         """Register the captures as they are analyzed."""

@@ -99,7 +99,8 @@ def build(
     captures = {name: _row(place, built, part_sizes, settings, name, known, lost) for name, known in sorted(registry.captures.items())}
     wanted = _partitions(captures)
 
-    def brought(partition: str) -> tuple[str, tuple[str, list[str]]]:
+    def built_anew(partition: str) -> tuple[str, tuple[str, list[str]]]:
+        """The partition, what it is made of, and its files, which are written if that has changed."""
         names = wanted[partition]
         made_of = _hashed([[captures[name].row, captures[name].part, registry.captures[name].places[0]] for name in names])
         before = built.partitions.get(partition)
@@ -110,7 +111,7 @@ def build(
 
     kept: set[str] = set()
     with ThreadPoolExecutor(THREADS) as executor:
-        for number, (partition, built_from) in enumerate(executor.map(brought, wanted)):
+        for number, (partition, built_from) in enumerate(executor.map(built_anew, wanted)):
             if built.partitions.get(partition) != built_from:
                 built.partitions[partition] = built_from
                 built.save(place)

@@ -118,7 +118,7 @@ READ: dict[tuple[str, str], str] = {
     ("zeek-zeek__rst-inject-rae.pcap", "handshake-slow"): "valid: SYN at 0, SYN-ACK at 1.27 s (an injected RST came between)",
     ("zeek-zeek__smtp.pcap", "loss"): (
         "valid: four segments of 1,460 are refused by ICMP (fragmentation needed, frames 26 to 30) and come again with 1,452 bytes each. "
-        "Lost to the path's MTU, not to a full queue: our text does not say so"
+        "Lost to the path's MTU, as the title says"
     ),
     (
         "zeek-zeek__socks.pcap",

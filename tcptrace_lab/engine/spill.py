@@ -1,7 +1,7 @@
 """Rows that may exceed memory: kept in memory up to a bound, then as Parquet in temporary files.
 
 The files have no names. Each is created unlinked, and the lazy frame that scans it owns the open file. The operating system frees the space
-when the last frame that refers to it is gone, and also when the process is killed.
+when the last Polars frame that refers to it is gone, and also when the process is killed.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ class _Sent(NamedTuple):
 
 
 def busy_ns(connections: pl.LazyFrame, segments: pl.LazyFrame, directions: Collection[Direction]) -> dict[Direction, int]:
-    """Return for how long the bottleneck was busy while each of these directions sent, with the data of all connections that share it.
+    """Return how long the bottleneck was busy while each of these directions sent. The data of all connections that share it counts.
 
     Args:
         connections: rows of `schema.CONNECTIONS`.

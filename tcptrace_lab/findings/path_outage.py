@@ -39,7 +39,7 @@ CURE = "a path without outages"
 SOURCE = "RFC 6298, 5.4 to 5.7; RFC 8985, 7; RFC 5681, 3.1"
 
 MOST = 20
-"""Maximum number of silences that are examined: the longest."""
+"""At most this many silences are examined, the longest first."""
 
 MIN_SILENCE_NS = 500_000_000
 MIN_RTTS = 3

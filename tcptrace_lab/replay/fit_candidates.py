@@ -42,7 +42,7 @@ def _nodelays(evidence: Evidence, schedule: Schedule) -> tuple[bool, ...]:
 
 
 def odd(evidence: Evidence, schedule: Schedule) -> Iterator[Fit]:
-    """Second stage: a window smaller by one more segment, or other write calls of an application with a send buffer bound."""
+    """Second stage: a window smaller by one more segment, or other write calls, if a send buffer limited the application."""
     extra_ns = _usual_extra_ns(evidence)
     for end in schedule.ends():
         if end.window_clamp_bytes:

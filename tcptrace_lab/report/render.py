@@ -46,7 +46,8 @@ PLOTLY: Final = "plotly-basic-4.1.1.min.js"
 """File name of Plotly's smallest bundle that draws lines and marks (see `static/README.md`), beside reports that share it."""
 
 PLOTLY_SOURCE: Final = "'sha256-mXhOOr+wexQqFeUhpDnm2a3c6ts/eVU/0kxyd08GSbo='"
-"""The hash of Plotly's script, from `_hash_source`. Unpacking the script to compute it takes half as long as the rest of a small page."""
+"""The hash of Plotly's script, from `_hash_source`. It is stored, because to compute it the script must be unpacked,
+which takes half as long as all else for a small page."""
 
 Scripts = Literal["inline", "shared"]
 """Where Plotly's script is: in the page (`inline`), or in a file beside it (`shared`)."""

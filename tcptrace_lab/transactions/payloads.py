@@ -155,7 +155,7 @@ def _new_part(half: _Half, start: int, piece: Piece) -> Iterator[Piece]:
 
 
 def _given_up(half: _Half, up_to: int) -> Iterator[Piece]:
-    """Replace bytes before `up_to` that the receiver has but the capture lacks by a piece without data, then return what follows."""
+    """Return a piece without data for the bytes before `up_to` that the receiver has and the capture lacks, then what follows."""
     if half.next is None or half.next >= up_to or not half.pending:
         return
     first = min(half.pending)

@@ -1,4 +1,4 @@
-"""The benchmark measures whole processes, checks that they read everything, and judges the promises by what came out."""
+"""The benchmark measures whole processes, checks that they read everything, and compares the figures with the promises."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def test_a_heartbeat_of_200_ms_is_identified_by_its_phase(tmp_path: Path) -> Non
 def test_two_phases_a_quarter_apart_are_a_heartbeat_only_if_many_acks_show_them(tmp_path: Path, acks: int, kind: str | None) -> None:
     """ACKs at 70 and 120 ms of each 200, half of them at either: two unit vectors at a right angle have the mean |1 + i| / 2 = 0.7071.
 
-    Rayleigh's n R² is 10 of 20 ACKs and 6 of 12; one chance in a thousand is ln 1000 = 6.91.
+    Rayleigh's n R² is 10 for 20 ACKs and 6 for 12. Significance at one in a thousand needs ln 1000 = 6.91.
     Delays of 21 to 192 ms do not come from a fixed timer.
     """
     delays_ms = [21 + 9 * number for number in range(20)]

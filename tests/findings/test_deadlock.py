@@ -101,7 +101,7 @@ def test_a_buffer_below_what_lets_an_ack_go_is_not_cured_by_nodelay_alone(tmp_pa
 
 
 def test_a_full_buffer_locks_without_nagle(tmp_path: Path) -> None:
-    """Two segments fill S = 16,384 and leave as 9,148 and 7,236; A = 17,204, so that S lacks 820. No small segment waits: not proved.
+    """Two segments of 9,148 and 7,236 bytes fill S = 16,384; S is 820 bytes smaller than A = 17,204. No small segment waits: not proved.
 
     The round trip is 100 ms, so that 22 more are no queue.
     """

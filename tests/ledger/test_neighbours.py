@@ -34,7 +34,7 @@ OTHER_HOST = "10.0.0.9"
 
 
 def opened(client: str, server: str, at_ms: float, *, at_server: bool) -> list[str]:
-    """A handshake, captured at one of the hosts. Clocks count milliseconds from 1000; what arrives left 10 ms before."""
+    """A handshake, captured at one of the hosts. Clocks count milliseconds from 1000; a packet arrives 10 ms after it was sent."""
     options = f"mss {MSS}, sackOK, wscale 7"
     syn, answer = 1000 + int(at_ms), 1000 + int(at_ms) + (0 if at_server else 10)
     asked, answered, last = (syn - 10, at_ms + 0.05, at_ms + 20.05) if at_server else (syn, at_ms + 20, at_ms + 20.05)

@@ -270,7 +270,7 @@ def test_first_flight_is_counted_in_mid_stream_too(tmp_path: Path) -> None:
 
 
 def test_stream_ends_at_the_last_segment_of_a_connection_with_a_reset(tmp_path: Path) -> None:
-    """FIN at 101, and a RST with number 102: 102 - 0 - 1 to tcptrace."""
+    """FIN at sequence number 101, and a RST at 102: tcptrace computes 102 - 0 - 1 = 101 bytes."""
     text = f"""{HANDSHAKE}
         0.020 C > S P. 1:101   ack 1
         0.021 C > S F. 101:101 ack 1

@@ -42,8 +42,8 @@ const MIN_BLOCK_BYTES: usize = 16 << 10;
 /// One captured frame, borrowed from the reader's buffer until the next [`Capture::advance`].
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
-    /// Frame number from 1, as Wireshark's `frame.number`. Blocks without a packet that Wireshark numbers count
-    /// too.
+    /// Frame number from 1, as Wireshark's `frame.number`. Blocks without a packet count if
+    /// Wireshark numbers them.
     pub number: u64,
     /// Nanoseconds since 1970; `None` if the format has no time (simple packet blocks).
     pub ts_ns: Option<i64>,

@@ -83,7 +83,7 @@ impl Judged {
         accounts.len().max(ledger.len()).max(notes.len())
     }
 
-    /// A batch of one of the tables that have rows.
+    /// The next batch of any of these tables.
     fn batch(&mut self) -> Result<Option<Batch>, ArrowError> {
         let JudgedRows { accounts, ledger, notes } = &mut self.rows;
         Ok(if !ledger.is_empty() {

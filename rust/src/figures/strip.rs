@@ -57,7 +57,7 @@ impl Strip {
         }
     }
 
-    /// Takes the bands, and starts anew.
+    /// Returns the bands up to here, and begins with none again.
     #[must_use]
     pub fn take(&mut self) -> Vec<Band> {
         self.draw();

@@ -82,7 +82,7 @@ mod tests {
             ((0, 3, 0, 0, 3), (On, Some(Proved), Some(7))),
             ((0, 2, 1, 0, 3), (On, Some(Proved), Some(6))),
             ((0, 3, 0, 1, 3), (On, Some(Consistent), Some(7))),
-            // A quarter of the opportunities is not more than a quarter.
+            // Exactly a quarter of the opportunities is too few: it must be more.
             ((0, 3, 0, 0, 12), (Unknown, None, None)),
             ((0, 3, 0, 0, 11), (On, Some(Proved), Some(7))),
         ];

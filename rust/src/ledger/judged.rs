@@ -33,15 +33,15 @@ pub struct JudgedWait {
     pub rivals: Rivals,
     /// Its intervals in order of time: cause and nanoseconds. Unused places have 0 ns. They sum to the wait.
     pub spans: [(Cause, i64); MAX_SPANS],
-    /// Nanoseconds that the gate owns, including a full window at the beginning of the wait.
+    /// Nanoseconds of the wait that have this cause, including a full window at its beginning.
     pub caused_ns: i64,
-    /// What the message that contains these bytes needs to know.
+    /// What is needed to judge the message that contains these bytes.
     pub note: Option<Note>,
     /// Set if a late ACK of everything ended the wait, so that it may be a round of a throughput deadlock.
     pub round: Option<Round>,
 }
 
-/// What a message needs to know of a wait inside it.
+/// What is needed of a wait to judge the message that it is part of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Note {
     /// The cause, if TCP held the bytes long enough for a stall.

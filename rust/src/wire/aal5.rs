@@ -41,7 +41,7 @@ pub(super) struct Pdu {
 #[derive(Debug, Default)]
 pub(super) struct Cells {
     under_way: VecDeque<UnderWay>,
-    /// PDUs that never became complete: the frame of the first one's first cell, and their number.
+    /// PDUs that never became complete: the frame with the first cell of the first of them, and their number.
     unfinished: Option<(u64, u64)>,
 }
 
@@ -75,8 +75,8 @@ impl Cells {
         self.under_way.remove(at).map_or_else(Vec::new, |pdu| pdu.pdus())
     }
 
-    /// Ends the capture. Returns the number of PDUs that never became complete, and the frame of the first one's first
-    /// cell.
+    /// Ends the capture. Returns the frame with the first cell of the first PDU that never became complete, and the
+    /// number of such PDUs.
     pub(super) fn finish(mut self) -> Option<(u64, u64)> {
         while !self.under_way.is_empty() {
             self.give_up_oldest();

@@ -29,7 +29,7 @@ LADDER_ROWS = 24
 """Maximum number of segments of a ladder: as many as fit on a screen."""
 
 _LADDER_BEFORE = 6
-"""Number of segments above the first frame of the place, if there are any."""
+"""Number of segments that are drawn before the first frame of the place, if there are as many."""
 
 _SHORT = 0.1
 """Waits shorter than this share of a ladder's longest one are not marked (a heuristic)."""

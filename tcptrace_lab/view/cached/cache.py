@@ -188,7 +188,7 @@ def _locked(folder: Path, mode: int) -> Iterator[None]:
 
 
 def _shrink(kept: Path, limit_bytes: int) -> None:
-    """Remove the folders that were not used for the longest time until all others fit, and what killed processes left."""
+    """Remove what killed processes left behind, and the least recently used folders until the rest fits."""
     folders = [folder for folder in kept.parent.iterdir() if folder.is_dir() and folder != kept]
     left_bytes = _size_bytes(kept) + sum(map(_size_bytes, folders))
     for folder in sorted(folders, key=lambda each: (not each.name.startswith("."), _used_s(each))):

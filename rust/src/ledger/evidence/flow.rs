@@ -165,8 +165,8 @@ impl Evidence<'_> {
         self.was_released_by_ack() || update_released_it() || self.is_needless()
     }
 
-    /// Away from the sender, no captured ACK had reached the sender yet. ACKs from before the capture may have released
-    /// the departure.
+    /// The capture is not the sender's, and no captured ACK had reached the sender when it sent this. ACKs from before
+    /// the capture may have released the departure.
     pub(in super::super) fn ack_is_unseen(&self) -> bool {
         !self.direction.near_sender
             && !self.direction.beginning_seen

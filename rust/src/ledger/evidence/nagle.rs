@@ -209,7 +209,7 @@ impl Evidence<'_> {
             && is(self.room(), |room| room > self.record.payload_bytes)
     }
 
-    /// The sender had more data in its buffer when the previous departure left: that one has no PSH, although this
+    /// The sender had more data in its buffer when it sent the previous segment. That segment has no PSH, and this
     /// sender sets PSH on the last buffered segment (RFC 9293, 3.9.1.2; 4.4BSD, `tcp_output`). Current stacks also omit
     /// PSH within one write and for an application that corks, so only old stacks count.
     #[inline]

@@ -169,7 +169,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Whether the next number differs from its expectation.
+    /// Whether the next number differs from the one that is expected.
     #[inline(always)]
     fn differs(&mut self) -> bool {
         let differs = self.different & 1 << self.place != 0;

@@ -36,11 +36,13 @@ def of_largest(analysis: Analysed) -> Verdict:
     if capture["first_ts_ns"] is None:
         return Verdict("This capture has no timestamps, so it cannot show where the time went.")
     data = pl.max_horizontal(*(f"{side}_unique_bytes" for side in SIDES))
-    timed = analysis.connections.filter(~capture_quality.has_jumped()) if _has_jumped(capture) else analysis.connections
+    timed = (
+        analysis.connections.filter(~capture_quality.has_jumped()) if _has(capture, capture_quality.CLOCK_JUMP) else analysis.connections
+    )
     most = timed.select("conn", data=data).top_k(1, by=["data", "conn"], reverse=[False, True])
     chosen = most.collect()["conn"].to_list()  # select the connection first: a full row takes 3 KB
     rows = analysis.connections.filter(pl.col("conn").is_in(chosen)).collect()
-    if rows.is_empty() and _has_jumped(capture):
+    if rows.is_empty() and _has(capture, capture_quality.CLOCK_JUMP):
         return Verdict("The clock of this capture jumped while its connections lasted, so it cannot show where the time went.")
     if rows.is_empty() or not sum(rows[f"{side}_payload_bytes"][0] or 0 for side in SIDES):
         return _without_data(analysis)
@@ -52,7 +54,7 @@ def of_largest(analysis: Analysed) -> Verdict:
     if not direction.life_ns:
         return Verdict("This capture covers no time in which a sender could wait.")
     listed = [one for one in direction.findings if one.causes == {direction.main_cause}]
-    words = f"{main_phrase(direction, other, where_phrase(analysis, direction))}; {_advice(analysis, row, direction, directions, listed)}."
+    words = f"{main_phrase(direction, other, where_phrase(analysis, direction))}; {_advice(capture, row, direction, directions, listed)}."
     named = direction.main_causes, direction.confidence_of_main
     sent_bytes = sent.by(row["conn"], from_client=direction.from_client)
     return Verdict(
@@ -71,19 +73,15 @@ def of_largest(analysis: Analysed) -> Verdict:
     )
 
 
-def _has_jumped(capture: Mapping[str, Any]) -> bool:
-    return _has(capture, capture_quality.CLOCK_JUMP)
-
-
 def _has(capture: Mapping[str, Any], reason: str) -> bool:
     return any(one["name"] == reason for one in capture["quality"]["reasons"])
 
 
 def _advice(
-    analysis: Analysed, row: Mapping[str, Any], direction: Direction, directions: Sequence[Direction], listed: Sequence[Finding]
+    capture: Mapping[str, Any], row: Mapping[str, Any], direction: Direction, directions: Sequence[Direction], listed: Sequence[Finding]
 ) -> str:
     """Return what to do if no finding is a fault: in the described direction, or else in the other one."""
-    if direction.main_cause == "unknown" and (words := _what_would_show_it(analysis.capture, row, direction)):
+    if direction.main_cause == "unknown" and (words := _what_would_show_it(capture, row, direction)):
         return words
     rule = causes.of_cause(direction.main_cause)
     if rule.cure and direction.confidence_of_main != Confidence.POSSIBLE:

@@ -85,9 +85,7 @@ def _stored(table: Table, frame: pl.DataFrame) -> pl.DataFrame:
     names, strings = _columns(table)
     own = frame[names]
     for place in strings:
-        column = own.to_series(place)
-        if column.dtype != pl.String:
-            own.replace_column(place, column.cast(pl.String))
+        own.replace_column(place, own.to_series(place).cast(pl.String))
     return own
 
 

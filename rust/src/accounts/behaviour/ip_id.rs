@@ -14,12 +14,12 @@ use crate::wire::{Segment, TcpFlags};
 /// Minimum number of steps between packets before shares of them are compared (a heuristic, as for datagrams in
 /// `flows/datagram_ids.rs`).
 const MIN_STEPS: u32 = 10;
-/// Of ten numbers, at least this many must be present for a count of missing packets; otherwise the counter may include
-/// packets to other hosts (a heuristic).
-const THERE_OF_TEN: i64 = 9;
-/// Of ten numbers, at least this many must be present for a gap to be a possible loss (a heuristic): a path that loses a
-/// fifth of the packets repeats them, and loses some of the copies, too.
-const POSSIBLE_OF_TEN: i64 = 6;
+/// Minimum share of the numbers, in tenths, that must be present before missing packets are counted (a heuristic). With
+/// fewer, the counter may include packets to other hosts.
+const COUNTED_TENTHS: i64 = 9;
+/// Minimum share of the numbers, in tenths, that must be present before a gap may be a loss (a heuristic). A path that
+/// loses a fifth of the packets also loses some retransmits.
+const POSSIBLE_TENTHS: i64 = 6;
 /// Largest step of a counter. A larger step is a stray packet, such as those that Linux sends without a socket
 /// (Nmap Network Scanning, TCP/IP fingerprinting, test TI).
 const SMALL_STEP: u16 = 1_000;
@@ -81,21 +81,21 @@ impl Numbering {
     /// Number of missing packets; `None` if the identifications do not show it.
     #[must_use]
     pub fn missing(&self) -> Option<i64> {
-        self.are_present(THERE_OF_TEN).then_some((self.numbers() - i64::from(self.seen)).max(0))
+        self.are_present(COUNTED_TENTHS).then_some((self.numbers() - i64::from(self.seen)).max(0))
     }
 
     /// Whether a gap may be a loss: the identifications number the packets of this direction, as far as those show it.
     #[must_use]
     pub fn gaps_may_be_losses(&self) -> bool {
-        self.are_present(POSSIBLE_OF_TEN)
+        self.are_present(POSSIBLE_TENTHS)
     }
 
     fn numbers(&self) -> i64 {
         i64::from(self.high) - i64::from(self.low)
     }
 
-    fn are_present(&self, of_ten: i64) -> bool {
-        let counted = i64::from(self.steps - self.strays) * 10 >= i64::from(self.steps) * THERE_OF_TEN;
-        self.steps >= MIN_STEPS && counted && i64::from(self.seen) * 10 >= self.numbers() * of_ten
+    fn are_present(&self, tenths: i64) -> bool {
+        let counted = i64::from(self.steps - self.strays) * 10 >= i64::from(self.steps) * COUNTED_TENTHS;
+        self.steps >= MIN_STEPS && counted && i64::from(self.seen) * 10 >= self.numbers() * tenths
     }
 }

@@ -72,8 +72,8 @@ pub(crate) struct Acknowledged {
     pub newest: Option<Newest>,
     /// Number of segments whose last byte is acknowledged for the first time.
     pub segments: u32,
-    /// The same number, with each segment that is longer than the MSS counted as the segments that it becomes on the
-    /// wire.
+    /// Number of segments on the wire whose last byte is acknowledged for the first time: a segment longer than the
+    /// MSS becomes several.
     pub wire_segments: u32,
     /// Bytes of data acknowledged for the first time.
     pub payload_bytes: i64,

@@ -1,8 +1,10 @@
-//! A reusable buffer between a byte stream and a format reader: large reads in, contiguous records out.
+//! A reusable buffer between a byte stream and a format reader. The stream is read in large blocks, and the format
+//! reader gets each record as contiguous bytes.
 //!
-//! A record is returned as a slice of the buffer. Only a record that crosses the end of a block is moved to the
-//! front, before the rest of it is read. Nothing seeks, so files, FIFOs and stdin are read by one path. Memory
-//! is one block, or one record if that is larger; the formats limit the size of records.
+//! A record is returned as a slice of the buffer. A record that crosses the end of a block is moved to the front of the
+//! buffer before its remaining bytes are read. The code never seeks, so the same code reads files, FIFOs and stdin. The
+//! buffer has the size of one block, or of one record if the record is larger; each format limits the size of its
+//! records.
 
 use std::ops::Range;
 
@@ -10,10 +12,10 @@ use super::compressed::Decoder;
 use super::source::{Fault, Source, Stop, read_some};
 use crate::error::{CaptureError, ErrorKind};
 
-/// Bytes per read when a single capture is read. Measured with 10 million records of 112 bytes in the page
-/// cache (1 MiB of second-level cache per core), CPU seconds: 32 KiB 0.176, 64 KiB 0.169, 128 KiB 0.163, 256
-/// KiB 0.160, 1 MiB 0.159, 4 MiB 0.158. The smallest size on this plateau leaves most of the cache to the processing of
-/// frames.
+/// Bytes per read when a single capture is read. Reading 10 million records of 112 bytes from the page cache (1 MiB of
+/// L2 cache per core) takes 0.176 CPU seconds with 32 KiB, 0.169 with 64 KiB, 0.163 with 128 KiB, 0.160 with 256 KiB,
+/// 0.159 with 1 MiB and 0.158 with 4 MiB. Blocks larger than 256 KiB save almost no time and would take L2 cache from
+/// the processing of frames.
 pub(super) const BLOCK_BYTES: usize = 256 << 10;
 
 /// The source of the bytes.
@@ -23,7 +25,7 @@ pub(super) enum Input {
 }
 
 impl Input {
-    /// Reads some bytes; 0 means the end.
+    /// Reads at least one byte and returns the number of bytes; 0 means the end of the stream.
     fn read(&mut self, out: &mut [u8]) -> Result<usize, Fault> {
         match self {
             Self::Plain(source) => read_some(source, out).map_err(|error| Fault::io(&error)),
@@ -32,13 +34,13 @@ impl Input {
     }
 }
 
-/// The buffer. `bytes[start..end]` is read but not consumed yet.
+/// The buffer. The bytes in `bytes[start..end]` were read from the stream and are not consumed yet.
 pub(super) struct Blocks {
     input: Input,
     bytes: Vec<u8>,
     start: usize,
     end: usize,
-    /// Offset of `bytes[0]` in the (decompressed) stream.
+    /// Offset of `bytes[0]` in the stream, after decompression.
     base: u64,
     ended: bool,
     fault: Option<Fault>,
@@ -49,7 +51,7 @@ impl Blocks {
         Self { input, bytes: vec![0; block_bytes], start: 0, end: 0, base: 0, ended: false, fault: None }
     }
 
-    /// The bytes that are read but not consumed yet.
+    /// The bytes that were read from the stream and are not consumed yet.
     #[inline]
     pub(super) fn available(&self) -> &[u8] {
         self.bytes.get(self.start..self.end).unwrap_or_default()
@@ -65,7 +67,8 @@ impl Blocks {
         self.base + range.start as u64
     }
 
-    /// Consumes `count` available bytes. Returns their range in the buffer, valid until the next `fill_to`.
+    /// Consumes `count` available bytes. Returns the range of the consumed bytes in the buffer, which is valid until
+    /// the next `fill_to`.
     #[inline]
     pub(super) fn consume(&mut self, count: usize) -> Range<usize> {
         let taken = self.start..self.end.min(self.start.saturating_add(count));
@@ -79,8 +82,8 @@ impl Blocks {
         self.bytes.get(range).unwrap_or_default()
     }
 
-    /// Reads until at least `count` bytes are available; false if the stream ends before. The buffer grows only
-    /// as bytes arrive, so a length field alone cannot cause a large allocation.
+    /// Reads until at least `count` bytes are available. Returns false if the stream ends before that. The buffer grows
+    /// only while bytes are read, so a wrong length field cannot cause a large allocation.
     #[cold]
     #[inline(never)]
     pub(super) fn fill_to(&mut self, count: usize) -> bool {
@@ -102,7 +105,8 @@ impl Blocks {
         true
     }
 
-    /// Moves the remaining bytes to the front. Doubles a buffer that is full and still too small.
+    /// Moves the bytes that are not consumed to the front of the buffer. Doubles the buffer if it is full and smaller
+    /// than `count`.
     fn make_room(&mut self, count: usize) {
         if self.start > 0 {
             self.bytes.copy_within(self.start..self.end, 0);
@@ -116,7 +120,7 @@ impl Blocks {
         }
     }
 
-    /// Consumes `count` bytes without storing them; false if the stream ends before.
+    /// Consumes `count` bytes without storing them. Returns false if the stream has fewer bytes.
     pub(super) fn skip(&mut self, mut count: u64) -> bool {
         while count > 0 {
             if !self.fill_to(1) {
@@ -129,13 +133,13 @@ impl Blocks {
         true
     }
 
-    /// The fault that ended the stream early, once the end was reached.
+    /// The fault that ended the stream early; `None` before the end of the stream is reached.
     pub(super) fn fault(&self) -> Option<&Fault> {
         self.fault.as_ref()
     }
 
-    /// The fault of the compression, if the stream is compressed and has one. Reads it to its end: contradictory bytes may
-    /// come from damage that the decoder notices only later.
+    /// The fault that the decompressor found, if the stream is compressed. The stream is read to its end first, because
+    /// the decompressor may notice damage only after it has returned the damaged bytes.
     #[cold]
     pub(super) fn compression_fault(&mut self) -> Option<Fault> {
         if matches!(self.input, Input::Plain(_)) {
@@ -158,7 +162,7 @@ impl Blocks {
         Box::new(error.at(offset))
     }
 
-    /// The end of the stream between two records: `Ok(false)`, or the fault that ended it.
+    /// Called when the stream ends between two records: returns `Ok(false)`, or the fault that ended the stream.
     pub(super) fn end_between_records(&self) -> Result<bool, Stop> {
         match &self.fault {
             Some(fault) => Err(Box::new(CaptureError::new(fault.kind, "", fault.what.clone()).at(self.offset()))),
@@ -166,7 +170,7 @@ impl Blocks {
         }
     }
 
-    /// The decompressor's problem, if there was one.
+    /// The problem that the decompressor reports, if there is one.
     pub(super) fn remark(&self) -> Option<&'static str> {
         match &self.input {
             Input::Plain(_) => None,
@@ -182,7 +186,8 @@ impl Blocks {
         }
     }
 
-    /// Splits the buffer into the bytes read ahead and the stream after them (only for plain streams).
+    /// Returns the bytes that are not consumed yet and the stream that continues after these bytes. A compressed stream
+    /// is not returned.
     pub(super) fn into_parts(self) -> (Vec<u8>, Option<Source>) {
         let ahead = self.available().to_vec();
         match self.input {

@@ -1,4 +1,4 @@
-//! Byte order, which each capture file chooses.
+//! The byte order of a capture file, which the file itself states.
 
 /// The byte order of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

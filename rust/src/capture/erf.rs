@@ -1,6 +1,7 @@
-//! ERF, Endace's Extensible Record Format, as a file: a sequence of records without file header or magic
-//! number. Each record has a 16-byte header and the content that the header describes. A frame is the whole
-//! record, as in pcap files of link type 197, so that `wire::erf` alone dissects it.
+//! Reads files in ERF, Endace's Extensible Record Format. Such a file is a sequence of records; it has no file header
+//! and no magic number. Each record has a 16-byte header and the content that the header describes. A frame is the
+//! whole record, as in pcap files of link type 197, so that `wire::erf` dissects the records of ERF files and pcap
+//! files.
 //!
 //! Format: Endace's "ERF types reference guide"; times, lengths and padding as in Wireshark's wiretap.
 
@@ -11,19 +12,21 @@ use super::stream::{LinkType, Stream};
 /// Link type of ERF records (`LINKTYPE_ERF`).
 const LINK_TYPE: LinkType = 197;
 
-/// Header: time, type, flags, record length, loss counter or colour, length on the wire.
+/// Length of a record's header: time, type, flags, record length, loss counter or colour, length on the wire.
 const HEADER_BYTES: usize = 16;
 
-/// Bit of the type: an extension header of `EXTENSION_BYTES` follows, whose first byte may announce another.
+/// This bit of the type means that an extension header of `EXTENSION_BYTES` follows. The same bit in the first byte of
+/// an extension header announces another one.
 const EXTENDED: u8 = 0x80;
 const EXTENSION_BYTES: usize = 8;
 
-/// Type of records that are padding. They are no frames and get no number, as in Wireshark.
+/// Type of padding records. As in Wireshark, a padding record gets no frame number.
 const PAD: u8 = 48;
 
-/// A file counts as ERF if this many records with a packet are consistent (the fewest that Wireshark checks), among at
-/// most this many records of any type. Random bytes pass as one further record in 1 of about 600 cases: the time must
-/// be within a year of the first (1 of 136 years), and the type must be one of 57 in 256.
+/// A file is read as ERF if `TRIED_PACKETS` records with a packet are consistent (the fewest that Wireshark checks),
+/// among the first `TRIED_RECORDS` records of any type. Random bytes look like a consistent next record in about 1 of
+/// 600 cases: the time must be within a year of the first record's time (1 of 136 years), and the type must be one of
+/// 57 of the 256 types.
 const TRIED_PACKETS: usize = 3;
 const TRIED_RECORDS: usize = 20;
 
@@ -31,31 +34,31 @@ const TRIED_RECORDS: usize = 20;
 /// founded in 2001.
 const PLAUSIBLE_S: std::ops::Range<u64> = 631_152_000..4_102_444_800;
 
-/// Time may advance by at most a year and step back by at most a second between two of the first records (both as in
-/// Wireshark). Records of several interfaces are not strictly ordered.
+/// Between two of the first records, the time may advance by at most a year and go back by at most a second (limits of
+/// Wireshark). Records of several interfaces are not strictly in order of time.
 const PLAUSIBLE_STEP_S: u64 = 365 * 24 * 3600;
 const PLAUSIBLE_STEP_BACK_S: u64 = 1;
 
-/// Resolution: the unit of the fraction is 1/4 ns. The card's clock is coarser by an amount that the file does
-/// not state.
+/// Timestamp resolution in nanoseconds, rounded up: the unit of the fraction is 1/4 ns. The clock of the capture card
+/// is coarser, and the file does not say by how much.
 pub(super) const RESOLUTION_NS: i64 = 1;
 
 const NS_PER_S: u64 = 1_000_000_000;
 
 /// The header of a record.
 struct Header {
-    /// Seconds since 1970 in the upper 32 bits, their fraction in the lower.
+    /// The upper 32 bits are the seconds since 1970, the lower 32 bits the fraction of a second.
     time: u64,
     /// Record type, with the bit for extension headers.
     kind: u8,
     record_bytes: u16,
-    /// Number of records lost before this one; for some types a colour.
+    /// Number of records lost before this record. Some record types store a colour in this field instead.
     lost: u16,
     wire_bytes: u16,
 }
 
 impl Header {
-    /// The header at the start of `bytes`, if it is complete.
+    /// Reads the record header at the start of `bytes`; `None` if it is incomplete.
     #[inline]
     fn read(bytes: &[u8]) -> Option<Self> {
         let [t0, t1, t2, t3, t4, t5, t6, t7, kind, _flags, r0, r1, l0, l1, w0, w1] = *bytes.first_chunk()?;
@@ -68,7 +71,7 @@ impl Header {
         })
     }
 
-    /// Rounds to the nearest nanosecond, as Wireshark does. It cannot overflow: 2^32 s < 2^63 ns.
+    /// Rounds the time to the nearest nanosecond, as Wireshark does. The result fits in 63 bits: 2^32 s < 2^63 ns.
     #[inline]
     fn ts_ns(&self) -> i64 {
         let fraction_ns = ((self.time & 0xFFFF_FFFF) * NS_PER_S + (1 << 31)) >> 32;
@@ -80,7 +83,8 @@ impl Header {
         self.kind & !EXTENDED
     }
 
-    /// Bytes that the type puts between headers and packet: a channel, or Ethernet's offset and padding.
+    /// Number of bytes between the headers and the packet. Depending on the record type, they are a channel number, or
+    /// Ethernet's offset and padding.
     fn sub_header_bytes(&self) -> usize {
         match self.plain_kind() {
             5..=9 | 12 | 17 | 18 => 4,
@@ -89,7 +93,7 @@ impl Header {
         }
     }
 
-    /// The number of lost records; `None` for types that have a colour in this field.
+    /// The number of lost records; `None` for record types that store a colour in this field.
     fn counted_lost(&self) -> Option<u64> {
         match self.plain_kind() {
             10 | 11 | 15..=17 | 19 | 20 | PAD => None,
@@ -97,14 +101,15 @@ impl Header {
         }
     }
 
-    /// Whether the type is assigned and occurs in files (0 is a legacy format; 26 and 30 to 47 are reserved).
+    /// Whether the record type is assigned and occurs in files (type 0 is a legacy format; types 26 and 30 to 47 are
+    /// reserved).
     fn is_known(&self) -> bool {
         matches!(self.plain_kind(), 1..=25 | 27..=29) || self.kind == PAD
     }
 }
 
-/// Bytes of `record` before its packet: header, extension headers and what the type adds. `None` if they do not
-/// fit, or if nothing follows the first header.
+/// Number of bytes of `record` before its packet: header, extension headers and the bytes that the record type adds.
+/// `None` if the record is shorter than that, or consists only of the first header.
 fn headers_bytes(header: &Header, record: &[u8]) -> Option<usize> {
     let (mut bytes, mut more) = (HEADER_BYTES, header.kind & EXTENDED);
     while more != 0 {
@@ -115,10 +120,10 @@ fn headers_bytes(header: &Header, record: &[u8]) -> Option<usize> {
     (bytes <= record.len() && record.len() > HEADER_BYTES).then_some(bytes)
 }
 
-/// Whether `blocks` begins with ERF records. There is no magic number, so the first records must be consistent.
-/// Each of the first three with a packet must have an assigned type, a length that exceeds its headers, and a
-/// time near that of the previous one; the first time must be plausible. A file that ends earlier may be
-/// truncated, even in its second record, but its content must be consistent, and one record must be complete.
+/// Whether `blocks` begins with ERF records. ERF has no magic number, so the first records are checked. The time of the
+/// first record must be plausible. Each of the first three records with a packet must have an assigned type, a length
+/// greater than its headers, and a time near that of the previous record. A file with fewer records may be truncated,
+/// but it must have one complete record and no inconsistent one.
 pub(super) fn detect(blocks: &mut Blocks) -> bool {
     let (mut at, mut packets, mut last_time) = (0, 0, None);
     for _ in 0..TRIED_RECORDS {
@@ -151,7 +156,7 @@ pub(super) fn detect(blocks: &mut Blocks) -> bool {
     packets > 0
 }
 
-/// Whether a record of `time` may follow one of `last`.
+/// Whether a record with the timestamp `time` may follow a record with the timestamp `last`.
 fn is_plausible_after(time: u64, last: Option<u64>) -> bool {
     match last {
         None => PLAUSIBLE_S.contains(&(time >> 32)),
@@ -163,12 +168,12 @@ fn is_plausible_after(time: u64, last: Option<u64>) -> bool {
 /// An ERF file.
 #[derive(Default)]
 pub(super) struct Erf {
-    /// Records that the capturing card reports as lost; `None` until a record can report them.
+    /// Number of records that the capture card reports as lost; `None` before the first record that has a loss counter.
     lost: Option<u64>,
 }
 
 impl Erf {
-    /// Moves to the next record with a packet; false at the end.
+    /// Moves to the next record with a packet. Returns false at the end of the file.
     #[inline]
     pub(super) fn advance(&mut self, stream: &mut Stream) -> Result<bool, Stop> {
         let Stream { blocks, record, .. } = stream;
@@ -204,7 +209,7 @@ impl Erf {
     }
 }
 
-/// Reads the next record completely into the buffer, or returns why that is impossible.
+/// Reads the next record completely into the buffer, or returns the error that prevents it.
 #[cold]
 #[inline(never)]
 fn fill(blocks: &mut Blocks) -> Result<bool, Stop> {

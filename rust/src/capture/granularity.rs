@@ -1,17 +1,22 @@
-//! The real granularity of a clock, from the timestamps that it gave.
+//! Measures the real tick of the capture's clock from the timestamps of the packets.
 //!
-//! A file may promise microseconds while the host that wrote it read a clock that ticks every 10 ms. Then packets of one
-//! tick have equal times, and all other steps from packet to packet are multiples of a tick.
+//! A file may declare a resolution of microseconds although the capturing host's clock ticks every 10 ms. Then all
+//! packets captured in one tick have the same timestamp, and the time between two different timestamps is a multiple of
+//! the tick.
 
-/// A finer tick is not reported: causes act within 1 ms, and the segments of a burst within 20 µs, so it hides nothing.
+/// A tick shorter than 0.1 ms is not reported, because it does not affect the results: cause and effect are at most 1
+/// ms apart, and the segments of a burst at most 20 µs.
 const MIN_NS: i64 = 100_000;
-/// At least this many steps must be multiples of the tick. By chance, one step in four is a multiple.
+/// At least this many steps between timestamps must be multiples of the tick. With a fine clock, one step in four is a
+/// multiple by chance.
 const MIN_STEPS: u32 = 20;
-/// A step is a multiple if it differs from one by at most 1/8 of the tick.
+/// A step between two timestamps counts as a multiple of the tick if it differs from an exact multiple by at most 1/8
+/// of the tick.
 const TOLERANCE: i64 = 8;
-/// Longer steps, in ticks, are ignored: meanwhile, the drift between two clocks hides whether a step is a multiple.
+/// Steps of more than this many ticks are ignored: during a longer step, two clocks drift apart so far that multiples
+/// cannot be recognized.
 const LONGEST_STEP: i64 = 16;
-/// For each step that is no multiple, there must be at least this many that are.
+/// There must be at least this many steps that are multiples of the tick for each step that is not.
 const FEW: u32 = 20;
 
 /// Counts the steps from each timestamp to the next.
@@ -27,9 +32,9 @@ const FEW: u32 = 20;
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Granularity {
-    /// The shortest forward step so far: the candidate for the tick.
+    /// The shortest positive step between two timestamps so far: the candidate for the tick.
     min_ns: i64,
-    /// Since `min_ns` last changed: steps that are multiples of it, steps that are not, and equal timestamps.
+    /// The counts since `min_ns` last changed: steps that are multiples of `min_ns`, other steps, and steps of 0.
     multiples: u32,
     others: u32,
     equal: u32,
@@ -63,8 +68,9 @@ impl Granularity {
         }
     }
 
-    /// The clock's tick; `None` if it is finer than [`MIN_NS`], or if too few steps show it. At least half of all
-    /// packets must have the same time as the packet before. If packets rarely share a tick, the tick hides nothing.
+    /// The clock's tick in nanoseconds; `None` if the tick is shorter than [`MIN_NS`], or if too few steps show it. At
+    /// least half of all packets must have the same timestamp as the packet before. If packets rarely have equal
+    /// timestamps, the tick does not affect the results.
     #[must_use]
     pub fn tick_ns(&self) -> Option<i64> {
         let coarse = self.min_ns >= MIN_NS
@@ -92,7 +98,7 @@ mod tests {
 
     const MS: i64 = 1_000_000;
 
-    /// The timestamps of a clock that ticks every `tick_ns` and is read about every 0.7 ms.
+    /// Timestamps of packets about 0.7 ms apart, taken from a clock that ticks every `tick_ns`.
     fn shown(tick_ns: i64) -> impl Iterator<Item = i64> {
         (0..1_000_i64).map(move |at| (at * 700_000 + at * at % 7_919 * 97) / tick_ns * tick_ns)
     }

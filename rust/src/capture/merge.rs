@@ -1,8 +1,9 @@
 //! Merges several files in the order of their timestamps.
 //!
-//! The order within a file never changes, even if its time runs backward. Frames with equal times keep the
-//! order of the paths. (Of frames with equal times, mergecap takes that of the last path first. This would swap the
-//! last frame of one file of a ring buffer and the first frame of the next.) A frame without a time follows its predecessor directly, as in mergecap.
+//! The order of frames within a file never changes, even if its timestamps run backwards. Frames of several files with
+//! equal timestamps are returned in the order of the paths. (mergecap returns the frame of the last path first, which
+//! would swap the last frame of one ring-buffer file and the first frame of the next file.) A frame without a timestamp
+//! directly follows the frame before it, as in mergecap.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,12 +11,12 @@ use std::collections::BinaryHeap;
 use super::reader::Reader;
 use crate::error::CaptureError;
 
-/// The time of a file's current frame, and the index of the file.
+/// The timestamp of a file's current frame, and the index of the file.
 type Due = (i64, usize);
 
 /// The merge state.
 pub(super) struct Merge {
-    /// Files whose next frame is read but not returned yet, except the current one.
+    /// Files whose next frame was read but is not returned yet, except the current file.
     waiting: BinaryHeap<Reverse<Due>>,
     /// Index of the first file that has not been read yet.
     unasked: usize,
@@ -42,8 +43,8 @@ impl Merge {
             Some(index) => ask(readers, index)?,
             None => None,
         };
-        // In most cases the same file continues (files of a ring buffer follow one another), and the heap stays
-        // unchanged.
+        // In most cases the next frame is in the same file (the files of a ring buffer follow one another), and the
+        // heap stays unchanged.
         let due = match (next, self.waiting.peek()) {
             (Some(due), Some(Reverse(earliest))) if *earliest < due => {
                 self.waiting.push(Reverse(due));

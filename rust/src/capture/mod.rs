@@ -1,9 +1,9 @@
 //! Reads frames from capture files. A [`Capture`] is one file, several files merged by time, or stdin.
 //!
-//! The modules, from the bytes up: `source` (byte streams), `progress` (how much was read), `compressed` (decompression),
-//! `blocks` (the buffer between a byte stream and its reader), `notes` (problems), `stream` (a buffer, its problems and the
-//! current frame), `pcap`, `pcapng` and `erf` (formats), `reader` (one file of any format), `merge` (several files). `sniff`
-//! names the format of a file that cannot be read.
+//! The modules, from the lowest layer up: `source` (byte streams), `progress` (the number of bytes read), `compressed`
+//! (decompression), `blocks` (the buffer between a byte stream and its reader), `notes` (problems), `stream` (a buffer,
+//! its problems and the current frame), `pcap`, `pcapng` and `erf` (formats), `reader` (one file of any format),
+//! `merge` (several files). `sniff` names the format of a file that cannot be read.
 
 mod blocks;
 mod bytes;
@@ -35,19 +35,19 @@ pub use stream::LinkType;
 use stream::Record;
 pub use unpack::Unpacker;
 
-/// Memory for the blocks of all merged files together, and the minimum per file.
+/// Memory in bytes for the read buffers of all merged files together, and the smallest buffer of one file.
 const MERGE_BYTES: usize = 64 << 20;
 const MIN_BLOCK_BYTES: usize = 16 << 10;
 
-/// One captured frame, borrowed from the reader's buffer until the next [`Capture::advance`].
+/// One captured frame. Its bytes are borrowed from the reader's buffer until the next [`Capture::advance`].
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
-    /// Frame number from 1, as Wireshark's `frame.number`. Blocks without a packet count if
-    /// Wireshark numbers them.
+    /// Frame number from 1, equal to Wireshark's `frame.number`. A pcapng block without a packet has a number if
+    /// Wireshark gives it one.
     pub number: u64,
-    /// Nanoseconds since 1970; `None` if the format has no time (simple packet blocks).
+    /// Timestamp in nanoseconds since 1970; `None` if the block has no timestamp (simple packet block of pcapng).
     pub ts_ns: Option<i64>,
-    /// Link type of the frame; `None` for numbered blocks without a packet.
+    /// Link type of the frame; `None` for a block without a packet that has a frame number.
     pub link_type: Option<LinkType>,
     /// Length on the wire.
     pub original_bytes: u32,
@@ -55,18 +55,18 @@ pub struct Frame<'a> {
     pub data: &'a [u8],
 }
 
-/// What the file headers say, combined over all files, as far as they were read.
+/// Information from the headers of all files, as far as the files were read.
 #[derive(Clone, Debug, Default)]
 pub struct CaptureInfo {
-    /// `pcap`, `pcapng`, `erf`, … with the compression before it: `gzip pcapng`. Several distinct formats are
-    /// joined by `, `.
+    /// Name of the format (`pcap`, `pcapng`, `erf`, …), with the compression before it: `gzip pcapng`. If the files
+    /// have several formats, their names are joined by `, `.
     pub format: String,
     /// Largest snaplen declared; 0 if none is.
     pub snaplen_bytes: u32,
     /// Coarsest timestamp resolution of all interfaces in nanoseconds, at least 1.
     pub resolution_ns: i64,
-    /// Packets that the capturing kernel or card reports as dropped (pcapng interface statistics, ERF loss
-    /// counters); `None` if nothing reports them.
+    /// Number of packets that the capturing kernel or card reports as dropped (pcapng interface statistics, ERF loss
+    /// counters); `None` if the files have no such report.
     pub kernel_drops: Option<u64>,
 }
 
@@ -90,12 +90,11 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Opens `paths` (`-` is stdin) and reads their headers.
+    /// Opens `paths` (`-` is stdin) and reads the file headers.
     ///
-    /// # Errors
-    /// `Io` for a file that is missing, unreadable or a directory, for no path, and for stdin given twice.
-    /// `NotACapture` for an empty file, text and unknown bytes. `Unsupported` for known formats that are not
-    /// read. `Cut` or `Damaged` for an incomplete header.
+    /// # Errors `Io` if a path is missing, unreadable or a directory, if there is no path, and if stdin is given twice.
+    /// `NotACapture` if a file is empty, text or of an unknown format. `Unsupported` for a known format that this
+    /// engine does not read. `Cut` or `Damaged` if a file header is incomplete.
     pub fn open(paths: &[impl AsRef<OsStr>]) -> Result<Self, CaptureError> {
         if paths.is_empty() {
             return Err(CaptureError::new(ErrorKind::Io, "", "no capture given"));
@@ -109,7 +108,7 @@ impl Capture {
         Ok(Self::of(readers))
     }
 
-    /// Reads one capture from any byte stream; errors call it `path`.
+    /// Reads one capture from any byte stream. Errors name the stream `path`.
     ///
     /// # Errors
     /// As for [`Self::open`].
@@ -128,7 +127,7 @@ impl Capture {
         Self::from_streams([(path, stream)])
     }
 
-    /// Reads several captures merged by time, each with the name that errors use.
+    /// Reads several captures merged by timestamp. Each stream comes with the name that errors use for it.
     ///
     /// # Errors
     /// As for [`Self::open`].
@@ -148,9 +147,8 @@ impl Capture {
 
     /// Moves to the next frame; false at the end.
     ///
-    /// # Errors
-    /// The error that ended one of the files early. It is returned once; the next call continues with the other
-    /// files. Its frame number counts within its file.
+    /// # Errors The error that ended one of the files early. An error is returned once; the next call continues with
+    /// the other files. The frame number in the error counts the frames of that file only.
     #[inline]
     pub fn advance(&mut self) -> Result<bool, CaptureError> {
         match (&mut self.merge, self.readers.as_mut_slice()) {
@@ -160,7 +158,7 @@ impl Capture {
         }
     }
 
-    /// The current frame; an empty frame before the first `advance` and after the end.
+    /// The current frame. Before the first `advance` and after the end, this is an empty frame.
     #[must_use]
     #[inline]
     pub fn frame(&self) -> Frame<'_> {
@@ -177,7 +175,7 @@ impl Capture {
         Frame { number, ts_ns, link_type, original_bytes, data: reader.data() }
     }
 
-    /// What the file headers have said so far.
+    /// Information from the headers of all files that was read so far.
     #[must_use]
     pub fn info(&self) -> CaptureInfo {
         let mut info = CaptureInfo::default();
@@ -198,8 +196,8 @@ impl Capture {
         info
     }
 
-    /// The file of the current frame, and the offset of the frame's bytes in it. `None` if several files are
-    /// merged, because the frame number then counts over all of them.
+    /// The file of the current frame, and the offset of the frame's bytes in this file. `None` if several files are
+    /// merged, because frame numbers then count over all files.
     #[must_use]
     pub fn place(&self) -> Option<(&OsStr, u64)> {
         match (&self.merge, self.readers.as_slice()) {
@@ -208,20 +206,20 @@ impl Capture {
         }
     }
 
-    /// How much of the files was read. The value updates while another thread reads the capture.
+    /// The number of bytes read so far. The value changes while another thread reads the capture.
     #[must_use]
     pub fn progress(&self) -> Progress {
         Progress::of(self.readers.iter().map(|reader| reader.consumed().clone()).collect())
     }
 
-    /// Problems so far, with counts. Frame numbers count within the named file.
+    /// Problems so far, with counts. The frame number of a problem counts the frames of the named file only.
     #[must_use]
     pub fn problems(&self) -> Vec<Problem> {
         self.readers.iter().flat_map(Reader::problems).collect()
     }
 }
 
-/// The block size for each file.
+/// The block size for each file, in bytes.
 fn block_bytes(files: usize) -> usize {
     (MERGE_BYTES / files.max(1)).clamp(MIN_BLOCK_BYTES, BLOCK_BYTES)
 }

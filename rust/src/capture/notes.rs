@@ -1,17 +1,18 @@
-//! Problems that did not stop a reader, counted by kind, with the place of the first.
+//! Problems in a capture that did not stop the reader. Each kind of problem has a count and the place of its first
+//! occurrence.
 
 use std::ffi::{OsStr, OsString};
 
 use crate::error::Problem;
 
-/// The problems of one file. There are few kinds, so a list is searched.
+/// The problems of one file. The number of kinds is small, so the kinds are stored in a list.
 #[derive(Default)]
 pub(super) struct Notes {
     problems: Vec<Problem>,
 }
 
 impl Notes {
-    /// Counts one occurrence of `what` and records the place of the first.
+    /// Counts one occurrence of the problem `what`. Records the place of its first occurrence.
     #[cold]
     #[inline(never)]
     pub(super) fn add(&mut self, what: &'static str, frame: u64, offset: u64) {
@@ -28,7 +29,7 @@ impl Notes {
         }
     }
 
-    /// The problems so far, attributed to `path`.
+    /// The problems so far, with `path` as the name of the file.
     pub(super) fn of(&self, path: &OsStr) -> impl Iterator<Item = Problem> {
         self.problems.iter().map(move |problem| Problem { path: path.to_owned(), ..problem.clone() })
     }

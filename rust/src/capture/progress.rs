@@ -1,4 +1,4 @@
-//! How many bytes of a capture's files were read, for an observer in another thread.
+//! Counts the bytes read from the files of a capture, so that another thread can show the progress.
 
 use std::fs::File;
 use std::io::{Read, Seek};
@@ -13,16 +13,17 @@ pub(super) struct Counted {
     consumed: Consumed,
 }
 
-/// How much of one file was read.
+/// The number of bytes read from one file.
 #[derive(Clone, Debug)]
 pub(super) struct Consumed {
     bytes: Arc<AtomicU64>,
-    /// Size in bytes; `None` if it is no regular file.
+    /// Size of the file in bytes; `None` if the stream is not a regular file.
     total: Option<u64>,
 }
 
 impl Counted {
-    /// A file or standard input. For a regular file, the size is known; bytes read earlier are subtracted.
+    /// A file or standard input. A regular file has a known size; bytes before the current position are subtracted from
+    /// it.
     pub(super) fn file(mut file: File) -> Self {
         let regular = file.metadata().ok().filter(std::fs::Metadata::is_file);
         let total = regular.and_then(|regular| Some(regular.len().saturating_sub(file.stream_position().ok()?)));
@@ -46,13 +47,13 @@ impl Counted {
 impl Read for Counted {
     fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
         let count = self.source.read(out)?;
-        // The value is only displayed, so no ordering is needed.
+        // The value is only displayed, so relaxed ordering is enough.
         self.consumed.bytes.fetch_add(count as u64, Ordering::Relaxed);
         Ok(count)
     }
 }
 
-/// How much of a capture's files was read.
+/// The number of bytes read from the files of a capture.
 #[derive(Clone, Debug)]
 pub struct Progress {
     files: Vec<Consumed>,
@@ -63,13 +64,13 @@ impl Progress {
         Self { files }
     }
 
-    /// Bytes read so far; compressed bytes for compressed files.
+    /// Number of bytes read so far. For a compressed file, these are compressed bytes.
     #[must_use]
     pub fn bytes_read(&self) -> u64 {
         self.files.iter().map(|file| file.bytes.load(Ordering::Relaxed)).sum()
     }
 
-    /// Size in bytes when the files were opened; `None` if one of them is no regular file.
+    /// Total size in bytes of the files when they were opened; `None` if one of them is not a regular file.
     #[must_use]
     pub fn bytes_total(&self) -> Option<u64> {
         self.files.iter().map(|file| file.total).sum()

@@ -1,4 +1,4 @@
-//! One capture file of any format and compression.
+//! Reads one capture file of any supported format and compression.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -15,11 +15,11 @@ use super::sniff::{self, SNIFFED_BYTES};
 use super::stream::{Record, Stream};
 use crate::error::{CaptureError, ErrorKind, Problem};
 
-/// The path that means standard input.
+/// The path that stands for standard input.
 pub(super) const STDIN: &str = "-";
 
-/// Number of bytes that identify every readable format with a magic. A live pipe is opened when these have
-/// arrived.
+/// This many bytes are enough to identify every supported format that has a magic number. A live pipe is opened as soon
+/// as these bytes have arrived.
 pub(super) const MAGIC_BYTES: usize = 6;
 
 /// The block type at the start of a pcapng file.
@@ -29,11 +29,11 @@ enum Format {
     Pcap(Pcap),
     Pcapng(Pcapng),
     Erf(Erf),
-    /// After the end, or after the error that ended it.
+    /// The file has ended, or an error has ended it.
     Ended,
 }
 
-/// What the file header says, kept after the file ends.
+/// Information from the file header, available also after the end of the file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FileInfo {
     pub(super) format: String,
@@ -49,7 +49,7 @@ pub(super) struct Reader {
     format: Format,
     name: String,
     last_info: FileInfo,
-    /// How much of the file was read.
+    /// The number of bytes read from the file.
     consumed: Consumed,
 }
 
@@ -66,7 +66,7 @@ impl Reader {
         Self::new(path, Counted::file(source), block_bytes)
     }
 
-    /// Reads the header of `source`; errors call it `path`.
+    /// Reads the file header from `source`. Errors name the file `path`.
     pub(super) fn new(path: &OsStr, source: Counted, block_bytes: usize) -> Result<Self, CaptureError> {
         let consumed = source.consumed();
         let mut blocks = Blocks::new(Input::Plain(Box::new(source)), block_bytes);
@@ -99,7 +99,7 @@ impl Reader {
         Ok(Self { path: path.to_owned(), stream, format, name, last_info: FileInfo::default(), consumed })
     }
 
-    /// Moves to the next frame; false at the end and after it.
+    /// Moves to the next frame. Returns false at the end of the file and on every call after that.
     #[inline]
     pub(super) fn advance(&mut self) -> Result<bool, CaptureError> {
         let moved = match &mut self.format {
@@ -147,7 +147,7 @@ impl Reader {
         self.stream.blocks.slice(self.stream.record.data.clone())
     }
 
-    /// The file, and the offset of the current frame's bytes in its (decompressed) stream.
+    /// The file, and the offset of the current frame's bytes in its stream, after decompression.
     pub(super) fn place(&self) -> (&OsStr, u64) {
         (&self.path, self.stream.blocks.offset_of(&self.stream.record.data))
     }
@@ -191,7 +191,8 @@ impl Reader {
     }
 }
 
-/// Opens a file. Stdin is read through its descriptor, because the standard library's buffer would add a copy.
+/// Opens a file. Stdin is read through its file descriptor, because the standard library's buffered stdin would copy
+/// all bytes once more.
 pub(super) fn open_source(path: &OsStr) -> std::io::Result<File> {
     if *path == *STDIN { std::io::stdin().as_fd().try_clone_to_owned().map(File::from) } else { File::open(path) }
 }
@@ -203,15 +204,15 @@ pub(super) fn decompressed(blocks: Blocks, codec: Codec, block_bytes: usize) -> 
     Blocks::new(Input::Compressed(Box::new(Decoder::new(codec, ahead, source))), block_bytes)
 }
 
-/// Whether a stream without a known magic is ERF, which has none. Streams recognized as something else are not
-/// checked.
+/// Whether a stream is in ERF format, which has no magic number. The records are checked only if the first bytes are
+/// not those of another known format.
 fn is_erf(blocks: &mut Blocks) -> bool {
     blocks.fill_to(SNIFFED_BYTES);
     !sniff::is_recognized(blocks.available()) && erf::detect(blocks)
 }
 
-/// The error that ends the file `path`: damaged compression, if that is the cause of contradictory bytes, and its place is
-/// not one in the decompressed stream.
+/// Returns the error that ends the file `path`. If the file is compressed and the decompressor found a fault, that
+/// fault is returned, without an offset in the decompressed stream.
 fn caused(stop: CaptureError, blocks: &mut Blocks, path: &OsStr) -> CaptureError {
     match blocks.compression_fault() {
         Some(fault) => CaptureError::new(fault.kind, path, fault.what),
@@ -219,13 +220,14 @@ fn caused(stop: CaptureError, blocks: &mut Blocks, path: &OsStr) -> CaptureError
     }
 }
 
-/// Why a stream without a known magic cannot be read: the fault that ended it, or its actual format.
+/// The error for a stream whose format is not supported. The error names the fault that ended the stream, or the
+/// recognized format.
 fn not_a_capture(path: &OsStr, blocks: &Blocks) -> CaptureError {
     let head = blocks.available();
     if let Some(fault) = blocks.fault() {
         return CaptureError::new(fault.kind, path, fault.what.clone()).at(head.len() as u64);
     }
-    // The result must not depend on how much of the file has arrived.
+    // Only the first `SNIFFED_BYTES` are checked, so that the result does not depend on how many bytes have arrived.
     let seen = head.get(..SNIFFED_BYTES).unwrap_or(head);
     match blocks.compression() {
         Some(name) if head.is_empty() => {

@@ -1,13 +1,13 @@
-//! Recognizes the format of a file from its first bytes, never from its name.
+//! Recognizes the format of a file by its first bytes. The file's name is not used.
 
 use std::ffi::OsStr;
 
 use crate::error::{CaptureError, ErrorKind};
 
-/// Number of bytes checked: enough for the magics below and to recognize text.
+/// Number of bytes that are checked. They are enough for all magic numbers in this file, and to recognize text.
 pub(super) const SNIFFED_BYTES: usize = 64;
 
-/// Formats with a magic that this engine does not read: (magic, name).
+/// Formats that have a magic number and that this engine does not read, as (magic, name).
 const KNOWN: &[(&[u8], &str)] = &[
     (b"snoop\0\0\0", "a Sun snoop capture"),
     (b"RTSS", "a capture of Microsoft Network Monitor 1"),
@@ -27,7 +27,7 @@ const KNOWN: &[(&[u8], &str)] = &[
     (b"\xaa\xaa\xaa\xaa", "a capture of Accellent 5Views"),
 ];
 
-/// Compressions and archives that this engine does not open: (magic, name).
+/// Compressions and archives that this engine does not open, as (magic, name).
 const PACKED: &[(&[u8], &str)] = &[
     (b"BZh", "bzip2"),
     (b"PK\x03\x04", "zip"),
@@ -37,12 +37,13 @@ const PACKED: &[(&[u8], &str)] = &[
     (b"LZIP", "lzip"),
 ];
 
-/// First record types of `LANalyzer` files (trace header, cyclic trace header), little-endian, and the largest
-/// length of such a record.
+/// Types of the first record in `LANalyzer` files (trace header, cyclic trace header; little-endian), and the largest
+/// length of this record.
 const LANALYZER_TYPES: [u16; 2] = [0x1001, 0x1007];
 const LANALYZER_HEADER_MAX_BYTES: u16 = 1024;
 
-/// The error that names what `head`, the first bytes of the file, is instead of a capture.
+/// The error for a file that is not a capture. The error names the format that `head`, the first bytes of the file,
+/// shows.
 pub(super) fn refuse(path: &OsStr, head: &[u8]) -> CaptureError {
     if head.is_empty() {
         return CaptureError::new(ErrorKind::NotACapture, path, "is empty");
@@ -64,7 +65,8 @@ pub(super) fn refuse(path: &OsStr, head: &[u8]) -> CaptureError {
     CaptureError::new(ErrorKind::NotACapture, path, format!("is not a capture: it begins with {first}"))
 }
 
-/// Whether `head` has a known magic or is text. Formats without a magic then need not be tried.
+/// Whether `head` begins with a known magic number or is text. If it does, formats without a magic number are not
+/// tried.
 pub(super) fn is_recognized(head: &[u8]) -> bool {
     known(head).is_some() || packed(head).is_some() || looks_like_text(head)
 }
@@ -91,7 +93,7 @@ fn looks_like_lanalyzer(head: &[u8]) -> bool {
     }
 }
 
-/// Whether `head` is valid UTF-8 without control characters. A character may be truncated at the end.
+/// Whether `head` is valid UTF-8 without control characters. The last character of `head` may be truncated.
 fn looks_like_text(head: &[u8]) -> bool {
     let text = match std::str::from_utf8(head) {
         Ok(text) => text,

@@ -1,13 +1,13 @@
-//! Byte streams, and the faults that end them early.
+//! Byte streams, and the faults that end a stream early.
 
 use std::io::Read;
 
 use crate::error::{CaptureError, ErrorKind};
 
-/// A byte stream that is read to its end without seeking.
+/// A byte stream that is read from start to end without seeking.
 pub(super) type Source = Box<dyn Read + Send + Sync>;
 
-/// The error that ends a file early, without the file's name and the frame number.
+/// An error that ends a file early. The caller adds the file's name and the frame number.
 pub(super) type Stop = Box<CaptureError>;
 
 /// Why a stream ended early.
@@ -27,7 +27,7 @@ impl Fault {
     }
 }
 
-/// One `read`, repeated if a signal interrupts it.
+/// Calls `read` once, and again if a signal interrupts the call.
 pub(super) fn read_some(source: &mut Source, out: &mut [u8]) -> std::io::Result<usize> {
     loop {
         match source.read(out) {

@@ -1,4 +1,4 @@
-//! The input of a format reader: the bytes, its problems, and the current frame.
+//! The state of a format reader, and the limits on the length of a frame.
 
 use std::ops::Range;
 
@@ -8,18 +8,18 @@ use super::notes::Notes;
 /// A link type as pcap numbers it (`LINKTYPE_…`).
 pub type LinkType = u32;
 
-/// Captured lengths up to this are always accepted: `MAXIMUM_SNAPLEN` of libpcap,
-/// `WTAP_MAX_PACKET_SIZE_STANDARD` of Wireshark.
+/// Captured lengths up to this limit are always accepted: `MAXIMUM_SNAPLEN` of libpcap, `WTAP_MAX_PACKET_SIZE_STANDARD`
+/// of Wireshark.
 pub(super) const MAX_RECORD_BYTES: u32 = 262_144;
 
-/// Captured lengths up to this are accepted if the snaplen allows them (BIG TCP reaches 512 KiB, netlink and
-/// USB more). A larger length means that the file is damaged.
+/// Captured lengths up to this limit are accepted if the snaplen allows them. (BIG TCP packets have up to 512 KiB;
+/// netlink and USB packets have more.) A larger captured length means that the file is damaged.
 pub(super) const MAX_DECLARED_RECORD_BYTES: u32 = 16 << 20;
 
-/// The reader's current frame; its bytes are a range of the buffer.
+/// The current frame of a reader. The frame's bytes are a range of the buffer.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Record {
-    /// 1-based number within its file; 0 before the first frame.
+    /// Frame number within the file, from 1; 0 before the first frame.
     pub(super) number: u64,
     pub(super) ts_ns: Option<i64>,
     pub(super) link_type: Option<LinkType>,
@@ -28,20 +28,20 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// Clears the frame except its number.
+    /// Clears all fields of the frame except its number.
     pub(super) fn clear(&mut self) {
         *self = Self { number: self.number, ..Self::default() };
     }
 }
 
-/// The input of a format reader: the bytes, its problems, and the current frame.
+/// The state of a format reader: the buffered bytes, the problems so far, and the current frame.
 pub(super) struct Stream {
     pub(super) blocks: Blocks,
     pub(super) notes: Notes,
     pub(super) record: Record,
 }
 
-/// The largest captured length accepted for a record under `snaplen` (0: none declared).
+/// The largest captured length that is accepted for a record if the file declares `snaplen` (0 means no snaplen).
 pub(super) fn record_limit(snaplen: u32) -> u32 {
     if snaplen == 0 { MAX_DECLARED_RECORD_BYTES } else { snaplen.clamp(MAX_RECORD_BYTES, MAX_DECLARED_RECORD_BYTES) }
 }

@@ -1,4 +1,4 @@
-//! Decompresses files whose format this engine does not read, for a program that reads it.
+//! Decompresses a file in a format that this engine does not read, so that another program can read it.
 
 use std::ffi::OsStr;
 use std::io::Write;
@@ -8,7 +8,7 @@ use super::compressed::Codec;
 use super::reader::{MAGIC_BYTES, decompressed, open_source};
 use crate::error::{CaptureError, ErrorKind};
 
-/// A compressed file that is being decompressed, with the limits on memory and ratio that apply to captures.
+/// Decompresses one file, with the same limits on memory and compression ratio as for captures.
 pub struct Unpacker {
     blocks: Blocks,
 }
@@ -16,8 +16,7 @@ pub struct Unpacker {
 impl Unpacker {
     /// Opens a compressed file.
     ///
-    /// # Errors
-    /// `Io` for a file that cannot be opened, `NotACapture` for one without a known compression.
+    /// # Errors `Io` if the file cannot be opened, `NotACapture` if its compression is not known.
     pub fn open(path: &OsStr) -> Result<Self, CaptureError> {
         let source = open_source(path).map_err(|error| CaptureError::io(path, &error))?;
         let mut blocks = Blocks::new(Input::Plain(Box::new(source)), BLOCK_BYTES);
@@ -28,10 +27,9 @@ impl Unpacker {
         Ok(Self { blocks: decompressed(blocks, codec, BLOCK_BYTES) })
     }
 
-    /// Writes the next bytes. Returns their number; 0 means the end.
+    /// Writes the next bytes. Returns the number of bytes; 0 means the end of the file.
     ///
-    /// # Errors
-    /// The error of `sink`.
+    /// # Errors An error that writing to `sink` returned.
     pub fn write_some(&mut self, sink: &mut impl Write) -> std::io::Result<usize> {
         self.blocks.fill_to(1);
         let ready = self.blocks.available();
@@ -41,7 +39,7 @@ impl Unpacker {
         Ok(count)
     }
 
-    /// The fault that ended the file early, once it has ended.
+    /// The fault that ended the file early; `None` before the end of the file is reached.
     #[must_use]
     pub fn fault(&self) -> Option<&str> {
         self.blocks.fault().map(|fault| fault.what.as_str())
@@ -62,7 +60,7 @@ mod tests {
         Ok((out, unpacker.fault().map(str::to_owned)))
     }
 
-    /// "abc" compressed by gzip, without name and time (RFC 1952, 2.3).
+    /// The bytes "abc" compressed by gzip, without file name and time (RFC 1952, 2.3).
     const ABC: [u8; 23] =
         [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 0x4b, 0x4c, 0x4a, 0x06, 0x00, 0xc2, 0x41, 0x24, 0x35, 0x03, 0, 0, 0];
 

@@ -1,4 +1,5 @@
-//! zstd (RFC 8878) and lz4 frames: any number of either, with skippable frames between them.
+//! Decompresses zstd frames (RFC 8878) and lz4 frames. A file may contain several frames of both kinds, and skippable
+//! frames between them.
 
 use std::io::Read;
 
@@ -15,20 +16,20 @@ use crate::error::ErrorKind;
 const ZSTD_MAGIC: u32 = 0xFD2F_B528;
 /// Magic number of an lz4 frame (LZ4 frame format 1.6, "Magic Number").
 const LZ4_MAGIC: u32 = 0x184D_2204;
-/// Magic number of a legacy lz4 frame (LZ4 frame format 1.6, "Legacy frame"). Such a frame ends with the file.
+/// Magic number of a legacy lz4 frame (LZ4 frame format 1.6, "Legacy frame"). A legacy frame ends where the file ends.
 const LZ4_LEGACY_MAGIC: u32 = 0x184C_2102;
 /// Sixteen magic numbers of frames without data, shared by zstd and lz4 (RFC 8878, 3.1.2).
 const SKIPPABLE_MAGIC: u32 = 0x184D_2A50;
 const SKIPPABLE_MASK: u32 = 0xFFFF_FFF0;
 
-/// An empty raw block marked as the last one (RFC 8878, 3.1.1.2), with space for a checksum. Given to the
-/// decoder of a truncated frame, it makes the decoder return the data that it retains as window.
+/// An empty raw block that is marked as the last block (RFC 8878, 3.1.1.2), with space for a checksum. If a zstd frame
+/// is truncated, the decoder gets this block, so that it returns the data that it still stores as its window.
 const ZSTD_LAST_BLOCK: [u8; 7] = [1, 0, 0, 0, 0, 0, 0];
 
-/// Bytes between two frames, or behind the last.
+/// Reported for invalid bytes between two frames or after the last frame.
 const NO_FRAME: &str = "no valid frame follows a frame";
 
-/// Whether `head` begins with one of the magics above.
+/// Whether `head` begins with a magic number of zstd or lz4.
 pub(super) fn is_magic(head: &[u8]) -> bool {
     head.first_chunk().is_some_and(|magic| {
         let magic = u32::from_le_bytes(*magic);
@@ -47,12 +48,12 @@ enum Place {
 
 /// The decoder for zstd and lz4.
 pub(super) struct Framed {
-    /// Owns the compressed bytes, also while zstd frames are read.
+    /// The lz4 decoder. It owns the compressed bytes, even while zstd frames are read.
     lz4: Lz4<Raw>,
     zstd: Zstd,
     place: Place,
     name: Option<&'static str>,
-    /// The fault to report after the bytes that the zstd decoder still contains.
+    /// A fault that is reported after the zstd decoder has returned all its bytes.
     pending: Option<Fault>,
 }
 
@@ -87,7 +88,7 @@ impl Framed {
         }
     }
 
-    /// Finds the next frame. Returns 0 bytes if decoding can continue.
+    /// Finds the next frame. Returns 0 if decoding can continue.
     fn next_frame(&mut self) -> Result<usize, Fault> {
         let name = self.name();
         let raw = self.lz4.get_mut();
@@ -104,7 +105,7 @@ impl Framed {
             }
             LZ4_MAGIC | LZ4_LEGACY_MAGIC => {
                 self.name.get_or_insert("lz4");
-                // A new decoder for each frame, because the crate sizes its buffers by the first frame.
+                // Each frame gets a new decoder, because the crate's decoder sizes its buffers for its first frame.
                 let old = std::mem::replace(&mut self.lz4, Lz4::new(Raw::empty()));
                 self.lz4 = Lz4::new(old.into_inner());
                 self.place = Place::Lz4(magic == LZ4_LEGACY_MAGIC);
@@ -159,8 +160,8 @@ impl Framed {
         }
     }
 
-    /// Reads from an lz4 frame. The crate returns 0 at a frame's end mark, but also if the file ends between
-    /// two blocks.
+    /// Reads from an lz4 frame. The lz4 crate returns 0 bytes at the end mark of a frame, and also if the file ends
+    /// between two blocks.
     fn read_lz4(&mut self, out: &mut [u8], legacy: bool) -> Result<usize, Fault> {
         let bytes = self.lz4.read(out).map_err(|error| self.raw().fault("lz4", &error.to_string()))?;
         if bytes == 0 {

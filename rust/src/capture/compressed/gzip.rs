@@ -6,7 +6,7 @@ use super::super::source::Fault;
 use super::raw::{Raw, WRONG_CHECKSUM};
 use super::step::Step;
 
-/// Deflate's largest window as a power of two (RFC 1951, 2).
+/// Size of the largest Deflate window: 2^15 bytes (RFC 1951, 2).
 const WINDOW_BITS: u8 = 15;
 
 /// Bits that no compressor writes.
@@ -22,8 +22,8 @@ enum Place {
     End,
 }
 
-/// The gzip decoder. It uses `Decompress` instead of flate2's `MultiGzDecoder`, which drops the bytes decoded
-/// in the call that meets damage and treats any bytes after the last member as an error.
+/// The gzip decoder. It uses `Decompress` of the crate flate2. `MultiGzDecoder` of that crate drops the bytes that were
+/// decoded in the same call as the damage, and treats any bytes after the last member as an error.
 pub(super) struct Gzip {
     pub(super) raw: Raw,
     inflate: Decompress,
@@ -50,8 +50,8 @@ impl Gzip {
         }
     }
 
-    /// Looks for another member. As in gzip, zeros (tape padding) and other bytes after the last member are ignored;
-    /// bytes other than zeros are reported.
+    /// Looks for another member. As in the gzip program, bytes after the last member are ignored. They are reported if
+    /// they are not zeros (zeros are tape padding).
     fn next_member(&mut self) {
         match self.raw.peek(2) {
             [0x1f, 0x8b, ..] => {
@@ -85,7 +85,7 @@ impl Gzip {
         (made > 0).then(|| Step::bytes(made))
     }
 
-    /// The fault of a stream that ended where no member follows a member, although something does.
+    /// The fault of a stream that ended because the bytes after a member are not another member.
     pub(super) fn trailing_fault(&mut self) -> Option<Fault> {
         std::mem::take(&mut self.trailing).then(|| self.raw.fault("gzip", "no gzip data follow it"))
     }
@@ -95,8 +95,8 @@ impl Gzip {
     }
 }
 
-/// What the decoder noticed. At the end of a member it compares the checksum and the length ("incorrect data check",
-/// "incorrect length check").
+/// The text for an error of the decoder. The decoder compares checksum and length at the end of a member, and reports
+/// "incorrect data check" or "incorrect length check".
 fn why(error: &DecompressError) -> &'static str {
     if error.message().is_some_and(|text| text.ends_with("check")) { WRONG_CHECKSUM } else { CONTRADICTORY }
 }

@@ -1,6 +1,7 @@
-//! Compressed captures: recognized by content, decompressed while they are read, in limited memory.
+//! Reads compressed captures. The compression is recognized by the file's content, and the file is decompressed while
+//! it is read, in limited memory.
 //!
-//! A truncated file yields everything that can be decompressed before the end; the fault follows.
+//! A truncated file returns all bytes that can be decompressed, and then the fault.
 
 mod framed;
 mod gzip;
@@ -15,12 +16,12 @@ use gzip::Gzip;
 use raw::Raw;
 use xz::Xz;
 
-/// Decompressed bytes allowed per compressed byte. Deflate cannot exceed 1,032 (RFC 1951: 258 bytes in 2 bits).
-/// Real captures stay below 200; zstd and xz bombs reach 30,000 and more. The bound is chosen between these,
-/// not measured.
+/// Decompressed bytes allowed per compressed byte. Deflate reaches at most 1,032 (RFC 1951: 258 bytes in 2 bits). Real
+/// captures stay below 200; zstd and xz bombs reach 30,000 and more. The bound is a choice between these values, not a
+/// measurement.
 const MAX_RATIO: u64 = 4_096;
 
-/// Decompressed bytes that are always allowed, so that the headers of tiny files do not count.
+/// Decompressed bytes that are always allowed, so that a tiny file cannot exceed the ratio by its headers alone.
 const RATIO_FREE_BYTES: u64 = 64 << 20;
 
 /// The kind of compression, from the first bytes of a file.
@@ -54,12 +55,12 @@ enum Decoding {
 pub(super) struct Decoder {
     decoding: Decoding,
     produced: u64,
-    /// Reported after all bytes before it were returned.
+    /// A fault that is reported after all bytes before it were returned.
     fault: Option<Fault>,
 }
 
 impl Decoder {
-    /// A decoder for `source`, of which `ahead` was already read.
+    /// A decoder for `source`. The bytes in `ahead` were already read from `source`.
     pub(super) fn new(codec: Codec, ahead: Vec<u8>, source: Source) -> Self {
         let raw = Raw::new(ahead, source);
         let decoding = match codec {
@@ -70,7 +71,7 @@ impl Decoder {
         Self { decoding, produced: 0, fault: None }
     }
 
-    /// Decompresses some bytes; 0 means the end.
+    /// Decompresses at least one byte and returns the number of bytes; 0 means the end of the stream.
     ///
     /// # Errors
     /// `Cut` if the compressed bytes end early, `Damaged` if they are contradictory or expand beyond
@@ -111,7 +112,7 @@ impl Decoder {
         }
     }
 
-    /// The name to put before that of the format.
+    /// The name of the compression, which is put before the name of the capture format.
     pub(super) fn name(&self) -> &'static str {
         match &self.decoding {
             Decoding::Gzip(_) => "gzip",
@@ -120,7 +121,7 @@ impl Decoder {
         }
     }
 
-    /// Why the bytes that ended the stream were not read, if there were any.
+    /// Why the bytes after the end of the compressed data were not read, if there are any.
     pub(super) fn trailing_fault(&mut self) -> Option<Fault> {
         match &mut self.decoding {
             Decoding::Gzip(gzip) => gzip.trailing_fault(),
@@ -128,7 +129,7 @@ impl Decoder {
         }
     }
 
-    /// The decoder's problem, if there was one.
+    /// The problem that the decoder reports, if there is one.
     pub(super) fn remark(&self) -> Option<&'static str> {
         match &self.decoding {
             Decoding::Gzip(gzip) => gzip.remark(),

@@ -1,4 +1,4 @@
-//! The compressed side of a decoder: a buffer that counts the bytes used.
+//! The input of a decompressor: a buffer of compressed bytes that counts how many were used.
 
 use std::io::{self, Read};
 
@@ -8,7 +8,7 @@ use crate::error::ErrorKind;
 /// Compressed bytes per read.
 const RAW_BLOCK_BYTES: usize = 128 << 10;
 
-/// Damage that shows only at the end of the compressed data.
+/// Reported for damage that only the checksum at the end of the compressed data shows.
 pub(super) const WRONG_CHECKSUM: &str = "wrong checksum: what was read may be wrong";
 
 /// Compressed bytes, read in blocks.
@@ -23,13 +23,13 @@ pub(super) struct Raw {
 }
 
 impl Raw {
-    /// A buffer for `source`; `ahead` are the bytes that were already read from it.
+    /// A buffer for `source`. The bytes in `ahead` were already read from `source`.
     pub(super) fn new(ahead: Vec<u8>, source: Source) -> Self {
         let end = ahead.len();
         Self { source, bytes: ahead, start: 0, end, consumed: 0, ended: false, error: None }
     }
 
-    /// A stream without bytes, as a placeholder.
+    /// An empty stream, used as a placeholder.
     pub(super) fn empty() -> Self {
         Self::new(Vec::new(), Box::new(io::empty()))
     }
@@ -39,7 +39,7 @@ impl Raw {
         self.consumed
     }
 
-    /// At least `count` bytes if the stream has them; empty at its end.
+    /// Returns at least `count` bytes without consuming them, fewer if the stream ends before, and none at its end.
     pub(super) fn peek(&mut self, count: usize) -> &[u8] {
         while self.end - self.start < count && !self.ended {
             self.refill();
@@ -71,7 +71,7 @@ impl Raw {
         self.consumed += count as u64;
     }
 
-    /// Skips `count` bytes; false if the stream ends before.
+    /// Skips `count` bytes. Returns false if the stream has fewer bytes.
     pub(super) fn skip(&mut self, mut count: u64) -> bool {
         while count > 0 {
             let there = self.peek(1).len();
@@ -85,13 +85,14 @@ impl Raw {
         true
     }
 
-    /// Whether a reader has asked for more bytes than exist.
+    /// Whether more bytes were requested than the stream has.
     pub(super) fn ended(&self) -> bool {
         self.ended
     }
 
-    /// Why a decoder failed: a system error if one occurred, `Cut` if it ran out of bytes, otherwise `Damaged`. A decoder
-    /// notices damage only after it, so the place is a bound.
+    /// Why a decoder failed: a system error if one occurred, `Cut` if the compressed bytes ended too early, otherwise
+    /// `Damaged`. A decoder may notice damage only some bytes later, so the fault says that the damage is before this
+    /// place.
     pub(super) fn fault(&self, codec: &str, why: &str) -> Fault {
         match &self.error {
             Some(error) => error.clone(),

@@ -1,12 +1,12 @@
-//! What all decoders share: the result of one step, and the limit on their memory.
+//! The result of one decompression step, and the memory limit of all decompressors.
 
 use super::super::source::Fault;
 
-/// Largest history window of a zstd frame or an xz block. `zstd --ultra -22 --long=27` and `xz -9` stay within
-/// it. It is also zstd's default limit for decompression (`ZSTD_WINDOWLOG_LIMIT_DEFAULT`, 27 bits).
+/// Largest history window of a zstd frame or an xz block. Files of `zstd --ultra -22 --long=27` and `xz -9` stay within
+/// this limit. The zstd program has the same default limit for decompression (`ZSTD_WINDOWLOG_LIMIT_DEFAULT`, 27 bits).
 pub(super) const MAX_WINDOW_BYTES: u64 = 128 << 20;
 
-/// The result of one step: bytes, and the fault after them, if any.
+/// The result of one decompression step: the number of bytes, and the fault after these bytes if there is one.
 pub(super) struct Step {
     pub(super) bytes: usize,
     pub(super) fault: Option<Fault>,

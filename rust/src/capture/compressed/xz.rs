@@ -7,16 +7,16 @@ use super::raw::Raw;
 use super::step::{MAX_WINDOW_BYTES, Step};
 use crate::error::ErrorKind;
 
-/// Memory of the decoder besides its window, in bytes. Its probability tables take less than 64 KiB.
+/// Memory of the decoder in addition to its window, in bytes. The decoder's probability tables take less than 64 KiB.
 const DECODER_BYTES: u64 = 1 << 20;
 
-/// Compressed bytes allowed beyond 5/4 of the decompressed ones. The decoder stores 16 bytes per block until
-/// the stream's index, so a file of empty blocks would use more and more memory. No real file is much longer
-/// than its content.
+/// The compressed bytes may exceed 5/4 of the decompressed bytes by this many. The decoder stores 16 bytes per block
+/// until the index at the end of the stream, so a file of empty blocks would use ever more memory. Real files are at
+/// most slightly longer than their decompressed content.
 const OVERHEAD_BYTES: u64 = 16 << 20;
 
-/// The xz decoder. It uses the crate's push interface, which returns everything that can be decompressed before
-/// a truncation; `XzReader` waits for whole chunks of up to 2 MiB.
+/// The xz decoder. The decoder uses the crate's push interface, which returns all bytes that can be decompressed before
+/// a truncation. The crate's `XzReader` returns only whole chunks of up to 2 MiB.
 pub(super) struct Xz {
     pub(super) raw: Raw,
     stream: XzStream,

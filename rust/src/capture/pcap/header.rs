@@ -2,21 +2,21 @@
 
 use super::super::bytes::Order;
 
-/// Byte order and kind of file, from the first four bytes.
+/// The kind of pcap file, which the first four bytes of the file show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Magic {
     Microseconds,
     Nanoseconds,
-    /// Alexey Kuznetsov's patches of 1999: longer record headers.
+    /// Written by libpcap with Alexey Kuznetsov's patches of 1999; the record headers are longer.
     Modified,
-    /// Ixia's hardware captures: nanoseconds, and a total length after the file header.
+    /// Written by Ixia's hardware: timestamps in nanoseconds, and a total length after the file header.
     IxiaNanoseconds,
-    /// Ixia's software captures: microseconds, and a total length after the file header.
+    /// Written by Ixia's software: timestamps in microseconds, and a total length after the file header.
     IxiaMicroseconds,
 }
 
 impl Magic {
-    /// The magic at the start of `head`, and the byte order that it shows.
+    /// The magic number at the start of `head`, and the byte order of the file.
     pub(crate) fn detect(head: &[u8]) -> Option<(Self, Order)> {
         let bytes = *head.first_chunk()?;
         [Order::Little, Order::Big].into_iter().find_map(|order| {
@@ -32,7 +32,7 @@ impl Magic {
         })
     }
 
-    /// Bytes between the file header and the first record.
+    /// Number of bytes between the file header and the first record.
     pub(super) fn extra_bytes(self) -> usize {
         match self {
             Self::IxiaNanoseconds | Self::IxiaMicroseconds => 4,
@@ -41,7 +41,7 @@ impl Magic {
     }
 }
 
-/// The relevant fields of the file header.
+/// The fields of the pcap file header that the reader uses.
 pub(super) struct FileHeader {
     pub(super) magic: Magic,
     pub(super) order: Order,

@@ -1,34 +1,34 @@
 //! Variants of pcap that share magic numbers but have different record headers. As in Wireshark, the first records are
-//! read in each layout, and the layout with the fewest implausible values is used.
+//! read with each possible layout, and the reader uses the layout with the fewest implausible values.
 
 use super::super::blocks::Blocks;
 use super::super::stream::MAX_RECORD_BYTES;
 use super::header::{FileHeader, Magic};
 
-/// Number of records that are tried.
+/// Number of records at the start of the file that are checked.
 const TRIED_RECORDS: usize = 3;
 
-/// A larger original length is implausible (Wireshark's limit too: its largest packet, of D-Bus).
+/// A larger original length is implausible. Wireshark uses this limit too: the size of the largest D-Bus packet.
 const PLAUSIBLE_ORIGINAL_BYTES: u32 = 128 << 20;
 
-/// A larger Linux interface index is implausible in a file of 1999.
+/// A larger Linux interface index is implausible in a file that was written in 1999.
 const PLAUSIBLE_INTERFACES: u32 = 10_000;
 
 /// `PACKET_OUTGOING`, the largest packet type of Linux in 1999.
 const LARGEST_PACKET_TYPE: u8 = 4;
 
-/// Which of the two length fields is first.
+/// The order of the two length fields in a record header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lengths {
     CapturedFirst,
-    /// The order before version 2.3, and in DG/UX's version 543.0.
+    /// The original length is first in versions before 2.3, and in version 543.0 of DG/UX.
     OriginalFirst,
-    /// Version 2.3 exists in both orders. The smaller length is the captured one, because it cannot exceed the original
-    /// length.
+    /// Files of version 2.3 have either order. The smaller value is taken as the captured length, because the captured
+    /// length cannot exceed the original length.
     SmallerIsCaptured,
 }
 
-/// The layout of a file's records.
+/// The layout of the records in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Variant {
     pub(super) name: &'static str,
@@ -36,7 +36,7 @@ pub(super) struct Variant {
     pub(super) unit_ns: u32,
     pub(super) units_per_s: u32,
     pub(super) lengths: Lengths,
-    /// AIX writes interface types (RFC 1573) instead of link types.
+    /// The file was written by AIX, which stores interface types (RFC 1573) instead of link types.
     aix: bool,
 }
 
@@ -49,12 +49,13 @@ const MICROSECONDS: Variant = Variant {
     aix: false,
 };
 const NANOSECONDS: Variant = Variant { unit_ns: 1, units_per_s: 1_000_000_000, ..MICROSECONDS };
-/// Timestamp and lengths, then interface index, protocol, packet type and one byte of padding (patches of
-/// 1999-04-17 and 1999-10-29).
+/// The record header has timestamp and lengths, then interface index, protocol, packet type and one byte of padding
+/// (Kuznetsov's patches of 1999-04-17 and 1999-10-29).
 const KUZNETZOV: Variant = Variant { name: "modified pcap", header_bytes: 24, ..MICROSECONDS };
-/// The layout of [`KUZNETZOV`] with five bytes of padding (patch of 1999-09-15, `SuSE` Linux 6.3).
+/// The layout of [`KUZNETZOV`], but with five bytes of padding (Kuznetsov's patch of 1999-09-15, used in `SuSE` Linux
+/// 6.3).
 const KUZNETZOV_LONG: Variant = Variant { header_bytes: 28, ..KUZNETZOV };
-/// Four unknown bytes after the lengths.
+/// The record header has four bytes of unknown meaning after the lengths.
 const NOKIA: Variant = Variant { name: "Nokia pcap", header_bytes: 20, ..MICROSECONDS };
 const AIX: Variant = Variant { name: "AIX pcap", aix: true, ..NANOSECONDS };
 
@@ -75,8 +76,8 @@ impl Variant {
             }
             Magic::Microseconds if lengths != Lengths::CapturedFirst => Self { lengths, ..MICROSECONDS },
             Magic::Microseconds => {
-                // The bytes that arrived with the header are checked first: a live pipe must not wait for three
-                // records.
+                // First, only the bytes that arrived with the file header are checked, so that the reader of a live
+                // pipe does not wait for three records.
                 if MICROSECONDS.implausibility(header, blocks, false) == 0 {
                     return MICROSECONDS;
                 }
@@ -86,13 +87,13 @@ impl Variant {
         }
     }
 
-    /// The link type that `network` means.
+    /// The link type for the value of the `network` field.
     pub(super) fn link_type(&self, network: u32) -> u32 {
         if self.aix { aix_link_type(network).unwrap_or(network) } else { network }
     }
 
-    /// Number of implausible values if the first records have this layout. `wait` says whether to wait for
-    /// bytes not yet read.
+    /// Number of implausible values if the first records are read with this layout. If `wait` is set, the function
+    /// reads more bytes when it needs them.
     fn implausibility(&self, header: &FileHeader, blocks: &mut Blocks, wait: bool) -> u32 {
         let (mut wrong, mut at) = (0, 0);
         let header_bytes = self.header_bytes as usize;
@@ -132,20 +133,21 @@ impl Variant {
         wrong
     }
 
-    /// Number of implausible values in the fields after the lengths.
+    /// Number of implausible values in the fields of a record header after the lengths.
     fn extra_implausibility(&self, header: &FileHeader, rest: &[[u8; 4]]) -> u32 {
         match (self.header_bytes, rest) {
             (24 | 28, [interface, [a, b, packet_type, _], ..]) => {
                 let protocol = header.order.u16([*a, *b]);
-                // Ethernet types, and the internal ones of Linux that could be captured.
+                // Plausible protocols are Ethernet types, and Linux's internal protocol numbers that can occur in
+                // captures.
                 let known = protocol >= 0x0600 || matches!(protocol, 0..=0x17 | 0x60 | 0x200 | 0x400);
                 u32::from(header.order.u32(*interface) > PLAUSIBLE_INTERFACES)
                     + u32::from(!known)
                     + u32::from(*packet_type > LARGEST_PACKET_TYPE)
             }
             (20, [unknown, ..]) => {
-                // Values seen: 9 or b, fbf, b or d, 6 or 9, 0, 1 or 2 (Wireshark's wiretap/libpcap.c); 0 if
-                // Wireshark wrote the file.
+                // The hexadecimal digits known from real files are 9 or b, fbf, b or d, 6 or 9, 0, 1 or 2 (Wireshark's
+                // wiretap/libpcap.c). The value is 0 if Wireshark wrote the file.
                 let value = header.order.u32(*unknown);
                 let seen = value & 0x0FFF_00F0 == 0x0FBF_0000
                     && matches!(value >> 28, 0x9 | 0xB)
@@ -159,7 +161,7 @@ impl Variant {
     }
 }
 
-/// The link type of an interface type that AIX writes.
+/// The link type for an interface type of AIX.
 fn aix_link_type(network: u32) -> Option<u32> {
     match network {
         6 => Some(1),
@@ -170,7 +172,7 @@ fn aix_link_type(network: u32) -> Option<u32> {
     }
 }
 
-/// The layout with the fewest implausible values; if several have equally few, the first of them.
+/// The layout with the fewest implausible values. If several layouts have equally few, the first of these is returned.
 fn least_implausible(variants: &[Variant], header: &FileHeader, blocks: &mut Blocks) -> Variant {
     let mut best = (u32::MAX, MICROSECONDS);
     for variant in variants {

@@ -4,13 +4,13 @@ use super::super::source::{Stop, damaged};
 
 /// The type of the obsolete packet block.
 pub(super) const PACKET: u32 = 2;
-/// Bytes after a block's content: its length again.
+/// Number of bytes after a block's content: the block length is repeated there.
 pub(super) const BLOCK_TAIL_BYTES: usize = 4;
 
-/// A block that is completely in the buffer.
+/// A block whose bytes are all in the buffer.
 pub(super) struct Block {
     pub(super) kind: u32,
-    /// Length, rounded up to a multiple of four, as in Wireshark.
+    /// Length of the block, rounded up to a multiple of four, as in Wireshark.
     pub(super) bytes: usize,
 }
 

@@ -2,10 +2,10 @@
 
 const NS_PER_S: i128 = 1_000_000_000;
 
-/// The decimal exponent of a nanosecond.
+/// A nanosecond is 10^-9 s.
 const NANO: u8 = 9;
 
-/// Above this exponent, no 64-bit number of ticks reaches a nanosecond (10^29 > 2^64 · 10^9).
+/// If a tick is shorter than 10^-38 s, every 64-bit number of ticks is less than a nanosecond (10^29 > 2^64 · 10^9).
 const VANISHING_DECIMAL: u8 = 38;
 
 /// The length of a tick.
@@ -22,13 +22,13 @@ enum Unit {
 pub(super) struct Clock {
     unit: Unit,
     offset_s: i64,
-    /// Nanoseconds per tick, if the conversion is only a multiplication.
+    /// Nanoseconds per tick, if ticks are converted by a multiplication alone.
     factor: Option<u64>,
 }
 
 impl Clock {
-    /// A clock with `if_tsresol` and `if_tsoffset`. `resolution` is an exponent of 10, or of 2 if the highest
-    /// bit is set; `None` means microseconds.
+    /// A clock with the values of the options `if_tsresol` and `if_tsoffset`. `resolution` is a negative power of 10,
+    /// or of 2 if its highest bit is set; `None` means microseconds.
     pub(super) fn new(resolution: Option<u8>, offset_s: i64) -> Self {
         let unit = match resolution {
             Some(value) if value & 0x80 != 0 => Unit::Binary(value & 0x7F),
@@ -44,8 +44,8 @@ impl Clock {
         Self { unit, offset_s, factor }
     }
 
-    /// The time at `ticks`, truncated to a nanosecond; `None` if it does not fit in 64 bits (before 1677, after
-    /// 2262).
+    /// The time at `ticks`, rounded down to a nanosecond; `None` if the time does not fit in 64 bits (before 1677,
+    /// after 2262).
     #[inline]
     pub(super) fn ns(&self, ticks: u64) -> Option<i64> {
         let simple = self.factor.and_then(|factor| ticks.checked_mul(factor)).and_then(|ns| i64::try_from(ns).ok());
@@ -56,7 +56,7 @@ impl Clock {
     #[inline(never)]
     fn ns_in_general(&self, ticks: u64) -> Option<i64> {
         let ticks = i128::from(ticks);
-        // No product exceeds 2^64 · 10^9 < 2^94.
+        // The products do not overflow: they are at most 2^64 · 10^9 < 2^94.
         let since_offset = match self.unit {
             Unit::Decimal(exponent) if exponent <= NANO => ticks * 10_i128.pow(u32::from(NANO - exponent)),
             Unit::Decimal(exponent) if exponent <= VANISHING_DECIMAL => ticks / 10_i128.pow(u32::from(exponent - NANO)),
@@ -92,15 +92,15 @@ mod tests {
         for (exponent, ticks) in [(0, 1_700_000_000), (3, 1_700_000_000_000), (9, 1_700_000_000_000_000_000)] {
             assert_eq!(Clock::new(Some(exponent), 0).ns(ticks), Some(1_700_000_000_000_000_000), "10^-{exponent}");
         }
-        // In picoseconds, 64 bits hold at most 18,446,744 s.
+        // A 64-bit number of picoseconds is at most 18,446,744 s.
         assert_eq!(Clock::new(Some(12), 0).ns(18_000_000_123_456_789_999), Some(18_000_000_123_456_789));
     }
 
     #[test]
     fn a_binary_resolution_is_a_power_of_two() {
-        // 2^-10 s: 1,024 ticks per second, so 512 are half a second.
+        // A tick is 2^-10 s, so 512 ticks are half a second.
         assert_eq!(Clock::new(Some(0x8A), 0).ns(1_700_000_000 * 1024 + 512), Some(1_700_000_000_500_000_000));
-        // 2^-32 s, as in NTP: one tick is 0.23 ns.
+        // A tick is 2^-32 s (0.23 ns), as in NTP.
         assert_eq!(Clock::new(Some(0xA0), 0).ns((7 << 32) | 0x8000_0000), Some(7_500_000_000));
         assert_eq!(Clock::new(Some(0xA0), 0).resolution_ns(), 1);
     }
@@ -127,7 +127,7 @@ mod tests {
         ) {
             let exponent = u32::from(resolution & 0x7F);
             let base = if resolution & 0x80 == 0 { 10_i128 } else { 2 };
-            // A power that does not fit in 127 bits exceeds any number of nanoseconds.
+            // If the power does not fit in 127 bits, every number of ticks is less than a nanosecond.
             let since_offset = base.checked_pow(exponent).map_or(0, |power| i128::from(ticks) * NS_PER_S / power);
             let exact = since_offset + i128::from(offset_s) * NS_PER_S;
             prop_assert_eq!(Clock::new(Some(resolution), offset_s).ns(ticks), i64::try_from(exact).ok());

@@ -1,4 +1,4 @@
-//! The interfaces of a section, their options, and the packets that they dropped.
+//! The interfaces of a section, their options, and the numbers of packets dropped on them.
 
 use super::super::bytes::Order;
 use super::super::stream::record_limit;
@@ -12,7 +12,7 @@ const OPTION_TIME_OFFSET: u16 = 14;
 pub(super) struct Interface {
     pub(super) link_type: u32,
     pub(super) snaplen: u32,
-    /// A larger captured length means that the file is damaged.
+    /// Largest captured length of a packet on this interface. A larger value means that the file is damaged.
     pub(super) limit: u32,
     pub(super) clock: Clock,
     pub(super) drops: Drops,
@@ -34,30 +34,31 @@ impl Interface {
     }
 }
 
-/// Dropped packets; `None` if nothing reports them.
+/// The numbers of dropped packets; `None` if the file has no such report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Drops {
-    /// The last count in the interface's statistics.
+    /// The number of dropped packets in the interface's last statistics block.
     pub(super) by_interface: Option<u64>,
     pub(super) by_system: Option<u64>,
-    /// Sum of the counts in the packets.
+    /// The sum of the drop counts in the packet blocks.
     counted: Option<u64>,
     /// Dropped packets of earlier sections.
     past: Option<u64>,
 }
 
 impl Drops {
-    /// Adds the number of packets dropped before a packet, as that packet reports it.
+    /// Adds the number of packets dropped since the previous packet, which each packet block may report.
     pub(super) fn add_counted(&mut self, dropped: Option<u64>) {
         self.counted = sum(self.counted, dropped);
     }
 
-    /// The larger of the counts in statistics and packets, which report the same losses.
+    /// The number of dropped packets. Statistics blocks and packet blocks report the same drops, so the larger of the
+    /// two counts is used.
     pub(super) fn total(self) -> Option<u64> {
         sum(self.past, sum(self.by_interface, self.by_system).max(self.counted))
     }
 
-    /// Adds the counts of `other`, to keep the drops of earlier sections.
+    /// Adds the counts of `other`, so that the drops of earlier sections are included.
     pub(super) fn plus(self, other: Self) -> Self {
         Self { past: sum(self.total(), other.total()), ..Self::default() }
     }
@@ -70,14 +71,15 @@ fn sum(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     }
 }
 
-/// The options of a block: (code, value). An option that does not fit in the block ends them.
+/// An iterator over the options of a block as (code, value). The iteration ends at an option that does not fit in the
+/// block.
 pub(super) struct Options<'a> {
     order: Order,
     rest: &'a [u8],
 }
 
 impl<'a> Options<'a> {
-    /// The options of the complete `block` from byte `at` on.
+    /// The options of `block` from byte `at` on. All bytes of the block must be available.
     pub(super) fn new(order: Order, block: &'a [u8], at: usize) -> Self {
         let rest = block.get(at..block.len().saturating_sub(super::BLOCK_TAIL_BYTES)).unwrap_or_default();
         Self { order, rest }
@@ -100,7 +102,7 @@ impl<'a> Iterator for Options<'a> {
 }
 
 impl Order {
-    /// A 64-bit option value; `None` if it has another length.
+    /// A 64-bit option value; `None` if the value has another length.
     pub(super) fn number(self, value: &[u8]) -> Option<u64> {
         value.try_into().ok().map(|bytes| self.u64(bytes))
     }

@@ -1,8 +1,8 @@
-//! pcapng: sections of blocks. Each section has its own byte order and interfaces; each interface has its own
-//! link type and clock.
+//! Reads pcapng files, which consist of sections of blocks. Each section has its own byte order and interfaces; each
+//! interface has its own link type and clock.
 //!
-//! Format: draft-ietf-opsawg-pcapng. For files that violate it, this reader does what Wireshark 4.0 does, so
-//! that frames get Wireshark's numbers.
+//! The format is that of draft-ietf-opsawg-pcapng. If a file violates the format, this reader does what Wireshark 4.0
+//! does, so that frames get the same numbers as in Wireshark.
 
 mod block;
 mod clock;
@@ -18,14 +18,14 @@ use block::{BLOCK_TAIL_BYTES, Block, PACKET, too_short};
 use interface::{Drops, Interface, Options};
 use packets::{MIN_ENHANCED_BYTES, Section};
 
-/// Block types. The value of the section header is equal in both byte orders.
+/// Block types. The type of the section header block is the same number in both byte orders.
 const SECTION_HEADER: u32 = 0x0A0D_0D0A;
 const INTERFACE_DESCRIPTION: u32 = 1;
 const SIMPLE_PACKET: u32 = 3;
 const INTERFACE_STATISTICS: u32 = 5;
 const ENHANCED_PACKET: u32 = 6;
-/// Blocks without a packet that Wireshark 4.0 numbers as frames: the systemd journal, custom blocks (to be
-/// copied or not), and sysdig events.
+/// Types of blocks without a packet that get a frame number in Wireshark 4.0: the systemd journal, custom blocks (the
+/// two types for which tools may and may not copy the block), and sysdig events.
 const SYSTEMD_JOURNAL: u32 = 9;
 const CUSTOM: u32 = 0x0000_0BAD;
 const CUSTOM_NOT_COPIED: u32 = 0x4000_0BAD;
@@ -33,10 +33,10 @@ const SYSDIG_EVENT: u32 = 0x204;
 const SYSDIG_EVENT_2: u32 = 0x216;
 const SYSDIG_EVENT_2_LARGE: u32 = 0x221;
 
-/// The byte-order magic, after type and length of a section header.
+/// The byte-order magic, which follows type and length in a section header block.
 const BYTE_ORDER_MAGIC: u32 = 0x1A2B_3C4D;
 
-/// Length of the smallest block: type, length, length again.
+/// Length of the smallest block: type, length, and the repeated length.
 const MIN_BLOCK_BYTES: usize = 12;
 /// Bytes before a block's content.
 const BLOCK_HEAD_BYTES: usize = 8;
@@ -45,21 +45,22 @@ const MIN_SECTION_BYTES: usize = 28;
 const MIN_INTERFACE_BYTES: usize = 20;
 const MIN_STATISTICS_BYTES: usize = 24;
 
-/// Maximum length of a block that is buffered: a packet of the largest size, and as many bytes of options as
-/// Wireshark allows.
+/// Maximum length of a block that is buffered: the largest packet that is accepted, and the maximum of Wireshark for
+/// the block's options.
 const MAX_KEPT_BLOCK_BYTES: u32 = MAX_DECLARED_RECORD_BYTES + (128 << 10);
 /// Maximum length of a block that is skipped: Wireshark's limit for any block.
 const MAX_SKIPPED_BLOCK_BYTES: u32 = (128 << 20) + (128 << 10);
 
-/// Maximum number of interfaces in a section. Obsolete packet blocks can refer to no more, and real files have
-/// fewer than 1,000.
+/// Maximum number of interfaces in a section. An obsolete packet block has a 16-bit interface number, and real files
+/// have fewer than 1,000 interfaces.
 const MAX_INTERFACES: usize = 1 << 16;
 
-/// Options `isb_ifdrop` and `isb_osdrop`: packets that interface and system dropped since the capture began.
+/// The options `isb_ifdrop` and `isb_osdrop`: number of packets that the interface and the operating system dropped
+/// since the capture began.
 const OPTION_INTERFACE_DROPS: u16 = 5;
 const OPTION_SYSTEM_DROPS: u16 = 7;
 
-/// A pcapng file after its first section header.
+/// The reader of a pcapng file whose first section header was read.
 pub(super) struct Pcapng {
     order: Order,
     interfaces: Vec<Interface>,
@@ -72,8 +73,8 @@ pub(super) struct Pcapng {
 impl Pcapng {
     /// Reads the first section header.
     ///
-    /// # Errors
-    /// `Cut` or `Damaged` in the header, `Unsupported` for other major versions than 1.
+    /// # Errors `Cut` or `Damaged` if the section header is incomplete or contradictory, `Unsupported` if its major
+    /// version is not 1.
     pub(super) fn open(blocks: &mut Blocks) -> Result<Self, Stop> {
         let mut pcapng = Self {
             order: Order::Little,
@@ -86,10 +87,10 @@ impl Pcapng {
         Ok(pcapng)
     }
 
-    /// Moves to the next numbered block; false at the end.
+    /// Moves to the next block that has a frame number. Returns false at the end of the file.
     #[inline]
     pub(super) fn advance(&mut self, stream: &mut Stream) -> Result<bool, Stop> {
-        // The fast path for nearly every block: an enhanced packet block that is completely in the buffer.
+        // This fast path handles nearly every block: an enhanced packet block whose bytes are all in the buffer.
         let available = stream.blocks.available();
         if let [kind, bytes, ..] = available.as_chunks::<4>().0 {
             let bytes = self.order.u32(*bytes) as usize;
@@ -153,13 +154,13 @@ impl Pcapng {
         }
     }
 
-    /// The state that a packet block of the current section is read with.
+    /// The state of the current section that is needed to read a packet block.
     #[inline]
     fn section_now(&mut self) -> Section<'_> {
         Section { order: self.order, interfaces: &mut self.interfaces }
     }
 
-    /// Reads the complete block into the buffer and checks its end.
+    /// Reads the complete block into the buffer, and checks the length at the block's end.
     fn whole(&self, blocks: &mut Blocks, kind: u32, bytes: u32) -> Result<Block, Stop> {
         let offset = blocks.offset();
         if bytes > MAX_KEPT_BLOCK_BYTES {
@@ -177,7 +178,7 @@ impl Pcapng {
         Ok(block)
     }
 
-    /// Checks that the length at a block's end equals the one at its start.
+    /// Checks that the length at the end of a block equals the length at its start.
     #[inline]
     fn check_tail(&self, blocks: &Blocks, block: &Block) -> Result<(), Stop> {
         let tail = blocks.available().get(block.bytes.wrapping_sub(BLOCK_TAIL_BYTES)..).and_then(<[u8]>::first_chunk);
@@ -209,7 +210,7 @@ impl Pcapng {
         Ok(())
     }
 
-    /// Reads a section header, which resets byte order and interfaces.
+    /// Reads a section header block. A new section has its own byte order and interfaces.
     fn section(&mut self, blocks: &mut Blocks) -> Result<(), Stop> {
         let offset = blocks.offset();
         blocks.fill_to(MIN_SECTION_BYTES);
@@ -279,7 +280,7 @@ impl Pcapng {
         Ok(())
     }
 
-    /// Dropped packets of all interfaces in all sections so far.
+    /// Number of dropped packets on all interfaces in all sections so far.
     fn drops(&self) -> Drops {
         self.interfaces.iter().fold(self.past_drops, |sum, interface| sum.plus(interface.drops))
     }

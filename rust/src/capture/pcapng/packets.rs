@@ -1,4 +1,4 @@
-//! The three kinds of blocks with a packet.
+//! Reads the three kinds of pcapng blocks that contain a packet.
 
 use super::super::bytes::Order;
 use super::super::source::{Stop, damaged};
@@ -6,15 +6,15 @@ use super::super::stream::Stream;
 use super::block::{BLOCK_TAIL_BYTES, Block, PACKET, too_short};
 use super::interface::{Interface, Options};
 
-/// Bytes of a block before its packet, and the minimum length of such a block.
+/// Number of bytes before the packet in an enhanced packet block.
 const ENHANCED_HEAD_BYTES: usize = 28;
 pub(super) const MIN_ENHANCED_BYTES: usize = ENHANCED_HEAD_BYTES + BLOCK_TAIL_BYTES;
 const SIMPLE_HEAD_BYTES: usize = 12;
 const MIN_SIMPLE_BYTES: usize = SIMPLE_HEAD_BYTES + BLOCK_TAIL_BYTES;
 
-/// Value of `drops_count` in an obsolete packet block if the number is unknown.
+/// The value of `drops_count` in an obsolete packet block if the number of drops is unknown.
 const DROPS_UNKNOWN: u16 = 0xFFFF;
-/// Option `epb_dropcount`: packets lost between this packet and the previous one on the interface.
+/// The option `epb_dropcount`: number of packets dropped on the interface since its previous packet.
 const OPTION_DROP_COUNT: u16 = 4;
 
 const TIME_UNKNOWN: &str = "a timestamp is outside the years 1677 to 2262: the time is taken as unknown";
@@ -38,7 +38,8 @@ pub(super) struct Section<'a> {
 }
 
 impl Section<'_> {
-    /// Reads an enhanced packet block, or an obsolete one, in which interface and drop count share a word.
+    /// Reads an enhanced packet block or an obsolete packet block. In an obsolete block, the first word contains both
+    /// interface number and drop count.
     #[inline]
     pub(super) fn enhanced_or_obsolete(&mut self, stream: &mut Stream, block: &Block) -> Result<(), Stop> {
         let [_, _, id, high, low, captured, original, ..] = stream.blocks.available().as_chunks::<4>().0 else {
@@ -98,7 +99,8 @@ impl Section<'_> {
         Ok(())
     }
 
-    /// Reads a simple packet block. It has no time; its captured length is limited by snaplen and block.
+    /// Reads a simple packet block. A simple packet block has no timestamp. Its captured length is at most the snaplen
+    /// and at most the length of the block's content.
     pub(super) fn simple(&mut self, stream: &mut Stream, block: &Block) -> Result<(), Stop> {
         let Stream { blocks, notes, record } = stream;
         let offset = blocks.offset();

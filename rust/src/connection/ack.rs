@@ -1,4 +1,4 @@
-//! What the ACK of a segment shows about the peer's data.
+//! Evaluates ACK and SACK blocks of a segment: they show which data of the peer has arrived.
 
 use super::direction::DirectionState;
 use super::figures::DirectionFigures;
@@ -10,7 +10,7 @@ use crate::nullable::Nullable;
 use crate::seq;
 use crate::wire::Segment;
 
-/// The SACK blocks of a segment as offsets of the direction that they report on.
+/// The SACK blocks of a segment, as offsets in the stream of `data_sender`.
 #[inline(always)]
 pub(crate) fn sack_blocks(segment: &Segment, data_sender: &DirectionState) -> Option<Box<[i64]>> {
     let blocks = &segment.options.sack;
@@ -21,14 +21,13 @@ pub(crate) fn sack_blocks(segment: &Segment, data_sender: &DirectionState) -> Op
     Some(blocks.as_slice().iter().flat_map(|(left, right)| [offset(*left), offset(*right)]).collect())
 }
 
-/// Bytes in SACK blocks that are not acknowledged yet. (A block below the ACK is a D-SACK, RFC 2883.)
+/// Number of bytes in the SACK blocks above the ACK. (A block below the ACK is a D-SACK, RFC 2883.)
 fn sacked_beyond(ack: i64, blocks: &[i64]) -> i64 {
     let (blocks, _) = blocks.as_chunks::<2>();
     blocks.iter().filter(|[left, _]| *left >= ack).map(|[left, right]| right.saturating_sub(*left).max(0)).sum()
 }
 
-/// The first SACK block, if it reports a duplicate: it lies below the ACK or inside the second block (RFC 2883,
-/// 4).
+/// The first SACK block, if it is a D-SACK. A D-SACK block lies below the ACK or inside the second block (RFC 2883, 4).
 #[cold]
 pub(crate) fn dsack(ack: i64, blocks: &[i64]) -> Option<(i64, i64)> {
     let [left, right, more @ ..] = blocks else { return None };
@@ -36,7 +35,7 @@ pub(crate) fn dsack(ack: i64, blocks: &[i64]) -> Option<(i64, i64)> {
     (left < right && (*right <= ack || inside)).then_some((*left, *right))
 }
 
-/// What an ACK shows about the data that it acknowledges.
+/// The results of evaluating one ACK.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Answer {
     pub acked_bytes: Nullable,
@@ -44,11 +43,11 @@ pub(crate) struct Answer {
     pub lag_ns: Nullable,
     pub rtt_ns: Nullable,
     pub acknowledged: Acknowledged,
-    /// The first SACK block reports a duplicate.
+    /// The first SACK block is a D-SACK.
     pub dsack: bool,
 }
 
-/// Processes an ACK for data that `data_sender` sent.
+/// Processes an ACK for the data of `data_sender`.
 #[inline(always)]
 pub(crate) fn acknowledge(
     segment: &Segment,
@@ -59,7 +58,7 @@ pub(crate) fn acknowledge(
     revisions: &mut Revisions,
 ) -> Answer {
     data_sender.sacked_bytes = sack_blocks.map_or(0, |blocks| sacked_beyond(ack, blocks));
-    // The first ACK covers at least the captured data: everything after the SYN, or everything from offset 1 if no SYN
+    // The first ACK is taken to acknowledge at least everything after the SYN, or everything from offset 1 if no SYN
     // was captured.
     let first = i64::from(data_sender.figures.syn_segments == 0);
     let first_seen = if data_sender.started { ack.min(first) } else { ack };
@@ -78,7 +77,7 @@ pub(crate) fn acknowledge(
     Answer { dsack, ..move_on(segment, una, ack, data_sender) }
 }
 
-/// Acknowledges everything between `una` and `ack`.
+/// Marks everything between `una` and `ack` as acknowledged.
 #[inline(always)]
 pub(crate) fn move_on(segment: &Segment, una: i64, ack: i64, data_sender: &mut DirectionState) -> Answer {
     let now = Nullable::from(segment.ts_ns);
@@ -108,7 +107,7 @@ pub(crate) fn move_on(segment: &Segment, una: i64, ack: i64, data_sender: &mut D
     }
 }
 
-/// Bytes between `una` and `ack` that are missing from the capture.
+/// Number of bytes between `una` and `ack` that are missing from the capture.
 #[inline(always)]
 fn unseen_bytes(una: i64, ack: i64, data_sender: &mut DirectionState) -> i64 {
     let (in_holes, holes) = data_sender.holes.as_deref_mut().map_or((0, 0), |holes| holes.acknowledge(ack));
@@ -121,14 +120,14 @@ fn unseen_bytes(una: i64, ack: i64, data_sender: &mut DirectionState) -> i64 {
         return 0;
     }
     let beyond = beyond.max(0);
-    // All missing bytes after the last captured byte are one hole.
+    // The missing bytes after the last captured byte count as one hole.
     let opened = u32::from(beyond > 0 && una <= data_sender.snd_max);
     data_sender.figures.not_captured_bytes += (in_holes + beyond) as u64;
     data_sender.figures.not_captured_holes += holes + opened;
     in_holes + beyond
 }
 
-/// Processes what an ACK shows about retransmitted bytes and bytes in SACK blocks.
+/// Evaluates what an ACK and its SACK blocks show about retransmissions.
 #[cold]
 fn look_back(
     segment: &Segment,
@@ -159,7 +158,7 @@ fn look_back(
     data_sender.history = Some(history);
 }
 
-/// Applies a revision to the figures of the direction.
+/// Corrects the counts in `figures` after a verdict was revised.
 fn revise(revision: Revision, figures: &mut DirectionFigures) {
     if revision.kind == Kind::Spurious {
         figures.spurious_retransmissions += 1;

@@ -1,5 +1,5 @@
-//! Packets captured twice, or duplicated by the network. A segment that brings nothing new is compared with the
-//! segments captured just before it.
+//! Recognizes packets that were captured twice or duplicated by the network. A segment without new data and without a
+//! new ACK is compared with the segments captured just before it.
 
 use super::direction::DirectionState;
 use super::evidence::{Confidence, Evidence, Verdict};
@@ -8,19 +8,20 @@ use super::recent::Found;
 use super::sequence_space::{Placed, Stamp};
 use crate::wire::{Segment, TcpFlags};
 
-/// Without a measured round trip, an identical segment within this time is a capture duplicate (a heuristic).
+/// If no RTT was measured, an identical segment within this time is a capture duplicate (a heuristic).
 const COPY_NS: i64 = 1_000_000;
-/// Bound for an identical segment with the same IP ID (a heuristic: far below 200 ms, the shortest common
-/// retransmission timeout).
+/// An identical segment with the same IP ID within this time is a capture duplicate (a heuristic: the time is far below
+/// 200 ms, the shortest common retransmission timeout).
 const SAME_ID_COPY_NS: i64 = 10_000_000;
-/// Bound for an identical segment with the same IP ID but another TTL or other layers. The two captures of it may lie
-/// on both sides of a queue or slow link (a heuristic: the shortest common retransmission timeout).
+/// An identical segment with the same IP ID, but with another TTL or other layers, is a capture duplicate within this
+/// time. The packet may have been captured before and after a queue or slow link (a heuristic: the shortest common
+/// retransmission timeout).
 const OTHER_PATH_COPY_NS: i64 = 200_000_000;
-/// A pure ACK without an IP ID can be sent twice. It counts as a capture duplicate only if at least one in this
-/// many segments was captured twice (a heuristic).
+/// A host can send the same pure ACK twice. If IP IDs do not distinguish packets, a repeated pure ACK counts as a
+/// capture duplicate only if at least one in this many segments was captured twice (a heuristic).
 const SYSTEMATIC_SHARE: u64 = 3;
 impl DirectionState {
-    /// Whether a segment of this host can be a duplicate: it sends nothing new and acknowledges nothing new.
+    /// Whether a segment of this host can be a duplicate, because it has no new data and no new ACK.
     #[inline]
     pub(crate) fn may_repeat(&self, segment: &Segment, receiver: &DirectionState) -> bool {
         if segment.payload_bytes > 0 {
@@ -38,7 +39,7 @@ impl DirectionState {
     }
 }
 
-/// The verdict on a segment that brings nothing new, if it is a duplicate of an earlier one.
+/// The verdict on a segment without new data and ACK, if the segment is a duplicate of an earlier one.
 #[cold]
 pub(crate) fn copy_of(
     segment: &Segment,
@@ -70,8 +71,8 @@ fn judge(segment: &Segment, sender: &DirectionState, receiver: &DirectionState) 
         return Some(verdict(Evidence::IpId, Confidence::Consistent));
     }
     if counts && segment.options.timestamps.is_some() {
-        // By now, a retransmission would carry a newer timestamp. Some stacks reuse the IP ID for a retransmission, but
-        // none reuses the timestamp.
+        // A retransmission sent so late would carry a newer timestamp. Some stacks reuse the IP ID for a
+        // retransmission, but no stack reuses the timestamp.
         return Some(Verdict::new(Kind::NetworkDuplicate, Evidence::IpId, Confidence::Consistent).with(found.frame));
     }
     if !within(quarter_ns.unwrap_or(COPY_NS)) {
@@ -88,7 +89,7 @@ fn judge(segment: &Segment, sender: &DirectionState, receiver: &DirectionState) 
     Some(verdict(evidence, confidence))
 }
 
-/// The segment in flight with these bytes, if it is the same packet.
+/// The earlier segment in flight with the same bytes, if both segments are the same packet.
 fn in_flight(segment: &Segment, sender: &DirectionState, counts: bool) -> Option<Found> {
     let isn = sender.figures.isn?;
     let start = crate::seq::unwrap(segment.seq, isn, sender.snd_max);
@@ -100,7 +101,7 @@ fn in_flight(segment: &Segment, sender: &DirectionState, counts: bool) -> Option
     (same && counts).then_some(Found { frame: sent.stamp.frame, gap_ns, other_path: false })
 }
 
-/// Counts a duplicate. The state of the connection does not change otherwise.
+/// Counts a duplicate packet. Apart from the counts, the state of the connection does not change.
 #[cold]
 pub(crate) fn count(verdict: Verdict, segment: &Segment, placed: Placed, sender: &mut DirectionState) {
     if verdict.kind == Kind::CaptureDuplicate {
@@ -115,7 +116,7 @@ pub(crate) fn count(verdict: Verdict, segment: &Segment, placed: Placed, sender:
     }
 }
 
-/// Records whether the IP IDs of this host distinguish its packets. A constant IP ID does not.
+/// Records whether IP IDs distinguish the packets of this host. If the IP ID is constant, they do not.
 #[inline]
 pub(crate) fn note_ip_id(segment: &Segment, sender: &mut DirectionState) {
     // Some stacks send SYN-ACKs with IP ID 0 and use other IDs afterwards.

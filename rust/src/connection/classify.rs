@@ -1,4 +1,4 @@
-//! Classifies a segment from the state of its connection just before it.
+//! Classifies a segment from the state of its connection just before the segment.
 
 use super::direction::{self, DirectionState};
 use super::evidence::{Confidence, Evidence, RetransmitTrigger, Verdict};
@@ -11,20 +11,22 @@ use super::sequence_space::Placed;
 use crate::nullable::Nullable;
 use crate::wire::{Segment, TcpFlags};
 
-/// Shortest time from earlier data to a keepalive: 1 s, because Linux counts `TCP_KEEPIDLE` and `TCP_KEEPINTVL` in
-/// seconds, less 1/10 for clock error. A single byte that is sent again sooner is a retransmission.
+/// Shortest time from the previous data to a keepalive: 1 s minus 1/10 for clock error, because Linux counts
+/// `TCP_KEEPIDLE` and `TCP_KEEPINTVL` in seconds. If a single byte is sent again within this time, it is a
+/// retransmission.
 const MIN_KEEPALIVE_NS: i64 = 900_000_000;
 
-/// Verdict on the next data of a sender.
+/// The verdict on data with the next expected sequence number.
 pub(crate) const NEW: Verdict = proved(Kind::New, Evidence::Sequence);
-/// Verdict on a pure ACK of no special kind.
+/// The verdict on a pure ACK that has no more specific kind.
 pub(crate) const ACK: Verdict = proved(Kind::Ack, Evidence::Sequence);
 
 const fn proved(kind: Kind, evidence: Evidence) -> Verdict {
     Verdict::new(kind, evidence, Confidence::Proved)
 }
 
-/// Classifies a segment that `sender` sent, from the state before it. `ack` is the offset that it acknowledges.
+/// Classifies a segment that `sender` sent, from the state before the segment. `ack` is the offset that the segment
+/// acknowledges.
 #[inline(always)]
 pub(crate) fn verdict(
     segment: &Segment,
@@ -55,15 +57,15 @@ pub(crate) fn verdict(
     resent::judge(segment, placed, novelty, sender, receiver, revisions)
 }
 
-/// Recognizes keepalives and zero-window probes: at most one byte, at the last acknowledged sequence number or
-/// the next one.
+/// Recognizes keepalives and zero-window probes. They have at most one byte, whose sequence number is the last
+/// acknowledged one or the next one.
 #[inline(always)]
 fn probe(segment: &Segment, placed: Placed, sender: &DirectionState, receiver: &DirectionState) -> Option<Verdict> {
     if segment.flags.any(TcpFlags::SYN | TcpFlags::FIN) || !segment.flags.any(TcpFlags::ACK) {
         return None;
     }
     let Some(una) = sender.snd_una.get() else {
-        // It may be the first captured segment of a host that has sent nothing so far (`DirectionState::place`).
+        // This may be a keepalive that is the first captured segment of its host (`DirectionState::place`).
         let is_first = sender.figures.segments == 0 && placed.start < sender.snd_max;
         return is_first.then(|| Verdict::new(Kind::Keepalive, Evidence::Sequence, Confidence::Consistent));
     };
@@ -77,8 +79,8 @@ fn probe(segment: &Segment, placed: Placed, sender: &DirectionState, receiver: &
     }
     let now = Nullable::from(segment.ts_ns);
     if una > sender.snd_max {
-        // The byte was not captured, so its time is unknown. A reordered ACK has a lower sequence number, too. Unlike a
-        // keepalive, it does not follow a silence of both hosts (Linux `keepalive_time_elapsed`).
+        // The repeated byte was not captured, so the time when it was sent is unknown. A reordered ACK also has a lower
+        // sequence number, but only a keepalive follows a silence of both hosts (Linux `keepalive_time_elapsed`).
         let silent = |direction: &DirectionState| {
             now.since(direction.last_ts_ns).get().is_some_and(|since_ns| since_ns >= MIN_KEEPALIVE_NS)
         };
@@ -87,8 +89,8 @@ fn probe(segment: &Segment, placed: Placed, sender: &DirectionState, receiver: &
         let verdict = Verdict::new(Kind::Keepalive, Evidence::Sequence, Confidence::Consistent);
         return is_idle.then(|| verdict.with(receiver.last_ack_frame));
     }
-    // A repeated byte from before the first captured one was sent before the sender's last segment. Nothing else shows
-    // when it was sent.
+    // If the repeated byte precedes the first captured byte, the capture shows only that it was sent before the
+    // sender's last segment.
     let unseen = una <= 1 && sender.figures.syn_segments == 0;
     let sent_ts_ns = if unseen { sender.last_ts_ns } else { sender.last_data_ts_ns };
     let since_data_ns = now.since(sent_ts_ns).get();
@@ -97,8 +99,8 @@ fn probe(segment: &Segment, placed: Placed, sender: &DirectionState, receiver: &
     (!may_be_data).then(|| proved(Kind::Keepalive, Evidence::Sequence).with(receiver.last_ack_frame))
 }
 
-/// Classifies an ACK without data. Duplicate ACKs are those of RFC 5681, 2; with SACK blocks, the window may
-/// change too (RFC 6675, 2).
+/// Classifies an ACK without data. Duplicate ACKs are defined as in RFC 5681, 2. A duplicate ACK with SACK blocks may
+/// also change the window (RFC 6675, 2).
 #[inline(always)]
 fn pure_ack(segment: &Segment, ack: i64, sender: &DirectionState, receiver: &DirectionState) -> Verdict {
     if sender.acked.get() == Some(ack) || receiver.history.is_some() || receiver.last_was_probe {
@@ -132,7 +134,7 @@ fn special_ack(segment: &Segment, ack: i64, sender: &DirectionState, receiver: &
     if same_window { ACK } else { proved(Kind::WindowUpdate, Evidence::Window).with(sender.last_ack_frame) }
 }
 
-/// What released a data segment, and the frame that did.
+/// Returns what released a data segment, and the frame of the segment that released it.
 #[inline(always)]
 pub(crate) fn released_by(
     segment: &Segment,
@@ -157,8 +159,8 @@ pub(crate) fn released_by(
     if !received_after_sending && sender.last_was_data && soon(sender.last_ts_ns) {
         return (ReleasedBy::Burst, Some(sender.burst_frame));
     }
-    // An ACK with data triggers the application's answer; an ACK without data only releases what the stack has
-    // queued.
+    // Data from the peer can trigger an answer of the application. An ACK without data only releases data that is
+    // already in the send buffer.
     let answers = idle && receiver.last_was_data;
     if received_after_sending && !answers && soon(receiver.last_ack_ts_ns) {
         return (ReleasedBy::Ack, Some(receiver.last_ack_frame));

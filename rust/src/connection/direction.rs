@@ -1,4 +1,4 @@
-//! One direction of a connection: the state of its sender as captured so far.
+//! The state of one direction of a connection, as far as the segments captured so far show it.
 
 use super::figures::{DirectionFigures, MAX_WINDOW_SCALE, SynOptions};
 use super::history::History;
@@ -8,98 +8,101 @@ use super::sequence_space::{Holes, Outstanding, Placed, Stamp};
 use crate::nullable::Nullable;
 use crate::wire::{Segment, TcpFlags};
 
-/// Smaller windows fit the data by chance at some scale too often, because writes have sizes such as 1,024 and 4,096 (a
-/// heuristic).
+/// For smaller windows, only scale 0 is tried. Applications often write 1,024 or 4,096 bytes, so the data too often
+/// equals a small window at a larger scale by chance (a heuristic).
 const MIN_USEFUL_WINDOW: u16 = 256;
-/// Size of an mbuf cluster of 4.4BSD (`MCLBYTES`). 4.4BSD rounds a larger MSS down to whole clusters (`tcp_mss`).
+/// Size of an mbuf cluster of 4.4BSD (`MCLBYTES`). If the MSS is larger than a cluster, 4.4BSD rounds it down to whole
+/// clusters (`tcp_mss`).
 pub(crate) const CLUSTER_BYTES: i64 = 2048;
-/// For windows above this, Linux limits a segment to half of the window (`TCP_MSS_DEFAULT`, in
+/// If the largest advertised window is above this, Linux limits a segment to half of that window (`TCP_MSS_DEFAULT`, in
 /// `tcp_bound_to_half_wnd`).
 const TINY_WINDOW_BYTES: u32 = 536;
 
-/// Bytes that must have been sent earlier, because a segment without data has a higher sequence number.
+/// Bytes that were sent but not captured yet: a segment without data has a higher sequence number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Overtaken {
-    /// Offset after the last of them.
+    /// Offset after the last of these bytes.
     pub end: i64,
-    /// The segment that shows it.
+    /// The segment with the higher sequence number.
     pub by: Stamp,
 }
 
-/// State of one direction, named after its sender. `snd_*` are the variables of RFC 9293, 3.3.1.
+/// The state of one direction; "this host" is its sender. `snd_*` are the variables of RFC 9293, 3.3.1.
 #[derive(Clone, Debug, Default)]
-#[allow(clippy::struct_excessive_bools)] // each is a fact of its own
+#[allow(clippy::struct_excessive_bools)] // the flags are independent
 pub(crate) struct DirectionState {
-    /// Whether this host has sent anything in the capture.
+    /// Whether a segment of this host was captured.
     pub started: bool,
     /// Highest offset sent.
     pub snd_max: i64,
-    /// Lowest offset not acknowledged; `None` until it is known.
+    /// Lowest offset of this host's data that is not acknowledged; `None` until it is known.
     pub snd_una: Nullable,
     /// Offset that this host's last segment acknowledged.
     pub acked: Nullable,
-    /// Receive window in the header of this host's last segment, not scaled.
+    /// Unscaled receive window in the header of this host's last segment.
     pub raw_window: u16,
-    /// Receive window of this host's last segment, scaled; `None` while the scale is unknown.
+    /// Scaled receive window of this host's last segment; `None` while the window scale is unknown.
     pub window_bytes: Option<u32>,
-    /// Duplicate ACKs received for this host's data since the last ACK of new data.
+    /// Number of duplicate ACKs for this host's data since the last ACK of new data.
     pub duplicate_acks_received: u32,
-    /// Bytes of this host's data in the SACK blocks of the last ACK.
+    /// Number of bytes of this host's data in the SACK blocks of the peer's last ACK.
     pub sacked_bytes: i64,
     /// When `snd_una` last advanced.
     pub una_ts_ns: Nullable,
     /// Smoothed RTT (SRTT of RFC 6298, 2) from the capture point to the receiver and back.
     pub smoothed_rtt_ns: Nullable,
-    /// Variation of the RTT (RTTVAR of RFC 6298, 2); 0 without samples.
+    /// Variation of the RTT (RTTVAR of RFC 6298, 2); 0 before the first RTT sample.
     pub rtt_variation_ns: i64,
-    /// Retransmissions, and what SACK blocks report about them; `None` until something is lost or repeated.
+    /// Retransmissions, and the SACK blocks about them; `None` until this host retransmits or the peer sends SACK
+    /// blocks.
     pub history: Option<Box<History>>,
     /// The last segments of this host.
     pub recent: Recent,
-    /// IP ID of its last segment.
+    /// IP ID of this host's last segment.
     pub last_ip_id: Option<u16>,
-    /// Whether that IP ID differs from the previous one, so that IP IDs distinguish packets.
+    /// Whether the last two segments of this host have different IP IDs, so that the IP ID distinguishes packets.
     pub ip_id_moves: bool,
-    /// It sent a SYN-ACK.
+    /// This host sent a SYN-ACK.
     pub syn_answered: bool,
-    /// The peer did not accept the data of its SYN.
+    /// The peer did not accept the data in this host's SYN.
     pub syn_data_refused: bool,
-    /// It uses Accurate ECN: its ECN flags are a counter (RFC 9768).
+    /// This host uses Accurate ECN: its ECN flags are a counter (RFC 9768).
     pub accurate_ecn: bool,
-    /// Frame of its first RST; 0 if there is none.
+    /// Frame of this host's first RST; 0 if there is none.
     pub reset_frame: u64,
-    /// Frame of its last segment.
+    /// Frame of this host's last segment.
     pub last_sent_frame: u64,
-    /// Its last segment was a keepalive probe.
+    /// The last segment of this host was a keepalive probe.
     pub last_was_keepalive: bool,
-    /// Its last segment was a zero-window probe.
+    /// The last segment of this host was a zero-window probe.
     pub last_was_probe: bool,
-    /// Its last segment carried data, so the next one may belong to the same burst.
+    /// The last segment of this host carried data, so its next segment may belong to the same burst.
     pub last_was_data: bool,
-    /// Time of its last segment.
+    /// Time of this host's last segment.
     pub last_ts_ns: Nullable,
-    /// Time of its last segment with an ACK.
+    /// Time of this host's last segment with the ACK flag.
     pub last_ack_ts_ns: Nullable,
-    /// Frame of its last segment with an ACK.
+    /// Frame of this host's last segment with the ACK flag.
     pub last_ack_frame: u64,
-    /// Time of its last segment with data.
+    /// Time of this host's last segment with data.
     pub last_data_ts_ns: Nullable,
-    /// First frame of the current burst.
+    /// First frame of this host's current burst.
     pub burst_frame: u64,
     pub outstanding: Outstanding,
-    /// `None` until a segment skips bytes.
+    /// The holes in the captured data; `None` until a segment skips bytes.
     pub holes: Option<Box<Holes>>,
-    /// Bytes that were sent before a segment without data but not captured by then.
+    /// Bytes that are below the sequence number of a segment without data and were not captured before that segment.
     pub overtaken: Option<Box<Overtaken>>,
     pub figures: DirectionFigures,
-    /// Largest payload of its segments according to both SYNs; 0 while unknown.
+    /// Largest payload of this host's segments according to both SYNs, in bytes; 0 while unknown.
     pub mss_bytes: u32,
 }
 
 impl DirectionState {
-    /// Places a segment that this host sent. The first segment defines offset 0, as in Wireshark: a SYN has offset 0.
-    /// Without a SYN, the first captured byte has offset 1; if a keepalive is first, the byte that it repeats precedes
-    /// offset 1. A RST defines nothing, because anyone may have forged its sequence number (RFC 5961).
+    /// Converts the sequence number of this host's segment to an offset. As in Wireshark, the first captured segment
+    /// defines offset 0: a SYN has offset 0, and without a SYN the first captured byte has offset 1. If the first
+    /// captured segment is a keepalive, its byte counts as sent before. A RST does not define offset 0, because an
+    /// attacker may have forged its sequence number (RFC 5961).
     #[inline]
     pub(crate) fn place(&mut self, segment: &Segment) -> Placed {
         let syn = segment.flags.any(TcpFlags::SYN);
@@ -118,8 +121,9 @@ impl DirectionState {
         Placed { start, end: start.saturating_add(i64::from(segment.payload_bytes) + controls) }
     }
 
-    /// Moves offset 0 to a SYN that is captured after other segments (late, or after forged ones), unless data was
-    /// already placed relative to the guessed offset 0. The ACKs of `receiver` are moved with it.
+    /// Moves offset 0 to a SYN that was captured after other segments of this host, because the SYN was captured late
+    /// or the others were forged. Offset 0 is not moved if data already has offsets. The offsets that `receiver`
+    /// acknowledged are corrected too.
     pub(crate) fn anchor(&mut self, syn: &Segment, receiver: &mut DirectionState) {
         let guessed = self
             .figures
@@ -137,7 +141,8 @@ impl DirectionState {
         self.overtaken = None;
     }
 
-    /// Places an acknowledgment of this host's data. It defines offset 0 if nothing else has.
+    /// Converts an acknowledgment number for this host's data to an offset. If offset 0 is not known yet, the
+    /// acknowledgment number defines it.
     #[inline]
     pub(crate) fn place_ack(&mut self, ack: u32) -> i64 {
         let isn = *self.figures.isn.get_or_insert_with(|| {
@@ -147,21 +152,22 @@ impl DirectionState {
         crate::seq::unwrap(ack, isn, self.snd_max.max(self.snd_una.get().unwrap_or(self.snd_max)))
     }
 
-    /// Bytes sent and not acknowledged (`FlightSize`); `None` until the peer's first ACK.
+    /// Bytes that were sent and are not acknowledged (`FlightSize`, RFC 5681); `None` until the peer's first ACK.
     #[inline]
     pub(crate) fn in_flight(&self) -> Option<i64> {
         self.snd_una.get().map(|una| (self.snd_max - una).max(0))
     }
 
-    /// Whether the only segment of this host may be a keepalive without data. Its sequence number is then one too low
-    /// (RFC 9293, 3.8.4). If the byte there is acknowledged later, it is not missing from the capture.
+    /// Whether the only captured segment of this host may be a keepalive without data. The sequence number of a
+    /// keepalive is one too low (RFC 9293, 3.8.4), so an ACK of one byte more does not mean that a byte is missing from
+    /// the capture.
     #[cold]
     pub(crate) fn may_have_probed(&self) -> bool {
         let DirectionFigures { segments, data_segments, syn_segments, fin_segments, .. } = self.figures;
         segments == 1 && data_segments == 0 && syn_segments == 0 && fin_segments == 0
     }
 
-    /// Updates the largest number of bytes in flight.
+    /// Updates the maximum number of bytes in flight.
     #[inline]
     pub(crate) fn note_flight(&mut self) {
         if let Some(in_flight) = self.in_flight() {
@@ -169,14 +175,14 @@ impl DirectionState {
         }
     }
 
-    /// Usable window: room left in the window that `other` advertised.
+    /// Usable window: number of bytes that this host may still send into the window that `other` advertised.
     #[inline]
     pub(crate) fn usable_window(&self, other: &DirectionState) -> Option<i64> {
         Some(self.snd_una.get()?.saturating_add(i64::from(other.window_bytes?)) - self.snd_max)
     }
 
-    /// Whether data up to `end` exactly fills this host's receive window at one of the possible scales. Used only while
-    /// the scale is unknown.
+    /// Whether the peer's data up to the offset `end` exactly fills this host's receive window at one of the possible
+    /// window scales. False if the window scale is known.
     pub(crate) fn is_filled_by(&self, end: i64) -> bool {
         let Some(acked) = self.acked.get().filter(|_| self.window_bytes.is_none() && self.raw_window > 0) else {
             return false;
@@ -186,18 +192,18 @@ impl DirectionState {
         (0..=most).any(|scale| window << scale == bytes)
     }
 
-    /// Number of segments of at most one MSS in `bytes`.
+    /// Number of segments of at most one MSS that `bytes` bytes make; 1 while the MSS is unknown.
     #[inline]
     pub(crate) fn virtual_segments(&self, bytes: u32) -> u32 {
         if bytes > self.mss_bytes && self.mss_bytes > 0 { bytes.div_ceil(self.mss_bytes) } else { 1 }
     }
 
-    /// The largest payload of its segments (SMSS, RFC 5681).
+    /// The largest payload of this host's segments (SMSS, RFC 5681), in bytes.
     ///
-    /// This is normally the MSS of the SYNs. It is the longest captured payload if no SYN was captured, if a tunnel
+    /// The SMSS is normally the MSS of the SYNs. It is the longest captured payload if no SYN was captured, if a tunnel
     /// reduces the MSS slightly, or if the sender rounds the MSS down to whole clusters. It is half of the window if
-    /// the sender limits its segments to that. `two_in_flight` says that two segments of the longest payload were in
-    /// flight together; `max_window` is the largest window that the peer advertised.
+    /// the sender limits its segments to half of the window. `two_in_flight` is set if two segments of the longest
+    /// payload were in flight at the same time; `max_window` is the largest window that the peer advertised.
     #[inline]
     pub(crate) fn smss_bytes(&self, max_window: u32, two_in_flight: bool) -> i64 {
         let longest = i64::from(self.figures.max_segment_bytes);
@@ -218,9 +224,10 @@ impl DirectionState {
         if !old && self.figures.syn_options.is_some() && halves { half.min(mss) } else { mss }
     }
 
-    /// The largest segment that Linux sends into a window smaller than two segments: half of the largest window
-    /// advertised, or all of a tiny one (`tcp_bound_to_half_wnd`). Two such segments may be captured as one. Other
-    /// stacks treat segments of this size as full-sized while they have no more data (RFC 9293, 3.8.6.2.1).
+    /// The largest payload that Linux sends into a window of less than two segments: half of the largest advertised
+    /// window, or the whole window if it is tiny (`tcp_bound_to_half_wnd`). Two segments of this size may be captured
+    /// as one segment. Other stacks treat a segment of this size as full-sized if they have no more data (RFC 9293,
+    /// 3.8.6.2.1).
     #[inline]
     fn half_of(max_window: u32) -> i64 {
         match max_window {
@@ -230,18 +237,18 @@ impl DirectionState {
         }
     }
 
-    /// Whether its longest segments are full-sized although the MSS is larger, because two of them were in flight
-    /// together.
+    /// Whether this host's longest segments are full-sized although the MSS is larger. The caller has checked that two
+    /// of these segments were in flight at the same time.
     ///
-    /// Stacks that offer neither SACK nor timestamps still run over tunnels, where segments stay below the MSS
-    /// (libslirp subtracts 20 bytes too many for the headers). Two of them in flight cannot be small segments: Nagle's
-    /// algorithm does not send a second small segment, unless it is half of the largest window (4.4BSD, `tcp_output`).
+    /// Hosts without SACK and timestamps still run over tunnels, where segments stay below the MSS (libslirp subtracts
+    /// 20 bytes too many for the headers). Two small segments are not in flight at the same time: Nagle's algorithm
+    /// sends a second small segment only if it is half of the largest window (4.4BSD, `tcp_output`).
     #[inline]
     fn are_full(longest: i64, max_window: u32) -> bool {
         longest * 2 < i64::from(max_window)
     }
 
-    /// Whether its SYN offers neither SACK nor timestamps; false if no SYN was captured.
+    /// Whether this host's SYN offers no SACK and no timestamps; false if no SYN was captured.
     #[inline]
     fn is_old(&self) -> bool {
         let refuses_both =
@@ -249,16 +256,16 @@ impl DirectionState {
         self.figures.syn_options.is_some_and(refuses_both)
     }
 
-    /// Whether a BSD stack sends a segment of this size regardless of Nagle's algorithm: half of the largest
-    /// window (`tcp_output`).
+    /// Whether a BSD stack sends a segment of this size in spite of Nagle's algorithm, because the segment is at least
+    /// half of the largest window (`tcp_output`).
     #[inline]
     pub(crate) fn is_half_a_window(&self, payload_bytes: u32, max_window: u32) -> bool {
         self.is_old() && max_window > 0 && payload_bytes >= max_window / 2
     }
 
-    /// Whether `longest` is what 4.4BSD makes of an MSS above one cluster by rounding it down. Older BSDs do not round.
-    /// They may send half of the largest window (`tcp_output`). In a throughput deadlock, they send the content of the
-    /// send buffer, and such a segment is alone in flight except for a FIN.
+    /// Whether `longest` is the MSS rounded down to whole clusters, as in 4.4BSD. Older BSDs do not round the MSS, and
+    /// may send segments of other sizes: half of the largest window (`tcp_output`), or, in a throughput deadlock, the
+    /// content of the send buffer. In a throughput deadlock, only this segment is in flight, except for a FIN.
     #[inline]
     fn rounds_down(&self, mss: i64, longest: i64, max_window: u32) -> bool {
         longest > 0
@@ -267,9 +274,9 @@ impl DirectionState {
             && self.figures.max_in_flight_bytes.get().unwrap_or(0) > longest + 1
     }
 
-    /// Takes the options of this host's SYN. Of several SYNs, the first with completely captured options counts. If a
-    /// SYN lacks an option of an earlier truncated SYN, it is a new attempt: XNU and Windows omit options after some
-    /// attempts.
+    /// Records the options of this host's SYN. Of several SYNs, the first one with completely captured options is used.
+    /// If a SYN lacks an option that an earlier truncated SYN has, the earlier options are kept: XNU and Windows omit
+    /// options after some failed attempts.
     pub(crate) fn take_syn_options(&mut self, syn: &Segment) {
         let options = &syn.options;
         let offered = SynOptions {
@@ -284,7 +291,8 @@ impl DirectionState {
         self.figures.syn_options = known.or(Some(offered));
     }
 
-    /// The window that `segment` of this host advertises. Windows of SYNs are never scaled (RFC 7323, 2.2).
+    /// The window that this host advertises in `segment`; `None` while the window scale is unknown. The window in a SYN
+    /// is never scaled (RFC 7323, 2.2).
     #[inline]
     pub(crate) fn advertised(&self, segment: &Segment) -> Option<u32> {
         if segment.flags.any(TcpFlags::SYN) {
@@ -295,12 +303,12 @@ impl DirectionState {
         Some(u32::from(segment.window) << shift.min(MAX_WINDOW_SCALE))
     }
 
-    /// The history of this direction; created on first use.
+    /// The retransmission history of this direction, which is created on first use.
     pub(crate) fn history_mut(&mut self) -> &mut History {
         self.history.get_or_insert_with(Box::default)
     }
 
-    /// Takes an RTT sample (RFC 6298, 2.2 and 2.3).
+    /// Updates the RTT figures with one sample (RFC 6298, 2.2 and 2.3).
     #[inline]
     pub(crate) fn add_rtt(&mut self, rtt_ns: i64) {
         self.figures.rtt_min_ns = self.figures.rtt_min_ns.earlier(Some(rtt_ns).into());
@@ -316,18 +324,18 @@ impl DirectionState {
     }
 }
 
-/// Whether the segment carries one byte without PSH. Such a segment is a probe: PSH is set on the last byte of what an
-/// application wrote (RFC 9293, 3.9.1.2, MUST-61), and a segment that is followed by more data is larger than one byte.
-/// Stacks repeat the last byte as a keepalive (3.8.4), or send the next one as a zero-window probe (3.8.6.1).
+/// Whether the segment carries one byte without PSH, and therefore is a probe. The last byte of an application's write
+/// has PSH (RFC 9293, 3.9.1.2, MUST-61), and a segment that is followed by more data is larger than one byte. A
+/// keepalive repeats the last byte (RFC 9293, 3.8.4), and a zero-window probe sends the next byte (RFC 9293, 3.8.6.1).
 #[inline]
 pub(crate) fn is_single_without_push(segment: &Segment) -> bool {
     const OTHERS: u16 = TcpFlags::PSH | TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST | TcpFlags::URG;
     segment.payload_bytes == 1 && segment.flags.any(TcpFlags::ACK) && !segment.flags.any(OTHERS)
 }
 
-/// Derives the window scale of both hosts from the captured SYNs (RFC 7323, 2.2): both must offer one. A SYN-ACK
-/// carries the option only if the SYN did, so a SYN-ACK with the option determines the scale of its own host. A SYN
-/// without the option determines both: no scaling.
+/// Derives the window scale of both hosts from the captured SYNs. Windows are scaled only if both SYNs have the option
+/// (RFC 7323, 2.2). A SYN-ACK has the option only if the SYN has it, so a SYN-ACK with the option determines its own
+/// host's scale. If either SYN lacks the option, neither window is scaled.
 pub(crate) fn settle_window_scales(
     client: &mut DirectionState,
     server: &mut DirectionState,
@@ -344,7 +352,7 @@ pub(crate) fn settle_window_scales(
     server.figures.window_scale = of_server;
 }
 
-/// Derives the largest payload between the two hosts from the options that their SYNs have offered so far.
+/// Derives the largest payload between the two hosts from the options of the SYNs captured so far.
 #[cold]
 pub(crate) fn settle_mss(sender: &mut DirectionState, receiver: &mut DirectionState, v6: bool) {
     let offers = [sender.figures.syn_options, receiver.figures.syn_options];

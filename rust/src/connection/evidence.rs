@@ -1,15 +1,15 @@
-//! The evidence, confidence and cause columns beside a segment's kind. `tcptrace_lab/schema/` holds their meanings for
-//! users.
+//! The types of the columns that explain a segment's kind: evidence, confidence, trigger. `tcptrace_lab/schema/`
+//! describes these columns for users.
 
 use serde::{Deserialize, Serialize};
 
 use super::kind::Kind;
 
-/// What a segment's kind is derived from, in the order of `EVIDENCE` in `tcptrace_lab/schema/`.
+/// The evidence from which a segment's kind is derived, in the order of `EVIDENCE` in `tcptrace_lab/schema/`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Evidence {
-    /// Its sequence number, compared with what was sent and acknowledged before.
+    /// The segment's sequence number, compared with the data sent and acknowledged before.
     #[default]
     Sequence,
     /// SYN flags.
@@ -22,27 +22,27 @@ pub enum Evidence {
     Dsack,
     /// The receiver discarded data that it had reported in SACK blocks (reneging; RFC 2018, 8).
     Reneging,
-    /// An earlier ACK covers it.
+    /// An earlier ACK covers the segment.
     Acknowledged,
-    /// An ACK of part of the data outstanding when loss recovery began (RFC 6582).
+    /// An ACK of a part of the data that was in flight when loss recovery began (RFC 6582).
     PartialAck,
     /// TCP timestamps (RFC 7323, RFC 3522).
     Timestamp,
     /// IP identifications.
     IpId,
-    /// Silence for at least a retransmission timeout (RFC 6298).
+    /// The sender was silent for at least a retransmission timeout (RFC 6298).
     Silence,
-    /// Silence for at least a probe timeout (RFC 8985, 7.2).
+    /// The sender was silent for at least a probe timeout (RFC 8985, 7.2).
     ProbeTime,
-    /// It was captured sooner than a round trip allows.
+    /// The segment was captured sooner than a round trip allows.
     Rtt,
     /// The advertised window.
     Window,
-    /// Only the time between two segments.
+    /// The time between two segments is the only evidence.
     Time,
     /// An earlier RST.
     Reset,
-    /// Another TTL, or other layers around the same packet.
+    /// The same packet was captured with another TTL or other layers.
     Path,
     /// The link layer reports it.
     Link,
@@ -50,16 +50,16 @@ pub enum Evidence {
     None,
 }
 
-/// How certain a verdict is, in the order of `CONFIDENCES` in `tcptrace_lab/schema/`.
+/// The certainty of a verdict, in the order of `CONFIDENCES` in `tcptrace_lab/schema/`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Confidence {
-    /// It follows from the protocol and the capture.
+    /// The verdict follows from the protocol and the capture.
     #[default]
     Proved,
-    /// Everything captured fits, and other explanations are rare.
+    /// All captured segments fit the verdict, and other explanations are rare.
     Consistent,
-    /// Other explanations fit as well.
+    /// Other explanations fit the capture as well.
     Possible,
 }
 
@@ -67,24 +67,24 @@ pub enum Confidence {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum RetransmitTrigger {
-    /// Duplicate ACKs or SACK blocks: the first retransmission of a loss recovery (RFC 5681, 3.2; RFC 6675, 5;
+    /// Duplicate ACKs or SACK blocks triggered the first retransmission of a loss recovery (RFC 5681, 3.2; RFC 6675, 5;
     /// RFC 8985).
     Fast,
-    /// A loss recovery that an earlier retransmission began (RFC 6582, RFC 6675; after a timeout RFC 5681,
-    /// 3.1).
+    /// The retransmission belongs to a loss recovery that an earlier retransmission began (RFC 6582, RFC 6675; after a
+    /// timeout RFC 5681, 3.1).
     Recovery,
     /// The retransmission timer (RFC 6298).
     Timeout,
     /// The probe timeout (RFC 8985, 7).
     TailProbe,
-    /// The handshake: a SYN, or its data, is sent again.
+    /// A SYN, or the data of a SYN, is sent again during the handshake.
     Handshake,
-    /// The capture does not show it.
+    /// The capture does not show the trigger.
     Unknown,
 }
 
 impl RetransmitTrigger {
-    /// The kind of a retransmission with this trigger.
+    /// The kind of segment for a retransmission with this trigger.
     pub(crate) fn kind(self) -> Kind {
         match self {
             Self::Fast => Kind::FastRetransmit,
@@ -97,21 +97,22 @@ impl RetransmitTrigger {
     }
 }
 
-/// What a RST means to the host that receives it, in the order of `RESET_KINDS` in `tcptrace_lab/schema/`.
+/// The effect of a RST on the host that receives it, in the order of `RESET_KINDS` in `tcptrace_lab/schema/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ResetKind {
-    /// It answers a SYN: the connection was refused.
+    /// The RST answers a SYN: the connection was refused.
     Refused,
-    /// It has the next expected sequence number, so it resets the connection (RFC 5961, 3.2).
+    /// The RST has the next expected sequence number, so it resets the connection (RFC 5961, 3.2).
     Exact,
-    /// It is only inside the window, so a challenge ACK answers it (RFC 5961, 3.2).
+    /// The RST has another sequence number inside the window, so the receiver answers with a challenge ACK (RFC 5961,
+    /// 3.2).
     InWindow,
-    /// It is outside the window, so it is ignored. Anyone may have sent it.
+    /// The RST has a sequence number outside the window, so the receiver ignores it. The RST may be forged.
     OutOfWindow,
     /// The connection was already closed.
     AfterClose,
-    /// The capture does not show which sequence number was expected.
+    /// The capture does not show which sequence number the receiver expected.
     Unknown,
 }
 
@@ -141,26 +142,26 @@ pub enum EcnSignal {
     Setup,
     /// A SYN-ACK that accepts ECN.
     Accepted,
-    /// ECE: a packet arrived with a CE mark.
+    /// ECE: the sender of this segment received a packet with a CE mark.
     Echo,
-    /// CWR: the sender reduced its congestion window.
+    /// CWR: the sender of this segment reduced its congestion window.
     Reduced,
     /// ECE and CWR.
     EchoReduced,
-    /// Accurate ECN (RFC 9768): the flags are a counter.
+    /// Accurate ECN (RFC 9768): the three ECN flags are a counter.
     Accurate,
 }
 
-/// What a segment is, and the evidence for it.
+/// The kind of a segment, and the evidence for it.
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(missing_docs)] // each is defined in `tcptrace_lab/schema/`
 pub struct Verdict {
     pub kind: Kind,
     pub evidence: Evidence,
     pub confidence: Confidence,
-    /// Set for retransmissions only.
+    /// The trigger of a retransmission; `None` for other segments.
     pub retransmit_trigger: Option<RetransmitTrigger>,
-    /// The other frame that proves the verdict; 0 if there is none.
+    /// Number of another frame that proves the verdict; 0 if there is none.
     pub frame: u64,
 }
 
@@ -170,7 +171,7 @@ impl Verdict {
         Self { kind, evidence, confidence, retransmit_trigger: None, frame: 0 }
     }
 
-    /// This verdict with the other frame that proves it.
+    /// Returns this verdict, with the number of another frame that proves it.
     pub(crate) const fn with(self, frame: u64) -> Self {
         Self { frame, ..self }
     }

@@ -1,4 +1,4 @@
-//! Processes one segment against the state of both directions of its connection.
+//! Processes one segment: classifies it and updates the state of both directions of its connection.
 
 use super::ack::{self, Answer};
 use super::capture_duplicates;
@@ -32,7 +32,7 @@ pub(crate) fn exchange(
     let released = if has_data { Some(classify::released_by(segment, verdict, sender, receiver)) } else { None };
     sending::count(segment, &mut sender.figures);
     let sent = if reset { Sent::default() } else { sending::send(segment, placed, verdict, sender, receiver) };
-    // A function is inlined into each caller; a closure would be compiled only once.
+    // This is not a closure: a function is inlined into each caller, a closure would be compiled only once.
     let answer = match arrived_ack {
         Some(ack) => ack::acknowledge(segment, ack, sack_blocks.as_deref(), verdict.kind, receiver, revisions),
         None => Answer::default(),
@@ -57,7 +57,8 @@ pub(crate) fn exchange(
     }
 }
 
-/// Processes a duplicate of the kind in `verdict`. The state of the connection does not change.
+/// Processes a packet that `verdict` classifies as a duplicate. The duplicate is counted, and the other state of the
+/// connection does not change.
 #[cold]
 pub(crate) fn copied(
     segment: &Segment,

@@ -1,9 +1,9 @@
-//! The figures of one direction that classification needs.
+//! Per-direction figures that are needed to classify segments.
 
 use crate::nullable::Nullable;
 
-/// The figures of one direction that classification needs, or that only anomalies change.
-/// [`crate::accounts::Counts`] holds the others. `tcptrace_lab/schema/` defines each.
+/// Figures of one direction that are needed to classify segments, or that change only at anomalies. The other figures
+/// are in [`crate::accounts::Counts`]. `tcptrace_lab/schema/` defines each figure.
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(missing_docs)] // each is defined in `tcptrace_lab/schema/`
 pub struct DirectionFigures {
@@ -17,21 +17,21 @@ pub struct DirectionFigures {
     pub syn_segments: u32,
     pub fin_segments: u32,
     pub rst_segments: u32,
-    /// Sequence number of offset 0; `None` until it is known.
+    /// Initial sequence number: the sequence number of offset 0; `None` until it is known.
     pub isn: Option<u32>,
     pub syn_options: Option<SynOptions>,
     pub window_scale: Option<u8>,
     pub max_in_flight_bytes: Nullable,
     pub max_segment_bytes: u32,
-    /// Header bytes of the first segment of the maximum size; 0 if unknown.
+    /// Number of header bytes of the first segment of the maximum size; 0 if unknown.
     pub header_bytes: u16,
     pub rtt_min_ns: Nullable,
 }
 
-/// Largest window scale: larger values count as 14 (RFC 7323, 2.3).
+/// The largest window scale. A larger value in the option is used as 14 (RFC 7323, 2.3).
 pub(crate) const MAX_WINDOW_SCALE: u8 = 14;
 
-/// The options that a SYN offers, as far as they were captured.
+/// The TCP options in a SYN, as far as they were captured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools)] // each is an option of its own
 pub struct SynOptions {
@@ -43,12 +43,12 @@ pub struct SynOptions {
     pub sack_permitted: bool,
     /// Timestamps option.
     pub timestamps: bool,
-    /// Only the first options were captured; later ones are unknown.
+    /// The capture truncated the options: the first options are known, later options are unknown.
     pub cut: bool,
 }
 
 impl SynOptions {
-    /// The scale that it offers: `None` if unknown, `Some(None)` if it offers none.
+    /// The window scale in this SYN: `None` if unknown, `Some(None)` if the SYN has no window scale option.
     ///
     /// ```
     /// use tcptrace_lab_core::connection::SynOptions;
@@ -62,7 +62,7 @@ impl SynOptions {
         (self.window_scale.is_some() || !self.cut).then_some(self.window_scale)
     }
 
-    /// Whether `whole` contains every option that this truncated SYN shows.
+    /// Whether the SYN options `whole` contain every option that was captured of this truncated SYN.
     #[must_use]
     pub fn is_beginning_of(&self, whole: &Self) -> bool {
         self.mss.is_none_or(|mss| whole.mss == Some(mss))
@@ -71,13 +71,13 @@ impl SynOptions {
             && (whole.timestamps || !self.timestamps)
     }
 
-    /// Whether it permits SACK; `None` if unknown.
+    /// Whether the SYN permits SACK; `None` if unknown.
     #[must_use]
     pub fn permits_sack(&self) -> Option<bool> {
         (self.sack_permitted || !self.cut).then_some(self.sack_permitted)
     }
 
-    /// Whether it offers timestamps; `None` if unknown.
+    /// Whether the SYN offers timestamps; `None` if unknown.
     #[must_use]
     pub fn offers_timestamps(&self) -> Option<bool> {
         (self.timestamps || !self.cut).then_some(self.timestamps)

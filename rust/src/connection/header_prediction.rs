@@ -1,6 +1,7 @@
-//! Header prediction (Van Jacobson; Linux `tcp_rcv_established`): a fast path that takes nearly all segments. It covers
-//! the next data of an established connection and ACKs of new data, in a direction without losses or late segments. All
-//! other segments take [`super::exchange`]. Both paths give equal results.
+//! Header prediction (Van Jacobson; Linux `tcp_rcv_established`): a fast path for nearly all segments. The fast path
+//! handles the next data of an established connection and ACKs of new data, in a direction without losses or late
+//! segments. All other segments are processed by [`super::exchange`]. The fast path and `exchange` give the same
+//! results.
 
 use super::ack;
 use super::classify;
@@ -12,29 +13,29 @@ use super::sequence_space::Placed;
 use crate::seq;
 use crate::wire::{Segment, TcpFlags};
 
-/// The position of a segment that the fast path takes.
+/// A segment that the fast path handles, with its position in sequence space.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Predicted {
     placed: Placed,
-    /// Offset that it acknowledges, and the offset acknowledged before.
+    /// The offset that the segment acknowledges, and the offset that was acknowledged before.
     ack: i64,
     una: i64,
 }
 
 impl Predicted {
-    /// The position of the segment; `None` if the fast path does not take it.
+    /// The position of the segment; `None` if the fast path does not handle the segment.
     #[inline(always)]
     pub(crate) fn of(segment: &Segment, sender: &DirectionState, receiver: &DirectionState) -> Option<Self> {
         let is_plain = segment.flags.0 & !TcpFlags::PSH == TcpFlags::ACK
             && !segment.damaged
             && segment.options.sack.is_empty()
-            // A single byte may be a probe.
+            // A segment with a single byte may be a probe.
             && segment.payload_bytes != 1;
         let is_known = sender.acked.is_some() && receiver.snd_una.is_some();
         if !is_plain || !is_known || receiver.last_was_probe {
             return None;
         }
-        // No hole is open below the highest byte sent.
+        // The next segment begins at the highest byte sent, and all bytes below have been captured.
         let start = sender.snd_max;
         let is_next = segment.seq == sender.figures.isn?.wrapping_add(start as u32)
             && sender.snd_una.value() <= start
@@ -48,7 +49,7 @@ impl Predicted {
         (is_next && advances && una <= ack && ack <= receiver.snd_max && is_quiet).then_some(Self { placed, ack, una })
     }
 
-    /// Classifies the segment, which has data if `DATA` is set, and updates the state of both directions.
+    /// Classifies the segment and updates the state of both directions. `DATA` is set if the segment has data.
     #[inline(always)]
     pub(crate) fn exchange<const DATA: bool>(
         self,

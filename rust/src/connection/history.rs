@@ -1,7 +1,7 @@
-//! The retransmissions of one direction, what SACK blocks report about them, and what later ACKs show about
-//! both.
+//! The retransmissions and duplicate packets of one direction, and the SACK blocks for it. Later ACKs are compared with
+//! them to find spurious retransmissions.
 //!
-//! Only directions with losses or repeated bytes have a history. Its size is limited; the oldest entries are
+//! Only directions with losses or repeated bytes have a history. The history has a limited size; the oldest entries are
 //! dropped first.
 
 use std::collections::VecDeque;
@@ -12,14 +12,15 @@ use super::revisions::Revision;
 use super::sequence_space::{Placed, Ranges, Stamp};
 use crate::nullable::Nullable;
 
-/// Maximum number of retransmissions remembered per direction.
+/// Maximum number of retransmissions stored per direction.
 const MAX_RESENDS: usize = 256;
-/// Maximum number of duplicates remembered per direction. A D-SACK reports one within a round trip.
+/// Maximum number of duplicate packets stored per direction. A D-SACK reports a duplicate packet within a round trip.
 const MAX_COPIES: usize = 32;
-/// An ACK that follows a retransmission sooner than this share of the shortest round trip was not caused by it
-/// (3/4, as in Allman and Paxson, "On Estimating End-to-End Network Path Properties", 1999).
+/// If an ACK follows a retransmission within 3/4 of the shortest RTT, the retransmission did not cause the ACK (Allman
+/// and Paxson, "On Estimating End-to-End Network Path Properties", 1999).
 const SOONER_THAN_RTT: (i64, i64) = (3, 4);
-/// A shorter round trip is too close to the noise of clocks and schedulers to be compared with (a heuristic).
+/// If the shortest RTT is below this, times are not compared with it, because clocks and schedulers are not accurate
+/// enough (a heuristic).
 const MIN_JUDGED_RTT_NS: i64 = 1_000_000;
 
 /// A segment that was retransmitted or duplicated.
@@ -28,11 +29,11 @@ pub(crate) struct Resend {
     start: i64,
     end: i64,
     stamp: Stamp,
-    /// An ACK covers it.
+    /// An ACK covers the segment.
     acknowledged: bool,
-    /// It is known to be spurious.
+    /// The retransmission is known to be spurious.
     spurious: bool,
-    /// A D-SACK reported it.
+    /// A D-SACK reported the segment.
     dsacked: bool,
 }
 
@@ -43,7 +44,7 @@ impl Resend {
     }
 }
 
-/// What an ACK reports about earlier retransmissions.
+/// The fields of an ACK that are compared with earlier retransmissions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AckReport {
     pub ts_ns: Nullable,
@@ -51,40 +52,40 @@ pub(crate) struct AckReport {
     /// Lowest offset that was not acknowledged before this ACK.
     pub una: i64,
     pub ack: i64,
-    /// Its timestamp echo reply, if valid.
+    /// The timestamp echo reply of the ACK, if valid.
     pub tsecr: Option<u32>,
-    /// Shortest round trip between capture point and receiver.
+    /// Shortest RTT between capture point and receiver.
     pub rtt_min_ns: Option<i64>,
-    /// Its D-SACK block.
+    /// The D-SACK block of the ACK.
     pub dsack: Option<(i64, i64)>,
 }
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History {
     resends: VecDeque<Resend>,
-    /// Number of retransmissions that no ACK covers yet.
+    /// Number of stored retransmissions that are not acknowledged yet.
     unacknowledged: usize,
     copies: VecDeque<(Resend, bool)>,
-    /// Ranges that the receiver reports beyond its ACKs, and the last frame with a new report.
+    /// Ranges above the ACK that the receiver reported in SACK blocks, and the last frame that reported a new range.
     pub sacked: Ranges,
     pub sack_frame: u64,
-    /// End of the range that the receiver discarded after reporting it (reneging), and the frame that showed
-    /// it.
+    /// End of a range that the receiver discarded after it had reported the range (reneging), and the frame that showed
+    /// this.
     pub reneged: Option<(i64, u64)>,
     /// Highest offset sent when the current loss recovery began.
     recovery_point: Nullable,
-    /// A probe is unacknowledged.
+    /// A tail loss probe is not acknowledged yet.
     pub probing: bool,
 }
 
 impl History {
-    /// Whether loss recovery is in progress and continues after an ACK of `una`.
+    /// Whether loss recovery is in progress and not ended by an ACK of `una`.
     pub(crate) fn recovers(&self, una: i64) -> bool {
         self.recovery_point.get().is_some_and(|point| una < point)
     }
 
-    /// Whether an ACK after `una` without SACK blocks cannot change the history: there is no unacknowledged
-    /// retransmission, no SACK report and no reneging.
+    /// Whether an ACK without SACK blocks leaves the history unchanged, because there is no unacknowledged
+    /// retransmission or probe, no loss recovery at `una`, no SACK report and no reneging.
     #[inline]
     pub(crate) fn is_quiet(&self, una: i64) -> bool {
         self.unacknowledged == 0
@@ -121,7 +122,7 @@ impl History {
         self.resends.push_back(Resend { acknowledged, spurious, ..Resend::new(placed, stamp) });
     }
 
-    /// Adds a duplicate packet. `counted` says that it is already attributed to the network.
+    /// Adds a duplicate packet. `counted` says that the packet was already counted as a duplicate by the network.
     pub(crate) fn remember_copy(&mut self, placed: Placed, stamp: Stamp, counted: bool) {
         if self.copies.len() >= MAX_COPIES {
             self.copies.pop_front();
@@ -129,7 +130,7 @@ impl History {
         self.copies.push_back((Resend::new(placed, stamp), counted));
     }
 
-    /// The last retransmission of the byte at `start`.
+    /// The last retransmission of the byte at the offset `start`.
     pub(crate) fn last_resend(&self, start: i64) -> Option<Stamp> {
         self.resends.iter().rev().find(|resend| resend.start <= start && start < resend.end).map(|resend| resend.stamp)
     }
@@ -139,14 +140,14 @@ impl History {
         self.resends.back().map(|resend| resend.stamp.frame)
     }
 
-    /// Marks the retransmission in `frame` as spurious, because its original is captured in `evidence_frame`.
+    /// Marks the retransmission in `frame` as spurious, because the original segment was captured in `evidence_frame`.
     pub(crate) fn original_came(&mut self, frame: u64, evidence: Evidence, evidence_frame: u64) -> Option<Revision> {
         let resend = self.resends.iter_mut().rev().find(|resend| resend.stamp.frame == frame && !resend.spurious)?;
         resend.spurious = true;
         Some(spurious(frame, evidence, evidence_frame, Confidence::Proved))
     }
 
-    /// Processes what an ACK shows about earlier retransmissions.
+    /// Checks whether an ACK shows that earlier retransmissions were spurious.
     #[cold]
     pub(crate) fn judge(&mut self, report: &AckReport, mut revise: impl FnMut(Revision)) {
         if report.ack > report.una {
@@ -160,11 +161,11 @@ impl History {
         }
     }
 
-    /// Takes the SACK blocks of an ACK except a D-SACK, and detects reneging on earlier reports.
+    /// Stores the SACK blocks of an ACK, except a D-SACK, and detects reneging on earlier SACK blocks.
     pub(crate) fn report(&mut self, report: &AckReport, blocks: &[i64], snd_max: i64) {
         let una = report.una.max(report.ack);
         if let Some(end) = self.sacked.forget_below(una).filter(|_| report.ack > report.una) {
-            // A receiver that discards data at this offset may also discard data above it (RFC 2018, 8).
+            // A receiver that has discarded this data may also have discarded data above it (RFC 2018, 8).
             self.reneged = Some((end, report.frame));
             self.sacked.clear();
         }
@@ -194,8 +195,8 @@ impl History {
         }
     }
 
-    /// Processes a D-SACK block: its bytes arrived twice (RFC 2883, 4). The second copy came with the last
-    /// retransmission that had time to arrive.
+    /// Processes a D-SACK block, which reports that bytes arrived twice (RFC 2883, 4). The second arrival is attributed
+    /// to the last retransmission that had enough time to arrive.
     fn judge_dsack(&mut self, report: &AckReport, (left, right): (i64, i64), revise: &mut impl FnMut(Revision)) {
         let arrived = |resend: &Resend| {
             let since_ns = report.ts_ns.since(resend.stamp.ts_ns).get();
@@ -230,10 +231,11 @@ fn sooner_than(rtt_ns: i64) -> i64 {
     rtt_ns.saturating_mul(SOONER_THAN_RTT.0) / SOONER_THAN_RTT.1
 }
 
-/// Evidence that an ACK of a retransmission was triggered by another packet, so that the retransmission was spurious.
+/// Evidence that another packet triggered the ACK of a retransmission, and that the retransmission was therefore
+/// spurious.
 fn needless(resend: &Resend, report: &AckReport) -> Option<(Evidence, Confidence)> {
-    // The echoed timestamp belongs to the segment at the left edge (RFC 7323, 4.3), so it proves something only about a
-    // retransmission there.
+    // The echoed timestamp is that of the segment at the left edge of the window (RFC 7323, 4.3), so it is evidence
+    // only for a retransmission of the left edge.
     let at_left_edge = resend.start <= report.una && report.una < resend.end;
     if at_left_edge
         && let (Some(value), Some(echo)) = (resend.stamp.tsval, report.tsecr)

@@ -1,4 +1,4 @@
-//! The result for one segment, and what is recorded of the segment to classify later ones.
+//! The result of classifying one segment, and the fields of it that are stored to classify later segments.
 
 use super::ack::Answer;
 use super::capture_duplicates;
@@ -11,7 +11,7 @@ use super::sequence_space::{Placed, Repeat};
 use crate::nullable::Nullable;
 use crate::wire::{Segment, TcpFlags};
 
-/// The state just before a segment.
+/// The state of the connection just before a segment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Before {
     pub in_flight: Option<i64>,
@@ -37,34 +37,34 @@ impl Before {
     }
 }
 
-/// A classified segment. The state of both directions includes it, but it is not yet recorded as its sender's last
-/// segment.
+/// A classified segment. The state of both directions already includes the segment, except that it is not yet recorded
+/// as its sender's last segment.
 #[derive(Clone, Debug)]
 pub(crate) struct Judged {
     pub placed: Placed,
-    /// Offset that it acknowledges, whether it arrived or not.
+    /// Offset that the segment acknowledges. The segment may not have arrived.
     pub ack: Option<i64>,
-    /// Offset that it acknowledges, if it arrived. A segment that the receiver's link discarded was sent, but
-    /// its ACK and window never arrived.
+    /// Offset that the segment acknowledges; `None` if the receiver's link discarded the segment, because its ACK and
+    /// window then never arrived.
     pub arrived_ack: Option<i64>,
-    /// SACK blocks as offsets: left, right, left, right, …
+    /// The SACK blocks of the segment as offsets: left edge, right edge, left edge, right edge, …
     pub sack_blocks: Option<Box<[i64]>>,
     pub before: Before,
     pub novelty: Novelty,
-    /// Earlier transmissions of its bytes, if it is a retransmission of bytes not yet acknowledged.
+    /// Earlier transmissions of the segment's bytes, if the segment retransmits bytes that are not acknowledged.
     pub repeat: Option<Repeat>,
-    /// How often its bytes were sent so far; 0 if it occupies no sequence space.
+    /// How often the segment's bytes were sent so far; 0 if the segment has no data, SYN or FIN.
     pub transmission: u8,
     pub verdict: Verdict,
     pub signals: Signals,
-    /// What released it, and the frame that did; only for segments with data.
+    /// What released a segment with data, and the frame of the segment that released it.
     pub released: Option<(ReleasedBy, Option<u64>)>,
-    /// What its ACK shows; the default value if the segment never arrived.
+    /// The results of evaluating the segment's ACK; the default value if the segment never arrived.
     pub answer: Answer,
 }
 
 impl Judged {
-    /// Records the segment as the last one of its sender, for the classification of later ones.
+    /// Records the segment as the last segment of its sender, so that later segments can be classified.
     #[inline]
     pub(crate) fn remember(&self, segment: &Segment, sender: &mut DirectionState) {
         let (kind, window_bytes) = (self.verdict.kind, self.before.window_bytes);
@@ -88,7 +88,7 @@ impl Judged {
         let Some(ack) = self.arrived_ack else { return };
         sender.last_ack_ts_ns = now;
         sender.last_ack_frame = segment.frame;
-        // An old ACK that arrives late says nothing about the current window (RFC 9293, 3.10.7.4: SND.WL2).
+        // An old ACK that arrives late does not show the current window (RFC 9293, 3.10.7.4: SND.WL2).
         if kind != Kind::Reset && sender.acked.get().is_none_or(|acked| ack >= acked) {
             sender.acked = Some(ack).into();
             sender.raw_window = segment.window;

@@ -1,31 +1,31 @@
 //! The kind of a segment, and what released it.
 
-/// What a segment is, in the order of `KINDS` in `tcptrace_lab/schema/`.
+/// The kind of a segment, in the order of `KINDS` in `tcptrace_lab/schema/`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
     /// New data, or the first SYN or FIN.
     New,
-    /// A pure ACK of no special kind.
+    /// A pure ACK that has no more specific kind.
     #[default]
     Ack,
     /// A retransmission whose trigger is unknown.
     Retransmit,
     /// A retransmission after three duplicate ACKs (RFC 5681, 3.2).
     FastRetransmit,
-    /// A retransmission by the retransmission timer (RFC 6298).
+    /// A retransmission triggered by the retransmission timer (RFC 6298).
     RtoRetransmit,
     /// A tail loss probe (RFC 8985, 7).
     TailProbe,
-    /// A retransmission although the original had arrived.
+    /// A spurious retransmission: the original had arrived.
     Spurious,
-    /// An original captured after later bytes.
+    /// An original segment that was captured after segments with higher sequence numbers.
     OutOfOrder,
     /// A packet that was captured twice.
     CaptureDuplicate,
     /// A keepalive probe (RFC 9293, 3.8.4).
     Keepalive,
-    /// The answer to a keepalive probe.
+    /// The ACK that answers a keepalive probe.
     KeepaliveAck,
     /// A zero-window probe (RFC 9293, 3.8.6.1).
     ZeroWindowProbe,
@@ -35,7 +35,7 @@ pub enum Kind {
     DuplicateAck,
     /// A RST.
     Reset,
-    /// A segment that the receiver's link discarded because a part of it was lost or damaged (AAL5).
+    /// A segment that the receiver's link layer (AAL5) discarded, because a part of the segment was lost or damaged.
     LinkDamaged,
     /// A retransmission during loss recovery (RFC 6582, RFC 6675).
     RecoveryRetransmit,
@@ -43,14 +43,14 @@ pub enum Kind {
     SynRetransmit,
     /// A packet that the network duplicated.
     NetworkDuplicate,
-    /// The answer to a zero-window probe while the window stays closed.
+    /// The ACK that answers a zero-window probe while the window is still 0.
     ZeroWindowProbeAck,
-    /// An ACK of part of the data outstanding when loss recovery began (RFC 6582).
+    /// An ACK of a part of the data that was in flight when loss recovery began (RFC 6582).
     PartialAck,
 }
 
 impl Kind {
-    /// Whether it carries bytes that were sent before.
+    /// Whether a segment of this kind retransmits bytes that were sent before.
     ///
     /// ```
     /// use tcptrace_lab_core::connection::Kind;
@@ -77,15 +77,15 @@ impl Kind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ReleasedBy {
-    /// An ACK that arrived just before.
+    /// An ACK that arrived just before the segment was sent.
     Ack,
-    /// A write of the application, with nothing in flight.
+    /// A write of the application, while nothing was in flight.
     Write,
     /// A timer of the sender.
     Timer,
-    /// It follows another segment of the same burst.
+    /// The segment follows another segment of the same burst.
     Burst,
-    /// The capture does not show it.
+    /// The capture does not show what released the segment.
     #[default]
     Unknown,
 }

@@ -1,13 +1,14 @@
-//! Classifies segments: sequence space, acknowledgments, round trips, and the kind of each segment.
+//! Classifies each segment, from sequence numbers, acknowledgments and RTTs.
 //!
-//! Each direction of a connection has a `DirectionState`: outstanding data, holes, window. A segment is classified from
-//! the state of both directions just before it, and then updates that state (`exchange`; `header_prediction` is
-//! the fast path). The result is a `Judged`. The layers above turn it into connections, rows and counts.
+//! Each direction of a connection has a `DirectionState` with its outstanding data, holes and window. `exchange`
+//! classifies a segment from the state of both directions just before the segment, and then updates the state;
+//! `header_prediction` is its fast path. The result is a `Judged`, from which higher layers make connections, rows and
+//! counts.
 //!
 //! - Vocabulary: `kind`, `evidence`, `figures`, `revisions`
-//! - State: `sequence_space`, `recent` and `history`, all in `direction`
-//! - Classification: `classify`, `resent`, `capture_duplicates`, `sending`, `ack`, `rst_ecn_tfo`, combined in
-//!   `exchange`
+//! - State: `sequence_space`, `recent` and `history`, which `direction` combines
+//! - Classification: `classify`, `resent`, `capture_duplicates`, `sending`, `ack`, `rst_ecn_tfo`, which `exchange`
+//!   combines
 
 #![expect(
     clippy::inline_always,

@@ -1,19 +1,20 @@
-//! The largest payload of a segment, derived from the options of the SYNs.
+//! Derives the largest payload of a segment from the options of the SYNs.
 
 use super::figures::{DirectionFigures, SynOptions};
 
 /// Bytes that the timestamps option with its padding adds to each segment (RFC 7323, appendix A).
 const TIMESTAMPS_BYTES: u32 = 12;
-/// MSS of a host that sends no MSS option, over IPv4 (RFC 9293, 3.7.1).
+/// Default MSS over IPv4 for a host that sends no MSS option (RFC 9293, 3.7.1).
 const DEFAULT_MSS: u32 = 536;
-/// MSS of a host that sends no MSS option, over IPv6 (RFC 9293, 3.7.1).
+/// Default MSS over IPv6 for a host that sends no MSS option (RFC 9293, 3.7.1).
 const DEFAULT_MSS_V6: u32 = 1220;
 
-/// Largest payload of a segment between two hosts whose SYNs offer these options; 0 while neither is known.
+/// Largest payload of a segment between two hosts whose SYNs have these options, in bytes; 0 while neither SYN is
+/// known.
 ///
-/// It is the smaller of both MSS options, because a host's own MSS also reflects the link that it sends on. Options
-/// that each segment carries reduce the payload (RFC 6691). The result is 0 if the capture truncated options that
-/// matter.
+/// The smaller MSS of the two SYNs limits both directions, because a host derives the MSS that it sends from the MTU of
+/// its own link. Options that are in every segment reduce the payload (RFC 6691). The result is 0 if the capture
+/// truncated options that are needed.
 pub(crate) fn segment_bytes(offers: [Option<SynOptions>; 2], v6: bool) -> u32 {
     let default = if v6 { DEFAULT_MSS_V6 } else { DEFAULT_MSS };
     let known = offers.iter().flatten();
@@ -25,7 +26,7 @@ pub(crate) fn segment_bytes(offers: [Option<SynOptions>; 2], v6: bool) -> u32 {
     if timestamps() == [Some(true); 2] { mss.saturating_sub(TIMESTAMPS_BYTES) } else { mss }
 }
 
-/// Largest payload of a segment if it is certain: `None` unless both hosts sent an MSS option.
+/// Largest payload of a segment in bytes, if both hosts sent an MSS option; otherwise `None`.
 pub(crate) fn full_segment_bytes(client: &DirectionFigures, server: &DirectionFigures) -> Option<u16> {
     let offers = [client.syn_options, server.syn_options];
     let named = offers.iter().all(|offer| offer.is_some_and(|offer| offer.mss.is_some()));

@@ -1,20 +1,21 @@
-//! The last captured segments of one direction, to recognize duplicates.
+//! Stores the last captured segments of one direction, so that duplicate packets can be recognized.
 
 use crate::wire::Segment;
 
-/// Number of segments remembered per direction. Duplicates are mostly adjacent.
+/// Number of segments stored per direction. A duplicate packet mostly directly follows its original.
 const FEW: usize = 4;
-/// Number of segments remembered after a duplicate was seen: a whole burst may precede its duplicates.
+/// Number of segments stored per direction after the first duplicate packet. A whole burst may be captured before the
+/// duplicates of its packets.
 const MANY: usize = 64;
-/// Unit of the remembered times as a power of two in nanoseconds: about 1 µs.
+/// Stored times have the unit 2^10 ns, about 1 µs.
 const TICK_SHIFT: u32 = 10;
 
-/// Fingerprint of a segment, 16 bytes.
+/// Fingerprint of a segment in 16 bytes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Print {
-    /// Hash of all fields that a duplicate shares with its original; 0 if the place is empty.
+    /// Hash of all fields that are equal in a duplicate packet and its original; 0 in an unused element.
     hash: u32,
-    /// Low bits of its time in ticks, and of its frame number.
+    /// Low bits of the segment's time in ticks, and of its frame number.
     ticks: u32,
     frame: u32,
     ttl: u8,
@@ -33,8 +34,8 @@ impl Print {
         let rest = u64::from(segment.payload_bytes)
             ^ (id << 16 | u64::from(segment.flags.0) << 48)
             ^ u64::from(segment.window) << 32;
-        // Each value is mixed before the next is added. Sequence numbers and IP IDs increase together and would
-        // cancel out.
+        // Each value is multiplied before the next value is added. Otherwise sequence numbers and IP IDs, which
+        // increase together, would cancel out.
         let mut hash = numbers.wrapping_mul(MIX);
         hash = (hash ^ hash >> 32 ^ rest).wrapping_mul(MIX);
         hash = (hash ^ hash >> 32 ^ times).wrapping_mul(MIX);
@@ -53,7 +54,7 @@ impl Print {
     }
 }
 
-/// The last captured segments of one direction.
+/// Fingerprints of the last captured segments of one direction.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Recent {
     few: [Print; FEW],
@@ -77,13 +78,13 @@ impl Recent {
         self.next = self.next.wrapping_add(1);
     }
 
-    /// Remembers more segments from now on: a capture that contains one packet twice usually contains others
-    /// twice.
+    /// Stores more segments from now on, because a capture that contains one packet twice usually contains other
+    /// packets twice.
     pub(crate) fn remember_more(&mut self) {
         self.many.get_or_insert_with(|| Box::new([Print::default(); MANY]));
     }
 
-    /// The earlier segment that this one repeats, if there is one.
+    /// Returns the earlier segment with the same fingerprint, if there is one.
     pub(crate) fn find(&self, segment: &Segment) -> Option<Found> {
         let print = Print::of(segment);
         let same = |one: &&Print| one.hash == print.hash;
@@ -104,7 +105,7 @@ impl Recent {
 pub(crate) struct Found {
     pub frame: u64,
     pub gap_ns: Option<i64>,
-    /// It has another TTL or other layers, so it took another path.
+    /// The earlier segment has another TTL or other layers, so it took another path.
     pub other_path: bool,
 }
 

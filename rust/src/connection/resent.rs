@@ -1,5 +1,5 @@
-//! Classifies segments with bytes below the highest offset captured: reordered originals, and retransmissions
-//! with their trigger.
+//! Classifies segments with bytes below the highest captured offset. Each is a reordered original or a retransmission;
+//! the trigger of a retransmission is determined.
 
 use super::direction::DirectionState;
 use super::evidence::{Confidence, Evidence, RetransmitTrigger, Verdict};
@@ -12,37 +12,38 @@ use crate::wire::{Segment, TcpFlags};
 
 /// The third duplicate ACK triggers a fast retransmit (RFC 5681, 3.2).
 pub(crate) const FAST_RETRANSMIT_DUPLICATE_ACKS: u32 = 3;
-/// Smallest retransmission timeout in use (Linux `TCP_RTO_MIN`, 200 ms beyond the round trip; RFC 6298 requires 1 s).
-/// If a byte is sent again sooner, the retransmission timer did not trigger it.
+/// Smallest retransmission timeout that a common stack uses (Linux `TCP_RTO_MIN`, 200 ms more than the RTT; RFC 6298
+/// requires 1 s). If a byte is sent again sooner, the retransmission timer did not trigger the retransmission.
 const MIN_RTO_NS: i64 = 200_000_000;
-/// A retransmission timeout exceeds the round trip by at least this much. The value is below the margin of any stack
-/// (Linux: 200 ms; RFC 6298: 4 · RTTVAR).
+/// A retransmission timeout is longer than the RTT by at least this time. Real stacks use a larger margin (Linux: 200
+/// ms; RFC 6298: 4 · RTTVAR).
 const TIMER_MARGIN_NS: i64 = 100_000_000;
-/// The probe timeout is two round trips; with a single segment in flight, plus the time of a delayed ACK (RFC
-/// 8985, 7.2).
+/// The probe timeout is two round trips. With a single segment in flight, the time of a delayed ACK is added (RFC 8985,
+/// 7.2).
 pub(crate) const PROBE_ROUND_TRIPS: i64 = 2;
-/// Allowance for a delayed ACK: `WCDelAckT` of RFC 8985, 7.2; Linux adds `TCP_RTO_MIN` in
+/// Time that is added to the probe timeout for a delayed ACK: `WCDelAckT` of RFC 8985, 7.2. Linux adds `TCP_RTO_MIN` in
 /// `tcp_schedule_loss_probe`.
 const PROBE_DELAYED_ACK_NS: i64 = 200_000_000;
-/// Timers fire late because of ticks of 4 ms (HZ = 250) and scheduling (a heuristic).
+/// A timer may expire late by this time, because of kernel ticks of 4 ms (HZ = 250) and scheduling (a heuristic).
 const TIMER_LATE_NS: i64 = 40_000_000;
-/// Shortest probe timeout (Linux `TCP_TIMEOUT_MIN`, 2 ticks of 1 ms at HZ = 1000), less one tick.
+/// Shortest probe timeout: `TCP_TIMEOUT_MIN` of Linux (2 ticks of 1 ms at HZ = 1000) minus one tick.
 const MIN_PROBE_NS: i64 = 1_000_000;
-/// Timeout before any RTT sample (1 s, RFC 6298, 2.1), less 1/10.
+/// Timeout before the first RTT sample: 1 s (RFC 6298, 2.1) minus 1/10.
 const FIRST_TIMEOUT_NS: i64 = 900_000_000;
-/// Without better evidence, a gap in the stream that closes within this time is reordering (Wireshark's bound).
+/// If there is no better evidence, a hole in the stream that is filled within this time is reordering (Wireshark's
+/// limit).
 const REORDERING_NS: i64 = 3_000_000;
-/// Within this time, or 1/10 of the round trip if that is longer, one event is assumed to cause the next (a
-/// heuristic).
+/// If one event follows another within this time, or within 1/10 of the RTT if that is longer, the first event is
+/// assumed to have caused the second (a heuristic).
 pub(crate) const CAUSAL_NS: i64 = 1_000_000;
-/// Two IP IDs of one host that differ by at most this much were assigned one after the other (a heuristic: two random
-/// IP IDs are this close in 2 of 1,000 cases).
+/// If two IP IDs of one host differ by at most this number, the host assigned the higher one later (a heuristic: two
+/// random IP IDs are this close in 2 of 1,000 cases).
 const NEAR_IP_IDS: i16 = 64;
-/// A wait counts as a timeout from this many tenths of the timeout on, because the capture's clock measures it, not the
-/// sender's.
+/// A wait of at least this many tenths of a timeout counts as the timeout, because the wait is measured by the
+/// capture's clock, and the timeout by the sender's.
 const NEARLY_TENTHS: i64 = 9;
 
-/// Classifies a segment that occupies sequence space below the highest offset captured, or that fills a hole.
+/// Classifies a segment that has data, SYN or FIN below the highest captured offset, or that fills a hole.
 #[cold]
 pub(crate) fn judge(
     segment: &Segment,
@@ -87,8 +88,8 @@ fn syn_again(segment: &Segment, sender: &DirectionState, receiver: &DirectionSta
     let answer = segment.flags.any(TcpFlags::ACK);
     let before = sender.outstanding.at(0).map(|sent| sent.stamp);
     if answer && !sender.syn_answered && sender.figures.syn_segments > 0 {
-        // Simultaneous open (RFC 9293, 3.5, figure 8): the two SYNs crossed, and each host repeats its SYN in its
-        // answer to the other's.
+        // This is a simultaneous open (RFC 9293, 3.5, figure 8): the two SYNs crossed, and each host repeats its own
+        // SYN in its answer to the peer's SYN.
         let other = receiver.outstanding.at(0).map_or(0, |sent| sent.stamp.frame);
         return Verdict::new(Kind::New, Evidence::Syn, Confidence::Proved).with(other);
     }
@@ -97,8 +98,9 @@ fn syn_again(segment: &Segment, sender: &DirectionState, receiver: &DirectionSta
     Verdict { retransmit_trigger: Some(RetransmitTrigger::Handshake), ..proof }
 }
 
-/// Whether bytes that fill a hole were sent before those that skipped them (true) or after them (false), with the
-/// evidence. TCP timestamps decide, or else IP IDs, or else whether the sender could already know of the hole.
+/// Compares a segment that fills a hole with `jumper`, the segment that skipped the hole. Returns true if the segment
+/// was sent before `jumper`, with the evidence. TCP timestamps are used first, then IP IDs, then whether the sender
+/// could already know of the hole.
 fn against_jumper(
     segment: &Segment,
     jumper: &Stamp,
@@ -115,7 +117,8 @@ fn against_jumper(
         Some((false, Evidence::Timestamp)) => return sent_again(Evidence::Timestamp, Confidence::Proved),
         _ => {}
     }
-    // If the IP ID follows that of the last captured segment, this segment was sent after it.
+    // If the IP ID is slightly higher than that of the last captured segment, this segment was sent after the last
+    // captured segment.
     let last_id = sender.last_ip_id.filter(|id| sender.ip_id_moves && *id != 0);
     if let (Some(id), Some(last)) = (own.ip_id, last_id) {
         let step = id.get().wrapping_sub(last) as i16;
@@ -124,7 +127,7 @@ fn against_jumper(
         }
     }
     let gap_ns = own.ts_ns.since(jumper.ts_ns).get();
-    // The sender cannot react to the hole in less than the round trip between capture point and sender.
+    // The sender needs at least one round trip between capture point and sender to react to the hole.
     if let (Some(gap_ns), Some(loop_ns)) = (gap_ns, receiver.figures.rtt_min_ns.get())
         && gap_ns < loop_ns / 10 * NEARLY_TENTHS
     {
@@ -137,7 +140,7 @@ fn against_jumper(
     sent_again(Evidence::Time, Confidence::Possible)
 }
 
-/// Whether one packet was sent before another, if TCP timestamps or IP IDs show it.
+/// Whether one packet was sent before another; `None` if TCP timestamps and IP IDs do not show it.
 fn sent_before(one: &Stamp, other: &Stamp) -> Option<(bool, Evidence)> {
     if let (Some(one), Some(other)) = (one.tsval, other.tsval)
         && one != other
@@ -157,7 +160,7 @@ fn certainty(evidence: Evidence) -> Confidence {
     if evidence == Evidence::Timestamp { Confidence::Proved } else { Confidence::Consistent }
 }
 
-/// Recognizes an original that is captured after its own retransmission, which was then spurious.
+/// Recognizes an original segment that is captured after its own retransmission. The retransmission was then spurious.
 fn behind_its_resend(
     segment: &Segment,
     placed: Placed,
@@ -189,18 +192,18 @@ fn needless(placed: Placed, novelty: Novelty, sender: &DirectionState, receiver:
     }
     let history = sender.history.as_deref()?;
     history.sacked.covers(placed.start.max(una), placed.end).then(|| {
-        // The receiver may still discard data that SACK blocks reported (RFC 2018, 8).
+        // This is not proved: the receiver may still discard data that it reported in SACK blocks (RFC 2018, 8).
         Verdict::new(Kind::Spurious, Evidence::Sack, Confidence::Consistent).with(history.sack_frame)
     })
 }
 
-/// Times from earlier events to a retransmission.
+/// Times between earlier events and a retransmission.
 struct Waited {
-    /// Since its first byte was last sent.
+    /// Time since the first retransmitted byte was last sent.
     byte: Nullable,
-    /// Since the sender last sent data.
+    /// Time since the sender last sent data.
     data: Nullable,
-    /// Since the last ACK of new data, and since the last ACK.
+    /// Time since the last ACK of new data, and time since the last ACK.
     progress: Nullable,
     any_ack: Nullable,
 }
@@ -265,8 +268,9 @@ fn why(
     )
 }
 
-/// Whether the sender had evidence of a loss: three duplicate ACKs, or SACK blocks for as much (RFC 6675, 4:
-/// `IsLost`). Less evidence suffices for early retransmit (RFC 5827) and RACK (RFC 8985, 6).
+/// Whether duplicate ACKs or SACK blocks triggered the retransmission. Three duplicate ACKs, or SACK blocks of more
+/// than two segments, prove this (RFC 6675, 4: `IsLost`). Early retransmit (RFC 5827) and RACK (RFC 8985, 6) need
+/// fewer.
 fn fast(head: bool, sacked_above: bool, sender: &DirectionState) -> Option<(Evidence, Confidence)> {
     if head && sender.duplicate_acks_received >= FAST_RETRANSMIT_DUPLICATE_ACKS {
         return Some((Evidence::DuplicateAcks, Confidence::Proved));
@@ -280,27 +284,28 @@ fn fast(head: bool, sacked_above: bool, sender: &DirectionState) -> Option<(Evid
     (head && sender.duplicate_acks_received > 0).then_some((Evidence::DuplicateAcks, Confidence::Possible))
 }
 
-/// Whether duplicate ACKs or SACK blocks are enough for `sender` to treat a segment as lost.
+/// Whether `sender` has received enough duplicate ACKs or SACK blocks to treat a segment as lost.
 #[inline]
 pub(crate) fn is_loss_confirmed(sender: &DirectionState) -> bool {
     sender.duplicate_acks_received >= FAST_RETRANSMIT_DUPLICATE_ACKS || is_sacked_enough(sender)
 }
 
-/// Whether SACK blocks after a hole cover more than two segments' bytes, so that the hole counts as lost (RFC 6675, 4).
+/// Whether the SACK blocks above a hole cover more bytes than two segments, so that the hole counts as lost (RFC 6675,
+/// 4).
 #[inline]
 fn is_sacked_enough(sender: &DirectionState) -> bool {
     let full_segment = i64::from(sender.figures.max_segment_bytes);
     sender.sacked_bytes > full_segment * i64::from(FAST_RETRANSMIT_DUPLICATE_ACKS - 1)
 }
 
-/// Smoothed RTT of the whole path. The capture point may be anywhere on the path, so the smoothed RTT from it to
-/// the receiver and the shortest RTT from it to the sender are added.
+/// Smoothed RTT of the whole path. The capture point may be anywhere on the path, so this is the sum of two RTTs: the
+/// smoothed RTT between capture point and receiver, and the shortest RTT between capture point and sender.
 fn path_rtt_ns(sender: &DirectionState, receiver: &DirectionState) -> Option<i64> {
     let ahead_ns = sender.smoothed_rtt_ns.get()?;
     Some(ahead_ns.saturating_add(receiver.figures.rtt_min_ns.get().unwrap_or(0)))
 }
 
-/// Whether the wait was a probe timeout, which restarts with each ACK and each data segment (RFC 8985, 7.2).
+/// Whether the wait was a probe timeout. The probe timer restarts with each ACK and each data segment (RFC 8985, 7.2).
 fn probe_time(waited: &Waited, alone: bool, sender: &DirectionState, receiver: &DirectionState) -> Option<Confidence> {
     let refused = |direction: &DirectionState| {
         direction.figures.syn_options.and_then(|options| options.permits_sack()) == Some(false)
@@ -318,16 +323,16 @@ fn probe_time(waited: &Waited, alone: bool, sender: &DirectionState, receiver: &
         return None;
     }
     if !alone {
-        // All other timers and all loss recoveries start with the oldest segment (RFC 6298, 5.4), so this can only be a
-        // probe.
+        // The retransmission timer and loss recovery retransmit the oldest segment first (RFC 6298, 5.4). This segment
+        // is not the oldest one, so it is a probe.
         return Some(Confidence::Proved);
     }
     let latest_ns = two_rtt_ns.saturating_add(PROBE_DELAYED_ACK_NS + TIMER_LATE_NS);
     (quiet_ns <= latest_ns).then_some(Confidence::Consistent)
 }
 
-/// Whether the wait was a retransmission timeout: the timer starts with the last progress and expires if no ACK arrives
-/// (RFC 6298, 5).
+/// Whether the wait was a retransmission timeout. The timer starts when data is sent or new data is acknowledged, and
+/// expires if no further ACK of new data arrives (RFC 6298, 5).
 fn timeout(waited: &Waited, sender: &DirectionState, receiver: &DirectionState) -> Option<Confidence> {
     let rtt_ns = path_rtt_ns(sender, receiver);
     let min_ns = MIN_RTO_NS.max(rtt_ns.unwrap_or(0).saturating_add(TIMER_MARGIN_NS));

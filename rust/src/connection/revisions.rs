@@ -1,13 +1,13 @@
-//! Corrections of earlier segments' verdicts after their rows were emitted.
+//! Corrections of verdicts on segments whose rows were already emitted.
 
 use super::evidence::{Confidence, Evidence};
 use super::kind::Kind;
 
-/// Maximum number of revisions kept: 32 MB. Beyond it, rows keep their first verdict; the counters are still
-/// correct.
+/// Maximum number of stored revisions, which take 32 MB. After that, rows keep their first verdict; the counters are
+/// still corrected.
 pub const MAX_REVISIONS: usize = 1 << 20;
 
-/// A better verdict on an earlier frame.
+/// A corrected verdict on an earlier frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // each is defined in `tcptrace_lab/schema/`
 pub struct Revision {
@@ -18,7 +18,7 @@ pub struct Revision {
     pub confidence: Confidence,
 }
 
-/// The revisions of several connections. Those of one connection are in the order in which they were made.
+/// The revisions of several connections. The revisions of one connection are in the order in which they were made.
 #[derive(Debug, Default)]
 pub struct Revisions {
     kept: Vec<Revision>,
@@ -36,7 +36,7 @@ impl Revisions {
         }
     }
 
-    /// Adds the revisions of other connections.
+    /// Appends the revisions of other connections.
     pub(crate) fn append(&mut self, others: Self) {
         self.dropped += others.dropped;
         others.kept.into_iter().for_each(|revision| self.add(revision));
@@ -48,7 +48,7 @@ impl Revisions {
         &self.kept
     }
 
-    /// The number of revisions that were not kept.
+    /// Number of revisions that were not stored.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.dropped

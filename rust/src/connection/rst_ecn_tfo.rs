@@ -1,4 +1,5 @@
-//! Segments with unusual flags: what a RST means to its receiver, and what SYNs and ECN flags say.
+//! Evaluates segments with unusual flags: the effect of a RST on its receiver, the steps of TCP Fast Open, and ECN
+//! flags.
 
 use super::direction::DirectionState;
 use super::evidence::{EcnSignal, ResetKind, Tfo};
@@ -8,7 +9,7 @@ use crate::wire::{FastOpen, Segment, TcpFlags};
 /// Flags that few segments have.
 const UNUSUAL: u16 = TcpFlags::SYN | TcpFlags::RST | TcpFlags::ECE | TcpFlags::CWR | TcpFlags::AE;
 
-/// What the flags of a segment say.
+/// The meaning of a segment's flags.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Signals {
     pub reset_kind: Option<ResetKind>,
@@ -16,7 +17,8 @@ pub(crate) struct Signals {
     pub ecn: Option<EcnSignal>,
 }
 
-/// What the flags of a segment say; default for nearly all segments. `ack` is the offset that it acknowledges.
+/// The meaning of a segment's flags; the default value for nearly all segments. `ack` is the offset that the segment
+/// acknowledges.
 #[inline]
 pub(crate) fn signals(
     segment: &Segment,
@@ -44,7 +46,8 @@ fn unusual(
     }
 }
 
-/// How the receiver treats a RST, as far as its ACKs show (RFC 9293, 3.10.7.3; RFC 5961, 3.2).
+/// How the receiver processes a RST, derived from the ACKs that the receiver has sent (RFC 9293, 3.10.7.3; RFC 5961,
+/// 3.2).
 fn reset_kind(placed: Placed, ack: Option<i64>, sender: &DirectionState, receiver: &DirectionState) -> ResetKind {
     let closed = |direction: &DirectionState| direction.figures.fin_segments > 0;
     if sender.reset_frame > 0 || receiver.reset_frame > 0 {
@@ -60,13 +63,14 @@ fn reset_kind(placed: Placed, ack: Option<i64>, sender: &DirectionState, receive
     if closed(sender) && closed(receiver) && expected >= sender.snd_max {
         return ResetKind::AfterClose;
     }
-    // By the time the RST arrives, the bytes in flight have arrived. The capture point may be anywhere on the path.
+    // The bytes in flight may have arrived before the RST arrives, so the receiver may expect either of two sequence
+    // numbers.
     if placed.start == expected || placed.start == sender.snd_max {
         return ResetKind::Exact;
     }
     let window = i64::from(receiver.window_bytes.unwrap_or_else(|| u32::from(receiver.raw_window)));
     let inside = expected <= placed.start && placed.start < expected.max(sender.snd_max).saturating_add(window);
-    // If the scale is unknown, the window may be larger than the header field.
+    // If the window scale is unknown, the window may be larger than the value in the header.
     let perhaps_inside = receiver.window_bytes.is_none() && placed.start > expected;
     match inside {
         true => ResetKind::InWindow,
@@ -75,7 +79,7 @@ fn reset_kind(placed: Placed, ack: Option<i64>, sender: &DirectionState, receive
     }
 }
 
-/// Recognizes the steps of Fast Open (RFC 7413, 4).
+/// Recognizes the steps of TCP Fast Open (RFC 7413, 4).
 fn fast_open(segment: &Segment, ack: Option<i64>, receiver: &mut DirectionState) -> Option<Tfo> {
     if !segment.flags.any(TcpFlags::SYN) {
         return None;
@@ -89,7 +93,7 @@ fn fast_open(segment: &Segment, ack: Option<i64>, receiver: &mut DirectionState)
             None => None,
         };
     };
-    // The client's SYN has offset 0; its data follows.
+    // The client's SYN has offset 0, and the data in the SYN begins at offset 1.
     if receiver.figures.syn_segments > 0 && receiver.figures.data_segments > 0 {
         receiver.syn_data_refused |= ack <= 1;
         return Some(if ack > 1 { Tfo::DataAccepted } else { Tfo::DataRefused });
@@ -97,7 +101,7 @@ fn fast_open(segment: &Segment, ack: Option<i64>, receiver: &mut DirectionState)
     option.map(|_| Tfo::CookieGrant)
 }
 
-/// What the ECN flags say (RFC 3168, 6.1). A SYN with all three flags offers Accurate ECN (RFC 9768, 3.1).
+/// The meaning of the ECN flags (RFC 3168, 6.1). A SYN with all three ECN flags offers Accurate ECN (RFC 9768, 3.1).
 fn ecn_signal(flags: TcpFlags, sender: &mut DirectionState, receiver: &mut DirectionState) -> Option<EcnSignal> {
     let (echo, reduced) = (flags.any(TcpFlags::ECE), flags.any(TcpFlags::CWR));
     if flags.any(TcpFlags::SYN) && !flags.any(TcpFlags::ACK) {
@@ -109,7 +113,7 @@ fn ecn_signal(flags: TcpFlags, sender: &mut DirectionState, receiver: &mut Direc
         };
     }
     if flags.any(TcpFlags::SYN) {
-        // A SYN-ACK with ECE alone accepts classic ECN; one without these flags refuses ECN (RFC 9768, 3.1.2).
+        // A SYN-ACK with only ECE accepts classic ECN; a SYN-ACK without ECN flags refuses ECN (RFC 9768, 3.1.2).
         let accurate = receiver.accurate_ecn && (reduced || flags.any(TcpFlags::AE));
         (sender.accurate_ecn, receiver.accurate_ecn) = (accurate, accurate);
         return match (accurate, echo && !reduced) {

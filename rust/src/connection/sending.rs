@@ -1,4 +1,4 @@
-//! What a segment adds to its direction: new bytes, opened and closed holes, and counts.
+//! Adds a segment to the state of its direction: new bytes, opened and closed holes, and counts.
 
 use super::direction::{DirectionState, Overtaken};
 use super::evidence::Verdict;
@@ -7,17 +7,17 @@ use super::kind::Kind;
 use super::sequence_space::{Filled, Placed, Repeat, Stamp};
 use crate::wire::{Segment, TcpFlags};
 
-/// What a segment adds to its direction.
+/// The new bytes of a segment, and the hole that the segment fills.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Novelty {
-    /// Sequence numbers not captured before.
+    /// Number of the segment's sequence numbers that were not captured before.
     pub new: i64,
-    /// If the segment fills a hole: the segment that skipped the first of its bytes.
+    /// If the segment fills a hole: the earlier segment that skipped the hole.
     pub jumper: Option<Stamp>,
 }
 
-/// Counts the sequence numbers not captured before. Closes the holes that they fill, and opens one if the
-/// segment skips bytes.
+/// Counts the segment's sequence numbers that were not captured before. Closes the holes that the segment fills, and
+/// opens a hole if the segment skips bytes.
 #[inline(always)]
 pub(crate) fn novelty_of(segment: &Segment, placed: Placed, sender: &mut DirectionState) -> Novelty {
     let beyond = (placed.end - placed.start.max(sender.snd_max)).max(0);
@@ -36,9 +36,9 @@ pub(crate) fn novelty_of(segment: &Segment, placed: Placed, sender: &mut Directi
     Novelty { new: beyond + filled.bytes, jumper: filled.jumper.or_else(|| overtaker(placed, sender)) }
 }
 
-/// Takes a segment without data. It carries the next sequence number (RFC 9293, 3.10.7.4: `SND.NXT`), so all lower
-/// bytes were sent before it. It opens no hole, because an ACK may carry a sequence number that was never used for
-/// data.
+/// Records a segment without data whose sequence number is above all captured data. This number is the sender's
+/// `SND.NXT` (RFC 9293, 3.10.7.4), so all lower bytes were sent before the segment. The segment opens no hole, because
+/// an ACK may have a sequence number that was never used for data.
 #[cold]
 fn overtake(segment: &Segment, start: i64, sender: &mut DirectionState) {
     if segment.damaged
@@ -50,14 +50,15 @@ fn overtake(segment: &Segment, start: i64, sender: &mut DirectionState) {
     sender.overtaken = Some(Box::new(Overtaken { end: start, by: Stamp::of(segment) }));
 }
 
-/// The segment without data that was captured before the bytes of this one, although it was sent after them.
+/// Returns a segment without data that was captured before the bytes in `placed`, although it was sent after these
+/// bytes.
 #[inline(always)]
 fn overtaker(placed: Placed, sender: &DirectionState) -> Option<Stamp> {
     let shown = sender.overtaken.as_deref()?;
     (placed.start >= sender.snd_max && placed.start < placed.end.min(shown.end)).then_some(shown.by)
 }
 
-/// Undoes the count of missing bytes: they were acknowledged before they were captured.
+/// Subtracts bytes that were counted as missing, because they were captured after their ACK.
 #[cold]
 fn take_back(placed: Placed, filled: Filled, sender: &mut DirectionState) {
     let una = sender.snd_una.get().unwrap_or(0);
@@ -68,8 +69,8 @@ fn take_back(placed: Placed, filled: Filled, sender: &mut DirectionState) {
     figures.not_captured_holes = figures.not_captured_holes.saturating_sub(closed);
 }
 
-/// Opens a hole, because the segment skips bytes. Skipped bytes that are already acknowledged were counted with their
-/// ACK.
+/// Opens a hole for the bytes that the segment skips. Skipped bytes that are already acknowledged get a hole of their
+/// own, because they were counted as missing when their ACK was captured.
 #[cold]
 fn jump(segment: &Segment, start: i64, sender: &mut DirectionState) {
     let stamp = Stamp::of(segment);
@@ -82,16 +83,16 @@ fn jump(segment: &Segment, start: i64, sender: &mut DirectionState) {
     }
 }
 
-/// Result of adding a segment's bytes.
+/// The result of adding a segment's bytes to the state.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sent {
-    /// Earlier transmissions of the bytes, if this is a retransmission of bytes not yet acknowledged.
+    /// Earlier transmissions of the bytes, if the segment retransmits bytes that are not acknowledged.
     pub repeat: Option<Repeat>,
-    /// How often the bytes were sent so far; 0 without sequence space.
+    /// How often the bytes were sent so far; 0 if the segment has no data, SYN or FIN.
     pub transmission: u8,
 }
 
-/// Adds a segment to its direction.
+/// Adds a segment's bytes to the state of its direction.
 #[inline(always)]
 pub(crate) fn send(
     segment: &Segment,
@@ -117,7 +118,7 @@ pub(crate) fn send(
     sent
 }
 
-/// Adds bytes beyond the highest offset sent.
+/// Adds bytes above the highest offset sent.
 #[inline(always)]
 pub(crate) fn send_new(
     segment: &Segment,
@@ -132,13 +133,13 @@ pub(crate) fn send_new(
     sender.snd_max = placed.end;
 }
 
-/// Number of sequence numbers that are SYN or FIN.
+/// Number of sequence numbers that SYN and FIN of the segment occupy.
 #[inline]
 fn controls(segment: &Segment, placed: Placed) -> u8 {
     (placed.end - placed.start - i64::from(segment.payload_bytes)) as u8
 }
 
-/// Adds bytes below the highest offset sent: reordered or retransmitted.
+/// Adds bytes below the highest offset sent, which are reordered or retransmitted.
 #[cold]
 fn send_again(segment: &Segment, placed: Placed, verdict: Verdict, sender: &mut DirectionState) -> Sent {
     let (stamp, end) = (Stamp::of(segment), placed.end.min(sender.snd_max));
@@ -151,7 +152,7 @@ fn send_again(segment: &Segment, placed: Placed, verdict: Verdict, sender: &mut 
     let spurious = verdict.kind == Kind::Spurious;
     sender.figures.spurious_retransmissions += u32::from(spurious);
     sender.history_mut().resent(placed, stamp, by, spurious, una, snd_max);
-    // Bytes that fill a hole or are already acknowledged count as sent before.
+    // Retransmitted bytes that are not stored (they fill a hole or are already acknowledged) count as sent once before.
     Sent { repeat, transmission: u8::try_from(resends).unwrap_or(u8::MAX).saturating_add(1).max(2) }
 }
 
@@ -165,7 +166,7 @@ fn send_unseen_again(segment: &Segment, placed: Placed, verdict: Verdict, sender
     2
 }
 
-/// Counts the segment in the figures that classification needs.
+/// Counts the segment in the figures that are needed to classify segments.
 #[inline(always)]
 pub(crate) fn count(segment: &Segment, figures: &mut DirectionFigures) {
     let flags = segment.flags;

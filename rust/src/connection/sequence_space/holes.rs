@@ -1,32 +1,34 @@
-//! Skipped ranges of sequence space: lost before the capture point, reordered, or missed by the capture.
+//! The holes in the captured sequence space of one direction. The bytes of a hole were lost before the capture point,
+//! reordered, or missed by the capture.
 
 use super::outstanding::Stamp;
 
-/// Maximum number of holes per direction. The oldest is dropped first; its bytes then count as captured.
+/// Maximum number of holes per direction. If there are more, the oldest hole is dropped, and its bytes count as
+/// captured.
 const MAX_HOLES: usize = 256;
 
 #[derive(Clone, Copy, Debug)]
 struct Hole {
     start: i64,
     end: i64,
-    /// The segment that skipped the hole. A late segment is compared with it.
+    /// The segment that skipped the hole. A segment that fills the hole is compared with this segment.
     jumper: Stamp,
-    /// The hole was acknowledged, so its bytes count as not captured.
+    /// The hole is acknowledged, so its bytes count as missing from the capture.
     acknowledged: bool,
-    /// The rest of a hole whose first part was acknowledged and counted.
+    /// The hole is the remaining part of a larger hole, whose first part was acknowledged and counted.
     rest: bool,
 }
 
-/// What arriving bytes fill.
+/// The result of filling holes with captured bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Filled {
-    /// Bytes that were missing before.
+    /// Number of bytes that were in holes before.
     pub bytes: i64,
-    /// The part of `bytes` that was counted as not captured.
+    /// The part of `bytes` that was counted as missing from the capture.
     pub counted: i64,
-    /// Number of holes counted as not captured that are now filled.
+    /// Number of acknowledged holes that are now completely filled.
     pub closed: u32,
-    /// The segment that skipped the first of the bytes.
+    /// The segment that skipped the first of these bytes.
     pub jumper: Option<Stamp>,
 }
 
@@ -36,7 +38,7 @@ pub(crate) struct Holes {
     missing: Vec<Hole>,
     /// End of the last hole.
     top: i64,
-    /// Offset below which all holes are acknowledged.
+    /// All holes below this offset are acknowledged.
     acknowledged_to: i64,
 }
 
@@ -78,14 +80,14 @@ impl Holes {
                 left.push(Hole { start: to, ..*hole });
             }
         }
-        // A hole filled in its middle becomes two.
+        // A hole that is filled in its middle becomes two holes, so the limit is checked again.
         left.drain(..left.len().saturating_sub(MAX_HOLES));
         self.missing = left;
         filled
     }
 
-    /// Takes an ACK of everything below `ack`. Returns how many missing bytes it covers for the first time, and
-    /// in how many holes.
+    /// Marks all holes below `ack` as acknowledged. Returns the number of missing bytes that are acknowledged for the
+    /// first time, and the number of holes with such bytes.
     #[inline]
     pub(crate) fn acknowledge(&mut self, ack: i64) -> (i64, u32) {
         if self.acknowledged_to >= self.top { (0, 0) } else { self.acknowledge_some(ack) }

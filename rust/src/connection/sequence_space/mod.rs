@@ -1,5 +1,4 @@
-//! The sequence space of one direction: what was sent, is in flight, is missing, and was reported in SACK
-//! blocks.
+//! The sequence space of one direction: bytes in flight, holes in the capture, and ranges reported in SACK blocks.
 
 mod holes;
 mod outstanding;

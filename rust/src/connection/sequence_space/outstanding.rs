@@ -1,4 +1,4 @@
-//! Data that one direction sent and that is not acknowledged yet: the source of RTT samples and ACK lags.
+//! Data of one direction that is not acknowledged yet. RTT samples and ACK lags are measured from it.
 
 use std::num::{NonZeroU16, NonZeroU32};
 
@@ -6,24 +6,26 @@ use super::queue::Queue;
 use crate::nullable::Nullable;
 use crate::wire::Segment;
 
-/// Maximum number of segments per direction: a flight of 180 MB in segments of 1,448 bytes. Newer segments beyond it
-/// are not stored. They give no RTT samples; nothing else changes.
+/// Maximum number of stored segments per direction, enough for 180 MB in flight with segments of 1,448 bytes. Further
+/// segments are not stored, so they give no RTT samples.
 const MAX_SEGMENTS: usize = 1 << 17;
-/// Maximum if the peer was never captured (one direction only); its ACKs may still appear for a while.
+/// Maximum number of stored segments if no segment of the peer was captured. The peer's ACKs may still be captured
+/// later.
 const MAX_SEGMENTS_UNANSWERED: usize = 1 << 10;
-/// An empty queue with more capacity than this releases its memory.
+/// If an empty queue has more capacity than this, its memory is released.
 const KEPT_CAPACITY: usize = 256;
 
-/// The identity of one packet: its capture time, and what distinguishes it from a later packet with the same
-/// bytes.
+/// The identity of one packet: capture time, frame number, TCP timestamp and IP ID. These distinguish a packet from its
+/// retransmission.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stamp {
     /// Capture time.
     pub ts_ns: Nullable,
     pub frame: u64,
-    /// Its TCP timestamp; `None` if it has none or 0.
+    /// TCP timestamp of the packet; `None` if the packet has no timestamp or 0.
     pub tsval: Option<NonZeroU32>,
-    /// Its IP ID; `None` if it has none or 0: a constant 0 orders nothing.
+    /// IP ID of the packet; `None` if the packet has no IP ID or 0. (Hosts that always send 0 do not number their
+    /// packets.)
     pub ip_id: Option<NonZeroU16>,
 }
 
@@ -44,66 +46,66 @@ impl Stamp {
 pub(crate) struct Sent {
     pub start: i64,
     pub end: i64,
-    /// The last packet that carried them.
+    /// The last packet that carried these bytes.
     pub stamp: Stamp,
-    /// How often any of these bytes was retransmitted.
+    /// How often bytes of this range were retransmitted.
     pub resends: u16,
-    /// Number of its sequence numbers that are SYN or FIN.
+    /// Number of sequence numbers in this range that SYN and FIN occupy.
     controls: u8,
 }
 
 /// Earlier transmissions of bytes that were retransmitted before they were acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Repeat {
-    /// When the first of these bytes was last captured before.
+    /// Time of the previous transmission of the first of these bytes.
     pub before_ts_ns: Nullable,
-    /// How often the most retransmitted of these bytes was retransmitted, including this time.
+    /// Number of retransmissions of the byte that was retransmitted most often, including the current one.
     pub resends: u16,
 }
 
-/// What an ACK shows about the bytes that it acknowledges for the first time.
+/// The bytes that an ACK acknowledges for the first time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Acknowledged {
-    /// Capture time of the oldest byte.
+    /// Capture time of the oldest acknowledged byte.
     pub oldest_ts_ns: Nullable,
-    /// Capture time of the newest segment, if Karn's rule admits it as the start of an RTT sample.
+    /// Capture time of the newest acknowledged segment, if it can start an RTT sample (Karn's algorithm).
     pub sample_from_ns: Nullable,
-    /// The segment whose end the ACK acknowledges.
+    /// The segment whose last byte is the last byte that the ACK acknowledges.
     pub newest: Option<Newest>,
     /// Number of segments whose last byte is acknowledged for the first time.
     pub segments: u32,
-    /// Number of segments on the wire whose last byte is acknowledged for the first time: a segment longer than the
-    /// MSS becomes several.
+    /// The number of acknowledged segments on the wire, where a captured segment longer than the MSS counts as several.
     pub wire_segments: u32,
-    /// Bytes of data acknowledged for the first time.
+    /// Number of bytes of data that are acknowledged for the first time.
     pub payload_bytes: i64,
     /// Capture time of the oldest segment whose TCP timestamp the ACK echoes.
     pub echoed_ts_ns: Nullable,
-    /// Capture time of the SYN, if it was sent once and the ACK covers no later segment.
+    /// Capture time of the SYN, if the SYN was sent once and the ACK covers only the SYN.
     pub syn_ts_ns: Nullable,
 }
 
-/// The segment whose end an ACK acknowledges.
+/// The segment whose last byte is the last byte that an ACK acknowledges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Newest {
-    /// When it was last captured.
+    /// Capture time of the segment's last transmission.
     pub ts_ns: Nullable,
     /// Bytes of data.
     pub payload_bytes: i64,
-    /// Whether any of its bytes was retransmitted.
+    /// Whether any byte of the segment was retransmitted.
     pub resent: bool,
-    /// Whether an earlier segment was captured after this one, so that the ACK may have waited for the earlier one.
+    /// Whether a segment with lower sequence numbers was captured after this segment, so that the ACK may have waited
+    /// for it.
     pub overtaken: bool,
 }
 
-/// The unacknowledged ranges, ordered by offset.
+/// The unacknowledged ranges of one direction, ordered by offset.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outstanding {
     queue: Queue<Sent>,
 }
 
 impl Outstanding {
-    /// Adds the bytes `start..end`, which are beyond all earlier ones.
+    /// Adds the bytes `start..end`, which are above all bytes sent before.
     #[inline(always)]
     pub(crate) fn push(&mut self, (start, end): (i64, i64), stamp: Stamp, controls: u8, resends: u16, answered: bool) {
         let most = if answered { MAX_SEGMENTS } else { MAX_SEGMENTS_UNANSWERED };
@@ -112,8 +114,9 @@ impl Outstanding {
         }
     }
 
-    /// Takes the bytes `start..end` below the highest offset sent: retransmitted, or an original captured late.
-    /// Returns the earlier transmissions if it is a retransmission and any of its bytes are still remembered.
+    /// Records another capture of the bytes `start..end`, which are below the highest offset sent: a retransmission
+    /// (`resent`), or an original that was captured late. For a retransmission, returns the earlier transmissions if
+    /// any of the bytes are still stored.
     pub(crate) fn seen_again(
         &mut self,
         start: i64,
@@ -136,20 +139,20 @@ impl Outstanding {
         repeat.filter(|_| resent)
     }
 
-    /// Releases the memory of an empty queue, because no more data is expected.
+    /// Releases the memory of the queue if it is empty. Called after a FIN, when no more data is expected.
     pub(crate) fn release(&mut self) {
         if self.queue.is_empty() {
             self.queue = Queue::default();
         }
     }
 
-    /// The range that contains the byte at `offset`, if it is outstanding.
+    /// The range that contains the byte at `offset`; `None` if the byte is not outstanding.
     pub(crate) fn at(&self, offset: i64) -> Option<&Sent> {
         let at = self.queue.partition_point(|sent| sent.end <= offset);
         self.queue.get(at).filter(|sent| sent.start <= offset)
     }
 
-    /// Capture time of the SYN (offset 0) that `ack` answers, if it is unambiguous.
+    /// Capture time of the SYN (offset 0) that `ack` answers, if the SYN was sent once and the ACK covers only the SYN.
     #[inline(always)]
     fn answered_syn(&self, ack: i64) -> Nullable {
         let syn =
@@ -159,12 +162,12 @@ impl Outstanding {
         if behind { Nullable::NULL } else { syn.stamp.ts_ns }
     }
 
-    /// Takes an ACK of all bytes below `ack`; those below `una` were acknowledged before. `echo` is the TCP timestamp
-    /// that the ACK echoes, 0 for none.
+    /// Processes an ACK of all bytes below `ack`; bytes below `una` were acknowledged before. `echo` is the TCP
+    /// timestamp that the ACK echoes, or 0.
     ///
-    /// An RTT sample has four conditions: the ACK ends on a segment; that segment was sent once; nothing acknowledged
-    /// with it was retransmitted (Karn's rule); and no other acknowledged segment was captured after it (otherwise that
-    /// late segment triggered the ACK).
+    /// The ACK gives an RTT sample on four conditions: it acknowledges up to the end of a segment; this segment was
+    /// sent once; no byte that the ACK acknowledges was retransmitted (Karn's algorithm); and no other acknowledged
+    /// segment was captured after this segment (otherwise the later one triggered the ACK).
     #[inline(always)]
     pub(crate) fn acknowledge(&mut self, ack: i64, una: i64, echo: u32, mss_bytes: u32) -> Acknowledged {
         let mss = if mss_bytes > 0 { i64::from(mss_bytes) } else { i64::MAX };
@@ -178,7 +181,7 @@ impl Outstanding {
                 break;
             }
             if sent.end <= una {
-                // It was captured again after its ACK, so this ACK says nothing about it.
+                // The range was captured again after its own ACK, so the current ACK does not concern it.
                 self.queue.pop_front();
                 continue;
             }

@@ -3,8 +3,8 @@
 /// The position of a segment in the sequence space of its direction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Placed {
-    /// Offset of its first byte (or SYN).
+    /// Offset of the segment's first byte, or of its SYN.
     pub start: i64,
-    /// Offset after its last byte, including SYN and FIN.
+    /// Offset after the segment's last byte, where SYN and FIN count as a byte each.
     pub end: i64,
 }

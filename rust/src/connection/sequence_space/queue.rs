@@ -1,11 +1,11 @@
-//! A queue that stores its first element inline. Most directions never have more than one segment in flight, so
-//! they need no heap memory.
+//! A queue that stores its first element inline. Most directions never have more than one segment in flight, so their
+//! queue needs no heap memory.
 
 use std::collections::VecDeque;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Queue<T> {
-    /// The front element, if the queue was empty when it was added.
+    /// The front element, if it was added to an empty queue.
     first: Option<T>,
     /// The elements after it.
     rest: VecDeque<T>,
@@ -57,7 +57,7 @@ impl<T> Queue<T> {
         self.first.iter_mut().chain(&mut self.rest)
     }
 
-    /// Number of leading elements for which `holds` is true; it must be false for all others.
+    /// Number of elements at the front for which `holds` is true. `holds` must be false for all later elements.
     pub(crate) fn partition_point(&self, holds: impl Fn(&T) -> bool) -> usize {
         match &self.first {
             Some(first) if !holds(first) => 0,
@@ -116,7 +116,7 @@ mod tests {
     }
 
     proptest! {
-        /// Few elements at a time, so that the queue becomes empty often.
+        /// The queue gets few elements at a time, so that it is often empty.
         #[test]
         fn it_holds_what_a_plain_one_holds(steps in prop::collection::vec(step(), 0..60)) {
             let (mut queue, mut plain) = (Queue::default(), VecDeque::new());
@@ -143,7 +143,7 @@ mod tests {
                 prop_assert_eq!(queue.front(), plain.front());
                 let elements: Vec<_> = (0..=plain.len()).map(|at| queue.get(at)).collect();
                 prop_assert_eq!(elements, (0..=plain.len()).map(|at| plain.get(at)).collect::<Vec<_>>());
-                // The queue must be sorted, because its users keep it so.
+                // The test needs a sorted queue, because real queues are sorted.
                 let (mut sorted, mut plain_sorted) = (queue.clone(), plain.clone());
                 plain_sorted.make_contiguous().sort_unstable();
                 sorted.iter_mut().zip(&plain_sorted).for_each(|(element, in_order)| *element = *in_order);

@@ -1,6 +1,6 @@
-//! Sorted, disjoint ranges of offsets: what a receiver has reported in SACK blocks.
+//! Sorted, disjoint ranges of offsets. They store the SACK blocks that a receiver has sent.
 
-/// Maximum number of ranges. Beyond it, no new ones are added.
+/// Maximum number of ranges. Further ranges are not added.
 const MAX_RANGES: usize = 256;
 
 #[derive(Clone, Debug, Default)]
@@ -9,7 +9,7 @@ pub(crate) struct Ranges {
 }
 
 impl Ranges {
-    /// Adds `start..end`. Returns whether it contains anything new.
+    /// Adds `start..end`. Returns whether the range contains a new byte.
     pub(crate) fn add(&mut self, start: i64, end: i64) -> bool {
         if start >= end || self.covers(start, end) {
             return false;
@@ -26,19 +26,19 @@ impl Ranges {
         true
     }
 
-    /// Whether all of `start..end` is in one range.
+    /// Whether one range contains all of `start..end`.
     pub(crate) fn covers(&self, start: i64, end: i64) -> bool {
         let at = self.ranges.partition_point(|(_, right)| *right < end);
         self.ranges.get(at).is_some_and(|(left, right)| *left <= start && end <= *right)
     }
 
-    /// Whether a range contains anything above `offset`.
+    /// Whether a range contains a byte above `offset`.
     pub(crate) fn any_above(&self, offset: i64) -> bool {
         self.ranges.last().is_some_and(|(_, right)| *right > offset)
     }
 
-    /// Drops everything below `offset`. If `offset` lies in a range before its end, returns that end: an ACK
-    /// that stops there shows that the receiver discarded the range (reneging).
+    /// Removes all ranges that end at or below `offset`. If `offset` is inside a range, returns the end of this range:
+    /// an ACK of `offset` then shows that the receiver discarded the range (reneging).
     pub(crate) fn forget_below(&mut self, offset: i64) -> Option<i64> {
         let below = self.ranges.partition_point(|(_, right)| *right <= offset);
         self.ranges.drain(..below);

@@ -1,17 +1,17 @@
-//! Errors and problems of a capture: what happened, where, and which field showed it.
+//! Errors and problems of a capture: what happened, where, and which field of the file shows it.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io;
 
-/// The category of a [`CaptureError`]. Python maps each to one exception class, and so to one exit code.
+/// The category of a [`CaptureError`]. Python maps each category to one exception class, and so to one exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// The operating system reported an error: missing file, directory, no permission.
+    /// The operating system reported an error, such as a missing file or no permission.
     Io,
     /// The bytes are not a capture in any format this engine reads.
     NotACapture,
-    /// A capture in a format or variant that this engine does not read.
+    /// The file is a capture in a format or variant that this engine does not read.
     Unsupported,
     /// The capture ends in the middle of a record. Everything before it was read.
     Cut,
@@ -34,24 +34,24 @@ pub enum ErrorKind {
 pub struct CaptureError {
     /// The category.
     pub kind: ErrorKind,
-    /// What happened, as a sentence fragment without the place.
+    /// What happened, as a phrase that does not name the place.
     pub what: String,
-    /// The file, as the caller named it.
+    /// Path of the file, as the caller named it.
     pub path: OsString,
     /// Byte offset in the decompressed stream.
     pub offset: Option<u64>,
     /// 1-based frame number.
     pub frame: Option<u64>,
-    /// Number of bytes that the field requires.
+    /// The length that `field` states, in bytes.
     pub required: Option<u64>,
     /// Number of bytes present.
     pub got: Option<u64>,
-    /// The field that set the limit, such as `incl_len`.
+    /// The header field that states the required length, such as `incl_len`.
     pub field: Option<&'static str>,
 }
 
 impl CaptureError {
-    /// A new error without a place, which the builder methods add.
+    /// Returns an error without a place. Other methods add the place.
     pub fn new(kind: ErrorKind, path: impl AsRef<OsStr>, what: impl Into<String>) -> Self {
         Self {
             kind,
@@ -85,8 +85,8 @@ impl CaptureError {
         self
     }
 
-    /// Text to append to `what`: how many of the required bytes are present. Empty if the error is not about a
-    /// length.
+    /// Text to append to `what`: how many of the required bytes are in the file. The text is empty if the error does
+    /// not concern a length.
     #[must_use]
     pub fn shortfall(&self) -> String {
         match (self.required, self.got) {
@@ -95,7 +95,7 @@ impl CaptureError {
         }
     }
 
-    /// Adds the number of bytes that `field` requires and the number present.
+    /// Adds the number of bytes that `field` requires and the number of bytes in the file.
     #[must_use]
     pub fn lengths(mut self, field: &'static str, required: u64, got: u64) -> Self {
         self.field = Some(field);
@@ -121,19 +121,19 @@ impl fmt::Display for CaptureError {
 
 impl std::error::Error for CaptureError {}
 
-/// A problem that did not stop the reader. Problems are counted by kind, with the place of the first.
+/// A problem that did not stop the reader. Problems of the same kind are counted together, with the place of the first.
 #[derive(Clone, Debug)]
 pub struct Problem {
-    /// What was found and how it was handled, for users.
+    /// What was found and how it was handled, in words for users.
     pub what: String,
-    /// The file, as the caller named it; empty if the problem was found in packets.
+    /// Path of the file, as the caller named it; empty if the problem was found in packets.
     pub path: OsString,
-    /// 1-based number of the first affected frame.
+    /// 1-based frame number of the first occurrence.
     pub frame: Option<u64>,
-    /// Byte offset of the first occurrence in the (decompressed) stream.
+    /// Byte offset of the first occurrence in the decompressed stream.
     pub offset: Option<u64>,
     /// How often it occurred.
     pub count: u64,
-    /// Whether part of the capture could not be used because of it (exit code 4).
+    /// Whether some data of the capture could not be used because of this problem (exit code 4).
     pub loses_data: bool,
 }

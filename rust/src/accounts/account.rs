@@ -12,7 +12,7 @@ use crate::nullable::Nullable;
 use crate::sender::{self, Arrival, Departure, Missing, SenderState, SenderTotals, Wait};
 use crate::wire::{Segment, TcpFlags};
 
-/// The account of one direction, named after the sender of its data.
+/// The account of one direction. A direction is named after the sender of its data.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct DirectionAccount {
     /// The state of its sender.
@@ -20,11 +20,12 @@ pub(crate) struct DirectionAccount {
     pub counts: Counts,
     pub statistics: Statistics,
     pub behaviour: Behaviour,
-    /// Rates of its sender and receiver; `None` until it has sent [`rates::MIN_DATA_SEGMENTS`] segments.
+    /// The rates at which its two ends send and receive; `None` until its sender has sent [`rates::MIN_DATA_SEGMENTS`]
+    /// segments.
     pub rates: Option<Box<Rates>>,
 }
 
-/// One direction: the state that classifies its segments, and its account.
+/// The state that classifies the segments of one direction, and the account of this direction.
 #[derive(Debug)]
 pub(crate) struct AccountedDirection<'a> {
     pub direction: &'a DirectionState,
@@ -32,19 +33,19 @@ pub(crate) struct AccountedDirection<'a> {
 }
 
 impl AccountedDirection<'_> {
-    /// What the whole direction shows about its waits, for the connections table.
+    /// Totals of the waits of this direction, for the connections table.
     pub(crate) fn totals(&self, other: &Self, last_ts_ns: Nullable) -> SenderTotals {
         self.account.sender_state.totals(last_ts_ns, Distance::between(self, other).shift_ns())
     }
 
-    /// Observations that show how fast this host answers.
+    /// The measurements from which the turnaround of this host follows.
     #[inline]
     fn answering(&self, other: &Self) -> Answering {
         self.account.behaviour.answering(&other.account.behaviour, other.direction)
     }
 }
 
-/// Round trips from the capture point to this host and to the other one.
+/// The round-trip times from the capture point to each of the two hosts.
 #[derive(Clone, Copy, Debug)]
 struct Distance {
     own_ns: Option<i64>,
@@ -63,26 +64,26 @@ impl Distance {
         }
     }
 
-    /// The distances as seen from the other host.
+    /// The same distances with `own_ns` and `other_ns` exchanged, for the other host.
     #[inline]
     fn reversed(self) -> Self {
         Self { own_ns: self.other_ns, other_ns: self.own_ns, ..self }
     }
 
-    /// How much later a segment of the other host reaches this host than its capture time says.
+    /// The time from the capture of a segment of the other host to its arrival at this host.
     #[inline]
     fn shift_ns(self) -> i64 {
         sender::shift_ns(self.own_ns, self.other_ns, self.begun)
     }
 
-    /// Whether both hosts are so near that the capture point may be at either.
+    /// Whether both hosts are so near the capture point that the capture may have been taken at either of them.
     #[inline]
     fn at_either(self) -> bool {
         sender::at_either(self.own_ns, self.other_ns)
     }
 }
 
-/// Takes a segment of `sender`. Returns the wait that it ended, if it is a departure.
+/// Takes a segment of `sender`. Returns the wait that the segment ended, if it counts as a transmission.
 #[inline(always)]
 pub(crate) fn take(
     segment: &Segment,
@@ -146,8 +147,8 @@ pub(crate) fn take(
     wait
 }
 
-/// Takes the segment as a departure of its sender. A copy captured late or twice is not a departure, because it left
-/// earlier.
+/// Adds the segment to the state of its sender. A segment that was captured late or twice is ignored, because the host
+/// sent it earlier.
 #[inline(always)]
 fn departs(
     event: &behaviour::Event<'_>,
@@ -176,8 +177,8 @@ fn departs(
         small: segment.payload_bytes > 0 && i64::from(segment.payload_bytes) < smss_bytes,
         never_held: flags.any(behaviour::NEVER_HELD)
             || sender.direction.is_half_a_window(segment.payload_bytes, max_window),
-        // A tail loss probe tests whether a segment was lost. It does not reduce the congestion window, so it is not
-        // recorded as a repair.
+        // A tail loss probe only tests whether a segment was lost. The probe does not reduce the congestion window, so
+        // it is not recorded as a loss repair.
         retransmit_trigger: retransmit_trigger.filter(|_| kind.is_resent() && kind != Kind::TailProbe),
         cut: flags.any(TcpFlags::CWR),
         is_syn: flags.any(TcpFlags::SYN),
@@ -210,7 +211,7 @@ fn departs(
     Some(wait)
 }
 
-/// Takes the segment as an arrival at the other host, where it may release departures.
+/// Adds the segment to the state of its receiver, which may send in response.
 #[inline(always)]
 fn arrives(
     event: &behaviour::Event<'_>,
@@ -231,7 +232,7 @@ fn arrives(
         tsval: segment.options.timestamps.map(|(value, _)| value),
         tsecr: segment.options.echo().filter(|_| ack.is_some()),
         frame: segment.frame,
-        // A keepalive concerns the TCP stack, not the application.
+        // A keepalive reaches only the TCP stack, not the application.
         has_data: (segment.payload_bytes > 0 && kind != Kind::Keepalive)
             || segment.flags.any(TcpFlags::SYN | TcpFlags::FIN),
         payload_bytes: segment.payload_bytes,
@@ -246,7 +247,7 @@ fn arrives(
     receiver.account.sender_state.arrives(arrival, distance.shift_ns());
 }
 
-/// What an ACK tells the sender of `direction` about lost data.
+/// Whether an ACK shows the sender of `direction` that data was lost.
 #[inline]
 fn missing(kind: Kind, answer: &Answer, direction: &DirectionState) -> Missing {
     match (kind == Kind::DuplicateAck && !answer.dsack) || direction.sacked_bytes > 0 {
@@ -256,7 +257,8 @@ fn missing(kind: Kind, answer: &Answer, direction: &DirectionState) -> Missing {
     }
 }
 
-/// Takes the segment as evidence of how many bytes of `receiver` its sender has received or read.
+/// Measures from this segment how many bytes of `receiver` arrived at the segment's sender, and how many its
+/// application read.
 #[inline]
 fn drains(
     arrival: &Arrival,

@@ -2,18 +2,19 @@
 
 use super::account::DirectionAccount;
 
-/// Accounts that need more bytes stay uncompressed. The accounts of short connections, which may be numerous, need
-/// fewer.
+/// Accounts that take more bytes than this after serialization stay as they are. A capture may have very many short
+/// connections, whose accounts take fewer bytes.
 const MAX_COMPACT_BYTES: usize = 2048;
 
-/// The accounts of a connection, the client's first. Uncompressed they take 2.7 KB. After the connection
-/// closes, they are serialized into a few hundred bytes. Only stray segments need them again, and most
-/// connections receive none.
+/// The accounts of the two directions of a connection, the client's first. Uncompressed they take 2.7 KB. After the
+/// connection closes, its accounts are serialized into a few hundred bytes. Only segments that arrive after the close
+/// need the accounts again, and most connections have none.
 #[derive(Clone, Debug)]
 pub(crate) enum Accounts {
     Expanded(Box<[DirectionAccount; 2]>),
     Compact(Box<[u8]>),
-    /// Deserialized again for a stray segment, and not serialized a second time, because more stray segments may follow.
+    /// Deserialized for a segment that arrived after the close. The accounts then stay in this form, because more such
+    /// segments may follow.
     Restored(Box<[DirectionAccount; 2]>),
 }
 
@@ -24,7 +25,7 @@ impl Default for Accounts {
 }
 
 impl Accounts {
-    /// The accounts in writable form; deserializes them if needed.
+    /// Returns the accounts so that they can be changed, and deserializes them first if needed.
     #[inline]
     pub(crate) fn expanded(&mut self) -> Option<&mut [DirectionAccount; 2]> {
         if let Self::Expanded(accounts) = self { Some(accounts) } else { self.restore() }
@@ -42,7 +43,7 @@ impl Accounts {
         }
     }
 
-    /// Converts into the accounts, for the connection's row.
+    /// Returns the accounts for the row of the connection.
     pub(crate) fn take(self) -> Option<Box<[DirectionAccount; 2]>> {
         match self {
             Self::Expanded(accounts) | Self::Restored(accounts) => Some(accounts),
@@ -60,7 +61,7 @@ impl Accounts {
     }
 }
 
-/// Deserializes accounts. It cannot fail for bytes that `compact` wrote, and nothing else writes them.
+/// Deserializes accounts. This cannot fail, because only `compact` writes these bytes.
 fn read(bytes: &[u8]) -> Option<Box<[DirectionAccount; 2]>> {
     postcard::from_bytes(bytes).ok()
 }

@@ -1,5 +1,5 @@
-//! Counts of one direction for its row of the connections table, derived from classified segments.
-//! Classification does not need them, so a pass without accounts skips them.
+//! The counts of one direction for its row in the connections table. Each classified segment changes them.
+//! Classification does not need these counts, so a pass without accounts skips them.
 
 use serde::{Deserialize, Serialize};
 
@@ -35,7 +35,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Counts a segment that this host sent.
+    /// Adds a segment that this host sent to the counts.
     #[inline]
     pub(crate) fn sent(
         &mut self,
@@ -60,7 +60,7 @@ impl Counts {
             let new_payload = (novelty.new as u64).saturating_sub(controls).min(payload);
             self.unique_bytes += new_payload;
             if kind.is_resent() {
-                // Bytes that fill a hole are retransmitted too, because their original was lost before the capture
+                // Bytes that fill a hole are retransmitted too: their original was sent, but lost before the capture
                 // point.
                 let resent = if novelty.jumper.is_some() { payload } else { payload - new_payload };
                 self.retransmitted_bytes += resent;
@@ -89,7 +89,7 @@ impl Counts {
         }
     }
 
-    /// Counts a round trip, if the peer's segment completed one.
+    /// Adds an RTT sample, if the peer's segment completed one.
     #[inline]
     pub(crate) fn rtt_sampled(&mut self, rtt_ns: Nullable) {
         if let Some(rtt_ns) = rtt_ns.get() {

@@ -1,4 +1,4 @@
-//! What a connection occupied on the line below it, and the highest possible share of payload there.
+//! Bytes that a connection used on an ATM or Ethernet link, and the highest possible share of payload in them.
 
 use super::counts::Counts;
 use crate::connection::DirectionFigures;
@@ -7,13 +7,13 @@ use crate::wire::{AtmFacts, aal5_cells};
 /// Size of an ATM cell: a header of 5 bytes and a payload of 48 (ITU-T I.361).
 const CELL_LINE_BYTES: u64 = 53;
 const CELL_PAYLOAD_BYTES: u64 = 48;
-/// Overhead around each Ethernet frame: preamble and start delimiter of 8 bytes, frame check sequence of 4, gap
-/// of 12 (IEEE 802.3, 3.1.1 and 4.4.2).
+/// Bytes on the link for each Ethernet frame besides its captured bytes: preamble and start delimiter of 8 bytes, frame
+/// check sequence of 4, gap of 12 (IEEE 802.3, 3.1.1 and 4.4.2).
 const ETHERNET_AROUND_BYTES: u64 = 24;
-/// The shortest Ethernet frame without its frame check sequence (IEEE 802.3, 4.4.2).
+/// Minimum length of an Ethernet frame without its frame check sequence (IEEE 802.3, 4.4.2).
 const MIN_ETHERNET_BYTES: u64 = 60;
 
-/// Kinds of line whose overhead is known, in the order of `LINES` in `tcptrace_lab/schema/`.
+/// Kinds of link whose overhead is known, in the order of `LINES` in `tcptrace_lab/schema/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Line {
@@ -44,13 +44,13 @@ impl Channels {
         };
     }
 
-    /// The only channel, if there is exactly one and the capture records it.
+    /// The channel, if all cells used one channel and the capture records it.
     pub(crate) fn only(self) -> Option<(u16, u16)> {
         if let Self::One(channel) = self { channel } else { None }
     }
 }
 
-/// The kind of line that carried a direction; `None` if the capture does not show it.
+/// The kind of link that carried a direction; `None` if the capture does not show it.
 pub(crate) fn line_of(figures: &DirectionFigures, counts: &Counts) -> Option<Line> {
     if counts.cells > 0 {
         return Some(Line::Atm);
@@ -59,7 +59,7 @@ pub(crate) fn line_of(figures: &DirectionFigures, counts: &Counts) -> Option<Lin
 }
 
 impl Counts {
-    /// Share of payload in the bytes of its cells; `None` if the captured cells cannot have carried all of the
+    /// TCP payload as a share of all bytes of the cells; `None` if the captured cells are too few to carry all of the
     /// payload.
     #[must_use]
     pub fn cell_payload_share(&self) -> Option<f64> {
@@ -70,8 +70,8 @@ impl Counts {
 }
 
 impl Line {
-    /// Share of payload on the line if every segment carries `full_segment_bytes` of payload and `header_bytes`
-    /// of headers.
+    /// TCP payload as a share of the bytes on the link, if every segment carries `full_segment_bytes` of payload and
+    /// `header_bytes` of headers.
     ///
     /// ```
     /// use tcptrace_lab_core::accounts::Line;
@@ -103,7 +103,8 @@ mod tests {
 
     #[test]
     fn an_mss_of_9148_takes_192_cells() {
-        // 9,148 + 48 (LLC/SNAP, IP, TCP) + 8 (trailer) = 9,204 bytes; 192 cells are 10,176 bytes on the line.
+        // 9,148 bytes of payload + 48 (LLC/SNAP, IP, TCP) + 8 (AAL5 trailer) = 9,204 bytes; they need 192 cells, which
+        // are 10,176 bytes on the link.
         assert_eq!(best(Line::Atm, 9148, 48), 8990);
     }
 
@@ -111,7 +112,8 @@ mod tests {
     fn ethernet_carries_1460_of_1538_bytes() {
         assert_eq!(best(Line::Ethernet, 1460, 54), 9493);
         assert_eq!(best(Line::Ethernet, 1448, 66), 9415);
-        // One byte of payload occupies the shortest frame: 64 bytes with its check sequence, 84 on the line.
+        // A segment with one byte of payload needs the shortest Ethernet frame: 64 bytes with its frame check sequence,
+        // 84 on the link.
         assert_eq!(best(Line::Ethernet, 1, 54), 119);
     }
 

@@ -1,12 +1,13 @@
-//! What is accumulated per direction of a connection: counts, statistics, behaviour, rates and the state of its sender.
+//! The data collected for each direction of a connection: counts, statistics, behaviour, rates and the state of its
+//! sender.
 //!
-//! This layer combines the results of the two layers below: the classification of each segment ([`crate::connection`])
-//! and the wait that it ended ([`crate::sender`]). Classification does not need the accounts, so a pass that produces
-//! neither the connections table nor waits skips them.
+//! This layer combines the results of two layers below: the classification of each segment ([`crate::connection`]), and
+//! the wait that the segment ended ([`crate::sender`]). Classification does not need the accounts, so a pass that
+//! produces neither the connections table nor waits skips them.
 //!
-//! A `DirectionAccount` holds the sums of one direction. `compact` stores the accounts of closed connections compactly.
-//! `counts`, `statistics`, `behaviour` and `rates` are independent of each other: each has its own accumulators and its
-//! own input.
+//! A `DirectionAccount` contains all accumulators of one direction. `compact` stores the accounts of closed connections
+//! compactly. `counts`, `statistics`, `behaviour` and `rates` are independent of each other: each has its own
+//! accumulators and its own input.
 
 #![expect(
     clippy::inline_always,

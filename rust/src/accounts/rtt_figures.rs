@@ -1,8 +1,8 @@
-//! Count, mean, minimum, maximum and standard deviation of samples of a time.
+//! Count, mean, minimum, maximum and standard deviation of round trips or other times.
 
 use serde::{Deserialize, Serialize};
 
-/// Samples of round trips, or of another time.
+/// Running totals of time samples, such as round trips.
 ///
 /// ```
 /// use tcptrace_lab_core::accounts::RttFigures;
@@ -44,7 +44,7 @@ impl RttFigures {
     /// Mean of the samples, rounded down.
     #[must_use]
     pub fn mean_ns(&self) -> Option<i64> {
-        // The sum saturates if a broken clock produces samples of centuries.
+        // If a broken clock produces samples of centuries, the sum stays at its maximum.
         (self.samples > 0).then(|| (self.sum_ns / self.samples as i64).clamp(self.min_ns, self.max_ns))
     }
 

@@ -2,9 +2,9 @@
 //! [`super::Counts`] they cover tcptrace's long listing, tshark's conversations, and round trips by TCP timestamps (RFC
 //! 7323).
 //!
-//! [`Event`] describes one classified segment. The segment counts for its sender, and its ACK counts for the peer.
-//! Figures that only losses, retransmissions, ECN or urgent data produce are stored separately, so that most connections
-//! need no memory for them.
+//! [`Event`] describes one classified segment. A segment adds to the statistics of its sender, and its ACK adds to
+//! those of the peer. Figures that only losses, retransmissions, ECN or urgent data produce are allocated separately,
+//! so that most connections need no memory for them.
 
 use serde::{Deserialize, Serialize};
 
@@ -35,7 +35,7 @@ pub struct Usual {
     pub in_flight_sum_bytes: u64,
     pub in_flight_samples: u64,
     pub min_in_flight_bytes: Nullable,
-    /// Integral of the bytes in flight over time up to `level_ts_ns`, in byte nanoseconds.
+    /// Bytes in flight integrated over the time up to `level_ts_ns`, in byte nanoseconds.
     pub in_flight_area: f64,
     pub stream_end: Nullable,
     pub advancing_acks: u64,
@@ -68,16 +68,17 @@ pub struct Rare {
     pub urgent_segments: u64,
     pub urgent_bytes: u64,
     pub zero_window_probe_bytes: u64,
-    /// Segments that the path had marked as Congestion Experienced, and segments that say that this host reduced its
-    /// congestion window (RFC 3168, 6.1.2).
+    /// Number of segments that the path marked as Congestion Experienced, and of segments in which this host reports
+    /// that it reduced its congestion window (RFC 3168, 6.1.2).
     pub ce_segments: u64,
     pub cwr_segments: u64,
     pub post_loss_acks: u64,
     pub triple_duplicate_acks: u64,
     pub max_retransmits: u16,
-    /// Time from a segment's last transmission to an ACK that ends on it, if it was retransmitted.
+    /// For retransmitted segments: the time from the last transmission of the segment to an ACK that ends exactly at
+    /// its end.
     pub rtt_retransmitted: RttFigures,
-    /// Time from each transmission of a segment to its next one.
+    /// Time between two successive transmissions of the same segment.
     pub retransmit_interval: RttFigures,
 }
 
@@ -88,7 +89,7 @@ pub(crate) struct Statistics {
     rare: Option<Box<Rare>>,
 }
 
-/// One classified segment, with the state of both hosts just after it.
+/// One classified segment, with the state of both hosts just after this segment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Event<'a> {
     pub segment: &'a Segment,
@@ -100,13 +101,13 @@ pub(super) struct Event<'a> {
     pub since_previous: Nullable,
     pub repeat: Option<Repeat>,
     pub acknowledged: Acknowledged,
-    /// SACK blocks as offsets: left, right, left, right, …
+    /// The SACK blocks as offsets: left edge, right edge, left edge, right edge, …
     pub sack_blocks: Option<&'a [i64]>,
     pub ecn: Option<EcnSignal>,
 }
 
 impl Event<'_> {
-    /// Counts the segment for its sender and for the peer, whose data it acknowledges.
+    /// Adds the segment to the statistics of its sender, and its ACK to those of the peer.
     #[inline]
     pub(super) fn count(
         &self,
@@ -133,7 +134,7 @@ impl Statistics {
         self.rare.get_or_insert_with(Box::default)
     }
 
-    /// Counts a segment that this host sent; `una` is what the peer has acknowledged.
+    /// Adds a segment that this host sent; `una` is the offset up to which the peer has acknowledged.
     #[inline]
     fn sent(&mut self, event: &Event<'_>, in_flight: Option<i64>, has_syn: bool, una: Nullable) {
         let segment = event.segment;
@@ -146,7 +147,7 @@ impl Statistics {
         }
         if segment.payload_bytes > 0 {
             usual.data(segment);
-            // The initial window is what is sent before the first ACK of data (RFC 5681, 3.1).
+            // The initial window is all data sent before the first ACK of data (RFC 5681, 3.1).
             if has_syn && !event.kind.is_resent() && una.get().is_none_or(|una| una <= 1) {
                 usual.initial_window_bytes = usual.initial_window_bytes.saturating_add(segment.payload_bytes);
                 usual.initial_window_segments += 1;
@@ -197,7 +198,7 @@ impl Statistics {
         }
     }
 
-    /// Counts a segment of the peer: what its ACK says about this host's data.
+    /// Adds a segment of the peer, whose ACK covers data of this host.
     #[inline]
     fn received(&mut self, event: &Event<'_>, in_flight: i64, duplicate_acks: u32) {
         let now = Nullable::from(event.segment.ts_ns);
@@ -231,14 +232,14 @@ impl Statistics {
 }
 
 impl Usual {
-    /// Integral of the bytes in flight over time up to the end of the connection, in byte nanoseconds.
+    /// Bytes in flight integrated over the time up to the end of the connection, in byte nanoseconds.
     #[must_use]
     pub fn in_flight_area_until(&self, last_ts_ns: Nullable) -> f64 {
         let lasted_ns = last_ts_ns.since(self.level_ts_ns).get().unwrap_or(0).max(0);
         self.in_flight_area + self.level_bytes as f64 * lasted_ns as f64
     }
 
-    /// Counts the size of a segment with data.
+    /// Adds the size of a segment with data.
     #[inline]
     fn data(&mut self, segment: &Segment) {
         self.truncated_bytes += u64::from(segment.payload_bytes.saturating_sub(segment.captured_payload_bytes));
@@ -254,7 +255,7 @@ impl Usual {
         }
     }
 
-    /// Samples the bytes in flight after a segment that was sent and captured in order.
+    /// Adds a sample of the bytes in flight, taken after each segment that was sent and captured in order.
     #[inline]
     fn sample_in_flight(&mut self, kind: Kind, in_flight: Option<i64>) {
         let Some(in_flight) = in_flight else { return };
@@ -268,7 +269,7 @@ impl Usual {
         }
     }
 
-    /// Sets the bytes in flight to `bytes` from `now` on.
+    /// Records that `bytes` are in flight from `now` on.
     #[inline]
     fn level(&mut self, now: Nullable, bytes: i64) {
         if bytes == self.level_bytes {
@@ -280,7 +281,7 @@ impl Usual {
         (self.level_bytes, self.level_ts_ns) = (bytes, now);
     }
 
-    /// Counts an ACK of data that this host sent.
+    /// Adds an ACK of data that this host sent.
     #[inline]
     fn advance(&mut self, acknowledged: &Acknowledged) {
         let bytes = u32::try_from(acknowledged.payload_bytes).unwrap_or(u32::MAX);
@@ -303,7 +304,7 @@ impl Usual {
         self.dsack_segments += u32::from(acknowledged || inside);
     }
 
-    /// Samples the round trip of a segment that is as large as the largest so far.
+    /// Adds the round trip of a segment that is at least as large as all earlier ones.
     #[inline]
     fn sample_full_size(&mut self, payload_bytes: i64, rtt: Nullable) {
         let Some(rtt_ns) = rtt.get().filter(|rtt_ns| *rtt_ns >= 0) else { return };

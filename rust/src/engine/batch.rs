@@ -1,24 +1,25 @@
-//! The batches that a pass produces.
+//! The batches of rows that a pass over a capture produces.
 
 use arrow_array::RecordBatch;
 
-/// A batch of one table. The row of a connection or flow follows its last segment or datagram.
+/// A batch of one table. The batch with the row of a connection or flow comes after the batches with its segments or
+/// datagrams.
 #[derive(Debug)]
 pub enum Batch {
     /// Rows of the segments table.
     Segments(RecordBatch),
     /// Rows of the datagrams table.
     Datagrams(RecordBatch),
-    /// Rows of the connections table: closed connections, and the rest at the end. They are not in the order of
-    /// their numbers.
+    /// Rows of the connections table: connections that have closed, and at the end of the capture all others. The
+    /// connections are not in the order of their numbers.
     Connections(RecordBatch),
-    /// Rows of the flows table: closed flows, and the rest at the end.
+    /// Rows of the flows table: flows that have closed, and at the end of the capture all others.
     Flows(RecordBatch),
     /// Rows of the accounts table for finished connections.
     Accounts(RecordBatch),
-    /// Rows of the ledger table. All rows of one connection are adjacent: the client's direction first, each in
-    /// time order.
+    /// Rows of the ledger table. The rows of one connection are adjacent: first those of the client's direction, then
+    /// those of the server's, each in time order.
     Ledger(RecordBatch),
-    /// What the reconstruction of messages needs to know about departures.
+    /// Notes on transmissions, from which messages are reconstructed.
     Notes(RecordBatch),
 }

@@ -1,5 +1,5 @@
-//! Judges the waits of finished connections and produces their tables. The caller's thread does this while
-//! other threads continue to read.
+//! Judges the waits of finished connections and produces their tables. The caller's thread judges waits while other
+//! threads continue to read.
 
 use std::io;
 
@@ -14,10 +14,10 @@ use crate::table;
 /// Approximate number of rows per batch.
 const BATCH_ROWS: usize = 16_384;
 
-/// Finished connections and what was derived from them.
+/// Finished connections and the rows derived from them.
 #[derive(Debug, Default)]
 pub(super) struct Judged {
-    /// `None` if nothing about waits is wanted.
+    /// `None` if neither the ledger nor evidence for findings is requested.
     summaries: Option<Summaries>,
     rows: JudgedRows,
     ledger_columns: Vec<String>,
@@ -28,7 +28,8 @@ fn failed(error: io::Error) -> ArrowError {
 }
 
 impl Judged {
-    /// Starts for a capture with at least `in_capture` connections. The waits of ended ones use at most `max_memory_bytes`.
+    /// Prepares for a capture with at least `in_capture` connections. The waits of ended connections use at most
+    /// `max_memory_bytes`.
     pub(super) fn new(
         ledger: Option<Vec<String>>,
         worth: Option<Vec<Worth>>,
@@ -42,7 +43,7 @@ impl Judged {
         Self { summaries, ledger_columns: ledger.unwrap_or_default(), ..Self::default() }
     }
 
-    /// Whether waits are judged at all.
+    /// Whether waits are judged in this pass.
     pub(super) fn wanted(&self) -> bool {
         self.summaries.is_some()
     }
@@ -53,7 +54,7 @@ impl Judged {
         added.map_err(|error| self.fail(error))
     }
 
-    /// Says that no connection follows. Returns whether any have to be judged only now.
+    /// Says that no connection follows. Returns whether any connections were kept until now and have to be judged.
     pub(super) fn complete(&mut self) -> Result<bool, ArrowError> {
         let completed = self.summaries.as_mut().map_or(Ok(false), Summaries::complete);
         completed.map_err(|error| self.fail(error))
@@ -65,7 +66,7 @@ impl Judged {
         failed(error)
     }
 
-    /// The next batch; `None` if every connection added so far is judged and its rows are emitted.
+    /// Returns the next batch; `None` if every connection added so far is judged and all of its rows were returned.
     pub(super) fn next_batch(&mut self) -> Result<Option<Batch>, ArrowError> {
         while self.largest() < BATCH_ROWS {
             let goes_on = self.summaries.as_mut().map_or(Ok(false), |summaries| summaries.go_on(&mut self.rows));
@@ -83,7 +84,7 @@ impl Judged {
         accounts.len().max(ledger.len()).max(notes.len())
     }
 
-    /// The next batch of any of these tables.
+    /// Returns a batch of the ledger, the notes or the accounts, if one of them has rows.
     fn batch(&mut self) -> Result<Option<Batch>, ArrowError> {
         let JudgedRows { accounts, ledger, notes } = &mut self.rows;
         Ok(if !ledger.is_empty() {
@@ -102,7 +103,7 @@ impl Judged {
         table::ledger(&[], &self.ledger_columns).map(|batch| batch.schema())
     }
 
-    /// The details of the connections that lose the most time, and of those whose handshake failed.
+    /// The evidence for findings on the connections that lose the most time, and on those whose handshake failed.
     pub(super) fn details(&self) -> impl Iterator<Item = (u32, &DirectionDetails)> {
         self.summaries.iter().flat_map(Summaries::details)
     }

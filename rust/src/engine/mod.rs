@@ -1,14 +1,13 @@
-//! Runs the layers as a pipeline of threads with limited memory: one thread reads and dissects frames, workers
-//! track connections, and the caller's thread builds columns. A few chunks of fixed size are in transit between
-//! them.
+//! Runs the layers as a pipeline of threads with limited memory: one thread reads and dissects frames, workers track
+//! connections, and the caller's thread builds columns. At most a few chunks of fixed size wait between two threads.
 //!
 //! ```text
 //! read ─┬─ track (flow tables 0, 2, 4, 6) ─┬─ caller: numbers connections, judges their waits, builds columns
 //!       └─ track (flow tables 1, 3, 5, 7) ─┘
 //! ```
 //!
-//! Connections are divided over a fixed number of flow tables, and the tables over as many worker threads as
-//! there are processors. If segment rows are wanted there is only one worker, because these rows keep the order
+//! Connections are divided over a fixed number of flow tables, and the tables over as many worker threads as there are
+//! processors. If segment rows are requested, there is only one worker, because segment rows are returned in the order
 //! of the capture.
 
 mod batch;
@@ -49,16 +48,16 @@ use crate::ledger::{EndedWaits, Worth};
 use crate::table::{self, SegmentRows, Segments};
 use crate::wire::PathNames;
 
-/// Packets per chunk: few enough to fit a core's cache, and enough to make the cost of handing over a chunk negligible.
+/// Packets per chunk: few enough for a core's cache, and enough that handing over a chunk costs little per packet.
 const CHUNK_PACKETS: usize = 1024;
-/// Default number of rows per batch: as many as fit a core's second-level cache.
+/// Default number of rows per batch, chosen so that a batch fits a core's second-level cache.
 pub const DEFAULT_BATCH_ROWS: usize = 4096;
 
-/// Maximum number of reports of a worker that wait for the caller, if there are no segment rows. Each may hold
+/// At most this many reports of a worker wait for the caller if no segment rows are requested. Each report may contain
 /// thousands of connections.
 const EPOCHS_IN_FLIGHT: usize = 2;
 
-/// Approximate number of connections emitted at a time at the end.
+/// After the capture has ended, about this many of the remaining connections are returned at a time.
 const REST_ROWS: usize = 1024;
 
 /// What a pass over a capture should produce.
@@ -67,31 +66,33 @@ const REST_ROWS: usize = 1024;
 pub struct Options {
     /// Rows per batch.
     pub batch_rows: usize,
-    /// Columns of the segments table; `None` for all. If empty, no segment rows are produced.
+    /// Columns of the segments table; `None` for all. An empty list produces no segment rows.
     pub columns: Option<Vec<String>>,
-    /// The connections of an earlier pass whose segments are wanted; `None` for all.
+    /// Connections of an earlier pass, if only their segments are requested; `None` for all.
     pub only: Option<Only>,
-    /// Whether the rows of UDP datagrams are wanted too.
+    /// Whether to produce the rows of UDP datagrams too.
     pub datagrams: bool,
-    /// Whether the rows of UDP flows are wanted too.
+    /// Whether to produce the rows of UDP flows too.
     pub flows: bool,
-    /// Whether the rows of connections are wanted.
+    /// Whether to produce the rows of connections.
     pub summaries: bool,
-    /// Columns of the ledger, if every interval of every direction is wanted. An empty list means intervals without
+    /// Columns of the ledger; `None` for no ledger. With an empty list, the ledger has a row for each interval, but no
     /// columns.
     pub ledger: Option<Vec<String>>,
-    /// Thresholds for findings, if accounts and the input of findings are wanted ([`Engine::details`]).
+    /// Thresholds for findings. If they are given, accounts and the evidence for findings ([`Engine::details`]) are
+    /// produced.
     pub worth: Option<Vec<Worth>>,
-    /// Maximum number of costs above these thresholds that are kept, the largest ones.
+    /// At most this many costs above the thresholds are kept, the largest first.
     pub most: usize,
-    /// Number of connections in the capture, in a second pass in which `only` leaves some out; 0 if unknown. If there are
-    /// no more than [`MAX_CONNECTIONS`](crate::ledger::summary::MAX_CONNECTIONS), those between the same hosts are judged
-    /// with what they show about the path. A second pass needs all of these.
+    /// Number of connections in the whole capture, for a second pass in which `only` excludes some; 0 if unknown. In a
+    /// capture with at most [`MAX_CONNECTIONS`](crate::ledger::summary::MAX_CONNECTIONS) connections, all connections
+    /// between the same two hosts are judged together, because each shows something about their path. `only` must then
+    /// contain all connections between these hosts.
     pub in_capture: usize,
-    /// Memory limit for the waits of live connections together, and for those of ended ones. Beyond it, they are written to
-    /// a temporary file.
+    /// Memory limit for the waits of all open connections together, and the same limit again for the waits of ended
+    /// ones. Beyond the limit, waits are written to a temporary file.
     pub waits_memory_bytes: usize,
-    /// Number of worker threads if no segment rows are wanted; `None` for one per processor.
+    /// Number of worker threads if no segment rows are requested; `None` for one per processor.
     pub threads: Option<NonZeroUsize>,
 }
 
@@ -141,7 +142,8 @@ pub struct Engine {
     paths: PathNames,
     /// The rows of each worker.
     rows: Vec<Receiver<Rows>>,
-    /// The worker whose rows come next. All workers report on one epoch before any reports on the next.
+    /// Index of the worker whose rows are received next. An epoch is a fixed number of chunks: all workers report on
+    /// one epoch before any worker reports on the next.
     turn: usize,
     epochs: Vec<Epoch>,
     numbers: Numbers,
@@ -161,21 +163,21 @@ struct Threads {
     workers: Vec<JoinHandle<WorkerResult>>,
 }
 
-/// What the threads leave at the end.
+/// The results of the threads when they have ended.
 #[derive(Debug, Default)]
 struct Ended {
     threads: Vec<WorkerResult>,
-    /// The next flow table whose remaining rows are to be emitted.
+    /// Index of the next flow table whose remaining rows are to be returned.
     shard: usize,
     revisions: Revisions,
     summary: Summary,
 }
 
 impl Engine {
-    /// Opens `paths` (one capture, or several merged by time; `-` is stdin) and starts to read.
+    /// Opens the captures `paths` (several are merged by time; `-` is stdin) and starts to read.
     ///
     /// # Errors
-    /// A file that cannot be opened or is not a capture.
+    /// A file cannot be opened or is not a capture.
     pub fn open(paths: &[impl AsRef<OsStr>], options: Options) -> Result<Self, CaptureError> {
         Self::of(Capture::open(paths)?, options)
     }
@@ -186,7 +188,7 @@ impl Engine {
     /// The system cannot start a thread.
     pub fn of(capture: Capture, options: Options) -> Result<Self, CaptureError> {
         let progress = capture.progress();
-        // The file headers are known from the start; the rest of the summary follows at the end.
+        // The file headers are available at once; the rest of the summary is added at the end.
         let summary = Summary { capture: capture.info(), ..Summary::default() };
         let judged =
             Judged::new(options.ledger, options.worth, options.most, options.in_capture, options.waits_memory_bytes);
@@ -246,7 +248,7 @@ impl Engine {
     /// The schema of ledger batches.
     ///
     /// # Errors
-    /// None in practice, because only an empty batch is built.
+    /// None in practice, because the batch that is built for its schema is empty.
     pub fn ledger_schema(&self) -> Result<SchemaRef, ArrowError> {
         self.judged.ledger_schema()
     }
@@ -260,7 +262,7 @@ impl Engine {
     /// The next batch of rows; `None` at the end.
     ///
     /// # Errors
-    /// Waits cannot be stored in temporary files ([`ArrowError::IoError`]); otherwise none in practice, see
+    /// Waits cannot be stored in temporary files ([`ArrowError::IoError`]). Other errors do not occur in practice, see
     /// [`Segments::batch`].
     pub fn next_batch(&mut self) -> Result<Option<Batch>, ArrowError> {
         loop {
@@ -284,7 +286,7 @@ impl Engine {
         }
     }
 
-    /// Takes the report of one worker. When all workers have reported, numbers their new connections and emits
+    /// Receives the report of one worker. When all workers have reported, numbers their new connections and returns the
     /// finished ones.
     fn epoch(&mut self, mut epoch: Epoch) -> Result<Option<Batch>, ArrowError> {
         if let Some(error) = epoch.failure.take() {
@@ -314,7 +316,7 @@ impl Engine {
         if rows.is_empty() { Ok(self.nothing()) } else { self.connections(rows, waits) }
     }
 
-    /// An empty batch if there may be no segment rows for long, so that the caller can show progress.
+    /// Returns an empty batch if the next segment rows may take long, so that the caller can show progress.
     fn nothing(&self) -> Option<Batch> {
         (!self.wants_rows || self.datagrams_seen > 0)
             .then(|| Batch::Segments(RecordBatch::new_empty(self.segments.schema())))
@@ -323,12 +325,12 @@ impl Engine {
     fn segments(&mut self, mut rows: SegmentRows) -> Result<Batch, ArrowError> {
         let batch = self.segments.batch(&rows, &self.paths)?;
         rows.clear();
-        // If the receiver is gone, nobody reuses the rows, so the error does not matter.
+        // Sending fails if the receiver was dropped. Nobody reuses the rows then, so the error does not matter.
         let _ = self.used_rows.send(rows);
         Ok(Batch::Segments(batch))
     }
 
-    /// Returns the batch of finished connections, if wanted, and queues their waits for judging.
+    /// Returns the batch of finished connections, if requested, and queues their waits for judging.
     fn connections(&mut self, rows: Vec<ConnectionRow>, waits: Vec<EndedWaits>) -> Result<Option<Batch>, ArrowError> {
         let resolution_ns = self.ended.summary.capture.resolution_ns;
         let batch =
@@ -337,10 +339,10 @@ impl Engine {
         Ok(batch)
     }
 
-    /// At the end, emits the remaining connections and flows.
+    /// At the end of the capture, returns the remaining connections and flows.
     fn rest(&mut self) -> Result<Rest, ArrowError> {
         if let Some(threads) = self.threads.take() {
-            // Dropping the receivers ends workers that wait for their rows to be received.
+            // A worker may be blocked because its rows are not received. Dropping the receivers ends it.
             self.rows.clear();
             self.ended = Ended::of(threads);
         }
@@ -371,37 +373,38 @@ impl Engine {
         }
     }
 
-    /// The input of findings: the details of the connections that lose the most time, and of those whose
-    /// handshake failed. Complete when the batches are exhausted.
+    /// The evidence for findings on the connections that lose the most time, and on those whose handshake failed. The
+    /// evidence is complete when [`Engine::next_batch`] has returned `None`.
     pub fn details(&self) -> impl Iterator<Item = (u32, &DirectionDetails)> {
         self.judged.details()
     }
 
-    /// How much of the files has been read.
+    /// How many bytes of the files have been read.
     #[must_use]
     pub fn progress(&self) -> &Progress {
         &self.progress
     }
 
-    /// Number of segments up to the last batch, whether wanted or not.
+    /// Number of segments up to the last batch, whether segment rows are requested or not.
     #[must_use]
     pub fn segments_seen(&self) -> u64 {
         self.segments_seen
     }
 
-    /// Number of datagrams up to the last batch; 0 if neither they nor their flows are wanted.
+    /// Number of datagrams up to the last batch; 0 if neither datagrams nor flows are requested.
     #[must_use]
     pub fn datagrams_seen(&self) -> u64 {
         self.datagrams_seen
     }
 
-    /// Corrections of earlier segments; empty until the batches are exhausted.
+    /// Corrections of the kinds of earlier segments; empty until [`Engine::next_batch`] has returned `None`.
     #[must_use]
     pub fn revisions(&self) -> &[Revision] {
         self.ended.revisions.as_slice()
     }
 
-    /// What was read. Until the batches are exhausted, it contains only what the file headers say.
+    /// What was read. Until [`Engine::next_batch`] has returned `None`, the summary contains only the data of the file
+    /// headers.
     #[must_use]
     pub fn summary(&self) -> &Summary {
         &self.ended.summary
@@ -411,7 +414,7 @@ impl Engine {
 /// Result of [`Engine::rest`].
 enum Rest {
     None,
-    /// A batch, if these rows produce one. More rows may follow.
+    /// Rows were processed; the batch that they produce, if any. More rows may follow.
     Some(Option<Batch>),
 }
 
@@ -424,7 +427,7 @@ fn join<T>(thread: JoinHandle<T>) -> T {
 }
 
 impl Ended {
-    /// Waits for the threads and collects what they leave.
+    /// Waits until the threads have ended, and collects their results.
     fn of(Threads { reading, workers }: Threads) -> Self {
         let mut threads: Vec<_> = workers.into_iter().map(join).collect();
         let mut revisions = Revisions::default();
@@ -444,12 +447,12 @@ fn tables(threads: &[WorkerResult]) -> impl Iterator<Item = &Connections> {
     threads.iter().flat_map(|thread| &thread.tables)
 }
 
-/// Number of threads that can run at a time.
+/// Number of threads that this machine can run at the same time.
 fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
 
-/// Problems for connections and flows that were closed before their end.
+/// Returns problems for connections and flows that the engine closed before they had ended.
 fn closed_early(threads: &[WorkerResult]) -> impl Iterator<Item = Problem> + use<> {
     let counts = [
         (

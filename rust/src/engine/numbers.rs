@@ -2,21 +2,21 @@
 
 use crate::flows::ConnectionRow;
 
-/// The connections of all workers, each of which has its own numbering.
+/// The connections of all workers. Each worker numbers its own connections from 0.
 #[derive(Debug, Default)]
 pub(super) struct Numbers {
-    /// For each worker, the final number of each of its connections.
+    /// For each worker, the final numbers of its connections, in the order of the worker's own numbers.
     threads: Vec<Vec<u32>>,
     count: u32,
 }
 
 impl Numbers {
-    /// Numbers for `threads` workers; 0 workers if their own numbers are final.
+    /// Starts the numbering for `threads` workers; 0 if the workers' own numbers are final.
     pub(super) fn of(threads: usize) -> Self {
         Self { threads: vec![Vec::new(); threads], count: 0 }
     }
 
-    /// Takes the indices of the packets that opened connections, in order for each worker.
+    /// Numbers new connections by the indices of the packets that opened them; each worker's indices are in order.
     pub(super) fn add<'a>(&mut self, opened: impl Iterator<Item = &'a [u32]>) {
         let of_thread = |(thread, places): (usize, &'a [u32])| places.iter().map(move |place| (*place, thread));
         let mut all: Vec<_> = opened.enumerate().flat_map(of_thread).collect();
@@ -29,7 +29,7 @@ impl Numbers {
         }
     }
 
-    /// Replaces a worker's own numbers by the final ones.
+    /// Replaces the worker's own numbers in `rows` by the final ones.
     pub(super) fn renumber(&self, thread: usize, rows: &mut [ConnectionRow]) {
         for row in rows {
             row.conn = self.number(thread, row.conn);

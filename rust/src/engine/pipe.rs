@@ -1,4 +1,4 @@
-//! Channels between the threads. Full chunks go forward, and empty ones come back to be filled again.
+//! Channels between the threads. A sender sends full chunks; the receiver returns them empty, to be filled again.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
@@ -7,10 +7,10 @@ use super::shards::shard_of;
 use crate::table::SegmentRows;
 use crate::wire::Packet;
 
-/// Maximum number of chunks in transit between two threads.
+/// At most this many chunks wait between two threads.
 pub(super) const CHUNKS_IN_FLIGHT: usize = 4;
 
-/// Packets, and the number of the flow table of each.
+/// A chunk of packets, and for each packet the number of its flow table.
 #[derive(Debug)]
 pub(super) struct Packets {
     pub packets: Vec<Packet>,
@@ -24,7 +24,7 @@ impl Packets {
     }
 }
 
-/// Collects packets for all workers. Each worker receives all packets and takes those of its flow tables.
+/// Collects packets for all workers. Each worker receives all packets and processes those of its flow tables.
 pub(super) struct Spread {
     chunk: Packets,
     size: usize,
@@ -32,14 +32,15 @@ pub(super) struct Spread {
     spare: Receiver<Packets>,
 }
 
-/// The receiving end of a worker.
+/// The end of a channel at which a worker receives packets.
 #[derive(Debug)]
 pub(super) struct Outlet {
     taken: Receiver<Arc<Packets>>,
     used: Sender<Packets>,
 }
 
-/// Channels that carry chunks of `size` packets to each of `readers` workers. Used chunks return and are filled again.
+/// Creates the channels that carry chunks of `size` packets to each of `readers` workers. Used chunks are returned
+/// through a channel of their own and filled again.
 pub(super) fn spread(size: usize, readers: usize) -> (Spread, Vec<Outlet>) {
     let (used, spare) = channel();
     let (full, outlets) = (0..readers)
@@ -52,13 +53,13 @@ pub(super) fn spread(size: usize, readers: usize) -> (Spread, Vec<Outlet>) {
 }
 
 impl Spread {
-    /// The vector that takes the next packets.
+    /// The vector to which the next packets are added.
     #[inline]
     pub(super) fn packets(&mut self) -> &mut Vec<Packet> {
         &mut self.chunk.packets
     }
 
-    /// Sends the chunk if it is full. Returns false if the receiver is gone.
+    /// Sends the chunk if it is full. Returns false if the receiver was dropped.
     #[inline]
     pub(super) fn pass_on_if_full(&mut self) -> bool {
         self.chunk.packets.len() < self.size || self.pass_on()
@@ -77,23 +78,23 @@ impl Spread {
 }
 
 impl Outlet {
-    /// The next chunk, never empty; `None` at the end.
+    /// Receives the next chunk, which is never empty; `None` at the end.
     pub(super) fn next(&self) -> Option<Arc<Packets>> {
         self.taken.recv().ok()
     }
 
-    /// Returns a chunk to be filled again. Only the last of the workers that hold it does so.
+    /// Returns a used chunk, to be filled again. If several workers use the chunk, only the last of them returns it.
     pub(super) fn give_back(&self, chunk: Arc<Packets>) {
         if let Some(mut chunk) = Arc::into_inner(chunk) {
             chunk.packets.clear();
             chunk.shards.clear();
-            // If the receiver is gone, nobody reuses the chunk, so the error does not matter.
+            // Sending fails if the receiver was dropped. Nobody reuses the chunk then, so the error does not matter.
             let _ = self.used.send(chunk);
         }
     }
 }
 
-/// Collects segment rows. `M` is the message type that carries them.
+/// Collects segment rows. `M` is the type of the messages that carry the rows.
 pub(super) struct Inlet<M> {
     pub(super) rows: SegmentRows,
     size: usize,
@@ -107,7 +108,7 @@ impl<M: From<SegmentRows>> Inlet<M> {
         Self { rows: SegmentRows::default(), size, full, spare }
     }
 
-    /// Sends the rows if the chunk is full. Returns false if the receiver is gone.
+    /// Sends the rows if the chunk is full. Returns false if the receiver was dropped.
     #[inline]
     pub(super) fn pass_on_if_full(&mut self) -> bool {
         self.rows.len() < self.size || self.pass_on()

@@ -1,4 +1,4 @@
-//! The reading thread: turns frames into packets and counts every frame that yields none.
+//! The reading thread: turns frames into packets, and counts the frames that contain none.
 
 use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
@@ -10,24 +10,24 @@ use crate::error::{CaptureError, ErrorKind, Problem};
 use crate::flows::Only;
 use crate::wire::{self, Dissector, Packet, Stop};
 
-/// Maximum number of distinct reasons why packets were not read. Beyond it, all further unknown link types are one
-/// reason.
+/// At most this many different reasons why packets were not read are counted separately. Beyond this number, all
+/// further unknown link types are counted together.
 const MAX_STOPS: usize = 64;
 
 /// The reading thread.
 pub(super) struct FrameReader {
     capture: Capture,
-    /// If set, packets of other connections are dropped.
+    /// If set, only packets of these connections are kept.
     only: Option<Arc<Only>>,
     pub(super) dissector: Dissector,
     summary: Summary,
-    /// Why frames yielded no segment, each reason once.
+    /// The reasons why frames contain no readable segment, each listed once.
     stops: Vec<(Stop, Problem)>,
-    /// Errors that ended a file early.
+    /// Errors at which the reading of a file ended early.
     ends: Vec<Problem>,
     previous_ts_ns: Option<i64>,
     granularity: Granularity,
-    /// Link type of the last frames, and how many consecutive frames had it.
+    /// The link type of the latest frames, and the number of consecutive frames with this link type.
     linked: (Option<LinkType>, u64),
 }
 
@@ -46,7 +46,7 @@ impl FrameReader {
         }
     }
 
-    /// Reads to the end, or until the receiver is gone.
+    /// Reads until the capture ends or the receiver is dropped.
     pub(super) fn run(mut self, to_workers: &mut Spread) -> Summary {
         loop {
             match self.capture.advance() {
@@ -109,8 +109,8 @@ impl FrameReader {
                     }
                 }
             }
-            // A fragment that waits for others loses nothing yet. Fragments that never become complete are reported at
-            // the end.
+            // No data is lost yet at a fragment whose other fragments may follow. Fragments whose packet never becomes
+            // complete are reported at the end.
             Err(Stop::NotTcp | Stop::Fragment) => {}
             Err(stop) => stopped(&mut self.stops, stop, frame.number, self.capture.place()),
         }
@@ -121,7 +121,7 @@ impl FrameReader {
         }
         for (stop, number) in self.dissector.asides() {
             if !matches!(stop, Stop::NotTcp | Stop::Fragment) {
-                // Only the current frame's place in the file is known.
+                // The place in the file is known only for the current frame.
                 stopped(&mut self.stops, stop, number, self.capture.place().filter(|_| number == frame.number));
             }
         }
@@ -145,7 +145,7 @@ impl FrameReader {
     }
 }
 
-/// Adds the frames in `linked` to the summary, because a frame of another link type follows.
+/// Adds the frames counted in `linked` to the summary, because the next frame has another link type.
 #[cold]
 fn count_linked(linked: &mut (Option<LinkType>, u64), link_type: Option<LinkType>, summary: &mut Summary) {
     if let (Some(before), packets) = std::mem::replace(linked, (link_type, 1)) {
@@ -153,7 +153,7 @@ fn count_linked(linked: &mut (Option<LinkType>, u64), link_type: Option<LinkType
     }
 }
 
-/// Counts a reason. Its first occurrence records the frame, and the file and offset if known.
+/// Counts a reason. The first occurrence of a reason records the frame, and the file and offset if known.
 fn stopped(stops: &mut Vec<(Stop, Problem)>, stop: Stop, frame: u64, place: Option<(&OsStr, u64)>) {
     let is_one_of_many = stops.len() >= MAX_STOPS && matches!(stop, Stop::UnknownLink(_));
     let stop =
@@ -184,7 +184,7 @@ fn ended_early(error: &CaptureError) -> Problem {
     }
 }
 
-/// The text of a stop for users, and whether TCP data may have been lost.
+/// Describes why a frame was not read, and returns whether TCP data may have been lost.
 fn describe(stop: Stop) -> (String, bool) {
     match stop {
         Stop::NotTcp | Stop::Fragment => ("not TCP".into(), false),

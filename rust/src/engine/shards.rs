@@ -1,7 +1,7 @@
 //! Assigns connections to flow tables.
 //!
-//! A connection's endpoints alone determine its flow table. Each flow table can therefore belong to one thread,
-//! and the results do not depend on the number of threads.
+//! The two endpoints of a connection alone determine its flow table. Each flow table can therefore belong to one
+//! thread, and the results do not depend on the number of threads.
 
 use crate::wire::Packet;
 
@@ -10,7 +10,8 @@ pub(super) const SHARD_BITS: u32 = 3;
 /// Number of flow tables.
 pub(super) const SHARDS: usize = 1 << SHARD_BITS;
 
-/// The flow table of a packet. All datagrams have the first one, so one thread tracks them.
+/// Returns the flow table of a packet. All UDP datagrams belong to the first flow table, so that one thread tracks
+/// them.
 #[inline]
 pub(super) fn shard_of(packet: &Packet) -> u8 {
     match packet {

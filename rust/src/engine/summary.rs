@@ -1,4 +1,4 @@
-//! Summary of what was read from a capture.
+//! The summary of a capture that was read.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,9 @@ use crate::error::Problem;
 pub struct Summary {
     /// What the file headers say.
     pub capture: CaptureInfo,
-    /// Number of packets of each link type.
+    /// Number of frames of each link type.
     pub link_types: BTreeMap<LinkType, u64>,
-    /// Number of frames, as Wireshark numbers them.
+    /// Number of frames, counted like Wireshark's frame numbers.
     pub packets: u64,
     /// Number of TCP segments.
     pub tcp_segments: u64,
@@ -24,20 +24,20 @@ pub struct Summary {
     pub first_ts_ns: Option<i64>,
     /// Latest capture time.
     pub last_ts_ns: Option<i64>,
-    /// Frames captured shorter than they were on the wire.
+    /// Number of frames of which fewer bytes were captured than were on the wire.
     pub truncated_packets: u64,
-    /// Frames whose time is before that of the previous frame.
+    /// Number of frames with a timestamp before that of the previous frame.
     pub backward_timestamps: u64,
-    /// The largest of these steps back.
+    /// The largest difference by which a timestamp is before the previous one.
     pub largest_step_back_ns: i64,
-    /// The tick of the clock, if it is coarser than the files say.
+    /// The tick of the capture's clock, if it is coarser than the resolution stated in the files.
     pub tick_ns: Option<i64>,
     /// Problems that did not stop the pass.
     pub problems: Vec<Problem>,
 }
 
 impl Summary {
-    /// Whether everything in the files could be used.
+    /// Whether all data in the files could be used.
     #[must_use]
     pub fn complete(&self) -> bool {
         !self.problems.iter().any(|problem| problem.loses_data)

@@ -1,4 +1,4 @@
-//! The worker threads, which turn packets into rows. Each has its own flow tables.
+//! The worker threads, which turn packets into rows. Each worker has its own flow tables.
 
 use std::io;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::wire::{Packet, Segment};
 
 /// Number of chunks of packets after which each worker reports.
 const EPOCH_CHUNKS: u32 = 16;
-/// The flow table belongs to another worker.
+/// Marks a flow table that belongs to another worker.
 const NOT_MINE: u8 = u8::MAX;
 
-/// Rows in transit to the caller.
+/// Rows and reports that a worker sends to the caller.
 #[derive(Debug)]
 pub(super) enum Rows {
     Segments(SegmentRows),
@@ -33,18 +33,19 @@ impl From<SegmentRows> for Rows {
     }
 }
 
-/// Report of one worker about some chunks. All workers report about the same chunks.
+/// The report of one worker on an epoch, which is a fixed number of chunks. All workers report on the same chunks.
 #[derive(Debug, Default)]
 pub(super) struct Epoch {
-    /// Number of segments, whether wanted or not.
+    /// Number of segments, whether segment rows are requested or not.
     pub segments: u64,
-    /// Number of datagrams, if they or their flows are wanted.
+    /// Number of datagrams; 0 if neither datagrams nor flows are requested.
     pub datagrams: u64,
-    /// Indices of the packets that opened connections, among all packets of these chunks.
+    /// Indices of the packets that opened connections; all packets of these chunks are counted, also those of other
+    /// workers.
     pub opened: Vec<u32>,
     /// Finished connections.
     pub over: Vec<Over>,
-    /// Why waits could not be stored; nothing follows such an error.
+    /// The error because of which waits could not be stored; the worker stops after it.
     pub failure: Option<io::Error>,
 }
 
@@ -53,18 +54,18 @@ pub(super) struct Epoch {
 pub(super) struct Over {
     pub shard: usize,
     pub rows: Vec<ConnectionRow>,
-    /// The waits of each connection, if they are to be judged.
+    /// The waits of each of these connections, if waits are judged.
     pub waits: Vec<EndedWaits>,
 }
 
-/// What the caller wants of UDP.
+/// Which rows of UDP the caller requests.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct UdpRows {
     pub datagrams: bool,
     pub flows: bool,
 }
 
-/// What the caller wants from the workers.
+/// Which results the caller requests from the workers.
 #[derive(Clone, Debug)]
 pub(super) struct Wanted {
     pub only: Option<Arc<Only>>,
@@ -73,11 +74,11 @@ pub(super) struct Wanted {
     pub summaries: bool,
     /// Whether segment rows are wanted.
     pub segments: bool,
-    /// Memory limit for the waits of live connections, if they are to be judged.
+    /// Memory limit for the waits of open connections; `None` if waits are not judged.
     pub waits_memory_bytes: Option<usize>,
 }
 
-/// What a worker leaves at its end.
+/// The state of a worker after its last packet.
 #[derive(Debug)]
 pub(super) struct WorkerResult {
     /// Its flow tables.
@@ -88,14 +89,14 @@ pub(super) struct WorkerResult {
 
 /// One worker.
 pub(super) struct Worker {
-    /// Index in `tables` of each flow table, or [`NOT_MINE`].
+    /// For each flow table, its index in `tables`, or [`NOT_MINE`].
     mine: [u8; SHARDS],
-    /// Numbers of the flow tables in `tables`.
+    /// For each entry of `tables`, the number of the flow table.
     shards: Vec<usize>,
     tables: Vec<Connections>,
     flows: Flows,
     sink: Sink,
-    /// Number of connections that its tables have opened.
+    /// Number of connections that this worker's tables have opened.
     count: u32,
     /// Number of packets in this epoch, counted over all workers.
     packets: u32,
@@ -121,7 +122,7 @@ impl Worker {
         Self { mine, shards, tables, flows, sink, count: 0, packets: 0, epoch, wanted }
     }
 
-    /// Takes packets until there are no more or the receiver is gone.
+    /// Processes packets until the capture ends or the receiver is dropped.
     pub(super) fn run(mut self, packets: &Outlet) -> WorkerResult {
         let mut chunks = 0_u32;
         while let Some(chunk) = packets.next() {
@@ -136,7 +137,7 @@ impl Worker {
         WorkerResult { tables: self.tables, flows: self.flows, waits: self.sink.waits }
     }
 
-    /// Takes a chunk. Returns false if the receiver is gone.
+    /// Takes a chunk. Returns false if the receiver was dropped.
     fn take(&mut self, chunk: &Packets) -> bool {
         let mut datagram_rows = Vec::new();
         for (packet, shard) in chunk.packets.iter().zip(&chunk.shards) {
@@ -179,8 +180,8 @@ impl Worker {
         self.sink.revise(at, table.revisions());
     }
 
-    /// Emits the rows of finished connections and flows, if there are enough, and always after the rows of their
-    /// segments and datagrams. Returns false if the receiver is gone or waits cannot be stored.
+    /// Sends the rows of finished connections and flows, if there are enough, but only after the rows of their segments
+    /// and datagrams. Returns false if the receiver was dropped or waits cannot be stored.
     fn end_epoch(&mut self) -> bool {
         let mut epoch = std::mem::take(&mut self.epoch);
         self.packets = 0;
@@ -202,27 +203,27 @@ impl Worker {
     }
 }
 
-/// The waits of finished connections; empty if waits are not kept.
+/// Returns the waits of finished connections; empty if waits are not kept.
 pub(super) fn ended(waits: Option<&mut LiveWaits>, rows: &[ConnectionRow]) -> Vec<EndedWaits> {
     waits.map_or_else(Vec::new, |waits| rows.iter().map(|row| waits.end(row.conn)).collect())
 }
 
-/// Receives segment rows and keeps the wanted columns at once. Carrying complete rows to a later filter would cost more
-/// than the classification itself.
+/// Receives segment rows and immediately keeps only the requested columns. To keep complete rows and filter them later
+/// would cost more time than the classification itself.
 struct Sink {
     rows: Inlet<Rows>,
     wants_rows: bool,
-    /// The waits of live connections, if they are to be judged.
+    /// The waits of open connections; `None` if waits are not judged.
     waits: Option<LiveWaits>,
-    /// The connection of the last row.
+    /// The number of the connection to which the last row belongs.
     conn: u32,
-    /// Number of revisions of each flow table that `waits` has received.
+    /// For each flow table, how many of its revisions were already applied to `waits`.
     revised: Vec<usize>,
 }
 
 impl Sink {
-    /// Passes on new revisions of the flow table at `at`: what the last segment showed about earlier ones of
-    /// its connection.
+    /// Applies new revisions of the flow table at `at` to the waits: the last segment changed the kinds of earlier
+    /// segments of its connection.
     #[inline]
     fn revise(&mut self, at: usize, revisions: &Revisions) {
         let known = revisions.as_slice();

@@ -1,17 +1,20 @@
-//! Holes in a stream: bytes that the capture has not seen, although it has seen later ones (lost before the capture point,
-//! or reordered). A retransmit that fills a hole has bytes that are new to the capture, although they were sent before.
+//! Holes in a stream: bytes that are missing from the capture so far, although later bytes were captured (the missing
+//! bytes were lost before the capture point, or reordered). A retransmission that fills a hole contains bytes that are
+//! new to the capture, although they were sent before.
 
-/// Maximum number of open holes; beyond it, the oldest is dropped. A connection in the worst real captures tested has 3.
+/// At most this many holes are open; beyond this number, the oldest one is dropped. In the worst real captures that
+/// were tested, a connection has 3 open holes.
 pub const MAX_HOLES: usize = 10_000;
 
-/// Disjoint, non-empty ranges of stream offsets, in ascending order.
+/// The open holes as non-empty ranges of stream offsets, in ascending order and without overlap.
 #[derive(Debug, Default)]
 pub struct Holes {
     ranges: Vec<(i64, i64)>,
 }
 
 impl Holes {
-    /// Adds a hole: data arrived at `right`, but `left` was expected. `left` is not below any offset seen before.
+    /// Adds a hole from `left`, the offset that was expected, to `right`, the offset that arrived. `left` must not be
+    /// below any offset seen before.
     pub fn open(&mut self, left: i64, right: i64) {
         self.ranges.push((left, right));
         if self.ranges.len() > MAX_HOLES {
@@ -19,7 +22,8 @@ impl Holes {
         }
     }
 
-    /// Fills holes with the bytes from `left` to `right` (exclusive). Returns how many of them were missing.
+    /// Marks the bytes from `left` to `right` (exclusive) as captured. Returns how many of these bytes were missing
+    /// before.
     pub fn fill(&mut self, left: i64, right: i64) -> i64 {
         let first = self.ranges.partition_point(|(_, end)| *end <= left);
         let last = self.ranges.partition_point(|(begin, _)| *begin < right);
@@ -44,7 +48,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Compared with a set that keeps every single offset.
+        /// The result is compared with a set of single byte offsets.
         #[test]
         fn a_segment_fills_exactly_the_bytes_that_were_missing(
             segments in prop::collection::vec((0_i64..60, 1_i64..9), 0..40)

@@ -1,8 +1,9 @@
-//! The series that a report draws of one direction of a connection: lines, marks, bursts of data, throughput and causes.
+//! The data from which a report draws one direction of a connection: lines, marks, bursts of data, throughput and
+//! causes.
 //!
-//! Segments and waits come in batches, in the order of the capture. Each series keeps a bounded number of points between
-//! batches and an exact count of all, so that a connection of any length is drawn in limited memory, and a page can state
-//! what it leaves out. The result does not depend on the size of the batches.
+//! Segments and waits are added in batches, in the order of the capture. Between batches, each series keeps a limited
+//! number of points and an exact count of all points. A connection of any length therefore needs limited memory, and
+//! the page can state how many points are not drawn. The result does not depend on the size of the batches.
 
 mod holes;
 mod points;
@@ -20,15 +21,16 @@ pub use strip::{Band, Strip};
 use crate::connection::Kind;
 use crate::wire::TcpFlags;
 
-/// Points of one line or mark that are kept between two batches: several times the number drawn, so that reducing twice
-/// has no visible effect.
+/// Number of points of one line or mark that are kept between two batches. This is several times the number drawn, so
+/// that reducing the points twice has no visible effect.
 const HELD_POINTS: usize = 20_000;
 
 /// Names of the lines, in order.
 pub const LINES: [&str; 7] = ["acked", "window_edge", "flight", "offered", "rtt", "ack_lag", "payload"];
 
-/// Names of the marks, in order: kinds of the sender's segments (`SENDER_MARKS`), then other signs of both hosts. `zero_window`, `peer_reset` and
-/// `duplicate_ack` are segments of the receiver; `sack` is one per block of its SACK options.
+/// Names of the marks, in order: kinds of the sender's segments (`SENDER_MARKS`), then marks for other events of both
+/// hosts. `zero_window`, `peer_reset` and `duplicate_ack` mark segments of the receiver; `sack` marks each block of the
+/// receiver's SACK options.
 pub const MARKS: [&str; 19] = [
     "retransmit",
     "fast_retransmit",
@@ -51,7 +53,7 @@ pub const MARKS: [&str; 19] = [
     "sack",
 ];
 
-/// Places in `MARKS` of the signs that no kind of the sender's segments stands for.
+/// Indices in `MARKS` of the marks that are not kinds of the sender's segments.
 const SYN_MARK: usize = SENDER_MARKS.len();
 const FIN_MARK: usize = SYN_MARK + 1;
 const ZERO_WINDOW_MARK: usize = SYN_MARK + 2;
@@ -59,15 +61,15 @@ const PEER_RESET_MARK: usize = SYN_MARK + 3;
 const DUPLICATE_ACK_MARK: usize = SYN_MARK + 4;
 const SACK_MARK: usize = SYN_MARK + 5;
 
-/// Data segments that are drawn as one stroke.
+/// Consecutive data segments that are drawn as one stroke.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Burst {
     pub t_ns: i64,
     pub t_end_ns: i64,
-    /// The lowest stream offset of its bytes.
+    /// The lowest stream offset of the bytes in these segments.
     pub low: i64,
-    /// One more than their highest offset.
+    /// The highest stream offset of these bytes, plus one.
     pub high: i64,
     pub segments: i64,
     pub payload_bytes: i64,
@@ -75,29 +77,29 @@ pub struct Burst {
     pub frame_end: i64,
 }
 
-/// A segment that is drawn as a mark.
+/// A segment or SACK block that is drawn as a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Mark {
     pub t_ns: i64,
-    /// Its stream offset in the figure; `None` if its segment has no acknowledgment number to stand at.
+    /// The stream offset at which the mark is drawn; `None` if the segment has no acknowledgment number.
     pub low: Option<i64>,
     pub payload_bytes: i64,
     pub frame: i64,
 }
 
-/// The limits of the series of one direction.
+/// Limits for the series of one direction.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Length of a throughput bin.
     pub bin_ns: i64,
-    /// Number of data segments that may share a stroke.
+    /// At most this many data segments are drawn as one stroke.
     pub run: i64,
-    /// A pause longer than this ends a stroke, so that a stroke never hides it.
+    /// A pause longer than this ends a stroke, so that the pause stays visible.
     pub silence_ns: i64,
 }
 
-/// Points of one line, or marks of one name: reduced whenever there are more than twice `HELD_POINTS`.
+/// The points of one line or the marks of one name. They are reduced when there are more than twice `HELD_POINTS`.
 #[derive(Debug)]
 struct Held<T> {
     points: Vec<T>,
@@ -123,11 +125,11 @@ impl<T> Held<T> {
     }
 }
 
-/// A step line: the points where it changes, and its last one, so that it extends to its end.
+/// A step line: the points where its value changes, and its last point, so that the line extends to its end.
 #[derive(Debug)]
 struct Steps {
     line: Held<Point>,
-    /// The last point, if the line has not changed there.
+    /// The last point, if the value did not change there.
     last: Option<Point>,
     y: Option<i64>,
 }
@@ -157,7 +159,7 @@ impl Steps {
     }
 }
 
-/// One reduced series, and the number of its points or marks before it was reduced.
+/// A reduced series, and the number of its points or marks before the reduction.
 #[derive(Debug)]
 #[allow(missing_docs)]
 pub struct Drawn<T> {
@@ -195,7 +197,7 @@ impl Series {
         }
     }
 
-    /// Adds the next segment of the connection, of either direction.
+    /// Adds the next segment of the connection; it may belong to either direction.
     pub fn add(&mut self, segment: &Segment, tracked: &Tracked) {
         let (t_ns, frame, payload_bytes) = (tracked.t_ns, segment.frame, segment.payload_bytes);
         if tracked.mine {
@@ -216,20 +218,21 @@ impl Series {
         }
     }
 
-    /// Takes a segment before those that are drawn: it may open a hole that a later one fills.
+    /// Processes a segment before the drawn section: the segment may open a hole that a later one fills.
     pub fn skip(&mut self, segment: &Segment, tracked: &Tracked) {
         if tracked.mine && segment.brings_data() {
             self.fill_hole(segment, tracked);
         }
     }
 
-    /// The number of marks of each name.
+    /// Number of marks of each name so far.
     #[must_use]
     pub fn mark_counts(&self) -> [u64; MARKS.len()] {
         std::array::from_fn(|place| self.marks.get(place).map_or(0, |marks| marks.count))
     }
 
-    /// Takes the series, and starts anew. Lines have about `keep` points each, and marks at most as many as `granted`.
+    /// Returns the series, and starts an empty one. A line has about `keep` points, and a mark at most the number in
+    /// `granted`.
     #[must_use]
     pub fn take(&mut self, keep: usize, granted: &[usize]) -> Figures {
         std::mem::replace(self, Self::new(self.limits)).finish(keep, granted)
@@ -249,7 +252,7 @@ impl Series {
     fn add_sent(&mut self, segment: &Segment, tracked: &Tracked) {
         if let Some(place) = segment.mark() {
             let is_reset = segment.kind == Kind::Reset as u8;
-            // A reset may have any sequence number, so it is drawn at the highest offset sent.
+            // A RST may have any sequence number, so its mark is drawn at the highest offset sent.
             let low = if is_reset { tracked.sent.unwrap_or(0) } else { segment.seq };
             self.mark(place, segment, tracked, Some(low));
         } else {
@@ -301,7 +304,7 @@ impl Series {
         }
     }
 
-    /// Draws a data segment: as part of the last stroke, unless that has enough segments or a pause lies between.
+    /// Adds a data segment to the last stroke, or starts a new stroke if the last one is full or a pause lies between.
     fn stroke(&mut self, segment: &Segment, t_ns: i64) {
         let joins = self.strokes % self.limits.run.max(1) != 0;
         self.strokes += 1;
@@ -326,7 +329,8 @@ impl Series {
         }
     }
 
-    /// Opens the hole before a segment, or fills those that it covers. Returns the number of bytes that were missing.
+    /// If the segment starts above the expected offset, opens a hole; if it starts below, fills the holes that it
+    /// covers. Returns how many bytes of the segment were missing before.
     fn fill_hole(&mut self, segment: &Segment, tracked: &Tracked) -> i64 {
         match tracked.sent_before {
             Some(before) if segment.seq > before => self.holes.open(before, segment.seq),
@@ -339,7 +343,7 @@ impl Series {
     }
 }
 
-/// The series of one direction, reduced.
+/// The reduced series of one direction.
 #[derive(Debug)]
 pub struct Figures {
     /// Its data.
@@ -348,6 +352,6 @@ pub struct Figures {
     pub lines: Vec<Drawn<Point>>,
     /// One for each of `MARKS`.
     pub marks: Vec<Drawn<Mark>>,
-    /// Start of a bin, and its bytes that were new to the capture; without empty bins.
+    /// For each bin that is not empty: its start, and the number of bytes that were new to the capture.
     pub throughput: Vec<(i64, i64)>,
 }

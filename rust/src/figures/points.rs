@@ -1,14 +1,16 @@
-//! Reduces the points of long series. A line keeps the first, last, lowest and highest point of each pixel column, and both
-//! ends of the longest gaps, so that pauses keep their position. Marks are thinned evenly.
+//! Reduces the number of points in long series. A line keeps the first, last, lowest and highest point of each pixel
+//! column, and the points at both ends of the longest gaps, so that pauses keep their position. Marks are thinned
+//! evenly.
 
-/// Number of the longest gaps whose two ends are always drawn (a heuristic: more than a reader can inspect in one figure).
+/// For this many of the longest gaps, the points at both ends are always drawn (a heuristic: more gaps than a reader
+/// can inspect in one figure).
 pub const LONGEST_GAPS: usize = 40;
 
-/// Minimum number of points: a smaller limit would not save anything.
+/// At least this many points are drawn, because a lower limit would not save anything.
 const FEWEST_POINTS: usize = 16;
 
-/// Points per pixel column: two for an increasing line, whose first point is the lowest and whose last is the highest; four
-/// for others.
+/// Points per pixel column: two for an increasing line, because its first point is the lowest and its last point the
+/// highest; four for other lines.
 const POINTS_PER_COLUMN: [usize; 2] = [2, 4];
 
 /// A point of a line.
@@ -20,7 +22,7 @@ pub struct Point {
     pub frame: i64,
 }
 
-/// At most `keep` of the items, evenly spaced, including the first and the last.
+/// Returns at most `keep` of the items, evenly spaced, including the first and the last.
 #[must_use]
 pub fn even<T: Copy>(items: &[T], keep: usize) -> Vec<T> {
     if items.len() <= keep {
@@ -30,9 +32,10 @@ pub fn even<T: Copy>(items: &[T], keep: usize) -> Vec<T> {
     (0..keep).filter_map(|place| items.get(step(place)).copied()).collect()
 }
 
-/// About `keep` of the points that draw the same line: at most `keep` (or 16) and both ends of the longest gaps, in order.
+/// Returns about `keep` of the points, chosen so that the line looks the same: at most `keep` (or 16), and the points
+/// at both ends of the longest gaps, in order.
 ///
-/// Times need not ascend (timestamps may run backwards); pixel columns are then split by index instead of by time.
+/// If timestamps run backwards, pixel columns are divided by index instead of by time.
 #[must_use]
 pub fn line_points(points: &[Point], keep: usize) -> Vec<Point> {
     let most = keep.max(FEWEST_POINTS);
@@ -50,7 +53,7 @@ pub fn line_points(points: &[Point], keep: usize) -> Vec<Point> {
     places.into_iter().filter_map(|place| points.get(place).copied()).collect()
 }
 
-/// The extremes of one pixel column, as places of points.
+/// The indices of the first, last, lowest and highest point of one pixel column.
 #[derive(Clone, Copy)]
 struct Column {
     number: u64,
@@ -59,7 +62,7 @@ struct Column {
     high: i64,
 }
 
-/// The places of the first, last, lowest and highest point of each of `columns` columns.
+/// Returns the indices of the first, last, lowest and highest point of each of `columns` columns.
 fn of_columns(points: &[Point], columns: usize) -> Vec<usize> {
     let begin_ns = points.first().map_or(0, |point| point.t_ns);
     let is_sorted = points.is_sorted_by_key(|point| point.t_ns);
@@ -93,7 +96,7 @@ fn of_columns(points: &[Point], columns: usize) -> Vec<usize> {
     places
 }
 
-/// The places on both sides of the longest steps in time.
+/// Returns the indices of the points before and after the longest steps in time.
 fn gap_ends(points: &[Point]) -> impl Iterator<Item = usize> {
     let step = |pair: &[Point]| match pair {
         [before, after] => after.t_ns.saturating_sub(before.t_ns),
@@ -116,7 +119,7 @@ mod tests {
         values.into_iter().zip(0..).map(|((t_ns, y), frame)| Point { t_ns, y, frame }).collect()
     }
 
-    /// Places of the points that are drawn.
+    /// Returns the indices of the points that are drawn.
     fn places(points: &[Point], keep: usize) -> Vec<i64> {
         line_points(points, keep).iter().map(|point| point.frame).collect()
     }
@@ -142,7 +145,7 @@ mod tests {
         assert!(chosen.len() <= 2_000 + 2 * LONGEST_GAPS);
     }
 
-    /// A line that climbs evenly in position: the points of its columns alone have no reason to keep both sides of a pause.
+    /// A line that rises evenly: the points of its pixel columns alone would not show a pause.
     #[test]
     fn both_ends_of_the_longest_gaps_are_drawn() {
         let pauses = [77_777, 250_003, 499_998];

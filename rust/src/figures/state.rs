@@ -21,13 +21,15 @@ pub(super) const SENDER_MARKS: [Kind; 13] = [
     Kind::Reset,
 ];
 
-/// So many of them, the first ones, may bring bytes that were sent before and that the capture has not seen.
+/// Segments of the first 8 kinds in `SENDER_MARKS` may contain bytes that were sent before but are missing from the
+/// capture.
 const FILLING: usize = 8;
 
-/// So many of them bring new bytes only beyond the highest offset sent before, or within a hole.
+/// Segments of the first 12 kinds in `SENDER_MARKS` contain new bytes only above the highest offset sent before, or
+/// within a hole.
 const AGAIN: usize = 12;
 
-/// What the figures need of a segment. Times are in nanoseconds, offsets are those of the stream.
+/// The properties of a segment that the figures need. Times are in nanoseconds; offsets are stream offsets.
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(missing_docs)]
 pub struct Segment<'a> {
@@ -39,7 +41,7 @@ pub struct Segment<'a> {
     pub payload_bytes: i64,
     pub flags: TcpFlags,
     pub window_bytes: Option<i64>,
-    /// Left and right edge of each block in turn.
+    /// The left and right edges of the blocks: left, right, left, right, …
     pub sack_blocks: &'a [i64],
     /// Code of its kind ([`Kind`]).
     pub kind: u8,
@@ -52,22 +54,23 @@ impl Segment<'_> {
         self.seq.saturating_add(self.payload_bytes)
     }
 
-    /// Whether it has data that may be new to the capture.
+    /// Whether the segment has data that may be new to the capture.
     pub(super) fn brings_data(&self) -> bool {
         self.payload_bytes > 0 && !self.flags.any(TcpFlags::RST)
     }
 
-    /// Its place in `SENDER_MARKS`; `None` for an ordinary segment.
+    /// The index of the segment's kind in `SENDER_MARKS`; `None` for an ordinary segment.
     pub(super) fn mark(&self) -> Option<usize> {
         SENDER_MARKS.iter().position(|kind| *kind as u8 == self.kind)
     }
 
-    /// Whether it may bring bytes that were sent before and that the capture has not seen.
+    /// Whether the segment may contain bytes that were sent before but are missing from the capture.
     pub(super) fn may_fill_holes(&self) -> bool {
         self.mark().is_some_and(|place| place < FILLING)
     }
 
-    /// Its bytes beyond the highest offset sent before; all of its bytes, unless its kind says that they were sent before.
+    /// Number of the segment's bytes above the highest offset sent before; if the segment's kind is no repetition, the
+    /// number of all its bytes.
     pub(super) fn fresh_bytes(&self, sent_before: Option<i64>) -> i64 {
         let is_again = self.mark().is_some_and(|place| place < AGAIN);
         let from = sent_before.filter(|_| is_again).map_or(self.seq, |before| before.max(self.seq));
@@ -84,13 +87,13 @@ pub struct State {
     pub edge: Option<i64>,
 }
 
-/// A segment's time and place, and the state after it. `None` where unknown.
+/// Time and direction of a segment, and the state of the tracked direction after this segment. `None` where unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Tracked {
-    /// Time since the connection's first segment.
+    /// Time from the first segment of the connection to this one.
     pub t_ns: i64,
-    /// Whether this direction's sender sent it.
+    /// Whether the sender of the tracked direction sent the segment.
     pub mine: bool,
     pub sent: Option<i64>,
     pub acked: Option<i64>,
@@ -99,11 +102,11 @@ pub struct Tracked {
     pub sent_before: Option<i64>,
     /// Bytes sent and not acknowledged.
     pub flight: Option<i64>,
-    /// Bytes from the highest offset that was acknowledged to the edge of the window.
+    /// Number of bytes from the highest offset that was acknowledged to the right edge of the window.
     pub offered: Option<i64>,
 }
 
-/// Tracks the state of one direction, named by its sender, through the segments of its connection.
+/// Tracks the state of one direction, named after its sender, through the segments of its connection.
 #[derive(Debug)]
 pub struct Tracker {
     first_ts_ns: i64,
@@ -112,20 +115,20 @@ pub struct Tracker {
 }
 
 impl Tracker {
-    /// Starts with the state before the first segment to follow; the connection's first segment was sent at
-    /// `first_ts_ns`.
+    /// Starts before any segment of the connection: `state` is the state before the next segment, and `first_ts_ns` the
+    /// time of the connection's first one.
     #[must_use]
     pub fn new(first_ts_ns: i64, from_client: bool, state: State) -> Self {
         Self { first_ts_ns, from_client, state }
     }
 
-    /// The state after the segments so far.
+    /// The state after all segments so far.
     #[must_use]
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// Takes the next segment of the connection, of either direction.
+    /// Processes the next segment of the connection; it may belong to either direction.
     pub fn follow(&mut self, segment: &Segment) -> Tracked {
         let mine = segment.from_client == self.from_client;
         let sent_before = self.state.sent;

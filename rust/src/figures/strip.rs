@@ -1,8 +1,8 @@
-//! The causes of a direction over its whole life, as adjacent bands of at least a pixel.
+//! The causes of a direction's waits over its whole life, as adjacent bands that are at least one pixel wide.
 //!
-//! A wait of at least a pixel is a band of its own. Shorter waits share a band. The shared band shows the cause with the
-//! most time that no band shows yet, in these waits and in earlier ones (error diffusion). The bands of a cause therefore
-//! add up to its time in the ledger, except for a few pixels.
+//! A wait of at least one pixel is a band of its own. Shorter waits share a band. The shared band shows one cause: the
+//! one with the most time that no band shows yet, in these waits and in earlier ones (error diffusion). The total width
+//! of a cause's bands therefore equals the time of this cause in the ledger, except for a few pixels.
 
 use crate::ledger::Cause;
 
@@ -21,12 +21,12 @@ impl Band {
     }
 }
 
-/// Makes bands of a direction's waits, in order of time.
+/// Makes bands from the waits of a direction, which are added in time order.
 #[derive(Debug)]
 pub struct Strip {
     pixel_ns: i64,
     bands: Vec<Band>,
-    /// Time that no band shows yet, by cause; negative if bands show more than there was.
+    /// For each cause, the time that no band shows yet; negative if its bands show more time than its waits have.
     owed_ns: Vec<(Cause, i64)>,
     /// Start and end of the short waits since the last band.
     short: Option<(i64, i64)>,
@@ -57,7 +57,7 @@ impl Strip {
         }
     }
 
-    /// Returns the bands up to here, and begins with none again.
+    /// Returns the bands so far, and starts without bands again.
     #[must_use]
     pub fn take(&mut self) -> Vec<Band> {
         self.draw();
@@ -89,7 +89,7 @@ mod tests {
 
     const PIXEL_NS: i64 = 1_000;
 
-    /// The bands of adjacent waits of these lengths, the first at 0.
+    /// Returns the bands of adjacent waits with these lengths; the first wait starts at 0.
     fn bands(waits: impl IntoIterator<Item = (i64, Cause)>) -> Vec<(i64, i64, Cause)> {
         let (mut strip, mut start_ns) = (Strip::new(PIXEL_NS), 0);
         for (length_ns, cause) in waits {
@@ -106,7 +106,8 @@ mod tests {
         assert_eq!(bands(waits), expected);
     }
 
-    /// 600 of 1,000 ns are the network's; the 400 of the peer are owed, and so the next pixel, half and half, is the peer's.
+    /// In the first pixel, 600 of 1,000 ns have the cause `Network`; 400 ns of `Peer` are carried over. The next pixel
+    /// is half `Network` and half `Peer`, so it shows `Peer`.
     #[test]
     fn short_waits_share_a_pixel_which_has_the_cause_with_most_time() {
         let waits = [
@@ -119,7 +120,8 @@ mod tests {
         assert_eq!(bands(waits), [(0, 1_000, Cause::Network), (1_000, 2_000, Cause::Peer)]);
     }
 
-    /// Each microsecond has 700 ns of network, 250 of pacing and 50 of peer: pacing and peer never have most of a pixel.
+    /// Each microsecond (one pixel) has 700 ns of `Network`, 250 ns of `Pacing` and 50 ns of `Peer`: within a pixel,
+    /// neither `Pacing` nor `Peer` ever has the most time.
     #[test]
     fn pixels_add_up_to_the_time_of_each_cause_however_short_its_waits() {
         let pattern = [(350, Cause::Network), (50, Cause::Peer), (350, Cause::Network), (250, Cause::Pacing)];

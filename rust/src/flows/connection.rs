@@ -21,9 +21,9 @@ pub(super) struct Connection {
     pub(super) client_is_low: bool,
     pub(super) client_known_by: ClientKnownBy,
     pub(super) reset: bool,
-    /// The FINs of both hosts and all data before them are acknowledged.
+    /// The FINs of both hosts, and all data before them, are acknowledged.
     pub(super) over: bool,
-    /// Its row was handed out, so it takes no more segments.
+    /// The row of the connection was returned, so later segments do not belong to it.
     pub(super) handed_out: bool,
     pub(super) first_frame: u64,
     pub(super) last_frame: u64,
@@ -34,9 +34,9 @@ pub(super) struct Connection {
     pub(super) channels: Channels,
     pub(super) client: DirectionState,
     pub(super) server: DirectionState,
-    /// `None` in a pass without accounts.
+    /// The accounts of both directions; `None` in a pass without accounts.
     pub(super) accounts: Option<Accounts>,
-    /// Empty in a pass without accounts.
+    /// The times for quantiles; empty in a pass without accounts.
     pub(super) times: Times,
 }
 
@@ -65,7 +65,8 @@ impl Connection {
         }
     }
 
-    /// Whether a SYN opens a new connection on the same ports: it has another ISN, or it follows a FIN or RST.
+    /// Whether a SYN opens a new connection on the same ports: its ISN differs from this connection's, or it follows a
+    /// FIN or RST.
     #[inline]
     pub(super) fn is_reused_by(&self, segment: &Segment) -> bool {
         if !segment.flags.any(TcpFlags::SYN) || segment.flags.any(TcpFlags::ACK) {
@@ -77,17 +78,18 @@ impl Connection {
         sender.figures.isn.is_some_and(|isn| isn != segment.seq || closing)
     }
 
-    /// Time since its last segment; 0 if times are unknown.
+    /// Time since the last segment of the connection; 0 if times are unknown.
     pub(super) fn silent_ns(&self, now: Nullable) -> i64 {
         now.since(self.last_ts_ns).get().unwrap_or(0)
     }
 
-    /// Whether the connection ended, so that only stray segments can follow.
+    /// Whether the connection ended by FINs or a RST. After that, only stray segments are expected.
     pub(super) fn has_ended(&self) -> bool {
         self.reset || (self.client.figures.fin_segments > 0 && self.server.figures.fin_segments > 0)
     }
 
-    /// Takes one segment. It is compiled twice, so that a pass without accounts contains no code for them.
+    /// Takes one segment. The function is compiled twice, so that a pass without accounts contains no code for
+    /// accounts.
     #[inline]
     pub(super) fn take<const ACCOUNTS: bool>(
         &mut self,
@@ -98,8 +100,7 @@ impl Connection {
         self.take_by::<ACCOUNTS, true>(segment, revisions, rows);
     }
 
-    /// Takes one segment. With `FAST_PATH`, the fast path (header prediction) takes the segments that it
-    /// covers.
+    /// Takes one segment. With `FAST_PATH`, header prediction (the fast path) processes the segments that it covers.
     #[expect(
         clippy::inline_always,
         reason = "measured: only if inlined does a pass without accounts lose the code for them"
@@ -113,7 +114,7 @@ impl Connection {
     ) {
         let from_client = segment.from_low == self.client_is_low;
         if ACCOUNTS {
-            // If the link lost the end of a PDU, frames arrive here out of order.
+            // Frames can arrive here out of order if the link lost the end of an AAL5 PDU.
             self.first_frame = self.first_frame.min(segment.frame);
             self.last_frame = self.last_frame.max(segment.frame);
             self.first_ts_ns = self.first_ts_ns.earlier(segment.ts_ns.into());
@@ -152,7 +153,8 @@ impl Connection {
         let accounts = accounts.map(|[client, server]| if from_client { (client, server) } else { (server, client) });
         let sums = Sums { accounts, times: &mut self.times };
         match predicted {
-            // Compiled once for data and once for ACKs, because most of the work for data does not apply to an ACK.
+            // This code is compiled once for data and once for ACKs, because most of the work for data is not needed
+            // for an ACK.
             Some(predicted) if segment.payload_bytes > 0 => {
                 let judged = predicted.exchange::<true>(segment, sender, receiver);
                 finish::<ACCOUNTS>(segment, judged, sender, receiver, sums, place, rows);
@@ -165,8 +167,8 @@ impl Connection {
         }
     }
 
-    /// Compacts the accounts if everything sent is acknowledged or the connection was reset. Returns whether the last
-    /// segment ended the connection.
+    /// Stores the accounts compactly if everything sent is acknowledged or the connection was reset. Returns whether
+    /// the connection ended with the last segment.
     #[cold]
     #[inline(never)]
     pub(super) fn end(&mut self) -> bool {
@@ -191,7 +193,7 @@ impl Connection {
         settle_window_scales(&mut self.client, &mut self.server, server_answered);
     }
 
-    /// The row of a finished connection. Takes its accounts; `None` if it has none.
+    /// Returns the row of a finished connection. The row takes over the accounts; `None` if the connection has none.
     pub(super) fn row(&mut self) -> Option<ConnectionRow> {
         let [mut client_account, mut server_account] = *self.accounts.take()?.take()?;
         let client_direction = AccountedDirection { direction: &self.client, account: &mut client_account };
@@ -238,14 +240,14 @@ impl Connection {
     }
 }
 
-/// The accumulators that a segment is added to.
+/// The accumulators to which a segment is added.
 struct Sums<'a> {
-    /// The accounts of its sender and its receiver; `None` in a pass without accounts.
+    /// The accounts of the segment's sender and receiver; `None` in a pass without accounts.
     accounts: Option<(&'a mut DirectionAccount, &'a mut DirectionAccount)>,
     times: &'a mut Times,
 }
 
-/// Takes a segment that header prediction does not cover.
+/// Processes a segment that header prediction does not cover.
 #[inline]
 fn take_slow_path<const ACCOUNTS: bool>(
     segment: &Segment,
@@ -260,7 +262,7 @@ fn take_slow_path<const ACCOUNTS: bool>(
     finish::<ACCOUNTS>(segment, judged, sender, receiver, sums, place, rows);
 }
 
-/// Finishes a classified segment: adds it to the accounts and times, records it for later segments, and emits
+/// Completes a classified segment: adds it to the accounts and times, stores what later segments need of it, and emits
 /// its row.
 #[expect(
     clippy::inline_always,
@@ -276,7 +278,7 @@ fn finish<const ACCOUNTS: bool>(
     place: Place,
     rows: &mut impl SegmentSink,
 ) {
-    // A function is compiled once for data and once for ACKs; a closure would be shared.
+    // This is a function because a function is compiled separately for data and for ACKs; a closure would be shared.
     let wait = match sums.accounts {
         Some((own, other)) if ACCOUNTS => {
             let (own, other) = (
@@ -294,7 +296,7 @@ fn finish<const ACCOUNTS: bool>(
     rows.push(SegmentRow::of(segment, judged, wait, place));
 }
 
-/// Emits the row of a duplicate packet, which changes nothing else.
+/// Emits the row of a duplicate packet. The packet changes nothing else.
 #[cold]
 fn push_copy(
     segment: &Segment,

@@ -1,5 +1,5 @@
-//! What the datagrams of a UDP flow amount to: sizes, pace, losses where they can be detected, and response times.
-//! Only a few numbers are kept for each direction, so memory grows with the flows and not with their datagrams.
+//! Figures of a UDP flow: sizes and pace of its datagrams, losses where they can be detected, and response times. Each
+//! direction keeps only a few numbers, so memory grows with the number of flows, not of datagrams.
 
 use std::collections::BTreeSet;
 
@@ -10,15 +10,15 @@ use crate::nullable::Nullable;
 
 const NS_PER_S: f64 = 1e9;
 const BITS_PER_BYTE: f64 = 8.0;
-/// Decimals of a variation. It is computed from sums of floats; with more decimals, their rounding would show even if
-/// the pace is even.
+/// Decimals of a variation. The variation is computed from sums of floats. With more decimals, their rounding errors
+/// would be visible even if the pace is constant.
 const VARIATION_STEPS: f64 = 1e6;
-/// The sets of times of a flow: the gaps of each host, and the server's response times.
+/// The sets of times of a flow: the times between datagrams of each host, and the server's response times.
 const CLIENT_GAPS: u32 = 0;
 const SERVER_GAPS: u32 = 1;
 const ECHOES: u32 = 2;
 
-/// Sums up the datagrams of one direction.
+/// The totals of the datagrams of one direction.
 #[derive(Clone, Debug, Default)]
 struct Direction {
     datagrams: u64,
@@ -30,7 +30,7 @@ struct Direction {
     last_ts_ns: Nullable,
     gaps: u64,
     gap_sum_ns: i64,
-    /// Sum of the squares of the gaps.
+    /// Sum of the squared gaps between datagrams.
     gap_squares: f64,
     gap_max_ns: Nullable,
     ids: DatagramIds,
@@ -38,7 +38,7 @@ struct Direction {
     sizes: BTreeSet<u32>,
 }
 
-/// Sums up the datagrams of one flow.
+/// The totals of the datagrams of one flow.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FlowFigures {
     directions: [Direction; 2],
@@ -47,18 +47,18 @@ pub(super) struct FlowFigures {
 }
 
 impl FlowFigures {
-    /// Adds a datagram. If `counts_sizes`, its size is added to the different sizes.
+    /// Adds a datagram. With `counts_sizes`, its size is added to the set of different sizes.
     pub(super) fn add(&mut self, row: &DatagramRow, counts_sizes: bool) {
         let [client, server] = &mut self.directions;
         let (direction, gaps) = if row.from_client { (client, CLIENT_GAPS) } else { (server, SERVER_GAPS) };
         direction.add(row, counts_sizes);
-        // A gap over which the clock ran backwards does not count.
+        // A gap is ignored if the clock ran backwards in it.
         let gap_ns = row.since_previous_ns.get();
         if let Some(gap_ns) = gap_ns.filter(|gap_ns| *gap_ns >= 0) {
             direction.add_gap(gap_ns);
             self.times.add(gaps, gap_ns);
         }
-        // An answer is the server's first datagram after one of the client.
+        // An answer is the server's first datagram after a datagram of the client.
         let echo_ns = row.since_other_ns.get().filter(|ns| *ns >= 0 && gap_ns.is_none_or(|gap_ns| gap_ns > *ns));
         if let Some(echo_ns) = echo_ns.filter(|_| !row.from_client) {
             self.echoes.samples += 1;
@@ -68,7 +68,7 @@ impl FlowFigures {
         }
     }
 
-    /// Number of buckets that hold its times.
+    /// Number of histogram buckets that the times of the flow use.
     pub(super) fn buckets(&self) -> usize {
         self.times.len()
     }
@@ -78,7 +78,7 @@ impl FlowFigures {
         self.times.widen(bits);
     }
 
-    /// Number of different sizes of both directions.
+    /// Number of different datagram sizes, added up over both directions.
     pub(super) fn sizes(&self) -> usize {
         self.directions.iter().map(|direction| direction.sizes.len()).sum()
     }
@@ -90,8 +90,8 @@ impl FlowFigures {
         }
     }
 
-    /// The figures of the client and of the server, and the response times. Whether the different sizes are known is
-    /// `knows_sizes`.
+    /// Returns the figures of the client and of the server, and the response times. `knows_sizes` says whether the
+    /// different sizes are known.
     pub(super) fn finish(self, knows_sizes: bool) -> ([FlowDirection; 2], Echoes) {
         let [client_gap, server_gap, echo] = self.times.quantiles();
         let [client, server] = self.directions;
@@ -149,7 +149,7 @@ impl Direction {
         }
     }
 
-    /// Coefficient of variation of the gaps; `None` below two gaps, or if all are 0.
+    /// Coefficient of variation of the gaps; `None` for fewer than two gaps, or if all gaps are 0.
     fn gap_variation(&self) -> Option<f64> {
         let mean_ns = self.gap_sum_ns as f64 / self.gaps as f64;
         let variance = self.gap_squares / self.gaps as f64 - mean_ns * mean_ns;

@@ -1,59 +1,61 @@
-//! Missing and late datagrams of one sender, by their IPv4 identifications (IP IDs).
+//! Missing and late datagrams of one sender, detected by their IPv4 identifications (IP IDs).
 //!
-//! The IP ID need only be unique while fragments are reassembled (RFC 6864), so hosts choose it differently: a counter
-//! per flow (a connected socket of Linux), one counter for all that they send, random values, or 0. The steps between
-//! the IP IDs of a direction decide. Each step is taken in the shorter direction around the 65,536 values:
+//! RFC 6864 requires an IP ID to be unique only while fragments are reassembled, so hosts choose it differently: a
+//! counter per flow (a connected socket of Linux), one counter for all packets of the host, random values, or 0. The
+//! steps between the IP IDs of a direction show which of these it is. A step is the shorter distance between two of
+//! the 65,536 values, forwards or backwards:
 //!
-//! - Nearly all steps are small and forward: a counter. A datagram behind a later one was reordered.
-//! - A repeated value is a copy, and not a step.
-//! - Nearly all steps are 1: a counter of this flow alone. A value that is left out is a missing datagram.
+//! - Nearly all steps are small and forward: a counter. A datagram with a lower value than an earlier one was
+//!   reordered.
+//! - A repeated value is a copy of the datagram, and not a step.
+//! - Nearly all steps are 1: a counter of this flow alone. A value that never appears is a missing datagram.
 
 /// Largest step of a counter. Nmap's OS detection treats larger steps as random (Nmap Network Scanning, TCP/IP
 /// fingerprinting, test TI).
 const SMALL_STEP: i64 = 1_000;
-/// The IP ID is a counter if at least this percentage of the steps is between 1 and [`SMALL_STEP`] (a heuristic:
-/// 1.5 % of random steps are).
+/// The IP ID is a counter if at least this percentage of the steps is between 1 and [`SMALL_STEP`] (a heuristic: only
+/// 1.5 % of the steps between random values are).
 const COUNTER_PERCENT: u64 = 95;
-/// The counter belongs to this flow alone if at least this percentage of the steps is 1 (a heuristic: with more gaps,
-/// other flows may use the values).
+/// The counter belongs to this flow alone if at least this percentage of the steps is 1 (a heuristic: if fewer are,
+/// other flows may use the missing values).
 const OWN_COUNTER_PERCENT: u64 = 90;
-/// Minimum number of steps before percentages are judged (a heuristic: the smallest number of which one in ten may
+/// At least this many steps are needed to judge percentages (a heuristic: the smallest number of which one in ten may
 /// differ).
 const MIN_STEPS: u64 = 10;
-/// Bits of the window of values up to the highest in which a repeated value is a copy: captured twice, or duplicated
-/// by the network. (RFC 4303, 3.4.3, detects replayed packets like this, with 64 values.)
+/// Number of values, up to the highest one, in which a repeated value is a copy: a datagram captured twice, or
+/// duplicated by the network.
 const REPLAY_WINDOW: i64 = u64::BITS as i64;
 
 /// Tracks the IP IDs of one direction.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct DatagramIds {
-    /// The value of the last datagram that was no copy; `None` before the first.
+    /// The IP ID of the last datagram that was not a copy; `None` before the first datagram.
     last: Option<u16>,
-    /// Its position. Positions continue where values wrap around; that of the first datagram is 0.
+    /// Its position. Positions keep counting when the IP ID wraps around; the first datagram has position 0.
     position: i64,
     lowest: i64,
     highest: i64,
-    /// Which of the last positions were seen. The lowest bit is that of `highest`.
+    /// The last positions as bits, set if the position was seen. The lowest bit stands for the position `highest`.
     seen: u64,
     steps: u64,
     steps_of_one: u64,
     small_steps: u64,
-    /// Steps of 0 outside the replay window.
+    /// Number of repeated values outside the replay window.
     repeated: u64,
     late: u64,
 }
 
-/// What the IP IDs show; `None` where they show nothing.
+/// Losses and reordering that the IP IDs show; `None` where the IP IDs show nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Losses {
-    /// Datagrams that were sent but not captured.
+    /// Number of datagrams that were sent but are missing from the capture.
     pub missing: Option<u64>,
-    /// Datagrams captured after later ones (RFC 4737, 3.3).
+    /// Number of datagrams that were captured after later ones (RFC 4737, 3.3).
     pub reordered: Option<u64>,
 }
 
 impl DatagramIds {
-    /// Takes the IP ID of the next datagram.
+    /// Adds the IP ID of the next datagram.
     pub(super) fn take(&mut self, id: u16) {
         let Some(last) = self.last.replace(id) else {
             self.seen = 1;
@@ -80,18 +82,18 @@ impl DatagramIds {
         self.seen |= self.bit(position);
     }
 
-    /// Whether this value was seen before, and not long ago.
+    /// Whether this position was already seen within the replay window.
     fn is_copy(&self, position: i64) -> bool {
         self.seen & self.bit(position) != 0
     }
 
-    /// The bit of a position in `seen`; 0 outside the replay window.
+    /// The bit of a position in `seen`; 0 if the position is outside the replay window.
     fn bit(&self, position: i64) -> u64 {
         let below = self.highest - position;
         if (0..REPLAY_WINDOW).contains(&below) { 1 << below } else { 0 }
     }
 
-    /// What the IP IDs show so far.
+    /// Returns the losses and the reordering that the IP IDs show so far.
     pub(super) fn losses(&self) -> Losses {
         let at_least = |steps: u64, percent: u64| steps * 100 >= self.steps * percent;
         if self.steps < MIN_STEPS || !at_least(self.small_steps, COUNTER_PERCENT) {
@@ -139,7 +141,7 @@ mod tests {
     }
 
     proptest! {
-        /// A counter from any start, without some of its values, of which neither the first nor the last is missing.
+        /// A counter that starts at any value. Some values are missing, but not the first or the last.
         #[test]
         fn what_a_counter_leaves_out_is_missing(start: u16, missing in prop::collection::btree_set(1_u16..299, 0..15)) {
             let sent = (0_u16..300).filter(|number| !missing.contains(number)).map(|number| start.wrapping_add(number));

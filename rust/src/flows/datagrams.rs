@@ -1,5 +1,6 @@
-//! Groups UDP datagrams into flows. The first sender is the client. The row of each datagram holds the time since the
-//! last datagram of its own host, and since the last one of the peer. The row of a flow sums up its datagrams.
+//! Groups UDP datagrams into flows. The sender of the first datagram of a flow is the client. The row of each datagram
+//! contains the time since the last datagram of its sender, and since the last one of the peer. The row of a flow
+//! contains totals of its datagrams.
 
 use std::hash::BuildHasher;
 
@@ -12,15 +13,15 @@ use super::histogram::{BUCKET_BITS, MAX_BUCKETS};
 use crate::nullable::Nullable;
 use crate::wire::{Datagram, FlowKey};
 
-/// Maximum number of flows tracked at a time: about 80 MB. Beyond it, each new flow closes an old one, whose
-/// row is emitted.
+/// At most this many flows are tracked at the same time, which takes about 80 MB. Beyond this number, each new flow
+/// closes an old one, whose row is then emitted.
 const MAX_LIVE: usize = 1 << 17;
-/// Maximum number of pairs of direction and size kept at a time (100 MB). Beyond it, different sizes are no longer
-/// counted.
+/// At most this many pairs of direction and datagram size are stored at the same time (100 MB). Beyond this number,
+/// different sizes are no longer counted.
 const MAX_SIZES: usize = if cfg!(test) { 1 << 10 } else { 8_000_000 };
 /// Number of closed rows emitted at a time.
 const CLOSED_ROWS: usize = 4096;
-/// Number of adjacent flows that are compared to close the longest silent one, as for connections.
+/// To make room, this many adjacent flows are compared, and the one that was silent for longest is closed.
 const CANDIDATES: usize = 32;
 
 #[derive(Debug)]
@@ -28,7 +29,7 @@ struct Flow {
     key: FlowKey,
     number: u32,
     client_is_low: bool,
-    /// Time of the last datagram of the client and of the server.
+    /// Times of the last datagram of the client and of the last datagram of the server.
     last_ts_ns: [Nullable; 2],
     figures: FlowFigures,
 }
@@ -48,29 +49,29 @@ impl Flow {
     }
 }
 
-/// The UDP flows of a capture, by their endpoints.
+/// The UDP flows of a capture, found by their endpoints.
 #[derive(Debug, Default)]
 pub struct Flows {
     hasher: RandomState,
-    /// Index of each flow in `live`, by its endpoints.
+    /// Index in `live` of each flow, found by its endpoints.
     places: HashTable<u32>,
     live: Vec<Flow>,
     count: u32,
-    /// Rows of flows closed to make room.
+    /// Rows of flows that were closed to make room.
     closed: Vec<FlowRow>,
     closed_early: u64,
-    /// Where the search for a flow to close continues.
+    /// Index at which the next search for a flow to close starts.
     next_candidate: usize,
-    /// Number of histogram buckets of all flows, and the number of bits by which they are wider than initially.
+    /// Number of histogram buckets of all flows, and the number of low bits that bucket numbers now omit.
     buckets: usize,
     widened_bits: u32,
-    /// Number of different sizes of all flows, and whether there were too many to keep.
+    /// Number of different sizes of all flows, and whether there were too many to store.
     sizes: usize,
     too_many_sizes: bool,
 }
 
 impl Flows {
-    /// Number of flows closed to make room. Later datagrams of such a flow count as another flow.
+    /// Number of flows that were closed to make room. Later datagrams of such a flow belong to a new flow.
     #[must_use]
     pub fn closed_early(&self) -> u64 {
         self.closed_early
@@ -109,8 +110,8 @@ impl Flows {
         row
     }
 
-    /// Makes histogram buckets wider until at most half of the allowed number is used, and forgets sizes if there are
-    /// too many.
+    /// If there are too many histogram buckets, makes them wider until at most half of the allowed number is used. If
+    /// there are too many sizes, removes all sizes.
     fn stay_within_bounds(&mut self) {
         if self.buckets > MAX_BUCKETS {
             while self.buckets > MAX_BUCKETS / 2 && self.widened_bits < BUCKET_BITS {
@@ -126,12 +127,12 @@ impl Flows {
         }
     }
 
-    /// The rows of flows closed to make room, once there are enough.
+    /// Returns the rows of flows that were closed to make room, once there are enough.
     pub fn take_closed(&mut self) -> Option<Vec<FlowRow>> {
         (self.closed.len() >= CLOSED_ROWS).then(|| std::mem::replace(&mut self.closed, Vec::with_capacity(CLOSED_ROWS)))
     }
 
-    /// At the end, some of the remaining rows; `None` if there are no more.
+    /// Returns some of the remaining rows at the end of the capture; `None` if there are no more.
     pub fn take_rest(&mut self) -> Option<Vec<FlowRow>> {
         let some = self.live.len().saturating_sub(CLOSED_ROWS);
         let knows_sizes = !self.too_many_sizes;
@@ -139,7 +140,7 @@ impl Flows {
         Some(std::mem::take(&mut self.closed)).filter(|rows| !rows.is_empty())
     }
 
-    /// Index of the datagram's flow; opens the flow if needed.
+    /// Returns the index of the datagram's flow, and opens the flow if needed.
     fn find(&mut self, datagram: &Datagram) -> usize {
         let hash = self.hasher.hash_one(datagram.key);
         let same = |at: &u32| self.live.get(*at as usize).is_some_and(|flow| flow.key == datagram.key);
@@ -166,7 +167,7 @@ impl Flows {
         place
     }
 
-    /// Index of the flow with the longest silence among the next few.
+    /// Returns the index of the flow that was silent for longest among the next few.
     fn oldest(&mut self) -> usize {
         let places = (0..CANDIDATES).map(|step| (self.next_candidate + step) % self.live.len());
         let place = places.min_by_key(|at| self.live.get(*at).and_then(Flow::last_ts_ns)).unwrap_or(0);
@@ -174,7 +175,7 @@ impl Flows {
         place
     }
 
-    /// Keeps the row of a flow that made room for another one at `place`.
+    /// Stores the row of a flow whose place is taken by another flow.
     fn close(&mut self, place: usize, flow: Flow) {
         self.closed_early += 1;
         self.buckets -= flow.figures.buckets();
@@ -201,7 +202,7 @@ mod tests {
         Datagram { key, from_low: true, ts_ns: Some(ts_ns), payload_bytes, fragments: 1, ..Datagram::default() }
     }
 
-    /// The rows of all flows, by number.
+    /// Returns the rows of all flows, ordered by number.
     fn rows(mut flows: Flows) -> Vec<FlowRow> {
         let mut rows: Vec<_> = std::iter::from_fn(|| flows.take_rest()).flatten().collect();
         rows.sort_by_key(|row| row.flow);

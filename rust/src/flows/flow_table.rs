@@ -1,10 +1,11 @@
-//! The flow table holds the connections tracked at a time, by their endpoints. It finds, opens and closes them.
+//! The flow table contains the tracked connections and finds them by their endpoints. The table opens and closes
+//! connections.
 //!
-//! Closing a connection early is a risk, because a later segment of it then opens a new connection; Wireshark would
-//! count it to the old one. While few connections are tracked, none is closed before the capture ends. With more, a
-//! connection is closed if TCP's time limits forbid further segments, if it was silent for hours, if room is needed, or
-//! if it is over (all data and the FINs are acknowledged) and many others are over, too. A connection whose ports are
-//! reused gets no more segments and is closed at once.
+//! If a connection is closed too early, its later segments open a new connection, while Wireshark counts them to the
+//! old one. While few connections are tracked, none of them is closed before the capture ends. With more connections,
+//! one is closed in four cases: TCP's time limits forbid further segments; it was silent for hours; room is needed; or
+//! it is over (all data and the FINs are acknowledged), and so are many others. If the ports of a connection are
+//! reused, no more segments of it are expected, and it is closed at once.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -21,64 +22,66 @@ use crate::connection::Revisions;
 use crate::nullable::Nullable;
 use crate::wire::Segment;
 
-/// Maximum number of connections tracked at a time by all tables together: about 520 MB. Beyond it, each new connection
-/// closes an old one.
+/// At most this many connections are tracked at the same time by all tables together, which takes about 520 MB. Beyond
+/// this number, each new connection closes an old one.
 const MAX_LIVE: usize = 1 << 17;
-/// While all tables together track fewer (about 65 MB), no connection is closed before the capture ends.
+/// While all tables together track fewer connections than this (about 65 MB), none is closed before the capture ends.
 const KEEP_ALL_BELOW: usize = 1 << 14;
-/// Each of several tables may hold this part more of its share of [`KEEP_ALL_BELOW`], because endpoints are not divided
-/// evenly: six standard deviations of a random division into eight.
+/// Endpoints are not divided evenly over several tables, so each table may exceed its share of [`KEEP_ALL_BELOW`] by
+/// 1/8: six standard deviations of a random division into eight.
 const UNEVEN_PART: usize = 8;
-/// A connection that ended is closed after this silence: twice the maximum segment lifetime of 2 minutes, after
-/// which no segment of it can be in flight (RFC 9293, 3.4.2 and 3.6.1).
+/// A connection that has ended is closed after this silence: twice the maximum segment lifetime of 2 minutes. No
+/// segment of it can be in flight after that (RFC 9293, 3.4.2 and 3.6.1).
 const TIME_WAIT_NS: i64 = 240_000_000_000;
-/// If more connections than this are over (in all tables together, about 40 MB), each is closed after [`OVER_NS`].
+/// If more connections than this are over (in all tables together, about 40 MB), each of them is closed after a silence
+/// of [`OVER_NS`].
 const MAX_OVER: usize = 1 << 14;
-/// A connection that has not ended is closed after this silence: 2 hours and 4 minutes. A NAT must keep an
-/// established connection this long, because keepalives come every two hours (RFC 5382, REQ-5).
+/// A connection that has not ended is closed after this silence: 2 hours and 4 minutes. A NAT must keep an established
+/// connection for this time, because keepalives are sent every two hours (RFC 5382, REQ-5).
 const IDLE_NS: i64 = 7_440_000_000_000;
-/// Number of connections checked for silence whenever one is opened. All are checked before twice as many have
-/// been opened.
+/// Whenever a connection is opened, this many others are checked for silence. Every connection is checked before twice
+/// as many new ones have been opened.
 const SWEPT: usize = 2;
-/// Number of connections checked for silence whenever one is opened while more than [`MAX_OVER`] are over.
+/// The number of connections checked at each opening while more than [`MAX_OVER`] are over.
 const SWEPT_OF_MANY: usize = 8;
-/// Number of flows in the lookup cache of 64 KB. The table of all flows does not fit a core's caches.
+/// Number of flows in the lookup cache, which takes 64 KB. The table of all flows is too large for a core's caches.
 const RECENT_FLOWS: usize = 1 << 13;
 /// Number of closed rows emitted at a time.
 const CLOSED_ROWS: usize = 1024;
-/// Number of adjacent connections from which the one to close is chosen: an ended one first, otherwise the one silent
-/// for longest. Among thousands of idle connections, such a sample contains one about as old as the oldest (a
-/// heuristic).
+/// To make room, one of this many adjacent connections is closed: one that has ended, or else the one that was silent
+/// for longest. Among thousands of idle connections, one of these is about as old as the oldest (a heuristic).
 const CANDIDATES: usize = 32;
-/// If many connections are over, or if room is needed, a connection that ended and was silent this long is closed
-/// without comparing others (a heuristic: the stray segments of a close arrive within one or two round trips).
+/// If many connections are over, or if room is needed, a connection that has ended and was silent for this time is
+/// closed without a comparison (a heuristic: the last stray segments arrive within one or two round trips of the
+/// close).
 const OVER_NS: i64 = 1_000_000_000;
 
-/// Whether accounts of connections are kept. They take most of the time and memory.
+/// Whether accounts of connections are kept. Accounts take most of the time and memory of a pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Accounting {
     /// Accounts are kept.
     #[default]
     Kept,
-    /// No accounts: connections have no rows, and departures have no waits.
+    /// No accounts are kept: connections have no rows, and segments have no waits.
     Omitted,
 }
 
-/// The connections of a capture, by their endpoints.
+/// The connections of a capture, found by their endpoints.
 #[derive(Debug, Default)]
 pub struct Connections {
     hasher: RandomState,
     /// Index of the newest connection of each flow.
     flows: HashTable<u32>,
-    /// Cache of recently used flows: (high bits of the hash, index), at the place given by the low bits. A later flow
-    /// replaces an earlier one. Comparing the high bits first avoids loading the wrong connection from main memory.
+    /// Cache of recently used flows. An entry contains the high bits of the hash and the index; its position is given
+    /// by the low bits. A later flow replaces an earlier one with the same position. The high bits are compared first,
+    /// so that the wrong connection is not loaded from main memory.
     recent_flows: Vec<(u32, u32)>,
     live: Slabs,
     latest: usize,
     count: usize,
     /// Number of the next connection.
     next: u32,
-    /// This table is one of 2^bits tables that share the limits.
+    /// Each of 2^`shared_bits` tables gets the same share of the limits; this table is one of them.
     shared_bits: u32,
     /// Free places in `live`.
     vacant: Vec<u32>,
@@ -88,13 +91,13 @@ pub struct Connections {
     closed: Vec<ConnectionRow>,
     closed_for_room: u64,
     closed_idle: u64,
-    /// Where the search for connections to close continues.
+    /// Index at which the next search for connections to close starts.
     next_candidate: usize,
     accounts: Accounting,
-    /// Number of histogram buckets of all connections, and the number of bits by which they are wider than initially.
+    /// Number of histogram buckets of all connections, and the number of low bits that bucket numbers now omit.
     buckets: usize,
     widened_bits: u32,
-    /// The connections of an earlier pass that are wanted; `None` if all are.
+    /// Connections of an earlier pass, if only these are requested; `None` for all.
     only: Option<Arc<Only>>,
     revisions: Revisions,
 }
@@ -106,31 +109,31 @@ impl Connections {
         self.count
     }
 
-    /// Whether there was no segment yet.
+    /// Whether the table has had no segment so far.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Number of connections closed to make room before they ended.
+    /// Number of connections that were closed to make room before they had ended.
     #[must_use]
     pub fn closed_for_room(&self) -> u64 {
         self.closed_for_room
     }
 
-    /// Number of connections closed because of long silence before they ended.
+    /// Number of connections that were closed after long silence before they had ended.
     #[must_use]
     pub fn closed_idle(&self) -> u64 {
         self.closed_idle
     }
 
-    /// A table for all connections, or only for those in `only`.
+    /// Returns a table for all connections, or only for those in `only`.
     #[must_use]
     pub fn of(only: Option<Arc<Only>>, accounts: Accounting) -> Self {
         Self::one_of(0, only, accounts)
     }
 
-    /// One of 2^`shared_bits` flow tables that share the limits on tracked connections.
+    /// Returns one of 2^`shared_bits` flow tables, each with the same share of the limits on tracked connections.
     pub(crate) fn one_of(shared_bits: u32, only: Option<Arc<Only>>, accounts: Accounting) -> Self {
         Self { shared_bits, accounts, only, recent_flows: vec![(0, 0); RECENT_FLOWS >> shared_bits], ..Self::default() }
     }
@@ -141,7 +144,7 @@ impl Connections {
         self.next = next;
     }
 
-    /// Takes one segment and adds its row to `rows`.
+    /// Processes one segment and adds its row to `rows`.
     #[inline]
     ///
     /// ```
@@ -198,26 +201,26 @@ impl Connections {
         }
     }
 
-    /// The revisions of earlier segments so far.
+    /// The revisions of the kinds of earlier segments so far.
     #[must_use]
     pub fn revisions(&self) -> &Revisions {
         &self.revisions
     }
 
-    /// Takes the revisions of earlier segments out.
+    /// Removes and returns the revisions of the kinds of earlier segments.
     #[must_use]
     pub fn take_revisions(&mut self) -> Revisions {
         std::mem::take(&mut self.revisions)
     }
 
-    /// The rows of closed connections, once there are enough.
+    /// Returns the rows of closed connections, once there are enough.
     pub fn take_closed(&mut self) -> Option<Vec<ConnectionRow>> {
         let rows = CLOSED_ROWS >> self.shared_bits;
         (self.closed.len() >= rows).then(|| std::mem::replace(&mut self.closed, Vec::with_capacity(rows)))
     }
 
-    /// At the end, some of the remaining rows; `None` if there are no more. Frees the memory of the
-    /// connections.
+    /// Returns some of the remaining rows at the end of the capture; `None` if there are no more. Frees the memory of
+    /// these connections.
     pub fn take_rest(&mut self) -> Option<Vec<ConnectionRow>> {
         if !self.closed.is_empty() {
             return Some(std::mem::take(&mut self.closed));
@@ -226,7 +229,7 @@ impl Connections {
         Some(slab.iter_mut().filter(|connection| !connection.handed_out).filter_map(Connection::row).collect())
     }
 
-    /// Index of the segment's connection. Opens the connection if needed, under `number` if one is given.
+    /// Index of the segment's connection. If needed, opens the connection, with this `number` if one is given.
     #[inline]
     fn find(&mut self, segment: &Segment, number: Option<u32>) -> usize {
         let live = &self.live;
@@ -258,7 +261,7 @@ impl Connections {
         place
     }
 
-    /// Opens a connection; `before` is the index of an earlier one with the same endpoints.
+    /// Opens a connection; `before` is the index of the previous connection with the same endpoints.
     #[cold]
     fn open(&mut self, segment: &Segment, hash: u64, before: Option<usize>, number: Option<u32>) -> usize {
         let accounts = (self.accounts == Accounting::Kept).then(Accounts::default);
@@ -282,13 +285,13 @@ impl Connections {
         place
     }
 
-    /// With more tracked connections than this, some are closed before the capture ends.
+    /// If at least this many connections are tracked, some are closed before the capture ends.
     fn keep_all_below(&self) -> usize {
         let even = KEEP_ALL_BELOW >> self.shared_bits;
         if self.shared_bits > 0 { even + even / UNEVEN_PART } else { even }
     }
 
-    /// Closes those among the next few connections that were silent too long.
+    /// Checks the next few connections, and closes those that were silent for too long.
     fn sweep(&mut self, now: Nullable) {
         let many = self.over > MAX_OVER >> self.shared_bits;
         let (swept, over_ns) = if many { (SWEPT_OF_MANY, OVER_NS) } else { (SWEPT, TIME_WAIT_NS) };
@@ -308,7 +311,7 @@ impl Connections {
         }
     }
 
-    /// Closes one of the next few connections, the one least likely to get more segments. Returns its index.
+    /// Of the next few connections, closes the one that is least likely to get more segments. Returns its index.
     fn make_room(&mut self, now: Nullable) -> usize {
         let places = (0..CANDIDATES).map(|step| (self.next_candidate + step) % self.live.len);
         let dispensable =
@@ -320,8 +323,8 @@ impl Connections {
         self.vacant.pop().map_or(place, |place| place as usize)
     }
 
-    /// Closes a connection and keeps its row. If the connection had not ended, `reason` says why it is closed. Its
-    /// place becomes vacant.
+    /// Closes a connection and stores its row. `reason` is recorded as the cause of the close if the connection had not
+    /// ended. Its place becomes vacant.
     fn close(&mut self, place: usize, reason: ClosedBy) {
         let Some(connection) = self.live.get_mut(place) else { return };
         let ended = connection.has_ended();
@@ -343,7 +346,7 @@ impl Connections {
     }
 }
 
-/// A list that grows without moving its elements and can be freed in parts.
+/// A list that never moves its elements when it grows, and that can be freed in parts.
 #[derive(Debug, Default)]
 struct Slabs {
     slabs: Vec<Vec<Connection>>,
@@ -351,7 +354,7 @@ struct Slabs {
 }
 
 impl Slabs {
-    /// Connections per slab: less than 1 MB.
+    /// Number of connections per slab; a slab takes less than 1 MB.
     const SIZE: usize = 1024;
 
     #[inline]
@@ -364,7 +367,7 @@ impl Slabs {
         self.slabs.get_mut(at / Self::SIZE)?.get_mut(at % Self::SIZE)
     }
 
-    /// Stores a connection at the end, or replaces another.
+    /// Stores a connection at the end of the list, or replaces the one at `at`.
     fn put(&mut self, at: usize, connection: Connection) {
         if let Some(place) = self.get_mut(at) {
             *place = connection;
@@ -394,7 +397,7 @@ mod tests {
         Segment { ts_ns: Some(ts_ns), key, from_low: true, flags: TcpFlags(TcpFlags::ACK), ..Segment::default() }
     }
 
-    /// Data of 100 bytes, and its ACK after `lag_ns`.
+    /// Returns a segment with 100 bytes of data, and its ACK after `lag_ns`.
     fn exchange(flow: usize, number: i64, lag_ns: i64) -> [Segment; 2] {
         let (data, answer) = (ack(flow, number * 1_000_000_000), ack(flow, number * 1_000_000_000 + lag_ns));
         let sent = number as u32 * 100;
@@ -428,7 +431,7 @@ mod tests {
         }
     }
 
-    /// Handshake and FINs of both hosts; the last ACK may be a RST.
+    /// Returns a handshake and the FINs of both hosts; the last ACK may be a RST.
     fn whole(flow: usize, is_reset: bool) -> [Segment; 5] {
         let client = |flags, seq, ack_number| Segment { flags: TcpFlags(flags), seq, ack: ack_number, ..ack(flow, 0) };
         let server = |flags, seq, ack_number| Segment { from_low: false, ..client(flags, seq, ack_number) };
@@ -460,7 +463,7 @@ mod tests {
         assert_eq!(closed(true, many, OVER_NS), 0);
     }
 
-    /// The place of the closed connection is still vacant, and still in the cache of recent flows.
+    /// The place of the closed connection is still vacant, and the cache of recent flows still contains it.
     #[test]
     fn what_comes_for_a_connection_closed_after_hours_of_silence_opens_another() {
         let mut connections = Connections::of(None, Accounting::Omitted);

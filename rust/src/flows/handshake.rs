@@ -4,14 +4,15 @@ use super::rows::ClientKnownBy;
 use crate::nullable::Nullable;
 use crate::wire::{Segment, TcpFlags};
 
-/// Lower ports are system ports, assigned to services (RFC 6335, 6), so the host that uses one is the server.
+/// Ports below this one are system ports, which are assigned to services (RFC 6335, 6). The host that uses one is the
+/// server.
 const FIRST_USER_PORT: u16 = 1024;
-/// First four bytes of data that only a client sends first.
+/// The first four bytes of data with which only clients begin.
 const REQUESTS: [&[u8; 4]; 8] = [b"GET ", b"POST", b"HEAD", b"PUT ", b"DELE", b"OPTI", b"CONN", b"PRI "];
-/// First four bytes of data that only a server sends.
+/// The first four bytes of data that only servers send.
 const ANSWERS: [&[u8; 4]; 2] = [b"HTTP", b"220 "];
 
-/// The times of a handshake's three segments.
+/// The capture times of the three segments of a handshake.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Handshake {
     pub syn_ts_ns: Nullable,
@@ -41,8 +42,8 @@ impl Handshake {
     }
 }
 
-/// Guesses the client from the first captured segment of a connection. The second value says whether its sender
-/// is the client.
+/// Guesses from the first captured segment of a connection which host is the client. The second value says whether the
+/// segment's sender is the client.
 pub(super) fn guess_client(segment: &Segment) -> (ClientKnownBy, bool) {
     if segment.flags.any(TcpFlags::SYN) {
         let answered = segment.flags.any(TcpFlags::ACK);

@@ -1,23 +1,24 @@
-//! Quantiles of many times in bounded memory.
+//! Quantiles of any number of times in limited memory.
 //!
-//! There may be more times than fit in memory. They are therefore counted in buckets 0.1% wide. A quantile is the mean
-//! of the times in the bucket with its rank. It is exact if those are equal, and otherwise within 0.1% (more if very
-//! many long flows are tracked at a time, see [`MAX_BUCKETS`]).
+//! A capture can have more times than fit in memory. The times are therefore counted in buckets; a bucket is 0.1% wide.
+//! A quantile is the mean of the times in the bucket that contains its rank. The quantile is exact if these times are
+//! equal, and otherwise within 0.1% (less exact if very many long flows are tracked at the same time, see
+//! [`MAX_BUCKETS`]).
 
 use hashbrown::HashTable;
 
 use crate::nullable::Nullable;
 
-/// Number of low fraction bits of a 32-bit float that a bucket number omits. Of the 23 fraction bits, 10 remain, so
-/// that the relative bucket width is 2^-10.
+/// A bucket number is a 32-bit float without this many of its low fraction bits. Of the 23 fraction bits, 10 remain, so
+/// that a bucket is 2^-10 of its value wide.
 const DROPPED_BITS: u32 = 13;
-/// Bits of a bucket number (a float without its sign).
+/// Number of bits of a bucket number (a float without its sign).
 pub(super) const BUCKET_BITS: u32 = 31 - DROPPED_BITS;
-/// Multiplier that spreads bucket numbers over the hash table: 2^64 divided by the golden ratio (Fibonacci
+/// The factor that distributes bucket numbers over the hash table: 2^64 divided by the golden ratio (Fibonacci
 /// hashing).
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
-/// Maximum number of buckets of all histograms together (16 bytes each). Beyond it, all buckets become twice
-/// as wide.
+/// At most this many buckets are used by all histograms together (16 bytes each). Beyond this number, all buckets
+/// become twice as wide.
 pub(super) const MAX_BUCKETS: usize = if cfg!(test) { 1 << 10 } else { 1 << 22 };
 
 /// The quantiles of a set of times.
@@ -29,10 +30,10 @@ pub struct Quantiles {
     pub p95_ns: Nullable,
 }
 
-/// Some times of one set, which fall into the same bucket.
+/// The times of one set that belong to the same bucket.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
-    /// The set, and the bucket number.
+    /// Number of the set (high bits), and the bucket number (low bits).
     key: u32,
     times: u32,
     sum_ns: i64,
@@ -42,17 +43,18 @@ impl Bucket {
     #[inline]
     fn hash(key: u32) -> u64 {
         let product = u64::from(key).wrapping_mul(SPREAD);
-        // The table uses the low bits, and wide buckets have equal low bits.
+        // The hash table uses the low bits, which are equal in all numbers of wide buckets; this mixes in the high
+        // bits.
         product ^ product >> 32
     }
 }
 
-/// A few sets of times, which are numbered.
+/// A few numbered sets of times.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Histogram {
     /// Buckets by key.
     buckets: HashTable<Bucket>,
-    /// Number of low bits that bucket numbers omit.
+    /// Number of low bits that wide buckets omit from their numbers.
     widened_bits: u32,
 }
 
@@ -66,7 +68,7 @@ impl Histogram {
     /// Adds a time to a set.
     #[inline]
     pub(super) fn add(&mut self, set: u32, time_ns: i64) {
-        // A clock that steps back produces negative times.
+        // If the clock steps back, a time is negative.
         let bucket = (time_ns.max(0) as f32).to_bits() >> DROPPED_BITS;
         let key = set << BUCKET_BITS | bucket >> self.widened_bits << self.widened_bits;
         self.count(Bucket { key, times: 1, sum_ns: time_ns });
@@ -84,7 +86,7 @@ impl Histogram {
         }
     }
 
-    /// Makes the buckets wider. `bits` is the total number of bits to omit.
+    /// Makes the buckets wider. From now on, bucket numbers omit `bits` low bits.
     #[cold]
     pub(super) fn widen(&mut self, bits: u32) {
         self.widened_bits = bits;
@@ -93,7 +95,7 @@ impl Histogram {
         }
     }
 
-    /// The quantiles of the sets 0 to `N - 1`.
+    /// Returns the quantiles of the sets 0 to `N - 1`.
     pub(super) fn quantiles<const N: usize>(self) -> [Quantiles; N] {
         let mut buckets: Vec<_> = self.buckets.into_iter().collect();
         buckets.sort_unstable_by_key(|bucket| bucket.key);
@@ -105,7 +107,7 @@ impl Histogram {
     }
 }
 
-/// The quantiles of sorted buckets, by nearest rank.
+/// Returns the quantiles of sorted buckets, by nearest rank.
 fn quantiles(buckets: &[Bucket]) -> Quantiles {
     let times: u64 = buckets.iter().map(|bucket| u64::from(bucket.times)).sum();
     let at = |percent: u64| {
@@ -126,7 +128,7 @@ mod tests {
 
     use super::{Histogram, Quantiles};
 
-    /// A histogram with these times in set 1.
+    /// Returns a histogram with these times in set 1.
     fn counted(times_ns: &[i64], widened_bits: u32) -> Histogram {
         let mut times = Histogram { widened_bits, ..Histogram::default() };
         for ns in times_ns {
@@ -141,7 +143,7 @@ mod tests {
         (own.p50_ns.get(), own.p95_ns.get())
     }
 
-    /// The quantile by the definition of the nearest rank.
+    /// Returns the quantile by the definition of the nearest rank.
     fn nearest_rank(sorted: &[i64], percent: usize) -> Option<i64> {
         sorted.get((sorted.len() * percent).div_ceil(100).checked_sub(1)?).copied()
     }

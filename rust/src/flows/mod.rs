@@ -1,12 +1,12 @@
 //! The flows of a capture: TCP connections and UDP flows by their endpoints, and their rows.
 //!
-//! This layer combines all layers below. It classifies each segment of a connection ([`crate::connection`]), ends the
-//! wait of the segment's sender ([`crate::sender`]), and adds the segment to the accounts ([`crate::accounts`]).
+//! This layer combines all layers below. Each segment of a connection is classified ([`crate::connection`]), ends a
+//! wait of its sender ([`crate::sender`]), and is added to the accounts ([`crate::accounts`]).
 //!
-//! - TCP: `flow_table` finds the connection of a segment, `connection` is one of them, `handshake` determines its
-//!   client, `histogram` and `times` compute its medians and percentiles, `rows` is what it emits
-//! - UDP: `datagrams` finds the flow of a datagram, `datagram_figures` and `datagram_ids` measure it, `datagram_rows`
-//!   is what it emits
+//! - TCP: `flow_table` finds the connection of a segment, `connection` is one connection, `handshake` determines its
+//!   client, `histogram` and `times` compute its medians and percentiles, `rows` defines its rows
+//! - UDP: `datagrams` finds the flow of a datagram, `datagram_figures` and `datagram_ids` measure the flow,
+//!   `datagram_rows` defines its rows
 //! - Both: `only` limits a second pass to some connections
 
 mod connection;

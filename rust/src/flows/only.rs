@@ -1,5 +1,5 @@
-//! A second pass over a capture for some of its connections. All other packets are skipped early, and the
-//! wanted connections keep their numbers.
+//! A second pass over a capture for some of its connections. In the second pass, all other packets are skipped early,
+//! and these connections keep their numbers.
 
 use std::net::IpAddr;
 
@@ -8,14 +8,14 @@ use hashbrown::HashMap;
 
 use crate::wire::{FlowKey, Packet};
 
-/// A connection as the first pass found it.
+/// A connection that the first pass found.
 #[derive(Clone, Copy, Debug)]
 pub struct Known {
     /// Its number.
     pub conn: u32,
     /// Both endpoints, in either order.
     pub ends: [(IpAddr, u16); 2],
-    /// Frame numbers of its first and last segment.
+    /// Frame numbers of the connection's first and last segment.
     pub frames: (u64, u64),
 }
 
@@ -36,7 +36,7 @@ pub struct Only {
 }
 
 impl Only {
-    /// Wants these connections and no others.
+    /// Selects exactly these connections.
     pub fn new(known: impl IntoIterator<Item = Known>) -> Self {
         let mut flows = HashMap::<_, Vec<_>, _>::default();
         for connection in known {
@@ -45,15 +45,15 @@ impl Only {
         Self { flows }
     }
 
-    /// The number of the connection to which a segment of `key` in `frame` belongs, if that connection is
-    /// wanted.
+    /// Returns the number of the connection to which a segment of `key` in `frame` belongs; `None` if the connection is
+    /// not selected.
     #[inline]
     pub(super) fn number(&self, key: &FlowKey, frame: u64) -> Option<u32> {
         let known = self.flows.get(key)?;
         known.iter().find(|known| known.frames.0 <= frame && frame <= known.frames.1).map(|known| known.conn)
     }
 
-    /// Whether a segment of this flow can belong to a wanted connection.
+    /// Whether a segment with these endpoints can belong to a selected connection.
     #[inline]
     #[must_use]
     pub fn wants_flow(&self, flow: &FlowKey) -> bool {

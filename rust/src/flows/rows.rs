@@ -1,4 +1,4 @@
-//! The rows that this layer emits: one per segment and one per connection.
+//! The rows of the layer `flows`: one per segment and one per connection.
 
 use std::net::IpAddr;
 
@@ -27,11 +27,11 @@ pub struct SegmentRow {
     pub released_by_frame: Nullable,
     pub acked_bytes: Nullable,
     pub acked_unseen_bytes: Nullable,
-    /// Frame number; 0 if there is none.
+    /// Number of the frame that proves the kind; 0 if there is none.
     pub evidence_frame: u64,
     pub ack_lag_ns: Nullable,
     pub rtt_ns: Nullable,
-    /// Offsets: left, right, left, right, …
+    /// The SACK blocks as offsets: left edge, right edge, left edge, right edge, …
     pub sack_blocks: Option<Box<[i64]>>,
     pub conn: u32,
     pub payload_bytes: u32,
@@ -51,16 +51,16 @@ pub struct SegmentRow {
     pub reset_kind: Option<ResetKind>,
     pub tfo: Option<Tfo>,
     pub ecn_signal: Option<EcnSignal>,
-    /// How often these bytes were sent so far; 0 if the segment occupies no sequence space.
+    /// How many times these bytes have been sent, this segment included; 0 if the segment occupies no sequence space.
     pub transmission: u8,
     pub released_by: Option<ReleasedBy>,
     pub path: u16,
     pub atm: Option<AtmFacts>,
-    /// The wait that the segment ended; only for segments that occupy sequence space.
+    /// The wait that ended with this segment; `None` if the segment occupies no sequence space.
     pub departure: Option<Wait>,
 }
 
-/// The connection and the direction that the row of a segment belongs to.
+/// The connection and the direction to which a segment belongs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     pub conn: u32,
@@ -68,7 +68,7 @@ pub(crate) struct Place {
 }
 
 impl SegmentRow {
-    /// The row of a classified segment and of the wait that it ended.
+    /// Returns the row of a classified segment, with the wait that it ended.
     #[inline]
     pub(crate) fn of(
         segment: &Segment,
@@ -126,7 +126,7 @@ pub trait SegmentSink {
     /// Takes the next row.
     fn push(&mut self, row: SegmentRow);
 
-    /// Notes that this connection is over; few segments of it can follow.
+    /// Called when a connection is over; after that, it has few more segments.
     fn over(&mut self, conn: u32) {
         let _ = conn;
     }
@@ -139,7 +139,7 @@ impl SegmentSink for Vec<SegmentRow> {
     }
 }
 
-/// How the client was distinguished from the server, in the order of `CLIENT_KNOWN_BY` in `tcptrace_lab/schema/`.
+/// How the client was identified, in the order of `CLIENT_KNOWN_BY` in `tcptrace_lab/schema/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ClientKnownBy {
@@ -147,11 +147,11 @@ pub enum ClientKnownBy {
     Syn,
     /// The peer sent the SYN-ACK.
     SynAck,
-    /// The first data captured is a request or a response.
+    /// The first captured data of the connection is a request or a response.
     Data,
-    /// The server's port is the lower one.
+    /// The host with the lower port is the server.
     Port,
-    /// Only the first sender in the capture is known.
+    /// The first sender in the capture is assumed to be the client, because nothing else shows it.
     First,
 }
 
@@ -167,9 +167,9 @@ pub enum ClosedBy {
     Reuse,
     /// The capture ended.
     End,
-    /// The engine closed it to make room for others.
+    /// The engine closed the connection to make room for others.
     Room,
-    /// The engine closed it after hours of silence, while many others were tracked.
+    /// The engine closed the connection after hours of silence, while many others were tracked.
     Idle,
 }
 
@@ -186,27 +186,27 @@ pub struct ConnectionRow {
     pub last_frame: u64,
     pub first_ts_ns: Nullable,
     pub last_ts_ns: Nullable,
-    /// The tick of the capture's clock, if it is coarse.
+    /// The tick of the capture's clock, if the clock is coarse.
     pub tick_ns: Option<i64>,
     pub syn_to_synack_ns: Nullable,
     pub synack_to_ack_ns: Nullable,
     pub line: Option<Line>,
     /// VPI and VCI.
     pub channel: Option<(u16, u16)>,
-    /// Largest payload of a segment in either direction.
+    /// The largest payload of one segment in either direction.
     pub full_segment_bytes: Option<u16>,
-    /// The client's direction, then the server's.
+    /// Of the client's direction, then of the server's.
     pub directions: [DirectionFigures; 2],
-    /// The client's direction, then the server's.
+    /// Of the client's direction, then of the server's.
     pub counts: [Counts; 2],
-    /// The client's direction, then the server's.
+    /// Of the client's direction, then of the server's.
     pub waits: [SenderTotals; 2],
-    /// The client's direction, then the server's; `None` if it has little data.
+    /// Of the client's direction, then of the server's; `None` if the direction has too few data segments.
     pub rates: [Option<Box<Rates>>; 2],
-    /// The client's direction, then the server's.
+    /// Of the client's direction, then of the server's.
     pub statistics: [StatisticsFigures; 2],
-    /// The client's direction, then the server's.
+    /// Of the client's direction, then of the server's.
     pub behaviours: [Behaviour; 2],
-    /// The client's direction, then the server's.
+    /// Of the client's direction, then of the server's.
     pub times: [DirectionTimes; 2],
 }

@@ -1,4 +1,4 @@
-//! Random conversations: neither header prediction nor compact accounts may change the result.
+//! Random conversations show that header prediction and compact accounts do not change any result.
 
 use proptest::prelude::*;
 
@@ -8,7 +8,7 @@ use crate::accounts::{Accounts, DirectionAccount};
 use crate::connection::{Predicted, Revisions};
 use crate::wire::{IpFacts, SackBlocks, Segment, TcpFlags, TcpOptions};
 
-/// One step of a conversation: how a segment differs from the next one that its sender could send.
+/// One step of a conversation: its differences from the next segment that the sender would normally send.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     from_low: bool,
@@ -22,7 +22,8 @@ struct Step {
     damaged: bool,
 }
 
-/// Mostly normal segments. Every other kind is frequent enough to occur both before and after them.
+/// Mostly normal segments. Every other kind of segment is so frequent that it appears both before and after normal
+/// ones.
 fn step() -> impl Strategy<Value = Step> {
     let seldom = |value: BoxedStrategy<u32>| prop_oneof![9 => Just(0), 2 => value];
     let flags = prop_oneof![
@@ -45,7 +46,7 @@ fn step() -> impl Strategy<Value = Step> {
     })
 }
 
-/// The next ACK that a host could send.
+/// Returns the next ACK that a host would normally send.
 fn plain(from_low: bool, flags: u16, after_ns: i64) -> Step {
     Step {
         from_low,
@@ -60,8 +61,8 @@ fn plain(from_low: bool, flags: u16, after_ns: i64) -> Step {
     }
 }
 
-/// The segments of a conversation: a handshake if `opened`, then the steps. One sequence number starts close to
-/// its wrap.
+/// Returns the segments of a conversation: a handshake if `opened`, then the steps. One host's sequence numbers start
+/// shortly before they wrap around.
 fn conversation(opened: bool, steps: &[Step]) -> Vec<Segment> {
     let mut next = [u32::MAX - 3000, 5_000_u32];
     let mut ts_ns = 0;
@@ -110,7 +111,7 @@ fn conversation(opened: bool, steps: &[Step]) -> Vec<Segment> {
     segments
 }
 
-/// Debug output of all results of a connection: its segment rows, revisions and connection row.
+/// Returns all results of a connection as debug output: its segment rows, revisions and connection row.
 fn everything_as_text<const ACCOUNTS: bool, const FAST_PATH: bool>(segments: &[Segment]) -> String {
     let accounts = ACCOUNTS.then(Accounts::default);
     let mut connection = Connection::new(&segments[0], 0, accounts);
@@ -160,7 +161,8 @@ fn take(connection: &mut Connection, segment: &Segment) -> Vec<SegmentRow> {
     rows
 }
 
-/// Debug output of all rows of a connection whose accounts are compacted after `compact_after` segments.
+/// Returns, as debug output, all rows of a connection whose accounts are stored compactly after `compact_after`
+/// segments.
 fn rows_as_text(segments: &[Segment], compact_after: Option<usize>) -> String {
     let mut connection = begun(segments);
     let mut rows = Vec::new();
@@ -198,6 +200,6 @@ fn accounts_of_a_connection_that_has_ended_take_a_third_until_a_stray_comes() {
             _ => false,
         });
     }
-    // The segments are the handshake, a FIN from each host, its ACK, and another ACK.
+    // The segments are the handshake, a FIN from each host, the ACK of the last FIN, and another ACK.
     assert_eq!(seen, [false, false, false, false, false, true, false]);
 }

@@ -9,7 +9,7 @@ use crate::wire::{Segment, TcpFlags};
 pub struct DirectionTimes {
     /// Round trips of its data.
     pub rtt: Quantiles,
-    /// Delays of its ACKs without data.
+    /// Delays of the ACKs without data that the direction's sender sends.
     pub ack_lag: Quantiles,
 }
 
@@ -36,17 +36,16 @@ impl Times {
         self.0.len()
     }
 
-    /// Takes the times that the ACK of a segment shows. `other_has_finished` says that the peer's FIN came
-    /// before.
+    /// Adds the times that the ACK of a segment shows. `other_has_finished` says that the peer has already sent a FIN.
     #[inline]
     pub(super) fn take(&mut self, segment: &Segment, judged: &Judged, from_client: bool, other_has_finished: bool) {
         let answer = &judged.answer;
         let Some(rtt_ns) = answer.rtt_ns.get() else { return };
-        // A round trip belongs to the direction of the data, not of the ACK.
+        // An RTT sample belongs to the direction of the acknowledged data, not to that of the ACK.
         self.0.add(set(TimeKind::Rtt, !from_client), rtt_ns);
         let is_pure = segment.payload_bytes == 0 && !segment.flags.any(TcpFlags::FIN | TcpFlags::SYN | TcpFlags::RST);
         let beyond_syn = judged.ack.is_some_and(|ack| ack > 1);
-        // An ACK after a FIN is sent at once, so it shows no delay.
+        // An ACK after a FIN is sent at once, so it shows no ACK delay.
         if let Some(lag_ns) = answer.lag_ns.get().filter(|lag_ns| *lag_ns >= 0)
             && is_pure
             && beyond_syn
@@ -56,12 +55,12 @@ impl Times {
         }
     }
 
-    /// Makes the buckets wider. `bits` is the total number of bits to omit.
+    /// Makes the buckets wider. From now on, bucket numbers omit `bits` low bits.
     pub(super) fn widen(&mut self, bits: u32) {
         self.0.widen(bits);
     }
 
-    /// The quantiles of the client's direction and of the server's.
+    /// Returns the quantiles of the client's direction, then of the server's.
     pub(super) fn quantiles(self) -> [DirectionTimes; 2] {
         let [client_rtt, server_rtt, client_lag, server_lag] = self.0.quantiles();
         [

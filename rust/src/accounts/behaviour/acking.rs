@@ -8,27 +8,27 @@ use crate::connection::DirectionState;
 use crate::nullable::Nullable;
 use crate::wire::TcpFlags;
 
-/// An ACK that is later than the fastest ones by more than this was triggered by a timer or the application, not by the
+/// If an ACK is later than the fastest ones by more than this, a timer or the application triggered it, and not the
 /// newest segment that it covers (a heuristic: a host's answer takes microseconds, scheduling milliseconds).
 const PROMPT_NS: i64 = 2_000_000;
-/// Smallest segment that Linux treats as full-sized when it counts unacknowledged data (`TCP_MIN_RCVMSS`).
+/// The shortest segment that Linux counts as full-sized when it decides whether to send an ACK (`TCP_MIN_RCVMSS`).
 const MIN_FULL_BYTES: u32 = 536;
 /// Width of a histogram bucket of ACK delays.
 const BUCKET_NS: i64 = 2_000_000;
-/// Number of histogram buckets. The last one holds all delays above 250 ms, where no known timer ends.
+/// Number of histogram buckets. The last bucket counts all delays above 250 ms, because no known timer is longer.
 const BUCKETS: usize = 128;
-/// Period of the timer with which BSD and its derivatives send the delayed ACKs of all connections (`tcp_fasttimo`, 200
-/// ms).
+/// Period of the one timer (200 ms) with which BSD and its derivatives send the delayed ACKs of all connections
+/// (`tcp_fasttimo`).
 const HEARTBEAT_NS: i64 = 200_000_000;
-/// Upper bounds of all classes of segments per ACK except the last.
+/// ACKs are classified by the number of segments that they cover: the upper bound of each class except the last.
 const SEGMENT_CLASSES: [u32; 5] = [1, 2, 3, 4, 8];
 
-/// The accumulators; `tcptrace_lab/schema/` defines each. Only ACKs without data count, because the application decides
-/// when an ACK with data is sent.
+/// The accumulators; `tcptrace_lab/schema/` defines each. ACKs with data are not counted, because the application
+/// decides when they are sent.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[allow(missing_docs)] // each is defined in `tcptrace_lab/schema/`
 pub struct Acking {
-    /// ACKs by the number of segments that they cover: 1, 2, 3, 4, 5 to 8, more.
+    /// Number of ACKs that cover 1, 2, 3, 4, 5 to 8, and more than 8 segments.
     pub by_segments: [u32; SEGMENT_CLASSES.len() + 1],
     pub stretch_acks: u32,
     pub prompt_acks: u32,
@@ -38,14 +38,14 @@ pub struct Acking {
     pub delayed_several: u32,
     pub delayed_max_bytes: u32,
     pub lag: RttFigures,
-    /// Sums of the cosines and sines of the times of delayed ACKs, as phases of the 200 ms timer.
+    /// For each delayed ACK, its time is a phase of the 200 ms timer: the sums of the cosines and of the sines of these
+    /// phases.
     pub heartbeat: (f64, f64),
     pub(crate) delays: Option<Box<[u16]>>,
 }
 
 impl Acking {
-    /// Histogram of delayed ACKs by delay, in buckets of 2 ms, up to the last non-empty one; `None` without
-    /// delayed ACKs.
+    /// Number of delayed ACKs per delay, in buckets of 2 ms up to the longest delay; `None` without delayed ACKs.
     #[must_use]
     pub fn delays(&self) -> Option<&[u16]> {
         let delays = self.delays.as_deref()?;
@@ -53,8 +53,8 @@ impl Acking {
         delays.get(..=used)
     }
 
-    /// How closely the times of delayed ACKs keep to one phase of a 200 ms timer: 1 if all have the same phase,
-    /// about 1/√n if there is no such timer (mean resultant length, Rayleigh's test).
+    /// Concentration of the times of delayed ACKs at one phase of a 200 ms timer: 1 if all have the same phase, about
+    /// 1/√n if there is no such timer (mean resultant length, Rayleigh's test).
     #[must_use]
     pub fn concentration(&self) -> Option<f64> {
         (self.delayed_acks > 0).then(|| self.heartbeat.0.hypot(self.heartbeat.1) / f64::from(self.delayed_acks))
@@ -77,12 +77,12 @@ impl Acking {
     }
 }
 
-/// Takes an ACK of new data of `data_sender`; `acking` belongs to the sender of the ACK.
+/// Counts an ACK of new data of `data_sender`; `acking` belongs to the sender of the ACK.
 #[inline]
 pub(super) fn take(event: &Event<'_>, now: Nullable, acking: &mut Option<Box<Acking>>, data_sender: &DirectionState) {
     let Event { segment, acked, .. } = *event;
     let controls = TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST;
-    // An ACK of a SYN or FIN shows no policy: every stack sends it at once.
+    // An ACK of a SYN or FIN shows nothing about delayed ACKs, because every stack sends it at once.
     let of_data = acked.segments > 0 && event.ack.is_some_and(|ack| ack > 1) && data_sender.figures.fin_segments == 0;
     if segment.payload_bytes > 0 || segment.flags.any(controls) || !of_data {
         return;
@@ -114,8 +114,8 @@ pub(super) fn take(event: &Event<'_>, now: Nullable, acking: &mut Option<Box<Ack
         acking.prompt_small_pairs += u32::from(acked.segments == 2 && bytes <= full);
         return;
     }
-    // A queue delays ACKs that follow others closely. The ACK of a timer comes after a silence of at least its delay,
-    // less a quarter.
+    // An ACK soon after another ACK may have waited in a queue. Before an ACK that a timer triggers, the host is silent
+    // for at least 3/4 of the delay.
     let silent = event.since_previous.get().is_none_or(|silent_ns| silent_ns >= beyond_ns - beyond_ns / 4);
     if covers_all && silent {
         acking.delayed(lag_ns.saturating_sub(min_ns), acked.segments, bytes, now);

@@ -1,44 +1,44 @@
-//! One segment as the behaviour accumulators see it.
+//! The properties of one segment that the behaviour accumulators use.
 
 use crate::connection::{Kind, Placed, RetransmitTrigger};
 use crate::nullable::Nullable;
 use crate::wire::Segment;
 
-/// One segment, its classification, and the state just before it.
+/// One segment, its classification, and the state of the connection just before this segment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Event<'a> {
     pub segment: &'a Segment,
     pub placed: Placed,
     pub kind: Kind,
-    /// What triggered it, if it is a retransmission.
+    /// What triggered the segment, if it is a retransmission.
     pub retransmit_trigger: Option<RetransmitTrigger>,
-    /// Offset that it acknowledges, unless it is damaged and never arrived.
+    /// The offset that the segment acknowledges; `None` if the segment is damaged, because it never arrived.
     pub ack: Option<i64>,
-    /// Bytes in flight from its sender before it.
+    /// Bytes that its sender had in flight before this segment.
     pub in_flight: Option<i64>,
-    /// The largest window that its sender was offered.
+    /// The largest window that the receiver has offered to this sender.
     pub offered_window_bytes: Option<u32>,
     /// The window that it advertises.
     pub window_bytes: Option<u32>,
-    /// Time since the previous segment of its sender.
+    /// Time since the sender's previous segment.
     pub since_previous: Nullable,
-    /// It would not have fitted the window before the last ACK that moved the window.
+    /// The segment fits the current window but not the window before it, so it needed the ACK that moved the window.
     pub needed_window: bool,
-    /// It follows another data segment of its sender immediately.
+    /// The segment immediately follows another data segment of its sender.
     pub in_burst: bool,
     /// What its ACK shows.
     pub acked: Acked,
 }
 
-/// What an ACK shows about the data that it covers for the first time.
+/// What an ACK shows about the data that no earlier ACK covers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Acked {
     /// Number of sequence numbers.
     pub bytes: Nullable,
-    /// Number of segments. A super-segment of offload counts as the segments that it becomes on the wire.
+    /// Number of segments. A segment that offload merged counts as the segments that it becomes on the wire.
     pub segments: u32,
-    /// Time since the oldest of these bytes was last captured.
+    /// Time from the latest transmission of the oldest of these bytes to the ACK.
     pub lag_ns: Nullable,
-    /// Time since the newest segment, if Karn's rule admits the sample.
+    /// Time from the newest of these segments to the ACK; null if Karn's rule excludes the sample.
     pub rtt_ns: Nullable,
 }

@@ -1,51 +1,52 @@
 //! What the IPv4 identifications (IP ID) of one direction show about packets that were sent but are missing from the
 //! capture.
 //!
-//! An identification need only be unique while fragments are reassembled (RFC 6864). Hosts therefore choose it in
+//! RFC 6864 requires an identification to be unique only while fragments are reassembled. Hosts therefore choose it in
 //! several ways: a counter per connection (Linux), one counter for all packets, at random, or 0. Only a counter per
-//! connection numbers the packets of this direction one by one. If nearly all numbers are present, in any order, the
-//! host uses such a counter. A missing number is then a packet that was lost before the capture point or missed by the
-//! capture.
+//! connection gives consecutive numbers to the packets of this direction. If nearly all numbers are present, in any
+//! order, the host uses such a counter. With such a counter, a missing number is a packet that was lost before the
+//! capture point or that the capture missed.
 
 use serde::{Deserialize, Serialize};
 
 use crate::wire::{Segment, TcpFlags};
 
-/// Minimum number of steps between packets before shares of them are compared (a heuristic, as for datagrams in
-/// `flows/datagram_ids.rs`).
+/// Minimum number of differences between successive identifications before they are judged (a heuristic, as for
+/// datagrams in `flows/datagram_ids.rs`).
 const MIN_STEPS: u32 = 10;
-/// Minimum share of the numbers, in tenths, that must be present before missing packets are counted (a heuristic). With
-/// fewer, the counter may include packets to other hosts.
+/// Tenths of the numbers that must be present before missing numbers are counted as missing packets (a heuristic). If
+/// fewer are present, the counter may also number packets to other hosts.
 const COUNTED_TENTHS: i64 = 9;
-/// Minimum share of the numbers, in tenths, that must be present before a gap may be a loss (a heuristic). A path that
-/// loses a fifth of the packets also loses some retransmits.
+/// Tenths of the numbers that must be present before a gap may be a loss (a heuristic). At 6 of 10, a path may lose a
+/// fifth of the packets and some of their retransmissions.
 const POSSIBLE_TENTHS: i64 = 6;
-/// Largest step of a counter. A larger step is a stray packet, such as those that Linux sends without a socket
-/// (Nmap Network Scanning, TCP/IP fingerprinting, test TI).
+/// Largest step of a counter. A packet with a larger step does not use the counter, such as a packet that Linux sends
+/// without a socket (Nmap Network Scanning, TCP/IP fingerprinting, test TI).
 const SMALL_STEP: u16 = 1_000;
 
 /// The identifications of one direction.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Numbering {
-    /// Identification after that of the last packet; `None` before the first packet.
+    /// The identification that is expected next; `None` before the first packet.
     next: Option<u16>,
-    /// Index of `next` in the order of numbers; the first packet has index 0.
+    /// Position of `next` in the sequence of numbers; the first packet has position 0.
     place: i32,
-    /// The lowest index seen, and the index after the highest.
+    /// The lowest position seen, and the position after the highest one seen.
     low: i32,
     high: i32,
-    /// Packets seen, counted as on the wire.
+    /// Number of packets seen, each counted as the packets that it becomes on the wire.
     seen: u32,
-    /// Steps between packets, and the number of steps that fit no counter.
+    /// Number of differences between successive packets, and how many of them are too large for a counter.
     steps: u32,
     strays: u32,
-    /// Numbers missing since the last departure.
+    /// Number of identifications missing since the last transmission.
     left_out: i32,
 }
 
 impl Numbering {
-    /// Takes a packet that becomes `pieces` on the wire. SYN and RST are skipped, because they may be numbered
-    /// separately (Linux sends 0). A packet with the identification of the previous one is a copy of it.
+    /// Adds a packet that becomes `pieces` packets on the wire. SYN and RST are skipped, because they may be numbered
+    /// separately (Linux sends 0). A packet with the same identification as the previous one is a copy of it and is
+    /// skipped.
     #[inline]
     pub(super) fn take(&mut self, segment: &Segment, pieces: u32) {
         let Some(id) = segment.ip.id else { return };
@@ -62,7 +63,7 @@ impl Numbering {
             }
         }
         let at = self.place.saturating_add(i32::from(step));
-        // A packet that arrives late was counted as missing before.
+        // A packet that is captured late was counted as missing before.
         let left_out = if at < self.high { -(pieces as i32) } else { at - self.high };
         self.left_out = self.left_out.saturating_add(left_out).max(0);
         self.low = self.low.min(at);
@@ -72,7 +73,7 @@ impl Numbering {
         self.next = Some(behind);
     }
 
-    /// Returns how many numbers went missing since the last call.
+    /// Returns how many identifications are missing since the last call.
     #[inline]
     pub(crate) fn take_left_out(&mut self) -> i64 {
         std::mem::take(&mut self.left_out).into()
@@ -84,7 +85,8 @@ impl Numbering {
         self.are_present(COUNTED_TENTHS).then_some((self.numbers() - i64::from(self.seen)).max(0))
     }
 
-    /// Whether a gap may be a loss: the identifications number the packets of this direction, as far as those show it.
+    /// Whether a missing identification may be a lost packet: enough identifications are present for a counter of this
+    /// direction.
     #[must_use]
     pub fn gaps_may_be_losses(&self) -> bool {
         self.are_present(POSSIBLE_TENTHS)

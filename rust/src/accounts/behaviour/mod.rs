@@ -1,7 +1,7 @@
-//! The behaviour of the two hosts that only a whole connection shows: how fast they answer (and so where the capture
+//! Behaviour of the two hosts that only a whole connection shows: how fast they answer (which shows where the capture
 //! point is), how they acknowledge, whether Nagle's algorithm delays small segments, and what their SYN offers.
 //!
-//! The accumulators have a fixed size and take one call per segment. [`crate::hosts`] draws the conclusions.
+//! Each accumulator has a fixed size and is called once per segment. [`crate::hosts`] draws the conclusions.
 
 mod acking;
 mod event;
@@ -28,7 +28,7 @@ use crate::connection::{DirectionState, Kind, MAX_WINDOW_SCALE};
 use crate::nullable::Nullable;
 use crate::wire::TcpFlags;
 
-/// The accumulators of one direction, named after its sender.
+/// The accumulators of one direction. A direction is named after its sender.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[allow(missing_docs)] // each is defined in `tcptrace_lab/schema/`
 pub struct Behaviour {
@@ -39,12 +39,12 @@ pub struct Behaviour {
     pub acking: Option<Box<Acking>>,
     pub syn: Option<SynShape>,
     pub min_window_scale: u8,
-    /// Largest TTL or hop limit of its segments; 0 if unknown.
+    /// The largest TTL or hop limit of the host's segments; 0 if unknown.
     pub ttl: u8,
 }
 
 impl Behaviour {
-    /// Observations that show how fast this host answers.
+    /// The measurements from which the turnaround of this host follows.
     #[inline]
     pub(crate) fn answering(&self, other: &Self, other_direction: &DirectionState) -> Answering {
         Answering {
@@ -56,8 +56,8 @@ impl Behaviour {
     }
 }
 
-/// Takes a segment of `sender`, after its ACK took effect on `receiver` and before it becomes the last segment of
-/// `sender`. `sender` and `receiver` include the accumulators of their hosts.
+/// Adds a segment of `sender`. The caller has applied the ACK of the segment to `receiver`, but has not yet recorded
+/// the segment in `sender`.
 #[inline]
 pub(crate) fn take(
     event: &mut Event<'_>,
@@ -91,8 +91,9 @@ pub(crate) fn take(
     }
 }
 
-/// Raises the lower bound of the window scale if no SYN shows the scale: `receiver` must have allowed everything in
-/// flight. (This is wrong if a receiver shrinks its window, or advertised it before the capture.)
+/// Raises the lower bound of the window scale of `receiver` if no SYN shows the scale. All bytes in flight must have
+/// fitted a window that `receiver` offered. (This is wrong if a receiver shrinks its window, or if the window is older
+/// than the capture.)
 #[cold]
 fn bound_window_scale(
     sender_direction: &DirectionState,

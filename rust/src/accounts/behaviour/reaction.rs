@@ -1,4 +1,4 @@
-//! How fast a host answers, measured at the capture point. It shows where the capture was taken.
+//! How fast a host answers, measured at the capture point. The time shows where the capture was taken.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,30 +6,31 @@ use crate::connection::{Kind, Placed};
 use crate::nullable::Nullable;
 use crate::wire::{Segment, TcpFlags};
 
-/// Times from the capture of a segment sent to this host until this host sends a segment that proves its arrival. Two
-/// proofs that RTT samples do not use count: an echoed timestamp (RFC 7323, 3), and data beyond the previously offered
-/// window.
+/// Times from the capture of a segment to this host until the capture of this host's first segment that proves its
+/// arrival. Two kinds of proof are used here that RTT samples do not use: an echoed timestamp (RFC 7323, 3), and data
+/// that exceeds the window offered before.
 ///
-/// Each time is an upper bound of the round trip between capture point and host, so their minimum approaches it.
+/// Each of these times is at least the round trip from the capture point to the host, so the shortest is the best
+/// estimate.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Reaction {
     /// The shortest of these times.
     pub min_ns: Nullable,
-    /// When the segment was captured whose timestamp is not echoed yet, and that timestamp.
+    /// The capture time of the peer's segment whose timestamp is not echoed yet, and this timestamp.
     awaited_ts_ns: Nullable,
     awaited_tsval: u32,
-    /// The newest timestamp of the peer.
+    /// The latest TCP timestamp (TSval) of the peer.
     peer_tsval: u32,
-    /// The highest offset that the peer has allowed, the highest one before that, and when it changed. If the scale of
-    /// the peer's windows is unknown, only closed windows are recorded.
+    /// The highest right edge of the peer's window, the highest edge before that, and the time of the change. If the
+    /// window scale of the peer is unknown, only zero windows set the edge.
     edge: Nullable,
     edge_before: Nullable,
     edge_ts_ns: Nullable,
 }
 
 impl Reaction {
-    /// Takes a segment that this host sends. Returns whether the segment exceeds the window that the peer offered
-    /// before the latest one.
+    /// Adds a segment that this host sends. Returns whether the segment needed the peer's latest window, because it
+    /// exceeds the one before.
     #[inline]
     pub(super) fn answers(&mut self, segment: &Segment, placed: Placed, kind: Kind, now: Nullable) -> bool {
         if let Some(echo) = segment.options.echo()
@@ -39,7 +40,7 @@ impl Reaction {
             self.sample(now.since(self.awaited_ts_ns));
             self.awaited_ts_ns = Nullable::default();
         }
-        // A FIN needs no room in the window (4.4BSD, `tcp_output`).
+        // A FIN may exceed the window (4.4BSD, `tcp_output`).
         let end = placed.end - i64::from(segment.flags.any(TcpFlags::FIN));
         let needed_window = self.edge_before.is_some()
             && end > self.edge_before.value()
@@ -52,7 +53,7 @@ impl Reaction {
         needed_window
     }
 
-    /// Takes a segment of the peer that is in transit to this host.
+    /// Adds a segment of the peer that passes the capture point on its path to this host.
     #[inline]
     pub(super) fn peer_sent(&mut self, segment: &Segment, ack: Option<i64>, window_bytes: Option<u32>, now: Nullable) {
         if let Some((value, _)) = segment.options.timestamps
@@ -66,7 +67,8 @@ impl Reaction {
         }
         let Some(ack) = ack else { return };
         let edge = window_bytes.map(|window_bytes| ack.saturating_add(i64::from(window_bytes)));
-        // A window of unknown scale is open by an unknown amount. All that is known is that a closed window has opened.
+        // The right edge is unknown while the window scale is. A nonzero window then only shows that a zero window has
+        // opened.
         if edge.map_or(self.edge.is_some(), |edge| edge > self.edge.value()) {
             self.edge_before = self.edge;
             self.edge = edge.into();

@@ -8,18 +8,20 @@ use crate::connection::{CAUSAL_NS, CLUSTER_BYTES, DirectionState, Kind};
 use crate::nullable::Nullable;
 use crate::wire::TcpFlags;
 
-/// If more than this is in flight, a small segment proves nothing. A Linux sender that is short of send memory sends
-/// what it has, even with Nagle's algorithm (`tcp_sendmsg_locked`, `wait_for_space`). The least send memory is 4,608
-/// bytes (`SOCK_MIN_SNDBUF`).
+/// With more bytes than this in flight, a small segment does not prove that Nagle's algorithm is off. A Linux sender
+/// that runs out of send memory sends what it has, even with Nagle's algorithm (`tcp_sendmsg_locked`,
+/// `wait_for_space`). The minimum send memory of Linux is 4,608 bytes (`SOCK_MIN_SNDBUF`).
 const PROOF_FLIGHT_BYTES: i64 = 4096;
-/// Smallest capacity of a send buffer: the default of 4.2BSD.
+/// The smallest send buffer that is assumed: the default of 4.2BSD.
 pub(crate) const MIN_BUFFER_BYTES: i64 = 2048;
-/// A host that reacts within this time is at the capture point, because hosts alone take this long (a heuristic).
+/// If a host reacts within this time, the capture was taken at this host, because the host itself needs about this long
+/// (a heuristic).
 const HOST_NS: i64 = 200_000;
-/// Segments that Nagle's algorithm never delays: a close sends the remaining data, and urgent data leaves at
+/// Flags of segments that Nagle's algorithm never delays: a close sends the remaining data, and urgent data is sent at
 /// once (Linux, `tcp_send_fin`; 4.4BSD, `tcp_output`).
 pub(crate) const NEVER_HELD: u16 = TcpFlags::FIN | TcpFlags::SYN | TcpFlags::URG;
-/// A shorter wait is not attributed to Nagle's algorithm, because applications also write this often (a heuristic).
+/// Waits shorter than this are not attributed to Nagle's algorithm, because applications often write at such intervals
+/// (a heuristic).
 const MIN_HOLD_NS: i64 = 2_000_000;
 
 /// The accumulators; `tcptrace_lab/schema/` defines each.
@@ -27,24 +29,25 @@ const MIN_HOLD_NS: i64 = 2_000_000;
 #[allow(missing_docs)] // each is defined in `tcptrace_lab/schema/`
 pub struct Sending {
     pub super_segments: u32,
-    /// Segments on the wire beyond the captured ones, because super-segments were split.
+    /// How many more segments were on the wire than in the capture, because offload split large ones after the capture.
     pub hidden_segments: u64,
-    /// Data segments captured after their acknowledgment.
+    /// Number of data segments captured after their ACK.
     pub late_segments: u32,
     /// Allocated with the first evidence.
     pub nagle: Option<Box<Nagle>>,
     pub initial_bytes: u32,
     pub initial_segments: u32,
-    /// Offset after the newest small segment (`snd_sml` in Linux).
+    /// The offset at which the latest small segment ends (`snd_sml` in Linux).
     small_end: Nullable,
-    /// When the first ACK of data was captured.
+    /// Capture time of the first ACK of data.
     first_ack_ts_ns: Nullable,
     initial_over: bool,
-    /// When an ACK without data emptied the flight.
+    /// Capture time of the ACK without data that acknowledged everything in flight.
     emptied_ts_ns: Nullable,
-    /// That flight ended with a small segment.
+    /// The flight that this ACK acknowledged ended with a small segment.
     emptied_of_small: bool,
-    /// That flight may have filled the send buffer: never was much more in flight.
+    /// The flight that this ACK acknowledged may have filled the send buffer, because the largest flight ever was
+    /// hardly larger.
     emptied_of_all: bool,
 }
 
@@ -60,7 +63,7 @@ pub struct Nagle {
     pub releases: u32,
 }
 
-/// A number of events, and the frame of the first.
+/// The number of events of one kind, and the frame of the first event.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct Count {
@@ -83,11 +86,11 @@ impl Sending {
     }
 }
 
-/// Whether `bytes` of `sender` end in a segment smaller than full-sized.
+/// Whether a captured segment with `bytes` of payload ends, on the wire, with a segment that is smaller than full-sized.
 ///
-/// Full-sized is the MSS. If the path MTU is smaller, no segment of a bulk transfer reaches the MSS, so the longest
-/// segment seen counts as well. A transfer of small writes shows no such length; then segments below half of the MSS
-/// are small. Half of the largest window ever offered counts as full-sized in any case (RFC 9293, 3.8.6.2.1).
+/// Full-sized is the MSS. If the path MTU limits segments to less than the MSS, the longest segment seen counts as
+/// full-sized as well. If no segment is longer than half of the MSS, segments below half of the MSS are small. A
+/// segment of at least half of the largest window ever offered is always full-sized (RFC 9293, 3.8.6.2.1).
 #[inline]
 fn is_small(bytes: u32, sender: &DirectionState, max_window: Option<u32>) -> bool {
     let (mss, longest) = (sender.mss_bytes, sender.figures.max_segment_bytes);
@@ -101,7 +104,7 @@ fn is_small(bytes: u32, sender: &DirectionState, max_window: Option<u32>) -> boo
 }
 
 impl Sending {
-    /// Takes a segment with data; `answering` belongs to its sender.
+    /// Adds a segment with data; `answering` belongs to the segment's sender.
     #[inline]
     pub(super) fn take(
         &mut self,
@@ -135,8 +138,8 @@ impl Sending {
         self.emptied_ts_ns = Nullable::default();
     }
 
-    /// Counts data that leaves before the first ACK of data can have arrived. Measured at the capture point, an ACK
-    /// takes at least as long as this host's fastest reaction, less 1/8.
+    /// Counts a segment in the initial window if the first ACK of data cannot have arrived before the segment was
+    /// sent. The ACK counts as arrived after 7/8 of this host's fastest reaction, both measured at the capture point.
     fn initial_window(&mut self, kind: Kind, bytes: u32, pieces: u32, now: Nullable, turnaround_ns: Option<i64>) {
         let acked_for = now.since(self.first_ack_ts_ns).get();
         let reaction_ns = turnaround_ns.filter(|least| *least > HOST_NS).map_or(0, |least| least - least / 8);
@@ -149,7 +152,7 @@ impl Sending {
         }
     }
 
-    /// Takes a small segment as evidence for or against Nagle's algorithm (RFC 1122, 4.2.3.4; Linux has Minshall's
+    /// Counts a small segment as evidence for or against Nagle's algorithm (RFC 1122, 4.2.3.4; Linux has Minshall's
     /// variant, `tcp_nagle_check`).
     fn take_small(
         &mut self,
@@ -180,7 +183,7 @@ impl Sending {
             return;
         }
         let emptied = self.emptied_ts_ns;
-        // A segment that would not have fitted the window before that ACK waited for the window.
+        // A segment that exceeds the window before that ACK waited for the window, not for Nagle's algorithm.
         if !emptied.is_some() || last_ack != emptied || waited_ns < MIN_HOLD_NS || event.needed_window {
             return;
         }
@@ -195,7 +198,7 @@ impl Sending {
         }
     }
 
-    /// Takes an ACK of new data of `data_sender`.
+    /// Records an ACK of new data of `data_sender`.
     #[inline]
     pub(super) fn acknowledged(&mut self, event: &Event<'_>, now: Nullable, data_sender: &DirectionState) {
         let Some(ack) = event.ack else { return };

@@ -1,4 +1,4 @@
-//! Properties of a SYN that identify its TCP stack and that the connection itself does not need.
+//! Properties of a SYN that identify the TCP stack of its sender. The connection itself does not need them.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,12 +7,12 @@ use crate::wire::Segment;
 /// The properties of one SYN.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct SynShape {
-    /// Kinds of its options in order, four bits each. The first is in the lowest bits; 15 stands for any kind
-    /// above 14; 0 ends the list.
+    /// The kinds of the SYN's options in order, four bits each. The first kind is in the lowest bits; 15 stands for any
+    /// kind above 14; 0 ends the list.
     kinds: u64,
     /// The window that it advertises.
     pub window_bytes: u16,
-    /// Its TTL or hop limit when captured.
+    /// TTL or hop limit of the SYN when it was captured.
     pub ttl: u8,
 }
 
@@ -24,7 +24,7 @@ impl SynShape {
         Self { kinds: segment.options.kinds, window_bytes: segment.window, ttl: segment.ip.ttl }
     }
 
-    /// The options in order, such as `mss,sackOK,TS,nop,wscale`; empty if there are none.
+    /// The names of the options in order, such as `mss,sackOK,TS,nop,wscale`; empty without options.
     #[must_use]
     pub fn option_names(&self) -> String {
         let kinds = (0..16).map(|at| (self.kinds >> (4 * at) & 15) as usize).take_while(|kind| *kind > 0);

@@ -2,24 +2,24 @@
 
 use crate::nullable::Nullable;
 
-/// Initial TTLs of common stacks. A packet with one of them has passed no router.
+/// Initial TTLs of common stacks. A captured packet with one of these TTLs has passed no router.
 pub(crate) const INITIAL_TTLS: [u8; 3] = [64, 128, 255];
 
-/// Observations that show how fast a host answers.
+/// The measurements from which the turnaround of a host follows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answering {
     /// The shortest [`super::Reaction`] of the host.
     pub reaction_min_ns: Nullable,
-    /// The shortest round trip of the peer's data.
+    /// The shortest RTT sample of the peer's data.
     pub other_rtt_min_ns: Nullable,
-    /// The largest TTLs of the host's and the peer's segments; 0 if unknown.
+    /// The largest TTL of the host's segments, and that of the peer's; 0 if unknown.
     pub ttl: u8,
     pub other_ttl: u8,
 }
 
 impl Answering {
-    /// The shortest time from a segment that passes the capture point towards the host to a returning segment that
-    /// proves its arrival.
+    /// The turnaround: the shortest time from the capture of a segment to the host until the capture of a segment from
+    /// the host that proves its arrival.
     #[inline]
     pub(crate) fn turnaround_ns(self) -> Option<i64> {
         match (self.reaction_min_ns.get(), self.other_rtt_min_ns.get()) {
@@ -30,9 +30,9 @@ impl Answering {
     }
 }
 
-/// Whether routers lie between the capture point and the peer only. The host is then on the same link as the capture
-/// point. Data that it sends on its own initiative shows its distance only if its application does not wait for
-/// anything else.
+/// Whether there are routers between the capture point and the peer, but none between the capture point and the host.
+/// The host is then on the same link as the capture point. Echoes in data that the host sends on its own initiative
+/// then only add the delay of its application.
 fn is_on_the_link(ttl: u8, other_ttl: u8) -> bool {
     other_ttl > 0 && INITIAL_TTLS.contains(&ttl) && !INITIAL_TTLS.contains(&other_ttl)
 }

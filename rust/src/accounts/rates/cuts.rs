@@ -1,46 +1,47 @@
-//! Messages that leave in short pieces. Either a buffer of the socket or the application ended in the middle of a
-//! segment, or the message is slightly longer than one or several full-sized segments.
+//! Messages that are sent in short pieces. There are two reasons: a buffer of the socket or the application ended in
+//! the middle of a segment, or the message is slightly longer than one or more full-sized segments.
 //!
-//! Socket layers with buffers of 1,024 bytes pass a message on in pieces of such buffers. 4.2BSD passes one buffer at a
-//! time if the send buffer holds two (Mosher 1985: 1,025 bytes leave as 1,024 and 1). `SunOS` passes four at a time
-//! (`sosend`: 4 x MCLBYTES).
+//! A socket layer with buffers of 1,024 bytes passes a message to TCP in pieces of such buffers. 4.2BSD passes one
+//! buffer at a time if the send buffer has room for two (Mosher 1985: 1,025 bytes are sent as 1,024 and 1). `SunOS`
+//! passes four buffers at a time (`sosend`: 4 x MCLBYTES).
 
 use serde::{Deserialize, Serialize};
 
 use super::left::Left;
 use crate::nullable::Nullable;
 
-/// Buffer sizes are multiples of this: MCLBYTES of 4.2BSD and `SunOS`.
+/// Buffer sizes are multiples of this size: MCLBYTES of 4.2BSD and `SunOS`.
 const CLUSTER_BYTES: i64 = 1024;
-/// A remainder of at most this part (1/8) of a full-sized segment is too small to justify a packet of its own.
+/// If the rest of a message is at most this part (1/8) of a full-sized segment, it is too small to justify a packet of
+/// its own.
 const REST_PART: i64 = 8;
-/// A segment sent within this time of the previous one belongs to the same message (a heuristic: slow hosts
+/// If a segment is sent within this time of the previous one, both belong to the same message (a heuristic: slow hosts
 /// need a few milliseconds per segment).
 const SAME_MESSAGE_NS: i64 = 10_000_000;
-/// A segment sent within this time of an ACK was released by it.
+/// If a segment is sent within this time of an ACK, the ACK released it.
 const RELEASED_NS: i64 = 1_000_000;
-/// Only longer waits count: slow hosts need up to this time per segment.
+/// Waits up to this are not counted, because a slow host may need this time for one segment.
 const WAIT_NS: i64 = 10_000_000;
 
-/// Messages of one direction that were cut, and the time that this cost.
+/// Messages of one direction that were sent in short pieces, and the time that this cost.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[allow(missing_docs)] // each is defined in `tcptrace_lab/schema/`
 pub struct Cuts {
-    /// Number of messages that left in such pieces.
+    /// Number of messages that were sent in short pieces.
     pub messages: u32,
-    /// Number of cuts within them: after short segments that end at a multiple of `CLUSTER_BYTES`, and after
-    /// full-sized ones that leave a tiny remainder.
+    /// Number of cuts in these messages: a cut follows a short segment that ends at a multiple of `CLUSTER_BYTES`, or a
+    /// full-sized segment before a tiny rest of the message.
     pub segments: u32,
-    /// Offset of the first cut in each message if it is always the same; 0 otherwise.
+    /// Offset in the message of the first cut, if all messages have their first cut at the same offset; otherwise 0.
     pub at_bytes: u32,
-    /// Frame of the last segment of the first such message.
+    /// The frame of the last segment of the first cut message.
     pub frame: Nullable,
-    /// Time that the cut-off pieces waited for the ACK of earlier data.
+    /// Time that the pieces after a cut waited for the ACK of earlier data.
     pub waited_ns: i64,
     begin: i64,
     end: i64,
     cut_at: i64,
-    /// The previous segment had PSH set, so a write ended with it.
+    /// The previous segment had PSH set, so it ended a write.
     pushed: bool,
     pending_segments: u32,
     pending_waited_ns: i64,
@@ -107,7 +108,7 @@ impl Cuts {
     }
 }
 
-/// Whether the segment continues the message: it left immediately after the segment before, or as soon as an ACK
+/// Whether the segment continues the message: it was sent immediately after the segment before it, or as soon as an ACK
 /// released it.
 #[inline]
 fn continues_message(left: &Left<'_>) -> bool {

@@ -1,16 +1,17 @@
-//! How fast the receiving end of a direction takes bytes. ACKs show it while a queue drains, and the window shows it
-//! while the receive buffer is full.
+//! The rate at which the receiving end of a direction accepts bytes. ACKs show this rate while a queue drains, and the
+//! window shows it while the receive buffer is full.
 
 use serde::{Deserialize, Serialize};
 
 use super::passed::Passed;
 use crate::nullable::Nullable;
 
-/// A round trip that exceeds the shortest one by less than this does not prove a queue: the hosts themselves vary as
-/// much.
+/// If a round trip exceeds the shortest one by less than this, it does not prove a queue, because the delays of the
+/// hosts vary as much.
 const MIN_QUEUE_NS: i64 = 100_000;
-/// Shortest period of a draining queue that counts; half of the shortest round trip, if that is longer. ACKs that the
-/// return path bundles (wireless, GRO) arrive together after a wait and would show a rate that no link has.
+/// Minimum length of a period in which a queue drains; half of the shortest round trip, if that is longer. A return
+/// path that bundles ACKs (wireless, GRO) delivers them together after a wait. Over a shorter period, such a bundle
+/// would show a rate that no link has.
 const MIN_STRETCH_NS: i64 = 1_000_000;
 
 /// An ACK of new bytes.
@@ -18,16 +19,16 @@ const MIN_STRETCH_NS: i64 = 1_000_000;
 pub(crate) struct Advanced {
     pub ts_ns: i64,
     pub bytes: i64,
-    /// Time since the newest segment that it acknowledges.
+    /// Time from the newest segment that this ACK acknowledges to this ACK.
     pub rtt_ns: Nullable,
-    /// The shortest round trip so far.
+    /// The shortest RTT sample of the connection so far.
     pub rtt_min_ns: i64,
     /// More bytes are in flight.
     pub more: bool,
 }
 
-/// Sums over periods in which a queue was busy: the newest segment of each ACK had been queued at least since the
-/// previous ACK, so the bottleneck was not idle in between.
+/// Bytes and time of the periods in which a queue was busy. In such a period, the newest segment of each ACK was
+/// already in the queue at the previous ACK, so the bottleneck was never idle in between.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Drain {
     sum: Passed,
@@ -50,7 +51,7 @@ impl Drain {
         self.last_ns = Some(ack.ts_ns).filter(|_| ack.more).into();
     }
 
-    /// Ends the period, because the next ACK is not comparable with the last one.
+    /// Ends the period, because the next ACK cannot be compared with the last one.
     #[inline]
     pub(super) fn interrupted(&mut self) {
         self.sum = self.sum();
@@ -77,8 +78,9 @@ pub(crate) struct Advertised {
     pub max_bytes: i64,
 }
 
-/// Sums over the times that follow a window of less than half of the largest. The receive buffer is then mostly full of
-/// unread bytes, so the right edge of the window moves as the application reads.
+/// Bytes and time of the periods after a window of less than half of the largest one. During these periods, unread
+/// bytes fill most of the receive buffer, so the right edge of the window moves at the rate at which the application
+/// reads.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Reading {
     pub sum: Passed,
@@ -111,16 +113,16 @@ mod tests {
 
     const MS: i64 = 1_000_000;
 
-    /// An ACK of 1,000 bytes at `at_ms` whose segment was sent `rtt_ms` before; the shortest round trip is 20
-    /// ms.
+    /// Returns an ACK of 1,000 bytes at `at_ms` for a segment that was sent `rtt_ms` earlier; the shortest round trip
+    /// is 20 ms.
     fn ack(at_ms: i64, rtt_ms: i64) -> Advanced {
         Advanced { ts_ns: at_ms * MS, bytes: 1000, rtt_ns: Some(rtt_ms * MS).into(), rtt_min_ns: 20 * MS, more: true }
     }
 
     #[test]
     fn a_burst_drains_at_the_rate_of_its_acks() {
-        // All segments are sent at once, and one leaves the queue every 2 ms: the round trips are 20, 22, 24 ms
-        // and so on.
+        // All segments are sent at once, and the queue releases one every 2 ms: the round trips are 20, 22, 24 ms and
+        // so on.
         let mut drain = Drain::default();
         (0..11).for_each(|number| drain.advanced(&ack(20 + 2 * number, 20 + 2 * number)));
         assert_eq!(drain.sum(), Passed { bytes: 10_000, ns: 20 * MS, samples: 10 });

@@ -1,11 +1,11 @@
-//! A departure as the rates see it.
+//! What the rates need of a segment that is sent.
 
 use crate::sender::Wait;
 
 /// A departing segment with data.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Left<'a> {
-    /// The wait that ended with it.
+    /// The wait of the sender that ended with this segment.
     pub held: &'a Wait,
     /// Offset of its first byte.
     pub start: i64,
@@ -14,6 +14,6 @@ pub(crate) struct Left<'a> {
     pub pushed: bool,
     /// Whether it carries new data.
     pub new: bool,
-    /// The most bytes ever in flight in this direction.
+    /// The largest number of bytes ever in flight in this direction.
     pub max_in_flight: i64,
 }

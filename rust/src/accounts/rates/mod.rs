@@ -1,9 +1,9 @@
-//! How fast each end of a direction is when nothing limits it: the sender in its bursts, the receiver (or the path
-//! before it) while there is a backlog.
+//! The rates of the two ends of a direction when nothing limits them: of the sender in its bursts, and of the receiver
+//! (or the path before it) while data is queued.
 //!
 //! Abrams and Chen ("A New View on What Limits TCP/IP Throughput in Local Area Networks", 1991) call these rates λ and
-//! μ and measure them on hosts that do nothing else. A capture shows them only now and then. This module sums the bytes
-//! and the time of such periods; [`crate::hosts`] draws the conclusions.
+//! μ and measure them on hosts without other load. A capture shows these rates only in some periods. This module adds
+//! up the bytes and the time of such periods; [`crate::hosts`] draws the conclusions.
 
 mod cuts;
 mod drain;
@@ -19,28 +19,29 @@ use serde::{Deserialize, Serialize};
 
 use drain::{Drain, Reading};
 
-/// Directions with fewer data segments get no rates. They would give few samples, and most connections of a large
-/// capture have no more.
+/// Rates are measured only for directions with at least this many data segments. Fewer segments give too few samples,
+/// and most connections of a large capture have fewer.
 pub(super) const MIN_DATA_SEGMENTS: u64 = 4;
-/// A wait of at least this, or of two round trips if that is longer, is a pause of the application and ends a burst (a
+/// A longer wait is a pause of the application and ends a burst; the limit is two round trips, if that is longer (a
 /// heuristic for LANs).
 const PAUSE_NS: i64 = 10_000_000;
-/// A departure this much later than the last ACK was not released by that ACK, provided that the congestion window had
-/// room (a heuristic: a kernel needs a fraction of this time from an ACK to the segment that it releases).
+/// If the congestion window had room, and a segment is sent more than this after the last ACK, that ACK did not release
+/// it (a heuristic: a kernel needs a fraction of this time from an ACK to the segment that it releases).
 const AFTER_ACK_NS: i64 = 100_000;
-/// Where the congestion window may have been full, a departure must be this much later than the last ACK, or 1/4 of the
-/// round trip if that is longer, to count as not released by it. Within this time, a blocked application wakes up and
-/// writes.
+/// If the congestion window may have been full, a segment must be sent more than this after the last ACK, or 1/4 of the
+/// round trip if that is longer, to count as not released by that ACK. Within this time, a blocked application wakes up
+/// and writes after an ACK.
 const WOKEN_NS: i64 = 200_000;
 const WOKEN_PART: i64 = 4;
-/// If the flight is below 9/10 of the largest one, neither the congestion window nor the send buffer limits it.
+/// If the bytes in flight are below 9/10 of their maximum, neither the congestion window nor the send buffer limits
+/// them.
 const ROOM_PARTS: (i64, i64) = (9, 10);
 
-/// The sums of one direction, named after the sender of its data.
+/// The rate measurements of one direction. A direction is named after the sender of its data.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[allow(missing_docs)] // each is defined in `tcptrace_lab/schema/`
 pub struct Rates {
-    /// Bytes of the segments that nothing delayed, and the sum of the times from the departure before each.
+    /// Bytes of the segments that nothing delayed, and the total time from the previous transmission to each of them.
     pub burst: Passed,
     drain: Drain,
     reading: Reading,
@@ -48,7 +49,7 @@ pub struct Rates {
 }
 
 impl Rates {
-    /// Takes a departing segment with data.
+    /// Adds a data segment that is sent.
     #[inline]
     pub(super) fn departs(&mut self, left: &Left<'_>) {
         if !left.new || left.held.recovering {
@@ -63,39 +64,40 @@ impl Rates {
         }
     }
 
-    /// Takes an ACK of the receiver for new bytes.
+    /// Adds an ACK of the receiver for new bytes.
     #[inline]
     pub(super) fn advanced(&mut self, advanced: &Advanced) {
         self.drain.advanced(advanced);
     }
 
-    /// Takes a segment of the receiver that shows a hole.
+    /// Ends the period of a busy queue at a segment of the receiver that shows a hole.
     #[inline]
     pub(super) fn interrupted(&mut self) {
         self.drain.interrupted();
     }
 
-    /// Takes a window that the receiver advertises.
+    /// Adds a window that the receiver advertises.
     #[inline]
     pub(super) fn advertised(&mut self, advertised: &Advertised) {
         self.reading.advertised(advertised);
     }
 
-    /// The data that was acknowledged while more data was queued.
+    /// Bytes that were acknowledged while more data was queued, and the time of these periods.
     #[must_use]
     pub fn drained(&self) -> Passed {
         self.drain.sum()
     }
 
-    /// The data that the receiving application read from a buffer that was at least half full.
+    /// Bytes that the receiving application read while its receive buffer was at least half full, and the time of these
+    /// periods.
     #[must_use]
     pub fn read(&self) -> Passed {
         self.reading.sum
     }
 }
 
-/// Whether only the sender's host and application can have delayed the segment: the window had room, no data of
-/// the peer came, and no ACK released the segment.
+/// Whether only the sender's host and application can have delayed the segment: the window had room, no data of the
+/// peer arrived, and no ACK released the segment.
 #[inline]
 fn was_free(left: &Left<'_>) -> bool {
     let Left { held, payload_bytes, max_in_flight, .. } = *left;
@@ -122,7 +124,7 @@ mod tests {
     use super::{Left, Passed, Rates};
     use crate::sender::Wait;
 
-    /// A full-sized segment after a flight of 10,000 bytes, `wait_ns` after the previous segment and
+    /// Returns a full-sized segment after a flight of 10,000 bytes, sent `wait_ns` after the previous segment and
     /// `since_ack_ns` after an ACK.
     fn after(wait_ns: i64, since_ack_ns: Option<i64>) -> Wait {
         Wait {

@@ -1,8 +1,8 @@
-//! Bytes, and the time that they took.
+//! A number of bytes, and the time in which they were sent, acknowledged or read.
 
 use serde::{Deserialize, Serialize};
 
-/// The number of bytes in several stretches, and the total time.
+/// The bytes of all samples, and their total time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)] // each is defined in `tcptrace_lab/schema/`
 pub struct Passed {

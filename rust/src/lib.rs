@@ -1,7 +1,8 @@
 //! The engine of tcptrace-lab: reads capture files and produces Arrow columns of TCP segments and connections.
 //!
-//! The engine does the work that is sequential, per packet or on untrusted bytes. Python works on the resulting
-//! tables: sets of connections, and what people read. The layers, each of which uses only earlier ones:
+//! The engine does the work that is sequential, that is done for each packet, or that reads untrusted bytes. Python
+//! works on the tables that the engine returns: on sets of connections, and on what people read. The layers, each of
+//! which uses only earlier ones:
 //!
 //! 1. [`error`], [`nullable`], [`seq`]: errors, numbers that may be unknown, and 32-bit sequence numbers.
 //! 2. [`capture`]: turns the bytes of files into frames. Knows formats and compression, but not networks.

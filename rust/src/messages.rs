@@ -1,17 +1,18 @@
-//! Segments → application messages: runs of bytes in one direction, each with its stalls, its ACK and its answer.
+//! Reconstructs application messages from segments. A message is a run of bytes in one direction, with its stalls, its
+//! ACK and its answer.
 //!
-//! A message ends where the direction of the dialogue changes: the next bytes of this endpoint acknowledge data of the
-//! peer, and all of it. It also ends where the application pauses for 10 ms or two RTTs, whichever is longer; the
-//! ledger marks these pauses ([`crate::ledger::rows::NoteRow`]). Time in which TCP delayed the data is no pause. PSH on
-//! a segment below the MSS ends a write, not a message: an application may write one message in pieces.
+//! A message ends where the direction of the dialogue changes: the next bytes of its sender acknowledge new data of the
+//! peer, and all of that data. A message also ends where the application pauses for 10 ms or two RTTs, whichever is
+//! longer; the ledger marks these pauses ([`crate::ledger::rows::NoteRow`]). Time in which TCP delayed the data is not
+//! a pause. PSH on a segment below the MSS ends a write, not a message: an application may write one message in pieces.
 //!
-//! If bytes are sent while data of the peer are in flight (pipelined requests, full duplex), message boundaries are
-//! unknown. The runs of both directions and those right after them are kept as overlapping, and nothing is concluded
-//! from them. Messages whose start precedes the capture, or with bytes that the capture misses, have states of their
-//! own.
+//! If a host sends bytes while data of the peer are in flight (pipelined requests, full duplex), message boundaries are
+//! unknown. The messages of both directions, and those right after them, are then marked as overlapping, and nothing is
+//! concluded from them. A message has a state of its own if it starts before the capture, or if some of its bytes are
+//! missing from the capture.
 //!
-//! Segments come in batches. Between batches, the last message of each direction and all messages not yet acknowledged
-//! are kept.
+//! Segments come in batches. Between two batches, the last message of each direction and all messages that are not yet
+//! acknowledged are kept.
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
@@ -19,16 +20,17 @@ use hashbrown::HashMap;
 use crate::connection::Kind;
 use crate::ledger::{Cause, Note};
 
-/// Number of writes listed per message: the first ones.
+/// At most this many writes are listed per message, the first ones.
 const MAX_WRITES: usize = 64;
 
-/// A message this many messages before the last of its direction is final without an ACK: none is expected any more.
+/// An unacknowledged message becomes final when this many later messages of its direction exist, because no ACK for it
+/// is expected any more.
 const UNACKED_MESSAGES: i64 = 64;
 
 /// The PSH flag (RFC 9293, 3.1).
 const PSH: u16 = 8;
 
-/// A segment with data, or an ACK of new data.
+/// The properties of a segment that messages need; the segment has data or acknowledges new data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Segment {
@@ -36,7 +38,7 @@ pub struct Segment {
     pub from_client: bool,
     pub frame: i64,
     pub ts_ns: Option<i64>,
-    /// Stream offset of its first byte.
+    /// Stream offset of the segment's first byte.
     pub seq: i64,
     pub ack: Option<i64>,
     pub payload_bytes: i64,
@@ -57,19 +59,19 @@ impl Segment {
         self.payload_bytes > 0 && self.kind == Kind::New as u8
     }
 
-    /// Whether its data belong to a message.
+    /// Whether the segment's data belong to a message.
     fn brings(&self) -> bool {
         const OTHERS: [Kind; 4] = [Kind::CaptureDuplicate, Kind::NetworkDuplicate, Kind::Keepalive, Kind::LinkDamaged];
         self.payload_bytes > 0 && !OTHERS.iter().any(|kind| self.kind == *kind as u8)
     }
 
-    /// Whether it is shorter than a full segment, or a merged one ends with such a segment.
+    /// Whether the segment is shorter than a full-sized one, or is a merged one that ends with a shorter one.
     fn is_small(&self) -> bool {
         self.smss_bytes.is_some_and(|full| full > 0 && self.payload_bytes % full != 0)
     }
 }
 
-/// What the ledger notes about the departure in one frame.
+/// The ledger's note on the segment sent in one frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Noted {
@@ -78,37 +80,37 @@ pub struct Noted {
     pub caused_ns: i64,
 }
 
-/// Whether a message is completely known, and if not, why. The order is that of `MESSAGE_STATES` in
+/// Whether a message is completely known, and if not, the reason. The order is that of `MESSAGE_STATES` in
 /// `tcptrace_lab/schema/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum State {
     /// Complete.
     Whole,
-    /// Data of the peer were in flight while it was sent, so its end is unknown.
+    /// Data of the peer were in flight while the message was sent, so its end is unknown.
     Overlapping,
-    /// Its direction starts before the capture.
+    /// The direction of the message starts before the capture.
     StartMissing,
-    /// The capture misses some of its bytes.
+    /// Some bytes of the message are missing from the capture.
     BytesMissing,
 }
 
-/// One message. Offsets are stream offsets; times are those of segments and may be unknown.
+/// One message. Offsets are stream offsets; times are those of segments and are null if unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, clippy::struct_excessive_bools)] // independent facts
 pub struct Message {
     pub conn: u32,
     pub from_client: bool,
-    /// Its number in its direction, from 0.
+    /// Number of the message in its direction, from 0.
     pub index: i64,
     pub start_offset: i64,
     pub end_offset: i64,
     pub segments: i64,
     pub first_frame: i64,
     pub last_frame: i64,
-    /// The segment that ended its first stall.
+    /// Frame of the segment that ended the first stall.
     pub stall_frame: Option<i64>,
-    /// The segment that ended the first short wait caused by Nagle's algorithm.
+    /// Frame of the segment that ended the first short wait caused by Nagle's algorithm.
     pub short_nagle_wait_frame: Option<i64>,
     pub first_ts_ns: Option<i64>,
     pub last_ts_ns: Option<i64>,
@@ -143,8 +145,8 @@ impl Message {
         }
     }
 
-    /// Time of the first byte of the peer's answer; `None` if the peer sent no answer, or if both hosts sent at the same
-    /// time.
+    /// Time of the first byte of the peer's answer; `None` if the peer sent no answer, or if both hosts sent at the
+    /// same time.
     #[must_use]
     pub fn answer_ts_ns(&self) -> Option<i64> {
         self.answer_ts_ns.filter(|_| self.state() != State::Overlapping)
@@ -156,7 +158,8 @@ impl Message {
         self.longest_stall.map(|(_, cause)| cause)
     }
 
-    /// Sizes of its writes. A segment below the MSS ends a write. `None` if bytes were resent or are not all known.
+    /// Sizes of its writes. A segment below the MSS ends a write of the application. `None` if bytes were retransmitted
+    /// or some bytes are missing.
     #[must_use]
     pub fn writes(&self) -> Option<Vec<i64>> {
         if self.is_resent || self.state() != State::Whole {
@@ -168,8 +171,8 @@ impl Message {
         Some(sizes.filter(|size| *size > 0).collect())
     }
 
-    /// Whether `writes` can be trusted: there are several, Nagle's algorithm delayed none of them, and each ends with
-    /// PSH.
+    /// Whether `writes` is reliable: there are several writes, Nagle's algorithm delayed none of them, and each ends
+    /// with PSH.
     #[must_use]
     pub fn writes_fit(&self, writes: &[i64]) -> bool {
         writes.len() > 1 && !self.is_held && !self.is_unpushed
@@ -206,8 +209,8 @@ impl Message {
         }
     }
 
-    /// Adds a segment with data. `inside` is false for the first segment of a later message: a wait before it is not
-    /// part of the message.
+    /// Adds a segment with data. `inside` is false for the first segment of any message but the first, because a wait
+    /// before this segment is not part of the message.
     fn add(&mut self, segment: &Segment, noted: &Noted, inside: bool) {
         let (frame, end) = (segment.frame, segment.end());
         self.segments += 1;
@@ -251,13 +254,14 @@ struct Ack {
 /// One direction of a connection.
 #[derive(Debug, Default)]
 struct Direction {
-    /// Messages that may change, in order; the last is the one to which the next segment may belong.
+    /// Messages that may still change, in order; the next segment may belong to the last one.
     open: Vec<Message>,
-    /// ACK number of the last new segment, as an offset of the peer's data.
+    /// The acknowledgment number of the last segment with new data, as a stream offset of the peer.
     acked: Option<i64>,
-    /// End of the data so far.
+    /// The highest offset of the data so far.
     end: Option<i64>,
-    /// In this batch: the peer's ACKs of new data, and the acknowledged ranges that are missing from the capture.
+    /// ACKs of new data that the peer sent in this batch, and the acknowledged ranges that are missing from the
+    /// capture.
     acks: Vec<Ack>,
     unseen: Vec<(i64, i64)>,
 }
@@ -289,7 +293,7 @@ impl Direction {
         overlaps
     }
 
-    /// Applies the ACKs of a batch, and takes the messages that are final.
+    /// Applies the ACKs of a batch, and moves the messages that are final to `done`.
     fn settle(&mut self, done: &mut Vec<Message>) {
         self.acks.sort_by_key(|ack| ack.offset);
         for message in &mut self.open {
@@ -311,7 +315,7 @@ impl Direction {
     }
 }
 
-/// One connection: the server's direction first, then the client's.
+/// The messages of one connection: the server's direction first, then the client's.
 #[derive(Debug, Default)]
 struct Dialogue {
     directions: [Direction; 2],
@@ -343,7 +347,7 @@ impl Dialogue {
     }
 }
 
-/// The messages of many connections, from their segments in capture order.
+/// Reconstructs the messages of many connections from their segments, which are added in capture order.
 ///
 /// ```
 /// use tcptrace_lab_core::connection::Kind;
@@ -374,7 +378,7 @@ impl Messages {
         Self { notes, next_note: 0, dialogues: HashMap::default(), touched: Vec::new() }
     }
 
-    /// Adds the next segment. Segments are in the order of their frames.
+    /// Adds the next segment. Segments must be added in the order of their frames.
     pub fn add(&mut self, segment: &Segment) {
         let later = self.notes.get(self.next_note..).unwrap_or_default();
         self.next_note += later.iter().take_while(|noted| noted.frame < segment.frame).count();
@@ -386,8 +390,8 @@ impl Messages {
         }
     }
 
-    /// Ends a batch, and returns the messages that are final. They are ordered by connection, then by direction (the
-    /// server's first), then by time.
+    /// Ends a batch, and returns the messages that are final. The messages are ordered by connection, then by direction
+    /// (the server's first), then by time.
     pub fn settled(&mut self) -> Vec<Message> {
         let mut done = Vec::new();
         self.touched.sort_unstable();
@@ -400,7 +404,8 @@ impl Messages {
         done
     }
 
-    /// Returns the messages that were not yet final, ordered as in [`Messages::settled`]. Call it after the last batch.
+    /// Returns the messages that were not final before, ordered as in [`Messages::settled`]. Call this function after
+    /// the last batch.
     pub fn rest(&mut self) -> Vec<Message> {
         let mut left: Vec<(u32, Dialogue)> = std::mem::take(&mut self.dialogues).into_iter().collect();
         left.sort_unstable_by_key(|(conn, _)| *conn);

@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// An `Option<i64>` in eight bytes, so that rows stay in a core's cache. The smallest i64 means null; no time,
-/// size or offset of a capture reaches it.
+/// An `Option<i64>` in eight bytes, so that rows stay in a core's cache. The smallest i64 means null, because no time,
+/// size or offset of a capture is that small.
 ///
 /// ```
 /// use tcptrace_lab_core::nullable::Nullable;
@@ -37,7 +37,7 @@ impl Nullable {
         self.0
     }
 
-    /// The value, if there is one.
+    /// The value; `None` if it is null.
     #[inline]
     #[must_use]
     pub fn get(self) -> Option<i64> {
@@ -58,7 +58,7 @@ impl Nullable {
         if self.is_some() && (self.0 < other.0 || !other.is_some()) { self } else { other }
     }
 
-    /// `self - earlier`, or null if either is null.
+    /// `self - earlier`; null if one of them is null.
     #[inline]
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {

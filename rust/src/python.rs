@@ -28,14 +28,15 @@ use stream::{ArrowStream, EngineError, arrow_error, imported, stream, whole};
 
 type Shared = Arc<Mutex<Pass>>;
 
-/// A connection of an earlier pass: number, one endpoint, the other endpoint, (first frame, last frame).
+/// A connection of an earlier pass, as a tuple: number, one endpoint, the other endpoint, (first frame, last frame).
 type KnownTuple = (u32, (IpAddr, u16), (IpAddr, u16), (u64, u64));
 
 fn known_connection((conn, one, other, frames): KnownTuple) -> Known {
     Known { conn, ends: [one, other], frames }
 }
 
-/// Locks the engine for one batch. A poisoned lock means a panic that was already reported to Python.
+/// Locks the engine for one batch. If the lock is poisoned, a thread panicked while it had the lock, and Python has
+/// already received that panic.
 fn lock(engine: &Shared) -> MutexGuard<'_, Pass> {
     engine.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -60,7 +61,7 @@ fn to_python(py: Python<'_>, error: &CaptureError) -> PyErr {
     set().err().unwrap_or(exception)
 }
 
-/// The engine, and batches of other tables that it produced while only segments were requested.
+/// The engine, and the batches of connections and flows that it produced while only segments were requested.
 struct Pass {
     engine: engine::Engine,
     connections: Vec<RecordBatch>,
@@ -68,7 +69,8 @@ struct Pass {
 }
 
 impl Pass {
-    /// The next batch of segments or datagrams. Batches of connections and flows that come before it are stored.
+    /// Returns the next batch of segments or datagrams. Batches of connections and flows that the engine returns before
+    /// it are stored.
     fn next_batch(&mut self) -> Result<Option<Batch>, ArrowError> {
         loop {
             match self.engine.next_batch()? {
@@ -80,14 +82,14 @@ impl Pass {
         }
     }
 
-    /// Reads to the end, storing the batches of connections and flows.
+    /// Reads the capture to its end, and stores the batches of connections and flows.
     fn read_to_end(&mut self) -> Result<(), ArrowError> {
         while self.next_batch()?.is_some() {}
         Ok(())
     }
 }
 
-/// The batches of one pull, and their weight in rows.
+/// The batches of one call of `pull`, and their total weight in segment rows.
 #[derive(Default)]
 struct Pulled {
     segments: Vec<RecordBatch>,
@@ -101,11 +103,11 @@ struct Pulled {
 }
 
 impl Pulled {
-    /// The row of a connection counts as this many segment rows.
+    /// Weight of a connection's row, in segment rows.
     const ROWS_PER_CONNECTION: usize = 32;
-    /// The row of a flow counts as this many segment rows.
+    /// Weight of a flow's row, in segment rows.
     const ROWS_PER_FLOW: usize = 4;
-    /// The account of a connection counts as this many segment rows.
+    /// Weight of a connection's account, in segment rows.
     const ROWS_PER_ACCOUNT: usize = 4;
 
     fn add(&mut self, batch: Batch) {
@@ -123,7 +125,8 @@ impl Pulled {
     }
 }
 
-/// Segments, ledger, datagrams, connections, flows, accounts, and notes; `None` for the last five where there are none.
+/// Streams of segments, ledger, datagrams, connections, flows, accounts and notes; `None` for a table without rows,
+/// except for the first two.
 type PulledStreams = (
     ArrowStream,
     ArrowStream,
@@ -134,14 +137,15 @@ type PulledStreams = (
     Option<ArrowStream>,
 );
 
-/// Batches of a table as a stream; `None` without any.
+/// Returns the batches of a table as a stream; `None` if there are no batches.
 fn some(batches: Vec<RecordBatch>) -> Option<ArrowStream> {
     let schema = batches.first()?.schema();
     Some(stream(batches, schema))
 }
 
-/// A threshold for findings: code of the cause, minimum time in ns, minimum share of a direction's lifetime,
-/// whether it applies only to the client's direction, and whether only to directions with data.
+/// A threshold for findings, as a tuple: code of the cause, minimum time in ns, minimum share of a direction's
+/// lifetime, whether the threshold applies only to the client's direction, and whether it applies only to directions
+/// with data.
 type WorthTuple = (u8, i64, f64, bool, bool);
 
 fn worth((cause, ns, share, of_client_alone, of_data_alone): WorthTuple) -> PyResult<Worth> {
@@ -150,7 +154,7 @@ fn worth((cause, ns, share, of_client_alone, of_data_alone): WorthTuple) -> PyRe
     Ok(Worth { cause, ns, share, of_client_alone, of_data_alone })
 }
 
-/// The next segment batches, up to a number of rows.
+/// Returns the next segment batches, up to a number of rows.
 struct SegmentBatches {
     engine: Shared,
     schema: SchemaRef,
@@ -250,7 +254,7 @@ impl Engine {
         ArrowStream::new(SegmentBatches { engine: Arc::clone(&self.engine), schema, rows_left })
     }
 
-    /// The next rows of all tables, at least `max_rows` together; `None` at the end.
+    /// Returns the next rows of all tables, at least `max_rows` rows together; `None` at the end.
     fn pull(&self, py: Python<'_>, max_rows: usize) -> PyResult<Option<PulledStreams>> {
         let read = || -> Result<_, ArrowError> {
             let mut pass = lock(&self.engine);
@@ -282,12 +286,12 @@ impl Engine {
         py.detach(read).map_err(|error| arrow_error(&error))
     }
 
-    /// All UDP flows that `pull` has not returned.
+    /// Returns all UDP flows that `pull` has not returned.
     fn flows(&self, py: Python<'_>) -> PyResult<ArrowStream> {
         self.kept(py, |pass| std::mem::take(&mut pass.flows), table::flows_schema)
     }
 
-    /// All connections that `pull` has not returned.
+    /// Returns all connections that `pull` has not returned.
     fn connections(&self, py: Python<'_>) -> PyResult<ArrowStream> {
         self.kept(py, |pass| std::mem::take(&mut pass.connections), table::connections_schema)
     }
@@ -307,7 +311,7 @@ impl Engine {
         self.detailed(py, |engine| table::kinds(engine.details()))
     }
 
-    /// The longest waits, with their evidence.
+    /// Returns the longest waits, with their evidence.
     fn waits(&self, py: Python<'_>) -> PyResult<ArrowStream> {
         self.detailed(py, |engine| table::waits(engine.details()))
     }
@@ -317,12 +321,12 @@ impl Engine {
         self.detailed(py, |engine| table::locks(engine.details()))
     }
 
-    /// Distances and round trips of the directions.
+    /// Returns the distances and round trips of the directions.
     fn directions(&self, py: Python<'_>) -> PyResult<ArrowStream> {
         self.detailed(py, |engine| table::direction_facts(engine.details()))
     }
 
-    /// Reads and discards all batches; returns the number of rows.
+    /// Reads and discards all batches; returns the number of segment and datagram rows.
     fn drain(&self, py: Python<'_>) -> PyResult<u64> {
         let drained = py.detach(|| {
             let mut pass = lock(&self.engine);
@@ -371,7 +375,7 @@ impl Engine {
         Ok(info)
     }
 
-    /// Number of segments read so far, whether Python asked for their rows or not.
+    /// Number of segments read so far, whether Python requested their rows or not.
     fn segments_seen(&self) -> u64 {
         lock(&self.engine).engine.segments_seen()
     }
@@ -382,11 +386,11 @@ impl Engine {
 }
 
 impl Engine {
-    /// One call may read this many segments per requested row, so that a pass with few segment rows or none still
-    /// returns regularly.
+    /// A call of `pull` reads at most this many segments per requested row, so that it returns regularly even in a pass
+    /// with few segment rows or none.
     const SEEN_PER_ROW: u64 = 4;
 
-    /// Reads to the end and returns the stored batches of a table.
+    /// Reads the capture to its end, and returns the stored batches of a table.
     fn kept(
         &self,
         py: Python<'_>,
@@ -401,7 +405,7 @@ impl Engine {
         py.detach(read).map_err(|error| arrow_error(&error))
     }
 
-    /// Reads to the end and returns a table about the connections that lose the most time.
+    /// Reads the capture to its end, and returns a table about the connections that lose the most time.
     fn detailed(
         &self,
         py: Python<'_>,
@@ -457,7 +461,7 @@ impl Messages {
         py.detach(read).map(whole).map_err(|error| arrow_error(&error))
     }
 
-    /// Returns the messages that `add` did not return.
+    /// Returns the messages that `add` has not returned.
     fn rest(&self, py: Python<'_>) -> PyResult<ArrowStream> {
         py.detach(|| table::messages(&self.lock().rest())).map(whole).map_err(|error| arrow_error(&error))
     }
@@ -474,7 +478,7 @@ fn problem_dict<'py>(py: Python<'py>, problem: &Problem) -> PyResult<Bound<'py, 
     Ok(dict)
 }
 
-/// Writes the decompressed content of a file to another file. Returns why it ended early, if it did.
+/// Writes the decompressed content of a file to another file. Returns the reason if decompression ended early.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value)] // Python hands over owned values
 fn unpack(py: Python<'_>, source: OsString, target: OsString) -> PyResult<Option<String>> {

@@ -1,8 +1,8 @@
 //! 32-bit sequence numbers, and the 64-bit stream offsets that replace them (RFC 9293, 3.4).
 
-/// The offset whose low 32 bits are `number - base` and that lies within 2^31 of `near`.
+/// Returns the offset whose low 32 bits are `number - base` and that lies within 2^31 of `near`.
 ///
-/// Offsets are signed: in a capture that starts mid-stream, bytes before its first segment have offsets below
+/// Offsets are signed: in a capture that starts mid-stream, bytes before the first captured segment have offsets below
 /// 1.
 ///
 /// ```

@@ -23,7 +23,7 @@ const OWN_COUNTER_PERCENT: u64 = 90;
 /// differ).
 const MIN_STEPS: u64 = 10;
 /// Number of values, up to the highest one, in which a repeated value is a copy: a datagram captured twice, or
-/// duplicated by the network.
+/// duplicated by the network. (RFC 4303, 3.4.3, detects replayed packets in the same way, with 64 values.)
 const REPLAY_WINDOW: i64 = u64::BITS as i64;
 
 /// Tracks the IP IDs of one direction.

@@ -324,7 +324,7 @@ impl Connections {
     }
 
     /// Closes a connection and stores its row. `reason` is recorded as the cause of the close if the connection had not
-    /// ended. Its place becomes vacant.
+    /// ended. The place of the connection becomes vacant.
     fn close(&mut self, place: usize, reason: ClosedBy) {
         let Some(connection) = self.live.get_mut(place) else { return };
         let ended = connection.has_ended();

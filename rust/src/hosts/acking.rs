@@ -3,39 +3,41 @@
 use crate::accounts::Acking;
 use crate::flows::ConnectionRow;
 
-/// Width of the classes of ACK delays.
+/// Width of a class of ACK delays.
 const DELAY_CLASS_MS: i64 = 2;
-/// Minimum number of ACKs from which the usual number of segments per ACK is derived (a heuristic).
+/// At least this many ACKs are needed to derive the usual number of segments per ACK (a heuristic).
 const MIN_ACKS: i64 = 5;
-/// Minimum number of delayed ACKs from which a timer is derived (`docs/how-it-decides.md`, 2.4).
+/// At least this many delayed ACKs are needed to derive a timer (`docs/how-it-decides.md`, 2.4).
 const MIN_DELAYED: i64 = 3;
-/// Largest spread of the delays of a fixed timer: its ticks (Linux 4 or 10 ms) and the path's jitter (a heuristic).
+/// The delays of a fixed timer differ by at most this, because of its ticks (Linux 4 or 10 ms) and the path's jitter (a
+/// heuristic).
 const FIXED_SPREAD_MS: i64 = 20;
-/// Period of the timer of BSD and its descendants (`tcp_fasttimo`). Delays lie between 0 and this; all end at the same
-/// phase of the period.
+/// Period of the timer of BSD and its descendants (`tcp_fasttimo`). ACK delays under this timer are 0 to 200 ms, and
+/// all delayed ACKs are sent at the same phase of the period.
 const HEARTBEAT_MS: i64 = 200;
-/// A heartbeat (one periodic timer) is assumed if chance would concentrate the delayed ACKs this much at one phase with
-/// a lower probability (Rayleigh's test).
+/// A heartbeat (one periodic timer) is assumed if the delayed ACKs concentrate at one phase so much that chance would
+/// do so with a lower probability than this (Rayleigh's test).
 const HEARTBEAT_CHANCE: f64 = 0.001;
-/// If at least this share of the ACKs covers one segment, the host acknowledges every segment. Below it, such ACKs have
-/// other reasons: some stacks acknowledge the first segments of a connection at once (Linux: 16), the application sends
-/// data, or a message ends (a heuristic).
+/// If at least this share of the ACKs covers one segment each, the host acknowledges every segment. Below this share,
+/// ACKs of one segment have other reasons: some stacks acknowledge the first segments of a connection at once (Linux:
+/// 16), the application sends data, or a message ends (a heuristic).
 const EARLY: f64 = 0.8;
-/// A rule is accepted if at least this share of the ACKs follows it (a heuristic).
+/// An ACK rule is accepted if at least this share of the ACKs follows it (a heuristic).
 const MOST: f64 = 0.5;
-/// Quantiles of the delays: the first and last give their range, the middle one the timer.
+/// The quantiles of the delays that are used: the first and last give the range of the delays, the middle one the
+/// timer.
 const SHARES: [f64; 3] = [0.1, 0.5, 0.9];
 
-/// Timers: their time and the range of median delays that shows them (from, below), in ms (`docs/how-it-decides.md`,
-/// 2.5). The median distinguishes timers of 40 and 50 ms.
+/// For each timer, its time and the range (from, below) of median delays that shows this timer, in ms
+/// (`docs/how-it-decides.md`, 2.5). The median distinguishes timers of 40 and 50 ms.
 const TIMERS: [(i64, i64, i64); 4] = [(40, 35, 50), (50, 50, 60), (100, 95, 115), (200, 190, 215)];
-/// The 10th percentile of a timer of 200 ms is at most this. The bound excludes lwIP, whose periodic timer of 250 ms
-/// (`TCP_TMR_INTERVAL`) ends all delays at 210 ms if a dialogue of 40 ms keeps step with it. Delays of a fixed timer
-/// vary.
+/// With a 200 ms timer, the 10th percentile of the delays is at most this. The bound excludes lwIP: its periodic timer
+/// of 250 ms (`TCP_TMR_INTERVAL`) ends all delays at 210 ms if it is in step with a dialogue of 40 ms. The delays of a
+/// fixed timer vary more.
 const SOONEST_TO_MS: i64 = 206;
 const TIMER_LIKE_LWIP_MS: i64 = 200;
 
-/// The delayed-ACK timer of a known stack whose range contains this delay.
+/// Returns the delayed-ACK timer of a known stack whose range contains this delay.
 pub(crate) fn fixed_timer_ms(delay_ms: i64) -> Option<i64> {
     let shows = |(_, from_ms, below_ms): &&(i64, i64, i64)| (*from_ms..*below_ms).contains(&delay_ms);
     TIMERS.iter().find(shows).map(|(timer_ms, ..)| *timer_ms)
@@ -47,17 +49,17 @@ pub(crate) fn fixed_timer_ms(delay_ms: i64) -> Option<i64> {
 pub enum AckPolicy {
     /// Every segment.
     PerSegment,
-    /// Every second segment of any size.
+    /// Every second segment, whatever its size.
     PerTwoSegments,
-    /// Two full segments' worth of data.
+    /// As many bytes as two full-sized segments have.
     PerTwoMss,
-    /// Every second full segment, by count or by bytes.
+    /// Every second full-sized segment; whether segments or bytes are counted is unknown.
     PerTwo,
     /// 35% of the receive buffer.
     Buffer35,
     /// Half of the receive buffer.
     Buffer50,
-    /// More than two segments at a time.
+    /// Each ACK covers more than two segments.
     Stretch,
     /// The timer alone.
     Timer,
@@ -71,7 +73,7 @@ pub enum AckPolicy {
 pub enum TimerKind {
     /// It starts with the segment.
     Fixed,
-    /// It fires at fixed intervals, regardless of when the segment arrived.
+    /// The timer fires at fixed intervals, whenever the segment arrived.
     Heartbeat,
 }
 
@@ -83,23 +85,23 @@ pub type AckTimer = (i64, TimerKind);
 pub struct Acknowledging {
     /// What triggers an ACK.
     pub policy: AckPolicy,
-    /// The number of ACKs that show it.
+    /// The number of ACKs from which the policy was derived.
     pub samples: i64,
     /// Its timer.
     pub timer: Option<AckTimer>,
-    /// The range of the middle 80% of its delayed ACKs.
+    /// The range of the delays of the middle 80% of the delayed ACKs.
     pub delays_ms: Option<(i64, i64)>,
 }
 
-/// What the delays of a host's ACKs show.
+/// Properties of the delays of a host's delayed ACKs.
 struct Delays {
-    /// The quantiles [`SHARES`]: where the middle 80% begin, the median, and where they end.
+    /// The quantiles [`SHARES`]: the 10th percentile, the median and the 90th percentile.
     quantiles_ms: [i64; 3],
     longest_ms: i64,
 }
 
 impl Delays {
-    /// From the counts of ACKs by classes of their delay.
+    /// Computes the properties from the number of delayed ACKs in each class of delay.
     fn of(classes: &[u16]) -> Self {
         let total: u64 = classes.iter().copied().map(u64::from).sum();
         let place = |share: f64| {
@@ -114,7 +116,7 @@ impl Delays {
         Self { quantiles_ms: [from_ms, median_ms, high_ms + DELAY_CLASS_MS], longest_ms }
     }
 
-    /// The fixed timer whose band contains the delays.
+    /// Returns the fixed timer whose range contains the delays.
     fn fixed(&self, delayed: i64) -> Option<i64> {
         let [from_ms, median_ms, to_ms] = self.quantiles_ms;
         let narrow = delayed >= MIN_DELAYED && to_ms - from_ms <= FIXED_SPREAD_MS;
@@ -133,7 +135,7 @@ impl Delays {
 }
 
 impl Acknowledging {
-    /// How host `side` (0 client, 1 server) acknowledges.
+    /// Returns how host `side` (0 client, 1 server) acknowledges.
     #[must_use]
     pub fn by_host(row: &ConnectionRow, side: usize) -> Self {
         let found = || {
@@ -153,7 +155,7 @@ impl Acknowledging {
     /// The result for a host that never acknowledged data.
     const NOT: Self = Self { policy: AckPolicy::Unknown, samples: 0, timer: None, delays_ms: None };
 
-    /// `mss_bytes` is the payload of a full segment, `buffer_bytes` the largest window that the host advertised.
+    /// `mss_bytes` is the payload of a full-sized segment, `buffer_bytes` the largest window that the host advertised.
     fn of(acking: Option<&Acking>, mss_bytes: Option<i64>, buffer_bytes: Option<i64>) -> Self {
         let Some(acking) = acking else { return Self::NOT };
         let delays = acking.delays().map(Delays::of);
@@ -169,8 +171,8 @@ impl Acknowledging {
     }
 }
 
-/// The rule by bytes that fits both the amounts acknowledged at once and those acknowledged late. `None` unless exactly
-/// one rule other than "a full segment" fits.
+/// Returns the rule by bytes that fits both the amounts acknowledged at once and the amounts acknowledged late. `None`
+/// if several rules fit, if none fits, or if "a full segment" fits as well.
 fn by_bytes(acking: &Acking, mss_bytes: Option<i64>, buffer_bytes: Option<i64>) -> Option<AckPolicy> {
     let (prompt, delayed) = (i64::from(acking.prompt_acks), i64::from(acking.delayed_acks));
     let waited = (delayed > 0).then_some(i64::from(acking.delayed_max_bytes))?;
@@ -187,10 +189,11 @@ fn by_bytes(acking: &Acking, mss_bytes: Option<i64>, buffer_bytes: Option<i64>) 
     (fitting.next().is_none() && !fits(mss_bytes)).then_some(found)
 }
 
-/// The rule by the number of segments that each ACK covers. `prompt` is the number of ACKs that were not delayed.
+/// Returns the rule by the number of segments that each ACK covers. `prompt` is the number of ACKs that were not
+/// delayed.
 ///
 /// Delayed ACKs of several segments count as ACKs of two or more. This can hide [`AckPolicy::PerTwo`], but never
-/// suggest it wrongly.
+/// produces it wrongly.
 fn by_count(acking: &Acking, prompt: i64, timer: Option<AckTimer>) -> AckPolicy {
     let (delayed, several) = (i64::from(acking.delayed_acks), i64::from(acking.delayed_several));
     let [of_one, of_two, ..] = acking.by_segments.map(i64::from);
@@ -222,7 +225,7 @@ mod tests {
     /// Delay in ms and count.
     type Counts<'a> = &'a [(usize, u16)];
 
-    /// Counts by classes of 2 ms.
+    /// The number of delayed ACKs per class of 2 ms.
     fn classes(delays: Counts<'_>) -> Vec<u16> {
         let last = delays.iter().map(|(ms, _)| ms / 2).max().unwrap();
         let mut counts = vec![0; last + 1];
@@ -242,9 +245,9 @@ mod tests {
             (&[(50, 10)], Some(50)),
             (&[(60, 10)], None),
             (&[(200, 10)], Some(200)),
-            // All delays are 210 ms: a heartbeat of 250 ms in step with a dialogue, not a timer of 200 ms.
+            // All delays are 210 ms: a heartbeat of 250 ms in step with a dialogue, not a 200 ms timer.
             (&[(210, 10)], None),
-            // The middle 80% are 30 ms apart.
+            // The middle 80% of the delays differ by up to 30 ms.
             (&[(40, 10), (70, 5)], None),
         ];
         for (delays, expected) in table {
@@ -288,7 +291,7 @@ mod tests {
 
     #[test]
     fn a_rule_by_bytes_lies_between_what_waited_and_what_went() {
-        // Full segments of 1,000 bytes. For a buffer of 16,000 bytes, 35% are 5,600 and half is 8,000.
+        // Full segments of 1,000 bytes. Of a buffer of 16,000 bytes, 35% are 5,600 bytes and 50% are 8,000 bytes.
         let table = [
             (1_999, 2_000, AckPolicy::PerTwoMss),
             (5_599, 5_600, AckPolicy::Buffer35),

@@ -3,13 +3,13 @@
 use crate::accounts::Nagle;
 use crate::connection::Confidence;
 
-/// Waits are attributed to Nagle's algorithm only if they are more than this share of the opportunities. Chance
-/// produces at most a sixteenth.
+/// Nagle's algorithm is on only if more than this share of the opportunities have a wait that it explains. Chance
+/// produces such a wait in at most 1/16 of the opportunities.
 const HELD_SHARE: f64 = 0.25;
-/// Minimum number of waits that prove that Nagle's algorithm is on.
+/// This many waits prove that Nagle's algorithm is on.
 const PROVING_HOLDS: i64 = 3;
-/// Minimum number of waits (Nagle's algorithm is on), or of small segments sent behind small ones (it is off), that
-/// cannot be chance.
+/// This many events cannot be chance: waits, if Nagle's algorithm is on, or small segments sent after unacknowledged
+/// small ones, if it is off.
 const CONSISTENT_HOLDS: i64 = 2;
 
 /// The setting, in the order of `NAGLE_STATES` in `tcptrace_lab/schema/`.
@@ -22,14 +22,15 @@ pub enum NagleState {
     Unknown,
 }
 
-/// The setting, how sure it is, and the first frame that shows it. The last two are `None` if the setting is unknown.
+/// The setting, the confidence, and the first frame that shows the setting. Confidence and frame are `None` if the
+/// setting is unknown.
 pub type NagleVerdict = (NagleState, Option<Confidence>, Option<u64>);
 
 /// The verdict on Nagle's algorithm.
 ///
-/// Small segments sent behind unacknowledged small ones prove that it is off. A single wait may be chance. A wait
-/// behind a flight that may have filled the send buffer proves nothing, because data that does not fit the buffer waits
-/// for the same ACK.
+/// Small segments that are sent while earlier small ones are unacknowledged prove that Nagle's algorithm is off. A
+/// single wait may be a coincidence. A wait proves nothing if the data in flight may have filled the send buffer,
+/// because data that does not fit the buffer waits for the same ACK.
 ///
 /// ```
 /// use tcptrace_lab_core::accounts::{Count, Nagle};
@@ -73,7 +74,8 @@ mod tests {
         use Confidence::{Consistent, Proved};
         use NagleState::{Off, On, Unknown};
         let table = [
-            // violations, holds, holds over full ones, in doubt, releases
+            // small segments sent while small ones were in flight, waits after small ones, waits after full-sized ones,
+            // waits in doubt, opportunities
             ((0, 0, 0, 0, 0), (Unknown, None, None)),
             ((1, 9, 0, 0, 9), (Off, Some(Consistent), Some(5))),
             ((2, 0, 0, 0, 0), (Off, Some(Proved), Some(5))),
@@ -82,7 +84,7 @@ mod tests {
             ((0, 3, 0, 0, 3), (On, Some(Proved), Some(7))),
             ((0, 2, 1, 0, 3), (On, Some(Proved), Some(6))),
             ((0, 3, 0, 1, 3), (On, Some(Consistent), Some(7))),
-            // Exactly a quarter of the opportunities is too few: it must be more.
+            // The share must be more than a quarter; exactly a quarter is too few.
             ((0, 3, 0, 0, 12), (Unknown, None, None)),
             ((0, 3, 0, 0, 11), (On, Some(Proved), Some(7))),
         ];

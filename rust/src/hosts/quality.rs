@@ -1,16 +1,16 @@
 //! Faults in the capture of one connection, and how far each lowers the confidence of a verdict. The factors are
-//! judgements, not measurements.
+//! estimates, not measurements.
 
 use crate::flows::ConnectionRow;
 
-/// If at most this share of bytes is missing, nearly all verdicts equal those of the complete capture.
+/// If at most this share of the bytes is missing, nearly all verdicts are the same as those of the complete capture.
 const FEW: f64 = 0.001;
 
-/// No connection can be silent for longer than this (24 days), because its timestamps become invalid (RFC 7323, 5.5). A
-/// longer silence means that the clock jumped, or that several captures were joined.
+/// No connection with timestamps can be silent for longer than this (24 days), because its timestamps become invalid
+/// (RFC 7323, 5.5). A longer silence means that the clock jumped, or that several captures were joined.
 const LONGEST_SILENCE_NS: i64 = 24 * 86_400 * 1_000_000_000;
 
-/// A fault, in the order of `CAPTURE_FAULTS` in `tcptrace_lab/schema/`.
+/// A fault of the capture, in the order of `CAPTURE_FAULTS` in `tcptrace_lab/schema/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Fault {
@@ -22,7 +22,7 @@ pub enum Fault {
     NotCaptured,
     /// Many bytes are missing.
     MuchNotCaptured,
-    /// It contains a silence that is longer than possible, so the clock jumped.
+    /// The connection is silent for longer than TCP allows, so the clock jumped.
     ClockJump,
     /// Segments were captured after their ACKs.
     Reordered,
@@ -48,7 +48,8 @@ impl Fault {
         }
     }
 
-    /// The factor by which it reduces a verdict's confidence. The factors of several faults multiply.
+    /// The factor by which the fault multiplies the confidence of a verdict. If there are several faults, their factors
+    /// are multiplied.
     #[must_use]
     pub fn factor(self) -> f64 {
         match self {
@@ -60,7 +61,7 @@ impl Fault {
     }
 }
 
-/// The faults in the capture of a connection.
+/// Returns the faults in the capture of a connection.
 #[must_use]
 pub fn faults(row: &ConnectionRow) -> Vec<Fault> {
     let figures =
@@ -87,7 +88,7 @@ pub fn faults(row: &ConnectionRow) -> Vec<Fault> {
     .collect()
 }
 
-/// Whether a connection contains a silence that is longer than possible, so that its times are meaningless.
+/// Whether the connection is silent for longer than TCP allows, so that its times are meaningless.
 fn has_jumped(row: &ConnectionRow) -> bool {
     let Some(life_ns) = row.last_ts_ns.since(row.first_ts_ns).get() else { return false };
     let silent_ns = row.statistics.iter().filter_map(|figures| figures.usual.max_gap_ns.get()).max();

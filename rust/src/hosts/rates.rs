@@ -1,11 +1,12 @@
-//! How fast the two ends of each direction are, the bound that follows from it, and how much of the bound was reached.
+//! The rates of the two ends of each direction, the upper bound of throughput that follows from them, and the share of
+//! the bound that was reached.
 //!
 //! Abrams and Chen ("A New View on What Limits TCP/IP Throughput in Local Area Networks", 1991) bound a transfer by the
 //! rates of its hosts: λ, at which the sender can send, and μ, at which the receiver can receive. No flow control
-//! exceeds min(λ, μ); idle time of the sender shows how far below it stays. [`Rates`] sums the periods of a capture
-//! that show these rates; this module divides bytes by time. A value that the capture cannot show is `None`. Away from
-//! the sender, λ is unknown, because the path spaces the segments. At the receiver, queues of the path are unknown,
-//! because its ACKs do not wait in them.
+//! exceeds min(λ, μ); the idle time of the sender shows how much less was sent. [`Rates`] adds up the periods of a capture
+//! that show these rates; this module divides bytes by time. If the capture cannot show a value, the value is `None`. In
+//! a capture that was not taken at the sender, λ is unknown, because the path changes the spacing of the segments. In a
+//! capture at the receiver, queues of the path are unknown, because the ACKs have not passed them.
 
 use super::vantage::{is_near, turnaround_ns};
 use crate::accounts::{Counts, Line, Passed, Rates};
@@ -13,17 +14,17 @@ use crate::connection::DirectionFigures;
 use crate::flows::ConnectionRow;
 use crate::sender::SenderTotals;
 
-/// Least number of samples for a rate (a heuristic).
+/// A rate needs at least this many samples (a heuristic).
 const MIN_SAMPLES: i64 = 10;
-/// Burst segments count as equal in size if their average is at least this share of the largest (a heuristic). A rate
-/// over small and large segments together, as in a dialogue before a bulk transfer, describes neither.
+/// The segments of bursts count as equal in size if their average is at least this share of the largest (a heuristic).
+/// A common rate of small and large segments, as in a dialogue before a bulk transfer, describes neither of them.
 const ALIKE_SHARE: f64 = 0.8;
-/// If a measured bound is below the delivered rate by at most this share, it is raised to that rate; if it is lower
-/// still, it is dropped (a heuristic).
+/// A measured bound that is at most this share below the delivered rate is raised to that rate; a lower bound is
+/// dropped (a heuristic).
 const NOISE_SHARE: f64 = 0.05;
-/// Bits per byte, times nanoseconds per second.
+/// Converts bytes per nanosecond to bits per second: 8 bits times 10^9 ns.
 const BPS: f64 = 8e9;
-/// A λ/μ this close to 1 is treated as 1: the general M/M/1/K formula would divide 0 by 0.
+/// If λ/μ differs from 1 by less than this, it is treated as 1: the general M/M/1/K formula would divide 0 by 0.
 const EQUAL_RATES: f64 = 1e-6;
 /// Flights are on a plateau if they did not grow for this many RTTs and their level is at least [`PLATEAU_SHARE`] of
 /// the largest flight. (An application that writes in large pieces does not always fill its buffer.) If the level
@@ -31,21 +32,21 @@ const EQUAL_RATES: f64 = 1e-6;
 const PLATEAU_ROUNDS: u16 = 5;
 const PLATEAU_SHARE: f64 = 0.8;
 const BELOW_WINDOW_SHARE: f64 = 0.9;
-/// If the send buffer is full, most segments leave at once with an ACK: more than this many times as many as at other
-/// times (a heuristic). An application that sends at its own pace does not follow the ACKs.
+/// If the send buffer is full, an ACK releases most segments: more than this many times as many as are sent at other
+/// times (a heuristic). If an application sends at its own pace, its segments do not follow the ACKs.
 const CLOCKED_PART: u64 = 4;
 /// Link rates in b/s: IEEE 802.3.
 const ETHERNET_BPS: [f64; 8] = [1e7, 1e8, 1e9, 2.5e9, 5e9, 1e10, 2.5e10, 4e10];
 /// Link rates in b/s: ATM Forum's 25.6 Mb/s and TAXI-100, and the cell rates of OC-3c and OC-12c (ANSI T1.105).
 const ATM_BPS: [f64; 4] = [25_600_000.0, 100_000_000.0, 149_760_000.0, 599_040_000.0];
-/// A measured rate counts as a link's rate if it differs by at most [`LINE_SHARE`], has at least [`LINE_SAMPLES`]
-/// samples, and its segments were full to at least [`FULL_SHARE`]. These are heuristics; the clock of a link is exact
-/// to 0.01 %.
+/// A measured rate is taken for the rate of a link if it differs by at most [`LINE_SHARE`] and has at least
+/// [`LINE_SAMPLES`] samples, and if the average segment has at least [`FULL_SHARE`] of the payload of a full-sized one.
+/// These limits are heuristics; the clock of a link is exact to 0.01 %.
 const LINE_SHARE: f64 = 0.01;
 const LINE_SAMPLES: i64 = 50;
 const FULL_SHARE: f64 = 0.98;
 
-/// What bounds the rate of a direction, in the order of `BOUND_BY` in `tcptrace_lab/schema/`.
+/// The bound of a direction's rate, in the order of `BOUND_BY` in `tcptrace_lab/schema/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum BoundBy {
@@ -53,11 +54,11 @@ pub enum BoundBy {
     Send,
     /// μ.
     Receive,
-    /// The part of the link rate that framing leaves.
+    /// The link rate without framing overhead.
     Link,
 }
 
-/// The rates of both ends of one direction, and the bound; `RATES` in `tcptrace_lab/schema/` defines each.
+/// The rates of both ends of one direction, and the bound that follows; `RATES` in `tcptrace_lab/schema/` defines each.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[allow(missing_docs)]
 pub struct Bounds {
@@ -84,7 +85,7 @@ pub struct Bounds {
     pub send_buffer_estimate_bytes: Option<i64>,
 }
 
-/// The rates of the direction in which `side` (0 client, 1 server) sends.
+/// Returns the rates of the direction in which `side` (0 client, 1 server) sends.
 #[must_use]
 pub fn bounds(row: &ConnectionRow, side: usize) -> Bounds {
     let other = 1 - side;
@@ -114,7 +115,7 @@ pub fn bounds(row: &ConnectionRow, side: usize) -> Bounds {
     found().unwrap_or_default()
 }
 
-/// The facts of one direction from which its rates follow.
+/// The measurements of one direction from which its rates follow.
 struct Facts<'a> {
     figures: &'a DirectionFigures,
     counts: &'a Counts,
@@ -128,7 +129,7 @@ struct Facts<'a> {
     virtual_data_segments: u64,
     super_segments: u32,
     line: Option<Line>,
-    /// The highest possible share of payload on the line.
+    /// The highest possible share of payload in the bytes on the link.
     payload_share: Option<f64>,
 }
 
@@ -142,7 +143,7 @@ impl Facts<'_> {
         let samples = |passed: Option<Passed>| passed.map(|passed| i64::from(passed.samples));
         let span_ns = self.counts.last_data_ts_ns.since(self.counts.first_data_ts_ns).get().filter(|ns| *ns > 0);
         let achieved_bps = span_ns.map(|ns| self.counts.unique_bytes as f64 * BPS / ns as f64);
-        // The time starts with the first segment, so the bytes of that segment do not count.
+        // The time starts with the first segment, so the bytes of this segment are not counted.
         let average_bps = achieved_bps.map(|bps| bps * (1.0 - 1.0 / self.figures.data_segments as f64));
         let burst_bps = burst.filter(|burst| self.alike(burst)).and_then(|burst| rate(&burst));
         let delivered_bps = span_ns.and_then(|ns| self.delivered_bps(ns));
@@ -163,7 +164,7 @@ impl Facts<'_> {
         };
         let window_segments =
             self.window_bytes.zip(self.full_bytes).and_then(|(window, full)| window.checked_div(full));
-        // Single segments and segments released by an ACK belong to no burst, but they take time too.
+        // Single segments and segments released by an ACK belong to no burst, but sending them takes time too.
         let burst_share = burst.zip(span_ns).filter(|_| near).map(|(burst, ns)| burst.ns as f64 / ns as f64);
         let data_share = average_bps.zip(send_bps).map(|(average, send)| average / send);
         Bounds {
@@ -191,8 +192,8 @@ impl Facts<'_> {
         }
     }
 
-    /// The rate at which data was delivered: from the first segment until the longest queue (of the longest RTT) is
-    /// empty.
+    /// The rate at which data was delivered, from the first segment until the longest queue (that of the longest RTT)
+    /// is empty.
     fn delivered_bps(&self, span_ns: i64) -> Option<f64> {
         let rtt = &self.counts.rtt;
         let queued_ns = rtt.max_ns().zip(rtt.min_ns()).map_or(0, |(most, least)| most - least);
@@ -202,22 +203,22 @@ impl Facts<'_> {
         Some(bytes * BPS / (span_ns as f64 + queued_ns as f64))
     }
 
-    /// The part of the delivered rate that the application read. The content of a full receive buffer was delivered but
-    /// not read.
+    /// The part of the delivered rate at which the application read. A full receive buffer contains bytes that were
+    /// delivered but not read.
     fn taken_bps(&self, delivered_bps: f64) -> f64 {
         let held = self.window_bytes.map_or(1.0, |window| window as f64 / self.counts.unique_bytes as f64);
         delivered_bps * (1.0 - held.min(1.0))
     }
 
-    /// Whether the segments of bursts have equal size.
+    /// Whether the segments of bursts are about equal in size.
     fn alike(&self, burst: &Passed) -> bool {
         let longest = i64::from(self.figures.max_segment_bytes);
         let largest = self.full_bytes.map_or(longest, |full| full.min(longest));
         burst.bytes as f64 >= ALIKE_SHARE * largest as f64 * f64::from(burst.samples)
     }
 
-    /// The exact rate of the link whose rate differs from this payload rate plus headers by at most [`LINE_SHARE`];
-    /// `None` unless the segments were full.
+    /// Returns the nominal rate of the link that differs from this payload rate plus headers by at most [`LINE_SHARE`];
+    /// `None` if the segments were not full-sized.
     fn link_bps(&self, rate_bps: Option<f64>, samples: Option<i64>) -> Option<f64> {
         let full_bytes = self.virtual_data_segments as f64 * self.full_bytes? as f64;
         let full = self.counts.payload_bytes as f64 >= FULL_SHARE * full_bytes && samples? >= LINE_SAMPLES;
@@ -229,12 +230,12 @@ impl Facts<'_> {
         known.iter().copied().find(|known_bps| (on_link_bps - known_bps).abs() <= LINE_SHARE * known_bps)
     }
 
-    /// The level of a plateau that the sender causes: a send buffer, or a clamped congestion window; `None` without
-    /// one.
+    /// Returns the number of bytes in flight at which the sender itself stops: because of its send buffer, or of a
+    /// clamped congestion window; `None` if there is no such plateau.
     ///
-    /// Away from the sender and without timestamps, the flights must be separated by pauses. If most segments come one
-    /// by one, each of them one RTT after an ACK, the amount per RTT is what the path carries, regardless of the amount
-    /// in flight.
+    /// If the capture was not taken at the sender and has no timestamps, the flights must be separated by pauses. If
+    /// most segments are sent one by one, each one RTT after an ACK, the bytes per RTT are what the path carries,
+    /// whatever number is in flight.
     fn send_buffer(&self, near: bool) -> Option<i64> {
         let totals = self.totals;
         let (level, full) = (totals.level_flight_bytes.get()?, self.full_bytes?);
@@ -253,7 +254,7 @@ impl Facts<'_> {
 }
 
 fn bound_by(bound: f64, send: Option<f64>, receive: Option<f64>, line: Option<f64>) -> Option<BoundBy> {
-    // The bound is the lowest of the three, so that it equals one of them.
+    // The bound equals the lowest of the three values.
     if receive.is_some_and(|receive| bound >= receive) {
         Some(BoundBy::Receive)
     } else if line.is_some_and(|line| bound >= (1.0 - LINE_SHARE) * line) {
@@ -263,16 +264,17 @@ fn bound_by(bound: f64, send: Option<f64>, receive: Option<f64>, line: Option<f6
     }
 }
 
-/// A bound, raised to the delivered rate if it is slightly lower; `None` if it is lower by more than [`NOISE_SHARE`].
-/// Data that was delivered faster was not limited by this bound: a few long RTTs can look like a queue that drains.
+/// Returns a bound, raised to the delivered rate if it is slightly lower; `None` if it is lower by more than
+/// [`NOISE_SHARE`]. If data was delivered faster, this bound did not limit it: a few long RTTs can look like a queue
+/// that drains.
 fn no_less(bound_bps: Option<f64>, delivered_bps: Option<f64>) -> Option<f64> {
     let bound_bps = bound_bps?;
     let Some(delivered_bps) = delivered_bps else { return Some(bound_bps) };
     (bound_bps >= (1.0 - NOISE_SHARE) * delivered_bps).then_some(bound_bps.max(delivered_bps))
 }
 
-/// The share of the bound that was reached, at most 1. A sender that fills a queue exceeds the bound, but the delivered
-/// rate does not.
+/// Returns the share of the bound that was reached, at most 1. A sender that fills a queue sends faster than the bound,
+/// but the delivered rate stays below.
 fn reached_share(bound_bps: f64, sent_bps: Option<f64>, delivered_bps: Option<f64>) -> f64 {
     let slow_enough = sent_bps.is_some_and(|sent_bps| sent_bps <= (1.0 + NOISE_SHARE) * bound_bps);
     let reached_bps = if slow_enough { sent_bps } else { delivered_bps };
@@ -284,12 +286,12 @@ fn rate(passed: &Passed) -> Option<f64> {
     enough.then(|| passed.bytes as f64 * BPS / passed.ns as f64)
 }
 
-/// The lower of the known values.
+/// Returns the lower of the known values.
 fn lowest(one: Option<f64>, other: Option<f64>) -> Option<f64> {
     [one, other].into_iter().flatten().reduce(f64::min)
 }
 
-/// The higher of the known values.
+/// Returns the higher of the known values.
 fn highest(one: Option<f64>, other: Option<f64>) -> Option<f64> {
     [one, other].into_iter().flatten().reduce(f64::max)
 }
@@ -298,8 +300,8 @@ fn bytes_in(rate_bps: Option<f64>, time_ns: Option<i64>) -> Option<i64> {
     rate_bps.zip(time_ns).map(|(rate_bps, time_ns)| (rate_bps * time_ns as f64 / BPS).ceil() as i64)
 }
 
-/// P(full) of M/M/1/K, (1 - r) r^K / (1 - r^(K+1)): the share of segments that find all K places of the receive buffer
-/// taken, with r = λ/μ.
+/// P(full) of M/M/1/K, (1 - r) r^K / (1 - r^(K+1)) with r = λ/μ: the share of segments that arrive when all K places of
+/// the receive buffer are taken.
 fn window_full_share(ratio: f64, places: i64) -> f64 {
     let places = places as f64;
     if (ratio - 1.0).abs() < EQUAL_RATES {
@@ -316,7 +318,7 @@ fn window_full_share(ratio: f64, places: i64) -> f64 {
 mod tests {
     use super::{BoundBy, bound_by, bytes_in, no_less, reached_share, window_full_share};
 
-    /// M/M/1/K: states 0 to K are as likely as 1, r, …, r^K.
+    /// In M/M/1/K, the probabilities of the states 0 to K are proportional to 1, r, …, r^K.
     #[test]
     fn a_full_buffer_is_as_likely_as_the_states_of_the_queue_say() {
         for ratio in [0.2_f64, 0.9, 1.0, 1.5, 40.0, 5000.0] {

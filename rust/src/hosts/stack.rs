@@ -1,12 +1,13 @@
-//! The family of TCP stacks that a host may have, from its SYN. **A guess**: settings, middleboxes and tunnels change
-//! the SYN.
+//! The family of TCP stacks to which a host may belong, judged by its SYN. **A guess**: settings, middleboxes and
+//! tunnels change the SYN.
 //!
-//! The guess uses the order of the TCP options, which is fixed in a stack's code and known for common stacks, and the
-//! initial TTL. A SYN-ACK contains only options that the SYN offered, so it often shows less than a SYN.
+//! The guess uses two properties: the order of the TCP options, which the code of a stack fixes and which is known for
+//! common stacks, and the initial TTL. A SYN-ACK contains only options that the SYN offered, so it often shows less
+//! than a SYN does.
 
 use crate::accounts::{INITIAL_TTLS, SynShape};
 
-/// A family, in the order of `STACKS` in `tcptrace_lab/schema/`.
+/// A family of TCP stacks, in the order of `STACKS` in `tcptrace_lab/schema/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 #[allow(missing_docs)]
@@ -19,8 +20,8 @@ pub enum Stack {
     Solaris,
 }
 
-/// Options of the SYN in order, initial TTL, and the family. Sources: `tcp_options_write` (Linux), `tcp_addoptions`
-/// (FreeBSD), `tcp_output` (XNU, OpenBSD); Windows and Solaris from captures.
+/// For each SYN: its options in order, its initial TTL, and the family. Sources: `tcp_options_write` (Linux),
+/// `tcp_addoptions` (FreeBSD), `tcp_output` (XNU, OpenBSD); Windows and Solaris from captures.
 const SIGNATURES: [(&str, u8, Stack); 13] = [
     ("mss,sackOK,TS,nop,wscale", 64, Stack::Linux),
     ("mss,nop,nop,sackOK,nop,wscale", 64, Stack::Linux),
@@ -37,7 +38,7 @@ const SIGNATURES: [(&str, u8, Stack); 13] = [
     ("sackOK,TS,mss,nop,wscale", 64, Stack::Solaris),
 ];
 
-/// The family that a SYN shows.
+/// Returns the family that a SYN shows.
 #[must_use]
 pub fn stack(syn: &SynShape) -> Option<Stack> {
     family(&syn.option_names(), syn.ttl)

@@ -1,12 +1,12 @@
 //! The capture point: where on the path a connection was captured (`docs/how-it-decides.md`, 2.1).
 //!
-//! The answer to a packet passes the capture point after the time to the host and back. The shortest such time, over
-//! all answers that *prove* the arrival of the packet, is the **turnaround** of the host. A capture at one host shows a
-//! turnaround near 0 for this host, and a full RTT for the other. Four kinds of answer prove arrival: the handshake,
-//! ACKs of data (Karn's rule), echoed TCP timestamps, and data beyond the window that was offered before. Data soon
-//! after an ACK prove nothing, because they may have been sent before the ACK arrived. Data that a host sends on its
-//! own initiative gives only an upper bound of its turnaround: an application that writes once a second echoes a
-//! timestamp up to a second late, at any distance.
+//! The answer to a captured packet passes the capture point after a round trip to the host. The shortest such round
+//! trip, over all answers that *prove* the arrival of the packet, is the **turnaround** of the host. A capture at one
+//! host shows a turnaround near 0 for this host, and a full RTT for the other host. Four kinds of answer prove arrival:
+//! the handshake, ACKs of data (Karn's rule), echoed TCP timestamps, and data beyond the window that was offered
+//! before. Data that follows an ACK closely proves nothing, because the host may have sent it before the ACK arrived.
+//! Timestamps echoed in data that a host sends on its own initiative give only an upper bound of its turnaround: an
+//! application that writes once a second echoes a timestamp up to a second late, at any distance.
 
 use std::net::IpAddr;
 
@@ -15,20 +15,22 @@ use crate::connection::Confidence;
 use crate::flows::ConnectionRow;
 use crate::sender::NO_DISTANCE_NS;
 
-/// The capture was taken at the host whose turnaround is less than this share of the sum of both.
+/// The capture was taken at a host if the turnaround of this host is less than this share of the sum of both
+/// turnarounds.
 const NEAR_SHARE: f64 = 0.1;
-/// The longest RTT of any path (a heuristic: over two geostationary satellites it is 1.1 s).
+/// No path has a longer RTT than this (a heuristic: over two geostationary satellites it is 1.1 s).
 pub(crate) const LONGEST_PATH_NS: i64 = 1_500_000_000;
-/// Hosts answer within this time (a heuristic: interrupt, softirq and scheduling of real and virtual hosts). A shorter
-/// turnaround measures the host, not the path, so it does not show that the capture point is between the hosts.
+/// A host may need up to this time to answer (a heuristic: interrupt, softirq and scheduling of real and virtual
+/// hosts). A turnaround below this may be the time of the host and not of the path, so it does not show that the
+/// capture point is between the hosts.
 const HOST_NS: i64 = 500_000;
-/// If the sum of the turnarounds is below this, both hosts answer about equally fast, and the capture point is unknown
-/// (a heuristic).
+/// If the sum of both turnarounds is below this, the hosts cannot be distinguished, and the capture point is unknown (a
+/// heuristic).
 const MIN_PATH_NS: i64 = 100_000;
-/// The sum of turnarounds must be at least this many ticks of the capture's clock.
+/// The sum of both turnarounds must be at least this many ticks of the capture's clock.
 const MIN_TICKS: i64 = 2;
 
-/// A place on the path, in the order of `VANTAGES` in `tcptrace_lab/schema/`.
+/// The place of the capture point on the path, in the order of `VANTAGES` in `tcptrace_lab/schema/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 #[allow(missing_docs)]
@@ -39,17 +41,18 @@ pub enum Place {
     Unknown,
 }
 
-/// What shows the capture point, or why it is unknown, in the order of `VANTAGE_KNOWN_BY` in `tcptrace_lab/schema/`.
+/// The evidence for the capture point, or the reason why it is unknown, in the order of `VANTAGE_KNOWN_BY` in
+/// `tcptrace_lab/schema/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum KnownBy {
     /// The handshake.
     Handshake,
-    /// Only ACKs, echoed timestamps and windows.
+    /// ACKs, echoed timestamps and windows, without a handshake.
     Answers,
     /// Both ends are one host.
     Loopback,
-    /// Both hosts answer too fast to distinguish them.
+    /// Both hosts answer so fast that they cannot be distinguished.
     Short,
     /// Only one host answered.
     OneSide,
@@ -62,10 +65,10 @@ pub enum KnownBy {
 pub struct Vantage {
     /// The place.
     pub place: Place,
-    /// Proved: the handshake alone shows that the capture point is at a host. Consistent: other answers show a host, or
-    /// the handshake shows a point in the middle (both hosts may just be slow). Possible: the handshake contradicts the
-    /// other answers, or only ACKs that may all have been delayed show a point in the middle. `None`: the place is
-    /// unknown.
+    /// Proved: the handshake and all answers together show the same host. Consistent: only other answers show a host,
+    /// or the handshake also shows a point in the middle (both hosts may just be slow). Possible: the handshake
+    /// contradicts the other answers, or only ACKs show a point in the middle (all of them may have been delayed).
+    /// `None`: the place is unknown.
     pub confidence: Option<Confidence>,
     /// What shows it.
     pub known_by: KnownBy,
@@ -105,7 +108,7 @@ fn place(loopback: bool, turnarounds_ns: [Option<i64>; 2], handshake_ns: [Option
     Vantage { place, confidence: known.then_some(confidence), known_by, turnarounds_ns }
 }
 
-/// The capture point that the turnarounds of the client and the server show.
+/// Returns the capture point that the turnarounds of the client and the server show.
 fn place_of(turnarounds_ns: [Option<i64>; 2], tick_ns: i64) -> Place {
     let [Some(to_client_ns), Some(to_server_ns)] = turnarounds_ns else { return Place::Unknown };
     let total_ns = to_client_ns.saturating_add(to_server_ns);
@@ -121,11 +124,12 @@ fn place_of(turnarounds_ns: [Option<i64>; 2], tick_ns: i64) -> Place {
     }
 }
 
-/// Turnaround: the shortest time from the capture point to host `side` (0 client, 1 server) and back; `None` without
-/// proof. If that host never had to answer anything, only the timestamps echoed in its own data remain, and they
-/// include the delay of its application. The turnaround is then 0 if routers lie only on the other side. Two answers
-/// are ignored: a single one that took longer than any path, because the immediate ACK was lost or not captured, and
-/// one faster than `min_ns`, the tick of the clock.
+/// Returns the turnaround of host `side` (0 client, 1 server): the shortest time from the capture point to this host
+/// and back; `None` without proof. If this host never had to answer anything, only the timestamps echoed in its own
+/// data remain, and their times include the delay of its application. In this case the turnaround is 0 if routers lie
+/// only on the other side of the capture point. Two kinds of answer are ignored: a single one that took longer than any
+/// path, because the immediate ACK was lost or not captured, and one that is faster than `min_ns`, the tick of the
+/// clock.
 #[must_use]
 pub fn turnaround_ns(row: &ConnectionRow, side: usize, min_ns: i64) -> Option<i64> {
     let other = 1 - side;
@@ -139,13 +143,13 @@ pub fn turnaround_ns(row: &ConnectionRow, side: usize, min_ns: i64) -> Option<i6
     answered.filter(|_| !too_late_alone)
 }
 
-/// Whether the capture contains nothing that host `side` had to answer, and the hosts are different.
+/// Whether the capture contains nothing that host `side` had to answer; false if both ends are one host.
 pub(crate) fn is_unasked(row: &ConnectionRow, side: usize) -> bool {
     let unanswered = row.counts.get(1 - side).is_none_or(|counts| counts.rtt.min_ns().is_none());
     unanswered && !is_loopback(row)
 }
 
-/// Whether the TTLs show routers between the capture point and the other host only.
+/// Whether the TTLs show that routers lie only between the capture point and the other host.
 fn is_on_the_link(row: &ConnectionRow, side: usize) -> bool {
     let ttl = |side: usize| row.behaviours.get(side).map(|behaviour| behaviour.ttl).filter(|ttl| *ttl > 0);
     ttl(side)
@@ -153,15 +157,15 @@ fn is_on_the_link(row: &ConnectionRow, side: usize) -> bool {
         .is_some_and(|(own, other)| INITIAL_TTLS.contains(&own) && !INITIAL_TTLS.contains(&other))
 }
 
-/// Whether both ends are the same host, where each packet is captured at the instant at which it both leaves and
-/// arrives. A loopback address never leaves its host (RFC 1122, 3.2.1.3).
+/// Whether both ends are the same host, where each packet is sent, captured and received at the same time. Packets with
+/// a loopback address never leave the host (RFC 1122, 3.2.1.3).
 pub(crate) fn is_loopback(row: &ConnectionRow) -> bool {
     let within = |address: IpAddr| address.to_canonical().is_loopback();
     row.client.0 == row.server.0 || (within(row.client.0) && within(row.server.0))
 }
 
-/// Whether the capture was taken at one host, given its turnaround and that of the other. Also true if the distances
-/// are too short to be measured.
+/// Whether the capture was taken at the host whose turnaround is `to_it_ns`; the other host's is `to_other_ns`. The
+/// result is also true if both turnarounds are too short to be distinguished.
 pub(crate) fn is_near(to_it_ns: i64, to_other_ns: i64) -> bool {
     to_it_ns < NO_DISTANCE_NS || (to_it_ns as f64) < NEAR_SHARE * (to_it_ns.saturating_add(to_other_ns)) as f64
 }
@@ -173,7 +177,8 @@ mod tests {
     const MS: i64 = 1_000_000;
     const NONE: [Option<i64>; 2] = [None, None];
 
-    /// Turnarounds and handshake in microseconds, the clock's tick in nanoseconds → the place, and how it is known.
+    /// From turnarounds and handshake in microseconds, and the clock's tick in nanoseconds, to the place and its
+    /// evidence.
     fn seen(
         turnarounds_us: (i64, i64),
         handshake_us: Option<(i64, i64)>,
@@ -195,14 +200,15 @@ mod tests {
             ((9_000, 11_000), Some((9_000, 11_000)), 1, (Middle, Some(Consistent), Handshake)),
             ((9_000, 11_000), None, 1, (Middle, Some(Possible), Answers)),
             ((10, 20_000), None, 1, (Client, Some(Consistent), Answers)),
-            // The handshake shows another place, or none.
+            // The handshake shows another place, or no place.
             ((10, 20_000), Some((9_000, 20_000)), 1, (Client, Some(Possible), Handshake)),
             ((10, 20_000), Some((400, 500)), 1, (Client, Some(Consistent), Handshake)),
-            // A tenth of the sum is not near yet. The host itself may take half a millisecond.
+            // A turnaround of exactly a tenth of the sum is not near. The host itself may need half a millisecond to
+            // answer.
             ((2_000, 18_000), None, 1, (Middle, Some(Possible), Answers)),
             ((500, 600), None, 1, (Unknown, None, Short)),
             ((40, 50), None, 1, (Unknown, None, Short)),
-            // Two ticks of a clock of 10 ms.
+            // The sum must be at least two ticks of a clock of 10 ms.
             ((10, 19_000), None, 10 * MS, (Unknown, None, Short)),
             ((10, 20_000), None, 10 * MS, (Client, Some(Consistent), Answers)),
         ];

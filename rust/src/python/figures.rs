@@ -1,4 +1,4 @@
-//! The series of a report's figures, for Python.
+//! The data of a report's figures, for Python.
 
 use arrow_schema::ArrowError;
 use pyo3::prelude::*;
@@ -10,7 +10,7 @@ use crate::table::figures as tables;
 type StateTuple = (Option<i64>, Option<i64>, Option<i64>);
 type DrawnStream = (u64, ArrowStream);
 
-/// Series of one direction: bursts, lines, marks, throughput, and bands of causes.
+/// The series of one direction: bursts, lines, marks, throughput, and bands of causes.
 type FigureStreams = (ArrowStream, Vec<DrawnStream>, Vec<DrawnStream>, ArrowStream, Vec<(i64, i64, &'static str)>);
 
 /// Tracks the state of one direction through the segments of its connection.
@@ -26,7 +26,7 @@ impl Tracker {
         Self(figures::Tracker::new(first_ts_ns, from_client, figures::State { sent, acked, edge }))
     }
 
-    /// Takes the next segments of the connection, and returns the columns that tracking adds to theirs.
+    /// Processes the next segments of the connection, and returns the columns that tracking adds to them.
     fn follow(&mut self, py: Python<'_>, rows: &Bound<'_, PyAny>) -> PyResult<ArrowStream> {
         let rows = imported(rows)?;
         let read = || -> Result<_, ArrowError> {
@@ -39,7 +39,8 @@ impl Tracker {
         py.detach(read).map(whole).map_err(|error| arrow_error(&error))
     }
 
-    /// The state after the segments so far: highest offset sent, highest offset that was acknowledged, right edge of the window.
+    /// The state after all segments so far: highest offset sent, highest offset that was acknowledged, right edge of
+    /// the window.
     #[getter]
     fn state(&self) -> StateTuple {
         let figures::State { sent, acked, edge } = self.0.state();
@@ -62,17 +63,17 @@ impl Series {
         Self { series: figures::Series::new(limits), strip: figures::Strip::new(pixel_ns) }
     }
 
-    /// Adds the next rows of the connection, as they are tracked.
+    /// Adds the next tracked rows of the connection.
     fn add(&mut self, py: Python<'_>, rows: &Bound<'_, PyAny>) -> PyResult<()> {
         self.take(py, rows, figures::Series::add)
     }
 
-    /// Takes rows before those that are drawn.
+    /// Processes rows before the drawn section.
     fn skip(&mut self, py: Python<'_>, rows: &Bound<'_, PyAny>) -> PyResult<()> {
         self.take(py, rows, figures::Series::skip)
     }
 
-    /// Takes the next waits of the direction.
+    /// Adds the next waits of the direction.
     fn add_waits(&mut self, py: Python<'_>, waits: &Bound<'_, PyAny>) -> PyResult<()> {
         let waits = imported(waits)?;
         let read = || -> Result<_, ArrowError> {
@@ -84,12 +85,13 @@ impl Series {
         py.detach(read).map_err(|error| arrow_error(&error))
     }
 
-    /// The number of marks of each name.
+    /// Number of marks of each name so far.
     fn mark_counts(&self) -> Vec<u64> {
         self.series.mark_counts().to_vec()
     }
 
-    /// Returns the series and starts anew. Lines have about `keep` points, and marks at most as many as `granted`.
+    /// Returns the series, and starts an empty one. A line has about `keep` points, and a mark at most the number in
+    /// `granted`.
     #[allow(clippy::needless_pass_by_value)] // Python hands over owned values
     fn finish(&mut self, py: Python<'_>, keep: usize, granted: Vec<usize>) -> PyResult<FigureStreams> {
         let read = || -> Result<_, ArrowError> {
@@ -133,7 +135,7 @@ impl Series {
     }
 }
 
-/// Returns the points of a line to draw (`t_ns y frame`), about `keep` of them.
+/// Returns the points of a line that are to be drawn (`t_ns y frame`), about `keep` of them.
 #[pyfunction]
 pub(super) fn line_points(py: Python<'_>, points: &Bound<'_, PyAny>, keep: usize) -> PyResult<ArrowStream> {
     let points = imported(points)?;

@@ -18,8 +18,9 @@ from tcptrace_lab.archive.registry import Registry
 from tcptrace_lab.archive.sources.walk import walk
 from tcptrace_lab.archive.storage import TMP, Folder, at, is_url, part_name
 from tcptrace_lab.archive.work import lock
-from tcptrace_lab.archive.work.task import Analyze, Done, Hash, Hashed
+from tcptrace_lab.archive.work.task import Analyze, Done, Hash, Hashed, WriteTable, Written
 from tcptrace_lab.archive.work.workers import MEMORY_BYTES, Pool
+from tcptrace_lab.errors import OutputUnwritable
 from tcptrace_lab.process import interrupts
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from tcptrace_lab.archive.dataset.tables import TablePartition
     from tcptrace_lab.archive.index.regressions import Comparison
     from tcptrace_lab.archive.sources.walk import Found
     from tcptrace_lab.archive.storage import Place
@@ -59,9 +61,6 @@ class Watcher(Protocol):
 
     def done(self, result: Result) -> None:
         """A task has finished."""
-
-    def share(self, share: float) -> None:
-        """The completed share of the current phase (0 to 1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,17 +332,18 @@ class Run:
             if part_name(self._settings, name) in self._there:
                 known.made_by = self._settings
         self._save(force=True)
-        self._doing("building the tables")
-        captures = tables.build(
-            self._target, self.registry, self._settings, self._lost, None if self._watcher is None else self._watcher.share
-        )
-        self._doing("writing the index")
+        captures = tables.build(self._target, self.registry, self._settings, self._lost, self._write_tables)
+        if self._watcher is not None:
+            self._watcher.doing("writing the index", 0)
         self._comparison = page.write(self._target, baseline, is_named=self._anonymizer is None)
         return captures
 
-    def _doing(self, what: str) -> None:
-        if self._watcher is not None:
-            self._watcher.doing(what, 0)
+    def _write_tables(self, wanted: Sequence[TablePartition]) -> Iterator[tuple[str, list[str]]]:
+        for result in self._run("building the tables", [WriteTable(self._target.root, each) for each in wanted]):
+            if isinstance(result, Written):
+                if result.reason:
+                    raise OutputUnwritable(f"a table could not be written: {result.reason}", where=result.stem, remedy="run it again")
+                yield result.stem, result.files
 
     def batch_result(self, files: int, taken: Sequence[str], captures: pl.DataFrame, *, others: int = 0) -> Batch:
         """The result of the run."""

@@ -106,7 +106,6 @@ class Folder:
             _sync(path)
             target.parent.mkdir(parents=True, exist_ok=True)
             path.replace(target)
-            _sync(target.parent)
         except OSError as error:
             raise OutputUnwritable.from_os(error, target, _ELSEWHERE) from error
 
@@ -150,7 +149,7 @@ class Folder:
 
 
 def _sync(path: Path) -> None:
-    """Flush a file's contents, or a folder's entries, to disk (fsync)."""
+    """Flush a file's contents to disk (fsync)."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

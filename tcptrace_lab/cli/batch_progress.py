@@ -50,11 +50,6 @@ class Shown:
         elif time.monotonic() - self._last_line_s >= LINE_S:
             self._line()
 
-    def share(self, share: float) -> None:
-        """Share of the current work that is done."""
-        if self._display is not None and self._task is not None:
-            self._display.update(self._task, total=1.0, completed=share, description=self._what)
-
     @property
     def text(self) -> str:
         """Text with the numbers done and failed, the rate, and the time left."""
@@ -64,7 +59,7 @@ class Shown:
         rate = self._count / passed_s
         left_s = (self._total - self._count) / rate if rate else 0.0
         failed = f", {self._failed:,} failed" if self._failed else ""
-        speed = f"{rate:.1f}/s, {size(round(self._bytes / passed_s))}/s"
+        speed = f"{rate:.1f}/s" + (f", {size(round(self._bytes / passed_s))}/s" if self._bytes else "")
         return f"{self._what} {self._count:,} of {self._total:,}{failed}; {speed}; {duration(round(left_s) * NS_PER_S)} left"
 
     def _line(self) -> None:

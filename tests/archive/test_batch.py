@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
@@ -21,11 +21,16 @@ from tcptrace_lab.archive.dataset import query
 from tcptrace_lab.archive.run import Means, batch
 from tcptrace_lab.archive.storage import at
 from tcptrace_lab.archive.work import lock, workers
-from tcptrace_lab.archive.work.task import Analyze
+from tcptrace_lab.archive.work.task import Analyze, WriteTable
 from tcptrace_lab.errors import OutputUnwritable, UsageError
 from tests.support import needs
 from tests.support.captures import archives
 from tests.support.command import PROGRAM, new_process, only_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tcptrace_lab.archive.work.task import Result, Task
 
 
 def is_gone(group: int) -> bool:
@@ -146,6 +151,15 @@ def test_captures_that_come_later_give_the_same_bytes_as_all_at_once(twelve: Pat
     assert archives.tables(tmp_path / "out") == archives.tables(undisturbed)
 
 
+def test_a_table_that_was_lost_is_written_again(twelve: Path, undisturbed: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(undisturbed, copy)
+    for lost in (copy / "tables" / "messages").rglob("*.parquet"):
+        lost.unlink()
+    archives.made(twelve, copy)
+    assert archives.tables(copy) == archives.tables(undisturbed)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_a_killed_run_is_finished_by_the_next_and_leaves_no_trace(seed: int, twelve: Path, undisturbed: Path, tmp_path: Path) -> None:
     output = tmp_path / "out"
@@ -205,6 +219,24 @@ def test_a_worker_that_is_killed_costs_one_capture_and_not_the_run(twelve: Path,
     assert all("needs more than 0.01 GB of memory" in reason for reason in reasons)
     again = archives.made(sorted(twelve.iterdir())[:3], tmp_path / "out")
     assert again.complete
+
+
+def test_a_worker_that_is_killed_while_it_writes_a_table_ends_the_run(
+    twelve: Path, undisturbed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = workers.Pool.run
+
+    def killed(pool: workers.Pool, tasks: Sequence[Task]) -> Iterator[Result]:
+        if isinstance(tasks[0], WriteTable):
+            return iter([task.lost("its worker was killed by SIGKILL") for task in tasks])
+        return run(pool, tasks)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(workers.Pool, "run", killed)
+        with pytest.raises(OutputUnwritable, match="a table could not be written: its worker was killed by SIGKILL"):
+            archives.made(twelve, tmp_path / "out")
+    assert archives.made(twelve, tmp_path / "out").made == 0
+    assert archives.tables(tmp_path / "out") == archives.tables(undisturbed)
 
 
 def test_a_file_that_was_replaced_is_another_capture(tmp_path: Path) -> None:

@@ -9,24 +9,24 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import time
 from collections import defaultdict
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 from zipfile import BadZipFile
 
 import polars as pl
 
 from tcptrace_lab.archive.dataset import part as parts
-from tcptrace_lab.archive.storage import at, part_name
+from tcptrace_lab.archive.storage import part_name
 from tcptrace_lab.errors import OutputUnwritable, as_os_error
 from tcptrace_lab.schema import ARCHIVE_TABLES, PART_TABLES, STORE_VERSION
 from tcptrace_lab.text.numbers import NS_PER_S
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from tcptrace_lab.archive.registry import Known, Registry
     from tcptrace_lab.archive.storage import Place
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 
 BUILT = "state/built.json"
 
-FEW = 100
+FEW = 256
 """Up to this many captures, a month is one partition. Larger months have one partition per first digit of the capture names."""
 
 FILE_SLICES = 8
 """Slices (`part.SLICE_BYTES`) per file: about 256 MB of memory."""
 
-THREADS = 2
-"""Partitions written at a time, because one thread leaves a processor idle. Each needs the memory of one file."""
+SAVE_S = 5.0
+"""Minimum interval between saves of the state of a build."""
 
 ROW_GROUP_ROWS = 65_536
 
@@ -50,17 +50,42 @@ UNKNOWN_MONTH = "unknown"
 _CAPTURES, _FILES, _PROBLEMS = "captures", "files", "problems"
 
 
-@dataclass(slots=True)
-class Built:
-    """The inputs of the last build of the dataset.
+class Source(NamedTuple):
+    """A capture whose rows go into a table.
 
     Attributes:
-        partitions: partition → (hash of its inputs, its files).
+        capture: its name.
+        part: the file with its results; empty if it has none.
+        paths: its files.
+        failure: the reason if the capture could not be analyzed; None if it was.
+    """
+
+    capture: str
+    part: str
+    paths: tuple[str, ...]
+    failure: str | None
+
+
+class TablePartition(NamedTuple):
+    """One partition of one table, to be written from parts."""
+
+    table: str
+    partition: str
+    sources: tuple[Source, ...]
+
+
+@dataclass(slots=True)
+class Built:
+    """What the last build of the dataset wrote.
+
+    Attributes:
+        partitions: partition of a table → (hash of its inputs, its files).
         rows: part name → the capture's row in that part, so that the part need not be opened again.
     """
 
     partitions: dict[str, tuple[str, list[str]]] = field(default_factory=dict)
     rows: dict[str, dict[str, Any]] = field(default_factory=dict)
+    _saved_s: float = field(default_factory=time.monotonic)
 
     @classmethod
     def at(cls, place: Place) -> Built:
@@ -74,10 +99,20 @@ class Built:
         """Save the state. Raises OutputUnwritable."""
         document = {"store_version": STORE_VERSION, "partitions": self.partitions, "rows": self.rows}
         place.write(BUILT, json.dumps(document, sort_keys=True).encode())
+        self._saved_s = time.monotonic()
+
+    def save_sometimes(self, place: Place) -> None:
+        """Save the state if the last save is `SAVE_S` ago, so that a build that is killed need not begin again."""
+        if time.monotonic() - self._saved_s > SAVE_S:
+            self.save(place)
 
 
 def build(
-    place: Place, registry: Registry, settings: str, lost: Mapping[str, str], progress: Callable[[float], None] | None = None
+    place: Place,
+    registry: Registry,
+    settings: str,
+    lost: Mapping[str, str],
+    write_all: Callable[[Sequence[TablePartition]], Iterable[tuple[str, list[str]]]] | None = None,
 ) -> pl.DataFrame:
     """Bring the dataset up to date.
 
@@ -86,7 +121,7 @@ def build(
         registry: its captures.
         settings: settings of the parts to use. A capture without such a part uses its last one.
         lost: name → reason of captures that could not be analyzed this time.
-        progress: called with the completed share (0 to 1).
+        write_all: calls `write` for all of these in any order and returns the results, for instance in other processes; by default in turn.
 
     Returns:
         Rows of `schema.CAPTURES`, sorted by name.
@@ -97,35 +132,60 @@ def build(
     built = Built.at(place)
     part_sizes = place.names("parts")
     captures = {name: _row(place, built, part_sizes, settings, name, known, lost) for name, known in sorted(registry.captures.items())}
-    wanted = _partitions(captures)
+    there = place.names("tables")
+    inputs: dict[str, str] = {}
+    missing: list[TablePartition] = []
 
-    def built_anew(partition: str) -> tuple[str, tuple[str, list[str]]]:
-        """The partition, what it is made of, and its files, which are written if that has changed."""
-        names = wanted[partition]
+    def is_missing(stem: str, made_of: str) -> bool:
+        inputs[stem] = made_of
+        before = built.partitions.get(stem)
+        return before is None or before[0] != made_of or not there.keys() >= set(before[1])
+
+    for partition, names in _partitions(captures).items():
         made_of = _hashed([[captures[name].row, captures[name].part, registry.captures[name].places[0]] for name in names])
-        before = built.partitions.get(partition)
-        if before is not None and before[0] == made_of:
-            return partition, before
-        mine = at(place.root)  # its own client: clients are not thread-safe
-        return partition, (made_of, _partition(mine, partition, [captures[name] for name in names], registry))
-
-    kept: set[str] = set()
-    with ThreadPoolExecutor(THREADS) as executor:
-        for number, (partition, built_from) in enumerate(executor.map(built_anew, wanted)):
-            if built.partitions.get(partition) != built_from:
-                built.partitions[partition] = built_from
-                built.save(place)
-            kept.update(built_from[1])
-            if progress is not None:
-                progress((number + 1) / len(wanted))
-    kept |= _of_files(place, built, registry, captures)
-    built.partitions = {name: built_from for name, built_from in built.partitions.items() if name in wanted or name.startswith(".")}
+        if is_missing(_stem(_CAPTURES, partition), made_of):
+            written = _write(place, _CAPTURES, partition, [_frame(ARCHIVE_TABLES[_CAPTURES], [captures[name].row for name in names])])
+            built.partitions[_stem(_CAPTURES, partition)] = made_of, written
+        sources = tuple(_source(captures[name], registry.captures[name].places[0]) for name in names)
+        missing += [
+            TablePartition(table.name, partition, sources) for table in PART_TABLES if is_missing(_stem(table.name, partition), made_of)
+        ]
+    for stem, files in (write_all or partial(_write_in_turn, place))(missing):
+        built.partitions[stem] = inputs[stem], files
+        built.save_sometimes(place)
+    _write_files(place, built, registry, captures, is_missing)
+    built.partitions = {stem: built.partitions[stem] for stem in inputs}
     built.rows = {each.part: built.rows[each.part] for each in captures.values() if each.part in built.rows}
+    kept = {name for _, files in built.partitions.values() for name in files}
     for name in place.names("tables"):
         if name not in kept:
             place.remove(name)
     built.save(place)
     return _frame(ARCHIVE_TABLES[_CAPTURES], [each.row for each in captures.values()])
+
+
+def write(place: Place, wanted: TablePartition) -> tuple[str, list[str]]:
+    """Write the files of one partition of a table. Returns its path without extension, and the names of the files.
+
+    Raises:
+        OutputUnwritable: the disk is full, permission is denied, or a part is damaged.
+    """
+    rows = _rows(place, ARCHIVE_TABLES[wanted.table], wanted.sources)
+    return _stem(wanted.table, wanted.partition), _write(place, wanted.table, wanted.partition, rows)
+
+
+def _write_in_turn(place: Place, wanted: Sequence[TablePartition]) -> Iterator[tuple[str, list[str]]]:
+    return (write(place, each) for each in wanted)
+
+
+def _stem(table: str, partition: str) -> str:
+    """The path of the first file of a partition of a table, without extension."""
+    return f"tables/{table}/{partition}"
+
+
+def _source(capture: _Capture, paths: Sequence[str]) -> Source:
+    row = capture.row
+    return Source(row["capture"], capture.part, tuple(paths), row["reason"] if row["state"] in {"failed", "lost"} else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,29 +250,20 @@ def _hashed(what: object) -> str:
     return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
 
 
-def _partition(place: Place, partition: str, captures: list[_Capture], registry: Registry) -> list[str]:
-    """Write the files of one partition, and return their names."""
-    files = _write(place, _CAPTURES, partition, [_frame(ARCHIVE_TABLES[_CAPTURES], [each.row for each in captures])])
-    for table in PART_TABLES:
-        files += _write(place, table.name, partition, _rows(place, table, captures, registry))
-    return files
-
-
-def _rows(place: Place, table: Table, captures: Iterable[_Capture], registry: Registry) -> Iterator[pl.DataFrame]:
+def _rows(place: Place, table: Table, sources: Iterable[Source]) -> Iterator[pl.DataFrame]:
     """The rows of one table, capture by capture."""
-    for each in captures:
-        name = each.row["capture"]
-        if table.name == _PROBLEMS and each.row["state"] in {"failed", "lost"}:
-            yield _problem(name, each.row["path"], each.row["reason"])
-        if not each.part:
+    for name, part, paths, failure in sources:
+        if table.name == _PROBLEMS and failure is not None:
+            yield _problem(name, paths[0], failure)
+        if not part:
             continue
-        with _opened(place, each.part) as opened:
+        with _opened(place, part) as opened:
             for frame in opened.frames(table.name):
                 whole = frame.insert_column(0, pl.Series("capture", [name]).new_from_index(0, frame.height))
-                yield _with_paths(whole, registry.captures[name].places[0]) if table.name == _PROBLEMS else whole
+                yield _with_paths(whole, paths) if table.name == _PROBLEMS else whole
 
 
-def _with_paths(problems: pl.DataFrame, paths: list[str]) -> pl.DataFrame:
+def _with_paths(problems: pl.DataFrame, paths: Sequence[str]) -> pl.DataFrame:
     """Replace file indices in the `path` column of problems by the paths; parts contain no paths."""
     return problems.with_columns(path=pl.col("path").replace_strict({str(place): path for place, path in enumerate(paths)}, default=None))
 
@@ -242,10 +293,10 @@ def _write(place: Place, table: str, partition: str, frames: Iterable[pl.DataFra
         rows += frame.height
         while rows >= most:
             whole = pl.concat(pending)
-            names.append(_file(place, f"tables/{table}/{partition}", len(names), whole.head(most)))
+            names.append(_file(place, _stem(table, partition), len(names), whole.head(most)))
             pending, rows = [whole.slice(most)], rows - most
     if rows or not names:
-        names.append(_file(place, f"tables/{table}/{partition}", len(names), pl.concat([_no_rows(table), *pending])))
+        names.append(_file(place, _stem(table, partition), len(names), pl.concat([_no_rows(table), *pending])))
     return names
 
 
@@ -269,17 +320,17 @@ def _file(place: Place, stem: str, number: int, frame: pl.DataFrame) -> str:
     return name
 
 
-def _of_files(place: Place, built: Built, registry: Registry, captures: Mapping[str, _Capture]) -> set[str]:
-    """Write `files`, and the problems of unreadable files, if they have changed. Returns the names of the Parquet files."""
+def _write_files(
+    place: Place, built: Built, registry: Registry, captures: Mapping[str, _Capture], is_missing: Callable[[str, str], bool]
+) -> None:
+    """Write the table `files`, and the problems of unreadable files, if they have changed."""
     rows = sorted(_file_rows(registry), key=lambda row: (row["path"], row.get("capture", ""), row.get("place", 0)))
     unreadable = sorted(registry.unreadable.items())
     made_of = _hashed([rows, unreadable, len(captures)])
-    before = built.partitions.get(".files")
-    if before is None or before[0] != made_of:
-        files = _write(place, _FILES, "files", [_frame(ARCHIVE_TABLES[_FILES], rows)])
+    if is_missing(_stem(_FILES, _FILES), made_of):
+        files = _write(place, _FILES, _FILES, [_frame(ARCHIVE_TABLES[_FILES], rows)])
         files += _write(place, _PROBLEMS, f"month={UNKNOWN_MONTH}/files", [_problem(None, path, what) for path, what in unreadable])
-        built.partitions[".files"] = (made_of, files)
-    return set(built.partitions[".files"][1])
+        built.partitions[_stem(_FILES, _FILES)] = made_of, files
 
 
 def _file_rows(registry: Registry) -> Iterator[dict[str, Any]]:

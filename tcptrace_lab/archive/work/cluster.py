@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
-from tcptrace_lab.archive.work.task import Analyze, Hashed
 from tcptrace_lab.errors import MissingTool, TcptraceLabError, UsageError
 
 if TYPE_CHECKING:
@@ -105,4 +104,4 @@ class Cluster:
         if tried < TRIES:
             return None
         reason = f"its worker was lost: {type(error).__name__}" if "Killed" in type(error).__name__ else f"{type(error).__name__}: {error}"
-        return task.lost(reason) if isinstance(task, Analyze) else Hashed(task.path, reason=reason)
+        return task.lost(reason)

@@ -1,4 +1,4 @@
-"""The tasks of workers, local or remote: hash a file, or analyze a capture and write its report and its part.
+"""The tasks of workers, local or remote: hash a file, analyze a capture and write its report and its part, or write a part of a table.
 
 An error caused by the capture (the file is not a capture) is stored as a part and not retried. An error caused by the machine (a file out
 of reach, a missing tool) stores nothing, and the next run retries. If the archive is not writable, OutputUnwritable ends the run.
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tcptrace_lab.analysis import Analysis
+    from tcptrace_lab.archive.dataset.tables import TablePartition
     from tcptrace_lab.connections.anonymizer import Anonymizer
 
 PASSING = ("No such file", "Permission denied", "Input/output error", "Stale", "Too many open files")
@@ -32,6 +33,10 @@ class Hash:
     """A task: hash a file."""
 
     path: str
+
+    def lost(self, reason: str) -> Hashed:
+        """The result if the worker was lost."""
+        return Hashed(self.path, reason=reason)
 
     def run(self) -> Hashed:
         """Hash the file. An unreadable file gives a result with a `reason`."""
@@ -121,8 +126,36 @@ class Done:
     seconds: float = 0.0
 
 
-Task = Hash | Analyze
-Result = Hashed | Done
+@dataclass(frozen=True, slots=True)
+class WriteTable:
+    """A task: write one partition of a table of the archive at `root`."""
+
+    root: str
+    wanted: TablePartition
+
+    def run(self) -> Written:
+        """Write the files. Raises OutputUnwritable."""
+        from tcptrace_lab.archive.dataset import tables  # noqa: PLC0415  (Polars)
+
+        return Written(*tables.write(storage.at(self.root), self.wanted))
+
+    def lost(self, reason: str) -> Written:
+        """The result if the worker was lost."""
+        return Written(f"{self.wanted.table}/{self.wanted.partition}", [], reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The result of `WriteTable`: what `tables.write` returns, or the reason why the worker was lost."""
+
+    stem: str
+    files: list[str]
+    reason: str = ""
+    size_bytes: int = 0
+
+
+Task = Hash | Analyze | WriteTable
+Result = Hashed | Done | Written
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from tcptrace_lab.archive.work.task import Analyze, Hashed
+from tcptrace_lab.archive.work.task import Analyze
 from tcptrace_lab.engine import memory
 from tcptrace_lab.errors import TcptraceLabError
 from tcptrace_lab.process import interrupts
@@ -107,7 +107,7 @@ class Pool:
                     if tries[task] < _TRIES and not worker.too_large:
                         waiting.append(task)  # tried after all others, because perhaps only the total memory of all workers was too large
                         continue
-                    result = task.lost(reason) if isinstance(task, Analyze) else Hashed(task.path, reason=reason)
+                    result = task.lost(reason)
                 yield result
             self._look()
 
@@ -207,7 +207,7 @@ def _work(pipe: Connection, parent: int, threads: int) -> None:
 
 def _defect(task: Task, error: Exception) -> Result:
     reason = f"internal error: {type(error).__name__}: {error}".replace("\n", " ")
-    return task.lost(reason) if isinstance(task, Analyze) else Hashed(task.path, reason=reason)
+    return task.lost(reason)
 
 
 def _plain(error: TcptraceLabError) -> TcptraceLabError:

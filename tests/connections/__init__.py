@@ -1,1 +1,1 @@
-"""What the engine reports about segments and connections."""
+"""Tests of the engine's figures about segments and connections."""

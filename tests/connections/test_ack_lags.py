@@ -1,4 +1,4 @@
-"""Quantiles of the lags of ACKs, in exchanges written by hand and beside the engine's own samples."""
+"""Quantiles of ACK lags (time from a segment to its ACK): exchanges written by hand, and a comparison with the engine's own samples."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ HANDSHAKE = """
 
 
 def test_median_and_95th_percentile_are_nearest_ranks_of_the_acks_without_data(tmp_path: Path) -> None:
-    """Lags of 40, 2, 4 and 1 ms: the second of four is 2, the fourth 40. The answer with data, and the ACKs of SYN and FIN do not count."""
+    """Sorted, the ACK lags are 1, 2, 4 and 40 ms: the median is the second, the 95th percentile the fourth.
+
+    ACKs with data, and ACKs of a SYN or FIN, give no sample.
+    """
     text = f"""{HANDSHAKE}
         0.100 C > S P. 1:101   ack 1 win 502
         0.140 S > C .          ack 101 win 500
@@ -47,7 +50,7 @@ def test_median_and_95th_percentile_are_nearest_ranks_of_the_acks_without_data(t
 
 @pytest.mark.parametrize("path", sorted(CAPTURES.glob("ethernet-*.pcap*")), ids=lambda path: path.name)
 def test_quantiles_are_of_the_engines_samples(path: Path) -> None:
-    """There are some where the engine has samples, and they lie between its smallest and its largest."""
+    """A direction has quantiles if and only if the engine has samples, and they lie between the smallest and the largest sample."""
     connections = read(path).connections.collect()
     found = {
         (row["conn"], from_client): (row[f"{side}_ack_lag_p50_ns"], row[f"{side}_ack_lag_p95_ns"])

@@ -1,4 +1,4 @@
-"""When hosts send ACKs, and whether Nagle's algorithm is on: captures of known schedules, and hand-written exchanges of other stacks."""
+"""When hosts send ACKs, and whether they use Nagle's algorithm: captures of known schedules, and hand-written exchanges of other stacks."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ HANDSHAKE = """
 
 @pytest.mark.parametrize("name", HELD)
 def test_held_writes_prove_nagle(name: str) -> None:
-    """11 of the 12 exchanges wait for the delayed ACK (README of the captures); the first does not, as Linux acknowledges it at once."""
+    """11 of the 12 exchanges wait for a delayed ACK (README of the captures). Linux acknowledges the first exchange at once."""
     found = scenario(name)
     assert (found["client_nagle"], found["client_nagle_confidence"], found["client_nagle_holds"]) == ("on", "proved", 11)
     assert found["server_nagle"] == "unknown", "it writes once per exchange"
@@ -56,7 +56,7 @@ def test_no_verdict_on_nagle_contradicts_the_socket_option(name: str) -> None:
 
 @pytest.mark.parametrize("name", HELD)
 def test_the_delayed_ack_timer_of_linux_is_found(name: str) -> None:
-    """TCP_DELACK_MIN is 40 ms (include/net/tcp.h); the wheel of timers adds up to a tick."""
+    """The delayed-ACK timer TCP_DELACK_MIN is 40 ms (include/net/tcp.h); the kernel's timer wheel adds up to a tick."""
     found = scenario(name)
     assert (found["server_ack_timer_ms"], found["server_ack_timer_kind"], found["server_delayed_acks"]) == (40, "fixed", 11)
     assert 38 <= found["server_ack_delay_from_ms"] <= found["server_ack_delay_to_ms"] <= 48
@@ -84,7 +84,7 @@ def test_linux_acknowledges_every_second_full_segment_of_a_slow_stream(name: str
 
 
 def test_the_first_flight_of_linux_is_ten_segments() -> None:
-    """RFC 6928 and net.ipv4's TCP_INIT_CWND; 20 ms and more of round trip keep ACKs out of it, at either end."""
+    """Linux starts with ten segments (RFC 6928; TCP_INIT_CWND). The RTT is at least 20 ms, so no ACK arrives during the first flight."""
     for name in ("ethernet-bottleneck", "ethernet-slow-start", "ethernet-loss", "ethernet-loss-at-server", "ethernet-ipv6-bulk"):
         found = scenario(name)
         assert (found["client_initial_flight_segments"], found["client_initial_flight_bytes"]) == (
@@ -94,7 +94,10 @@ def test_the_first_flight_of_linux_is_ten_segments() -> None:
 
 
 def exchange(*requests: tuple[float, float]) -> str:
-    """A handshake, and for each (time in ms, delay in ms) a small request that is acknowledged after the delay and answered much later."""
+    """A handshake, and a small request for each (time in ms, delay in ms).
+
+    The delay is that of the request's ACK; the server sends no data.
+    """
     lines = [HANDSHAKE]
     for number, (at_ms, delay_ms) in enumerate(requests):
         first = 1 + 100 * number
@@ -106,7 +109,7 @@ def exchange(*requests: tuple[float, float]) -> str:
 
 
 def test_a_heartbeat_of_200_ms_is_identified_by_its_phase(tmp_path: Path) -> None:
-    """4.4BSD's fast timer: ACKs leave at 70 ms of each 200, whenever the request came."""
+    """4.4BSD's fast timer: it sends ACKs at 70 ms of each period of 200 ms, at whatever time the request arrives."""
     random.seed(1)
     requests = []
     for beat in range(5, 45, 2):
@@ -119,10 +122,10 @@ def test_a_heartbeat_of_200_ms_is_identified_by_its_phase(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(("acks", "kind"), [(20, "heartbeat"), (12, None)])
 def test_two_phases_a_quarter_apart_are_a_heartbeat_only_if_many_acks_show_them(tmp_path: Path, acks: int, kind: str | None) -> None:
-    """ACKs at 70 and 120 ms of each 200, half of them at either: two unit vectors at a right angle have the mean |1 + i| / 2 = 0.7071.
+    """Half of the ACKs are sent at 70 ms of each 200 ms, half at 120 ms.
 
-    Rayleigh's n R² is 10 for 20 ACKs and 6 for 12. Significance at one in a thousand needs ln 1000 = 6.91.
-    Delays of 21 to 192 ms do not come from a fixed timer.
+    These are unit vectors at a right angle: the mean is |1 + i| / 2 = 0.7071. Rayleigh's n R² is 10 for 20 ACKs and 6 for 12. Significance
+    at one in a thousand needs ln 1000 = 6.91. Delays of 21 to 192 ms do not come from a fixed timer.
     """
     delays_ms = [21 + 9 * number for number in range(20)]
     requests = [(1000 * (number + 1) + (70, 120)[number % 2] - 1 - delays_ms[number], delays_ms[number]) for number in range(acks)]
@@ -141,7 +144,7 @@ def test_delays_without_a_phase_are_no_heartbeat(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("timer_ms", "jitter_ms"), [(40, 4), (50, 8), (100, 10), (200, 10)])
 def test_fixed_timers_are_identified_by_their_time(tmp_path: Path, timer_ms: int, jitter_ms: int) -> None:
-    """Linux 40 ms, Solaris 50 and 100 ms, Windows 200 ms, each with a tick of the host on top."""
+    """Delayed-ACK timers are 40 ms in Linux, 50 and 100 ms in Solaris, and 200 ms in Windows, each up to a clock tick later."""
     random.seed(timer_ms)
     requests = [(1000 + 503.3 * number, timer_ms + random.uniform(0, jitter_ms)) for number in range(12)]  # noqa: S311
     found = judged_text(tmp_path, exchange(*requests))
@@ -149,7 +152,7 @@ def test_fixed_timers_are_identified_by_their_time(tmp_path: Path, timer_ms: int
 
 
 def test_a_heartbeat_of_250_ms_in_step_with_a_dialogue_is_no_timer_of_200(tmp_path: Path) -> None:
-    """As with lwIP: each request comes 39 to 41 ms after the previous ACK, so its own ACK is delayed by 209 to 211 ms."""
+    """The timer of lwIP has 250 ms. Each request arrives 39 to 41 ms after the previous ACK, so its own ACK is 209 to 211 ms late."""
     requests = [(1000 + 250 * number + 41 - number % 3, 209.0 + number % 3) for number in range(12)]
     found = judged_text(tmp_path, exchange(*requests))
     assert (found["server_ack_timer_ms"], found["server_ack_timer_kind"], found["server_delayed_acks"]) == (None, None, 12)
@@ -161,7 +164,10 @@ def test_two_delayed_acks_name_no_timer(tmp_path: Path) -> None:
 
 
 def bulk(sizes: list[int], acks: dict[int, float], *, spacing_ms: float = 3) -> str:
-    """A handshake and segments of these sizes, `spacing_ms` apart; number of a segment → how long after it its ACK comes, beyond 1 ms."""
+    """A handshake and segments of these sizes, sent every `spacing_ms`.
+
+    `acks`: number of a segment → ms from it to its ACK, in addition to 1 ms.
+    """
     events: list[tuple[float, str]] = []
     end, at_ms = 1, 10.0
     for number, size in enumerate(sizes):
@@ -179,13 +185,13 @@ def test_every_segment_acknowledged_at_once(tmp_path: Path) -> None:
 
 
 def test_every_second_segment_whatever_its_size(tmp_path: Path) -> None:
-    """FreeBSD: the second segment finds a delayed ACK pending."""
+    """FreeBSD sends an ACK at once if a segment arrives while the ACK of the previous one is delayed."""
     found = judged_text(tmp_path, bulk([200] * 20, dict.fromkeys(range(1, 20, 2), 0.0)))
     assert (found["server_ack_policy"], found["server_prompt_small_pairs"]) == ("per-2-segments", 10)
 
 
 def test_two_full_segments_worth_is_distinguished_from_every_second_segment(tmp_path: Path) -> None:
-    """4.4BSD: 2,920 bytes release an ACK; three segments of 900 wait for the timer (2,700 bytes), four of 730 do not."""
+    """4.4BSD sends an ACK at once for 2,920 bytes: four segments of 730 bytes. Three of 900 (2,700 bytes) wait for the timer."""
     groups = ([900] * 3, [730] * 4) * 4
     sizes = [size for group in groups for size in group]
     acks, number = {}, -1
@@ -198,7 +204,10 @@ def test_two_full_segments_worth_is_distinguished_from_every_second_segment(tmp_
 
 
 def test_a_share_of_the_buffer_is_reported_where_it_is_less_than_two_segments(tmp_path: Path) -> None:
-    """SunOS 4.1 over ATM: 35 % of 16,384 are 5,735 bytes. 5,700 wait for the timer, 5,800 do not; a full segment is 9,148."""
+    """SunOS 4.1 over ATM sends an ACK for 35% of its buffer of 16,384 bytes: 5,735 bytes.
+
+    Segments of 5,700 bytes wait for the timer, those of 5,800 bytes do not. The MSS is 9,148.
+    """
     sizes = [5700, 5800] * 5
     text = bulk(sizes, {number: 45.0 if size == 5700 else 0.0 for number, size in enumerate(sizes)}).replace("mss 1460", "mss 9148")
     found = judged_text(tmp_path, text)
@@ -207,14 +216,17 @@ def test_a_share_of_the_buffer_is_reported_where_it_is_less_than_two_segments(tm
 
 
 def test_stretch_acks(tmp_path: Path) -> None:
-    """Solaris on its own network: eight segments to an ACK."""
+    """Solaris acknowledges every eighth segment of a host on its own network."""
     found = judged_text(tmp_path, bulk([1460] * 80, dict.fromkeys(range(7, 80, 8), 0.0)))
     assert (found["server_ack_policy"], found["server_stretch_acks"]) == ("stretch", 10)
     assert found["server_acks_by_segments"] == [0, 0, 0, 0, 10, 0]
 
 
 def test_acks_that_a_queue_delays_are_not_a_timers(tmp_path: Path) -> None:
-    """A flight of 20 segments passes a bottleneck: its ACKs are 30 ms apart. The last one covers everything and is no delayed ACK."""
+    """A flight of 20 segments passes a bottleneck, so its ACKs arrive 30 ms apart.
+
+    The last ACK acknowledges all outstanding data, but is no delayed ACK.
+    """
     lines = [f"{10 + 0.1 * number:.1f}ms C > S . {1 + 1460 * number}:{1461 + 1460 * number} ack 1" for number in range(20)]
     lines += [f"{40 + 30 * number}ms S > C . ack {1461 + 1460 * number}" for number in range(20)]
     found = judged_text(tmp_path, HANDSHAKE + "\n".join(lines))
@@ -222,7 +234,7 @@ def test_acks_that_a_queue_delays_are_not_a_timers(tmp_path: Path) -> None:
 
 
 def held(size: int, count: int, *, late_ms: float = 0.2) -> str:
-    """Small writes, each sent `late_ms` after the ACK of the one before, which came after 100 ms."""
+    """Small writes, each sent `late_ms` after the ACK of the previous one. Each ACK is 100 ms late."""
     lines = [HANDSHAKE, f"10ms C > S P. 1:{1 + size} ack 1"]
     for number in range(count):
         end = 1 + size * (number + 1)
@@ -237,7 +249,10 @@ def test_once_may_be_chance_three_times_is_proof(tmp_path: Path, holds: int, sta
 
 
 def switched(first: str, then: str) -> list[str]:
-    """Lines with numbers of their own: `H` three held writes of 100 bytes, `N` three pairs of which the second does not wait."""
+    """The lines of an exchange in two parts, `first` and `then`.
+
+    `H` adds three writes of 100 bytes that each wait for an ACK, `N` three pairs of writes whose second one does not wait.
+    """
     lines, end = [HANDSHAKE], 1
     for mode in (first, then):
         for _ in range(3):
@@ -257,7 +272,7 @@ def switched(first: str, then: str) -> list[str]:
 def test_nagle_that_is_switched_under_way_is_not_reported_for_the_whole_connection(
     tmp_path: Path, first: str, then: str, cause: str, ended: list[int]
 ) -> None:
-    """Three writes that do not wait prove NODELAY at their time; three others wait 100 ms for an ACK, and end with the frames named.
+    """Three writes do not wait, which proves NODELAY at that time; three others wait 100 ms for an ACK, and end with the frames in `ended`.
 
     Every wait is in the ledger. If small segments passed earlier, three waits do not prove that Nagle's algorithm caused them.
     """
@@ -277,13 +292,13 @@ def test_writes_that_come_at_any_time_after_the_ack_were_not_held(tmp_path: Path
 
 
 def test_what_waited_for_the_window_was_not_held_by_nagle(tmp_path: Path) -> None:
-    """The window has room for one write at a time."""
+    """The receive window has room for only one write, so the window delays the writes."""
     found = judged_text(tmp_path, held(100, 5).replace("win 16384", "win 100"))
     assert (found["client_nagle"], found["client_nagle_holds"]) == ("unknown", 0)
 
 
 def test_full_segments_that_the_path_made_smaller_prove_no_nodelay(tmp_path: Path) -> None:
-    """The path carries 1,400 bytes per segment, while the SYNs announce 1,460: no segment of the transfer is small."""
+    """The path carries 1,400 bytes per segment although the SYNs announce 1,460, so each segment of the transfer counts as full."""
     found = judged_text(tmp_path, bulk([1400] * 10, {9: 0.0}))
     assert found["client_nagle"] == "unknown"
 
@@ -299,7 +314,10 @@ def test_a_fin_is_never_held(tmp_path: Path) -> None:
 
 
 def test_a_window_scale_is_bounded_by_what_was_in_flight(tmp_path: Path) -> None:
-    """Mid-stream, window field 10: 4,380 bytes in flight need a shift of 9 (5,120); 8 would allow 2,560."""
+    """Without a handshake, the window field is 10.
+
+    A shift of 9 (5,120 bytes) allows the 4,380 bytes in flight; a shift of 8 (2,560 bytes) does not.
+    """
     found = judged_text(
         tmp_path,
         """

@@ -1,4 +1,4 @@
-"""Capture quality: each reason against a capture, and how it lowers the confidence."""
+"""Capture quality: each fault that lowers it, and how low quality reduces the confidence of findings."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_segment_that_was_acknowledged_and_is_not_there_is_suspected_dropped(t
 
 @pytest.mark.parametrize(("dropped", "factor"), [(0, None), (1, 0.9), (2, 0.7), (50, 0.4)])
 def test_packets_that_the_kernel_dropped_weigh_by_their_share(dropped: int, factor: float | None, tmp_path: Path) -> None:
-    """The kernel drops none of 1,000 packets, up to 0.1%, up to 1%, or more. A counter of 0 is not an unknown one."""
+    """The kernel dropped 0, up to 0.1%, up to 1%, or more of 1,000 packets. A drop counter of 0 is reported as 0, not as unknown."""
     exchange = "\n".join(f"+0.1ms C > S . {1 + at}:{2 + at} ack 1\n+0.01ms S > C . ack {2 + at}" for at in range(500))
     path = packets.capture(tmp_path / "exchange.pcapng", exchange)
     option = struct.pack("<HHQHH", ISB_IFDROP, 8, dropped, 0, 0)
@@ -89,7 +89,10 @@ def test_a_connection_without_a_beginning_is_reported(tmp_path: Path) -> None:
 
 
 def test_faults_weigh_by_the_bytes_of_their_connections(tmp_path: Path) -> None:
-    """A direction of a second connection has 2,920 bytes, as many as the first connection: half of all bytes have quality 0.5 · 0.9."""
+    """Of a second connection, only one direction is captured, with as many bytes (2,920) as the first connection.
+
+    So half of all bytes have quality 0.5 · 0.9 = 0.45.
+    """
     other = "host D 10.0.0.9:50000\n1 D > S . 1:1461 ack 1\n1 D > S . 1461:2921 ack 1"
     assert quality_of_text(tmp_path, f"{TRANSFER}\n{other}").factor == pytest.approx((1 + 0.45) / 2)
 
@@ -150,7 +153,7 @@ def test_confidence_is_lowered_by_what_is_left(factor: float, steps: int) -> Non
 
 
 def stalls(*, clock_ms: float = 0) -> str:
-    """Twelve small writes, each held for a delayed ACK of 100 ms; the clock goes back once by `clock_ms`."""
+    """Twelve small writes, each delayed for 100 ms by a delayed ACK; one timestamp is `clock_ms` too early."""
     lines = [TRANSFER.split("0.020", maxsplit=1)[0], "0.5 C > S P. 1:101 ack 1"]
     for number in range(12):
         end = 101 + 100 * number
@@ -176,7 +179,7 @@ def test_findings_are_less_sure_where_the_capture_is_and_say_why(tmp_path: Path)
 
 
 def bulk() -> list[packets.Frame]:
-    """Sixty flights of ten segments over a path of 8 ms, acknowledged in pairs."""
+    """Sixty flights of ten segments over a path with an RTT of 8 ms; the receiver ACKs every second segment."""
     lines = ["0ms C > S S 0:0(0) win 64240 <mss 1460>", "7.9ms S > C S. 0:0(0) ack 1 win 65160 <mss 1460>", "8ms C > S . ack 1"]
     for flight in range(60):
         at_ms, first = 10 + flight * 8.08, 1 + 14_600 * flight
@@ -186,14 +189,17 @@ def bulk() -> list[packets.Frame]:
 
 
 def ticked(path: Path, tick_ns: int) -> Path:
-    """`bulk` as a clock shows it that ticks every `tick_ns`; the file promises nanoseconds."""
+    """`bulk` with timestamps of a clock that ticks every `tick_ns`, in a file with a resolution of nanoseconds."""
     packets.write_pcap(path, [replace(frame, ts_ns=frame.ts_ns // tick_ns * tick_ns) for frame in bulk()])
     return path
 
 
 @pytest.mark.parametrize("tick_ms", [10, 4])
 def test_a_clock_that_ticks_coarsely_in_a_file_that_promises_more_shows_nothing_below_its_tick(tick_ms: int, tmp_path: Path) -> None:
-    """By hand: 900 packets on 50 (4 ms: 120) instants. The true round trip of 7.86 ms is 0 or 10 ms by a clock of 10 ms."""
+    """By hand: with ticks of 10 ms, 900 packets share 50 timestamps (with 4 ms: 120).
+
+    A clock of 10 ms shows the true RTT of 7.86 ms as 0 or 10 ms.
+    """
     found = tcptrace_lab.analyze(ticked(tmp_path / "x.pcap", tick_ms * 1_000_000))
     reported, connection = found.capture["quality"], found.connections.collect().row(0, named=True)
     assert (reported["resolution_ns"], connection["clock_tick_ns"]) == (tick_ms * 1_000_000, tick_ms * 1_000_000)
@@ -208,7 +214,7 @@ def test_a_clock_that_ticks_coarsely_in_a_file_that_promises_more_shows_nothing_
 
 
 def test_a_file_whose_packets_are_out_of_order_is_to_be_sorted(tmp_path: Path) -> None:
-    """A transfer of 120 bytes and 1,884 bytes, its lines mixed as in a capture of simsong/tcpflow (test5-lines-randomized)."""
+    """A transfer of 120 bytes and 1,884 bytes whose packets are shuffled as in a capture of simsong/tcpflow (test5-lines-randomized)."""
     whole = packets.frames("""
         0.000 C > S  S   0:0(0)          win 65535 <mss 1460, sackOK>
         0.079 S > C  S.  0:0(0)   ack 1  win 14600 <mss 1460, sackOK>
@@ -241,13 +247,16 @@ def test_a_fine_clock_is_believed_whatever_the_traffic(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("back", "name", "factor"), [("0.030998", "clock_jitter", 1), ("0.0309", "backward_timestamps", 0.7)])
 def test_processors_whose_clocks_differ_by_a_few_microseconds_do_no_harm(back: str, name: str, factor: float, tmp_path: Path) -> None:
-    """The segment after 0.031 s is stamped 2 µs, or 100 µs, earlier."""
+    """The timestamp of the segment after 0.031 s is 2 µs or 100 µs earlier than that of the segment before."""
     found = quality_of_text(tmp_path, TRANSFER.replace("0.040 C > S", f"{back} C > S"))
     assert (names(found), found.factor) == ([name], factor)
 
 
 def test_a_silence_that_no_connection_has_is_a_fault_of_the_clock(tmp_path: Path) -> None:
-    """25 days within one connection; RFC 7323, 5.5 calls timestamps invalid after 24. Not 23 days, and not 30 between two connections."""
+    """A silence of 25 days within one connection is a clock jump: RFC 7323, 5.5 calls timestamps invalid after 24 days.
+
+    A silence of 23 days is none, and neither are 30 days between two connections.
+    """
     day_s = 86_400
 
     def late(days: int) -> str:

@@ -1,4 +1,4 @@
-"""Connections, who is the client, stream offsets and window scale, in exchanges written by hand.
+"""How segments form connections: client and server, stream offsets and window scale, in exchanges written by hand.
 
 Expected values follow from the text of each exchange and from the column meanings in `tcptrace_lab/schema`.
 """
@@ -95,7 +95,7 @@ def test_port_used_again_without_fin_is_a_new_connection(tmp_path: Path) -> None
 
 
 def test_syn_sent_again_after_a_refusal_is_a_new_connection(tmp_path: Path) -> None:
-    """The RST ended the first attempt, so the same ISN does not make the next SYN a part of it (Windows tries three times)."""
+    """The RST ended the first attempt, so the next SYN begins a new connection although its ISN is the same (Windows tries three times)."""
     read = read_text(tmp_path, "0.0 C > S S 0:0(0)\n0.1 S > C R. 0:0(0) ack 1\n0.6 C > S S 0:0(0)\n0.7 S > C R. 0:0(0) ack 1")
     assert column(read.segments, "conn") == [0, 0, 1, 1]
     assert read.connections["closed_by"].to_list() == ["reset", "reset"]
@@ -156,7 +156,10 @@ def test_window_is_unknown_when_the_handshake_was_not_seen(tmp_path: Path) -> No
 
 
 def test_window_scale_is_unknown_when_the_capture_cut_the_options_of_a_syn(tmp_path: Path) -> None:
-    """54 bytes hold the headers without options: what the SYNs offered is unknown, not absent. A SYN without options says all."""
+    """54 captured bytes contain the headers without options, so the options that the SYNs offered are unknown, not absent.
+
+    If a SYN has no options, a capture of 54 bytes shows that it offers none.
+    """
     cut = read_text(tmp_path, f"{HANDSHAKE}\n0.02 C > S P. 1:101 ack 1 win 501", snaplen_bytes=54)
     assert column(cut.segments, "window_bytes") == [64_240, 65_160, None, None]
     for name in ("mss_bytes", "window_scale", "sack_permitted", "timestamps"):
@@ -167,7 +170,10 @@ def test_window_scale_is_unknown_when_the_capture_cut_the_options_of_a_syn(tmp_p
 
 
 def test_a_later_syn_that_leaves_options_out_takes_back_nothing_of_a_cut_one(tmp_path: Path) -> None:
-    """XNU sends its last SYNs without a scale and timestamps. The capture has the scale of the first SYN, but not the options after it."""
+    """XNU omits window scale and timestamps in its last SYNs.
+
+    Of the first SYN, the capture contains the window scale, but not the later options.
+    """
     read = read_text(
         tmp_path,
         """
@@ -203,7 +209,7 @@ def test_window_scale_is_zero_when_one_side_did_not_offer_it(tmp_path: Path, cli
 
 
 def test_window_scale_above_14_is_used_as_14(tmp_path: Path) -> None:
-    """RFC 7323, 2.3: a shift above 14 is to be taken as 14."""
+    """A window shift above 14 is used as 14 (RFC 7323, 2.3)."""
     read = read_text(tmp_path, "0 C > S S 0:0(0) <wscale 15>\n1 S > C S. 0:0(0) ack 1 <wscale 0>\n2 C > S . 1:1(0) ack 1 win 3")
     assert column(read.segments, "window_bytes", 3) == [3 << 14]
 
@@ -227,7 +233,7 @@ def test_offsets_go_on_across_the_end_of_the_sequence_space(tmp_path: Path) -> N
 
 
 def test_offsets_pass_four_gibibytes_more_than_once(tmp_path: Path) -> None:
-    """The capture holds one segment of each 1.5 GB: 8 of them pass 2^32 twice."""
+    """The capture contains one segment per 1.5 GB. After 8 of them, sequence numbers have wrapped at 2^32 twice."""
     step = 1_500_000_000
     starts = [1 + index * step for index in range(8)]
     lines = [HANDSHAKE]
@@ -259,7 +265,7 @@ def test_bytes_from_before_a_mid_stream_start_have_offsets_below_one(tmp_path: P
 
 
 def test_syn_sets_offset_zero_even_behind_a_forged_reset(tmp_path: Path) -> None:
-    """The RST bears a sequence number of its own making; the SYN-ACK after it says where the stream begins."""
+    """The RST has a made-up sequence number; the SYN-ACK after it shows where the stream begins."""
     read = read_text(
         tmp_path,
         """
@@ -277,7 +283,7 @@ def test_syn_sets_offset_zero_even_behind_a_forged_reset(tmp_path: Path) -> None
 
 
 def test_window_stays_unknown_when_only_one_syn_was_seen(tmp_path: Path) -> None:
-    """RFC 7323, 2.2: scaling holds only if both SYNs offer it; a SYN-ACK offers it only if the SYN did."""
+    """Windows are scaled only if both SYNs have the option, and a SYN-ACK has it only if the SYN had it (RFC 7323, 2.2)."""
     client_only = read_text(tmp_path, "0 C > S S 0:0(0) win 64240 <wscale 7>\n1 C > S . 1:1(0) ack 1 win 502")
     assert column(client_only.segments, "window_bytes") == [64_240, None]
     server_only = read_text(tmp_path, "0 S > C S. 0:0(0) ack 1 win 65160 <wscale 7>\n1 C > S . 1:1(0) ack 1 win 5\n2 S > C . ack 1 win 9")

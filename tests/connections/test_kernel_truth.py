@@ -1,8 +1,8 @@
-"""Resent segments beside the kernel's own count: TCP_INFO of both ends lies beside each capture of `captures/`.
+"""Retransmissions, compared with the kernel's own count: each capture of `captures/` has a file with the TCP_INFO of both ends.
 
-`tcpi_total_retrans` counts every segment sent again: probes, needless ones and SYNs, too; `tcpi_bytes_retrans` their bytes of data;
-`tcpi_total_rto` the timeouts; `tcpi_dsack_dups` the D-SACKs that came back (Linux, `include/uapi/linux/tcp.h`). The relay on the path
-logged what it lost, held back and duplicated.
+The fields of TCP_INFO (Linux, `include/uapi/linux/tcp.h`): `tcpi_total_retrans` counts all retransmitted segments, including probes,
+spurious ones and SYNs; `tcpi_bytes_retrans` counts their bytes of data, `tcpi_total_rto` timeouts, and `tcpi_dsack_dups` received D-SACKs.
+The relay on the path logged which packets it dropped, delayed and duplicated.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _setting(name: str) -> dict[str, Any]:
 
 
 def _directions(setting: dict[str, Any]) -> list[tuple[dict[str, Any], dict[str, int], pl.DataFrame]]:
-    """For each side whose TCP_INFO was kept: its figures (`segments`, …), its TCP_INFO, and the segments that it sent."""
+    """For each host with TCP_INFO: its figures (`segments`, …), its TCP_INFO, and the segments that it sent."""
     read = engine.read(CAPTURES / setting["file"])
     rows = {(row["client_port"], row["server_port"]): row for row in read.connections.iter_rows(named=True)}
     found = []
@@ -56,7 +56,7 @@ def test_every_capture_has_the_kernels_account() -> None:
 
 @pytest.mark.parametrize("setting", _settings(), ids=lambda setting: setting["file"])
 def test_resent_segments_and_bytes_are_those_of_the_kernel(setting: dict[str, Any]) -> None:
-    """From whichever end the capture was taken."""
+    """The figures agree with the kernel's for captures from either end."""
     for figures, info, own in _directions(setting):
         assert figures["retransmitted_segments"] == info["tcpi_total_retrans"]
         assert figures["retransmitted_bytes"] == info["tcpi_bytes_retrans"]
@@ -103,7 +103,10 @@ def _ledger(setting: dict[str, Any]) -> dict[str, float]:
 
 @pytest.mark.parametrize("setting", _settings(), ids=lambda setting: setting["file"])
 def test_time_that_window_and_send_buffer_held_is_the_kernels(setting: dict[str, Any]) -> None:
-    """`tcpi_rwnd_limited` to within a twentieth of the busy time (or a round trip, or a jiffy); nine tenths of `tcpi_sndbuf_limited`."""
+    """The receive window's time is near `tcpi_rwnd_limited`: within 5% of the busy time, 1.25 RTTs or a jiffy.
+
+    The send buffer's time is at least 90% of `tcpi_sndbuf_limited`.
+    """
     info = setting["connections"][0].get("client", {}).get("tcp_info") if setting.get("connections") else None
     if not info:
         return  # nothing was kept of it

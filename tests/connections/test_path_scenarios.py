@@ -1,6 +1,6 @@
-"""What live paths did and captures showed, written down by hand: cases in which loss, reordering and copies are easily confused.
+"""Exchanges from live transfers, written down by hand, in which loss, reordering and duplication are easily confused.
 
-Each comes from a transfer of `tcptrace_lab.lab.trials`; the path's log said what happened.
+Each exchange is from a transfer of `tcptrace_lab.lab.trials`, whose path log shows what happened to each packet.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ HANDSHAKE = """
 
 
 def test_late_original_is_out_of_order_though_its_numbers_resemble_those_of_another(tmp_path: Path) -> None:
-    """At the receiver: packet 27 follows packet 31, from which one bit of its sequence number and one of its identification differ.
+    """Captured at the receiver: packet 27 arrives after packet 31.
 
-    RFC 4737, 3.3: it was overtaken. It fills a hole, so it is no copy of anything.
+    Their sequence numbers differ in one bit, and so do their IP identifications. Packet 27 was reordered (RFC 4737, 3.3). Packet 27 fills a
+    hole, so it is no copy of packet 31.
     """
     text = f"""{HANDSHAKE}
     0.0811 C > S . 1:9129      ack 1 win 502 <TS val 180 ecr 900> {{id 25}}

@@ -1,7 +1,7 @@
-"""How fast both ends of a direction are: rates that were made, measured by hand beside them, from either end.
+"""Sending, draining and reading rates of a direction, compared with rates calculated by hand, in captures at either end.
 
-Hand-written exchanges have a round trip of 20 ms. Captured at the client, its ACK follows the SYN-ACK at once; captured at the server, the
-SYN-ACK follows the SYN at once.
+Hand-written exchanges have a round trip of 20 ms. In captures at the client, the client's ACK follows the SYN-ACK at once. In captures at
+the server, the SYN-ACK follows the SYN at once.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ OPENED_AT_SERVER = """
 
 
 def direction(tmp_path: Path, text: str) -> dict[str, Any]:
-    """The client's direction of an exchange."""
+    """The rates of the client's direction of an exchange."""
     found = read(packets.capture(tmp_path / "exchange.pcap", text))
     row: dict[str, Any] = rates.table(found.connections).filter(pl.col("from_client")).collect().row(0, named=True)
     return row
 
 
 def lines(moments: list[tuple[float, str]]) -> str:
-    """Moments in milliseconds, sorted (those of one instant stay in their order)."""
+    """The lines of an exchange, sorted by their time in milliseconds. Lines of the same time keep their order."""
     return "".join(f"{at_ms / 1000:.6f} {line}\n" for at_ms, line in sorted(moments, key=lambda moment: moment[0]))
 
 
 def sent(count: int, gap_ms: float, ack_ms: list[float], *, from_ms: float = 40.0) -> str:
-    """Full segments every `gap_ms`, and the moments at which each is acknowledged."""
+    """Full segments every `gap_ms`, and an ACK of each at the time in `ack_ms`."""
     moments = []
     for number in range(count):
         end = 1 + (number + 1) * FULL
@@ -60,22 +60,25 @@ def sent(count: int, gap_ms: float, ack_ms: list[float], *, from_ms: float = 40.
 
 
 def drained(count: int, gap_ms: float, drain_ms: float) -> str:
-    """Full segments every `gap_ms` that leave a queue every `drain_ms` and are acknowledged a round trip later."""
+    """Full segments, sent every `gap_ms`. A queue releases one every `drain_ms`, and its ACK arrives one RTT later."""
     return sent(count, gap_ms, [60 + number * drain_ms for number in range(count)])
 
 
 def test_a_program_that_writes_every_millisecond_sends_at_that_pace(tmp_path: Path) -> None:
-    """1460 bytes in 1 ms are 11.68 Mb/s. No ACK comes within 20 ms: the first 20 gaps are free of any, less those of the first four."""
+    """1460 bytes in 1 ms are 11.68 Mb/s. No ACK arrives within 20 ms, so no ACK triggers any of the 20 segments.
+
+    The first three gaps do not count.
+    """
     row = direction(tmp_path, OPENED_AT_CLIENT + sent(20, 1.0, [60 + number * 1.0 for number in range(20)]))
     assert row["send_bps"] == pytest.approx(11.68e6)
     assert row["send_samples"] == 17
     assert row["idle_share"] == pytest.approx(0), "all 20 leave at that pace, though three gaps are no samples"
     assert row["base_rtt_ns"] == 20_000_000
-    assert row["send_buffer_needed_bytes"] == 29_200  # 20 segments: what is in transit in a round trip
+    assert row["send_buffer_needed_bytes"] == 29_200  # 20 segments: the bytes in flight during one RTT
 
 
 def mixed(sizes: list[int], gap_ms: float) -> str:
-    """Segments of these sizes every `gap_ms`, acknowledged from 60 ms on."""
+    """Segments of these sizes every `gap_ms`; one ACK of all arrives 20 ms after the last."""
     moments, end = [], 1
     for number, size in enumerate(sizes):
         moments.append((40 + number * gap_ms, f"C > S . {end}:{end + size} ack 1"))
@@ -84,22 +87,22 @@ def mixed(sizes: list[int], gap_ms: float) -> str:
 
 
 def test_a_burst_of_full_segments_with_a_small_end_shows_the_senders_rate(tmp_path: Path) -> None:
-    """19 full segments and 100 bytes, 1 ms apart: on average 27,840 bytes in 19 ms, less the twentieth of the first, which took no time.
+    """A burst of 19 full segments and 100 bytes takes 19 ms: 27,840 bytes, less a twentieth, because the first segment takes no time.
 
-    The 17 gaps that count show 11.04 Mb/s, less than that, for the small one is among them.
+    The 17 gaps that count would give only 11.04 Mb/s, because the small segment is among them.
     """
     row = direction(tmp_path, OPENED_AT_CLIENT + mixed([FULL] * 19 + [100], 1.0))
     assert row["send_bps"] == pytest.approx(27_840 * 8 / 0.019 * 19 / 20)
 
 
 def test_bursts_of_small_and_full_segments_show_no_rate_of_the_sender(tmp_path: Path) -> None:
-    """100 bytes and 1,460 in turns: 6.24 Mb/s, which is the rate of neither."""
+    """Segments of 100 and 1,460 bytes alternate: the average of 6.24 Mb/s is the rate of neither size."""
     row = direction(tmp_path, OPENED_AT_CLIENT + mixed([100, FULL] * 10, 1.0))
     assert (row["send_bps"], row["bound_bps"], row["send_buffer_needed_bytes"]) == (None, None, None)
 
 
 def test_a_program_of_small_writes_alone_has_the_rate_of_those(tmp_path: Path) -> None:
-    """100 bytes each ms are 0.8 Mb/s, whatever a full segment might reach: nothing shows it."""
+    """Writes of 100 bytes each millisecond are 0.8 Mb/s. The capture does not show how fast full segments would be."""
     row = direction(tmp_path, OPENED_AT_CLIENT + mixed([100] * 20, 1.0))
     assert row["send_bps"] == pytest.approx(0.8e6)
 
@@ -112,7 +115,7 @@ def test_the_pace_of_segments_shows_nothing_of_the_sender_at_the_other_end(tmp_p
 
 
 def test_a_burst_that_leaves_a_queue_one_by_one_shows_the_rate_of_the_queue(tmp_path: Path) -> None:
-    """One each 2 ms is 5.84 Mb/s, one each 0.1 ms 116.8 Mb/s."""
+    """A segment every 2 ms is 5.84 Mb/s (the queue), a segment every 0.1 ms 116.8 Mb/s (the sender)."""
     row = direction(tmp_path, OPENED_AT_CLIENT + drained(30, 0.1, 2.0))
     assert row["drain_bps"] == row["receive_bps"] == pytest.approx(5.84e6)
     assert row["send_bps"] == pytest.approx(116.8e6)
@@ -148,7 +151,7 @@ def test_a_program_that_reads_slowly_moves_its_window_so(tmp_path: Path) -> None
 
 
 def test_a_queue_before_a_line_of_ten_megabits_names_the_line(tmp_path: Path) -> None:
-    """A full segment takes 1538 bytes of Ethernet, 1.2304 ms at 10 Mb/s; of them 1460 are data: 9.493 Mb/s."""
+    """A full segment occupies 1538 bytes of Ethernet, which take 1.2304 ms at 10 Mb/s. 1460 of these bytes are data: 9.493 Mb/s."""
     row = direction(tmp_path, OPENED_AT_CLIENT + drained(70, 0.1, 1.2304))
     assert (row["link_bps"], row["bound_by"]) == (10_000_000.0, "receive")
     assert row["link_bound_bps"] == pytest.approx(9.493e6, rel=1e-3)
@@ -156,7 +159,7 @@ def test_a_queue_before_a_line_of_ten_megabits_names_the_line(tmp_path: Path) ->
 
 
 def test_a_sender_as_fast_as_its_line_is_bound_by_the_line(tmp_path: Path) -> None:
-    """A segment each 1.2304 ms, 9.493 Mb/s, is all that a line of 10 Mb/s leaves for data: its bursts show the line's own rate."""
+    """A line of 10 Mb/s carries one full segment per 1.2304 ms, which is 9.493 Mb/s of data. So the bursts show the rate of the line."""
     row = direction(tmp_path, OPENED_AT_CLIENT + sent(70, 1.2304, [84.5 + 24.608 * (number // 20) for number in range(70)]))
     assert row["send_bps"] == pytest.approx(9.493e6, rel=1e-3)
     assert (row["link_bps"], row["bound_by"]) == (10_000_000.0, "link")
@@ -164,7 +167,7 @@ def test_a_sender_as_fast_as_its_line_is_bound_by_the_line(tmp_path: Path) -> No
 
 
 def flights(sizes: list[int], round_ms: float = 20.0) -> str:
-    """Flights of this many full segments. Their ACKs come one RTT later, and each releases a segment of the next flight at once."""
+    """Flights of these numbers of full segments. ACKs arrive one RTT later, and each releases a segment of the next flight at once."""
     moments, end = [], 1
     for number, size in enumerate(sizes):
         for place in range(size):
@@ -178,7 +181,7 @@ def flights(sizes: list[int], round_ms: float = 20.0) -> str:
 @pytest.mark.parametrize(
     ("sizes", "estimate"),
     [
-        ([2, 4, 6, 6, 6, 6, 6, 6, 6], 6 * FULL),  # six segments, round after round, in a window of 44
+        ([2, 4, 6, 6, 6, 6, 6, 6, 6], 6 * FULL),  # six segments in each RTT; the window has room for 44
         ([2, 4, 6, 8, 10, 12, 14, 16, 18], None),  # still growing
         ([2, 4, 6, 6, 6, 6], None),  # four rounds are no plateau
         ([10, 20, 43, 43, 43, 43, 43, 43, 43], None),  # the window's
@@ -190,7 +193,7 @@ def test_flights_that_stay_the_same_below_the_window_are_a_send_buffer(tmp_path:
 
 @pytest.mark.parametrize(("apart_ms", "estimate"), [(3.0, None), (0.01, 7 * FULL)])
 def test_what_comes_evenly_spread_to_a_receiver_reveals_no_send_buffer(tmp_path: Path, apart_ms: float, estimate: int | None) -> None:
-    """Seven segments in each round trip of 21 ms, acknowledged at once: as the path takes them, or in flights with pauses between."""
+    """In each RTT of 21 ms, seven segments arrive and are acknowledged at once: evenly spaced by the path, or as one flight."""
     moments, end = [(0.0, "C > S S 0:0(0) win 64240 <mss 1460>"), (0.01, "S > C S. 0:0(0) ack 1 win 65535 <mss 1460>")], 1
     moments.append((21.0, "C > S . ack 1 win 64240"))
     for number in range(84):
@@ -203,9 +206,10 @@ def test_what_comes_evenly_spread_to_a_receiver_reveals_no_send_buffer(tmp_path:
 
 @pytest.mark.live
 def test_a_bottleneck_of_a_known_rate_is_measured_at_the_sender(tmp_path: Path) -> None:
-    """5 Mb/s for frames of 1514 bytes with 1448 of data: 4.782 Mb/s, or less if the path's process came late: as fast as the data arrived.
+    """The bottleneck passes 5 Mb/s of frames: 1514 bytes with 1448 of data, so 4.782 Mb/s of data.
 
-    At the receiver nothing shows that the path had a queue.
+    If the path's process runs late, the rate is that at which the data arrived. A capture at the receiver does not show that the path had a
+    queue.
     """
     narrow = PathModel(delay_s=0.010, rate_bps=5_000_000, queue_bytes=500_000)
     experiment = Experiment(Medium("tap", 1500, forward=narrow, backward=PathModel(delay_s=0.010)), Bulk(1_000_000))
@@ -223,7 +227,10 @@ def test_a_bottleneck_of_a_known_rate_is_measured_at_the_sender(tmp_path: Path) 
 
 
 def test_a_bound_below_what_was_delivered_is_none(tmp_path: Path) -> None:
-    """3,000 segments in 3 s are 11.68 Mb/s. Fourteen before them, acknowledged every 20 ms, show a "queue" of 0.58 Mb/s."""
+    """3,000 segments arrive in 3 s (11.68 Mb/s).
+
+    The fourteen segments before them are acknowledged every 20 ms, which looks like a queue that drains at 0.58 Mb/s.
+    """
     slow = drained(14, 0.1, 20.0)
     moments: list[tuple[float, str]] = []
     for number in range(3_000):

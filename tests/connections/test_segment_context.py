@@ -1,6 +1,6 @@
-"""What was true just before each segment, in exchanges written by hand: flight, window, gaps, release, ACK lag, round trips.
+"""The state of a connection just before each segment: bytes in flight, usable window, gaps, release, ACK lag and RTTs.
 
-Expected values are computed beside each exchange from the column meanings in `tcptrace_lab/schema`.
+The exchanges are written by hand; expected values are computed in each test from the column meanings in `tcptrace_lab/schema`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ HANDSHAKE = """
 
 
 def test_bytes_in_flight_are_those_sent_and_not_yet_acknowledged(tmp_path: Path) -> None:
-    """Frame 4 meets 0 bytes in flight, 5 meets 1460, 7 meets 2920 - 1460, 8 meets 1460 + 1460; ACK 6 belongs to the flight of S: 0."""
+    """Bytes in flight when a frame is sent: 0 for frame 4, 1460 for 5, 2920 - 1460 for 7, 1460 + 1460 for 8.
+
+    ACK 6 is sent by S, which has 0 in flight.
+    """
     read = read_text(
         tmp_path,
         f"""{HANDSHAKE}
@@ -56,7 +59,10 @@ def test_bytes_sent_again_are_in_flight_once(tmp_path: Path) -> None:
 
 
 def test_usable_window_is_what_was_offered_less_what_is_out(tmp_path: Path) -> None:
-    """S offered 1 + 65160 in its SYN-ACK, then 1461 + 20 * 128 = 4021; C had sent up to 2921, and up to 4021 before frame 8."""
+    """The right edge of the window is 1 + 65160 after the SYN-ACK, then 1461 + 20 * 128 = 4021.
+
+    C has sent up to 2921, and up to 4021 before frame 8.
+    """
     read = read_text(
         tmp_path,
         f"""{HANDSHAKE}
@@ -73,7 +79,7 @@ def test_usable_window_is_what_was_offered_less_what_is_out(tmp_path: Path) -> N
 
 
 def test_usable_window_is_negative_after_the_window_shrank(tmp_path: Path) -> None:
-    """C has 2920 bytes out when the window becomes 10 * 128 = 1280 at the same ACK: 1 + 1280 - 2921 = -1640."""
+    """C has 2920 bytes in flight when the window shrinks to 10 * 128 = 1280 without a new ACK: 1 + 1280 - 2921 = -1640."""
     read = read_text(
         tmp_path,
         f"""{HANDSHAKE}
@@ -87,7 +93,7 @@ def test_usable_window_is_negative_after_the_window_shrank(tmp_path: Path) -> No
 
 
 def test_gaps_count_from_the_own_direction_and_from_the_other(tmp_path: Path) -> None:
-    """Times of C: 0, 11, 20, 100 ms; of S: 10 (SYN-ACK), 40 (data with ACK), 70 (ACK)."""
+    """C sends at 0, 11, 20 and 100 ms; S at 10 (SYN-ACK), 40 (data with ACK) and 70 ms (ACK)."""
     read = read_text(
         tmp_path,
         f"""{HANDSHAKE}
@@ -103,7 +109,7 @@ def test_gaps_count_from_the_own_direction_and_from_the_other(tmp_path: Path) ->
 
 
 def test_round_trip_is_measured_from_the_newest_segment_acknowledged(tmp_path: Path) -> None:
-    """The ACK at 30 ms covers segments of 20 and 22 ms: 8 ms round trip, and 10 ms since the oldest byte."""
+    """The ACK at 30 ms covers segments sent at 20 and 22 ms: the RTT is 8 ms, and the ACK lag of the oldest byte 10 ms."""
     read = read_text(
         tmp_path,
         f"""{HANDSHAKE}
@@ -127,7 +133,10 @@ def test_round_trip_of_the_handshake_is_a_sample(tmp_path: Path) -> None:
 
 
 def test_no_round_trip_sample_from_a_resent_segment(tmp_path: Path) -> None:
-    """Karn: 1:1461 was sent twice; the next segment, sent once, gives a sample again. The lag counts from its last copy."""
+    """By Karn's rule, 1:1461, which was sent twice, gives no sample. The next segment, sent once, does.
+
+    The ACK lag of 1:1461 counts from the retransmission.
+    """
     read = read_text(
         tmp_path,
         f"""{HANDSHAKE}
@@ -145,7 +154,7 @@ def test_no_round_trip_sample_from_a_resent_segment(tmp_path: Path) -> None:
 
 
 def test_no_round_trip_sample_if_any_covered_byte_was_resent(tmp_path: Path) -> None:
-    """The ACK covers 1:1461 (sent twice) and 1461:2921 (sent once, later); it may have waited for the first of them."""
+    """The ACK covers 1:1461 (sent twice) and 1461:2921 (sent once, later). The receiver may have delayed it until 1:1461 arrived."""
     read = read_text(
         tmp_path,
         f"""{HANDSHAKE}
@@ -160,7 +169,7 @@ def test_no_round_trip_sample_if_any_covered_byte_was_resent(tmp_path: Path) -> 
 
 
 def test_needless_resend_of_acknowledged_bytes_hides_no_later_round_trip(tmp_path: Path) -> None:
-    """Karn's rule is about the bytes that an ACK acknowledges: 1:1461 was acknowledged before it came again."""
+    """Karn's rule applies only to bytes that an ACK newly acknowledges; 1:1461 was acknowledged before it was sent again."""
     read = read_text(
         tmp_path,
         f"""{HANDSHAKE}
@@ -181,7 +190,7 @@ def test_delayed_ack_shows_as_lag(tmp_path: Path) -> None:
 
 
 def test_data_right_after_an_ack_is_released_by_it_and_the_rest_by_the_burst(tmp_path: Path) -> None:
-    """Ten segments fill the offered window of 10 * 1460; the ACK of two (frame 14) releases two more 20 us later."""
+    """Ten segments fill the offered window of 10 * 1460 bytes. Frame 14, an ACK of two of them, releases two more 20 µs later."""
     lines = [HANDSHAKE.replace("win 65160", "win 14600")]
     lines += [f"0.0200{index:02} C > S . {1 + index * 1460}:{1 + (index + 1) * 1460} ack 1" for index in range(10)]
     lines += ["0.030 S > C . ack 2921 win 114", "+20us C > S . 14601:16061 ack 1", "+1us C > S . 16061:17521 ack 1"]

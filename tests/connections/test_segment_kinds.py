@@ -1,6 +1,7 @@
-"""What a segment is, in exchanges written by hand: new, resent, out of order, duplicate ACK, probes, window updates, resets.
+"""The kind of each segment: new, retransmitted, out of order, duplicate ACK, probe, window update or reset.
 
-Expected values follow from the text of each exchange, the column meanings in `tcptrace_lab/schema` and the RFC named beside a test.
+The exchanges are written by hand; expected values follow from their text, the column meanings in `tcptrace_lab/schema` and the RFC named in
+a test.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ HANDSHAKE = """
 
 
 def kinds(folder: Path, text: str, *frames: int) -> list[str]:
-    """The kinds of `frames` in handshake + `text`."""
+    """The kinds of `frames` in the exchange of the handshake and `text`."""
     return column(read_text(folder, HANDSHAKE + text).segments, "kind", *frames)
 
 
@@ -91,7 +92,7 @@ def test_syn_ack_and_fin_sent_again_are_resent(tmp_path: Path) -> None:
 
 
 def test_segments_that_change_places_are_out_of_order_and_not_resent(tmp_path: Path) -> None:
-    """The IP identifications show the order of sending. The arrivals are 50 µs apart; the RTT is 10 ms."""
+    """The IP identifications show the order in which the segments were sent. The segments arrive 50 µs apart; the RTT is 10 ms."""
     read = read_text(
         tmp_path,
         f"""{HANDSHAKE}
@@ -108,7 +109,7 @@ def test_segments_that_change_places_are_out_of_order_and_not_resent(tmp_path: P
 
 
 def test_segment_that_brings_old_and_new_bytes_is_resent(tmp_path: Path) -> None:
-    """1:1461 was sent; the sender comes back with 1:2921 (RFC 9293 lets it repacketize)."""
+    """The sender retransmits 1:1461 together with new bytes, as 1:2921 (RFC 9293 allows a sender to repacketize)."""
     read = read_text(tmp_path, f"{HANDSHAKE}\n0.02 C > S . 1:1461 ack 1\n0.52 C > S . 1:2921 ack 1")
     assert column(read.segments, "kind", 5)[0] in RESENT
     assert read.connections["client_unique_bytes"].to_list() == [2920]
@@ -116,18 +117,18 @@ def test_segment_that_brings_old_and_new_bytes_is_resent(tmp_path: Path) -> None
 
 
 def test_ack_repeated_while_nothing_is_outstanding_is_no_duplicate_ack(tmp_path: Path) -> None:
-    """RFC 5681, 2 (a): the receiver of a duplicate ACK has outstanding data."""
+    """An ACK is a duplicate only if its receiver has outstanding data (RFC 5681, 2 (a))."""
     assert kinds(tmp_path, "0.020 S > C . ack 1 win 509\n0.021 S > C . ack 1 win 509", 4, 5)[1] != "duplicate_ack"
 
 
 def test_ack_repeated_with_data_is_no_duplicate_ack(tmp_path: Path) -> None:
-    """RFC 5681, 2 (b): a duplicate ACK carries no data."""
+    """A duplicate ACK carries no data (RFC 5681, 2 (b))."""
     found = kinds(tmp_path, "0.020 C > S P. 1:1461 ack 1\n0.021 S > C P. 1:11 ack 1 win 509", 5)
     assert found == ["new"]
 
 
 def test_ack_repeated_with_another_window_is_a_window_update(tmp_path: Path) -> None:
-    """RFC 5681, 2 (e): the advertised window of a duplicate ACK equals that of the last one."""
+    """The advertised window of a duplicate ACK equals that of the last ACK (RFC 5681, 2 (e))."""
     read = read_text(
         tmp_path,
         f"""{HANDSHAKE}
@@ -142,7 +143,7 @@ def test_ack_repeated_with_another_window_is_a_window_update(tmp_path: Path) -> 
 
 
 def test_keepalive_and_its_answer(tmp_path: Path) -> None:
-    """RFC 9293, 3.8.4: SEG.SEQ = SND.NXT - 1, with no byte or one garbage byte."""
+    """RFC 9293, 3.8.4: a keepalive has SEG.SEQ = SND.NXT - 1, and no data or one garbage byte."""
     read = read_text(
         tmp_path,
         f"""{HANDSHAKE}
@@ -159,7 +160,7 @@ def test_keepalive_and_its_answer(tmp_path: Path) -> None:
 
 
 def test_zero_window_probes_and_the_update_that_opens_it(tmp_path: Path) -> None:
-    """RFC 9293, 3.8.6.1: the sender probes a zero window with one byte of new data, again and again."""
+    """The sender probes a zero window repeatedly with one byte of new data (RFC 9293, 3.8.6.1)."""
     read = read_text(
         tmp_path,
         f"""{HANDSHAKE}

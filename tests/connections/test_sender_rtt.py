@@ -1,6 +1,6 @@
-"""The sender's smallest round trip from captures at the receiver, beside what the sender's kernel said at the end of the transfer.
+"""The sender's smallest RTT, estimated from captures at either end, compared with the kernel's own value (`tcpi_min_rtt`).
 
-The committed captures have TCP_INFO of both ends beside them.
+Each committed capture has a JSON file with the TCP_INFO of both ends.
 """
 
 from __future__ import annotations
@@ -52,6 +52,6 @@ def test_smallest_round_trip_of_the_sender_is_the_kernels_from_either_end(name: 
 
 
 def test_without_an_answer_of_the_sender_only_the_least_is_known(tmp_path: Path) -> None:
-    """In mid-stream, without timestamps, nothing proves when an ACK reached the client."""
+    """Without a handshake and timestamps, nothing shows when an ACK reached the client."""
     path = capture(tmp_path / "middle.pcap", "0.0 C > S P. 1:101 ack 1 win 502\n0.02 S > C . ack 101 win 509")
     assert reported(path, tmp_path)["sender_rtt_min_ms"] == {"samples": 1, "lower_bound": 20.0, "estimate": None}

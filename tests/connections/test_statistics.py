@@ -1,4 +1,4 @@
-"""Statistics of connections in exchanges written by hand; expected values are computed beside each exchange."""
+"""Statistics of connections, in exchanges written by hand; expected values are computed in each test."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HANDSHAKE = """
 
 
 def client(folder: Path, text: str) -> dict[str, Any]:
-    """The columns of the client's direction."""
+    """The columns of the client's direction in an exchange."""
     return side(folder, text, "client")
 
 
@@ -31,7 +31,11 @@ def side(folder: Path, text: str, name: str) -> dict[str, Any]:
 
 
 def test_round_trips_three_ways_each_with_its_samples(tmp_path: Path) -> None:
-    """The SYN's RTT is 10 ms. One ACK covers two segments: Karn samples the newer (108 - 101), the timestamp the older (108 - 100)."""
+    """The SYN's RTT is 10 ms.
+
+    One ACK covers two segments: By Karn's rule the RTT is that of the newer segment (108 - 101 ms), by the timestamp that of the older (108
+    - 100 ms).
+    """
     found = client(
         tmp_path,
         f"""{HANDSHAKE}
@@ -47,7 +51,7 @@ def test_round_trips_three_ways_each_with_its_samples(tmp_path: Path) -> None:
 
 
 def test_a_timestamp_shows_which_transmission_arrived_where_karn_must_not(tmp_path: Path) -> None:
-    """The segment of 100 ms is retransmitted at 400 ms; the echo of 500 proves that the ACK of 409 ms answers the second one."""
+    """The segment sent at 100 ms is retransmitted at 400 ms. The ACK at 409 ms echoes 500, so it answers the retransmission."""
     found = client(
         tmp_path,
         f"""{HANDSHAKE}
@@ -87,7 +91,7 @@ def test_no_handshake_round_trip_of_a_syn_that_was_resent(tmp_path: Path) -> Non
 
 
 def test_bytes_and_segments_per_ack_of_data(tmp_path: Path) -> None:
-    """ACKs of 1000, then of 2500 bytes in three segments; that of the FIN covers no data."""
+    """One ACK covers 1000 bytes, the next 2500 bytes in three segments; the ACK of the FIN covers no data."""
     found = side(
         tmp_path,
         f"""{HANDSHAKE}
@@ -108,7 +112,7 @@ def test_bytes_and_segments_per_ack_of_data(tmp_path: Path) -> None:
 
 
 def test_cumulative_duplicate_and_post_loss_acks(tmp_path: Path) -> None:
-    """1001:2001 is lost and resent; the ACK of all ends on a segment that was sent before the retransmitted one."""
+    """1001:2001 is lost and retransmitted. The last segment that the ACK of all data covers was sent before the retransmission."""
     found = client(
         tmp_path,
         f"""{HANDSHAKE}
@@ -133,7 +137,7 @@ def test_cumulative_duplicate_and_post_loss_acks(tmp_path: Path) -> None:
 
 
 def test_sack_segments_and_d_sacks_are_distinguished(tmp_path: Path) -> None:
-    """RFC 2883, 4: the first block is below the ACK, or within the second."""
+    """A SACK is a D-SACK if its first block lies below the ACK or within the second block (RFC 2883, 4)."""
     found = side(
         tmp_path,
         f"""{HANDSHAKE}
@@ -148,14 +152,17 @@ def test_sack_segments_and_d_sacks_are_distinguished(tmp_path: Path) -> None:
 
 
 def test_urgent_data_ends_at_the_urgent_pointer_or_with_the_segment(tmp_path: Path) -> None:
-    """The script sets no pointer: 0 bytes are urgent. Segments without data are none of the urgent ones."""
+    """The text sets the URG flag and an urgent pointer of 0, so 0 bytes are urgent.
+
+    Segments without data do not count as urgent segments.
+    """
     found = client(tmp_path, f"{HANDSHAKE}\n0.1 C > S P.U 1:101 ack 1\n0.2 C > S .U ack 1")
     assert (found["urgent_segments"], found["urgent_bytes"]) == (1, 0)
     assert (found["pushed_segments"], found["pushed_data_segments"]) == (1, 1)
 
 
 def test_bytes_in_flight_over_segments_and_over_time(tmp_path: Path) -> None:
-    """Bytes in flight after frames 3 to 6: 0, 1000, 2000, 0. Over 200 ms: 1000 for 50 ms and 2000 for 50 ms."""
+    """After frames 3 to 6, 0, 1000, 2000 and 0 bytes are in flight. Of 200 ms, 50 ms have 1000 bytes in flight, and 50 ms have 2000."""
     found = client(
         tmp_path,
         f"""{HANDSHAKE}
@@ -212,7 +219,10 @@ def test_round_trips_of_full_sized_segments_begin_anew_with_a_larger_one(tmp_pat
 
 
 def test_windows_sizes_and_what_the_capture_cut(tmp_path: Path) -> None:
-    """Windows of 100 and 300 after the SYN; segments of 100 and 300 bytes, cut at 96 bytes: 14 + 20 + 20 of headers leave 42."""
+    """After the SYN, the windows are 100 and 300 bytes, and the segments have 100 and 300 bytes.
+
+    Frames are truncated at 96 bytes, of which 14 + 20 + 20 are headers, so 42 bytes of data remain.
+    """
     text = """
         0.00 C > S  S   0:0(0)        win 64240
         0.01 S > C  S.  0:0(0) ack 1  win 65160
@@ -228,7 +238,7 @@ def test_windows_sizes_and_what_the_capture_cut(tmp_path: Path) -> None:
 
 
 def test_a_clock_that_goes_back_at_each_segment_measures_no_silence(tmp_path: Path) -> None:
-    """The server's second segment comes 1 s after its first, the third 2 s before that: its longest silence is 1 s."""
+    """The server's second segment is stamped 1 s after the first, the third 2 s before the second. So its longest silence is 1 s."""
     text = """
         9.0 C > S . 1:101   ack 1
         8.0 C > S . 101:201 ack 1
@@ -241,6 +251,6 @@ def test_a_clock_that_goes_back_at_each_segment_measures_no_silence(tmp_path: Pa
 
 
 def test_windows_are_unknown_without_their_scale(tmp_path: Path) -> None:
-    """If the handshake is missing, only a window of 0 is known, so the largest and the mean window are null."""
+    """Without the handshake the window scale is unknown, so only a window of 0 is known; the largest and the mean window are null."""
     found = client(tmp_path, "0.1 C > S . 1:101 ack 1 win 500\n0.2 C > S . 101:201 ack 1 win 0")
     assert (found["max_window_bytes"], found["mean_window_bytes"], found["min_window_bytes"]) == (None, None, 0)

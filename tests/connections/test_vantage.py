@@ -1,4 +1,4 @@
-"""Where a capture was taken: on captures whose place is known, and on exchanges whose times are written by hand."""
+"""The capture point (client, server or between), in captures whose point is known and in exchanges written by hand."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_between_the_ends_both_are_far(tmp_path: Path) -> None:
 
 
 def test_data_that_follows_an_ack_by_chance_does_not_prove_the_sender_near(tmp_path: Path) -> None:
-    """At the receiver: the ACK leaves 0.1 ms before the next data arrives, which had been in transit for 10 ms."""
+    """Captured at the receiver: the ACK is sent 0.1 ms before the next data arrives, but this data had been in transit for 10 ms."""
     found = judged_text(
         tmp_path,
         """
@@ -87,7 +87,10 @@ def test_data_that_follows_an_ack_by_chance_does_not_prove_the_sender_near(tmp_p
 
 
 def test_an_echoed_timestamp_proves_that_a_segment_had_arrived(tmp_path: Path) -> None:
-    """Mid-stream, data in one direction: the sender echoes 901 only 20 ms after the ACK with it; its echoes of 900 prove nothing."""
+    """The capture begins mid-stream, with data in one direction.
+
+    The sender first echoes 901 20 ms after the ACK with 901; echoes of 900 prove nothing.
+    """
     found = judged_text(
         tmp_path,
         """
@@ -104,7 +107,10 @@ def test_an_echoed_timestamp_proves_that_a_segment_had_arrived(tmp_path: Path) -
 
 
 def test_data_beyond_the_old_window_proves_that_the_new_one_had_arrived(tmp_path: Path) -> None:
-    """No timestamps: the window ends at 2921 until the ACK of 0.030, so that 2921:4381 has seen that ACK, 20 ms later."""
+    """Without timestamps: the ACK at 0.030 moves the window's right edge beyond 2921.
+
+    So the sender of 2921:4381 had received that ACK, 20 ms later.
+    """
     found = judged_text(
         tmp_path,
         """
@@ -121,7 +127,10 @@ def test_data_beyond_the_old_window_proves_that_the_new_one_had_arrived(tmp_path
 
 
 def test_data_of_which_the_fin_alone_is_beyond_the_old_window_prove_nothing(tmp_path: Path) -> None:
-    """The data leave 1 ms after an ACK and end where the previous window ended. The FIN beyond it needs no room."""
+    """The data are sent 1 ms after an ACK and end at the right edge of the previous window.
+
+    Only the FIN lies beyond that edge, and a FIN needs no window.
+    """
     found = judged_text(
         tmp_path,
         """
@@ -137,7 +146,7 @@ def test_data_of_which_the_fin_alone_is_beyond_the_old_window_prove_nothing(tmp_
 
 
 def test_middle_by_acks_alone_is_only_possible(tmp_path: Path) -> None:
-    """Without a handshake all ACKs may have been delayed."""
+    """Without a handshake, the receiver may have delayed all ACKs."""
     found = judged_text(
         tmp_path,
         "0 C > S P. 1:101 ack 1\n0.040 S > C . ack 101\n1 S > C P. 1:101 ack 101\n1.020 C > S . ack 101",
@@ -151,7 +160,7 @@ def test_one_direction_alone_has_no_place(tmp_path: Path) -> None:
 
 
 def test_times_at_both_ends_are_half_a_turnaround_before_and_after(tmp_path: Path) -> None:
-    """Frame 5 passes at 32 ms: the server sent it 5 ms before, the client has it 6 ms later."""
+    """Frame 5 is captured at 32 ms: the server sent it 5 ms earlier, and the client receives it 6 ms later."""
     tables = tcptrace_lab.read(packets.capture(tmp_path / "middle.pcap", MIDDLE))
     rows = seen_at_ends.shifted(tables.segments, tables.connections).collect()
     assert rows["frame"].to_list() == [1, 2, 3, 4, 5, 6]
@@ -161,7 +170,7 @@ def test_times_at_both_ends_are_half_a_turnaround_before_and_after(tmp_path: Pat
 
 
 def test_one_transfer_has_the_same_times_from_both_of_its_ends() -> None:
-    """`ethernet-loss` at the client and at the server: the sender's time from the first data to its ACK, to a quarter of a millisecond."""
+    """From captures of `ethernet-loss` at both ends, the sender's time from the first data to its ACK is equal to within 0.25 ms."""
     gaps = []
     for name in ("ethernet-loss", "ethernet-loss-at-server"):
         tables = tcptrace_lab.read(CAPTURES / TRUTH[name]["file"])
@@ -175,7 +184,7 @@ def test_one_transfer_has_the_same_times_from_both_of_its_ends() -> None:
 
 @pytest.mark.live
 def test_each_point_of_a_live_path_is_reported(tmp_path: Path) -> None:
-    """One transfer, captured at both ends at once; 10 ms of way each direction."""
+    """One transfer is captured at both ends at once; the path delays each direction by 10 ms."""
     path = PathModel(delay_s=0.01)
     done = run(Experiment(Medium("tap", 1_500, forward=path, backward=path), Bulk(100_000)), tmp_path)
     for end in ("client", "server"):

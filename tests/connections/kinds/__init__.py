@@ -1,1 +1,1 @@
-"""Kinds of segments, in exchanges written by hand."""
+"""Tests of segment kinds (retransmission, keepalive, duplicate ACK, …), on exchanges written by hand."""

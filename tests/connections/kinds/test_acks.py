@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def test_linux_probes_a_closed_window_without_data(tmp_path: Path) -> None:
-    """RFC 9293, 3.8.6.1; Linux `tcp_xmit_probe_skb`: no data, one below the next number."""
+    """Linux probes a zero window (RFC 9293, 3.8.6.1) with a segment without data, one below the next number (`tcp_xmit_probe_skb`)."""
     read = read_text(
         tmp_path,
         f"""{HANDSHAKE}
@@ -36,7 +36,7 @@ def test_linux_probes_a_closed_window_without_data(tmp_path: Path) -> None:
 
 
 def test_a_probe_with_data_that_is_taken_is_answered_by_an_ack_of_it(tmp_path: Path) -> None:
-    """RFC 9293, 3.8.6.1: the receiver may take the byte, and still keep its window closed."""
+    """The receiver of a probe may accept its byte and still keep the window closed (RFC 9293, 3.8.6.1)."""
     text = f"{HANDSHAKE}\n0.02 C > S P. 1:1461 ack 1\n0.03 S > C . ack 1461 win 0\n0.5 C > S . 1461:1462 ack 1\n0.51 S > C . ack 1462 win 0"
     assert judged(tmp_path, text, 6, 7) == [
         ("zero_window_probe", "window", 5, "proved"),
@@ -57,7 +57,7 @@ def test_a_keepalive_names_what_it_repeats_and_its_answer_names_it(tmp_path: Pat
 
 @pytest.mark.parametrize("payload_bytes", [0, 1])
 def test_keepalives_of_a_side_that_has_sent_no_data(tmp_path: Path, payload_bytes: int) -> None:
-    """RFC 9293, 3.8.4: SEG.SEQ = SND.NXT - 1, which is the number of the SYN."""
+    """RFC 9293, 3.8.4: a keepalive has SEG.SEQ = SND.NXT - 1, here the number of the SYN."""
     text = f"""{HANDSHAKE}
         0.02 S > C P. 1:101 ack 1
         0.03 C > S . ack 101
@@ -69,7 +69,7 @@ def test_keepalives_of_a_side_that_has_sent_no_data(tmp_path: Path, payload_byte
 
 @pytest.mark.parametrize("payload_bytes", [0, 1])
 def test_keepalives_of_a_side_that_has_sent_no_data_since_the_capture_began(tmp_path: Path, payload_bytes: int) -> None:
-    """RFC 9293, 3.8.4: its ACKs carry SND.NXT."""
+    """The ACKs of this side carry SND.NXT; the keepalive has SND.NXT - 1 (RFC 9293, 3.8.4)."""
     text = f"""
         0.00 S > C P. 5001:5101 ack 801
         0.01 C > S . 801:801(0) ack 5101
@@ -80,7 +80,7 @@ def test_keepalives_of_a_side_that_has_sent_no_data_since_the_capture_began(tmp_
 
 
 def test_keepalives_of_an_idle_connection_miss_no_byte(tmp_path: Path) -> None:
-    """RFC 9293, 3.8.4: the capture begins with a keepalive without data, one below the number that is acknowledged."""
+    """The capture begins with a keepalive without data, one below the number that the peer acknowledges (RFC 9293, 3.8.4)."""
     text = """
         0.00 C > S . 800:800(0) ack 5001
         0.02 S > C . 5001:5001(0) ack 801
@@ -93,7 +93,10 @@ def test_keepalives_of_an_idle_connection_miss_no_byte(tmp_path: Path) -> None:
 
 
 def test_the_keepalives_of_both_sides_carry_a_byte_where_a_capture_begins_with_them(tmp_path: Path) -> None:
-    """Windows: each repeats its last byte, and does not push it (RFC 9293, 3.9.1.2, MUST-61). The server asks 10 ms after its answer."""
+    """Each keepalive of Windows repeats the last byte sent, without PSH (RFC 9293, 3.9.1.2, MUST-61).
+
+    The server sends its own keepalive 10 ms after it answered one.
+    """
     text = """
         0.000 C > S . 800:801(1) ack 5001
         0.001 S > C . 5001:5001(0) ack 801
@@ -115,7 +118,7 @@ def test_the_keepalives_of_both_sides_carry_a_byte_where_a_capture_begins_with_t
 
 
 def test_a_single_byte_that_is_pushed_is_data_where_a_capture_begins_with_it(tmp_path: Path) -> None:
-    """Interactive traffic: the key that somebody hit."""
+    """In interactive traffic, a pushed byte is a key that the user pressed."""
     text = """
         0.000 C > S P. 800:801(1) ack 5001
         0.001 S > C .  5001:5001(0) ack 801
@@ -125,7 +128,7 @@ def test_a_single_byte_that_is_pushed_is_data_where_a_capture_begins_with_it(tmp
 
 
 def test_a_single_byte_that_nobody_had_acknowledged_yet_is_data(tmp_path: Path) -> None:
-    """The peer's ACK, which comes first, triggers the segment: a window probe, or more data of the application."""
+    """The byte follows an ACK of the peer at once: it is a window probe or more data of the application."""
     text = """
         0.000 S > C . 5001:5001(0) ack 800
         0.001 C > S . 800:801(1) ack 5001
@@ -135,7 +138,10 @@ def test_a_single_byte_that_nobody_had_acknowledged_yet_is_data(tmp_path: Path) 
 
 
 def test_a_byte_that_is_acknowledged_behind_two_acks_was_not_captured(tmp_path: Path) -> None:
-    """The first one is no keepalive: the peer sent data between the two, which the second one acknowledges with the same number."""
+    """Between the client's two ACKs with number 800, the peer sent data, which the second one acknowledges.
+
+    So the first one is no keepalive.
+    """
     text = """
         0.00 C > S . 800:800(0) ack 5001
         0.01 S > C P. 5001:5101 ack 800
@@ -146,7 +152,10 @@ def test_a_byte_that_is_acknowledged_behind_two_acks_was_not_captured(tmp_path: 
 
 
 def test_a_keepalive_repeats_a_byte_that_was_not_captured(tmp_path: Path) -> None:
-    """RFC 9293, 3.8.4: the capture contains the ACK of the request, but not the request; its sender sends a keepalive 45 s later."""
+    """The capture contains the ACK of the request, but not the request.
+
+    The sender of the request sends a keepalive 45 s later (RFC 9293, 3.8.4).
+    """
     text = f"""{HANDSHAKE}
         0.03 S > C P. 1:1001 ack 382
         0.04 C > S . 382:382(0) ack 1001
@@ -157,7 +166,7 @@ def test_a_keepalive_repeats_a_byte_that_was_not_captured(tmp_path: Path) -> Non
 
 
 def test_an_ack_from_before_a_byte_that_was_not_captured_is_no_keepalive(tmp_path: Path) -> None:
-    """The segment was overtaken by the next one, in the middle of an exchange: a keepalive would follow a silence."""
+    """The next segment, which was not captured, overtook the ACK in the middle of an exchange; a keepalive would follow a silence."""
     text = f"""{HANDSHAKE}
         0.03 S > C P. 1:1001 ack 382
         0.04 C > S . 381:381(0) ack 1001
@@ -166,7 +175,7 @@ def test_an_ack_from_before_a_byte_that_was_not_captured_is_no_keepalive(tmp_pat
 
 
 def test_the_byte_before_the_capture_began_again_at_once_is_no_keepalive(tmp_path: Path) -> None:
-    """Interactive traffic: the byte's ACK was lost after the capture point; keepalives come after seconds."""
+    """In interactive traffic, the ACK of the byte was lost after the capture point; a keepalive would be sent only after seconds."""
     text = """
         0.00 S > C P. 5001:5002 ack 801
         0.01 C > S . 801:801(0) ack 5002
@@ -176,7 +185,10 @@ def test_the_byte_before_the_capture_began_again_at_once_is_no_keepalive(tmp_pat
 
 
 def test_one_byte_again_at_once_is_a_resend_and_no_keepalive(tmp_path: Path) -> None:
-    """Interactive traffic: the ACK of a single byte was lost after the capture point. Keepalives come after seconds (RFC 9293, 3.8.4)."""
+    """In interactive traffic, the ACK of a single byte was lost after the capture point.
+
+    A keepalive would be sent only after seconds (RFC 9293, 3.8.4).
+    """
     text = f"""{HANDSHAKE}
         0.02 C > S P. 1:11 ack 1
         0.03 S > C . ack 11
@@ -188,7 +200,7 @@ def test_one_byte_again_at_once_is_a_resend_and_no_keepalive(tmp_path: Path) -> 
 
 
 def test_duplicate_acks_are_known_by_number_or_by_sack(tmp_path: Path) -> None:
-    """RFC 5681, 2; with SACK, new blocks make one although the window moves (RFC 6675, 2)."""
+    """RFC 5681, 2; with SACK, an ACK with new blocks is a duplicate ACK although it changes the window (RFC 6675, 2)."""
     text = f"""{HANDSHAKE}
         0.0200 C > S . 1:1461    ack 1
         0.0201 C > S . 1461:2921 ack 1
@@ -205,7 +217,10 @@ def test_duplicate_acks_are_known_by_number_or_by_sack(tmp_path: Path) -> None:
 
 
 def test_bytes_that_are_acknowledged_and_never_seen_were_not_captured(tmp_path: Path) -> None:
-    """1461:2921 was neither seen nor resent, and is acknowledged: the capture dropped it. 4381:5841 was not seen at the end."""
+    """Bytes 1461:2921 are acknowledged, but the capture has neither an original nor a retransmission: it dropped them.
+
+    4381:5841 are missing, too.
+    """
     read = read_text(
         tmp_path,
         f"""{HANDSHAKE}
@@ -224,7 +239,7 @@ def test_bytes_that_are_acknowledged_and_never_seen_were_not_captured(tmp_path: 
 
 
 def test_bytes_that_are_lost_are_resent_and_not_missing(tmp_path: Path) -> None:
-    """Next to the receiver the first transmission is not seen either; but the retransmit is."""
+    """Captured next to the receiver, the lost original is missing, but the retransmission is captured."""
     read = read_text(
         tmp_path,
         f"""{HANDSHAKE}
@@ -240,9 +255,9 @@ def test_bytes_that_are_lost_are_resent_and_not_missing(tmp_path: Path) -> None:
 
 
 def test_data_captured_behind_its_ack_is_not_missing(tmp_path: Path) -> None:
-    """A capture from several queues can record an ACK before the data that it acknowledges: the row of the ACK says so.
+    """A capture from several queues can record an ACK before the data that it acknowledges.
 
-    The connection's count omits it.
+    The row of the ACK counts these bytes as unseen. The connection's count omits these bytes.
     """
     read = read_text(
         tmp_path,
@@ -258,20 +273,20 @@ def test_data_captured_behind_its_ack_is_not_missing(tmp_path: Path) -> None:
 
 
 def test_of_a_direction_that_was_not_captured_nothing_is_said_to_be_missing(tmp_path: Path) -> None:
-    """Only the receiver's ACKs are there."""
+    """The capture contains only the ACKs of the receiver."""
     read = read_text(tmp_path, "0.01 S > C . 1:1(0) ack 1461\n0.02 S > C . 1:1(0) ack 2921\n0.03 S > C . 1:1(0) ack 2921")
     assert column(read.segments, "acked_unseen_bytes") == [None, None, None]
     assert read.connections["client_not_captured_bytes"].to_list() == read.connections["server_not_captured_bytes"].to_list() == [0]
 
 
 def test_only_data_captured_a_silence_is_a_possible_timeout(tmp_path: Path) -> None:
-    """Without ACKs, progress is unknown; the silence fits a timeout (RFC 6298)."""
+    """Without ACKs, it is unknown what the receiver has; the length of the silence fits a timeout (RFC 6298)."""
     text = "0.000 C > S . 1:1461 ack 1\n0.001 C > S . 1461:2921 ack 1\n0.300 C > S . 1:1461 ack 1"
     assert judged(tmp_path, text, 3) == [("rto_retransmit", "silence", 1, "possible")]
 
 
 def test_a_capture_that_starts_in_mid_stream_takes_nothing_for_lost_that_came_before(tmp_path: Path) -> None:
-    """The ACKs of what was sent before the start, and a segment of the middle."""
+    """The capture begins with ACKs of data sent before its start, and a segment from the middle of the flight."""
     read = read_text(
         tmp_path,
         """

@@ -1,4 +1,4 @@
-"""Packets that were captured twice: because of the capture (SPAN ports, "any", two points of one path) or by the network."""
+"""Packets that a capture contains twice: duplicated by the capture itself (SPAN port, "any", two points of one path) or by the network."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_packet_captured_twice_counts_once(tmp_path: Path) -> None:
 
 
 def test_a_router_on_the_way_lowers_the_ttl_of_the_second_copy(tmp_path: Path) -> None:
-    """RFC 1812, 5.3.1: each router decrements the TTL; the packet was captured on both sides of one."""
+    """The packet was captured on both sides of a router, which decrements the TTL (RFC 1812, 5.3.1)."""
     text = f"{HANDSHAKE}\n0.0200 C > S P. 1:1001 ack 1 {{id 9}}\n0.0203 C > S P. 1:1001 ack 1 {{id 9, ttl 63}}"
     assert judged(tmp_path, text, 5) == [("capture_duplicate", "path", 4, "proved")]
 
@@ -62,7 +62,7 @@ def test_a_trunk_shows_the_second_copy_with_another_vlan(tmp_path: Path) -> None
 
 
 def test_without_identification_the_timestamp_distinguishes_a_copy_from_a_resend(tmp_path: Path) -> None:
-    """Identification 0 with DF, or IPv6: the same bytes with the same timestamp within a quarter of the round trip, 2.7 ms."""
+    """IPv6, and IPv4 with DF and identification 0: a copy has the same bytes and timestamp, within a quarter of the round trip (2.7 ms)."""
     text = f"""{HANDSHAKE}
         0.0200 C > S P. 1:1001 ack 1 <TS val 20 ecr 9> {{id 0}}
         0.02%s C > S P. 1:1001 ack 1 <TS val %d ecr 9> {{id 0}}
@@ -73,7 +73,10 @@ def test_without_identification_the_timestamp_distinguishes_a_copy_from_a_resend
 
 
 def test_duplicate_acks_of_a_stack_with_one_identification_for_all_are_no_copies(tmp_path: Path) -> None:
-    """RFC 6864, 4.1: DF makes the identification meaningless, and some stacks send a constant. Other tools take these for copies."""
+    """RFC 6864, 4.1: DF makes the identification meaningless, and some stacks send a constant.
+
+    Other tools take such duplicate ACKs for copies.
+    """
     text = f"""{HANDSHAKE.replace("win 65160 <mss 1460, sackOK, wscale 7>", "win 65160 <mss 1460, sackOK, wscale 7> {id 5}")}
         0.0200 C > S . 1:1461    ack 1
         0.0201 C > S . 1461:2921 ack 1
@@ -88,7 +91,7 @@ def test_duplicate_acks_of_a_stack_with_one_identification_for_all_are_no_copies
 
 
 def test_a_dsack_makes_it_the_network_that_delivered_a_packet_twice(tmp_path: Path) -> None:
-    """RFC 2883, 4.1: the receiver saw both, so the copy is not the capture's."""
+    """The D-SACK (RFC 2883, 4.1) shows that the receiver got both packets, so the capture did not duplicate the packet."""
     read = read_text(
         tmp_path,
         f"""{HANDSHAKE}
@@ -104,20 +107,23 @@ def test_a_dsack_makes_it_the_network_that_delivered_a_packet_twice(tmp_path: Pa
 
 
 def test_the_same_packet_long_after_itself_was_kept_by_the_network(tmp_path: Path) -> None:
-    """The copy comes 80 ms (8 RTTs) later: too late for a capture. A retransmission would have a newer timestamp (RFC 7323, 3.2)."""
+    """The copy is captured 80 ms (8 RTTs) later, too late for a duplicate made by the capture.
+
+    A retransmission has a newer timestamp (RFC 7323, 3.2).
+    """
     text = f"{HANDSHAKE}\n0.020 C > S P. 1:1001 ack 1 <%s> {{id 50}}\n0.100 C > S P. 1:1001 ack 1 <%s> {{id 50}}"
     assert judged(tmp_path, text % ("TS val 20 ecr 9", "TS val 20 ecr 9"), 5) == [("network_duplicate", "ip_id", 4, "consistent")]
     assert judged(tmp_path, text % ("TS val 20 ecr 9", "TS val 100 ecr 9"), 5)[0][0] == "tail_probe"
 
 
 def test_a_resend_with_the_identification_of_the_original_is_a_resend(tmp_path: Path) -> None:
-    """Some stacks resend the packet as it was; 310 ms later that was their timer (RFC 6298), not the network."""
+    """Some stacks retransmit a packet with its old identification. After 310 ms the sender's timer (RFC 6298) sent it, not the network."""
     text = f"{HANDSHAKE}\n0.020 C > S P. 1:1001 ack 1 {{id 50}}\n0.330 C > S P. 1:1001 ack 1 {{id 50}}"
     assert judged(tmp_path, text, 5) == [("rto_retransmit", "silence", 4, "proved")]
 
 
 def test_two_points_of_a_slow_path_see_a_packet_far_apart(tmp_path: Path) -> None:
-    """50 ms apart and in other layers: still the same packet."""
+    """Two captured packets are 50 ms apart, the second with a VLAN tag: both are the same packet."""
     text = f"{HANDSHAKE}\n0.020 C > S P. 1:1001 ack 1 {{id 50}}\n0.070 C > S P. 1:1001 ack 1 {{id 50, vlan 20}}"
     assert judged(tmp_path, text, 5) == [("capture_duplicate", "path", 4, "proved")]
 
@@ -136,7 +142,7 @@ def _kinds(read: engine.Read, *, copies: bool) -> list[str]:
 
 
 def _figures(read: engine.Read) -> list[dict[str, Any]]:
-    """All figures of each connection except frames, quality, and its end, because the last copy comes 2 µs after it."""
+    """All figures of each connection except frame numbers, quality and the time of its end (the last copy is 2 µs later)."""
     numbered = pl.selectors.contains("frame", "capture_duplicates", "last_ts_ns", "quality_") & ~pl.selectors.contains("frame_bytes")
     return read.connections.select(~numbered).to_dicts()
 

@@ -1,4 +1,4 @@
-"""Bytes that a segment without data overtook: its number says that they were sent before it (RFC 9293, 3.10.7.4: SND.NXT)."""
+"""Bytes that a segment without data overtook: its sequence number shows that they were sent before it (RFC 9293, 3.10.7.4: SND.NXT)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ COUNTS = ("retransmitted_segments", "retransmitted_bytes", "out_of_order_segment
 
 
 def test_a_fin_behind_the_ack_that_was_sent_after_it_is_late(tmp_path: Path) -> None:
-    """The host counts identifications: 50 went to the FIN, 51 to the ACK. Nothing was sent twice."""
+    """The host counts IP identifications: the FIN has 50, the ACK 51, so the FIN was sent first. Nothing was sent twice."""
     read = read_text(
         tmp_path,
         f"""{HANDSHAKE}
@@ -28,7 +28,10 @@ def test_a_fin_behind_the_ack_that_was_sent_after_it_is_late(tmp_path: Path) -> 
 
 
 def test_a_request_lost_before_the_capture_is_known_by_the_ack_behind_it(tmp_path: Path) -> None:
-    """Next to the server: an ACK of 120 ms has number 501, so bytes 1 to 500 had left; they come with a timestamp of 150 ms."""
+    """Next to the server: an ACK sent at 120 ms has sequence number 501, so bytes 1 to 500 were sent before.
+
+    They arrive with a timestamp of 150 ms.
+    """
     read = read_text(
         tmp_path,
         f"""{AT_SERVER}
@@ -50,13 +53,16 @@ def test_data_that_goes_on_where_the_last_ack_stood_is_new(tmp_path: Path) -> No
 
 
 def test_a_number_that_a_reset_made_up_shows_nothing(tmp_path: Path) -> None:
-    """RFC 5961: anyone may have sent it."""
+    """A RST may be forged (RFC 5961), so its number does not count as one of the sender."""
     text = f"{HANDSHAKE}\n0.0200 C > S R. 501:501(0) ack 1\n0.0300 C > S P. 1:501 ack 1"
     assert judged(tmp_path, text, 5) == [("new", "sequence", None, "proved")]
 
 
 def test_options_of_a_syn_count_as_far_as_they_were_captured(tmp_path: Path) -> None:
-    """54 bytes of headers, MSS (4), no-operation (1), window scale (3), SACK permitted (2): truncated options are unknown, not refused."""
+    """After 54 bytes of headers, the options are MSS (4), NOP (1), window scale (3) and SACK permitted (2).
+
+    Truncated options are unknown, not absent.
+    """
     names = ("mss_bytes", "window_scale", "sack_permitted", "timestamps", "full_segment_bytes")
     known = {
         54: (None, None, None, None, None),

@@ -1,4 +1,4 @@
-"""Why bytes were sent again, in exchanges written by hand; expected values follow from the RFC named beside each test."""
+"""The reason for each retransmission, in exchanges written by hand; expected values follow from the RFC named in each test."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ FLIGHT_OF_6 = """
 
 
 def test_the_third_duplicate_ack_brings_a_fast_retransmit_and_sack_the_rest_of_the_recovery(tmp_path: Path) -> None:
-    """RFC 6675, 5: the first and the third segment are lost. Frame 14 acknowledges part of the outstanding data: RFC 6582, 3.2, step 3."""
+    """The first and the third segment are lost (RFC 6675, 5).
+
+    Frame 14 is a partial ACK: it covers some outstanding data (RFC 6582, 3.2, step 3).
+    """
     text = f"""{HANDSHAKE}{FLIGHT_OF_6}
         0.0302 S > C . ack 1 win 509 <sack 1461:2921>
         0.0303 S > C . ack 1 win 509 <sack 4381:5841, sack 1461:2921>
@@ -68,7 +71,7 @@ def test_without_sack_a_partial_ack_brings_the_next_resend(tmp_path: Path) -> No
 
 
 def test_early_retransmit_after_two_duplicate_acks_of_three_segments(tmp_path: Path) -> None:
-    """RFC 5827, 3.1: with three segments outstanding, at most two duplicate ACKs can come."""
+    """With three segments outstanding, the sender receives at most two duplicate ACKs (RFC 5827, 3.1)."""
     text = f"""{HANDSHAKE}
         0.0200 C > S . 1:1461    ack 1
         0.0201 C > S . 1461:2921 ack 1
@@ -81,7 +84,7 @@ def test_early_retransmit_after_two_duplicate_acks_of_three_segments(tmp_path: P
 
 
 def test_rack_resends_what_a_later_segment_overtook_by_a_quarter_round_trip(tmp_path: Path) -> None:
-    """RFC 8985, 6.2: one SACK of a later segment, then the reordering window of RTT/4, then the retransmit."""
+    """RACK (RFC 8985, 6.2) retransmits a quarter of an RTT (its reordering window) after the SACK of a later segment."""
     text = f"""{HANDSHAKE}
         0.0200 C > S . 1:1461    ack 1
         0.0201 C > S . 1461:2921 ack 1
@@ -92,7 +95,10 @@ def test_rack_resends_what_a_later_segment_overtook_by_a_quarter_round_trip(tmp_
 
 
 def test_a_probe_resends_the_last_segment_and_the_timeout_the_first(tmp_path: Path) -> None:
-    """RFC 8985, 7.2 and 7.3: PTO = 2 SRTT = 20 ms, the highest sequence; RFC 6298, 5.4: the timeout retransmits the earliest."""
+    """After PTO = 2 SRTT = 20 ms, the probe repeats the last segment (RFC 8985, 7.2 and 7.3).
+
+    A timeout retransmits the first (RFC 6298, 5.4).
+    """
     text = f"""{HANDSHAKE}
         0.0200 C > S . 1:1461    ack 1
         0.0201 C > S . 1461:2921 ack 1
@@ -109,7 +115,7 @@ def test_a_probe_resends_the_last_segment_and_the_timeout_the_first(tmp_path: Pa
 
 
 def test_a_probe_for_a_single_segment_waits_for_its_delayed_ack(tmp_path: Path) -> None:
-    """RFC 8985, 7.2: one segment out: PTO = 2 SRTT + WCDelAckT = 20 + 200 ms. The next silence is a timeout's."""
+    """With one segment outstanding, RFC 8985, 7.2 sets PTO = 2 SRTT + WCDelAckT = 20 + 200 ms. The second silence ends with a timeout."""
     text = f"{HANDSHAKE}\n0.020 C > S P. 1:1001 ack 1\n0.244 C > S P. 1:1001 ack 1\n0.470 C > S P. 1:1001 ack 1"
     assert judged(tmp_path, text, 5, 6) == [
         ("tail_probe", "probe_time", 4, "consistent"),
@@ -118,7 +124,7 @@ def test_a_probe_for_a_single_segment_waits_for_its_delayed_ack(tmp_path: Path) 
 
 
 def test_timeouts_double(tmp_path: Path) -> None:
-    """RFC 6298, 5.5: 220 ms, 440 ms, 880 ms; without SACK there are no probes (RFC 8985, 3.1)."""
+    """The timer doubles (RFC 6298, 5.5): 220 ms, 440 ms, 880 ms. Without SACK, a sender sends no tail-loss probes (RFC 8985, 3.1)."""
     text = f"""{WITHOUT_SACK}
         0.020 C > S P. 1:1001 ack 1
         0.240 C > S P. 1:1001 ack 1
@@ -131,7 +137,7 @@ def test_timeouts_double(tmp_path: Path) -> None:
 
 
 def test_a_resend_after_a_second_is_a_timeout_also_where_probes_are_possible(tmp_path: Path) -> None:
-    """RFC 6298, 2.4: a timeout of at least 1 s, as older stacks keep it; a probe would have come after 220 ms."""
+    """Older stacks use a minimum timeout of 1 s (RFC 6298, 2.4); a tail-loss probe would have been sent after 220 ms."""
     text = f"{HANDSHAKE}\n0.020 C > S P. 1:1001 ack 1\n1.020 C > S P. 1:1001 ack 1"
     assert judged(tmp_path, text, 5) == [("rto_retransmit", "silence", 4, "proved")]
 
@@ -153,7 +159,10 @@ def test_after_a_timeout_acks_bring_the_rest(tmp_path: Path) -> None:
 
 
 def test_a_timeout_is_no_verdict_sooner_than_any_timer(tmp_path: Path) -> None:
-    """120 ms of silence, 12 RTTs: no duplicate ACK, no probe (no SACK), and every known timer is longer. The reason is unknown."""
+    """After a silence of 120 ms (12 RTTs), the cause cannot be a duplicate ACK, a probe (no SACK) or a known timer (all are longer).
+
+    The reason is unknown.
+    """
     text = f"{WITHOUT_SACK}\n0.0200 C > S . 1:1461 ack 1\n0.0201 C > S . 1461:2921 ack 1\n0.1401 C > S . 1:1461 ack 1"
     read = read_text(tmp_path, text)
     assert verdicts(read, 6) == [("retransmit", "sequence", 4, "proved")]
@@ -161,7 +170,7 @@ def test_a_timeout_is_no_verdict_sooner_than_any_timer(tmp_path: Path) -> None:
 
 
 def test_over_a_long_path_an_ack_that_comes_late_is_no_timeout(tmp_path: Path) -> None:
-    """RTT 600 ms: the third duplicate ACK comes after 600 ms of silence, and the retransmit follows at once."""
+    """With an RTT of 600 ms, the third duplicate ACK arrives after 600 ms of silence, and the retransmission follows at once."""
     text = """
         0.000 C > S S  0:0(0)        win 64240 <mss 1460, sackOK>
         0.600 S > C S. 0:0(0) ack 1  win 65160 <mss 1460, sackOK>
@@ -179,7 +188,7 @@ def test_over_a_long_path_an_ack_that_comes_late_is_no_timeout(tmp_path: Path) -
 
 @pytest.mark.parametrize("waits_s", [(1, 3), (3, 9)])
 def test_syn_and_syn_ack_sent_again(tmp_path: Path, waits_s: tuple[int, int]) -> None:
-    """RFC 6298, 2.1 and 5.7: 1 s at first, 3 s in older stacks."""
+    """The first timeout of a SYN is 1 s, in older stacks 3 s (RFC 6298, 2.1 and 5.7)."""
     first, second = waits_s
     text = f"""
         0 C > S S 0:0(0) <mss 1460>
@@ -207,7 +216,7 @@ def test_fin_sent_again_by_its_timer(tmp_path: Path) -> None:
 
 
 def test_resent_although_the_other_side_has_reset_the_connection(tmp_path: Path) -> None:
-    """RFC 9293, 3.10.7.4: after the RST, nothing is left to retransmit to; the RST may not have arrived."""
+    """After a RST, the peer has no connection to retransmit to (RFC 9293, 3.10.7.4); the RST may not have reached the sender."""
     text = f"{HANDSHAKE}\n0.02 C > S P. 1:101 ack 1\n0.03 S > C R. ack 101 win 0\n0.25 C > S P. 1:101 ack 1"
     assert judged(tmp_path, text, 6) == [("spurious", "acknowledged", 5, "proved")]
     text = f"{HANDSHAKE}\n0.02 C > S P. 1:101 ack 1\n0.03 S > C R 1:1(0) win 0\n0.25 C > S P. 1:101 ack 1"
@@ -215,7 +224,7 @@ def test_resent_although_the_other_side_has_reset_the_connection(tmp_path: Path)
 
 
 def test_reneging_a_receiver_gives_up_what_it_had_reported(tmp_path: Path) -> None:
-    """RFC 2018, 8: 1461:4381 was reported; the ACK for 1:1461 stops at its left edge, and the sender has to send it again."""
+    """SACK reported 1461:4381. The ACK of 1:1461 ends where that block begins, so the sender must retransmit the block (RFC 2018, 8)."""
     text = f"""{HANDSHAKE}
         0.0200 C > S . 1:1461    ack 1
         0.0201 C > S . 1461:2921 ack 1

@@ -38,12 +38,12 @@ DATA = f"{HANDSHAKE}\n0.02 C > S P. 1:1001 ack 1\n0.03 S > C . ack 1001 win 500\
     ],
 )
 def test_a_rst_is_obeyed_challenged_or_ignored_by_its_number(tmp_path: Path, rst: str, kind: str) -> None:
-    """RFC 5961, 3.2; the client's window is 502 · 128 = 64,256 bytes."""
+    """The RST's number decides (RFC 5961, 3.2); the client's window is 502 · 128 = 64,256 bytes."""
     assert reset_kinds(tmp_path, DATA + rst) == [kind]
 
 
 def test_a_rst_behind_both_fins_ends_nothing(tmp_path: Path) -> None:
-    """RFC 9293, 3.10.7.1: data for a connection that is gone is answered with a RST."""
+    """A host answers segments for a connection that no longer exists with a RST (RFC 9293, 3.10.7.1)."""
     text = f"""{HANDSHAKE}
         0.02 C > S F. 1:1(0) ack 1
         0.03 S > C F. 1:1(0) ack 2
@@ -65,7 +65,7 @@ def test_a_rst_alone_cannot_be_judged(tmp_path: Path) -> None:
 
 
 def test_fast_open_asks_for_a_cookie_and_brings_data_with_it(tmp_path: Path) -> None:
-    """RFC 7413, 4.1 and 4.2: option 34, empty and with a cookie."""
+    """TCP option 34 requests a cookie if it is empty, and otherwise carries one (RFC 7413, 4.1 and 4.2)."""
     ask = """
         0.00 C > S S  0:0(0)       <mss 1460, opt 34>
         0.01 S > C S. 0:0(0) ack 1 <mss 1460, opt 34 0102030405060708>
@@ -87,7 +87,7 @@ def test_fast_open_asks_for_a_cookie_and_brings_data_with_it(tmp_path: Path) -> 
 
 
 def test_fast_open_in_its_experimental_form(tmp_path: Path) -> None:
-    """RFC 7413, 4.1.1 and RFC 6994: option 254 with the number 0xF989; a SYN may bring a cookie and no data."""
+    """Experimental Fast Open uses option 254 with the ExID 0xF989 (RFC 7413, 4.1.1; RFC 6994); a SYN may carry a cookie and no data."""
     text = "0 C > S S 0:0(0) <opt 254 f989>\n1 C > S S 0:0(0) <opt 254 f98901020304>\n2 C > S S 0:0(0) <opt 254 dead>"
     assert column(read_text(tmp_path, text).segments, "tfo") == ["cookie_request", "cookie", None]
 
@@ -108,7 +108,10 @@ def test_ecn_is_offered_accepted_echoed_and_answered(tmp_path: Path) -> None:
 
 
 def test_accurate_ecn_counts_with_the_flags(tmp_path: Path) -> None:
-    """RFC 9768, 3.1.1 and 3.1.2: a SYN with all three flags; with CWR in the SYN-ACK both sides count from then on."""
+    """The SYN has all three ECN flags.
+
+    If the SYN-ACK has CWR, the flags of both hosts are counters from then on (RFC 9768, 3.1.1 and 3.1.2).
+    """
     text = """
         0.00 C > S SEWe 0:0(0)       <mss 1460>
         0.01 S > C S.W  0:0(0) ack 1 <mss 1460>
@@ -118,7 +121,7 @@ def test_accurate_ecn_counts_with_the_flags(tmp_path: Path) -> None:
 
 
 def test_simultaneous_open_repeats_each_syn_as_the_answer_to_the_other(tmp_path: Path) -> None:
-    """RFC 9293, 3.5, figure 8: four SYNs without a retransmit; the fifth one is retransmitted by the timer."""
+    """The first four SYNs are no retransmissions (RFC 9293, 3.5, figure 8); the timer retransmits the fifth."""
     read = read_text(
         tmp_path,
         """
@@ -142,7 +145,7 @@ def test_simultaneous_open_repeats_each_syn_as_the_answer_to_the_other(tmp_path:
 
 
 def test_both_sides_close_at_a_time(tmp_path: Path) -> None:
-    """RFC 9293, 3.6, figure 13: the FINs cross, and each is acknowledged."""
+    """Both hosts send a FIN before they receive the other's, and acknowledge each other's FIN (RFC 9293, 3.6, figure 13)."""
     read = read_text(
         tmp_path,
         f"""{HANDSHAKE}
@@ -158,7 +161,7 @@ def test_both_sides_close_at_a_time(tmp_path: Path) -> None:
 
 
 def test_ports_used_again_begin_with_a_clean_slate(tmp_path: Path) -> None:
-    """RFC 9293, 3.6.1 and RFC 6191: a new ISN; what looks like an old number is new data of the new connection."""
+    """The new connection has a new ISN, so numbers that look old are new data (RFC 9293, 3.6.1; RFC 6191)."""
     text = f"""{HANDSHAKE}
         0.02 C > S P. 1:1001 ack 1
         0.03 S > C R. 1:1(0) ack 1001 win 0

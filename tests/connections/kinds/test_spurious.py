@@ -1,4 +1,4 @@
-"""Retransmits that were needless, and packets that only came late: exchanges written by hand, with the RFC named beside each test."""
+"""Spurious retransmissions, and late packets that look like retransmissions: exchanges written by hand, with the RFC named in each test."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STAMPED = """
 
 
 def test_a_dsack_proves_the_probe_before_it_needless(tmp_path: Path) -> None:
-    """RFC 2883, 4.1: the first block lies below the ACK. The probe was sent only because the ACK was delayed."""
+    """The first SACK block lies below the ACK, so it is a D-SACK (RFC 2883, 4.1). The sender probed only because the ACK was delayed."""
     read = read_text(
         tmp_path,
         f"""{HANDSHAKE}
@@ -39,7 +39,7 @@ def test_a_dsack_proves_the_probe_before_it_needless(tmp_path: Path) -> None:
 
 
 def test_a_dsack_inside_the_second_block(tmp_path: Path) -> None:
-    """RFC 2883, 4.2: a duplicate above the ACK is reported first, and the block that holds it second."""
+    """The first SACK block is a D-SACK because it lies within the second (RFC 2883, 4.2)."""
     read = read_text(
         tmp_path,
         f"""{HANDSHAKE}
@@ -69,7 +69,7 @@ def test_a_timestamp_echo_proves_a_timeout_needless(tmp_path: Path) -> None:
 
 
 def test_a_timestamp_echo_of_the_resend_leaves_it_needed(tmp_path: Path) -> None:
-    """RFC 3522, 3.2: the echo is that of the retransmit; it came across the wrap of the clock (RFC 7323, 5.2)."""
+    """The ACK echoes the timestamp of the retransmission (RFC 3522, 3.2), although the clock wrapped in between (RFC 7323, 5.2)."""
     text = f"""{STAMPED}
         0.020 C > S P. 1:1001 ack 1 <TS val 4294967290 ecr 7000>
         0.250 C > S P. 1:1001 ack 1 <TS val 224 ecr 7000>
@@ -79,7 +79,7 @@ def test_a_timestamp_echo_of_the_resend_leaves_it_needed(tmp_path: Path) -> None
 
 
 def test_an_echo_of_0_says_nothing_of_the_original(tmp_path: Path) -> None:
-    """A stack without a timestamp to echo sends 0 (RFC 7323, 3.2); the next ACK echoes the first SYN's timestamp, too late to decide."""
+    """A stack that has no timestamp to echo sends 0 (RFC 7323, 3.2). Its next ACK echoes the first SYN's timestamp, too late to decide."""
     read = read_text(
         tmp_path,
         """
@@ -93,7 +93,10 @@ def test_an_echo_of_0_says_nothing_of_the_original(tmp_path: Path) -> None:
 
 
 def test_an_ack_sooner_than_the_shortest_round_trip_was_let_go_by_the_original(tmp_path: Path) -> None:
-    """2 ms after the retransmit; the round trip is 10 ms. Without SACK and timestamps, only the time shows that."""
+    """The ACK arrives 2 ms after the retransmission, but the round trip is 10 ms.
+
+    Without SACK and timestamps, only this time shows that the ACK is for the original.
+    """
     text = f"{WITHOUT_SACK}\n0.020 C > S P. 1:1001 ack 1\n0.245 C > S P. 1:1001 ack 1\n0.247 S > C . ack 1001 win 500"
     assert judged(tmp_path, text, 5) == [("spurious", "rtt", 6, "consistent")]
     text = text.replace("0.247", "0.256")
@@ -101,7 +104,7 @@ def test_an_ack_sooner_than_the_shortest_round_trip_was_let_go_by_the_original(t
 
 
 def test_resent_after_its_ack_was_captured(tmp_path: Path) -> None:
-    """The ACK was lost between the capture point and the sender, or crossed the retransmit."""
+    """The ACK was lost between the capture point and the sender, or was still in transit when the sender retransmitted."""
     read = read_text(tmp_path, f"{WITHOUT_SACK}\n0.02 C > S P. 1:1001 ack 1\n0.03 S > C . ack 1001 win 500\n0.25 C > S P. 1:1001 ack 1")
     assert verdicts(read, 6) == [("spurious", "acknowledged", 5, "proved")]
     assert column(read.segments, "retransmit_trigger", 6) == ["timeout"]
@@ -109,7 +112,7 @@ def test_resent_after_its_ack_was_captured(tmp_path: Path) -> None:
 
 
 def test_resent_although_sack_had_reported_it(tmp_path: Path) -> None:
-    """RFC 2018, 5.1: after a timeout a sender may have forgotten what was reported."""
+    """After a timeout, a sender may ignore what SACK reported earlier (RFC 2018, 5.1)."""
     text = f"""{HANDSHAKE}
         0.0200 C > S . 1:1461    ack 1
         0.0201 C > S . 1461:2921 ack 1
@@ -124,7 +127,7 @@ def test_resent_although_sack_had_reported_it(tmp_path: Path) -> None:
 
 
 def test_next_to_the_receiver_an_older_timestamp_shows_a_late_packet(tmp_path: Path) -> None:
-    """RFC 7323, 3.2: the value was taken when the segment was sent. it arrives 40 ms late, twice the RTT, and is still no retransmit."""
+    """The timestamp is taken when the segment is sent (RFC 7323, 3.2). The segment arrives 40 ms (2 RTTs) late and is no retransmission."""
     text = f"""{AT_SERVER}
         0.100 C > S . 1:1461    ack 1 <TS val 100 ecr 1>
         0.102 C > S . 2921:4381 ack 1 <TS val 102 ecr 1>
@@ -148,7 +151,7 @@ def test_next_to_the_receiver_a_newer_timestamp_shows_a_resend_of_what_was_lost_
 
 
 def test_ip_identifications_show_where_timestamps_do_not(tmp_path: Path) -> None:
-    """RFC 6864, 4.1 requires no order; a host that counts gives consecutive packets consecutive numbers."""
+    """RFC 6864, 4.1 requires no order of IP identifications, but many hosts increment them by one per packet."""
     text = f"""{AT_SERVER}
         0.100 C > S . 1:1461    ack 1 {{id 100}}
         0.101 C > S . 2921:4381 ack 1 {{id 102}}
@@ -170,7 +173,7 @@ def test_ip_identifications_show_where_timestamps_do_not(tmp_path: Path) -> None
 def test_timestamps_and_identifications_that_wrap_distinguish_late_from_resent(
     first: str, third: str, second: str, kind: str, evidence: str, tmp_path: Path
 ) -> None:
-    """RFC 7323, 5.2: timestamps are compared modulo 2^32; identifications are counted modulo 2^16 (RFC 791, 3.1)."""
+    """Timestamps are compared modulo 2^32 (RFC 7323, 5.2), IP identifications modulo 2^16 (RFC 791, 3.1)."""
     text = f"""{AT_SERVER}
         0.100 C > S . 1:1461    ack 1 {first}
         0.101 C > S . 2921:4381 ack 1 {third}
@@ -180,7 +183,7 @@ def test_timestamps_and_identifications_that_wrap_distinguish_late_from_resent(
 
 
 def test_sooner_than_the_sender_can_know_of_the_hole_it_is_late(tmp_path: Path) -> None:
-    """IPv6 without timestamps: 20 ms to the sender and back; 12 ms after the hole became visible, no reaction to it can have arrived."""
+    """IPv6 without timestamps: a reaction of the sender takes 20 ms (an RTT), so a segment 12 ms after the hole is no retransmission."""
     hosts = "host A [2001:db8::1]:40000 isn 1\nhost B [2001:db8::2]:80 isn 9\n"
     text = f"""{hosts}{AT_SERVER.replace("C", "A").replace("S >", "B >").replace("> S", "> B")}
         0.100 A > B . 1:1461    ack 1
@@ -192,7 +195,7 @@ def test_sooner_than_the_sender_can_know_of_the_hole_it_is_late(tmp_path: Path) 
 
 
 def test_an_original_behind_its_resend_proves_that_needless(tmp_path: Path) -> None:
-    """Next to the receiver: the path delayed the segment by more than an RTT, and it was retransmitted meanwhile."""
+    """Captured next to the receiver: the path delayed a segment by more than an RTT, and meanwhile the sender retransmitted it."""
     read = read_text(
         tmp_path,
         f"""{AT_SERVER}
@@ -211,7 +214,7 @@ def test_an_original_behind_its_resend_proves_that_needless(tmp_path: Path) -> N
 
 
 def test_numbers_wrap_in_the_middle_of_a_recovery(tmp_path: Path) -> None:
-    """RFC 9293, 3.4: the ISN is 2,000 below 2^32."""
+    """The ISN is 2,000 below 2^32, so sequence numbers wrap (RFC 9293, 3.4)."""
     text = """
         host A 10.0.0.1:40000 isn 4294965296
         host B 10.0.0.2:80 isn 4294967295

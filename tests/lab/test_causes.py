@@ -1,6 +1,6 @@
-"""Live transfers of known cause: what limited the sender by its kernel, its application and the path's log, and what the ledger reports.
+"""Live transfers of known cause: the ledger's causes, compared with what the kernel, the application and the path's log show.
 
-The table of all of them is `benchmarks/verdicts/causes.md`.
+`benchmarks/verdicts/causes.md` has the results of all transfers.
 """
 
 from __future__ import annotations

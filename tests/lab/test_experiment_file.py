@@ -1,4 +1,4 @@
-"""Experiment files: what they may contain, one-line errors that name file, line and key, and the data points that they produce."""
+"""Experiment files: allowed content, one-line errors with file, line and key, and the data points of an experiment."""
 
 from __future__ import annotations
 

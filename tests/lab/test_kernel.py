@@ -1,6 +1,6 @@
-"""Live transfers over paths that lose, reorder and duplicate: the captures compared with the kernel's own statistics of the connection.
+"""Live transfers over paths that lose, reorder and duplicate packets: captures compared with the kernel's statistics of the connection.
 
-The kernel is Linux; TCP_INFO is read when every byte was acknowledged, before the close, so retransmits of FINs are not in it.
+The kernel is Linux. TCP_INFO is read before the close, when all bytes are acknowledged, so it does not count retransmissions of FINs.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Live(NamedTuple):
         return info
 
     def figures(self, vantage: str, side: str) -> dict[str, Any]:
-        """What the capture at `vantage` says of the direction that `side` sends, without the prefix."""
+        """The figures of the direction that `side` sends, from the capture at `vantage`, without the prefix."""
         (row,) = self.tables[vantage].connections.collect().iter_rows(named=True)
         return {name.removeprefix(f"{side}_"): value for name, value in row.items() if name.startswith(f"{side}_")}
 
@@ -68,7 +68,7 @@ def live(experiment: Experiment, folder: Path) -> Live:
 
 @pytest.fixture(scope="module")
 def transfers(tmp_path_factory: pytest.TempPathFactory) -> Callable[[tuple[str, int]], Live]:
-    """Performs each run once, when a test first needs it."""
+    """A function that returns a run; the first call performs it."""
 
     @cache
     def made(asked: tuple[str, int]) -> Live:
@@ -80,7 +80,7 @@ def transfers(tmp_path_factory: pytest.TempPathFactory) -> Callable[[tuple[str, 
 
 @pytest.fixture(params=RUNS, ids=lambda asked: f"{asked[0]}-{asked[1]}")
 def trial(request: pytest.FixtureRequest, transfers: Callable[[tuple[str, int]], Live]) -> Live:
-    """Each run in turn; all tests that use it see the same transfer."""
+    """Each of the runs; all tests use the same transfer."""
     return transfers(request.param)
 
 
@@ -90,7 +90,7 @@ def near(found_ns: int | None, kernel_us: int) -> bool:
 
 
 def test_sender_side_counts_what_the_kernel_resent(trial: Live) -> None:
-    """Both ends, each from its own capture, segment by segment and byte by byte."""
+    """For either end, its own capture and the kernel count the same retransmitted segments and bytes."""
     for side in ("client", "server"):
         seen, kernel = trial.figures(side, side), trial.kernel(side)
         resent_fins = max(seen["fin_segments"] - 1, 0)
@@ -100,7 +100,7 @@ def test_sender_side_counts_what_the_kernel_resent(trial: Live) -> None:
 
 
 def test_sender_side_sees_the_kernels_smallest_round_trip(trial: Live) -> None:
-    """The end that sends the data; a side that only acknowledges has one sample, that of its SYN, and the scheduler in it."""
+    """Only the client is compared, because it sends the data. The server's only sample is its SYN's, which includes scheduling delays."""
     seen, kernel = trial.figures("client", "client"), trial.kernel("client")
     found_us = seen["rtt_min_ns"] / 1000
     if near(seen["rtt_min_ns"], kernel["tcpi_min_rtt"]):
@@ -111,7 +111,10 @@ def test_sender_side_sees_the_kernels_smallest_round_trip(trial: Live) -> None:
 
 
 def test_receiver_side_bounds_what_the_kernel_resent(trial: Live) -> None:
-    """Behind the loss: between what the capture shows and what its missing packets allow; IPv6 numbers no packets."""
+    """The kernel's count lies between the retransmissions in the receiver's capture and those that its missing packets allow.
+
+    IPv6 packets have no IP ID, so they give no upper limit.
+    """
     seen, kernel = trial.figures("server", "client"), trial.kernel("client")
     bounds = {
         name: trial.tables["server"].connections.select(least=least, most=most).collect().row(0)
@@ -129,7 +132,7 @@ def test_receiver_side_bounds_what_the_kernel_resent(trial: Live) -> None:
 
 
 def test_receiver_side_counts_what_was_lost_before_it(trial: Live) -> None:
-    """By the path's log. What was lost after the last packet that arrived leaves no trace at the receiver."""
+    """The packets missing at the receiver are those that the path's log shows as lost. Those lost after the last arrival leave no trace."""
     missing = trial.figures("server", "client")["missing_segments"]
     assert trial.outcome.relay is not None
     log = trial.outcome.relay.forward_log
@@ -140,7 +143,7 @@ def test_receiver_side_counts_what_was_lost_before_it(trial: Live) -> None:
 
 
 def seen_from_behind_us(done: Live) -> float:
-    """The smallest round trip by the capture at the receiver: there and back to either end, as short as any answer proves it to be."""
+    """The smallest RTT in the capture at the receiver: the sum of the shortest proven turnarounds to both ends."""
     turnarounds = pl.sum_horizontal("rtt_to_client_ns", "rtt_to_server_ns")
     found_ns: int = done.tables["server"].connections.select(turnarounds).collect().item()
     return found_ns / 1000
@@ -149,9 +152,9 @@ def seen_from_behind_us(done: Live) -> float:
 def test_receiver_side_sees_the_kernels_smallest_round_trip_where_timestamps_are_echoed(
     transfers: Callable[[tuple[str, int]], Live],
 ) -> None:
-    """In at least two of three runs: fewer answers prove a way than ACKs at the sender do, and the machine may be busy during each.
+    """The RTTs agree in at least two of three runs: few answers prove a turnaround, and a busy machine may delay all of them.
 
-    The two shortest ways need not have been gone in one round trip, so that their sum may also lie below the kernel's smallest.
+    The two shortest turnarounds may be parts of different round trips, so their sum may be smaller than the kernel's minimum.
     """
     runs = [done for done in map(transfers, RUNS) if done.figures("server", "client")["reaction_min_ns"] is not None]
     close = 0
@@ -162,7 +165,7 @@ def test_receiver_side_sees_the_kernels_smallest_round_trip_where_timestamps_are
 
 
 def test_verdicts_on_loss_reordering_and_copies_are_those_of_the_log(transfers: Callable[[tuple[str, int]], Live]) -> None:
-    """In all runs together and from both ends; `python -m tcptrace_lab.lab.score` shows each that differs."""
+    """At least 99% of the verdicts of all runs and both ends agree with the log; `python -m tcptrace_lab.lab.score` lists the others."""
     total = Score()
     for asked in RUNS:
         outcome = transfers(asked).outcome
@@ -174,7 +177,7 @@ def test_verdicts_on_loss_reordering_and_copies_are_those_of_the_log(transfers: 
 
 @pytest.mark.parametrize("delay_s", [0.005, 0.0125, 0.050])
 def test_without_resends_the_smallest_round_trip_is_the_kernels(delay_s: float, tmp_path: Path) -> None:
-    """On shorter paths the time between the kernel's clock and the capture's, some 100 µs where flights are cut late, is what differs."""
+    """Shorter paths are not tested: the kernel's and the capture's timestamps differ too much there (some 100 µs if flights are split late)."""
     path = PathModel(delay_s=delay_s)
     done = live(Experiment(Medium("tap", 1_500, forward=path, backward=path), Bulk(150_000)), tmp_path)
     assert done.kernel("client")["tcpi_total_retrans"] == 0
@@ -182,7 +185,7 @@ def test_without_resends_the_smallest_round_trip_is_the_kernels(delay_s: float, 
 
 
 def test_offload_changes_what_a_capture_shows_but_not_what_it_says(tmp_path: Path) -> None:
-    """One transfer, captured before and after the network card splits super-segments, at the same time."""
+    """One transfer, captured at the same time before and after the network card splits super-segments."""
     everything = seeded(TRIALS["everything"], 1)
     experiment = replace(everything, medium=replace(everything.medium, offloads=True), vantages=("client", "client-wire"))
     done = live(experiment, tmp_path)
@@ -205,7 +208,7 @@ def test_offload_changes_what_a_capture_shows_but_not_what_it_says(tmp_path: Pat
 
 
 def resent_ranges(tables: Tables) -> list[tuple[int, int]]:
-    """The stretches of the client's stream that were retransmitted, joined where they touch, in order of the stream."""
+    """The retransmitted ranges of the client's stream, in order; adjacent ranges are joined."""
     segments = tables.segments.collect().filter(from_client=True).iter_rows(named=True)
     joined: list[tuple[int, int]] = []
     for left, right in sorted((row["seq"], row["seq"] + row["payload_bytes"]) for row in segments if row["kind"] in RESENT):
@@ -217,12 +220,12 @@ def resent_ranges(tables: Tables) -> list[tuple[int, int]]:
 
 
 def test_an_outage_of_the_path_is_found_at_its_time(tmp_path: Path) -> None:
-    """The relay loses every packet of both directions from 1 s to 2.5 s after the first one."""
+    """The relay drops every packet of both directions from 1 s to 2.5 s after the first packet."""
     path = PathModel(delay_s=0.01, outages_s=((1.0, 2.5),))
     outcome = run(Experiment(Medium("tap", 1_500, forward=path, backward=path), PeriodicWriter(1_000, 100, 0.02)), tmp_path)
     analysis = tcptrace_lab.analyze(outcome.captures["client"])
     (reported,) = (one for one in analysis.findings if one.id == "path-outage")
     assert reported.from_client
     silent_ns = analysis.segments.filter(~pl.col("from_client")).select(pl.col("since_previous_ns").max()).collect().item()
-    assert 1_400_000_000 <= (reported.cost_ns or 0) <= silent_ns <= 3_500_000_000  # the last timeout may end long after the outage
+    assert 1_400_000_000 <= (reported.cost_ns or 0) <= silent_ns <= 3_500_000_000  # the sender's last timeout may end long after the outage
     assert f"to {numbers.duration(silent_ns)}" in reported.title

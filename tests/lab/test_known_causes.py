@@ -1,4 +1,4 @@
-"""How late a path was, on captures of both its ends written by hand."""
+"""The delay that a path adds, computed from captures of both its ends that are written by hand."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ PLAIN, NARROW = "window 8,192 B, 20 ms, MTU 1500", "4 Mb/s, endless queue, 20 ms
 
 
 def outcome(folder: Path, *, late_ms: float = 0, lost: bool = False) -> Outcome:
-    """Two segments and their ACKs over a path of 10 ms in each direction; the second segment may be late, or its ACK lost."""
+    """Captures at both ends of a path of 10 ms per direction: two segments and their ACKs.
+
+    The second segment may be delayed, or its ACK lost.
+    """
 
     def seen(end: str, way_ms: float) -> Path:
         back_ms = 20 - way_ms

@@ -1,4 +1,4 @@
-"""`tcptrace-lab capture` captures an interface until a signal or a limit, then analyzes the capture. Its errors are one line each."""
+"""`tcptrace-lab capture` captures an interface until a signal or a limit, then analyzes the capture. Each error is one line."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def listening() -> Iterator[socket.socket]:
 
 
 def talk(server: socket.socket) -> None:
-    """One connection over it: a question, an answer, both ends closed."""
+    """One connection to `server`: a question and an answer, then both ends close."""
     with socket.create_connection(server.getsockname()) as client:
         peer, _ = server.accept()
         with peer:
@@ -53,7 +53,7 @@ def talk(server: socket.socket) -> None:
 
 @contextmanager
 def capturing(folder: Path, server: socket.socket, *options: str | Path) -> Iterator[subprocess.Popen[bytes]]:
-    """The command, once it says that it captures."""
+    """Run `tcptrace-lab capture`, and continue when it has printed that it captures."""
     command = [PROGRAM, "capture", "-i", "lo", "--filter", f"tcp port {server.getsockname()[1]}", *options]
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
         assert running.stderr is not None
@@ -67,14 +67,14 @@ def capturing(folder: Path, server: socket.socket, *options: str | Path) -> Iter
 
 
 def await_connections(path: Path, count: int) -> None:
-    """Waits until the first file of the session has this many ended connections, or the time limit of the test."""
+    """Wait until the first capture file has this many closed connections. The test's time limit ends a wait that is too long."""
     (first,) = path.parent.glob(f"{path.stem}_00001_*{path.suffix}")
     while ended_connections(first) < count:
         os.sched_yield()
 
 
 def dumpcaps(path: Path) -> list[str]:
-    """Processes that have `path` as an argument and are dumpcap."""
+    """IDs of the dumpcap processes that have `path` as an argument."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -111,7 +111,7 @@ def test_a_signal_ends_the_capture_and_what_is_there_is_analyzed(
 
 
 def test_a_wait_for_a_silent_dumpcap_asks_again_whether_it_is_over() -> None:
-    """A signal that comes between Python's last look and the wait does not end the wait: only asking again does."""
+    """A signal between Python's last check and the wait does not interrupt the wait, so the condition must be checked repeatedly."""
     asked = itertools.count(1)
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stderr=subprocess.PIPE) as silent:
         Dumpcap(silent, "silent").read_until(lambda: next(asked) > 1, TIME_LIMIT_S)
@@ -119,7 +119,7 @@ def test_a_wait_for_a_silent_dumpcap_asks_again_whether_it_is_over() -> None:
 
 
 def test_a_capture_goes_on_where_the_terminal_that_it_shall_survive_is_closed(tmp_path: Path) -> None:
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup(1) does; programs started now inherit it
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # like nohup(1): programs started from here on ignore SIGHUP
     try:
         with listening() as server, capturing(tmp_path, server, "-w", tmp_path / "kept.pcapng", "--json", "-") as running:
             running.send_signal(signal.SIGHUP)
@@ -150,7 +150,7 @@ def test_a_number_of_packets_ends_the_capture(tmp_path: Path) -> None:
         assert running.returncode == 0, err
     document = json.loads(out)
     assert document["capture"]["packets"] == 5
-    assert document["capture"]["quality"]["truncated_packets"] >= 1  # the question does not fit into 80 bytes
+    assert document["capture"]["quality"]["truncated_packets"] >= 1  # the snaplen of 80 bytes truncates the question
     names = sorted(path.name for path in (tmp_path / "reports").iterdir())
     assert [Path(name).suffix for name in names] == [".html", ".pcapng"]
     assert len({Path(name).stem for name in names}) == 1

@@ -1,4 +1,4 @@
-"""The lab: its networks exist, its reports are true, and it leaves nothing behind, even after an error."""
+"""The lab's networks carry traffic, its reports are true, and no process or file is left over, even after an error."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MTU_BYTES, MSS_BYTES = 1_500, 1_448
 
 
 def open_files() -> list[str]:
-    """Files that this process has open, network namespaces included."""
+    """Files that this process has open, including network namespaces."""
     links = []
     for link in Path("/proc/self/fd").iterdir():
         with suppress(FileNotFoundError):  # that of the directory itself
@@ -36,7 +36,7 @@ def open_files() -> list[str]:
 
 
 def children() -> list[str]:
-    """Processes that this one has started and not waited for."""
+    """Child processes that this process has not waited for."""
     return [child for task in Path("/proc/self/task").iterdir() for child in (task / "children").read_text().split()]
 
 
@@ -69,7 +69,7 @@ def test_offload_shows_long_segments_at_the_ends_and_wire_packets_between(tmp_pa
 
 @pytest.mark.live
 def test_path_does_to_packets_what_its_log_says(tmp_path: Path) -> None:
-    """At the receiver: all but the lost, the copies twice; the log's own order is checked by `test_kernel.py` packet by packet."""
+    """The receiver's capture lacks lost packets and has duplicates twice. `test_kernel.py` compares the log packet by packet."""
     forward = PathModel(
         delay_s=0.005,
         loss_share=0.02,
@@ -104,7 +104,7 @@ def test_nothing_stays_behind_when_the_program_fails(tmp_path: Path) -> None:
 
 @dataclass
 class _Failing:
-    """A program that fails with the network up and the captures running; others of this process's children were there before."""
+    """A program that fails while the network is up and two captures run, besides the `others` that were children of this process before."""
 
     others: int
 
@@ -127,7 +127,7 @@ def test_capture_in_a_place_that_is_not_there_is_a_line_about_dumpcap(tmp_path: 
 
 @pytest.mark.live
 def test_nobody_waits_for_what_an_ended_dumpcap_would_have_written(tmp_path: Path) -> None:
-    """A dumpcap without room for its file ends by itself."""
+    """A dumpcap that has no disk space for its file ends early."""
     with (
         Medium("lo", 65_536).network() as network,
         pytest.raises(errors.LabFailed, match=r"dumpcap ended early.*check free disk space"),
@@ -162,7 +162,7 @@ def test_missing_dumpcap_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
 
 def test_tcp_info_of_an_older_kernel_leaves_out_what_it_does_not_give() -> None:
-    """The struct grows at its end; 104 bytes were all there was in Linux 2.6."""
+    """New kernels append fields to the struct; Linux 2.6 had 104 bytes."""
     raw = bytes([1, 0, 0, 0, 0, 0x7, 0x75, 0]) + bytes(range(96))
     info = tcp_info.decode(raw)
     assert (info["tcpi_state"], info["tcpi_options"]) == ("ESTABLISHED", ["timestamps", "sack", "wscale"])

@@ -1,6 +1,6 @@
-"""Live transfers captured at both ends: both captures together show exactly what the path's log says.
+"""Live transfers captured at both ends: the two captures together show exactly the losses, duplicates and reordering of the path's log.
 
-Both captures have one clock, that of this machine, so the clocks' true offset is 0.
+Both captures use the clock of this machine, so the true offset between their clocks is 0.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ RUNS = ["everything", "everything-ipv6", "everything-no-timestamps", "everything
 
 
 def frames(log: PathLog, sender: Analysis, receiver: Analysis, *, from_client: bool) -> dict[str, list[int]]:
-    """The frames of one direction by the log: those lost (in the sender's capture), and those copied and reordered (in the receiver's)."""
+    """By the log, one direction's frames that were lost (numbers of the sender's capture), duplicated or reordered (of the receiver's)."""
     sent = truth.match(truth.at_sender(log), rows(sender, from_client=from_client))
     received = truth.match(truth.at_receiver(log), rows(receiver, from_client=from_client))
     arrived = {index for index, _ in log.delivered}
@@ -49,7 +49,7 @@ def frames(log: PathLog, sender: Analysis, receiver: Analysis, *, from_client: b
 
 
 def judged(name: str, folder: Path, **medium: object) -> tuple[dict[str, Any], dict[str, dict[str, list[int]]]]:
-    """The pair's document, and the log's counts per direction."""
+    """The JSON document of both captures, and the frames by the log, for each direction."""
     experiment = seeded(TRIALS[name], 3)
     outcome = run(replace(experiment, medium=replace(experiment.medium, **medium)), folder)  # type: ignore[arg-type]
     assert outcome.relay is not None

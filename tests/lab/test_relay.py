@@ -1,4 +1,4 @@
-"""The relay that stands in for a network: fates by index and seed, delays and rates by hand calculation, and the loop over two sockets."""
+"""The relay that emulates a network: each packet's fate by index and seed, delays and rates, and forwarding between two sockets."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_frame_is_delivered_after_the_delay() -> None:
 
 
 def test_bottleneck_spaces_frames_by_their_transmission_time() -> None:
-    """1500 bytes at 12 Mb/s take 1 ms."""
+    """A frame of 1500 bytes takes 1 ms at 12 Mb/s."""
     direction = Direction(PathModel(delay_s=0.010, rate_bps=12_000_000))
     assert [direction.accept(1500, 0) for _ in range(3)] == [[11 * MS_NS], [12 * MS_NS], [13 * MS_NS]]
     assert direction.accept(1500, 100 * MS_NS) == [111 * MS_NS]
@@ -70,7 +70,7 @@ def test_packets_leave_in_batches() -> None:
 
 
 def test_a_policer_drops_what_exceeds_its_bucket_and_delays_nothing() -> None:
-    """Two packets of 1,500 bytes fill the bucket; at 12 Mb/s, it has room for another packet every millisecond."""
+    """Two packets of 1,500 bytes fill the token bucket. At 12 Mb/s, it has room for another packet every millisecond."""
     direction = Direction(PathModel(delay_s=0.010, rate_bps=12_000_000, queue_bytes=3_000, policed=True))
     assert [direction.accept(1500, 0) for _ in range(3)] == [[10 * MS_NS], [10 * MS_NS], []]
     assert direction.accept(1500, MS_NS) == [11 * MS_NS]
@@ -93,7 +93,7 @@ def test_impossible_paths_are_refused(wrong: dict[str, float]) -> None:
 
 @contextmanager
 def relayed(forward: PathModel) -> Iterator[tuple[socket.socket, socket.socket, Relay]]:
-    """Two sockets that keep frames apart, with the relay between them."""
+    """Two sockets that preserve frame boundaries, and the relay between them."""
     near, near_inner = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
     far, far_inner = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
     with near, near_inner, far, far_inner:

@@ -1,4 +1,4 @@
-"""Short forms of all declared experiments, performed and compared with the kernel and tshark; they leave nothing behind."""
+"""The short forms of all declared experiments: their results agree with the kernel and tshark, and no process is left over."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ FINISHED = {"report.html", "results.json", "runs.parquet", "tcp_info.parquet", "
 
 @pytest.fixture(scope="module")
 def performed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Name → folder of the results of its short form; made when first asked for."""
+    """Name of an experiment → folder with the results of its short form, which is performed when it is first looked up."""
     return Performed(tmp_path_factory.mktemp("lab"))
 
 
 class Performed(dict[str, Path]):
-    """Performs an experiment when it is looked up."""
+    """A dictionary that performs an experiment when its name is first looked up."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
@@ -58,14 +58,14 @@ def results(folder: Path) -> dict[str, Any]:
 
 
 def tshark_bytes(capture: Path) -> dict[int, int]:
-    """Port of a client → bytes of payload that both ends sent: of TCP how far its sequence numbers came, of UDP the sum."""
+    """Port of a client → bytes of payload that both ends sent. For TCP: the highest sequence numbers; for UDP: the sum of the datagrams."""
     fields = ["tcp.srcport", "tcp.dstport", "tcp.seq", "tcp.len", "udp.srcport", "udp.dstport", "udp.length"]
     command: list[str | Path] = [needs.program("tshark"), "-r", capture, "-T", "fields", *(f"-e{field}" for field in fields)]
     ends: dict[tuple[int, int], int] = {}
     for line in subprocess.run(command, capture_output=True, check=True, text=True).stdout.splitlines():
         source, target, seq, size, udp_source, udp_target, udp_size = (int(text) if text else 0 for text in line.split("\t"))
         if source and size:
-            ends[source, target] = max(ends.get((source, target), 0), seq + size - 1)  # its first byte has number 1
+            ends[source, target] = max(ends.get((source, target), 0), seq + size - 1)  # the first byte of a stream has number 1
         elif udp_source:
             ends[udp_source, udp_target] = ends.get((udp_source, udp_target), 0) + udp_size - 8
     sums: dict[int, int] = {}
@@ -89,7 +89,7 @@ def test_a_short_form_runs_and_all_that_it_says_is_there(name: str, performed: d
     seen = {name: tshark_bytes(folder / "captures" / f"{name}-client.pcapng") for name in rows["captures"].unique()}
     for row in rows.iter_rows(named=True):
         point = declared.points[row["point"]]
-        # tshark counts what passed; FTP's client port is that of the data connection, which carries the file and nothing else
+        # tshark counts all bytes on the wire; FTP's client port is that of the data connection, which carries only the file
         headers = 1_000 * row["operations"] if point["transfer.kind"] == "http" else 0
         assert (
             row["payload_bytes"]
@@ -114,7 +114,7 @@ def test_the_kernels_account_agrees_with_what_was_transferred(name: str, perform
 
 
 def test_echoes_stall_by_nagles_rule_and_nodelay_cures_them(performed: dict[str, Path]) -> None:
-    """8 KB over MTU 9180 in writes of 4 KB: the second write waits for the delayed ACK of the first, 40 ms at least on Linux."""
+    """8 KB in writes of 4 KB, with an MTU of 9,180: the second write waits for the delayed ACK of the first, on Linux at least 40 ms."""
     means = {point["label"]: point["measures"]["latency"]["mean"] / 1e6 for point in results(performed["echo-sizes"])["points"]}
     assert means["mtu 9,180, kind echo, message 8K, nodelay no"] > 35
     assert means["mtu 9,180, kind echo, message 8K, nodelay yes"] < 35
@@ -124,7 +124,7 @@ def test_echoes_stall_by_nagles_rule_and_nodelay_cures_them(performed: dict[str,
 
 
 def requests_in_segments(capture: Path) -> dict[int, list[int]]:
-    """Port of a client → payload of each data segment that it sent, by tshark."""
+    """Port of a client → payload bytes of each data segment that it sent, by tshark."""
     shown: list[str | Path] = [
         needs.program("tshark"),
         "-r",
@@ -146,7 +146,7 @@ def requests_in_segments(capture: Path) -> dict[int, list[int]]:
 
 
 def test_cork_joins_the_writes_of_a_request_and_nodelay_and_quickack_send_them_apart_at_once(performed: dict[str, Path]) -> None:
-    """A delayed ACK of Linux is 40 ms late at least; corked, both writes leave together when the cork is pulled (tcp(7))."""
+    """Linux delays an ACK by at least 40 ms. With TCP_CORK, both writes are sent together when the option is cleared (tcp(7))."""
     folder = performed["nagle-cures"]
     points = results(folder)["points"]
     on = {place: {key for key in KEYS if f"{key} yes" in point["label"]} for place, point in enumerate(points)}
@@ -157,7 +157,7 @@ def test_cork_joins_the_writes_of_a_request_and_nodelay_and_quickack_send_them_a
         )
     )
     plain_ms = next(point["measures"]["latency"]["mean"] for place, point in enumerate(points) if not on[place]) / 1e6
-    assert plain_ms > 30  # the first few of a connection are acknowledged at once
+    assert plain_ms > 30  # Linux acknowledges the first few segments of a connection at once
     for row in pl.read_parquet(folder / "runs.parquet").iter_rows(named=True):
         sizes = requests_in_segments(folder / "captures" / f"{row['captures']}-client.pcapng")[row["client_port"]]
         assert sizes == ([200] * 20 if "cork" in on[row["point"]] else [100] * 40), (on[row["point"]], sizes)
@@ -169,14 +169,17 @@ def test_cork_joins_the_writes_of_a_request_and_nodelay_and_quickack_send_them_a
 
 
 def test_datagrams_without_a_pace_are_lost_and_paced_ones_are_not(performed: dict[str, Path]) -> None:
-    """1,024 bytes and 28 of headers take 0.84 ms at 10 Mb/s: one each millisecond passes, as fast as they go they overrun 16 KB."""
+    """1,024 bytes and 28 of headers take 0.84 ms at 10 Mb/s.
+
+    One datagram per millisecond passes; without a pace, datagrams overflow the queue of 16 KB.
+    """
     lost = {point["label"]: point["measures"]["lost"]["mean"] for point in results(performed["udp-pace"])["points"]}
     assert lost["write 1,024, pace 0s"] > 0.3
     assert lost["write 1,024, pace 1ms"] == 0
 
 
 def children(process: int) -> list[int]:
-    """All that a process has started, and theirs."""
+    """The children of a process and all their descendants."""
     found = []
     with suppress(OSError):  # it has ended meanwhile
         for task in Path(f"/proc/{process}/task").iterdir():
@@ -186,7 +189,7 @@ def children(process: int) -> list[int]:
 
 
 def is_gone(process: int) -> bool:
-    """Whether it has ended; a zombie of someone else's has."""
+    """True if the process has ended. A zombie counts as ended."""
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except OSError:
@@ -195,7 +198,10 @@ def is_gone(process: int) -> bool:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_nothing_stays_behind_when_it_is_ended_in_the_middle(number: signal.Signals, tmp_path: Path) -> None:
-    """dumpcap, compute-bound processes and their namespaces: all of them are children's or descriptors of the process that ends."""
+    """All dumpcap and load processes are descendants of the command, and its network namespaces are open files.
+
+    All end with the command.
+    """
     text = '[path]\nmedium = "tun"\n[hosts]\nload = 1\n[transfer]\nkind = "bulk"\nwrites = 1000\nwrite = 100\n[run]\nrepetitions = 10000\n'
     (tmp_path / "long.toml").write_text(text)
     folder, scratch = tmp_path / "out", tmp_path / "scratch"
@@ -217,16 +223,16 @@ def test_nothing_stays_behind_when_it_is_ended_in_the_middle(number: signal.Sign
     assert running.returncode == (-9 if number is signal.SIGKILL else 130)
     assert reported == b""
     assert number is signal.SIGKILL or list(scratch.iterdir()) == []
-    while not all(map(is_gone, started)):  # after SIGKILL the kernel ends them
+    while not all(map(is_gone, started)):  # after SIGKILL, the kernel ends the descendants
         os.sched_yield()
     deadline_s = time.monotonic() + TIME_LIMIT_S
-    while still := within(spaces):  # one that was just being started dies of its parent's death a moment later
+    while still := within(spaces):  # a process that was just being started is ended by its parent's death a moment later
         assert time.monotonic() < deadline_s, still
         os.sched_yield()
 
 
 def space_of(process: int) -> Path | None:
-    """Its network namespace; None where it has ended meanwhile."""
+    """The network namespace of a process; None if the process has ended."""
     try:
         return Path(f"/proc/{process}/ns/net").readlink()
     except OSError:
@@ -234,19 +240,19 @@ def space_of(process: int) -> Path | None:
 
 
 def within(spaces: set[Path | None]) -> list[str]:
-    """Processes that are in one of these network namespaces."""
+    """IDs of the processes in one of these network namespaces."""
     found = []
     for entry in Path("/proc").glob("[0-9]*/ns/net"):
         try:
             if entry.readlink() in spaces:
                 found.append(entry.parts[2])
         except OSError:
-            continue  # it has ended meanwhile, or may not be looked at
+            continue  # the process has ended, or this user may not read it
     return found
 
 
 def test_captures_that_do_not_show_what_was_sent_last_end_the_experiment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A dumpcap whose disk is full may continue without writing."""
+    """If the disk is full, dumpcap may continue to run without writing."""
 
     def mark(_ends: endpoints.Ends, _seen: object) -> None:
         raise TimeoutError("the captures do not show it")

@@ -1,7 +1,7 @@
-"""What a reading of TCP_INFO says held the sender, on readings written by hand.
+"""What limited a sender, by a reading of its TCP_INFO. The readings are written by hand.
 
-The first settings are readings of a Linux 6.18 sender, round trip 10 ms, whose own count of the time in which the receiver's window held it
-(`tcpi_rwnd_limited`) grew, or did not, for the whole round trip that follows them.
+The first readings are those of a Linux 6.18 sender over an RTT of 10 ms. During the RTT after each reading, its counter `tcpi_rwnd_limited`
+(time limited by the receiver's window) grew, or did not.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ NEVER_CUT = 0x7FFFFFFF
 
 
 def reading(**values: int) -> bytes:
-    """TCP_INFO of a sender that has much more to send."""
+    """The TCP_INFO of a sender that has much more data to send."""
     raw = bytearray(INFO_BYTES)
     usual = {"snd_mss": MSS, "notsent_bytes": 200_000, "snd_ssthresh": NEVER_CUT, "min_rtt": 10_150, "snd_wnd": 20_272}
     for name, value in (usual | values).items():
@@ -47,7 +47,7 @@ def reading(**values: int) -> bytes:
 
 
 def state(sleeps: str = "", /, **values: int) -> str:
-    """What limits a sender with these values while the program of that name sleeps."""
+    """What limits a sender with these values, while the program named by `sleeps` (if any) sleeps."""
     in_flight = values["unacked"] * MSS
     readings = [(0, b""), (1_000_000, reading(bytes_sent=in_flight, **values))]
     spent = [(sleeps, 0, 2_000_000)] if sleeps else []
@@ -61,10 +61,10 @@ def state(sleeps: str = "", /, **values: int) -> str:
     [
         (10, 10, 2_785_418, SLOW_START),  # the first flight
         (19, 14, 5_308_634, WINDOW),  # no room at all
-        (19, 12, 5_337_148, WINDOW),  # room for two segments, and three would go in one piece
+        (19, 12, 5_337_148, WINDOW),  # room for two segments; Linux would send three in one burst
         (28, 11, 7_881_133, WINDOW),  # for three, of five
-        (28, 10, 7_885_828, WINDOW),  # for four, of five, and less than a third of the window
-        (12, 11, 7_885_828, SLOW_START),  # for three, but the congestion window has room for one
+        (28, 10, 7_885_828, WINDOW),  # room for four of five segments, which is less than a third of the window
+        (12, 11, 7_885_828, SLOW_START),  # room for three, but the congestion window has room for one
     ],
 )
 def test_room_for_less_than_goes_in_one_piece_is_counted_as_the_kernel_counts_it(
@@ -74,18 +74,18 @@ def test_room_for_less_than_goes_in_one_piece_is_counted_as_the_kernel_counts_it
 
 
 def test_room_for_a_whole_piece_or_a_third_of_the_window_is_not_waited_for() -> None:
-    """At 1 MB/s, less than two segments fit into a millisecond, but two is the smallest burst that Linux sends: here, two have room."""
+    """At 1 MB/s, less than two segments fit into a millisecond, but Linux sends bursts of at least two. The window has room for two."""
     assert state(snd_cwnd=19, unacked=12, pacing_rate=1_000_000) == SLOW_START
     assert state(snd_cwnd=28, unacked=9, pacing_rate=7_885_828) == SLOW_START
 
 
 def test_the_last_bytes_wait_for_more_room_too_although_they_fit() -> None:
-    """The kernel counts that as nobody's; its congestion window has room for 17 segments."""
+    """The kernel attributes this time to no limit; the congestion window has room for 17 segments."""
     assert state(snd_cwnd=28, unacked=11, pacing_rate=7_881_133, notsent_bytes=3_336) == WINDOW
 
 
 def test_what_was_sent_again_needlessly_leaves_slow_start_what_it_is() -> None:
-    """After a pause of half a second the window begins with ten segments again; only a loss sets the threshold of slow start."""
+    """After a pause of 0.5 s, the congestion window restarts at ten segments. Only a loss sets the slow-start threshold."""
     anew = {"snd_cwnd": 10, "unacked": 10, "pacing_rate": 2_842_013, "total_retrans": 2}
     assert state(**anew) == SLOW_START
     assert state(**anew, snd_ssthresh=14) == LOSS
@@ -95,5 +95,8 @@ def test_what_was_sent_again_needlessly_leaves_slow_start_what_it_is() -> None:
     ("unacked", "sleeps", "held"), [(1, PEER, PEER), (1, APPLICATION, ON_THE_WAY), (0, APPLICATION, APPLICATION), (1, "", ON_THE_WAY)]
 )
 def test_a_server_that_thinks_has_read_the_question_before_it_acknowledges_it(unacked: int, sleeps: str, held: str) -> None:
-    """The server delays the ACK and sends it with the answer. So what the client's kernel counts as in flight has arrived."""
+    """The server delays the ACK of the question and sends it with the answer.
+
+    So the bytes that the client's kernel counts as in flight have arrived.
+    """
     assert state(sleeps, snd_cwnd=10, unacked=unacked, notsent_bytes=0) == held

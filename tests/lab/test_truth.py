@@ -1,4 +1,4 @@
-"""The path's log gives the fate of each packet, checked on logs written by hand. Headers identify the packets."""
+"""The fate of each packet, derived from path logs that are written by hand. Headers identify the packets."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ ETHER = Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02")
 
 
 def packet(offset: int, payload_bytes: int, flags: str = "A", ip_id: int = 0, tsval: int | None = None) -> bytes:
-    """A frame of the client whose first sequence number is `offset` (SYN = 0)."""
+    """A frame of the client whose sequence number is `offset` (SYN = 0)."""
     options = [] if tsval is None else [("NOP", None), ("NOP", None), ("Timestamp", (tsval, 0))]
     segment = TCP(sport=40_001, dport=5_001, seq=(ISN + offset) % 2**32, flags=flags, options=options)
     return bytes(ETHER / IP(src="192.0.2.1", dst="192.0.2.2", id=ip_id) / segment / Raw(bytes(payload_bytes)))
 
 
 def log(packets: list[bytes], delivered: list[int]) -> PathLog:
-    """A log of `packets` of which those at the places `delivered` left, in that order."""
+    """A path log of `packets`; those with the indexes in `delivered` arrived, in that order."""
     entries = [LogEntry(place, place, len(frame), Fate.FORWARDED, None, frame[:128]) for place, frame in enumerate(packets)]
     return PathLog(entries, [(place, 1_000 + time) for time, place in enumerate(delivered)])
 
@@ -60,21 +60,21 @@ def test_what_is_too_short_or_not_tcp_has_no_head(cut: int) -> None:
 
 
 def test_segment_sent_again_after_its_loss_is_resent_at_both_ends() -> None:
-    """The first of three data segments (packet 2) is lost; packet 5 repeats it."""
+    """Packet 2, the first of three data segments, is lost; packet 5 retransmits it."""
     path = log([*FLIGHT, packet(1, 1000)], [0, 1, 3, 4, 5])
     assert truths(at_sender(path)) == [(0, "new"), (1, None), (2, "new"), (3, "new"), (4, "new"), (5, "resent")]
     assert truths(at_receiver(path)) == [(0, "new"), (1, None), (3, "new"), (4, "new"), (5, "resent")]
 
 
 def test_segment_sent_again_although_it_was_only_late_is_needless_at_the_sender() -> None:
-    """Packet 2 arrives last but one, and its retransmit after it."""
+    """Packet 2 arrives second to last, and its retransmission (packet 5) last."""
     path = log([*FLIGHT, packet(1, 1000)], [0, 1, 3, 4, 2, 5])
     assert truths(at_sender(path))[-1] == (5, "needless")
     assert truths(at_receiver(path))[-2:] == [(2, "reordered"), (5, "needless")]
 
 
 def test_segment_that_arrives_behind_its_own_repetition_is_reordered() -> None:
-    """Whoever sees packet 5 arrive cannot know yet that packet 2 will come: both names are right there."""
+    """When packet 5 arrives, the receiver does not know yet that packet 2 will arrive, so both "resent" and "needless" are right."""
     path = log([*FLIGHT, packet(1, 1000)], [0, 1, 3, 4, 5, 2])
     resent, late = at_receiver(path)[-2:]
     assert (resent.truth, resent.otherwise) == (Truth.RESENT, Truth.NEEDLESS)
@@ -83,7 +83,7 @@ def test_segment_that_arrives_behind_its_own_repetition_is_reordered() -> None:
 
 
 def test_tail_that_is_resent_is_new_to_whoever_did_not_see_its_first_copy() -> None:
-    """Packet 4 is lost, and packet 5 repeats it. No packet between them shows a hole."""
+    """Packet 4 is lost, and packet 5 retransmits it. No packet arrives in between, so the receiver sees no hole."""
     path = log([*FLIGHT, packet(2001, 1000)], [0, 1, 2, 3, 5])
     tail = at_receiver(path)[-1]
     assert (tail.truth, tail.otherwise) == (Truth.RESENT, Truth.NEW)
@@ -91,7 +91,10 @@ def test_tail_that_is_resent_is_new_to_whoever_did_not_see_its_first_copy() -> N
 
 
 def test_late_original_with_a_timestamp_from_before_an_earlier_resend_is_thrown_away_by_the_receiver() -> None:
-    """PAWS (RFC 7323, 5.3). Packet 2 is lost and repeated by 5 at tick 240; original 3 of tick 200 follows that, so 6 was needed."""
+    """PAWS (RFC 7323, 5.3). Packet 5 retransmits lost packet 2 with timestamp 240.
+
+    PAWS then discards original 3, whose timestamp is 200, so packet 6 was needed.
+    """
     flight = [packet(0, 0, "S", tsval=100), packet(1, 0, tsval=140), *(packet(1 + 1000 * n, 1000, tsval=200) for n in range(3))]
     path = log([*flight, packet(1, 1000, tsval=240), packet(1001, 1000, tsval=241)], [0, 1, 4, 5, 3, 6])
     assert truths(at_sender(path))[-2:] == [(5, "resent"), (6, "resent")]
@@ -108,7 +111,7 @@ def test_second_copy_of_one_packet_is_copied_not_resent() -> None:
 
 
 def test_new_packet_overtaken_by_an_older_stretch_sent_again_came_in_order() -> None:
-    """Packet 4 is new; packet 5, which repeats lost packet 2, overtakes it: nothing in the stream is out of order."""
+    """Packet 5 retransmits lost packet 2 and overtakes new packet 4: both arrive in the order of the stream."""
     path = log([*FLIGHT, packet(1, 1000)], [0, 1, 3, 5, 4])
     assert truths(at_receiver(path))[-2:] == [(5, "resent"), (4, "new")]
 

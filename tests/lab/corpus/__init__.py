@@ -1,1 +1,1 @@
-"""Tests of the transfers at scale."""
+"""Tests of `tcptrace_lab.lab.corpus`: transfers by real programs, at scale."""

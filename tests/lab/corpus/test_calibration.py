@@ -1,4 +1,4 @@
-"""The page that says how sure the judge is: shares, the reliability curve, and the part that is looked at once."""
+"""The page docs/how-sure.md: how often each confidence is right, the reliability curve, and the held-back transfers."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ ENTRY = {
 
 
 def key(cause: str, confidence: str, *, right: bool, at: str = "sender") -> Key:
-    """What the kernel says does not matter here."""
+    """A key of the sums with this verdict; the kernel's cause is the same in all keys, because these tests do not depend on it."""
     return Key(at, "window", "receiver-window", "receiver-window", cause, confidence, right, right, right)
 
 
 def judged() -> Judged:
-    """20 s: 10 s most likely, of which 9 are right; 4 s possibly, of which 3 are; 5 s proved; 1 s unknown."""
+    """Verdicts on 20 s: "most likely" for 10 s (9 s are right), "possibly" for 4 s (3 s are right), proved for 5 s, and unknown for 1 s."""
     sums = {
         key("network", "consistent", right=True): 9 * S,
         key("network", "consistent", right=False): 1 * S,
@@ -50,7 +50,7 @@ def judged() -> Judged:
 
 
 def cells(page: str, begin: str) -> list[str]:
-    """The cells of the first line of a table that begins so."""
+    """The cells of the first table row whose first cell is `begin`."""
     return [cell.strip() for cell in next(line for line in page.splitlines() if line.startswith(f"| {begin} |")).split("|")[2:-1]]
 
 
@@ -58,7 +58,7 @@ def test_seconds_and_shares_by_point_cause_and_confidence(tmp_path: Path) -> Non
     assert list(write(tmp_path, {DEVELOPMENT: [judged()]})) == [str(tmp_path / PAGE), str(tmp_path / CURVE)]
     page = (tmp_path / PAGE).read_text()
     assert "1 transfers by 1 programs over 1 families of paths, on Linux 6.18.1; 20 s" in page
-    # The cost of the 20 s is 14.1: 5 s and 9 s cost nothing, 1 s costs 10, 3 s cost 0.4 each, 1 s costs 1.9, and 1 s costs 1.
+    # By the score, the 20 s cost 14.1: 5 s and 9 s cost nothing, 1 s costs 10, 3 s cost 0.4 each, 1 s costs 1.9, and 1 s costs 1.
     assert cells(page, "all")[-3:] == ["1.0", "5.0%", "0.70"]
     assert cells(page, "all")[2:4] == ["10.0", "90.0% [90.0%, 90.0%]"]
     assert cells(page, "network") == ["0.0", "–", "10.0", "90.0%", "0.0", "–"]

@@ -1,4 +1,4 @@
-"""The judge against a kernel's ledger written by hand: sums, scores, headlines and the two parts."""
+"""Verdicts compared with a hand-written kernel ledger: sums, scores, headlines, and the development and held-back parts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def judged(folder: Path, own_turn: str = "own-turn") -> Judged:
 
 
 def spent_ns(one: Judged, **wanted: object) -> int:
-    """The time of all keys with these values."""
+    """Sum of the nanoseconds of all keys that have these values."""
     return sum(ns for key, ns in one.sums.items() if all(getattr(key, name) == value for name, value in wanted.items()))
 
 
@@ -45,7 +45,7 @@ def test_a_ledger_that_says_what_the_kernel_does_agrees_at_all_three_points(tmp_
 
 
 def test_a_ledger_that_says_something_else_is_wrong_in_matrix_headline_and_list(tmp_path: Path) -> None:
-    """If the receiver window limited the client, its think time would get the wrong cause."""
+    """The kernel's ledger is changed: it gives the client's think time to the receiver window, so the verdict counts as wrong."""
     one = judged(tmp_path, "receiver-window")
     assert spent_ns(one, gates="receiver-window", is_accepted=False) == 3 * THOUGHT_NS
     lines = list(report([one], 5))
@@ -57,7 +57,10 @@ def test_a_ledger_that_says_something_else_is_wrong_in_matrix_headline_and_list(
 
 
 def test_what_a_second_costs() -> None:
-    """Section 4 of the score: to be sure pays from about 95 of 100 on against `possibly`, that from 60 on against `unknown`."""
+    """By section 4 of the score, `proved` and `consistent` cost less than `possible` if about 95% of the verdicts are right.
+
+    `possible` costs less than `unknown` if more than 60% are right.
+    """
     for confidence, right, wrong in (("proved", 0, 10), ("consistent", 0, 10), ("possible", 0.4, 1.9)):
         assert cost_of("network", confidence, is_right=True) == right
         assert cost_of("network", confidence, is_right=False) == wrong

@@ -1,4 +1,4 @@
-"""What findings promise, against what the bottleneck had free: by hand."""
+"""Gains that findings promise, compared with the idle time of the bottleneck, calculated by hand."""
 
 from __future__ import annotations
 
@@ -22,12 +22,15 @@ FULL, ROUNDS = 1_434, 100
 
 
 def gain(gain_s: float, free_s: float, *, cost_s: float = 2.0, is_headline: bool = False) -> Gain:
-    """A finding in a capture at the sender, whose direction was active for four seconds."""
+    """The promised and the possible gain of a finding. The capture is at the sender, and the direction was active for four seconds."""
     return Gain("one", "sender", "loss", 0, 4 * S, round(cost_s * S), round(gain_s * S), round(free_s * S), is_headline)
 
 
 def test_more_and_less_than_the_line_had_free() -> None:
-    """2 s promised where 0.5 were free; 2 of 2, which is right; 0.2 s of a cost of 1 although 3 were free; 0.1 too much is not noticed."""
+    """Seconds promised and seconds that the line was free: 2 and 0.5; 2 and 2; 0.2 (of a cost of 1) and 3; 1.1 and 1.
+
+    An excess of 0.1 s is ignored.
+    """
     every = [gain(2, 0.5, is_headline=True), gain(2, 2), gain(0.2, 3, cost_s=1), gain(1.1, 1)]
     assert [one.excess_ns / S for one in every] == pytest.approx([1.5, 0, 0, 0.1])
     assert [one.missing_ns / S for one in every] == pytest.approx([0, 0, 0.8, 0])
@@ -37,7 +40,7 @@ def test_more_and_less_than_the_line_had_free() -> None:
 
 
 def upload() -> str:
-    """A window of ten frames in each round trip of 20 ms, acknowledged at its end, at the receiver."""
+    """Captured at the receiver: each RTT of 20 ms has a window of ten frames, which the receiver acknowledges after the last one."""
     lines = ["host A 192.0.2.1:40001", "host B 192.0.2.2:8000", f"0ms A > B S 0:0(0) win 65535 <mss {FULL}, wscale 0>"]
     lines += [f"0.01ms B > A S. 0:0(0) ack 1 win {10 * FULL} <mss {FULL}, wscale 0>", "20ms A > B . ack 1"]
     for turn in range(ROUNDS):
@@ -48,7 +51,7 @@ def upload() -> str:
 
 
 def test_the_line_is_busy_with_the_frames_that_arrived_at_its_rate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """At 12 Mb/s a frame takes 1 ms, so 1,000 of them take half of the 2 s."""
+    """A frame takes 1 ms at 12 Mb/s, so 1,000 frames keep the line busy for half of the 2 s."""
     for point in ("client", "middle", "server"):
         (tmp_path / DEVELOPMENT / "one").mkdir(parents=True, exist_ok=True)
         packets.capture(tmp_path / DEVELOPMENT / "one" / f"{point}.pcap", upload())

@@ -1,4 +1,4 @@
-"""One program over one path, live: all files exist, the kernel's ledger agrees with the program, and nothing is left behind."""
+"""One live transfer: all files exist, the kernel's ledger agrees with the program, and no process or file is left over."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _can_trace() -> None:
 
 
 def test_a_program_on_a_clock_is_recorded_at_three_points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Needs nothing that is not installed: 20,000 bytes every 50 ms for a second, by the lab's own sampler."""
+    """The lab's own program writes 20,000 bytes every 50 ms for a second, so no other program needs to be installed."""
     clock = Program("clock", SINK, "{python} {here}/sampler.py {address} {port} 20000 50 1")
     monkeypatch.setitem(PROGRAMS, "clock", clock)
     drawn = Drawn("clock", 0, 0, "clock", "short", Medium("tap", 1_500, forward=PATH, backward=PATH), "cubic", None)
@@ -54,7 +54,10 @@ def test_a_program_on_a_clock_is_recorded_at_three_points(tmp_path: Path, monkey
 
 
 def test_programs_of_other_hosts_over_the_same_bottleneck_are_in_the_captures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The clock, beside one that writes to another host and one to another port. All of them are over before two seconds are."""
+    """The clock program shares the bottleneck with one that writes to another host and one that writes to another port.
+
+    All three programs end within two seconds.
+    """
     for name, every_ms in (("clock", 50), ("beside", 20)):
         monkeypatch.setitem(PROGRAMS, name, Program(name, SINK, f"{{python}} {{here}}/sampler.py {{address}} {{port}} 20000 {every_ms} 1"))
     beside = (("beside", True), ("beside", False))

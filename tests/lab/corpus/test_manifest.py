@@ -1,4 +1,4 @@
-"""The manifest, and the capture of a router in the middle."""
+"""The manifest of transfers, and the capture that a router in the middle of the path would make."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MS = 1_000_000
 
 
 def entry(one: Drawn, **changes: Any) -> dict[str, Any]:
-    """A line as `making` writes it."""
+    """An entry of the manifest as `making` writes it."""
     frames = {"client": 10, "server": 10, "middle": 10}
     return making.entry_of(one, is_complete=True, duration_s=1.5, frames=frames, records=100) | changes
 
@@ -74,7 +74,7 @@ def test_what_is_in_the_manifest_is_not_made_again(tmp_path: Path) -> None:
 
 
 def test_a_program_that_is_not_installed_is_left_out_with_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three programs, one of them drawn twice."""
+    """Three programs are drawn, one of them twice."""
     absent = Program("none", "no-such-server", "no-such-client", "no-such-package")
     monkeypatch.setitem(PROGRAMS, "absent", absent)
     (line,) = making.make(transfers(1, range(2), ("absent",)), tmp_path, 1)
@@ -117,7 +117,10 @@ class FinishedRelay:
 
 
 def test_a_router_sees_what_is_lost_behind_it_and_not_what_is_lost_before(tmp_path: Path) -> None:
-    """A question, sent again 40 ms later as it was lost, and its answer: of 10 ms in each direction, 5 are on each side of the point."""
+    """A question is lost and retransmitted 40 ms later, then answered.
+
+    The capture point is in the middle: 5 of the 10 ms of delay are on each side of it.
+    """
     lines = (
         "host A 192.0.2.1:40001\nhost B 192.0.2.2:5001\n0ms A > B P. 1:101(100) ack 1\n40ms A > B P. 1:101(100) ack 1\n"
         "60ms B > A P. 1:51(50) ack 101\n70ms B > A P. 51:101(50) ack 101"

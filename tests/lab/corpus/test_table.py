@@ -1,4 +1,4 @@
-"""The table of programs, the transfers that a seed selects, and those that are held back."""
+"""The table of programs, the transfers that a seed draws, and the held-back transfers."""
 
 from __future__ import annotations
 

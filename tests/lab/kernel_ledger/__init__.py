@@ -1,1 +1,1 @@
-"""The kernel's own ledger of a sender, by its trace events."""
+"""Tests of the kernel's ledger: the reason for each wait of a sender, from the kernel's trace events."""

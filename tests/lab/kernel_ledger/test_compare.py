@@ -1,4 +1,4 @@
-"""The ledger of captures, compared with a hand-written kernel ledger; and the commands' errors."""
+"""The ledger of captures, compared with a hand-written kernel ledger; errors of the command."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def spent_ms(found: list[Piece], test: Callable[[Piece], bool]) -> float:
-    """How long all that pass the test last."""
+    """Sum of the durations of all pieces that pass `test`, in milliseconds."""
     return sum(piece.ns for piece in found if test(piece)) / MS
 
 
@@ -34,7 +34,7 @@ def test_a_ledger_that_says_what_the_kernel_does_agrees_at_both_ends(tmp_path: P
 
 
 def test_what_the_ledger_calls_something_else_is_listed_with_its_frames(tmp_path: Path) -> None:
-    """If the receiver window limited the client, its 20 ms of think time would get the wrong cause."""
+    """The kernel's ledger is changed: it gives the client's 20 ms of think time to the receiver window, so the verdict counts as wrong."""
     lines = list(report([transfer(tmp_path, own_turn="receiver-window")]))
     (line,) = (line for line in lines if "| sender | receiver-window | application |" in line)
     assert "| 0.08 | 1: 4–6 (20.0), 1: 6–8 (20.0), 1: 8–10 (20.0) and 1 more |" in line
@@ -45,7 +45,7 @@ def test_what_the_ledger_calls_something_else_is_listed_with_its_frames(tmp_path
 def test_without_the_compiler_the_command_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Nothing is compiled yet, and clang is not there."""
+    """The tracer is not compiled yet, and clang is not installed."""
 
     def absent(_tool: str) -> None:
         return None
@@ -65,7 +65,7 @@ def test_a_folder_without_events_is_a_mistake_of_the_command(tmp_path: Path, cap
 def test_a_transfer_that_cannot_be_made_does_not_keep_the_others_from_being_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The first of two transfers fails."""
+    """The first of two transfers fails, and the second is made."""
 
     def make(name: str, _folder: Path) -> dict[str, Any]:
         if name == "window-16k-10ms":

@@ -1,4 +1,4 @@
-"""The kernel's tests of whether it may send (net/ipv4/tcp_output.c), on states written by hand."""
+"""The gates: the conditions that Linux checks before it sends (net/ipv4/tcp_output.c), on socket states written by hand."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LAST, FIN = 1, 2
 
 
 def gates(at_ms: float = 1.0, **fields: int) -> tuple[str, ...]:
-    """The gates that are closed at `at_ms`."""
+    """The gates that are closed at `at_ms` for a socket with these fields."""
     return closed(event(0, "settled", **fields), round(at_ms * MS))
 
 
@@ -54,7 +54,7 @@ def test_the_congestion_window_counts_segments_in_flight(counts: dict[str, int],
     ("fields", "held"),
     [
         ({}, ("nagle",)),
-        ({"snd_sml": 0}, ("open",)),  # no small segment is unacknowledged (Minshall)
+        ({"snd_sml": 0}, ("open",)),  # all small segments are acknowledged (Minshall)
         ({"nonagle": NODELAY}, ("open",)),
         ({"nonagle": PUSH}, ("open",)),
         ({"nonagle": CORK}, ("cork",)),
@@ -75,7 +75,7 @@ def test_less_than_a_third_of_the_window_is_deferred_and_named_by_the_smaller_wi
     assert gates(**sending(20_000, 9_000, snd_wnd=12_000)) == ("deferral-window",)
     assert gates(**sending(20_000, 9_000, snd_cwnd=12)) == ("deferral-congestion-window",)
     assert gates(**sending(20_000, 8_000, snd_wnd=12_000)) == ("open",)
-    assert gates(**sending(1_000, 9_000, snd_wnd=12_000)) == ("open",)  # a single segment is never deferred
+    assert gates(**sending(1_000, 9_000, snd_wnd=12_000)) == ("open",)  # Linux never defers a single segment
 
 
 def test_pacing_holds_until_the_next_departure_is_due() -> None:

@@ -1,4 +1,4 @@
-"""The kernel's ledger of live transfers, compared with TCP_INFO and with the intended cause of each transfer."""
+"""The kernel's ledger of live transfers, compared with TCP_INFO and with the cause that each transfer was made for."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _can_trace() -> None:
 
 
 def traced(experiment: Experiment, folder: Path) -> tuple[pl.DataFrame, dict[str, Any]]:
-    """The client's rows of the kernel's ledger, and its TCP_INFO at the end."""
+    """The client's rows of the kernel's ledger, and the client's TCP_INFO at the end of the transfer."""
     outcome = run(replace(experiment, vantages=("client",)), folder, tracing)
     (account,) = outcome.accounts
     side: Any = account["client"]
@@ -45,7 +45,7 @@ def traced(experiment: Experiment, folder: Path) -> tuple[pl.DataFrame, dict[str
 
 
 def seconds(rows: pl.DataFrame, *gates: str) -> float:
-    """How long one of the gates opened last."""
+    """Seconds of the waits in which one of these gates opened last."""
     mine = rows.filter(pl.col("last").list.eval(pl.element().is_in(gates)).list.any())
     return float(mine.select((pl.col("end_ns") - pl.col("start_ns")).sum()).item()) / NS_PER_S
 
@@ -65,7 +65,7 @@ def test_intervals_touch_and_add_up_to_the_life_of_the_sender(tmp_path: Path) ->
 
 
 def test_questions_in_two_writes_wait_for_nagle_and_a_held_ack(tmp_path: Path) -> None:
-    """25 questions: each second write waits for a round trip of 20 ms and a delayed ACK of 40 ms at least."""
+    """Each of 25 questions has two writes; the second waits for a round trip of 20 ms and a delayed ACK of at least 40 ms."""
     rows, _ = traced(KNOWN["nagle-100-100-20ms"], tmp_path)
     assert seconds(rows, NAGLE) > 25 * 0.05
     assert seconds(rows.filter(pl.col("context").list.contains("ack-held")), NAGLE) > 0.8 * seconds(rows, NAGLE)

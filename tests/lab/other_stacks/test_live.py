@@ -1,4 +1,4 @@
-"""One transfer of gVisor's netstack, live: what is recorded agrees with what the program did."""
+"""One live transfer of gVisor's netstack: its records agree with what the program did."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _can_make() -> None:
 
 
 def test_a_question_in_two_writes_waits_for_the_delayed_ack_by_the_stacks_own_account(tmp_path: Path) -> None:
-    """25 times at most 40 ms and a round trip; the peer is Linux."""
+    """Each of 25 questions waits for at most a delayed ACK of 40 ms and a round trip; the peer is Linux."""
     number = list(KINDS).index("two-writes-nagle")
     (line,) = make(tmp_path, 1, range(number, number + 1))
     assert line.endswith("records"), line

@@ -177,7 +177,7 @@ def test_verdicts_on_loss_reordering_and_copies_are_those_of_the_log(transfers: 
 
 @pytest.mark.parametrize("delay_s", [0.005, 0.0125, 0.050])
 def test_without_resends_the_smallest_round_trip_is_the_kernels(delay_s: float, tmp_path: Path) -> None:
-    """Shorter paths are not tested: the kernel's and the capture's timestamps differ too much there (some 100 µs if flights are split late)."""
+    """Shorter paths are not tested, because the kernel's and the capture's timestamps differ too much there (some 100 µs)."""
     path = PathModel(delay_s=delay_s)
     done = live(Experiment(Medium("tap", 1_500, forward=path, backward=path), Bulk(150_000)), tmp_path)
     assert done.kernel("client")["tcpi_total_retrans"] == 0

@@ -1,1 +1,1 @@
-"""One file per cause of waiting."""
+"""Tests of the ledger, one file for each cause of a wait."""

@@ -1,4 +1,7 @@
-"""Close: what is sent again to a host that had closed delays nobody. The exchanges are written by hand, captured at the server."""
+"""The cause "close": retransmissions to a host that has closed the connection count as close, because no application waits for them.
+
+The exchanges are written by hand, captured at the server.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,10 @@ REPEATED = f"+1s {GOODBYE}+0.3s {GOODBYE}+0.6s {GOODBYE}+1.2s {GOODBYE}"
     ],
 )
 def test_only_what_nobody_reads_any_more_is_the_close(tmp_path: Path, text: str, close_ms: float, timeout_ms: float) -> None:
-    """Timers of 0.3, 0.6 and 1.2 s repeat 31 bytes with the server's FIN: 2.1 s. An answer to that comes 20 ms later."""
+    """The server sends 31 bytes with its FIN, and timers of 0.3, 0.6 and 1.2 s (2.1 s in all) retransmit them.
+
+    The client answers 20 ms after the last retransmission, or never.
+    """
     reported = lasted_of_server(tmp_path, ANSWERED + text)
     assert reported.get("close", 0) == pytest.approx(close_ms, abs=1)
     assert reported.get("timeout", 0) == pytest.approx(timeout_ms, abs=1)

@@ -1,4 +1,4 @@
-"""The remedy for delayed ACKs fits the receiver's stack if its SYN hints at one, and otherwise names no option of a single stack."""
+"""The remedy for delayed ACKs names the option of the receiver's stack if its SYN hints at one, and otherwise those of several stacks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ASKED = "mss 1460, sackOK, TS val 1 ecr 0, nop, wscale 7"
 
 
 def opened(client: str, server: str, *, at_client: bool = True) -> str:
-    """A handshake in which each side's SYN has these options and time to live, captured at the client or at the server."""
+    """A handshake with these SYN options and TTLs of client and server, captured at the client or at the server."""
     return f"""
         0.0000 C > S S  0:0(0)       win 65535 <{client}
         {"0.0010" if at_client else "0.0000"} S > C S. 0:0(0) ack 1 win 65535 <{server}
@@ -34,7 +34,7 @@ def opened(client: str, server: str, *, at_client: bool = True) -> str:
 
 
 def held(count: int = 5, *, client_sends: bool = True) -> str:
-    """Requests in two writes of 100 bytes, each answered with 50 bytes; the second write waits for a late ACK.
+    """Each request is two writes of 100 bytes, and is answered with 50 bytes. The second write waits for a delayed ACK of the first.
 
     Or with the roles exchanged.
     """
@@ -66,7 +66,7 @@ TOLD = {
 
 @pytest.mark.parametrize("family", TOLD)
 def test_a_receiver_is_given_the_switch_of_its_own_stack(tmp_path: Path, family: str) -> None:
-    """The sender's SYN, that of a Linux, says nothing of the receiver."""
+    """The sender's SYN is that of Linux, which shows nothing about the receiver."""
     server, switch, not_its_own = TOLD[family]
     text = opened(f"{ASKED}> {{ttl 64}}", server) + held()
     last = found(packets.capture(tmp_path / "exchange.pcap", text))["nagle-delayed-ack"].remedy[-1]
@@ -90,7 +90,10 @@ def test_what_the_sender_can_do_is_reported_first_and_holds_for_any_stack(tmp_pa
 
 
 def test_a_lock_shows_the_receivers_switch_and_the_verdict_names_none(tmp_path: Path) -> None:
-    """Rounds of 1,460 + 1,000 bytes behind a window of 8,192 (A = min(2,920, 2,868) = 2,868): a full buffer of 2,460."""
+    """The receive window is 8,192 bytes, so the receiver's ACK threshold is A = min(2,920, 2,868) = 2,868.
+
+    A full send buffer of 2,460 bytes (1,460 + 1,000) stays below it.
+    """
     lines, seq = [opened("mss 1460>", "mss 1460> {ttl 128}").replace("65535 <mss 1460> {ttl", "8192 <mss 1460> {ttl")], 1
     for place in range(8):
         at_ms = 100 + 200 * place
@@ -113,10 +116,10 @@ def test_every_family_that_a_syn_shows_has_a_switch_of_its_own_words() -> None:
 
 
 def answers_behind_late_acks(count: int) -> str:
-    """At the client: answers of 4,920 bytes. The client delays the last ACK by 38 ms, and 0.18 to 0.21 ms later, the next answer begins.
+    """Answers of 4,920 bytes, captured at the client. The client delays the last ACK of an answer by 38 ms.
 
-    So a server behaves whose send buffer has room for the next answer only when everything is ACKed. The ACKs come by the client's timer,
-    every 40 ms, and the answers therefore at even intervals, too.
+    The next answer begins 0.18 to 0.21 ms after that ACK. The server's send buffer has room for the next answer only when everything is
+    ACKed. The client's timer sends an ACK every 40 ms, so the answers are evenly spaced, too.
     """
     lines, seq = ["0.200ms C > S P. 1:101 ack 1"], 1
     for number in range(count):

@@ -1,4 +1,7 @@
-"""Idle: a long silence in which no data is expected is no slowness. The exchanges are written by hand, captured at the client."""
+"""The cause "idle": a long silence in which nobody expects data does not count as slowness.
+
+The exchanges are written by hand, captured at the client.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,10 @@ OPENED = """
 
 
 def page(items: int, think_ms: float = 30) -> str:
-    """A page of this many items: 200 bytes request 1,000, one after the other; the server needs 5 ms for each."""
+    """A page with this many items, requested one after the other: each request has 200 bytes, each answer 1,000.
+
+    The server needs 5 ms per answer.
+    """
     lines = []
     for _ in range(items):
         lines += [f"+{think_ms}ms C > S P. @ask", "+25ms S > C P. @answer", "+0ms C > S . @ack"]
@@ -27,7 +33,7 @@ def page(items: int, think_ms: float = 30) -> str:
 
 
 def written(text: str) -> str:
-    """The exchange with its offsets: each question has 200 bytes, each answer 1,000."""
+    """The text with stream offsets filled in: each request has 200 bytes, each answer 1,000."""
     asked = answered = 1
     lines = []
     for line in text.splitlines():
@@ -56,7 +62,10 @@ def test_a_finished_transfer_that_is_kept_open_for_a_minute_is_idle_until_the_cl
 
 
 def test_keepalives_alone_make_no_work_of_a_silence(tmp_path: Path) -> None:
-    """Every 12 s, as pauses of 3 s are usual before: ten of these would be longer."""
+    """The usual pauses are 3 s, and ten of them would be longer than a silence of 25 s.
+
+    Keepalives every 12 s show that it is idle all the same.
+    """
     probes = "\n+12s C > S . 2200:2201(1)\n+20ms S > C . ack 2201" * 2
     text = written(
         OPENED
@@ -93,7 +102,7 @@ def test_an_answer_after_25_s_is_the_servers_slowness(tmp_path: Path) -> None:
 
 
 def test_a_sender_that_stops_in_the_middle_of_its_data_is_not_idle(tmp_path: Path) -> None:
-    """Full segments without PSH: a message is not over."""
+    """The last segments are full and have no PSH, so the sender's message is not complete."""
     full = "\n".join(
         f"+{20 if at else 1}ms C > S . {1 + 1460 * at}:{1461 + 1460 * at} ack 1\n+20ms S > C . ack {1461 + 1460 * at}" for at in range(20)
     )

@@ -1,7 +1,7 @@
-"""Loss before the capture point, near the receiver: the sender's IPv4 identifications show that more packets had left.
+"""Packet loss before a capture point near the receiver: gaps in the sender's IPv4 identifications show that packets are missing.
 
-The exchanges are written by hand, with a round trip of 10 ms; the times expected are differences of the times written. A connected socket
-of Linux numbers its packets one by one.
+The exchanges are written by hand, with a round trip of 10 ms; the times expected are differences of the times written. Linux increments the
+IP identification of a connected socket by one per packet.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ EXCHANGES, LATE = 30, 20
 
 
 def questions(late_ms: float, left_out: int) -> str:
-    """Each question leaves when the previous answer arrives. One leaves `late_ms` later, with an IP identification that skips several."""
+    """The client sends a question when it receives the previous answer.
+
+    One question is sent `late_ms` late, with an IP identification that skips `left_out` numbers.
+    """
     lines, at_ms, number = [OPENED], 20.0, 101
     for place in range(EXCHANGES):
         if place == LATE:
@@ -44,7 +47,10 @@ def questions(late_ms: float, left_out: int) -> str:
 def test_a_question_that_was_lost_on_its_way_here_waited_for_its_senders_timer(
     tmp_path: Path, late_ms: float, left_out: int, *, by_loss: bool
 ) -> None:
-    """A timer of Linux runs for 200 ms and a round trip or two, the next for twice as long. Otherwise an ACK alone may have been lost."""
+    """The first retransmission timer of Linux runs for 200 ms and one or two RTTs, the next for twice that time.
+
+    If the delay fits no timer, the missing packet may have been an ACK without data.
+    """
     reported = lasted(tmp_path, questions(late_ms, left_out))
     assert reported.get("loss-recovery", 0) == pytest.approx(late_ms if by_loss else 0, abs=1.5)
     assert reported["application"] == pytest.approx(10 + (0 if by_loss else late_ms), abs=1.5)  # 10 ms after the handshake
@@ -52,10 +58,11 @@ def test_a_question_that_was_lost_on_its_way_here_waited_for_its_senders_timer(
 
 @pytest.mark.parametrize(("left_out", "by_loss"), [(0, False), (1, True), (15, True), (40, False)])
 def test_one_that_sends_alone_numbers_nothing_but_data(tmp_path: Path, left_out: int, *, by_loss: bool) -> None:
-    """A write every 100 ms, one of them 30 ms late.
+    """The application writes every 100 ms, and one write arrives 30 ms late.
 
-    If an IP ID is missing before the late write, an earlier copy of it was lost, because there was nothing else to send.
-    On a path that loses much, a third of the numbers may be missing. If most are, the counter may be that of all packets of the host.
+    If an IP identification is missing before the late write, an earlier copy of this write was lost, because the host sent nothing else. On
+    a path with heavy loss, a third of the identifications may be missing. If most identifications are missing, the host may count all its
+    packets with one counter.
     """
     lines, at_ms, number = [OPENED], 20.0, 101
     for place in range(EXCHANGES):
@@ -70,7 +77,7 @@ def test_one_that_sends_alone_numbers_nothing_but_data(tmp_path: Path, left_out:
 
 
 def test_a_number_that_comes_late_was_not_lost(tmp_path: Path) -> None:
-    """An ACK is overtaken on the path; the next question comes 215 ms later, without an ACK."""
+    """The missing IP identification is that of an ACK that arrives late. The next question arrives 215 ms later."""
     text = questions(215.0, 1)
     answered, number = 1 + 400 * LATE, 100 + LATE
     before = 1 + 300 * LATE

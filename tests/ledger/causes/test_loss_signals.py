@@ -1,4 +1,4 @@
-"""The ledger around losses: what a sender waited for before it could know of one, and which losses say nothing of its window.
+"""The ledger around losses: the cause of a wait before the sender can know of a loss, and losses that do not reduce the congestion window.
 
 The exchanges are written by hand, with a round trip of 20 ms seen from the client; the times expected are differences of the times written.
 """
@@ -24,7 +24,7 @@ OPENED = f"""
 
 
 def at(number: int) -> int:
-    """Number of the first byte of a segment."""
+    """The sequence number of the first byte of a segment."""
     return 1 + MSS * number
 
 
@@ -38,12 +38,12 @@ def data(at_ms: float, *numbers: int, last_bytes: int = MSS) -> str:
 
 
 def acks(at_ms: float, *numbers: int) -> str:
-    """One ACK per number, 10 µs apart: it acknowledges all bytes before the segment with this number."""
+    """For each number, an ACK of all bytes before the segment with this number; the ACKs are 10 µs apart."""
     return "\n".join(f"{at_ms + n / 100:.3f}ms S > C . ack {at(number)} win 4000" for n, number in enumerate(numbers))
 
 
 def missing(at_ms: float, number: int, count: int) -> str:
-    """Duplicate ACKs, 10 µs apart: segment `number` is missing, and `count` segments after it arrived."""
+    """`count` duplicate ACKs, 10 µs apart: segment `number` is missing, and the segments after it have arrived."""
     return "\n".join(
         f"{at_ms + n / 100:.3f}ms S > C . ack {at(number)} win 4000 <sack {at(number + 1)}:{at(number + 2 + n)}>" for n in range(count)
     )
@@ -54,7 +54,10 @@ def reported(tmp_path: Path, *lines: str, opened: str = OPENED) -> dict[str, flo
 
 
 def test_until_duplicate_acks_signalled_the_loss_the_flight_was_slow_starts(tmp_path: Path) -> None:
-    """The flight's last segment left at 40.09 ms, the third duplicate ACK came at 60.02, the repair at 65; at 85 its ACK releases it on."""
+    """The last segment of the flight is sent at 40.09 ms, the third duplicate ACK arrives at 60.02, and the retransmission is sent at 65.
+
+    Its ACK releases new data at 85 ms.
+    """
     lines = [data(40, *range(10)), missing(60, 0, 9), data(65, 0), acks(85, 10), data(85.01, *range(10, 16)), acks(105.1, 16)]
     found = reported(tmp_path, *lines)
     assert found["slow-start"] == pytest.approx(60.02 - 40.09, abs=0.02)
@@ -63,7 +66,10 @@ def test_until_duplicate_acks_signalled_the_loss_the_flight_was_slow_starts(tmp_
 
 
 def test_until_duplicate_acks_signalled_the_loss_a_flight_without_more_behind_it_was_on_its_way(tmp_path: Path) -> None:
-    """A flight whose last segment is small loses its first: the application had written no more, so slow start did not limit it."""
+    """The first segment of a flight is lost.
+
+    The last one is small, so the application had written no more, and slow start did not limit the flight.
+    """
     found = reported(tmp_path, data(40, *range(10), last_bytes=100), missing(60, 0, 8), data(65, 0), acks(85, 9))
     assert found["network"] == pytest.approx(60.02 - 40 + 85 - 65, abs=0.02)
     assert found["loss-recovery"] == pytest.approx(65 - 60.02, abs=0.001)
@@ -71,9 +77,10 @@ def test_until_duplicate_acks_signalled_the_loss_a_flight_without_more_behind_it
 
 
 def test_two_duplicate_acks_repair_nothing_and_the_flight_of_then_is_slow_starts(tmp_path: Path) -> None:
-    """RFC 5681, 3.2: a repair needs three duplicate ACKs. The third of five segments is lost; four more leave from 60.02 to 60.05 ms.
+    """A fast retransmission needs three duplicate ACKs (RFC 5681, 3.2).
 
-    The third duplicate ACK comes one RTT after the first of these four. Until then, no more would have left without the loss, either.
+    The third of five segments is lost; four more segments are sent from 60.02 to 60.05 ms. The third duplicate ACK arrives one RTT after
+    the first of these four. Without the loss, the sender would have sent no more until then, either.
     """
     lines = [data(40, *range(5)), acks(60, 1, 2), data(60.02, 5, 6, 7, 8), missing(60.06, 2, 2), missing(80.01, 2, 3).splitlines()[-1]]
     found = reported(tmp_path, *lines, data(80.04, 2), acks(100.05, 9))
@@ -82,9 +89,9 @@ def test_two_duplicate_acks_repair_nothing_and_the_flight_of_then_is_slow_starts
 
 
 def test_duplicate_acks_that_are_too_few_begin_the_repair_where_a_timer_ends_it(tmp_path: Path) -> None:
-    """RFC 8985, 6.2.
+    """RFC 8985, 6.2. After one duplicate ACK, RACK waits from 60 to 65 ms, because the segment may only be late.
 
-    After one duplicate ACK, RACK waits for a segment that may only be late, here from 60 to 65 ms: the loss is the cause.
+    The cause of this wait is the loss.
     """
     found = reported(tmp_path, data(40, 0, 1), missing(60, 0, 1), data(65, 0), acks(85, 2))
     assert found["slow-start"] == pytest.approx(60 - 40.01, abs=0.02)
@@ -92,10 +99,11 @@ def test_duplicate_acks_that_are_too_few_begin_the_repair_where_a_timer_ends_it(
 
 
 def test_who_has_nothing_to_send_waits_for_no_recovery_until_the_next_loss_is_reported(tmp_path: Path) -> None:
-    """Segment 0 is repaired at 60.1 ms, and the last two follow, of which the end is small.
+    """Segment 0 is retransmitted at 60.1 ms, followed by the last two segments, of which the second is small.
 
-    Behind the ACK of all before them comes one with the end alone, at 90.13, and a timer repairs what is missing at 95. From 60.12 to 90.13
-    it is in transit, as the first flight was while its ten segments left, and the last repair is for a round trip.
+    The ACK at 80.1 covers all segments before the last two. A SACK at 90.13 reports only the very last segment, and a timer retransmits the
+    missing one at 95. Three times count as network: from 60.12 to 90.13 the last segment is in transit, before that the first flight while
+    its ten segments are sent, and at the end the last retransmission for an RTT.
     """
     lines = [data(40, *range(10)), missing(60, 0, 8), data(60.1, 0), data(60.11, 10, 11, last_bytes=100), acks(80.1, 10)]
     late = f"90.13ms S > C . ack {at(10)} win 4000 <sack {at(11)}:{at(11) + 100}>"
@@ -105,7 +113,10 @@ def test_who_has_nothing_to_send_waits_for_no_recovery_until_the_next_loss_is_re
 
 
 def test_a_wait_that_begins_in_a_recovery_is_the_recoverys_also_if_the_next_begins_at_its_end(tmp_path: Path) -> None:
-    """The first of ten segments is repaired at 60.1 ms, and two new ones follow. After the ACK of all ten, the first new one is missing."""
+    """The first of ten segments is retransmitted at 60.1 ms, followed by two new segments.
+
+    After the ACK of all ten, a duplicate ACK reports that the first new segment is missing.
+    """
     lines = [data(40, *range(10)), missing(60, 0, 8), data(60.1, 0, 10, 11), acks(80.1, 9), acks(80.12, 10), missing(80.13, 10, 1)]
     found = reported(tmp_path, *lines, data(80.2, 10), acks(100.2, 12))
     assert found["slow-start"] == pytest.approx(60 - 40.09, abs=0.02)
@@ -116,7 +127,10 @@ def test_a_wait_that_begins_in_a_recovery_is_the_recoverys_also_if_the_next_begi
 def test_a_sender_that_begins_as_ever_behind_a_lost_syn_took_it_for_no_sign_of_a_full_path(
     tmp_path: Path, first_flight: int, cause: str
 ) -> None:
-    """RFC 5681, 3.1: who does begins with one segment. Flights of 10 and 20, or 1 and 2, each a round trip long."""
+    """A sender that treats a lost SYN as congestion begins with one segment (RFC 5681, 3.1).
+
+    Two flights, of 10 and 20 segments or of 1 and 2, each take an RTT.
+    """
     opened = OPENED.replace("20ms", "1020ms").replace(SYN, f"{SYN}\n    1000ms {SYN[2:]}")
     second = range(first_flight, 3 * first_flight)
     lines = [data(1040, *range(first_flight)), acks(1060, *range(1, first_flight + 1)), data(1060.15, *second), acks(1080.2, second.stop)]

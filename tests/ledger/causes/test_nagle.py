@@ -1,7 +1,8 @@
-"""A full send buffer looks like Nagle's algorithm if its rest is a small segment. Confidence depends on how well frames separate both.
+"""Waits that Nagle's algorithm and a full send buffer explain equally well, because the rest of a write is a small segment.
 
-A sender with TCP_NODELAY and a send buffer of just what is in flight leaves the same frames as one that Nagle's rule holds: the program is
-woken by the ACK and gives the rest. Only a larger flight shows that the buffer had room.
+The confidence depends on how well the frames distinguish the two causes. Two senders produce the same frames: one that Nagle's algorithm
+delays, and one with TCP_NODELAY whose send buffer holds just the bytes in flight. In both, the small rest is sent when the ACK arrives.
+Only a larger flight shows that the send buffer had room.
 """
 
 from __future__ import annotations
@@ -32,7 +33,10 @@ LATE_MS = 60
 
 
 def exchanges(first: int, rest: int, count: int, *, answer: int = 50, before: int = 0, late_ms: int = LATE_MS) -> str:
-    """Every 100 ms two pieces, the second with the late ACK of the first, and an answer. `before` bytes leave at once before all."""
+    """Every 100 ms, the client sends two pieces, the second when the delayed ACK of the first arrives; the server answers.
+
+    `before` bytes are sent at once before all pieces.
+    """
     lines, seq, got = [OPENED], 1, 1
     if before:
         lines += [f"0.0200 C > S . 1:{1 + before} ack 1", f"0.0210 S > C . ack {1 + before}"]
@@ -72,7 +76,10 @@ def stalls(found: Tables) -> pl.DataFrame:
 def test_a_rest_that_a_full_buffer_explains_as_well_proves_nothing(
     tmp_path: Path, first: int, answer: int, before: int, confidence: str
 ) -> None:
-    """4,096 bytes in flight may be a whole buffer until 27,444 have been; 2,000 are less than any stack's."""
+    """4,096 bytes in flight may fill the send buffer, unless 27,444 bytes were in flight before.
+
+    No stack has a buffer as small as 2,000 bytes.
+    """
     found, finding = judged(tmp_path, exchanges(first, 904, 5, answer=answer, before=before))
     assert stalls(found)["frame_after"].to_list() == [(8 if before else 6) + 4 * place for place in range(5)]
     assert str(finding.confidence) == confidence
@@ -82,7 +89,10 @@ def test_a_rest_that_a_full_buffer_explains_as_well_proves_nothing(
 
 
 def test_a_segment_more_than_the_flight_is_what_distinguishes_a_buffer_from_a_hold(tmp_path: Path) -> None:
-    """A sender that once had 13,244 bytes in flight has room for a segment (9,148) after 4,096 bytes; with one byte less it may not."""
+    """If 13,244 bytes were in flight before, the send buffer has room for a segment (9,148) after 4,096 bytes.
+
+    With 13,243 bytes, it may not.
+    """
     assert str(judged(tmp_path, exchanges(4_096, 904, 5, before=13_244))[1].confidence) == "proved"
     assert str(judged(tmp_path, exchanges(4_096, 904, 5, before=13_243))[1].confidence) == "consistent"
 
@@ -92,7 +102,10 @@ SEGMENT = 1_460
 
 
 def flights(sizes: list[list[int]], rtt_ms: float = 20.0, mss: int = SEGMENT) -> str:
-    """Each list leaves 0.1 ms after the ACK of everything before, which comes after one RTT; no other ACKs exist."""
+    """One flight for each list of segment sizes, sent 0.1 ms after the ACK of the previous flight.
+
+    Each flight has one ACK, after one RTT.
+    """
     lines, seq, at_ms = [OPENED.replace(str(MSS), str(mss))], 1, 100.0
     for burst in sizes:
         for place, size in enumerate(burst):
@@ -104,7 +117,10 @@ def flights(sizes: list[list[int]], rtt_ms: float = 20.0, mss: int = SEGMENT) ->
 
 
 def held_ms(tmp_path: Path, text: str) -> dict[str, float]:
-    """The causes of the client's waits that a departure ended. The last one is left out, because the capture ends within it."""
+    """Milliseconds of each cause of the client's waits that ended with a segment.
+
+    The last wait is omitted, because the capture ends within it.
+    """
     found = ledgers.judged_text(tmp_path, text)
     ended = pl.col("from_client") & (pl.col("frame_before") > 3) & pl.col("frame_after").is_not_null()
     mine = found.ledger.filter(ended)
@@ -114,10 +130,12 @@ def held_ms(tmp_path: Path, text: str) -> dict[str, float]:
 
 @pytest.mark.parametrize(("full_ones", "cause"), [(3, "send-buffer"), (2, "nagle")])
 def test_a_rest_behind_a_flight_at_which_full_segments_stop_waits_for_the_buffer(tmp_path: Path, full_ones: int, cause: str) -> None:
-    """Writes of 8,192 bytes through a buffer of 4,096: 1,460 + 1,460 + 1,176 in flight, then 1,176 + 1,460 + 1,460, and so on.
+    """The application writes 8,192 bytes at a time into a buffer of 4,096.
 
-    Nagle's rule holds no full segment. Where three of them waited for the ACK of just 4,096 bytes, these fill the buffer, and the 1,176
-    that wait for as many were not in it yet. Two may be chance, and six waits of small ones behind small ones are Nagle's then.
+    So flights alternate: 1,460 + 1,460 + 1,176 bytes, then 1,176 + 1,460 + 1,460. Nagle's algorithm does not delay full segments. If three
+    flights that begin with a full segment waited for the ACK of just 4,096 bytes, this is the size of the buffer. So the 1,176 bytes that
+    waited for such an ACK were not in the buffer yet. Two such flights may be chance; then six waits of a small segment behind a small one
+    are Nagle's.
     """
     small_first, full_first = [1_176, SEGMENT, SEGMENT], [SEGMENT, SEGMENT, 1_176]
     sizes = [full_first] + [small_first, full_first] * full_ones + [small_first] * (6 - full_ones)
@@ -128,13 +146,16 @@ def test_a_rest_behind_a_flight_at_which_full_segments_stop_waits_for_the_buffer
 
 @pytest.mark.parametrize(("first", "confidence"), [(2_047, "proved"), (2_048, "consistent")])
 def test_a_sender_whose_buffer_may_be_full_is_not_proved_to_follow_nagles_rule(tmp_path: Path, first: int, confidence: str) -> None:
-    """2,048 bytes are the send buffer of 4.2BSD; less fills none."""
+    """The smallest send buffer is that of 4.2BSD, 2,048 bytes; fewer bytes in flight do not fill it."""
     reported = judged_text(tmp_path, exchanges(first, 904, 5))
     assert (reported["client_nagle"], reported["client_nagle_confidence"]) == ("on", confidence)
 
 
 def test_pieces_of_nearly_a_segment_are_no_full_ones_at_which_a_sender_stops(tmp_path: Path) -> None:
-    """4,096 of 4,312 bytes look like full segments of a tunnel; with one at a time in flight they are writes of that size."""
+    """Segments of 4,096 bytes with an MSS of 4,312 could be full segments of a tunnel.
+
+    Only one at a time is in flight, so they are writes of that size.
+    """
     found, _ = judged(tmp_path, exchanges(4_096, 4_096, 5).replace(str(MSS), "4312, sackOK"))
     assert stalls(found)["frame_after"].to_list() == [6 + 4 * place for place in range(5)]
 
@@ -150,10 +171,10 @@ def test_pieces_of_nearly_a_segment_are_no_full_ones_at_which_a_sender_stops(tmp
     ids=["of-one-size", "of-two-sizes", "below-any-buffer", "behind-some-that-were-surely-held"],
 )
 def test_small_segments_one_in_each_round_trip_were_not_in_the_buffer(tmp_path: Path, sizes: list[int], told_ms: dict[str, float]) -> None:
-    """A program that continues writing gives Nagle's rule full segments, which it does not hold, as long as the buffer takes them.
+    """If an application keeps writing, its data soon fill a full segment in the send buffer, which Nagle's algorithm does not delay.
 
-    So what left alone, behind one that had left alone when the ACK came, was written later. Of the second nothing shows that yet. Below
-    2,048 bytes no buffer is full, and a sender that was seen to hold small segments there holds others as well.
+    So a small segment that is sent alone after another one was written after the ACK arrived. The second segment does not show this yet.
+    Fewer than 2,048 bytes fill no buffer, and a sender that delayed such segments delays other small segments, too.
     """
     reported = held_ms(tmp_path, flights([[size] for size in sizes], mss=MSS))
     assert {cause: reported.get(cause, 0.0) for cause in ("nagle", "send-buffer", "unknown")} == pytest.approx(
@@ -169,7 +190,7 @@ def test_a_larger_flight_before_shows_that_the_buffer_has_room_for_more_than_one
 
 
 def test_an_answer_before_the_first_piece_leaves_the_second_to_nagles_rule(tmp_path: Path) -> None:
-    """Questions in two pieces of one size: the first of each waited for an answer, not for an ACK."""
+    """Each question has two pieces of the same size. The first piece waited for an answer, not for an ACK."""
     reported = held_ms(tmp_path, exchanges(3_000, 3_000, 6, late_ms=15))
     assert reported["nagle"] == pytest.approx(6 * 15.1, abs=6 * 0.2)
     assert not {"send-buffer", "unknown"} & reported.keys()
@@ -181,6 +202,6 @@ def test_an_answer_before_the_first_piece_leaves_the_second_to_nagles_rule(tmp_p
     ids=["below-any-buffer", "as-much-as-a-buffer"],
 )
 def test_the_verdict_is_as_sure_of_nagles_rule_alone_as_its_waits_are(tmp_path: Path, sizes: list[list[int]], said: str) -> None:
-    """No ACK is late, so that there is no finding; a flight of 1,000 bytes fills no buffer, and one of 4,096 may."""
+    """No ACK is delayed, so there is no finding. A flight of 1,000 bytes fills no send buffer; one of 4,096 bytes may."""
     reported = verdict.sentence(analyze([packets.capture(tmp_path / "exchange.pcap", flights(sizes))]))
     assert reported.startswith(f"{said} Nagle's algorithm (small segments delayed by one RTT) took ")

@@ -1,7 +1,7 @@
-"""Small messages to a host that answers each of them by itself, with Nagle's algorithm or by an application that waits for all answers.
+"""Small messages that are answered one by one: Nagle's algorithm delays the next message, or the application waits for the whole answer.
 
-What Nagle's algorithm holds leaves with the first part of an answer, because that acknowledges everything. An application that waits for
-its answer sends when the last part has come. The exchanges are written by hand, over a path of 10 ms each way.
+The first part of an answer acknowledges everything, so Nagle's algorithm releases the next message when it arrives. An application that
+waits for its answer sends when the last part has arrived. The exchanges are written by hand; the path delays each direction by 10 ms.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ REACTION_MS, NEXT_PART_MS = 0.05, 0.08
 
 
 def exchange(*, waits: bool, at_server: bool, parts: int = 2) -> str:
-    """Rounds of one small segment and an answer in parts. The next segment leaves with the first part, or with the last if it waits."""
+    """The client sends one small segment at a time, and the server answers it in `parts`.
+
+    The client sends the next segment when the first part arrives, or, if it `waits`, when the last part arrives.
+    """
     to_capture_ms = ROUND_TRIP_MS / 2 if at_server else 0
     lines = [
         f"{to_capture_ms}ms C > S S 0:0(0) win 64240 <mss 1460>",

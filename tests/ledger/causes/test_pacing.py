@@ -1,7 +1,7 @@
-"""Senders that space their bursts by a clock of their own (Linux: BBR, SO_MAX_PACING_RATE), and exchanges that look alike.
+"""The cause "pacing": senders that space bursts by their own timer (Linux: BBR, SO_MAX_PACING_RATE), and exchanges that only look paced.
 
-The exchanges are written by hand; the times expected are differences of the times written. A segment carries 1,448 bytes, and a burst is
-two of them 10 µs apart, as Linux hands them down (`tcp_tso_autosize`), the second with PSH (`__tcp_transmit_skb`).
+The exchanges are written by hand; the times expected are differences of the times written. A segment carries 1,448 bytes. A burst has two
+segments 10 µs apart, as Linux creates them (`tcp_tso_autosize`), and the second one has PSH (`__tcp_transmit_skb`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FIRST_MS = 40.0
 
 
 def bursts(count: int, every_ms: float, acked_after_ms: float, *, tail: int = 0, options: str = ", sackOK") -> str:
-    """At the sender: `count` bursts of two full segments and one of `tail` bytes, one per interval; each burst has one ACK."""
+    """At the sender: each of `count` bursts has two full segments and, if `tail` is not 0, a small one; each has one ACK."""
     whole = 2 * SIZE + tail
     lines: list[tuple[float, str]] = []
     for number in range(count):
@@ -40,7 +40,10 @@ def bursts(count: int, every_ms: float, acked_after_ms: float, *, tail: int = 0,
 
 @pytest.mark.parametrize(("every_ms", "round_trip_ms"), [(9.46, 14.5), (4.5, 7.3), (20.0, 5.0)])
 def test_bursts_that_leave_evenly_by_themselves_are_spaced_by_their_sender(tmp_path: Path, every_ms: float, round_trip_ms: float) -> None:
-    """More than half a round trip apart, and more than a whole one: 39 gaps of one length, in which no ACK came just before the end."""
+    """The gap between bursts is longer than half an RTT, or than an RTT.
+
+    All 39 gaps are equal, and no ACK arrived just before the end of a gap.
+    """
     reported = lasted(tmp_path, bursts(40, every_ms, round_trip_ms))
     assert reported["pacing"] == pytest.approx(39 * (every_ms - 0.01), abs=0.5)
     assert "send-buffer" not in reported
@@ -50,24 +53,24 @@ def test_bursts_that_leave_evenly_by_themselves_are_spaced_by_their_sender(tmp_p
 def test_bursts_that_leave_some_time_behind_an_ack_and_without_a_pause_were_not_let_go_by_it(
     tmp_path: Path, late_ms: float, *, paced: bool
 ) -> None:
-    """Five gaps are a round trip and a bit, so that an ACK comes before each burst: half a millisecond, or as soon as ACKs let go.
+    """Five gaps are a little longer than the RTT, so an ACK arrives before each burst: 0.5 ms before, or 0.02 ms.
 
-    Ten segments are a flight of slow start, released by the first ACK;
-    the 40 bursts after the first twenty replace what was ACKed.
+    Only the later ACK may have released the burst. Slow start limits the first ten segments, so the test checks only the 40 bursts after
+    the first twenty.
     """
     begun, all_of_it = (lasted(tmp_path, bursts(count, 4.0, 20.0 - late_ms)) for count in (20, 60))
     assert (all_of_it["pacing"] - begun["pacing"] > 40 * 3.9) == paced
 
 
 def test_a_program_that_writes_at_its_own_pace_ends_its_writes_with_a_small_segment(tmp_path: Path) -> None:
-    """3,000 bytes every 20 ms on a path of 5 ms."""
+    """The application writes 3,000 bytes every 20 ms over a path with an RTT of 5 ms."""
     reported = lasted(tmp_path, bursts(40, 20.0, 5.0, tail=104))
     assert reported.get("pacing", 0) <= 40 * 0.02
     assert reported["application"] == pytest.approx(39 * 20.0, abs=40)
 
 
 def test_one_flight_in_each_round_trip_that_its_program_sends_late_is_at_no_pace(tmp_path: Path) -> None:
-    """Two segments in each 20 ms, 4 ms after the ACK of the two before."""
+    """The client sends two segments every 20 ms, 4 ms after the ACK of the previous two."""
     assert "pacing" not in lasted(tmp_path, bursts(40, 20.0, 16.0))
 
 
@@ -76,7 +79,7 @@ def test_a_stack_older_than_pacing_does_not_pace(tmp_path: Path) -> None:
 
 
 def test_where_data_arrives_and_nothing_reveals_queues_the_path_may_have_spaced_bursts(tmp_path: Path) -> None:
-    """A token bucket releases them. Each is ACKed at once, and the ACK reaches the sender half an RTT later."""
+    """A token bucket releases them. Each burst is ACKed at once, and the ACK reaches the sender half an RTT later."""
     text = bursts(40, 9.46, 0.02).replace("0.030ms C > S .         ack 1", "14.500ms C > S .         ack 1")
     reported = lasted(tmp_path, text)
     assert "pacing" not in reported

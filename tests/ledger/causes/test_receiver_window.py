@@ -1,4 +1,4 @@
-"""The ledger where a window nearly limits a sender, or a retransmit nearly looks like a loss: each next to its counterexample.
+"""The cause "receiver window": exchanges in which the window limits the sender, each with a similar one in which it does not.
 
 The exchanges are written by hand, with a round trip of 20 ms; the times expected are differences of the times written.
 """
@@ -21,9 +21,10 @@ MSS = 1_460
 
 
 def at_sender(window: int) -> str:
-    """Six segments fill a flight; ACKs make room for one more than leaves, and the ACK of the rest is delayed by 30 ms.
+    """A flight of six segments.
 
-    Windows are written in units of 128 bytes. With 69 of them (8,832 bytes), from 0.0606 on there is room for 1,584 bytes.
+    ACKs then make room for one more segment than is sent, and the ACK of the last segments is delayed by 30 ms. Windows are written in
+    units of 128 bytes. With `window` = 69 (8,832 bytes), there is room for 1,584 bytes from 0.0606 on.
     """
     flight = "\n".join(f"0.0400 C > S . {1 + MSS * n}:{1 + MSS * (n + 1)} ack 1" for n in range(6))
     return f"""
@@ -42,7 +43,10 @@ def at_sender(window: int) -> str:
 
 
 def test_a_window_with_room_for_less_than_a_third_of_it_holds_a_sender_that_waits_for_more(tmp_path: Path) -> None:
-    """Linux `tcp_tso_should_defer`: 1,584 and 1,664 bytes are less than a third of 8,832, and the flight was 8,760 before, now 5,840."""
+    """Linux waits for more room (`tcp_tso_should_defer`): 1,584 and 1,664 bytes are less than a third of 8,832.
+
+    The flight shrank from 8,760 to 5,840 bytes.
+    """
     reported = lasted(tmp_path, at_sender(69))
     assert reported["receiver-window"] == pytest.approx(20.1 + 50.0, abs=0.05)
     assert "delayed-ack" not in reported
@@ -55,9 +59,9 @@ def test_beside_a_large_window_it_is_the_delayed_ack_that_is_waited_for(tmp_path
 
 
 def at_receiver(first_window: int, end: int) -> str:
-    """The first flight ends at byte `end`, and its ACKs make room for 460 bytes.
+    """The first flight ends at byte `end`, and its ACKs leave room for 460 bytes.
 
-    These leave at 0.3002, a one-way delay before they arrive; the window's update has not reached their sender by then.
+    The client sends 460 bytes at 0.3002, one one-way delay before they arrive. The window update has not reached it by then.
     """
     return f"""
         0.0000 C > S S  0:0(0)        win 64240 <mss 1460>
@@ -76,10 +80,13 @@ def at_receiver(first_window: int, end: int) -> str:
 
 
 def test_what_the_senders_timer_forces_into_a_small_window_was_held_by_it_seen_from_the_receiver_too(tmp_path: Path) -> None:
-    """The window of 2,000 bytes cut the second segment, so there was more to send; the 460 bytes filled what room there was."""
+    """The window of 2,000 bytes cut the second segment short, so there was more to send.
+
+    The next 460 bytes filled the room that was left.
+    """
     reported = lasted(tmp_path, at_receiver(first_window=2_000, end=2_001))
     assert reported["receiver-window"] == pytest.approx(310.2 - 40.0 + 10.8, abs=0.5)
-    # Before the first data: the transit of the SYN-ACK, the transit of the data, and the same time again.
+    # The wait before the first data consists of the transit of the SYN-ACK, that of the data, and 20 ms of the application.
     assert reported["handshake"] == pytest.approx(20.0)
     assert reported.get("application", 0.0) == pytest.approx(20.0)
 
@@ -91,7 +98,10 @@ def test_a_late_message_behind_one_that_the_window_did_not_cut_is_the_programs(t
 
 
 def test_half_of_the_largest_window_waits_for_no_more_room_of_a_sender_that_went_on_at_once(tmp_path: Path) -> None:
-    """As below, but the window had opened before, and 4,096 bytes had left 0.1 ms later. RFC 9293, 3.8.6.2.1 (3): half of it is enough."""
+    """As in the test below, but here the window opened before, and the sender sent 4,096 bytes 0.1 ms later.
+
+    A sender may send as soon as it can send half of the largest window (RFC 9293, 3.8.6.2.1 (3)).
+    """
     reported = lasted(
         tmp_path,
         """
@@ -116,7 +126,10 @@ def test_half_of_the_largest_window_waits_for_no_more_room_of_a_sender_that_went
 def test_what_takes_all_of_a_small_window_was_held_by_it_only_if_that_was_as_long_as_senders_wait_for_more(
     tmp_path: Path, left_ms: int, cause: str, ms: float
 ) -> None:
-    """904 of 4,096 bytes are in the receiver's buffer, and stay there; the next 3,192 fill it. RFC 9293, 3.8.6.2.1: 100 ms at least."""
+    """The receiver's application does not read: 904 bytes stay in its buffer of 4,096, and the next 3,192 fill it.
+
+    A sender waits at least 100 ms for more room (RFC 9293, 3.8.6.2.1).
+    """
     reported = lasted(
         tmp_path,
         f"""
@@ -138,7 +151,10 @@ def test_what_takes_all_of_a_small_window_was_held_by_it_only_if_that_was_as_lon
 def test_what_a_senders_timer_forces_into_the_window_at_first_was_held_by_it_if_no_window_ever_let_it_go_sooner(
     tmp_path: Path, next_ms: int, cause: str
 ) -> None:
-    """4.2BSD sends less than a segment by its persist timer alone, 5 s at least. A window of 4,096 bytes, where a segment has 4,312."""
+    """4.2BSD sends less than a full segment only when its persist timer expires, after at least 5 s.
+
+    The window is 4,096 bytes, and a full segment has 4,312.
+    """
     reported = lasted(
         tmp_path,
         f"""
@@ -155,7 +171,7 @@ def test_what_a_senders_timer_forces_into_the_window_at_first_was_held_by_it_if_
 
 
 def test_a_window_is_full_until_all_is_acknowledged_and_closed_only_from_then_on(tmp_path: Path) -> None:
-    """Two segments fill 2,920 bytes at 0.040; their ACK of 0.060 closes the window; a byte beyond it, refused, finds it closed."""
+    """Two segments fill the window of 2,920 bytes at 0.040, and their ACK at 0.060 closes it. A probe byte beyond the window is refused."""
     reported = lasted(
         tmp_path,
         """
@@ -178,7 +194,7 @@ def test_a_window_is_full_until_all_is_acknowledged_and_closed_only_from_then_on
 
 @pytest.mark.parametrize(("left_ms", "window_ms"), [(60.1, 5.1), (74.0, 0.0)])
 def test_a_window_that_opened_long_before_a_segment_left_did_not_hold_it(tmp_path: Path, left_ms: float, window_ms: float) -> None:
-    """Two segments leave room for 1,080 bytes; the ACK of the first, at 60 ms, makes it 2,540, with the second still in flight."""
+    """Two segments leave room for 1,080 bytes. The ACK of the first at 60 ms makes room for 2,540, while the second is still in flight."""
     reported = lasted(
         tmp_path,
         f"""
@@ -197,9 +213,10 @@ def test_a_window_that_opened_long_before_a_segment_left_did_not_hold_it(tmp_pat
 
 
 def through_a_queue(*, resent: int | None) -> str:
-    """A flight of 20 segments drains through a path that takes 10 ms for each, as its receiver sees it; one may come twice.
+    """Captured at the receiver: a flight of 20 segments drains through a path that takes 10 ms per segment. Segment `resent` arrives twice.
 
-    A segment leaves when the ACK of the one 20 before has reached the sender, 10 ms after it was sent, and echoes that ACK's time.
+    A segment is sent when the ACK of the segment 20 before it reaches the sender, 10 ms after the ACK was sent, and echoes the timestamp of
+    that ACK.
     """
     lines = [
         "0 C > S S 0:0(0) win 64240 <mss 1460, sackOK, wscale 7, TS val 1000 ecr 0>",
@@ -225,7 +242,10 @@ def through_a_queue(*, resent: int | None) -> str:
 
 
 def test_bytes_that_drain_through_a_queue_are_the_networks_although_one_was_sent_again_needlessly(tmp_path: Path) -> None:
-    """The original of a tail-loss probe was only late. With the probe, 79 segments arrive 10 ms apart; without it, 78."""
+    """A tail-loss probe was spurious, because its original was only late.
+
+    With the probe, there are 79 gaps of 10 ms between arrivals; without it, 78.
+    """
     plain, probed = (lasted(tmp_path, through_a_queue(resent=resent)) for resent in (None, 19))
     assert "loss-recovery" not in plain.keys() | probed.keys()
     assert probed["network"] - plain["network"] == pytest.approx(10, abs=1)
@@ -239,9 +259,9 @@ def test_causes_of_these_exchanges_sum_to_their_lives(tmp_path: Path) -> None:
 
 
 def pieces(size: int, *, between_ms: float) -> str:
-    """Ten requests, each with an answer: a piece of 13 bytes, and `between_ms` later a second piece.
+    """Ten requests of two pieces, and their answers. The first piece has 13 bytes; the second follows `between_ms` later.
 
-    The ACK of the first piece alone comes 45 ms after it; the full segment is 1,460 bytes.
+    The first piece is acknowledged by itself 45 ms after it was sent. The MSS is 1,460 bytes.
     """
     lines = ["0 C > S S 0:0(0) win 64240 <mss 1460>", "0.005 S > C S. 0:0(0) ack 1 win 65160 <mss 1460>", "0.005 C > S . ack 1 win 64240"]
     for n in range(10):
@@ -257,7 +277,7 @@ def pieces(size: int, *, between_ms: float) -> str:
 
 @pytest.mark.parametrize("size", [700, 1_400, 1_450])
 def test_a_piece_of_nearly_a_segment_is_held_by_nagle_like_a_small_one(tmp_path: Path, size: int) -> None:
-    """Two of these were never in flight together: they are writes of the application, not segments that a tunnel shortened."""
+    """Two second pieces were never in flight together, so they are writes of the application, not segments that a tunnel shortened."""
     reported = lasted(tmp_path, pieces(size, between_ms=45.1))
     assert reported["nagle-delayed-ack"] == pytest.approx(10 * 45.1)
     assert "delayed-ack" not in reported
@@ -270,7 +290,10 @@ def test_a_piece_that_leaves_at_once_was_not_held_by_nagle(tmp_path: Path, size:
 
 
 def both_ways(flight: int, *, queued: bool) -> str:
-    """The client's flight, and the ACK of its first segment 70 ms later; with `queued`, the server's data come meanwhile, without ACK."""
+    """A flight of the client; the ACK of its first segment arrives 70 ms later.
+
+    If `queued`, the server's data arrive meanwhile, with old ACK numbers.
+    """
     lines = [
         "0 C > S S 0:0(0) win 64240 <mss 1460, sackOK, wscale 7>",
         "0.020 S > C S. 0:0(0) ack 1 win 65160 <mss 1460, sackOK, wscale 7>",
@@ -284,10 +307,10 @@ def both_ways(flight: int, *, queued: bool) -> str:
 
 
 def test_an_ack_that_waits_behind_the_other_sides_data_is_the_networks_not_a_delayed_one(tmp_path: Path) -> None:
-    """Data that leave after ours came would have carried the ACK (RFC 9293, 3.8.6.3): what came for 67 ms had left before.
+    """Data that the server sends after it has received the client's flight carry the ACK (RFC 9293, 3.8.6.3).
 
-    A receiver does not delay the ACK of ten segments, because it ACKs at least every second one (RFC 5681, 4.2). It delays the ACK of a
-    single segment.
+    So the data that arrived for 67 ms were sent before and waited in a queue. A receiver does not delay the ACK of ten segments, because it
+    ACKs at least every second one (RFC 5681, 4.2). A receiver may delay the ACK of a single segment.
     """
     assert "delayed-ack" not in lasted(tmp_path, both_ways(10, queued=True))
     assert "delayed-ack" not in lasted(tmp_path, both_ways(10, queued=False))

@@ -1,4 +1,4 @@
-"""Full send buffers, windows, slow start and Nagle's algorithm: each exchange has a counterpart that disproves the cause.
+"""A full send buffer, a window, slow start or Nagle's algorithm as the cause: each exchange has a counterpart that disproves the cause.
 
 The exchanges are written by hand, with a round trip of 20 ms at the sender; the times expected are differences of the times written. An old
 sender is one whose SYN offers neither SACK nor timestamps.
@@ -25,7 +25,7 @@ ROUND_MS = 20.1
 
 
 def opened(*, old: bool, window: int, mss: int = MSS) -> str:
-    """Until 40 ms; no window is scaled."""
+    """The handshake; the first data is sent at 40 ms. Window scaling is off."""
     options = f"<mss {mss}>" if old else f"<mss {mss}, sackOK>"
     return f"""
         0.0000 C > S S  0:0(0)        win 65535 {options}
@@ -52,10 +52,10 @@ def full(count: int) -> list[int]:
 
 @pytest.mark.parametrize(("pause_s", "held"), [(0.1, 2), (0.3, 1)])
 def test_a_flight_that_was_as_large_once_is_held_by_the_buffer(tmp_path: Path, pause_s: float, held: int) -> None:
-    """Flights of 1, 2, 4 and, behind a pause, 2, 4, 1 segments: the first 4 may still be in slow start, the second are not.
+    """Flights of 1, 2 and 4 segments and, after a pause, 2, 4 and 1: slow start may explain the first flight of 4, but not the second.
 
-    The first behind the pause are no more than the last before. Behind one longer than a retransmission timeout, the second 4
-    may be slow start's again (RFC 5681, 4.1).
+    After a pause, the first flight is no larger than the last one before. After a pause longer than the retransmission timeout, slow start
+    may explain the second flight of 4 as well (RFC 5681, 4.1).
     """
     begun = flights([full(1), full(2), full(4)], 65_535)
     again = flights([full(2), full(4), full(1)], 65_535, seq=1 + 7 * MSS, from_s=0.1002 + pause_s)
@@ -68,13 +68,16 @@ LOW = [[MSS, 1300]] * 9
 
 
 def test_flights_below_two_segments_that_never_grow_are_a_full_buffers(tmp_path: Path) -> None:
-    """Slow start would add a segment with each ACK (RFC 5681, 3.1). The first is as large as all later ones: it filled the buffer, too."""
+    """With slow start, each ACK would add a segment (RFC 5681, 3.1).
+
+    The first flight is as large as all later ones, so it filled the send buffer, too.
+    """
     reported = lasted(tmp_path, opened(old=True, window=16_384) + flights(LOW, 16_384))
     assert reported["send-buffer"] == pytest.approx(8 * ROUND_MS, abs=0.1)
 
 
 def test_a_program_that_goes_on_without_an_ack_has_filled_no_buffer(tmp_path: Path) -> None:
-    """One small segment leaves 10 ms after the flight before, with nothing but time to release it."""
+    """A small segment is sent 10 ms after the flight before, and no ACK releases it."""
     text = flights(LOW, 16_384)
     last = 1 + 2760 * 9
     at_s = 0.04 + 9 * ROUND_MS / 1000
@@ -90,16 +93,19 @@ def test_low_flights_that_fill_the_window_are_the_windows(tmp_path: Path) -> Non
 
 
 def test_a_smaller_flight_behind_one_on_the_plateau_was_not_held_by_the_congestion_window(tmp_path: Path) -> None:
-    """Eight flights of five segments, then one of four: a program that writes large pieces fills its buffer now more, now less."""
+    """Eight flights of five segments, then one of four.
+
+    If an application writes large pieces, the number of bytes in its full send buffer varies.
+    """
     reported = lasted(tmp_path, opened(old=False, window=60_000) + flights([full(5)] * 8 + [full(4), full(1)], 60_000))
     assert reported["send-buffer"] == pytest.approx(9 * ROUND_MS, abs=0.1)
 
 
 def test_a_plateau_counts_as_such_below_a_top_that_was_reached_twice(tmp_path: Path) -> None:
-    """Two flights of 8,252 bytes, eight of 7,300, one of 5,840: none is a segment larger than the plateau of 7,300.
+    """Two flights have 8,252 bytes, eight 7,300 and one 5,840. No flight is a whole segment larger than the plateau of 7,300 bytes.
 
-    The second is no larger than the first, so that slow start holds the first alone. What follows it waits behind a small segment in
-    flight, so that Nagle's algorithm may have held it as well.
+    The second flight is no larger than the first, so only the first is limited by slow start. The flight after the second waits behind a
+    small segment in flight, so Nagle's algorithm may have delayed it as well.
     """
     text = flights([[*full(5), 952]] * 2 + [full(5)] * 8 + [full(4), full(1)], 60_000)
     reported = lasted(tmp_path, opened(old=False, window=60_000) + text)
@@ -108,7 +114,10 @@ def test_a_plateau_counts_as_such_below_a_top_that_was_reached_twice(tmp_path: P
 
 
 def test_flights_that_grow_later_did_not_stand_on_a_plateau_before(tmp_path: Path) -> None:
-    """Eight flights of five segments, one of four, one of seven: what limited the one of four is unknown, for more had been in flight."""
+    """Eight flights have five segments, one has four, and one seven.
+
+    The last shows that more could be in flight, so the limit of the flight of four is unknown.
+    """
     text = flights([full(5)] * 8 + [full(4), full(7), full(1)], 60_000)
     reported = lasted(tmp_path, opened(old=False, window=60_000) + text)
     assert reported["send-buffer"] == pytest.approx(8 * ROUND_MS, abs=0.1)
@@ -118,10 +127,10 @@ def test_flights_that_grow_later_did_not_stand_on_a_plateau_before(tmp_path: Pat
 
 @pytest.mark.parametrize(("old", "last", "rounds"), [(True, 6, 9), (False, 6, 6), (False, 5, 10)])
 def test_equal_flights_below_the_plateau_refute_slow_start(tmp_path: Path, *, old: bool, last: int, rounds: int) -> None:
-    """Six flights of five segments, three of three, one more: those of three are no larger than the one before.
+    """Six flights of five segments, three of three, and one more. Two flights of three are no larger than the one before.
 
-    Newer senders leave slow start without a loss (RFC 9406): if the last flight is one segment
-    larger than the plateau, it proves nothing for them.
+    Newer senders may leave slow start without a loss (RFC 9406). For them, a last flight that is one segment larger than the plateau proves
+    nothing.
     """
     text = flights([full(5)] * 6 + [full(3)] * 3 + [full(last), full(1)], 60_000)
     reported = lasted(tmp_path, opened(old=old, window=60_000) + text)
@@ -134,9 +143,10 @@ def test_equal_flights_below_the_plateau_refute_slow_start(tmp_path: Path, *, ol
 def test_one_ack_that_comes_late_alone_shows_no_queue(
     tmp_path: Path, in_time_ms: int, rest: int, by_buffer_ms: float, *, old: bool
 ) -> None:
-    """Flights of five segments; the ACK of the last one, or three, comes 15 ms after that of those before, in time or late themselves.
+    """Flights have five segments.
 
-    With current hosts, the network card may have merged the three after a queue.
+    The ACK of the last one or three segments arrives 15 ms after the ACK of the others, which is in time or late. On current hosts, the
+    network card may have merged the three segments after a queue.
     """
     at_s, seq, most = 0.04 + 7 * ROUND_MS / 1000, 1 + 35 * MSS, 10 - rest
     first_s, rest_s = at_s + in_time_ms / 1000, at_s + (in_time_ms + 15) / 1000
@@ -150,7 +160,7 @@ def test_one_ack_that_comes_late_alone_shows_no_queue(
 
 
 def drained(sizes: Sequence[int], *, acked_in_turn: bool, rounds: int = 9) -> str:
-    """Each flight passes the bottleneck in 40 ms, and is released by the last ACK of the previous flight."""
+    """Each segment of a flight takes 40 ms at the bottleneck. The last ACK of a flight releases the next flight."""
     lines, seq = [], 1
     for at_s in (0.04 + place * (0.0201 + 0.04 * len(sizes)) for place in range(rounds)):
         for passed, size in enumerate(sizes, 1):
@@ -164,7 +174,7 @@ def drained(sizes: Sequence[int], *, acked_in_turn: bool, rounds: int = 9) -> st
 def test_a_flight_that_is_acknowledged_bit_by_bit_went_through_a_queue_and_the_buffer_has_the_round_trip_behind_it(tmp_path: Path) -> None:
     """Each of eight waits is 180.1 ms.
 
-    The path carries four segments for 160 ms, then nothing for 20 ms, because the buffer held no more data.
+    The path is busy with four segments for 160 ms, then idle for 20 ms, because the send buffer contained no more data.
     """
     reported = lasted(tmp_path, opened(old=False, window=65_535) + drained(full(4), acked_in_turn=True))
     assert "delayed-ack" not in reported
@@ -172,7 +182,7 @@ def test_a_flight_that_is_acknowledged_bit_by_bit_went_through_a_queue_and_the_b
 
 
 def test_an_ack_that_comes_a_timer_behind_its_neighbours_was_delayed_though_that_stood_in_a_queue(tmp_path: Path) -> None:
-    """Flights of five segments: four are acknowledged 15 ms late, and the last, by itself, 150 ms later: no queue grows like that."""
+    """In each flight of five segments, four are acknowledged 15 ms late, and the last, alone, 150 ms later. No queue grows that fast."""
     lines, seq = [], 1
     for at_s in (0.04 + place * 0.1851 for place in range(9)):
         lines += [f"{at_s:.4f} C > S . {seq + n * MSS}:{seq + (n + 1) * MSS} ack 1" for n in range(5)]
@@ -197,7 +207,7 @@ def test_a_flight_that_is_acknowledged_at_once_after_as_long_waited_for_a_delaye
 
 @pytest.mark.parametrize(("late_ms", "rounds"), [(3.0, 9), (4.5, 8)])
 def test_a_program_that_goes_on_four_milliseconds_behind_the_ack_was_not_woken_by_it(tmp_path: Path, late_ms: float, rounds: int) -> None:
-    """At the sender a wakeup takes no longer over a long path."""
+    """In a capture at the sender, the time to wake the application does not depend on the length of the path."""
     at_s, seq = 0.04 + 8 * ROUND_MS / 1000 + (ROUND_MS + late_ms) / 1000, 1 + 45 * MSS
     text = flights([full(5)] * 9, 60_000) + f"\n{at_s:.4f} C > S . {seq}:{seq + MSS} ack 1"
     reported = lasted(tmp_path, opened(old=False, window=60_000) + text)
@@ -206,7 +216,7 @@ def test_a_program_that_goes_on_four_milliseconds_behind_the_ack_was_not_woken_b
 
 @pytest.mark.parametrize("old", [True, False])
 def test_flights_that_grow_through_a_later_plateau_do_not_stand_on_it(tmp_path: Path, *, old: bool) -> None:
-    """Flights of one, two, three, five segments: slow start. The next six flights of three segments form a plateau."""
+    """Slow start: flights of one, two, three and five segments. The next six flights, of three segments each, form a plateau."""
     text = flights([full(1), full(2), full(3), full(5), *[full(3)] * 6, full(1)], 60_000)
     reported = lasted(tmp_path, opened(old=old, window=60_000) + text)
     assert reported["slow-start"] == pytest.approx(4 * ROUND_MS, abs=0.1)
@@ -229,7 +239,10 @@ def test_an_old_sender_whose_flight_did_not_grow_is_not_in_slow_start_however_fe
 
 @pytest.mark.parametrize(("size", "cause", "rounds"), [(1_300, "send-buffer", 8), (MSS, "receiver-window", 7)])
 def test_a_small_segment_does_not_wait_for_a_third_of_the_window(tmp_path: Path, size: int, cause: str, rounds: int) -> None:
-    """Four segments in flight, and room for 1,600 bytes: Linux waits for more room only with more than one segment to send."""
+    """Four segments are in flight, and the window has room for 1,600 bytes.
+
+    Linux defers sending only if it has more than one segment to send.
+    """
     window = 4 * size + 1_600
     reported = lasted(tmp_path, opened(old=False, window=window) + flights([[size] * 4] * 9, window))
     assert reported[cause] == pytest.approx(rounds * ROUND_MS, abs=0.1)
@@ -237,13 +250,19 @@ def test_a_small_segment_does_not_wait_for_a_third_of_the_window(tmp_path: Path,
 
 @pytest.mark.parametrize("old", [True, False])
 def test_a_window_with_room_for_one_more_segment_holds_newer_senders_alone(tmp_path: Path, *, old: bool) -> None:
-    """Four segments in flight where five fit: Linux may wait for a third of the window (`tcp_tso_should_defer`), BSD sends what fits."""
+    """Four segments are in flight, and the window has room for five.
+
+    Linux may wait for room for a third of the window (`tcp_tso_should_defer`), but BSD sends what fits.
+    """
     reported = lasted(tmp_path, opened(old=old, window=5 * MSS) + flights([full(4)] * 9, 5 * MSS))
     assert reported.get("send-buffer", 0.0) == pytest.approx(8 * ROUND_MS if old else 0.0, abs=0.1)
 
 
 def messages(tail: int, *, window: int, room_first: bool) -> str:
-    """Messages of three segments and a small one into a window of two; an ACK of one segment, or of both, 0.1 ms after it came."""
+    """Messages of three full segments and a small one; the window has room for two segments.
+
+    A segment is sent 0.1 ms after an ACK makes room for it.
+    """
     lines, seq, at_s = [], 1, 0.04
     for _ in range(4):
         for size in (MSS, MSS):
@@ -263,14 +282,14 @@ def messages(tail: int, *, window: int, room_first: bool) -> str:
 
 
 def test_a_small_segment_that_let_room_pass_was_held_by_nagle(tmp_path: Path) -> None:
-    """At 22 ms an ACK opens the window for a full segment; 500 bytes leave with the ACK of all, 18.1 ms later."""
+    """An ACK at 22 ms makes room for a full segment, but the 500 bytes are sent 18.1 ms later, with the ACK of all data."""
     window = 2 * MSS
     reported = lasted(tmp_path, opened(old=True, window=window) + messages(500, window=window, room_first=True))
     assert reported["nagle"] == pytest.approx(4 * ROUND_MS, abs=0.1)
 
 
 def test_a_small_segment_that_leaves_when_the_window_opens_was_the_windows(tmp_path: Path) -> None:
-    """No ACK at 22 ms opens the window: the ACK of all does, so the window explains the wait as well as Nagle's algorithm."""
+    """Only the ACK of all data opens the window, so the window explains the wait as well as Nagle's algorithm."""
     window = 2 * MSS
     reported = lasted(tmp_path, opened(old=True, window=window) + messages(500, window=window, room_first=False))
     assert "nagle" not in reported
@@ -278,9 +297,9 @@ def test_a_small_segment_that_leaves_when_the_window_opens_was_the_windows(tmp_p
 
 @pytest.mark.parametrize(("count", "held"), [(2, 1), (4, 0)])
 def test_a_tail_behind_fewer_bytes_than_any_send_buffer_has_was_held_by_nagle(tmp_path: Path, count: int, held: int) -> None:
-    """428 bytes wait twice for the ACK of full segments, the second time after a flight as large as an earlier one.
+    """Twice, 428 bytes wait for the ACK of full segments. The second time, the flight before is as large as an earlier one.
 
-    Two of 536 bytes leave room in the smallest buffer there is, 2,048 bytes; four of them may be all that fits.
+    Two segments of 536 bytes leave room in the smallest send buffer (2,048 bytes); four may fill it.
     """
     turn = [[536] * count, [428]]
     reported = lasted(tmp_path, opened(old=True, window=65_535, mss=536) + flights([[536], *turn, *turn], 65_535))
@@ -288,7 +307,10 @@ def test_a_tail_behind_fewer_bytes_than_any_send_buffer_has_was_held_by_nagle(tm
 
 
 def halves(window: int) -> str:
-    """Each 30.1 ms 600 bytes leave; 10 ms later 8,300 pass them, and the ACK of both releases the next 600 20.1 ms later. Six times."""
+    """Every 30.1 ms, 600 bytes are sent.
+
+    10 ms later, 8,300 bytes are sent although the 600 are unacknowledged; the ACK of both releases the next 600. Six times.
+    """
     lines, seq, at_s = [], 1, 0.04
     for _ in range(6):
         for after_s, size in ((0.0, 600), (0.01, 8_300)):
@@ -300,7 +322,10 @@ def halves(window: int) -> str:
 
 
 def test_a_close_behind_half_of_the_largest_window_was_not_held_by_nagle(tmp_path: Path) -> None:
-    """The last 600 bytes carry the FIN. If they had been written earlier, they would have left earlier. Three of four waits remain."""
+    """The last 600 bytes carry the FIN. Written earlier, these bytes would have been sent earlier, because a FIN is not delayed.
+
+    Three of four waits remain.
+    """
     head, sign, last = halves(16_384).rpartition("P. 44501:")
     assert sign
     reported = lasted(tmp_path, opened(old=True, window=16_384, mss=9_148) + f"{head}FP. 44501:{last.splitlines()[0]}")
@@ -309,9 +334,10 @@ def test_a_close_behind_half_of_the_largest_window_was_not_held_by_nagle(tmp_pat
 
 @pytest.mark.parametrize(("window", "held"), [(16_384, 4), (32_768, 0)])
 def test_half_of_the_largest_window_passes_a_small_segment_and_nagle_holds_what_is_less(tmp_path: Path, window: int, held: int) -> None:
-    """8,300 bytes are less than a segment of 9,148 and more than half of 16,384 (BSD `tcp_output`), but not of 32,768.
+    """BSD (`tcp_output`) sends 8,300 bytes at once if the window is 16,384, because they are more than half of it.
 
-    Then passing shows that Nagle's rule is off. At the first of the five waits, it is not yet known that the flight does not grow.
+    They are less than the MSS of 9,148 and less than half of a window of 32,768. If the window is 32,768, sending them shows that Nagle's
+    algorithm is off. At the first of the five waits, it is still unknown that the flights do not grow.
     """
     reported = lasted(tmp_path, opened(old=True, window=window, mss=9_148) + halves(window))
     assert reported.get("nagle", 0.0) == pytest.approx(held * ROUND_MS, abs=0.1)
@@ -319,7 +345,10 @@ def test_half_of_the_largest_window_passes_a_small_segment_and_nagle_holds_what_
 
 @pytest.mark.parametrize(("window", "told_ms"), [(8_192, 0.0), (16_384, ROUND_MS)])
 def test_half_of_the_largest_window_never_waits_for_nagle(tmp_path: Path, window: int, told_ms: float) -> None:
-    """4,100 bytes wait for the ACK of 512 bytes. They are half of a window of 8,192 bytes, but less than half of one of 16,384."""
+    """4,100 bytes wait for the ACK of 512 bytes.
+
+    4,100 bytes are more than half of a window of 8,192 bytes, but less than half of one of 16,384.
+    """
     reported = lasted(tmp_path, opened(old=True, window=window, mss=4_312) + flights([[512], [4_100]], window))
     assert reported.get("nagle", 0.0) == pytest.approx(told_ms, abs=0.1)
 
@@ -328,7 +357,10 @@ def test_half_of_the_largest_window_never_waits_for_nagle(tmp_path: Path, window
 def test_whole_clusters_that_pass_a_small_segment_are_full_and_what_waits_behind_them_is_held_by_nagle(
     tmp_path: Path, longest: int, held: int
 ) -> None:
-    """8,192 bytes, four clusters, are what 4.4BSD makes of an MSS of 9,148 (`tcp_mss`); 8,000 are a small segment that passes another."""
+    """For an MSS of 9,148, 4.4BSD sends segments of 8,192 bytes, which are four clusters (`tcp_mss`).
+
+    8,000 bytes are a small segment, sent while another small one is in flight.
+    """
     lines, seq = [], 1
     for place in range(7):
         at_s = 0.04 + 0.1801 * place
@@ -341,9 +373,9 @@ def test_whole_clusters_that_pass_a_small_segment_are_full_and_what_waits_behind
 
 
 def test_a_plateau_that_the_last_flight_passes_by_less_than_a_segment_is_the_highest(tmp_path: Path) -> None:
-    """2,920 and 2,460 bytes take turns, and 3,920 come at the end: slow start grows by whole segments (RFC 5681, 3.1).
+    """Flights of 2,920 and 2,460 bytes alternate, and the last flight has 3,920. Slow start would grow by whole segments (RFC 5681, 3.1).
 
-    Behind the 1,000 bytes at the end of each second flight, Nagle's algorithm explains the wait as well.
+    Every second flight ends with 1,000 bytes; Nagle's algorithm explains the wait after them as well.
     """
     sizes = [[MSS, MSS], [MSS, 1_000]] * 6 + [[MSS, MSS, 1_000]]
     reported = lasted(tmp_path, opened(old=False, window=30_000) + flights(sizes, 30_000))
@@ -352,9 +384,10 @@ def test_a_plateau_that_the_last_flight_passes_by_less_than_a_segment_is_the_hig
 
 
 def test_a_program_that_writes_by_its_own_clock_fills_no_buffer_though_acks_come_while_it_writes(tmp_path: Path) -> None:
-    """Each 5 ms six segments leave, 0.1 ms apart, and ACKs of those 20 ms ago come between them.
+    """Every 5 ms, six segments are sent 0.1 ms apart. Between them, ACKs of segments sent 20 ms ago arrive.
 
-    The program continues 4.45 ms later, as soon as one that a full buffer blocked would. The test does not check the 0.5 ms of writing.
+    The next burst begins 4.45 ms later, when an ACK arrives, as if a full send buffer had blocked the application. The test does not check
+    the 0.5 ms of writing.
     """
     lines: list[tuple[float, str]] = []
     for burst in range(40):
@@ -370,13 +403,16 @@ def test_a_program_that_writes_by_its_own_clock_fills_no_buffer_though_acks_come
 def test_an_old_sender_that_begins_with_more_than_any_initial_window_knows_no_slow_start(
     tmp_path: Path, *, old: bool, segments: int, cause: str
 ) -> None:
-    """Ten segments are the largest initial window (RFC 6928); newer senders may know a larger one of an earlier connection."""
+    """Ten segments are the largest initial window (RFC 6928).
+
+    Newer senders may start with a larger one, cached from an earlier connection.
+    """
     reported = lasted(tmp_path, opened(old=old, window=65_535) + flights([full(segments)] * 2, 65_535))
     assert reported[cause] == pytest.approx(ROUND_MS, abs=0.1)
 
 
 def test_a_program_that_writes_small_segments_at_its_own_pace_is_let_go_by_no_ack_that_comes_just_before_one(tmp_path: Path) -> None:
-    """Each 20 ms 500 bytes leave, with a round trip of 80 ms; an ACK comes 2 ms before each fifth of them, and none before the others."""
+    """Every 20 ms, 500 bytes are sent over an RTT of 80 ms. An ACK arrives 2 ms before every fifth segment, and none before the others."""
     sent = [(100 + 20 * n, f"C > S P. {1 + 500 * n}:{501 + 500 * n} ack 1") for n in range(50)]
     acks = [(178 + 100 * n, f"S > C . ack {501 + 2500 * n} win 65535") for n in range(10)]
     handshake = [
@@ -391,9 +427,10 @@ def test_a_program_that_writes_small_segments_at_its_own_pace_is_let_go_by_no_ac
 
 
 def test_small_segments_that_pass_need_no_window_for_a_full_one(tmp_path: Path) -> None:
-    """Flights of five times 600 bytes, none held, leave room for 1,000 in the window: less than a full segment, or half of the window.
+    """Flights of five segments of 600 bytes, sent without Nagle's algorithm, leave room for 1,000 bytes in the window.
 
-    The window has room for what the application writes, so the send buffer of 3,000 bytes is full.
+    This is less than a full segment, and less than half of the window. The window has room for what the application writes, so the send
+    buffer of 3,000 bytes is full.
     """
     reported = lasted(tmp_path, opened(old=True, window=4_000) + flights([[600] * 5] * 9, 4_000))
     assert reported["send-buffer"] == pytest.approx(8 * ROUND_MS, abs=0.1)
@@ -401,7 +438,10 @@ def test_small_segments_that_pass_need_no_window_for_a_full_one(tmp_path: Path) 
 
 
 def writes_and_tails(writes: Sequence[Sequence[int]], tail: int, *, joined: bool) -> str:
-    """Every 100 ms, segments leave together, singly or as one super-segment (offload); a tail leaves with the ACK of all of them."""
+    """Every 100 ms, several segments are sent, singly or as one super-segment (offload).
+
+    A tail is sent when the ACK of all of them arrives.
+    """
     lines, seq = [opened(old=False, window=65_535)], 1
     for at_ms, write in zip(range(100, 10_000, 100), writes, strict=False):
         for size in [sum(write)] if joined else write:
@@ -416,24 +456,31 @@ def writes_and_tails(writes: Sequence[Sequence[int]], tail: int, *, joined: bool
 
 @pytest.mark.parametrize("joined", [True, False])
 def test_the_small_tail_of_segments_that_a_card_cuts_holds_the_next_small_one_as_any_other(tmp_path: Path, *, joined: bool) -> None:
-    """After 3 × 1,460 + 400 bytes, Nagle's algorithm delays 100 more for one RTT: six times, after a first write of whole segments."""
+    """After 3 × 1,460 + 400 bytes, Nagle's algorithm delays 100 more bytes for one RTT.
+
+    This happens six times, after a first write of whole segments.
+    """
     text = writes_and_tails([full(3), *[[*full(3), 400]] * 6], 100, joined=joined)
     assert lasted(tmp_path, text)["nagle"] == pytest.approx(6 * ROUND_MS, abs=0.1)
 
 
 def test_segments_of_a_path_that_takes_less_than_the_mss_have_no_small_tail_where_a_card_cuts_them(tmp_path: Path) -> None:
-    """One or two of 1,400 bytes, and two more with their ACK: none has the full MSS, so 2,800 bytes are not a full segment with a tail."""
+    """One or two segments of 1,400 bytes are sent, and two more when their ACK arrives.
+
+    No segment has the full MSS, so 2,800 bytes are not a full segment with a tail.
+    """
     assert "nagle" not in lasted(tmp_path, writes_and_tails([[1400], *[[1400, 1400]] * 6], 2800, joined=True))
 
 
 def test_what_a_program_writes_as_soon_as_an_ack_comes_was_not_held_by_nagle(tmp_path: Path) -> None:
-    """Flights of 752 bytes and ten full segments, each released by the ACK of all: the program had found the buffer full.
+    """Each flight is 752 bytes and ten full segments, released by the ACK of the previous flight.
 
-    Had it only left the 752 bytes in it, for Nagle's rule to hold, they would have been followed by nothing.
+    A full send buffer had blocked the application. If Nagle's algorithm had delayed the 752 bytes, the application would have had nothing
+    more to send.
     """
     reported = lasted(tmp_path, opened(old=False, window=65_535) + flights([[752, *full(10)]] * 8, 65_535))
     assert reported["send-buffer"] == pytest.approx(6 * ROUND_MS, abs=0.1)
-    assert reported["unknown"] == pytest.approx(ROUND_MS, abs=0.1)  # the first round, before which there is no other
+    assert reported["unknown"] == pytest.approx(ROUND_MS, abs=0.1)  # the first flight has no earlier flight to compare it with
     assert "nagle" not in reported
 
 
@@ -441,7 +488,7 @@ def test_what_a_program_writes_as_soon_as_an_ack_comes_was_not_held_by_nagle(tmp
 def test_what_leaves_some_time_behind_an_ack_was_not_held_by_nagles_rule_of_a_host_that_takes_the_ack_and_lets_go(
     tmp_path: Path, behind_us: int, cause: str
 ) -> None:
-    """100 bytes leave every 3.4 ms, on a path with a shorter RTT: the application writes at its own pace, or an ACK releases each."""
+    """100 bytes are sent every 3.4 ms over a shorter RTT: the application writes at its own pace, or an ACK releases each write."""
     lines = [opened(old=False, window=60_000).replace("0.0200", f"{3_400 - behind_us}us")]
     for place in range(20):
         at_us, first = 40_000 + 3_400 * place, 1 + 100 * place
@@ -454,10 +501,9 @@ def test_what_leaves_some_time_behind_an_ack_was_not_held_by_nagles_rule_of_a_ho
 
 @pytest.mark.parametrize(("segments", "held"), [(6, 1), (4, 0), (17, 0), (20, 1)])
 def test_a_flight_of_today_that_is_no_larger_than_the_one_before_is_not_slow_starts(tmp_path: Path, segments: int, held: int) -> None:
-    """Two flights of this many segments, then a single segment.
+    """Two flights of `segments` full segments, then a single segment. A flight of four may be BBR's probe for the minimum RTT.
 
-    With four, BBR probes for the minimum RTT; from 16 on, slow start may have ended, and congestion avoidance adds a segment in each
-    round trip from 20 on.
+    From 16 segments on, slow start may have ended; from 20 on, congestion avoidance adds a segment per RTT.
     """
     reported = lasted(tmp_path, opened(old=False, window=60_000) + flights([full(segments)] * 2 + [full(1)], 60_000))
     assert reported.get("send-buffer", 0) == pytest.approx(held * ROUND_MS, abs=0.1)
@@ -465,9 +511,10 @@ def test_a_flight_of_today_that_is_no_larger_than_the_one_before_is_not_slow_sta
 
 @pytest.mark.parametrize(("last", "late_ms"), [(2, 0), (1, 3)])
 def test_an_ack_wakes_no_program_whose_buffer_had_room_for_more(tmp_path: Path, last: int, late_ms: float) -> None:
-    """Flights of two segments, one after the other, and at last one of two or of one, whose ACK is answered after 3 ms.
+    """Eight flights of two segments are followed by a flight of two or one. The next segment is sent 3 ms after the ACK of that flight.
 
-    With one in flight there is room for the second: the application had not written it yet. It is silent for 20 ms at first, too.
+    With one segment in flight, the send buffer has room for a second, so the application had not written it yet. The application is also
+    silent for the first 20 ms.
     """
     sent = [full(2)] * 8 + [full(last)]
     seq, at_s = 1 + MSS * (16 + last), 0.04 + 8 * ROUND_MS / 1000 + 0.023
@@ -478,7 +525,10 @@ def test_an_ack_wakes_no_program_whose_buffer_had_room_for_more(tmp_path: Path, 
 
 
 def test_half_of_a_window_smaller_than_two_segments_is_a_full_segment_of_linux(tmp_path: Path) -> None:
-    """Four times 1,000 bytes; 2,048, half of the window, and 952; four times 1,000 again: no small segment passes a small one."""
+    """Four flights have 1,000 bytes, one has 2,048 (half of the window) and 952, and four have 1,000.
+
+    No small segment is sent while another is in flight.
+    """
     sent = [[1_000]] * 4 + [[2_048, 952]] + [[1_000]] * 4
     reported = lasted(tmp_path, opened(old=False, window=4_096, mss=9_000) + flights(sent, 4_096))
     assert reported["nagle"] == pytest.approx(7 * ROUND_MS, abs=0.1)

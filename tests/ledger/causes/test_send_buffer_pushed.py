@@ -1,4 +1,4 @@
-"""PSH of an old sender: if a segment has none, the send buffer held more data when it left (RFC 9293, 3.9.1.2).
+"""PSH of an old sender: if a segment has no PSH, the send buffer contained more data when it was sent (RFC 9293, 3.9.1.2).
 
 The exchanges are written by hand, with a round trip of 20 ms at the sender; the times expected are differences of the times written. The
 sender is one whose SYN offers neither SACK nor timestamps, unless said otherwise.
@@ -31,7 +31,7 @@ def opened(options: str = f"mss {MSS}") -> str:
 
 
 def flights(sizes: Sequence[Sequence[int]], pushed: Sequence[int], seq: int = 1, from_s: float = 0.04) -> str:
-    """Flights of segments of these sizes, each released by the ACK of all of the one before; those that end at `pushed` carry PSH."""
+    """One flight for each list of segment sizes, released by the ACK of the previous flight. Flights in `pushed` end with PSH."""
     lines = []
     for place, flight in enumerate(sizes):
         at_s = from_s + place * ROUND_MS / 1000
@@ -43,7 +43,7 @@ def flights(sizes: Sequence[Sequence[int]], pushed: Sequence[int], seq: int = 1,
 
 
 def rest_after_100_ms(first: str, rest: int) -> str:
-    """A full segment, its ACK after one RTT, and 80 ms later the rest of that write, or a new write."""
+    """A full segment is ACKed after one RTT. 80 ms later, the rest of the same write is sent, or a new write."""
     return f"""
         0.0400 C > S {first} 1:{1 + MSS}             ack 1
         0.0600 S > C .                               ack {1 + MSS} win 60000
@@ -74,14 +74,14 @@ def test_a_sender_that_never_sets_psh_shows_nothing_by_that(tmp_path: Path) -> N
 
 
 def test_what_was_kept_back_behind_a_full_window_is_the_windows_until_that_opens(tmp_path: Path) -> None:
-    """Two segments leave room for 1,176 of 4,096 bytes, and 1,300 follow 80 ms after the ACK that opens the window again."""
+    """Two segments leave room for 1,176 of 4,096 bytes. 1,300 bytes are sent 80 ms after the ACK that opens the window."""
     reported = lasted(tmp_path, behind_room_for_1176(1300))
     assert reported["receiver-window"] == pytest.approx(20)
     assert reported["nagle"] == pytest.approx(80)
 
 
 def test_what_was_kept_back_though_it_fills_the_room_that_there_was_waited_for_no_window(tmp_path: Path) -> None:
-    """With more than 1,176 bytes in the buffer, data would have left when the window opened."""
+    """With more than 1,176 bytes in the send buffer, the sender would have sent data when the window opened."""
     reported = lasted(tmp_path, behind_room_for_1176(1176))
     assert "receiver-window" not in reported
     assert reported["nagle"] == pytest.approx(100)
@@ -102,7 +102,7 @@ def behind_room_for_1176(last_bytes: int) -> str:
 
 
 def lost_first() -> str:
-    """Four segments at 40 ms, of which the first is lost and sent again; all are acknowledged at 80.1 ms."""
+    """Four segments are sent at 40 ms. The first is lost and retransmitted, and all are acknowledged at 80.1 ms."""
     sent = "\n".join(f"0.0400 C > S . {1 + place * MSS}:{1 + (place + 1) * MSS} ack 1" for place in range(4))
     again = f"0.0601 C > S . 1:{1 + MSS} ack 1\n0.0801 S > C . ack {1 + 4 * MSS} win 60000\n"
     return opened() + sent + "\n" + "0.0600 S > C . ack 1 win 60000\n" * 4 + again
@@ -115,9 +115,9 @@ BEHIND = 1 + 4 * MSS
 def test_what_the_sender_had_and_flew_before_is_held_by_nagles_rule_behind_a_loss_too(
     tmp_path: Path, flown: int, by_nagle_ms: float
 ) -> None:
-    """After the loss: a flight of four segments, or of three; then three segments, the last one followed by a rest of 900 bytes.
+    """After the loss, a flight of four or three segments is sent, then three segments, the last one followed by 900 bytes.
 
-    With four segments in flight, the congestion window had room for that rest; with three, it may have delayed the rest.
+    If four segments were in flight, the congestion window had room for these 900 bytes; if three, it may have delayed them.
     """
     rest = BEHIND + (flown + 3) * MSS + 900
     sizes = [[MSS] * flown, [MSS] * 3, [900, MSS], [MSS]]
@@ -129,7 +129,7 @@ def test_what_the_sender_had_and_flew_before_is_held_by_nagles_rule_behind_a_los
 def test_flights_that_empty_the_buffer_again_and_again_are_held_by_it_behind_a_loss_too(
     tmp_path: Path, by_buffer: int, *, pushed: bool
 ) -> None:
-    """Five flights of two segments that do not grow: a send buffer of that size, if it was empty after each of them."""
+    """Five flights of two segments that do not grow show a send buffer of that size, if it was empty after each flight."""
     ends = [BEHIND + place * 2 * MSS for place in range(1, 6)] if pushed else [BEHIND + 10 * MSS]
     reported = lasted(tmp_path, lost_first() + flights([[MSS, MSS]] * 5, ends, seq=BEHIND, from_s=0.0802))
     assert reported.get("send-buffer", 0) == pytest.approx(by_buffer * ROUND_MS, abs=0.1)

@@ -1,7 +1,7 @@
-"""The ledger on the border between slow start and the receiver's window: what Linux leaves open in a window is the window's own time.
+"""Slow start or receiver window: if Linux leaves a part of the window unused, the window is the cause.
 
-`tcp_tso_should_defer` (net/ipv4/tcp_output.c) lets room for less than a third of the window wait for the next ACK, and the kernel counts
-the time as `rwnd_limited`. The exchanges are written by hand: a flight of ten segments comes first (RFC 6928), and each exchange has a
+Linux waits for the next ACK if the window has room for less than a third of its size (`tcp_tso_should_defer`, net/ipv4/tcp_output.c), and
+counts this time as `rwnd_limited`. The exchanges are written by hand. Each begins with a flight of ten segments (RFC 6928) and has a
 counterpart that disproves the cause.
 """
 
@@ -26,17 +26,20 @@ def lasted(tmp_path: Path, lines: list[str]) -> dict[str, float]:
 
 
 def data(at_ms: float, first: int, count: int) -> list[str]:
-    """Full segments of the client, numbered from 0, a microsecond apart."""
+    """`count` full segments of the client, from number `first` (counted from 0) on, 1 µs apart."""
     return [f"{at_ms + n / 1000:.3f}ms C > S . {1 + MSS * (first + n)}:{1 + MSS * (first + n + 1)} ack 1" for n in range(count)]
 
 
 def ack(at_ms: float, segments: int, window: int) -> list[str]:
-    """The server's ACK of a number of segments, which offers room for a number of others."""
+    """The server's ACK of the first `segments` segments; the offered window has room for `window` more."""
     return [f"{at_ms:.3f}ms S > C . ack {1 + MSS * segments} win {MSS * window}"]
 
 
 def at_sender(last_window: int) -> list[str]:
-    """14 segments fill the window; the ACK of three more opens it for three, and nothing leaves until the next one, 19.55 ms later."""
+    """14 segments fill the window.
+
+    An ACK of three more makes room for three, but the client sends nothing until the next ACK, 19.55 ms later.
+    """
     lines = [
         f"0 C > S S 0:0(0) win 64240 <mss {MSS}, sackOK>",
         f"20ms S > C S. 0:0(0) ack 1 win {14 * MSS} <mss {MSS}, sackOK>",
@@ -50,7 +53,7 @@ def at_sender(last_window: int) -> list[str]:
 
 
 def test_a_window_that_opens_a_little_after_the_flight_filled_it_holds_what_waits_for_more(tmp_path: Path) -> None:
-    """Three segments are less than a third of 14, and the congestion window is at least the 14 that were in flight."""
+    """Three segments are less than a third of the window of 14, and the congestion window is at least the 14 that were in flight."""
     reported = lasted(tmp_path, at_sender(14))
     assert reported["receiver-window"] == pytest.approx(80.01 - 60.31, abs=0.1)
     assert reported["slow-start"] == pytest.approx(60.01 - 40, abs=0.1)
@@ -62,7 +65,7 @@ def test_a_window_that_opens_beyond_the_flight_leaves_it_to_slow_start(tmp_path:
 
 
 def at_receiver(flights: list[int], window: int, round_trip_ms: float = 10) -> list[str]:
-    """Flights of these numbers of segments, each one RTT after the previous one and acknowledged at once."""
+    """Flights of these numbers of segments, one per RTT. Each segment is acknowledged at once."""
     lines = [
         f"0 C > S S 0:0(0) win 64240 <mss {MSS}, sackOK>",
         f"0.001ms S > C S. 0:0(0) ack 1 win {window * MSS} <mss {MSS}, sackOK>",
@@ -81,12 +84,12 @@ def at_receiver(flights: list[int], window: int, round_trip_ms: float = 10) -> l
     [
         ([10, 12, 12], 14, 10),
         ([10, 11, 11], 14, 10),
-        ([10, 15, 15], 17, 0),  # as slow start grows with an ACK for every second segment
+        ([10, 15, 15], 17, 0),  # slow start grows like this if every second segment is ACKed
         ([3, 4, 4], 5, 0),  # as in the previous case
-        ([10, 12, 12], 20, 0),  # room for a third of the window and more
+        ([10, 12, 12], 20, 0),  # the window has room for more than a third of its size
         ([4, 8, 9, 9], 9, 10),  # the flight of 8 leaves room for a segment, so the window does not limit it yet
         ([10, 20, 24, 24], 27, 10),
-        ([10, 20, 21, 21], 24, 0),  # as congestion avoidance grows, which begins at 16 segments
+        ([10, 20, 21, 21], 24, 0),  # congestion avoidance, which begins at 16 segments, grows like this
     ],
 )
 def test_a_flight_that_grows_like_neither_slow_start_nor_avoidance_was_ended_by_the_window(
@@ -100,7 +103,7 @@ def test_a_flight_that_grows_like_neither_slow_start_nor_avoidance_was_ended_by_
 def test_what_the_program_gives_behind_a_small_segment_was_not_kept_back_by_the_window(tmp_path: Path) -> None:
     """Flights of 10, 12 and 12 segments, but the last segment of the second flight is 100 bytes short.
 
-    The application had written no more.
+    So the application had written no more.
     """
     behind = 22 * MSS + 1
     opening, flights = at_receiver([10, 12, 12], 14)[:3], at_receiver([10, 12, 12], 14)[3:]
@@ -109,7 +112,7 @@ def test_what_the_program_gives_behind_a_small_segment_was_not_kept_back_by_the_
 
 
 def test_a_flight_that_does_not_grow_below_the_edge_was_ended_by_the_window_seen_from_its_sender_too(tmp_path: Path) -> None:
-    """Room for one segment of six; slow start would have released five more after five were acknowledged."""
+    """Five segments are in flight, and the window has room for a sixth. With slow start, the ACK of five would have released five more."""
     lines = [
         f"0 C > S S 0:0(0) win 64240 <mss {MSS}, sackOK>",
         f"20ms S > C S. 0:0(0) ack 1 win {6 * MSS} <mss {MSS}, sackOK>",
@@ -126,10 +129,10 @@ def test_a_flight_that_does_not_grow_below_the_edge_was_ended_by_the_window_seen
 def test_a_flight_that_did_not_grow_and_left_room_for_a_segment_waited_for_the_window_that_another_filled(
     tmp_path: Path, top: int, window_ms: float
 ) -> None:
-    """Two flights are one segment smaller than the window, the third fills it.
+    """Two flights are one segment smaller than the window, and the third fills it.
 
-    Congestion avoidance adds less than one segment to fewer than twenty (5% in CUBIC). A flight that did not
-    grow, and for which the window had room, is no longer in slow start: what limited it is unknown.
+    Below twenty segments, congestion avoidance adds less than one segment per RTT (5% in CUBIC). A flight that did not grow, although the
+    window had room, is no longer in slow start: its limit is unknown.
     """
     lines = [
         f"0 C > S S 0:0(0) win 64240 <mss {MSS}, sackOK>",
@@ -150,9 +153,9 @@ def test_a_flight_that_did_not_grow_and_left_room_for_a_segment_waited_for_the_w
 def test_a_smaller_flight_than_before_was_ended_by_a_window_with_room_for_less_than_a_piece(
     tmp_path: Path, round_trip_ms: float, window_ms: float
 ) -> None:
-    """Three segments are less than Linux paces in a millisecond (`tcp_tso_autosize`) where the round trip takes 10 ms, not where 100 ms.
+    """With an RTT of 10 ms, three segments are less than Linux sends in one burst (one millisecond, `tcp_tso_autosize`); with 100 ms they are not.
 
-    With 100 ms, the second flight of eleven is smaller than an earlier one and had room in the window: what limited it is unknown.
+    With an RTT of 100 ms, the second flight of eleven is smaller than an earlier one and had room in the window, so its limit is unknown.
     """
     reported = lasted(tmp_path, at_receiver([10, 14, 11, 11], 14, round_trip_ms))
     assert reported["receiver-window"] == pytest.approx(window_ms, rel=0.1)
@@ -161,7 +164,7 @@ def test_a_smaller_flight_than_before_was_ended_by_a_window_with_room_for_less_t
 
 
 def after_a_pause(first_flight: int, resent: str) -> list[str]:
-    """Four segments, one of them retransmitted, half a second with a zero window, and two flights 20 ms apart."""
+    """Four segments, of which one is retransmitted; then half a second with a zero window; then two flights 20 ms apart."""
     came = {"needlessly": [0, 1, 2, 3, 3], "after a loss": [0, 2, 3, 1]}[resent]
     lines = [
         f"0 C > S S 0:0(0) win 64240 <mss {MSS}, sackOK>",
@@ -183,7 +186,7 @@ def after_a_pause(first_flight: int, resent: str) -> list[str]:
 
 
 def test_the_first_flight_after_a_pause_is_slow_start_if_all_resends_were_needless(tmp_path: Path) -> None:
-    """RFC 5681, 4.1: a sender that was idle for longer than its timer begins with the initial window again; no loss cut it."""
+    """After a silence longer than its RTO, a sender restarts with the initial window (RFC 5681, 4.1), so no loss reduced the window."""
     reported = lasted(tmp_path, after_a_pause(10, "needlessly"))
     assert reported["slow-start"] == pytest.approx(20, abs=0.3)
     assert "congestion-window" not in reported
@@ -198,7 +201,7 @@ def test_it_is_the_congestion_windows_after_a_loss_and_with_less_than_an_initial
 
 
 def trains(window: int) -> str:
-    """At the receiver: trains of 30 segments, 80 µs apart, one in each round trip of 20 ms; timestamps count milliseconds."""
+    """Captured at the receiver: a train of 30 segments, 80 µs apart, in each RTT of 20 ms. The timestamp clock ticks every millisecond."""
     size = MSS - 12
     lines = [
         f"0 C > S S 0:0(0) win 64240 <mss {MSS}, sackOK, TS val 0 ecr 0>",
@@ -217,7 +220,7 @@ def trains(window: int) -> str:
 
 
 def test_trains_that_fill_a_window_are_spaced_by_it_however_coarse_their_timestamps(tmp_path: Path) -> None:
-    """From the end of the first train, at 42.32 ms, to that of the last, at 182.32 ms."""
+    """The window is the cause from the end of the first train, at 42.32 ms, to the end of the last, at 182.32 ms."""
     reported = ledgers.lasted(tmp_path, trains(30))
     assert reported["receiver-window"] == pytest.approx(140.0, abs=1.0)
 

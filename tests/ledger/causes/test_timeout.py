@@ -1,6 +1,7 @@
-"""A single segment, retransmitted by the timer: it was lost, or the receiver delayed the ACK for longer than the timer.
+"""A timer retransmits a single segment: the segment was lost, or the receiver delayed the ACK for longer than the timer.
 
-Linux waits 200 ms at least, lwIP delays an ACK by up to 250 ms: seen with neither SACK nor timestamps, the copy releases the ACK.
+Linux waits at least 200 ms, and lwIP delays an ACK by up to 250 ms. Without SACK and timestamps, it looks as if the retransmission released
+the ACK.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def requests(options: str, timer_ms: int) -> str:
-    """Three requests; the timer retransmits each, and the answer acknowledges it 1 ms later."""
+    """Three requests, each retransmitted by the timer. The server's answer arrives 1 ms later and acknowledges the request."""
     lines = [
         f"0ms   C > S S  0:0(0)        win 64240 <mss 1460{options}>",
         f"1ms   S > C S. 0:0(0) ack 1  win 65535 <mss 1460{options}>",
@@ -51,7 +52,7 @@ def test_without_sack_and_timestamps_a_delayed_ack_looks_like_a_loss(tmp_path: P
 
 @pytest.mark.parametrize(("options", "timer_ms"), [(", sackOK", 300), ("", 1_500)], ids=["dsack-would-tell", "no-ack-is-delayed-so-long"])
 def test_a_loss_is_more_than_possible_where_the_ack_cannot_have_been_delayed_unseen(tmp_path: Path, options: str, timer_ms: int) -> None:
-    """Not proved: the answer alone may be late (docs/how-it-decides.md, 4.3)."""
+    """The loss is not proved, because the answer alone may be late (docs/how-it-decides.md, 4.3)."""
     found = timeout(tmp_path, requests(options, timer_ms))
     assert found.confidence == Confidence.CONSISTENT
     assert "looks the same" not in found.limits

@@ -1,4 +1,4 @@
-"""The ledger of a sender without timestamps that is captured at its receiver, where ACKs are seen a round trip before they act.
+"""The ledger of a sender without timestamps, captured at its receiver: an ACK is captured half an RTT before it reaches the sender.
 
 Captures of stacks without timestamps (Windows, libslirp, lwIP, smoltcp) look like this if they are made at the receiver. The exchanges are
 written by hand, with an RTT of 20 ms unless stated otherwise; expected times are differences of the times in the text.
@@ -27,7 +27,10 @@ def opened(answered_s: float = 0.0200, options: str = "") -> str:
 
 
 def flights(sizes: list[int], first_s: float, every_s: float = 0.0200, full: int = MSS, window: int = 65_535, flags: str = ".") -> str:
-    """One flight for each size, which is its number of segments. Each segment is ACKed at once, and the ACKs release the next flight."""
+    """One flight for each element of `sizes`, which is its number of segments.
+
+    Each segment is ACKed at once, and the ACKs release the next flight.
+    """
     lines, sent = [], 1
     for number, size in enumerate(sizes):
         for place in range(size):
@@ -45,14 +48,14 @@ def spread(segments: int, every_s: float, first_s: float) -> str:
 def test_the_way_of_the_syn_ack_is_the_handshakes_and_what_the_program_took_then_its_own(tmp_path: Path) -> None:
     reported = lasted(tmp_path, opened() + "0.0320 C > S P. 1:101 ack 1\n 0.0321 S > C . ack 101 win 65535")
     assert reported["handshake"] == pytest.approx(20.0, abs=0.05)
-    assert reported["application"] == pytest.approx(12.0, abs=0.15)  # and the last 0.1 ms, after its data was acknowledged
+    assert reported["application"] == pytest.approx(12.0, abs=0.15)  # 12 ms before the data, and 0.1 ms at the end, after the ACK
 
 
 def test_a_flight_that_leaves_room_for_one_segment_waited_for_the_window_that_flights_fill_as_their_sender_knew_it(tmp_path: Path) -> None:
-    """Two flights of six segments, then two of seven, which fill the window.
+    """Two flights of six segments, then two of seven, which fill the receive window.
 
-    The capture shows no flight as a whole, because each ACK leaves at once. Linux lets room for less than a third of the window wait
-    (`tcp_tso_should_defer`). Slow start limits the first flight; nothing shows how large it could have been.
+    The capture never shows a whole flight in transit, because each segment is ACKed at once. Linux does not use room for less than a third
+    of the window yet (`tcp_tso_should_defer`). Slow start limits the first flight, because nothing shows how large it could have been.
     """
     text = opened().replace("win 65535", f"win {7 * MSS}") + flights([6, 6, 7, 7], 0.0400, window=7 * MSS)
     reported = lasted(tmp_path, text.replace(f"<mss {MSS}>", f"<mss {MSS}, sackOK>"))
@@ -61,7 +64,10 @@ def test_a_flight_that_leaves_room_for_one_segment_waited_for_the_window_that_fl
 
 
 def cut_window(room: int, sent: int) -> str:
-    """Four segments arrive; their ACKs leave less room than was offered before, and `sent` bytes come 220 ms later."""
+    """Four segments arrive, and the last ACK leaves a window of `room` bytes, less than the ACK before.
+
+    `sent` bytes arrive 220 ms later.
+    """
     return (
         opened()
         + f"""
@@ -81,9 +87,12 @@ def cut_window(room: int, sent: int) -> str:
 
 
 def test_what_fills_the_room_that_the_last_ack_left_was_forced_into_it_though_there_was_more_before(tmp_path: Path) -> None:
-    """The window reached up to 6,449; the last ACK, which has reached the sender by now, ends it at 6,353: it has room for 512 bytes."""
+    """The window ended at 6,449.
+
+    The last ACK, which has reached the sender by now, moves its end to 6,353, which leaves room for 512 bytes.
+    """
     reported = lasted(tmp_path, cut_window(512, 512))
-    # The 512 bytes filled the window, which stayed full until their ACK could have arrived.
+    # The 512 bytes fill the window, which stays full until their ACK can have reached the sender.
     assert reported["receiver-window"] == pytest.approx(220.1 + 20.1, abs=0.2)
     assert reported.get("application", 0) < 1
 
@@ -94,7 +103,7 @@ def test_what_leaves_room_in_the_window_was_not_held_by_it(tmp_path: Path) -> No
 
 
 def test_before_a_probe_the_window_was_closed_however_its_edge_had_moved(tmp_path: Path) -> None:
-    """The sender had sent beyond the right edge of the window; the last ACK moves that edge just to the end of the sent data."""
+    """The sender sent beyond the right edge that the first ACK offers; the last ACK moves this edge to the end of the sent data."""
     reported = lasted(
         tmp_path,
         opened()
@@ -114,7 +123,7 @@ def test_before_a_probe_the_window_was_closed_however_its_edge_had_moved(tmp_pat
 
 
 def test_what_comes_evenly_spread_over_the_round_trip_is_spaced_by_the_path(tmp_path: Path) -> None:
-    """One segment every 3 ms: always seven per RTT, although a queue may hold more."""
+    """One segment arrives every 3 ms: always seven per RTT, although a queue may contain more."""
     reported = lasted(tmp_path, opened() + flights([2, 4], 0.0201) + "\n" + shifted(spread(60, 0.003, 0.0601), 6))
     assert reported["network"] >= 0.9 * 59 * 3.0
     assert "send-buffer" not in reported
@@ -127,14 +136,14 @@ def test_what_comes_in_flights_with_pauses_between_fills_a_buffer(tmp_path: Path
 
 
 def test_single_segments_that_never_become_more_fill_a_buffer_and_are_not_in_slow_start(tmp_path: Path) -> None:
-    """One segment per RTT, as from a stack with a buffer of one segment: slow start would add one segment per ACK (RFC 5681, 3.1)."""
+    """A stack whose send buffer holds one segment sends one segment per RTT. Slow start would add one segment per ACK (RFC 5681, 3.1)."""
     reported = lasted(tmp_path, opened() + flights([1] * 12, 0.0201))
     assert reported["send-buffer"] == pytest.approx(11 * 20.0, abs=0.5)
     assert "slow-start" not in reported
 
 
 def shifted(text: str, segments: int) -> str:
-    """An exchange, with its data `segments` full segments further on in the stream."""
+    """The lines of an exchange, with its data moved `segments` full segments further in the stream."""
     lines = []
     for line in text.splitlines():
         words = line.split()
@@ -152,14 +161,14 @@ def shifted(text: str, segments: int) -> str:
 
 @pytest.mark.parametrize("answered_s", [0.0200, 0.0225, 0.0260])
 def test_a_handshake_that_took_longer_than_the_way_does_not_make_acks_come_too_late(tmp_path: Path, answered_s: float) -> None:
-    """Address resolution comes first; then flights double every 20 ms, each released by the ACKs of the one before."""
+    """Address resolution makes the handshake slow. Then flights double every 20 ms, each released by the ACKs of the previous one."""
     reported = lasted(tmp_path, opened(answered_s) + flights([2, 4, 8, 16], answered_s + 0.0001))
     assert reported["slow-start"] == pytest.approx(3 * 20.0, abs=0.5)
     assert reported.get("application", 0) < 1
 
 
 def test_what_a_program_gives_halfway_to_the_round_trip_was_let_go_by_no_ack(tmp_path: Path) -> None:
-    """One piece every 13 ms over an RTT of 20 ms: no ACK of the previous piece can have arrived."""
+    """One piece arrives every 13 ms over an RTT of 20 ms, so no ACK of the previous piece can have reached the sender."""
     reported = lasted(tmp_path, opened() + flights([1] * 20, 0.0201, 0.013, full=500))
     assert "slow-start" not in reported
     assert "send-buffer" not in reported
@@ -167,7 +176,10 @@ def test_what_a_program_gives_halfway_to_the_round_trip_was_let_go_by_no_ack(tmp
 
 @pytest.mark.parametrize("options", ["", ", sackOK"])
 def test_segments_a_little_below_the_mss_that_fly_together_are_full_ones(tmp_path: Path, options: str) -> None:
-    """As with libslirp, which counts 20 bytes too many for the headers; Nagle's algorithm would let only one of them leave."""
+    """In libslirp, the headers count 20 bytes too many, so its full segments are shorter than the MSS.
+
+    Nagle's algorithm would send only one of them at a time.
+    """
     reported = lasted(tmp_path, opened(options=options) + flights([2, 4, 8, 16, 32], 0.0201, full=1_440))
     assert reported["slow-start"] == pytest.approx(4 * 20.0, abs=0.5)
     assert "nagle" not in reported
@@ -184,7 +196,10 @@ def test_causes_of_these_exchanges_sum_to_their_lives(tmp_path: Path) -> None:
 
 
 def test_segments_of_one_write_that_come_a_round_trip_and_a_half_apart_are_spaced_by_the_path(tmp_path: Path) -> None:
-    """400 kbit/s: 1,538 bytes take 31 ms, more than the RTT, and a short segment takes less. Only the last segment ends its write."""
+    """At 400 kbit/s, 1,538 bytes take 31 ms, which is longer than the RTT, and a short segment takes less.
+
+    Only the last segment ends a write (PSH).
+    """
     reported = lasted(
         tmp_path,
         opened()
@@ -201,7 +216,10 @@ def test_segments_of_one_write_that_come_a_round_trip_and_a_half_apart_are_space
 
 
 def test_segments_as_far_apart_as_round_trips_are_spaced_by_the_path_where_a_shorter_one_came_sooner(tmp_path: Path) -> None:
-    """530 kbit/s: 1,538 bytes take 23.2 ms, similar to one segment per RTT of 20 ms; 478 bytes take 7.2 ms, so no ACK released them."""
+    """At 530 kbit/s, 1,538 bytes take 23.2 ms, which looks like one segment per RTT of 20 ms.
+
+    But 478 bytes take 7.2 ms, so no ACK released the segments.
+    """
     lines = [opened(), flights([1] * 2, 0.0201, 0.0232)]
     for number in range(6):
         sent, at_s = 2_921 + number * 3_320, 0.0665 + number * 0.0536
@@ -214,19 +232,19 @@ def test_segments_as_far_apart_as_round_trips_are_spaced_by_the_path_where_a_sho
 
 
 def test_writes_as_large_as_a_segment_that_come_as_regularly_are_their_programs(tmp_path: Path) -> None:
-    """Each segment ends its write (PSH): nothing shows that the application had already written the next one."""
+    """Each segment ends a write (PSH), so the application may not have written the next one yet."""
     reported = lasted(tmp_path, opened() + flights([1] * 20, 0.0201, 0.031, flags="P."))
     assert reported["application"] >= 19 * (31.0 - 20.0 - 2.1)
 
 
 def test_segments_that_each_wait_for_an_ack_are_not_spaced_by_the_path(tmp_path: Path) -> None:
-    """One segment per RTT: on a path so slow, a segment would take longer than on an idle path."""
+    """One segment arrives per RTT. On so slow a path, the RTT with data would be longer than the RTT of the handshake."""
     reported = lasted(tmp_path, opened() + flights([1] * 20, 0.0201, 0.0202))
     assert reported.get("network", 0) < 20
 
 
 def test_small_segments_that_come_at_once_behind_each_other_are_not_held_by_nagle(tmp_path: Path) -> None:
-    """Each segment is acknowledged before the next one comes, but the ACK still has to cross the path: the sender did not know of it."""
+    """Each segment is acknowledged before the next one arrives, but that ACK has not reached the sender when it sends the next one."""
     reported = lasted(tmp_path, opened() + flights([8] * 6, 0.0201, full=787, flags="P."))
     assert "nagle" not in reported
     assert "nagle-delayed-ack" not in reported
@@ -238,7 +256,7 @@ def test_small_segments_that_each_come_a_round_trip_behind_the_ack_before_are_he
 
 
 def test_at_the_receiver_the_time_until_its_answer_is_all_its_own(tmp_path: Path) -> None:
-    """The server answers 8 ms after each question; the next question comes one RTT (2.2 ms) after the answer."""
+    """The server answers each question after 8 ms, and the next question arrives one RTT (2.2 ms) after the answer."""
     questions = [0.0022 + number * 0.0102 for number in range(10)]
     lines = [
         f"""
@@ -252,10 +270,10 @@ def test_at_the_receiver_the_time_until_its_answer_is_all_its_own(tmp_path: Path
 
 
 def repaired(*, overtaken: bool = False) -> str:
-    """Ten segments, of which the third is lost; its repair leaves after four new segments and is lost, too.
+    """The third of ten segments is lost. Its retransmission, sent after four new segments, is lost, too.
 
-    Two segments follow the repair, and a second repair follows the next two. By the host's IP identifications, two segments of the first
-    flight may arrive in reverse order.
+    Two segments follow the lost retransmission, two more follow these, and then a second retransmission arrives. If `overtaken`, two
+    segments of the first flight arrive in the wrong order, as their IP identifications show.
     """
     first = [0, 1, 4, 3, 5, 6, 7, 8, 9] if overtaken else [0, 1, *range(3, 10)]
     lines, have = [opened(options=", sackOK")], set[int]()
@@ -273,17 +291,23 @@ def repaired(*, overtaken: bool = False) -> str:
 
 
 def test_a_sender_that_knows_of_a_loss_repairs_it_though_the_repair_does_not_come(tmp_path: Path) -> None:
-    """Duplicate ACKs captured from 40.025 ms on affect segments captured from 60.025 ms on: 60.03 to 80.12 ms is recovery."""
+    """Duplicate ACKs captured from 40.025 ms on affect segments captured from 60.025 ms on.
+
+    So the recovery lasts from 60.03 to 80.12 ms.
+    """
     assert lasted(tmp_path, repaired())["loss-recovery"] == pytest.approx(80.12 - 60.03, abs=0.05)
 
 
 def test_where_segments_are_overtaken_a_few_duplicate_acks_are_no_sign_of_a_repair(tmp_path: Path) -> None:
-    """RFC 8985, 6.2: who has seen that waits longer than for three of them. The repair comes at 80.12 ms."""
+    """A sender that has seen reordering waits for longer than three duplicate ACKs (RFC 8985, 6.2).
+
+    The retransmission arrives at 80.12 ms.
+    """
     assert lasted(tmp_path, repaired(overtaken=True)).get("loss-recovery", 0.0) < 0.1
 
 
 def test_a_program_that_is_silent_behind_a_loss_is_not_repairing_it(tmp_path: Path) -> None:
-    """All was acknowledged at 80.125 ms, which the sender knew 20 ms later, and 5 s later more comes."""
+    """Everything is acknowledged at 80.125 ms, which the sender knows 20 ms later. New data arrive 5 s later."""
     more = f"5080ms C > S . {1 + MSS * 18}:{1 + MSS * 19} ack 1\n5080.005ms S > C . ack {1 + MSS * 19} win 65535"
     reported = lasted(tmp_path, f"{repaired()}\n{more}")
     assert reported["loss-recovery"] == pytest.approx(80.125 + 20 - 60.03, abs=0.05)
@@ -291,7 +315,10 @@ def test_a_program_that_is_silent_behind_a_loss_is_not_repairing_it(tmp_path: Pa
 
 
 def pairs(count: int, round_trip_ms: int) -> str:
-    """Two segments every 4 ms, each pair acknowledged at once; their timestamps echo the last ACK that had arrived, one RTT earlier."""
+    """Two segments arrive every 4 ms, and each pair is acknowledged at once.
+
+    Their timestamps echo the last ACK that had reached the sender, one RTT earlier.
+    """
     size, every_ms = MSS - 12, 4
     lines = [
         f"0 C > S S 0:0(0) win 64240 <mss {MSS}, sackOK, TS val 0 ecr 0>",
@@ -311,23 +338,27 @@ def pairs(count: int, round_trip_ms: int) -> str:
 
 
 def test_what_leaves_some_time_after_the_ack_that_it_echoes_fills_no_buffer_but_is_spaced_by_its_sender(tmp_path: Path) -> None:
-    """After the first six segments, which no ACK can have reached, each pair echoes an ACK that reached the sender 3 ms earlier."""
+    """No ACK can have reached the sender of the first six segments.
+
+    After these, each pair echoes an ACK that reached the sender 3 ms before the pair was sent.
+    """
     reported = lasted(tmp_path, pairs(60, round_trip_ms=21))
     assert reported["pacing"] >= (60 - 6 - 1) * 4 * 0.9
     assert "send-buffer" not in reported
 
 
 def test_what_leaves_with_the_ack_that_it_echoes_fills_a_buffer(tmp_path: Path) -> None:
-    """Each pair echoes the ACK of the fifth pair before it, which reached the sender just when the pair left."""
+    """Each pair echoes the ACK of the fifth pair before it, which reached the sender just when the pair was sent."""
     reported = lasted(tmp_path, pairs(60, round_trip_ms=20))
     assert reported["send-buffer"] >= (60 - 5 - 5) * 4 * 0.9
     assert reported.get("pacing", 0) <= 5 * 4 + 1
 
 
 def test_behind_a_flight_of_which_the_capture_missed_a_part_that_was_acknowledged_the_wait_is_unknown(tmp_path: Path) -> None:
-    """Flights of four segments, of which the last two were not captured: what looks like a flight of two that never grows is not one.
+    """Of each flight of four segments, the last two were not captured.
 
-    Each wait is 20 ms less the 10 µs between the two that were captured. What is lost before the capture point is not acknowledged.
+    So the apparent flight of two, which never grows, is not the true one. Each wait is 20 ms, minus the 10 µs between the two captured
+    segments. The missing bytes are acknowledged, so they were not lost before the capture point.
     """
     lines = [opened()]
     for number in range(8):

@@ -1,6 +1,6 @@
-"""The ledger of connections that opened before the capture: no handshake shows the distance of the hosts.
+"""The ledger of connections that opened before the capture began. No handshake shows the RTT between the capture point and the hosts.
 
-A program writes 100 bytes each second, and the ACKs come 100 to 160 ms later. Nothing else is ever sent.
+An application writes 100 bytes each second, and the ACKs arrive 100 to 160 ms later. Nothing else is ever sent.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ def _once_a_second(client_ttl: int, server_ttl: int) -> str:
 
 
 def test_a_program_that_writes_once_a_second_is_not_held_by_late_acks(tmp_path: Path) -> None:
-    """No router is between the capture point and the client; some are before the server. The application writes once a second.
+    """By the TTLs, there is no router between the capture point and the client, and some routers before the server.
 
-    The last write takes 100 ms to arrive.
+    The application writes once a second. The last write takes 100 ms to arrive.
 
-    What was in flight when the capture began was not a handshake.
+    No time counts as handshake, because the connection was open when the capture began.
     """
     reported = lasted(tmp_path, _once_a_second(64, _A_ROUTER_AWAY))
     assert reported == {"network": pytest.approx(100), "application": pytest.approx(4000)}
@@ -47,7 +47,10 @@ def test_a_program_that_writes_once_a_second_is_not_held_by_late_acks(tmp_path: 
 
 @pytest.mark.parametrize("ttls", [(64, 64), (_A_ROUTER_AWAY, _A_ROUTER_AWAY), (_A_ROUTER_AWAY, 64)])
 def test_where_nothing_shows_the_sender_far_from_its_program_late_the_cause_is_unknown(tmp_path: Path, ttls: tuple[int, int]) -> None:
-    """The sender may be 840 ms away (the fastest echo), and each write may have waited for an ACK. Only the last RTT is certain."""
+    """The fastest echo of a timestamp took 840 ms, so the sender may be 840 ms away, and each write may have waited for an ACK.
+
+    Only the last RTT is certain.
+    """
     assert lasted(tmp_path, _once_a_second(*ttls)) == {"unknown": pytest.approx(4000), "network": pytest.approx(100)}
 
 
@@ -57,7 +60,7 @@ def test_times_to_live_show_the_end_where_it_was_captured(tmp_path: Path) -> Non
 
 
 def test_a_handshake_shows_more_than_times_to_live(tmp_path: Path) -> None:
-    """A tunnel delays the client's packets by 300 ms without changing them, so the RTT of the handshake is right."""
+    """A tunnel delays the client's packets by 300 ms and leaves their TTL unchanged, so the RTT of the handshake is right."""
     opened = """
         0.000 C > S S  0:0(0)        win 64240 <mss 1460, TS val 900 ecr 0>
         0.100 S > C S. 0:0(0) ack 1  win 65160 <mss 1460, TS val 50 ecr 900> {ttl 57}
@@ -86,7 +89,10 @@ def test_a_flight_of_before_the_capture_is_no_recovery(tmp_path: Path) -> None:
 
 
 def test_small_writes_each_held_for_a_late_ack_are_held_by_nagles_rule_without_a_known_mss_too(tmp_path: Path) -> None:
-    """A hundred bytes are less than any MSS of today: the second of two waits 43.6 ms for the ACK of the first, again and again."""
+    """A hundred bytes are less than the MSS of any current host.
+
+    The second of two writes waits 43.6 ms for the ACK of the first, four times.
+    """
     said = "\n".join(
         f"""
         {at:.4f} C > S P. {first}:{first + 100} ack {answer}
@@ -97,12 +103,12 @@ def test_small_writes_each_held_for_a_late_ack_are_held_by_nagles_rule_without_a
         """
         for at, first, answer in ((0.05 * turn, 1 + 200 * turn, 1 + 100 * turn) for turn in range(4))
     )
-    # All four waits count, even the first: other bytes may be in flight there, but the previous small piece is.
+    # All four waits count. In the first one, other bytes may be in flight as well, but the previous small piece certainly is.
     assert lasted(tmp_path, said)["nagle-delayed-ack"] == pytest.approx(4 * 43.7, rel=0.01)
 
 
 def test_what_held_a_sender_whose_window_is_not_known_is_unknown(tmp_path: Path) -> None:
-    """Flights of two segments, each released by the ACK of the previous one: a window of unknown scale, or a send buffer."""
+    """Flights of two segments, each released by the ACK of the previous one: the limit is a window of unknown scale, or a send buffer."""
     said = "\n".join(
         f"""
         {at:.4f} C > S . {first}:{first + 1460} ack 1 win 100
@@ -111,7 +117,7 @@ def test_what_held_a_sender_whose_window_is_not_known_is_unknown(tmp_path: Path)
         """
         for at, first in ((0.0201 * turn, 1 + 2920 * turn) for turn in range(10))
     )
-    # Nine waits of 20.1 ms, and the last way there and back.
+    # Nine waits of 20.1 ms, and the last RTT.
     assert lasted(tmp_path, said) == {"unknown": pytest.approx(9 * 20.1), "network": pytest.approx(20)}
 
 
@@ -122,7 +128,10 @@ def test_two_silent_sides_do_not_wait_for_each_other(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("written", "told_ms"), [(600, 245), (700, 0)])
 def test_a_small_segment_forced_into_a_window_of_unknown_scale_waited_for_the_window(tmp_path: Path, written: int, told_ms: float) -> None:
-    """300 in the header are 600 bytes by a scale of 1, and 700 by none: only 600 of more are what a timer forces into such a window."""
+    """A window field of 300 can mean 600 bytes (scale 1), but not 700.
+
+    So a timer can have sent 600 bytes to fill the window, but not 700.
+    """
     reported = lasted(
         tmp_path,
         f"""
@@ -136,7 +145,7 @@ def test_a_small_segment_forced_into_a_window_of_unknown_scale_waited_for_the_wi
 
 
 def test_a_closed_window_of_unknown_scale_that_has_opened_is_closed_no_more(tmp_path: Path) -> None:
-    """The data that came as soon as the window opened show that the sender is near. Its application closes 699 ms after their ACK."""
+    """Data follow the window update at once, so the sender is near. The application closes 699 ms after the ACK of these data."""
     reported = lasted(
         tmp_path,
         """
@@ -154,14 +163,14 @@ def test_a_closed_window_of_unknown_scale_that_has_opened_is_closed_no_more(tmp_
 
 
 def test_a_side_that_was_silent_since_before_the_capture_waits_only_for_what_comes(tmp_path: Path) -> None:
-    """Its own FIN may have been sent before: nothing shows that it waits for the other host's FIN."""
+    """The client's FIN may have been sent before the capture, so nothing shows that the client waits for the server's FIN."""
     assert lasted(tmp_path, "0.000 S > C . 1:1461 ack 1\n0.010 C > S . ack 1461\n0.900 S > C F. 1461:1461 ack 1") == {
         "unknown": pytest.approx(900)
     }
 
 
 def test_what_of_a_wait_for_an_answer_was_the_way_is_not_known_without_a_handshake(tmp_path: Path) -> None:
-    """The only answer came 300 ms later with its ACK: the path may have taken that time, or the other program."""
+    """Each answer arrives 300 ms after the question, together with the ACK: the path or the other application may have taken this time."""
     reported = lasted(
         tmp_path,
         """
@@ -185,19 +194,25 @@ def _begun_late(server_ends: str) -> str:
 
 
 def test_a_side_that_is_silent_while_the_other_closes_may_have_closed_before_the_capture(tmp_path: Path) -> None:
-    """The client acknowledges the server's FIN and sends none. Its own FIN may precede the capture or follow its end."""
+    """The client acknowledges the server's FIN and sends none in the capture.
+
+    The client's FIN may have been sent before the capture, or after its end.
+    """
     assert lasted(tmp_path, _begun_late("FP. 101:201")) == {"unknown": pytest.approx(5001)}
     assert lasted(tmp_path, _begun_late("P. 101:201"))["peer"] == pytest.approx(5000)
 
 
 def test_a_fin_that_a_timer_sends_again_has_nothing_before_it_that_is_missing_though_no_ack_was_captured(tmp_path: Path) -> None:
-    """RFC 6298, 5.4: a timer sends the oldest again that is not acknowledged. The time between them doubles."""
+    """A retransmission timer sends the oldest unacknowledged segment (RFC 6298, 5.4), so no data before the FIN are missing.
+
+    The time between the FINs doubles.
+    """
     fins = "\n".join(f"{at} C > S F. 1:1(0) ack 1 <TS val {1000 + int(1000 * at)} ecr 7>" for at in (0, 0.6, 1.8, 4.2, 9.0))
     assert lasted(tmp_path, fins) == {"close": pytest.approx(9000)}
 
 
 def test_a_keepalive_at_the_captures_beginning_is_no_data_that_its_program_sent(tmp_path: Path) -> None:
-    """Each host sends keepalives of one byte without PSH (RFC 9293, 3.8.4); what their applications wait for is unknown."""
+    """Both hosts send keepalives of one byte without PSH (RFC 9293, 3.8.4); nothing shows what their applications wait for."""
     idle = """
         0.000 C > S . 800:801(1) ack 5001
         0.001 S > C . 5001:5001(0) ack 801

@@ -1,8 +1,8 @@
-"""The ledger of a capture that was changed in a way that changes nothing of what happened, and of one that is a part of another.
+"""The ledger must not change if a capture is changed in ways that do not matter (format, clock, addresses, snaplen), or if it is cut.
 
-What is left of a capture that was begun late or ended early may leave the cause of a wait unknown. Another cause than the whole capture has
-is named for at most `cuts.SHARE` of a direction's life, but where `DEVIATIONS` says so, and why. An entry that is no longer needed, or no
-longer enough, makes its test fail.
+In a capture that begins late or ends early, the cause of a wait may become unknown. A cut capture may name a cause that differs from that
+of the whole capture for at most `cuts.SHARE` of a direction's lifetime. Larger deviations are in `DEVIATIONS`, with the reason. A test
+fails if a deviation has no entry or exceeds it, or if an entry is no longer needed.
 
 All of `captures/` and the captures named in `OTHERS` are cut; `cuts.main` does the same for any capture.
 """
@@ -47,7 +47,7 @@ LATER_NS = 86_400_123_456_789
 
 @dataclass(frozen=True, slots=True)
 class Deviation:
-    """Up to which share of a direction's life a cut capture names other causes, and why."""
+    """The largest share of a direction's lifetime for which a cut capture may name other causes, and the reason."""
 
     share: float
     reason: str
@@ -120,7 +120,7 @@ def test_a_clock_that_is_wrong_by_a_day_says_the_same_a_day_later(folder: Path, 
 
 @every_capture
 def test_another_format_says_the_same(folder: Path, path: Path) -> None:
-    """Each capture unchanged, as pcap and as pcapng."""
+    """The capture is converted to pcap with nanoseconds, and to pcapng."""
     expected = cuts.reported(path).spans
     for form in ("nsecpcap", "pcapng"):
         other = folder / f"other.{form}"

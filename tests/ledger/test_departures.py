@@ -1,4 +1,4 @@
-"""Each departure once, with its whole wait, and the cause that took most of it."""
+"""The table of departures: one row per sent segment, with its whole wait and the cause of most of the wait."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ REQUEST = """
 
 
 def test_the_cause_of_most_of_a_wait_is_its_cause(tmp_path: Path) -> None:
-    """The server's answer: captured at the client, its program took all but a round trip of the wait since its SYN-ACK."""
+    """Frame 6 is the server's answer, captured at the client. Its wait since the SYN-ACK belongs to the application, except for one RTT."""
     tables = read(packets.capture(tmp_path / "request.pcap", REQUEST), worth=())
     found = departures(tables.ledger).filter(pl.col("frame") == 6).collect()
     assert dict(found.schema) == schema.DEPARTURES.polars_schema()

@@ -1,4 +1,4 @@
-"""The time ledger: each wait has the cause that the exchange was written with, and every direction's waits sum to its life.
+"""The time ledger: each wait has the cause for which the exchange was written, and all waits of a direction sum to its lifetime.
 
 The exchanges are written by hand, with a round trip of 20 ms seen from the client; the times expected are differences of the times written.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def test_the_second_small_write_waits_for_the_delayed_ack_of_the_first(tmp_path: Path) -> None:
-    """Frame 5 releases frame 6 at 0.100; its ACK is 40 ms later than the RTT of 20 ms."""
+    """Frame 5, an ACK, releases frame 6 at 0.100. With an RTT of 20 ms, this ACK is 40 ms late."""
     found = tables(
         tmp_path,
         """
@@ -36,7 +36,10 @@ def test_the_second_small_write_waits_for_the_delayed_ack_of_the_first(tmp_path:
 
 
 def test_an_ack_of_bytes_that_were_not_captured_was_delayed_too(tmp_path: Path) -> None:
-    """A tool that cut packets and noted no other length: 30 of 100 bytes are in the capture, and their ACK gives no round trip."""
+    """A tool truncated packets without recording their true length.
+
+    The capture has 30 of 100 bytes, so the ACK of the 100 gives no RTT sample.
+    """
     found = tables(
         tmp_path,
         """
@@ -50,7 +53,10 @@ def test_an_ack_of_bytes_that_were_not_captured_was_delayed_too(tmp_path: Path) 
 
 
 def test_a_wait_in_which_the_capture_missed_what_left_is_unknown(tmp_path: Path) -> None:
-    """Twenty segments left between frames 4 and 6; only their ACKs are captured. How long the last of them waited is unknown."""
+    """Twenty segments were sent between frames 4 and 6, but the capture has only their ACKs.
+
+    So the wait before the last of them is unknown.
+    """
     found = tables(
         tmp_path,
         f"""
@@ -65,7 +71,10 @@ def test_a_wait_in_which_the_capture_missed_what_left_is_unknown(tmp_path: Path)
 
 
 def test_a_small_write_behind_a_small_one_in_flight_shows_that_nagle_is_off(tmp_path: Path) -> None:
-    """Frame 5 left while 4 was in flight, so what leaves later with an ACK is the program's own timing."""
+    """Frame 5 was sent while 4 was in flight, so Nagle's algorithm is off.
+
+    Later segments that follow an ACK do so by the application's own timing.
+    """
     found = tables(
         tmp_path,
         """
@@ -80,7 +89,7 @@ def test_a_small_write_behind_a_small_one_in_flight_shows_that_nagle_is_off(tmp_
 
 @pytest.mark.parametrize("flags", ["FP.", "PU."])
 def test_what_nagle_never_holds_does_not_show_that_nagle_is_off(tmp_path: Path, flags: str) -> None:
-    """A close sends the rest at once, and so do urgent data, no matter what is in flight; frame 6 still waited for frame 5."""
+    """The rest of the data before a close, and urgent data, are sent at once, whatever is in flight. But frame 6 did wait for frame 5."""
     found = tables(
         tmp_path,
         f"""
@@ -99,7 +108,7 @@ def test_what_nagle_never_holds_does_not_show_that_nagle_is_off(tmp_path: Path, 
 def test_a_close_that_leaves_with_an_ack_was_not_held_by_nagle(tmp_path: Path) -> None:
     """Frame 6 looks like the second of two small writes, but it carries the FIN.
 
-    If it had been written earlier, it would have left earlier.
+    Written earlier, frame 6 would have been sent earlier, because a FIN is not delayed.
     """
     found = tables(
         tmp_path,
@@ -114,7 +123,10 @@ def test_a_close_that_leaves_with_an_ack_was_not_held_by_nagle(tmp_path: Path) -
 
 
 def test_an_answer_is_waited_for_a_round_trip_long_and_then_for_the_other_side(tmp_path: Path) -> None:
-    """Asked at 0.040, acknowledged at 0.060, answered at 0.160, asked again at 0.190: 20 ms network, 100 ms peer, 30 ms application."""
+    """A question at 0.040 is acknowledged at 0.060 and answered at 0.160; the next question is sent at 0.190.
+
+    This is 20 ms network, 100 ms peer and 30 ms application.
+    """
     found = tables(
         tmp_path,
         """
@@ -132,7 +144,7 @@ def test_an_answer_is_waited_for_a_round_trip_long_and_then_for_the_other_side(t
 
 
 def test_a_full_window_owns_the_time_until_it_opens(tmp_path: Path) -> None:
-    """The server offers 23 << 7 = 2944 bytes: two segments, then one round trip of waiting for each two more."""
+    """The server offers 23 << 7 = 2944 bytes, so the client sends two segments, then waits one RTT before each two more."""
     found = tables(
         tmp_path,
         """
@@ -191,13 +203,16 @@ def test_a_syn_that_nobody_answers_is_the_handshakes_to_the_end(tmp_path: Path) 
 
 
 def test_what_holds_a_sender_with_bytes_in_flight_when_the_capture_ends_is_unknown(tmp_path: Path) -> None:
-    """One round trip of 20 ms has brought no ACK, and the capture ends 400 ms later: a loss, a late ACK, or a host that is gone."""
+    """No ACK arrives within an RTT of 20 ms, and the capture ends 400 ms later: a packet was lost, the ACK is late, or the host is gone."""
     found = tables(tmp_path, "0.100 C > S P. 1:101 ack 1\n0.520 S > C . ack 1")
     assert lasted(found, "unknown") == [pytest.approx(400.0)]
 
 
 def test_the_time_until_its_syn_ack_is_acknowledged_is_the_handshakes_of_a_server_that_only_receives(tmp_path: Path) -> None:
-    """Captured there: 30 ms until the ACK, as for a sender. 40 ms until a message arrives; it was on the path for 30 ms of these."""
+    """Captured at the server: 30 ms pass until the ACK of the SYN-ACK, as for a sender.
+
+    The message that arrives 40 ms later was in transit for 30 ms.
+    """
     text = """
         0.000 C > S S  0:0(0)         win 64240 <mss 1460>
         0.000 S > C S. 0:0(0) ack 1   win 65160 <mss 1460>
@@ -219,7 +234,10 @@ ASKED_AND_ANSWERED = """
 
 
 def test_at_the_end_of_a_capture_it_is_unknown_which_of_two_silent_sides_is_to_speak(tmp_path: Path) -> None:
-    """For 2 s either program may have been about to, or both. Until then, the client waited 20 ms for the way and 50 for the server."""
+    """During the last 2 s, either application may have had to write next, or both.
+
+    Before that, the client waited 20 ms for the network and 50 ms for the server.
+    """
     found = tables(tmp_path, ASKED_AND_ANSWERED + "2.170 S > C . ack 101")
     assert dict(causes(found)[-3:]) == pytest.approx({"network": 20, "peer": 50, "unknown": 2000})
     assert dict(causes(found, from_client=False)[-2:]) == pytest.approx({"network": 20, "unknown": 1980}, abs=1)
@@ -229,7 +247,7 @@ def test_at_the_end_of_a_capture_it_is_unknown_which_of_two_silent_sides_is_to_s
 def test_a_sender_to_which_nobody_speaks_has_no_more_to_send_once_all_is_acknowledged(tmp_path: Path, last: str, cause: str) -> None:
     """The capture ends with a keepalive and its answer, 1.5 s after the data.
 
-    Until everything was ACKed, TCP may have delayed the next data.
+    Until all data were ACKed, TCP may have delayed the next data.
     """
     found = tables(
         tmp_path,
@@ -261,7 +279,7 @@ ANSWERED_TWICE = """
 def test_a_syn_ack_that_is_sent_again_belongs_to_the_handshake_of_both_sides(tmp_path: Path) -> None:
     """The first ACK was lost, or the accept queue was full.
 
-    After 1 s the server repeats its SYN-ACK, then the client's application takes 30 ms.
+    The server retransmits its SYN-ACK after 1 s, and then the client's application takes 30 ms.
     """
     found = judged_text(tmp_path, ANSWERED_TWICE + "1.050 C > S P. 1:101 ack 1")
     assert dict(causes(found)) == pytest.approx({"handshake": 1020.0, "application": 30.0})
@@ -270,7 +288,7 @@ def test_a_syn_ack_that_is_sent_again_belongs_to_the_handshake_of_both_sides(tmp
 
 
 def test_a_syn_ack_that_is_sent_again_belongs_to_the_handshake_where_the_server_speaks_first(tmp_path: Path) -> None:
-    """40 ms after the second SYN-ACK, at 1.020, the server greets, of which 20 ms are a round trip; the client answers after 10 ms."""
+    """The server sends a greeting 40 ms after the second SYN-ACK (at 1.020), of which 20 ms are an RTT. The client answers 10 ms later."""
     text = ANSWERED_TWICE + "1.060 S > C P. 1:51 ack 1\n1.070 C > S P. 1:101 ack 51\n1.090 S > C . ack 101"
     reported = dict(causes(judged_text(tmp_path, text)))
     assert reported["handshake"] == pytest.approx(1020.0)
@@ -278,7 +296,7 @@ def test_a_syn_ack_that_is_sent_again_belongs_to_the_handshake_where_the_server_
 
 
 def test_behind_a_syn_ack_that_was_sent_once_a_late_greeting_is_waited_for(tmp_path: Path) -> None:
-    """Open at 0.020; the server says something at 0.420, the client at 0.430."""
+    """The connection is open at 0.020. The server's first data arrive at 0.420, and the client sends at 0.430."""
     text = ANSWERED_TWICE.partition("1.020")[0] + "0.420 S > C P. 1:51 ack 1\n0.430 C > S P. 1:101 ack 51"
     reported = dict(causes(judged_text(tmp_path, text)))
     assert reported["handshake"] == pytest.approx(20.0)
@@ -303,10 +321,11 @@ def test_flights_that_double_with_each_round_trip_are_slow_start(tmp_path: Path)
 
 
 def test_a_window_owns_only_what_the_line_stands_idle(tmp_path: Path) -> None:
-    """10 Mb/s, captured as each first bit leaves: two full segments (1538 bytes on the line, 1.23 ms each) fill the window of 2944 bytes.
+    """The line has 10 Mb/s, and timestamps are those of a frame's first bit.
 
-    The ACK of both comes a round trip of 20 ms and the second one's time on the line behind it. The line is busy for 2.46 ms of each round
-    of 22.46 ms; the window causes the rest.
+    Two full segments (1538 bytes on the line, 1.23 ms each) fill the window of 2944 bytes. The ACK of both segments arrives after the
+    serialization time of the second one and an RTT of 20 ms. Of each 22.46 ms, the line is busy for 2.46 ms, and the window causes the
+    other 20 ms.
     """
     text = "".join(
         f"""
@@ -318,7 +337,7 @@ def test_a_window_owns_only_what_the_line_stands_idle(tmp_path: Path) -> None:
     )
     found = tables(tmp_path, "0.03 S > C . ack 1 win 23\n" + text)
     assert sum(lasted(found, "receiver-window")) == pytest.approx(5 * 20, abs=0.1)
-    assert sums(found, from_client=True)["network"] / MS == pytest.approx(11 * 1.23 + 20, abs=2.5)  # and after the last, until its ACK
+    assert sums(found, from_client=True)["network"] / MS == pytest.approx(11 * 1.23 + 20, abs=2.5)  # plus the RTT after the last segment
 
 
 def test_nothing_is_said_of_a_direction_whose_acks_were_not_captured(tmp_path: Path) -> None:
@@ -355,7 +374,7 @@ def test_the_ledger_of_every_direction_covers_its_life_without_gap_or_overlap(pa
     ],
 )
 def test_window_time_equals_the_kernels_count_within_a_twentieth(name: str) -> None:
-    """TCP_INFO's rwnd_limited of an unpaced sender is nearly exact (docs/how-it-decides.md, 2.8)."""
+    """If the sender does not pace, `tcpi_rwnd_limited` in TCP_INFO is nearly exact (docs/how-it-decides.md, 2.8)."""
     (path,) = CAPTURES.glob(f"{name}.pcap*")
     truth = json.loads((CAPTURES / f"{name}.json").read_text())["connections"][0]["client"]["tcp_info"]
     found = judged(path)
@@ -366,7 +385,10 @@ def test_window_time_equals_the_kernels_count_within_a_twentieth(name: str) -> N
 
 @pytest.mark.parametrize("medium", ["ethernet", "loopback", "atm9180", "atm9188"])
 def test_nagle_stalls_account_for_what_nodelay_saves(medium: str) -> None:
-    """One schedule without and with TCP_NODELAY: the connections' durations differ by the sum of the stalls, within 3%."""
+    """The same schedule runs without and with TCP_NODELAY.
+
+    The durations of the two connections differ by the sum of the stalls, within 3%.
+    """
     lives, stalls = {}, {}
     for setting in ("on", "off"):
         (path,) = CAPTURES.glob(f"{medium}-nagle-{setting}.pcap*")
@@ -409,7 +431,7 @@ def test_a_handshake_that_nobody_answers_is_reported_as_that(tmp_path: Path) -> 
 
 
 def test_many_short_waits_have_frames_that_prove_them(tmp_path: Path) -> None:
-    """2,000 writes, each delayed by 60 ms, make up nearly all of 122 s; each delay is less than a thousandth of that."""
+    """2,000 writes, each delayed by 60 ms, make up nearly all of the 122 s, but each delay is less than a thousandth of this time."""
     rounds = "\n".join(
         f"+1ms C > S P. {200 * n + 1}:{200 * n + 101} ack 1\n+60ms S > C . ack {200 * n + 101}\n"
         f"+0.1ms C > S P. {200 * n + 101}:{200 * n + 201} ack 1\n+1ms S > C . ack {200 * n + 201}"
@@ -448,7 +470,10 @@ FIN_LOST = """
 
 
 def test_a_fin_that_is_sent_again_when_all_data_are_there_holds_nobody_up(tmp_path: Path) -> None:
-    """The FIN of 0.070 is lost, sent again at 0.370 and 0.970, and answered at 0.990: 0.92 s of close, no timeout either way."""
+    """The FIN sent at 0.070 is lost, retransmitted at 0.370 and 0.970, and answered at 0.990.
+
+    So 0.92 s are close, and neither direction has a timeout.
+    """
     found = tables(
         tmp_path,
         FIN_LOST
@@ -464,7 +489,7 @@ def test_a_fin_that_is_sent_again_when_all_data_are_there_holds_nobody_up(tmp_pa
 
 
 def test_a_fin_that_the_other_side_waits_for_before_it_goes_on_was_held_up_by_its_timer(tmp_path: Path) -> None:
-    """The lost FIN ends a request that the server reads to the end: its answer comes one RTT after the retransmitted FIN."""
+    """The lost FIN marks the end of a request, for which the server waits. So the answer arrives one RTT after the retransmitted FIN."""
     found = tables(
         tmp_path,
         FIN_LOST
@@ -492,7 +517,10 @@ def test_data_that_are_sent_again_with_their_fin_waited_for_the_timer(tmp_path: 
 
 
 def test_a_side_that_sends_no_data_is_not_limited_by_the_network(tmp_path: Path) -> None:
-    """The server says 100 bytes and closes: the client's ACKs and FIN wait for the way, but nothing that it had to send does."""
+    """The server sends 100 bytes and closes.
+
+    The client's ACKs and FIN are in transit for some time, but no data of the client waits for the network.
+    """
     text = """
         0.000 C > S S  0:0(0)          win 64240 <mss 1460>
         0.100 S > C S. 0:0(0)   ack 1  win 65160 <mss 1460>
@@ -509,7 +537,10 @@ def test_a_side_that_sends_no_data_is_not_limited_by_the_network(tmp_path: Path)
 
 
 def dialogue(rounds: int) -> str:
-    """Answers of 500 bytes to questions of 100 at the client, each 20 ms after its question, and acknowledged at once."""
+    """Captured at the client: the server answers questions of 100 bytes with 500 bytes, each 20 ms after its question.
+
+    The client ACKs at once.
+    """
     lines = ["0.000 C > S S 0:0(0) win 64240 <mss 1460>", "0.020 S > C S. 0:0(0) ack 1 win 65160 <mss 1460>", "0.020 C > S . ack 1"]
     for n in range(rounds):
         at = 0.020 + 0.020 * n
@@ -520,14 +551,17 @@ def dialogue(rounds: int) -> str:
 
 
 def test_the_longest_round_trip_is_never_shorter_than_the_shortest(tmp_path: Path) -> None:
-    """At the client the ACKs of the server's data take no time; the way to the server and back, 20 ms, is a part of its round trips."""
+    """The capture shows the client's ACKs at once.
+
+    For the server, the RTT is 20 ms, because it includes the path to the client and back.
+    """
     found = judged_text(tmp_path, dialogue(15))
     reported = {one.from_client: one.mechanism for one in advised(found).findings if one.id == "network-limited"}
     assert reported[False].endswith("The RTT was at least 20 ms.")
 
 
 def test_a_window_that_grew_later_is_reported_as_large_as_it_was_when_it_held(tmp_path: Path) -> None:
-    """Ten round trips of 20 ms with two segments each, which fill the window of 2,920 bytes; the last ACK offers 64,240."""
+    """Ten RTTs of 20 ms, with two segments each, which fill the window of 2,920 bytes. The last ACK offers 64,240."""
     lines = ["0.000 C > S S 0:0(0) win 64240 <mss 1460>", "0.020 S > C S. 0:0(0) ack 1 win 2920 <mss 1460>", "0.020 C > S . ack 1"]
     for n in range(10):
         at, first = 0.021 + 0.020 * n, 2920 * n + 1

@@ -1,6 +1,6 @@
-"""The ledger where the capture misses bytes: the time until their ACK is unknown, and the time after it is not.
+"""The ledger of a capture that lacks some bytes: the time until the ACK of these bytes is unknown, and later time is not.
 
-The client's second request is missing. It left at some time between the first answer and its own answer, which acknowledges it.
+The client's second request is missing. It was sent between the first answer and the second, which acknowledges it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def _requests(third_s: float, third_seq: int = 2101) -> str:
-    """An exchange whose second request, bytes 101 to 2101, is missing; the third begins with byte `third_seq`."""
+    """The second request, bytes 101 to 2101, is missing from the capture. The third begins with byte `third_seq`."""
     end = third_seq + 100
     return f"""
         0.000 C > S S  0:0(0) <mss 1460>
@@ -35,12 +35,15 @@ def _requests(third_s: float, third_seq: int = 2101) -> str:
 
 @pytest.mark.parametrize(("third_s", "cause"), [(14, "application"), (40, "idle")])
 def test_a_pause_after_the_ack_of_missing_bytes_is_known(tmp_path: Path, third_s: int, cause: str) -> None:
-    """From 1.0 s, when the first request left, to 10.0 s is unknown. After that, the client had nothing in flight and sent nothing."""
+    """The time from 1.0 s, when the first request is sent, to 10.0 s is unknown.
+
+    After 10.0 s, the client has nothing in flight and sends nothing.
+    """
     reported = lasted(tmp_path, _requests(third_s))
     assert reported["unknown"] == pytest.approx(9000)
     assert reported[cause] == pytest.approx((third_s - 10) * 1000 + (960 if cause == "application" else 0), abs=25)
 
 
 def test_an_ack_of_a_part_of_the_missing_bytes_leaves_the_rest_of_the_pause_unknown(tmp_path: Path) -> None:
-    """2,000 more bytes are missing. No ACK shows when they left: perhaps just before the next captured request."""
+    """2,000 more bytes are missing. No ACK shows when these bytes were sent: perhaps just before the next captured request."""
     assert lasted(tmp_path, _requests(14, third_seq=4101))["unknown"] == pytest.approx(13_000)

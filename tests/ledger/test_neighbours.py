@@ -1,7 +1,7 @@
-"""The ledger of a host that answers through a queue, with another connection between the same two hosts that shows the queue.
+"""The ledger of a host whose answers wait in a queue, while another connection between the same two hosts shows the queue.
 
-The exchanges are written by hand: the path takes 10 ms each way, and a queue that others fill delays what the captured host sends. The
-times expected are sums of the times written. Each stands beside one that looks alike and is not.
+The exchanges are written by hand. The path delays each direction by 10 ms, and a queue that other traffic fills delays the packets of the
+captured host. Expected times are sums of the times written. Each exchange has a counterpart that looks alike but has no queue.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ OTHER_HOST = "10.0.0.9"
 
 
 def opened(client: str, server: str, at_ms: float, *, at_server: bool) -> list[str]:
-    """A handshake, captured at one of the hosts. Clocks count milliseconds from 1000; a packet arrives 10 ms after it was sent."""
+    """A handshake, captured at one of the hosts.
+
+    Timestamp clocks count milliseconds from 1000, and a packet arrives 10 ms after it was sent.
+    """
     options = f"mss {MSS}, sackOK, wscale 7"
     syn, answer = 1000 + int(at_ms), 1000 + int(at_ms) + (0 if at_server else 10)
     asked, answered, last = (syn - 10, at_ms + 0.05, at_ms + 20.05) if at_server else (syn, at_ms + 20, at_ms + 20.05)
@@ -46,7 +49,10 @@ def opened(client: str, server: str, at_ms: float, *, at_server: bool) -> list[s
 
 
 def stream(sender: str, receiver: str, round_trip_ms: int) -> list[str]:
-    """Full segments captured at their receiver. Each left when an ACK reached its sender, and comes `round_trip_ms` after that ACK."""
+    """Full segments captured at their receiver.
+
+    Each segment is sent when an ACK reaches its sender, and arrives `round_trip_ms` after that ACK was sent.
+    """
     lines = []
     for number, at_ms in enumerate(range(BEGIN_MS, END_MS, EVERY_MS)):
         first, end = 1 + SIZE * number, 1 + SIZE * (number + 1)
@@ -57,7 +63,7 @@ def stream(sender: str, receiver: str, round_trip_ms: int) -> list[str]:
 
 
 def download(sender: str, receiver: str, round_trip_ms: int) -> list[str]:
-    """Full segments captured at their sender. The ACK of each comes `round_trip_ms` after it."""
+    """Full segments captured at their sender. The ACK of each segment arrives `round_trip_ms` after it."""
     lines = []
     for number, at_ms in enumerate(range(BEGIN_MS, END_MS, EVERY_MS)):
         first, end = 1 + SIZE * number, 1 + SIZE * (number + 1)
@@ -68,9 +74,10 @@ def download(sender: str, receiver: str, round_trip_ms: int) -> list[str]:
 
 
 def turns(far: str, near: str, *, late_ms: int, far_begins: bool) -> list[str]:
-    """Messages of the host that is far from the capture point. Each comes `20 + late_ms` after the one of the captured host before it.
+    """Messages of the host that is far from the capture point, and replies of the captured host.
 
-    Its own timestamp shows no queue on the way to the capture point. The captured host replies at once.
+    Each message arrives `20 + late_ms` after the previous reply. The timestamp of a message shows no queue between the far host and the
+    capture point. The captured host replies at once.
     """
     lines, at_ms = [], 200 if far_begins else 200 + 20 + late_ms
     if not far_begins:
@@ -86,12 +93,15 @@ def turns(far: str, near: str, *, late_ms: int, far_begins: bool) -> list[str]:
 
 
 def at_time(lines: list[str]) -> str:
-    """The lines in order of time. Those that declare a host come first."""
+    """The lines in order of time. Lines that declare a host are first."""
     return "\n".join(sorted(lines, key=lambda line: 0.0 if line.startswith("host") else float(line.split("ms")[0])))
 
 
 def beside_a_stream(*, late_ms: int, round_trip_ms: int | None, address: str = "10.0.0.1", downloads: bool = False) -> str:
-    """Seen at the server: a client asks the next question when it has its answer, beside an upload from `address` or a download to it."""
+    """Captured at the server: a client sends the next question when it has its answer.
+
+    Meanwhile there is an upload from `address`, or a download to it.
+    """
     lines = opened("C", "S", 0, at_server=True) + turns("C", "S", late_ms=late_ms, far_begins=True)
     if round_trip_ms is not None:
         lines += [f"host D {address}:40001 isn 9000", "host T 10.0.0.2:80 isn 7000"]
@@ -108,7 +118,7 @@ def asked(
 
 
 def served(tmp_path: Path, *, late_ms: int, round_trip_ms: int | None) -> dict[str, float]:
-    """Seen at the client: a server that answers each request, beside a download from the same server."""
+    """Captured at the client: a server answers each request, and meanwhile the client downloads from the same server."""
     lines = opened("C", "S", 0, at_server=False) + turns("S", "C", late_ms=late_ms, far_begins=False)
     if round_trip_ms is not None:
         lines += ["host D 10.0.0.1:40001 isn 9000", "host T 10.0.0.2:80 isn 7000"]
@@ -121,7 +131,7 @@ def served(tmp_path: Path, *, late_ms: int, round_trip_ms: int | None) -> dict[s
 def test_a_question_that_others_show_to_have_waited_for_its_answer_in_a_queue_is_the_paths(
     tmp_path: Path, late_ms: int, *, downloads: bool
 ) -> None:
-    """The path takes all of each turn: 20 ms and the queue. Without the upload or download, nothing shows the queue."""
+    """The path takes all of the time between messages: 20 ms and the queue. Without the upload or download, nothing shows the queue."""
     alone = asked(tmp_path, late_ms=late_ms, round_trip_ms=None)
     assert alone["application"] == pytest.approx(FIRST_MS + (TURNS - 1) * late_ms, abs=TURNS)
     reported = asked(tmp_path, late_ms=late_ms, round_trip_ms=20 + late_ms, downloads=downloads)
@@ -130,7 +140,7 @@ def test_a_question_that_others_show_to_have_waited_for_its_answer_in_a_queue_is
 
 
 def test_an_answer_whose_request_others_show_to_have_stood_in_a_queue_is_the_paths(tmp_path: Path) -> None:
-    """A download from the same server shows the queue of 60 ms in which the requests stand. The server itself takes no time."""
+    """A download from the same server shows the queue of 60 ms in which the requests wait. The server's application takes no time."""
     alone = served(tmp_path, late_ms=60, round_trip_ms=None)
     assert alone["application"] == pytest.approx(TURNS * 60, abs=TURNS)
     reported = served(tmp_path, late_ms=60, round_trip_ms=80)
@@ -149,13 +159,13 @@ def test_a_program_that_asks_late_beside_others_is_late(tmp_path: Path, round_tr
 
 
 def test_of_a_pause_that_is_longer_than_the_queue_the_rest_is_the_programs(tmp_path: Path) -> None:
-    """The upload shows a queue of 30 ms, and the questions come 60 ms later than the path takes."""
+    """The upload shows a queue of 30 ms, but the questions arrive 60 ms later than the path explains."""
     reported = asked(tmp_path, late_ms=60, round_trip_ms=50)
     assert FIRST_MS + (TURNS - 1) * 30 - TURNS <= reported["application"] <= FIRST_MS + (TURNS - 1) * 30 + TURNS * SHORT_MS
 
 
 def test_neighbours_that_answer_as_late_show_no_queue(tmp_path: Path) -> None:
-    """Two connections of one program, which pauses before each question: neither shows how long the path takes."""
+    """Two connections of one application, which pauses before each question: neither connection shows how long the path takes."""
     lines = opened("C", "S", 0, at_server=True) + turns("C", "S", late_ms=60, far_begins=True)
     lines += ["host D 10.0.0.1:40001 isn 9000", "host T 10.0.0.2:80 isn 7000"]
     lines += opened("D", "T", 0.5, at_server=True) + turns("D", "T", late_ms=60, far_begins=True)

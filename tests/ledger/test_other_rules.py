@@ -1,4 +1,4 @@
-"""Rules that another package adds by its entry point: in use as it would be installed, and refused in a line where they cannot be."""
+"""Rules that another package adds by an entry point: they are applied, and a rule that cannot be used is refused in one line."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LONG_WAITS = "pl.col('wait_ns') > 30_000_000"
 
 
 def rule(cause: str = "application", holds: str = LONG_WAITS, finding: str = "application-limited") -> str:
-    """The source of a module with a rule."""
+    """The source text of a module that defines a rule."""
     words = "title='The backup paused {times}, {cost} in all', mechanism='{median} each.', limits='None.', remedy=('wait',)"
     return (
         f"{HEAD}RULE = Rule(cause={cause!r}, holds={holds}, confidence=Confidence.CONSISTENT, proof=(proof.IN_FLIGHT,), refuted_by='x',"
@@ -33,7 +33,10 @@ def rule(cause: str = "application", holds: str = LONG_WAITS, finding: str = "ap
 
 
 def analyzed(tmp_path: Path, module: str, value: str = "house:RULE") -> subprocess.CompletedProcess[str]:
-    """`analyze --json -` where a package with this module is installed: on the path, with its metadata, as pip leaves it."""
+    """The result of `analyze --json -` if a package with `module` is installed.
+
+    The module and its metadata are on the path, as pip writes them.
+    """
     (tmp_path / "house.py").write_text(module, encoding="utf-8")
     metadata = tmp_path / "house-1.dist-info"
     metadata.mkdir()
@@ -51,7 +54,7 @@ def document(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 
 
 def test_a_rule_of_others_has_its_waits_whatever_the_engine_says_and_its_words_are_reported(tmp_path: Path) -> None:
-    """All eleven waits of 44 ms, which are Nagle's algorithm by ours, are its own; and the report is written with its words."""
+    """Our rules give all eleven waits of 44 ms to Nagle's algorithm; the package's rule takes them, and the report has its words."""
     found = document(analyzed(tmp_path, rule()))
     sent = found["connections"][0]["client_to_server"]["ledger_s"]
     assert sent["nagle-delayed-ack"] == 0
@@ -64,7 +67,7 @@ def test_a_rule_of_others_has_its_waits_whatever_the_engine_says_and_its_words_a
 
 
 def test_a_rule_of_others_may_look_at_what_the_engine_says_of_a_wait(tmp_path: Path) -> None:
-    """The rule matches only waits for Nagle's algorithm with less than one full segment in flight."""
+    """The package's rule matches only waits for Nagle's algorithm with less than one full segment in flight."""
     holds = "(pl.col('cause') == 'nagle-delayed-ack') & (pl.col('flight_before_bytes') < pl.col('smss_bytes'))"
     found = document(analyzed(tmp_path, rule("pacing", holds, "send-buffer-limited")))
     assert found["connections"][0]["client_to_server"]["ledger_s"]["pacing"] > 11 * 0.043

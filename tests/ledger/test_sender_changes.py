@@ -1,6 +1,7 @@
-"""Senders whose rule or limit changes under way, or differs from Linux's; and departures that the path delays.
+"""Senders whose settings or limits change during a connection, senders that differ from Linux, and segments that the path delays.
 
-As in `test_ledger`: a round trip of 20 ms seen from the client, unless said otherwise; the times expected are differences of those written.
+Exchanges are written by hand, with an RTT of 20 ms seen from the client unless said otherwise; expected times are differences of the times
+written.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ if TYPE_CHECKING:
 
 
 def question(start_ms: int, seq: int, answered: int, first: int, second: int, *, waits: bool) -> Iterator[str]:
-    """A message in two pieces and its answer of 10 bytes. If it `waits`, the second piece leaves when the first was acknowledged, late."""
+    """A message in two pieces, and its answer of 10 bytes.
+
+    If `waits`, the second piece is sent when the delayed ACK of the first arrives.
+    """
     asked, end = start_ms / 1000, seq + first + second
     second_at = asked + 0.0601 if waits else asked + 0.0001
     yield f"{asked:.4f} C > S P. {seq}:{seq + first} ack {answered}"
@@ -32,7 +36,7 @@ def question(start_ms: int, seq: int, answered: int, first: int, second: int, *,
 
 
 def questions(pieces: tuple[int, int], waits: list[bool]) -> str:
-    """One after the other, 100 ms apart; each waits or not."""
+    """Messages every 100 ms; `waits` has an entry for each."""
     lines: list[str] = []
     seq, answered = 1, 1
     for place, wait in enumerate(waits):
@@ -56,35 +60,41 @@ def test_stalls_before_nodelay_is_set_are_found_and_none_after(tmp_path: Path) -
 
 
 def test_stalls_after_nodelay_is_taken_back_are_found_from_the_fourth_on(tmp_path: Path) -> None:
-    """Only three consecutive ones make the setting known again; they themselves stay unknown."""
+    """After writes that did not wait, only three consecutive waits show that NODELAY is off again.
+
+    The cause of these three stays unknown.
+    """
     found = tables(tmp_path, questions((100, 100), [False] * 3 + [True] * 6))
     assert nagle_ms(found) == [pytest.approx(60.1)] * 3
 
 
 def test_stalls_of_a_program_that_sets_nodelay_behind_its_second_message_are_found_and_not_proved(tmp_path: Path) -> None:
-    """With 100 bytes in flight neither the congestion window nor a buffer is short: it is Nagle's rule, or twice a chance of 1 in 600."""
+    """100 bytes in flight fill neither the congestion window nor a send buffer.
+
+    So the cause is Nagle's algorithm, unless a chance of 1 in 600 came true twice.
+    """
     found = tables(tmp_path, questions((100, 100), [True, True, False, False]))
     assert nagle_ms(found) == [pytest.approx(60.1)] * 2
     assert confidences(found)["nagle-delayed-ack"] != "proved"
 
 
 def test_small_segments_that_leave_a_while_after_the_ack_before_any_passed_are_the_programs(tmp_path: Path) -> None:
-    """The second piece leaves 0.9 ms after an ACK that came after 60 ms. That close, one departure in 67 is by chance."""
+    """The second piece is sent 0.9 ms after an ACK that was 60 ms late. By chance, one of 67 segments is sent within 0.9 ms of an ACK."""
     text = questions((100, 100), [True, True, False, False]).replace("0.1601 C", "0.1609 C").replace("0.2601 C", "0.2609 C")
     assert nagle_ms(tables(tmp_path, text)) == []
 
 
 def test_an_ack_lets_nothing_go_where_small_segments_pass_and_no_window_or_buffer_is_short(tmp_path: Path) -> None:
-    """TCP_NODELAY shows itself in the first message. Later, the ACK of one piece is late, and another piece leaves 0.9 ms after an ACK."""
+    """The first message shows TCP_NODELAY. Later, the ACK of one piece is delayed, and another piece is sent 0.9 ms after an ACK."""
     later = "\n".join(question(200, 201, 11, 40, 40, waits=True)).replace("0.2601 C", "0.2609 C").replace("0.2801 S", "0.2809 S")
     found = tables(tmp_path, f"{questions((100, 100), [False])}\n{later}")
     assert nagle_ms(found) == []
     assert lasted(found, "delayed-ack") == []
-    assert lasted(found, "application")[-1] == pytest.approx(79.9 + 60.9, abs=0.1)  # the pause between the messages, and between the pieces
+    assert lasted(found, "application")[-1] == pytest.approx(79.9 + 60.9, abs=0.1)  # between the messages and between the pieces
 
 
 def test_a_bsd_sender_holds_a_small_segment_behind_a_full_one(tmp_path: Path) -> None:
-    """1,460 + 100 bytes: Linux sends the 100 bytes (Minshall), BSD delays them while anything is unacknowledged (RFC 896)."""
+    """1,460 + 100 bytes: Linux sends the 100 bytes at once (Minshall); BSD delays them while any data is unacknowledged (RFC 896)."""
     found = tables(tmp_path, questions((1460, 100), [True] * 3))
     assert nagle_ms(found) == [pytest.approx(60.1)] * 3
     assert confidences(found)["nagle-delayed-ack"] == "proved"
@@ -103,7 +113,7 @@ def test_a_sender_that_once_let_a_small_segment_pass_a_full_one_is_no_bsd(tmp_pa
 
 
 def _moved(text: str, client: int, server: int) -> str:
-    """An exchange with the sequence numbers of both hosts moved up by `client` and `server` bytes."""
+    """The lines of an exchange, with the client's sequence numbers increased by `client` bytes and the server's by `server`."""
     lines = []
     for line in text.splitlines():
         words = line.split()
@@ -117,7 +127,7 @@ def _moved(text: str, client: int, server: int) -> str:
 
 
 def rounds(start_ms: float, seq: int, flight: int, count: int, *, window: int) -> Iterator[str]:
-    """`count` flights of `flight` full segments, each released by the ACK of the one before."""
+    """`count` flights of `flight` full segments, each released by the ACK of the previous one."""
     for place in range(count):
         at = (start_ms + 20.1 * place) / 1000
         for _ in range(flight):
@@ -127,9 +137,9 @@ def rounds(start_ms: float, seq: int, flight: int, count: int, *, window: int) -
 
 
 def test_a_window_and_then_a_send_buffer_are_distinguished(tmp_path: Path) -> None:
-    """Eight rounds of four segments fill a window of 46 << 7 = 5888 bytes.
+    """Eight flights of four segments fill a window of 46 << 7 = 5888 bytes.
 
-    Then the window is ten times as large, and eight rounds have three segments each.
+    Then the window is ten times as large, and eight flights have three segments each.
     """
     first = list(rounds(40, 1, 4, 8, window=46))
     first[-1] = first[-1].replace("win 46", "win 460")
@@ -143,7 +153,10 @@ def test_a_window_and_then_a_send_buffer_are_distinguished(tmp_path: Path) -> No
 
 
 def test_a_segment_that_takes_the_last_of_the_window_waited_for_more(tmp_path: Path) -> None:
-    """500 bytes of room: the sender would not send so little, until its persist timer ran out after 210 ms (RFC 9293, 3.8.6.2.1)."""
+    """The window has room for 512 bytes.
+
+    A sender does not send so little until its persist timer expires, here after 210 ms (RFC 9293, 3.8.6.2.1).
+    """
     text = """
         0.0300 S > C . ack 1 win 23
         0.0400 C > S . 1:1461 ack 1
@@ -163,11 +176,14 @@ SEEN_AT_SERVER = """
 
 
 def test_a_departure_that_the_path_held_up_is_the_networks_by_the_senders_clock(tmp_path: Path) -> None:
-    """Small messages every 50 ms by the sender's clock; the fifth arrives 35 ms late. The application takes 50 ms, the path the rest."""
+    """By its clock, the sender sends a small message every 50 ms, but the fifth arrives 35 ms late.
+
+    Of the wait before it, 50 ms belong to the application and 35 ms to the path.
+    """
     lines = []
     for place in range(8):
         at, tsval, seq = 0.100 + 0.050 * place + (0.035 if place == 4 else 0.0), 1100 + 50 * place, 1 + 100 * place
-        echo = 5000 + 50 * (place if place != 5 else 4)  # the ACK of the late one had not reached the sender of the next
+        echo = 5000 + 50 * (place if place != 5 else 4)  # the ACK of the late message had not reached the sender when it sent the next one
         lines.append(f"{at:.4f} C > S P. {seq}:{seq + 100} ack 1 <TS val {tsval} ecr {echo}>")
         lines.append(f"{at + 0.0001:.4f} S > C . ack {seq + 100} <TS val {5050 + 50 * place} ecr {tsval}>")
     found = judged_text(tmp_path, SEEN_AT_SERVER + "\n".join(lines))
@@ -179,7 +195,7 @@ def test_a_departure_that_the_path_held_up_is_the_networks_by_the_senders_clock(
 
 
 def test_a_late_ack_of_one_segment_on_a_short_path_is_no_queue(tmp_path: Path) -> None:
-    """A write of one segment at a time, each released by an ACK that comes after 200 ms; the round trip takes 0.2 ms."""
+    """Each write is one segment, released by an ACK that arrives after 200 ms; the RTT is 0.2 ms."""
     text = "\n".join(
         f"{0.1 + 0.2002 * place:.4f} C > S . {1 + 1460 * place}:{1461 + 1460 * place} ack 1\n"
         f"{0.1 + 0.2002 * place + 0.2:.4f} S > C . ack {1461 + 1460 * place}"
@@ -192,7 +208,10 @@ def test_a_late_ack_of_one_segment_on_a_short_path_is_no_queue(tmp_path: Path) -
 
 
 def test_late_acks_of_small_writes_at_a_steady_pace_are_no_queue(tmp_path: Path) -> None:
-    """100 bytes every 50 ms, NODELAY; an ACK 87 ms after every second write. After one RTT, only the application delays data."""
+    """The application writes 100 bytes every 50 ms with NODELAY, and an ACK arrives 87 ms after every second write.
+
+    Only the first RTT of a wait may be the network's; the application delays the next data for the rest.
+    """
     lines = ["0.1000 C > S P. 1:101 ack 1", "0.1201 S > C . ack 101"]
     for place in range(3, 23):
         lines.append(f"{0.05 * place:.4f} C > S P. {100 * place - 199}:{100 * place - 99} ack 1")
@@ -206,9 +225,10 @@ def test_late_acks_of_small_writes_at_a_steady_pace_are_no_queue(tmp_path: Path)
 
 
 def test_without_an_ack_for_a_round_trip_no_queue_held_the_sender(tmp_path: Path) -> None:
-    """An ACK 60 ms after three segments looks like a queue; the last segment leaves 100 ms after three others, of which none is acked.
+    """An ACK that arrives 60 ms after three segments looks like a queue.
 
-    0.1 ms for a segment on the line. Nothing shows what held the sender for the rest of the 100 ms: full segments are in flight.
+    But the last segment is sent 100 ms after three others of which none is ACKed. A segment takes 0.1 ms on the line. Full segments are in
+    flight, so nothing shows what delayed the sender for the rest of the 100 ms.
     """
     found = tables(
         tmp_path,
@@ -232,7 +252,10 @@ def test_without_an_ack_for_a_round_trip_no_queue_held_the_sender(tmp_path: Path
 
 
 def test_full_segments_of_a_sender_that_rounds_its_mss_do_not_show_that_nagle_is_off(tmp_path: Path) -> None:
-    """MSS 4,312, of which IRIX makes 4,096. Frame 7 passes the 2,500 bytes of 6, and is full; three tails wait for 8,192 bytes each."""
+    """IRIX rounds an MSS of 4,312 down to 4,096, so frame 7 is full and may be sent while the 2,500 bytes of frame 6 are in flight.
+
+    Three tails wait for the ACK of 8,192 bytes each.
+    """
     lines = [
         "0.0000 C > S S  0:0(0)       win 32768 <mss 4312>",
         "0.0200 S > C S. 0:0(0) ack 1 win 32768 <mss 4312>",
@@ -256,14 +279,18 @@ def test_full_segments_of_a_sender_that_rounds_its_mss_do_not_show_that_nagle_is
     found = judged_text(tmp_path, "\n".join(lines))
     held = found.ledger.filter(pl.col("cause") == "nagle").collect()
     assert held["payload_bytes"].to_list() == [2500, 100, 100, 100]
-    assert sum(lasted(found, "nagle")) == pytest.approx(20 + 3 * 21, abs=4 * 1.1)  # less the line's time, of 1 ms
+    assert sum(lasted(found, "nagle")) == pytest.approx(20 + 3 * 21, abs=4 * 1.1)  # minus the serialization time of 1 ms
 
 
 @pytest.mark.parametrize(("more", "cause"), [(3, "delayed-ack"), (2, "nagle-delayed-ack")])
 def test_three_at_a_time_show_what_a_sender_rounds_its_mss_to_and_two_that_a_close_lets_go_do_not(
     tmp_path: Path, more: int, cause: str
 ) -> None:
-    """MSS 4,312. Four times 4,096 bytes wait 100 ms for an ACK: behind a window of one, or small, when only a FIN releases two."""
+    """MSS 4,312.
+
+    Four times, 4,096 bytes wait 100 ms for an ACK: because of a congestion window of one segment, or because they are less than the MSS if
+    only a FIN releases two at once.
+    """
     lines = ["0.000 C > S S 0:0(0) win 32768 <mss 4312>", "0.020 S > C S. 0:0(0) ack 1 win 32768 <mss 4312>"]
     lines += ["0.020 C > S . ack 1 win 32768"]
     for place in range(4):
@@ -274,14 +301,17 @@ def test_three_at_a_time_show_what_a_sender_rounds_its_mss_to_and_two_that_a_clo
         lines += [f"{436 + place}ms C > S {flags} {1 + 4096 * place}:{4097 + 4096 * place} ack 1"]
     lines += [f"0.480 S > C . ack {4098 + 4096 * (3 + more)}"]
     found = judged_text(tmp_path, "\n".join(lines))
-    assert sum(lasted(found, cause)) == pytest.approx(4 * 100, abs=4 * 1.1)  # less the line's time, of 1 ms
+    assert sum(lasted(found, cause)) == pytest.approx(4 * 100, abs=4 * 1.1)  # minus the serialization time of 1 ms
 
 
 @pytest.mark.parametrize(("options", "nagle"), [("", [100, 100, 100, 500]), (", sackOK", [100, 100, 100])])
 def test_an_old_stack_that_follows_nagles_rule_holds_a_tail_behind_full_segments_too(
     tmp_path: Path, options: str, nagle: list[int]
 ) -> None:
-    """Small behind small three times, then 500 bytes behind a full segment: Minshall's form, younger than SACK, would release these."""
+    """Three small segments wait for small ones, then 500 bytes wait for a full segment.
+
+    Minshall's variant, which is younger than SACK, would send these 500 bytes at once.
+    """
     lines = [f"0.000 C > S S 0:0(0) win 32768 <mss 1460{options}>", f"0.020 S > C S. 0:0(0) ack 1 win 32768 <mss 1460{options}>"]
     lines += ["0.020 C > S . ack 1 win 32768", "0.100 C > S P. 1:101 ack 1"]
     for place in range(1, 4):

@@ -1,7 +1,7 @@
-"""The ledger of a connection that shares its path: the queue that others fill is not the receiver's timer, nor a program that is silent.
+"""The ledger of a connection on a shared path: a queue that other traffic fills is neither a delayed-ACK timer nor a silent application.
 
-The exchanges are written by hand, with a round trip of 20 ms before the others come; the expected times are differences of the written
-times, and each exchange has a counterpart that looks alike but has another cause.
+The exchanges are written by hand, with an RTT of 20 ms before the queue grows. Expected times are differences of the written times, and
+each exchange has a counterpart that looks alike but has another cause.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ OPENED = f"""
 
 
 def data(at_ms: float, first: int, count: int) -> str:
-    """Full segments of the client, numbered from 0, a microsecond apart."""
+    """`count` full segments of the client, from number `first` (counted from 0) on, 1 µs apart."""
     return "\n".join(f"{at_ms + n / 1000:.3f}ms C > S . {1 + MSS * (first + n)}:{1 + MSS * (first + n + 1)} ack 1" for n in range(count))
 
 
 def acks(at_ms: float, first: int, count: int, apart_ms: float = 1.2) -> str:
-    """The server's ACK of each segment from `first` on."""
+    """The server's ACKs of `count` segments, one per segment, from number `first` on."""
     return "\n".join(f"{at_ms + n * apart_ms:.3f}ms S > C . ack {1 + MSS * (first + n + 1)} win 4000" for n in range(count))
 
 
 def test_an_ack_that_leaves_out_what_left_a_round_trip_before_stood_in_a_queue(tmp_path: Path) -> None:
-    """Ten segments; the ACK of the first comes after 74 ms, followed by those of the others.
+    """Ten segments are sent. The ACK of the first arrives after 74 ms, followed by the ACKs of the others.
 
-    A delayed-ACK timer would not acknowledge one of ten.
+    A delayed-ACK timer would not acknowledge only one of ten segments.
     """
     reported = lasted(tmp_path, "\n".join([OPENED, data(40, 0, 10), acks(114, 0, 1), data(114.01, 10, 2), acks(115.2, 1, 9)]))
     assert reported["network"] >= 74.0
@@ -47,7 +47,10 @@ def test_an_ack_that_leaves_out_what_left_a_round_trip_before_stood_in_a_queue(t
 def test_an_ack_that_is_late_behind_others_that_were_late_as_well_stood_in_a_queue(
     tmp_path: Path, late_ms: float, *, is_delayed: bool
 ) -> None:
-    """On a path of 100 ms the ACKs of ten segments release twenty, that of the eleventh comes 40 ms later: delayed, if those took 100."""
+    """The path has an RTT of 100 ms. ACKs of ten segments release twenty more, and the ACK of the eleventh arrives 40 ms later.
+
+    It is a delayed ACK if the others took only 100 ms.
+    """
     text, at_ms = OPENED.replace("20ms", "100ms"), 300 + late_ms
     train = [line for n in range(10) for line in (acks(at_ms + n / 100, n, 1), data(at_ms + n / 100 + 0.001, 11 + 2 * n, 2))]
     reported = lasted(tmp_path, "\n".join([text, data(200, 0, 11), *train, acks(at_ms + 40, 10, 1), data(at_ms + 40.01, 31, 1)]))
@@ -55,7 +58,10 @@ def test_an_ack_that_is_late_behind_others_that_were_late_as_well_stood_in_a_que
 
 
 def test_an_ack_by_timer_while_what_it_leaves_out_was_still_under_way_is_a_delayed_one(tmp_path: Path) -> None:
-    """The third of three segments waits 40 ms for its ACK. Data released by the ACK of the first two, 100 ms away, arrive later."""
+    """The ACK of the third of three segments arrives 40 ms after that of the first two.
+
+    Data that the ACK of the first two released arrive at the server later, because the RTT is 100 ms.
+    """
     text = OPENED.replace("20ms", "100ms")
     lines = [text, data(200, 0, 3), acks(300, 1, 1), data(300.01, 3, 2), acks(340, 2, 1), data(340.01, 5, 1), acks(400.1, 4, 1)]
     reported = lasted(tmp_path, "\n".join([*lines, acks(440.1, 5, 1)]))
@@ -63,7 +69,7 @@ def test_an_ack_by_timer_while_what_it_leaves_out_was_still_under_way_is_a_delay
 
 
 def probed(*, held_ms: float, lost: bool = False) -> str:
-    """Ten segments, and no ACK; after `held_ms` the eleventh leaves. The first sample of the round trip was 20 ms."""
+    """Ten segments are sent, and no ACK arrives; the eleventh is sent after `held_ms`. The first RTT sample is 20 ms."""
     probe, late = 40 + held_ms, 40 + held_ms + 15
     again = [data(late + 5, 4, 1), acks(late + 25, 10, 1)]
     answered = [acks(late, 0, 4), *again] if lost else [acks(late, 0, 11)]
@@ -71,14 +77,20 @@ def probed(*, held_ms: float, lost: bool = False) -> str:
 
 
 def test_a_probe_with_new_data_waits_for_the_queue_that_its_acks_stand_in(tmp_path: Path) -> None:
-    """2.4 round trips: twice 20 ms and two jiffies of 4 ms (RFC 8985, 7.2; Linux). The last 20 ms are the last segment's own."""
+    """Linux sends a tail-loss probe after two RTTs of 20 ms and two jiffies of 4 ms (RFC 8985, 7.2): 2.4 RTTs.
+
+    The last 20 ms are the RTT of the last segment.
+    """
     reported = lasted(tmp_path, probed(held_ms=48))
     assert reported["network"] == pytest.approx(48.0 + 20.0, abs=0.1)
 
 
 @pytest.mark.parametrize(("held_ms", "lost"), [(33, False), (90, False), (48, True)])
 def test_what_leaves_at_another_time_or_beside_a_loss_is_no_such_probe(tmp_path: Path, held_ms: float, *, lost: bool) -> None:
-    """Full segments were in flight, and nothing shows what delayed the next one. The program was silent for the 20 ms before the first."""
+    """Full segments are in flight, and nothing shows what delayed the next one.
+
+    The application was silent for 20 ms before the first segment.
+    """
     reported = lasted(tmp_path, probed(held_ms=held_ms, lost=lost))
     assert reported["network"] <= 20.0 + 20.1
     assert reported["application"] == pytest.approx(20.0, abs=0.1)
@@ -86,9 +98,10 @@ def test_what_leaves_at_another_time_or_beside_a_loss_is_no_such_probe(tmp_path:
 
 
 def probed_behind_a_growing_queue(held_ms: float) -> str:
-    """The handshake took 20 ms, the first ACK of ten segments 100, so that 30 is the smoothed round trip (RFC 6298, 2.3), and releases two.
+    """The handshake takes 20 ms, and the first ACK of ten segments takes 100 ms and releases two.
 
-    After that only a D-SACK comes, which acknowledges nothing new, and after `held_ms` one more segment leaves.
+    So the smoothed RTT is 30 ms (RFC 6298, 2.3). Then only a D-SACK arrives, which acknowledges no new data; one more segment is sent after
+    `held_ms`.
     """
     probe = 140.02 + held_ms
     dsack = f"170ms S > C . ack {1 + MSS} win 4000 <sack 1:{1 + MSS}>"
@@ -99,18 +112,21 @@ def probed_behind_a_growing_queue(held_ms: float) -> str:
 def test_a_probe_with_new_data_goes_by_the_smoothed_round_trip_and_no_empty_ack_puts_it_off(
     tmp_path: Path, held_ms: float, *, is_probe: bool
 ) -> None:
-    """Twice 30 ms and two jiffies of 4 ms. Not at 130 ms, though that is less than twice the last round trip."""
+    """A probe is sent after twice the smoothed RTT of 30 ms and two jiffies of 4 ms.
+
+    A segment after 130 ms is no probe, although 130 ms are less than twice the last RTT.
+    """
     reported = lasted(tmp_path, probed_behind_a_growing_queue(held_ms))
     assert (reported.get("unknown", 0) >= held_ms - 30) == (not is_probe)
 
 
 @pytest.mark.parametrize(("held_ms", "is_probe"), [(68, True), (50, False)])
 def test_a_probe_goes_by_the_round_trip_of_the_oldest_byte_of_each_ack(tmp_path: Path, held_ms: float, *, is_probe: bool) -> None:
-    """The handshake took 20 ms; the first ACK is for a segment of 100 ms before and one of 40 ms before: 30 is the smoothed round trip.
+    """The handshake takes 20 ms. The first ACK is for segments sent 100 and 40 ms before, so the smoothed RTT by the oldest byte is 30 ms.
 
-    So the probe leaves after 68 ms; by the newest byte, and 22.5 ms, it would after 53. The program had been silent before for 20 ms
-    after the handshake. Nothing shows what delayed the second segment for 60 ms while the first, a full one, was in flight. Nor does
-    anything show what happened in the last 2 ms of the capture.
+    So the probe is sent after 68 ms; by the newest byte, with 22.5 ms, it would be sent after 53 ms. The application is silent for 20 ms
+    after the handshake. Nothing shows what delayed the second segment for 60 ms while the first, a full segment, was in flight. The last 2
+    ms of the capture are unknown as well.
     """
     probe = 140.02 + held_ms
     lines = [data(40, 0, 1), data(100, 1, 9), acks(140, 1, 1), data(140.02, 10, 2), data(probe, 12, 1), acks(probe + 10, 2, 11)]
@@ -128,13 +144,13 @@ STAMPED_BYTES = MSS - 12
 
 
 def stamped(at_ms: int, *numbers: int) -> str:
-    """Full segments of the client, a microsecond apart, with the milliseconds of its clock."""
+    """Full segments of the client with these numbers, 1 µs apart, with timestamps of its millisecond clock."""
     places = ((at_ms + n / 1000, 1 + STAMPED_BYTES * number) for n, number in enumerate(numbers))
     return "\n".join(f"{ms:.3f}ms C > S . {at}:{at + STAMPED_BYTES} ack 1 win 502 <TS val {1000 + at_ms} ecr 5000>" for ms, at in places)
 
 
 def echoed(at_ms: float, behind: int, echo_ms: int, more: str = "", window: int = 4_000) -> str:
-    """An ACK of everything before a segment; it echoes a time of the client's clock, in milliseconds."""
+    """An ACK of all bytes before segment `behind`, which echoes the client's timestamp of `echo_ms`."""
     clock = 5000 + int(at_ms)
     return f"{at_ms:.3f}ms S > C . ack {1 + STAMPED_BYTES * behind} win {window} <TS val {clock} ecr {1000 + echo_ms}{more}>"
 
@@ -143,11 +159,12 @@ def echoed(at_ms: float, behind: int, echo_ms: int, more: str = "", window: int 
 def test_of_what_was_sent_twice_a_timestamp_shows_the_round_trip_that_a_probe_goes_by(
     tmp_path: Path, held_ms: int, *, is_probe: bool
 ) -> None:
-    """The handshake took 20 ms. The second of two segments was sent again needlessly. Their ACKs take 100 and 110 ms, the next ACK 30 ms.
+    """The handshake took 20 ms. The second of two segments is retransmitted needlessly.
 
-    By the echo the second sample counts, too: the smoothed round trip is 20, 30, 40, 38.8 ms, and a probe leaves after 86. Without it, it
-    would after 68. What else held the last segment, nothing would show. The program was silent for 20 ms after the handshake. In the 50 ms
-    before the needless retransmission, 20 ms are transit and the rest is unknown, as are the last 5 ms of the capture.
+    The ACKs of these two take 100 and 110 ms, the next ACK 30 ms. With the timestamp echo, the second sample counts, too: the smoothed RTT
+    is 20, 30, 40 and 38.8 ms, and a probe is sent after 86 ms. Without the second sample, the probe would be sent after 68 ms. If the last
+    segment is no probe, nothing shows what delayed it. The application is silent for 20 ms after the handshake. Of the 50 ms before the
+    needless retransmission, 20 ms are transit, and the rest is unknown, as are the last 5 ms of the capture.
     """
     dsack = f", sack {1 + STAMPED_BYTES}:{1 + 2 * STAMPED_BYTES}"
     lines = [stamped(40, 0, 1), stamped(90, 1), echoed(140, 1, 40), stamped(140, 2, 3), echoed(150, 2, 40), stamped(150, 4, 5)]
@@ -159,9 +176,10 @@ def test_of_what_was_sent_twice_a_timestamp_shows_the_round_trip_that_a_probe_go
 
 
 def timed_out(*, lost: bool, window: int = 4_000) -> str:
-    """Ten segments at 40 ms; at 340 the timer sends the first again, and 60 ms later ACKs come, 10 ms apart, that release two each.
+    """Ten segments are sent at 40 ms, and a timer retransmits the first at 340.
 
-    They are for the first copies, which were late; or the first of them is for the second copy, because the first was lost.
+    From 400 on, ACKs arrive every 10 ms, and each releases two segments. The ACKs are for the originals, which were late. If `lost`, the
+    first ACK is for the retransmission, because the original was lost.
     """
     lines = [STAMPED.replace("65160", str(window)) if window < 4_000 else STAMPED, stamped(40, *range(10)), stamped(340, 0)]
     for n in range(10):
@@ -170,20 +188,23 @@ def timed_out(*, lost: bool, window: int = 4_000) -> str:
 
 
 def test_behind_a_timeout_that_the_first_ack_shows_to_be_needless_the_path_spaces_the_bytes_as_before(tmp_path: Path) -> None:
-    """Nine waits of 10 ms for ACKs in a queue: the sender continues as if there had been no timeout (RFC 4015)."""
+    """There are nine waits of 10 ms for ACKs in a queue: the sender continues as if the timeout had not happened (RFC 4015)."""
     reported = lasted(tmp_path, timed_out(lost=False))
     assert "loss-recovery" not in reported
     assert reported["network"] >= 9 * 10 - 0.1
 
 
 def test_behind_a_timeout_for_a_loss_the_sender_recovers(tmp_path: Path) -> None:
-    """From the first ACK, at 400 ms, to that of the last segment of the flight, at 490."""
+    """The recovery lasts from the first ACK, at 400 ms, to the ACK of the last segment of the flight, at 490."""
     assert lasted(tmp_path, timed_out(lost=True))["loss-recovery"] >= 80
 
 
 @pytest.mark.parametrize("lost", [False, True])
 def test_what_a_timer_sends_again_needlessly_behind_a_full_window_waited_for_the_window(tmp_path: Path, *, lost: bool) -> None:
-    """Four segments fill the window at 40 ms, and at 340 the first is sent again; the ACK at 400 is for its first copy or the second."""
+    """Four segments fill the window at 40 ms, and the first is retransmitted at 340.
+
+    The ACK at 400 is for the original or, if `lost`, for the retransmission.
+    """
     size = 4 * STAMPED_BYTES
     opening = f"mss {MSS}, sackOK, TS val"
     text = f"""
@@ -199,9 +220,10 @@ def test_what_a_timer_sends_again_needlessly_behind_a_full_window_waited_for_the
 
 @pytest.mark.parametrize(("segments", "drained_ms"), [(10, 150), (1, 20)])
 def test_while_a_request_stands_in_a_queue_the_path_has_it_and_not_the_peer(tmp_path: Path, segments: int, drained_ms: float) -> None:
-    """The ACK of ten segments comes 150 ms after them, and the answer 340 ms. That of one so late may be a receiver's that waited.
+    """The ACK of ten segments arrives 150 ms after them, and the answer 340 ms after them.
 
-    The path takes 20 ms. What is left until the answer is the peer's; then the application needs 20 ms.
+    If there is only one segment, so late an ACK may be a delayed ACK. The path takes 20 ms. The time from then to the answer is the peer's,
+    and then the application needs 20 ms.
     """
     answer = f"380ms S > C P. 1:101 ack {1 + MSS * segments} win 4000"
     answered = [acks(100, 0, segments, 10)] if segments > 1 else [acks(190, 0, 1)]
@@ -213,9 +235,9 @@ def test_while_a_request_stands_in_a_queue_the_path_has_it_and_not_the_peer(tmp_
 
 
 def test_slow_start_waits_no_longer_than_until_the_narrowest_place_has_carried_its_flight(tmp_path: Path) -> None:
-    """Each segment takes 1.2 ms on a path of 20 ms, so ten of them take 12 ms of the first round trip.
+    """A segment takes 1.2 ms on a path with an RTT of 20 ms, so ten segments take 12 ms of the first RTT.
 
-    A flight of twenty keeps the path busy.
+    A flight of twenty segments keeps the path busy for the whole RTT.
     """
     lines = [OPENED, data(40, 0, 10)]
     for n in range(10):
@@ -225,7 +247,10 @@ def test_slow_start_waits_no_longer_than_until_the_narrowest_place_has_carried_i
 
 
 def test_where_no_ack_is_known_to_have_let_it_go_a_segments_own_time_says_that_it_stood_in_a_queue(tmp_path: Path) -> None:
-    """At the receiver 2,800 segments come a millisecond apart that left 0.4 ms apart, so that 1,700 ACKs are in transit at the end."""
+    """Captured at the receiver: 2,800 segments arrive 1 ms apart but were sent 0.4 ms apart.
+
+    No captured segment responds to the last 1,700 ACKs.
+    """
     size = MSS - 12
     lines = [
         f"0 C > S S 0:0(0) win 64240 <mss {MSS}, sackOK, wscale 7, TS val 0 ecr 0>",
@@ -247,11 +272,11 @@ def test_where_no_ack_is_known_to_have_let_it_go_a_segments_own_time_says_that_i
 
 
 def at_receiver(*, queued: bool) -> str:
-    """Flights of four segments, 3 ms apart, that fill the window; from the second on they come 60 ms later than the path takes.
+    """Flights of four segments, 3 ms apart, fill the window. From the second flight on, they arrive 60 ms later than the path explains.
 
-    They are queued: each left, and echoes the ACK's timestamp, as soon as the ACK came that made room for it. Or their program wrote so
-    late: then they
-    echo the last of these ACKs. Timestamps count milliseconds, the server's from 1000.
+    If `queued`, a segment is sent as soon as the ACK that makes room for it arrives, echoes that ACK's timestamp, and then waits in a
+    queue. Otherwise the application wrote late, and all segments of a flight echo the last of these ACKs. Timestamps count milliseconds;
+    those of the server begin with 1000.
     """
     size, late_ms = MSS - 12, 60
     lines = [
@@ -272,12 +297,15 @@ def at_receiver(*, queued: bool) -> str:
 
 
 def test_behind_a_queue_a_window_that_is_full_all_the_time_holds_its_sender_all_the_time(tmp_path: Path) -> None:
-    """From the second flight's last segment, at 129 ms, to the last flight's, at 289 ms; the first flight's own window may count, too."""
+    """The window is full from the second flight's last segment, at 129 ms, to that of the last flight, at 289 ms.
+
+    The first flight may count, too.
+    """
     assert 160.0 - 1.0 <= lasted(tmp_path, at_receiver(queued=True))["receiver-window"] <= 240.0 + 4.0
 
 
 def test_a_program_that_writes_late_is_not_held_by_the_window_that_has_opened_meanwhile(tmp_path: Path) -> None:
-    """Three pauses of 80 ms less the 9 ms of a flight, and the round trip of 20 ms in each is not its own."""
+    """The application's time is three pauses of 80 ms, minus the 9 ms of a flight and the RTT of 20 ms in each."""
     reported = lasted(tmp_path, at_receiver(queued=False))
     assert reported["application"] >= 3 * (80 - 9 - 20) - 3.0
 
@@ -285,7 +313,7 @@ def test_a_program_that_writes_late_is_not_held_by_the_window_that_has_opened_me
 def test_behind_a_queue_what_a_timer_sends_again_while_the_window_is_full_waits_for_the_window(tmp_path: Path) -> None:
     """Two flights of four segments fill the window.
 
-    300 ms after the first, its last segment is retransmitted; the second flight follows 100 ms later.
+    The last segment of the first flight is retransmitted 300 ms after it, and the second flight follows 100 ms later.
     """
     size = MSS - 12
     lines = [
@@ -305,9 +333,9 @@ def test_behind_a_queue_what_a_timer_sends_again_while_the_window_is_full_waits_
 
 
 def test_by_how_much_a_queue_grew_between_two_flights_the_window_did_not_hold_its_sender(tmp_path: Path) -> None:
-    """A capture at the receiver, on a path of 100 ms: each flight fills the window, and its queue is 10 ms longer than the one before.
+    """Captured at the receiver, with an RTT of 100 ms: each flight fills the window and waits in a queue, 10 ms longer than the one before.
 
-    The sender waits for ACKs that come 100, 110, 120 and 130 ms after its flights, and four times 10 ms more pass at the receiver.
+    The sender waits 100, 110, 120 and 130 ms for the ACKs of its flights. At the receiver, each of these waits appears 10 ms longer.
     """
     lines = [
         f"0 C > S S 0:0(0) win 64240 <mss {MSS}, sackOK, TS val 1000 ecr 0>",
@@ -331,10 +359,10 @@ QUESTIONS = 6
 
 
 def questions(*, queued_ms: int, thought_ms: int, slow_ppm: int = 0) -> str:
-    """Questions seen at the server, which thinks 100 ms before it answers all but the last.
+    """Questions captured at the server, which needs 100 ms for each answer; the last question has no answer. Each direction takes 10 ms.
 
-    Each direction takes 10 ms. All questions but the first wait in a queue as well, and the client thinks before each. The client's clock
-    is 1,010 ms ahead of the capture's, and slow by `slow_ppm` parts per million.
+    From the second question on, each waits in a queue as well, and the client thinks before it. The client's timestamp clock is 1,010 ms
+    ahead of the capture's, and slow by `slow_ppm` parts per million.
     """
     options = f"mss {MSS}, sackOK"
     lines = [
@@ -360,10 +388,10 @@ def questions(*, queued_ms: int, thought_ms: int, slow_ppm: int = 0) -> str:
 def test_questions_that_stood_in_a_queue_of_others_are_distinguished_from_late_ones_by_their_own_clock(
     tmp_path: Path, queued_ms: int, thought_ms: int
 ) -> None:
-    """Questions arrive later than the path explains; their timestamps show when they left. The server takes 100 ms in all cases.
+    """Questions arrive later than the path explains; their timestamps show when they were sent.
 
-    Behind a clock that ticks milliseconds each time is right to within two of them; the first question came 20 ms after the SYN-ACK, which
-    is the way there and back.
+    The server needs 100 ms for each answer in all cases. The timestamp clock ticks every millisecond, so each time is right to within two
+    ticks. The first question arrives 20 ms after the SYN-ACK, which is the RTT.
     """
     reported = lasted(tmp_path, questions(queued_ms=queued_ms, thought_ms=thought_ms))
     assert reported["peer"] == pytest.approx(5 * 100, abs=5 * 2)
@@ -373,7 +401,7 @@ def test_questions_that_stood_in_a_queue_of_others_are_distinguished_from_late_o
 
 
 def test_a_clock_that_is_slow_is_no_queue(tmp_path: Path) -> None:
-    """A drift of 80 ppm is 48 ms in each ten minutes in which the client is idle, and 240 ms in all."""
+    """A drift of 80 ppm is 48 ms in each pause of ten minutes, and 240 ms in all."""
     reported = lasted(tmp_path, questions(queued_ms=0, thought_ms=600_000, slow_ppm=80))
     assert reported["network"] == pytest.approx(5 * 20, abs=5 * 2)
 
@@ -382,9 +410,10 @@ def test_a_clock_that_is_slow_is_no_queue(tmp_path: Path) -> None:
 def test_an_answer_behind_the_last_ack_of_what_stood_in_a_queue_was_awaited_from_that_ack_on(
     tmp_path: Path, *, acked_by_answer: bool, by_network_ms: float
 ) -> None:
-    """The ACK of ten segments comes 150 ms after them, and the answer 300 ms after them; or that ACK comes with the answer.
+    """The ACK of ten segments arrives 150 ms after them, and the answer 300 ms after them.
 
-    The path takes 20 ms. An ACK that comes with an answer may have waited for the program that gave it, and those before with it.
+    If `acked_by_answer`, the last ACK comes with the answer. The path takes 20 ms. An ACK that comes with an answer may have waited for the
+    server's application, and so may the ACKs before it.
     """
     acked = acks(100, 0, 8 if acked_by_answer else 10, 10)
     end = 1 + MSS * 10
@@ -397,7 +426,7 @@ def test_an_answer_behind_the_last_ack_of_what_stood_in_a_queue_was_awaited_from
 def test_without_timestamps_full_segments_of_one_write_that_no_ack_lets_go_are_spaced_by_their_host(
     tmp_path: Path, *, ended_each: bool, by_network: bool
 ) -> None:
-    """A shaper at the sender passes one segment every 4 ms; or the application writes one every 4 ms, each with PSH."""
+    """A shaper at the sender lets one segment pass every 4 ms. Or the application writes a segment every 4 ms, each with PSH."""
     lines = [OPENED.replace("20ms", "0.02ms")]
     for number in range(60):
         at_ms, first = 10 + 4 * number, 1 + MSS * number
@@ -413,10 +442,10 @@ def test_without_timestamps_full_segments_of_one_write_that_no_ack_lets_go_are_s
 def test_what_was_stamped_before_the_segment_before_it_was_captured_stood_in_a_queue_of_its_own_host(
     tmp_path: Path, handed_down: int, by_queue: int
 ) -> None:
-    """A shaper at the sender lets a segment pass every 4 ms, and packets are captured behind it; the path itself takes 20 µs.
+    """A shaper at the sender lets one segment pass every 4 ms, and the capture point is behind it; the path itself takes 20 µs.
 
-    Linux hands down ten at a time, with one timestamp. The first of ten stood in no queue, and of the second a tick may be its clock's. Or
-    it is the program that gives one every 4 ms.
+    Linux gives the shaper ten segments at a time, with one timestamp. The first of the ten did not wait in the shaper, and the wait of the
+    second may be a tick of its clock. Or the application writes one segment every 4 ms, and there is no shaper.
     """
     size, batches = MSS - 12, 12
     lines = [
@@ -434,7 +463,10 @@ def test_what_was_stamped_before_the_segment_before_it_was_captured_stood_in_a_q
 
 
 def test_a_clock_that_runs_slow_shows_no_queue_of_its_own_host_where_it_echoes_what_came_since(tmp_path: Path) -> None:
-    """The client's clock is 1% slow: after 5 s, its questions seem to have left 50 ms too early. Each of 21 is answered after 5 ms."""
+    """The client's clock is 1% slow, so that after 5 s its questions seem to have been sent 50 ms too early.
+
+    Each of the 21 questions is answered after 5 ms.
+    """
     lines = [
         f"0 C > S S 0:0(0) win 64240 <mss {MSS}, sackOK, wscale 7, TS val 0 ecr 0>",
         f"0.02ms S > C S. 0:0(0) ack 1 win 65160 <mss {MSS}, sackOK, wscale 7, TS val 1000 ecr 0>",

@@ -1,4 +1,4 @@
-"""Stalls: the ledger's intervals that are longer than a wait needs to be, each with its proof, computed by hand beside them."""
+"""Stalls: intervals of the ledger that are longer than two RTTs, each with its evidence, which is computed by hand."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ def found(tmp_path: Path, text: str) -> list[dict[str, Any]]:
 
 
 def waits_for_acks(late_ms: list[float]) -> str:
-    """Two writes of 100 bytes every half second. The second waits for the ACK of the first, which takes 20 ms and the given delay."""
+    """Every 0.5 s, two writes of 100 bytes.
+
+    The second write waits for the ACK of the first, which arrives after 20 ms and the given delay.
+    """
     text, end = "", 1
     for number, late in enumerate(late_ms):
         begin_ms, ack_ms = 100 + number * 500, 120 + number * 500 + late
@@ -43,7 +46,10 @@ def waits_for_acks(late_ms: list[float]) -> str:
 
 
 def test_a_wait_for_a_delayed_ack_is_proved_by_its_frames_and_its_lateness(tmp_path: Path) -> None:
-    """100 bytes in flight (frame 4), the ACK (frame 5) 60 ms later, and frame 6 at once: 60.1 ms, of which 40 are the receiver's."""
+    """Frame 4 has 100 bytes in flight, its ACK (frame 5) arrives 60 ms later, and frame 6 is sent at once.
+
+    Of the wait of 60.1 ms, 40 ms are the receiver's.
+    """
     (stall,) = [row for row in found(tmp_path, waits_for_acks([40.0])) if row["cause"] == "nagle-delayed-ack"]
     assert (stall["frame_before"], stall["ack_frame"], stall["frame_after"]) == (4, 5, 6)
     assert stall["end_ns"] - stall["start_ns"] == 60_100_000
@@ -62,13 +68,13 @@ def test_a_wait_for_a_delayed_ack_is_proved_by_its_frames_and_its_lateness(tmp_p
     ("late_ms", "timer"), [(36.0, "ack-40ms"), (55.0, "ack-50ms"), (70.0, None), (100.0, "ack-100ms"), (150.0, None), (200.0, "ack-200ms")]
 )
 def test_the_timer_is_identified_by_how_late_the_ack_was(tmp_path: Path, late_ms: float, timer: str | None) -> None:
-    """The bands are those of docs/how-it-decides.md, 2.5; between them no stack has a timer."""
+    """docs/how-it-decides.md, 2.5, has the range of delays of each timer; delays between these ranges belong to no timer."""
     stalled = [row for row in found(tmp_path, waits_for_acks([late_ms])) if row["cause"] == "nagle-delayed-ack"]
     assert [row["timer"] for row in stalled] == [timer]
 
 
 def test_acks_that_keep_to_one_phase_of_200_ms_are_a_heartbeats(tmp_path: Path) -> None:
-    """Writes at all phases whose ACKs come at multiples of 200 ms: late by 180 ms less the phase of the write."""
+    """Writes begin at all phases of 200 ms, but their ACKs arrive at multiples of 200 ms."""
     text, end = "", 1
     for number in range(16):
         begin_ms = 1000 + number * 400 + 9 * number
@@ -84,7 +90,7 @@ def test_acks_that_keep_to_one_phase_of_200_ms_are_a_heartbeats(tmp_path: Path) 
 
 
 def test_a_wait_of_less_than_two_round_trips_is_no_stall(tmp_path: Path) -> None:
-    """An application that writes after 39, 45 and 41.5 ms over a round trip of 20 ms: two round trips are a stall."""
+    """The application writes after 39, 45 and 41.5 ms. The RTT is 20 ms, so waits longer than 40 ms are stalls."""
     text = "".join(
         f"{at / 1000:.4f} C > S P. {1 + 100 * place}:{101 + 100 * place} ack 1\n{(at + 20) / 1000:.4f} S > C . ack {101 + 100 * place}\n"
         for place, at in enumerate([100, 139, 184, 225.5])
@@ -108,7 +114,10 @@ def test_a_timeout_is_the_retransmission_timers(tmp_path: Path) -> None:
 
 
 def test_stalls_are_the_ledgers_long_intervals_one_by_one() -> None:
-    """In a live capture of Nagle's algorithm over Ethernet: eleven of about 44 ms in one direction, each an interval of the ledger."""
+    """A live capture over Ethernet has eleven waits of about 44 ms for Nagle's algorithm in one direction.
+
+    Each is an interval of the ledger.
+    """
     tables = judged(CAPTURES / "ethernet-nagle-on.pcapng")
     rows = stalls.stalls(tables.ledger).collect()
     own = tables.ledger.select(schema.LEDGER.names).collect()

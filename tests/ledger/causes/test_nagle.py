@@ -140,7 +140,7 @@ def test_a_rest_behind_a_flight_at_which_full_segments_stop_waits_for_the_buffer
     small_first, full_first = [1_176, SEGMENT, SEGMENT], [SEGMENT, SEGMENT, 1_176]
     sizes = [full_first] + [small_first, full_first] * full_ones + [small_first] * (6 - full_ones)
     reported = held_ms(tmp_path, flights(sizes))
-    assert reported[cause] == pytest.approx((9 if cause == "send-buffer" else 6) * ROUND_MS, abs=9 * 0.2)  # less the line's time
+    assert reported[cause] == pytest.approx((9 if cause == "send-buffer" else 6) * ROUND_MS, abs=9 * 0.2)  # minus the serialization time
     assert ("nagle" in reported) == (cause == "nagle")
 
 

@@ -1,1 +1,1 @@
-"""Captures as files: streams, formats of other programs, single frames, copies, and TCP over ATM."""
+"""Reads, converts and copies capture files: streams, formats of other programs, single frames, copies with comments, and TCP over ATM."""

@@ -1,9 +1,9 @@
-"""Captures in formats that the engine does not read (snoop, Network Monitor, …), converted by Wireshark's `editcap` or `tshark`.
+"""Converts captures in formats that the engine does not read (snoop, Network Monitor, …), with Wireshark's `editcap` or `tshark`.
 
-The engine tries first. If it refuses a file because of its format, editcap writes the file as pcapng to a pipe, and the engine reads the
-pipe at the same time; if pcapng does not have the link types of the file, tshark finds its IP packets. Frame numbers are Wireshark's. A
-stream (standard input, a FIFO) goes to a temporary file first, because most of these formats cannot be read from a pipe. So does a file
-whose compression Wireshark does not support.
+The engine tries to read each file first. If it refuses a file because of its format, editcap converts the file to pcapng and writes it to a
+pipe, from which the engine reads at the same time. If pcapng does not have the link types of the file, tshark finds its IP packets. Frames
+have Wireshark's numbers. A stream (standard input, a FIFO) is first copied to a temporary file, because most of these formats cannot be
+read from a pipe. A file with a compression that Wireshark does not support is first decompressed to a temporary file.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ FORMAT_WORDS = {
 
 
 class Read(Protocol):
-    """Anything made from a capture that has `info`."""
+    """The result of reading a capture; it has the engine's facts as `info`."""
 
     @property
     def info(self) -> CaptureInfo:
-        """Facts about the capture from the engine."""
+        """What the engine found about the capture."""
 
 
 Result = TypeVar("Result", bound=Read)
@@ -68,13 +68,13 @@ class Foreign:
     """A file to convert.
 
     Attributes:
-        path: its name as the caller gave it.
+        path: the file's name as the caller gave it.
         file: the file that editcap reads.
         refusal: the engine's error.
         format: Wireshark's name of the format.
-        packing: what ended its decompression early; None if nothing did.
+        packing: why its decompression ended early; None if it did not.
         announced: whether the conversion was announced.
-        method: how it is converted.
+        method: how the file is converted.
     """
 
     path: str
@@ -86,10 +86,10 @@ class Foreign:
     method: editcap.Method = editcap.Method.PLAIN
 
     def start(self, running: contextlib.ExitStack) -> editcap.Conversion:
-        """Start a conversion that lasts until `running` is closed.
+        """Start the conversion of the file; it runs until `running` is closed.
 
         Raises:
-            CaptureUnreadable: it gives no output.
+            CaptureUnreadable: the conversion has no output.
             MissingTool: only tshark can convert the file, and is not installed.
         """
         conversion = running.enter_context(editcap.converted(self.file, self.method))
@@ -115,7 +115,7 @@ class Foreign:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A capture in the form that the engine reads.
+    """The files of a capture as the engine reads them: unchanged, or converted.
 
     Attributes:
         names: what the engine opens: a file, or the pipe of its conversion.
@@ -130,7 +130,7 @@ class Source:
     streams: Mapping[int, streams.Stream] = field(default_factory=dict)
 
     def info(self, engine: Engine) -> CaptureInfo:
-        """Return the engine's facts about the capture, with the formats that the files had before conversion."""
+        """Return the engine's facts about the capture, but with the formats that the files had before conversion."""
         info = engine.info()
         if self.conversions:
             own = [index for index in range(len(self.names)) if index not in self.conversions]
@@ -142,13 +142,16 @@ class Source:
         return info
 
     def problems(self, engine: Engine) -> tuple[Problem, ...]:
-        """Return the problems that did not stop the engine or a conversion. A problem in packets names all files, by the caller's paths."""
+        """Return the problems that did not stop the engine or a conversion.
+
+        A problem in packets lists the paths of all files, as the caller named them.
+        """
         places = {name: index for index, name in enumerate(self.names)}
         problems = engine.problems()
         for problem in problems:
             index = places.get(problem["path"])
             if index in self.conversions:
-                problem["offset"] = None  # an offset in the converted file, which the user does not have
+                problem["offset"] = None  # this offset is in the converted file, which the user does not have
             problem["path"] = ", ".join(self.paths) if index is None else self.paths[index]
         for index, stream in self.streams.items():
             if stream.fault is not None:
@@ -169,7 +172,7 @@ def _lost(path: str, what: str) -> Problem:
 
 
 def read_through(paths: Sequence[str], say: Callable[[str], None] | None, read: Callable[[Source], Result]) -> Result:
-    """Read a capture; convert the files that the engine refuses because of their format.
+    """Read a capture, and convert the files that the engine refuses because of their format.
 
     Args:
         paths: the files, `-` for standard input.
@@ -197,7 +200,7 @@ def read_through(paths: Sequence[str], say: Callable[[str], None] | None, read: 
 
 
 class _Files:
-    """The files of a capture: those to convert, and streams, whose first bytes are kept because they may have to be converted."""
+    """The files of a capture: those to convert, and streams. The first bytes of a stream are kept in case it has to be converted."""
 
     def __init__(self, paths: list[str], kept: contextlib.ExitStack) -> None:
         self._paths = paths
@@ -206,27 +209,27 @@ class _Files:
         self._streams: dict[int, streams.Stream] = {}
         for index, path in enumerate(paths):
             if path == streams.STDIN and path in paths[:index]:
-                continue  # the engine reports this error itself
+                continue  # the engine reports a repeated standard input as an error
             stream = streams.opened(path)
             if stream is not None:
                 kept.callback(stream.close)
                 self._streams[index] = stream
 
     def source(self, running: contextlib.ExitStack, say: Callable[[str], None] | None) -> Source:
-        """Return what the engine reads next. Conversions run until `running` is closed."""
+        """Return the source that the engine reads next. The conversions run until `running` is closed."""
         names, conversions = list(self._paths), {}
         for index, stream in self._streams.items():
             if index not in self._foreign:
                 names[index] = stream.begin()
         for index, foreign in self._foreign.items():
             conversion = foreign.start(running)
-            if conversion.is_running():  # a conversion that has ended may have no packets: `check` decides
+            if conversion.is_running():  # if the conversion has ended, it may have no packets: `check` decides
                 foreign.announce(say)
             names[index], conversions[index] = conversion.name, (foreign, conversion)
         return Source(names, self._paths, conversions, self._streams)
 
     def check(self, info: CaptureInfo, source: Source, say: Callable[[str], None] | None) -> None:
-        """Reject a file without frames if its format is unknown to the engine, or if editcap reports an error."""
+        """Reject a converted file without frames if the engine does not know its format or editcap reports an error."""
         for foreign, conversion in source.conversions.values():
             complaint = conversion.complaint()
             if info["packets"] == 0 and (complaint or foreign.refusal.kind == UNKNOWN):
@@ -234,19 +237,25 @@ class _Files:
             foreign.announce(say)
 
     def give_away(self, refusal: EngineError, source: Source) -> None:
-        """Convert the file that the engine refused, and others that it would refuse. Raise the error for the user if that is impossible."""
+        """Convert the file that the engine refused, and others that it would refuse.
+
+        If no conversion is possible, raise the error for the user.
+        """
         index = source.names.index(refusal.path) if refusal.path in source.names else None
         if index is not None:
             refusal.path = self._paths[index]
         if index is None or index in self._foreign:
-            raise from_engine(refusal) from refusal  # the format is not the reason for the refusal
+            raise from_engine(refusal) from refusal  # the file was refused for another reason than its format
         self._convert(index, refusal)
         for other, path in enumerate(self._paths):
             if other not in self._foreign and other not in self._streams:
                 self._probe(other, path)
 
     def _probe(self, index: int, path: str) -> None:
-        """Open one file with the engine. If several files are opened, the engine reports only the first that it refuses."""
+        """Open one file with the engine, and convert it if the engine refuses it.
+
+        This is needed because, of several files, the engine reports only the first that it refuses.
+        """
         try:
             Engine([path])
         except EngineError as refusal:
@@ -264,7 +273,7 @@ class _Files:
         path = self._paths[index]
         stream = self._streams.get(index)
         file = editcap.File(path) if stream is None else self._spooled(stream)
-        if _is_empty(file):  # Wireshark recognizes an empty file as ERF without records
+        if _is_empty(file):  # Wireshark takes an empty file for ERF without records
             raise error from refusal
         form, packing = editcap.format_of(file), None
         if form == editcap.UNKNOWN and refusal.kind == KNOWN and streams.is_compressed(file.argument):
@@ -275,13 +284,13 @@ class _Files:
         self._foreign[index] = Foreign(path, file, refusal, form or "a format without a name", packing)
 
     def _spooled(self, stream: streams.Stream) -> editcap.File:
-        """Copy a stream to a temporary file without a name."""
+        """Copy a stream to an unnamed temporary file."""
         with self._temporary() as file:
             stream.rest_into(file)
         return editcap.File(descriptor=file.fileno())
 
     def _unpacked(self, packed: editcap.File) -> tuple[editcap.File, str | None]:
-        """Decompress a file to a temporary file. Also return what ended the decompression early, or None."""
+        """Decompress a file to a temporary file. Also return why the decompression ended early, or None."""
         with self._temporary() as file:
             try:
                 fault = unpack(packed.argument, f"/dev/fd/{file.fileno()}")
@@ -291,7 +300,10 @@ class _Files:
 
     @contextlib.contextmanager
     def _temporary(self) -> Iterator[IO[bytes]]:
-        """Provide an unnamed temporary file to write to in the block. It exists until the capture is read. Raises OutputUnwritable."""
+        """Provide an unnamed temporary file that can be written to in the block.
+
+        The file exists until the capture is read. Raises OutputUnwritable.
+        """
         try:
             file: IO[bytes] = tempfile.TemporaryFile(prefix="tcptrace-lab-")  # noqa: SIM115  (`kept` closes it)
             self._kept.callback(file.close)
@@ -304,7 +316,7 @@ class _Files:
 
 def _may_be_pcapng(path: str) -> bool:
     """Whether the file starts like pcapng, or is a stream whose start is no longer available."""
-    if path == streams.STDIN or not os.path.isfile(path):  # noqa: PTH113  (names as the user gave them)
+    if path == streams.STDIN or not os.path.isfile(path):  # noqa: PTH113  (file names stay as the user gave them)
         return True
     with open(path, "rb") as file:  # noqa: PTH123
         return file.read(len(PCAPNG_MAGIC)) == PCAPNG_MAGIC

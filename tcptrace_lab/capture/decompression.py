@@ -1,4 +1,4 @@
-"""Compressed captures as plain files, for code that does not read them through the engine."""
+"""Decompresses captures to plain files, for code that does not read them through the engine."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def plain(path: str) -> Iterator[str]:
-    """Provide the path of a plain file until the block ends.
+    """Provide the path of an uncompressed file until the block ends.
 
-    It is the file itself or, for a compressed file, a temporary file with its decompressed contents, as far as they are readable.
+    For a compressed file, this is a temporary file with the decompressed contents, as far as they are readable; otherwise it is the file
+    itself.
 
     Raises:
         CaptureUnreadable: it cannot be opened or decompressed.
@@ -34,7 +35,7 @@ def plain(path: str) -> Iterator[str]:
         yield path
         return
     with temporary.folder() as folder:
-        target = Path(folder, "capture")  # a named file: editcap and tshark do not inherit our descriptors
+        target = Path(folder, "capture")  # the file needs a name, because editcap and tshark do not inherit our file descriptors
         with temporary.room():
             target.touch()
             try:

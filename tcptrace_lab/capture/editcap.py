@@ -1,9 +1,9 @@
-"""Wireshark's `captype`, `capinfos`, `editcap` and `tshark` on one file: its format, and its packets as pcapng on a pipe.
+"""Runs Wireshark's `captype`, `capinfos`, `editcap` and `tshark` on one file, to get its format, and its packets as pcapng on a pipe.
 
-Three methods write the packets: `editcap` alone; `editcap` that is told that all frames are Ethernet, because some formats state the link
-type per frame and not per file; and `tshark` for link types that pcapng does not have (`ip_packets`).
+Three methods write the packets: `editcap` without options; `editcap` with the option that all frames are Ethernet, because some formats
+have a link type per frame and not per file; and `tshark` for link types that pcapng does not have (`ip_packets`).
 
-The tools are started with argument lists, read nothing from standard input, and always end before their caller.
+The tools are started with argument lists, get no standard input, and always end before the function that started them returns.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ WITHOUT_TSHARK = (
 
 
 class Method(Enum):
-    """How the packets of a file are written as pcapng; the value is the tool."""
+    """How the packets of a file are converted to pcapng. The value is the tool with its options."""
 
     PLAIN = EDITCAP
     AS_ETHERNET = f"{EDITCAP} -T ether"
@@ -94,11 +94,14 @@ class File(NamedTuple):
 
     @property
     def argument(self) -> str:
-        """Its name as an argument, in a form that is never read as an option or as standard input."""
+        """The file's name as an argument, in a form that no tool takes for an option or for standard input."""
         return f"/dev/fd/{self.descriptor}" if self.path is None else os.path.join(os.curdir, self.path)  # noqa: PTH118  (keeps the dot)
 
     def rewind(self) -> None:
-        """Seek to the start for the next tool. On systems other than Linux, a tool that opens the descriptor shares its position."""
+        """Move to the start of the file for the next tool.
+
+        On systems other than Linux, a tool that opens the descriptor has the same position in the file as we have.
+        """
         if self.path is None:
             os.lseek(self.descriptor, 0, os.SEEK_SET)
 
@@ -114,13 +117,13 @@ def is_installed() -> bool:
 
 
 def format_of(file: File) -> str | None:
-    """Return Wireshark's name of the format, or `UNKNOWN`; None if captype is not installed or fails."""
+    """Return Wireshark's name of the file's format, or `UNKNOWN`; None if captype is not installed or fails."""
     answer = _answer(CAPTYPE, file)
     return None if answer is None else answer.removeprefix(f"{file.argument}: ").strip() or None
 
 
 def next_method(file: File, failed: Method) -> Method | None:
-    """Return what to try after a method that failed at once; None if the link types are not the reason. May read all of `file`."""
+    """Return the method to try after one that failed at once; None if the link types are not the reason. May read all of `file`."""
     kinds = _link_types(file)
     if failed is Method.PLAIN and kinds and kinds <= ETHERNET:
         return Method.AS_ETHERNET
@@ -128,7 +131,7 @@ def next_method(file: File, failed: Method) -> Method | None:
 
 
 def _link_types(file: File) -> set[str]:
-    """Return the names of the link types of a file's packets; none if it cannot be read to its end."""
+    """Return the names of the link types of a file's packets; an empty set if the file cannot be read to its end."""
     answer = _answer(CAPINFOS, file, "-E") or ""
     _, _, of_file = answer.partition("File encapsulation:")
     first, *of_packets = of_file.splitlines() or [""]
@@ -136,7 +139,7 @@ def _link_types(file: File) -> set[str]:
 
 
 def _answer(tool: str, file: File, *options: str) -> str | None:
-    """Return a tool's output for a file; None if the tool is not installed, fails, or takes too long."""
+    """Run a tool on a file and return its output; None if the tool is not installed, fails, or takes too long."""
     program = shutil.which(tool)
     if program is None:
         return None
@@ -152,14 +155,14 @@ def _answer(tool: str, file: File, *options: str) -> str | None:
 
 
 class Conversion:
-    """One run of a tool. A thread copies its output to a pipe, and ends the run when no more output comes.
+    """One run of a tool. A thread copies the tool's output to a pipe, and ends the tool when no more output comes.
 
-    `finish` can end the thread at any time, even while the pipe is full. When the reader has seen the end of the pipe, the tool has ended,
-    and `complaint` says how.
+    `finish` can end the thread at any time, even while the pipe is full. When the reader reaches the end of the pipe, the tool has ended,
+    and `complaint` tells whether it failed.
     """
 
     def __init__(self, file: File, method: Method) -> None:
-        """Start the tool. Raises OSError if it is not installed."""
+        """Start the tool. Raises OSError if the tool is not installed."""
         self._tool = method.tool
         self._argument = file.argument
         self._words = b""
@@ -182,24 +185,24 @@ class Conversion:
 
     @property
     def name(self) -> str:
-        """The pipe as a path to open; valid until `close`."""
+        """Path of the pipe, to be opened by the reader; valid until `close`."""
         return f"/dev/fd/{self._reader}"
 
     def gives_anything(self) -> bool:
-        """Wait until there are frames or the output ends. Return whether there is any output."""
+        """Wait until the tool has written frames or its output has ended. Return whether the tool has written anything."""
         self._begun.wait()
         return self._passed_bytes > 0
 
     def fails_at_once(self) -> bool:
-        """Whether the tool reported an error before it produced frames. Call it after `gives_anything`."""
+        """Whether the tool reported an error before it wrote frames. Call it after `gives_anything`."""
         return self._passed_bytes < BEGUN_BYTES and self.complaint() is not None and not self._stalled
 
     def is_running(self) -> bool:
-        """Whether the tool may produce more output."""
+        """Whether the tool may still write output."""
         return self._thread.is_alive()
 
     def complaint(self) -> str | None:
-        """Return why the tool did not convert the whole file, as a phrase that follows the file's name; None if it did.
+        """Return why the tool did not convert the whole file, as a phrase to follow the file's name; None if it converted all of it.
 
         Ends a running tool.
         """
@@ -215,13 +218,13 @@ class Conversion:
         return f"ended with {f'signal {-code}' if code < 0 else f'exit code {code}'}"
 
     def finish(self) -> None:
-        """End the tool if it still runs."""
+        """End the tool if it is still running."""
         if self._thread.is_alive():
             os.write(self._stop_writer, b"\0")
             self._thread.join()
 
     def close(self) -> None:
-        """End the tool if it still runs, and close the pipe."""
+        """End the tool if it is still running, and close the pipe."""
         self.finish()
         for descriptor in (self._reader, self._stop_reader, self._stop_writer):
             os.close(descriptor)
@@ -231,7 +234,7 @@ class Conversion:
         return any(line.startswith(f"{self._tool}: ".encode()) for line in self._words.splitlines())
 
     def _run(self) -> None:
-        """Run in the thread: copy all output, then wait for the end of the tool."""
+        """Copy all output of the tool, then wait until the tool ends. The thread runs this function."""
         process = self._process
         try:
             self._pass_on()
@@ -240,7 +243,7 @@ class Conversion:
         except subprocess.TimeoutExpired:
             self._stalled = True
         finally:
-            process.kill()  # has no effect after the process ended
+            process.kill()  # no effect if the process has already ended
             process.wait()
             for stream in (process.stdout, process.stderr):
                 if stream is not None:
@@ -249,7 +252,7 @@ class Conversion:
             self._begun.set()
 
     def _pass_on(self) -> None:
-        """Copy output and keep messages until both end, nothing more comes, or the reader needs no more."""
+        """Copy output and store messages until both streams end, no more output comes, or the reader has stopped."""
         assert self._process.stdout is not None  # noqa: S101  (both are pipes)
         assert self._process.stderr is not None  # noqa: S101
         output, words = self._process.stdout.fileno(), self._process.stderr.fileno()
@@ -278,7 +281,7 @@ class Conversion:
                     return
 
     def _write(self, data: bytes) -> bool:
-        """Write to the pipe until all is read or the reader needs no more; in that case return False."""
+        """Write `data` to the pipe. Return False if the reader stops before it has read all of it."""
         self._passed_bytes += len(data)
         if self._passed_bytes >= BEGUN_BYTES:
             self._begun.set()
@@ -287,7 +290,7 @@ class Conversion:
 
 @contextlib.contextmanager
 def converted(file: File, method: Method) -> Iterator[Conversion]:
-    """Provide a conversion that ends with the block."""
+    """Provide a running conversion, which ends with the block."""
     conversion = Conversion(file, method)
     try:
         yield conversion
@@ -296,7 +299,7 @@ def converted(file: File, method: Method) -> Iterator[Conversion]:
 
 
 def _reason(words: str, tool: str, argument: str) -> str:
-    """Return a tool's message on one line, without its own name and the file's."""
+    """Return a tool's message on one line, without the names of the tool and the file."""
     lines = [line.removeprefix(f"{tool}: ") for line in words.splitlines() if not line.startswith(ROOT_WARNING)]
     line = " ".join(" ".join(lines).split()).replace(f'The file "{argument}"', "it")
     line = "".join(character if character.isprintable() else "?" for character in line).rstrip(".")

@@ -1,7 +1,7 @@
-"""Reads a capture a second time for the bytes of some frames, because the engine's tables do not hold them.
+"""Reads a capture a second time to get the bytes of some frames, because the engine's tables do not contain them.
 
-It reads plain pcap and pcapng, and what the engine decompresses. Frame numbers are those of the engine, even if several files are merged by
-time. Input that cannot be read twice (a stream), or that needs a converter, is not supported.
+Supported files are pcap, pcapng, and compressed files that the engine can decompress. Frames have the engine's numbers, even if several
+files are merged by time. Input that cannot be read twice (a stream) or that has to be converted is not supported.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _OPTION_RESOLUTION = 9
 
 
 class Frame(NamedTuple):
-    """One frame: its time in ps (an exact integer, used only to merge files) and its captured bytes, which are empty if not requested."""
+    """One frame: its time in ps (an exact integer, used only to merge files) and its captured bytes; empty if these were not requested."""
 
     at: int
     data: bytes
@@ -54,7 +54,9 @@ class Frame(NamedTuple):
 
 @contextmanager
 def readable(names: Sequence[str], max_unpacked_bytes: int | None = None) -> Iterator[list[str] | None]:
-    """Provide paths of readable copies of the files until the block ends: compressed files are decompressed. None if a file cannot be read.
+    """Provide paths of uncompressed files until the block ends; None if a file cannot be read.
+
+    Compressed files are decompressed to temporary ones.
 
     Args:
         names: the files.
@@ -68,7 +70,7 @@ def readable(names: Sequence[str], max_unpacked_bytes: int | None = None) -> Ite
 
 def _readable(name: str, stack: ExitStack, max_bytes: int) -> str | None:
     try:
-        if name == "-" or not stat.S_ISREG(os.stat(name).st_mode):  # noqa: PTH116  (names as the user gave them)
+        if name == "-" or not stat.S_ISREG(os.stat(name).st_mode):  # noqa: PTH116  (file names stay as the user gave them)
             return None
         if not is_compressed(name):
             return name
@@ -80,7 +82,7 @@ def _readable(name: str, stack: ExitStack, max_bytes: int) -> str | None:
 
 
 def look(paths: Sequence[str], numbers: Sequence[int], max_frames: int) -> Iterator[tuple[int, bytes]]:
-    """Yield (number, bytes) of these frames, in order. Stop after `max_frames` frames of the files, or where a file is damaged.
+    """Yield (number, bytes) of the requested frames, in order. Stop after `max_frames` frames of the capture, or where a file is damaged.
 
     Args:
         paths: the files of one capture.
@@ -101,13 +103,13 @@ def look(paths: Sequence[str], numbers: Sequence[int], max_frames: int) -> Itera
 
 
 def every(path: str) -> Iterator[Frame]:
-    """Yield all frames of a plain pcap or pcapng file, in order. Ends early where the file is damaged."""
-    with open(path, "rb", buffering=BUFFER_BYTES) as file:  # noqa: PTH123  (names as the user gave them)
+    """Yield all frames of a plain pcap or pcapng file, in order. Stop where the file is damaged."""
+    with open(path, "rb", buffering=BUFFER_BYTES) as file:  # noqa: PTH123  (file names stay as the user gave them)
         yield from _frames(file, None)
 
 
 def _frames(file: IO[bytes], wanted: set[int] | None) -> Iterator[Frame]:
-    """Yield all frames of a file. The bytes of frames outside `wanted` are skipped; None requests all."""
+    """Yield all frames of a pcap or pcapng file. Frames that are not in `wanted` have no bytes; None requests the bytes of all frames."""
     head = file.read(PCAP_HEADER_BYTES)
     file.seek(0)
     if is_plain_pcap(head):
@@ -173,9 +175,9 @@ def _packet(order: str, kind: int, block: bytes, clocks: Sequence[int]) -> Frame
 
 
 def _scale(order: str, block: bytes) -> int:
-    """Return the picoseconds of one tick of an interface's clock (`if_tsresol`).
+    """Return the length of one clock tick of an interface in ps (`if_tsresol`).
 
-    Powers of two are rounded; this affects only the merging of files.
+    Resolutions that are powers of two are rounded, which affects only the merging of files.
     """
     at = 16
     while at + 4 <= len(block) - 4:

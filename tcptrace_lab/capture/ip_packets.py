@@ -1,8 +1,8 @@
-"""The IP packets of a capture as pcapng, found by Wireshark's `tshark`: `python -m tcptrace_lab.capture.ip_packets FILE`.
+"""Writes the IP packets of a capture, found by Wireshark's `tshark`, as pcapng: `python -m tcptrace_lab.capture.ip_packets FILE`.
 
-For captures with link types that pcapng does not have, such as Network Monitor's 802.11. `tshark` shows where the IP header of each frame
-begins; the bytes before it are left out. An empty Ethernet frame takes the place of a frame without IP, so that frame
-numbers are Wireshark's. Of several IP packets in one frame, the first is kept.
+This is needed for captures with link types that pcapng does not have, such as the 802.11 of Network Monitor. `tshark` shows where the IP
+header of each frame begins; the bytes before the IP header are removed. A frame without IP is replaced by an empty Ethernet frame, so that
+frame numbers stay those of Wireshark. If a frame contains several IP packets, the first one is kept.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ OPTIONS = ("-n", "-T", "json", "-x", "-J", "frame", "-o", "ip.defragment:FALSE",
 
 
 def write(lines: Iterable[str], target: IO[bytes]) -> None:
-    """Write the packets of tshark's JSON as pcapng with a resolution of 1 ns."""
+    """Convert the packets of tshark's JSON output to pcapng with a resolution of 1 ns."""
     target.write(encoded_block("<", SECTION, struct.pack("<IHHQ", BYTE_ORDER_MAGIC, 1, 0, UNKNOWN_LENGTH)))
     nanoseconds = encoded_option("<", OPTION_RESOLUTION, bytes([9])) + encoded_option("<", OPTION_END, b"")
     for link_type in (LINKTYPE_ETHERNET, LINKTYPE_RAW):
@@ -62,7 +62,7 @@ def write(lines: Iterable[str], target: IO[bytes]) -> None:
 
 
 def _packets(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """Return the layers of each packet. tshark indents the braces of a packet by two blanks, and all within it by more."""
+    """Yield the layers of each packet. In tshark's JSON, the braces of a packet are indented by two blanks, its content by more."""
     text: list[str] = []
     for line in lines:
         if line.startswith("  }"):
@@ -73,12 +73,12 @@ def _packets(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
 
 
 def _first(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object with the first of equal keys, which is the outermost of nested headers."""
+    """Return a dict that has, of equal keys, the first value: of nested headers, the outermost one."""
     return dict(reversed(pairs))
 
 
 def _ip(layers: dict[str, Any]) -> int | None:
-    """Return where the first IP header begins; None if the frame has none, or it is in reassembled bytes."""
+    """Return the offset of the first IP header; None if the frame has none, or if it lies in reassembled bytes."""
     parts = [layers[name] for name in ("ip_raw", "ipv6_raw") if name in layers]
     frame = layers["frame_raw"][0]
     places = [place for text, place, length, *_ in parts if frame[2 * place : 2 * (place + length)] == text]
@@ -86,7 +86,10 @@ def _ip(layers: dict[str, Any]) -> int | None:
 
 
 def main(path: str) -> int:
-    """Write the packets of a file to standard output; return tshark's exit code. The path may be an inherited descriptor."""
+    """Write the IP packets of a file to standard output as pcapng, and return tshark's exit code.
+
+    The path may name an inherited file descriptor.
+    """
     command = [TSHARK, *OPTIONS, "-r", path]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, close_fds=False) as tshark:
         assert tshark.stdout is not None  # noqa: S101  (it is a pipe)

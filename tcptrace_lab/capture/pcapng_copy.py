@@ -1,10 +1,10 @@
-"""A pcapng copy of a capture, with comments on some packets.
+"""Copies a capture to pcapng, and adds comments to some packets.
 
-The copy is made byte by byte, because it must be exact: dpkt stores times as floating-point seconds and supports only one interface. Blocks
-of a pcapng file are copied unchanged, with their interfaces, options and byte order; packets with comments get further options. Records of
-a pcap file become blocks with the same times, lengths and bytes.
+The copy has to be exact, so it is made byte by byte: dpkt stores times as floating-point seconds and supports only one interface. Blocks of
+a pcapng file are copied unchanged, with their interfaces, options and byte order; packets with comments get additional options. Records of
+a pcap file become pcapng blocks with the same times, lengths and bytes.
 
-Formats: draft-ietf-opsawg-pcapng, draft-ietf-opsawg-pcap. Frame numbers are those of the engine and of Wireshark.
+Formats: draft-ietf-opsawg-pcapng, draft-ietf-opsawg-pcap. Frames have the numbers that the engine and Wireshark give them.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def copy_pcapng(source: IO[bytes], target: IO[bytes], comments: Mapping[int, Seq
             break
         block = head + source.read(block_bytes - MIN_BLOCK_BYTES)
         if len(block) < block_bytes or _padded(struct.unpack_from(f"{order}I", block, block_bytes - 4)[0]) != block_bytes:
-            break  # truncated or damaged: the engine stopped here too
+            break  # the file is truncated or damaged, and the engine stopped at this place as well
         frame += numbered
         if kind == SECTION and block_bytes >= MIN_SECTION_BYTES:
             block = block[:16] + struct.pack("<Q", UNKNOWN_LENGTH) + block[24:]
@@ -91,15 +91,15 @@ def copy_pcapng(source: IO[bytes], target: IO[bytes], comments: Mapping[int, Seq
 
 
 def _padded(length: int) -> int:
-    """Return the next multiple of four.
+    """Return `length` rounded up to a multiple of four.
 
-    Data in a block is padded to this size. Wireshark also rounds a block length up to it.
+    Data in a pcapng block is padded to this length. Wireshark also rounds up the length of a whole block in this way.
     """
     return length + -length % 4
 
 
 def _with_comments(order: str, block: bytes, comments: Sequence[str]) -> bytes:
-    """Return a packet block with comments before its other options."""
+    """Return the packet block with the comments inserted before its other options."""
     (captured,) = struct.unpack_from(f"{order}I", block, 20)
     end = PACKET_HEAD_BYTES + _padded(captured)
     options = block[end:-4] or encoded_option(order, OPTION_END, b"")
@@ -112,18 +112,18 @@ def _comments(order: str, comments: Sequence[str]) -> bytes:
 
 
 def encoded_option(order: str, code: int, value: bytes) -> bytes:
-    """Return an option of a block in byte order `<` or `>`."""
+    """Encode an option of a block in byte order `<` or `>`."""
     return struct.pack(f"{order}HH", code, len(value)) + value + bytes(-len(value) % 4)
 
 
 def encoded_block(order: str, kind: int, body: bytes) -> bytes:
-    """Return a block in byte order `<` or `>`; the length of its body is a multiple of four."""
+    """Encode a block in byte order `<` or `>`; the length of `body` must be a multiple of four."""
     length = struct.pack(f"{order}I", MIN_BLOCK_BYTES + len(body))
     return struct.pack(f"{order}I", kind) + length + body + length
 
 
 def is_plain_pcap(head: bytes) -> bool:
-    """Whether a file that starts with these 24 bytes is pcap with the current header (version 2.4)."""
+    """Whether these 24 bytes are the start of a pcap file with the current header (version 2.4)."""
     order = _pcap_order(head)
     return order is not None and len(head) >= PCAP_HEADER_BYTES and struct.unpack_from(f"{order}HH", head, 4) == (2, 4)
 
@@ -133,7 +133,7 @@ def _pcap_order(head: bytes) -> str | None:
 
 
 def copy_pcap(source: IO[bytes], target: IO[bytes], comments: Mapping[int, Sequence[str]], packets: int) -> int:
-    """Write the first `packets` records of a pcap file (see `is_plain_pcap`) as pcapng of the same byte order.
+    """Copy the first `packets` records of a pcap file (see `is_plain_pcap`) to pcapng in the same byte order.
 
     Arguments, result and errors are those of `copy_pcapng`; every frame can have comments.
     """

@@ -1,7 +1,7 @@
-"""Lets the engine start a stream (standard input, a pipe, a FIFO) a second time, although a stream can be read only once.
+"""Lets the engine read a stream (standard input, a pipe, a FIFO) from its start a second time, although a stream can be read only once.
 
-The engine reads the first bytes of all files before it reads any of them to its end. If it refuses one, it has already read from the
-others, and a converter needs the refused one from its start. So the first bytes of a stream are kept.
+The engine reads the first bytes of all files before it reads any of them to its end. If the engine refuses one file, it has already read
+the start of the others, and a converter needs the refused file from its start. Therefore the first bytes of each stream are kept.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ COMPRESSION_MAGICS = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18", b"\
 
 
 def is_compressed(path: str) -> bool:
-    """Whether the first bytes of a file are those of a compressed one. Raises OSError if it cannot be opened."""
-    with open(path, "rb") as file:  # noqa: PTH123  (names as the user gave them)
+    """Whether the first bytes of the file show that it is compressed. Raises OSError if the file cannot be opened."""
+    with open(path, "rb") as file:  # noqa: PTH123  (file names stay as the user gave them)
         return file.read(max(map(len, COMPRESSION_MAGICS))).startswith(COMPRESSION_MAGICS)
 
 
@@ -42,41 +42,41 @@ _TOO_LATE = CaptureUnreadable(
 
 
 class Stream(Protocol):
-    """A stream that can be restarted as long as little of it has been read."""
+    """A stream that can be read from its start again, as long as little of it has been read."""
 
     @property
     def fault(self) -> str | None:
-        """What ended it early; None if nothing did so far."""
+        """Why the stream ended early; None if it has not."""
 
     def begin(self) -> str:
-        """Return a path on which the engine reads it from the start. Raises CaptureUnreadable if too much has been read."""
+        """Return a path from which the engine reads the stream from its start. Raises CaptureUnreadable if too much has been read."""
 
     def rest_into(self, file: IO[bytes]) -> None:
-        """Write all of it to `file`. Raises CaptureUnreadable if too much has been read, OSError if there is no room."""
+        """Write the whole stream to `file`. Raises CaptureUnreadable if too much has been read, OSError if there is no room."""
 
     def close(self) -> None:
         """Close it."""
 
 
 def opened(path: str) -> Stream | None:
-    """Return the stream `path`; None for a path that can be read again, or cannot be read.
+    """Open `path` as a stream; return None if the path can be read again anyway, or cannot be read.
 
-    Waits for the writer of a FIFO. Raises OSError if the FIFO cannot be opened.
+    For a FIFO, wait until a writer has opened it. Raises OSError if the FIFO cannot be opened.
     """
     if path == STDIN:
         with contextlib.suppress(OSError):
             mode = os.fstat(0).st_mode
             if not stat.S_ISDIR(mode):
                 return Redirected(os.dup(0)) if stat.S_ISREG(mode) else Passed(os.dup(0))
-        return None  # closed, or a directory: the engine reports it
+        return None  # standard input is closed or a directory, which the engine reports
     with contextlib.suppress(OSError):
-        if stat.S_ISFIFO(os.stat(path).st_mode):  # noqa: PTH116  (names as the user gave them)
+        if stat.S_ISFIFO(os.stat(path).st_mode):  # noqa: PTH116  (file names stay as the user gave them)
             return Passed(os.open(path, os.O_RDONLY))
     return None
 
 
 class Redirected:
-    """Standard input from a regular file: it can be read again."""
+    """Standard input that is a regular file, so it can be read again."""
 
     def __init__(self, descriptor: int) -> None:
         """Take over `descriptor`; `close` closes it."""
@@ -85,16 +85,16 @@ class Redirected:
 
     @property
     def fault(self) -> str | None:
-        """None: the engine reports errors of the file itself."""
+        """Always None, because the engine reports errors of the file itself."""
         return None
 
     def begin(self) -> str:
-        """Return a path of standard input, rewound to its start position."""
+        """Return the path of standard input, after moving it back to its start position."""
         os.lseek(self._descriptor, self._start, os.SEEK_SET)
         return STDIN
 
     def rest_into(self, file: IO[bytes]) -> None:
-        """Write all of it to `file`. Raises OSError if there is no room."""
+        """Write the whole stream to `file`. Raises OSError if there is no room."""
         self.begin()
         with open(self._descriptor, "rb", buffering=0, closefd=False) as stream:
             shutil.copyfileobj(stream, file, CHUNK_BYTES)
@@ -105,7 +105,7 @@ class Redirected:
 
 
 class Passed:
-    """A pipe that a thread copies to another pipe. The thread keeps the first bytes."""
+    """A pipe, which a thread copies to another pipe. The thread keeps the first bytes that it copies."""
 
     def __init__(self, descriptor: int) -> None:
         """Take over `descriptor`; `close` closes it."""
@@ -118,7 +118,7 @@ class Passed:
         self._stop_reader, self._stop_writer = os.pipe()
 
     def begin(self) -> str:
-        """Return the path of a new pipe. Raises CaptureUnreadable if too much has been read."""
+        """Return the path of a new pipe that contains the stream from its start. Raises CaptureUnreadable if too much has been read."""
         self._stop()
         if self._kept is None:
             raise _TOO_LATE
@@ -126,11 +126,11 @@ class Passed:
         os.set_blocking(writer, False)
         thread = threading.Thread(target=self._run, args=(writer, bytes(self._kept)), name="stream", daemon=True)
         thread.start()
-        self._thread = thread  # assigned only now, because `_stop` must not join a thread that an exception kept from starting
+        self._thread = thread  # assigned only after the start, because `_stop` must not join a thread that failed to start
         return f"/dev/fd/{self._reader}"
 
     def rest_into(self, file: IO[bytes]) -> None:
-        """Write all of it to `file`. Raises CaptureUnreadable if too much has been read, OSError if there is no room."""
+        """Write the whole stream to `file`. Raises CaptureUnreadable if too much has been read, OSError if there is no room."""
         self._stop()
         if self._kept is None:
             raise _TOO_LATE
@@ -145,7 +145,7 @@ class Passed:
             os.close(descriptor)
 
     def _stop(self) -> None:
-        """End the thread, even while it waits."""
+        """End the thread, even if it is waiting."""
         if self._thread is None:
             return
         os.write(self._stop_writer, b"\0")
@@ -155,11 +155,11 @@ class Passed:
         self._thread = None
 
     def _run(self, writer: int, kept: bytes) -> None:
-        """Run in the thread: write the kept bytes, then copy the rest."""
+        """Write the kept bytes, then copy the rest of the stream. The thread runs this function."""
         try:
             if written(writer, kept, self._stop_reader):
                 self._pass_on(writer)
-        except OSError as error:  # an error of the stream, such as a closed terminal or a reset connection
+        except OSError as error:  # the stream has an error, such as a closed terminal or a reset connection
             self._ended, self.fault = True, error.strerror or str(error)
         finally:
             os.close(writer)
@@ -183,7 +183,10 @@ class Passed:
 
 
 def written(writer: int, data: bytes, stop_reader: int) -> bool:
-    """Write `data` to a non-blocking pipe until all is read. Return False if the reader has gone or `stop_reader` is readable."""
+    """Write `data` to a non-blocking pipe until all of it is read.
+
+    Return False if the reader has closed the pipe or `stop_reader` is readable.
+    """
     waiting = select.poll()
     waiting.register(writer, select.POLLOUT)
     waiting.register(stop_reader, select.POLLIN)

@@ -1,1 +1,1 @@
-"""The engine's tables as lazy frames: read, read again, put in order, and kept within a bounded amount of memory."""
+"""Runs the engine and returns its tables as lazy frames, which are stored or read again so that memory stays limited."""

@@ -1,8 +1,8 @@
-"""The series of a report's figures, made in the engine (`rust/src/figures/`).
+"""Computes the data of a report's figures in the engine (`rust/src/figures/`).
 
 `Tracker` adds the state of one direction to the rows of its connection: the highest offset sent, the highest offset ACKed, and the right
-edge of the window. `Series` reduces tracked rows to lines, marks, strokes of data, throughput and bands of causes. Both take the rows in
-batches of any size.
+edge of the window. `Series` reduces these rows to lines, marks, strokes of data, throughput and bands of causes. `Tracker` and `Series`
+accept batches of rows of any size.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _READ = ("frame", "ts_ns", "from_client", "seq", "ack", "payload_bytes", "flags"
 
 
 def has(flag: int) -> pl.Expr:
-    """An expression that is true for segments with this flag."""
+    """Return an expression that is true for segments with this flag."""
     return (pl.col("flags") & flag) != 0
 
 
@@ -45,15 +45,15 @@ class State(NamedTuple):
 
 
 class Tracker:
-    """Tracks the state of one direction, named by its sender, through the rows of its connection."""
+    """Tracks the state of one direction, named after its sender, through the rows of its connection."""
 
     def __init__(self, first_ts_ns: int, *, from_client: bool, state: State | None = None) -> None:
-        """Start at the connection's first segment, whose time is `first_ts_ns`, or with the `state` before a later one."""
+        """Start at the connection's first segment, whose time is `first_ts_ns`, or with the `state` before a later segment."""
         self.from_client = from_client
         self._tracker = _core.Tracker(first_ts_ns, from_client, state or State())
 
     def follow(self, part: pl.DataFrame) -> pl.DataFrame:
-        """Process the next rows of the connection, of both directions, in frame order.
+        """Process the next rows of the connection, which are of both directions and in frame order.
 
         Returns:
             The rows with the columns `MADE`: `t_ns` since the connection's first segment; `mine` (sent in this direction); the stream
@@ -64,12 +64,12 @@ class Tracker:
 
 
 def _coded(rows: pl.DataFrame, *also: str) -> pl.DataFrame:
-    """The columns of segments that the engine makes figures from, kinds as codes, and others."""
+    """Return the columns of segments that the engine needs for figures, with kinds as codes, and the columns `also`."""
     return rows[[*_READ, *also]].hstack([rows["kind"].to_physical()])
 
 
 class Band(TypedDict):
-    """An interval with one cause, in ns since the connection's first segment."""
+    """An interval of one direction with one cause, in ns since the connection's first segment."""
 
     start_ns: int
     end_ns: int
@@ -100,7 +100,7 @@ class Direction(NamedTuple):
 
     @property
     def merged(self) -> bool:
-        """Whether `bursts` has runs of several segments."""
+        """Whether some rows of `bursts` stand for several segments."""
         return bool((self.bursts["segments"] > 1).any())
 
 
@@ -113,11 +113,11 @@ class Series:
         self._series = _core.Series(bin_ns, run, silence_ns, pixel_ns)
 
     def add(self, rows: pl.DataFrame) -> None:
-        """Add the next rows of the connection, of both directions, as `Tracker` returns them for this direction."""
+        """Add the next rows of the connection, of both directions, as `Tracker` returned them for this direction."""
         self._series.add(_coded(rows, *MADE))
 
     def skip(self, rows: pl.DataFrame) -> None:
-        """Take the rows before those that are drawn: they may open holes that later rows fill."""
+        """Process the rows before the drawn section: these rows may open holes that later rows fill."""
         self._series.skip(_coded(rows, *MADE))
 
     def add_waits(self, waits: pl.DataFrame) -> None:
@@ -125,11 +125,14 @@ class Series:
         self._series.add_waits(waits[["start_ns", "end_ns"]].hstack([waits["cause"].to_physical()]))
 
     def mark_counts(self) -> list[int]:
-        """The number of marks of each name in `MARKS`."""
+        """Number of marks of each name in `MARKS` so far."""
         return self._series.mark_counts()
 
     def reduced(self, keep: int, granted: Sequence[int]) -> Direction:
-        """The series: about `keep` points per line, and at most `granted` marks of each name in `MARKS`. The next series starts anew."""
+        """Return the series, with about `keep` points per line, and at most `granted` marks of each name in `MARKS`.
+
+        The next series starts empty.
+        """
         bursts, lines, marks, throughput, bands = self._series.finish(keep, granted)
         by_line = dict(zip(LINES, lines, strict=True))
         by_mark = {name: one for name, one in zip(MARKS, marks, strict=True) if one[0]}
@@ -145,7 +148,7 @@ class Series:
 
 
 def line_places(t_ns: pl.Series, y: pl.Series, keep: int) -> pl.Series:
-    """Indices of about `keep` points that draw the same line; times and values are whole numbers."""
+    """Return the indices of about `keep` points, chosen so that the line looks the same; times and values are whole numbers."""
     places = pl.int_range(len(t_ns), dtype=pl.UInt64, eager=True)
     return _table(_core.line_points(pl.DataFrame({"t_ns": t_ns, "y": y, "frame": places}), keep))["frame"]
 

@@ -1,4 +1,4 @@
-"""Settings that bound the memory that the process keeps beyond what it uses."""
+"""Limits the free memory that the process keeps in reserve."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ SMALL_BYTES: Final = 1_000_000
 """Tables of captures up to this size fit into memory several times."""
 
 SETTINGS: Final = {
-    "OPENBLAS_NUM_THREADS": "1",  # numpy: no matrix work is done here, and idle threads would spin at first
-    "_RJEM_MALLOC_CONF": "dirty_decay_ms:300,muzzy_decay_ms:0,narenas:2",  # Polars' jemalloc: by default free pages stay resident
-    "POLARS_IDEAL_MORSEL_SIZE": "32768",  # rows per thread that a streaming query takes at a time; default 100,000
+    "OPENBLAS_NUM_THREADS": "1",  # numpy: no matrices are computed here, and idle threads would use the processor at first
+    "_RJEM_MALLOC_CONF": "dirty_decay_ms:300,muzzy_decay_ms:0,narenas:2",  # Polars' jemalloc: by default, free pages stay in memory
+    "POLARS_IDEAL_MORSEL_SIZE": "32768",  # number of rows that a streaming query processes per thread at a time; default 100,000
 }
 """Measured on a capture of 100 MB: the peak is 270–290 MB with these settings and `give_back` between passes, 340–410 MB without. Faster
 decay saves 30 MB more but doubles the system time (4 s more for 10 million packets)."""
@@ -42,7 +42,10 @@ _OBJECTS: Final = 100_000
 
 
 def bound() -> None:
-    """Make Polars, numpy and the C library keep little memory. User settings stay. Call it before Polars and numpy are imported."""
+    """Set Polars, numpy and the C library to keep little free memory.
+
+    User settings stay. This function must be called before Polars and numpy are imported.
+    """
     for name, value in SETTINGS.items():
         os.environ.setdefault(name, value)
     gc.set_threshold(_OBJECTS)
@@ -57,17 +60,17 @@ _whole = False
 
 @contextlib.contextmanager
 def at_hand(paths: Sequence[str]) -> Iterator[None]:
-    """While the block runs, queries use the in-memory engine, and `batches` gives one batch, if these files are small and not compressed.
+    """In the block, queries use Polars' in-memory engine, and `batches` returns one batch, if the files are small and not compressed.
 
-    Polars' streaming engine and batches bound the memory of a query, but starting their threads takes longer than a whole query on a few
-    rows. The setting is global: it suits processes that analyze one capture at a time.
+    Polars' streaming engine and batches limit the memory of a query, but to start their threads takes longer than a whole query on a few
+    rows. The setting applies to the whole process, so the process must analyze one capture at a time.
     """
-    global _whole  # noqa: PLW0603  (global as the setting of Polars is)
+    global _whole  # noqa: PLW0603  (a global, because Polars' setting is global)
     if not _are_small(paths):
         yield
         return
     os.environ.setdefault("POLARS_MAX_THREADS", "1")
-    import polars as pl  # noqa: PLC0415  (`bound` must run first, and Polars reads the environment once)
+    import polars as pl  # noqa: PLC0415  (`bound` must be called first, because Polars reads the environment only once)
 
     before, _whole = _whole, True
     try:
@@ -78,7 +81,7 @@ def at_hand(paths: Sequence[str]) -> Iterator[None]:
 
 
 def batches(rows: pl.LazyFrame, chunk_rows: int | None = None) -> Iterator[pl.DataFrame]:
-    """Yield the rows of a query in order: in batches of bounded size, of `chunk_rows` if that is given, or all at once (`at_hand`)."""
+    """Yield the rows of a query in order: in batches of limited size, of `chunk_rows` if that is given, or all at once (`at_hand`)."""
     if _whole:
         yield rows.collect()
     else:
@@ -89,13 +92,16 @@ def _are_small(paths: Sequence[str]) -> bool:
     try:
         looks = [os.stat(path) for path in paths]  # noqa: PTH116  (names as given)
         if not all(stat.S_ISREG(look.st_mode) for look in looks):
-            return False  # reading the first bytes of a pipe would consume them
+            return False  # to look at the first bytes of a pipe would consume them
         return sum(look.st_size for look in looks) <= SMALL_BYTES and not any(map(is_compressed, paths))
     except OSError:
-        return False  # a file that the engine will reject
+        return False  # the engine will report that it cannot read this file
 
 
 def give_back() -> None:
-    """Return free memory to the system (glibc's malloc_trim). Without it, hundreds of MB that threads freed stay after a large capture."""
+    """Return free memory to the operating system (glibc's malloc_trim).
+
+    Without this call, hundreds of MB that threads have freed stay allocated after a large capture.
+    """
     with contextlib.suppress(*_NO_GLIBC):
         ctypes.CDLL(None).malloc_trim(0)

@@ -1,4 +1,4 @@
-"""Parts of a query (predicate, limit), so that a source of rows can skip early what the query does not need."""
+"""Splits a query (predicate, limit) into parts, so that a source of rows can skip early what the query does not need."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 
 def conjuncts(predicate: pl.Expr | None) -> list[pl.Expr]:
-    """`a & b & c` → `a`, `b`, `c`. Any other predicate is returned as one part; None gives no parts."""
+    """`a & b & c` → `a`, `b`, `c`. A predicate that is not joined by `&` is returned as one part; None gives no parts."""
     if predicate is None:
         return []
     inputs = predicate.meta.pop()
-    if len(inputs) == 2:  # noqa: PLR2004  (two operands; the operator is `and` if joining them by it gives the predicate)
+    if len(inputs) == 2:  # noqa: PLR2004  (two operands; the operator is `&` if joining the operands by `&` gives the predicate)
         left, right = inputs
         if (left & right).meta.eq(predicate) or (right & left).meta.eq(predicate):
             return [*conjuncts(left), *conjuncts(right)]
@@ -23,7 +23,7 @@ def conjuncts(predicate: pl.Expr | None) -> list[pl.Expr]:
 
 
 def limited(frames: Iterable[pl.DataFrame], limit: int | None) -> Iterator[pl.DataFrame]:
-    """Yield the first `limit` rows of the frames (None: all). No further frames are requested."""
+    """Yield the first `limit` rows of `frames` (None: all rows). No further frames are requested."""
     left = limit
     for frame in frames:
         yield frame if left is None else frame.head(left)

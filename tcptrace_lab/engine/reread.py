@@ -1,8 +1,8 @@
-"""Lazy tables of a capture that is too large to keep: each query reads the files again.
+"""Provides lazy tables of a capture that is too large to keep: each query reads the files again.
 
-For a plain capture this costs less than writing segments to disk and reading them back. Measured on 10 M segments (1 GB of capture,
-1.6 GB of rows): 1.6 s of CPU time for a dozen columns, against 4 s for writing Parquet alone. The engine makes only the columns that a
-query needs, and no temporary file remains.
+For an uncompressed capture, reading again costs less than writing segments to disk and reading them back. Measured on 10 million segments
+(1 GB of capture, 1.6 GB of rows): reading a dozen columns again takes 1.6 s of CPU time; writing Parquet alone takes 4 s. The engine
+computes only the columns that a query needs, and no temporary file is left behind.
 """
 
 from __future__ import annotations
@@ -65,13 +65,16 @@ _KNOWN = ("conn", "client_addr", "client_port", "server_addr", "server_port", "f
 
 
 def share_read(engine: Engine) -> float | None:
-    """Return what share of its files an engine has read, 0 to 1; None if one of them is not a regular file, or all are empty."""
+    """Return the share of its files that an engine has read, 0 to 1; None if a file is not a regular file, or all are empty."""
     info = engine.info()
     return min(info["bytes_read"] / info["bytes_total"], 1.0) if info["bytes_total"] else None
 
 
 def frame(stream: ArrowStream, table: schema.Table) -> pl.DataFrame:
-    """Return the engine's columns without copying, with category codes as names. Columns may be missing; the order is the engine's."""
+    """Return the engine's columns without copying them, with category names instead of codes.
+
+    Columns may be missing; they are in the engine's order.
+    """
     data: Any = stream  # Polars accepts the Arrow stream interface, but its type hints lack it
     codes = pl.DataFrame(data)
     if not codes.height:
@@ -82,12 +85,12 @@ def frame(stream: ArrowStream, table: schema.Table) -> pl.DataFrame:
 
 @cache
 def _named(table: schema.Table, columns: tuple[str, ...]) -> list[pl.Expr]:
-    """Expressions that turn category codes into categories."""
+    """Return the expressions that turn category codes into categories."""
     return [pl.col(column.name).cat.to(column.polars_type()) for column in table if column.values and column.name in columns]
 
 
 def pulled(engine: Engine, columns: int) -> Iterator[pl.DataFrame]:
-    """Yield the segment rows that remain in `engine`, in batches; `columns` is their number of columns."""
+    """Yield the remaining segment rows of `engine`, in batches; `columns` is the number of columns."""
     most = min(PULL_ROWS, max(PULL_VALUES // columns // BATCH_ROWS, 1) * BATCH_ROWS)
     while True:
         rows = frame(engine.segments(most), schema.SEGMENTS)
@@ -99,10 +102,10 @@ def pulled(engine: Engine, columns: int) -> Iterator[pl.DataFrame]:
 class Pulled(NamedTuple):
     """One batch of rows of each table, as the engine returns them.
 
-    Connections and flows come when they are over, after their segments and datagrams, in no defined order. `share` is the share of the
-    files read by then (see `share_read`); `seen` counts all segments, requested or not.
-    `accounts`, `ledger` (columns of `schema.WAITS`) and `notes` come after their connection, if the engine was asked for them: in a capture
-    with at most `MAX_NEIGHBOURS` connections, after all of them.
+    The row of a connection or flow is in the batch of its last segment or datagram or in a later one; rows have no defined order. `share`
+    is the share of the files that has been read by then (see `share_read`); `seen` is the number of segments so far, whether their rows are
+    requested or not. `accounts`, `ledger` (columns of `schema.WAITS`) and `notes` follow the row of their connection, if they were
+    requested from the engine. In a capture with at most `MAX_NEIGHBOURS` connections, they follow the rows of all connections.
     """
 
     share: float | None
@@ -117,9 +120,9 @@ class Pulled(NamedTuple):
 
 
 def pulled_all(engine: Engine) -> Iterator[Pulled]:
-    """Yield all that remains in `engine`, in batches. A thread makes the next batch while the caller uses the current one.
+    """Yield all remaining rows of `engine`, in batches. A thread reads the next batch while the caller uses the current one.
 
-    Raises OutputUnwritable where temporary files have no room.
+    Raises OutputUnwritable if there is no room for temporary files.
     """
 
     def pull() -> Pulled | None:
@@ -155,7 +158,7 @@ def _frame(stream: ArrowStream | None, table: schema.Table) -> pl.DataFrame:
 
 
 class Judged(NamedTuple):
-    """The evidence for findings, for connections that lose time worth a finding and for those whose handshake failed.
+    """The evidence for findings, on connections that lose enough time for a finding and on those whose handshake failed.
 
     Attributes:
         kinds: rows of `schema.KINDS_OF_WAITS`.
@@ -170,18 +173,18 @@ class Judged(NamedTuple):
     places: pl.DataFrame
 
     def with_more(self, more: Judged) -> Judged:
-        """Return this evidence together with that for other connections."""
+        """Return this evidence combined with the evidence `more` on other connections."""
         return Judged(*(pl.concat([getattr(self, name), getattr(more, name)]) for name in self._fields))
 
 
 def nothing_judged() -> Judged:
-    """Return evidence for no connections: empty tables."""
+    """Return empty tables: the evidence when no connection was judged."""
     tables = (schema.KINDS_OF_WAITS, schema.LONGEST, schema.LOCKS, schema.PLACES)
     return Judged(*(table.no_rows() for table in tables))
 
 
 def judged(engine: Engine) -> Judged:
-    """Return the evidence at the end of a pass of an engine that was given `worth`."""
+    """Return the evidence from an engine that was given `worth`, at the end of its pass."""
     return Judged(
         frame(engine.kinds(), schema.KINDS_OF_WAITS),
         frame(engine.waits(), schema.LONGEST),
@@ -191,7 +194,10 @@ def judged(engine: Engine) -> Judged:
 
 
 def messages(segments: Iterable[pl.DataFrame], notes: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """Yield rows of `schema.MESSAGES` as they become final, from batches of segments and the notes on them (`_core.Messages`)."""
+    """Reconstruct messages from batches of segments and the notes on them (`_core.Messages`).
+
+    Yield rows of `schema.MESSAGES` when they are final.
+    """
     found = Messages(notes)
     for batch in segments:
         if not (rows := frame(found.add(batch), schema.MESSAGES)).is_empty():
@@ -201,26 +207,26 @@ def messages(segments: Iterable[pl.DataFrame], notes: pl.DataFrame) -> Iterator[
 
 
 def datagram_engine(names: list[str], *, flows: bool) -> Engine:
-    """Return an engine for the UDP datagrams of a capture, and its flows if wanted. Raises EngineError where nothing can be read."""
+    """Return an engine for the UDP datagrams of a capture, and for its flows if requested. Raises EngineError if nothing can be read."""
     return Engine(names, BATCH_ROWS, columns=["frame"], only=[], summaries=False, datagrams=True, flows=flows)
 
 
 def pulled_datagrams(engine: Engine) -> Iterator[pl.DataFrame]:
-    """Yield the datagram rows that remain in `engine`, in batches."""
+    """Yield the remaining datagram rows of `engine`, in batches."""
     return (rows.datagrams for rows in pulled_all(engine))
 
 
 class Files:
-    """Regular files that can be read again, and their state (`stat`) at the first reading."""
+    """Regular files that can be read again, with their state (`stat`) at the first reading."""
 
     def __init__(self, names: Sequence[str]) -> None:
-        """Record the state of the files. Raises OSError where `stat` fails."""
+        """Record the current state of the files. Raises OSError if `stat` fails."""
         self._names = list(names)
-        self._looks = [os.stat(name) for name in self._names]  # noqa: PTH116  (names as the user gave them)
+        self._looks = [os.stat(name) for name in self._names]  # noqa: PTH116  (file names stay as the user gave them)
 
     @property
     def regular(self) -> bool:
-        """Whether all are regular files: no pipe, device or directory."""
+        """Whether all files are regular files: no pipe, device or directory."""
         return all(stat.S_ISREG(look.st_mode) for look in self._looks)
 
     @property
@@ -229,14 +235,17 @@ class Files:
         return sum(look.st_size for look in self._looks)
 
     def compressed(self) -> bool:
-        """Whether one of them is compressed: reading it again means decompressing it again. Raises OSError where one cannot be opened."""
+        """Whether one of the files is compressed, so that reading it again means decompressing it again.
+
+        Raises OSError if a file cannot be opened.
+        """
         return any(is_compressed(name) for name in self._names)
 
     def segments(self, last_frame: int, connections: pl.LazyFrame, revisions: Revisions) -> pl.LazyFrame:
         """Return the rows of `schema.SEGMENTS` up to `last_frame`; each query reads the files.
 
-        `connections` are all connections of the files. A query raises CaptureUnreadable if the files have changed. A single file may have
-        grown: the new frames are left out.
+        `connections` are all connections of the files. A query raises CaptureUnreadable if the files have changed. If the capture is a
+        single file, it may have grown: the new frames are ignored.
         """
 
         def pull(query: _Query) -> Iterator[pl.DataFrame]:
@@ -245,10 +254,11 @@ class Files:
         return self._again(schema.SEGMENTS, last_frame, pull)
 
     def ledger(self, connections: pl.LazyFrame) -> pl.LazyFrame:
-        """Return the rows of `schema.WAITS`, in the order in which their connections end. Each query reads and classifies again.
+        """Return the rows of `schema.WAITS`, in the order in which their connections end.
 
-        A query raises CaptureUnreadable if the files have changed. A single file may have grown: the new connections are left out if the
-        file held at most `MAX_ONLY`.
+        Each query reads the files and classifies their segments again.
+        A query raises CaptureUnreadable if the files have changed. If the capture is a single file, it may have grown: new connections are
+        ignored if the file had at most `MAX_ONLY` connections.
         """
 
         def pull(query: _Query) -> Iterator[pl.DataFrame]:
@@ -257,7 +267,7 @@ class Files:
         return self._again(schema.WAITS, None, pull)
 
     def together(self, last_frame: int, connections: pl.LazyFrame, revisions: Revisions) -> Together:
-        """Return a function that yields rows of `segments` and `ledger` from one reading.
+        """Return a function that yields rows of `segments` and `ledger` from one pass over the files.
 
         The function raises CaptureUnreadable if the files have changed.
         """
@@ -303,13 +313,13 @@ class Files:
         return self._again(schema.DATAGRAMS, last_frame, lambda _: pulled_datagrams(datagram_engine(self._names, flows=False)))
 
     def _again(self, table: schema.Table, last_frame: int | None, pull: Callable[[_Query], Iterator[pl.DataFrame]]) -> pl.LazyFrame:
-        """Return a lazy frame of `table` that calls `pull` at each collect, and ends at `last_frame` if that is given."""
+        """Return a lazy frame of `table` that calls `pull` each time it is collected, and that ends at `last_frame` if this is given."""
 
         def rows(
             columns: list[str] | None,
             predicate: pl.Expr | None,
             limit: int | None,
-            batch_rows: int | None,  # noqa: ARG001  (Polars' own idea of a batch)
+            batch_rows: int | None,  # noqa: ARG001  (Polars passes its own batch size, which is not used)
         ) -> Iterator[pl.DataFrame]:
             self._check_unchanged()
             query = _Query(columns, predicate, limit)
@@ -333,14 +343,14 @@ class Files:
 
 
 class _Query(NamedTuple):
-    """What Polars asks of a source: columns (None: all), a predicate, and a maximum number of rows."""
+    """A request of Polars to a source of rows: columns (None: all), a predicate, and a maximum number of rows."""
 
     columns: list[str] | None
     predicate: pl.Expr | None
     limit: int | None
 
     def answer(self, pull: Callable[[_Query], Iterator[pl.DataFrame]], last_frame: int | None) -> Iterator[pl.DataFrame]:
-        """Yield the answer in batches, from the rows that `pull` yields."""
+        """Yield the rows that answer the query, in batches, from those that `pull` yields."""
         try:
             all_rows = pull(self)
         except EngineError as error:
@@ -348,7 +358,7 @@ class _Query(NamedTuple):
         yield from limited(self._wanted(all_rows, last_frame), self.limit)
 
     def _wanted(self, all_rows: Iterator[pl.DataFrame], last_frame: int | None) -> Iterator[pl.DataFrame]:
-        """Apply predicate and columns to each batch, and stop after `last_frame`, because a file may have grown since the first reading."""
+        """Apply predicate and columns to each batch. Stop after `last_frame`, because the file may have grown since the first reading."""
         for pulled_rows in all_rows:
             rows = pulled_rows if last_frame is None else _up_to(last_frame, pulled_rows)
             grown = rows.height < pulled_rows.height
@@ -361,12 +371,12 @@ class _Query(NamedTuple):
                 return
 
     def segments(self, names: list[str], connections: pl.LazyFrame) -> Iterator[pl.DataFrame]:
-        """Yield the segments that the query needs. Raises EngineError where nothing can be read."""
+        """Yield the segments that the query needs. Raises EngineError if nothing can be read."""
         columns = self._engine_columns(schema.SEGMENTS, "frame")
         return pulled(Engine(names, BATCH_ROWS, columns=columns, only=self._only(connections), summaries=False), len(columns))
 
     def ledger(self, names: list[str], connections: pl.LazyFrame) -> Iterator[pl.DataFrame]:
-        """Yield the intervals of the ledger that the query needs. Raises EngineError where nothing can be read."""
+        """Yield the intervals of the ledger that the query needs. Raises EngineError if nothing can be read."""
         columns = self._engine_columns(schema.WAITS)
         only, in_capture = judged_together(connections, *self._of_connections())
         engine = Engine(names, BATCH_ROWS, columns=[], only=only, summaries=False, ledger=columns, in_capture=in_capture)
@@ -379,7 +389,7 @@ class _Query(NamedTuple):
         return sorted({*self.columns, *tested, *also})
 
     def _only(self, connections: pl.LazyFrame) -> list[KnownConnection] | None:
-        """Return the connections that pass the parts of the predicate on `conn` alone; the engine then skips all others. None: all pass."""
+        """Return the connections that pass the parts of the predicate that use only `conn`; the engine skips all others. None: all pass."""
         tests = self._of_connections()
         return known_connections(connections, *tests) if tests else None
 
@@ -389,15 +399,15 @@ class _Query(NamedTuple):
 
 
 def _up_to(last_frame: int, rows: pl.DataFrame) -> pl.DataFrame:
-    """Drop frames after `last_frame`, which were added to the file after the first reading. `rows` are in frame order."""
+    """Remove frames after `last_frame`, which were added to the file after the first reading. `rows` are in frame order."""
     return rows if rows.is_empty() or rows.item(-1, "frame") <= last_frame else rows.filter(pl.col("frame") <= last_frame)
 
 
 def judged_together(connections: pl.LazyFrame, *tests: pl.Expr) -> tuple[list[KnownConnection] | None, int]:
-    """Return the connections that pass the tests and those that the engine judges them with, and the number of all connections.
+    """Return the connections that pass the tests, those that the engine judges together with them, and the number of all connections.
 
-    `connections` are all connections of the files. In files with at most `MAX_NEIGHBOURS`, the engine judges those between the same hosts
-    together. The connections are in the form that the engine filters by; None: all of them.
+    `connections` are all connections of the files. If there are at most `MAX_NEIGHBOURS` connections, the engine judges those between the
+    same two hosts together. The connections are returned in the form of the engine's filter; None means all connections.
     """
     in_capture = connections.select(pl.len()).collect().item()
     if in_capture > MAX_NEIGHBOURS:
@@ -409,7 +419,7 @@ def judged_together(connections: pl.LazyFrame, *tests: pl.Expr) -> tuple[list[Kn
 
 
 def known_connections(connections: pl.LazyFrame, *tests: pl.Expr) -> list[KnownConnection] | None:
-    """Return the connections that pass the tests, in the form that the engine filters by; None if there are more than `MAX_ONLY`."""
+    """Return the connections that pass the tests, in the form of the engine's filter; None if there are more than `MAX_ONLY`."""
     wanted = connections.filter(*tests).select(_KNOWN).head(MAX_ONLY + 1).collect()
     if wanted.height > MAX_ONLY:
         return None

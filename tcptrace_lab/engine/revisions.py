@@ -1,9 +1,10 @@
-"""Revisions: what later segments prove about earlier ones, applied to the rows of the earlier ones.
+"""Applies revisions to segment rows: changes of a segment's kind that later segments prove.
 
-The engine classifies a segment by what came before it. Later evidence may disprove the classification after the row was returned: a D-SACK,
-a timestamp echo, an ACK that comes too soon for the retransmit, or the original captured after its retransmit. The engine records such
-revisions up to a bound (reaching it is reported). The sources of segment rows apply them to the columns of `REVISED`, if a query asks for
-one of these. Watchers of the first pass see the rows unrevised; the counters of `connections` are correct in any case.
+The engine classifies a segment by the segments before it. Later evidence may disprove the classification after the row was returned: a
+D-SACK, a timestamp echo, an ACK that arrives too soon after the retransmission, or the original captured after its retransmission. The
+engine records a limited number of such revisions, and reports if there are more. Sources of segment rows apply the revisions to the columns
+of `REVISED`, if a query needs one of these columns. Watchers of the first pass receive the rows without revisions; the counters of
+`connections` always include them.
 """
 
 from __future__ import annotations
@@ -23,28 +24,28 @@ REVISED = ("kind", "evidence", "evidence_frame", "confidence")
 
 
 class Revisions:
-    """The final values for each frame that was revised."""
+    """The final values for the frames of all revised segments."""
 
     def __init__(self, revisions: pl.DataFrame) -> None:
-        """Take `frame` and the columns of `REVISED`. If a frame has several revisions, the last counts."""
+        """Store the revisions, which have `frame` and the columns of `REVISED`. If a frame has several revisions, the last one applies."""
         self._last = revisions if revisions.is_empty() else revisions.unique("frame", keep="last").sort("frame")
 
     def touched(self, columns: Iterable[str]) -> set[str]:
-        """Return which of these segment columns `of` changes, and the columns that it needs for that."""
+        """Return the columns, of those given, that `of` changes, and the columns that `of` needs for that."""
         changed = set(REVISED).intersection(columns)
         return {"frame", *changed} if changed and not self._last.is_empty() else set()
 
     def of(self, segments: pl.DataFrame) -> pl.DataFrame:
         """Return some segment rows, revised.
 
-        A source applies it to its rows. As a step of the query, it would make Polars buffer some thirty batches before a consumer that
-        takes them one by one.
+        A source of rows calls this function for each batch. As a step of the lazy query, the revision would make Polars buffer about thirty
+        batches if the consumer takes them one by one.
         """
         changed = self.touched(segments.columns) - {"frame"}
         return segments.with_columns(self._replaced(name, segments["frame"], segments[name]) for name in changed)
 
     def lazily(self, segments: pl.LazyFrame) -> pl.LazyFrame:
-        """Return all segment rows, revised when they are collected."""
+        """Return the lazy segment rows with revisions, which are applied when the rows are collected."""
         changed = self.touched(segments.collect_schema().names()) - {"frame"}
         return segments.with_columns(
             pl.struct("frame", name)
@@ -57,7 +58,7 @@ class Revisions:
         return self._replaced(name, *(rows.struct.field(field) for field in rows.struct.fields))
 
     def _replaced(self, name: str, frames: pl.Series, column: pl.Series) -> pl.Series:
-        """Return the column `name` for the rows of these frames, with the revised values."""
+        """Return the column `name` for the rows of these frames, with revised values."""
         revised, values = self._last["frame"], self._last[name]
         if not frames.is_between(revised[0], revised[-1]).any():
             return column

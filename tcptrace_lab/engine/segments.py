@@ -1,9 +1,9 @@
-"""Capture files → the tables `segments` and `connections`.
+"""Reads capture files into the tables `segments` and `connections`.
 
-This module runs the Rust engine; `reread` runs it again for captures that are too large to keep. Segments stay in memory up to a bound.
-Beyond it, a query reads a plain file again. Input that cannot be read twice (a pipe), or only slowly (a compressed or converted file), is
-kept in temporary files instead. `datagrams` does this for UDP. Connections are kept as they end: in memory up to a bound, then in
-temporary files.
+This module runs the Rust engine once; `reread` runs the engine again for captures that are too large to keep. Up to a limit, segments are
+kept in memory. Beyond the limit, each query reads an uncompressed file again. Segments are stored in temporary files instead if the input
+cannot be read twice (a pipe) or is slow to read (a compressed or converted file). `datagrams` does this for UDP. Connections are stored
+when they end: in memory up to a limit, then in temporary files.
 """
 
 from __future__ import annotations
@@ -49,20 +49,20 @@ _PARTIAL = "the results cover what could be read"
 class Watcher(Protocol):
     """Receives the rows of a table while the capture is read, so that no second pass is needed.
 
-    Each segment has the kind that the engine gave it at first. Later segments may change it (`revisions`).
+    Each segment has the kind that the engine assigned to it at first. Later segments may change the kind of an earlier one (`revisions`).
     """
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that the watcher needs."""
+        """The segment columns that the watcher needs."""
 
     def add(self, rows: pl.DataFrame) -> None:
-        """Take the next rows, in capture order. They have at least `columns`."""
+        """Receive the next rows, in capture order. They have at least `columns`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """The tables that the engine makes of a capture. They are lazy, because each may be larger than memory.
+    """The tables that the engine computes from a capture. The tables are lazy, because each may be larger than memory.
 
     Attributes:
         segments: rows of `schema.SEGMENTS` in capture order. On a large capture each query is a pass over its files: select columns, and
@@ -97,31 +97,31 @@ class Tables:
     again: Callable[[Sequence[int]], Judged] | None = None
 
     def of(self, wanted: pl.Expr) -> Tables:
-        """Keep only the connections for which an expression over `conn` is true."""
+        """Return the tables with only those connections for which an expression over `conn` is true."""
         names = ("segments", "connections", "accounts", "ledger", "notes")
         return replace(self, **{name: getattr(self, name).filter(wanted) for name in names})
 
     def details(self, conns: Iterable[int]) -> Judged:
-        """Return the evidence for findings on these connections; evidence already kept for others may come with it.
+        """Return the evidence for findings on these connections. The result may contain evidence on other connections.
 
-        If the files cannot be read again, connections outside `judged` have no evidence.
+        If the files cannot be read again, only connections in `judged` have evidence.
         """
         missing = sorted(set(conns).difference(self.judged.places["conn"].to_list()))
         return self.judged.with_more(self.again(missing)) if missing and self.again is not None else self.judged
 
     @property
     def complete(self) -> bool:
-        """Whether all of the capture is in the tables."""
+        """Whether the tables contain the whole capture."""
         return self.loss is None
 
     @property
     def loss(self) -> ReadInPart | None:
-        """The loss as an exception, for a caller that must not continue with a part of a capture; None if `complete`."""
+        """An exception that describes the missing part, for a caller that needs the whole capture; None if `complete`."""
         return loss_of(self.info, self.problems)
 
 
 def loss_of(info: CaptureInfo, problems: Sequence[Problem]) -> ReadInPart | None:
-    """Return what part of a capture is missing from its tables; None if nothing is."""
+    """Return the exception that says which part of a capture is missing from its tables; None if nothing is missing."""
     lost = [problem for problem in problems if problem["loses_data"]]
     if not lost:
         return None if info["complete"] else ReadInPart("the capture could not be read completely", remedy=_PARTIAL)
@@ -174,7 +174,7 @@ def read(
 
 
 def names_of(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
-    """Return one path or several as a list of names. Raises UsageError if there is none."""
+    """Return one or more paths as a list of names. Raises UsageError if there is no path."""
     names = [os.fspath(paths)] if isinstance(paths, (str, os.PathLike)) else [os.fspath(path) for path in paths]
     if not names:
         raise UsageError("no capture given", remedy="give at least one file")
@@ -182,16 +182,16 @@ def names_of(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -
 
 
 def rereadable(names: list[str], reread_bytes: int, *, compressed: bool = False) -> Files | None:
-    """Return the files if they can be read again and are large enough, else None. Compressed files need `compressed=True`."""
+    """Return the files if they can be read again and have at least `reread_bytes`, else None. Compressed files need `compressed=True`."""
     try:
         files = Files(names)
         return files if files.regular and files.size_bytes >= reread_bytes and (compressed or not files.compressed()) else None
     except OSError:
-        return None  # standard input, or a file that the engine will reject
+        return None  # standard input, or a file that the engine will report as unreadable
 
 
 class _Sorting:
-    """Passes the engine's rows to the watchers, and keeps connections and flows as they end."""
+    """Passes the engine's rows to the watchers, and stores connections and flows when they end."""
 
     def __init__(
         self,
@@ -218,11 +218,11 @@ class _Sorting:
 
     @property
     def columns(self) -> list[str]:
-        """The segment columns that the watchers need."""
+        """The segment columns that all watchers together need."""
         return sorted({name for watcher in self._watchers for name in ("frame", *watcher.columns)})
 
     def engine(self, names: list[str], columns: Sequence[str], *, with_ledger: bool) -> Engine:
-        """Return an engine that makes these segment columns and, if requested and `worth` is not None, the ledger."""
+        """Return an engine that computes these segment columns and, if requested and `worth` is not None, the ledger."""
         ledger = self._intervals.names if with_ledger and self._worth is not None else None
         flows = self._flows is not None
         return Engine(names, BATCH_ROWS, columns=columns, flows=flows, ledger=ledger, worth=self._worth, most=self._most)
@@ -259,13 +259,13 @@ class _Sorting:
         )
 
     def _again(self, source: Source, connections: pl.LazyFrame) -> Callable[[Sequence[int]], Judged] | None:
-        """Return a function that judges chosen connections in another pass; None where the files cannot be read again."""
+        """Return a function that judges chosen connections in another pass; None if the files cannot be read again."""
         worth, files = self._worth, rereadable(source.names, 0, compressed=True)
         return None if worth is None or files is None else lambda conns: files.judged(connections, conns, worth)
 
 
 def _keep(source: Source, spill_rows: int, sorting: _Sorting) -> Tables:
-    """Read a capture and keep its segments."""
+    """Read a capture and store its segments."""
     engine = sorting.engine(source.names, schema.SEGMENTS.names, with_ledger=True)
     spill = Spill(schema.SEGMENTS.polars_schema(), spill_rows)
     tables = sorting.read(source, engine, spill.add)
@@ -273,7 +273,7 @@ def _keep(source: Source, spill_rows: int, sorting: _Sorting) -> Tables:
 
 
 def _pass_by(source: Source, files: Files, sorting: _Sorting) -> Tables:
-    """Read a capture that can be read again. Its segments and ledger are not kept: a later query reads the files again."""
+    """Read a capture that can be read again. The segments and the ledger are not stored: a later query reads the files again."""
     engine = sorting.engine(source.names, sorting.columns, with_ledger=False)
     tables = sorting.read(source, engine)
     all_rows = (engine.info()["packets"], tables.connections, _revisions(engine))
@@ -281,5 +281,5 @@ def _pass_by(source: Source, files: Files, sorting: _Sorting) -> Tables:
 
 
 def _revisions(engine: Engine) -> Revisions:
-    """Return the changes that later segments make to the kinds of earlier ones. `engine` has read the whole capture."""
+    """Return the changes of the kinds of earlier segments that later segments prove. `engine` must have read the whole capture."""
     return Revisions(frame(engine.revisions(), schema.SEGMENTS))

@@ -1,8 +1,9 @@
-"""Turns rows that arrive out of order and may exceed memory into one lazy frame, sorted by number.
+"""Collects rows that arrive out of order and may exceed memory, and returns them as one lazy frame, sorted by number.
 
-The engine returns connections and flows when they are over, so a long one comes after thousands of later ones. Up to a bound they are kept
-and sorted at the end. Beyond it they go to temporary files in sorted parts. A query takes ranges of numbers in turn and reads from each
-file only what is in the range. Late rows are in few parts, so nearly everything is read once.
+The engine returns a connection or flow when it is over, so a long one comes after thousands that were opened later. Up to a limit, rows are
+kept in memory and sorted at the end. Beyond the limit, they are written to temporary files in sorted parts. A query processes one range of
+numbers after the other, and reads from each file only the rows in the range. Only a few parts contain rows with much lower numbers than
+their other rows, so nearly everything is read once.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ TESTED_NUMBERS = 128 * RANGE_ROWS
 
 
 class _Part(NamedTuple):
-    """One sorted file, with its lowest and highest number."""
+    """One sorted part: its rows, and its lowest and highest number."""
 
     rows: pl.LazyFrame
     low: int
@@ -36,7 +37,7 @@ class _Part(NamedTuple):
 
 
 class Ordered:
-    """Collects frames with one schema, then returns all rows as one lazy frame, sorted by a column of distinct numbers."""
+    """Collects frames with the same schema, and returns all rows as one lazy frame, sorted by a column of distinct numbers."""
 
     def __init__(self, schema: Mapping[str, pl.DataType], number: str, part_rows: int) -> None:
         """Start without rows.
@@ -78,7 +79,7 @@ class Ordered:
     def _sorted(self) -> pl.DataFrame:
         """Take the rows out, sorted."""
         rows = pl.concat(self._held)
-        self._held, self._held_rows = [], 0  # without this, they would stay in memory beside the sorted ones
+        self._held, self._held_rows = [], 0  # otherwise these rows would stay in memory together with the sorted ones
         ordered = rows[list(self._schema)]
         return ordered if ordered[self._number].is_sorted() else ordered.sort(self._number)
 
@@ -86,7 +87,7 @@ class Ordered:
         rows = self._sorted()
         self._bounds.append((rows.item(0, self._number), rows.item(-1, self._number)))
         self._files.add(rows)
-        memory.give_back()  # this also returns the memory of these connections in the engine
+        memory.give_back()  # this also returns the engine's memory for these connections
 
 
 @cache
@@ -102,7 +103,7 @@ def _lazy(parts: list[_Part], schema: Mapping[str, pl.DataType], number: str) ->
         columns: list[str] | None,
         predicate: pl.Expr | None,
         limit: int | None,
-        batch_rows: int | None,  # noqa: ARG001  (Polars' own idea of a batch)
+        batch_rows: int | None,  # noqa: ARG001  (Polars passes its own batch size, which is not used)
     ) -> Iterator[pl.DataFrame]:
         on_number = [part for part in conjuncts(predicate) if set(part.meta.root_names()) == {number}]
         ranges = _ranges(highest, number, schema[number], on_number)
@@ -112,7 +113,7 @@ def _lazy(parts: list[_Part], schema: Mapping[str, pl.DataType], number: str) ->
 
 
 def _ranges(highest: int, number: str, dtype: pl.DataType, tests: list[pl.Expr]) -> Iterator[tuple[int, int]]:
-    """Yield the ranges of numbers up to `highest`; with tests, only ranges with numbers that pass, as narrow as possible."""
+    """Yield ranges of numbers up to `highest`. With tests, only ranges that contain a passing number are yielded, as narrow as possible."""
     for start in range(0, highest + 1, TESTED_NUMBERS):
         numbers = pl.int_range(start, min(start + TESTED_NUMBERS, highest + 1), dtype=pl.Int64, eager=True)
         passing = pl.DataFrame({number: numbers.cast(dtype)}).filter(*tests, True)[number].cast(pl.Int64)  # noqa: FBT003
@@ -121,7 +122,7 @@ def _ranges(highest: int, number: str, dtype: pl.DataType, tests: list[pl.Expr])
 
 
 def _range(parts: list[_Part], number: str, bounds: tuple[int, int], predicate: pl.Expr | None, columns: list[str] | None) -> pl.DataFrame:
-    """Return the rows with numbers within `bounds` that pass `predicate`, sorted."""
+    """Return the rows with numbers within `bounds` that pass `predicate`, sorted by number."""
     low, high = bounds
     inside = pl.col(number).is_between(low, high)
     scans = [part.rows.filter(inside) for part in parts if part.low <= high and part.high >= low]
@@ -136,15 +137,15 @@ def _range(parts: list[_Part], number: str, bounds: tuple[int, int], predicate: 
 
 
 def beside(left: pl.LazyFrame, right: pl.LazyFrame, number: str) -> Iterator[pl.DataFrame]:
-    """Left join of two tables that are both sorted by `number`, in batches of bounded size, in that order.
+    """Join the rows of `right` to those of `left` (left join), in batches of limited size; both tables are sorted by `number`.
 
-    (Polars' own join would hold one of the tables in memory.)
+    (Polars' own join would keep one of the tables in memory.)
     """
     for rows in memory.batches(left, RANGE_ROWS):
         if rows.height:
             bounds = rows.item(0, number), rows.item(-1, number)
             own = right.filter(pl.col(number).is_between(*bounds)).collect()
-            if own[number].equals(rows[number]):  # the usual case: both have all numbers
+            if own[number].equals(rows[number]):  # usually, both tables have the same numbers
                 yield rows.hstack(own.drop(number))
             else:
                 yield rows.join(own, on=number, how="left", maintain_order="left")

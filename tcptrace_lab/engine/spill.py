@@ -1,7 +1,7 @@
-"""Rows that may exceed memory: kept in memory up to a bound, then as Parquet in temporary files.
+"""Stores rows that may exceed memory: in memory up to a limit, then as Parquet in temporary files.
 
-The files have no names. Each is created unlinked, and the lazy frame that scans it owns the open file. The operating system frees the space
-when the last Polars frame that refers to it is gone, and also when the process is killed.
+The files have no names. The lazy frame that scans a file owns the open file. The operating system frees the space when the last Polars
+frame that uses the file is gone, and also when the process is killed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MB. zstd-1 is slower to read."""
 
 
 def parquet(row_group_rows: int) -> Callable[[pl.DataFrame, IO[bytes]], None]:
-    """Return a function that writes a frame as Parquet, with this many rows per row group."""
+    """Return a function that writes a frame as Parquet, with `row_group_rows` rows per row group."""
 
     def write(frame: pl.DataFrame, file: IO[bytes]) -> None:
         frame.lazy().sink_parquet(file, compression=COMPRESSION, row_group_size=row_group_rows)
@@ -39,13 +39,14 @@ def parquet(row_group_rows: int) -> Callable[[pl.DataFrame, IO[bytes]], None]:
 
 
 class Files:
-    """Frames in unnamed temporary files, one file per frame.
+    """Stores frames in unnamed temporary files, one file per frame.
 
-    A thread writes while the caller continues. `add` waits until the previous frame is written, so at most two frames are in memory.
+    A thread writes a frame while the caller continues. `add` waits until the previous frame is written, so that at most two frames are in
+    memory.
     """
 
     def __init__(self, write: Callable[[pl.DataFrame, IO[bytes]], None]) -> None:
-        """Start without files; `write` writes a frame into one (`parquet`)."""
+        """Start without files; `write` writes one frame to one file (`parquet`)."""
         self._write_frame = write
         self._files: list[IO[bytes]] = []
         self._writer: ThreadPoolExecutor | None = None
@@ -57,7 +58,7 @@ class Files:
         return self._writer is not None
 
     def add(self, frame: pl.DataFrame) -> None:
-        """Write one frame. Raises OutputUnwritable if the temporary space is full or missing, for this frame or the one before."""
+        """Write one frame. Raises OutputUnwritable if the temporary space is full or missing, for this frame or the previous one."""
         self._wait()
         if self._writer is None:
             self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="spill")
@@ -65,7 +66,7 @@ class Files:
         self._pending = self._writer.submit(self._write, frame)
 
     def finish(self) -> list[IO[bytes]]:
-        """Return the files, in the order of adding; the caller closes them. Raises OutputUnwritable as `add` does."""
+        """Return the files, in the order in which they were added; the caller closes them. Raises OutputUnwritable as `add` does."""
         self._wait()
         if self._writer is not None:
             self._writer.shutdown()
@@ -74,7 +75,7 @@ class Files:
 
     def _write(self, frame: pl.DataFrame) -> None:
         try:
-            file: IO[bytes] = tempfile.TemporaryFile(prefix="tcptrace-lab-")  # noqa: SIM115  (the caller of `finish` closes it)
+            file: IO[bytes] = tempfile.TemporaryFile(prefix="tcptrace-lab-")  # noqa: SIM115  (the caller of `finish` closes the file)
             self._files.append(file)
             self._write_frame(frame, file)
             file.flush()
@@ -93,10 +94,10 @@ class Files:
 
 
 class Spill:
-    """Collects frames with one schema, then returns all rows as one lazy frame, in the order of adding."""
+    """Collects frames with the same schema, and returns all rows as one lazy frame, in the order in which they were added."""
 
     def __init__(self, schema: Mapping[str, pl.DataType], spill_rows: int) -> None:
-        """Keep up to `spill_rows` rows in memory."""
+        """Start without rows; up to `spill_rows` rows are kept in memory."""
         self._schema = dict(schema)
         self._spill_rows = spill_rows
         self._held: list[pl.DataFrame] = []
@@ -114,7 +115,7 @@ class Spill:
             self._held, self._held_rows = [], 0
 
     def finish(self, revisions: Revisions = NONE) -> pl.LazyFrame:
-        """Return all rows; segment rows with their revisions applied. Raises OutputUnwritable as `add` does."""
+        """Return all rows; in segment rows, `revisions` are applied. Raises OutputUnwritable as `add` does."""
         files = self._files.finish()
         if not files:
             held = [revisions.of(frame) for frame in self._held] or [pl.DataFrame(schema=self._schema)]
@@ -136,9 +137,9 @@ class Spill:
 
 
 def close(files: list[IO[bytes]]) -> None:
-    """Close all files and empty the list."""
+    """Close all files, and empty the list."""
     for file in files:
-        with contextlib.suppress(OSError):  # on a full disk, even closing fails; the error was raised before
+        with contextlib.suppress(OSError):  # on a full disk, closing fails too; the error was raised before
             file.close()
     files.clear()
 
@@ -146,12 +147,15 @@ def close(files: list[IO[bytes]]) -> None:
 def _place() -> str:
     try:
         return f"temporary files in {tempfile.gettempdir()}"
-    except OSError:  # none of the usual temporary directories is writable
+    except OSError:  # no temporary directory is writable
         return "temporary files"
 
 
 def _allow_many_files() -> None:
-    """Raise the soft limit of open files to the hard one. Each part is a file; the usual 1,024 would end at half a billion rows."""
+    """Raise the soft limit on open files to the hard limit.
+
+    Each part is a file of its own; the usual limit of 1,024 files would be reached at half a billion rows.
+    """
     try:
         import resource  # noqa: PLC0415  (Windows has none)
     except ImportError:

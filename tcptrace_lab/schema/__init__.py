@@ -1,17 +1,17 @@
-"""Every column of every table: its type, unit, one-line meaning and limits.
+"""Defines every column of every table: its type, unit, one-line meaning and limits.
 
-One declaration feeds the documentation, the tooltips, the axis labels and the exports. Nothing else in the package repeats what a column
-means. Conventions for all tables:
+The documentation, the tooltips, the axis labels and the exports all use this one declaration. No other part of the package states what a
+column means. Conventions for all tables:
 
 - times are integer nanoseconds (`*_ns`), sizes are bytes (`*_bytes`); both are Int64, so that sums and differences neither wrap nor
   overflow;
 - unknown is null, never 0;
 - stream offsets (`seq`, `ack`, `sack_blocks`) are relative and continue past 4 GiB without wrapping: SYN = 0 and the first byte = 1, as in
-  Wireshark. They are signed: in a capture that starts in mid-stream, bytes from before its first segment have offsets below 1, where
+  Wireshark. Stream offsets are signed: in a capture that starts in mid-stream, bytes before its first segment have offsets below 1, where
   Wireshark shows numbers near 2^32;
 - `frame` is 1-based and equals Wireshark's frame number.
 
-Each table, or part of a table, has its own module; import names from here.
+Each table, or part of a table, has its own module; other modules import the names from this package.
 """
 
 from __future__ import annotations

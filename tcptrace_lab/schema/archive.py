@@ -1,8 +1,9 @@
 """The tables of an archive: results of thousands of captures, as Parquet that Polars, DuckDB and pandas read.
 
-Each table starts with `capture`, the key of the table `captures`; connections are numbered within their capture. Categories are strings
-here, so that any reader shows their names. The files are in `tables/TABLE/month=YYYY-MM/`: the month in which the capture starts (UTC),
-`unknown` if it has no timestamps or could not be read. Any change of a column's name, type or meaning changes `STORE_VERSION`.
+The first column of each table is `capture`, the key of the table `captures`. Connections are numbered within their capture. In an archive,
+categories are strings, so that any reader shows their names. The files are in `tables/TABLE/month=YYYY-MM/`. The month is the one in which
+the capture starts (UTC), or `unknown` if the capture has no timestamps or could not be read. Whenever the name, type or meaning of a column
+changes, `STORE_VERSION` changes.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ CAPTURE_STATES = {
 
 
 def _stored(columns: Iterable[Column]) -> Iterator[Column]:
-    """Yield the columns of another table as an archive stores them."""
+    """Yield the columns of another table in the form in which an archive stores them."""
     yield _CAPTURE
     for column in columns:
         yield replace(column, dtype="String") if column.dtype == "Enum" else column

@@ -1,4 +1,4 @@
-"""Columns of `connections`: how an endpoint behaves, and what delayed its departures."""
+"""Columns of `connections` on the behaviour of an endpoint, and on what delayed its segments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every analysis of a capture has, for modules that need no more of it."""
+"""The properties that every analysis of a capture has, for modules that need only these."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Captured(Protocol):
-    """The attributes of an `Analysis` that say what was captured."""
+    """The attributes of an `Analysis` that describe the capture."""
 
     @property
     def name(self) -> str:

@@ -1,4 +1,4 @@
-"""`Column` and `Table`: the declaration of a table."""
+"""`Column` and `Table`, in which tables are declared."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ class Column:
     values: tuple[str, ...] = ()
 
     def polars_type(self) -> pl.DataType:
-        """Return the Polars type of this column."""
+        """Return the Polars type of the column."""
         return _polars_type(self.dtype, self.values)
 
 
 
 @cache
 def _polars_type(dtype: str, values: tuple[str, ...]) -> pl.DataType:
-    import polars as pl  # noqa: PLC0415  (importing Polars takes 0.1 s; `--help` needs only the texts)
+    import polars as pl  # noqa: PLC0415  (importing Polars takes 0.1 s, and `--help` needs only the texts)
 
     if dtype == "Enum":
         return pl.Enum(values)
@@ -68,7 +68,7 @@ def _polars_type(dtype: str, values: tuple[str, ...]) -> pl.DataType:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """A table: its name, what one row is, and its columns in order."""
+    """A table: its name, what one row stands for, and its columns in order."""
 
     name: str
     row: str
@@ -79,7 +79,7 @@ class Table:
         return iter(self.columns)
 
     def __getitem__(self, name: str) -> Column:
-        """Return the column called `name`. Raises KeyError if there is none."""
+        """Return the column called `name`. Raises KeyError if there is no such column."""
         for column in self.columns:
             if column.name == name:
                 return column
@@ -91,11 +91,14 @@ class Table:
         return tuple(column.name for column in self.columns)
 
     def polars_schema(self) -> dict[str, pl.DataType]:
-        """Return column name → Polars type, in order."""
+        """Return a dict of column name → Polars type, in the order of the columns."""
         return {column.name: column.polars_type() for column in self.columns}
 
     def no_rows(self, names: tuple[str, ...] | None = None) -> pl.DataFrame:
-        """Return an empty frame with these columns (None: all). It is a clone, because making a frame takes 5 µs per column."""
+        """Return a frame without rows and with these columns (None: all columns).
+
+        The frame is cloned from a stored one, because making a frame takes 5 µs per column.
+        """
         return _no_rows(self, self.names if names is None else names).clone()
 
 

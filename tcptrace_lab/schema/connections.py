@@ -1,4 +1,4 @@
-"""The table `connections`: columns for the whole connection, and each figure of a direction twice."""
+"""The table `connections`: columns for the whole connection, and columns for each of its two directions."""
 
 from __future__ import annotations
 

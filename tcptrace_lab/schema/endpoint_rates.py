@@ -1,4 +1,4 @@
-"""Columns of `connections`: how fast queues drained, and where buffers cut messages."""
+"""Columns of `connections` on how fast queues drained, and on messages that were cut at buffer sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of findings: those of `analyze`, and in an archive those of all captures."""
+"""The table `findings`: the findings of `analyze`, and in an archive the findings of all captures."""
 
 from __future__ import annotations
 

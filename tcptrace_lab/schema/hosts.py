@@ -1,4 +1,4 @@
-"""Columns of `connections`: what a whole connection shows about its capture and about its two endpoints."""
+"""Columns of `connections` with conclusions from a whole connection about its capture and its two endpoints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns of `connections` with the rates and bounds of a direction, and the table `rates` with one direction per row."""
+"""Columns of `connections` on the rates of a direction and their upper bounds, and the table `rates` with one direction per row."""
 
 from __future__ import annotations
 

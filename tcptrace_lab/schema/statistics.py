@@ -1,4 +1,4 @@
-"""Columns of `connections`: further figures of one direction."""
+"""Columns of `connections`: more statistics of one direction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables on waits that the engine returns but that are not exported: every interval with its proof, and the evidence for findings."""
+"""Tables of waits that the engine returns but that are not exported: every interval with its proof, and the evidence for findings."""
 
 from __future__ import annotations
 

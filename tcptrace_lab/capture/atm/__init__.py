@@ -1,9 +1,9 @@
-"""TCP over ATM: the overhead of ATM cells, and the conversion of a TCP capture into one as taken on an ATM link.
+"""TCP over ATM: the overhead of ATM cells, and the conversion of a TCP capture to a capture of an ATM link.
 
 - `cost`: cells per packet, and the share of the line rate left for TCP payload.
 - `aal5`: AAL5 PDUs and ATM cells, byte by byte.
 - `source`: reads the IP packets of a capture. `forms`: builds the frames of each output format. `records`: writes them.
-- `conversion`: `convert`, from the source capture to the converted one.
+- `conversion`: `convert` turns the source capture into the converted one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""AAL5 PDUs and the cells that carry them, byte by byte (ITU-T I.363.5, I.361)."""
+"""Builds AAL5 PDUs and the ATM cells that carry them, byte by byte (ITU-T I.363.5, I.361)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ _CRC_TABLE = tuple(_crc_of_byte(byte) for byte in range(256))
 
 
 def crc32(data: bytes) -> int:
-    """AAL5's CRC-32 (I.363.5, 9.2.1.2): most significant bit first, initial value all ones, complemented. "123456789" gives FC891918."""
+    """Return AAL5's CRC-32 (I.363.5, 9.2.1.2): most significant bit first, initial value all ones, complemented.
+
+    "123456789" gives FC891918.
+    """
     crc = 0xFFFF_FFFF
     for byte in data:
         crc = (crc << 8 & 0xFFFF_FFFF) ^ _CRC_TABLE[crc >> 24 ^ byte]
@@ -28,14 +31,14 @@ def crc32(data: bytes) -> int:
 
 
 def aal5_pdu(payload: bytes) -> bytes:
-    """`payload` with padding and trailer, a multiple of 48 bytes. Raises ValueError for more than 65,535 bytes."""
+    """Return `payload` with padding and trailer, a multiple of 48 bytes. Raises ValueError if `payload` has more than 65,535 bytes."""
     padded = payload.ljust(cells(len(payload)) * CELL_PAYLOAD_BYTES - AAL5_TRAILER_BYTES, b"\0")
     unsigned = padded + struct.pack(">BBH", 0, 0, len(payload))
     return unsigned + struct.pack(">I", crc32(unsigned))
 
 
 def atm_cells(payload: bytes, vpi: int, vci: int) -> list[bytes]:
-    """The cells of the PDU that carries `payload`, 52 bytes each: 4 bytes of header (without HEC) and 48 bytes of payload.
+    """Return the cells of the PDU that carries `payload`, 52 bytes each: 4 bytes of header (without HEC) and 48 bytes of payload.
 
     The lowest bit of the payload type marks the last cell of a PDU (I.361, 2.2.4).
 
@@ -48,7 +51,10 @@ def atm_cells(payload: bytes, vpi: int, vci: int) -> list[bytes]:
 
 
 def atm_header(vpi: int, vci: int, *, ends_pdu: bool) -> bytes:
-    """The UNI header of a user cell without HEC; flow control and loss priority are 0. Raises ValueError if VPI or VCI is out of range."""
+    """Return the UNI header of a user cell without HEC; flow control and loss priority are 0.
+
+    Raises ValueError if VPI or VCI is out of range.
+    """
     if not (0 <= vpi < 1 << 8 and 0 <= vci < 1 << 16):
         raise ValueError(f"VPI {vpi} or VCI {vci} is out of range: they have 8 and 16 bits")
     return struct.pack(">I", vpi << 20 | vci << 4 | ends_pdu << 1)

@@ -1,7 +1,7 @@
-"""Converts a TCP capture into one as taken on an ATM link, down to single cells and lost cells.
+"""Converts a TCP capture to a capture of an ATM link, as far as single cells and lost cells.
 
-Caution: cell times assume the 149.76 Mb/s of OC-3c. If the original link was faster, the cells of a PDU start before the previous PDU ends,
-so timestamps run backwards, which does not happen on a real link.
+Caution: the times of cells assume the 149.76 Mb/s of OC-3c. If the original link was faster, the cells of one PDU start before the previous
+PDU ends. Timestamps then run backwards, which does not happen on a real link.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _form(form: str) -> AtmForm:
 
 
 class _Conversion:
-    """One run of `convert`. If a packet cannot be converted, its ValueError becomes a UsageError with the frame number."""
+    """One run of `convert`. The ValueError of a packet that cannot be converted becomes a UsageError with the frame number."""
 
     def __init__(self, source: str, form: AtmForm, channel: tuple[int, int], lost: frozenset[int], *, pad_cut: bool) -> None:
         self._source = source
@@ -126,7 +126,7 @@ class _Conversion:
         return Converted(self._packets, self._skipped, self._padded, self._cells if self._form.is_cells else None)
 
     def _packet(self, frame: Frame) -> bytes | None:
-        """The IP packet in `frame`, padded to its length on the wire; None if the frame has no IP packet."""
+        """Return the IP packet in `frame`, padded to its length on the wire; None if the frame has no IP packet."""
         found = ip_packet(frame)
         if found is None:
             return None
@@ -140,7 +140,7 @@ class _Conversion:
         return packet.ljust(wire_bytes, b"\0")
 
     def _records(self, ts_ns: int, packet: bytes) -> Iterator[tuple[int, bytes]]:
-        """The frames or ERF records of a packet, with their times."""
+        """Return the frames or ERF records of a packet, with their times."""
         if self._form.is_cells:
             yield from self._cell_records(ts_ns, packet)
             return
@@ -148,11 +148,11 @@ class _Conversion:
         yield ts_ns, body if self._layout.erf_type is None else erf_record(ts_ns, self._layout.erf_type, body)
 
     def _cell_records(self, ts_ns: int, packet: bytes) -> Iterator[tuple[int, bytes]]:
-        """The cell records of a packet, in time order.
+        """Return the cell records of a packet, in time order.
 
-        The PDU's last cell has the packet's time; the others precede it back to back at OC-3c's rate, but none precedes the packet before,
-        which may be of the other direction. Cells of two PDUs never mix, because both directions have one channel. Only a packet that is
-        earlier than the one before has earlier cells.
+        The last cell of the PDU has the packet's time. The other cells precede it without gaps at OC-3c's rate, but never the previous
+        packet, which may belong to the other direction. The cells of two PDUs are never mixed, because both directions use one channel.
+        Cells have earlier times than the previous packet only if their own packet does.
         """
         pdu_cells = atm_cells(routed(packet), *self._channel)
         for behind, cell in zip(range(len(pdu_cells) - 1, -1, -1), pdu_cells, strict=True):

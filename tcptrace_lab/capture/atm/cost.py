@@ -29,7 +29,7 @@ TAXI_100_LINE_MBPS = 100.0
 
 
 def cells(pdu_bytes: int) -> int:
-    """Number of cells of an AAL5 PDU with a payload of `pdu_bytes`. Padding and trailer fill the last cell.
+    """Return the number of cells of an AAL5 PDU with a payload of `pdu_bytes`. Padding and trailer fill the last cell.
 
     `pdu_bytes` counts the IP packet and, if present, the LLC/SNAP header.
 
@@ -42,12 +42,15 @@ def cells(pdu_bytes: int) -> int:
 
 
 def line_bytes(pdu_bytes: int) -> int:
-    """Bytes on the link for an AAL5 PDU with a payload of `pdu_bytes`: its cells with their headers. Raises ValueError as `cells` does."""
+    """Return the bytes on the link of an AAL5 PDU with a payload of `pdu_bytes`: its cells with their headers.
+
+    Raises ValueError for the same sizes as `cells`.
+    """
     return cells(pdu_bytes) * CELL_BYTES
 
 
 def payload_share(mss_bytes: int, ip_and_tcp_header_bytes: int, *, llc: bool = True) -> float:
-    """The share of the line rate (0 to 1) that is TCP payload if every segment carries `mss_bytes`. ACKs use the other direction.
+    """Return the share of the line rate (0 to 1) that is TCP payload if every segment carries `mss_bytes`. ACKs use the other direction.
 
     Args:
         mss_bytes: payload of a segment.
@@ -63,10 +66,13 @@ def payload_share(mss_bytes: int, ip_and_tcp_header_bytes: int, *, llc: bool = T
 
 
 def payload_bound_mbps(line_mbps: float, mss_bytes: int, ip_and_tcp_header_bytes: int, *, llc: bool = True) -> float:
-    """Upper bound of the TCP payload rate in Mb/s, for a cell rate of `line_mbps`. Other arguments and errors as for `payload_share`."""
+    """Return the upper bound of the TCP payload rate in Mb/s, for a cell rate of `line_mbps`.
+
+    Other arguments and errors are those of `payload_share`.
+    """
     return line_mbps * payload_share(mss_bytes, ip_and_tcp_header_bytes, llc=llc)
 
 
 def oc3c_payload_bound_mbps(mss_bytes: int, ip_and_tcp_header_bytes: int, *, llc: bool = True) -> float:
-    """Upper bound of the TCP payload rate in Mb/s on OC-3c. Arguments and errors as for `payload_share`."""
+    """Return the upper bound of the TCP payload rate in Mb/s on OC-3c. Arguments and errors are those of `payload_share`."""
     return payload_bound_mbps(OC3C_LINE_MBPS, mss_bytes, ip_and_tcp_header_bytes, llc=llc)

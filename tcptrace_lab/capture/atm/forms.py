@@ -1,4 +1,4 @@
-"""The forms of a converted capture, and the layout of a frame or record in each.
+"""The output forms of a conversion, and the layout of a frame or record in each form.
 
 Sources: RFC 2684 (encapsulation in AAL5), RFC 2225 (classical IP over ATM), the LINKTYPE registry of tcpdump.org, RFC 1662 (PPP framing),
 Endace's "ERF Types Reference Guide" (EDM11-01).
@@ -25,7 +25,10 @@ _PPP_PROTOCOLS = {4: 0x0021, 6: 0x0057}
 
 
 class AtmForm(StrEnum):
-    """The output form of a conversion. Each ERF form exists twice: as link type of a pcap file, and as a bare file of records."""
+    """The output form of a conversion to ATM.
+
+    Each ERF form exists twice: in a pcap file with link type ERF, and as a bare file of ERF records.
+    """
 
     RFC1483_LLC = "rfc1483-llc"
     """LINKTYPE_ATM_RFC1483; each packet follows an LLC/SNAP header, routed encapsulation (RFC 2684, 5.1)."""
@@ -91,7 +94,7 @@ def _llc_snap(organization: int, code: int) -> bytes:
 
 
 def llc_snap(packet: bytes) -> bytes:
-    """The LLC/SNAP header of a routed IP packet (RFC 2684, 5.1)."""
+    """Return the LLC/SNAP header of a routed IP packet (RFC 2684, 5.1)."""
     return _llc_snap(0, ETHER_TYPES[packet[0] >> 4])
 
 
@@ -111,7 +114,7 @@ def _ethernet_frame(packet: bytes) -> bytes:
 
 
 def _with_fcs(frame: bytes) -> bytes:
-    """`frame` followed by the 32-bit FCS of Ethernet and PPP, least significant byte first."""
+    """Return `frame` followed by the 32-bit FCS of Ethernet and PPP, least significant byte first."""
     return frame + zlib.crc32(frame).to_bytes(4, "little")
 
 
@@ -119,13 +122,13 @@ def _with_fcs(frame: bytes) -> bytes:
 
 
 def _payload(data: bytes) -> bytes:
-    """`data`, unchanged. Raises ValueError if it is too large for a PDU."""
+    """Return `data` unchanged. Raises ValueError if `data` is too large for a PDU."""
     cells(len(data))
     return data
 
 
 def routed(packet: bytes, _vpi: int = 0, _vci: int = 0) -> bytes:
-    """An IP packet after its LLC/SNAP header. Raises ValueError if it is too large for a PDU."""
+    """Return an IP packet after its LLC/SNAP header. Raises ValueError if the result is too large for a PDU."""
     return _payload(llc_snap(packet) + packet)
 
 
@@ -164,7 +167,7 @@ _ATM_RFC1483, _ATM_CLIP, _SUNATM, _ERF = 100, 106, 123, 197
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """Link type of the pcap file, function that builds a frame's body, and ERF record type (None for other link types)."""
+    """How frames of a form are built: link type of the pcap file, function for a frame's body, and ERF record type (None without ERF)."""
 
     link_type: int
     body: Callable[[bytes, int, int], bytes]
@@ -188,5 +191,5 @@ _LAYOUTS = {
 
 
 def layout(form: AtmForm) -> _Layout:
-    """The layout of the frames or records of a form."""
+    """Return the layout of the frames or records of a form."""
     return _LAYOUTS[form.removeprefix("erf-").removeprefix("file-")]

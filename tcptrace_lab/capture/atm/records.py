@@ -27,7 +27,7 @@ _MAX_UINT16 = 0xFFFF
 
 
 def erf_record(ts_ns: int, erf_type: int, body: bytes) -> bytes:
-    """An ERF record without the padding to a multiple of 8 bytes. Raises ValueError if its length needs more than 16 bits."""
+    """Return an ERF record without the padding to a multiple of 8 bytes. Raises ValueError if the length needs more than 16 bits."""
     record_bytes = _aligned(_ERF_HEADER_BYTES + len(body))
     if record_bytes > _MAX_UINT16:
         raise ValueError(f"an ERF record of {record_bytes} bytes would be longer than {_MAX_UINT16}")
@@ -37,7 +37,10 @@ def erf_record(ts_ns: int, erf_type: int, body: bytes) -> bytes:
 
 
 def _erf_time(ts_ns: int) -> bytes:
-    """Seconds and 2^-32 s fractions, little-endian. Rounded up, so that readers that round and readers that truncate both get `ts_ns`."""
+    """Return an ERF timestamp: seconds and 2^-32 s fractions, little-endian.
+
+    The time is rounded up, so that readers that round and readers that truncate both get `ts_ns`.
+    """
     seconds, ns = divmod(ts_ns, NS_PER_S)
     return struct.pack("<Q", seconds << 32 | -(-(ns << 32) // NS_PER_S))
 
@@ -47,9 +50,10 @@ def _aligned(count: int) -> int:
 
 
 def writer(form: AtmForm, file: BinaryIO) -> Callable[[int, bytes], None]:
-    """A function that writes one frame or record, given its time in ns and its bytes. In pcap, ERF records have no padding, as in libpcap.
+    """Return a function that writes one frame or record, given its time in ns and its bytes.
 
-    The function raises ValueError for times outside 32 bits of seconds (1970 to 2106).
+    In pcap files, ERF records have no padding, as in libpcap. The function raises ValueError for times outside 32 bits of seconds
+    (1970 to 2106).
     """
     from dpkt import pcap  # noqa: PLC0415  (see frames)
 

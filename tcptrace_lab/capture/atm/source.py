@@ -1,4 +1,4 @@
-"""Reads the IP packets of a pcap or pcapng file, for link types that need no reassembly."""
+"""Reads the IP packets of a pcap or pcapng file. Supported link types need no reassembly."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _IPV4_HEADER_BYTES, _IPV6_HEADER_BYTES, _TCP_HEADER_BYTES, _TCP = 20, 40, 20, 6
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One frame of the source: the captured `data`, and its length on the wire."""
+    """One frame of the source: its captured bytes `data`, and its length on the wire."""
 
     ts_ns: int
     link_type: int
@@ -31,7 +31,7 @@ class Frame:
 
 
 def frames(file: BinaryIO) -> Iterator[Frame]:
-    """The frames of a pcap or pcapng file. Raises NotACapture for other formats, CaptureUnreadable for damaged files."""
+    """Return the frames of a pcap or pcapng file. Raises NotACapture for other formats, and CaptureUnreadable for damaged files."""
     from dpkt import Error, pcap  # noqa: PLC0415  (only conversions need dpkt)
 
     magic = file.read(4)
@@ -43,7 +43,7 @@ def frames(file: BinaryIO) -> Iterator[Frame]:
             yield from _pcap_frames(file)
         else:
             raise NotACapture("not a pcap or pcapng file", remedy="unpack it, or convert it first: editcap -F pcapng IN OUT")
-    except (Error, UnicodeDecodeError) as error:  # the options come from comments, which dpkt decodes
+    except (Error, UnicodeDecodeError) as error:  # options contain comments, which dpkt decodes as text
         raise CaptureUnreadable(f"damaged: {error}") from error
 
 
@@ -59,7 +59,7 @@ def _pcap_frames(file: BinaryIO) -> Iterator[Frame]:
     while start := file.read(record_type.__hdr_len__):
         record = record_type(start)
         data = _exactly(file, record.caplen)
-        # The upper 16 bits of the link type field describe the frame check sequence.
+        # The lower 16 bits are the link type; the upper 16 bits describe the frame check sequence.
         yield Frame(record.tv_sec * NS_PER_S + record.tv_usec * unit_ns, header.linktype & 0xFFFF, data, max(record.len, len(data)))
 
 
@@ -102,7 +102,7 @@ def _pcapng_frames(file: BinaryIO) -> Iterator[Frame]:
         elif kind in {pcapng.PCAPNG_BT_EPB, pcapng.PCAPNG_BT_PB}:
             number, high, low, captured, wire_bytes = struct.unpack_from("<5I" if little else ">5I", block.ljust(28, b"\0"), 8)
             if kind == pcapng.PCAPNG_BT_PB:
-                number = number & 0xFFFF if little else number >> 16  # the other 16 bits count drops
+                number = number & 0xFFFF if little else number >> 16  # the other 16 bits of this field count dropped packets
             if number >= len(interfaces) or 28 + captured > len(block):
                 raise CaptureUnreadable("damaged: a packet contradicts its block")
             yield _pcapng_frame(interfaces[number], high << 32 | low, block[28 : 28 + captured], wire_bytes)
@@ -116,7 +116,7 @@ def _pcapng_frame(interface: _Interface, ticks: int, data: bytes, wire_bytes: in
 
 
 def _interface(block: Any, order: Literal["little", "big"]) -> _Interface:  # noqa: ANN401  (dpkt publishes no types)
-    """Link type and clock of an interface description block."""
+    """Return the link type and the clock from an interface description block."""
     from dpkt import pcapng  # noqa: PLC0415  (see frames)
 
     options = {option.code: option.data for option in getattr(block, "opts", ())}
@@ -127,10 +127,10 @@ def _interface(block: Any, order: Literal["little", "big"]) -> _Interface:  # no
 
 
 def ip_packet(frame: Frame) -> tuple[bytes, int] | None:
-    """The captured bytes of the IP packet in `frame`, and its length on the wire; None if the frame has no IP packet.
+    """Return the captured bytes of the IP packet in `frame`, and its length on the wire; None if the frame has no IP packet.
 
-    The length is that of the IP header, limited to the rest of the frame. If the header says 0 (segmentation offload, BIG TCP), it is the
-    rest of the frame. Raises ValueError for unsupported link types.
+    The length is the one in the IP header, but at most the length of the frame after its link-layer header. If the IP header gives the
+    length 0 (segmentation offload, BIG TCP), the packet is assumed to fill the frame. Raises ValueError for unsupported link types.
     """
     offset = _ip_offset(frame)
     packet = b"" if offset is None else frame.data[offset:]
@@ -145,12 +145,12 @@ def ip_packet(frame: Frame) -> tuple[bytes, int] | None:
 
 
 def _ip_offset(frame: Frame) -> int | None:
-    """Offset of the IP packet; None if the link-layer header announces another protocol."""
+    """Return the offset of the IP packet; None if the link-layer header announces another protocol."""
     data = frame.data
     match frame.link_type:
         case 0 | 108:  # NULL, LOOP
             return 4
-        case 12 | 14 | 101 | 228 | 229:  # RAW by three numbers, IPV4, IPV6
+        case 12 | 14 | 101 | 228 | 229:  # RAW (which has three numbers), IPV4, IPV6
             return 0
         case 1:  # Ethernet
             at = 12
@@ -170,7 +170,10 @@ def _behind_type(data: bytes, at: int, offset: int) -> int | None:
 
 
 def header_bytes(packet: bytes) -> int:
-    """Length of the IP and TCP headers, from the captured bytes. If those do not show it, the result exceeds the captured length."""
+    """Return the length of the IP and TCP headers, from the captured bytes.
+
+    If too few bytes were captured to show the length, the result exceeds the captured length.
+    """
     padded = packet.ljust(_IPV6_HEADER_BYTES, b"\0")
     if packet[0] >> 4 == 4:  # noqa: PLR2004  (the version of IP)
         ip_bytes, protocol = (packet[0] & 0x0F) * 4, padded[9]
